@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a back-end does for the ABI. Arguments were checked at the edge: sizes, enumerations, nulls, abi_size.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "plan/bsr_index.h"
+#include "sparsek.h"
+
+namespace sparsek {
+
+// A matrix in a back-end: the checked index on the host, the values in the back-end's memory.
+class MatrixState {
+ public:
+  virtual ~MatrixState() = default;
+
+  BsrIndex index;
+  sparsek_dtype dtype = SPARSEK_BF16;
+
+  // Copies or references values, as sparsek.h says of matrix_set_values. Throws SPARSEK_WRONG_MEMORY where the
+  // pointer is not of the memory it is said to be of.
+  virtual void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) = 0;
+};
+
+// Arguments of a multiply with the defaults filled in.
+struct MultiplyArgs {
+  float alpha, beta;
+  const void* b;
+  int64_t ldb;
+  void* c;
+  int64_t ldc;
+  sparsek_stream stream;
+};
+
+class PlanState {
+ public:
+  virtual ~PlanState() = default;
+  virtual void info(sparsek_plan_info& out) const = 0;
+  virtual void multiply(const MultiplyArgs& args) = 0;
+  virtual void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) = 0;
+};
+
+// Plan options with the defaults filled in.
+struct PlanOptions {
+  int64_t n, ldb, ldc;
+  int32_t alignment;
+  std::string kernel;  // empty: chosen by the back-end
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual sparsek_backend kind() const = 0;
+  virtual int device() const = 0;
+  virtual int threads() const = 0;
+  virtual const char* isa() const = 0;
+
+  // Takes host arrays as they are, or device arrays where the back-end has such (else throws
+  // SPARSEK_WRONG_MEMORY). Checks the index as sparsek.h says.
+  virtual std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr& a) = 0;
+  virtual std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) = 0;
+
+  virtual void* allocate(size_t bytes) = 0;
+  virtual void release(void* buffer) = 0;
+  virtual void write(void* buffer, const void* host, size_t bytes, sparsek_stream stream) = 0;
+  virtual void read(void* host, const void* buffer, size_t bytes, sparsek_stream stream) = 0;
+  virtual void fill(void* buffer, int byte, size_t bytes, sparsek_stream stream) = 0;
+
+  virtual sparsek_stream stream_create() = 0;
+  virtual void stream_destroy(sparsek_stream stream) = 0;
+  virtual void stream_synchronize(sparsek_stream stream) = 0;
+  virtual bool stream_done(sparsek_stream stream) = 0;
+};
+
+// threads = 0: one for each core that the process may use.
+std::unique_ptr<Backend> make_cpu_backend(int threads);
+// Throws SPARSEK_NO_DEVICE where the device is none of compute capability 9.0 or there is no driver.
+std::unique_ptr<Backend> make_cuda_backend(int device);
+
+// Devices as the driver shows them; 0 where there is no driver. `why` (may be null) gets the reason for a 0.
+int cuda_device_count(std::string* why);
+void cuda_device_info(int device, sparsek_device_info& out);
+
+// Kernels of each back-end, in the order of priority.
+int cpu_kernel_count();
+void cpu_kernel_info(int index, sparsek_kernel_info& out);
+int cuda_kernel_count();
+void cuda_kernel_info(int index, sparsek_kernel_info& out);
+
+// cpu/check.cpp: fills the report; arguments were checked at the edge.
+void check_result(const sparsek_check_args& args, sparsek_check_report& report);
+
+}  // namespace sparsek

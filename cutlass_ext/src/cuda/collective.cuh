@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel family "collective": CUTLASS's cooperative kernel and TMA epilogue around our block-sparse mainloop and
+// plan-driven scheduler. A config gives Element, kTileM, kTileN, kTileK, kStages and kBlockM.
+#pragma once
+
+#include "collective/bsr_tile_scheduler.hpp"
+#include "collective/sm90_bsr_mma_tma_gmma_ss.hpp"
+#include "cuda/kernel.h"
+#include "cutlass/device_kernel.h"
+#include "cutlass/epilogue/collective/collective_builder.hpp"
+#include "cutlass/gemm/kernel/gemm_universal.hpp"
+
+namespace sparsek::cuda {
+
+template <class Config>
+struct CollectiveKernel {
+  using Element = typename Config::Element;
+  using TileShape = cute::Shape<cute::Int<Config::kTileM>, cute::Int<Config::kTileN>, cute::Int<Config::kTileK>>;
+  using ClusterShape = cute::Shape<cute::_1, cute::_1, cute::_1>;
+  static constexpr int kSlots = Config::kBlockM < Config::kTileM ? Config::kTileM / Config::kBlockM : 1;
+  static constexpr int kAlignment = 16 / sizeof(Element);
+
+  using StrideA = cute::Stride<int64_t, cute::_1, int64_t>;
+  using StrideB = cute::Stride<cute::_1, int64_t, int64_t>;
+  using TiledMma = decltype(cute::make_tiled_mma(
+      cute::GMMA::ss_op_selector<Element, Element, float, TileShape, cute::GMMA::Major::K, cute::GMMA::Major::MN>(),
+      cute::Layout<cute::Shape<cute::_2, cute::_1, cute::_1>>{}));
+
+  using Mainloop = cutlass::gemm::collective::CollectiveMma<
+      MainloopSm90TmaGmmaBsr<Config::kStages, kSlots>, TileShape, Element, StrideA, Element, StrideB, TiledMma,
+      cute::SM90_TMA_LOAD, cute::GMMA::Layout_K_SW128_Atom<Element>, void, cute::identity,
+      cute::SM90_TMA_LOAD, cute::GMMA::Layout_MN_SW128_Atom<Element>, void, cute::identity>;
+  using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,
+      cutlass::epilogue::collective::EpilogueTileAuto, float, float, Element, cutlass::layout::RowMajor, kAlignment,
+      Element, cutlass::layout::RowMajor, kAlignment, cutlass::epilogue::TmaWarpSpecializedCooperative>::CollectiveOp;
+  using Kernel =
+      cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int, int>, Mainloop, Epilogue, BsrScheduler>;
+
+  static cudaError_t prepare() {
+    return cudaFuncSetAttribute(cutlass::device_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                Kernel::SharedStorageSize);
+  }
+
+  static cudaError_t launch(const LaunchArgs& args) {
+    typename Kernel::Arguments arguments;
+    arguments.mode = cutlass::gemm::GemmUniversalMode::kGemm;
+    arguments.problem_shape = {int(args.rows), int(args.n), int(args.cols), 1};
+    arguments.mainloop = {static_cast<const Element*>(args.values),
+                          args.block_m,
+                          args.block_k,
+                          int(args.nnzb > 0 ? args.nnzb : 1),
+                          static_cast<const Element*>(args.b),
+                          cute::make_stride(cute::_1{}, args.ldb, int64_t(0)),
+                          args.entry_col,
+                          args.entry_block};
+    const auto stride_c = cute::make_stride(args.ldc, cute::_1{}, int64_t(0));
+    arguments.epilogue.thread.alpha = args.alpha;
+    arguments.epilogue.thread.beta = args.beta;
+    arguments.epilogue.ptr_C = arguments.epilogue.ptr_D = static_cast<Element*>(args.c);
+    arguments.epilogue.dC = arguments.epilogue.dD = stride_c;
+    arguments.hw_info.sm_count = args.workers;
+    arguments.hw_info.max_active_clusters = args.workers;
+    arguments.scheduler = {args.tiles, args.worker_begin, args.block_k / Config::kTileK};
+
+    const auto params = Kernel::to_underlying_arguments(arguments, nullptr);
+    cutlass::device_kernel<Kernel>
+        <<<args.workers, Kernel::MaxThreadsPerBlock, Kernel::SharedStorageSize, args.stream>>>(params);
+    return cudaGetLastError();
+  }
+};
+
+template <class Config>
+constexpr KernelOps collective_ops() {
+  using K = CollectiveKernel<Config>;
+  return {K::Kernel::SharedStorageSize, &K::prepare, &K::launch, /*ctas_per_sm=*/1, /*uses_tma=*/true};
+}
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA back-end: memory, streams, and the making of matrices and plans.
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "abi/backend.h"
+#include "abi/error.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_matrix.h"
+#include "cuda/cuda_plan.h"
+
+namespace sparsek {
+namespace {
+
+using cuda::check;
+using cuda::DeviceScope;
+
+cudaStream_t stream_of(sparsek_stream stream) { return static_cast<cudaStream_t>(stream); }
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(int device, int sm_count) : device_(device), sm_count_(sm_count) {}
+
+  sparsek_backend kind() const override { return SPARSEK_CUDA; }
+  int device() const override { return device_; }
+  int threads() const override { return 0; }
+  const char* isa() const override { return "sm_90a"; }
+
+  std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr& a) override {
+    DeviceScope scope(device_);
+    return std::make_unique<cuda::CudaMatrix>(a, device_);
+  }
+  std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
+    DeviceScope scope(device_);
+    return std::make_unique<cuda::CudaPlan>(static_cast<cuda::CudaMatrix&>(matrix), options, sm_count_);
+  }
+
+  void* allocate(size_t bytes) override {
+    DeviceScope scope(device_);
+    void* buffer = nullptr;
+    check(cudaMalloc(&buffer, bytes), "cudaMalloc");
+    return buffer;
+  }
+  void release(void* buffer) override {
+    DeviceScope scope(device_);
+    check(cudaFree(buffer), "cudaFree");
+  }
+  void write(void* buffer, const void* host, size_t bytes, sparsek_stream stream) override {
+    DeviceScope scope(device_);
+    check(cudaMemcpyAsync(buffer, host, bytes, cudaMemcpyHostToDevice, stream_of(stream)), "cudaMemcpyAsync");
+  }
+  void read(void* host, const void* buffer, size_t bytes, sparsek_stream stream) override {
+    DeviceScope scope(device_);
+    check(cudaMemcpyAsync(host, buffer, bytes, cudaMemcpyDeviceToHost, stream_of(stream)), "cudaMemcpyAsync");
+  }
+  void fill(void* buffer, int byte, size_t bytes, sparsek_stream stream) override {
+    DeviceScope scope(device_);
+    check(cudaMemsetAsync(buffer, byte, bytes, stream_of(stream)), "cudaMemsetAsync");
+  }
+
+  sparsek_stream stream_create() override {
+    DeviceScope scope(device_);
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    return stream;
+  }
+  void stream_destroy(sparsek_stream stream) override {
+    DeviceScope scope(device_);
+    check(cudaStreamDestroy(stream_of(stream)), "cudaStreamDestroy");
+  }
+  void stream_synchronize(sparsek_stream stream) override {
+    DeviceScope scope(device_);
+    check(cudaStreamSynchronize(stream_of(stream)), "cudaStreamSynchronize");
+  }
+  bool stream_done(sparsek_stream stream) override {
+    DeviceScope scope(device_);
+    const cudaError_t error = cudaStreamQuery(stream_of(stream));
+    if (error == cudaErrorNotReady) return false;
+    check(error, "cudaStreamQuery");
+    return true;
+  }
+
+ private:
+  int device_, sm_count_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(int device) {
+  std::string why;
+  const int count = cuda_device_count(&why);
+  if (count == 0) fail(SPARSEK_NO_DEVICE, "%s", why.c_str());
+  if (device < 0 || device >= count) {
+    fail(SPARSEK_NO_DEVICE, "there is no CUDA device %d: the driver shows %d", device, count);
+  }
+  sparsek_device_info info = {};
+  cuda_device_info(device, info);
+  if (!info.usable) {
+    fail(SPARSEK_NO_DEVICE, "CUDA device %d (%s) has compute capability %d.%d; the kernels need 9.0 (Hopper)", device,
+         info.name, info.compute_major, info.compute_minor);
+  }
+  return std::make_unique<CudaBackend>(device, info.sm_count);
+}
+
+}  // namespace sparsek

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace sparsek::cuda {
+
+// Throws Error where a CUDA call failed: SPARSEK_OUT_OF_MEMORY for device memory, else SPARSEK_CUDA_ERROR with the
+// call, the name and the text of the error.
+void check(cudaError_t error, const char* call);
+
+// Makes a device current for the scope.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int device_, previous_ = 0;
+};
+
+}  // namespace sparsek::cuda

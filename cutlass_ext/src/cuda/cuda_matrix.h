@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "abi/backend.h"
+#include "cuda/device_array.h"
+
+namespace sparsek::cuda {
+
+class CudaMatrix final : public MatrixState {
+ public:
+  // The current device must be `device`.
+  CudaMatrix(const sparsek_bsr& a, int device);
+
+  void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
+
+  int device() const { return device_; }
+  const void* values() const { return values_; }  // device; null until they are set
+  size_t value_bytes() const;
+
+ private:
+  int device_;
+  const void* values_ = nullptr;
+  DeviceArray<char> owned_values_;  // where the values came from the host
+};
+
+// Throws SPARSEK_WRONG_MEMORY where a pointer is not of the memory it is said to be of, or of another device.
+void check_memory(const void* pointer, sparsek_memory memory, int device, const char* name);
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cuda_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "abi/error.h"
+
+namespace sparsek::cuda {
+namespace {
+
+// Panels of C dealt out together: few enough that their part of B stays in L2, enough to share loads of A.
+constexpr int kPanelsInFlight = 4;
+// What a tile costs beside its entries (epilogue, refill of the ring), in entries of 64 columns of A.
+constexpr double kTileCost = 2.4;
+
+size_t element_bytes(sparsek_dtype dtype) { return dtype == SPARSEK_FP32 ? 4 : 2; }
+
+// Why a kernel does not serve a case; empty where it does.
+std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dtype dtype,
+                     const PlanOptions& options) {
+  if (kernel.dtype != dtype) return "another type";
+  const bool height_fits =
+      kernel.block_m_multiple ? index.block_m % kernel.block_m == 0 : index.block_m == kernel.block_m;
+  if (!height_fits) return "another block height";
+  if (index.block_k % kernel.block_k_multiple != 0) return "another block width";
+  if (kernel.ops->uses_tma) {
+    const int64_t vector = 16 / element_bytes(dtype);
+    if (options.alignment % 16 != 0 || options.ldb % vector != 0 || options.ldc % vector != 0) {
+      return "it needs B and C aligned to 16 bytes and their leading dimensions multiples of " + std::to_string(vector);
+    }
+  }
+  return "";
+}
+
+const KernelDesc* choose_kernel(const BsrIndex& index, sparsek_dtype dtype, const PlanOptions& options,
+                                std::string& reason) {
+  for (int i = 0; i < kKernelCount; ++i) {
+    const KernelDesc& kernel = kKernels[i];
+    if (!options.kernel.empty() && options.kernel != kernel.name) continue;
+    const std::string why_not = obstacle(kernel, index, dtype, options);
+    if (why_not.empty()) {
+      reason = options.kernel.empty() ? std::string("first of the list that serves the case: ") + kernel.why
+                                      : "asked for by name";
+      return &kernel;
+    }
+    if (!options.kernel.empty()) {
+      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve blocks of %dx%d here: %s", kernel.name, index.block_m,
+           index.block_k, why_not.c_str());
+    }
+  }
+  if (!options.kernel.empty()) fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s", options.kernel.c_str());
+  fail(SPARSEK_UNSUPPORTED_BLOCK, "no CUDA kernel serves blocks of %dx%d of this type", index.block_m, index.block_k);
+}
+
+class Event {
+ public:
+  Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+  void wait() { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  double seconds_since(const Event& start) const {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "cudaEventElapsedTime");
+    return milliseconds * 1e-3;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace
+
+CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count) : matrix_(matrix), options_(options) {
+  const BsrIndex& index = matrix.index;
+  constexpr int64_t kLimit = INT32_MAX;
+  if (index.rows > kLimit || index.cols > kLimit || options.n > kLimit) {
+    fail(SPARSEK_BAD_SIZE, "the CUDA kernels take extents up to 2^31 - 1");
+  }
+  kernel_ = choose_kernel(index, matrix.dtype, options_, reason_);
+
+  PlanShape shape;
+  shape.tile_m = tile_rows();
+  shape.tile_n = kernel_->tile_n;
+  shape.n = options_.n;
+  shape.workers = sm_count * kernel_->ops->ctas_per_sm;
+  shape.panels_in_flight = kPanelsInFlight;
+  shape.tile_cost = kTileCost * 64 / index.block_k;
+  const Plan plan = sparsek::make_plan(index, shape);
+
+  tile_count_ = static_cast<int64_t>(plan.tiles.size());
+  entry_count_ = plan.entries();
+  workers_ = static_cast<int32_t>(std::min<int64_t>(shape.workers, tile_count_));
+  tiles_ = DeviceArray<WorkTile>(plan.tiles);
+  worker_begin_ = DeviceArray<int32_t>(plan.worker_begin);
+  entry_col_ = DeviceArray<int32_t>(plan.entry_col);
+  entry_block_ = DeviceArray<int32_t>(plan.entry_block);
+  check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
+}
+
+int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.index.block_m; }
+
+void CudaPlan::info(sparsek_plan_info& out) const {
+  out.kernel = kernel_->name;
+  out.reason = reason_.c_str();
+  out.tile_m = tile_rows();
+  out.tile_n = kernel_->tile_n;
+  out.tile_k = kernel_->tile_k;
+  out.stages = kernel_->stages;
+  out.tiles = tile_count_;
+  out.entries = entry_count_;
+  out.workspace_bytes =
+      static_cast<int64_t>(tiles_.bytes() + worker_begin_.bytes() + entry_col_.bytes() + entry_block_.bytes());
+  // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
+  // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
+  out.unit_roundoff = kernel_->ops->uses_tma ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
+}
+
+void CudaPlan::multiply(const MultiplyArgs& args) {
+  const BsrIndex& index = matrix_.index;
+  if (tile_count_ == 0) return;
+  if (matrix_.values() == nullptr && index.nnzb() > 0) {
+    fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values");
+  }
+  DeviceScope scope(matrix_.device());
+  check_memory(args.c, SPARSEK_DEVICE, matrix_.device(), "c");
+  if (index.cols > 0) check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
+
+  // Descriptors need an address and an extent even where nothing is read through them.
+  const void* const unread = tiles_.data();
+  LaunchArgs launch = {};
+  launch.rows = index.rows;
+  launch.cols = std::max<int64_t>(index.cols, 1);
+  launch.n = options_.n;
+  launch.block_m = index.block_m;
+  launch.block_k = index.block_k;
+  launch.nnzb = index.nnzb();
+  launch.values = index.nnzb() > 0 ? matrix_.values() : unread;
+  launch.b = index.cols > 0 ? args.b : unread;
+  launch.ldb = args.ldb;
+  launch.c = args.c;
+  launch.ldc = args.ldc;
+  launch.alpha = args.alpha;
+  launch.beta = args.beta;
+  launch.tiles = tiles_.data();
+  launch.worker_begin = worker_begin_.data();
+  launch.entry_col = entry_col_.data();
+  launch.entry_block = entry_block_.data();
+  launch.workers = workers_;
+  launch.stream = static_cast<cudaStream_t>(args.stream);
+  check(kernel_->ops->launch(launch), kernel_->name);
+}
+
+void CudaPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {
+  DeviceScope scope(matrix_.device());
+  const auto stream = static_cast<cudaStream_t>(args[0].stream);
+  int turn = 0;
+  const auto run = [&] {
+    MultiplyArgs now = args[turn++ % arg_count];
+    now.stream = stream;  // one stream, so that the times do not overlap
+    multiply(now);
+  };
+  for (int i = 0; i < warmup; ++i) run();
+  std::vector<Event> marks(repeats + 1);
+  marks[0].record(stream);
+  for (int i = 0; i < repeats; ++i) {
+    run();
+    marks[i + 1].record(stream);
+  }
+  marks[repeats].wait();
+  for (int i = 0; i < repeats; ++i) seconds[i] = marks[i + 1].seconds_since(marks[i]);
+}
+
+}  // namespace sparsek::cuda
+
+namespace sparsek {
+
+int cuda_kernel_count() { return cuda::kKernelCount; }
+
+void cuda_kernel_info(int index, sparsek_kernel_info& out) {
+  const cuda::KernelDesc& kernel = cuda::kKernels[index];
+  out.name = kernel.name;
+  out.why = kernel.why;
+  out.backend = SPARSEK_CUDA;
+  out.dtype = kernel.dtype;
+  out.tile_m = kernel.tile_m;
+  out.tile_n = kernel.tile_n;
+  out.tile_k = kernel.tile_k;
+  out.stages = kernel.stages;
+  out.block_m = kernel.block_m;
+  out.block_m_multiple = kernel.block_m_multiple;
+  out.block_k_multiple = kernel.block_k_multiple;
+}
+
+}  // namespace sparsek

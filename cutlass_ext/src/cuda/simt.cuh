@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel family "simt": every block shape, type, pitch and alignment, on the ordinary cores. It exists so that the
+// GPU serves every matrix; where a tensor-core kernel fits it is not chosen.
+#pragma once
+
+#include "cuda/kernel.h"
+#include "cutlass/bfloat16.h"
+#include "cutlass/half.h"
+
+namespace sparsek::cuda {
+
+constexpr int kSimtColumns = 64;    // of a tile; one thread each
+constexpr int kSimtRowGroups = 4;   // of threads
+constexpr int kSimtRowsPerThread = 8;
+
+// A tile is a part of one block row (or all of it), tile_m rows high, and 64 columns wide.
+template <class Element>
+__global__ void __launch_bounds__(kSimtColumns* kSimtRowGroups) simt_kernel(const LaunchArgs args, int tile_m) {
+  const auto* values = static_cast<const Element*>(args.values);
+  const auto* b = static_cast<const Element*>(args.b);
+  auto* c = static_cast<Element*>(args.c);
+  const int column_in_tile = threadIdx.x % kSimtColumns;
+  const int row_group = threadIdx.x / kSimtColumns;
+
+  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
+    const WorkTile tile = args.tiles[t];
+    const int64_t n = int64_t(tile.n_tile) * kSimtColumns + column_in_tile;
+    const int64_t first_row = int64_t(tile.m_tile) * tile_m;
+    const int64_t row_in_block = first_row % args.block_m;
+    if (n >= args.n) continue;
+
+    for (int m0 = row_group * kSimtRowsPerThread; m0 < tile_m; m0 += kSimtRowGroups * kSimtRowsPerThread) {
+      float sum[kSimtRowsPerThread] = {};
+      for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
+        const Element* block = values + (int64_t(args.entry_block[e]) * args.block_m + row_in_block + m0) * args.block_k;
+        const int64_t k0 = int64_t(args.entry_col[e]) * args.block_k;
+        const int k_count = int(min(int64_t(args.block_k), args.cols - k0));  // the last block stands out over K
+        for (int k = 0; k < k_count; ++k) {
+          const float b_value = float(b[(k0 + k) * args.ldb + n]);
+#pragma unroll
+          for (int i = 0; i < kSimtRowsPerThread; ++i) {
+            if (m0 + i < tile_m) sum[i] += float(block[int64_t(i) * args.block_k + k]) * b_value;
+          }
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kSimtRowsPerThread; ++i) {
+        const int64_t row = first_row + m0 + i;
+        if (m0 + i >= tile_m || row >= args.rows) continue;
+        Element& out = c[row * args.ldc + n];
+        out = Element(args.beta == 0.f ? args.alpha * sum[i] : args.alpha * sum[i] + args.beta * float(out));
+      }
+    }
+  }
+}
+
+template <class Config>
+struct SimtKernel {
+  static_assert(Config::kTileN == kSimtColumns);
+  static cudaError_t prepare() { return cudaSuccess; }
+  static cudaError_t launch(const LaunchArgs& args) {
+    simt_kernel<typename Config::Element><<<args.workers, kSimtColumns * kSimtRowGroups, 0, args.stream>>>(
+        args, args.block_m);
+    return cudaGetLastError();
+  }
+};
+
+template <class Config>
+constexpr KernelOps simt_ops() {
+  using K = SimtKernel<Config>;
+  return {0, &K::prepare, &K::launch, /*ctas_per_sm=*/4, /*uses_tma=*/false};
+}
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The index of a BSR matrix in host memory, checked.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sparsek.h"
+
+namespace sparsek {
+
+struct BsrIndex {
+  int64_t rows = 0, cols = 0;        // M, K
+  int32_t block_m = 0, block_k = 0;  // bm, bk
+  int32_t block_rows = 0;            // ceil(M / bm)
+  int32_t block_cols = 0;            // ceil(K / bk)
+  std::vector<int32_t> row_ptr;      // (block_rows + 1)
+  std::vector<int32_t> col_idx;      // (nnzb), strictly increasing within a block row
+
+  int64_t nnzb() const { return static_cast<int64_t>(col_idx.size()); }
+};
+
+// Copies the index out of host arrays and checks it: one pass, each fault with its own status and the place in the
+// message. Throws Error. The values are not looked at. Pointers are assumed to be host pointers.
+BsrIndex make_bsr_index(const sparsek_bsr& a);
+
+// The checks on sizes and enumerations that need no array: extents positive (rows, cols and n may be 0), nnzb and
+// the block counts within int32, bytes of the values within int64, types known. Throws Error.
+void check_bsr_header(const sparsek_bsr& a);
+
+}  // namespace sparsek

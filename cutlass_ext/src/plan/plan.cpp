@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+#include "abi/error.h"
+
+namespace sparsek {
+namespace {
+
+// The union of the block columns of `slots` neighbouring block rows, appended to the plan's entries.
+void append_union(const BsrIndex& index, int32_t first_block_row, int32_t slots, Plan& plan) {
+  std::vector<int32_t> next(slots), end(slots);
+  for (int32_t s = 0; s < slots; ++s) {
+    const int32_t row = first_block_row + s;
+    const bool inside = row < index.block_rows;  // the last group may stand out over M
+    next[s] = inside ? index.row_ptr[row] : 0;
+    end[s] = inside ? index.row_ptr[row + 1] : 0;
+  }
+  constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+  for (;;) {
+    int32_t col = kNone;
+    for (int32_t s = 0; s < slots; ++s) {
+      if (next[s] < end[s]) col = std::min(col, index.col_idx[next[s]]);
+    }
+    if (col == kNone) return;
+    plan.entry_col.push_back(col);
+    for (int32_t s = 0; s < slots; ++s) {
+      const bool present = next[s] < end[s] && index.col_idx[next[s]] == col;
+      plan.entry_block.push_back(present ? next[s]++ : kNoBlock);
+    }
+  }
+}
+
+// Row group -> [first, second): its entries. Parts of one block row share them.
+using EntryRange = std::pair<int32_t, int32_t>;
+
+std::vector<EntryRange> make_groups(const BsrIndex& index, Plan& plan) {
+  const int32_t tile_m = plan.shape.tile_m;
+  const int64_t group_count = (index.rows + tile_m - 1) / tile_m;
+  std::vector<EntryRange> groups;
+  groups.reserve(group_count);
+  plan.entry_col.reserve(index.nnzb());
+  plan.entry_block.reserve(index.nnzb() * plan.slots);
+  for (int64_t g = 0; g < group_count; ++g) {
+    const int64_t first_row = g * tile_m;
+    if (first_row % index.block_m != 0) {  // a further part of the same block row
+      groups.push_back(groups.back());
+      continue;
+    }
+    const int32_t begin = static_cast<int32_t>(plan.entry_col.size());
+    append_union(index, static_cast<int32_t>(first_row / index.block_m), plan.slots, plan);
+    groups.emplace_back(begin, static_cast<int32_t>(plan.entry_col.size()));
+  }
+  return groups;
+}
+
+// Deals the tiles out to the workers, `panels_in_flight` panels of columns at a time so that B's panels stay in L2,
+// and within these longest first, each to the worker with the least work so far (Graham's LPT rule: the spread at
+// the end is at most one tile).
+void deal_tiles(const std::vector<EntryRange>& groups, Plan& plan) {
+  const PlanShape& shape = plan.shape;
+  const int32_t panels = static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
+
+  std::vector<int32_t> longest_first(groups.size());
+  std::iota(longest_first.begin(), longest_first.end(), 0);
+  const auto length = [&](int32_t g) { return groups[g].second - groups[g].first; };
+  std::stable_sort(longest_first.begin(), longest_first.end(),
+                   [&](int32_t a, int32_t b) { return length(a) > length(b); });
+
+  using Load = std::pair<double, int32_t>;  // work so far, worker; ties go to the lower worker
+  std::priority_queue<Load, std::vector<Load>, std::greater<Load>> loads;
+  for (int32_t w = 0; w < shape.workers; ++w) loads.emplace(0.0, w);
+
+  std::vector<std::vector<WorkTile>> lists(shape.workers);
+  for (int32_t first = 0; first < panels; first += shape.panels_in_flight) {
+    const int32_t last = std::min(first + shape.panels_in_flight, panels);
+    for (const int32_t g : longest_first) {
+      for (int32_t panel = first; panel < last; ++panel) {
+        auto [work, worker] = loads.top();
+        loads.pop();
+        lists[worker].push_back({g, panel, groups[g].first, length(g)});
+        loads.emplace(work + shape.tile_cost + length(g), worker);
+      }
+    }
+  }
+
+  plan.worker_begin.assign(1, 0);
+  for (const auto& list : lists) {
+    plan.tiles.insert(plan.tiles.end(), list.begin(), list.end());
+    plan.worker_begin.push_back(static_cast<int32_t>(plan.tiles.size()));
+  }
+}
+
+}  // namespace
+
+Plan make_plan(const BsrIndex& index, const PlanShape& shape) {
+  Plan plan;
+  plan.shape = shape;
+  if (shape.tile_m % index.block_m == 0) {
+    plan.slots = shape.tile_m / index.block_m;
+  } else if (index.block_m % shape.tile_m != 0) {
+    fail(SPARSEK_UNSUPPORTED_BLOCK, "a tile of %d rows neither holds whole block rows of %d nor divides one",
+         shape.tile_m, index.block_m);
+  }
+
+  constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
+  const int64_t group_count = (index.rows + shape.tile_m - 1) / shape.tile_m;
+  const int64_t panels = (shape.n + shape.tile_n - 1) / shape.tile_n;
+  if (group_count > kLimit || panels > kLimit || (panels > 0 && group_count > kLimit / panels)) {
+    fail(SPARSEK_BAD_SIZE, "C of %lld x %lld has more than 2^31 tiles of %d x %d", static_cast<long long>(index.rows),
+         static_cast<long long>(shape.n), shape.tile_m, shape.tile_n);
+  }
+
+  deal_tiles(make_groups(index, plan), plan);
+  return plan;
+}
+
+}  // namespace sparsek

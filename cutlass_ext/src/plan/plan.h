@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan: a flat work list made once from a pattern, read by the CUDA kernels and by the CPU back-end alike.
+//
+//   C is cut into tiles of tile_m x tile_n. A tile's rows are a row group: `slots` neighbouring block rows of height
+//   bm where bm <= tile_m, or a part of one block row where bm is a multiple of tile_m. The block rows of a group
+//   share one union list of block columns; each of its entries is one step of the sparse outer loop: load block row
+//   `col` of B once, multiply it by the block of each slot that has one there.
+//
+//   tiles   in the order in which each worker (CTA or thread) runs them: worker w owns tiles
+//           [worker_begin[w], worker_begin[w + 1]); a tile names the range of its row group's entries
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/bsr_index.h"
+
+namespace sparsek {
+
+constexpr int32_t kNoBlock = -1;
+
+// One CTA tile of C; 16 bytes, so that a kernel reads it with one load.
+struct WorkTile {
+  int32_t m_tile;       // first row of C = m_tile * tile_m
+  int32_t n_tile;       // first column of C = n_tile * tile_n
+  int32_t entry_begin;  // of the tile's row group
+  int32_t entry_count;  // 0: the tile holds beta * C only
+};
+
+struct PlanShape {
+  int32_t tile_m = 0, tile_n = 0;
+  int32_t workers = 1;            // CTAs of the persistent grid, or threads
+  int64_t n = 0;                  // columns of B and C
+  int32_t panels_in_flight = 1;   // panels of tile_n columns whose tiles are dealt out together (L2 locality)
+  double tile_cost = 0;           // fixed cost of a tile in units of one entry, for the balance of the work lists
+};
+
+struct Plan {
+  PlanShape shape;
+  int32_t slots = 1;                    // block rows that share a tile
+  std::vector<int32_t> entry_col;       // (entries): block column
+  std::vector<int32_t> entry_block;     // (entries, slots): storage index of the slot's block, or kNoBlock
+  std::vector<WorkTile> tiles;
+  std::vector<int32_t> worker_begin;    // (workers + 1)
+
+  int64_t entries() const { return static_cast<int64_t>(entry_col.size()); }
+};
+
+// Deterministic: the same index and shape give the same plan, bit for bit. Throws Error where tile_m neither holds
+// whole block rows nor divides one.
+Plan make_plan(const BsrIndex& index, const PlanShape& shape);
+
+}  // namespace sparsek

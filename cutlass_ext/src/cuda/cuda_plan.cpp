@@ -10,8 +10,6 @@
 namespace sparsek::cuda {
 namespace {
 
-// Panels of C dealt out together: few enough that their part of B stays in L2, enough to share loads of A.
-constexpr int kPanelsInFlight = 4;
 // What a tile costs beside its entries (epilogue, refill of the ring), in entries of 64 columns of A.
 constexpr double kTileCost = 2.4;
 
@@ -86,7 +84,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   shape.tile_n = kernel_->tile_n;
   shape.n = options_.n;
   shape.workers = sm_count * kernel_->ops->ctas_per_sm;
-  shape.panels_in_flight = kPanelsInFlight;
+  shape.panels_in_flight = 0;
   shape.tile_cost = kTileCost * 64 / index.block_k;
   const Plan plan = sparsek::make_plan(index, shape);
 

@@ -59,6 +59,14 @@ std::vector<EntryRange> make_groups(const BsrIndex& index, Plan& plan) {
   return groups;
 }
 
+// How many panels of columns share the L2 cache. Where the rows of a group have few columns in common, B's panels are
+// read all over and two of them are what stays in the cache; where they share most columns (or a block row fills the
+// tile), loads of A count as much and four panels read each block of A from the cache (docs/notes.md, "Panels").
+int32_t choose_panels(const Plan& plan, int64_t nnzb) {
+  const bool share = nnzb * 5 >= plan.entries() * plan.slots * 4;
+  return plan.slots > 1 && !share ? 2 : 4;
+}
+
 // Deals the tiles out to the workers, `panels_in_flight` panels of columns at a time so that B's panels stay in L2,
 // and within these longest first, each to the worker with the least work so far (Graham's LPT rule: the spread at
 // the end is at most one tile).
@@ -116,7 +124,9 @@ Plan make_plan(const BsrIndex& index, const PlanShape& shape) {
          static_cast<long long>(shape.n), shape.tile_m, shape.tile_n);
   }
 
-  deal_tiles(make_groups(index, plan), plan);
+  const std::vector<EntryRange> groups = make_groups(index, plan);
+  if (plan.shape.panels_in_flight == 0) plan.shape.panels_in_flight = choose_panels(plan, index.nnzb());
+  deal_tiles(groups, plan);
   return plan;
 }
 

@@ -31,7 +31,7 @@ struct PlanShape {
   int32_t tile_m = 0, tile_n = 0;
   int32_t workers = 1;            // CTAs of the persistent grid, or threads
   int64_t n = 0;                  // columns of B and C
-  int32_t panels_in_flight = 1;   // panels of tile_n columns whose tiles are dealt out together (L2 locality)
+  int32_t panels_in_flight = 1;   // panels of tile_n columns whose tiles are dealt out together; 0: chosen
   double tile_cost = 0;           // fixed cost of a tile in units of one entry, for the balance of the work lists
 };
 

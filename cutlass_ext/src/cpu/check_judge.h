@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether an element of C is near enough to its reference, and what the check reports of all of them.
+#pragma once
+
+#include <cstdint>
+
+#include "sparsek.h"
+
+namespace sparsek::cpu {
+
+// Rounding to C's type.
+struct OutputType {
+  double unit_roundoff;
+  double half_subnormal;   // half of the smallest subnormal: the error of rounding near 0
+  double overflow;         // what rounds to Inf: from here on
+};
+OutputType output_type(int32_t dtype);
+
+// What one element is judged by.
+struct Reference {
+  double value;  // alpha A B + beta C0; may be NaN or Inf
+  double bound;  // on |C - value|, where value is finite
+};
+
+// Finds the references of one block row.
+class Bound {
+ public:
+  // `products`: summed into each element of the block row. No bound holds from 1 / unit_roundoff products on.
+  Bound(const sparsek_check_args& args, const OutputType& output, int64_t products);
+
+  // sum: of a b; magnitude: of |a| |b|; c0 is not used where beta is 0. Rows without blocks are beta C0.
+  Reference reference(double sum, double magnitude, double c0) const;
+
+ private:
+  const double alpha_, beta_;
+  const double gamma_;
+  const double out_roundoff_;
+  const double underflow_;
+  const bool empty_;
+};
+
+// A part of the report. The order in which parts are made and merged does not show in it.
+class Tally {
+ public:
+  Tally();
+  void judge(int64_t row, int64_t col, double c, const Reference& reference, const OutputType& output);
+  void merge(const Tally& other);
+  // Everything but abi_size.
+  void write(sparsek_check_report& out) const;
+
+ private:
+  void take_worst(const sparsek_check_report& other);
+  void take_first(int64_t row, int64_t col);
+
+  sparsek_check_report report_;
+};
+
+}  // namespace sparsek::cpu

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements as fp64, exactly. In an anonymous namespace: files for different instruction sets each get their own.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "sparsek.h"
+
+namespace sparsek::cpu {
+namespace {
+
+inline float from_bits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+inline uint32_t to_bits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+// dtype -> how its elements lie in memory and what they are worth.
+template <int kDtype>
+struct Element;
+
+template <>
+struct Element<SPARSEK_FP32> {
+  using Stored = float;
+  static double value(float x) { return x; }
+};
+
+template <>
+struct Element<SPARSEK_BF16> {
+  using Stored = uint16_t;
+  static double value(uint16_t x) { return from_bits(static_cast<uint32_t>(x) << 16); }
+};
+
+template <>
+struct Element<SPARSEK_FP16> {
+  using Stored = uint16_t;
+  // The five bits of the exponent, put where fp32 has eight, are 112 too low: times 2^112. All ones stay all ones.
+  // With masks instead of branches, so that the compiler makes vectors of it.
+  static double value(uint16_t x) {
+    const uint32_t magnitude = static_cast<uint32_t>(x & 0x7fff) << 13;
+    const uint32_t sign = static_cast<uint32_t>(x & 0x8000) << 16;
+    const uint32_t special = 0u - static_cast<uint32_t>((x & 0x7c00) == 0x7c00);
+    const uint32_t finite = to_bits(from_bits(magnitude) * 0x1p112f);
+    return from_bits((finite & ~special) | ((magnitude | 0x7f800000u) & special) | sign);
+  }
+};
+
+}  // namespace
+}  // namespace sparsek::cpu

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "abi/backend.h"
+#include "abi/error.h"
+#include "cpu/cpu_count.h"
+#include "cpu/cpu_plan.h"
+
+namespace sparsek {
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads)
+      : choice_(cpu::choose_kernel("")), workers_(std::make_shared<cpu::Workers>(threads)) {}
+
+  sparsek_backend kind() const override { return SPARSEK_CPU; }
+  int device() const override { return 0; }
+  int threads() const override { return workers_->pool.threads(); }
+  const char* isa() const override { return choice_.kernel->isa; }
+
+  std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr& a) override {
+    return std::make_unique<cpu::CpuMatrix>(a);
+  }
+  std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
+    return std::make_unique<cpu::CpuPlan>(static_cast<const cpu::CpuMatrix&>(matrix), options, workers_);
+  }
+
+  void* allocate(size_t bytes) override {
+    constexpr size_t kAlignment = 64;
+    void* const buffer = bytes > SIZE_MAX - kAlignment
+                             ? nullptr
+                             : std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
+    if (buffer == nullptr) fail(SPARSEK_OUT_OF_MEMORY, "%zu bytes of host memory are not to be had", bytes);
+    return buffer;
+  }
+  void release(void* buffer) override { std::free(buffer); }
+
+  // There is nothing that could run later: every call has finished when it returns.
+  void write(void* buffer, const void* host, size_t bytes, sparsek_stream) override { copy(buffer, host, bytes); }
+  void read(void* host, const void* buffer, size_t bytes, sparsek_stream) override { copy(host, buffer, bytes); }
+  void fill(void* buffer, int byte, size_t bytes, sparsek_stream) override {
+    if (bytes > 0) std::memset(buffer, byte, bytes);
+  }
+
+  sparsek_stream stream_create() override { return nullptr; }
+  void stream_destroy(sparsek_stream) override {}
+  void stream_synchronize(sparsek_stream) override {}
+  bool stream_done(sparsek_stream) override { return true; }
+
+ private:
+  static void copy(void* to, const void* from, size_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, bytes);  // null pointers are allowed with no bytes
+  }
+
+  const cpu::KernelChoice choice_;
+  const std::shared_ptr<cpu::Workers> workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) {
+  return std::make_unique<CpuBackend>(threads > 0 ? threads : cpu::usable_cpu_count());
+}
+
+}  // namespace sparsek

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/cpu_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "abi/error.h"
+#include "cpu/floating_point.h"
+#include "cpu/plan_shape.h"
+
+namespace sparsek::cpu {
+namespace {
+
+constexpr double kUnitRoundoff = 0x1p-24;  // fp32 accumulation
+
+TileFunction tile_function(const Kernel& kernel, sparsek_dtype dtype) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+      return kernel.bf16;
+    case SPARSEK_FP16:
+      return kernel.fp16;
+    case SPARSEK_FP32:
+      return kernel.fp32;
+  }
+  fail(SPARSEK_UNSUPPORTED_DTYPE, "dtype %d is none that the CPU back-end multiplies", static_cast<int>(dtype));
+}
+
+}  // namespace
+
+CpuMatrix::CpuMatrix(const sparsek_bsr& a) {
+  if (a.memory != SPARSEK_HOST) {
+    fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host arrays: bsr->memory is not SPARSEK_HOST");
+  }
+  index = make_bsr_index(a);
+  dtype = static_cast<sparsek_dtype>(a.dtype);
+  if (a.values != nullptr) set_values(a.values, SPARSEK_HOST, nullptr);
+}
+
+void CpuMatrix::set_values(const void* values, sparsek_memory memory, sparsek_stream) {
+  if (memory != SPARSEK_HOST) {
+    fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host values: memory is not SPARSEK_HOST");
+  }
+  values_.store(values, std::memory_order_release);
+}
+
+CpuPlan::CpuPlan(const CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<Workers> workers)
+    : matrix_(matrix),
+      options_(options),
+      choice_(choose_kernel(options.kernel)),
+      run_tile_(tile_function(*choice_.kernel, matrix.dtype)),
+      plan_(make_plan(matrix.index, choose_shape(matrix.index, options.n, workers->pool.threads()))),
+      workers_(std::move(workers)) {}
+
+void CpuPlan::info(sparsek_plan_info& out) const {
+  out.kernel = choice_.kernel->name;
+  out.reason = choice_.reason.c_str();
+  out.tile_m = plan_.shape.tile_m;
+  out.tile_n = plan_.shape.tile_n;
+  out.tile_k = kDepth;
+  out.stages = 1;
+  out.tiles = static_cast<int64_t>(plan_.tiles.size());
+  out.entries = plan_.entries();
+  out.workspace_bytes = 0;  // of device memory
+  out.unit_roundoff = kUnitRoundoff;
+}
+
+void CpuPlan::run_worker(const Product& product, int worker, const Scratch& scratch) const {
+  const DefaultFloatingPoint floating_point;
+  const PlanShape& shape = plan_.shape;
+  for (int32_t i = plan_.worker_begin[worker]; i < plan_.worker_begin[worker + 1]; ++i) {
+    const WorkTile& work = plan_.tiles[i];
+    Tile tile;
+    tile.row = static_cast<int64_t>(work.m_tile) * shape.tile_m;
+    tile.row_end = std::min(tile.row + shape.tile_m, product.rows);
+    tile.col = static_cast<int64_t>(work.n_tile) * shape.tile_n;
+    tile.col_end = std::min(tile.col + shape.tile_n, product.cols);
+    tile.entry_begin = work.entry_begin;
+    tile.entry_count = work.entry_count;
+    run_tile_(product, tile, scratch);
+  }
+}
+
+void CpuPlan::multiply(const MultiplyArgs& args) {
+  const BsrIndex& index = matrix_.index;
+  const void* const values = matrix_.values();
+  if (values == nullptr && index.nnzb() > 0) {
+    fail(SPARSEK_NULL_POINTER, "the matrix has no values: set them with matrix_set_values");
+  }
+
+  const Product product = {index.block_m,
+                           index.block_k,
+                           plan_.slots,
+                           plan_.entry_col.data(),
+                           plan_.entry_block.data(),
+                           index.rows,
+                           index.cols,
+                           options_.n,
+                           values,
+                           args.b,
+                           args.ldb,
+                           args.c,
+                           args.ldc,
+                           args.alpha,
+                           args.beta};
+  const WorkspacePool::Loan workspace(workers_->workspaces);
+  struct Job {
+    const CpuPlan& plan;
+    const Product& product;
+    const Workspace& workspace;
+  } job = {*this, product, *workspace};
+  const auto work = [](void* context, int worker) {
+    const Job& own = *static_cast<const Job*>(context);
+    own.plan.run_worker(own.product, worker, own.workspace.scratch(worker));
+  };
+  workers_->pool.run(plan_.shape.workers, work, &job);
+}
+
+void CpuPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {
+  using Clock = std::chrono::steady_clock;
+  int turn = 0;
+  const auto next = [&]() -> const MultiplyArgs& { return args[turn++ % arg_count]; };
+  for (int i = 0; i < warmup; ++i) multiply(next());
+  for (int i = 0; i < repeats; ++i) {
+    const MultiplyArgs& own = next();
+    const Clock::time_point start = Clock::now();
+    multiply(own);
+    seconds[i] = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+}
+
+}  // namespace sparsek::cpu

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrices and plans of the CPU back-end.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "abi/backend.h"
+#include "cpu/kernel_list.h"
+#include "cpu/thread_pool.h"
+#include "cpu/workspace.h"
+#include "plan/plan.h"
+
+namespace sparsek::cpu {
+
+// The values stay the caller's.
+class CpuMatrix final : public MatrixState {
+ public:
+  // Throws as make_bsr_index does, and SPARSEK_WRONG_MEMORY for device arrays.
+  explicit CpuMatrix(const sparsek_bsr& a);
+  void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
+  const void* values() const { return values_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<const void*> values_{nullptr};
+};
+
+// What the plans of a back-end share.
+struct Workers {
+  explicit Workers(int threads) : pool(threads), workspaces(threads) {}
+  ThreadPool pool;
+  WorkspacePool workspaces;
+};
+
+class CpuPlan final : public PlanState {
+ public:
+  CpuPlan(const CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<Workers> workers);
+  void info(sparsek_plan_info& out) const override;
+  void multiply(const MultiplyArgs& args) override;
+  void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
+
+ private:
+  void run_worker(const Product& product, int worker, const Scratch& scratch) const;
+
+  const CpuMatrix& matrix_;
+  const PlanOptions options_;
+  const KernelChoice choice_;
+  const TileFunction run_tile_;
+  const Plan plan_;
+  const std::shared_ptr<Workers> workers_;
+};
+
+}  // namespace sparsek::cpu

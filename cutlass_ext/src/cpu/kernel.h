@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a CPU kernel gets and gives. Plain data without inline functions: the files that implement it are compiled
+// for different instruction sets, and the linker keeps only one copy of an inline function, from any of them.
+#pragma once
+
+#include <cstdint>
+
+#include "sparsek.h"
+
+namespace sparsek::cpu {
+
+// Scratch of one worker holds this much; see Scratch.
+constexpr int kDepth = 256;      // products summed between two visits to the accumulators: rows of B packed at once
+constexpr int kPieceRows = 128;  // rows of C accumulated at once
+constexpr int kTileCols = 288;   // columns of C accumulated at once; a multiple of each kernel's strips
+constexpr int kADepth = kDepth + 16;  // pitch of the copy of A: rows fall into different sets of a cache
+
+// fp32, 64-byte aligned.
+struct Scratch {
+  float* a;            // (kPieceRows, kDepth):(kADepth, 1)
+  float* b;            // strips of kDepth x width floats one after the other, kTileCols columns in all
+  float* c;            // (kPieceRows, kTileCols):(kTileCols, 1)
+  const void** b_row;  // (kDepth): where the tile's part of each row of B starts
+};
+
+// One multiply.
+struct Product {
+  int32_t block_m, block_k;
+  int32_t slots;               // of the plan
+  const int32_t* entry_col;    // of the plan
+  const int32_t* entry_block;  // of the plan, (entries, slots)
+  int64_t rows, depth, cols;   // M, K, N
+  const void* values;          // (nnzb, bm, bk)
+  const void* b;               // (K, N):(ldb, 1)
+  int64_t ldb;
+  void* c;                     // (M, N):(ldc, 1)
+  int64_t ldc;
+  float alpha, beta;
+};
+
+// One tile of C: rows [row, row_end), columns [col, col_end), at most kTileCols, both inside C. Its entries are
+// [entry_begin, entry_begin + entry_count).
+struct Tile {
+  int64_t row, row_end;
+  int64_t col, col_end;
+  int32_t entry_begin, entry_count;
+};
+
+// Each element is summed in the order of its products, whatever the tile, so that a result depends neither on the
+// tiles nor on the threads.
+using TileFunction = void (*)(const Product& product, const Tile& tile, const Scratch& scratch);
+
+struct Kernel {
+  const char* name;  // "cpu_avx512"
+  const char* isa;   // "avx512"
+  const char* why;
+  TileFunction bf16, fp16, fp32;
+};
+
+extern const Kernel kAvx512Kernel;
+extern const Kernel kAvx2Kernel;
+extern const Kernel kGenericKernel;
+
+}  // namespace sparsek::cpu

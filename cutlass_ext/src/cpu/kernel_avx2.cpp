@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU kernel for AVX2 with FMA and F16C.
+#include <immintrin.h>
+
+#include "cpu/element.h"
+#include "cpu/kernel.h"
+
+namespace sparsek::cpu {
+namespace {
+
+struct Isa {
+  using Vector = __m256;
+  static constexpr int kLanes = 8;
+  static constexpr int kMaxRows = 6;
+  static constexpr int kMaxVectors = 4;
+  // Vectors of a strip for so many rows: rows x vectors sums, a row of B and a factor fit 16 registers.
+  static constexpr int vectors(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : 2; }
+
+  static Vector zero() { return _mm256_setzero_ps(); }
+  static Vector broadcast(float x) { return _mm256_set1_ps(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+
+  static Vector load(const float* p) { return _mm256_loadu_ps(p); }
+  static Vector load(const Bf16* p) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  static Vector load(const Fp16* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+
+  static void store(float* p, Vector v) { _mm256_storeu_ps(p, v); }
+  // Half of the last place less one, plus its parity: carries into the upper half as nearest-even asks.
+  static void store(Bf16* p, Vector v) {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+    const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+  }
+  static void store(Fp16* p, Vector v) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  }
+
+  static float to_float(float x) { return x; }
+  static float to_float(Bf16 x) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(x.bits << 16))); }
+  static float to_float(Fp16 x) { return _cvtsh_ss(x.bits); }
+};
+
+}  // namespace
+}  // namespace sparsek::cpu
+
+#include "cpu/tile_kernel.h"
+
+namespace sparsek::cpu {
+
+const Kernel kAvx2Kernel = {"cpu_avx2", "avx2", "processors with AVX2 and FMA: strips of 16 columns, 6 rows at a time",
+                            run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
+
+}  // namespace sparsek::cpu

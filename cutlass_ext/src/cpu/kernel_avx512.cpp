@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU kernel for AVX-512 (F, BW, VL, DQ).
+
+// GCC 12 takes the unused pass-through operand of its own intrinsics for an uninitialised variable.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+
+#include "cpu/element.h"
+#include "cpu/kernel.h"
+
+namespace sparsek::cpu {
+namespace {
+
+struct Isa {
+  using Vector = __m512;
+  static constexpr int kLanes = 16;
+  static constexpr int kMaxRows = 8;
+  static constexpr int kMaxVectors = 6;
+  // Vectors of a strip for so many rows: rows x vectors sums, a row of B and a factor fit 32 registers.
+  static constexpr int vectors(int rows) { return rows <= 4 ? 6 : 3; }
+
+  static Vector zero() { return _mm512_setzero_ps(); }
+  static Vector broadcast(float x) { return _mm512_set1_ps(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+
+  static Vector load(const float* p) { return _mm512_loadu_ps(p); }
+  static Vector load(const Bf16* p) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+  static Vector load(const Fp16* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+
+  static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
+  // Half of the last place less one, plus its parity: carries into the upper half as nearest-even asks.
+  static void store(Bf16* p, Vector v) {
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    const __m512i upper = _mm512_srli_epi32(_mm512_mask_blend_epi32(nan, rounded, quiet), 16);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(upper));
+  }
+  static void store(Fp16* p, Vector v) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  }
+
+  static float to_float(float x) { return x; }
+  static float to_float(Bf16 x) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(x.bits << 16))); }
+  static float to_float(Fp16 x) { return _cvtsh_ss(x.bits); }
+};
+
+}  // namespace
+}  // namespace sparsek::cpu
+
+#include "cpu/tile_kernel.h"
+
+namespace sparsek::cpu {
+
+const Kernel kAvx512Kernel = {"cpu_avx512", "avx512", "processors with AVX-512: strips of 48 columns, 8 rows at a time",
+                              run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
+
+}  // namespace sparsek::cpu

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU kernel for every x86-64: SSE2. A product is rounded before it is added, which the error bound covers too.
+#include <emmintrin.h>
+
+#include "cpu/element.h"
+#include "cpu/kernel.h"
+
+namespace sparsek::cpu {
+namespace {
+
+inline __m128 select(__m128i mask, __m128i if_set, __m128i if_clear) {
+  return _mm_castsi128_ps(_mm_or_si128(_mm_and_si128(mask, if_set), _mm_andnot_si128(mask, if_clear)));
+}
+
+// fp16 in the low half of each lane to fp32.
+inline __m128 widen(__m128i half) {
+  const __m128i sign = _mm_slli_epi32(_mm_and_si128(half, _mm_set1_epi32(0x8000)), 16);
+  const __m128i magnitude = _mm_slli_epi32(_mm_and_si128(half, _mm_set1_epi32(0x7fff)), 13);
+  // Read as fp32 the exponent is 112 too low; the multiplication mends that, for subnormals too, exactly.
+  const __m128 scale = _mm_castsi128_ps(_mm_set1_epi32((127 + 112) << 23));
+  const __m128i finite = _mm_castps_si128(_mm_mul_ps(_mm_castsi128_ps(magnitude), scale));
+  const __m128i special = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32((0x7c00 << 13) - 1));
+  const __m128i exponent = _mm_or_si128(magnitude, _mm_set1_epi32(0x7f800000));
+  return _mm_or_ps(select(special, exponent, finite), _mm_castsi128_ps(sign));
+}
+
+// fp32 to fp16 in the low half of each lane, rounded to nearest even.
+inline __m128i narrow(__m128 v) {
+  const __m128i bits = _mm_castps_si128(v);
+  const __m128i sign = _mm_and_si128(bits, _mm_set1_epi32(static_cast<int>(0x80000000u)));
+  const __m128i magnitude = _mm_xor_si128(bits, sign);
+  // Below 2^-14 the last place is 2^-24: adding 1/2, whose last place that is, rounds there and leaves the digits.
+  const __m128 half = _mm_set1_ps(0.5f);
+  const __m128i subnormal =
+      _mm_sub_epi32(_mm_castps_si128(_mm_add_ps(_mm_castsi128_ps(magnitude), half)), _mm_castps_si128(half));
+  const __m128i odd = _mm_and_si128(_mm_srli_epi32(magnitude, 13), _mm_set1_epi32(1));
+  const __m128i rounded = _mm_add_epi32(magnitude, _mm_add_epi32(odd, _mm_set1_epi32(0xfff - (112 << 23))));
+  const __m128i normal = _mm_srli_epi32(rounded, 13);
+  const __m128i is_subnormal = _mm_cmplt_epi32(magnitude, _mm_set1_epi32(113 << 23));
+  const __m128i overflows = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x477fefff));  // from 65520 on
+  const __m128i is_nan = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x7f800000));
+  __m128 result = select(is_subnormal, subnormal, normal);
+  result = select(overflows, _mm_set1_epi32(0x7c00), _mm_castps_si128(result));
+  result = select(is_nan, _mm_set1_epi32(0x7e00), _mm_castps_si128(result));
+  return _mm_or_si128(_mm_castps_si128(result), _mm_srli_epi32(sign, 16));
+}
+
+// The low halves of four lanes to 8 bytes.
+inline void store_halves(void* p, __m128i v) {
+  const __m128i extended = _mm_srai_epi32(_mm_slli_epi32(v, 16), 16);  // so that the signed packing keeps the bits
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi32(extended, extended));
+}
+
+struct Isa {
+  using Vector = __m128;
+  static constexpr int kLanes = 4;
+  static constexpr int kMaxRows = 6;
+  static constexpr int kMaxVectors = 4;
+  // Vectors of a strip for so many rows: rows x vectors sums, a row of B and a factor fit 16 registers.
+  static constexpr int vectors(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : 2; }
+
+  static Vector zero() { return _mm_setzero_ps(); }
+  static Vector broadcast(float x) { return _mm_set1_ps(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm_mul_ps(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
+
+  static Vector load(const float* p) { return _mm_loadu_ps(p); }
+  static Vector load(const Bf16* p) {
+    const __m128i bits = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), bits));
+  }
+  static Vector load(const Fp16* p) {
+    const __m128i bits = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return widen(_mm_unpacklo_epi16(bits, _mm_setzero_si128()));
+  }
+
+  static void store(float* p, Vector v) { _mm_storeu_ps(p, v); }
+  // Half of the last place less one, plus its parity: carries into the upper half as nearest-even asks.
+  static void store(Bf16* p, Vector v) {
+    const __m128i bits = _mm_castps_si128(v);
+    const __m128i odd = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
+    const __m128i rounded = _mm_add_epi32(bits, _mm_add_epi32(odd, _mm_set1_epi32(0x7fff)));
+    const __m128i quiet = _mm_or_si128(bits, _mm_set1_epi32(0x400000));
+    const __m128i nan = _mm_castps_si128(_mm_cmpunord_ps(v, v));
+    store_halves(p, _mm_srli_epi32(_mm_castps_si128(select(nan, quiet, rounded)), 16));
+  }
+  static void store(Fp16* p, Vector v) { store_halves(p, narrow(v)); }
+
+  static float to_float(float x) { return x; }
+  static float to_float(Bf16 x) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(x.bits << 16))); }
+  static float to_float(Fp16 x) { return _mm_cvtss_f32(widen(_mm_cvtsi32_si128(x.bits))); }
+};
+
+}  // namespace
+}  // namespace sparsek::cpu
+
+#include "cpu/tile_kernel.h"
+
+namespace sparsek::cpu {
+
+const Kernel kGenericKernel = {"cpu_generic", "generic", "every x86-64 processor: SSE2",
+                               run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
+
+}  // namespace sparsek::cpu

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/thread_pool.h"
+
+#include <signal.h>
+
+#include <new>
+#include <system_error>
+
+namespace sparsek::cpu {
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+// With the mutex held.
+void ThreadPool::start() {
+  started_ = true;
+  // Signals belong to the application's own threads, whose handlers may need a stack of theirs.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    helpers_.reserve(static_cast<size_t>(threads_ - 1));
+    for (int i = 1; i < threads_; ++i) helpers_.emplace_back([this] { help(); });
+  } catch (const std::system_error&) {
+    // Fewer helpers then: the callers do the rest.
+  } catch (const std::bad_alloc&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void ThreadPool::run(int parts, void (*work)(void*, int), void* context) {
+  if (parts <= 0) return;
+  if (parts == 1 || threads_ == 1) {
+    for (int part = 0; part < parts; ++part) work(context, part);
+    return;
+  }
+  Job job{work, context, parts, 0, parts, {}, nullptr};
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!started_) start();
+  Job** end = &jobs_;
+  while (*end != nullptr) end = &(*end)->following;
+  *end = &job;
+  wake_.notify_all();
+  while (job.next < job.parts) take_part(job, lock);
+  job.finished.wait(lock, [&] { return job.unfinished == 0; });
+}
+
+void ThreadPool::help() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [&] { return stopping_ || jobs_ != nullptr; });
+    if (stopping_) return;
+    take_part(*jobs_, lock);
+  }
+}
+
+// Runs the next part of the job without the lock. The job may be gone when this returns, unless its caller called.
+void ThreadPool::take_part(Job& job, std::unique_lock<std::mutex>& lock) {
+  const int part = job.next++;
+  if (job.next == job.parts) remove(job);
+  lock.unlock();
+  job.work(job.context, part);
+  lock.lock();
+  // Notified under the lock: the caller cannot return and take the job away before this has let go of it.
+  if (--job.unfinished == 0) job.finished.notify_one();
+}
+
+void ThreadPool::remove(Job& job) {
+  Job** link = &jobs_;
+  while (*link != &job) link = &(*link)->following;
+  *link = job.following;
+}
+
+}  // namespace sparsek::cpu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that help callers with their jobs.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace sparsek::cpu {
+
+class ThreadPool {
+ public:
+  // At most `threads` threads work on a job, its caller among them. They start with the first job of several parts.
+  explicit ThreadPool(int threads) : threads_(threads) {}
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+
+  // Calls work(context, part) once for each part in [0, parts) and returns when all have returned. `work` must not
+  // throw. May be called from several threads at once; the caller takes parts as well, so that a job ends even where
+  // no other thread is free or could be started.
+  void run(int parts, void (*work)(void* context, int part), void* context);
+
+ private:
+  // Lives on its caller's stack, in the list for as long as it has parts to give away.
+  struct Job {
+    void (*work)(void*, int);
+    void* context;
+    int parts;
+    int next;        // the first part not given away
+    int unfinished;  // parts that have not returned
+    std::condition_variable finished;
+    Job* following = nullptr;
+  };
+
+  void start();
+  void help();
+  void take_part(Job& job, std::unique_lock<std::mutex>& lock);
+  void remove(Job& job);
+
+  const int threads_;
+  std::mutex mutex_;  // guards all below and every Job in the list
+  std::condition_variable wake_;
+  Job* jobs_ = nullptr;
+  bool started_ = false;
+  bool stopping_ = false;
+  std::vector<std::thread> helpers_;
+};
+
+}  // namespace sparsek::cpu

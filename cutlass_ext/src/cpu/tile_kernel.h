@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tile function, over the vectors of an instruction set. Included once by each kernel_*.cpp, which defines `Isa`
+// before it. All of it is in an anonymous namespace and nothing of the standard library is called, so that no wide
+// instruction reaches code that other machines run.
+//
+//   For each slot of the tile, at most kPieceRows rows at a time:
+//     gather the products, kDepth at a time: copy A's rows to fp32, note where each row of B lies
+//     for each strip of columns: sum the products in registers, at most kMaxRows rows at a time
+//     C = alpha * sums + beta * C, rounded once
+//
+//   Tall blocks read each row of B several times: it is packed to fp32 first, a strip's rows one after the other.
+//   Low blocks read it from where it lies, converting as they load.
+#pragma once
+
+#include "cpu/element.h"
+#include "cpu/kernel.h"
+
+namespace sparsek::cpu {
+namespace {
+
+using Vector = Isa::Vector;
+constexpr int kLanes = Isa::kLanes;
+constexpr int kMaxRows = Isa::kMaxRows;            // rows summed in registers at once
+constexpr int kMaxVectors = Isa::kMaxVectors;      // vectors of a strip at most
+constexpr int kPackedVectors = Isa::vectors(kMaxRows);  // vectors of a packed strip
+constexpr int kLowRows = 32;                       // blocks up to this height read B in place
+
+static_assert(kTileCols % (kPackedVectors * kLanes) == 0, "strips must cut a tile evenly");
+
+inline int smaller(int64_t a, int64_t b) { return static_cast<int>(a < b ? a : b); }
+
+// Rows of B packed for one strip.
+struct PackedRows {
+  const float* first;
+  int64_t pitch;
+  Vector load(int k, int lane) const { return Isa::load(first + k * pitch + lane); }
+};
+
+// Rows of B where they lie.
+template <typename T>
+struct RowsInPlace {
+  const T* const* row;
+  int64_t col;
+  Vector load(int k, int lane) const { return Isa::load(row[k] + col + lane); }
+};
+
+// sums (kRows, kVectors * kLanes):(kTileCols, 1) += A (kRows, depth):(kADepth, 1) * B; the first visit starts at 0.
+template <typename Rows, int kRows, int kVectors>
+void multiply_strip(const float* a, Rows b, int depth, bool first, float* sums) {
+  Vector sum[kRows][kVectors];
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kVectors; ++j) {
+      sum[i][j] = first ? Isa::zero() : Isa::load(sums + i * kTileCols + j * kLanes);
+    }
+  }
+  for (int k = 0; k < depth; ++k) {
+    Vector row[kVectors];
+    for (int j = 0; j < kVectors; ++j) row[j] = b.load(k, j * kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      const Vector factor = Isa::broadcast(a[i * kADepth + k]);
+      for (int j = 0; j < kVectors; ++j) sum[i][j] = Isa::multiply_add(factor, row[j], sum[i][j]);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kVectors; ++j) Isa::store(sums + i * kTileCols + j * kLanes, sum[i][j]);
+  }
+}
+
+template <typename Rows>
+using StripFunction = void (*)(const float* a, Rows b, int depth, bool first, float* sums);
+
+// The instances for (rows, vectors); those that do not fit the registers do not exist.
+template <typename Rows>
+struct StripTable {
+  StripFunction<Rows> at[kMaxRows][kMaxVectors];
+};
+
+template <typename Rows, int kIndex = 0>
+constexpr void fill_table(StripTable<Rows>& table) {
+  if constexpr (kIndex < kMaxRows * kMaxVectors) {
+    constexpr int kRows = kIndex / kMaxVectors + 1, kVectors = kIndex % kMaxVectors + 1;
+    if constexpr (kVectors <= Isa::vectors(kRows)) {
+      table.at[kRows - 1][kVectors - 1] = multiply_strip<Rows, kRows, kVectors>;
+    }
+    fill_table<Rows, kIndex + 1>(table);
+  }
+}
+
+template <typename Rows>
+constexpr StripTable<Rows> make_table() {
+  StripTable<Rows> table{};
+  fill_table(table);
+  return table;
+}
+
+template <typename Rows>
+constexpr StripTable<Rows> kStrips = make_table<Rows>();
+
+// One strip over all rows of the piece, in parts of even height.
+template <typename Rows>
+void multiply_rows(const Scratch& scratch, Rows b, int rows, int depth, bool first, int col, int vectors) {
+  const int parts = (rows + kMaxRows - 1) / kMaxRows;
+  for (int part = 0; part < parts; ++part) {
+    const int begin = rows * part / parts, end = rows * (part + 1) / parts;
+    kStrips<Rows>.at[end - begin - 1][vectors - 1](scratch.a + begin * kADepth, b, depth, first,
+                                                   scratch.c + begin * kTileCols + col);
+  }
+}
+
+template <typename T>
+void convert(const T* from, int count, float* to) {
+  int i = 0;
+  for (; i + kLanes <= count; i += kLanes) Isa::store(to + i, Isa::load(from + i));
+  for (; i < count; ++i) to[i] = Isa::to_float(from[i]);
+}
+
+// Columns [col, col + cols) of the gathered rows of B as a strip of whole vectors, zero beyond the last column.
+template <typename T>
+PackedRows pack_strip(const Scratch& scratch, int depth, int col, int cols, int vectors) {
+  const int width = vectors * kLanes;
+  float* const first = scratch.b + static_cast<int64_t>(col) * kDepth;
+  for (int k = 0; k < depth; ++k) {
+    float* const to = first + static_cast<int64_t>(k) * width;
+    convert(static_cast<const T*>(scratch.b_row[k]) + col, cols, to);
+    for (int i = cols; i < width; ++i) to[i] = 0;
+  }
+  return {first, width};
+}
+
+// Adds the gathered products to the sums.
+template <typename T>
+void multiply_gathered(const Scratch& scratch, bool in_place, int rows, int depth, int cols, bool first) {
+  const int parts = (rows + kMaxRows - 1) / kMaxRows;
+  const int widest = in_place ? Isa::vectors((rows + parts - 1) / parts) : kPackedVectors;
+  for (int col = 0; col < cols;) {
+    const int left = cols - col;
+    if (in_place && left >= kLanes) {
+      const int vectors = smaller(widest, left / kLanes);
+      const RowsInPlace<T> b{reinterpret_cast<const T* const*>(scratch.b_row), col};
+      multiply_rows(scratch, b, rows, depth, first, col, vectors);
+      col += vectors * kLanes;
+      continue;
+    }
+    const int vectors = smaller(widest, (left + kLanes - 1) / kLanes);
+    const int strip_cols = smaller(left, vectors * kLanes);
+    const PackedRows b = pack_strip<T>(scratch, depth, col, strip_cols, vectors);
+    multiply_rows(scratch, b, rows, depth, first, col, vectors);
+    col += vectors * kLanes;
+  }
+}
+
+// C = alpha * sums + beta * C for one row of the tile. beta = 0: C is not read.
+template <typename T>
+void write_row(const float* sums, int cols, float alpha, float beta, T* c) {
+  const Vector va = Isa::broadcast(alpha), vb = Isa::broadcast(beta);
+  int i = 0;
+  for (; i + kLanes <= cols; i += kLanes) {
+    Vector v = Isa::multiply(va, Isa::load(sums + i));
+    if (beta != 0) v = Isa::multiply_add(vb, Isa::load(c + i), v);
+    Isa::store(c + i, v);
+  }
+  if (i == cols) return;
+  T tail[kLanes] = {};
+  const int left = cols - i;
+  Vector v = Isa::multiply(va, Isa::load(sums + i));
+  if (beta != 0) {
+    for (int j = 0; j < left; ++j) tail[j] = c[i + j];
+    v = Isa::multiply_add(vb, Isa::load(tail), v);
+  }
+  Isa::store(tail, v);
+  for (int j = 0; j < left; ++j) c[i + j] = tail[j];
+}
+
+// Rows [row, row + rows) of C, all in one block row: slot `slot` of the tile, from row `in_block` of its blocks.
+template <typename T>
+void run_piece(const Product& product, const Tile& tile, const Scratch& scratch, int slot, int64_t row, int rows,
+               int32_t in_block) {
+  const int cols = static_cast<int>(tile.col_end - tile.col);
+  const bool in_place = product.block_m <= kLowRows;
+  const int64_t block_size = static_cast<int64_t>(product.block_m) * product.block_k;
+  const T* const b = static_cast<const T*>(product.b) + tile.col;
+
+  bool empty = true, first = true;
+  int depth = 0;
+  const int32_t* blocks = product.entry_block + static_cast<int64_t>(tile.entry_begin) * product.slots + slot;
+  for (int32_t e = 0; e < tile.entry_count; ++e, blocks += product.slots) {
+    if (*blocks < 0) continue;
+    empty = false;
+    const T* const a = static_cast<const T*>(product.values) + *blocks * block_size +
+                       static_cast<int64_t>(in_block) * product.block_k;
+    const int64_t k_begin = static_cast<int64_t>(product.entry_col[tile.entry_begin + e]) * product.block_k;
+    const int width = smaller(product.block_k, product.depth - k_begin);  // what stands out over K is not multiplied
+    for (int k = 0; k < width;) {
+      const int count = smaller(width - k, kDepth - depth);
+      for (int i = 0; i < rows; ++i) {
+        convert(a + static_cast<int64_t>(i) * product.block_k + k, count, scratch.a + i * kADepth + depth);
+      }
+      for (int j = 0; j < count; ++j) scratch.b_row[depth + j] = b + (k_begin + k + j) * product.ldb;
+      k += count;
+      depth += count;
+      if (depth == kDepth) {
+        multiply_gathered<T>(scratch, in_place, rows, depth, cols, first);
+        first = false;
+        depth = 0;
+      }
+    }
+  }
+  if (depth > 0 || first) multiply_gathered<T>(scratch, in_place, rows, depth, cols, first);
+
+  const float alpha = empty ? 0 : product.alpha;  // no products: beta * C even where alpha is not finite
+  for (int i = 0; i < rows; ++i) {
+    write_row(scratch.c + static_cast<int64_t>(i) * kTileCols, cols, alpha, product.beta,
+              static_cast<T*>(product.c) + (row + i) * product.ldc + tile.col);
+  }
+}
+
+template <typename T>
+void run_tile(const Product& product, const Tile& tile, const Scratch& scratch) {
+  const int32_t first_in_block = static_cast<int32_t>(tile.row % product.block_m);
+  for (int slot = 0; slot < product.slots; ++slot) {
+    const int64_t begin = tile.row + static_cast<int64_t>(slot) * product.block_m;
+    const int64_t end = begin + smaller(product.block_m - first_in_block, tile.row_end - begin);
+    for (int64_t row = begin; row < end; row += kPieceRows) {
+      run_piece<T>(product, tile, scratch, slot, row, smaller(kPieceRows, end - row),
+                   first_in_block + static_cast<int32_t>(row - begin));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sparsek::cpu

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/bsr_index.h"
+
+#include <cinttypes>
+#include <limits>
+
+#include "abi/error.h"
+
+namespace sparsek {
+namespace {
+
+constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
+
+// ceil(extent / block) without the overflow of extent + block - 1.
+int64_t block_count(int64_t extent, int64_t block) { return extent / block + (extent % block != 0 ? 1 : 0); }
+
+void check_extent(int64_t extent, int64_t block, const char* extent_name, const char* block_name) {
+  if (extent < 0) fail(SPARSEK_BAD_SIZE, "%s = %" PRId64 " is negative", extent_name, extent);
+  if (block <= 0) fail(SPARSEK_BAD_SIZE, "%s = %" PRId64 " is not positive", block_name, block);
+  if (block > kInt32Max) {
+    fail(SPARSEK_BAD_SIZE, "%s = %" PRId64 " is beyond int32: use smaller blocks", block_name, block);
+  }
+  if (block_count(extent, block) >= kInt32Max) {
+    fail(SPARSEK_BAD_SIZE, "%s = %" PRId64 " has %" PRId64 " blocks of %" PRId64 ", beyond int32: use larger blocks",
+         extent_name, extent, block_count(extent, block), block);
+  }
+}
+
+// 0: no such type.
+int64_t element_bytes(int32_t dtype) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+    case SPARSEK_FP16:
+      return 2;
+    case SPARSEK_FP32:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+template <typename Index>
+void check_pointer(const void* pointer, const char* name) {
+  if (pointer == nullptr) fail(SPARSEK_NULL_POINTER, "%s is null", name);
+  if (reinterpret_cast<uintptr_t>(pointer) % alignof(Index) != 0) {
+    fail(SPARSEK_MISALIGNED, "%s = %p is not aligned to the %zu bytes of its type", name, pointer, alignof(Index));
+  }
+}
+
+template <typename Index>
+std::vector<int32_t> copy_row_ptr(const Index* row_ptr, int32_t block_rows, int64_t nnzb) {
+  std::vector<int32_t> copy(static_cast<size_t>(block_rows) + 1);
+  int64_t previous = 0;
+  for (int64_t i = 0; i <= block_rows; ++i) {
+    const int64_t value = row_ptr[i];  // read once: what was checked is what is used
+    if (i == 0 && value != 0) fail(SPARSEK_ROW_PTR_START, "row_ptr[0] = %" PRId64 " is not 0", value);
+    if (value < previous) {
+      fail(SPARSEK_ROW_PTR_NOT_MONOTONE, "row_ptr[%" PRId64 "] = %" PRId64 " is below row_ptr[%" PRId64 "] = %" PRId64,
+           i, value, i - 1, previous);
+    }
+    if (i == block_rows && value != nnzb) {
+      fail(SPARSEK_ROW_PTR_END, "row_ptr[%" PRId64 "] = %" PRId64 ", the last, is not nnzb = %" PRId64, i, value, nnzb);
+    }
+    // Monotone up to an end of nnzb: whatever passes fits, and whatever does not is refused before it is used.
+    copy[static_cast<size_t>(i)] = static_cast<int32_t>(value);
+    previous = value;
+  }
+  return copy;
+}
+
+template <typename Index>
+std::vector<int32_t> copy_col_idx(const Index* col_idx, const std::vector<int32_t>& row_ptr, int32_t block_rows,
+                                  int32_t block_cols) {
+  std::vector<int32_t> copy(static_cast<size_t>(row_ptr.back()));
+  for (int32_t row = 0; row < block_rows; ++row) {
+    int64_t previous = -1;
+    for (int32_t i = row_ptr[row]; i < row_ptr[row + 1]; ++i) {
+      const int64_t col = col_idx[i];
+      if (col < 0) {
+        fail(SPARSEK_COL_IDX_RANGE, "col_idx[%" PRId32 "] = %" PRId64 " is negative (in block row %" PRId32 ")", i, col,
+             row);
+      }
+      if (col >= block_cols) {
+        fail(SPARSEK_COL_IDX_RANGE,
+             "col_idx[%" PRId32 "] = %" PRId64 " is not below %" PRId32 " block columns (in block row %" PRId32 ")", i,
+             col, block_cols, row);
+      }
+      if (col == previous) {
+        fail(SPARSEK_COL_IDX_REPEATED,
+             "col_idx[%" PRId32 "] = %" PRId64 " repeats the one before it (in block row %" PRId32
+             "): add the two blocks up",
+             i, col, row);
+      }
+      if (col < previous) {
+        fail(SPARSEK_COL_IDX_UNSORTED,
+             "col_idx[%" PRId32 "] = %" PRId64 " comes after %" PRId64 " (in block row %" PRId32
+             "): sort the columns of each block row",
+             i, col, previous, row);
+      }
+      copy[static_cast<size_t>(i)] = static_cast<int32_t>(col);
+      previous = col;
+    }
+  }
+  return copy;
+}
+
+template <typename Index>
+void copy_arrays(const sparsek_bsr& a, BsrIndex& index) {
+  check_pointer<Index>(a.row_ptr, "row_ptr");
+  if (a.nnzb > 0) check_pointer<Index>(a.col_idx, "col_idx");
+  index.row_ptr = copy_row_ptr(static_cast<const Index*>(a.row_ptr), index.block_rows, a.nnzb);
+  index.col_idx =
+      copy_col_idx(static_cast<const Index*>(a.col_idx), index.row_ptr, index.block_rows, index.block_cols);
+}
+
+}  // namespace
+
+void check_bsr_header(const sparsek_bsr& a) {
+  const int64_t bytes = element_bytes(a.dtype);
+  if (bytes == 0) {
+    fail(SPARSEK_UNSUPPORTED_DTYPE,
+         "dtype = %" PRId32 " is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3)", a.dtype);
+  }
+  if (a.index_type != SPARSEK_INT32 && a.index_type != SPARSEK_INT64) {
+    fail(SPARSEK_BAD_ARGUMENT, "index_type = %" PRId32 " is neither SPARSEK_INT32 (1) nor SPARSEK_INT64 (2)",
+         a.index_type);
+  }
+  if (a.memory != SPARSEK_HOST && a.memory != SPARSEK_DEVICE) {
+    fail(SPARSEK_BAD_ARGUMENT, "memory = %" PRId32 " is neither SPARSEK_HOST (1) nor SPARSEK_DEVICE (2)", a.memory);
+  }
+  check_extent(a.rows, a.block_m, "rows", "block_m");
+  check_extent(a.cols, a.block_k, "cols", "block_k");
+  if (a.nnzb < 0) fail(SPARSEK_BAD_SIZE, "nnzb = %" PRId64 " is negative", a.nnzb);
+  if (a.nnzb > kInt32Max) {
+    fail(SPARSEK_BAD_SIZE, "nnzb = %" PRId64 " is beyond int32: use larger blocks", a.nnzb);
+  }
+  int64_t total = 0;
+  if (__builtin_mul_overflow(a.block_m, a.block_k, &total) || __builtin_mul_overflow(total, bytes, &total) ||
+      __builtin_mul_overflow(total, a.nnzb, &total)) {
+    fail(SPARSEK_BAD_SIZE, "the values of %" PRId64 " blocks of %" PRId64 " x %" PRId64 " are beyond int64 bytes",
+         a.nnzb, a.block_m, a.block_k);
+  }
+}
+
+BsrIndex make_bsr_index(const sparsek_bsr& a) {
+  check_bsr_header(a);
+  BsrIndex index;
+  index.rows = a.rows;
+  index.cols = a.cols;
+  index.block_m = static_cast<int32_t>(a.block_m);
+  index.block_k = static_cast<int32_t>(a.block_k);
+  index.block_rows = static_cast<int32_t>(block_count(a.rows, a.block_m));
+  index.block_cols = static_cast<int32_t>(block_count(a.cols, a.block_k));
+  if (a.index_type == SPARSEK_INT64) {
+    copy_arrays<int64_t>(a, index);
+  } else {
+    copy_arrays<int32_t>(a, index);
+  }
+  return index;
+}
+
+}  // namespace sparsek

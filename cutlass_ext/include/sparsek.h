@@ -184,11 +184,14 @@ typedef struct sparsek_multiply_args {
 
 /* Compares C with alpha A B + beta C0, computed in fp64 straight from the BSR arrays (host memory only).
  * Each element must satisfy
- *     |C - ref| <= gamma_L |alpha| sum|a||b| + 2 u32 (|alpha ref_AB| + |beta C0|) + u_out |ref|,
- *     gamma_L = L u / (1 - L u),
+ *     |C - ref| <= gamma_L |alpha| sum|a||b| + 2 u32 (|alpha ref_AB| + |beta C0|) + u_out |ref|
+ *                  + (|alpha| L + 2) 2^-150 + eta_out,                          gamma_L = L u / (1 - L u),
  * where L is the number of products summed into the element, u the kernel's unit_roundoff (accumulation), u32 =
- * 2^-24 (epilogue) and u_out that of C's type (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
- * section 3.1). Where ref is NaN or Inf, C must be the same; where it exceeds the type's largest value, Inf. */
+ * 2^-24 (epilogue) and u_out that of C's type; the last line is underflow, eta_out being half the smallest subnormal
+ * of C's type (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 3.1 and 2.8). Where ref is
+ * NaN or Inf, C must be the same; where |ref| with its bound reaches the type's overflow threshold, C may be Inf. From
+ * L u >= 1 on there is no finite bound: such an element must only be NaN or Inf where ref is. Rows without blocks have
+ * ref = beta C0 whatever alpha is. */
 typedef struct sparsek_check_args {
   size_t abi_size;
   const sparsek_bsr *a;         /* host arrays */

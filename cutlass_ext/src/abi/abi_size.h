@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structs that cross the edge, read and written within the size that the caller compiled them with.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include "abi/error.h"
+#include "sparsek.h"
+
+namespace sparsek {
+
+// What each struct measured in the first version of the ABI: the least that a caller can have. Members are added
+// behind it, so these numbers never change.
+template <class T>
+struct AbiStruct;
+
+#define SPARSEK_ABI_STRUCT(type, first)                                                   \
+  template <>                                                                             \
+  struct AbiStruct<type> {                                                                \
+    static constexpr const char* kName = #type;                                           \
+    static constexpr size_t kFirstSize = first;                                           \
+    static_assert(sizeof(type) >= first, "a member of " #type " was removed or shrunk");  \
+  }
+
+SPARSEK_ABI_STRUCT(sparsek_build_info, 48);
+SPARSEK_ABI_STRUCT(sparsek_kernel_info, 64);
+SPARSEK_ABI_STRUCT(sparsek_device_info, 304);
+SPARSEK_ABI_STRUCT(sparsek_context_options, 24);
+SPARSEK_ABI_STRUCT(sparsek_context_info, 40);
+SPARSEK_ABI_STRUCT(sparsek_bsr, 88);
+SPARSEK_ABI_STRUCT(sparsek_plan_options, 48);
+SPARSEK_ABI_STRUCT(sparsek_plan_info, 72);
+SPARSEK_ABI_STRUCT(sparsek_multiply_args, 56);
+SPARSEK_ABI_STRUCT(sparsek_check_args, 88);
+SPARSEK_ABI_STRUCT(sparsek_check_report, 104);
+
+#undef SPARSEK_ABI_STRUCT
+
+// No version of a struct will be larger: a larger size is one that was never set.
+constexpr size_t kLargestAbiSize = 4096;
+
+// The caller's size of *data, checked. Throws SPARSEK_NULL_POINTER or SPARSEK_BAD_ABI_SIZE; `what` names it.
+template <class T>
+size_t checked_abi_size(const T* data, const char* what) {
+  if (data == nullptr) fail(SPARSEK_NULL_POINTER, "%s is null", what);
+  if (data->abi_size < AbiStruct<T>::kFirstSize || data->abi_size > kLargestAbiSize) {
+    fail(SPARSEK_BAD_ABI_SIZE, "%s->abi_size is %zu, which no version of %s has: set it to sizeof(%s)", what,
+         data->abi_size, AbiStruct<T>::kName, AbiStruct<T>::kName);
+  }
+  return data->abi_size < sizeof(T) ? data->abi_size : sizeof(T);
+}
+
+// A copy of what the caller gave; members that the caller does not have yet are zero.
+template <class T>
+T read_struct(const T* in, const char* what) {
+  const size_t size = checked_abi_size(in, what);
+  T copy{};
+  std::memcpy(&copy, in, size);
+  copy.abi_size = sizeof(T);
+  return copy;
+}
+
+// Writes the members that the caller has, and leaves the caller's abi_size. Throws as checked_abi_size does.
+template <class T>
+void write_struct(T* out, const T& value, const char* what) {
+  const size_t size = checked_abi_size(out, what);
+  const size_t head = sizeof(value.abi_size);
+  std::memcpy(reinterpret_cast<char*>(out) + head, reinterpret_cast<const char*>(&value) + head, size - head);
+}
+
+}  // namespace sparsek

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts: which back-end, and why.
+#include "abi/abi_size.h"
+#include "abi/entry.h"
+#include "abi/guard.h"
+#include "abi/handles.h"
+#include "abi/require.h"
+
+namespace sparsek::entry {
+namespace {
+
+constexpr int32_t kMaxThreads = 4096;
+
+std::string device_text(int device) {
+  sparsek_device_info info{};
+  cuda_device_info(device, info);
+  return "GPU " + std::to_string(device) + ", " + info.name + ", compute capability " +
+         std::to_string(info.compute_major) + "." + std::to_string(info.compute_minor);
+}
+
+// The preferred device if it is usable, else the first that is; -1 with the reason where none is.
+int usable_device(int preferred, std::string& why) {
+  const int count = cuda_device_count(&why);
+  if (count == 0) return -1;
+  int first = -1;
+  for (int device = 0; device < count; ++device) {
+    sparsek_device_info info{};
+    cuda_device_info(device, info);
+    if (info.usable == 0) continue;
+    if (device == preferred) return device;
+    if (first < 0) first = device;
+  }
+  if (first < 0) why = "no GPU of compute capability 9.0: " + device_text(preferred < count ? preferred : 0);
+  return first;
+}
+
+void choose_backend(const sparsek_context_options& options, sparsek_context& context) {
+  if (options.backend == SPARSEK_CPU) {
+    context.backend = make_cpu_backend(options.threads);
+    context.reason = "the CPU was asked for";
+    return;
+  }
+  if (options.backend == SPARSEK_CUDA) {
+    context.backend = make_cuda_backend(options.device);
+    context.reason = "asked for: " + device_text(options.device);
+    return;
+  }
+  std::string why;
+  const int device = usable_device(options.device, why);
+  if (device >= 0) {
+    context.backend = make_cuda_backend(device);
+    context.reason = device_text(device);
+  } else {
+    context.backend = make_cpu_backend(options.threads);
+    context.reason = why;
+  }
+}
+
+}  // namespace
+
+sparsek_status context_create(const sparsek_context_options* options, sparsek_context** out) noexcept {
+  return guard([&] {
+    require_not_null(out, "out");
+    *out = nullptr;
+    const sparsek_context_options known = read_struct(options, "options");
+    if (known.backend < SPARSEK_AUTO || known.backend > SPARSEK_CUDA) {
+      fail(SPARSEK_BAD_ARGUMENT,
+           "options->backend = %d is none of SPARSEK_AUTO (0), SPARSEK_CPU (1), SPARSEK_CUDA (2)", known.backend);
+    }
+    if (known.device < 0) fail(SPARSEK_BAD_ARGUMENT, "options->device = %d is negative", known.device);
+    if (known.threads < 0 || known.threads > kMaxThreads) {
+      fail(SPARSEK_BAD_ARGUMENT, "options->threads = %d is not in [0, %d]", known.threads, kMaxThreads);
+    }
+    auto context = std::make_unique<sparsek_context>();
+    choose_backend(known, *context);
+    *out = context.release();
+  });
+}
+
+sparsek_status context_info(const sparsek_context* context, sparsek_context_info* out) noexcept {
+  return guard([&] {
+    require_not_null(context, "context");
+    sparsek_context_info info{};
+    info.backend = context->backend->kind();
+    info.device = context->backend->device();
+    info.threads = context->backend->threads();
+    info.reason = context->reason.c_str();
+    info.isa = context->backend->isa();
+    write_struct(out, info, "out");
+  });
+}
+
+void context_destroy(sparsek_context* context) noexcept { delete context; }
+
+}  // namespace sparsek::entry

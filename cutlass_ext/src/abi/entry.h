@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions behind the table of sparsek.h, where each one is described. None throws.
+#pragma once
+
+#include "sparsek.h"
+
+namespace sparsek::entry {
+
+// api.cpp
+const char* status_name(sparsek_status status) noexcept;
+
+// build_info.cpp
+sparsek_status build_info(sparsek_build_info* out) noexcept;
+
+// hardware.cpp
+int32_t kernel_count() noexcept;
+sparsek_status kernel_info(int32_t index, sparsek_kernel_info* out) noexcept;
+int32_t device_count() noexcept;
+sparsek_status device_info(int32_t device, sparsek_device_info* out) noexcept;
+
+// context.cpp
+sparsek_status context_create(const sparsek_context_options* options, sparsek_context** out) noexcept;
+sparsek_status context_info(const sparsek_context* context, sparsek_context_info* out) noexcept;
+void context_destroy(sparsek_context* context) noexcept;
+
+// matrix.cpp
+sparsek_status matrix_create(sparsek_context* context, const sparsek_bsr* bsr, sparsek_matrix** out) noexcept;
+sparsek_status matrix_set_values(sparsek_matrix* matrix, const void* values, int32_t memory,
+                                 sparsek_stream stream) noexcept;
+void matrix_destroy(sparsek_matrix* matrix) noexcept;
+
+// plan.cpp
+sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* options, sparsek_plan** out) noexcept;
+sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexcept;
+void plan_destroy(sparsek_plan* plan) noexcept;
+
+// multiply.cpp
+sparsek_status multiply(sparsek_plan* plan, const sparsek_multiply_args* args) noexcept;
+sparsek_status multiply_time(sparsek_plan* plan, const sparsek_multiply_args* args, int32_t arg_count, int32_t warmup,
+                             int32_t repeats, double* seconds) noexcept;
+
+// memory.cpp
+sparsek_status buffer_create(sparsek_context* context, size_t bytes, void** out) noexcept;
+sparsek_status buffer_destroy(sparsek_context* context, void* buffer) noexcept;
+sparsek_status buffer_write(sparsek_context* context, void* buffer, const void* host, size_t bytes,
+                            sparsek_stream stream) noexcept;
+sparsek_status buffer_read(sparsek_context* context, void* host, const void* buffer, size_t bytes,
+                           sparsek_stream stream) noexcept;
+sparsek_status buffer_fill(sparsek_context* context, void* buffer, int32_t byte, size_t bytes,
+                           sparsek_stream stream) noexcept;
+
+// stream.cpp
+sparsek_status stream_create(sparsek_context* context, sparsek_stream* out) noexcept;
+sparsek_status stream_destroy(sparsek_context* context, sparsek_stream stream) noexcept;
+sparsek_status stream_synchronize(sparsek_context* context, sparsek_stream stream) noexcept;
+sparsek_status stream_query(sparsek_context* context, sparsek_stream stream, int32_t* done) noexcept;
+
+// check.cpp
+sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) noexcept;
+
+}  // namespace sparsek::entry

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind the opaque handles. Each shares what it stands on, so that handles may be destroyed in any order.
+// Members are destroyed last to first: a plan before its matrix, a matrix before its back-end.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "abi/backend.h"
+
+namespace sparsek {
+
+struct Matrix {
+  std::shared_ptr<Backend> backend;
+  std::unique_ptr<MatrixState> state;
+  std::atomic<bool> has_values{false};  // a pattern may come before its values
+};
+
+}  // namespace sparsek
+
+struct sparsek_context {
+  std::shared_ptr<sparsek::Backend> backend;
+  std::string reason;  // why this back-end
+};
+
+struct sparsek_matrix {
+  std::shared_ptr<sparsek::Matrix> shared;
+};
+
+struct sparsek_plan {
+  std::shared_ptr<sparsek::Matrix> matrix;
+  sparsek::PlanOptions options;
+  std::unique_ptr<sparsek::PlanState> state;
+};

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "abi/abi_size.h"
+#include "abi/entry.h"
+#include "abi/guard.h"
+#include "abi/handles.h"
+#include "abi/require.h"
+
+namespace sparsek::entry {
+
+sparsek_status matrix_create(sparsek_context* context, const sparsek_bsr* bsr, sparsek_matrix** out) noexcept {
+  return guard([&] {
+    require_not_null(out, "out");
+    *out = nullptr;
+    require_not_null(context, "context");
+    const sparsek_bsr known = read_struct(bsr, "bsr");
+    require_bsr(known);
+    auto handle = std::make_unique<sparsek_matrix>();
+    handle->shared = std::make_shared<Matrix>();
+    handle->shared->backend = context->backend;
+    handle->shared->state = context->backend->make_matrix(known);
+    handle->shared->has_values = known.values != nullptr || known.nnzb == 0;
+    *out = handle.release();
+  });
+}
+
+sparsek_status matrix_set_values(sparsek_matrix* matrix, const void* values, int32_t memory,
+                                 sparsek_stream stream) noexcept {
+  return guard([&] {
+    require_not_null(matrix, "matrix");
+    const sparsek_memory where = require_memory(memory, "memory");
+    MatrixState& state = *matrix->shared->state;
+    if (state.index.nnzb() > 0) require_not_null(values, "values");
+    require_aligned(values, dtype_bytes(state.dtype), "values");
+    state.set_values(values, where, stream);
+    matrix->shared->has_values = true;
+  });
+}
+
+void matrix_destroy(sparsek_matrix* matrix) noexcept { delete matrix; }
+
+}  // namespace sparsek::entry

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cinttypes>
+#include <vector>
+
+#include "abi/abi_size.h"
+#include "abi/entry.h"
+#include "abi/guard.h"
+#include "abi/handles.h"
+#include "abi/require.h"
+
+namespace sparsek::entry {
+namespace {
+
+int64_t planned(int64_t given, int64_t planned, const char* what) {
+  if (given != 0 && given != planned) {
+    fail(SPARSEK_BAD_LEADING_DIMENSION,
+         "%s = %" PRId64 " is not the %" PRId64 " that was planned for: make another plan", what, given, planned);
+  }
+  return planned;
+}
+
+// Fills in the defaults and checks what is left. An operand without elements may be null.
+MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& given) {
+  const PlanOptions& options = plan.options;
+  if (!plan.matrix->has_values) {
+    fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values");
+  }
+  MultiplyArgs args;
+  args.alpha = given.alpha;
+  args.beta = given.beta;
+  args.b = given.b;
+  args.ldb = planned(given.ldb, options.ldb, "args->ldb");
+  args.c = given.c;
+  args.ldc = planned(given.ldc, options.ldc, "args->ldc");
+  args.stream = given.stream;
+  const BsrIndex& index = plan.matrix->state->index;
+  if (index.cols > 0 && options.n > 0) require_not_null(args.b, "args->b");
+  if (index.rows > 0 && options.n > 0) require_not_null(args.c, "args->c");
+  require_aligned(args.b, options.alignment, "args->b");
+  require_aligned(args.c, options.alignment, "args->c");
+  return args;
+}
+
+}  // namespace
+
+sparsek_status multiply(sparsek_plan* plan, const sparsek_multiply_args* args) noexcept {
+  return guard([&] {
+    require_not_null(plan, "plan");
+    plan->state->multiply(resolve(*plan, read_struct(args, "args")));
+  });
+}
+
+sparsek_status multiply_time(sparsek_plan* plan, const sparsek_multiply_args* args, int32_t arg_count, int32_t warmup,
+                             int32_t repeats, double* seconds) noexcept {
+  return guard([&] {
+    require_not_null(plan, "plan");
+    checked_abi_size(args, "args");
+    require_not_null(seconds, "seconds");
+    if (arg_count < 1) fail(SPARSEK_BAD_SIZE, "arg_count = %d is below 1", arg_count);
+    if (warmup < 0) fail(SPARSEK_BAD_SIZE, "warmup = %d is negative", warmup);
+    if (repeats < 1) fail(SPARSEK_BAD_SIZE, "repeats = %d is below 1", repeats);
+
+    // The elements of the caller's array are as far apart as the caller's struct is large.
+    const size_t stride = args->abi_size;
+    std::vector<MultiplyArgs> resolved;
+    for (int32_t i = 0; i < arg_count; ++i) {
+      const char* element = reinterpret_cast<const char*>(args) + static_cast<size_t>(i) * stride;
+      const auto* typed = reinterpret_cast<const sparsek_multiply_args*>(element);
+      if (typed->abi_size != stride) {
+        fail(SPARSEK_BAD_ABI_SIZE, "args[%d].abi_size is %zu and args[0].abi_size is %zu", i, typed->abi_size,
+             stride);
+      }
+      resolved.push_back(resolve(*plan, read_struct(typed, "args")));
+    }
+    plan->state->multiply_time(resolved.data(), arg_count, warmup, repeats, seconds);
+  });
+}
+
+}  // namespace sparsek::entry

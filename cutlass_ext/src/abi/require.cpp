@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "abi/require.h"
+
+#include <cinttypes>
+
+#include "abi/error.h"
+#include "plan/bsr_index.h"
+
+namespace sparsek {
+
+int64_t dtype_bytes(int32_t dtype) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+    case SPARSEK_FP16:
+      return 2;
+    case SPARSEK_FP32:
+      return 4;
+    default:
+      fail(SPARSEK_UNSUPPORTED_DTYPE, "dtype %d is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3)",
+           dtype);
+  }
+}
+
+void require_not_null(const void* pointer, const char* what) {
+  if (pointer == nullptr) fail(SPARSEK_NULL_POINTER, "%s is null", what);
+}
+
+void require_aligned(const void* pointer, int64_t alignment, const char* what) {
+  if (reinterpret_cast<uintptr_t>(pointer) % static_cast<uintptr_t>(alignment) != 0) {
+    fail(SPARSEK_MISALIGNED, "%s = %p is not aligned to %" PRId64 " bytes", what, pointer, alignment);
+  }
+}
+
+sparsek_memory require_memory(int32_t memory, const char* what) {
+  if (memory != SPARSEK_HOST && memory != SPARSEK_DEVICE) {
+    fail(SPARSEK_BAD_ARGUMENT, "%s = %d is neither SPARSEK_HOST (1) nor SPARSEK_DEVICE (2)", what, memory);
+  }
+  return static_cast<sparsek_memory>(memory);
+}
+
+void require_dense(int64_t rows, int64_t n, int64_t ld, int64_t element_bytes, const char* ld_name) {
+  if (ld < n) {
+    fail(SPARSEK_BAD_LEADING_DIMENSION, "%s = %" PRId64 " is below n = %" PRId64, ld_name, ld, n);
+  }
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(rows, ld, &bytes) || __builtin_mul_overflow(bytes, element_bytes, &bytes)) {
+    fail(SPARSEK_BAD_SIZE, "%" PRId64 " rows of %s = %" PRId64 " elements do not fit in an address space", rows,
+         ld_name, ld);
+  }
+}
+
+void require_bsr(const sparsek_bsr& bsr) {
+  check_bsr_header(bsr);
+  require_memory(bsr.memory, "bsr->memory");
+  if (bsr.validate_device != 0 && bsr.validate_device != 1) {
+    fail(SPARSEK_BAD_ARGUMENT, "bsr->validate_device = %d is neither 0 nor 1", bsr.validate_device);
+  }
+  require_not_null(bsr.row_ptr, "bsr->row_ptr");
+  if (bsr.nnzb > 0) require_not_null(bsr.col_idx, "bsr->col_idx");
+  const int64_t index_bytes = bsr.index_type == SPARSEK_INT64 ? 8 : 4;
+  require_aligned(bsr.row_ptr, index_bytes, "bsr->row_ptr");
+  require_aligned(bsr.col_idx, index_bytes, "bsr->col_idx");
+  require_aligned(bsr.values, dtype_bytes(bsr.dtype), "bsr->values");
+}
+
+}  // namespace sparsek

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks on arguments that several entry points share. Each throws Error, naming the argument.
+#pragma once
+
+#include <cstdint>
+
+#include "sparsek.h"
+
+namespace sparsek {
+
+// Bytes of an element. Throws SPARSEK_UNSUPPORTED_DTYPE.
+int64_t dtype_bytes(int32_t dtype);
+
+void require_not_null(const void* pointer, const char* what);
+// Null passes: whether it may be null is another question.
+void require_aligned(const void* pointer, int64_t alignment, const char* what);
+// SPARSEK_HOST or SPARSEK_DEVICE.
+sparsek_memory require_memory(int32_t memory, const char* what);
+
+// A dense operand (rows, n):(ld, 1): ld at least n, and its bytes within int64.
+void require_dense(int64_t rows, int64_t n, int64_t ld, int64_t element_bytes, const char* ld_name);
+
+// A BSR matrix as given: its header (check_bsr_header), its memory and its pointers, nulls and alignment.
+void require_bsr(const sparsek_bsr& bsr);
+
+}  // namespace sparsek

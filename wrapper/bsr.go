@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"math/bits"
+)
+
+// BSR is a block compressed sparse row matrix of Rows x Cols in blocks of BlockM x BlockK.
+//
+// Where Rows or Cols is no multiple of the block, the blocks at the border stand out over it: what they hold below
+// the last row is never used, and what they hold right of the last column must be zero.
+type BSR[T Element, I Index] struct {
+	Rows, Cols     int // M, K
+	BlockM, BlockK int
+	RowPtr         []I // (ceil(M/BlockM) + 1): block row r has the blocks RowPtr[r] to RowPtr[r+1]-1
+	ColIdx         []I // (blocks): block columns, strictly increasing within a block row
+	Values         []T // (blocks, BlockM, BlockK), row-major; nil: given later with SetValues
+}
+
+// DeviceBSR is a [BSR] in device memory.
+type DeviceBSR[T Element, I Index] struct {
+	Rows, Cols     int
+	BlockM, BlockK int
+	RowPtr, ColIdx *DeviceBuffer[I] // of exactly the length
+	Values         *DeviceBuffer[T] // of exactly the length; nil: given later with SetDeviceValues
+	Validate       bool             // checks the index with a kernel, and waits for it
+}
+
+// lengths are those of a BSR matrix's arrays.
+type lengths struct {
+	rowPtr, colIdx, values int
+	noValues               bool
+}
+
+// checkLengths makes sure that the arrays are as long as the sizes say, which the library cannot see. Sizes that are
+// wrong by themselves are left to it.
+func checkLengths(op string, rows, blockM, blockK int, have lengths) error {
+	if rows < 0 || blockM < 1 || blockK < 1 {
+		return nil
+	}
+	blockRows := rows / blockM
+	if rows%blockM != 0 {
+		blockRows++
+	}
+	if have.rowPtr-1 != blockRows {
+		return fault(op, ErrBadSize, "RowPtr has %d entries: %d rows in blocks of %d need %d + 1", have.rowPtr, rows, blockM, blockRows)
+	}
+	if have.noValues {
+		return nil
+	}
+	return checkValues(op, have.colIdx, blockM, blockK, have.values)
+}
+
+func checkValues(op string, blocks, blockM, blockK, have int) error {
+	high, block := bits.Mul(uint(blockM), uint(blockK))
+	over, need := bits.Mul(uint(blocks), block)
+	if high != 0 || over != 0 || uint(have) != need {
+		return fault(op, ErrBadSize, "Values has %d elements: %d blocks of %d x %d need %d * %d * %d",
+			have, blocks, blockM, blockK, blocks, blockM, blockK)
+	}
+	return nil
+}
+
+// raw drops the types. The arrays stay the caller's.
+func (a *BSR[T, I]) raw() rawBSR {
+	return rawBSR{
+		rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, nnzb: len(a.ColIdx),
+		dtype: dtypeOf[T](), indexType: indexTypeOf[I](), memory: memoryHost,
+		rowPtr: addressOf(a.RowPtr), colIdx: addressOf(a.ColIdx), values: addressOf(a.Values),
+	}
+}
+
+func (a *BSR[T, I]) check(op string) error {
+	return checkLengths(op, a.Rows, a.BlockM, a.BlockK,
+		lengths{rowPtr: len(a.RowPtr), colIdx: len(a.ColIdx), values: len(a.Values), noValues: a.Values == nil})
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sparsek multiplies block-sparse matrices by dense ones, C = alpha A B + beta C, on NVIDIA Hopper GPUs and,
+// where there is none, on the CPU.
+//
+// A is in block compressed sparse row format ([BSR]), B and C are row-major ([Dense] in host memory, [DeviceDense] in
+// the back-end's). Elements are [BFloat16], [Float16] or float32; sums are kept in float32.
+//
+// The way to a product: a [Context] is a back-end; a [Matrix] is A in it, its index checked; a [Plan] is how its
+// pattern is multiplied, made once; [Plan.Multiply] does it, as often as wanted and also with new values
+// ([Matrix.SetValues]). Whatever is made is closed by Close, in any order; what is dropped without it is freed some
+// time after. Use after Close returns [ErrClosed].
+//
+// The work is done by libsparsek.so, which is opened at run time: [Open] says where it is looked for. Building needs
+// no native library.
+//
+// Everything may be used from several goroutines at once. Two products that write the same C at once are a race, as
+// is changing an operand, or values that the CPU back-end refers to, during a product.
+//
+// A failed call returns an [*Error]; its [Status] is found by errors.Is:
+//
+//	if errors.Is(err, sparsek.ErrNoDevice) { ... }
+package sparsek

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"testing"
+
+	"github.com/sparsek/sparsek/wrapper/internal/abitest"
+)
+
+// What no Go program can do through this package: nulls, wrong abi_sizes, enumeration values that do not exist.
+func TestEdgeOfTheABI(t *testing.T) {
+	checks, failures := abitest.Edge(library(t).Path())
+	if failures != "" {
+		t.Error(failures)
+	}
+	if checks < 100 {
+		t.Errorf("only %d checks were made", checks)
+	}
+}
+
+func TestStatusNames(t *testing.T) {
+	lib := library(t)
+	for status, name := range statusNames {
+		if got := lib.statusName(status); got != name {
+			t.Errorf("status %d is %s in Go and %s in the library", int32(status), name, got)
+		}
+	}
+	for status := range Status(64) {
+		if name := lib.statusName(status); name != "SPARSEK_UNKNOWN_STATUS" && status != 0 && statusNames[status] == "" {
+			t.Errorf("%s is not known in Go", name)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"math"
+
+	"github.com/sparsek/sparsek/internal/half"
+)
+
+// BFloat16 is the bit pattern of a bfloat16: 1 sign, 8 exponent and 7 fraction bits.
+type BFloat16 uint16
+
+// Float16 is the bit pattern of an IEEE 754 binary16: 1 sign, 5 exponent and 10 fraction bits.
+type Float16 uint16
+
+// Element is the type of the elements of A, B and C. Products are accumulated in float32.
+type Element interface {
+	BFloat16 | Float16 | float32
+}
+
+// Index is the type of a matrix's row pointers and column indices.
+type Index interface {
+	int32 | int64
+}
+
+// Float32 gives the value, exactly.
+func (x BFloat16) Float32() float32 { return half.FromBFloat16(uint16(x)) }
+
+// Float32 gives the value, exactly.
+func (x Float16) Float32() float32 { return half.FromFloat16(uint16(x)) }
+
+// ToBFloat16 rounds to nearest, ties to even; values beyond the largest finite one become infinite.
+func ToBFloat16(x float32) BFloat16 { return BFloat16(half.BFloat16(x)) }
+
+// ToFloat16 rounds to nearest, ties to even; values beyond the largest finite one become infinite.
+func ToFloat16(x float32) Float16 { return Float16(half.Float16(x)) }
+
+// FromFloat32 gives the T nearest to x, as [ToBFloat16] and [ToFloat16] do.
+func FromFloat32[T Element](x float32) T {
+	var out T
+	switch p := any(&out).(type) {
+	case *BFloat16:
+		*p = ToBFloat16(x)
+	case *Float16:
+		*p = ToFloat16(x)
+	case *float32:
+		*p = x
+	}
+	return out
+}
+
+// ToFloat32 gives the value of x, exactly.
+func ToFloat32[T Element](x T) float32 {
+	switch v := any(x).(type) {
+	case BFloat16:
+		return v.Float32()
+	case Float16:
+		return v.Float32()
+	case float32:
+		return v
+	}
+	return float32(math.NaN()) // not reached: Element has no other type
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// A is 4 x 4 with two blocks of 2 x 2 on the diagonal, B is 4 x 3.
+var (
+	a = sparsek.BSR[float32, int32]{
+		Rows: 4, Cols: 4, BlockM: 2, BlockK: 2,
+		RowPtr: []int32{0, 1, 2},
+		ColIdx: []int32{0, 1},
+		Values: []float32{
+			1, 2,
+			3, 4,
+
+			5, 6,
+			7, 8,
+		},
+	}
+	b = sparsek.Dense[float32]{Rows: 4, Cols: 3, Data: []float32{
+		1, 0, 1,
+		0, 1, 1,
+		1, 0, 2,
+		0, 1, 2,
+	}}
+)
+
+func Example() {
+	background := context.Background()
+	ctx, err := sparsek.NewContext(sparsek.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ctx.Close()
+	matrix, err := sparsek.NewMatrix(ctx, a)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer matrix.Close()
+	plan, err := matrix.Plan(background, sparsek.PlanOptions{N: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer plan.Close()
+
+	c := sparsek.Dense[float32]{Rows: 4, Cols: 3, Data: make([]float32, 12)}
+	if err := plan.Multiply(background, 1, b, 0, c); err != nil {
+		log.Fatal(err)
+	}
+	for row := range 4 {
+		fmt.Println(c.Data[row*3 : row*3+3])
+	}
+	// Output:
+	// [1 2 3]
+	// [3 4 7]
+	// [5 6 22]
+	// [7 8 30]
+}
+
+// One plan serves new values of the same pattern.
+func ExampleMatrix_SetValues() {
+	background := context.Background()
+	ctx, err := sparsek.NewContext(sparsek.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ctx.Close()
+	matrix, err := sparsek.NewMatrix(ctx, a)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer matrix.Close()
+	plan, err := matrix.Plan(background, sparsek.PlanOptions{N: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer plan.Close()
+
+	c := sparsek.Dense[float32]{Rows: 4, Cols: 3, Data: make([]float32, 12)}
+	for _, values := range [][]float32{{1, 0, 0, 1, 1, 0, 0, 1}, {2, 0, 0, 2, 2, 0, 0, 2}} {
+		if err := matrix.SetValues(values); err != nil {
+			log.Fatal(err)
+		}
+		if err := plan.Multiply(background, 1, b, 0, c); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(c.Data[:3])
+	}
+	// Output:
+	// [1 0 1]
+	// [2 0 2]
+}
+
+// Operands that stay in the back-end's memory are not copied: this is the way to many products on a GPU.
+func ExampleDeviceBuffer() {
+	background := context.Background()
+	ctx, err := sparsek.NewContext(sparsek.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ctx.Close()
+	matrix, err := sparsek.NewMatrix(ctx, a)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer matrix.Close()
+	plan, err := matrix.Plan(background, sparsek.PlanOptions{N: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer plan.Close()
+
+	in, err := sparsek.NewBuffer[float32](ctx, 12)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer in.Close()
+	out, err := sparsek.NewBuffer[float32](ctx, 12)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer out.Close()
+	if err := in.Write(b.Data); err != nil {
+		log.Fatal(err)
+	}
+	from := sparsek.DeviceDense[float32]{Rows: 4, Cols: 3, Buffer: in}
+	to := sparsek.DeviceDense[float32]{Rows: 4, Cols: 3, Buffer: out}
+	for range 2 {
+		if err := plan.Multiply(background, 1, from, 0, to); err != nil {
+			log.Fatal(err)
+		}
+		from, to = to, from
+	}
+	result := make([]float32, 3)
+	if err := in.Read(result); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result)
+	// Output:
+	// [7 10 17]
+}
+
+// Every fault has its own status.
+func ExampleError() {
+	ctx, err := sparsek.NewContext(sparsek.Options{Backend: sparsek.CPU})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ctx.Close()
+	wrong := a
+	wrong.ColIdx = []int32{0, 2}
+	_, err = sparsek.NewMatrix(ctx, wrong)
+	var fault *sparsek.Error
+	fmt.Println(errors.Is(err, sparsek.ErrColIdxRange), errors.As(err, &fault))
+	fmt.Println(fault.Op)
+	// Output:
+	// true true
+	// create matrix
+}

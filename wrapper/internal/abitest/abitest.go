@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package abitest calls libsparsek's C ABI as a hostile C program would: in ways that the Go API rules out. It is for
+// tests only, and is a package because cgo is not to be had in test files.
+package abitest
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../.. -std=gnu11
+#cgo linux LDFLAGS: -ldl
+#include <stdlib.h>
+#include "edge.h"
+*/
+import "C"
+
+import "unsafe"
+
+// Edge runs all checks against the library at path, on its CPU back-end. It gives the number of checks, and a line
+// for each that failed.
+func Edge(path string) (checks int, failures string) {
+	text := C.CString(path)
+	defer C.free(unsafe.Pointer(text))
+	result := C.edge_run(text)
+	defer C.free(unsafe.Pointer(result.failures))
+	return int(result.checks), C.GoString(result.failures)
+}

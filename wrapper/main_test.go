@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"flag"
+	"math"
+	"os"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Examples cannot skip themselves.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if _, err := Default(); errors.Is(err, ErrLibraryNotFound) && flag.Lookup("test.skip").Value.String() == "" {
+		flag.Set("test.skip", "^Example")
+	}
+	m.Run()
+}
+
+// library opens libsparsek, or skips the test where there is none. One that is there and does not load is a failure.
+func library(t testing.TB) *Library {
+	t.Helper()
+	lib, err := Default()
+	if errors.Is(err, ErrLibraryNotFound) {
+		t.Skip("libsparsek not found")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+func newContext(t testing.TB, backend Backend) *Context {
+	t.Helper()
+	lib := library(t)
+	ctx, err := lib.NewContext(Options{Backend: backend})
+	if backend == CUDA && errors.Is(err, ErrNoDevice) {
+		t.Skip("skipped: no GPU")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ctx.Close() })
+	return ctx
+}
+
+// onEach runs a test on each back-end.
+func onEach(t *testing.T, test func(t *testing.T, ctx *Context)) {
+	for _, backend := range []Backend{CPU, CUDA} {
+		t.Run(backend.String(), func(t *testing.T) { test(t, newContext(t, backend)) })
+	}
+}
+
+func must[T any](value T, err error) func(rapid.TB) T {
+	return func(t rapid.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+//go:embed sparsek.h
+var headerCopy []byte
+
+func TestHeaderIsTheLibrarys(t *testing.T) {
+	original, err := os.ReadFile("../cutlass_ext/include/sparsek.h")
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("not run in the source tree")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(original, headerCopy) {
+		t.Error("wrapper/sparsek.h is not cutlass_ext/include/sparsek.h: copy it")
+	}
+}
+
+// roundoff is the unit roundoff of T.
+func roundoff[T Element]() float64 {
+	switch dtypeOf[T]() {
+	case dtypeOf[BFloat16]():
+		return math.Ldexp(1, -8)
+	case dtypeOf[Float16]():
+		return math.Ldexp(1, -11)
+	}
+	return math.Ldexp(1, -24)
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+// Matrix is a BSR matrix in a context: its index checked and copied, its values in the back-end's memory.
+type Matrix[T Element] struct {
+	handle         *handle
+	ctx            *Context
+	rows, cols     int
+	blockM, blockK int
+	blocks         int
+	values         *valueHolder
+}
+
+// valueHolder keeps alive the values that the native matrix refers to, and keeps them from changing under a product.
+type valueHolder struct {
+	sync.RWMutex
+	pinned runtime.Pinner // on the CPU: the caller's slice
+	buffer *handle        // values in device memory given by the caller
+}
+
+// NewMatrix checks a's index and takes the matrix into ctx.
+//
+// On a GPU the values are copied to it. On the CPU they are not: a.Values stays in use, pinned, until SetValues gives
+// others, or until the matrix and its plans are closed, and must not change while a product runs.
+//
+// Each fault of the index has its own status ([ErrColIdxRange] and so on) and names the place.
+func NewMatrix[T Element, I Index](ctx *Context, a BSR[T, I]) (*Matrix[T], error) {
+	if err := a.check("create matrix"); err != nil {
+		return nil, err
+	}
+	m := &Matrix[T]{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: len(a.ColIdx)}
+	if err := m.create(ctx, a.raw(), a.Values, nil); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// NewDeviceMatrix takes a matrix that is in device memory already. The index is copied; the values are referred to,
+// and their buffer cannot be used for anything else meanwhile but to be rewritten between products.
+func NewDeviceMatrix[T Element, I Index](ctx *Context, a DeviceBSR[T, I]) (*Matrix[T], error) {
+	const op = "create matrix"
+	if a.RowPtr == nil || a.ColIdx == nil {
+		return nil, fault(op, ErrNullPointer, "RowPtr or ColIdx is nil")
+	}
+	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil}
+	raw := rawBSR{
+		rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, nnzb: a.ColIdx.n,
+		dtype: dtypeOf[T](), indexType: indexTypeOf[I](), memory: memoryDevice,
+		rowPtr: a.RowPtr.handle.pointer, colIdx: a.ColIdx.handle.pointer,
+	}
+	if a.Validate {
+		raw.validateDevice = 1
+	}
+	var use lease
+	defer use.release()
+	buffers := []*handle{a.RowPtr.handle, a.ColIdx.handle}
+	var values *handle
+	if a.Values != nil {
+		have.values = a.Values.n
+		raw.values = a.Values.handle.pointer
+		values = a.Values.handle
+		buffers = append(buffers, values)
+	}
+	for _, b := range buffers {
+		if err := use.add(b); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkLengths(op, a.Rows, a.BlockM, a.BlockK, have); err != nil {
+		return nil, err
+	}
+	m := &Matrix[T]{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: a.ColIdx.n}
+	if err := m.create(ctx, raw, nil, values); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// create makes the native matrix. Its values are a host slice, a buffer or, where both are nil, not there yet.
+func (m *Matrix[T]) create(ctx *Context, a rawBSR, host []T, buffer *handle) error {
+	if err := ctx.handle.acquire(); err != nil {
+		return err
+	}
+	defer ctx.handle.release()
+	values := &valueHolder{buffer: buffer}
+	if ctx.info.Backend == CPU && len(host) > 0 {
+		values.pinned.Pin(unsafe.SliceData(host))
+	}
+	lib := ctx.lib
+	pointer, err := lib.matrixCreate(ctx.handle.pointer, a)
+	if err != nil {
+		values.pinned.Unpin()
+		return err
+	}
+	m.ctx, m.values = ctx, values
+	m.handle = newHandle("matrix", pointer, ctx.handle, func() {
+		lib.matrixDestroy(pointer)
+		values.pinned.Unpin()
+	})
+	runtime.AddCleanup(m, (*handle).close, m.handle)
+	return nil
+}
+
+// Rows is M.
+func (m *Matrix[T]) Rows() int { return m.rows }
+
+// Cols is K.
+func (m *Matrix[T]) Cols() int { return m.cols }
+
+// Blocks is the number of blocks stored.
+func (m *Matrix[T]) Blocks() int { return m.blocks }
+
+// SetValues gives the blocks new values, (blocks, BlockM, BlockK), for the same pattern; plans stay good. It waits for
+// the products in progress. As in [NewMatrix], the CPU back-end goes on using the slice.
+func (m *Matrix[T]) SetValues(values []T) error {
+	const op = "set values"
+	if err := checkValues(op, m.blocks, m.blockM, m.blockK, len(values)); err != nil {
+		return err
+	}
+	if err := m.handle.acquire(); err != nil {
+		return err
+	}
+	defer m.handle.release()
+	m.values.Lock()
+	defer m.values.Unlock()
+
+	var pinned runtime.Pinner
+	if m.ctx.info.Backend == CPU && len(values) > 0 {
+		pinned.Pin(unsafe.SliceData(values))
+	}
+	err := m.ctx.inStream(func(stream unsafe.Pointer) error {
+		return m.ctx.lib.matrixSetValues(m.handle.pointer, addressOf(values), memoryHost, stream)
+	})
+	if err != nil {
+		pinned.Unpin()
+		return err
+	}
+	m.values.replace(pinned, nil)
+	return nil
+}
+
+// SetDeviceValues is SetValues with values that are in device memory already. They are referred to, not copied.
+func (m *Matrix[T]) SetDeviceValues(values *DeviceBuffer[T]) error {
+	if err := checkValues("set values", m.blocks, m.blockM, m.blockK, values.n); err != nil {
+		return err
+	}
+	var use lease
+	defer use.release()
+	for _, h := range []*handle{m.handle, values.handle} {
+		if err := use.add(h); err != nil {
+			return err
+		}
+	}
+	m.values.Lock()
+	defer m.values.Unlock()
+	err := m.ctx.inStream(func(stream unsafe.Pointer) error {
+		return m.ctx.lib.matrixSetValues(m.handle.pointer, values.handle.pointer, memoryDevice, stream)
+	})
+	if err != nil {
+		return err
+	}
+	m.values.replace(runtime.Pinner{}, values.handle)
+	return nil
+}
+
+func (v *valueHolder) replace(pinned runtime.Pinner, buffer *handle) {
+	v.pinned.Unpin()
+	v.pinned, v.buffer = pinned, buffer
+}
+
+// Close waits for the calls in progress. Plans of the matrix can then only be closed; with the last of them the
+// matrix is freed. Closing again does nothing.
+func (m *Matrix[T]) Close() error {
+	m.handle.close()
+	return nil
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"context"
+	"runtime"
+	"unsafe"
+)
+
+// MultiplyOption changes how a product is run.
+type MultiplyOption func(*multiplySettings)
+
+type multiplySettings struct{ stream *Stream }
+
+// WithStream runs the product in s, behind what is there already. Without it each product has a stream to itself.
+func WithStream(s *Stream) MultiplyOption {
+	return func(settings *multiplySettings) { settings.stream = s }
+}
+
+// Multiply computes C = alpha A B + beta C and returns when C is written. B is K x N, C is M x N, with the strides of
+// the plan. With beta = 0, C is not read.
+//
+// Nothing is copied where B and C are in the back-end's memory: any [Dense] on the CPU, a [DeviceDense] on a GPU. A
+// [Dense] on a GPU is staged: device memory is allocated for it, and it is copied there and, for C, back; what lies
+// between its rows is left alone.
+//
+// ctx is looked at before the launch. On a GPU it is then looked at until the product is done: where it ends first,
+// Multiply returns ctx.Err() at once; a C in host memory is then as it was, one in device memory may still be written.
+// The buffers, the matrix and the plan stay in use until the device is done: Close waits for that, and so does
+// SetValues. On the CPU a product that has begun is finished.
+func (p *Plan[T]) Multiply(ctx context.Context, alpha float32, b Operand[T], beta float32, c Operand[T], opts ...MultiplyOption) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	const op = "multiply"
+	if b == nil || c == nil {
+		return fault(op, ErrNullPointer, "B or C is nil")
+	}
+	r, err := p.newRun(op, opts)
+	if err != nil {
+		return err
+	}
+	err = r.multiply(ctx, alpha, b.operand(), beta, c.operand())
+	if r.inFlight {
+		go r.drain()
+	} else {
+		r.end()
+	}
+	return err
+}
+
+// run is one call on a plan: what it has in use until the device is done with it.
+type run[T Element] struct {
+	plan   *Plan[T]
+	op     string
+	stream unsafe.Pointer
+	pooled bool // the stream is the pool's
+	use    lease
+	staged []*DeviceBuffer[T]
+	pins   runtime.Pinner // host memory that a copy may still read
+
+	inFlight bool // given up on: the device is still at it, and needs what it was given
+}
+
+// newRun takes into use the plan, its matrix's values and a stream. It must be ended, by end or drain.
+func (p *Plan[T]) newRun(op string, opts []MultiplyOption) (*run[T], error) {
+	var settings multiplySettings
+	for _, opt := range opts {
+		opt(&settings)
+	}
+	r := &run[T]{plan: p, op: op}
+	if err := r.use.add(p.handle); err != nil {
+		return nil, err
+	}
+	p.matrix.values.RLock()
+	if err := r.begin(settings.stream); err != nil {
+		p.matrix.values.RUnlock()
+		r.use.release()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *run[T]) begin(stream *Stream) error {
+	if values := r.plan.matrix.values.buffer; values != nil {
+		if err := r.use.add(values); err != nil {
+			return err
+		}
+	}
+	ctx := r.plan.matrix.ctx
+	if stream == nil {
+		pooled, err := ctx.pool.get()
+		r.stream, r.pooled = pooled, err == nil
+		return err
+	}
+	if stream.ctx != ctx {
+		return fault(r.op, ErrBadArgument, "the stream is of another context than the matrix")
+	}
+	if err := r.use.add(stream.handle); err != nil {
+		return err
+	}
+	r.stream = stream.handle.pointer
+	return nil
+}
+
+// end gives back everything. The stream must have come past all work of the run.
+func (r *run[T]) end() {
+	for _, buffer := range r.staged {
+		buffer.handle.close()
+	}
+	r.pins.Unpin()
+	if r.pooled {
+		r.plan.matrix.ctx.pool.put(r.stream)
+	}
+	r.plan.matrix.values.RUnlock()
+	r.use.release()
+}
+
+func (r *run[T]) drain() {
+	ctx := r.plan.matrix.ctx
+	// An error here is one of the device, which the next call on it reports.
+	_ = ctx.lib.streamSynchronize(ctx.handle.pointer, r.stream)
+	r.end()
+}
+
+// check makes sure that B and C are what was planned for, and takes their buffers into use.
+func (r *run[T]) check(b, c operand[T]) error {
+	p := r.plan
+	if err := b.check(r.op, "B", p.matrix.cols, p.n, p.ldb); err != nil {
+		return err
+	}
+	if err := c.check(r.op, "C", p.matrix.rows, p.n, p.ldc); err != nil {
+		return err
+	}
+	for _, o := range []operand[T]{b, c} {
+		if o.buffer == nil {
+			continue
+		}
+		if o.buffer.ctx != p.matrix.ctx {
+			return fault(r.op, ErrBadArgument, "a buffer is of another context than the matrix")
+		}
+		if err := r.use.add(o.buffer.handle); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// multiply enqueues all and waits for it, or sets inFlight.
+func (r *run[T]) multiply(ctx context.Context, alpha float32, b operand[T], beta float32, c operand[T]) error {
+	if err := r.check(b, c); err != nil {
+		return err
+	}
+	onDevice := r.plan.matrix.ctx.info.Backend == CUDA
+	result := c
+	if onDevice {
+		var err error
+		if b, err = r.stage(b, true); err != nil {
+			return r.settle(err)
+		}
+		if c, err = r.stage(c, beta != 0); err != nil {
+			return r.settle(err)
+		}
+	}
+	p := r.plan
+	native := p.matrix.ctx
+	err := native.lib.multiply(p.handle.pointer, alpha, beta,
+		rawOperand{b.address(), b.stride}, rawOperand{c.address(), c.stride}, r.stream)
+	if err != nil {
+		return r.settle(err)
+	}
+	if !onDevice {
+		return nil
+	}
+	if err := native.waitStream(ctx, r.stream); err != nil {
+		r.inFlight = ctx.Err() != nil
+		return err
+	}
+	if result.buffer == nil {
+		return r.fetch(result, c)
+	}
+	return nil
+}
+
+// settle waits for what was enqueued before err.
+func (r *run[T]) settle(err error) error {
+	ctx := r.plan.matrix.ctx
+	_ = ctx.lib.streamSynchronize(ctx.handle.pointer, r.stream)
+	return err
+}
+
+// stage gives o in device memory: o itself where it is there, else a new buffer, with o's elements if they are read.
+func (r *run[T]) stage(o operand[T], read bool) (operand[T], error) {
+	if o.buffer != nil {
+		return o, nil
+	}
+	ctx := r.plan.matrix.ctx
+	span := o.span()
+	buffer, err := NewBuffer[T](ctx, span)
+	if err != nil {
+		return o, err
+	}
+	r.staged = append(r.staged, buffer)
+	if read && span > 0 {
+		r.pins.Pin(unsafe.SliceData(o.host))
+		if err := ctx.lib.bufferWrite(ctx.handle.pointer, buffer.handle.pointer, addressOf(o.host), span*sizeOf[T](), r.stream); err != nil {
+			return o, err
+		}
+	}
+	o.host, o.buffer = nil, buffer
+	return o, nil
+}
+
+// fetch copies a staged C back. Rows with gaps between them come by way of another slice, so that what others write
+// in the gaps meanwhile is not lost.
+func (r *run[T]) fetch(host, staged operand[T]) error {
+	ctx := r.plan.matrix.ctx
+	span := host.span()
+	target := host.host
+	if host.stride != host.cols {
+		target = make([]T, span)
+	}
+	err := ctx.lib.bufferRead(ctx.handle.pointer, addressOf(target[:span]), staged.buffer.handle.pointer, span*sizeOf[T](), r.stream)
+	if err := r.settle(err); err != nil {
+		return err
+	}
+	if host.stride != host.cols && span > 0 {
+		for row := range host.rows {
+			at := row * host.stride
+			copy(host.host[at:at+host.cols], target[at:at+host.cols])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"context"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// blocks are those that each back-end must serve: any. The kernels of the GPU are for the large ones.
+var blocks = rapid.SampledFrom([][2]int{{1, 1}, {1, 4}, {3, 3}, {8, 8}, {5, 16}, {16, 16}, {32, 16}, {64, 64}, {64, 128}, {128, 64}, {128, 128}, {256, 64}})
+
+func drawShape(t *rapid.T) shape {
+	block := blocks.Draw(t, "block")
+	extent := func(block int, name string) int {
+		whole := rapid.IntRange(0, 5).Draw(t, name)
+		return max(0, whole*block-rapid.IntRange(0, block-1).Draw(t, name+" short of whole blocks"))
+	}
+	gap := rapid.OneOf(rapid.SampledFrom([]int{0, 8}), rapid.IntRange(0, 9))
+	scalar := rapid.SampledFrom([]float32{0, 1, -1, 0.5, 2.25})
+	return shape{
+		rows: extent(block[0], "rows"), cols: extent(block[1], "cols"), n: rapid.OneOf(rapid.IntRange(0, 150), rapid.SampledFrom([]int{8, 64, 128, 256})).Draw(t, "n"),
+		blockM: block[0], blockK: block[1],
+		density: rapid.SampledFrom([]float64{0, 0.1, 0.5, 1}).Draw(t, "density"),
+		gapB:    gap.Draw(t, "gap of B"), gapC: gap.Draw(t, "gap of C"),
+		alpha: scalar.Draw(t, "alpha"), beta: scalar.Draw(t, "beta"),
+		seed: rapid.Uint64().Draw(t, "seed"),
+	}
+}
+
+func testProducts[T Element, I Index](t *testing.T, ctx *Context) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := newProduct[T, I](drawShape(rt))
+		if rapid.Bool().Draw(rt, "poison") {
+			p.poison()
+		}
+		c, info := p.run(rt, ctx, rapid.Bool().Draw(rt, "in device memory"))
+		p.verify(rt, ctx, info, c)
+	})
+}
+
+func TestProducts(t *testing.T) {
+	onEach(t, func(t *testing.T, ctx *Context) {
+		t.Run("bf16", func(t *testing.T) { testProducts[BFloat16, int32](t, ctx) })
+		t.Run("fp16", func(t *testing.T) { testProducts[Float16, int64](t, ctx) })
+		t.Run("fp32", func(t *testing.T) { testProducts[float32, int32](t, ctx) })
+	})
+}
+
+// The shapes that the tensor-core kernels are for: whole tiles, aligned.
+func TestWholeTiles(t *testing.T) {
+	onEach(t, func(t *testing.T, ctx *Context) {
+		for _, block := range []int{64, 128} {
+			p := newProduct[BFloat16, int32](shape{rows: 384, cols: 384, n: 256, blockM: block, blockK: block,
+				density: 0.3, alpha: 1, beta: 0.5, seed: 3})
+			for _, onDevice := range []bool{false, true} {
+				c, info := p.run(t, ctx, onDevice)
+				p.verify(t, ctx, info, c)
+				t.Logf("blocks of %d: kernel %s", block, info.Kernel)
+			}
+		}
+	})
+}
+
+// NaN and Inf in rows of B that no block reads, and in a C that is not to be read, never reach C.
+func TestAbsentBlocksDoNotLeak(t *testing.T) {
+	onEach(t, func(t *testing.T, ctx *Context) {
+		for seed := range uint64(4) {
+			for _, block := range []int{3, 64, 128} {
+				p := newProduct[Float16, int32](shape{rows: 4 * block, cols: 6 * block, n: 72, blockM: block, blockK: block,
+					density: 0.2, alpha: 2, seed: seed})
+				p.poison()
+				c, info := p.run(t, ctx, true)
+				p.verify(t, ctx, info, c)
+			}
+		}
+	})
+}
+
+// A matrix may be in the device's memory already. On the CPU there is no such memory.
+func TestMatrixInDeviceMemory(t *testing.T) {
+	onEach(t, func(t *testing.T, ctx *Context) {
+		p := newProduct[BFloat16, int32](shape{rows: 256, cols: 192, n: 64, blockM: 64, blockK: 64, density: 0.7, alpha: 1, beta: 1, seed: 4})
+		rowPtr, colIdx, values := upload(t, ctx, p.a.RowPtr), upload(t, ctx, p.a.ColIdx), upload(t, ctx, p.a.Values)
+		a := DeviceBSR[BFloat16, int32]{Rows: p.a.Rows, Cols: p.a.Cols, BlockM: p.a.BlockM, BlockK: p.a.BlockK,
+			RowPtr: rowPtr, ColIdx: colIdx, Values: values, Validate: true}
+		m, err := NewDeviceMatrix(ctx, a)
+		if ctx.Info().Backend == CPU {
+			wantFault(t, err, ErrWrongMemory, "")
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n}))(t)
+		defer plan.Close()
+		for range 2 {
+			c := p.newC()
+			if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+				t.Fatal(err)
+			}
+			p.verify(t, ctx, plan.Info(), c)
+			for i := range p.a.Values {
+				p.a.Values[i] = FromFloat32[BFloat16](2 * p.a.Values[i].Float32())
+			}
+			if err := m.SetDeviceValues(upload(t, ctx, p.a.Values)); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		p.a.ColIdx[len(p.a.ColIdx)-1] = 3
+		if err := colIdx.Write(p.a.ColIdx); err != nil {
+			t.Fatal(err)
+		}
+		_, err = NewDeviceMatrix(ctx, a)
+		wantFault(t, err, ErrColIdxRange, "col_idx[")
+		a.RowPtr = colIdx
+		_, err = NewDeviceMatrix(ctx, a)
+		wantFault(t, err, ErrBadSize, "RowPtr has")
+	})
+}
+
+func upload[T Element | Index](t *testing.T, ctx *Context, data []T) *DeviceBuffer[T] {
+	buffer := must(NewBuffer[T](ctx, len(data)))(t)
+	if err := buffer.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { buffer.Close() })
+	return buffer
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"context"
+	"runtime"
+)
+
+// PlanOptions say what a plan is for.
+type PlanOptions struct {
+	N         int    // columns of B and C
+	LDB, LDC  int    // strides of B and C, in elements; 0: N
+	Alignment int    // bytes to which B and C will be aligned; 0: 16 on a GPU, the element's size on the CPU
+	Kernel    string // by name (see Library.Kernels); empty: the library chooses
+}
+
+// PlanInfo says how a plan computes.
+type PlanInfo struct {
+	Kernel              string
+	Reason              string // why this kernel
+	TileM, TileN, TileK int
+	Stages              int
+	Tiles               int64   // of C; on the CPU: tasks
+	Entries             int64   // loads of a block row of B, summed over the row groups
+	WorkspaceBytes      int64   // of device memory that the plan holds
+	UnitRoundoff        float64 // of one accumulation step: what Check's bound is made of
+}
+
+// Plan is how one pattern is multiplied: made once, used for any number of products, also with new values, and from
+// several goroutines at once.
+type Plan[T Element] struct {
+	handle   *handle
+	matrix   *Matrix[T]
+	n        int
+	ldb, ldc int
+	info     PlanInfo
+}
+
+// Plan chooses a kernel and makes its work list. A large pattern takes a while: ctx is looked at before that.
+func (m *Matrix[T]) Plan(ctx context.Context, opts PlanOptions) (*Plan[T], error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := m.handle.acquire(); err != nil {
+		return nil, err
+	}
+	defer m.handle.release()
+	if opts.Alignment == 0 && m.ctx.info.Backend == CPU {
+		opts.Alignment = sizeOf[T]()
+	}
+	lib := m.ctx.lib
+	pointer, err := lib.planCreate(m.handle.pointer, opts)
+	if err != nil {
+		return nil, err
+	}
+	info, err := lib.planInfo(pointer)
+	if err != nil {
+		lib.planDestroy(pointer)
+		return nil, err
+	}
+	h := newHandle("plan", pointer, m.handle, func() { lib.planDestroy(pointer) })
+	p := &Plan[T]{
+		handle: h, matrix: m, info: info,
+		n: opts.N, ldb: strideOf(opts.LDB, opts.N), ldc: strideOf(opts.LDC, opts.N),
+	}
+	runtime.AddCleanup(p, (*handle).close, h)
+	return p, nil
+}
+
+// Info says how the plan computes.
+func (p *Plan[T]) Info() PlanInfo { return p.info }
+
+// Close waits for the calls in progress and frees the plan. Closing again does nothing.
+func (p *Plan[T]) Close() error {
+	p.handle.close()
+	return nil
+}

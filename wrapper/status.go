@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Status is the code of a failed call. It is an error, so that errors.Is(err, sparsek.ErrColIdxRange) works on
+// whatever a function of this package returned.
+type Status int32
+
+const (
+	ErrNullPointer         Status = 1 // an argument that must be there is not
+	ErrBadABISize          Status = 2 // the library and this package do not fit
+	ErrBadSize             Status = 3 // a negative, zero or overflowing extent, or a slice too short for one
+	ErrBadArgument         Status = 4 // a value or combination that does not exist
+	ErrBadLeadingDimension Status = 5 // a stride below the columns, or not the planned one
+	ErrMisaligned          Status = 6 // an operand that is not aligned as was planned for
+	ErrWrongMemory         Status = 7 // host memory where device memory is needed, or the other way round
+
+	ErrRowPtrStart       Status = 10 // RowPtr[0] is not 0
+	ErrRowPtrNotMonotone Status = 11
+	ErrRowPtrEnd         Status = 12 // the last of RowPtr is not len(ColIdx)
+	ErrColIdxRange       Status = 13
+	ErrColIdxUnsorted    Status = 14
+	ErrColIdxRepeated    Status = 15
+
+	ErrUnsupportedDType Status = 20
+	ErrUnsupportedBlock Status = 21
+	ErrNoSuchKernel     Status = 22 // a kernel asked for by name does not exist or does not serve the case
+	ErrNoDevice         Status = 23 // no CUDA driver, no GPU, or none of compute capability 9.0
+
+	ErrOutOfMemory Status = 30
+	ErrCUDA        Status = 31
+	ErrInternal    Status = 32
+
+	ErrCheckFailed Status = 40 // an element of C is beyond its error bound
+)
+
+var statusNames = map[Status]string{
+	ErrNullPointer:         "SPARSEK_NULL_POINTER",
+	ErrBadABISize:          "SPARSEK_BAD_ABI_SIZE",
+	ErrBadSize:             "SPARSEK_BAD_SIZE",
+	ErrBadArgument:         "SPARSEK_BAD_ARGUMENT",
+	ErrBadLeadingDimension: "SPARSEK_BAD_LEADING_DIMENSION",
+	ErrMisaligned:          "SPARSEK_MISALIGNED",
+	ErrWrongMemory:         "SPARSEK_WRONG_MEMORY",
+	ErrRowPtrStart:         "SPARSEK_ROW_PTR_START",
+	ErrRowPtrNotMonotone:   "SPARSEK_ROW_PTR_NOT_MONOTONE",
+	ErrRowPtrEnd:           "SPARSEK_ROW_PTR_END",
+	ErrColIdxRange:         "SPARSEK_COL_IDX_RANGE",
+	ErrColIdxUnsorted:      "SPARSEK_COL_IDX_UNSORTED",
+	ErrColIdxRepeated:      "SPARSEK_COL_IDX_REPEATED",
+	ErrUnsupportedDType:    "SPARSEK_UNSUPPORTED_DTYPE",
+	ErrUnsupportedBlock:    "SPARSEK_UNSUPPORTED_BLOCK",
+	ErrNoSuchKernel:        "SPARSEK_NO_SUCH_KERNEL",
+	ErrNoDevice:            "SPARSEK_NO_DEVICE",
+	ErrOutOfMemory:         "SPARSEK_OUT_OF_MEMORY",
+	ErrCUDA:                "SPARSEK_CUDA_ERROR",
+	ErrInternal:            "SPARSEK_INTERNAL",
+	ErrCheckFailed:         "SPARSEK_CHECK_FAILED",
+}
+
+// Error is the status's name in sparsek.h.
+func (s Status) Error() string {
+	if name, ok := statusNames[s]; ok {
+		return name
+	}
+	return fmt.Sprintf("sparsek status %d", int32(s))
+}
+
+// Error is a call that failed.
+type Error struct {
+	Op     string // what was asked for: "create matrix"
+	Status Status
+	Msg    string // what was wrong with what, and what to do
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("sparsek: %s: %s (%s)", e.Op, e.Msg, e.Status.Error())
+}
+
+// Unwrap gives the status to errors.Is.
+func (e *Error) Unwrap() error { return e.Status }
+
+// ErrClosed is what the use of a closed context, matrix, plan, buffer or stream returns, wrapped; and that of one
+// whose context or matrix is closed.
+var ErrClosed = errors.New("sparsek: use after Close")
+
+func fault(op string, status Status, format string, args ...any) error {
+	return &Error{Op: op, Status: status, Msg: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sparsek/sparsek/internal/matio"
+	"github.com/sparsek/sparsek/internal/matio/testdata"
+	"github.com/sparsek/sparsek/internal/product"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+func needLibrary(t *testing.T) *sparsek.Library {
+	t.Helper()
+	lib, err := sparsek.Default()
+	if errors.Is(err, sparsek.ErrLibraryNotFound) {
+		t.Skip("skipped: libsparsek.so not found")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// files lays the test matrices out.
+func files(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	tree, err := fs.Sub(testdata.SciPy, "scipy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(folder, tree); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func readDense(t *testing.T, path string) matio.Dense[float64] {
+	t.Helper()
+	d, err := matio.ReadDense(path, func(x float64) float64 { return x })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// writeB writes a K x N matrix of small whole numbers, which every type holds.
+func writeB(t *testing.T, path string, k, n int) matio.Dense[float32] {
+	t.Helper()
+	b := matio.Dense[float32]{Rows: k, Cols: n, Data: make([]float32, k*n)}
+	for i := range b.Data {
+		b.Data[i] = float32(i*7%11 - 5)
+	}
+	out, err := matio.CreateDense(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := matio.WriteDense(out, b, product.Float32.Encoding); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// From files written by SciPy to a file of C, compared with a product of the dense matrices.
+func TestRunOnFiles(t *testing.T) {
+	needLibrary(t)
+	folder := files(t)
+	const n = 5
+	for _, c := range []struct {
+		matrix, block, dtype string
+		tolerance            float64 // of |C|max
+	}{
+		{"elasticity_bsr.npz", "3x3", "fp32", 1e-6}, {"elasticity_bsr.npz", "16x32", "fp16", 2e-3}, {"elasticity_bsr.npz", "64", "bf16", 1e-2},
+		{"stencil.mtx", "8", "bf16", 0}, {"stencil.mtx.gz", "64x64", "fp16", 0}, {"skew_real.mtx", "2x3", "fp32", 1e-6},
+		{"array_integer.mtx", "1", "fp32", 0}, {"duplicates_bool.npz", "4", "bf16", 0}, {"csr.npz", "5", "fp32", 1e-6},
+	} {
+		t.Run(c.matrix+" "+c.dtype, func(t *testing.T) {
+			a := readDense(t, filepath.Join(folder, c.matrix+".expect.npy"))
+			bPath, cPath := filepath.Join(t.TempDir(), "b.npy"), filepath.Join(t.TempDir(), "c.npy")
+			b := writeB(t, bPath, a.Cols, n)
+			code, stdout, stderr := invoke("run", "--matrix", filepath.Join(folder, c.matrix), "--block", c.block, "--dtype", c.dtype,
+				"--b", bPath, "--out", cPath, "--alpha=2", "--check", "--repeats", "1")
+			if code != exitOK {
+				t.Fatalf("code %d: %s", code, stderr)
+			}
+			for _, want := range []string{"fill-in", "effective TFLOP/s", "dense-equivalent TFLOP/s", "within their bounds", "written"} {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("%q is missing:\n%s", want, stdout)
+				}
+			}
+			got := readDense(t, cPath)
+			if got.Rows != a.Rows || got.Cols != n {
+				t.Fatalf("C is %d x %d", got.Rows, got.Cols)
+			}
+			want := make([]float64, a.Rows*n)
+			largest := 0.0
+			for i := range a.Rows {
+				for j := range n {
+					for k := range a.Cols {
+						want[i*n+j] += 2 * a.Data[i*a.Cols+k] * float64(b.Data[k*n+j])
+					}
+					largest = max(largest, math.Abs(want[i*n+j]))
+				}
+			}
+			for i, w := range want {
+				if math.Abs(got.Data[i]-w) > c.tolerance*largest {
+					t.Fatalf("(%d, %d) = %v, want %v", i/n, i%n, got.Data[i], w)
+				}
+			}
+		})
+	}
+}
+
+func TestRunJSON(t *testing.T) {
+	needLibrary(t)
+	for _, pattern := range []string{"random", "window", "causal", "stencil"} {
+		code, stdout, stderr := invoke("run", "--pattern", pattern, "--size", "100x33x130", "--block", "16x32", "--seed", "9", "--dtype", "fp32", "--json", "--check", "--repeats", "1")
+		if code != exitOK {
+			t.Fatalf("%s: code %d: %s", pattern, code, stderr)
+		}
+		var r report
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Pattern != pattern || r.M != 100 || r.N != 33 || r.K != 130 || r.BlockM != 16 || r.BlockK != 32 || r.Seed != 9 || r.DType != "fp32" ||
+			r.Blocks == 0 || r.Kernel == "" || r.BackendReason == "" || r.Check == nil || r.Check.Elements != 3300 || r.Check.Failures != 0 {
+			t.Errorf("%s", stdout)
+		}
+	}
+}
+
+func TestRunFaults(t *testing.T) {
+	needLibrary(t)
+	folder := files(t)
+	large := write(t, filepath.Join(folder, "large.mtx"), "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 70000\n2 2 -1e6\n")
+	endless := write(t, filepath.Join(folder, "endless.mtx"), "%%MatrixMarket matrix coordinate real general\n2147483647 2147483647 0\n")
+	b := filepath.Join(folder, "b.npy")
+	writeB(t, b, 7, 2)
+	out := filepath.Join(folder, "out.npy")
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--matrix " + filepath.Join(folder, "none.mtx"), exitBadFile, "none.mtx"},
+		{"--matrix " + filepath.Join(folder, "refused_complex.npz"), exitBadFile, "complex"},
+		{"--matrix " + filepath.Join(folder, "csr.npz") + " --b " + filepath.Join(folder, "refused_cube.npy"), exitBadFile, "3 dimensions"},
+		{"--matrix " + filepath.Join(folder, "csr.npz") + " --b " + b, exitBadSizes, "B is 7 x 2, and 11 x 2 is needed"},
+		{"--matrix " + filepath.Join(folder, "csr.npz") + " --size 13x4x12", exitBadSizes, "the matrix is 13 x 11"},
+		{"--pattern random --size 8x3x7 --b " + b, exitBadSizes, "7 x 3 is needed"},
+		{"--matrix " + large + " --dtype fp16 --out " + out, exitOverflow, "2 values of A and 0 of B"},
+		{"--matrix " + endless + " --block 1", exitNoMemory, "of memory"},
+		{"--matrix " + large + " --out " + filepath.Join(folder, "no", "out.npy"), exitBadOutput, "no"},
+		{"--matrix " + large + " --kernel spiral", exitUnsupported, "spiral"},
+	} {
+		code, _, stderr := invoke(append([]string{"run"}, strings.Fields(c.args)...)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: code %d, %q, want %d, %q", c.args, code, stderr, c.code, c.want)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "*out.npy*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	code, stdout, stderr := invoke("run", "--matrix", large, "--dtype", "fp16", "--allow-overflow")
+	if code != exitOK || !strings.Contains(stdout, "2 values of A and 0 of B became infinite") {
+		t.Errorf("code %d, %s, %s", code, stdout, stderr)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	needLibrary(t)
+	for _, dtype := range dtypes {
+		code, stdout, stderr := invoke("verify", "--size", "192x64x256", "--dtype", dtype)
+		if code != exitOK {
+			t.Fatalf("%s: code %d: %s", dtype, code, stderr)
+		}
+		for _, want := range []string{"random", "window", "causal", "192x64x256", "all 12288 elements", "within its error bound"} {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%q is missing:\n%s", want, stdout)
+			}
+		}
+	}
+	code, stdout, stderr := invoke("verify", "--size", "64x64x64", "--device", "cpu", "--json")
+	var result verifyResult
+	if err := json.Unmarshal([]byte(stdout), &result); code != exitOK || err != nil || !result.Passed || len(result.Cases) != 3 {
+		t.Errorf("code %d, %v, %s, %s", code, err, stdout, stderr)
+	}
+}
+
+// A result with a wrong element must be told with its place, and end the program with code 1.
+func TestWrongResultIsTold(t *testing.T) {
+	lib := needLibrary(t)
+	c, err := lib.NewContext(sparsek.Options{Backend: sparsek.CPU})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p, err := generate(patternSpec{"random", sizeFlag{30, 20, 40}, blockFlag{4, 8}, 0.5, 1}, product.Float32, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := product.Solve(context.Background(), c, p, product.Options{Repeats: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.C.Data[17*20+3] = 1000
+	r := newReport(p, s, product.Float32, c.Info())
+	err = checkSolution(r, c, p, s)
+	if exitCode(err) != exitWrongResult || !strings.Contains(err.Error(), "1 of 600 elements") ||
+		!strings.Contains(err.Error(), "the first at row 17, column 3; the worst at row 17, column 3: got 1000, want ") {
+		t.Error(err)
+	}
+	var out bytes.Buffer
+	if err := printRun(&environment{stdout: &out}, r, c.Info()); err != nil || !strings.Contains(out.String(), "1 of 600 elements are WRONG") {
+		t.Errorf("%v:\n%s", err, out.String())
+	}
+}
+
+func TestInfoAndVersion(t *testing.T) {
+	needLibrary(t)
+	code, stdout, stderr := invoke("info")
+	if code != exitOK || !strings.Contains(stdout, "kernel") || !strings.Contains(stdout, "library") {
+		t.Errorf("code %d: %s, %s", code, stdout, stderr)
+	}
+	code, stdout, stderr = invoke("info", "--json")
+	var r infoResult
+	if err := json.Unmarshal([]byte(stdout), &r); code != exitOK || err != nil || len(r.Kernels) == 0 || r.Version == "" || r.Default.Reason == "" {
+		t.Errorf("code %d, %v: %s, %s", code, err, stdout, stderr)
+	}
+	code, stdout, stderr = invoke("version")
+	if code != exitOK || !strings.HasPrefix(stdout, "sparsek "+r.Version) {
+		t.Errorf("code %d: %s, %s", code, stdout, stderr)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	needLibrary(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	out := filepath.Join(t.TempDir(), "c.npy")
+	for _, args := range [][]string{{"verify"}, {"bench"}, {"run", "--pattern", "random", "--size", "64x64x64", "--out", out}} {
+		var stdout, stderr bytes.Buffer
+		if code := Main(ctx, args, &stdout, &stderr); code != exitInterrupted || !strings.HasSuffix(stderr.String(), "sparsek: interrupted\n") {
+			t.Errorf("%v: code %d, %s", args, code, stderr.String())
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sparsek/sparsek/internal/term"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// infoResult is what info prints as JSON.
+type infoResult struct {
+	Library  string       `json:"library"`
+	Version  string       `json:"version"`
+	Commit   string       `json:"commit"`
+	CUTLASS  string       `json:"cutlass"`
+	CUDA     string       `json:"cuda"`
+	Compiler string       `json:"compiler"`
+	Default  defaultInfo  `json:"default_backend"`
+	Kernels  []kernelInfo `json:"kernels"`
+	Devices  []deviceInfo `json:"devices"`
+}
+
+type defaultInfo struct {
+	Backend string `json:"backend"`
+	Device  int    `json:"device"`
+	Threads int    `json:"threads"`
+	ISA     string `json:"isa"`
+	Reason  string `json:"reason"`
+}
+
+type kernelInfo struct {
+	Name            string `json:"name"`
+	Backend         string `json:"backend"`
+	DType           string `json:"dtype"` // empty: every one
+	Tile            [3]int `json:"tile"`
+	Stages          int    `json:"stages"`
+	BlockM          int    `json:"block_m"` // 0: every one
+	BlockMMultiples bool   `json:"block_m_multiples"`
+	BlockKMultiple  int    `json:"block_k_multiple"`
+	Why             string `json:"why"`
+}
+
+type deviceInfo struct {
+	Name        string `json:"name"`
+	Compute     string `json:"compute_capability"`
+	SMs         int    `json:"sms"`
+	MemoryBytes int64  `json:"memory_bytes"`
+	L2Bytes     int64  `json:"l2_bytes"`
+	Driver      string `json:"driver"`
+	Usable      bool   `json:"usable"`
+}
+
+func info(_ context.Context, e *environment, args []string) error {
+	flags := newFlags("info")
+	asJSON := flags.Bool("json", false, "print JSON")
+	if err := parse(e, flags, args, false); err != nil {
+		return err
+	}
+	result, err := gatherInfo()
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		return printJSON(e.stdout, result)
+	}
+	return printInfo(e, result)
+}
+
+func gatherInfo() (r infoResult, err error) {
+	lib, err := sparsek.Default()
+	if err != nil {
+		return r, fail(exitNoLibrary, err)
+	}
+	build, err := lib.BuildInfo()
+	if err != nil {
+		return r, err
+	}
+	kernels, err := lib.Kernels()
+	if err != nil {
+		return r, err
+	}
+	devices, err := lib.Devices()
+	if err != nil {
+		return r, err
+	}
+	c, err := lib.NewContext(sparsek.Options{})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	chosen := c.Info()
+	r = infoResult{
+		Library: lib.Path(), Version: build.Version, Commit: build.Commit, CUTLASS: build.CUTLASS, CUDA: build.CUDA, Compiler: build.Compiler,
+		Default: defaultInfo{backendName(chosen), chosen.Device, chosen.Threads, chosen.ISA, chosen.Reason},
+		Kernels: []kernelInfo{}, Devices: []deviceInfo{}, // empty lists, not null, in JSON
+	}
+	for _, k := range kernels {
+		r.Kernels = append(r.Kernels, kernelInfo{
+			k.Name, backendName(sparsek.ContextInfo{Backend: k.Backend}), k.DType, [3]int{k.TileM, k.TileN, k.TileK}, k.Stages,
+			k.BlockM, k.BlockMMultiples, k.BlockKMultiple, k.Why,
+		})
+	}
+	for _, d := range devices {
+		r.Devices = append(r.Devices, deviceInfo{
+			d.Name, fmt.Sprintf("%d.%d", d.ComputeMajor, d.ComputeMinor), d.SMs, d.MemoryBytes, d.L2Bytes,
+			fmt.Sprintf("%d.%d", d.DriverVersion/1000, d.DriverVersion%1000/10), d.Usable,
+		})
+	}
+	return r, nil
+}
+
+func printInfo(e *environment, r infoResult) error {
+	t := &table{left: 2}
+	t.add("version", or(r.Version, "unknown"))
+	t.add("commit", or(r.Commit, "unknown"))
+	t.add("library", r.Library)
+	t.add("CUTLASS", or(r.CUTLASS, "none"))
+	t.add("CUDA", or(r.CUDA, "none: built without"))
+	t.add("compiler", r.Compiler)
+	t.add("default", r.Default.Backend+": "+r.Default.Reason)
+	t.add("threads", fmt.Sprintf("%d, %s", r.Default.Threads, or(r.Default.ISA, "on the GPU")))
+	for i, d := range r.Devices {
+		usable := "usable"
+		if !d.Usable {
+			usable = "not usable: compute capability 9.0 is needed"
+		}
+		t.add(fmt.Sprintf("device %d", i), fmt.Sprintf("%s, compute capability %s, %d SMs, %s, driver for CUDA %s: %s",
+			d.Name, d.Compute, d.SMs, term.FormatBytes(d.MemoryBytes), d.Driver, usable))
+	}
+	if len(r.Devices) == 0 {
+		t.add("devices", "none")
+	}
+	if err := t.print(e.stdout); err != nil {
+		return err
+	}
+	fmt.Fprintln(e.stdout)
+	k := &table{left: 7}
+	k.add("kernel", "back-end", "type", "tile", "block height", "block width", "for")
+	for _, kernel := range r.Kernels {
+		k.add(kernel.Name, kernel.Backend, or(kernel.DType, "every"), tile(kernel.Tile),
+			blockHeights(kernel), multiples(kernel.BlockKMultiple), kernel.Why)
+	}
+	return k.print(e.stdout)
+}
+
+// tile writes MxNxK; a height of 0 is that of the block row.
+func tile(t [3]int) string {
+	if t[0] == 0 {
+		return fmt.Sprintf("rowx%dx%d", t[1], t[2])
+	}
+	return fmt.Sprintf("%dx%dx%d", t[0], t[1], t[2])
+}
+
+func blockHeights(k kernelInfo) string {
+	switch {
+	case k.BlockM == 0:
+		return "every"
+	case k.BlockMMultiples:
+		return multiples(k.BlockM)
+	}
+	return fmt.Sprint(k.BlockM)
+}
+
+func multiples(n int) string {
+	if n <= 1 {
+		return "every"
+	}
+	return fmt.Sprintf("multiples of %d", n)
+}
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+func version(_ context.Context, e *environment, args []string) error {
+	flags := newFlags("version")
+	if err := parse(e, flags, args, false); err != nil {
+		return err
+	}
+	lib, err := sparsek.Default()
+	if err != nil {
+		return fail(exitNoLibrary, err)
+	}
+	build, err := lib.BuildInfo()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.stdout, "sparsek %s (commit %s)\n", build.Version, or(build.Commit, "unknown"))
+	return fail(exitBadOutput, err)
+}

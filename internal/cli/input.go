@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/sparsek/sparsek/internal/bsr"
+	"github.com/sparsek/sparsek/internal/matio"
+	"github.com/sparsek/sparsek/internal/pattern"
+	"github.com/sparsek/sparsek/internal/product"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// patternSpec is a problem made from a pattern by name.
+type patternSpec struct {
+	name    string
+	size    sizeFlag
+	block   blockFlag
+	density float64
+	seed    uint64
+}
+
+// generate makes A and, unless b is given, B.
+func generate[T sparsek.Element](s patternSpec, e product.Element[T], b *matio.Dense[T]) (*product.Problem[T], error) {
+	blockRows, blockCols := (s.size.m+s.block.m-1)/s.block.m, (s.size.k+s.block.k-1)/s.block.k
+	p, err := pattern.Generate(pattern.Spec{
+		Name: s.name, BlockRows: blockRows, BlockCols: blockCols, Density: s.density, Seed: product.PatternSeed(s.seed),
+	})
+	if err != nil {
+		return nil, fail(exitUsage, err)
+	}
+	stored := float64(p.Blocks()) * float64(s.block.m) * float64(s.block.k)
+	if err := checkProductMemory(stored, s.size, e.Size); err != nil {
+		return nil, err
+	}
+	problem := &product.Problem[T]{Alpha: 1, A: product.RandomA[T](p, s.size.m, s.size.k, s.block.m, s.block.k, s.seed)}
+	if b != nil {
+		problem.B = *b
+	} else {
+		problem.B = product.RandomB[T](s.size.k, s.size.n, s.seed)
+	}
+	return problem, nil
+}
+
+// checkProductMemory counts the operands on the host.
+func checkProductMemory(stored float64, size sizeFlag, element int) error {
+	bytes := float64(element)
+	return checkMemory(availableMemory(),
+		need{"the blocks of A", stored * bytes},
+		need{"B", float64(size.k) * float64(size.n) * bytes},
+		need{"C and a copy", 2 * float64(size.m) * float64(size.n) * bytes})
+}
+
+// input is the problem of a run, and what is to be told of how it came about.
+type input[T sparsek.Element] struct {
+	problem *product.Problem[T]
+	fill    *fill
+	over    overflow
+}
+
+// load makes the problem that the flags of run ask for.
+func load[T sparsek.Element](ctx context.Context, o *runFlags, e product.Element[T]) (*input[T], error) {
+	in := &input[T]{}
+	var b *matio.Dense[T]
+	if o.b != "" {
+		var count atomic.Int64
+		read, err := matio.ReadDense(o.b, e.CountOverflow(&count))
+		if err != nil {
+			return nil, fail(exitBadFile, err)
+		}
+		b, in.over.B = &read, count.Load()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var err error
+	if o.matrix != "" {
+		err = in.fromFile(ctx, o, e, b)
+	} else {
+		err = in.fromPattern(o, e, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	in.problem.Alpha = float32(o.alpha)
+	if in.over.A+in.over.B > 0 && !o.allowOverflow {
+		return nil, failf(exitOverflow, "%d values of A and %d of B are too large for %s and would become infinite: choose another --dtype, scale them, or give --allow-overflow",
+			in.over.A, in.over.B, e.Name)
+	}
+	return in, nil
+}
+
+func (in *input[T]) fromPattern(o *runFlags, e product.Element[T], b *matio.Dense[T]) error {
+	if err := fits(b, o.b, o.size.k, o.size.n); err != nil {
+		return err
+	}
+	problem, err := generate(patternSpec{o.pattern, o.size, o.block, o.density.value, o.seed}, e, b)
+	in.problem = problem
+	return err
+}
+
+func (in *input[T]) fromFile(ctx context.Context, o *runFlags, e product.Element[T], b *matio.Dense[T]) error {
+	entries, err := matio.ReadSparse(o.matrix)
+	if err != nil {
+		return fail(exitBadFile, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	size, err := sizeOf(o, entries, b)
+	if err != nil {
+		return err
+	}
+	// Beside the elements an index takes a few words for each block row; checked first, as a file of a few bytes may
+	// claim any number of rows.
+	rows := float64(entries.Rows)/float64(o.block.m) + 1
+	if err := checkMemory(availableMemory(), need{"the index of A", 32*rows + 16*float64(len(entries.Value))},
+		need{"C", float64(size.m) * float64(size.n) * float64(e.Size)}); err != nil {
+		return err
+	}
+	blocking, err := bsr.Block(entries, o.block.m, o.block.k)
+	if err != nil {
+		return failf(exitBadSizes, "%s: %w", o.matrix, err)
+	}
+	stored := float64(blocking.Pattern.Blocks()) * float64(o.block.m) * float64(o.block.k)
+	if err := checkProductMemory(stored, size, e.Size); err != nil {
+		return fmt.Errorf("%s in blocks of %s (%d elements, %.3g stored): %w", o.matrix, &o.block, len(entries.Value), stored, err)
+	}
+	var count atomic.Int64
+	a, cost, err := bsr.Values(blocking, e.CountOverflow(&count))
+	if err != nil {
+		return failf(exitBadSizes, "%s: %w", o.matrix, err)
+	}
+	in.over.A = count.Load()
+	in.fill = &fill{cost.Nonzeros, cost.Stored, cost.Ratio()}
+	in.problem = &product.Problem[T]{A: a}
+	if b != nil {
+		in.problem.B = *b
+	} else {
+		in.problem.B = product.RandomB[T](size.k, size.n, o.seed)
+	}
+	return nil
+}
+
+// sizeOf is MxNxK of a matrix from a file, held against --size and B.
+func sizeOf[T sparsek.Element](o *runFlags, a *bsr.Entries, b *matio.Dense[T]) (sizeFlag, error) {
+	size := sizeFlag{a.Rows, o.n, a.Cols}
+	switch {
+	case o.size != sizeFlag{}:
+		if size.n = o.size.n; size != o.size {
+			return size, failf(exitBadSizes, "%s: the matrix is %d x %d, and --size %s says %d x %d", o.matrix, a.Rows, a.Cols, &o.size, o.size.m, o.size.k)
+		}
+	case b != nil:
+		size.n = b.Cols
+	}
+	return size, fits(b, o.b, size.k, size.n)
+}
+
+// fits makes sure that a B from a file has the size that is needed.
+func fits[T sparsek.Element](b *matio.Dense[T], path string, k, n int) error {
+	if b != nil && (b.Rows != k || b.Cols != n) {
+		return failf(exitBadSizes, "%s: B is %d x %d, and %d x %d is needed", path, b.Rows, b.Cols, k, n)
+	}
+	return nil
+}

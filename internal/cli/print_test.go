@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+func TestDigits(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 123456: "123456", 999.6: "1000", 123.4: "123", 12.34: "12.3", 1.234: "1.23", 0.1234: "0.123", 0.0123: "0.012",
+		0.00123: "1.2e-03", -12.34: "-12.3", 1.2e7: "1.2e+07", 99.96: "100", 9.996: "10.0", math.Inf(1): "+Inf",
+	} {
+		if got := digits(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+	for s, want := range map[float64]string{12: "12.0 s", 0.0123: "12.3 ms", 0.9999: "1.00 s", 5e-6: "5.00 us", 41e-9: "0.041 us", 0.9999e-3: "1.00 ms"} {
+		if got := formatSeconds(s); got != want {
+			t.Errorf("%v: %s, want %s", s, got, want)
+		}
+	}
+}
+
+func TestNumbersInJSON(t *testing.T) {
+	b, err := json.Marshal([]number{1.5, number(math.NaN()), number(math.Inf(-1))})
+	if err != nil || string(b) != `[1.5,"NaN","-Inf"]` {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// The table of verify must fit a terminal, with the longest names and numbers there are.
+func TestVerifyFits(t *testing.T) {
+	r := &report{
+		Pattern: "window", Density: 0.1367, Backend: "GPU", Kernel: "tma_bf16_64x2_256", Seconds: 123.4e-6, Effective: 415.2, DenseEquivalent: 3321,
+		Check: &check{MaxAbsC: 0.123, MaxError: 1e-5, WorstC: 1.1e-5, WorstBound: 1.7e-5},
+	}
+	var out bytes.Buffer
+	e := &environment{stdout: &out}
+	o := &verifyFlags{size: cube(4096), block: blockFlag{64, 64}, dtype: "bf16"}
+	if err := printVerify(e, o, sparsek.ContextInfo{Backend: sparsek.CUDA, Reason: "NVIDIA H200"}, verifyResult{true, []*report{r, r}}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(line) > 121 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	for _, want := range []string{"effective", "dense-equivalent", "|C|max", "tma_bf16_64x2_256", "1.1e-05 of 1.7e-05", "window 13.7 %", "123 us", "within its error bound"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, out.String())
+		}
+	}
+}

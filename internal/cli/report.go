@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/sparsek/sparsek/internal/product"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// report is what is told of one product, as JSON and in words.
+type report struct {
+	Pattern string `json:"pattern,omitempty"`
+	Matrix  string `json:"matrix,omitempty"`
+	Seed    uint64 `json:"seed"`
+	M       int    `json:"m"`
+	N       int    `json:"n"`
+	K       int    `json:"k"`
+	BlockM  int    `json:"block_m"`
+	BlockK  int    `json:"block_k"`
+	DType   string `json:"dtype"`
+
+	Blocks  int      `json:"blocks"`
+	Density float64  `json:"density"`        // share of blocks that are stored
+	Fill    *fill    `json:"fill,omitempty"` // of a matrix from a file
+	Over    overflow `json:"overflow"`
+
+	Backend       string `json:"backend"`
+	BackendReason string `json:"backend_reason"`
+	Kernel        string `json:"kernel"`
+	KernelReason  string `json:"kernel_reason"`
+
+	Runs            int        `json:"runs"`
+	Seconds         float64    `json:"seconds"` // the median
+	Quartiles       [2]float64 `json:"seconds_quartiles"`
+	Effective       float64    `json:"effective_tflops"`        // operations on stored blocks
+	DenseEquivalent float64    `json:"dense_equivalent_tflops"` // operations of a dense product
+
+	Check *check `json:"check,omitempty"`
+	Out   string `json:"out,omitempty"`
+}
+
+type fill struct {
+	Nonzeros int64   `json:"nonzeros"`
+	Stored   int64   `json:"stored"`
+	Ratio    float64 `json:"ratio"` // stored for each nonzero
+}
+
+// overflow counts the finite values that the element type made infinite.
+type overflow struct {
+	A int64 `json:"a"`
+	B int64 `json:"b"`
+}
+
+// check is sparsek.Report in JSON.
+type check struct {
+	Elements   int64  `json:"elements"`
+	Failures   int64  `json:"failures"`
+	MaxAbsC    number `json:"max_abs_c"`
+	MaxError   number `json:"max_error"`
+	MaxRatio   number `json:"max_error_over_bound"`
+	WorstRow   int64  `json:"worst_row"`
+	WorstCol   int64  `json:"worst_col"`
+	WorstC     number `json:"worst_c"`
+	WorstWant  number `json:"worst_want"`
+	WorstBound number `json:"worst_bound"`
+	FirstRow   int64  `json:"first_failure_row"`
+	FirstCol   int64  `json:"first_failure_col"`
+}
+
+// closest is the error of the element that is closest to its bound, or furthest beyond it, and the bound.
+func (k *check) closest() string {
+	if math.IsInf(float64(k.WorstC), 0) && k.WorstC == k.WorstWant {
+		return "0 of 0" // the same infinity
+	}
+	return digits(math.Abs(float64(k.WorstC-k.WorstWant))) + " of " + digits(float64(k.WorstBound))
+}
+
+// number is a float64 that JSON can hold: NaN and infinities become strings.
+type number float64
+
+func (n number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
+		return json.Marshal(strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return json.Marshal(float64(n))
+}
+
+// newReport fills in what the problem and its solution tell.
+func newReport[T sparsek.Element](p *product.Problem[T], s *product.Solution[T], e product.Element[T], c sparsek.ContextInfo) *report {
+	t := s.Timing
+	return &report{
+		M: p.A.Rows, N: p.B.Cols, K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK, DType: e.Name,
+		Blocks: p.A.Blocks(), Density: p.A.Density(),
+		Backend: backendName(c), BackendReason: c.Reason, Kernel: s.Plan.Kernel, KernelReason: s.Plan.Reason,
+		Runs: t.Runs, Seconds: t.Median.Seconds(), Quartiles: [2]float64{t.Quarter.Seconds(), t.ThreeQuarters.Seconds()},
+		Effective:       rate(p.EffectiveFLOP(), t.Median),
+		DenseEquivalent: rate(p.DenseFLOP(), t.Median),
+	}
+}
+
+// checkSolution fills in r.Check. The error is a wrong result, with its place, or why none could be checked.
+func checkSolution[T sparsek.Element](r *report, c *sparsek.Context, p *product.Problem[T], s *product.Solution[T]) error {
+	found, err := p.Check(c, s)
+	if err != nil && !errors.Is(err, sparsek.ErrCheckFailed) {
+		return fmt.Errorf("check the result: %w", err)
+	}
+	r.Check = &check{
+		found.Elements, found.Failures, number(found.MaxAbsC), number(found.MaxError), number(found.MaxRatio),
+		found.WorstRow, found.WorstCol, number(found.WorstC), number(found.WorstRef), number(found.WorstBound),
+		found.FirstRow, found.FirstCol,
+	}
+	if err != nil || found.Failures > 0 {
+		return failf(exitWrongResult, "wrong result: %d of %d elements are beyond their bound, the first at row %d, column %d; "+
+			"the worst at row %d, column %d: got %v, want %v within %v",
+			found.Failures, found.Elements, found.FirstRow, found.FirstCol,
+			found.WorstRow, found.WorstCol, found.WorstC, found.WorstRef, found.WorstBound)
+	}
+	return nil
+}
+
+// rate is in TFLOP/s.
+func rate(flop float64, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return flop / d.Seconds() / 1e12
+}
+
+func backendName(c sparsek.ContextInfo) string {
+	if c.Backend == sparsek.CUDA {
+		return "GPU"
+	}
+	return "CPU"
+}
+
+// backendLine says which back-end runs and why.
+func backendLine(c sparsek.ContextInfo) string {
+	if c.Backend == sparsek.CUDA {
+		return fmt.Sprintf("GPU %d: %s", c.Device, c.Reason)
+	}
+	return fmt.Sprintf("CPU, %d threads, %s: %s", c.Threads, c.ISA, c.Reason)
+}
+
+// printJSON writes v as indented JSON.
+func printJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return failf(exitBadOutput, "print the result: %w", err)
+	}
+	return nil
+}
+
+// formatSeconds writes a time with three digits.
+func formatSeconds(s float64) string {
+	switch {
+	case s >= 0.9995:
+		return digits(s) + " s"
+	case s >= 0.9995e-3:
+		return digits(s*1e3) + " ms"
+	}
+	return digits(s*1e6) + " us"
+}
+
+// digits writes a number with three significant digits, and without an exponent where that is short.
+func digits(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 99.95 && a < 1e6:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 9.995 && a < 99.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case a >= 0.9995 && a < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case a >= 0.01 && a < 0.9995:
+		return strconv.FormatFloat(v, 'f', 3, 64)
+	case a == 0:
+		return "0"
+	}
+	return strconv.FormatFloat(v, 'e', 1, 64)
+}
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }

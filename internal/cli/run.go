@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/sparsek/sparsek/internal/matio"
+	"github.com/sparsek/sparsek/internal/pattern"
+	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/term"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	matrix, pattern string
+	size            sizeFlag
+	n               int
+	block           blockFlag
+	density         *densityFlag
+	seed            uint64
+	dtype           dtypeFlag
+	b, out          string
+	alpha           float64
+	allowOverflow   bool
+	device          deviceFlag
+	threads         int
+	kernel          string
+	repeats         int
+	check, json     bool
+}
+
+func newRunFlags(flags *flag.FlagSet) *runFlags {
+	o := &runFlags{block: blockFlag{64, 64}, dtype: "bf16"}
+	flags.StringVar(&o.matrix, "matrix", "", "A from a `file`: .mtx, .mtx.gz, or .npz of scipy.sparse.save_npz")
+	flags.StringVar(&o.pattern, "pattern", "", "A by `name`: "+strings.Join(pattern.Names(), ", "))
+	flags.Var(&o.size, "size", "`MxNxK`: A is M x K, B is K x N")
+	flags.IntVar(&o.n, "n", 256, "columns of a random B for --matrix without --size")
+	flags.Var(&o.block, "block", "`BMxBK`, or one number for both")
+	o.density = densityFlags(flags, 0.125)
+	flags.Uint64Var(&o.seed, "seed", 0, "of pattern, values and B (default 0)")
+	flags.Var(&o.dtype, "dtype", "element `type`: "+strings.Join(dtypes, ", "))
+	flags.StringVar(&o.b, "b", "", "B from a .npy `file` of f2, f4 or f8 (else random)")
+	flags.StringVar(&o.out, "out", "", "write C to a .npy `file`; bf16 is written as f4")
+	flags.Float64Var(&o.alpha, "alpha", 1, "factor of the product, a float32")
+	flags.BoolVar(&o.allowOverflow, "allow-overflow", false, "take values that --dtype makes infinite")
+	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
+	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
+	flags.StringVar(&o.kernel, "kernel", "", "by `name`, as info lists them (default: the library chooses)")
+	flags.IntVar(&o.repeats, "repeats", 0, "timed products (default: 5 on the CPU, 30 on a GPU)")
+	flags.BoolVar(&o.check, "check", false, "compare every element of C with a float64 reference")
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	return o
+}
+
+// validate refuses what does not go together.
+func (o *runFlags) validate(set map[string]bool) error {
+	if (o.matrix == "") == (o.pattern == "") {
+		return failf(exitUsage, "run: give either --matrix or --pattern")
+	}
+	if o.repeats < 0 {
+		return failf(exitUsage, "run: --repeats %d: want a positive number", o.repeats)
+	}
+	if o.n < 1 {
+		return failf(exitUsage, "run: --n %d: want a positive number", o.n)
+	}
+	if set["n"] && (o.pattern != "" || set["size"] || o.b != "") {
+		return failf(exitUsage, "run: --n is for --matrix with neither --size nor --b, which say it already")
+	}
+	if o.matrix != "" {
+		if o.density.from != "" {
+			return failf(exitUsage, "run: --%s is for --pattern: a matrix has its own", o.density.from)
+		}
+		return nil
+	}
+	uses, err := pattern.UsesDensity(o.pattern)
+	if err != nil {
+		return failf(exitUsage, "run: %w", err)
+	}
+	if !uses && o.density.from != "" {
+		return failf(exitUsage, "run: pattern %s has its own density: leave out --%s", o.pattern, o.density.from)
+	}
+	if !set["size"] {
+		return failf(exitUsage, "run: --pattern needs --size MxNxK")
+	}
+	return nil
+}
+
+func run(ctx context.Context, e *environment, args []string) error {
+	flags := newFlags("run")
+	o := newRunFlags(flags)
+	if err := parse(e, flags, args, false); err != nil {
+		return err
+	}
+	set := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if err := o.validate(set); err != nil {
+		return err
+	}
+	switch o.dtype {
+	case "bf16":
+		return runTyped(ctx, e, o, product.BFloat16)
+	case "fp16":
+		return runTyped(ctx, e, o, product.Float16)
+	}
+	return runTyped(ctx, e, o, product.Float32)
+}
+
+func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runFlags, element product.Element[T]) (err error) {
+	c, err := newContext(o.device, o.threads)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	var out *matio.Output
+	if o.out != "" {
+		if out, err = matio.CreateDense(o.out); err != nil {
+			return fail(exitBadOutput, err)
+		}
+		defer func() { err = errors.Join(err, out.Close()) }()
+	}
+
+	bar := e.progress.Bar("run", 3, term.Count) // load, multiply, check
+	r, result, err := compute(ctx, c, o, element, bar)
+	if err == nil && out != nil {
+		// Only a result that stood the check is left behind.
+		if err = fail(exitBadOutput, matio.WriteDense(out, result, element.Encoding)); err == nil {
+			r.Out = o.out
+		}
+	}
+	endBar(bar, err)
+	if r == nil {
+		return err
+	}
+	if o.json {
+		return errors.Join(err, printJSON(e.stdout, r))
+	}
+	return errors.Join(err, printRun(e, r, c.Info()))
+}
+
+// compute loads, solves and checks. With a wrong result there are a report and an error.
+func compute[T sparsek.Element](ctx context.Context, c *sparsek.Context, o *runFlags, element product.Element[T], bar *term.Bar) (*report, matio.Dense[T], error) {
+	in, err := load(ctx, o, element)
+	if err != nil {
+		return nil, matio.Dense[T]{}, err
+	}
+	bar.Add(1)
+	s, err := product.Solve(ctx, c, in.problem, product.Options{Kernel: o.kernel, Repeats: o.repeats})
+	if err != nil {
+		return nil, matio.Dense[T]{}, err
+	}
+	bar.Add(1)
+	r := newReport(in.problem, s, element, c.Info())
+	r.Matrix, r.Pattern, r.Seed, r.Fill, r.Over = o.matrix, o.pattern, o.seed, in.fill, in.over
+	if o.check {
+		if err := ctx.Err(); err != nil {
+			return nil, matio.Dense[T]{}, err
+		}
+		err = checkSolution(r, c, in.problem, s)
+	}
+	bar.Add(1)
+	return r, s.C, err
+}
+
+func printRun(e *environment, r *report, c sparsek.ContextInfo) error {
+	t := &table{left: 2}
+	source := r.Matrix
+	if source == "" {
+		source = fmt.Sprintf("pattern %s, seed %d", r.Pattern, r.Seed)
+	}
+	t.add("matrix", fmt.Sprintf("%s: %d x %d, %s", source, r.M, r.K, r.DType))
+	t.add("blocks", fmt.Sprintf("%d of %d x %d, %s of all", r.Blocks, r.BlockM, r.BlockK, percent(r.Density)))
+	if r.Fill != nil {
+		t.add("fill-in", fmt.Sprintf("%d nonzeros, %d elements stored: %s for each", r.Fill.Nonzeros, r.Fill.Stored, digits(r.Fill.Ratio)))
+	}
+	if r.Over.A+r.Over.B > 0 {
+		t.add("overflow", fmt.Sprintf("%d values of A and %d of B became infinite", r.Over.A, r.Over.B))
+	}
+	t.add("product", fmt.Sprintf("%d x %d by %d x %d", r.M, r.K, r.K, r.N))
+	t.add("back-end", backendLine(c))
+	t.add("kernel", fmt.Sprintf("%s: %s", r.Kernel, r.KernelReason))
+	t.add("time", fmt.Sprintf("%s, the median of %d (quartiles %s and %s)", formatSeconds(r.Seconds), r.Runs,
+		formatSeconds(r.Quartiles[0]), formatSeconds(r.Quartiles[1])))
+	t.add("rate", fmt.Sprintf("%s effective TFLOP/s, %s dense-equivalent TFLOP/s", digits(r.Effective), digits(r.DenseEquivalent)))
+	if k := r.Check; k != nil {
+		verdict := fmt.Sprintf("all %d elements are within their bounds", k.Elements)
+		if k.Failures > 0 {
+			verdict = fmt.Sprintf("%d of %d elements are WRONG", k.Failures, k.Elements)
+		}
+		t.add("check", fmt.Sprintf("%s; |C|max %s, largest error %s", verdict, digits(float64(k.MaxAbsC)), digits(float64(k.MaxError))))
+		t.add("", "closest to its bound: "+k.closest()+fmt.Sprintf(", at row %d, column %d", k.WorstRow, k.WorstCol))
+	}
+	if r.Out != "" {
+		t.add("written", r.Out)
+	}
+	return t.print(e.stdout)
+}

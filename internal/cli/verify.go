@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/term"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// verifyFlags are the flags of verify.
+type verifyFlags struct {
+	size    sizeFlag
+	block   blockFlag
+	density *densityFlag
+	seed    uint64
+	dtype   dtypeFlag
+	device  deviceFlag
+	threads int
+	json    bool
+}
+
+func newVerifyFlags(flags *flag.FlagSet) *verifyFlags {
+	o := &verifyFlags{size: sizeFlag{4096, 4096, 4096}, block: blockFlag{64, 64}, dtype: "bf16"}
+	flags.Var(&o.size, "size", "`MxNxK`: A is M x K, B is K x N")
+	flags.Var(&o.block, "block", "`BMxBK`, or one number for both")
+	o.density = densityFlags(flags, 0.125)
+	flags.Uint64Var(&o.seed, "seed", 0, "of pattern, values and B (default 0)")
+	flags.Var(&o.dtype, "dtype", "element `type`: bf16, fp16, fp32")
+	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
+	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	return o
+}
+
+// verifyPatterns are the cases: what is sparse at random, and two masks of attention.
+var verifyPatterns = []string{"random", "window", "causal"}
+
+// verifyResult is what verify prints as JSON.
+type verifyResult struct {
+	Passed bool      `json:"passed"`
+	Cases  []*report `json:"cases"`
+}
+
+func verify(ctx context.Context, e *environment, args []string) (err error) {
+	flags := newFlags("verify")
+	o := newVerifyFlags(flags)
+	if err := parse(e, flags, args, false); err != nil {
+		return err
+	}
+	c, err := newContext(o.device, o.threads)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+
+	bar := e.progress.Bar("verify", int64(len(verifyPatterns)), term.Count)
+	var result verifyResult
+	var wrong, broken error
+	for _, name := range verifyPatterns {
+		r, err := verifyPattern(ctx, c, o, name)
+		if r != nil {
+			result.Cases = append(result.Cases, r)
+		}
+		if err != nil && exitCode(err) != exitWrongResult {
+			broken = fmt.Errorf("%s: %w", name, err)
+			break
+		}
+		if err != nil {
+			wrong = errors.Join(wrong, fmt.Errorf("%s: %w", name, err))
+		}
+		bar.Add(1)
+	}
+	// What stopped the work comes first, so that it gives the exit code.
+	failed := errors.Join(broken, wrong)
+	result.Passed = failed == nil
+	endBar(bar, failed)
+	if o.json {
+		return errors.Join(failed, printJSON(e.stdout, result))
+	}
+	if len(result.Cases) == 0 {
+		return failed
+	}
+	return errors.Join(failed, printVerify(e, o, c.Info(), result))
+}
+
+func verifyPattern(ctx context.Context, c *sparsek.Context, o *verifyFlags, name string) (*report, error) {
+	switch o.dtype {
+	case "bf16":
+		return verifyTyped(ctx, c, o, name, product.BFloat16)
+	case "fp16":
+		return verifyTyped(ctx, c, o, name, product.Float16)
+	}
+	return verifyTyped(ctx, c, o, name, product.Float32)
+}
+
+func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Context, o *verifyFlags, name string, element product.Element[T]) (*report, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p, err := generate(patternSpec{name, o.size, o.block, o.density.value, o.seed}, element, nil)
+	if err != nil {
+		return nil, err
+	}
+	options := product.Options{}
+	if c.Info().Backend == sparsek.CPU {
+		options.Repeats = 3 // the whole is to take seconds
+	}
+	s, err := product.Solve(ctx, c, p, options)
+	if err != nil {
+		return nil, err
+	}
+	r := newReport(p, s, element, c.Info())
+	r.Pattern, r.Seed = name, o.seed
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return r, checkSolution(r, c, p, s)
+}
+
+func printVerify(e *environment, o *verifyFlags, c sparsek.ContextInfo, result verifyResult) error {
+	fmt.Fprintf(e.stdout, "back-end  %s\n", backendLine(c))
+	fmt.Fprintf(e.stdout, "products  %s (MxNxK), blocks of %s, %s, seed %d; all %d elements of each C checked\n\n",
+		&o.size, &o.block, o.dtype, o.seed, int64(o.size.m)*int64(o.size.n))
+	t := &table{left: 3}
+	t.add("", "", "", "", "effective", "dense-equivalent", "", "largest", "closest to")
+	t.add("case", "back-end", "kernel", "time", "TFLOP/s", "TFLOP/s", "|C|max", "error", "its bound")
+	for _, r := range result.Cases {
+		k := r.Check
+		if k == nil {
+			continue
+		}
+		t.add(r.Pattern+" "+percent(r.Density), r.Backend, r.Kernel, formatSeconds(r.Seconds), digits(r.Effective),
+			digits(r.DenseEquivalent), digits(float64(k.MaxAbsC)), digits(float64(k.MaxError)),
+			k.closest())
+	}
+	if err := t.print(e.stdout); err != nil {
+		return err
+	}
+	if result.Passed {
+		fmt.Fprintln(e.stdout, "\nverify: every element is within its error bound")
+	}
+	return nil
+}

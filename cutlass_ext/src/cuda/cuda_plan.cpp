@@ -25,8 +25,10 @@ std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dt
   if (index.block_k % kernel.block_k_multiple != 0) return "another block width";
   if (kernel.ops->uses_tma) {
     const int64_t vector = 16 / element_bytes(dtype);
-    if (options.alignment % 16 != 0 || options.ldb % vector != 0 || options.ldc % vector != 0) {
-      return "it needs B and C aligned to 16 bytes and their leading dimensions multiples of " + std::to_string(vector);
+    // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
+    if (options.alignment % 16 != 0 || (options.n | options.ldb | options.ldc) % vector != 0) {
+      return "it needs N and the leading dimensions to be multiples of " + std::to_string(vector) +
+             " and B and C aligned to 16 bytes";
     }
   }
   return "";

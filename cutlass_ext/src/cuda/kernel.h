@@ -38,7 +38,7 @@ struct KernelOps {
   cudaError_t (*prepare)();
   cudaError_t (*launch)(const LaunchArgs&);
   int ctas_per_sm;                   // of the persistent grid
-  bool uses_tma;                     // B and C need 16-byte aligned addresses and pitches
+  bool uses_tma;                     // B and C need 16-byte aligned addresses, pitches and rows
 };
 
 struct KernelDesc {

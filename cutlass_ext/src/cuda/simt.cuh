@@ -12,10 +12,12 @@ namespace sparsek::cuda {
 constexpr int kSimtColumns = 64;    // of a tile; one thread each
 constexpr int kSimtRowGroups = 4;   // of threads
 constexpr int kSimtRowsPerThread = 8;
+constexpr int kSimtThreads = kSimtColumns * kSimtRowGroups;
+constexpr int kSimtCtasPerSm = 2;
 
 // A tile is a part of one block row (or all of it), tile_m rows high, and 64 columns wide.
 template <class Element>
-__global__ void __launch_bounds__(kSimtColumns* kSimtRowGroups) simt_kernel(const LaunchArgs args, int tile_m) {
+__global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(const LaunchArgs args, int tile_m) {
   const auto* values = static_cast<const Element*>(args.values);
   const auto* b = static_cast<const Element*>(args.b);
   auto* c = static_cast<Element*>(args.c);
@@ -59,8 +61,7 @@ struct SimtKernel {
   static_assert(Config::kTileN == kSimtColumns);
   static cudaError_t prepare() { return cudaSuccess; }
   static cudaError_t launch(const LaunchArgs& args) {
-    simt_kernel<typename Config::Element><<<args.workers, kSimtColumns * kSimtRowGroups, 0, args.stream>>>(
-        args, args.block_m);
+    simt_kernel<typename Config::Element><<<args.workers, kSimtThreads, 0, args.stream>>>(args, args.block_m);
     return cudaGetLastError();
   }
 };
@@ -68,7 +69,7 @@ struct SimtKernel {
 template <class Config>
 constexpr KernelOps simt_ops() {
   using K = SimtKernel<Config>;
-  return {0, &K::prepare, &K::launch, /*ctas_per_sm=*/4, /*uses_tma=*/false};
+  return {0, &K::prepare, &K::launch, kSimtCtasPerSm, /*uses_tma=*/false};
 }
 
 }  // namespace sparsek::cuda

@@ -8,7 +8,8 @@
 #include "cuda/device_array.h"
 
 namespace sparsek::cuda {
-namespace {
+// Named, since the symbols of kernels in an unnamed namespace depend on the path of the checkout.
+namespace validation {
 
 using Fault = unsigned long long;
 constexpr Fault kNoFault = ~0ull;
@@ -93,13 +94,13 @@ void validate(const sparsek_bsr& a) {
   }
 }
 
-}  // namespace
+}  // namespace validation
 
 void validate_device_index(const sparsek_bsr& a) {
   if (a.index_type == SPARSEK_INT64) {
-    validate<int64_t>(a);
+    validation::validate<int64_t>(a);
   } else {
-    validate<int32_t>(a);
+    validation::validate<int32_t>(a);
   }
 }
 

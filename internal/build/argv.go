@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// tools is what commands are made of. Commands run in root, so that sources
+// are named the same wherever the checkout lies.
+type tools struct {
+	root    string // of the checkout, absolute
+	cxx     string
+	nvcc    string
+	cuda    string // root of the CUDA tree
+	cutlass string // CUTLASS's include folder
+}
+
+// compileArgs is the command that compiles u into object and names what it
+// read in depfile. defines go to g++ alone.
+func (t tools) compileArgs(u unit, object, depfile string, defines []string) []string {
+	var args []string
+	if u.device {
+		args = append(args, t.nvcc, "-ccbin", t.cxx, "-c",
+			"-gencode=arch=compute_90a,code=sm_90a", "-std=c++17", "--expt-relaxed-constexpr", "-DNDEBUG", "-O3",
+			// Both make the object depend on nothing but the sources.
+			"--frandom-seed="+u.source, "--objdir-as-tempdir",
+			"-Xcompiler", strings.Join(append(hostCode(), t.prefixMaps()...), ","),
+			"-Xptxas", "-v")
+	} else {
+		args = append(args, t.cxx, "-c", "-std=c++17", "-DNDEBUG", "-O3", "-Wall", "-Wextra", "-Werror")
+		args = slices.Concat(args, hostCode(), t.prefixMaps(), isaFlags(u.source), defines)
+	}
+	for _, dir := range []string{includeDir, sourceDir, ".", genDir} {
+		args = append(args, "-I"+dir)
+	}
+	for _, dir := range []string{t.cutlass, filepath.Join(t.cuda, "include"), filepath.Join(t.cuda, "include", "cccl")} {
+		args = append(args, "-isystem", dir)
+	}
+	return append(args, "-MD", "-MF", depfile, "-o", object, u.source)
+}
+
+// hostCode is how g++ makes code for the library, by itself and under nvcc.
+func hostCode() []string {
+	return []string{"-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"}
+}
+
+// prefixMaps keep this machine's folders out of __FILE__.
+func (t tools) prefixMaps() []string {
+	return []string{
+		"-ffile-prefix-map=" + t.root + "=.",
+		"-ffile-prefix-map=" + t.cutlass + "=cutlass",
+		"-ffile-prefix-map=" + t.cuda + "=cuda",
+	}
+}
+
+// isaFlags lets a file whose name ends in an instruction set's use that.
+func isaFlags(source string) []string {
+	switch name := strings.TrimSuffix(source, ".cpp"); {
+	case strings.HasSuffix(name, "_avx2"):
+		return []string{"-mavx2", "-mfma", "-mf16c"}
+	case strings.HasSuffix(name, "_avx512"):
+		return []string{"-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma", "-mf16c"}
+	}
+	return nil
+}
+
+// linkArgs is the command that links objects into library. exports is the
+// version script. C++'s and CUDA's run-time libraries go in, so that the
+// library needs libc and libm only.
+func (t tools) linkArgs(objects []string, library, exports string) []string {
+	args := []string{t.cxx, "-shared", "-o", library, "-static-libstdc++", "-static-libgcc",
+		"-Wl,-soname," + filepath.Base(Library), "-Wl,--version-script=" + exports, "-Wl,--exclude-libs,ALL",
+		"-Wl,--build-id=sha1", "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,--strip-debug",
+		"-Wl,-z,relro,-z,now,-z,noexecstack"}
+	args = append(args, objects...)
+	return append(args, "-L"+filepath.Join(t.cuda, "lib"), "-lcudart_static", "-ldl", "-lrt", "-lpthread")
+}
+
+// logical writes a command such that it is the same wherever the checkout and
+// the toolchain lie.
+func (t tools) logical(args []string) []string {
+	names := strings.NewReplacer(t.cuda, "{cuda}", t.cutlass, "{cutlass}", t.root, "{root}")
+	out := make([]string, len(args))
+	for i, arg := range args {
+		out[i] = names.Replace(arg)
+	}
+	return out
+}
+
+// buildInfoSource alone is told the versions, so that a new commit compiles
+// no other file again.
+const buildInfoSource = "cutlass_ext/src/abi/build_info.cpp"
+
+// buildInfo is what the library says of itself.
+type buildInfo struct {
+	cutlass, cutlassCommit, cuda, commit string
+}
+
+// defines are the macros for the source file.
+func (b buildInfo) defines(source string) []string {
+	if source != buildInfoSource {
+		return nil
+	}
+	return []string{
+		define("SPARSEK_VERSION", Version),
+		define("SPARSEK_CUTLASS_VERSION", fmt.Sprintf("%s (%s)", b.cutlass, b.cutlassCommit)),
+		define("SPARSEK_CUDA_VERSION", b.cuda),
+		define("SPARSEK_COMMIT", b.commit),
+	}
+}
+
+// define gives a macro the value of a C string.
+func define(name, value string) string {
+	return "-D" + name + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+}
+
+// compilerEnv is environ without what makes compilers behave differently and
+// with messages in English.
+func compilerEnv(environ []string) []string {
+	unwanted := []string{"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
+		"DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "SOURCE_DATE_EPOCH", "LD_RUN_PATH",
+		"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "LC_ALL"}
+	env := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(unwanted, name)
+	})
+	return append(env, "LC_ALL=C")
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sparsek/sparsek/internal/build/jobs"
+	"github.com/sparsek/sparsek/internal/build/stamp"
+	"github.com/sparsek/sparsek/internal/kernels"
+	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/toolchain"
+)
+
+// Options says what to build with.
+type Options struct {
+	Root      string               // of the checkout
+	Toolchain *toolchain.Toolchain // prepared
+	CXX       string               // host compiler; empty: g++
+	Limits    jobs.Limits          // what compilers may take; zero: what the machine has
+	Progress  *term.Reporter       // nil: silent
+}
+
+// MakeLibrary makes build/lib/libsparsek.so, the header, the licences beside it
+// and the report of the kernels: whatever of them is not up to date.
+func MakeLibrary(ctx context.Context, o Options) error {
+	root, err := filepath.Abs(o.Root)
+	if err != nil {
+		return err
+	}
+	unlock, err := lock(ctx, root, o.Progress)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	b, err := newBuilder(ctx, root, o)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.path(tempDir))
+
+	list, err := kernels.Load(filepath.Join(root, kernelsFile))
+	if err != nil {
+		return err
+	}
+	if err := kernels.Generate(list, filepath.Join(root, genDir)); err != nil {
+		return err
+	}
+	units, err := findUnits(root, list)
+	if err != nil {
+		return err
+	}
+	if err := prune(root, units); err != nil {
+		return err
+	}
+	if err := b.compileAll(ctx, units); err != nil {
+		return err
+	}
+	if err := b.link(ctx, units); err != nil {
+		return err
+	}
+	if err := b.writeReport(ctx, list, units); err != nil {
+		return err
+	}
+	return b.copyTexts()
+}
+
+// builder is one run of a build.
+type builder struct {
+	tools
+	toolchain *toolchain.Toolchain
+	identity  string // of the programs that compile and link
+	info      buildInfo
+	env       []string
+	limits    jobs.Limits
+	progress  *term.Reporter
+	hasher    *stamp.Hasher
+	temp      string // a folder of this run, relative to root
+}
+
+// newBuilder finds out about the host compiler and the source tree and makes
+// the run's own folder. Whatever an earlier run left half done goes away.
+func newBuilder(ctx context.Context, root string, o Options) (*builder, error) {
+	b := &builder{
+		tools: tools{root: root, cxx: o.CXX, nvcc: o.Toolchain.NVCC, cuda: o.Toolchain.CUDA,
+			cutlass: o.Toolchain.CUTLASSInclude},
+		toolchain: o.Toolchain, env: compilerEnv(os.Environ()), limits: o.Limits, progress: o.Progress,
+		hasher: stamp.NewHasher(),
+	}
+	if b.cxx == "" {
+		b.cxx = "g++"
+	}
+	if b.limits == (jobs.Limits{}) {
+		b.limits = jobs.Machine(os.DirFS("/"))
+	}
+	version, err := compilerVersion(ctx, b.cxx, b.env)
+	if err != nil {
+		return nil, err
+	}
+	b.identity = stamp.Key(version, o.Toolchain.Digest)
+	commit, err := sourceCommit(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	b.info = buildInfo{o.Toolchain.CUTLASSVersion, o.Toolchain.CUTLASSCommit, o.Toolchain.CUDAVersion, commit}
+
+	if err := os.RemoveAll(filepath.Join(root, tempDir)); err != nil {
+		return nil, fmt.Errorf("removing what an earlier build left: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, tempDir), 0o777); err != nil {
+		return nil, fmt.Errorf("making the build's folder: %w", err)
+	}
+	// A name of this run alone: a compiler that outlived a killed build may
+	// still write to that one's.
+	temp, err := os.MkdirTemp(filepath.Join(root, tempDir), "")
+	if err != nil {
+		return nil, fmt.Errorf("making the build's folder: %w", err)
+	}
+	b.temp, err = filepath.Rel(root, temp)
+	return b, err
+}
+
+// path is where a path relative to the root lies.
+func (b *builder) path(relative string) string { return filepath.Join(b.root, relative) }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sparsek/sparsek/internal/build/jobs"
+	"github.com/sparsek/sparsek/internal/build/stamp"
+	"github.com/sparsek/sparsek/internal/process"
+	"github.com/sparsek/sparsek/internal/sass"
+)
+
+// maxRounds is how often sources may change under a build before it gives up.
+const maxRounds = 3
+
+// compileAll compiles the units that are not up to date. Those whose sources
+// changed meanwhile are compiled again.
+func (b *builder) compileAll(ctx context.Context, units []unit) error {
+	for range maxRounds {
+		stale := b.stale(units)
+		if len(stale) == 0 {
+			return nil
+		}
+		if err := b.compileRound(ctx, stale); err != nil {
+			return err
+		}
+	}
+	if stale := b.stale(units); len(stale) > 0 {
+		return fmt.Errorf("%s: its sources changed each time while it was compiled: build again when they rest",
+			stale[0].source)
+	}
+	return nil
+}
+
+// stale returns the units that are not up to date.
+func (b *builder) stale(units []unit) []unit {
+	return slices.DeleteFunc(slices.Clone(units), func(u unit) bool {
+		s, ok := stamp.Load(b.path(stampPath(objectPath(u.source))))
+		return ok && s.Fresh(b.hasher, b.root, b.unitKey(u))
+	})
+}
+
+// compileRound compiles units side by side.
+func (b *builder) compileRound(ctx context.Context, units []unit) error {
+	// A bar each for what takes minutes and what takes seconds: together they
+	// would foretell nothing.
+	cuda := newTally(b.progress, "compile CUDA", units, func(u unit) bool { return u.device })
+	host := newTally(b.progress, "compile C++", units, func(u unit) bool { return !u.device })
+	var work []jobs.Job
+	for _, u := range units {
+		done := host.done
+		if u.device {
+			done = cuda.done
+		}
+		work = append(work, jobs.Job{Memory: u.memory(), Run: func(ctx context.Context) error {
+			if err := b.compile(ctx, u); err != nil {
+				return err
+			}
+			done()
+			return nil
+		}})
+	}
+	err := jobs.Run(ctx, b.limits, work)
+	if err != nil {
+		// The caller shows all of it.
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		cuda.bar.Fail(errors.New(first))
+		host.bar.Fail(errors.New(first))
+	}
+	return err
+}
+
+// unitKey identifies the command that compiles u.
+func (b *builder) unitKey(u unit) string {
+	args := b.compileArgs(u, "{object}", "{depfile}", b.info.defines(u.source))
+	return stamp.Key(append(b.logical(args), b.identity)...)
+}
+
+// compile makes the object of u and then its stamp.
+func (b *builder) compile(ctx context.Context, u unit) error {
+	object := objectPath(u.source)
+	if err := stamp.Remove(b.path(stampPath(object))); err != nil {
+		return fmt.Errorf("compiling %s: %w", u.source, err)
+	}
+	temp := filepath.Join(b.temp, u.source)
+	if err := os.MkdirAll(b.path(temp), 0o777); err != nil {
+		return fmt.Errorf("compiling %s: %w", u.source, err)
+	}
+	began, err := stamp.Now(b.path(temp))
+	if err != nil {
+		return fmt.Errorf("compiling %s: %w", u.source, err)
+	}
+	// nvcc names its intermediate files after the source in the object's
+	// folder, so each unit has one.
+	made, depfile := filepath.Join(temp, path.Base(object)), filepath.Join(temp, "depfile")
+	var output bytes.Buffer
+	err = process.Command{
+		Args: b.compileArgs(u, made, depfile, b.info.defines(u.source)),
+		Dir:  b.root, Env: b.env, Stdout: &output, Stderr: &output,
+	}.Run(ctx)
+	log := output.String()
+	if err != nil {
+		return compileError(u, err, log)
+	}
+	if u.device {
+		_, notes, err := sass.ParseUsage(log)
+		if err != nil {
+			return fmt.Errorf("compiling %s: %w", u.source, err)
+		}
+		if len(notes) > 0 {
+			b.progress.Printf("%s:\n%s", u.source, strings.Join(notes, "\n"))
+		}
+	} else if log != "" {
+		b.progress.Printf("%s:\n%s", u.source, log)
+	}
+	inputs, err := b.readDepfile(depfile)
+	if err != nil {
+		return fmt.Errorf("compiling %s: %w", u.source, err)
+	}
+	if err := b.publish(made, object); err != nil {
+		return fmt.Errorf("compiling %s: %w", u.source, err)
+	}
+	return b.finish(object, b.unitKey(u), began, inputs, log)
+}
+
+// compileError puts the file first, then everything that the compiler said.
+func compileError(u unit, err error, log string) error {
+	var failed *process.Error
+	if !errors.As(err, &failed) {
+		return fmt.Errorf("%s: not compiled: %w", u.source, err)
+	}
+	return fmt.Errorf("%s: does not compile: %w\n%s", u.source, err, strings.TrimRight(log, "\n"))
+}
+
+// readDepfile returns what a compiler read, relative to the root where it
+// lies inside. The toolchain's own files are left out: its digest stands for
+// them.
+func (b *builder) readDepfile(name string) ([]string, error) {
+	text, err := os.ReadFile(b.path(name))
+	if err != nil {
+		return nil, err
+	}
+	files, err := stamp.ParseDepfile(string(text))
+	if err != nil {
+		return nil, err
+	}
+	var inputs []string
+	for _, file := range files {
+		if inside(file, b.cuda) || inside(file, b.cutlass) {
+			continue
+		}
+		if inside(file, b.root) {
+			file = strings.TrimPrefix(file, b.root+"/")
+		}
+		inputs = append(inputs, file)
+	}
+	return inputs, nil
+}
+
+func inside(file, dir string) bool { return strings.HasPrefix(file, filepath.Clean(dir)+"/") }
+
+// finish writes the stamp of an output, last of all. An output whose inputs
+// changed meanwhile gets none and so is made again.
+func (b *builder) finish(output, key string, began time.Time, inputs []string, log string) error {
+	record, err := stamp.Record(b.hasher, b.root, key, began, inputs, []string{output}, log)
+	if errors.Is(err, stamp.ErrChanged) {
+		b.progress.Printf("%s is made again: %v", output, err)
+		return nil
+	}
+	if err == nil {
+		err = record.Write(b.path(stampPath(output)))
+	}
+	if err != nil {
+		return fmt.Errorf("recording %s: %w", output, err)
+	}
+	return nil
+}
+
+// publish gives a finished file its final name.
+func (b *builder) publish(made, final string) error {
+	if err := os.MkdirAll(b.path(filepath.Dir(final)), 0o777); err != nil {
+		return err
+	}
+	return os.Rename(b.path(made), b.path(final))
+}

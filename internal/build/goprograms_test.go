@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestGoArgs(t *testing.T) {
+	program := programArgs("out")
+	tests := testProgramsArgs("dir", []string{"m/a", "m/b"})
+	for _, args := range [][]string{program, tests} {
+		if !slices.Contains(args, "-trimpath") || !slices.Contains(args, "-buildvcs=false") {
+			t.Errorf("not reproducible: %q", args)
+		}
+	}
+	if !slices.Equal(program[len(program)-3:], []string{"-o", "out", "./cmd/sparsek"}) {
+		t.Errorf("got %q", program)
+	}
+	if !slices.Equal(tests[len(tests)-4:], []string{"-o", "dir/", "m/a", "m/b"}) {
+		t.Errorf("got %q", tests)
+	}
+}
+
+func TestPortableTests(t *testing.T) {
+	got := portableTests(module + "/wrapper fmt\n" + module + "/internal/cli fmt " + module + "/wrapper\n\n" +
+		module + "/internal/lock fmt\n" + module + "/internal/build " + module + "/internal/build/report\n" +
+		module + "/internal/build/report fmt\n")
+	want := []string{module + "/wrapper", module + "/internal/cli", module + "/internal/build/report"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Stands in for g++ and nvcc: "compiles" a file by copying it and what it
+# includes, and "links" by joining objects. Each call is a line in $CALLS.
+case " $* " in *" --version "*) echo "compiler ${COMPILER_VERSION:-1.0}"; exit 0;; esac
+out= dep= source= dirs=. objects= shared=
+while [ $# -gt 0 ]; do
+  case $1 in
+    -o) out=$2; shift;;
+    -MF) dep=$2; shift;;
+    -ccbin|-Xcompiler|-Xptxas) shift;;
+    -isystem) dirs="$dirs $2"; shift;;
+    -I*) dirs="$dirs ${1#-I}";;
+    -shared) shared=yes;;
+    -*) ;;
+    *.o) objects="$objects $1";;
+    *) source=$1;;
+  esac
+  shift
+done
+if [ -n "$shared" ]; then
+  echo link >> "$CALLS"
+  cat $objects > "$out"
+  exit
+fi
+echo "$source" >> "$CALLS"
+printf 'half an object' > "$out"
+if grep -q WAIT "$source"; then touch "$CALLS.waiting"; sleep 600 & wait; fi
+if grep -q BROKEN "$source"; then echo "$source:1: it is broken" >&2; echo "and so on"; exit 2; fi
+if grep -q UNSTEADY "$source"; then echo RESTS > "$source"; fi
+if grep -q RESTLESS "$source"; then echo RESTLESS >> "$source"; fi
+files=$source
+todo=$source
+while [ -n "$todo" ]; do
+  next=
+  for file in $todo; do
+    for name in $(sed -n 's/^#include "\(.*\)"$/\1/p' "$file"); do
+      for dir in $dirs; do
+        if [ -f "$dir/$name" ]; then files="$files $dir/$name"; next="$next $dir/$name"; break; fi
+      done
+    done
+  done
+  todo=$next
+done
+echo "$out: $files" > "$dep"
+cat $files > "$out"

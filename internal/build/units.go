@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sparsek/sparsek/internal/kernels"
+)
+
+// unit is one source file to compile.
+type unit struct {
+	source string // relative to the root, with slashes
+	device bool   // nvcc rather than g++
+	kernel string // the kernel of the list that it instantiates, or empty
+	family string // of that kernel
+}
+
+// memory is what its compiler takes at its peak, in bytes: measured, rounded
+// up. CUTLASS's templates are what is large.
+func (u unit) memory() int64 {
+	switch {
+	case u.family == kernels.Collective:
+		return 7 << 29
+	case u.device:
+		return 1 << 30
+	default:
+		return 512 << 20
+	}
+}
+
+// findUnits lists what is to be compiled: the sources in the tree at root and
+// the files generated from the list. The longest jobs come first, so that none of
+// them is left running alone at the end.
+func findUnits(root string, list *kernels.List) ([]unit, error) {
+	units := []unit{{source: path.Join(genDir, kernels.Registry)}}
+	for _, k := range list.Kernels {
+		units = append(units, unit{path.Join(genDir, kernels.InstanceFile(k)), true, k.Name, k.Family})
+	}
+	err := fs.WalkDir(os.DirFS(root), sourceDir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		if ext := path.Ext(name); ext == ".cpp" || ext == ".cu" {
+			units = append(units, unit{source: name, device: ext == ".cu"})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for sources: %w", err)
+	}
+	slices.SortStableFunc(units, func(a, b unit) int {
+		switch {
+		case a.memory() > b.memory():
+			return -1
+		case a.memory() < b.memory():
+			return 1
+		}
+		return strings.Compare(a.source, b.source)
+	})
+	return units, nil
+}
+
+// prune removes from the object folder whatever no unit accounts for, so that
+// a source that has gone leaves nothing behind.
+func prune(root string, units []unit) error {
+	wanted := map[string]bool{stampPath(Library): true}
+	for _, u := range units {
+		wanted[objectPath(u.source)] = true
+		wanted[stampPath(objectPath(u.source))] = true
+	}
+	if err := os.MkdirAll(filepath.Join(root, objectDir), 0o777); err != nil {
+		return fmt.Errorf("making the object folder: %w", err)
+	}
+	err := filepath.WalkDir(filepath.Join(root, objectDir), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil || wanted[relative] {
+			return err
+		}
+		return os.Remove(name)
+	})
+	if err != nil {
+		return fmt.Errorf("removing stale objects: %w", err)
+	}
+	return nil
+}

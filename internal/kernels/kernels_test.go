@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernels
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+const entry = `{"name": "k_1", "family": "collective", "dtype": "bf16", "tile": [128, 256, 64], "stages": 4,
+	"block_m": 64, "block_m_multiple": false, "block_k_multiple": 64, "why": "two \"rows\" share a tile"}`
+
+func list(entries ...string) []byte {
+	return []byte(`{"comment": "c", "kernels": [` + strings.Join(entries, ",") + `]}`)
+}
+
+func TestParse(t *testing.T) {
+	got, err := Parse(list(entry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &List{Comment: "c", Kernels: []Kernel{{Name: "k_1", Family: Collective, DType: "bf16",
+		Tile: Tile{128, 256, 64}, Stages: 4, BlockM: 64, BlockKMultiple: 64, Why: `two "rows" share a tile`}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if bytes := got.Kernels[0].PipelineBytes(); bytes != 4*(128+256)*64*2 {
+		t.Errorf("pipeline of %d bytes", bytes)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	change := func(old, new string) []byte {
+		if !strings.Contains(entry, old) {
+			t.Fatalf("the entry has no %s", old)
+		}
+		return list(strings.Replace(entry, old, new, 1))
+	}
+	for name, c := range map[string]struct {
+		text []byte
+		want string
+	}{
+		"no JSON":           {[]byte(`{`), "EOF"},
+		"trailing text":     {append(list(entry), '1'), "follows the list"},
+		"no kernel":         {list(), "names no kernel"},
+		"unknown field":     {change(`"stages"`, `"stage"`), `"stage"`},
+		"missing field":     {change(`"stages": 4,`, ``), "stages is 0"},
+		"same name":         {list(entry, entry), `"k_1" is taken`},
+		"no identifier":     {change(`"k_1"`, `"k-1"`), "name must be"},
+		"digit first":       {change(`"k_1"`, `"1k"`), "name must be"},
+		"reserved":          {change(`"k_1"`, `"k__1"`), "name must be"},
+		"path":              {change(`"k_1"`, `"../k"`), "name must be"},
+		"dtype":             {change(`"bf16"`, `"bf15"`), `dtype "bf15"`},
+		"family":            {change(`"collective"`, `"collectiv"`), `family "collectiv"`},
+		"negative":          {change(`256`, `-256`), "tile[1] is -256"},
+		"huge":              {change(`256`, `1000000000`), "tile[1] is 1000000000"},
+		"two tiles":         {change(`[128, 256, 64]`, `[128, 256]`), "3 extents, not 2"},
+		"four tiles":        {change(`[128, 256, 64]`, `[128, 256, 64, 1]`), "3 extents, not 4"},
+		"no rows":           {change(`[128, 256, 64]`, `[0, 256, 64]`), "tile[0] is 0"},
+		"rows of simt":      {change(`"collective"`, `"simt"`), "tile[0] is 128"},
+		"no reason":         {change(`"two \"rows\" share a tile"`, `""`), "why must"},
+		"reason of 2 lines": {change(`two `, `two\n`), "why must"},
+		"wide type":         {change(`"bf16"`, `"fp32"`), "16-bit"},
+		"block height":      {change(`"block_m": 64`, `"block_m": 48`), "height 48"},
+		"multiples":         {change(`false`, `true`), "block_m_multiple"},
+		"block width":       {change(`"block_k_multiple": 64`, `"block_k_multiple": 32`), "block_k_multiple = 32"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Parse(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestInstance(t *testing.T) {
+	l, err := Parse(list(entry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(Instance(l.Kernels[0]))
+	for _, want := range []string{
+		`#include "cuda/collective.cuh"`, "struct k_1 {", "using Element = cutlass::bfloat16_t;",
+		"kTileM = 128, kTileN = 256, kTileK = 64, kStages = 4, kBlockM = 64;",
+		"extern const KernelOps ops_k_1 = collective_ops<config::k_1>();",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	l, err := Parse(list(entry, strings.Replace(entry, "k_1", "k_2", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(RegistryText(l))
+	row := `{"k_%d", "two \"rows\" share a tile", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, &ops_k_%[1]d},`
+	first, second := strings.Index(text, fmt.Sprintf(row, 1)), strings.Index(text, fmt.Sprintf(row, 2))
+	if first < 0 || second < first {
+		t.Errorf("rows missing or out of order in\n%s", text)
+	}
+	if !strings.Contains(text, "kKernelCount = 2;") {
+		t.Errorf("wrong count in\n%s", text)
+	}
+}
+
+func TestGenerateWritesOnlyWhatChanged(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gen")
+	l, err := Parse(list(entry, strings.Replace(entry, "k_1", "k_2", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Generate(l, dir); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Unix(1e9, 0)
+	for _, name := range []string{Registry, "k_1.cu", "k_2.cu", "stale.cu"} {
+		if name == "stale.cu" {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chtimes(filepath.Join(dir, name), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Kernels[1].Stages = 3
+	if err := Generate(l, dir); err != nil {
+		t.Fatal(err)
+	}
+	touched := map[string]bool{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		touched[e.Name()] = !info.ModTime().Equal(long)
+	}
+	want := map[string]bool{Registry: true, "k_1.cu": false, "k_2.cu": true}
+	if diff := cmp.Diff(want, touched); diff != "" {
+		t.Errorf("rewritten (-want +got):\n%s", diff)
+	}
+}
+
+// Go reads what quote writes: both languages agree on these escapes.
+func TestQuote(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "s")
+		got, err := strconv.Unquote(quote(s))
+		if err != nil || got != s {
+			t.Fatalf("%q became %s, read as %q, %v", s, quote(s), got, err)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(list(entry))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for _, k := range l.Kernels {
+			if k.PipelineBytes() < 0 || len(Instance(k)) == 0 {
+				t.Errorf("bad kernel %+v", k)
+			}
+		}
+	})
+}

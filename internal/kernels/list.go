@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernels
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// List is the content of kernels.json.
+type List struct {
+	Comment string   `json:"comment"`
+	Kernels []Kernel `json:"kernels"` // in the order of priority
+}
+
+// Kernel is one entry of the list.
+type Kernel struct {
+	Name   string `json:"name"`   // a C identifier
+	Family string `json:"family"` // the template it is made from: cutlass_ext/src/cuda/<family>.cuh
+	DType  string `json:"dtype"`  // of A, B and C: "bf16", "fp16" or "fp32"
+	Tile   Tile   `json:"tile"`   // of a CTA: rows and columns of C, depth of one stage
+	Stages int    `json:"stages"` // of the shared-memory pipeline
+
+	BlockM         int  `json:"block_m"`          // block height served
+	BlockMMultiple bool `json:"block_m_multiple"` // every multiple of BlockM too
+	BlockKMultiple int  `json:"block_k_multiple"` // block widths served: multiples of this
+
+	Why string `json:"why"` // the case for which it exists
+}
+
+// Tile is the rows and columns of C that a CTA makes at once and the depth of
+// one stage. Rows are 0 in the SIMT family, whose tiles are as tall as a block
+// row.
+type Tile [3]int
+
+// UnmarshalJSON takes three numbers, no more and no fewer.
+func (t *Tile) UnmarshalJSON(text []byte) error {
+	var extents []int
+	if err := json.Unmarshal(text, &extents); err != nil {
+		return err
+	}
+	if len(extents) != len(t) {
+		return fmt.Errorf("a tile has %d extents, not %d", len(t), len(extents))
+	}
+	*t = Tile(extents)
+	return nil
+}
+
+// dtype is what the generator knows of an element type.
+type dtype struct {
+	element string // in C++
+	status  string // its sparsek_dtype
+	bytes   int
+}
+
+// dtypeOf returns false for a name that does not exist.
+func dtypeOf(name string) (dtype, bool) {
+	switch name {
+	case "bf16":
+		return dtype{"cutlass::bfloat16_t", "SPARSEK_BF16", 2}, true
+	case "fp16":
+		return dtype{"cutlass::half_t", "SPARSEK_FP16", 2}, true
+	case "fp32":
+		return dtype{"float", "SPARSEK_FP32", 4}, true
+	}
+	return dtype{}, false
+}
+
+// Kernel families.
+const (
+	Collective = "collective" // tensor cores, TMA
+	SIMT       = "simt"       // ordinary cores, every block shape
+)
+
+// PipelineBytes is the shared memory that the stages of a kernel's pipeline
+// take: a tile of A and one of B each. A SIMT kernel has none.
+func (k Kernel) PipelineBytes() int {
+	if k.Family != Collective {
+		return 0
+	}
+	d, _ := dtypeOf(k.DType)
+	return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * d.bytes
+}
+
+// Load reads and checks the list at path.
+func Load(path string) (*List, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of kernels: %w", err)
+	}
+	list, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
+}
+
+// Parse reads and checks a list. A field that it does not know is an error,
+// as is one that is missing.
+func Parse(text []byte) (*List, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var list List
+	if err := decoder.Decode(&list); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the list")
+	}
+	if len(list.Kernels) == 0 {
+		return nil, errors.New(`"kernels" names no kernel`)
+	}
+	seen := make(map[string]bool)
+	for i, k := range list.Kernels {
+		if err := k.check(); err != nil {
+			return nil, fmt.Errorf("kernels[%d] (%q): %w", i, k.Name, err)
+		}
+		if seen[k.Name] {
+			return nil, fmt.Errorf("kernels[%d]: the name %q is taken by one before it", i, k.Name)
+		}
+		seen[k.Name] = true
+	}
+	return &list, nil
+}
+
+var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// maxExtent keeps the products of extents far from overflow.
+const maxExtent = 1 << 14
+
+func (k Kernel) check() error {
+	// Two underscores are reserved in C++; the name becomes a part of others.
+	if !identifier.MatchString(k.Name) || strings.Contains(k.Name, "__") {
+		return errors.New("name must be lower-case letters, digits and single underscores, a letter first, 64 at most")
+	}
+	d, ok := dtypeOf(k.DType)
+	if !ok {
+		return fmt.Errorf(`dtype %q is none of "bf16", "fp16", "fp32"`, k.DType)
+	}
+	for _, extent := range []struct {
+		name  string
+		value int
+	}{
+		{"tile[1]", k.Tile[1]}, {"tile[2]", k.Tile[2]}, {"stages", k.Stages},
+		{"block_m", k.BlockM}, {"block_k_multiple", k.BlockKMultiple},
+	} {
+		if extent.value < 1 || extent.value > maxExtent {
+			return fmt.Errorf("%s is %d, must be 1 to %d", extent.name, extent.value, maxExtent)
+		}
+	}
+	if k.Why == "" || !utf8.ValidString(k.Why) || strings.ContainsFunc(k.Why, unicode.IsControl) {
+		return errors.New("why must say in one line for which case the kernel exists")
+	}
+	switch k.Family {
+	case SIMT:
+		if k.Tile[0] != 0 {
+			return fmt.Errorf("tile[0] is %d: a tile of the simt family is as tall as a block row, written 0", k.Tile[0])
+		}
+		return nil
+	case Collective:
+		return k.checkCollective(d)
+	}
+	return fmt.Errorf("family %q is none of %q, %q", k.Family, Collective, SIMT)
+}
+
+// checkCollective checks what the templates would refuse with far longer
+// messages.
+func (k Kernel) checkCollective(d dtype) error {
+	if d.bytes != 2 {
+		return fmt.Errorf("dtype %s: the collective family multiplies 16-bit types", k.DType)
+	}
+	if k.Tile[0] < 1 || k.Tile[0] > maxExtent {
+		return fmt.Errorf("tile[0] is %d, must be 1 to %d", k.Tile[0], maxExtent)
+	}
+	if k.Tile[0]%k.BlockM != 0 && k.BlockM%k.Tile[0] != 0 {
+		return fmt.Errorf("tile[0] = %d neither holds whole blocks of height %d nor divides one", k.Tile[0], k.BlockM)
+	}
+	if k.BlockMMultiple && k.BlockM%k.Tile[0] != 0 {
+		return fmt.Errorf("block_m_multiple: tile[0] = %d does not divide block_m = %d", k.Tile[0], k.BlockM)
+	}
+	if k.BlockKMultiple%k.Tile[2] != 0 {
+		return fmt.Errorf("block_k_multiple = %d is no multiple of tile[2] = %d", k.BlockKMultiple, k.Tile[2])
+	}
+	return nil
+}

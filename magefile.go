@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build mage
+
+// Targets of `go tool mage`. Each one calls a package in internal/.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/magefile/mage/mg"
+
+	"github.com/sparsek/sparsek/internal/build"
+	"github.com/sparsek/sparsek/internal/build/check"
+	"github.com/sparsek/sparsek/internal/build/install"
+	"github.com/sparsek/sparsek/internal/fetch"
+	"github.com/sparsek/sparsek/internal/lock"
+	"github.com/sparsek/sparsek/internal/process"
+	"github.com/sparsek/sparsek/internal/pyindex"
+	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/toolchain"
+)
+
+var progress = term.New(os.Stderr)
+
+// Fetch fetches and checks the toolchain that toolchain.lock.json pins. -offline takes it from the cache alone.
+func Fetch(ctx context.Context, offline *bool) error {
+	_, err := prepare(ctx, offline)
+	return err
+}
+
+// Kernel builds libsparsek with its CUDA kernels.
+func Kernel(ctx context.Context, offline *bool) error {
+	tools, err := prepare(ctx, offline)
+	if err != nil {
+		return err
+	}
+	return build.MakeLibrary(ctx, build.Options{Root: ".", Toolchain: tools, CXX: os.Getenv("CXX"), Progress: progress})
+}
+
+// Build builds libsparsek and the program.
+func Build(ctx context.Context, offline *bool) error {
+	if err := Kernel(ctx, offline); err != nil {
+		return err
+	}
+	return build.MakeProgram(ctx, ".", progress)
+}
+
+// Verify builds, then multiplies and checks every element, on a Hopper GPU if there is one.
+func Verify(ctx context.Context, offline *bool) error { return program(ctx, offline, "verify") }
+
+// Bench builds and measures.
+func Bench(ctx context.Context, offline *bool) error { return program(ctx, offline, "bench") }
+
+// Test builds, checks the Go sources and runs all tests; build/test gets them as programs.
+func Test(ctx context.Context, offline *bool) error {
+	if err := Build(ctx, offline); err != nil {
+		return err
+	}
+	if err := check.Format("."); err != nil {
+		return err
+	}
+	if err := check.Vet(ctx, ".", os.Stderr); err != nil {
+		return err
+	}
+	if err := build.MakeTestPrograms(ctx, ".", progress); err != nil {
+		return err
+	}
+	library, err := filepath.Abs(build.Library)
+	if err != nil {
+		return err
+	}
+	return check.Test(ctx, ".", library, os.Stdout)
+}
+
+// Install builds and installs library, header, pkg-config file and program under -prefix=DIR (/usr/local).
+// DESTDIR is put before it.
+func Install(ctx context.Context, prefix *string, offline *bool) error {
+	if err := Build(ctx, offline); err != nil {
+		return err
+	}
+	o := install.Options{Build: "build", Prefix: "/usr/local", DestDir: os.Getenv("DESTDIR"), Version: build.Version}
+	if prefix != nil {
+		o.Prefix = *prefix
+	}
+	files, err := install.Run(o)
+	for _, file := range files {
+		fmt.Println(file)
+	}
+	return err
+}
+
+// Clean removes build/. What was fetched stays in the cache.
+func Clean(ctx context.Context) error { return build.Clean(ctx, ".", progress) }
+
+// Lock has the targets that look after toolchain.lock.json.
+type Lock mg.Namespace
+
+// Verify asks whether every pinned file is still to be had as it was pinned. Nothing is downloaded.
+func (Lock) Verify(ctx context.Context) error {
+	pins, index, cache, err := openLock()
+	if err != nil {
+		return err
+	}
+	checks, err := lock.Verify(ctx, pins, index, cache)
+	for _, c := range checks {
+		fmt.Printf("%-12s %s  %s  %s\n", c.State, c.Name, c.Detail, c.Cached)
+	}
+	return err
+}
+
+// Update moves the pins to newer releases, shows each change and writes the lock. -wants=NAME=VERSION,... chooses;
+// without it each package moves to the newest release with the same first two numbers.
+func (Lock) Update(ctx context.Context, wants *string) error {
+	pins, index, cache, err := openLock()
+	if err != nil {
+		return err
+	}
+	chosen := lock.Wants{}
+	if wants != nil {
+		for pair := range strings.SplitSeq(*wants, ",") {
+			name, version, ok := strings.Cut(pair, "=")
+			if !ok {
+				return fmt.Errorf("-wants: %q is not NAME=VERSION", pair)
+			}
+			chosen[name] = version
+		}
+	}
+	next, err := lock.Update(ctx, pins, chosen, index, cache)
+	if err != nil {
+		return err
+	}
+	for _, change := range lock.Diff(pins, next) {
+		fmt.Println(change)
+	}
+	return next.Save(lock.FileName)
+}
+
+func openLock() (*lock.Lock, *pyindex.Resolver, *fetch.Cache, error) {
+	pins, err := lock.Load(lock.FileName)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	index := pyindex.Open(pyindex.Environment{})
+	cache, err := fetch.Open(fetch.Options{Progress: progress, Client: index.Client})
+	return pins, index, cache, err
+}
+
+func prepare(ctx context.Context, offline *bool) (*toolchain.Toolchain, error) {
+	return toolchain.Prepare(ctx, toolchain.Options{LockPath: lock.FileName, Offline: offline != nil && *offline,
+		Progress: progress})
+}
+
+// program builds and runs build/bin/sparsek; its exit code becomes mage's.
+func program(ctx context.Context, offline *bool, args ...string) error {
+	if err := Build(ctx, offline); err != nil {
+		return err
+	}
+	err := process.Command{Args: append([]string{build.Program}, args...), Stdout: os.Stdout, Stderr: os.Stderr}.Run(ctx)
+	var failed *process.Error
+	if errors.As(err, &failed) && failed.Code > 0 {
+		return mg.Fatal(failed.Code, err)
+	}
+	return err
+}

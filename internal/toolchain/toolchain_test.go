@@ -82,8 +82,10 @@ func TestDamagedTreeIsMadeAnew(t *testing.T) {
 		if diff := cmp.Diff(good, listing(t, filepath.Dir(tc.CUDA))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if got, err := os.ReadFile(tc.NVCC); err != nil || string(got) != nvccScript {
-			t.Errorf("%s: nvcc is wrong (%v)", name, err)
+		for file, want := range map[string]string{"bin/nvcc": nvccScript, "nvvm/bin/cicc": "cicc"} {
+			if got, err := os.ReadFile(filepath.Join(tc.CUDA, file)); err != nil || string(got) != want {
+				t.Errorf("%s: %s is wrong (%v)", name, file, err)
+			}
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(w.cache, "tree", "*"))

@@ -15,9 +15,9 @@ struct BsrScheduler {};  // the tag by which the kernel layer selects it
 class PlanTileScheduler {
  public:
   struct Arguments {
-    WorkTile const* tiles = nullptr;          // (tiles)
-    int32_t const* worker_begin = nullptr;    // (workers + 1); worker = blockIdx.x
-    int32_t steps_per_entry = 1;              // k tiles in a block: bk / BLK_K
+    WorkTile const* tiles = nullptr;        // (tiles)
+    int32_t const* worker_begin = nullptr;  // (workers + 1); worker = blockIdx.x
+    int32_t steps_per_entry = 1;            // k tiles in a block: bk / BLK_K
   };
   using Params = Arguments;
 

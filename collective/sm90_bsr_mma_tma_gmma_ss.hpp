@@ -72,11 +72,10 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
   // The same bytes seen twice: by the copies a slot at a time, by the MMA as one tile.
   using SmemLayoutSlotsA = decltype(tile_to_shape(
       SmemLayoutAtomA{}, make_shape(Int<kSlotRows>{}, Int<kBlkK>{}, Int<Slots>{}, Int<Stages>{})));
-  using SmemLayoutA =
-      decltype(tile_to_shape(SmemLayoutAtomA{}, make_shape(Int<kBlkM>{}, Int<kBlkK>{}, Int<Stages>{})));
+  using SmemLayoutA = decltype(tile_to_shape(SmemLayoutAtomA{}, make_shape(Int<kBlkM>{}, Int<kBlkK>{}, Int<Stages>{})));
   // K atoms first: a TMA box is then as tall as the k tile.
-  using SmemLayoutB = decltype(tile_to_shape(
-      SmemLayoutAtomB{}, make_shape(Int<kBlkN>{}, Int<kBlkK>{}, Int<Stages>{}), Step<_2, _1, _3>{}));
+  using SmemLayoutB = decltype(tile_to_shape(SmemLayoutAtomB{}, make_shape(Int<kBlkN>{}, Int<kBlkK>{}, Int<Stages>{}),
+                                             Step<_2, _1, _3>{}));
   static_assert(cosize_v<SmemLayoutSlotsA> == cosize_v<SmemLayoutA>);
 
   struct SharedStorage {
@@ -93,27 +92,29 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
   using PipelineStorage = typename SharedStorage::PipelineStorage;
 
   struct Arguments {
-    ElementA const* ptr_A;         // (bm, bk, nnzb)
+    ElementA const* ptr_A;  // (bm, bk, nnzb)
     int32_t block_m, block_k;
-    int32_t nnzb;                  // at least 1: an empty matrix passes any readable block
-    ElementB const* ptr_B;         // (N, K)
+    int32_t nnzb;           // at least 1: an empty matrix passes any readable block
+    ElementB const* ptr_B;  // (N, K)
     StrideB dB;
-    int32_t const* entry_col;      // (entries): block column
-    int32_t const* entry_block;    // (entries, Slots): storage index or kNoBlock
+    int32_t const* entry_col;    // (entries): block column
+    int32_t const* entry_block;  // (entries, Slots): storage index or kNoBlock
   };
 
   struct Params {
     using TMA_A = decltype(make_tma_copy(
-        GmemTiledCopyA{}, make_tensor(static_cast<ElementA const*>(nullptr), repeat_like(StrideA{}, int32_t(0)), StrideA{}),
+        GmemTiledCopyA{},
+        make_tensor(static_cast<ElementA const*>(nullptr), repeat_like(StrideA{}, int32_t(0)), StrideA{}),
         SmemLayoutSlotsA{}(_, _, Int<0>{}, Int<0>{}), make_shape(Int<kSlotRows>{}, Int<kBlkK>{}), Int<1>{}));
     using TMA_B = decltype(make_tma_copy(
-        GmemTiledCopyB{}, make_tensor(static_cast<ElementB const*>(nullptr), repeat_like(StrideB{}, int32_t(0)), StrideB{}),
+        GmemTiledCopyB{},
+        make_tensor(static_cast<ElementB const*>(nullptr), repeat_like(StrideB{}, int32_t(0)), StrideB{}),
         SmemLayoutB{}(_, _, Int<0>{}), make_shape(Int<kBlkN>{}, Int<kBlkK>{}), Int<1>{}));
     TMA_A tma_load_a;
     TMA_B tma_load_b;
     int32_t block_m;
-    int32_t steps_per_entry;       // k tiles in a block: bk / BLK_K
-    int32_t row_parts;             // tiles in a block row: bm / BLK_M where a block row is taller than a tile, else 1
+    int32_t steps_per_entry;  // k tiles in a block: bk / BLK_K
+    int32_t row_parts;        // tiles in a block row: bm / BLK_M where a block row is taller than a tile, else 1
     int32_t nnzb;
     int32_t const* entry_col;
     int32_t const* entry_block;
@@ -153,8 +154,8 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
   CUTLASS_DEVICE auto load_init(ProblemShape_MNKL const& problem_shape_MNKL, Params const& params) const {
     auto [M, N, K, L] = problem_shape_MNKL;
     Tensor mA = params.tma_load_a.get_tma_tensor(
-        make_shape(params.block_m, params.steps_per_entry * kBlkK, params.nnzb));                          // (m,k,l)
-    Tensor mB = params.tma_load_b.get_tma_tensor(make_shape(N, K, L));                                     // (n,k,l)
+        make_shape(params.block_m, params.steps_per_entry * kBlkK, params.nnzb));  // (m,k,l)
+    Tensor mB = params.tma_load_b.get_tma_tensor(make_shape(N, K, L));             // (n,k,l)
     Tensor gA = local_tile(mA, make_shape(Int<kSlotRows>{}, Int<kBlkK>{}), make_coord(_, _));
     Tensor gB = local_tile(mB, make_shape(Int<kBlkN>{}, Int<kBlkK>{}), make_coord(_, _));
     return cute::make_tuple(gA, gB);
@@ -174,9 +175,9 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     auto tma_a = params.tma_load_a.get_slice(Int<0>{});
     auto tma_b = params.tma_load_b.get_slice(Int<0>{});
     Tensor tAgA = tma_a.partition_S(get<0>(load_inputs)(_, _, m_coord % params.row_parts, _, _));  // (TMA,_,_,k,l)
-    Tensor tAsA = tma_a.partition_D(sA);                                                       // (TMA,_,_,SLOT,PIPE)
-    Tensor tBgB = tma_b.partition_S(get<1>(load_inputs)(_, _, n_coord, _, Int<0>{}));          // (TMA,_,_,k)
-    Tensor tBsB = tma_b.partition_D(sB);                                                       // (TMA,_,_,PIPE)
+    Tensor tAsA = tma_a.partition_D(sA);                                               // (TMA,_,_,SLOT,PIPE)
+    Tensor tBgB = tma_b.partition_S(get<1>(load_inputs)(_, _, n_coord, _, Int<0>{}));  // (TMA,_,_,k)
+    Tensor tBsB = tma_b.partition_D(sB);                                               // (TMA,_,_,PIPE)
 
     int const steps = params.steps_per_entry;
     int const entries = k_tile_count / steps;
@@ -228,8 +229,8 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     Layout warp_group_threads = make_layout(Int<kMmaWarpGroups>{}, Int<NumThreadsPerWarpGroup>{});
     TiledMma tiled_mma;
     auto thread_mma = tiled_mma.get_slice(warp_group_threads(warp_group));
-    Tensor tCrA = thread_mma.make_fragment_A(thread_mma.partition_A(sA));                 // (MMA,MMA_M,MMA_K,PIPE)
-    Tensor tCrB = thread_mma.make_fragment_B(thread_mma.partition_B(sB));                 // (MMA,MMA_N,MMA_K,PIPE)
+    Tensor tCrA = thread_mma.make_fragment_A(thread_mma.partition_A(sA));  // (MMA,MMA_M,MMA_K,PIPE)
+    Tensor tCrB = thread_mma.make_fragment_B(thread_mma.partition_B(sB));  // (MMA,MMA_N,MMA_K,PIPE)
 
     // Cleared here rather than by the first WGMMA: a slot may have no block in any of the tile's entries, and a
     // clear behind the loop makes the compiler copy (and spill) the accumulators.

@@ -15,103 +15,101 @@
 
 typedef struct shim_result {
   int32_t status;
-  char *message; /* allocated; null where status is SPARSEK_OK */
+  char* message; /* allocated; null where status is SPARSEK_OK */
 } shim_result;
 
-static inline shim_result shim_end(const sparsek_api *api, sparsek_status status) {
+static inline shim_result shim_end(const sparsek_api* api, sparsek_status status) {
   shim_result result = {status, status == SPARSEK_OK ? NULL : strdup(api->last_error())};
   return result;
 }
 
-static inline const char *shim_status_name(const sparsek_api *api, int32_t status) {
+static inline const char* shim_status_name(const sparsek_api* api, int32_t status) {
   return api->status_name((sparsek_status)status);
 }
 
-static inline shim_result shim_build_info(const sparsek_api *api, sparsek_build_info *out) {
+static inline shim_result shim_build_info(const sparsek_api* api, sparsek_build_info* out) {
   out->abi_size = sizeof(*out);
   return shim_end(api, api->build_info(out));
 }
 
-static inline int32_t shim_kernel_count(const sparsek_api *api) { return api->kernel_count(); }
+static inline int32_t shim_kernel_count(const sparsek_api* api) { return api->kernel_count(); }
 
-static inline shim_result shim_kernel_info(const sparsek_api *api, int32_t index, sparsek_kernel_info *out) {
+static inline shim_result shim_kernel_info(const sparsek_api* api, int32_t index, sparsek_kernel_info* out) {
   out->abi_size = sizeof(*out);
   return shim_end(api, api->kernel_info(index, out));
 }
 
-static inline int32_t shim_device_count(const sparsek_api *api) { return api->device_count(); }
+static inline int32_t shim_device_count(const sparsek_api* api) { return api->device_count(); }
 
-static inline shim_result shim_device_info(const sparsek_api *api, int32_t device, sparsek_device_info *out) {
+static inline shim_result shim_device_info(const sparsek_api* api, int32_t device, sparsek_device_info* out) {
   out->abi_size = sizeof(*out);
   return shim_end(api, api->device_info(device, out));
 }
 
-static inline shim_result shim_context_create(const sparsek_api *api, int32_t backend, int32_t device,
-                                              int32_t threads, sparsek_context **out) {
+static inline shim_result shim_context_create(const sparsek_api* api, int32_t backend, int32_t device, int32_t threads,
+                                              sparsek_context** out) {
   sparsek_context_options options = {sizeof(options), backend, device, threads};
   return shim_end(api, api->context_create(&options, out));
 }
 
-static inline shim_result shim_context_info(const sparsek_api *api, const sparsek_context *context,
-                                            sparsek_context_info *out) {
+static inline shim_result shim_context_info(const sparsek_api* api, const sparsek_context* context,
+                                            sparsek_context_info* out) {
   out->abi_size = sizeof(*out);
   return shim_end(api, api->context_info(context, out));
 }
 
-static inline void shim_context_destroy(const sparsek_api *api, sparsek_context *context) {
+static inline void shim_context_destroy(const sparsek_api* api, sparsek_context* context) {
   api->context_destroy(context);
 }
 
-static inline shim_result shim_matrix_create(const sparsek_api *api, sparsek_context *context, int64_t rows,
+static inline shim_result shim_matrix_create(const sparsek_api* api, sparsek_context* context, int64_t rows,
                                              int64_t cols, int64_t block_m, int64_t block_k, int64_t nnzb,
-                                             int32_t dtype, int32_t index_type, int32_t memory,
-                                             int32_t validate_device, const void *row_ptr, const void *col_idx,
-                                             const void *values, sparsek_matrix **out) {
-  sparsek_bsr bsr = {sizeof(bsr), rows,    cols,   block_m, block_k, nnzb, dtype, index_type, memory,
+                                             int32_t dtype, int32_t index_type, int32_t memory, int32_t validate_device,
+                                             const void* row_ptr, const void* col_idx, const void* values,
+                                             sparsek_matrix** out) {
+  sparsek_bsr bsr = {sizeof(bsr),     rows,    cols,    block_m, block_k, nnzb, dtype, index_type, memory,
                      validate_device, row_ptr, col_idx, values};
   return shim_end(api, api->matrix_create(context, &bsr, out));
 }
 
-static inline shim_result shim_matrix_set_values(const sparsek_api *api, sparsek_matrix *matrix, const void *values,
+static inline shim_result shim_matrix_set_values(const sparsek_api* api, sparsek_matrix* matrix, const void* values,
                                                  int32_t memory, sparsek_stream stream) {
   return shim_end(api, api->matrix_set_values(matrix, values, memory, stream));
 }
 
-static inline void shim_matrix_destroy(const sparsek_api *api, sparsek_matrix *matrix) {
-  api->matrix_destroy(matrix);
-}
+static inline void shim_matrix_destroy(const sparsek_api* api, sparsek_matrix* matrix) { api->matrix_destroy(matrix); }
 
-static inline shim_result shim_plan_create(const sparsek_api *api, sparsek_matrix *matrix, int64_t n, int64_t ldb,
-                                           int64_t ldc, int32_t alignment, const char *kernel, sparsek_plan **out) {
+static inline shim_result shim_plan_create(const sparsek_api* api, sparsek_matrix* matrix, int64_t n, int64_t ldb,
+                                           int64_t ldc, int32_t alignment, const char* kernel, sparsek_plan** out) {
   sparsek_plan_options options = {sizeof(options), n, ldb, ldc, alignment, 0, kernel};
   return shim_end(api, api->plan_create(matrix, &options, out));
 }
 
-static inline shim_result shim_plan_info(const sparsek_api *api, const sparsek_plan *plan, sparsek_plan_info *out) {
+static inline shim_result shim_plan_info(const sparsek_api* api, const sparsek_plan* plan, sparsek_plan_info* out) {
   out->abi_size = sizeof(*out);
   return shim_end(api, api->plan_info(plan, out));
 }
 
-static inline void shim_plan_destroy(const sparsek_api *api, sparsek_plan *plan) { api->plan_destroy(plan); }
+static inline void shim_plan_destroy(const sparsek_api* api, sparsek_plan* plan) { api->plan_destroy(plan); }
 
-static inline shim_result shim_multiply(const sparsek_api *api, sparsek_plan *plan, float alpha, float beta,
-                                        const void *b, int64_t ldb, void *c, int64_t ldc, sparsek_stream stream) {
+static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, float alpha, float beta,
+                                        const void* b, int64_t ldb, void* c, int64_t ldc, sparsek_stream stream) {
   sparsek_multiply_args args = {sizeof(args), alpha, beta, b, ldb, c, ldc, stream};
   return shim_end(api, api->multiply(plan, &args));
 }
 
 /* b and c: `count` addresses each, pinned by the caller. */
-static inline shim_result shim_multiply_time(const sparsek_api *api, sparsek_plan *plan, float alpha, float beta,
-                                             const uintptr_t *b, int64_t ldb, const uintptr_t *c, int64_t ldc,
+static inline shim_result shim_multiply_time(const sparsek_api* api, sparsek_plan* plan, float alpha, float beta,
+                                             const uintptr_t* b, int64_t ldb, const uintptr_t* c, int64_t ldc,
                                              int32_t count, sparsek_stream stream, int32_t warmup, int32_t repeats,
-                                             double *seconds) {
-  sparsek_multiply_args *args = (sparsek_multiply_args *)calloc((size_t)count, sizeof(*args));
+                                             double* seconds) {
+  sparsek_multiply_args* args = (sparsek_multiply_args*)calloc((size_t)count, sizeof(*args));
   if (args == NULL) {
     shim_result result = {SPARSEK_OUT_OF_MEMORY, strdup("host memory is exhausted")};
     return result;
   }
   for (int32_t i = 0; i < count; ++i) {
-    sparsek_multiply_args one = {sizeof(one), alpha, beta, (const void *)b[i], ldb, (void *)c[i], ldc, stream};
+    sparsek_multiply_args one = {sizeof(one), alpha, beta, (const void*)b[i], ldb, (void*)c[i], ldc, stream};
     args[i] = one;
   }
   shim_result result = shim_end(api, api->multiply_time(plan, args, count, warmup, repeats, seconds));
@@ -119,57 +117,56 @@ static inline shim_result shim_multiply_time(const sparsek_api *api, sparsek_pla
   return result;
 }
 
-static inline shim_result shim_buffer_create(const sparsek_api *api, sparsek_context *context, size_t bytes,
-                                             void **out) {
+static inline shim_result shim_buffer_create(const sparsek_api* api, sparsek_context* context, size_t bytes,
+                                             void** out) {
   return shim_end(api, api->buffer_create(context, bytes, out));
 }
 
-static inline shim_result shim_buffer_destroy(const sparsek_api *api, sparsek_context *context, void *buffer) {
+static inline shim_result shim_buffer_destroy(const sparsek_api* api, sparsek_context* context, void* buffer) {
   return shim_end(api, api->buffer_destroy(context, buffer));
 }
 
-static inline shim_result shim_buffer_write(const sparsek_api *api, sparsek_context *context, void *buffer,
-                                            const void *host, size_t bytes, sparsek_stream stream) {
+static inline shim_result shim_buffer_write(const sparsek_api* api, sparsek_context* context, void* buffer,
+                                            const void* host, size_t bytes, sparsek_stream stream) {
   return shim_end(api, api->buffer_write(context, buffer, host, bytes, stream));
 }
 
-static inline shim_result shim_buffer_read(const sparsek_api *api, sparsek_context *context, void *host,
-                                           const void *buffer, size_t bytes, sparsek_stream stream) {
+static inline shim_result shim_buffer_read(const sparsek_api* api, sparsek_context* context, void* host,
+                                           const void* buffer, size_t bytes, sparsek_stream stream) {
   return shim_end(api, api->buffer_read(context, host, buffer, bytes, stream));
 }
 
-static inline shim_result shim_buffer_fill(const sparsek_api *api, sparsek_context *context, void *buffer,
-                                           int32_t byte, size_t bytes, sparsek_stream stream) {
+static inline shim_result shim_buffer_fill(const sparsek_api* api, sparsek_context* context, void* buffer, int32_t byte,
+                                           size_t bytes, sparsek_stream stream) {
   return shim_end(api, api->buffer_fill(context, buffer, byte, bytes, stream));
 }
 
-static inline shim_result shim_stream_create(const sparsek_api *api, sparsek_context *context, sparsek_stream *out) {
+static inline shim_result shim_stream_create(const sparsek_api* api, sparsek_context* context, sparsek_stream* out) {
   return shim_end(api, api->stream_create(context, out));
 }
 
-static inline shim_result shim_stream_destroy(const sparsek_api *api, sparsek_context *context,
-                                              sparsek_stream stream) {
+static inline shim_result shim_stream_destroy(const sparsek_api* api, sparsek_context* context, sparsek_stream stream) {
   return shim_end(api, api->stream_destroy(context, stream));
 }
 
-static inline shim_result shim_stream_synchronize(const sparsek_api *api, sparsek_context *context,
+static inline shim_result shim_stream_synchronize(const sparsek_api* api, sparsek_context* context,
                                                   sparsek_stream stream) {
   return shim_end(api, api->stream_synchronize(context, stream));
 }
 
-static inline shim_result shim_stream_query(const sparsek_api *api, sparsek_context *context, sparsek_stream stream,
-                                            int32_t *done) {
+static inline shim_result shim_stream_query(const sparsek_api* api, sparsek_context* context, sparsek_stream stream,
+                                            int32_t* done) {
   return shim_end(api, api->stream_query(context, stream, done));
 }
 
-static inline shim_result shim_check(const sparsek_api *api, int64_t rows, int64_t cols, int64_t block_m,
+static inline shim_result shim_check(const sparsek_api* api, int64_t rows, int64_t cols, int64_t block_m,
                                      int64_t block_k, int64_t nnzb, int32_t dtype, int32_t index_type,
-                                     const void *row_ptr, const void *col_idx, const void *values, int64_t n,
-                                     const void *b, int64_t ldb, const void *c0, const void *c, int64_t ldc,
+                                     const void* row_ptr, const void* col_idx, const void* values, int64_t n,
+                                     const void* b, int64_t ldb, const void* c0, const void* c, int64_t ldc,
                                      float alpha, float beta, double unit_roundoff, int32_t threads,
-                                     sparsek_check_report *out) {
-  sparsek_bsr bsr = {sizeof(bsr), rows, cols, block_m, block_k, nnzb, dtype, index_type, SPARSEK_HOST,
-                     0, row_ptr, col_idx, values};
+                                     sparsek_check_report* out) {
+  sparsek_bsr bsr = {sizeof(bsr), rows,         cols, block_m, block_k, nnzb,  dtype,
+                     index_type,  SPARSEK_HOST, 0,    row_ptr, col_idx, values};
   sparsek_check_args args = {sizeof(args), &bsr, n, b, ldb, c0, c, ldc, alpha, beta, unit_roundoff, threads, 0};
   out->abi_size = sizeof(*out);
   return shim_end(api, api->check(&args, out));

@@ -12,10 +12,10 @@
 
 enum { M = 4, K = 4, N = 3 };
 
-static const sparsek_api *api;
+static const sparsek_api* api;
 
 /* Every call but the destroy functions returns a status, and leaves a message for the thread that made it. */
-static void require(sparsek_status status, const char *what) {
+static void require(sparsek_status status, const char* what) {
   if (status == SPARSEK_OK) return;
   fprintf(stderr, "%s: %s (%s)\n", what, api->last_error(), api->status_name(status));
   exit(1);
@@ -36,14 +36,14 @@ int main(void) {
     return 1;
   }
 
-  sparsek_context *context = NULL;
+  sparsek_context* context = NULL;
   sparsek_context_options context_options = {.abi_size = sizeof context_options, .backend = SPARSEK_AUTO};
   require(api->context_create(&context_options, &context), "create context");
   sparsek_context_info info = {.abi_size = sizeof info};
   require(api->context_info(context, &info), "describe context");
   printf("%s: %s\n", info.backend == SPARSEK_CUDA ? "GPU" : "CPU", info.reason);
 
-  sparsek_matrix *matrix = NULL;
+  sparsek_matrix* matrix = NULL;
   sparsek_bsr bsr = {
       .abi_size = sizeof bsr,
       .rows = M,
@@ -60,7 +60,7 @@ int main(void) {
   };
   require(api->matrix_create(context, &bsr, &matrix), "create matrix");
 
-  sparsek_plan *plan = NULL;
+  sparsek_plan* plan = NULL;
   sparsek_plan_options plan_options = {.abi_size = sizeof plan_options, .n = N};
   require(api->plan_create(matrix, &plan_options, &plan), "create plan");
 

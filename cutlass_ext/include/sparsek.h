@@ -49,28 +49,28 @@ extern "C" {
 typedef enum sparsek_status {
   SPARSEK_OK = 0,
   /* faults of the call */
-  SPARSEK_NULL_POINTER = 1,       /* a pointer that must not be null is */
-  SPARSEK_BAD_ABI_SIZE = 2,       /* abi_size is none that this library knows */
-  SPARSEK_BAD_SIZE = 3,           /* a negative, zero or overflowing extent */
-  SPARSEK_BAD_ARGUMENT = 4,       /* an enumeration value or combination that does not exist */
+  SPARSEK_NULL_POINTER = 1,          /* a pointer that must not be null is */
+  SPARSEK_BAD_ABI_SIZE = 2,          /* abi_size is none that this library knows */
+  SPARSEK_BAD_SIZE = 3,              /* a negative, zero or overflowing extent */
+  SPARSEK_BAD_ARGUMENT = 4,          /* an enumeration value or combination that does not exist */
   SPARSEK_BAD_LEADING_DIMENSION = 5, /* ldb or ldc below N, or not the one that was planned for */
-  SPARSEK_MISALIGNED = 6,         /* a pointer that is not aligned as the kernel or the type needs */
-  SPARSEK_WRONG_MEMORY = 7,       /* a device pointer given as host memory, or the other way round */
+  SPARSEK_MISALIGNED = 6,            /* a pointer that is not aligned as the kernel or the type needs */
+  SPARSEK_WRONG_MEMORY = 7,          /* a device pointer given as host memory, or the other way round */
   /* faults of the BSR index */
-  SPARSEK_ROW_PTR_START = 10,     /* row_ptr[0] is not 0 */
+  SPARSEK_ROW_PTR_START = 10, /* row_ptr[0] is not 0 */
   SPARSEK_ROW_PTR_NOT_MONOTONE = 11,
-  SPARSEK_ROW_PTR_END = 12,       /* row_ptr[last] is not nnzb */
+  SPARSEK_ROW_PTR_END = 12, /* row_ptr[last] is not nnzb */
   SPARSEK_COL_IDX_RANGE = 13,
   SPARSEK_COL_IDX_UNSORTED = 14,
   SPARSEK_COL_IDX_REPEATED = 15,
   /* what this build or machine cannot do */
   SPARSEK_UNSUPPORTED_DTYPE = 20,
   SPARSEK_UNSUPPORTED_BLOCK = 21,
-  SPARSEK_NO_SUCH_KERNEL = 22,    /* a kernel asked for by name does not exist or does not serve the case */
-  SPARSEK_NO_DEVICE = 23,         /* no CUDA driver, no GPU, or none of compute capability 9.0 */
+  SPARSEK_NO_SUCH_KERNEL = 22, /* a kernel asked for by name does not exist or does not serve the case */
+  SPARSEK_NO_DEVICE = 23,      /* no CUDA driver, no GPU, or none of compute capability 9.0 */
   /* the machine */
-  SPARSEK_OUT_OF_MEMORY = 30,     /* host or device; the message says which */
-  SPARSEK_CUDA_ERROR = 31,        /* a CUDA call failed; the message names it and its code */
+  SPARSEK_OUT_OF_MEMORY = 30, /* host or device; the message says which */
+  SPARSEK_CUDA_ERROR = 31,    /* a CUDA call failed; the message names it and its code */
   SPARSEK_INTERNAL = 32,
   /* what a check found */
   SPARSEK_CHECK_FAILED = 40
@@ -84,30 +84,30 @@ typedef enum sparsek_backend { SPARSEK_AUTO = 0, SPARSEK_CPU = 1, SPARSEK_CUDA =
 typedef struct sparsek_context sparsek_context; /* a back-end and its device */
 typedef struct sparsek_matrix sparsek_matrix;   /* a BSR matrix, index checked, values in the back-end's memory */
 typedef struct sparsek_plan sparsek_plan;       /* how one pattern is multiplied: kernel and work list */
-typedef void *sparsek_stream;                   /* a cudaStream_t; null is the default stream; ignored on the CPU */
+typedef void* sparsek_stream;                   /* a cudaStream_t; null is the default stream; ignored on the CPU */
 
 /* What the library is made of. Strings live as long as the library. */
 typedef struct sparsek_build_info {
   size_t abi_size;
-  const char *version;   /* of sparsek, semantic */
-  const char *cutlass;   /* version and commit */
-  const char *cuda;      /* nvcc's version, empty in a build without CUDA */
-  const char *compiler;  /* of the host code */
-  const char *commit;    /* of the source tree, "-dirty" behind it where it was changed, empty if unknown */
+  const char* version;  /* of sparsek, semantic */
+  const char* cutlass;  /* version and commit */
+  const char* cuda;     /* nvcc's version, empty in a build without CUDA */
+  const char* compiler; /* of the host code */
+  const char* commit;   /* of the source tree, "-dirty" behind it where it was changed, empty if unknown */
 } sparsek_build_info;
 
 /* One kernel of the list cutlass_ext/kernels.json, or a CPU one. */
 typedef struct sparsek_kernel_info {
   size_t abi_size;
-  const char *name;
-  const char *why;              /* the case for which it exists */
-  int32_t backend;              /* sparsek_backend */
-  int32_t dtype;                /* sparsek_dtype of A and B; 0: every one */
+  const char* name;
+  const char* why; /* the case for which it exists */
+  int32_t backend; /* sparsek_backend */
+  int32_t dtype;   /* sparsek_dtype of A and B; 0: every one */
   int32_t tile_m, tile_n, tile_k;
   int32_t stages;
-  int32_t block_m;              /* block heights served: this one, 0: every one */
-  int32_t block_m_multiple;     /* 1: every multiple of block_m too */
-  int32_t block_k_multiple;     /* block widths served: multiples of this */
+  int32_t block_m;          /* block heights served: this one, 0: every one */
+  int32_t block_m_multiple; /* 1: every multiple of block_m too */
+  int32_t block_k_multiple; /* block widths served: multiples of this */
 } sparsek_kernel_info;
 
 typedef struct sparsek_device_info {
@@ -116,69 +116,69 @@ typedef struct sparsek_device_info {
   int32_t compute_major, compute_minor;
   int32_t sm_count;
   int64_t memory_bytes, l2_bytes;
-  int32_t driver_version;       /* of the CUDA driver API, 13000 = 13.0 */
-  int32_t usable;               /* 1 where the CUDA back-end runs on it */
+  int32_t driver_version; /* of the CUDA driver API, 13000 = 13.0 */
+  int32_t usable;         /* 1 where the CUDA back-end runs on it */
 } sparsek_device_info;
 
 typedef struct sparsek_context_options {
   size_t abi_size;
-  int32_t backend;              /* sparsek_backend; AUTO: a Hopper GPU if there is one, else the CPU */
-  int32_t device;               /* CUDA device ordinal */
-  int32_t threads;              /* of the CPU back-end; 0: one for each core this process may use */
+  int32_t backend; /* sparsek_backend; AUTO: a Hopper GPU if there is one, else the CPU */
+  int32_t device;  /* CUDA device ordinal */
+  int32_t threads; /* of the CPU back-end; 0: one for each core this process may use */
 } sparsek_context_options;
 
 typedef struct sparsek_context_info {
   size_t abi_size;
-  int32_t backend;              /* SPARSEK_CPU or SPARSEK_CUDA */
+  int32_t backend; /* SPARSEK_CPU or SPARSEK_CUDA */
   int32_t device;
   int32_t threads;
   int32_t reserved;
-  const char *reason;           /* why this back-end; lives as long as the context */
-  const char *isa;              /* CPU: the vector instructions in use, "avx512", "avx2" or "generic" */
+  const char* reason; /* why this back-end; lives as long as the context */
+  const char* isa;    /* CPU: the vector instructions in use, "avx512", "avx2" or "generic" */
 } sparsek_context_info;
 
 /* A BSR matrix as the caller has it. */
 typedef struct sparsek_bsr {
   size_t abi_size;
-  int64_t rows, cols;           /* M, K */
-  int64_t block_m, block_k;     /* bm, bk */
+  int64_t rows, cols;       /* M, K */
+  int64_t block_m, block_k; /* bm, bk */
   int64_t nnzb;
-  int32_t dtype;                /* sparsek_dtype of values */
-  int32_t index_type;           /* sparsek_index_type of row_ptr and col_idx */
-  int32_t memory;               /* sparsek_memory of all three arrays */
-  int32_t validate_device;      /* device arrays: 1 checks the index with a kernel (and waits for it) */
-  const void *row_ptr;          /* (ceil(M/bm) + 1) */
-  const void *col_idx;          /* (nnzb) */
-  const void *values;           /* (nnzb, bm, bk); null: set later with matrix_set_values */
+  int32_t dtype;           /* sparsek_dtype of values */
+  int32_t index_type;      /* sparsek_index_type of row_ptr and col_idx */
+  int32_t memory;          /* sparsek_memory of all three arrays */
+  int32_t validate_device; /* device arrays: 1 checks the index with a kernel (and waits for it) */
+  const void* row_ptr;     /* (ceil(M/bm) + 1) */
+  const void* col_idx;     /* (nnzb) */
+  const void* values;      /* (nnzb, bm, bk); null: set later with matrix_set_values */
 } sparsek_bsr;
 
 typedef struct sparsek_plan_options {
   size_t abi_size;
-  int64_t n;                    /* columns of B and C */
-  int64_t ldb, ldc;             /* as multiply will get them; 0: n */
-  int32_t alignment;            /* bytes to which B's and C's addresses will be aligned; 0: 16 */
+  int64_t n;         /* columns of B and C */
+  int64_t ldb, ldc;  /* as multiply will get them; 0: n */
+  int32_t alignment; /* bytes to which B's and C's addresses will be aligned; 0: 16 */
   int32_t reserved;
-  const char *kernel;           /* a kernel's name, or null: chosen by the library */
+  const char* kernel; /* a kernel's name, or null: chosen by the library */
 } sparsek_plan_options;
 
 typedef struct sparsek_plan_info {
   size_t abi_size;
-  const char *kernel;           /* lives as long as the plan */
-  const char *reason;           /* why this kernel */
+  const char* kernel; /* lives as long as the plan */
+  const char* reason; /* why this kernel */
   int32_t tile_m, tile_n, tile_k, stages;
-  int64_t tiles;                /* CTA tiles of C (CPU: tasks) */
-  int64_t entries;              /* loads of a block row of B, summed over the row groups */
-  int64_t workspace_bytes;      /* of device memory that the plan holds */
-  double  unit_roundoff;        /* of one accumulation step of this kernel: the u of the error bound */
+  int64_t tiles;           /* CTA tiles of C (CPU: tasks) */
+  int64_t entries;         /* loads of a block row of B, summed over the row groups */
+  int64_t workspace_bytes; /* of device memory that the plan holds */
+  double unit_roundoff;    /* of one accumulation step of this kernel: the u of the error bound */
 } sparsek_plan_info;
 
 typedef struct sparsek_multiply_args {
   size_t abi_size;
-  float alpha, beta;            /* beta = 0: C is not read */
-  const void *b;                /* (K, N):(ldb, 1), of the matrix's type, in the back-end's memory */
-  int64_t ldb;                  /* 0: the planned one */
-  void *c;                      /* (M, N):(ldc, 1), of the matrix's type, in the back-end's memory */
-  int64_t ldc;                  /* 0: the planned one */
+  float alpha, beta; /* beta = 0: C is not read */
+  const void* b;     /* (K, N):(ldb, 1), of the matrix's type, in the back-end's memory */
+  int64_t ldb;       /* 0: the planned one */
+  void* c;           /* (M, N):(ldc, 1), of the matrix's type, in the back-end's memory */
+  int64_t ldc;       /* 0: the planned one */
   sparsek_stream stream;
 } sparsek_multiply_args;
 
@@ -194,16 +194,16 @@ typedef struct sparsek_multiply_args {
  * ref = beta C0 whatever alpha is. */
 typedef struct sparsek_check_args {
   size_t abi_size;
-  const sparsek_bsr *a;         /* host arrays */
+  const sparsek_bsr* a; /* host arrays */
   int64_t n;
-  const void *b;                /* (K, N):(ldb, 1), host, of a's type */
+  const void* b; /* (K, N):(ldb, 1), host, of a's type */
   int64_t ldb;
-  const void *c0;               /* (M, N):(ldc, 1), host: C before the product; null where beta is 0 */
-  const void *c;                /* (M, N):(ldc, 1), host: the result to check */
+  const void* c0; /* (M, N):(ldc, 1), host: C before the product; null where beta is 0 */
+  const void* c;  /* (M, N):(ldc, 1), host: the result to check */
   int64_t ldc;
   float alpha, beta;
-  double unit_roundoff;         /* from sparsek_plan_info */
-  int32_t threads;              /* 0: one for each core */
+  double unit_roundoff; /* from sparsek_plan_info */
+  int32_t threads;      /* 0: one for each core */
   int32_t reserved;
 } sparsek_check_args;
 
@@ -224,64 +224,64 @@ typedef struct sparsek_api {
   size_t abi_size;
   int32_t abi_version;
 
-  const char *(*status_name)(sparsek_status);      /* "SPARSEK_COL_IDX_RANGE" */
-  const char *(*last_error)(void);                 /* of this thread; "" if its last call succeeded */
+  const char* (*status_name)(sparsek_status); /* "SPARSEK_COL_IDX_RANGE" */
+  const char* (*last_error)(void);            /* of this thread; "" if its last call succeeded */
 
-  sparsek_status (*build_info)(sparsek_build_info *out);
-  int32_t        (*kernel_count)(void);
-  sparsek_status (*kernel_info)(int32_t index, sparsek_kernel_info *out);
+  sparsek_status (*build_info)(sparsek_build_info* out);
+  int32_t (*kernel_count)(void);
+  sparsek_status (*kernel_info)(int32_t index, sparsek_kernel_info* out);
   /* CUDA devices that the driver shows; 0 where there is no driver. */
-  int32_t        (*device_count)(void);
-  sparsek_status (*device_info)(int32_t device, sparsek_device_info *out);
+  int32_t (*device_count)(void);
+  sparsek_status (*device_info)(int32_t device, sparsek_device_info* out);
 
-  sparsek_status (*context_create)(const sparsek_context_options *options, sparsek_context **out);
-  sparsek_status (*context_info)(const sparsek_context *, sparsek_context_info *out);
-  void           (*context_destroy)(sparsek_context *);
+  sparsek_status (*context_create)(const sparsek_context_options* options, sparsek_context** out);
+  sparsek_status (*context_info)(const sparsek_context*, sparsek_context_info* out);
+  void (*context_destroy)(sparsek_context*);
 
   /* Checks the index (host arrays: always; device arrays: on request) and takes the matrix into the back-end.
    * The index is copied. Values: host values are copied to the device by the CUDA back-end and referenced (not
    * copied) by the CPU back-end, so they must outlive the matrix there; device values are referenced. */
-  sparsek_status (*matrix_create)(sparsek_context *, const sparsek_bsr *, sparsek_matrix **out);
+  sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
   /* New values for the same pattern, (nnzb, bm, bk) of the same type. As in matrix_create; a copy to the device is
    * ordered in the stream, and the host array must stay unchanged until the stream has come past it. */
-  sparsek_status (*matrix_set_values)(sparsek_matrix *, const void *values, int32_t memory, sparsek_stream);
-  void           (*matrix_destroy)(sparsek_matrix *);
+  sparsek_status (*matrix_set_values)(sparsek_matrix*, const void* values, int32_t memory, sparsek_stream);
+  void (*matrix_destroy)(sparsek_matrix*);
 
   /* The matrix must outlive its plans. */
-  sparsek_status (*plan_create)(sparsek_matrix *, const sparsek_plan_options *, sparsek_plan **out);
-  sparsek_status (*plan_info)(const sparsek_plan *, sparsek_plan_info *out);
-  void           (*plan_destroy)(sparsek_plan *);
+  sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
+  sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
+  void (*plan_destroy)(sparsek_plan*);
 
   /* Allocates nothing and does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is
    * written. One plan may be in use on several streams at once. */
-  sparsek_status (*multiply)(sparsek_plan *, const sparsek_multiply_args *);
+  sparsek_status (*multiply)(sparsek_plan*, const sparsek_multiply_args*);
   /* Times `repeats` multiplies after `warmup` ones, taking args[0], args[1], ... in turn, so that rotated buffers
    * keep L2 cold; seconds[repeats] gets each one's time (CUDA events on the GPU). Waits for the device. */
-  sparsek_status (*multiply_time)(sparsek_plan *, const sparsek_multiply_args *args, int32_t arg_count,
-                                  int32_t warmup, int32_t repeats, double *seconds);
+  sparsek_status (*multiply_time)(sparsek_plan*, const sparsek_multiply_args* args, int32_t arg_count, int32_t warmup,
+                                  int32_t repeats, double* seconds);
 
   /* Memory of the context's back-end (CUDA: device memory; CPU: host memory aligned to 64 bytes). */
-  sparsek_status (*buffer_create)(sparsek_context *, size_t bytes, void **out);
-  sparsek_status (*buffer_destroy)(sparsek_context *, void *);
+  sparsek_status (*buffer_create)(sparsek_context*, size_t bytes, void** out);
+  sparsek_status (*buffer_destroy)(sparsek_context*, void*);
   /* To and from that memory, ordered in the stream. The host side must stay valid until the stream has come past
    * it (stream_synchronize). */
-  sparsek_status (*buffer_write)(sparsek_context *, void *buffer, const void *host, size_t bytes, sparsek_stream);
-  sparsek_status (*buffer_read)(sparsek_context *, void *host, const void *buffer, size_t bytes, sparsek_stream);
-  sparsek_status (*buffer_fill)(sparsek_context *, void *buffer, int32_t byte, size_t bytes, sparsek_stream);
+  sparsek_status (*buffer_write)(sparsek_context*, void* buffer, const void* host, size_t bytes, sparsek_stream);
+  sparsek_status (*buffer_read)(sparsek_context*, void* host, const void* buffer, size_t bytes, sparsek_stream);
+  sparsek_status (*buffer_fill)(sparsek_context*, void* buffer, int32_t byte, size_t bytes, sparsek_stream);
 
-  sparsek_status (*stream_create)(sparsek_context *, sparsek_stream *out);
-  sparsek_status (*stream_destroy)(sparsek_context *, sparsek_stream);
-  sparsek_status (*stream_synchronize)(sparsek_context *, sparsek_stream);
+  sparsek_status (*stream_create)(sparsek_context*, sparsek_stream* out);
+  sparsek_status (*stream_destroy)(sparsek_context*, sparsek_stream);
+  sparsek_status (*stream_synchronize)(sparsek_context*, sparsek_stream);
   /* *done is 1 where everything in the stream has finished. */
-  sparsek_status (*stream_query)(sparsek_context *, sparsek_stream, int32_t *done);
+  sparsek_status (*stream_query)(sparsek_context*, sparsek_stream, int32_t* done);
 
   /* Returns SPARSEK_CHECK_FAILED, with the report filled in, where an element is beyond its bound. */
-  sparsek_status (*check)(const sparsek_check_args *, sparsek_check_report *out);
+  sparsek_status (*check)(const sparsek_check_args*, sparsek_check_report* out);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the
  * library. */
-SPARSEK_EXPORT const sparsek_api *sparsek_get_api(int32_t abi_version);
+SPARSEK_EXPORT const sparsek_api* sparsek_get_api(int32_t abi_version);
 
 #ifdef __cplusplus
 }

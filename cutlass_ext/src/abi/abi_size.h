@@ -15,12 +15,12 @@ namespace sparsek {
 template <class T>
 struct AbiStruct;
 
-#define SPARSEK_ABI_STRUCT(type, first)                                                   \
-  template <>                                                                             \
-  struct AbiStruct<type> {                                                                \
-    static constexpr const char* kName = #type;                                           \
-    static constexpr size_t kFirstSize = first;                                           \
-    static_assert(sizeof(type) >= first, "a member of " #type " was removed or shrunk");  \
+#define SPARSEK_ABI_STRUCT(type, first)                                                  \
+  template <>                                                                            \
+  struct AbiStruct<type> {                                                               \
+    static constexpr const char* kName = #type;                                          \
+    static constexpr size_t kFirstSize = first;                                          \
+    static_assert(sizeof(type) >= first, "a member of " #type " was removed or shrunk"); \
   }
 
 SPARSEK_ABI_STRUCT(sparsek_build_info, 48);

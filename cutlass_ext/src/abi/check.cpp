@@ -34,8 +34,7 @@ void require_operands(const sparsek_check_args& args) {
   require_aligned(args.c, element, "args->c");
   require_aligned(args.c0, element, "args->c0");
   if (!(args.unit_roundoff >= 0 && args.unit_roundoff < 1)) {
-    fail(SPARSEK_BAD_ARGUMENT, "args->unit_roundoff = %g is not in [0, 1): take it from plan_info",
-         args.unit_roundoff);
+    fail(SPARSEK_BAD_ARGUMENT, "args->unit_roundoff = %g is not in [0, 1): take it from plan_info", args.unit_roundoff);
   }
   if (args.threads < 0) fail(SPARSEK_BAD_ARGUMENT, "args->threads = %d is negative", args.threads);
 }

@@ -64,8 +64,8 @@ sparsek_status context_create(const sparsek_context_options* options, sparsek_co
     *out = nullptr;
     const sparsek_context_options known = read_struct(options, "options");
     if (known.backend < SPARSEK_AUTO || known.backend > SPARSEK_CUDA) {
-      fail(SPARSEK_BAD_ARGUMENT,
-           "options->backend = %d is none of SPARSEK_AUTO (0), SPARSEK_CPU (1), SPARSEK_CUDA (2)", known.backend);
+      fail(SPARSEK_BAD_ARGUMENT, "options->backend = %d is none of SPARSEK_AUTO (0), SPARSEK_CPU (1), SPARSEK_CUDA (2)",
+           known.backend);
     }
     if (known.device < 0) fail(SPARSEK_BAD_ARGUMENT, "options->device = %d is negative", known.device);
     if (known.threads < 0 || known.threads > kMaxThreads) {

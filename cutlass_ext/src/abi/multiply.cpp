@@ -67,8 +67,7 @@ sparsek_status multiply_time(sparsek_plan* plan, const sparsek_multiply_args* ar
       const char* element = reinterpret_cast<const char*>(args) + static_cast<size_t>(i) * stride;
       const auto* typed = reinterpret_cast<const sparsek_multiply_args*>(element);
       if (typed->abi_size != stride) {
-        fail(SPARSEK_BAD_ABI_SIZE, "args[%d].abi_size is %zu and args[0].abi_size is %zu", i, typed->abi_size,
-             stride);
+        fail(SPARSEK_BAD_ABI_SIZE, "args[%d].abi_size is %zu and args[0].abi_size is %zu", i, typed->abi_size, stride);
       }
       resolved.push_back(resolve(*plan, read_struct(typed, "args")));
     }

@@ -41,8 +41,7 @@ class PanelMemory {
   }
 
  private:
-  static constexpr size_t kDoubles =
-      2 * kPanelRows * kPanelCols + kPanelRows * kPanelDepth + kPanelDepth * kPanelCols;
+  static constexpr size_t kDoubles = 2 * kPanelRows * kPanelCols + kPanelRows * kPanelDepth + kPanelDepth * kPanelCols;
   struct Free {
     void operator()(double* memory) const { std::free(memory); }
   };
@@ -134,8 +133,8 @@ void check_pieces(const sparsek_check_args& args, const RowPieces& pieces, std::
   }
 }
 
-using CheckFunction = void (*)(const sparsek_check_args&, const RowPieces&, std::atomic<int64_t>&,
-                               const PanelBuffers&, Tally&);
+using CheckFunction = void (*)(const sparsek_check_args&, const RowPieces&, std::atomic<int64_t>&, const PanelBuffers&,
+                               Tally&);
 
 CheckFunction check_function(int32_t dtype) {
   switch (dtype) {

@@ -64,8 +64,8 @@ Reference Bound::reference(double sum, double magnitude, double c0) const {
   const double addend = beta_ == 0 ? 0 : beta_ * c0;
   const double value = product + addend;
   const double bound = scaled(gamma_, std::fabs(alpha_) * magnitude) +
-                       2 * kFp32Roundoff * (std::fabs(product) + std::fabs(addend)) +
-                       out_roundoff_ * std::fabs(value) + underflow_;
+                       2 * kFp32Roundoff * (std::fabs(product) + std::fabs(addend)) + out_roundoff_ * std::fabs(value) +
+                       underflow_;
   return {value, bound};
 }
 

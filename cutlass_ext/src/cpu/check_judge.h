@@ -11,8 +11,8 @@ namespace sparsek::cpu {
 // Rounding to C's type.
 struct OutputType {
   double unit_roundoff;
-  double half_subnormal;   // half of the smallest subnormal: the error of rounding near 0
-  double overflow;         // what rounds to Inf: from here on
+  double half_subnormal;  // half of the smallest subnormal: the error of rounding near 0
+  double overflow;        // what rounds to Inf: from here on
 };
 OutputType output_type(int32_t dtype);
 

@@ -31,9 +31,8 @@ class CpuBackend final : public Backend {
 
   void* allocate(size_t bytes) override {
     constexpr size_t kAlignment = 64;
-    void* const buffer = bytes > SIZE_MAX - kAlignment
-                             ? nullptr
-                             : std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
+    void* const buffer =
+        bytes > SIZE_MAX - kAlignment ? nullptr : std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
     if (buffer == nullptr) fail(SPARSEK_OUT_OF_MEMORY, "%zu bytes of host memory are not to be had", bytes);
     return buffer;
   }

@@ -33,7 +33,7 @@ struct Product {
   const void* values;          // (nnzb, bm, bk)
   const void* b;               // (K, N):(ldb, 1)
   int64_t ldb;
-  void* c;                     // (M, N):(ldc, 1)
+  void* c;  // (M, N):(ldc, 1)
   int64_t ldc;
   float alpha, beta;
 };

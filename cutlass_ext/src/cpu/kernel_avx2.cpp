@@ -56,7 +56,8 @@ struct Isa {
 
 namespace sparsek::cpu {
 
-const Kernel kAvx2Kernel = {"cpu_avx2", "avx2", "processors with AVX2 and FMA: strips of 16 columns, 6 rows at a time",
-                            run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
+const Kernel kAvx2Kernel = {
+    "cpu_avx2",     "avx2",         "processors with AVX2 and FMA: strips of 16 columns, 6 rows at a time",
+    run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
 
 }  // namespace sparsek::cpu

@@ -29,9 +29,7 @@ struct Isa {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
-  static Vector load(const Fp16* p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  }
+  static Vector load(const Fp16* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 
   static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
   // Half of the last place less one, plus its parity: carries into the upper half as nearest-even asks.
@@ -60,7 +58,8 @@ struct Isa {
 
 namespace sparsek::cpu {
 
-const Kernel kAvx512Kernel = {"cpu_avx512", "avx512", "processors with AVX-512: strips of 48 columns, 8 rows at a time",
-                              run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
+const Kernel kAvx512Kernel = {
+    "cpu_avx512",   "avx512",       "processors with AVX-512: strips of 48 columns, 8 rows at a time",
+    run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
 
 }  // namespace sparsek::cpu

@@ -98,7 +98,7 @@ struct Isa {
 
 namespace sparsek::cpu {
 
-const Kernel kGenericKernel = {"cpu_generic", "generic", "every x86-64 processor: SSE2",
+const Kernel kGenericKernel = {"cpu_generic",  "generic",      "every x86-64 processor: SSE2",
                                run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
 
 }  // namespace sparsek::cpu

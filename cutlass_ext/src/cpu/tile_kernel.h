@@ -20,10 +20,10 @@ namespace {
 
 using Vector = Isa::Vector;
 constexpr int kLanes = Isa::kLanes;
-constexpr int kMaxRows = Isa::kMaxRows;            // rows summed in registers at once
-constexpr int kMaxVectors = Isa::kMaxVectors;      // vectors of a strip at most
+constexpr int kMaxRows = Isa::kMaxRows;                 // rows summed in registers at once
+constexpr int kMaxVectors = Isa::kMaxVectors;           // vectors of a strip at most
 constexpr int kPackedVectors = Isa::vectors(kMaxRows);  // vectors of a packed strip
-constexpr int kLowRows = 32;                       // blocks up to this height read B in place
+constexpr int kLowRows = 32;                            // blocks up to this height read B in place
 
 static_assert(kTileCols % (kPackedVectors * kLanes) == 0, "strips must cut a tile evenly");
 
@@ -186,8 +186,8 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
   for (int32_t e = 0; e < tile.entry_count; ++e, blocks += product.slots) {
     if (*blocks < 0) continue;
     empty = false;
-    const T* const a = static_cast<const T*>(product.values) + *blocks * block_size +
-                       static_cast<int64_t>(in_block) * product.block_k;
+    const T* const a =
+        static_cast<const T*>(product.values) + *blocks * block_size + static_cast<int64_t>(in_block) * product.block_k;
     const int64_t k_begin = static_cast<int64_t>(product.entry_col[tile.entry_begin + e]) * product.block_k;
     const int width = smaller(product.block_k, product.depth - k_begin);  // what stands out over K is not multiplied
     for (int k = 0; k < width;) {

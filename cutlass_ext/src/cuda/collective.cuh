@@ -28,8 +28,8 @@ struct CollectiveKernel {
 
   using Mainloop = cutlass::gemm::collective::CollectiveMma<
       MainloopSm90TmaGmmaBsr<Config::kStages, kSlots>, TileShape, Element, StrideA, Element, StrideB, TiledMma,
-      cute::SM90_TMA_LOAD, cute::GMMA::Layout_K_SW128_Atom<Element>, void, cute::identity,
-      cute::SM90_TMA_LOAD, cute::GMMA::Layout_MN_SW128_Atom<Element>, void, cute::identity>;
+      cute::SM90_TMA_LOAD, cute::GMMA::Layout_K_SW128_Atom<Element>, void, cute::identity, cute::SM90_TMA_LOAD,
+      cute::GMMA::Layout_MN_SW128_Atom<Element>, void, cute::identity>;
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,
       cutlass::epilogue::collective::EpilogueTileAuto, float, float, Element, cutlass::layout::RowMajor, kAlignment,

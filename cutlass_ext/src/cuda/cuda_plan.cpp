@@ -16,8 +16,7 @@ constexpr double kTileCost = 2.4;
 size_t element_bytes(sparsek_dtype dtype) { return dtype == SPARSEK_FP32 ? 4 : 2; }
 
 // Why a kernel does not serve a case; empty where it does.
-std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dtype dtype,
-                     const PlanOptions& options) {
+std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dtype dtype, const PlanOptions& options) {
   if (kernel.dtype != dtype) return "another type";
   const bool height_fits =
       kernel.block_m_multiple ? index.block_m % kernel.block_m == 0 : index.block_m == kernel.block_m;

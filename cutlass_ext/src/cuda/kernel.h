@@ -13,43 +13,43 @@ namespace sparsek::cuda {
 
 // One multiply, as a kernel sees it. All pointers are device pointers.
 struct LaunchArgs {
-  int64_t rows, cols, n;             // M, K, N
+  int64_t rows, cols, n;  // M, K, N
   int32_t block_m, block_k;
   int64_t nnzb;
-  const void* values;                // (nnzb, bm, bk)
-  const void* b;                     // (K, N):(ldb, 1)
+  const void* values;  // (nnzb, bm, bk)
+  const void* b;       // (K, N):(ldb, 1)
   int64_t ldb;
-  void* c;                           // (M, N):(ldc, 1)
+  void* c;  // (M, N):(ldc, 1)
   int64_t ldc;
   float alpha, beta;
 
-  const WorkTile* tiles;             // the plan, see plan/plan.h
+  const WorkTile* tiles;  // the plan, see plan/plan.h
   const int32_t* worker_begin;
   const int32_t* entry_col;
   const int32_t* entry_block;
-  int32_t workers;                   // CTAs
+  int32_t workers;  // CTAs
 
   cudaStream_t stream;
 };
 
 struct KernelOps {
-  int smem_bytes;                    // dynamic
+  int smem_bytes;  // dynamic
   // Once a device, before the first launch: raises the shared-memory limit.
   cudaError_t (*prepare)();
   cudaError_t (*launch)(const LaunchArgs&);
-  int ctas_per_sm;                   // of the persistent grid
-  bool uses_tma;                     // B and C need 16-byte aligned addresses, pitches and rows
+  int ctas_per_sm;  // of the persistent grid
+  bool uses_tma;    // B and C need 16-byte aligned addresses, pitches and rows
 };
 
 struct KernelDesc {
   const char* name;
   const char* why;
   sparsek_dtype dtype;
-  int tile_m;               // 0: as tall as a block row
+  int tile_m;  // 0: as tall as a block row
   int tile_n, tile_k, stages;
-  int block_m;              // block heights served: this one,
-  bool block_m_multiple;    // or every multiple of it
-  int block_k_multiple;     // block widths served: multiples of this
+  int block_m;            // block heights served: this one,
+  bool block_m_multiple;  // or every multiple of it
+  int block_k_multiple;   // block widths served: multiples of this
   const KernelOps* ops;
 };
 

@@ -9,8 +9,8 @@
 
 namespace sparsek::cuda {
 
-constexpr int kSimtColumns = 64;    // of a tile; one thread each
-constexpr int kSimtRowGroups = 4;   // of threads
+constexpr int kSimtColumns = 64;   // of a tile; one thread each
+constexpr int kSimtRowGroups = 4;  // of threads
 constexpr int kSimtRowsPerThread = 8;
 constexpr int kSimtThreads = kSimtColumns * kSimtRowGroups;
 constexpr int kSimtCtasPerSm = 2;
@@ -34,7 +34,8 @@ __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(cons
     for (int m0 = row_group * kSimtRowsPerThread; m0 < tile_m; m0 += kSimtRowGroups * kSimtRowsPerThread) {
       float sum[kSimtRowsPerThread] = {};
       for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
-        const Element* block = values + (int64_t(args.entry_block[e]) * args.block_m + row_in_block + m0) * args.block_k;
+        const Element* block =
+            values + (int64_t(args.entry_block[e]) * args.block_m + row_in_block + m0) * args.block_k;
         const int64_t k0 = int64_t(args.entry_col[e]) * args.block_k;
         const int k_count = int(min(int64_t(args.block_k), args.cols - k0));  // the last block stands out over K
         for (int k = 0; k < k_count; ++k) {

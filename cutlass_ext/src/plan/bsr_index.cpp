@@ -109,8 +109,7 @@ void copy_arrays(const sparsek_bsr& a, BsrIndex& index) {
   check_pointer<Index>(a.row_ptr, "row_ptr");
   if (a.nnzb > 0) check_pointer<Index>(a.col_idx, "col_idx");
   index.row_ptr = copy_row_ptr(static_cast<const Index*>(a.row_ptr), index.block_rows, a.nnzb);
-  index.col_idx =
-      copy_col_idx(static_cast<const Index*>(a.col_idx), index.row_ptr, index.block_rows, index.block_cols);
+  index.col_idx = copy_col_idx(static_cast<const Index*>(a.col_idx), index.row_ptr, index.block_rows, index.block_cols);
 }
 
 }  // namespace

@@ -29,19 +29,19 @@ struct WorkTile {
 
 struct PlanShape {
   int32_t tile_m = 0, tile_n = 0;
-  int32_t workers = 1;            // CTAs of the persistent grid, or threads
-  int64_t n = 0;                  // columns of B and C
-  int32_t panels_in_flight = 1;   // panels of tile_n columns whose tiles are dealt out together; 0: chosen
-  double tile_cost = 0;           // fixed cost of a tile in units of one entry, for the balance of the work lists
+  int32_t workers = 1;           // CTAs of the persistent grid, or threads
+  int64_t n = 0;                 // columns of B and C
+  int32_t panels_in_flight = 1;  // panels of tile_n columns whose tiles are dealt out together; 0: chosen
+  double tile_cost = 0;          // fixed cost of a tile in units of one entry, for the balance of the work lists
 };
 
 struct Plan {
   PlanShape shape;
-  int32_t slots = 1;                    // block rows that share a tile
-  std::vector<int32_t> entry_col;       // (entries): block column
-  std::vector<int32_t> entry_block;     // (entries, slots): storage index of the slot's block, or kNoBlock
+  int32_t slots = 1;                 // block rows that share a tile
+  std::vector<int32_t> entry_col;    // (entries): block column
+  std::vector<int32_t> entry_block;  // (entries, slots): storage index of the slot's block, or kNoBlock
   std::vector<WorkTile> tiles;
-  std::vector<int32_t> worker_begin;    // (workers + 1)
+  std::vector<int32_t> worker_begin;  // (workers + 1)
 
   int64_t entries() const { return static_cast<int64_t>(entry_col.size()); }
 };

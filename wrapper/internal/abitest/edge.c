@@ -13,8 +13,8 @@ const int32_t kColIdx[3] = {1, 0, 1};
 const float kValues[18] = {1, 2, 3, 4, 5, 6, 1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 0, 0};
 
 sparsek_bsr good_bsr(void) {
-  sparsek_bsr bsr = {sizeof(bsr), 4, 6, 2, 3, 3, SPARSEK_FP32, SPARSEK_INT32, SPARSEK_HOST, 0,
-                     kRowPtr, kColIdx, kValues};
+  sparsek_bsr bsr = {sizeof(bsr),  4, 6,       2,       3,      3, SPARSEK_FP32, SPARSEK_INT32,
+                     SPARSEK_HOST, 0, kRowPtr, kColIdx, kValues};
   return bsr;
 }
 
@@ -23,16 +23,16 @@ sparsek_plan_options good_plan(void) {
   return options;
 }
 
-void expect(edge *e, const char *place, sparsek_status want, const char *speaks_of, sparsek_status got) {
-  const char *message = e->api->last_error();
+void expect(edge* e, const char* place, sparsek_status want, const char* speaks_of, sparsek_status got) {
+  const char* message = e->api->last_error();
   ++e->checks;
   if (got != want || strstr(message, speaks_of) == NULL || (got == SPARSEK_OK) != (message[0] == '\0')) {
-    fprintf(e->failures, "%s: %s \"%s\", want %s and a message with \"%s\"\n", place, e->api->status_name(got),
-            message, e->api->status_name(want), speaks_of);
+    fprintf(e->failures, "%s: %s \"%s\", want %s and a message with \"%s\"\n", place, e->api->status_name(got), message,
+            e->api->status_name(want), speaks_of);
   }
 }
 
-static void run(edge *e) {
+static void run(edge* e) {
   sparsek_context_options options = {sizeof(options), SPARSEK_CPU, 0, 2};
   sparsek_bsr bsr = good_bsr();
   sparsek_plan_options plan = good_plan();
@@ -51,13 +51,13 @@ static void run(edge *e) {
   test_check(e);
 }
 
-edge_result edge_run(const char *path) {
+edge_result edge_run(const char* path) {
   edge_result result = {0, NULL};
   size_t size = 0;
   edge e = {NULL, open_memstream(&result.failures, &size), 0, NULL, NULL, NULL};
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  const sparsek_api *(*get_api)(int32_t) =
-      library == NULL ? NULL : (const sparsek_api *(*)(int32_t))dlsym(library, "sparsek_get_api");
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const sparsek_api* (*get_api)(int32_t) =
+      library == NULL ? NULL : (const sparsek_api* (*)(int32_t))dlsym(library, "sparsek_get_api");
   if (get_api == NULL) {
     fprintf(e.failures, "%s\n", dlerror());
   } else if (get_api(SPARSEK_ABI_VERSION + 1) != NULL || get_api(0) != NULL) {

@@ -4,9 +4,9 @@
 
 typedef struct edge_result {
   int checks;
-  char *failures; /* lines; allocated */
+  char* failures; /* lines; allocated */
 } edge_result;
 
-edge_result edge_run(const char *path);
+edge_result edge_run(const char* path);
 
 #endif

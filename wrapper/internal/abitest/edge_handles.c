@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "expect.h"
 
-void test_context(edge *e) {
-  sparsek_context *context = NULL;
+void test_context(edge* e) {
+  sparsek_context* context = NULL;
   sparsek_context_options options = {sizeof(options), SPARSEK_CPU, 0, 1};
   EXPECT(NULL_POINTER, "options", context_create(NULL, &context));
   EXPECT(NULL_POINTER, "out", context_create(&options, NULL));
@@ -31,15 +31,15 @@ void test_context(edge *e) {
 }
 
 /* One member of a good matrix is made bad at a time. */
-#define BAD_BSR(status, speaks_of, member, value)                              \
-  do {                                                                         \
-    sparsek_bsr bad = good_bsr();                                              \
-    bad.member = value;                                                        \
-    EXPECT(status, speaks_of, matrix_create(e->context, &bad, &matrix));       \
+#define BAD_BSR(status, speaks_of, member, value)                        \
+  do {                                                                   \
+    sparsek_bsr bad = good_bsr();                                        \
+    bad.member = value;                                                  \
+    EXPECT(status, speaks_of, matrix_create(e->context, &bad, &matrix)); \
   } while (0)
 
-void test_matrix(edge *e) {
-  sparsek_matrix *matrix = NULL;
+void test_matrix(edge* e) {
+  sparsek_matrix* matrix = NULL;
   sparsek_bsr bsr = good_bsr();
   EXPECT(NULL_POINTER, "context", matrix_create(NULL, &bsr, &matrix));
   EXPECT(NULL_POINTER, "bsr", matrix_create(e->context, NULL, &matrix));
@@ -61,9 +61,9 @@ void test_matrix(edge *e) {
   BAD_BSR(WRONG_MEMORY, "", memory, SPARSEK_DEVICE);
   BAD_BSR(NULL_POINTER, "row_ptr", row_ptr, NULL);
   BAD_BSR(NULL_POINTER, "col_idx", col_idx, NULL);
-  BAD_BSR(MISALIGNED, "row_ptr", row_ptr, (const char *)kRowPtr + 1);
-  BAD_BSR(MISALIGNED, "col_idx", col_idx, (const char *)kColIdx + 2);
-  BAD_BSR(MISALIGNED, "values", values, (const char *)kValues + 2);
+  BAD_BSR(MISALIGNED, "row_ptr", row_ptr, (const char*)kRowPtr + 1);
+  BAD_BSR(MISALIGNED, "col_idx", col_idx, (const char*)kColIdx + 2);
+  BAD_BSR(MISALIGNED, "values", values, (const char*)kValues + 2);
   ++e->checks;
   if (matrix != NULL) fprintf(e->failures, "a failed matrix_create left a matrix\n");
 
@@ -71,19 +71,19 @@ void test_matrix(edge *e) {
   EXPECT(NULL_POINTER, "values", matrix_set_values(e->matrix, NULL, SPARSEK_HOST, NULL));
   EXPECT(BAD_ARGUMENT, "memory = 0", matrix_set_values(e->matrix, kValues, 0, NULL));
   EXPECT(WRONG_MEMORY, "", matrix_set_values(e->matrix, kValues, SPARSEK_DEVICE, NULL));
-  EXPECT(MISALIGNED, "values", matrix_set_values(e->matrix, (const char *)kValues + 1, SPARSEK_HOST, NULL));
+  EXPECT(MISALIGNED, "values", matrix_set_values(e->matrix, (const char*)kValues + 1, SPARSEK_HOST, NULL));
   e->api->matrix_destroy(NULL);
 }
 
-#define BAD_PLAN(status, speaks_of, member, value)                            \
-  do {                                                                        \
-    sparsek_plan_options bad = good_plan();                                   \
-    bad.member = value;                                                       \
-    EXPECT(status, speaks_of, plan_create(e->matrix, &bad, &plan));           \
+#define BAD_PLAN(status, speaks_of, member, value)                  \
+  do {                                                              \
+    sparsek_plan_options bad = good_plan();                         \
+    bad.member = value;                                             \
+    EXPECT(status, speaks_of, plan_create(e->matrix, &bad, &plan)); \
   } while (0)
 
-void test_plan(edge *e) {
-  sparsek_plan *plan = NULL;
+void test_plan(edge* e) {
+  sparsek_plan* plan = NULL;
   sparsek_plan_options options = good_plan();
   EXPECT(NULL_POINTER, "matrix", plan_create(NULL, &options, &plan));
   EXPECT(NULL_POINTER, "options", plan_create(e->matrix, NULL, &plan));
@@ -107,7 +107,7 @@ void test_plan(edge *e) {
   e->api->plan_destroy(NULL);
 }
 
-void test_multiply(edge *e) {
+void test_multiply(edge* e) {
   float b[48] = {0}, c[32] = {0};
   double seconds[2];
   sparsek_multiply_args args[2];
@@ -127,21 +127,21 @@ void test_multiply(edge *e) {
   args[0].ldc = 0;
   args[0].b = NULL;
   EXPECT(NULL_POINTER, "args->b", multiply(e->plan, args));
-  args[0].b = (const char *)b + 2;
+  args[0].b = (const char*)b + 2;
   EXPECT(MISALIGNED, "args->b", multiply(e->plan, args));
   args[0].b = b;
   args[0].c = NULL;
   EXPECT(NULL_POINTER, "args->c", multiply(e->plan, args));
-  args[0].c = (char *)c + 1;
+  args[0].c = (char*)c + 1;
   EXPECT(MISALIGNED, "args->c", multiply(e->plan, args));
   args[0].c = c;
 
   /* The alignment that a plan was promised is asked for, not only that of an element. */
-  sparsek_plan *aligned = NULL;
+  sparsek_plan* aligned = NULL;
   sparsek_plan_options options = good_plan();
   options.alignment = 64;
   float wide[64 + 16];
-  float *start = (float *)(((uintptr_t)wide + 63) / 64 * 64);
+  float* start = (float*)(((uintptr_t)wide + 63) / 64 * 64);
   EXPECT(OK, "", plan_create(e->matrix, &options, &aligned));
   args[0].b = start;
   args[0].c = start + 8;
@@ -165,16 +165,16 @@ void test_multiply(edge *e) {
 }
 
 /* A pattern may come before its values; a product may not. Handles may be destroyed in any order. */
-void test_values_later(edge *e) {
-  sparsek_matrix *matrix = NULL;
-  sparsek_plan *plan = NULL;
+void test_values_later(edge* e) {
+  sparsek_matrix* matrix = NULL;
+  sparsek_plan* plan = NULL;
   float b[48], c[32];
   for (int i = 0; i < 48; ++i) b[i] = 1;
   sparsek_bsr bsr = good_bsr();
   bsr.values = NULL;
   sparsek_plan_options options = good_plan();
   sparsek_multiply_args args = {sizeof(args), 1, 0, b, 0, c, 0, NULL};
-  sparsek_context *context = NULL;
+  sparsek_context* context = NULL;
   sparsek_context_options context_options = {sizeof(context_options), SPARSEK_CPU, 0, 1};
   EXPECT(OK, "", context_create(&context_options, &context));
   EXPECT(OK, "", matrix_create(context, &bsr, &matrix));

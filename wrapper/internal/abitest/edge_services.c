@@ -3,7 +3,7 @@
 
 #include "expect.h"
 
-void test_information(edge *e) {
+void test_information(edge* e) {
   sparsek_build_info build = {sizeof(build), 0, 0, 0, 0, 0};
   EXPECT(NULL_POINTER, "out", build_info(NULL));
   EXPECT_ABI_SIZE(build, build_info(&build));
@@ -24,7 +24,7 @@ void test_information(edge *e) {
 }
 
 /* The library writes no more than the caller's struct holds, and takes a larger one of a newer caller. */
-void test_struct_sizes(edge *e) {
+void test_struct_sizes(edge* e) {
   struct {
     sparsek_plan_info known;
     unsigned char newer[64];
@@ -43,8 +43,8 @@ void test_struct_sizes(edge *e) {
   if (out.known.abi_size != sizeof(out)) fprintf(e->failures, "plan_info changed the caller's abi_size\n");
 }
 
-void test_memory(edge *e) {
-  void *buffer = NULL;
+void test_memory(edge* e) {
+  void* buffer = NULL;
   char host[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   EXPECT(NULL_POINTER, "context", buffer_create(NULL, 8, &buffer));
   EXPECT(NULL_POINTER, "out", buffer_create(e->context, 8, NULL));
@@ -80,7 +80,7 @@ void test_memory(edge *e) {
   EXPECT(OK, "", stream_destroy(e->context, stream));
 }
 
-void test_check(edge *e) {
+void test_check(edge* e) {
   float b[48] = {0}, c[32] = {0};
   const sparsek_bsr bsr = good_bsr();
   const sparsek_check_args good = {sizeof(good), &bsr, 8, b, 8, NULL, c, 8, 1, 0, 0x1p-24, 1, 0};
@@ -91,11 +91,11 @@ void test_check(edge *e) {
   EXPECT(NULL_POINTER, "out", check(&args, NULL));
   EXPECT_ABI_SIZE(args, check(&args, &report));
   EXPECT_ABI_SIZE(report, check(&args, &report));
-#define BAD_CHECK(status, speaks_of, member, value)    \
-  do {                                                 \
-    args = good;                                       \
-    args.member = value;                               \
-    EXPECT(status, speaks_of, check(&args, &report));  \
+#define BAD_CHECK(status, speaks_of, member, value)   \
+  do {                                                \
+    args = good;                                      \
+    args.member = value;                              \
+    EXPECT(status, speaks_of, check(&args, &report)); \
   } while (0)
   BAD_CHECK(NULL_POINTER, "args->a", a, NULL);
   BAD_CHECK(NULL_POINTER, "args->b", b, NULL);

@@ -12,12 +12,12 @@
 #include "sparsek.h"
 
 typedef struct edge {
-  const sparsek_api *api;
-  FILE *failures;
+  const sparsek_api* api;
+  FILE* failures;
   int checks;
-  sparsek_context *context;
-  sparsek_matrix *matrix;
-  sparsek_plan *plan;
+  sparsek_context* context;
+  sparsek_matrix* matrix;
+  sparsek_plan* plan;
 } edge;
 
 /* A matrix of 4 x 6 in blocks of 2 x 3: one block in the first block row, two in the second. */
@@ -28,7 +28,7 @@ extern const float kValues[18];
 sparsek_bsr good_bsr(void);
 sparsek_plan_options good_plan(void);
 
-void expect(edge *e, const char *place, sparsek_status want, const char *speaks_of, sparsek_status got);
+void expect(edge* e, const char* place, sparsek_status want, const char* speaks_of, sparsek_status got);
 
 #define EDGE_TEXT(x) #x
 #define EDGE_LINE(x) EDGE_TEXT(x)
@@ -36,29 +36,29 @@ void expect(edge *e, const char *place, sparsek_status want, const char *speaks_
 #define EXPECT(status, speaks_of, call) expect(e, EDGE_PLACE, SPARSEK_##status, speaks_of, e->api->call)
 
 /* A size of 0 (never set), one less than the first version's, and one that no struct has, are refused. */
-#define EXPECT_ABI_SIZE(object, call)              \
-  do {                                             \
-    const size_t right = (object).abi_size;        \
-    (object).abi_size = 0;                         \
-    EXPECT(BAD_ABI_SIZE, "abi_size is 0", call);   \
-    (object).abi_size = right - 1;                 \
-    EXPECT(BAD_ABI_SIZE, "abi_size", call);        \
-    (object).abi_size = (size_t)1 << 40;           \
-    EXPECT(BAD_ABI_SIZE, "abi_size", call);        \
-    (object).abi_size = right;                     \
+#define EXPECT_ABI_SIZE(object, call)            \
+  do {                                           \
+    const size_t right = (object).abi_size;      \
+    (object).abi_size = 0;                       \
+    EXPECT(BAD_ABI_SIZE, "abi_size is 0", call); \
+    (object).abi_size = right - 1;               \
+    EXPECT(BAD_ABI_SIZE, "abi_size", call);      \
+    (object).abi_size = (size_t)1 << 40;         \
+    EXPECT(BAD_ABI_SIZE, "abi_size", call);      \
+    (object).abi_size = right;                   \
   } while (0)
 
 /* edge_handles.c: contexts, matrices, plans, products */
-void test_context(edge *e);
-void test_matrix(edge *e);
-void test_plan(edge *e);
-void test_multiply(edge *e);
-void test_values_later(edge *e);
+void test_context(edge* e);
+void test_matrix(edge* e);
+void test_plan(edge* e);
+void test_multiply(edge* e);
+void test_values_later(edge* e);
 
 /* edge_services.c: what the library says of itself, memory, streams, the check of a result */
-void test_information(edge *e);
-void test_struct_sizes(edge *e);
-void test_memory(edge *e);
-void test_check(edge *e);
+void test_information(edge* e);
+void test_struct_sizes(edge* e);
+void test_memory(edge* e);
+void test_check(edge* e);
 
 #endif

@@ -10,7 +10,7 @@ import (
 )
 
 // blocks are those that each back-end must serve: any. The kernels of the GPU are for the large ones.
-var blocks = rapid.SampledFrom([][2]int{{1, 1}, {1, 4}, {3, 3}, {8, 8}, {5, 16}, {16, 16}, {32, 16}, {64, 64}, {64, 128}, {128, 64}, {128, 128}, {256, 64}})
+var blocks = rapid.SampledFrom([][2]int{{1, 1}, {1, 4}, {3, 3}, {8, 8}, {5, 16}, {16, 16}, {32, 16}, {16, 64}, {48, 80}, {96, 32}, {112, 16}, {144, 48}, {64, 64}, {64, 128}, {128, 64}, {128, 128}, {256, 64}})
 
 func drawShape(t *rapid.T) shape {
 	block := blocks.Draw(t, "block")

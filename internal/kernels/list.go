@@ -76,18 +76,23 @@ func dtypeOf(name string) (dtype, bool) {
 
 // Kernel families.
 const (
-	Collective = "collective" // tensor cores, TMA
+	Collective = "collective" // tensor cores by warpgroup, TMA; CUTLASS's kernel
+	Slab       = "slab"       // tensor cores by warp, TMA
 	SIMT       = "simt"       // ordinary cores, every block shape
 )
 
 // PipelineBytes is the shared memory that the stages of a kernel's pipeline
-// take: a tile of A and one of B each. A SIMT kernel has none.
+// take: a tile of A and one of B each, in the slab family one of B alone. A
+// SIMT kernel has none.
 func (k Kernel) PipelineBytes() int {
-	if k.Family != Collective {
-		return 0
-	}
 	d, _ := dtypeOf(k.DType)
-	return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * d.bytes
+	switch k.Family {
+	case Collective:
+		return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * d.bytes
+	case Slab:
+		return k.Stages * k.Tile[1] * k.Tile[2] * d.bytes
+	}
+	return 0
 }
 
 // Load reads and checks the list at path.
@@ -167,8 +172,10 @@ func (k Kernel) check() error {
 		return nil
 	case Collective:
 		return k.checkCollective(d)
+	case Slab:
+		return k.checkSlab(d)
 	}
-	return fmt.Errorf("family %q is none of %q, %q", k.Family, Collective, SIMT)
+	return fmt.Errorf("family %q is none of %q, %q, %q", k.Family, Collective, Slab, SIMT)
 }
 
 // checkCollective checks what the templates would refuse with far longer
@@ -188,6 +195,20 @@ func (k Kernel) checkCollective(d dtype) error {
 	}
 	if k.BlockKMultiple%k.Tile[2] != 0 {
 		return fmt.Errorf("block_k_multiple = %d is no multiple of tile[2] = %d", k.BlockKMultiple, k.Tile[2])
+	}
+	return nil
+}
+
+// slabRows are what one warp of a slab kernel computes, and the depth of one
+// tensor-core instruction.
+const slabRows = 16
+
+func (k Kernel) checkSlab(d dtype) error {
+	if d.bytes != 2 {
+		return fmt.Errorf("dtype %s: the slab family multiplies 16-bit types", k.DType)
+	}
+	if k.BlockM%slabRows != 0 || k.BlockKMultiple%slabRows != 0 {
+		return fmt.Errorf("blocks of %d x %d: the slab family takes multiples of %d", k.BlockM, k.BlockKMultiple, slabRows)
 	}
 	return nil
 }

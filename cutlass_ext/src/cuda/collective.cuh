@@ -73,7 +73,7 @@ struct CollectiveKernel {
 template <class Config>
 constexpr KernelOps collective_ops() {
   using K = CollectiveKernel<Config>;
-  return {K::Kernel::SharedStorageSize, &K::prepare, &K::launch, /*ctas_per_sm=*/1, /*uses_tma=*/true};
+  return {&K::prepare, &K::launch, /*ctas_per_sm=*/1, /*tensor_cores=*/true, /*tma_b=*/true, /*tma_c=*/true};
 }
 
 }  // namespace sparsek::cuda

@@ -22,14 +22,13 @@ std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dt
       kernel.block_m_multiple ? index.block_m % kernel.block_m == 0 : index.block_m == kernel.block_m;
   if (!height_fits) return "another block height";
   if (index.block_k % kernel.block_k_multiple != 0) return "another block width";
-  if (kernel.ops->uses_tma) {
-    const int64_t vector = 16 / element_bytes(dtype);
-    // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
-    if (options.alignment % 16 != 0 || (options.n | options.ldb | options.ldc) % vector != 0) {
-      return "it needs N and the leading dimensions to be multiples of " + std::to_string(vector) +
-             " and B and C aligned to 16 bytes";
-    }
+  const int64_t vector = 16 / element_bytes(dtype);
+  const std::string multiple = "multiples of " + std::to_string(vector);
+  if (kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector != 0)) {
+    return "it needs B and C aligned to 16 bytes and ldb in " + multiple;
   }
+  // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
+  if (kernel.ops->tma_c && (options.n | options.ldc) % vector != 0) return "it needs N and ldc in " + multiple;
   return "";
 }
 
@@ -51,6 +50,16 @@ const KernelDesc* choose_kernel(const BsrIndex& index, sparsek_dtype dtype, cons
   }
   if (!options.kernel.empty()) fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s", options.kernel.c_str());
   fail(SPARSEK_UNSUPPORTED_BLOCK, "no CUDA kernel serves blocks of %dx%d of this type", index.block_m, index.block_k);
+}
+
+// Bit s of an entry: slot s has a block there.
+std::vector<uint32_t> make_masks(const Plan& plan) {
+  std::vector<uint32_t> masks(plan.entry_col.size());
+  for (size_t i = 0; i < plan.entry_block.size(); ++i) {
+    const bool present = plan.entry_block[i] != kNoBlock;
+    masks[i / plan.slots] |= static_cast<uint32_t>(present) << i % plan.slots;
+  }
+  return masks;
 }
 
 class Event {
@@ -96,6 +105,8 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   worker_begin_ = DeviceArray<int32_t>(plan.worker_begin);
   entry_col_ = DeviceArray<int32_t>(plan.entry_col);
   entry_block_ = DeviceArray<int32_t>(plan.entry_block);
+  entry_mask_ = DeviceArray<uint32_t>(make_masks(plan));
+  row_ptr_ = DeviceArray<int32_t>(index.row_ptr);
   check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
 }
 
@@ -111,10 +122,11 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.tiles = tile_count_;
   out.entries = entry_count_;
   out.workspace_bytes =
-      static_cast<int64_t>(tiles_.bytes() + worker_begin_.bytes() + entry_col_.bytes() + entry_block_.bytes());
+      static_cast<int64_t>(tiles_.bytes() + worker_begin_.bytes() + entry_col_.bytes() + entry_block_.bytes() +
+                           entry_mask_.bytes() + row_ptr_.bytes());
   // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
   // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
-  out.unit_roundoff = kernel_->ops->uses_tma ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
+  out.unit_roundoff = kernel_->ops->tensor_cores ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
 }
 
 void CudaPlan::multiply(const MultiplyArgs& args) {
@@ -148,6 +160,8 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.entry_col = entry_col_.data();
   launch.entry_block = entry_block_.data();
   launch.workers = workers_;
+  launch.entry_mask = entry_mask_.data();
+  launch.row_ptr = row_ptr_.data();
   launch.stream = static_cast<cudaStream_t>(args.stream);
   check(kernel_->ops->launch(launch), kernel_->name);
 }

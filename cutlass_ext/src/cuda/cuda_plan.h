@@ -29,7 +29,8 @@ class CudaPlan final : public PlanState {
   int64_t tile_count_ = 0, entry_count_ = 0;
   int32_t workers_ = 0;
   DeviceArray<WorkTile> tiles_;
-  DeviceArray<int32_t> worker_begin_, entry_col_, entry_block_;
+  DeviceArray<int32_t> worker_begin_, entry_col_, entry_block_, row_ptr_;
+  DeviceArray<uint32_t> entry_mask_;
 };
 
 }  // namespace sparsek::cuda

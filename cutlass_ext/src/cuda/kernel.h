@@ -27,18 +27,21 @@ struct LaunchArgs {
   const int32_t* worker_begin;
   const int32_t* entry_col;
   const int32_t* entry_block;
-  int32_t workers;  // CTAs
+  int32_t workers;             // CTAs
+  const uint32_t* entry_mask;  // (entries): bit s is set where slot s has a block
+  const int32_t* row_ptr;      // (block rows + 1), of the matrix
 
   cudaStream_t stream;
 };
 
 struct KernelOps {
-  int smem_bytes;  // dynamic
   // Once a device, before the first launch: raises the shared-memory limit.
   cudaError_t (*prepare)();
   cudaError_t (*launch)(const LaunchArgs&);
-  int ctas_per_sm;  // of the persistent grid
-  bool uses_tma;    // B and C need 16-byte aligned addresses, pitches and rows
+  int ctas_per_sm;    // of the persistent grid
+  bool tensor_cores;  // sums as they do, see unit_roundoff
+  bool tma_b;         // B needs a 16-byte aligned address and pitch
+  bool tma_c;         // so does C, and its rows are whole 16-byte units
 };
 
 struct KernelDesc {

@@ -70,7 +70,7 @@ struct SimtKernel {
 template <class Config>
 constexpr KernelOps simt_ops() {
   using K = SimtKernel<Config>;
-  return {0, &K::prepare, &K::launch, kSimtCtasPerSm, /*uses_tma=*/false};
+  return {&K::prepare, &K::launch, kSimtCtasPerSm, /*tensor_cores=*/false, /*tma_b=*/false, /*tma_c=*/false};
 }
 
 }  // namespace sparsek::cuda

@@ -12,14 +12,14 @@
 namespace sparsek {
 namespace {
 
-// The union of the block columns of `slots` neighbouring block rows, appended to the plan's entries.
-void append_union(const BsrIndex& index, int32_t first_block_row, int32_t slots, Plan& plan) {
+// The union of the block columns of block rows [first, last], appended to the plan's entries.
+void append_union(const BsrIndex& index, int32_t first, int32_t last, Plan& plan) {
+  const int32_t slots = plan.slots;
   std::vector<int32_t> next(slots), end(slots);
   for (int32_t s = 0; s < slots; ++s) {
-    const int32_t row = first_block_row + s;
-    const bool inside = row < index.block_rows;  // the last group may stand out over M
-    next[s] = inside ? index.row_ptr[row] : 0;
-    end[s] = inside ? index.row_ptr[row + 1] : 0;
+    const bool inside = first + s <= last;
+    next[s] = inside ? index.row_ptr[first + s] : 0;
+    end[s] = inside ? index.row_ptr[first + s + 1] : 0;
   }
   constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
   for (;;) {
@@ -40,21 +40,24 @@ void append_union(const BsrIndex& index, int32_t first_block_row, int32_t slots,
 using EntryRange = std::pair<int32_t, int32_t>;
 
 std::vector<EntryRange> make_groups(const BsrIndex& index, Plan& plan) {
-  const int32_t tile_m = plan.shape.tile_m;
+  const int64_t tile_m = plan.shape.tile_m;
   const int64_t group_count = (index.rows + tile_m - 1) / tile_m;
   std::vector<EntryRange> groups;
   groups.reserve(group_count);
   plan.entry_col.reserve(index.nnzb());
   plan.entry_block.reserve(index.nnzb() * plan.slots);
+  std::pair<int64_t, int64_t> before = {-1, -1};  // first and last block row of the group before
   for (int64_t g = 0; g < group_count; ++g) {
-    const int64_t first_row = g * tile_m;
-    if (first_row % index.block_m != 0) {  // a further part of the same block row
+    const std::pair<int64_t, int64_t> rows = {g * tile_m / index.block_m,
+                                              (std::min((g + 1) * tile_m, index.rows) - 1) / index.block_m};
+    if (rows == before) {  // a further part of the same block row
       groups.push_back(groups.back());
       continue;
     }
     const int32_t begin = static_cast<int32_t>(plan.entry_col.size());
-    append_union(index, static_cast<int32_t>(first_row / index.block_m), plan.slots, plan);
+    append_union(index, static_cast<int32_t>(rows.first), static_cast<int32_t>(rows.second), plan);
     groups.emplace_back(begin, static_cast<int32_t>(plan.entry_col.size()));
+    before = rows;
   }
   return groups;
 }
@@ -109,12 +112,9 @@ void deal_tiles(const std::vector<EntryRange>& groups, Plan& plan) {
 Plan make_plan(const BsrIndex& index, const PlanShape& shape) {
   Plan plan;
   plan.shape = shape;
-  if (shape.tile_m % index.block_m == 0) {
-    plan.slots = shape.tile_m / index.block_m;
-  } else if (index.block_m % shape.tile_m != 0) {
-    fail(SPARSEK_UNSUPPORTED_BLOCK, "a tile of %d rows neither holds whole block rows of %d nor divides one",
-         shape.tile_m, index.block_m);
-  }
+  // The most block rows that a tile can lie in: tiles begin at multiples of the common divisor.
+  const int64_t step = std::gcd(shape.tile_m, index.block_m);
+  plan.slots = static_cast<int32_t>((index.block_m - step + shape.tile_m + index.block_m - 1) / index.block_m);
 
   constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
   const int64_t group_count = (index.rows + shape.tile_m - 1) / shape.tile_m;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan: a flat work list made once from a pattern, read by the CUDA kernels and by the CPU back-end alike.
 //
-//   C is cut into tiles of tile_m x tile_n. A tile's rows are a row group: `slots` neighbouring block rows of height
-//   bm where bm <= tile_m, or a part of one block row where bm is a multiple of tile_m. The block rows of a group
-//   share one union list of block columns; each of its entries is one step of the sparse outer loop: load block row
-//   `col` of B once, multiply it by the block of each slot that has one there.
+//   C is cut into tiles of tile_m x tile_n. A tile's rows are a row group: they lie in up to `slots` neighbouring block
+//   rows, of which the first and the last may be cut by the tile. The block rows of a group share one union list of
+//   block columns; each of its entries is one step of the sparse outer loop: load block row `col` of B once, multiply
+//   it by the block of each slot that has one there. Slot s is block row m_tile * tile_m / bm + s.
 //
 //   tiles   in the order in which each worker (CTA or thread) runs them: worker w owns tiles
 //           [worker_begin[w], worker_begin[w + 1]); a tile names the range of its row group's entries
@@ -46,8 +46,7 @@ struct Plan {
   int64_t entries() const { return static_cast<int64_t>(entry_col.size()); }
 };
 
-// Deterministic: the same index and shape give the same plan, bit for bit. Throws Error where tile_m neither holds
-// whole block rows nor divides one.
+// Deterministic: the same index and shape give the same plan, bit for bit. Throws Error where C has too many tiles.
 Plan make_plan(const BsrIndex& index, const PlanShape& shape);
 
 }  // namespace sparsek

@@ -45,6 +45,7 @@ func builtReport(t *testing.T) *Report {
 // What a kernel of a family cannot do without.
 var opcodesOf = map[string][]string{
 	kernels.Collective: {"HGMMA", "UTMALDG"},
+	kernels.Slab:       {"HMMA", "LDSM", "UTMALDG"},
 	kernels.SIMT:       {"FFMA"},
 }
 

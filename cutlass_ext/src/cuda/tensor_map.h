@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace sparsek::cuda {
+
+// A 3-D view of 16-bit elements: extents, innermost first, and the bytes from one to the next of the outer two.
+struct TensorMapShape {
+  int64_t extent[3];
+  int64_t stride_bytes[2];
+};
+
+// The descriptor by which TMA loads boxes of a view, swizzled by 128 bytes; what lies outside is read as zero. The
+// address and the strides are multiples of 16 bytes.
+cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3]);
+
+}  // namespace sparsek::cuda

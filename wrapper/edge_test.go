@@ -3,6 +3,7 @@
 package sparsek
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/sparsek/sparsek/wrapper/internal/abitest"
@@ -16,6 +17,16 @@ func TestEdgeOfTheABI(t *testing.T) {
 	}
 	if checks < 100 {
 		t.Errorf("only %d checks were made", checks)
+	}
+}
+
+// A product can be captured into a CUDA graph and replayed; misaligned device values are refused.
+func TestGraphCapture(t *testing.T) {
+	switch result := abitest.Graph(library(t).Path()); {
+	case strings.HasPrefix(result, "skipped: "):
+		t.Skip(result)
+	case result != "":
+		t.Error(result)
 	}
 }
 

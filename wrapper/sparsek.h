@@ -174,7 +174,7 @@ typedef struct sparsek_plan_info {
 
 typedef struct sparsek_multiply_args {
   size_t abi_size;
-  float alpha, beta; /* beta = 0: C is not read */
+  float alpha, beta; /* finite; beta = 0: C is not read */
   const void* b;     /* (K, N):(ldb, 1), of the matrix's type, in the back-end's memory */
   int64_t ldb;       /* 0: the planned one */
   void* c;           /* (M, N):(ldc, 1), of the matrix's type, in the back-end's memory */
@@ -190,8 +190,7 @@ typedef struct sparsek_multiply_args {
  * 2^-24 (epilogue) and u_out that of C's type; the last line is underflow, eta_out being half the smallest subnormal
  * of C's type (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 3.1 and 2.8). Where ref is
  * NaN or Inf, C must be the same; where |ref| with its bound reaches the type's overflow threshold, C may be Inf. From
- * L u >= 1 on there is no finite bound: such an element must only be NaN or Inf where ref is. Rows without blocks have
- * ref = beta C0 whatever alpha is. */
+ * L u >= 1 on there is no finite bound: such an element must only be NaN or Inf where ref is. */
 typedef struct sparsek_check_args {
   size_t abi_size;
   const sparsek_bsr* a; /* host arrays */
@@ -240,7 +239,8 @@ typedef struct sparsek_api {
 
   /* Checks the index (host arrays: always; device arrays: on request) and takes the matrix into the back-end.
    * The index is copied. Values: host values are copied to the device by the CUDA back-end and referenced (not
-   * copied) by the CPU back-end, so they must outlive the matrix there; device values are referenced. */
+   * copied) by the CPU back-end, so they must outlive the matrix there; device values are referenced.
+   * Device arrays are read on the default stream: what a non-blocking stream writes into them must be finished. */
   sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
   /* New values for the same pattern, (nnzb, bm, bk) of the same type. As in matrix_create; a copy to the device is
    * ordered in the stream, and the host array must stay unchanged until the stream has come past it. */

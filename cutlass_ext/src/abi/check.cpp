@@ -22,6 +22,8 @@ void require_host_bsr(const sparsek_bsr& bsr) {
 void require_operands(const sparsek_check_args& args) {
   const sparsek_bsr& a = *args.a;
   const int64_t element = dtype_bytes(a.dtype);
+  require_finite(args.alpha, "args->alpha");
+  require_finite(args.beta, "args->beta");
   if (args.n < 0) fail(SPARSEK_BAD_SIZE, "args->n = %" PRId64 " is negative", args.n);
   require_dense(a.cols, args.n, args.ldb, element, "args->ldb");
   require_dense(a.rows, args.n, args.ldc, element, "args->ldc");

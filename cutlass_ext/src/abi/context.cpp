@@ -25,12 +25,18 @@ int usable_device(int preferred, std::string& why) {
   int first = -1;
   for (int device = 0; device < count; ++device) {
     sparsek_device_info info{};
-    cuda_device_info(device, info);
+    try {
+      cuda_device_info(device, info);
+    } catch (const Error& error) {  // one that is out of order does not keep the others from serving
+      why = "GPU " + std::to_string(device) + " does not answer: " + error.what();
+      continue;
+    }
     if (info.usable == 0) continue;
     if (device == preferred) return device;
     if (first < 0) first = device;
   }
-  if (first < 0) why = "no GPU of compute capability 9.0: " + device_text(preferred < count ? preferred : 0);
+  if (first < 0 && why.empty())
+    why = "no GPU of compute capability 9.0: " + device_text(preferred < count ? preferred : 0);
   return first;
 }
 

@@ -25,6 +25,8 @@ MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& give
   if (!plan.matrix->has_values) {
     fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values");
   }
+  require_finite(given.alpha, "args->alpha");
+  require_finite(given.beta, "args->beta");
   MultiplyArgs args;
   args.alpha = given.alpha;
   args.beta = given.beta;

@@ -2,6 +2,7 @@
 #include "abi/require.h"
 
 #include <cinttypes>
+#include <cmath>
 
 #include "abi/error.h"
 #include "plan/bsr_index.h"
@@ -29,6 +30,10 @@ void require_aligned(const void* pointer, int64_t alignment, const char* what) {
   if (reinterpret_cast<uintptr_t>(pointer) % static_cast<uintptr_t>(alignment) != 0) {
     fail(SPARSEK_MISALIGNED, "%s = %p is not aligned to %" PRId64 " bytes", what, pointer, alignment);
   }
+}
+
+void require_finite(float value, const char* what) {
+  if (!std::isfinite(value)) fail(SPARSEK_BAD_ARGUMENT, "%s = %g is not finite", what, double{value});
 }
 
 sparsek_memory require_memory(int32_t memory, const char* what) {

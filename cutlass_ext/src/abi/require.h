@@ -14,6 +14,8 @@ int64_t dtype_bytes(int32_t dtype);
 void require_not_null(const void* pointer, const char* what);
 // Null passes: whether it may be null is another question.
 void require_aligned(const void* pointer, int64_t alignment, const char* what);
+// A factor: neither NaN nor infinite, so that rows without blocks are beta * C whatever the kernel.
+void require_finite(float value, const char* what);
 // SPARSEK_HOST or SPARSEK_DEVICE.
 sparsek_memory require_memory(int32_t memory, const char* what);
 

@@ -56,11 +56,10 @@ Bound::Bound(const sparsek_check_args& args, const OutputType& output, int64_t p
       out_roundoff_(output.unit_roundoff),
       // Near 0 a rounding errs by half of the smallest subnormal instead (Higham, section 2.8): each step of the
       // sum, the two of the epilogue and the last one, to C's type.
-      underflow_((std::fabs(alpha_) * static_cast<double>(products) + 2) * kFp32HalfSubnormal + output.half_subnormal),
-      empty_(products == 0) {}
+      underflow_((std::fabs(alpha_) * static_cast<double>(products) + 2) * kFp32HalfSubnormal + output.half_subnormal) {}
 
 Reference Bound::reference(double sum, double magnitude, double c0) const {
-  const double product = empty_ ? 0 : alpha_ * sum;
+  const double product = alpha_ * sum;
   const double addend = beta_ == 0 ? 0 : beta_ * c0;
   const double value = product + addend;
   const double bound = scaled(gamma_, std::fabs(alpha_) * magnitude) +

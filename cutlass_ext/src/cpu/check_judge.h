@@ -28,7 +28,7 @@ class Bound {
   // `products`: summed into each element of the block row. No bound holds from 1 / unit_roundoff products on.
   Bound(const sparsek_check_args& args, const OutputType& output, int64_t products);
 
-  // sum: of a b; magnitude: of |a| |b|; c0 is not used where beta is 0. Rows without blocks are beta C0.
+  // sum: of a b; magnitude: of |a| |b|; c0 is not used where beta is 0.
   Reference reference(double sum, double magnitude, double c0) const;
 
  private:
@@ -36,7 +36,6 @@ class Bound {
   const double gamma_;
   const double out_roundoff_;
   const double underflow_;
-  const bool empty_;
 };
 
 // A part of the report. The order in which parts are made and merged does not show in it.

@@ -180,12 +180,11 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
   const int64_t block_size = static_cast<int64_t>(product.block_m) * product.block_k;
   const T* const b = static_cast<const T*>(product.b) + tile.col;
 
-  bool empty = true, first = true;
+  bool first = true;
   int depth = 0;
   const int32_t* blocks = product.entry_block + static_cast<int64_t>(tile.entry_begin) * product.slots + slot;
   for (int32_t e = 0; e < tile.entry_count; ++e, blocks += product.slots) {
     if (*blocks < 0) continue;
-    empty = false;
     const T* const a =
         static_cast<const T*>(product.values) + *blocks * block_size + static_cast<int64_t>(in_block) * product.block_k;
     const int64_t k_begin = static_cast<int64_t>(product.entry_col[tile.entry_begin + e]) * product.block_k;
@@ -207,9 +206,8 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
   }
   if (depth > 0 || first) multiply_gathered<T>(scratch, in_place, rows, depth, cols, first);
 
-  const float alpha = empty ? 0 : product.alpha;  // no products: beta * C even where alpha is not finite
   for (int i = 0; i < rows; ++i) {
-    write_row(scratch.c + static_cast<int64_t>(i) * kTileCols, cols, alpha, product.beta,
+    write_row(scratch.c + static_cast<int64_t>(i) * kTileCols, cols, product.alpha, product.beta,
               static_cast<T*>(product.c) + (row + i) * product.ldc + tile.col);
   }
 }

@@ -74,6 +74,7 @@ void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_s
     values_ = values;
     return;
   }
+  const std::lock_guard lock(owning_);
   if (owned_values_.data() == nullptr) owned_values_ = DeviceArray<char>(value_bytes());
   check(cudaMemcpyAsync(owned_values_.data(), values, value_bytes(), cudaMemcpyHostToDevice,
                         static_cast<cudaStream_t>(stream)),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <mutex>
+
 #include "abi/backend.h"
 #include "cuda/device_array.h"
 
@@ -14,12 +17,13 @@ class CudaMatrix final : public MatrixState {
   void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
 
   int device() const { return device_; }
-  const void* values() const { return values_; }  // device; null until they are set
+  const void* values() const { return values_; }  // in device memory; null until they are set
   size_t value_bytes() const;
 
  private:
   int device_;
-  const void* values_ = nullptr;
+  std::atomic<const void*> values_ = nullptr;
+  std::mutex owning_;               // held while owned_values_ is made
   DeviceArray<char> owned_values_;  // where the values came from the host
 };
 

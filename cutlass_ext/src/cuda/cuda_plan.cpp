@@ -13,6 +13,9 @@ namespace {
 // What a tile costs beside its entries (epilogue, refill of the ring), in entries of 64 columns of A.
 constexpr double kTileCost = 2.4;
 
+// Bulk tensor copies take pitches below 2^40 bytes.
+constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
+
 size_t element_bytes(sparsek_dtype dtype) { return dtype == SPARSEK_FP32 ? 4 : 2; }
 
 // Why a kernel does not serve a case; empty where it does.
@@ -26,6 +29,9 @@ std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dt
   const std::string multiple = "multiples of " + std::to_string(vector);
   if (kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector != 0)) {
     return "it needs B and C aligned to 16 bytes and ldb in " + multiple;
+  }
+  if (kernel.ops->tma_b && (options.ldb > kMaxTmaPitch || options.ldc > kMaxTmaPitch)) {
+    return "its leading dimensions must be below 2^38";
   }
   // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
   if (kernel.ops->tma_c && (options.n | options.ldc) % vector != 0) return "it needs N and ldc in " + multiple;
@@ -121,9 +127,8 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.stages = kernel_->stages;
   out.tiles = tile_count_;
   out.entries = entry_count_;
-  out.workspace_bytes =
-      static_cast<int64_t>(tiles_.bytes() + worker_begin_.bytes() + entry_col_.bytes() + entry_block_.bytes() +
-                           entry_mask_.bytes() + row_ptr_.bytes());
+  out.workspace_bytes = static_cast<int64_t>(tiles_.bytes() + worker_begin_.bytes() + entry_col_.bytes() +
+                                             entry_block_.bytes() + entry_mask_.bytes() + row_ptr_.bytes());
   // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
   // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
   out.unit_roundoff = kernel_->ops->tensor_cores ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
@@ -132,8 +137,10 @@ void CudaPlan::info(sparsek_plan_info& out) const {
 void CudaPlan::multiply(const MultiplyArgs& args) {
   const BsrIndex& index = matrix_.index;
   if (tile_count_ == 0) return;
-  if (matrix_.values() == nullptr && index.nnzb() > 0) {
-    fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values");
+  const void* const values = matrix_.values();
+  if (reinterpret_cast<uintptr_t>(values) % kernel_->ops->align_values != 0) {
+    fail(SPARSEK_MISALIGNED, "values = %p is not aligned to the %d bytes that kernel %s needs", values,
+         kernel_->ops->align_values, kernel_->name);
   }
   DeviceScope scope(matrix_.device());
   check_memory(args.c, SPARSEK_DEVICE, matrix_.device(), "c");
@@ -148,7 +155,7 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.block_m = index.block_m;
   launch.block_k = index.block_k;
   launch.nnzb = index.nnzb();
-  launch.values = index.nnzb() > 0 ? matrix_.values() : unread;
+  launch.values = index.nnzb() > 0 ? values : unread;
   launch.b = index.cols > 0 ? args.b : unread;
   launch.ldb = args.ldb;
   launch.c = args.c;
@@ -176,7 +183,7 @@ void CudaPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup
     multiply(now);
   };
   for (int i = 0; i < warmup; ++i) run();
-  std::vector<Event> marks(repeats + 1);
+  std::vector<Event> marks(static_cast<size_t>(repeats) + 1);
   marks[0].record(stream);
   for (int i = 0; i < repeats; ++i) {
     run();

@@ -21,7 +21,10 @@ class DeviceArray {
   }
   // A copy of host memory, complete when the constructor returns.
   explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) {
-    if (count_ > 0) check(cudaMemcpy(data_, host.data(), bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    if (count_ == 0) return;
+    check(cudaMemcpy(data_, host.data(), bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    // From pageable memory the call may return before the last byte has landed, and other streams do not wait for it.
+    check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
   }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(DeviceArray&& other) noexcept { swap(other); }

@@ -42,6 +42,7 @@ struct KernelOps {
   bool tensor_cores;  // sums as they do, see unit_roundoff
   bool tma_b;         // B needs a 16-byte aligned address and pitch
   bool tma_c;         // so does C, and its rows are whole 16-byte units
+  int align_values;   // bytes to which A's values must be aligned
 };
 
 struct KernelDesc {

@@ -70,7 +70,13 @@ struct SimtKernel {
 template <class Config>
 constexpr KernelOps simt_ops() {
   using K = SimtKernel<Config>;
-  return {&K::prepare, &K::launch, kSimtCtasPerSm, /*tensor_cores=*/false, /*tma_b=*/false, /*tma_c=*/false};
+  return {&K::prepare,
+          &K::launch,
+          kSimtCtasPerSm,
+          /*tensor_cores=*/false,
+          /*tma_b=*/false,
+          /*tma_c=*/false,
+          /*align_values=*/sizeof(typename Config::Element)};
 }
 
 }  // namespace sparsek::cuda

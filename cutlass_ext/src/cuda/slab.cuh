@@ -32,18 +32,18 @@ constexpr int kTileM = kWarps * kSlabRows;
 constexpr int kChunkColumns = 64;  // the inner extent of a 128-byte swizzle
 constexpr int kChunks = 4;
 constexpr int kTileN = kChunks * kChunkColumns;
-constexpr int kStageK = 64;        // rows of B in a stage
+constexpr int kStageK = 64;  // rows of B in a stage
 constexpr int kSlices = kStageK / 16;
 constexpr int kStageBytes = kStageK * kTileN * 2;
 constexpr int kThreads = kWarps * 32 + 128;  // the producer is a warp of a warpgroup of its own, for setmaxnreg
-constexpr int kFragment = kTileN / 8;  // m16n8 accumulators of a warp
+constexpr int kFragment = kTileN / 8;        // m16n8 accumulators of a warp
 
 struct Params {
   CUtensorMap map_b;
   LaunchArgs args;
-  int box_k;                 // rows of B in a unit: 16, 32 or 64, dividing bk
-  int box_chunks;            // chunks of 64 columns that one TMA box covers
-  bool chunks_are_outer;     // map (64, K, N / 64) where N is a multiple of 64, else (N, K, 1)
+  int box_k;              // rows of B in a unit: 16, 32 or 64, dividing bk
+  int box_chunks;         // chunks of 64 columns that one TMA box covers
+  bool chunks_are_outer;  // map (64, K, N / 64) where N is a multiple of 64, else (N, K, 1)
 };
 
 template <int Stages>
@@ -254,8 +254,8 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     const int64_t begin = exists ? args.row_ptr[block_row] : 0, end = exists ? args.row_ptr[block_row + 1] : 0;
     const int64_t block_size = int64_t(args.block_m) * args.block_k;
     // The lane's first element of the slab in block `block`, then on from unit to unit.
-    const Element* a_from = values + begin * block_size +
-                            (slab_row % args.block_m + lane / 4) * args.block_k + lane % 4 * 2;
+    const Element* a_from =
+        values + begin * block_size + (slab_row % args.block_m + lane / 4) * args.block_k + lane % 4 * 2;
     int64_t units_left = (end - begin) * units.per_entry;
     FragmentA a_next = {};
     if (units_left > 0) load_a(a_next, a_from, args.block_k, slices);
@@ -343,10 +343,9 @@ struct SlabKernel {
     const int64_t all_chunks = args.n / slab::kChunkColumns;
     p.box_chunks = !p.chunks_are_outer ? 1 : int(all_chunks < slab::kChunks ? all_chunks : slab::kChunks);
     const int64_t row_bytes = args.ldb * 2;
-    const TensorMapShape shape =
-        p.chunks_are_outer
-            ? TensorMapShape{{slab::kChunkColumns, args.cols, all_chunks}, {row_bytes, slab::kChunkColumns * 2}}
-            : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
+    const TensorMapShape shape = p.chunks_are_outer ? TensorMapShape{{slab::kChunkColumns, args.cols, all_chunks},
+                                                                     {row_bytes, slab::kChunkColumns * 2}}
+                                                    : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
     const cudaError_t error = make_tensor_map(&p.map_b, args.b, shape, {slab::kChunkColumns, p.box_k, p.box_chunks});
     if (error != cudaSuccess) return error;
     kKernel<<<args.workers, slab::kThreads, kSharedBytes, args.stream>>>(p);
@@ -357,7 +356,8 @@ struct SlabKernel {
 template <class Config>
 constexpr KernelOps slab_ops() {
   using K = SlabKernel<Config>;
-  return {&K::prepare, &K::launch, /*ctas_per_sm=*/1, /*tensor_cores=*/true, /*tma_b=*/true, /*tma_c=*/false};
+  return {&K::prepare,       &K::launch, /*ctas_per_sm=*/1, /*tensor_cores=*/true, /*tma_b=*/true, /*tma_c=*/false,
+          /*align_values=*/4};
 }
 
 }  // namespace sparsek::cuda

@@ -9,6 +9,7 @@ package abitest
 #cgo linux LDFLAGS: -ldl
 #include <stdlib.h>
 #include "edge.h"
+#include "graph.h"
 */
 import "C"
 
@@ -22,4 +23,14 @@ func Edge(path string) (checks int, failures string) {
 	result := C.edge_run(text)
 	defer C.free(unsafe.Pointer(result.failures))
 	return int(result.checks), C.GoString(result.failures)
+}
+
+// Graph captures a product on the first GPU into a CUDA graph and replays it, with the library at path. It gives "",
+// or what went wrong, or "skipped: " and why.
+func Graph(path string) string {
+	text := C.CString(path)
+	defer C.free(unsafe.Pointer(text))
+	result := C.graph_run(text)
+	defer C.free(unsafe.Pointer(result))
+	return C.GoString(result)
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include "expect.h"
 
 void test_context(edge* e) {
@@ -125,6 +126,12 @@ void test_multiply(edge* e) {
   args[0].ldc = 7;
   EXPECT(BAD_LEADING_DIMENSION, "ldc = 7", multiply(e->plan, args));
   args[0].ldc = 0;
+  args[0].alpha = HUGE_VALF;
+  EXPECT(BAD_ARGUMENT, "args->alpha", multiply(e->plan, args));
+  args[0].alpha = 1;
+  args[0].beta = NAN;
+  EXPECT(BAD_ARGUMENT, "args->beta", multiply(e->plan, args));
+  args[0].beta = 0;
   args[0].b = NULL;
   EXPECT(NULL_POINTER, "args->b", multiply(e->plan, args));
   args[0].b = (const char*)b + 2;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "expect.h"
@@ -106,6 +107,8 @@ void test_check(edge* e) {
   BAD_CHECK(BAD_LEADING_DIMENSION, "ldc = 7", ldc, 7);
   BAD_CHECK(BAD_ARGUMENT, "unit_roundoff", unit_roundoff, -1);
   BAD_CHECK(BAD_ARGUMENT, "threads", threads, -1);
+  BAD_CHECK(BAD_ARGUMENT, "args->alpha", alpha, NAN);
+  BAD_CHECK(BAD_ARGUMENT, "args->beta", beta, -HUGE_VALF);
   sparsek_bsr bad = bsr;
   bad.memory = SPARSEK_DEVICE;
   BAD_CHECK(WRONG_MEMORY, "args->a", a, &bad);

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPARSEK_ABITEST_GRAPH_H_
+#define SPARSEK_ABITEST_GRAPH_H_
+
+/* Captures a product into a CUDA graph and replays it, with the library at path. Null where all went well, else what
+ * went wrong, or "skipped: " and why; the caller frees it. */
+char* graph_run(const char* path);
+
+#endif

@@ -43,6 +43,26 @@ func (d DeviceDense[T]) operand() operand[T] {
 	return operand[T]{rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), buffer: d.Buffer, offset: d.Offset}
 }
 
+// operands are B and C with the types dropped. A pointer that is nil has no method to ask.
+func operands[T Element](op string, b, c Operand[T]) (operand[T], operand[T], error) {
+	for _, named := range []struct {
+		name string
+		o    Operand[T]
+	}{{"B", b}, {"C", c}} {
+		missing := named.o == nil
+		switch o := named.o.(type) {
+		case *Dense[T]:
+			missing = o == nil
+		case *DeviceDense[T]:
+			missing = o == nil
+		}
+		if missing {
+			return operand[T]{}, operand[T]{}, fault(op, ErrNullPointer, "%s is nil", named.name)
+		}
+	}
+	return b.operand(), c.operand(), nil
+}
+
 func strideOf(stride, cols int) int {
 	if stride == 0 {
 		return cols

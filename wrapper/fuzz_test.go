@@ -41,7 +41,7 @@ func FuzzMatrix(f *testing.F) {
 		}
 		hostile := rows < 0 || cols < 0 || blockM < 1 || blockK < 1 || nnzb < 0 || nnzb > math.MaxInt32 || entries-2 > math.MaxInt32
 		if !hostile && (entries > maxIndex || nnzb > maxIndex) {
-			t.Skip("large")
+			t.Skip("skipped: large")
 		}
 		a.rowPtr = indexArray(rowPtr, min(entries, maxIndex))
 		a.colIdx = indexArray(colIdx, min(max(nnzb, 0), maxIndex))

@@ -225,6 +225,25 @@ func TestCancelledBeforeLaunch(t *testing.T) {
 	})
 }
 
+// More products than anyone would wait for are given up on when the context ends.
+func TestCancelledTiming(t *testing.T) {
+	onEach(t, func(t *testing.T, ctx *Context) {
+		m := must(NewMatrix(ctx, small()))(t)
+		plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
+		b, c := must(NewBuffer[float32](ctx, 48))(t), must(NewBuffer[float32](ctx, 32))(t)
+		if err := b.Fill(0); err != nil {
+			t.Fatal(err)
+		}
+		ending, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer stop()
+		operands := []Operands[float32]{{DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: c}}}
+		times, err := plan.Time(ending, TimeOptions[float32]{Alpha: 1, Operands: operands, Repeats: 1 << 30})
+		if !errors.Is(err, context.DeadlineExceeded) || times != nil {
+			t.Errorf("%d times, error %v", len(times), err)
+		}
+	})
+}
+
 // A product that is given up on leaves C in host memory alone or, where it was done first, finished; and whatever it
 // used can be closed at once.
 func TestCancelledInFlight(t *testing.T) {

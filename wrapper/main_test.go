@@ -28,7 +28,7 @@ func library(t testing.TB) *Library {
 	t.Helper()
 	lib, err := Default()
 	if errors.Is(err, ErrLibraryNotFound) {
-		t.Skip("libsparsek not found")
+		t.Skip("skipped: libsparsek.so not found")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ var headerCopy []byte
 func TestHeaderIsTheLibrarys(t *testing.T) {
 	original, err := os.ReadFile("../cutlass_ext/include/sparsek.h")
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("not run in the source tree")
+		t.Skip("skipped: not run in the source tree")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -3,9 +3,11 @@
 package sparsek
 
 import (
+	"context"
 	"runtime"
-	"sync"
 	"unsafe"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Matrix is a BSR matrix in a context: its index checked and copied, its values in the back-end's memory.
@@ -15,15 +17,18 @@ type Matrix[T Element] struct {
 	rows, cols     int
 	blockM, blockK int
 	blocks         int
-	values         *valueHolder
+	values         *valueHolder[T]
 }
 
 // valueHolder keeps alive the values that the native matrix refers to, and keeps them from changing under a product.
-type valueHolder struct {
-	sync.RWMutex
-	pinned runtime.Pinner // on the CPU: the caller's slice
-	buffer *handle        // values in device memory given by the caller
+type valueHolder[T Element] struct {
+	use    *semaphore.Weighted // 1 for a product, changeValues to change them: a lock that can be given up on
+	pinned runtime.Pinner      // on the CPU: the caller's slice
+	buffer *DeviceBuffer[T]    // in device memory, the caller's: held as long as it is referred to, or it would be freed
 }
+
+// changeValues is above any number of products at a time.
+const changeValues = 1 << 32
 
 // NewMatrix checks a's index and takes the matrix into ctx.
 //
@@ -60,16 +65,16 @@ func NewDeviceMatrix[T Element, I Index](ctx *Context, a DeviceBSR[T, I]) (*Matr
 	}
 	var use lease
 	defer use.release()
-	buffers := []*handle{a.RowPtr.handle, a.ColIdx.handle}
-	var values *handle
+	if err := takeBuffer(&use, op, "RowPtr", ctx, a.RowPtr); err != nil {
+		return nil, err
+	}
+	if err := takeBuffer(&use, op, "ColIdx", ctx, a.ColIdx); err != nil {
+		return nil, err
+	}
 	if a.Values != nil {
 		have.values = a.Values.n
 		raw.values = a.Values.handle.pointer
-		values = a.Values.handle
-		buffers = append(buffers, values)
-	}
-	for _, b := range buffers {
-		if err := use.add(b); err != nil {
+		if err := takeBuffer(&use, op, "Values", ctx, a.Values); err != nil {
 			return nil, err
 		}
 	}
@@ -77,19 +82,19 @@ func NewDeviceMatrix[T Element, I Index](ctx *Context, a DeviceBSR[T, I]) (*Matr
 		return nil, err
 	}
 	m := &Matrix[T]{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: a.ColIdx.n}
-	if err := m.create(ctx, raw, nil, values); err != nil {
+	if err := m.create(ctx, raw, nil, a.Values); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
 // create makes the native matrix. Its values are a host slice, a buffer or, where both are nil, not there yet.
-func (m *Matrix[T]) create(ctx *Context, a rawBSR, host []T, buffer *handle) error {
+func (m *Matrix[T]) create(ctx *Context, a rawBSR, host []T, buffer *DeviceBuffer[T]) error {
 	if err := ctx.handle.acquire(); err != nil {
 		return err
 	}
 	defer ctx.handle.release()
-	values := &valueHolder{buffer: buffer}
+	values := &valueHolder[T]{use: semaphore.NewWeighted(changeValues), buffer: buffer}
 	if ctx.info.Backend == CPU && len(host) > 0 {
 		values.pinned.Pin(unsafe.SliceData(host))
 	}
@@ -128,8 +133,7 @@ func (m *Matrix[T]) SetValues(values []T) error {
 		return err
 	}
 	defer m.handle.release()
-	m.values.Lock()
-	defer m.values.Unlock()
+	defer m.values.change()()
 
 	var pinned runtime.Pinner
 	if m.ctx.info.Backend == CPU && len(values) > 0 {
@@ -146,33 +150,53 @@ func (m *Matrix[T]) SetValues(values []T) error {
 	return nil
 }
 
-// SetDeviceValues is SetValues with values that are in device memory already. They are referred to, not copied.
+// SetDeviceValues is SetValues with values that are in device memory already. They are referred to, not copied; the
+// matrix keeps the buffer, which must be of its context.
 func (m *Matrix[T]) SetDeviceValues(values *DeviceBuffer[T]) error {
-	if err := checkValues("set values", m.blocks, m.blockM, m.blockK, values.n); err != nil {
+	const op = "set values"
+	if values == nil {
+		return fault(op, ErrNullPointer, "Values is nil")
+	}
+	if err := checkValues(op, m.blocks, m.blockM, m.blockK, values.n); err != nil {
 		return err
 	}
 	var use lease
 	defer use.release()
-	for _, h := range []*handle{m.handle, values.handle} {
-		if err := use.add(h); err != nil {
-			return err
-		}
+	if err := use.add(m.handle); err != nil {
+		return err
 	}
-	m.values.Lock()
-	defer m.values.Unlock()
+	if err := takeBuffer(&use, op, "Values", m.ctx, values); err != nil {
+		return err
+	}
+	defer m.values.change()()
 	err := m.ctx.inStream(func(stream unsafe.Pointer) error {
 		return m.ctx.lib.matrixSetValues(m.handle.pointer, values.handle.pointer, memoryDevice, stream)
 	})
 	if err != nil {
 		return err
 	}
-	m.values.replace(runtime.Pinner{}, values.handle)
+	m.values.replace(runtime.Pinner{}, values)
 	return nil
 }
 
-func (v *valueHolder) replace(pinned runtime.Pinner, buffer *handle) {
+// change waits for the products in progress and keeps others from beginning, until what it returns is called.
+func (v *valueHolder[T]) change() (done func()) {
+	// It fails only where a context ends, which this one does not.
+	_ = v.use.Acquire(context.Background(), changeValues)
+	return func() { v.use.Release(changeValues) }
+}
+
+func (v *valueHolder[T]) replace(pinned runtime.Pinner, buffer *DeviceBuffer[T]) {
 	v.pinned.Unpin()
 	v.pinned, v.buffer = pinned, buffer
+}
+
+// takeBuffer takes into use a buffer that must be of ctx. name is the argument's.
+func takeBuffer[T Element | Index](use *lease, op, name string, ctx *Context, b *DeviceBuffer[T]) error {
+	if b.ctx != ctx {
+		return fault(op, ErrBadArgument, "%s is a buffer of another context than the matrix", name)
+	}
+	return use.add(b.handle)
 }
 
 // Close waits for the calls in progress. Plans of the matrix can then only be closed; with the last of them the

@@ -28,20 +28,22 @@ func WithStream(s *Stream) MultiplyOption {
 // ctx is looked at before the launch. On a GPU it is then looked at until the product is done: where it ends first,
 // Multiply returns ctx.Err() at once; a C in host memory is then as it was, one in device memory may still be written.
 // The buffers, the matrix and the plan stay in use until the device is done: Close waits for that, and so does
-// SetValues. On the CPU a product that has begun is finished.
+// SetValues. On the CPU a product that has begun is finished. Where SetValues is at work, Multiply waits for it, or for
+// the end of ctx.
 func (p *Plan[T]) Multiply(ctx context.Context, alpha float32, b Operand[T], beta float32, c Operand[T], opts ...MultiplyOption) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	const op = "multiply"
-	if b == nil || c == nil {
-		return fault(op, ErrNullPointer, "B or C is nil")
-	}
-	r, err := p.newRun(op, opts)
+	hereB, hereC, err := operands(op, b, c)
 	if err != nil {
 		return err
 	}
-	err = r.multiply(ctx, alpha, b.operand(), beta, c.operand())
+	r, err := p.newRun(ctx, op, opts)
+	if err != nil {
+		return err
+	}
+	err = r.multiply(ctx, alpha, hereB, beta, hereC)
 	if r.inFlight {
 		go r.drain()
 	} else {
@@ -63,8 +65,9 @@ type run[T Element] struct {
 	inFlight bool // given up on: the device is still at it, and needs what it was given
 }
 
-// newRun takes into use the plan, its matrix's values and a stream. It must be ended, by end or drain.
-func (p *Plan[T]) newRun(op string, opts []MultiplyOption) (*run[T], error) {
+// newRun takes into use the plan, its matrix's values, unless ctx ends before they are free, and a stream. It must be
+// ended, by end or drain.
+func (p *Plan[T]) newRun(ctx context.Context, op string, opts []MultiplyOption) (*run[T], error) {
 	var settings multiplySettings
 	for _, opt := range opts {
 		opt(&settings)
@@ -73,9 +76,12 @@ func (p *Plan[T]) newRun(op string, opts []MultiplyOption) (*run[T], error) {
 	if err := r.use.add(p.handle); err != nil {
 		return nil, err
 	}
-	p.matrix.values.RLock()
+	if err := p.matrix.values.use.Acquire(ctx, 1); err != nil {
+		r.use.release()
+		return nil, err
+	}
 	if err := r.begin(settings.stream); err != nil {
-		p.matrix.values.RUnlock()
+		p.matrix.values.use.Release(1)
 		r.use.release()
 		return nil, err
 	}
@@ -84,7 +90,7 @@ func (p *Plan[T]) newRun(op string, opts []MultiplyOption) (*run[T], error) {
 
 func (r *run[T]) begin(stream *Stream) error {
 	if values := r.plan.matrix.values.buffer; values != nil {
-		if err := r.use.add(values); err != nil {
+		if err := r.use.add(values.handle); err != nil {
 			return err
 		}
 	}
@@ -113,7 +119,7 @@ func (r *run[T]) end() {
 	if r.pooled {
 		r.plan.matrix.ctx.pool.put(r.stream)
 	}
-	r.plan.matrix.values.RUnlock()
+	r.plan.matrix.values.use.Release(1)
 	r.use.release()
 }
 

@@ -175,6 +175,21 @@ func (l *Library) multiplyTime(plan unsafe.Pointer, alpha, beta float32, b []uin
 	return seconds, err
 }
 
+// denseTime gives seconds. a, b and c are the addresses of operands in device memory, as many of each and at least one,
+// kept alive by the caller.
+func (l *Library) denseTime(context unsafe.Pointer, m, n, k int, dtype int32, a, b, c []uintptr,
+	stream unsafe.Pointer, warmup, repeats int) ([]float64, error) {
+	const op = "time dense product"
+	if repeats < 1 || repeats > math.MaxInt32 {
+		return nil, fault(op, ErrBadSize, "%d repeats are not in [1, %d]", repeats, math.MaxInt32)
+	}
+	seconds := make([]float64, repeats)
+	err := end(op, C.shim_dense_time(l.api, (*C.sparsek_context)(context), C.int64_t(m), C.int64_t(n), C.int64_t(k), C.int32_t(dtype),
+		(*C.uintptr_t)(unsafe.Pointer(&a[0])), (*C.uintptr_t)(unsafe.Pointer(&b[0])), (*C.uintptr_t)(unsafe.Pointer(&c[0])),
+		toInt32(len(a)), C.sparsek_stream(stream), toInt32(warmup), toInt32(repeats), (*C.double)(unsafe.Pointer(&seconds[0]))))
+	return seconds, err
+}
+
 func (l *Library) bufferCreate(context unsafe.Pointer, bytes int) (unsafe.Pointer, error) {
 	var out unsafe.Pointer
 	err := end("create buffer", C.shim_buffer_create(l.api, (*C.sparsek_context)(context), C.size_t(bytes), &out))

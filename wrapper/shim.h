@@ -172,4 +172,15 @@ static inline shim_result shim_check(const sparsek_api* api, int64_t rows, int64
   return shim_end(api, api->check(&args, out));
 }
 
+/* a, b and c: `count` addresses each, in device memory. */
+static inline shim_result shim_dense_time(const sparsek_api* api, sparsek_context* context, int64_t m, int64_t n,
+                                          int64_t k, int32_t dtype, const uintptr_t* a, const uintptr_t* b,
+                                          const uintptr_t* c, int32_t count, sparsek_stream stream, int32_t warmup,
+                                          int32_t repeats, double* seconds) {
+  sparsek_dense_time_args args = {
+      sizeof(args),    m,      n,       k,     dtype, count, (const void* const*)a, (const void* const*)b,
+      (void* const*)c, warmup, repeats, stream};
+  return shim_end(api, api->dense_time(context, &args, seconds));
+}
+
 #endif /* SPARSEK_SHIM_H_ */

@@ -68,6 +68,8 @@ typedef enum sparsek_status {
   SPARSEK_UNSUPPORTED_BLOCK = 21,
   SPARSEK_NO_SUCH_KERNEL = 22, /* a kernel asked for by name does not exist or does not serve the case */
   SPARSEK_NO_DEVICE = 23,      /* no CUDA driver, no GPU, or none of compute capability 9.0 */
+  SPARSEK_NO_LIBRARY = 24,     /* a library that is opened at run time is not there; the message says where it was
+                                  looked for */
   /* the machine */
   SPARSEK_OUT_OF_MEMORY = 30, /* host or device; the message says which */
   SPARSEK_CUDA_ERROR = 31,    /* a CUDA call failed; the message names it and its code */
@@ -182,6 +184,20 @@ typedef struct sparsek_multiply_args {
   sparsek_stream stream;
 } sparsek_multiply_args;
 
+/* Dense products to compare with: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
+ * in fp32. Set i of operands is a[i], b[i], c[i], all in device memory. */
+typedef struct sparsek_dense_time_args {
+  size_t abi_size;
+  int64_t m, n, k;      /* at least 1 */
+  int32_t dtype;        /* of A, B and C: SPARSEK_BF16 or SPARSEK_FP16 */
+  int32_t set_count;    /* sets of operands, at least 1 */
+  const void* const* a; /* (set_count) addresses, each of (M, K):(K, 1) */
+  const void* const* b; /* (set_count) addresses, each of (K, N):(N, 1) */
+  void* const* c;       /* (set_count) addresses, each of (M, N):(N, 1) */
+  int32_t warmup, repeats;
+  sparsek_stream stream;
+} sparsek_dense_time_args;
+
 /* Compares C with alpha A B + beta C0, computed in fp64 straight from the BSR arrays (host memory only).
  * Each element must satisfy
  *     |C - ref| <= gamma_L |alpha| sum|a||b| + 2 u32 (|alpha ref_AB| + |beta C0|) + u_out |ref|
@@ -277,6 +293,12 @@ typedef struct sparsek_api {
 
   /* Returns SPARSEK_CHECK_FAILED, with the report filled in, where an element is beyond its bound. */
   sparsek_status (*check)(const sparsek_check_args*, sparsek_check_report* out);
+
+  /* Times `repeats` dense products after `warmup` ones, as multiply_time does, taking the sets of operands in turn;
+   * seconds[repeats] gets each one's time. Waits for the device. cuBLAS is opened by the first call: the one of
+   * SPARSEK_CUBLAS where that is set (the library's file, its folder, or Python's folder `nvidia`), else the one that
+   * the loader finds. SPARSEK_NO_LIBRARY where there is none, and always on the CPU back-end. */
+  sparsek_status (*dense_time)(sparsek_context*, const sparsek_dense_time_args*, double* seconds);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

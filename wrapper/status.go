@@ -31,6 +31,7 @@ const (
 	ErrUnsupportedBlock Status = 21
 	ErrNoSuchKernel     Status = 22 // a kernel asked for by name does not exist or does not serve the case
 	ErrNoDevice         Status = 23 // no CUDA driver, no GPU, or none of compute capability 9.0
+	ErrNoLibrary        Status = 24 // a library that libsparsek opens at run time is not there: cuBLAS
 
 	ErrOutOfMemory Status = 30
 	ErrCUDA        Status = 31
@@ -57,6 +58,7 @@ var statusNames = map[Status]string{
 	ErrUnsupportedBlock:    "SPARSEK_UNSUPPORTED_BLOCK",
 	ErrNoSuchKernel:        "SPARSEK_NO_SUCH_KERNEL",
 	ErrNoDevice:            "SPARSEK_NO_DEVICE",
+	ErrNoLibrary:           "SPARSEK_NO_LIBRARY",
 	ErrOutOfMemory:         "SPARSEK_OUT_OF_MEMORY",
 	ErrCUDA:                "SPARSEK_CUDA_ERROR",
 	ErrInternal:            "SPARSEK_INTERNAL",

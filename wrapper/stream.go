@@ -48,19 +48,27 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-const (
-	firstPoll = 10 * time.Microsecond
-	lastPoll  = time.Millisecond
-)
-
-// waitStream waits in the driver where ctx cannot end, and else polls, less and less often.
+// waitStream waits in the driver where ctx cannot end, and else polls.
 func (c *Context) waitStream(ctx context.Context, stream unsafe.Pointer) error {
 	if ctx.Done() == nil {
 		return c.lib.streamSynchronize(c.handle.pointer, stream)
 	}
-	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
-		if done, err := c.lib.streamDone(c.handle.pointer, stream); done || err != nil {
+	return poll(ctx, func() (bool, error) { return c.lib.streamDone(c.handle.pointer, stream) })
+}
+
+// poll asks until the answer is yes, an error comes, or ctx ends.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	for begun := time.Now(); ; {
+		if yes, err := done(); yes || err != nil {
 			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		pause := pollPause(time.Since(begun))
+		if pause == 0 {
+			runtime.Gosched()
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -68,4 +76,18 @@ func (c *Context) waitStream(ctx context.Context, stream unsafe.Pointer) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+const (
+	spinFor   = time.Millisecond
+	lastPause = time.Millisecond
+)
+
+// pollPause is how long to sleep before asking again. Most products are done before the shortest sleep would be over,
+// so at first there is none; then what was waited already is prolonged by an eighth at most.
+func pollPause(waited time.Duration) time.Duration {
+	if waited < spinFor {
+		return 0
+	}
+	return min(waited/8, lastPause)
 }

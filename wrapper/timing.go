@@ -4,8 +4,10 @@ package sparsek
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -24,54 +26,107 @@ type TimeOptions[T Element] struct {
 }
 
 // Time runs Warmup + Repeats products, one behind the other, and gives the time of each of the last Repeats: by CUDA
-// events on a GPU. It waits for the device. ctx is looked at before it begins.
+// events on a GPU. It waits for the device. ctx is looked at before it begins and about once a second: products that
+// have begun are run to their end.
 func (p *Plan[T]) Time(ctx context.Context, options TimeOptions[T], opts ...MultiplyOption) ([]time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r, err := p.newRun("time multiply", opts)
+	r, err := p.newRun(ctx, "time multiply", opts)
 	if err != nil {
 		return nil, err
 	}
 	defer r.end()
-	return r.time(options)
+	return r.time(ctx, options)
 }
 
-func (r *run[T]) time(options TimeOptions[T]) ([]time.Duration, error) {
-	if len(options.Operands) == 0 {
-		return nil, fault(r.op, ErrBadSize, "no operands")
+// How long, about, and with how many products at most the library is left alone between two looks at ctx.
+const (
+	sliceTime = time.Second
+	maxSlice  = 1000 // products, each of which takes a CUDA event
+)
+
+func (r *run[T]) time(ctx context.Context, options TimeOptions[T]) ([]time.Duration, error) {
+	b, c, err := r.bind(options.Operands)
+	if err != nil {
+		return nil, err
 	}
-	p := r.plan
-	native := p.matrix.ctx
-	b := make([]uintptr, len(options.Operands))
-	c := make([]uintptr, len(options.Operands))
-	for i, pair := range options.Operands {
-		if pair.B == nil || pair.C == nil {
-			return nil, fault(r.op, ErrNullPointer, "B or C of operands %d is nil", i)
+	defer runtime.KeepAlive(options.Operands)
+	if options.Repeats < 1 || options.Warmup < 0 {
+		return nil, fault(r.op, ErrBadSize, "%d repeats after %d products to warm up", options.Repeats, options.Warmup)
+	}
+	var times []time.Duration
+	for slice := 1; ; {
+		first := len(times) % len(b)
+		rotated := func(list []operand[T]) []uintptr { return addresses(slices.Concat(list[first:], list[:first])) }
+		warmup := options.Warmup
+		if len(times) > 0 {
+			warmup = r.again()
 		}
-		ob, oc := pair.B.operand(), pair.C.operand()
-		if err := r.check(ob, oc); err != nil {
+		seconds, err := r.plan.matrix.ctx.lib.multiplyTime(r.plan.handle.pointer, options.Alpha, options.Beta,
+			rotated(b), r.plan.ldb, rotated(c), r.plan.ldc, r.stream, warmup, slice)
+		if err != nil {
 			return nil, err
 		}
+		times = append(times, durations(seconds)...)
+		left := options.Repeats - len(times)
+		if left <= 0 {
+			return times, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		slice = min(left, maxSlice, max(1, int(sliceTime/max(times[len(times)-1], time.Microsecond))))
+	}
+}
+
+// again is the warm-up of a further slice: on a GPU the first product is timed with its way to an idle device.
+func (r *run[T]) again() int {
+	if r.plan.matrix.ctx.info.Backend == CUDA {
+		return 1
+	}
+	return 0
+}
+
+// bind checks pairs of operands and takes them into use until the run ends.
+func (r *run[T]) bind(pairs []Operands[T]) (b, c []operand[T], err error) {
+	if len(pairs) == 0 {
+		return nil, nil, fault(r.op, ErrBadSize, "no operands")
+	}
+	for i, pair := range pairs {
+		ob, oc, err := operands(r.op, pair.B, pair.C)
+		if err != nil {
+			return nil, nil, fmt.Errorf("operands %d: %w", i, err)
+		}
+		if err := r.check(ob, oc); err != nil {
+			return nil, nil, err
+		}
 		for _, o := range []operand[T]{ob, oc} {
-			if o.buffer == nil && native.info.Backend == CUDA {
-				return nil, fault(r.op, ErrWrongMemory, "operands %d are in host memory: the copies would be all there is to time; use a DeviceBuffer", i)
+			if o.buffer == nil && r.plan.matrix.ctx.info.Backend == CUDA {
+				return nil, nil, fault(r.op, ErrWrongMemory, "operands %d are in host memory: the copies would be all there is to time; use a DeviceBuffer", i)
 			}
 			if o.buffer == nil && o.span() > 0 {
 				r.pins.Pin(unsafe.SliceData(o.host))
 			}
 		}
-		b[i], c[i] = uintptr(ob.address()), uintptr(oc.address())
+		b, c = append(b, ob), append(c, oc)
 	}
-	seconds, err := native.lib.multiplyTime(p.handle.pointer, options.Alpha, options.Beta, b, p.ldb, c, p.ldc,
-		r.stream, options.Warmup, options.Repeats)
-	runtime.KeepAlive(options.Operands)
-	if err != nil {
-		return nil, err
+	return b, c, nil
+}
+
+// addresses are those of operands that are in use.
+func addresses[T Element](list []operand[T]) []uintptr {
+	out := make([]uintptr, len(list))
+	for i, o := range list {
+		out[i] = uintptr(o.address())
 	}
+	return out
+}
+
+func durations(seconds []float64) []time.Duration {
 	times := make([]time.Duration, len(seconds))
 	for i, s := range seconds {
 		times[i] = time.Duration(math.Round(s * float64(time.Second)))
 	}
-	return times, nil
+	return times
 }

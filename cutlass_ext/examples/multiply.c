@@ -4,6 +4,12 @@
  *
  *     cc multiply.c $(pkg-config --cflags --libs sparsek) -o multiply && ./multiply
  *
+ * Where it was installed under a prefix of your own, pkg-config and the loader have to be told, here for /opt/sparsek:
+ *
+ *     export PKG_CONFIG_PATH=/opt/sparsek/lib/pkgconfig LD_LIBRARY_PATH=/opt/sparsek/lib
+ *
+ * and under /usr/local, `ldconfig` has to be run once, as root.
+ *
  * It prints C and ends with 0 where C is right.
  */
 #include <sparsek.h>

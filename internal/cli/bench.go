@@ -13,6 +13,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/blas"
 	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/roofline"
 	"github.com/sparsek/sparsek/internal/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
@@ -62,29 +63,78 @@ type openBLAS struct {
 	RateShare float64 `json:"rate_share"`
 }
 
+// The suites.
+const (
+	suiteBasic    = "basic"
+	suiteRoofline = "roofline"
+)
+
 type benchFlags struct {
-	device  deviceFlag
-	threads int
-	seed    uint64
-	repeats int
-	json    bool
+	suite          string
+	device         deviceFlag
+	threads        int
+	seed           uint64
+	repeats        int
+	rounds         int
+	cases          []string
+	json, markdown bool
 }
 
-func bench(ctx context.Context, e *environment, args []string) (err error) {
+// onlyOf says to which suite a flag belongs; the others are for both.
+var onlyOf = map[string]string{
+	"threads": suiteBasic, "seed": suiteBasic, "repeats": suiteBasic,
+	"rounds": suiteRoofline, "markdown": suiteRoofline,
+}
+
+func bench(ctx context.Context, e *environment, args []string) error {
 	flags := newFlags("bench")
 	var o benchFlags
+	flags.StringVar(&o.suite, "suite", suiteBasic, "`name`: basic, or roofline, which times a GPU beside cuBLAS")
 	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
 	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
-	flags.Uint64Var(&o.seed, "seed", 0, "of patterns, values and B (default 0)")
+	flags.Uint64Var(&o.seed, "seed", 0, "of patterns, values and B (default 0); roofline's is fixed")
 	flags.IntVar(&o.repeats, "repeats", 0, "timed products of each case (default: 5 on the CPU, 30 on a GPU)")
+	flags.IntVar(&o.rounds, "rounds", roofline.DefaultRounds, "of roofline: how often a case and cuBLAS take turns")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
+	flags.BoolVar(&o.markdown, "markdown", false, "of roofline: print Markdown, with commit, GPU, driver and date")
 	if err := parse(e, flags, args, true); err != nil {
 		return err
 	}
-	if o.repeats < 0 {
-		return failf(exitUsage, "bench: --repeats %d: want a positive number", o.repeats)
+	o.cases = flags.Args()
+	if err := o.validate(flags); err != nil {
+		return err
 	}
-	named, err := findCases(flags)
+	if o.suite == suiteRoofline {
+		return benchRoofline(ctx, e, o, args)
+	}
+	return benchBasic(ctx, e, o)
+}
+
+// validate refuses what does not go together.
+func (o *benchFlags) validate(flags *flag.FlagSet) (err error) {
+	if o.suite != suiteBasic && o.suite != suiteRoofline {
+		return failf(exitUsage, "bench: --suite %s: want %s or %s", o.suite, suiteBasic, suiteRoofline)
+	}
+	flags.Visit(func(f *flag.Flag) {
+		if suite := onlyOf[f.Name]; suite != "" && suite != o.suite && err == nil {
+			err = failf(exitUsage, "bench: --%s is for --suite %s", f.Name, suite)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case o.repeats < 0:
+		return failf(exitUsage, "bench: --repeats %d: want a positive number", o.repeats)
+	case o.rounds < 1:
+		return failf(exitUsage, "bench: --rounds %d: want a positive number", o.rounds)
+	case o.json && o.markdown:
+		return failf(exitUsage, "bench: --json and --markdown exclude each other")
+	}
+	return nil
+}
+
+func benchBasic(ctx context.Context, e *environment, o benchFlags) (err error) {
+	named, err := findCases(o.cases)
 	if err != nil {
 		return err
 	}
@@ -117,17 +167,17 @@ func bench(ctx context.Context, e *environment, args []string) (err error) {
 	return printBench(e, c.Info(), result, notes)
 }
 
-// findCases looks up the names among the arguments.
-func findCases(flags *flag.FlagSet) ([]benchCase, error) {
+// findCases looks up the names.
+func findCases(names []string) ([]benchCase, error) {
 	var list []benchCase
-	for _, name := range flags.Args() {
+	for _, name := range names {
 		i := slices.IndexFunc(benchCases, func(b benchCase) bool { return b.name == name })
 		if i < 0 {
-			var names []string
+			var known []string
 			for _, b := range benchCases {
-				names = append(names, b.name)
+				known = append(known, b.name)
 			}
-			return nil, failf(exitUsage, "bench: there is no case %q: take some of %s", name, strings.Join(names, ", "))
+			return nil, failf(exitUsage, "bench: there is no case %q: take some of %s", name, strings.Join(known, ", "))
 		}
 		list = append(list, benchCases[i])
 	}

@@ -33,6 +33,7 @@ func commands() []command {
 		{"run", "[flags]", "multiply a matrix from a file, or a pattern, by a dense one", run},
 		{"bench", "[flags] [case...]", "time the named cases", bench},
 		{"info", "[flags]", "show the library, its kernels and the devices", info},
+		{"doctor", "[flags]", "show what the machine lacks for products on a GPU, and the mend", diagnose},
 		{"version", "", "show the version", version},
 	}
 }
@@ -138,5 +139,9 @@ func newContext(device deviceFlag, threads int) (*sparsek.Context, error) {
 	if err != nil {
 		return nil, fail(exitNoLibrary, err)
 	}
-	return lib.NewContext(sparsek.Options{Backend: device.backend, Device: device.ordinal, Threads: threads})
+	c, err := lib.NewContext(sparsek.Options{Backend: device.backend, Device: device.ordinal, Threads: threads})
+	if errors.Is(err, sparsek.ErrBadArgument) { // the only argument that can be wrong here: the library has a limit
+		return nil, fail(exitUsage, fmt.Errorf("--threads %d: %w", threads, err))
+	}
+	return c, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sparsek/sparsek/internal/matio"
 	"github.com/sparsek/sparsek/internal/matio/testdata"
 	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/provenance"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -170,7 +171,8 @@ func TestRunFaults(t *testing.T) {
 		{"--pattern random --size 8x3x7 --b " + b, exitBadSizes, "7 x 3 is needed"},
 		{"--matrix " + large + " --dtype fp16 --out " + out, exitOverflow, "2 values of A and 0 of B"},
 		{"--matrix " + endless + " --block 1", exitNoMemory, "of memory"},
-		{"--matrix " + large + " --out " + filepath.Join(folder, "no", "out.npy"), exitBadOutput, "no"},
+		{"--matrix " + large + " --out " + filepath.Join(folder, "no", "out.npy"), exitBadOutput, "there is no folder " + filepath.Join(folder, "no") + ": make it first"},
+		{"--matrix " + large + " --threads 99999", exitUsage, "--threads 99999"},
 		{"--matrix " + large + " --kernel spiral", exitUnsupported, "spiral"},
 	} {
 		code, _, stderr := invoke(append([]string{"run"}, strings.Fields(c.args)...)...)
@@ -247,6 +249,16 @@ func TestInfoAndVersion(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &r); code != exitOK || err != nil || len(r.Kernels) == 0 || r.Version == "" || r.Default.Reason == "" {
 		t.Errorf("code %d, %v: %s, %s", code, err, stdout, stderr)
 	}
+	code, stdout, stderr = invoke("info", "--provenance")
+	if code == exitNoLibrary && strings.Contains(stderr, provenance.ErrNone.Error()) {
+		t.Log("a library made for tests alone: no provenance")
+	} else {
+		var s provenance.Statement
+		err := json.Unmarshal([]byte(stdout), &s)
+		if code != exitOK || err != nil || s.Predicate.BuildDefinition.ExternalParameters.Commit != r.Commit {
+			t.Errorf("code %d, %v: %s, %s", code, err, stdout, stderr)
+		}
+	}
 	code, stdout, stderr = invoke("version")
 	if code != exitOK || !strings.HasPrefix(stdout, "sparsek "+r.Version) {
 		t.Errorf("code %d: %s, %s", code, stdout, stderr)
@@ -266,5 +278,46 @@ func TestInterrupted(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// What cannot be written is found out first: the matrix, which is not there, is not even looked for.
+func TestOutIsCheckedFirst(t *testing.T) {
+	folder := t.TempDir()
+	file := write(t, filepath.Join(folder, "file"), "as it was")
+	for out, want := range map[string]string{
+		folder:                            "this is a folder",
+		filepath.Join(folder, "x", "y"):   "there is no folder " + filepath.Join(folder, "x"),
+		filepath.Join(folder, "x") + "/":  "there is no folder " + filepath.Join(folder, "x"),
+		filepath.Join(file, "c.npy"):      file + " is no folder",
+		os.DevNull:                        "is no ordinary file",
+		filepath.Join(folder, "new.npy"):  "none.mtx",
+		file:                              "none.mtx",
+		filepath.Join(folder, ".", "new"): "none.mtx",
+	} {
+		code, stdout, stderr := invoke("run", "--matrix", filepath.Join(folder, "none.mtx"), "--out", out)
+		wantCode := exitBadOutput
+		if want == "none.mtx" {
+			needLibrary(t)
+			wantCode = exitBadFile
+		}
+		if code != wantCode || !strings.Contains(stderr, want) || stdout != "" {
+			t.Errorf("--out %s: code %d, %q, want %d, %q", out, code, stderr, wantCode, want)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "as it was" {
+		t.Errorf("the file that was there is %q, %v", text, err)
+	}
+}
+
+func TestRunWithoutBlocksOrElements(t *testing.T) {
+	needLibrary(t)
+	folder := t.TempDir()
+	for name, want := range map[string]string{"3 4 0": "no blocks", "0 4 0": "no blocks"} {
+		matrix := write(t, filepath.Join(folder, "a.mtx"), "%%MatrixMarket matrix coordinate real general\n"+name+"\n")
+		code, stdout, stderr := invoke("run", "--matrix", matrix, "--check", "--repeats", "1", "--device", "cpu")
+		if code != exitOK || !strings.Contains(stdout, want) || strings.Contains(stdout, "for each") || strings.Contains(stdout, "-1") {
+			t.Errorf("%s: code %d, %s%s", name, code, stdout, stderr)
+		}
 	}
 }

@@ -68,6 +68,7 @@ var statusCodes = map[sparsek.Status]int{
 	sparsek.ErrUnsupportedBlock:  exitUnsupported,
 	sparsek.ErrNoSuchKernel:      exitUnsupported,
 	sparsek.ErrNoDevice:          exitNoDevice,
+	sparsek.ErrNoLibrary:         exitNoLibrary,
 	sparsek.ErrOutOfMemory:       exitNoMemory,
 	sparsek.ErrCUDA:              exitCUDA,
 	sparsek.ErrCheckFailed:       exitWrongResult,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sparsek/sparsek/internal/provenance"
 	"github.com/sparsek/sparsek/internal/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
@@ -57,8 +58,12 @@ type deviceInfo struct {
 func info(_ context.Context, e *environment, args []string) error {
 	flags := newFlags("info")
 	asJSON := flags.Bool("json", false, "print JSON")
+	asProvenance := flags.Bool("provenance", false, "print what the library was made of and how, an in-toto statement")
 	if err := parse(e, flags, args, false); err != nil {
 		return err
+	}
+	if *asProvenance {
+		return printProvenance(e)
 	}
 	result, err := gatherInfo()
 	if err != nil {
@@ -68,6 +73,24 @@ func info(_ context.Context, e *environment, args []string) error {
 		return printJSON(e.stdout, result)
 	}
 	return printInfo(e, result)
+}
+
+// printProvenance prints what the library's file says of itself.
+func printProvenance(e *environment) error {
+	lib, err := sparsek.Default()
+	if err != nil {
+		return fail(exitNoLibrary, err)
+	}
+	statement, err := provenance.Read(lib.Path())
+	if err != nil {
+		return fail(exitNoLibrary, err)
+	}
+	text, err := statement.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = e.stdout.Write(text)
+	return fail(exitBadOutput, err)
 }
 
 func gatherInfo() (r infoResult, err error) {

@@ -7,6 +7,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/matio"
@@ -66,6 +70,9 @@ func (o *runFlags) validate(set map[string]bool) error {
 	if o.repeats < 0 {
 		return failf(exitUsage, "run: --repeats %d: want a positive number", o.repeats)
 	}
+	if v := float64(float32(o.alpha)); math.IsNaN(v) || math.IsInf(v, 0) {
+		return failf(exitUsage, "run: --alpha %v: must be finite, as a float32", o.alpha)
+	}
 	if o.n < 1 {
 		return failf(exitUsage, "run: --n %d: want a positive number", o.n)
 	}
@@ -102,6 +109,11 @@ func run(ctx context.Context, e *environment, args []string) error {
 	if err := o.validate(set); err != nil {
 		return err
 	}
+	if o.out != "" {
+		if err := checkOut(o.out); err != nil {
+			return fail(exitBadOutput, fmt.Errorf("run: --out %s: %w", o.out, err))
+		}
+	}
 	switch o.dtype {
 	case "bf16":
 		return runTyped(ctx, e, o, product.BFloat16)
@@ -109,6 +121,25 @@ func run(ctx context.Context, e *environment, args []string) error {
 		return runTyped(ctx, e, o, product.Float16)
 	}
 	return runTyped(ctx, e, o, product.Float32)
+}
+
+// checkOut refuses a place where no file can come to be. The file comes there by a rename, which would take the place of
+// a device or a pipe rather than write to it.
+func checkOut(path string) error {
+	if at, err := os.Stat(path); err == nil && at.IsDir() {
+		return errors.New("this is a folder: name a file in it")
+	} else if err == nil && !at.Mode().IsRegular() {
+		return errors.New("this is there and is no ordinary file")
+	}
+	folder := filepath.Dir(path)
+	at, err := os.Stat(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s: make it first", folder)
+	}
+	if err == nil && !at.IsDir() {
+		return fmt.Errorf("%s is no folder", folder)
+	}
+	return err
 }
 
 func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runFlags, element product.Element[T]) (err error) {
@@ -157,10 +188,10 @@ func compute[T sparsek.Element](ctx context.Context, c *sparsek.Context, o *runF
 	bar.Add(1)
 	r := newReport(in.problem, s, element, c.Info())
 	r.Matrix, r.Pattern, r.Seed, r.Fill, r.Over = o.matrix, o.pattern, o.seed, in.fill, in.over
+	if err := ctx.Err(); err != nil {
+		return nil, matio.Dense[T]{}, err
+	}
 	if o.check {
-		if err := ctx.Err(); err != nil {
-			return nil, matio.Dense[T]{}, err
-		}
 		err = checkSolution(r, c, in.problem, s)
 	}
 	bar.Add(1)
@@ -175,7 +206,10 @@ func printRun(e *environment, r *report, c sparsek.ContextInfo) error {
 	}
 	t.add("matrix", fmt.Sprintf("%s: %d x %d, %s", source, r.M, r.K, r.DType))
 	t.add("blocks", fmt.Sprintf("%d of %d x %d, %s of all", r.Blocks, r.BlockM, r.BlockK, percent(r.Density)))
-	if r.Fill != nil {
+	switch {
+	case r.Fill != nil && r.Blocks == 0:
+		t.add("fill-in", "no blocks")
+	case r.Fill != nil:
 		t.add("fill-in", fmt.Sprintf("%d nonzeros, %d elements stored: %s for each", r.Fill.Nonzeros, r.Fill.Stored, digits(r.Fill.Ratio)))
 	}
 	if r.Over.A+r.Over.B > 0 {
@@ -193,7 +227,9 @@ func printRun(e *environment, r *report, c sparsek.ContextInfo) error {
 			verdict = fmt.Sprintf("%d of %d elements are WRONG", k.Failures, k.Elements)
 		}
 		t.add("check", fmt.Sprintf("%s; |C|max %s, largest error %s", verdict, digits(float64(k.MaxAbsC)), digits(float64(k.MaxError))))
-		t.add("", "closest to its bound: "+k.closest()+fmt.Sprintf(", at row %d, column %d", k.WorstRow, k.WorstCol))
+		if k.WorstRow >= 0 { // below, there is no element
+			t.add("", "closest to its bound: "+k.closest()+fmt.Sprintf(", at row %d, column %d", k.WorstRow, k.WorstCol))
+		}
 	}
 	if r.Out != "" {
 		t.add("written", r.Out)

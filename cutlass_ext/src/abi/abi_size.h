@@ -34,6 +34,7 @@ SPARSEK_ABI_STRUCT(sparsek_plan_info, 72);
 SPARSEK_ABI_STRUCT(sparsek_multiply_args, 56);
 SPARSEK_ABI_STRUCT(sparsek_check_args, 88);
 SPARSEK_ABI_STRUCT(sparsek_check_report, 104);
+SPARSEK_ABI_STRUCT(sparsek_dense_time_args, 80);
 
 #undef SPARSEK_ABI_STRUCT
 

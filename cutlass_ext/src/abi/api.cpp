@@ -28,6 +28,7 @@ const char* status_name(sparsek_status status) noexcept {
     SPARSEK_NAME(SPARSEK_UNSUPPORTED_BLOCK);
     SPARSEK_NAME(SPARSEK_NO_SUCH_KERNEL);
     SPARSEK_NAME(SPARSEK_NO_DEVICE);
+    SPARSEK_NAME(SPARSEK_NO_LIBRARY);
     SPARSEK_NAME(SPARSEK_OUT_OF_MEMORY);
     SPARSEK_NAME(SPARSEK_CUDA_ERROR);
     SPARSEK_NAME(SPARSEK_INTERNAL);
@@ -46,6 +47,7 @@ constexpr sparsek_api kApi = {
     plan_create,         plan_info,           plan_destroy,       multiply,          multiply_time,
     buffer_create,       buffer_destroy,      buffer_write,       buffer_read,       buffer_fill,
     stream_create,       stream_destroy,      stream_synchronize, stream_query,      check,
+    dense_time,
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "abi/error.h"
 #include "plan/bsr_index.h"
 #include "sparsek.h"
 
@@ -72,6 +73,11 @@ class Backend {
   virtual void stream_destroy(sparsek_stream stream) = 0;
   virtual void stream_synchronize(sparsek_stream stream) = 0;
   virtual bool stream_done(sparsek_stream stream) = 0;
+
+  // Back-ends without cuBLAS refuse.
+  virtual void dense_time(const sparsek_dense_time_args&, double* /*seconds*/) {
+    fail(SPARSEK_NO_LIBRARY, "dense products to compare with are cuBLAS's, and this context has no GPU");
+  }
 };
 
 // threads = 0: one for each core that the process may use.

@@ -58,4 +58,7 @@ sparsek_status stream_query(sparsek_context* context, sparsek_stream stream, int
 // check.cpp
 sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) noexcept;
 
+// dense_time.cpp
+sparsek_status dense_time(sparsek_context* context, const sparsek_dense_time_args* args, double* seconds) noexcept;
+
 }  // namespace sparsek::entry

@@ -3,9 +3,11 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <mutex>
 
 #include "abi/backend.h"
 #include "abi/error.h"
+#include "cuda/cublas.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
@@ -81,8 +83,17 @@ class CudaBackend final : public Backend {
     return true;
   }
 
+  void dense_time(const sparsek_dense_time_args& args, double* seconds) override {
+    DeviceScope scope(device_);
+    const std::lock_guard<std::mutex> lock(cublas_mutex_);
+    if (cublas_ == nullptr) cublas_ = std::make_unique<cuda::Cublas>(device_);
+    cublas_->time(args, seconds);
+  }
+
  private:
   int device_, sm_count_;
+  std::mutex cublas_mutex_;
+  std::unique_ptr<cuda::Cublas> cublas_;  // made when it is first needed
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "abi/error.h"
+#include "cuda/event.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -67,23 +68,6 @@ std::vector<uint32_t> make_masks(const Plan& plan) {
   }
   return masks;
 }
-
-class Event {
- public:
-  Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
-  void wait() { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
-  double seconds_since(const Event& start) const {
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "cudaEventElapsedTime");
-    return milliseconds * 1e-3;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 }  // namespace
 

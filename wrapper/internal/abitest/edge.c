@@ -49,6 +49,7 @@ static void run(edge* e) {
   test_values_later(e);
   test_memory(e);
   test_check(e);
+  test_dense_time(e);
 }
 
 edge_result edge_run(const char* path) {

@@ -60,5 +60,6 @@ void test_information(edge* e);
 void test_struct_sizes(edge* e);
 void test_memory(edge* e);
 void test_check(edge* e);
+void test_dense_time(edge* e);
 
 #endif

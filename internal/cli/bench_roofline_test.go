@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/roofline"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// result makes one with a rate in TFLOP/s.
+func result(c roofline.Case, rate float64, dense time.Duration, bounds ...roofline.Bound) *roofline.Result {
+	const median = 123456 * time.Nanosecond
+	r := &roofline.Result{
+		Case: c, Density: 0.1284, Plan: sparsek.PlanInfo{Kernel: "tma_bf16_64x2_256"}, PlanTime: 234 * time.Microsecond,
+		Timing: product.Timing{Runs: 48, Median: median, Quarter: median - 8000, ThreeQuarters: median + 9000},
+		Work:   roofline.Work{FLOP: rate * 1e12 * median.Seconds()}, Bounds: bounds,
+	}
+	if dense > 0 {
+		r.Dense = &product.Timing{Runs: 24, Median: dense}
+	}
+	return r
+}
+
+// filled is a result of all cases, with the longest that columns hold.
+func filled(t *testing.T, dense time.Duration) *rooflineResult {
+	t.Helper()
+	r := &rooflineResult{Command: "sparsek bench --suite roofline --markdown", Commit: "0123456789abcdef", GPU: "NVIDIA H200",
+		Driver: "580.65.06 (CUDA 13.0)", Date: "2026-11-21", Rounds: 6}
+	var measured []*roofline.Result
+	for i, c := range roofline.Cases() {
+		seconds := 101e-6
+		if i%2 == 1 {
+			seconds = 126e-6 // faster than that
+		}
+		measured = append(measured, result(c, 523.4, dense, roofline.Bound{Name: "tensor", Seconds: seconds}))
+	}
+	r.fill(measured)
+	return r
+}
+
+func TestRooflineFits(t *testing.T) {
+	var out bytes.Buffer
+	if err := printRoofline(&out, filled(t, 1589*time.Microsecond)); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 120 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{"NVIDIA H200, driver 580.65.06 (CUDA 13.0), commit 0123456789abcdef", "b512x112-random", "102 %!",
+		"82 %", "1.59 ms", "12.9", "13.8 %", "234 us", "the bound is wrong"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestRooflineMarkdown(t *testing.T) {
+	r := filled(t, 0)
+	r.NoDense = "cuBLAS is not there"
+	r.fail([]caseError{{"b64-zipf", context.Canceled}, {"b16-random", errors.New("no kernel")}})
+	var out bytes.Buffer
+	if err := printRooflineMarkdown(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	columns := 0
+	for line := range strings.Lines(out.String()) {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		if n := strings.Count(line, "|"); columns != 0 && n != columns {
+			t.Errorf("%d cells beside %d: %s", n, columns, line)
+		} else {
+			columns = n
+		}
+	}
+	for _, want := range []string{"`sparsek bench --suite roofline --markdown`", "0123456789abcdef", "NVIDIA H200", "580.65.06", "2026-11-21",
+		"8192x8192x8288", "512x112", "window, rows shuffled, 12.8 %", "95 % of b64-window", "1.05 x cuBLAS's dense rate", "10.0 us",
+		"tma_bf16_64x2_256", "cuBLAS is not there", "b64-zipf has no result: interrupted", "b16-random has no result: no kernel"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestRooflineJSON(t *testing.T) {
+	var out bytes.Buffer
+	if err := printJSON(&out, filled(t, time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	var back rooflineResult
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || len(back.Cases) != len(roofline.Cases()) {
+		t.Fatalf("%d cases, %v", len(back.Cases), err)
+	}
+	one := back.Cases[1]
+	if one.Dense == nil || math.Abs(one.Dense.SpeedUp-8.1) > 0.01 || !one.WrongBound || one.Bounds[0].Name != "tensor" || one.Reach != "520 TFLOP/s" {
+		t.Errorf("%+v", one)
+	}
+}
+
+func TestReach(t *testing.T) {
+	bound := roofline.Bound{Name: "L2", Seconds: 1e-4}
+	size := roofline.Case{M: 1000, N: 1000, K: 1000}
+	with := func(name string, reach roofline.Reach) roofline.Case {
+		c := size
+		c.Name, c.Reach = name, reach
+		return c
+	}
+	r := &rooflineResult{}
+	r.fill([]*roofline.Result{
+		result(with("rate", roofline.Reach{TFLOPs: 400}), 200, 0, bound),
+		result(with("dense", roofline.Reach{DenseShare: 1.05}), 210, 10*time.Microsecond, bound),
+		result(with("dense, not measured", roofline.Reach{DenseShare: 1.05}), 210, 0, bound),
+		result(with("other", roofline.Reach{Share: 0.95, Of: "rate"}), 190, 0, bound),
+		result(with("other, not measured", roofline.Reach{Share: 0.95, Of: "elsewhere"}), 190, 0, bound),
+		result(with("time", roofline.Reach{Seconds: 61728e-9}), 100, 0, bound),
+	})
+	for i, want := range []float64{0.5, 1, 0, 1, 0, 0.5} {
+		if got := r.Cases[i].OfReach; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v of its reach, want %v", r.Cases[i].Name, got, want)
+		}
+	}
+}
+
+// A case that fails costs no other; one after which nothing works ends it, and what was measured stays.
+func TestMeasureAll(t *testing.T) {
+	cases := roofline.Cases()[:4]
+	for name, c := range map[string]struct {
+		fault    error
+		measured int
+	}{
+		"unsupported": {sparsek.ErrUnsupportedBlock, 3},
+		"wrong":       {roofline.ErrWrong, 3},
+		"device":      {sparsek.ErrCUDA, 1},
+		"memory":      {sparsek.ErrOutOfMemory, 1},
+		"interrupted": {context.Canceled, 1},
+	} {
+		ctx, stop := context.WithCancel(context.Background())
+		measured, failed := measureAll(ctx, func(_ context.Context, one roofline.Case) (*roofline.Result, error) {
+			if one.Name != cases[1].Name {
+				return &roofline.Result{Case: one}, nil
+			}
+			if c.fault == context.Canceled {
+				stop()
+			}
+			return nil, c.fault
+		}, cases, nil)
+		stop()
+		if len(measured) != c.measured || len(failed) != 1 || !errors.Is(failed[0], c.fault) || !strings.HasPrefix(failed[0].Error(), cases[1].Name) {
+			t.Errorf("%s: %d measured, failed %v", name, len(measured), failed)
+		}
+	}
+}
+
+func TestFindDriver(t *testing.T) {
+	for text, want := range map[string]string{
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version: 12.3.0\n":                                      "535.183.01",
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder@U22)  Sun Jul 27\nGCC version:  gcc version 12.2.0\n": "580.65.06",
+		"something else 1.2": "",
+	} {
+		if got := findDriver(text); got != want {
+			t.Errorf("%q, want %q in %q", got, want, text)
+		}
+	}
+}
+
+func TestBenchFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"--suite", "none"},
+		{"--rounds", "3"},
+		{"--markdown"},
+		{"--suite", "roofline", "--repeats", "3"},
+		{"--suite", "roofline", "--seed", "3"},
+		{"--suite", "roofline", "--rounds", "0"},
+		{"--suite", "roofline", "--json", "--markdown"},
+		{"--suite", "roofline", "--device", "cpu"},
+		{"--suite", "roofline", "random-64"}, // of the other suite
+		{"b64-random"},
+	} {
+		err := bench(context.Background(), &environment{stdout: &bytes.Buffer{}}, args)
+		if exitCode(err) != exitUsage {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package product
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sparsek/sparsek/internal/bsr"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// Rotation is one matrix several times over, each copy with a plan of its own: products that take them in turn find
+// the values of A as cold in the caches as new ones would be.
+type Rotation[T sparsek.Element] struct {
+	matrices []*sparsek.Matrix[T]
+	plans    []*sparsek.Plan[T]
+	planning []time.Duration
+}
+
+// NewRotation takes a into c `copies` times and plans products with a B of n columns.
+func NewRotation[T sparsek.Element](ctx context.Context, c *sparsek.Context, a bsr.Matrix[T], n, copies int) (*Rotation[T], error) {
+	r := &Rotation[T]{}
+	for range copies {
+		if err := r.add(ctx, c, a, n); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	}
+	return r, nil
+}
+
+func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Context, a bsr.Matrix[T], n int) error {
+	p := Problem[T]{A: a}
+	matrix, err := sparsek.NewMatrix(c, p.bsr())
+	if err != nil {
+		return err
+	}
+	r.matrices = append(r.matrices, matrix)
+	start := time.Now()
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: n})
+	if err != nil {
+		return err
+	}
+	r.planning = append(r.planning, time.Since(start))
+	r.plans = append(r.plans, plan)
+	return nil
+}
+
+// Info says how the plans compute.
+func (r *Rotation[T]) Info() sparsek.PlanInfo { return r.plans[0].Info() }
+
+// PlanTime is the median of the times that the plans took to make.
+func (r *Rotation[T]) PlanTime() time.Duration { return Summarise(r.planning).Median }
+
+// Copies is the number of matrices.
+func (r *Rotation[T]) Copies() int { return len(r.plans) }
+
+// Multiply runs one product.
+func (r *Rotation[T]) Multiply(ctx context.Context, o sparsek.Operands[T]) error {
+	return r.plans[0].Multiply(ctx, 1, o.B, 0, o.C)
+}
+
+// Time times products, each behind `between` others that are not timed; see [sparsek.TimeInTurn].
+func (r *Rotation[T]) Time(ctx context.Context, operands []sparsek.Operands[T], between, repeats int) ([]time.Duration, error) {
+	return sparsek.TimeInTurn(ctx, r.plans, sparsek.TurnOptions[T]{
+		TimeOptions: sparsek.TimeOptions[T]{Alpha: 1, Operands: operands, Repeats: repeats}, Between: between,
+	})
+}
+
+// Close frees plans and matrices.
+func (r *Rotation[T]) Close() error {
+	var all []error
+	for _, p := range r.plans {
+		all = append(all, p.Close())
+	}
+	for _, m := range r.matrices {
+		all = append(all, m.Close())
+	}
+	return errors.Join(all...)
+}

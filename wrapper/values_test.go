@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+)
+
+// collect frees what nobody holds: it returns when a buffer that was dropped after all else is closed.
+func collect(t *testing.T, ctx *Context) {
+	t.Helper()
+	dropped := func() *handle { return must(NewBuffer[float32](ctx, 1))(t).handle }()
+	for range 1000 {
+		runtime.GC()
+		dropped.mu.Lock()
+		closed := dropped.closed
+		dropped.mu.Unlock()
+		if closed {
+			runtime.GC()
+			time.Sleep(time.Millisecond) // cleanups of one cycle run in any order
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("nothing is freed")
+}
+
+// Whoever gives values in device memory may forget the buffer: the matrix has it.
+func TestMatrixKeepsDeviceValues(t *testing.T) {
+	ctx := newContext(t, CUDA)
+	p := newProduct[BFloat16, int32](shape{rows: 256, cols: 192, n: 64, blockM: 64, blockK: 64, density: 0.7, alpha: 1, beta: 1, seed: 4})
+	forgotten := func(values []BFloat16) *DeviceBuffer[BFloat16] {
+		buffer := must(NewBuffer[BFloat16](ctx, len(values)))(t)
+		if err := buffer.Write(values); err != nil {
+			t.Fatal(err)
+		}
+		return buffer
+	}
+	m := must(NewDeviceMatrix(ctx, DeviceBSR[BFloat16, int32]{Rows: p.a.Rows, Cols: p.a.Cols, BlockM: p.a.BlockM, BlockK: p.a.BlockK,
+		RowPtr: upload(t, ctx, p.a.RowPtr), ColIdx: upload(t, ctx, p.a.ColIdx), Values: forgotten(p.a.Values)}))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n}))(t)
+	for range 2 {
+		collect(t, ctx)
+		c := p.newC()
+		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+			t.Fatal(err)
+		}
+		p.verify(t, ctx, plan.Info(), c)
+		for i := range p.a.Values {
+			p.a.Values[i] = FromFloat32[BFloat16](2 * p.a.Values[i].Float32())
+		}
+		if err := m.SetDeviceValues(forgotten(p.a.Values)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The same without a GPU, as far as it goes: the buffer lives as long as it is the matrix's, and no longer.
+func TestValuesAreHeldAndLetGo(t *testing.T) {
+	ctx := newContext(t, CPU)
+	m := must(NewMatrix(ctx, small()))(t)
+	give := func() *handle {
+		buffer := must(NewBuffer[float32](ctx, 18))(t)
+		m.values.replace(runtime.Pinner{}, buffer)
+		return buffer.handle
+	}
+	first := give()
+	collect(t, ctx)
+	if err := first.acquire(); err != nil {
+		t.Fatalf("values in use: %v", err)
+	}
+	first.release()
+	give()
+	collect(t, ctx)
+	if err := first.acquire(); !errors.Is(err, ErrClosed) {
+		t.Errorf("values that were replaced: error is %v, want ErrClosed", err)
+	}
+	runtime.KeepAlive(m)
+}
+
+func TestDeviceValuesFaults(t *testing.T) {
+	ctx, other := newContext(t, CPU), newContext(t, CPU)
+	m := must(NewMatrix(ctx, small()))(t)
+	wantFault(t, m.SetDeviceValues(nil), ErrNullPointer, "Values is nil")
+	wantFault(t, m.SetDeviceValues(must(NewBuffer[float32](other, 18))(t)), ErrBadArgument, "Values is a buffer of another context")
+
+	index := func(ctx *Context, n int) *DeviceBuffer[int64] { return must(NewBuffer[int64](ctx, n))(t) }
+	a := DeviceBSR[float32, int64]{Rows: 4, Cols: 6, BlockM: 2, BlockK: 3, RowPtr: index(ctx, 3), ColIdx: index(ctx, 3),
+		Values: must(NewBuffer[float32](ctx, 18))(t)}
+	for _, fault := range []struct {
+		spoil    func(*DeviceBSR[float32, int64])
+		status   Status
+		speaksOf string
+	}{
+		{func(a *DeviceBSR[float32, int64]) { a.RowPtr = nil }, ErrNullPointer, "RowPtr or ColIdx is nil"},
+		{func(a *DeviceBSR[float32, int64]) { a.RowPtr = index(other, 3) }, ErrBadArgument, "RowPtr is a buffer of another context"},
+		{func(a *DeviceBSR[float32, int64]) { a.ColIdx = index(other, 3) }, ErrBadArgument, "ColIdx is a buffer of another context"},
+		{func(a *DeviceBSR[float32, int64]) { a.Values = must(NewBuffer[float32](other, 18))(t) }, ErrBadArgument, "Values is a buffer of another context"},
+	} {
+		spoilt := a
+		fault.spoil(&spoilt)
+		_, err := NewDeviceMatrix(ctx, spoilt)
+		wantFault(t, err, fault.status, fault.speaksOf)
+	}
+}
+
+func TestNilOperands(t *testing.T) {
+	ctx := newContext(t, CPU)
+	m := must(NewMatrix(ctx, small()))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
+	b := &Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}
+	c := &Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}
+	if err := plan.Multiply(context.Background(), 1, b, 0, c); err != nil {
+		t.Error(err)
+	}
+	var none *Dense[float32]
+	var noneOnDevice *DeviceDense[float32]
+	for _, fault := range []struct {
+		b, c     Operand[float32]
+		speaksOf string
+	}{
+		{nil, c, "B is nil"}, {b, nil, "C is nil"}, {none, c, "B is nil"}, {b, none, "C is nil"}, {b, noneOnDevice, "C is nil"},
+	} {
+		wantFault(t, plan.Multiply(context.Background(), 1, fault.b, 0, fault.c), ErrNullPointer, fault.speaksOf)
+		_, err := plan.Time(context.Background(), TimeOptions[float32]{Repeats: 1, Operands: []Operands[float32]{{fault.b, fault.c}}})
+		wantFault(t, err, ErrNullPointer, fault.speaksOf)
+	}
+}
+
+// While the values are being changed a product waits, and gives up where its context ends.
+func TestProductWaitsForValues(t *testing.T) {
+	ctx := newContext(t, CPU)
+	a := small()
+	a.Values = slices.Repeat([]float32{1}, 18)
+	m := must(NewMatrix(ctx, a))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
+	b := Dense[float32]{Rows: 6, Cols: 8, Data: slices.Repeat([]float32{1}, 48)}
+	c := Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}
+
+	done := m.values.change()
+	ending, stop := context.WithTimeout(context.Background(), time.Millisecond)
+	defer stop()
+	if err := plan.Multiply(ending, 1, b, 0, c); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := plan.Time(ending, TimeOptions[float32]{Repeats: 1}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error is %v", err)
+	}
+	finished := make(chan error)
+	go func() { finished <- plan.Multiply(context.Background(), 1, b, 0, c) }()
+	select {
+	case err := <-finished:
+		t.Errorf("a product ran while the values were being changed: %v", err)
+	case <-time.After(10 * time.Millisecond):
+	}
+	done()
+	if err := <-finished; err != nil || c.Data[0] != 3 {
+		t.Errorf("C[0, 0] = %g, error %v", c.Data[0], err)
+	}
+	if err := m.Close(); err != nil { // nothing that was given up on is in use still
+		t.Error(err)
+	}
+}

@@ -12,16 +12,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/magefile/mage/mg"
 
 	"github.com/sparsek/sparsek/internal/build"
 	"github.com/sparsek/sparsek/internal/build/check"
 	"github.com/sparsek/sparsek/internal/build/install"
+	"github.com/sparsek/sparsek/internal/bundle"
+	"github.com/sparsek/sparsek/internal/doctor"
+	"github.com/sparsek/sparsek/internal/doctor/checkout"
 	"github.com/sparsek/sparsek/internal/fetch"
 	"github.com/sparsek/sparsek/internal/lock"
 	"github.com/sparsek/sparsek/internal/process"
 	"github.com/sparsek/sparsek/internal/pyindex"
+	"github.com/sparsek/sparsek/internal/repro"
 	"github.com/sparsek/sparsek/internal/term"
 	"github.com/sparsek/sparsek/internal/toolchain"
 )
@@ -78,6 +83,32 @@ func Test(ctx context.Context, offline *bool) error {
 	return check.Test(ctx, ".", library, os.Stdout)
 }
 
+// TestLong runs what takes hours: long forms of the tests, races, sanitizers, and each fuzz target for -fuzztime (10m).
+func TestLong(ctx context.Context, fuzztime *time.Duration, offline *bool) error {
+	if err := Build(ctx, offline); err != nil {
+		return err
+	}
+	tools, err := prepare(ctx, offline)
+	if err != nil {
+		return err
+	}
+	err = build.MakeLibrary(ctx, build.Options{Root: ".", Toolchain: tools, CXX: os.Getenv("CXX"), Sanitize: true,
+		Progress: progress})
+	if err != nil {
+		return err
+	}
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return err
+	}
+	o := check.LongOptions{Root: root, Library: filepath.Join(root, build.Library),
+		Sanitized: filepath.Join(root, build.SanitizedLibrary), FuzzTime: 10 * time.Minute, Out: os.Stdout}
+	if fuzztime != nil {
+		o.FuzzTime = *fuzztime
+	}
+	return check.Long(ctx, o)
+}
+
 // Install builds and installs library, header, pkg-config file and program under -prefix=DIR (/usr/local).
 // DESTDIR is put before it.
 func Install(ctx context.Context, prefix *string, offline *bool) error {
@@ -95,8 +126,82 @@ func Install(ctx context.Context, prefix *string, offline *bool) error {
 	return err
 }
 
+// Bundle writes build/sparsek-VERSION-bundle.tar: all that a build without a network needs, and its SBOM.
+func Bundle(ctx context.Context, offline *bool) error {
+	tools, err := prepare(ctx, offline)
+	if err != nil {
+		return err
+	}
+	files, err := toolchain.Files(ctx, toolchainOptions(offline))
+	if err != nil {
+		return err
+	}
+	o := bundle.Options{Root: ".", Version: build.Version, Toolchain: tools, Files: files, Offline: offline != nil && *offline,
+		Program: "./cmd/sparsek", Out: "build/sparsek-" + build.Version + "-bundle.tar", Progress: progress}
+	made, err := bundle.Write(ctx, o)
+	if err == nil {
+		fmt.Printf("%s: %s, commit %s\nsha256 %s\n", o.Out, term.FormatBytes(made.Bytes), made.Commit, made.SHA256)
+	}
+	return err
+}
+
+// Repro builds libsparsek twice, in folders and at times that differ, and compares the two byte for byte.
+func Repro(ctx context.Context, offline *bool) error {
+	tools, err := prepare(ctx, offline)
+	if err != nil {
+		return err
+	}
+	sum, err := repro.Run(ctx, repro.Options{Root: ".", Toolchain: tools, CXX: os.Getenv("CXX"), Progress: progress})
+	if err == nil {
+		fmt.Printf("identical: both builds have sha256 %s\n", sum)
+	}
+	return err
+}
+
 // Clean removes build/. What was fetched stays in the cache.
 func Clean(ctx context.Context) error { return build.Clean(ctx, ".", progress) }
+
+// Doctor shows what building and running need and how to mend what is missing. Exit code 1: no build works here;
+// 3: no GPU job does. -json prints JSON, -offline asks no package index.
+func Doctor(ctx context.Context, json, offline *bool) error {
+	facts, err := checkout.Look(ctx, ".", os.Getenv("CXX"), offline != nil && *offline)
+	if err != nil {
+		return err
+	}
+	report := append(facts.Judge(), doctor.Look(ctx, os.DirFS("/")).Judge(facts.Lock.CUDA.Version)...)
+	show := report.Print
+	if json != nil && *json {
+		show = report.PrintJSON
+	}
+	if err := show(os.Stdout); err != nil {
+		return err
+	}
+	switch {
+	case !report.Works(doctor.Build):
+		return errors.New("a build cannot work here")
+	case !report.Works(doctor.GPU):
+		return mg.Fatal(3, "a build can work here, a GPU job cannot")
+	}
+	return nil
+}
+
+// Cache has the targets that look after the folder of what was fetched.
+type Cache mg.Namespace
+
+// Prune removes from the cache what the lock has no use for. -dryrun only shows it.
+func (Cache) Prune(ctx context.Context, dryrun *bool) error {
+	found, err := toolchain.FindUnused(ctx, toolchain.Options{LockPath: lock.FileName})
+	if err != nil {
+		return err
+	}
+	found.Print(os.Stdout)
+	if dryrun != nil && *dryrun {
+		return nil
+	}
+	freed, err := found.Remove(ctx)
+	fmt.Printf("freed %s\n", term.FormatBytes(freed))
+	return err
+}
 
 // Lock has the targets that look after toolchain.lock.json.
 type Lock mg.Namespace
@@ -135,10 +240,7 @@ func (Lock) Update(ctx context.Context, wants *string) error {
 	if err != nil {
 		return err
 	}
-	for _, change := range lock.Diff(pins, next) {
-		fmt.Println(change)
-	}
-	return next.Save(lock.FileName)
+	return lock.Replace(lock.FileName, pins, next, os.Stdout)
 }
 
 func openLock() (*lock.Lock, *pyindex.Resolver, *fetch.Cache, error) {
@@ -152,8 +254,11 @@ func openLock() (*lock.Lock, *pyindex.Resolver, *fetch.Cache, error) {
 }
 
 func prepare(ctx context.Context, offline *bool) (*toolchain.Toolchain, error) {
-	return toolchain.Prepare(ctx, toolchain.Options{LockPath: lock.FileName, Offline: offline != nil && *offline,
-		Progress: progress})
+	return toolchain.Prepare(ctx, toolchainOptions(offline))
+}
+
+func toolchainOptions(offline *bool) toolchain.Options {
+	return toolchain.Options{LockPath: lock.FileName, Offline: offline != nil && *offline, Progress: progress}
 }
 
 // program builds and runs build/bin/sparsek; its exit code becomes mage's.

@@ -26,13 +26,19 @@ func (t tools) compileArgs(u unit, object, depfile string, defines []string) []s
 	if u.device {
 		args = append(args, t.nvcc, "-ccbin", t.cxx, "-c",
 			"-gencode=arch=compute_90a,code=sm_90a", "-std=c++17", "--expt-relaxed-constexpr", "-DNDEBUG", "-O3",
-			// Both make the object depend on nothing but the sources.
-			"--frandom-seed="+u.source, "--objdir-as-tempdir",
-			"-Xcompiler", strings.Join(append(hostCode(), t.prefixMaps()...), ","),
-			"-Xptxas", "-v")
+			// These make the object depend on nothing but the sources. The last gives the name that is hashed into
+			// whatever lies in an anonymous namespace, ours or libcu++'s; nvcc would take the absolute path.
+			"--frandom-seed="+u.source, "--objdir-as-tempdir", "-Xcudafe", "--orig_src_path_name="+u.source,
+			"-Xcompiler", strings.Join(hostCode(), ","), "-Xptxas", "-v")
+		for _, option := range quoted(t.prefixMaps()) {
+			args = append(args, "-Xcompiler="+option)
+		}
 	} else {
 		args = append(args, t.cxx, "-c", "-std=c++17", "-DNDEBUG", "-O3", "-Wall", "-Wextra", "-Werror")
 		args = slices.Concat(args, hostCode(), t.prefixMaps(), isaFlags(u.source), defines)
+		if u.sanitized {
+			args = append(args, sanitizedCode()...)
+		}
 	}
 	for _, dir := range []string{includeDir, sourceDir, ".", genDir} {
 		args = append(args, "-I"+dir)
@@ -48,6 +54,10 @@ func hostCode() []string {
 	return []string{"-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"}
 }
 
+// prefixMapOption is how nvcc is given the maps, each as an argument of its
+// own, so that a compiler cache can tell them from the rest.
+const prefixMapOption = "-Xcompiler='-ffile-prefix-map="
+
 // prefixMaps keep this machine's folders out of __FILE__.
 func (t tools) prefixMaps() []string {
 	return []string{
@@ -55,6 +65,25 @@ func (t tools) prefixMaps() []string {
 		"-ffile-prefix-map=" + t.cutlass + "=cutlass",
 		"-ffile-prefix-map=" + t.cuda + "=cuda",
 	}
+}
+
+// quoted puts each argument in quotes for the shell through which nvcc runs the
+// host compiler: folders may have blanks in their names.
+func quoted(args []string) []string {
+	out := make([]string, len(args))
+	for i, arg := range args {
+		out[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	}
+	return out
+}
+
+// sanitizers are what a sanitized library is made with.
+const sanitizers = "-fsanitize=address,undefined"
+
+// sanitizedCode comes behind all other options and overrides them: asserts are
+// on, and what a sanitizer finds ends the program, with file and line.
+func sanitizedCode() []string {
+	return []string{sanitizers, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-O1", "-g1", "-UNDEBUG"}
 }
 
 // isaFlags lets a file whose name ends in an instruction set's use that.
@@ -70,12 +99,17 @@ func isaFlags(source string) []string {
 
 // linkArgs is the command that links objects into library. exports is the
 // version script. C++'s and CUDA's run-time libraries go in, so that the
-// library needs libc and libm only.
-func (t tools) linkArgs(objects []string, library, exports string) []string {
+// library needs libc and libm only; a sanitized one needs the sanitizers' too
+// and keeps what tells its lines.
+func (t tools) linkArgs(objects []string, library, exports string, sanitized bool) []string {
 	args := []string{t.cxx, "-shared", "-o", library, "-static-libstdc++", "-static-libgcc",
 		"-Wl,-soname," + filepath.Base(Library), "-Wl,--version-script=" + exports, "-Wl,--exclude-libs,ALL",
-		"-Wl,--build-id=sha1", "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,--strip-debug",
-		"-Wl,-z,relro,-z,now,-z,noexecstack"}
+		"-Wl,--build-id=sha1", "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,-z,relro,-z,now,-z,noexecstack"}
+	if sanitized {
+		args = append(args, sanitizers)
+	} else {
+		args = append(args, "-Wl,--strip-debug")
+	}
 	args = append(args, objects...)
 	return append(args, "-L"+filepath.Join(t.cuda, "lib"), "-lcudart_static", "-ldl", "-lrt", "-lpthread")
 }
@@ -119,8 +153,9 @@ func define(name, value string) string {
 }
 
 // compilerEnv is environ without what makes compilers behave differently and
-// with messages in English.
-func compilerEnv(environ []string) []string {
+// with messages in English. A temp that is not empty is where compilers have
+// their temporary files.
+func compilerEnv(environ []string, temp string) []string {
 	unwanted := []string{"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
 		"DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "SOURCE_DATE_EPOCH", "LD_RUN_PATH",
 		"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "LC_ALL"}
@@ -128,5 +163,8 @@ func compilerEnv(environ []string) []string {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(unwanted, name)
 	})
+	if temp != "" {
+		env = append(env, "TMPDIR="+temp) // the last one holds
+	}
 	return append(env, "LC_ALL=C")
 }

@@ -48,6 +48,12 @@ func TestCompileArgs(t *testing.T) {
 		if u.device && !slices.Contains(args, "--frandom-seed="+u.source) {
 			t.Errorf("the seed is not the source's name: %q", args)
 		}
+		if u.device && after("-Xcudafe") != "--orig_src_path_name="+u.source {
+			t.Errorf("the name that is hashed is not the source's: %q", args)
+		}
+		if want := prefixMapOption + "/home/one/src=.'"; u.device && !slices.Contains(args, want) {
+			t.Errorf("no %s for the shell in %q", want, args)
+		}
 		// The order in which headers are found: ours before any other.
 		if first := slices.IndexFunc(args, func(s string) bool { return strings.HasPrefix(s, "-I") }); args[first] != "-I"+includeDir {
 			t.Errorf("%s comes first", args[first])
@@ -95,7 +101,7 @@ func TestDefines(t *testing.T) {
 }
 
 func TestLinkArgs(t *testing.T) {
-	args := toolsAt("/x").linkArgs([]string{"a.o", "b.o"}, "out.so", "map")
+	args := toolsAt("/x").linkArgs([]string{"a.o", "b.o"}, "out.so", "map", false)
 	position := func(s string) int {
 		i := slices.Index(args, s)
 		if i < 0 {
@@ -115,8 +121,12 @@ func TestLinkArgs(t *testing.T) {
 }
 
 func TestCompilerEnv(t *testing.T) {
-	got := compilerEnv([]string{"PATH=/bin", "CPATH=/evil", "NVCC_APPEND_FLAGS=-g", "LC_ALL=de_DE", "CPATHS=kept"})
+	got := compilerEnv([]string{"PATH=/bin", "CPATH=/evil", "NVCC_APPEND_FLAGS=-g", "LC_ALL=de_DE", "CPATHS=kept"}, "")
 	if want := []string{"PATH=/bin", "CPATHS=kept", "LC_ALL=C"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	got = compilerEnv([]string{"TMPDIR=/tmp"}, "/mine")
+	if want := []string{"TMPDIR=/tmp", "TMPDIR=/mine", "LC_ALL=C"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

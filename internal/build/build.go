@@ -3,6 +3,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/sparsek/sparsek/internal/build/jobs"
 	"github.com/sparsek/sparsek/internal/build/stamp"
 	"github.com/sparsek/sparsek/internal/kernels"
+	"github.com/sparsek/sparsek/internal/source"
 	"github.com/sparsek/sparsek/internal/term"
 	"github.com/sparsek/sparsek/internal/toolchain"
 )
@@ -20,13 +22,19 @@ type Options struct {
 	Root      string               // of the checkout
 	Toolchain *toolchain.Toolchain // prepared
 	CXX       string               // host compiler; empty: g++
+	TempDir   string               // for the compilers' temporary files; empty: what the environment says
+	Cache     string               // compiler cache: "off" or a program; empty: what SPARSEK_COMPILER_CACHE says
 	Limits    jobs.Limits          // what compilers may take; zero: what the machine has
+	Sanitize  bool                 // make SanitizedLibrary instead, for tests
 	Progress  *term.Reporter       // nil: silent
 }
 
-// MakeLibrary makes build/lib/libsparsek.so, the header, the licences beside it
-// and the report of the kernels: whatever of them is not up to date.
-func MakeLibrary(ctx context.Context, o Options) error {
+// MakeLibrary makes build/lib/libsparsek.so, its provenance, the header, the
+// licences beside it and the report of the kernels: whatever of them is not up
+// to date. With Options.Sanitize it makes build/sanitize/lib/libsparsek.so and
+// nothing beside it.
+func MakeLibrary(ctx context.Context, o Options) (err error) {
+	defer func() { err = mendDisk(err) }()
 	root, err := filepath.Abs(o.Root)
 	if err != nil {
 		return err
@@ -36,6 +44,11 @@ func MakeLibrary(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
+	release, err := o.Toolchain.Use()
+	if err != nil {
+		return err
+	}
+	defer release()
 	b, err := newBuilder(ctx, root, o)
 	if err != nil {
 		return err
@@ -56,10 +69,28 @@ func MakeLibrary(ctx context.Context, o Options) error {
 	if err := prune(root, units); err != nil {
 		return err
 	}
+	if o.Sanitize {
+		units = sanitize(units)
+		if err := b.compileAll(ctx, units); err != nil {
+			return err
+		}
+		return b.link(ctx, units, SanitizedLibrary, nil)
+	}
 	if err := b.compileAll(ctx, units); err != nil {
 		return err
 	}
-	if err := b.link(ctx, units); err != nil {
+	made, err := b.predicate(units)
+	if err != nil {
+		return err
+	}
+	note, err := made.Encode()
+	if err != nil {
+		return err
+	}
+	if err := b.link(ctx, units, Library, note); err != nil {
+		return err
+	}
+	if err := b.writeProvenance(made); err != nil {
 		return err
 	}
 	if err := b.writeReport(ctx, list, units); err != nil {
@@ -72,9 +103,11 @@ func MakeLibrary(ctx context.Context, o Options) error {
 type builder struct {
 	tools
 	toolchain *toolchain.Toolchain
+	host      hostTools
 	identity  string // of the programs that compile and link
 	info      buildInfo
 	env       []string
+	launcher  launcher
 	limits    jobs.Limits
 	progress  *term.Reporter
 	hasher    *stamp.Hasher
@@ -87,7 +120,7 @@ func newBuilder(ctx context.Context, root string, o Options) (*builder, error) {
 	b := &builder{
 		tools: tools{root: root, cxx: o.CXX, nvcc: o.Toolchain.NVCC, cuda: o.Toolchain.CUDA,
 			cutlass: o.Toolchain.CUTLASSInclude},
-		toolchain: o.Toolchain, env: compilerEnv(os.Environ()), limits: o.Limits, progress: o.Progress,
+		toolchain: o.Toolchain, env: compilerEnv(os.Environ(), o.TempDir), limits: o.Limits, progress: o.Progress,
 		hasher: stamp.NewHasher(),
 	}
 	if b.cxx == "" {
@@ -96,12 +129,17 @@ func newBuilder(ctx context.Context, root string, o Options) (*builder, error) {
 	if b.limits == (jobs.Limits{}) {
 		b.limits = jobs.Machine(os.DirFS("/"))
 	}
-	version, err := compilerVersion(ctx, b.cxx, b.env)
+	var err error
+	if b.launcher, err = findLauncher(cmp.Or(o.Cache, os.Getenv(LauncherVariable))); err != nil {
+		return nil, err
+	}
+	host, err := askHostTools(ctx, b.cxx, b.env)
 	if err != nil {
 		return nil, err
 	}
-	b.identity = stamp.Key(version, o.Toolchain.Digest)
-	commit, err := sourceCommit(ctx, root)
+	b.host = host
+	b.identity = stamp.Key(host.compiler, host.linker, o.Toolchain.Digest)
+	commit, err := source.Commit(ctx, root)
 	if err != nil {
 		return nil, err
 	}

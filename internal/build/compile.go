@@ -45,7 +45,7 @@ func (b *builder) compileAll(ctx context.Context, units []unit) error {
 // stale returns the units that are not up to date.
 func (b *builder) stale(units []unit) []unit {
 	return slices.DeleteFunc(slices.Clone(units), func(u unit) bool {
-		s, ok := stamp.Load(b.path(stampPath(objectPath(u.source))))
+		s, ok := stamp.Load(b.path(stampPath(u.object())))
 		return ok && s.Fresh(b.hasher, b.root, b.unitKey(u))
 	})
 }
@@ -88,7 +88,7 @@ func (b *builder) unitKey(u unit) string {
 
 // compile makes the object of u and then its stamp.
 func (b *builder) compile(ctx context.Context, u unit) error {
-	object := objectPath(u.source)
+	object := u.object()
 	if err := stamp.Remove(b.path(stampPath(object))); err != nil {
 		return fmt.Errorf("compiling %s: %w", u.source, err)
 	}
@@ -103,14 +103,17 @@ func (b *builder) compile(ctx context.Context, u unit) error {
 	// nvcc names its intermediate files after the source in the object's
 	// folder, so each unit has one.
 	made, depfile := filepath.Join(temp, path.Base(object)), filepath.Join(temp, "depfile")
+	args, env := b.compileArgs(u, made, depfile, b.info.defines(u.source)), b.env
+	if u.device {
+		args, env = b.launcher.command(args), b.launcher.environ(b.env, b.identity)
+	}
 	var output bytes.Buffer
 	err = process.Command{
-		Args: b.compileArgs(u, made, depfile, b.info.defines(u.source)),
-		Dir:  b.root, Env: b.env, Stdout: &output, Stderr: &output,
+		Args: args, Dir: b.root, Env: env, Stdout: &output, Stderr: &output,
 	}.Run(ctx)
 	log := output.String()
 	if err != nil {
-		return compileError(u, err, log)
+		return b.compileError(u, err, log)
 	}
 	if u.device {
 		_, notes, err := sass.ParseUsage(log)
@@ -131,15 +134,6 @@ func (b *builder) compile(ctx context.Context, u unit) error {
 		return fmt.Errorf("compiling %s: %w", u.source, err)
 	}
 	return b.finish(object, b.unitKey(u), began, inputs, log)
-}
-
-// compileError puts the file first, then everything that the compiler said.
-func compileError(u unit, err error, log string) error {
-	var failed *process.Error
-	if !errors.As(err, &failed) {
-		return fmt.Errorf("%s: not compiled: %w", u.source, err)
-	}
-	return fmt.Errorf("%s: does not compile: %w\n%s", u.source, err, strings.TrimRight(log, "\n"))
 }
 
 // readDepfile returns what a compiler read, relative to the root where it

@@ -9,8 +9,14 @@
 // its stamp says so (package stamp): where its arguments, the toolchain, the
 // source or any header that it read differ in content.
 //
+// The library is linked together with its provenance (package provenance):
+// the toolchain and the sources by digest, and the commands.
+//
 // Everything is made under temporary names in build/tmp and renamed when it
 // is whole. One build runs in a checkout at a time; a second one waits.
+//
+// nvcc runs through a compiler cache where there is one (see launcher), which
+// changes how long it takes and nothing else.
 //
 // The first compiler that fails stops those that run beside it: what had been
 // finished is kept, and the next build goes on from there.

@@ -11,44 +11,30 @@ import (
 	"github.com/sparsek/sparsek/internal/process"
 )
 
-// compilerVersion is what the host compiler says that it is.
-func compilerVersion(ctx context.Context, cxx string, env []string) (string, error) {
-	if _, err := exec.LookPath(cxx); err != nil {
-		return "", fmt.Errorf("no host compiler: %w; install g++ or name one with CXX", err)
-	}
-	version, err := process.Command{Args: []string{cxx, "--version"}, Env: env}.Output(ctx)
-	if err != nil {
-		return "", fmt.Errorf("asking the host compiler for its version: %w", err)
-	}
-	return version, nil
+// hostTools is what the host's tools say that they are.
+type hostTools struct {
+	compiler string
+	linker   string
 }
 
-// builtFrom is what of the tree goes into a build.
-var builtFrom = []string{"cutlass_ext", "collective", "cmd", "wrapper", "internal", "go.mod", "go.sum",
-	"magefile.go", "toolchain.lock.json"}
-
-// sourceCommit is the commit checked out at root, "-dirty" behind it where
-// what is built from was changed since. It is empty where git does not know:
-// no git, no repository, no commit yet, or a repository around root that is
-// another project's.
-func sourceCommit(ctx context.Context, root string) (string, error) {
-	git := func(args ...string) (string, error) {
-		out, err := process.Command{Args: append([]string{"git", "-C", root}, args...)}.Output(ctx)
-		return strings.TrimSpace(out), err
+// askHostTools asks the host compiler and the linker that it runs for their
+// versions.
+func askHostTools(ctx context.Context, cxx string, env []string) (hostTools, error) {
+	if _, err := exec.LookPath(cxx); err != nil {
+		return hostTools{}, fmt.Errorf("no host compiler: %w; install g++ or name one with CXX", err)
 	}
-	if prefix, err := git("rev-parse", "--show-prefix"); err != nil || prefix != "" {
-		return "", ctx.Err()
+	ask := func(what, option string) (string, error) {
+		answer, err := process.Command{Args: []string{cxx, option}, Env: env}.Output(ctx)
+		if err != nil {
+			return "", fmt.Errorf("asking the %s for its version: %w", what, err)
+		}
+		first, _, _ := strings.Cut(answer, "\n")
+		return first, nil
 	}
-	commit, err := git("rev-parse", "--verify", "HEAD")
+	compiler, err := ask("host compiler", "--version")
 	if err != nil {
-		return "", ctx.Err()
+		return hostTools{}, err
 	}
-	changes, err := git(append([]string{"status", "--porcelain", "--"}, builtFrom...)...)
-	if err != nil {
-		return "", ctx.Err()
-	}
-	if changes != "" {
-		commit += "-dirty"
-	}
-	return commit, nil
+	linker, err := ask("linker", "-Wl,--version")
+	return hostTools{compiler, linker}, err
 }

@@ -18,20 +18,29 @@ const (
 	testDir    = "build/test"
 	licenseDir = "build/licenses"
 
-	// Library, Header, Program and ReportFile are what a build makes.
+	sanitizedObjectDir = "build/sanitize/obj"
+
+	// Library, Provenance, Header, Program and ReportFile are what a build makes.
 	Library    = "build/lib/libsparsek.so"
+	Provenance = "build/lib/libsparsek.so.provenance.json"
 	Header     = "build/include/sparsek.h"
 	Program    = "build/bin/sparsek"
 	ReportFile = "build/report/kernels.json"
+
+	// SanitizedLibrary is what a build with Options.Sanitize makes.
+	SanitizedLibrary = "build/sanitize/lib/libsparsek.so"
 )
 
 // objectPath is where the object of a source file goes.
 func objectPath(source string) string { return filepath.Join(objectDir, source+".o") }
 
-// stampPath is where the stamp of an object or of the library goes.
+// stampPath is where the stamp of an object or of a library goes.
 func stampPath(output string) string {
-	if output == Library {
+	switch output {
+	case Library:
 		return filepath.Join(objectDir, filepath.Base(Library)+".stamp")
+	case SanitizedLibrary:
+		return filepath.Join(sanitizedObjectDir, filepath.Base(Library)+".stamp")
 	}
 	return output + ".stamp"
 }

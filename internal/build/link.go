@@ -10,12 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/google/renameio/v2"
 
 	"github.com/sparsek/sparsek/internal/build/stamp"
 	"github.com/sparsek/sparsek/internal/process"
+	"github.com/sparsek/sparsek/internal/provenance"
 )
 
 // exports is the linker's version script: the one symbol that is seen.
@@ -23,41 +23,69 @@ import (
 //go:embed exports.map
 var exports []byte
 
-// link makes the library of the units' objects.
-func (b *builder) link(ctx context.Context, units []unit) error {
-	var objects []string
+// noteObject stands for the object that brings the note into the library.
+const noteObject = "{provenance}"
+
+// objects are those of the units, in the order in which they are linked.
+func objects(units []unit) []string {
+	var list []string
 	for _, u := range units {
-		objects = append(objects, objectPath(u.source))
+		list = append(list, u.object())
 	}
-	slices.Sort(objects)
-	key := stamp.Key(append(b.logical(b.linkArgs(objects, "{library}", "{exports}")), b.identity, string(exports))...)
-	if s, ok := stamp.Load(b.path(stampPath(Library))); ok && s.Fresh(b.hasher, b.root, key) {
+	slices.Sort(list)
+	return list
+}
+
+// link makes library of the units' objects and, unless it is empty, of a note.
+func (b *builder) link(ctx context.Context, units []unit, library string, note []byte) error {
+	objects := objects(units)
+	sanitized := library == SanitizedLibrary
+	key := stamp.Key(append(b.logical(b.linkArgs(objects, "{library}", "{exports}", sanitized)), b.identity, string(exports), string(note))...)
+	if s, ok := stamp.Load(b.path(stampPath(library))); ok && s.Fresh(b.hasher, b.root, key) {
 		return nil
 	}
-	if err := stamp.Remove(b.path(stampPath(Library))); err != nil {
-		return fmt.Errorf("linking %s: %w", Library, err)
+	if err := stamp.Remove(b.path(stampPath(library))); err != nil {
+		return fmt.Errorf("linking %s: %w", library, err)
 	}
 	began, err := stamp.Now(b.path(b.temp))
 	if err != nil {
-		return fmt.Errorf("linking %s: %w", Library, err)
+		return fmt.Errorf("linking %s: %w", library, err)
 	}
-	script, made := filepath.Join(b.temp, "exports.map"), filepath.Join(b.temp, filepath.Base(Library))
+	script, made := filepath.Join(b.temp, "exports.map"), filepath.Join(b.temp, filepath.Base(library))
 	if err := os.WriteFile(b.path(script), exports, 0o666); err != nil {
-		return fmt.Errorf("linking %s: %w", Library, err)
+		return fmt.Errorf("linking %s: %w", library, err)
+	}
+	linked := objects
+	if len(note) > 0 {
+		assembly, err := b.writeNote(note)
+		if err != nil {
+			return fmt.Errorf("linking %s: %w", library, err)
+		}
+		linked = append(slices.Clone(objects), assembly)
 	}
 	var output bytes.Buffer
-	err = process.Command{Args: b.linkArgs(objects, made, script), Dir: b.root, Env: b.env,
+	err = process.Command{Args: b.linkArgs(linked, made, script, sanitized), Dir: b.root, Env: b.env,
 		Stdout: &output, Stderr: &output}.Run(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: does not link: %w\n%s", Library, err, strings.TrimRight(output.String(), "\n"))
+		return linkError(library, err, output.String())
 	}
 	if output.Len() > 0 {
-		b.progress.Printf("%s:\n%s", Library, output.String())
+		b.progress.Printf("%s:\n%s", library, output.String())
 	}
-	if err := b.publish(made, Library); err != nil {
-		return fmt.Errorf("linking %s: %w", Library, err)
+	if err := b.publish(made, library); err != nil {
+		return fmt.Errorf("linking %s: %w", library, err)
 	}
-	return b.finish(Library, key, began, objects, "")
+	return b.finish(library, key, began, objects, "")
+}
+
+// writeNote writes the assembler source of a note, which the host compiler
+// takes among the objects, and returns its name.
+func (b *builder) writeNote(note []byte) (string, error) {
+	payload, assembly := filepath.Join(b.temp, "provenance.json"), filepath.Join(b.temp, "provenance.s")
+	if err := os.WriteFile(b.path(payload), note, 0o666); err != nil {
+		return "", err
+	}
+	return assembly, os.WriteFile(b.path(assembly), provenance.Assembly(payload), 0o666)
 }
 
 // licenceNames are those of texts at the root that go with the library.

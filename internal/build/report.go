@@ -53,7 +53,7 @@ func (b *builder) writeReport(ctx context.Context, list *kernels.List, units []u
 // reportSource joins what ptxas said when u was compiled with the SASS in its
 // object.
 func (b *builder) reportSource(ctx context.Context, u unit) (report.Source, error) {
-	object := objectPath(u.source)
+	object := u.object()
 	record, ok := stamp.Load(b.path(stampPath(object)))
 	if !ok {
 		return report.Source{}, errors.New("its stamp is gone")

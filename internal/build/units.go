@@ -3,6 +3,7 @@
 package build
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,6 +21,26 @@ type unit struct {
 	device bool   // nvcc rather than g++
 	kernel string // the kernel of the list that it instantiates, or empty
 	family string // of that kernel
+
+	sanitized bool // compiled with the sanitizers
+}
+
+// object is where its object goes.
+func (u unit) object() string {
+	if u.sanitized {
+		return filepath.Join(sanitizedObjectDir, u.source+".o")
+	}
+	return objectPath(u.source)
+}
+
+// sanitize is the same units with the sanitizers in what g++ compiles. nvcc's
+// objects stay as they are: the sanitizers know nothing of a GPU's memory.
+func sanitize(units []unit) []unit {
+	units = slices.Clone(units)
+	for i := range units {
+		units[i].sanitized = !units[i].device
+	}
+	return units
 }
 
 // memory is what its compiler takes at its peak, in bytes: measured, rounded
@@ -41,7 +62,7 @@ func (u unit) memory() int64 {
 func findUnits(root string, list *kernels.List) ([]unit, error) {
 	units := []unit{{source: path.Join(genDir, kernels.Registry)}}
 	for _, k := range list.Kernels {
-		units = append(units, unit{path.Join(genDir, kernels.InstanceFile(k)), true, k.Name, k.Family})
+		units = append(units, unit{source: path.Join(genDir, kernels.InstanceFile(k)), device: true, kernel: k.Name, family: k.Family})
 	}
 	err := fs.WalkDir(os.DirFS(root), sourceDir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -67,29 +88,31 @@ func findUnits(root string, list *kernels.List) ([]unit, error) {
 	return units, nil
 }
 
-// prune removes from the object folder whatever no unit accounts for, so that
+// prune removes from the object folders whatever no unit accounts for, so that
 // a source that has gone leaves nothing behind.
 func prune(root string, units []unit) error {
-	wanted := map[string]bool{stampPath(Library): true}
-	for _, u := range units {
-		wanted[objectPath(u.source)] = true
-		wanted[stampPath(objectPath(u.source))] = true
+	wanted := map[string]bool{stampPath(Library): true, stampPath(SanitizedLibrary): true}
+	for _, u := range slices.Concat(units, sanitize(units)) {
+		wanted[u.object()] = true
+		wanted[stampPath(u.object())] = true
 	}
-	if err := os.MkdirAll(filepath.Join(root, objectDir), 0o777); err != nil {
-		return fmt.Errorf("making the object folder: %w", err)
-	}
-	err := filepath.WalkDir(filepath.Join(root, objectDir), func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	for _, dir := range []string{objectDir, sanitizedObjectDir} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(name string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			relative, err := filepath.Rel(root, name)
+			if err != nil || wanted[relative] {
+				return err
+			}
+			return os.Remove(name)
+		})
+		if err != nil {
+			return fmt.Errorf("removing stale objects: %w", err)
 		}
-		relative, err := filepath.Rel(root, name)
-		if err != nil || wanted[relative] {
-			return err
-		}
-		return os.Remove(name)
-	})
-	if err != nil {
-		return fmt.Errorf("removing stale objects: %w", err)
 	}
 	return nil
 }

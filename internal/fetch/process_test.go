@@ -3,6 +3,7 @@
 package fetch
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net/http"
@@ -15,14 +16,23 @@ import (
 	"time"
 )
 
-// childVariables tell a copy of the test program to fetch body and end.
+// These variables tell a copy of the test program what to do instead: fetch
+// body and end, or take a lock and keep it.
 const (
 	childURL   = "SPARSEK_TEST_FETCH_URL"
 	childCache = "SPARSEK_TEST_FETCH_CACHE"
+	keepLock   = "lock:" // as the URL: keep the lock of the name behind it
 )
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(childURL); url != "" {
+	if url := os.Getenv(childURL); strings.HasPrefix(url, keepLock) {
+		c, err := Open(Options{Dir: os.Getenv(childCache)})
+		if err == nil {
+			_, err = c.Lock(context.Background(), strings.TrimPrefix(url, keepLock), "work")
+		}
+		fmt.Println("locked", err)
+		time.Sleep(time.Hour)
+	} else if url != "" {
 		c, err := Open(Options{Dir: os.Getenv(childCache)})
 		if err == nil {
 			_, err = c.Get(context.Background(), pinned(url))
@@ -130,6 +140,41 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("%d downloads to a full disk", n)
 	}
 	checkOnly(t, c, false)
+}
+
+func TestKilledWithTheLock(t *testing.T) {
+	c := open(t, quick(t))
+	cmd := child(t, keepLock+"k", c.Dir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "locked <nil>\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	take := func(wait time.Duration) error {
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		defer cancel()
+		unlock, err := c.Lock(ctx, "k", "work")
+		if err == nil {
+			unlock()
+		}
+		return err
+	}
+	if err := take(50 * time.Millisecond); err != context.DeadlineExceeded {
+		t.Errorf("while the other had it: %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if err := take(10 * time.Second); err != nil {
+		t.Errorf("the lock is stuck: %v", err)
+	}
 }
 
 func TestLockIsWaitedFor(t *testing.T) {

@@ -71,6 +71,10 @@ type Package struct {
 
 func (p Package) String() string { return p.Name + " " + p.Version }
 
+// PURL is the package's URL, which names it to programs wherever it is to be
+// had.
+func (p Package) PURL() string { return "pkg:pypi/" + p.Name + "@" + p.Version }
+
 // Packages are all that the lock takes from a package index.
 func (l *Lock) Packages() []Package {
 	all := append([]Package(nil), l.CUDA.Wheels...)

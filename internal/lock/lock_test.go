@@ -169,8 +169,9 @@ func TestDiff(t *testing.T) {
 		got = append(got, c.String())
 	}
 	want := []string{
-		"cutlass carriers: https://git.example/cutlass/{commit}.tar.gz, carrier 1.0 -> https://git.example/cutlass/{commit}.tar.gz",
+		"cutlass carrier 2: carrier 1.0 (carrier-1.0.tar.gz, 10 bytes, sha256 " + sumA + ") at carrier-1.0/cutlass/ -> (none)",
 		"nvidia-nvvm version: 13.0.88 -> 13.0.99",
+		"nvidia-nvvm bytes: 30 -> 31",
 		"new version: (none) -> 1",
 		"nvidia-cuda-nvcc version: 13.0.88 -> (none)",
 	}

@@ -33,26 +33,10 @@ const maxWheel = 1 << 30
 // release that agrees with its pin in the first two numbers; CUTLASS stays.
 type Wants map[string]string
 
-// Change is one difference between two locks.
-type Change struct {
-	Name     string // as in "nvidia-nvvm version"
-	From, To string // "" where there is none
-}
-
-func (c Change) String() string {
-	or := func(s string) string {
-		if s == "" {
-			return "(none)"
-		}
-		return s
-	}
-	return fmt.Sprintf("%s: %s -> %s", c.Name, or(c.From), or(c.To))
-}
-
 // Update returns the lock that l becomes with the versions of wants. Each file
 // that changes is downloaded once and pinned by the bytes that came, which
-// must be those that the index lists. Neither l nor any file is changed: show
-// Diff, then Save.
+// must be those that the index lists. Neither l nor any file is changed: that
+// is for Replace.
 func Update(ctx context.Context, l *Lock, wants Wants, index *pyindex.Resolver, cache *fetch.Cache) (*Lock, error) {
 	next := l.clone()
 	u := &updater{index: index, cache: cache}
@@ -246,51 +230,4 @@ func (u *updater) tree(ctx context.Context, c Carrier, commit string) (t cutlass
 		return err
 	})
 	return t, err
-}
-
-// Diff lists what changes between two locks, in the order of the lock.
-func Diff(from, to *Lock) []Change {
-	var changes []Change
-	add := func(name, a, b string) {
-		if a != b {
-			changes = append(changes, Change{name, a, b})
-		}
-	}
-	a, b := &from.CUTLASS, &to.CUTLASS
-	add("cutlass version", a.Version, b.Version)
-	add("cutlass constraint", a.Constraint, b.Constraint)
-	add("cutlass commit", a.Commit, b.Commit)
-	add("cutlass include", a.Include, b.Include)
-	add("cutlass tools", a.Tools, b.Tools)
-	add("cutlass carriers", carrierNames(a.Carriers), carrierNames(b.Carriers))
-	add("cuda version", from.CUDA.Version, to.CUDA.Version)
-	old := map[string]Package{}
-	for _, w := range from.CUDA.Wheels {
-		old[w.Name] = w
-	}
-	for _, w := range to.CUDA.Wheels {
-		was := old[w.Name]
-		delete(old, w.Name)
-		add(w.Name+" version", was.Version, w.Version)
-		add(w.Name+" file", was.File, w.File)
-		add(w.Name+" sha256", was.SHA256, w.SHA256)
-	}
-	for _, w := range from.CUDA.Wheels {
-		if _, gone := old[w.Name]; gone {
-			add(w.Name+" version", w.Version, "")
-		}
-	}
-	return changes
-}
-
-func carrierNames(carriers []Carrier) string {
-	var names []string
-	for _, c := range carriers {
-		if c.Package != nil {
-			names = append(names, c.Package.String())
-		} else {
-			names = append(names, c.URL)
-		}
-	}
-	return strings.Join(names, ", ")
 }

@@ -18,6 +18,13 @@ import (
 // below the five seconds that mage leaves after an interrupt.
 const grace = 2 * time.Second
 
+// A shell's status for a program that a signal ended is the sum of the first
+// and the signal's number.
+const (
+	shellSignal = 128
+	lastSignal  = 64
+)
+
 // Command says what to run.
 type Command struct {
 	Args   []string  // the program (a path, or a name looked up in PATH) and its arguments
@@ -44,6 +51,21 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// Signal is the signal that ended the program, or one that it ran and told of
+// as shells do, with a status of 128 and more; 0 where there was none.
+func (e *Error) Signal() syscall.Signal {
+	var exit *exec.ExitError
+	if errors.As(e.Err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return status.Signal()
+		}
+	}
+	if e.Code > shellSignal && e.Code <= shellSignal+lastSignal {
+		return syscall.Signal(e.Code - shellSignal)
+	}
+	return 0
+}
 
 // Run runs the command to its end. It fails with an *Error, or with the
 // context's cause where that was cancelled first; then nothing of the

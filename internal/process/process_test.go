@@ -95,3 +95,20 @@ func TestCancelEndsTheWholeGroup(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+func TestSignal(t *testing.T) {
+	for script, want := range map[string]syscall.Signal{
+		"kill -SEGV $$": syscall.SIGSEGV,
+		"exit 137":      syscall.SIGKILL, // as a shell tells of a child
+		"exit 1":        0,
+		"exit 255":      0,
+	} {
+		var failed *Error
+		if err := (Command{Args: []string{"sh", "-c", script}}).Run(t.Context()); !errors.As(err, &failed) || failed.Signal() != want {
+			t.Errorf("%s: %v, signal %v, want %v", script, err, failed.Signal(), want)
+		}
+	}
+	if got := (&Error{Code: -1, Err: errors.New("not started")}).Signal(); got != 0 {
+		t.Errorf("not started: %v", got)
+	}
+}

@@ -28,6 +28,13 @@ const (
 	licensesDir = "licenses"
 )
 
+// Beside a tree, before its digest: one that is being made, and one that is
+// being removed.
+const (
+	newPrefix = ".new-"
+	oldPrefix = ".old-"
+)
+
 // downloads is how many files are fetched at once.
 const downloads = 3
 
@@ -47,7 +54,7 @@ type builder struct {
 // dir's place.
 func (b *builder) build(ctx context.Context) error {
 	parent, name := filepath.Split(b.dir)
-	stage, old := filepath.Join(parent, ".new-"+name), filepath.Join(parent, ".old-"+name)
+	stage, old := filepath.Join(parent, newPrefix+name), filepath.Join(parent, oldPrefix+name)
 	// The names are the lock's, so these are what a killed process left.
 	for _, left := range []string{stage, old} {
 		if err := os.RemoveAll(left); err != nil {
@@ -67,7 +74,11 @@ func (b *builder) build(ctx context.Context) error {
 	if err := os.Rename(b.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return b.disk(err)
 	}
-	defer os.RemoveAll(old)
+	// The old tree goes before the new one is there: whoever is killed before
+	// then leaves no tree, and so the next one comes by and clears away the rest.
+	if err := os.RemoveAll(old); err != nil {
+		return b.disk(err)
+	}
 	return b.disk(os.Rename(stage, b.dir))
 }
 

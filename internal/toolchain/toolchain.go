@@ -62,14 +62,43 @@ type Toolchain struct {
 	CUTLASSVersion string // as version.h says, "4.3.0"
 	CUTLASSCommit  string // 40 hex digits
 
+	// Lock is what it was made by.
+	Lock *lock.Lock
+
 	// Digest identifies all that the tools are made of, 64 hex digits: builds
 	// with the same digest used the same bytes.
 	Digest string
+
+	cache *fetch.Cache // that it is in, if any
 }
 
 // Prepare returns the toolchain of the lock, which it fetches and unpacks if
 // need be. Without need it uses no network and writes nothing.
 func Prepare(ctx context.Context, opts Options) (*Toolchain, error) {
+	b, err := newBuilder(opts)
+	if err != nil {
+		return nil, err
+	}
+	t := b.describe()
+	if err := b.ensure(ctx, t); err != nil {
+		return nil, fmt.Errorf("toolchain: %w", err)
+	}
+	return t, nil
+}
+
+// Check returns the toolchain of the lock without fetching or mending anything.
+// The error is ErrMissing where it has not been made yet.
+func Check(ctx context.Context, opts Options) (*Toolchain, error) {
+	b, err := newBuilder(opts)
+	if err != nil {
+		return nil, err
+	}
+	t := b.describe()
+	return t, check(ctx, t.Dir(), b.lock)
+}
+
+// newBuilder finds the lock, the cache and the index that opts speak of.
+func newBuilder(opts Options) (*builder, error) {
 	l := opts.Lock
 	if l == nil {
 		var err error
@@ -83,15 +112,15 @@ func Prepare(ctx context.Context, opts Options) (*Toolchain, error) {
 	cache, err := fetch.Open(fetch.Options{
 		Dir: opts.CacheDir, Offline: opts.Offline, Progress: opts.Progress, Client: index.Client,
 	})
-	if err != nil {
-		return nil, err
-	}
-	digest := Digest(l)
-	t := at(filepath.Join(cache.Dir(), "tree", digest), l, digest)
-	if err := ensure(ctx, t, l, cache, index, opts.Progress); err != nil {
-		return nil, fmt.Errorf("toolchain: %w", err)
-	}
-	return t, nil
+	return &builder{lock: l, cache: cache, index: index, progress: opts.Progress}, err
+}
+
+// describe is the toolchain of the lock, where it is in the cache or is to be.
+func (b *builder) describe() *Toolchain {
+	digest := Digest(b.lock)
+	t := at(filepath.Join(b.cache.Dir(), "tree", digest), b.lock, digest)
+	t.cache = b.cache
+	return t
 }
 
 // layout names how the trees are put together; it changes with this package.
@@ -126,54 +155,60 @@ func at(dir string, l *lock.Lock, digest string) *Toolchain {
 		CUDAVersion:    l.CUDA.Version,
 		CUTLASSVersion: l.CUTLASS.Version,
 		CUTLASSCommit:  l.CUTLASS.Commit,
+		Lock:           l,
 		Digest:         digest,
 	}
 }
 
+// Dir is the folder of the tree.
+func (t *Toolchain) Dir() string { return filepath.Dir(t.CUDA) }
+
+// Moved is the same toolchain in another folder.
+func (t *Toolchain) Moved(dir string) *Toolchain { return at(dir, t.Lock, t.Digest) }
+
 // ensure makes sure that t is there and whole.
-func ensure(ctx context.Context, t *Toolchain, l *lock.Lock, cache *fetch.Cache, index *pyindex.Resolver, progress *term.Reporter) error {
-	dir := filepath.Dir(t.CUDA)
-	state := check(ctx, dir, l)
-	if state == nil || !remediable(state) {
+func (b *builder) ensure(ctx context.Context, t *Toolchain) error {
+	b.dir = t.Dir()
+	state := check(ctx, b.dir, b.lock)
+	if state == nil || !Mendable(state) {
 		return state
 	}
-	unlock, err := cache.Lock(ctx, "tree-"+t.Digest, "toolchain")
+	unlock, err := b.cache.Lock(ctx, treeKey(t.Digest), "toolchain")
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	// Whoever held the lock may have made it.
-	if state = check(ctx, dir, l); state == nil || !remediable(state) {
+	if state = check(ctx, b.dir, b.lock); state == nil || !Mendable(state) {
 		return state
 	}
 	if errors.Is(state, errDamaged) {
-		progress.Printf("toolchain: %v; unpacking it again", state)
+		b.progress.Printf("toolchain: %v; unpacking it again", state)
 	}
-	b := &builder{lock: l, cache: cache, index: index, progress: progress, dir: dir}
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	return checkTools(ctx, dir, l)
+	return checkTools(ctx, b.dir, b.lock)
 }
 
-var (
-	errMissing = errors.New("not unpacked yet")
-	errDamaged = errors.New("damaged tree")
-)
+// ErrMissing means that there is no tree yet.
+var ErrMissing = errors.New("not unpacked yet")
 
-// remediable says whether unpacking again mends what check found.
-func remediable(err error) bool {
-	return errors.Is(err, errMissing) || errors.Is(err, errDamaged)
+var errDamaged = errors.New("damaged tree")
+
+// Mendable says whether Prepare mends what Check found.
+func Mendable(err error) bool {
+	return errors.Is(err, ErrMissing) || errors.Is(err, errDamaged)
 }
 
 // check says whether the tree at dir is whole and what the lock wants:
-// errMissing, errDamaged, or what is wrong with the tools themselves.
+// ErrMissing, errDamaged, or what is wrong with the tools themselves.
 func check(ctx context.Context, dir string, l *lock.Lock) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return errMissing
+		return ErrMissing
 	}
 	err := checkManifest(ctx, dir)
 	if ctx.Err() != nil {

@@ -48,7 +48,7 @@ func TestPrepare(t *testing.T) {
 	opts := w.options()
 	opts.Offline = true
 	again, err := Prepare(context.Background(), opts)
-	if err != nil || *again != *tc || w.hits.Load() != hits {
+	if err != nil || again.NVCC != tc.NVCC || again.Digest != tc.Digest || w.hits.Load() != hits {
 		t.Errorf("%v, %d requests", err, w.hits.Load()-hits)
 	}
 }
@@ -245,5 +245,39 @@ func TestBadLocksAreRefused(t *testing.T) {
 	}
 	if _, err := Prepare(context.Background(), Options{Lock: &lock.Lock{}}); err == nil {
 		t.Error("an empty lock: no error")
+	}
+}
+
+func TestFiles(t *testing.T) {
+	w := newWorld(t)
+	files, err := Files(context.Background(), w.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != len(w.lock.Packages()) {
+		t.Errorf("%d files", len(files))
+	}
+	for _, f := range files {
+		if data, err := os.ReadFile(f.Path); err != nil || string(data) != string(w.files[f.File]) {
+			t.Errorf("%s: %v", f.File, err)
+		}
+	}
+	opts := w.options()
+	opts.Offline = true
+	tc, err := Prepare(context.Background(), opts)
+	if err != nil {
+		t.Fatalf("they do not make a toolchain: %v", err)
+	}
+	moved := tc.Moved("/elsewhere")
+	if moved.NVCC != "/elsewhere/cuda/bin/nvcc" || moved.Digest != tc.Digest || moved.Lock != w.lock {
+		t.Errorf("%+v", moved)
+	}
+	if got, err := os.ReadFile(filepath.Join(tc.Licenses(), "nvidia-cuda-nvcc", "License.txt")); string(got) != "terms" {
+		t.Errorf("licence: %q, %v", got, err)
+	}
+	opts.CacheDir = t.TempDir()
+	var off *fetch.OfflineError
+	if _, err := Files(context.Background(), opts); !errors.As(err, &off) {
+		t.Errorf("offline: %v", err)
 	}
 }

@@ -13,16 +13,20 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sparsek/sparsek/internal/lock"
 	"github.com/sparsek/sparsek/internal/lock/cutlass"
@@ -36,6 +40,7 @@ type world struct {
 	hits  atomic.Int64
 	lock  *lock.Lock
 	cache string
+	pace  time.Duration // between the pieces in which a file is sent; set before the first request
 }
 
 const nvccScript = "#!/bin/sh\necho 'nvcc: NVIDIA (R) Cuda compiler driver'\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
@@ -52,7 +57,7 @@ var headers = map[string]string{
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{files: map[string][]byte{}, cache: filepath.Join(t.TempDir(), "cache")}
-	w.Server = httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	w.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.hits.Add(1)
 		if strings.HasPrefix(r.URL.Path, "/simple/") {
 			for name := range w.files {
@@ -65,8 +70,10 @@ func newWorld(t *testing.T) *world {
 			http.NotFound(rw, r)
 			return
 		}
-		_, _ = rw.Write(data)
+		w.send(rw, data)
 	}))
+	w.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of those who were killed
+	w.StartTLS()
 	t.Cleanup(w.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.Certificate().Raw}), 0o644); err != nil {
@@ -95,6 +102,18 @@ func newWorld(t *testing.T) *world {
 	})
 	w.wheel(t, "nvidia-cuda-runtime", map[string]string{"nvidia/cu13/lib/libcudart_static.a": "lib", "nvidia/cu13/include/cuda_runtime.h": "h"})
 	return w
+}
+
+// send sends a file in some pieces.
+func (w *world) send(rw http.ResponseWriter, data []byte) {
+	rw.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	for piece := range slices.Chunk(data, max(1, len(data)/8)) {
+		if _, err := rw.Write(piece); err != nil {
+			return
+		}
+		_ = http.NewResponseController(rw).Flush()
+		time.Sleep(w.pace)
+	}
 }
 
 // add puts a file of a package on the server.

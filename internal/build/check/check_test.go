@@ -46,8 +46,8 @@ func TestFormat(t *testing.T) {
 func TestEachPackageIsTestedOnce(t *testing.T) {
 	packages := []string{"m/wrapper", "m/internal/lock", "m/internal/fetch", "m/cmd/sparsek"}
 	want := [][]string{
-		{"go", "test", "-count=1", "m/internal/lock", "m/cmd/sparsek"},
-		{"go", "test", "-count=1", "-race", "m/wrapper", "m/internal/fetch"},
+		{"go", "test", "-json", "-count=1", "m/internal/lock", "m/cmd/sparsek"},
+		{"go", "test", "-json", "-count=1", "-race", "m/wrapper", "m/internal/fetch"},
 	}
 	if diff := cmp.Diff(want, testArgs(packages)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -4,12 +4,14 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sparsek/sparsek/internal/process"
 )
@@ -35,15 +37,23 @@ func Vet(ctx context.Context, root string, out io.Writer) error {
 }
 
 // Test runs the tests of all packages against the library at the absolute
-// path given. What go test says goes to out.
+// path given. What go test says goes to out, and what was skipped and why.
 func Test(ctx context.Context, root, library string, out io.Writer) error {
 	list, err := process.Command{Args: []string{"go", "list", "./..."}, Dir: root}.Output(ctx)
 	if err != nil {
 		return fmt.Errorf("listing packages: %w", err)
 	}
-	for _, args := range testArgs(strings.Fields(list)) {
-		command := process.Command{Args: args, Dir: root, Stdout: out, Stderr: out,
-			Env: append(os.Environ(), "SPARSEK_LIBRARY="+library)}
+	return runTests(ctx, root, testArgs(strings.Fields(list)), append(os.Environ(), "SPARSEK_LIBRARY="+library), out)
+}
+
+// runTests runs commands that write as go test -json does, up to the first
+// that fails.
+func runTests(ctx context.Context, root string, commands [][]string, env []string, out io.Writer) (err error) {
+	one := shared{new(sync.Mutex), out}
+	log := newTestLog(one)
+	defer func() { err = errors.Join(err, log.finish()) }()
+	for _, args := range commands {
+		command := process.Command{Args: args, Dir: root, Stdout: log, Stderr: one, Env: env}
 		if err := command.Run(ctx); err != nil {
 			return fmt.Errorf("tests: %w", err)
 		}
@@ -57,8 +67,8 @@ func testArgs(packages []string) [][]string {
 	isRaced := func(name string) bool {
 		return slices.ContainsFunc(raced, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 	}
-	plain := []string{"go", "test", "-count=1"}
-	race := []string{"go", "test", "-count=1", "-race"}
+	plain := []string{"go", "test", "-json", "-count=1"}
+	race := []string{"go", "test", "-json", "-count=1", "-race"}
 	noPlain, noRace := len(plain), len(race)
 	for _, name := range packages {
 		if isRaced(name) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gpu asks NVIDIA's driver, opened at run time, for the GPUs, and tries
+// to open libraries as the program that uses them would. Without cgo nothing
+// can be opened, and every call returns ErrNoCGO.
+package gpu
+
+import "errors"
+
+// ErrNoCGO means that this program was built without cgo.
+var ErrNoCGO = errors.New("this program was built without cgo and cannot open libraries")
+
+// ErrNoDriver means that the loader finds no libcuda.so.1.
+var ErrNoDriver = errors.New("the loader finds no libcuda.so.1")
+
+// Driver is what the user's part of NVIDIA's driver says.
+type Driver struct {
+	Library string   `json:"library"` // file of libcuda
+	CUDA    int      `json:"cuda"`    // newest CUDA that it serves, 13000 for 13.0
+	Devices []Device `json:"devices"`
+}
+
+// Device is one GPU.
+type Device struct {
+	Name  string `json:"name"`
+	Major int    `json:"major"` // compute capability
+	Minor int    `json:"minor"`
+}

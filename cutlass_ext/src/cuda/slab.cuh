@@ -5,8 +5,8 @@
 // row whatever the block height is, and multiplies by mma.sync m16n8k16 only where its own block row has a block: so
 // nothing is padded, and an absent block never reaches C, also where block rows are as low as 16.
 //
-//   B   the producer warp loads the union of the block columns of the tile's rows by TMA, box_k rows at a time (a
-//       "unit"), several units a stage:  stage (units, chunks of 64 columns, box_k, 64), 128-byte swizzle
+//   B   the producer warp loads the union of the block columns of the tile's rows by TMA, BoxK rows at a time (a
+//       "unit"), several units a stage:  stage (units, chunks of 64 columns, BoxK, 64), 128-byte swizzle
 //   A   goes from L2 to registers, a unit ahead: the blocks of a block row lie one after the other in storage, so the
 //       next address is known without the index
 //   C   from registers: any M, N, pitch and alignment
@@ -33,7 +33,6 @@ constexpr int kChunkColumns = 64;  // the inner extent of a 128-byte swizzle
 constexpr int kChunks = 4;
 constexpr int kTileN = kChunks * kChunkColumns;
 constexpr int kStageK = 64;  // rows of B in a stage
-constexpr int kSlices = kStageK / 16;
 constexpr int kStageBytes = kStageK * kTileN * 2;
 constexpr int kThreads = kWarps * 32 + 128;  // the producer is a warp of a warpgroup of its own, for setmaxnreg
 constexpr int kFragment = kTileN / 8;        // m16n8 accumulators of a warp
@@ -41,7 +40,6 @@ constexpr int kFragment = kTileN / 8;        // m16n8 accumulators of a warp
 struct Params {
   CUtensorMap map_b;
   LaunchArgs args;
-  int box_k;              // rows of B in a unit: 16, 32 or 64, dividing bk
   int box_chunks;         // chunks of 64 columns that one TMA box covers
   bool chunks_are_outer;  // map (64, K, N / 64) where N is a multiple of 64, else (N, K, 1)
 };
@@ -66,12 +64,15 @@ struct RingState {
   }
 };
 
-// The units of a tile: entry by entry, box_k rows of B at a time.
+// The units of a tile: entry by entry, BoxK rows of B at a time. BoxK is 16, 32 or 64 and divides bk; a constant, so
+// that addresses in shared memory are.
+template <int BoxK>
 struct TileUnits {
-  int total, per_entry, per_stage, chunks, boxes;
+  static constexpr int kPerStage = kStageK / BoxK;
+  static constexpr int kBytes = kChunks * BoxK * kChunkColumns * 2;
+  int total, per_entry, chunks, boxes;
   __device__ TileUnits(const Params& p, const WorkTile& tile) {
-    per_entry = p.args.block_k / p.box_k;
-    per_stage = kStageK / p.box_k;
+    per_entry = p.args.block_k / BoxK;
     total = tile.entry_count * per_entry;
     const int64_t columns = p.args.n - int64_t(tile.n_tile) * kTileN;
     chunks = int(min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns));
@@ -79,18 +80,17 @@ struct TileUnits {
   }
 };
 
-template <int Stages>
+template <int BoxK, int Stages>
 __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int lane) {
   const LaunchArgs& args = p.args;
   RingState<Stages> state;
-  const int box_bytes = p.box_chunks * p.box_k * kChunkColumns * 2;
-  const int unit_bytes = kChunks * p.box_k * kChunkColumns * 2;
+  const int box_bytes = p.box_chunks * BoxK * kChunkColumns * 2;
   for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
     const WorkTile tile = args.tiles[t];
-    const TileUnits units(p, tile);
+    const TileUnits<BoxK> units(p, tile);
     int cols = 0, entry = 0, k = 0;  // the next unit: columns of 32 entries, a lane each; entry; k within the block
-    for (int first = 0; first < units.total; first += units.per_stage, ++state) {
-      const int count = min(units.per_stage, units.total - first);
+    for (int first = 0; first < units.total; first += units.kPerStage, ++state) {
+      const int count = min(units.kPerStage, units.total - first);
       if (lane == 0) {
         shared.empty[state.stage].wait(state.phase ^ 1);
         shared.full[state.stage].arrive_and_expect_tx(count * units.boxes * box_bytes);
@@ -101,7 +101,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int lane
         }
         const int row = __shfl_sync(0xffffffffu, cols, entry % 32) * args.block_k + k;
         if (lane == 0) {
-          uint8_t* const to = shared.ring[state.stage] + u * unit_bytes;
+          uint8_t* const to = shared.ring[state.stage] + u * units.kBytes;
           for (int box = 0; box < units.boxes; ++box) {
             const int chunk = tile.n_tile * kChunks + box * p.box_chunks;
             cute::SM90_TMA_LOAD_3D::copy(&p.map_b, reinterpret_cast<uint64_t*>(&shared.full[state.stage]),
@@ -110,7 +110,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int lane
                                          p.chunks_are_outer ? chunk : 0);
           }
         }
-        k += p.box_k;
+        k += BoxK;
         if (k == args.block_k) {
           k = 0;
           ++entry;
@@ -142,37 +142,32 @@ __device__ inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t addre
                : "r"(address));
 }
 
-// The fragments of A of one unit: 16 rows, up to 64 columns. ld elements from row to row.
-using FragmentA = uint32_t[kSlices][4];
-template <class Element>
-__device__ void load_a(FragmentA& a, const Element* from, int ld, int slices) {
+// The fragments of A of one unit: 16 rows, 16 columns a slice. ld elements from row to row.
+template <class Element, int Slices>
+__device__ void load_a(uint32_t (&a)[Slices][4], const Element* from, int ld) {
 #pragma unroll
-  for (int s = 0; s < kSlices; ++s) {
-    if (s < slices) {
+  for (int s = 0; s < Slices; ++s) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {  // rows r and r + 8, then the same 8 columns on
-        a[s][i] = __ldg(reinterpret_cast<const uint32_t*>(from + s * 16 + i % 2 * 8 * ld + i / 2 * 8));
-      }
+    for (int i = 0; i < 4; ++i) {  // rows r and r + 8, then the same 8 columns on
+      a[s][i] = __ldg(reinterpret_cast<const uint32_t*>(from + s * 16 + i % 2 * 8 * ld + i / 2 * 8));
     }
   }
 }
 
-// acc(16, 256) += A(16, 16 slices) B(16 slices, 256), B in shared memory.
-template <class Element>
-__device__ void multiply_unit(float (&acc)[kFragment][4], const FragmentA& a, uint32_t unit, int box_k, int chunks,
-                              int lane) {
-  const uint32_t row = unit + (lane % 8 + lane / 8 % 2 * 8) * 128;
+// acc(16, 256) += A(16, 16 slices) B(16 slices, 256), B in shared memory. lane_addresses: where the lane reads, for
+// each of the four groups of 16 columns of a chunk, from the start of a unit.
+template <class Element, int Slices>
+__device__ void multiply_unit(float (&acc)[kFragment][4], const uint32_t (&a)[Slices][4],
+                              const uint32_t (&lane_addresses)[4], uint32_t unit, int chunks) {
 #pragma unroll
-  for (int s = 0; s < kSlices; ++s) {
-    if (s * 16 >= box_k) break;
+  for (int c = 0; c < kChunks; ++c) {
+    if (c >= chunks) break;
 #pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      if (c >= chunks) break;
-      const uint32_t slice = row + s * 16 * 128 + c * box_k * 128;
+    for (int s = 0; s < Slices; ++s) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {  // 16 columns: one row of two 16-byte units, which the swizzle permutes
+      for (int j = 0; j < 4; ++j) {
         uint32_t b[4];
-        load_matrices_transposed(b, slice + ((j * 2 + lane / 16) ^ lane % 8) * 16);
+        load_matrices_transposed(b, unit + lane_addresses[j] + (c * Slices + s) * 16 * 128);
         mma<Element>(acc[c * 8 + j * 2], a[s], b[0], b[1]);
         mma<Element>(acc[c * 8 + j * 2 + 1], a[s], b[2], b[3]);
       }
@@ -234,18 +229,24 @@ __device__ void store(const LaunchArgs& args, float (&acc)[kFragment][4], int64_
   }
 }
 
-template <class Element, int Stages>
+template <class Element, int BoxK, int Stages>
 __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp, int lane) {
   const LaunchArgs& args = p.args;
   const auto* const values = static_cast<const Element*>(args.values);
   const int64_t block_rows = (args.rows + args.block_m - 1) / args.block_m;
-  const int slices = p.box_k / 16;
-  const int unit_bytes = kChunks * p.box_k * kChunkColumns * 2;
+  constexpr int kSlices = BoxK / 16;
+  // Lanes 0 to 15 address the 16 rows of the first 8 columns, the others those of the next; the swizzle permutes the
+  // 16-byte units of each row.
+  uint32_t lane_addresses[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    lane_addresses[j] = (lane % 8 + lane / 8 % 2 * 8) * 128 + ((j * 2 + lane / 16) ^ lane % 8) * 16;
+  }
   RingState<Stages> state;
 
   for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
     const WorkTile tile = args.tiles[t];
-    const TileUnits units(p, tile);
+    const TileUnits<BoxK> units(p, tile);
     const int64_t first_row = int64_t(tile.m_tile) * kTileM;
     const int64_t slab_row = first_row + warp * kSlabRows;
     const int64_t block_row = slab_row / args.block_m;
@@ -257,14 +258,14 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     const Element* a_from =
         values + begin * block_size + (slab_row % args.block_m + lane / 4) * args.block_k + lane % 4 * 2;
     int64_t units_left = (end - begin) * units.per_entry;
-    FragmentA a_next = {};
-    if (units_left > 0) load_a(a_next, a_from, args.block_k, slices);
+    uint32_t a_next[kSlices][4] = {};
+    if (units_left > 0) load_a(a_next, a_from, args.block_k);
 
     float acc[kFragment][4] = {};
     uint32_t present = 0;
     int entry = 0, k = 0;
-    for (int first = 0; first < units.total; first += units.per_stage, ++state) {
-      const int count = min(units.per_stage, units.total - first);
+    for (int first = 0; first < units.total; first += units.kPerStage, ++state) {
+      const int count = min(units.kPerStage, units.total - first);
       shared.full[state.stage].wait(state.phase);
       for (int u = 0; u < count; ++u) {
         if (k == 0 && entry % 32 == 0) {
@@ -273,19 +274,19 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
           present = __ballot_sync(0xffffffffu, mask >> slot & 1);
         }
         if (present >> entry % 32 & 1) {
-          FragmentA a;
+          uint32_t a[kSlices][4];
 #pragma unroll
           for (int s = 0; s < kSlices; ++s) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) a[s][i] = a_next[s][i];
           }
-          a_from += p.box_k;
-          if (k + p.box_k == args.block_k) a_from += block_size - args.block_k;
-          if (--units_left > 0) load_a(a_next, a_from, args.block_k, slices);
-          const uint32_t unit = cute::cast_smem_ptr_to_uint(shared.ring[state.stage] + u * unit_bytes);
-          multiply_unit<Element>(acc, a, unit, p.box_k, units.chunks, lane);
+          a_from += BoxK;
+          if (k + BoxK == args.block_k) a_from += block_size - args.block_k;
+          if (--units_left > 0) load_a(a_next, a_from, args.block_k);
+          const uint32_t unit = cute::cast_smem_ptr_to_uint(shared.ring[state.stage] + u * units.kBytes);
+          multiply_unit<Element>(acc, a, lane_addresses, unit, units.chunks);
         }
-        k += p.box_k;
+        k += BoxK;
         if (k == args.block_k) {
           k = 0;
           ++entry;
@@ -298,7 +299,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   }
 }
 
-template <class Element, int Stages>
+template <class Element, int BoxK, int Stages>
 __global__ void __launch_bounds__(kThreads, 1) slab_kernel(const __grid_constant__ Params p) {
   extern __shared__ uint8_t memory[];
   auto& shared = *reinterpret_cast<SharedStorage<Stages>*>((reinterpret_cast<uintptr_t>(memory) + 1023) / 1024 * 1024);
@@ -314,10 +315,10 @@ __global__ void __launch_bounds__(kThreads, 1) slab_kernel(const __grid_constant
   // The accumulators alone take 128 registers of a consumer thread.
   if (warp >= kWarps) {
     cutlass::arch::warpgroup_reg_dealloc<40>();
-    if (warp == kWarps) produce(p, shared, lane);
+    if (warp == kWarps) produce<BoxK>(p, shared, lane);
   } else {
     cutlass::arch::warpgroup_reg_alloc<232>();
-    consume<Element>(p, shared, warp, lane);
+    consume<Element, BoxK>(p, shared, warp, lane);
   }
 }
 
@@ -329,16 +330,22 @@ struct SlabKernel {
   using Storage = slab::SharedStorage<Config::kStages>;
   static constexpr int kSharedBytes = sizeof(Storage) + 1024;  // room to align the ring
 
-  static constexpr auto kKernel = slab::slab_kernel<typename Config::Element, Config::kStages>;
+  template <int BoxK>
+  static constexpr auto kKernel = slab::slab_kernel<typename Config::Element, BoxK, Config::kStages>;
 
   static cudaError_t prepare() {
-    return cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    for (const auto kernel : {kKernel<16>, kKernel<32>, kKernel<64>}) {
+      const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+      if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
+    const int box_k = args.block_k % 64 == 0 ? 64 : args.block_k % 32 == 0 ? 32 : 16;
+    const auto kernel = box_k == 64 ? kKernel<64> : box_k == 32 ? kKernel<32> : kKernel<16>;
     slab::Params p;
     p.args = args;
-    p.box_k = args.block_k % 64 == 0 ? 64 : args.block_k % 32 == 0 ? 32 : 16;
     p.chunks_are_outer = args.n % slab::kChunkColumns == 0;
     const int64_t all_chunks = args.n / slab::kChunkColumns;
     p.box_chunks = !p.chunks_are_outer ? 1 : int(all_chunks < slab::kChunks ? all_chunks : slab::kChunks);
@@ -346,9 +353,9 @@ struct SlabKernel {
     const TensorMapShape shape = p.chunks_are_outer ? TensorMapShape{{slab::kChunkColumns, args.cols, all_chunks},
                                                                      {row_bytes, slab::kChunkColumns * 2}}
                                                     : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
-    const cudaError_t error = make_tensor_map(&p.map_b, args.b, shape, {slab::kChunkColumns, p.box_k, p.box_chunks});
+    const cudaError_t error = make_tensor_map(&p.map_b, args.b, shape, {slab::kChunkColumns, box_k, p.box_chunks});
     if (error != cudaSuccess) return error;
-    kKernel<<<args.workers, slab::kThreads, kSharedBytes, args.stream>>>(p);
+    kernel<<<args.workers, slab::kThreads, kSharedBytes, args.stream>>>(p);
     return cudaGetLastError();
   }
 };

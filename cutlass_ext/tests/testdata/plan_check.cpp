@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes plans for random patterns, blocks and tiles, and checks each against the BSR arrays: every tile of C is dealt
+// out once, and the entries of its row group are the union of the blocks of just the block rows that it lies in.
+// Prints the first difference and exits with 1.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "plan/plan.h"
+
+namespace {
+
+using sparsek::BsrIndex;
+using sparsek::Plan;
+using sparsek::PlanShape;
+using sparsek::WorkTile;
+
+std::mt19937 random_bits(1);
+int32_t draw(int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random_bits); }
+
+#define REQUIRE(condition)                                                                                         \
+  do {                                                                                                             \
+    if (!(condition)) {                                                                                            \
+      std::printf("line %d: %s: rows %lld, block %dx%d, tile %d x %d, n %lld, %d workers\n", __LINE__, #condition, \
+                  static_cast<long long>(index.rows), index.block_m, index.block_k, shape.tile_m, shape.tile_n,    \
+                  static_cast<long long>(shape.n), shape.workers);                                                 \
+      std::exit(1);                                                                                                \
+    }                                                                                                              \
+  } while (0)
+
+BsrIndex random_index() {
+  constexpr int32_t kHeights[] = {1, 3, 16, 32, 48, 64, 96, 112, 128, 144, 256, 512};
+  BsrIndex index;
+  index.block_m = kHeights[draw(0, std::size(kHeights) - 1)];
+  index.block_k = 16;
+  index.rows = draw(0, 1200);
+  index.block_rows = static_cast<int32_t>((index.rows + index.block_m - 1) / index.block_m);
+  index.block_cols = draw(0, 40);
+  index.cols = static_cast<int64_t>(index.block_cols) * index.block_k;
+  index.row_ptr.push_back(0);
+  for (int32_t row = 0; row < index.block_rows; ++row) {
+    const int32_t percent = draw(0, 3) * 30;
+    for (int32_t col = 0; col < index.block_cols; ++col) {
+      if (draw(0, 99) < percent) index.col_idx.push_back(col);
+    }
+    index.row_ptr.push_back(static_cast<int32_t>(index.col_idx.size()));
+  }
+  return index;
+}
+
+void check_entries(const BsrIndex& index, const PlanShape& shape, const Plan& plan, const WorkTile& tile) {
+  const int64_t first_row = static_cast<int64_t>(tile.m_tile) * shape.tile_m;
+  const int64_t last_row = std::min(first_row + shape.tile_m, index.rows) - 1;
+  const int64_t first = first_row / index.block_m, last = last_row / index.block_m;
+  REQUIRE(last - first < plan.slots);
+  std::map<int32_t, std::map<int64_t, int32_t>> want;  // column -> slot -> storage index
+  for (int64_t row = first; row <= last; ++row) {
+    for (int32_t i = index.row_ptr[row]; i < index.row_ptr[row + 1]; ++i) want[index.col_idx[i]][row - first] = i;
+  }
+  REQUIRE(tile.entry_count == static_cast<int32_t>(want.size()));
+  int32_t entry = tile.entry_begin;
+  for (const auto& [col, blocks] : want) {
+    REQUIRE(plan.entry_col[entry] == col);
+    for (int32_t slot = 0; slot < plan.slots; ++slot) {
+      const auto found = blocks.find(slot);
+      const int32_t block = found == blocks.end() ? sparsek::kNoBlock : found->second;
+      REQUIRE(plan.entry_block[static_cast<size_t>(entry) * plan.slots + slot] == block);
+    }
+    ++entry;
+  }
+}
+
+void check_plan(const BsrIndex& index, const PlanShape& shape) {
+  const Plan plan = sparsek::make_plan(index, shape);
+  REQUIRE(static_cast<int32_t>(plan.worker_begin.size()) == shape.workers + 1);
+  REQUIRE(plan.worker_begin.front() == 0 && plan.worker_begin.back() == static_cast<int32_t>(plan.tiles.size()));
+  REQUIRE(std::is_sorted(plan.worker_begin.begin(), plan.worker_begin.end()));
+  std::set<std::pair<int32_t, int32_t>> seen;
+  for (const WorkTile& tile : plan.tiles) {
+    REQUIRE(tile.m_tile >= 0 && static_cast<int64_t>(tile.m_tile) * shape.tile_m < index.rows);
+    REQUIRE(tile.n_tile >= 0 && static_cast<int64_t>(tile.n_tile) * shape.tile_n < shape.n);
+    REQUIRE(seen.emplace(tile.m_tile, tile.n_tile).second);
+    check_entries(index, shape, plan, tile);
+  }
+  const int64_t row_tiles = (index.rows + shape.tile_m - 1) / shape.tile_m;
+  const int64_t column_tiles = (shape.n + shape.tile_n - 1) / shape.tile_n;
+  REQUIRE(static_cast<int64_t>(seen.size()) == row_tiles * column_tiles);
+}
+
+}  // namespace
+
+int main() {
+  for (int round = 0; round < 2000; ++round) {
+    const BsrIndex index = random_index();
+    PlanShape shape;
+    shape.tile_m = draw(0, 2) == 0 ? index.block_m : 128;
+    shape.tile_n = 256;
+    shape.n = draw(0, 1500);
+    shape.workers = draw(1, 20);
+    shape.panels_in_flight = draw(0, 3);
+    shape.tile_cost = draw(0, 5);
+    check_plan(index, shape);
+  }
+}

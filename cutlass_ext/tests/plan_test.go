@@ -14,7 +14,8 @@ import (
 func TestPlans(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "plan_check")
 	compile := exec.Command("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-I", "../include", "-I", "../src",
-		"-o", program, "testdata/plan_check.cpp", "../src/plan/plan.cpp", "../src/abi/error.cpp")
+		"-o", program, "testdata/plan_check.cpp", "../src/plan/plan.cpp", "../src/plan/column_union.cpp",
+		"../src/abi/error.cpp")
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -4,37 +4,14 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <queue>
 #include <utility>
 
 #include "abi/error.h"
+#include "plan/column_union.h"
+#include "plan/least_loaded.h"
 
 namespace sparsek {
 namespace {
-
-// The union of the block columns of block rows [first, last], appended to the plan's entries.
-void append_union(const BsrIndex& index, int32_t first, int32_t last, Plan& plan) {
-  const int32_t slots = plan.slots;
-  std::vector<int32_t> next(slots), end(slots);
-  for (int32_t s = 0; s < slots; ++s) {
-    const bool inside = first + s <= last;
-    next[s] = inside ? index.row_ptr[first + s] : 0;
-    end[s] = inside ? index.row_ptr[first + s + 1] : 0;
-  }
-  constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
-  for (;;) {
-    int32_t col = kNone;
-    for (int32_t s = 0; s < slots; ++s) {
-      if (next[s] < end[s]) col = std::min(col, index.col_idx[next[s]]);
-    }
-    if (col == kNone) return;
-    plan.entry_col.push_back(col);
-    for (int32_t s = 0; s < slots; ++s) {
-      const bool present = next[s] < end[s] && index.col_idx[next[s]] == col;
-      plan.entry_block.push_back(present ? next[s]++ : kNoBlock);
-    }
-  }
-}
 
 // Row group -> [first, second): its entries. Parts of one block row share them.
 using EntryRange = std::pair<int32_t, int32_t>;
@@ -46,6 +23,8 @@ std::vector<EntryRange> make_groups(const BsrIndex& index, Plan& plan) {
   groups.reserve(group_count);
   plan.entry_col.reserve(index.nnzb());
   plan.entry_block.reserve(index.nnzb() * plan.slots);
+  ColumnUnion columns(index.col_idx);
+  std::vector<BlockRange> slots(plan.slots);
   std::pair<int64_t, int64_t> before = {-1, -1};  // first and last block row of the group before
   for (int64_t g = 0; g < group_count; ++g) {
     const std::pair<int64_t, int64_t> rows = {g * tile_m / index.block_m,
@@ -55,7 +34,11 @@ std::vector<EntryRange> make_groups(const BsrIndex& index, Plan& plan) {
       continue;
     }
     const int32_t begin = static_cast<int32_t>(plan.entry_col.size());
-    append_union(index, static_cast<int32_t>(rows.first), static_cast<int32_t>(rows.second), plan);
+    for (int32_t s = 0; s < plan.slots; ++s) {
+      const int64_t row = rows.first + s;
+      slots[s] = row <= rows.second ? BlockRange{index.row_ptr[row], index.row_ptr[row + 1]} : BlockRange{};
+    }
+    columns.append(slots, plan.entry_col, plan.entry_block);
     groups.emplace_back(begin, static_cast<int32_t>(plan.entry_col.size()));
     before = rows;
   }
@@ -83,28 +66,33 @@ void deal_tiles(const std::vector<EntryRange>& groups, Plan& plan) {
   std::stable_sort(longest_first.begin(), longest_first.end(),
                    [&](int32_t a, int32_t b) { return length(a) > length(b); });
 
-  using Load = std::pair<double, int32_t>;  // work so far, worker; ties go to the lower worker
-  std::priority_queue<Load, std::vector<Load>, std::greater<Load>> loads;
-  for (int32_t w = 0; w < shape.workers; ++w) loads.emplace(0.0, w);
-
-  std::vector<std::vector<WorkTile>> lists(shape.workers);
-  for (int32_t first = 0; first < panels; first += shape.panels_in_flight) {
-    const int32_t last = std::min(first + shape.panels_in_flight, panels);
-    for (const int32_t g : longest_first) {
-      for (int32_t panel = first; panel < last; ++panel) {
-        auto [work, worker] = loads.top();
-        loads.pop();
-        lists[worker].push_back({g, panel, groups[g].first, length(g)});
-        loads.emplace(work + shape.tile_cost + length(g), worker);
+  // Who gets each tile, in the order of dealing; then each worker's tiles one after the other.
+  const size_t tile_count = groups.size() * panels;
+  std::vector<int32_t> worker_of;
+  worker_of.reserve(tile_count);
+  plan.worker_begin.assign(shape.workers + 1, 0);
+  LeastLoaded least(shape.workers);
+  const auto each_tile = [&](const auto& visit) {
+    for (int32_t first = 0; first < panels; first += shape.panels_in_flight) {
+      const int32_t last = std::min(first + shape.panels_in_flight, panels);
+      for (const int32_t g : longest_first) {
+        for (int32_t panel = first; panel < last; ++panel) visit(g, panel);
       }
     }
-  }
-
-  plan.worker_begin.assign(1, 0);
-  for (const auto& list : lists) {
-    plan.tiles.insert(plan.tiles.end(), list.begin(), list.end());
-    plan.worker_begin.push_back(static_cast<int32_t>(plan.tiles.size()));
-  }
+  };
+  each_tile([&](int32_t g, int32_t) {
+    const int32_t worker = least.worker();
+    worker_of.push_back(worker);
+    ++plan.worker_begin[worker + 1];
+    least.set_load(least.load() + shape.tile_cost + length(g));
+  });
+  std::partial_sum(plan.worker_begin.begin(), plan.worker_begin.end(), plan.worker_begin.begin());
+  std::vector<int32_t> next(plan.worker_begin.begin(), plan.worker_begin.end() - 1);
+  plan.tiles.resize(tile_count);
+  size_t dealt = 0;
+  each_tile([&](int32_t g, int32_t panel) {
+    plan.tiles[next[worker_of[dealt++]]++] = {g, panel, groups[g].first, length(g)};
+  });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes plans for random patterns, blocks and tiles, and checks each against the BSR arrays: every tile of C is dealt
-// out once, and the entries of its row group are the union of the blocks of just the block rows that it lies in.
+// out once, and the entries of its row group are the union of the blocks of just the block rows that it lies in. And
+// each must be, bit for bit, the plan of plan_reference.h.
 // Prints the first difference and exits with 1.
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "plan/plan.h"
+#include "plan_reference.h"
 
 namespace {
 
@@ -39,12 +41,18 @@ BsrIndex random_index() {
   index.block_k = 16;
   index.rows = draw(0, 1200);
   index.block_rows = static_cast<int32_t>((index.rows + index.block_m - 1) / index.block_m);
-  index.block_cols = draw(0, 40);
+  const bool wide = draw(0, 3) == 0;  // columns far apart
+  index.block_cols = wide ? 100000 : draw(0, 40);
   index.cols = static_cast<int64_t>(index.block_cols) * index.block_k;
   index.row_ptr.push_back(0);
   for (int32_t row = 0; row < index.block_rows; ++row) {
+    if (wide) {
+      std::set<int32_t> cols;
+      for (int32_t left = draw(0, 9); left > 0; --left) cols.insert(draw(0, draw(0, 1) ? index.block_cols - 1 : 9));
+      index.col_idx.insert(index.col_idx.end(), cols.begin(), cols.end());
+    }
     const int32_t percent = draw(0, 3) * 30;
-    for (int32_t col = 0; col < index.block_cols; ++col) {
+    for (int32_t col = 0; col < index.block_cols && !wide; ++col) {
       if (draw(0, 99) < percent) index.col_idx.push_back(col);
     }
     index.row_ptr.push_back(static_cast<int32_t>(index.col_idx.size()));
@@ -89,6 +97,16 @@ void check_plan(const BsrIndex& index, const PlanShape& shape) {
   const int64_t row_tiles = (index.rows + shape.tile_m - 1) / shape.tile_m;
   const int64_t column_tiles = (shape.n + shape.tile_n - 1) / shape.tile_n;
   REQUIRE(static_cast<int64_t>(seen.size()) == row_tiles * column_tiles);
+
+  const Plan reference = reference_plan(index, shape);
+  REQUIRE(plan.shape.panels_in_flight == reference.shape.panels_in_flight && plan.slots == reference.slots);
+  REQUIRE(plan.entry_col == reference.entry_col && plan.entry_block == reference.entry_block);
+  REQUIRE(plan.worker_begin == reference.worker_begin && plan.tiles.size() == reference.tiles.size());
+  const auto same = [](const WorkTile& a, const WorkTile& b) {
+    return a.m_tile == b.m_tile && a.n_tile == b.n_tile && a.entry_begin == b.entry_begin &&
+           a.entry_count == b.entry_count;
+  };
+  REQUIRE(std::equal(plan.tiles.begin(), plan.tiles.end(), reference.tiles.begin(), same));
 }
 
 }  // namespace
@@ -102,7 +120,7 @@ int main() {
     shape.n = draw(0, 1500);
     shape.workers = draw(1, 20);
     shape.panels_in_flight = draw(0, 3);
-    shape.tile_cost = draw(0, 5);
+    shape.tile_cost = draw(0, 50) / 10.0;
     check_plan(index, shape);
   }
 }

@@ -59,16 +59,6 @@ const KernelDesc* choose_kernel(const BsrIndex& index, sparsek_dtype dtype, cons
   fail(SPARSEK_UNSUPPORTED_BLOCK, "no CUDA kernel serves blocks of %dx%d of this type", index.block_m, index.block_k);
 }
 
-// Bit s of an entry: slot s has a block there.
-std::vector<uint32_t> make_masks(const Plan& plan) {
-  std::vector<uint32_t> masks(plan.entry_col.size());
-  for (size_t i = 0; i < plan.entry_block.size(); ++i) {
-    const bool present = plan.entry_block[i] != kNoBlock;
-    masks[i / plan.slots] |= static_cast<uint32_t>(present) << i % plan.slots;
-  }
-  return masks;
-}
-
 }  // namespace
 
 CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count) : matrix_(matrix), options_(options) {
@@ -91,12 +81,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   tile_count_ = static_cast<int64_t>(plan.tiles.size());
   entry_count_ = plan.entries();
   workers_ = static_cast<int32_t>(std::min<int64_t>(shape.workers, tile_count_));
-  tiles_ = DeviceArray<WorkTile>(plan.tiles);
-  worker_begin_ = DeviceArray<int32_t>(plan.worker_begin);
-  entry_col_ = DeviceArray<int32_t>(plan.entry_col);
-  entry_block_ = DeviceArray<int32_t>(plan.entry_block);
-  entry_mask_ = DeviceArray<uint32_t>(make_masks(plan));
-  row_ptr_ = DeviceArray<int32_t>(index.row_ptr);
+  arrays_ = PlanArrays(plan, index.row_ptr);
   check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
 }
 
@@ -111,8 +96,7 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.stages = kernel_->stages;
   out.tiles = tile_count_;
   out.entries = entry_count_;
-  out.workspace_bytes = static_cast<int64_t>(tiles_.bytes() + worker_begin_.bytes() + entry_col_.bytes() +
-                                             entry_block_.bytes() + entry_mask_.bytes() + row_ptr_.bytes());
+  out.workspace_bytes = static_cast<int64_t>(arrays_.bytes());
   // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
   // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
   out.unit_roundoff = kernel_->ops->tensor_cores ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
@@ -131,7 +115,7 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   if (index.cols > 0) check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
 
   // Descriptors need an address and an extent even where nothing is read through them.
-  const void* const unread = tiles_.data();
+  const void* const unread = arrays_.tiles();
   LaunchArgs launch = {};
   launch.rows = index.rows;
   launch.cols = std::max<int64_t>(index.cols, 1);
@@ -146,13 +130,13 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.ldc = args.ldc;
   launch.alpha = args.alpha;
   launch.beta = args.beta;
-  launch.tiles = tiles_.data();
-  launch.worker_begin = worker_begin_.data();
-  launch.entry_col = entry_col_.data();
-  launch.entry_block = entry_block_.data();
+  launch.tiles = arrays_.tiles();
+  launch.worker_begin = arrays_.worker_begin();
+  launch.entry_col = arrays_.entry_col();
+  launch.entry_block = arrays_.entry_block();
   launch.workers = workers_;
-  launch.entry_mask = entry_mask_.data();
-  launch.row_ptr = row_ptr_.data();
+  launch.entry_mask = arrays_.entry_mask();
+  launch.row_ptr = arrays_.row_ptr();
   launch.stream = static_cast<cudaStream_t>(args.stream);
   check(kernel_->ops->launch(launch), kernel_->name);
 }

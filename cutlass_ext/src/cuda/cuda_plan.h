@@ -5,8 +5,8 @@
 
 #include "abi/backend.h"
 #include "cuda/cuda_matrix.h"
-#include "cuda/device_array.h"
 #include "cuda/kernel.h"
+#include "cuda/plan_arrays.h"
 
 namespace sparsek::cuda {
 
@@ -28,9 +28,7 @@ class CudaPlan final : public PlanState {
   std::string reason_;
   int64_t tile_count_ = 0, entry_count_ = 0;
   int32_t workers_ = 0;
-  DeviceArray<WorkTile> tiles_;
-  DeviceArray<int32_t> worker_begin_, entry_col_, entry_block_, row_ptr_;
-  DeviceArray<uint32_t> entry_mask_;
+  PlanArrays arrays_;
 };
 
 }  // namespace sparsek::cuda

@@ -20,9 +20,10 @@ class DeviceArray {
     if (count > 0) check(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)), "cudaMalloc");
   }
   // A copy of host memory, complete when the constructor returns.
-  explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) {
+  explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.data(), host.size()) {}
+  DeviceArray(const T* host, size_t count) : DeviceArray(count) {
     if (count_ == 0) return;
-    check(cudaMemcpy(data_, host.data(), bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    check(cudaMemcpy(data_, host, bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
     // From pageable memory the call may return before the last byte has landed, and other streams do not wait for it.
     check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
   }

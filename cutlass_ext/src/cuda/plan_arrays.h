@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cuda/device_array.h"
+#include "plan/plan.h"
+
+namespace sparsek::cuda {
+
+// What kernels read of a plan, in device memory: one allocation, filled by one copy, since each call of the driver
+// takes longer than making a small plan.
+class PlanArrays {
+ public:
+  PlanArrays() = default;
+  // Complete when the constructor returns. row_ptr: of the matrix.
+  PlanArrays(const Plan& plan, const std::vector<int32_t>& row_ptr);
+
+  const WorkTile* tiles() const { return at<WorkTile>(kTiles); }             // (tiles)
+  const int32_t* worker_begin() const { return at<int32_t>(kWorkerBegin); }  // (workers + 1)
+  const int32_t* entry_col() const { return at<int32_t>(kEntryCol); }        // (entries)
+  const int32_t* entry_block() const { return at<int32_t>(kEntryBlock); }    // (entries, slots)
+  const uint32_t* entry_mask() const { return at<uint32_t>(kEntryMask); }    // (entries): bit s: slot s has a block
+  const int32_t* row_ptr() const { return at<int32_t>(kRowPtr); }            // (block rows + 1)
+  size_t bytes() const { return memory_.bytes(); }
+
+ private:
+  enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kEntryMask, kRowPtr, kParts };
+
+  template <class T>
+  const T* at(Part part) const {
+    return reinterpret_cast<const T*>(memory_.data() + begin_[part]);
+  }
+
+  DeviceArray<std::byte> memory_;
+  size_t begin_[kParts] = {};
+};
+
+}  // namespace sparsek::cuda

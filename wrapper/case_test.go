@@ -16,6 +16,7 @@ type product[T Element, I Index] struct {
 	n           int
 	b, c0       Dense[T]
 	alpha, beta float32
+	kernel      string // by name; empty: the library chooses
 }
 
 // shape is what a product is made from.
@@ -176,7 +177,7 @@ func (p *product[T, I]) run(t rapid.TB, ctx *Context, onDevice bool) (Dense[T], 
 	if p.b.Stride%8 == 0 && p.c0.Stride%8 == 0 {
 		alignment, offsetB, offsetC = 16, 8, 16
 	}
-	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment}))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment, Kernel: p.kernel}))(t)
 	defer plan.Close()
 	c := p.newC()
 	if !onDevice {

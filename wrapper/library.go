@@ -33,6 +33,7 @@ type Kernel struct {
 	BlockM              int  // block heights served: this one; 0: every one
 	BlockMMultiples     bool // multiples of BlockM too
 	BlockKMultiple      int  // block widths served: multiples of this
+	Baseline            bool // there to be compared with; runs only where it is asked for by name
 }
 
 // Device is a CUDA device as the driver shows it.
@@ -81,6 +82,7 @@ func (l *Library) Kernels() ([]Kernel, error) {
 			BlockM:          int(out.block_m),
 			BlockMMultiples: out.block_m_multiple != 0,
 			BlockKMultiple:  int(out.block_k_multiple),
+			Baseline:        out.baseline != 0,
 		}
 	}
 	return kernels, nil

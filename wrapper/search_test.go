@@ -94,6 +94,7 @@ func TestLibraryDescribesItself(t *testing.T) {
 		t.Errorf("build info is %+v", info)
 	}
 	cpu := 0
+	var baselines []string
 	for _, kernel := range must(lib.Kernels())(t) {
 		if kernel.Name == "" || kernel.Why == "" {
 			t.Errorf("kernel is %+v", kernel)
@@ -101,9 +102,17 @@ func TestLibraryDescribesItself(t *testing.T) {
 		if kernel.Backend == CPU {
 			cpu++
 		}
+		if kernel.Baseline {
+			baselines = append(baselines, kernel.Name)
+		}
 	}
 	if cpu == 0 {
 		t.Error("no kernel for the CPU")
+	}
+	for _, name := range []string{"wmma_bf16_128x128x32", "wmma_bf16_512x128x112", "tma_sandbox"} {
+		if !slices.Contains(baselines, name) {
+			t.Errorf("%s is none of the baselines %q", name, baselines)
+		}
 	}
 	again := must(Open(lib.Path()))(t)
 	if again.api != lib.api {

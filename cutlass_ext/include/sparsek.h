@@ -110,6 +110,7 @@ typedef struct sparsek_kernel_info {
   int32_t block_m;          /* block heights served: this one, 0: every one */
   int32_t block_m_multiple; /* 1: every multiple of block_m too */
   int32_t block_k_multiple; /* block widths served: multiples of this */
+  int32_t baseline;         /* 1: there to be compared with; runs only where it is asked for by name */
 } sparsek_kernel_info;
 
 typedef struct sparsek_device_info {

@@ -241,7 +241,8 @@ func TestWrongResultIsTold(t *testing.T) {
 func TestInfoAndVersion(t *testing.T) {
 	needLibrary(t)
 	code, stdout, stderr := invoke("info")
-	if code != exitOK || !strings.Contains(stdout, "kernel") || !strings.Contains(stdout, "library") {
+	if code != exitOK || !strings.Contains(stdout, "kernel") || !strings.Contains(stdout, "library") ||
+		!strings.Contains(stdout, "baseline, only by name: ") {
 		t.Errorf("code %d: %s, %s", code, stdout, stderr)
 	}
 	code, stdout, stderr = invoke("info", "--json")

@@ -42,6 +42,7 @@ type kernelInfo struct {
 	BlockM          int    `json:"block_m"` // 0: every one
 	BlockMMultiples bool   `json:"block_m_multiples"`
 	BlockKMultiple  int    `json:"block_k_multiple"`
+	Baseline        bool   `json:"baseline"` // runs only where it is asked for by name
 	Why             string `json:"why"`
 }
 
@@ -124,7 +125,7 @@ func gatherInfo() (r infoResult, err error) {
 	for _, k := range kernels {
 		r.Kernels = append(r.Kernels, kernelInfo{
 			k.Name, backendName(sparsek.ContextInfo{Backend: k.Backend}), k.DType, [3]int{k.TileM, k.TileN, k.TileK}, k.Stages,
-			k.BlockM, k.BlockMMultiples, k.BlockKMultiple, k.Why,
+			k.BlockM, k.BlockMMultiples, k.BlockKMultiple, k.Baseline, k.Why,
 		})
 	}
 	for _, d := range devices {
@@ -164,8 +165,12 @@ func printInfo(e *environment, r infoResult) error {
 	k := &table{left: 7}
 	k.add("kernel", "back-end", "type", "tile", "block height", "block width", "for")
 	for _, kernel := range r.Kernels {
+		why := kernel.Why
+		if kernel.Baseline {
+			why = "baseline, only by name: " + why
+		}
 		k.add(kernel.Name, kernel.Backend, or(kernel.DType, "every"), tile(kernel.Tile),
-			blockHeights(kernel), multiples(kernel.BlockKMultiple), kernel.Why)
+			blockHeights(kernel), multiples(kernel.BlockKMultiple), why)
 	}
 	return k.print(e.stdout)
 }

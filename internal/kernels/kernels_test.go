@@ -100,13 +100,13 @@ func TestInstance(t *testing.T) {
 }
 
 func TestRegistry(t *testing.T) {
-	l, err := Parse(list(entry, strings.Replace(entry, "k_1", "k_2", 1)))
+	l, err := Parse(list(entry, strings.NewReplacer("k_1", "k_2", `"why"`, `"baseline": true, "why"`).Replace(entry)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := string(RegistryText(l))
-	row := `{"k_%d", "two \"rows\" share a tile", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, &ops_k_%[1]d},`
-	first, second := strings.Index(text, fmt.Sprintf(row, 1)), strings.Index(text, fmt.Sprintf(row, 2))
+	row := `{"k_%d", "two \"rows\" share a tile", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, %t, &ops_k_%[1]d},`
+	first, second := strings.Index(text, fmt.Sprintf(row, 1, false)), strings.Index(text, fmt.Sprintf(row, 2, true))
 	if first < 0 || second < first {
 		t.Errorf("rows missing or out of order in\n%s", text)
 	}

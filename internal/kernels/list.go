@@ -33,6 +33,8 @@ type Kernel struct {
 	BlockMMultiple bool `json:"block_m_multiple"` // every multiple of BlockM too
 	BlockKMultiple int  `json:"block_k_multiple"` // block widths served: multiples of this
 
+	Baseline bool `json:"baseline,omitempty"` // there to be compared with: only taken by name
+
 	Why string `json:"why"` // the case for which it exists
 }
 
@@ -79,16 +81,24 @@ const (
 	Collective = "collective" // tensor cores by warpgroup, TMA; CUTLASS's kernel
 	Slab       = "slab"       // tensor cores by warp, TMA
 	SIMT       = "simt"       // ordinary cores, every block shape
+
+	// Baselines.
+	WMMA       = "wmma"        // tensor cores by warp, cp.async
+	TMASandbox = "tma_sandbox" // tensor cores by warpgroup, TMA; all by hand
 )
 
 // PipelineBytes is the shared memory that the stages of a kernel's pipeline
-// take: a tile of A and one of B each, in the slab family one of B alone. A
-// SIMT kernel has none.
+// take: a tile of A and one of B each, in the slab family one of B alone, in
+// the wmma family part of a tile of A and rows that are padded. A SIMT kernel
+// has none.
 func (k Kernel) PipelineBytes() int {
 	d, _ := dtypeOf(k.DType)
 	switch k.Family {
-	case Collective:
+	case Collective, TMASandbox:
 		return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * d.bytes
+	case WMMA:
+		rows := min(k.Tile[0], wmmaPartRows)
+		return k.Stages * (rows*(k.Tile[2]+wmmaPadding) + k.Tile[2]*(k.Tile[1]+wmmaPadding)) * d.bytes
 	case Slab:
 		return k.Stages * k.Tile[1] * k.Tile[2] * d.bytes
 	}
@@ -174,8 +184,12 @@ func (k Kernel) check() error {
 		return k.checkCollective(d)
 	case Slab:
 		return k.checkSlab(d)
+	case WMMA:
+		return k.checkWMMA()
+	case TMASandbox:
+		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q, %q, %q", k.Family, Collective, Slab, SIMT)
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, Slab, SIMT, WMMA, TMASandbox})
 }
 
 // checkCollective checks what the templates would refuse with far longer

@@ -43,7 +43,7 @@ const KernelDesc* choose_kernel(const BsrIndex& index, sparsek_dtype dtype, cons
                                 std::string& reason) {
   for (int i = 0; i < kKernelCount; ++i) {
     const KernelDesc& kernel = kKernels[i];
-    if (!options.kernel.empty() && options.kernel != kernel.name) continue;
+    if (options.kernel.empty() ? kernel.baseline : options.kernel != kernel.name) continue;
     const std::string why_not = obstacle(kernel, index, dtype, options);
     if (why_not.empty()) {
       reason = options.kernel.empty() ? std::string("first of the list that serves the case: ") + kernel.why
@@ -180,6 +180,7 @@ void cuda_kernel_info(int index, sparsek_kernel_info& out) {
   out.block_m = kernel.block_m;
   out.block_m_multiple = kernel.block_m_multiple;
   out.block_k_multiple = kernel.block_k_multiple;
+  out.baseline = kernel.baseline;
 }
 
 }  // namespace sparsek

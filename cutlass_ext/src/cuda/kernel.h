@@ -54,6 +54,7 @@ struct KernelDesc {
   int block_m;            // block heights served: this one,
   bool block_m_multiple;  // or every multiple of it
   int block_k_multiple;   // block widths served: multiples of this
+  bool baseline;          // there to be compared with: only taken by name
   const KernelOps* ops;
 };
 

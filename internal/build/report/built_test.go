@@ -47,6 +47,8 @@ var opcodesOf = map[string][]string{
 	kernels.Collective: {"HGMMA", "UTMALDG"},
 	kernels.Slab:       {"HMMA", "LDSM", "UTMALDG"},
 	kernels.SIMT:       {"FFMA"},
+	kernels.WMMA:       {"HMMA", "LDGSTS"},
+	kernels.TMASandbox: {"HGMMA", "UTMALDG", "USETMAXREG"},
 }
 
 // No kernel spills or uses local memory, and each one's machine code is what

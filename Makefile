@@ -5,8 +5,12 @@ PREFIX ?= /usr/local
 
 .PHONY: build kernel verify test bench install clean
 
-build kernel verify test bench clean:
+build verify test bench clean:
 	$(MAGE) $@
+
+# TMA=1: the hand-written TMA kernel alone, built and verified
+kernel:
+	$(MAGE) $@ $(if $(filter-out 0,$(TMA)),-tma)
 
 install:
 	$(MAGE) install -prefix=$(PREFIX)

@@ -39,18 +39,17 @@ func Fetch(ctx context.Context, offline *bool) error {
 	return err
 }
 
-// Kernel builds libsparsek with its CUDA kernels.
-func Kernel(ctx context.Context, offline *bool) error {
-	tools, err := prepare(ctx, offline)
-	if err != nil {
-		return err
+// Kernel builds libsparsek with its CUDA kernels. -tma builds one with the hand-written TMA kernel alone, and verifies it.
+func Kernel(ctx context.Context, offline, tma *bool) error {
+	if tma != nil && *tma {
+		return sandbox(ctx, offline)
 	}
-	return build.MakeLibrary(ctx, build.Options{Root: ".", Toolchain: tools, CXX: os.Getenv("CXX"), Progress: progress})
+	return library(ctx, offline)
 }
 
 // Build builds libsparsek and the program.
 func Build(ctx context.Context, offline *bool) error {
-	if err := Kernel(ctx, offline); err != nil {
+	if err := library(ctx, offline); err != nil {
 		return err
 	}
 	return build.MakeProgram(ctx, ".", progress)
@@ -76,11 +75,11 @@ func Test(ctx context.Context, offline *bool) error {
 	if err := build.MakeTestPrograms(ctx, ".", progress); err != nil {
 		return err
 	}
-	library, err := filepath.Abs(build.Library)
+	made, err := filepath.Abs(build.Library)
 	if err != nil {
 		return err
 	}
-	return check.Test(ctx, ".", library, os.Stdout)
+	return check.Test(ctx, ".", made, os.Stdout)
 }
 
 // TestLong runs what takes hours: long forms of the tests, races, sanitizers, and each fuzz target for -fuzztime (10m).
@@ -259,6 +258,35 @@ func prepare(ctx context.Context, offline *bool) (*toolchain.Toolchain, error) {
 
 func toolchainOptions(offline *bool) toolchain.Options {
 	return toolchain.Options{LockPath: lock.FileName, Offline: offline != nil && *offline, Progress: progress}
+}
+
+// library builds libsparsek.
+func library(ctx context.Context, offline *bool) error {
+	tools, err := prepare(ctx, offline)
+	if err != nil {
+		return err
+	}
+	return build.MakeLibrary(ctx, build.Options{Root: ".", Toolchain: tools, CXX: os.Getenv("CXX"), Progress: progress})
+}
+
+// sandbox builds the library with the hand-written TMA kernel alone and verifies that, where there is a GPU.
+func sandbox(ctx context.Context, offline *bool) error {
+	tools, err := prepare(ctx, offline)
+	if err != nil {
+		return err
+	}
+	err = build.MakeLibrary(ctx, build.Options{Root: ".", Toolchain: tools, CXX: os.Getenv("CXX"), Sandbox: true, Progress: progress})
+	if err != nil {
+		return err
+	}
+	if err := build.MakeProgram(ctx, ".", progress); err != nil {
+		return err
+	}
+	made, err := filepath.Abs(build.SandboxLibrary)
+	if err != nil {
+		return err
+	}
+	return check.Sandbox(ctx, build.Program, made, os.Stdout)
 }
 
 // program builds and runs build/bin/sparsek; its exit code becomes mage's.

@@ -26,13 +26,14 @@ type Options struct {
 	Cache     string               // compiler cache: "off" or a program; empty: what SPARSEK_COMPILER_CACHE says
 	Limits    jobs.Limits          // what compilers may take; zero: what the machine has
 	Sanitize  bool                 // make SanitizedLibrary instead, for tests
+	Sandbox   bool                 // make SandboxLibrary instead, with the kernel of the family tma_sandbox alone
 	Progress  *term.Reporter       // nil: silent
 }
 
 // MakeLibrary makes build/lib/libsparsek.so, its provenance, the header, the
 // licences beside it and the report of the kernels: whatever of them is not up
 // to date. With Options.Sanitize it makes build/sanitize/lib/libsparsek.so and
-// nothing beside it.
+// nothing beside it, with Options.Sandbox build/sandbox/lib/libsparsek.so.
 func MakeLibrary(ctx context.Context, o Options) (err error) {
 	defer func() { err = mendDisk(err) }()
 	root, err := filepath.Abs(o.Root)
@@ -62,12 +63,21 @@ func MakeLibrary(ctx context.Context, o Options) (err error) {
 	if err := kernels.Generate(list, filepath.Join(root, genDir)); err != nil {
 		return err
 	}
-	units, err := findUnits(root, list)
+	units, err := findUnits(root, genDir, list)
 	if err != nil {
 		return err
 	}
 	if err := prune(root, units); err != nil {
 		return err
+	}
+	if o.Sandbox {
+		if units, err = sandboxUnits(root, list); err != nil {
+			return err
+		}
+		if err := b.compileAll(ctx, units); err != nil {
+			return err
+		}
+		return b.link(ctx, units, SandboxLibrary, nil)
 	}
 	if o.Sanitize {
 		units = sanitize(units)

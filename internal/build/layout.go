@@ -19,6 +19,8 @@ const (
 	licenseDir = "build/licenses"
 
 	sanitizedObjectDir = "build/sanitize/obj"
+	sandboxGenDir      = "build/sandbox/gen"
+	sandboxObjectDir   = "build/sandbox/obj"
 
 	// Library, Provenance, Header, Program and ReportFile are what a build makes.
 	Library    = "build/lib/libsparsek.so"
@@ -29,6 +31,8 @@ const (
 
 	// SanitizedLibrary is what a build with Options.Sanitize makes.
 	SanitizedLibrary = "build/sanitize/lib/libsparsek.so"
+	// SandboxLibrary is what a build with Options.Sandbox makes.
+	SandboxLibrary = "build/sandbox/lib/libsparsek.so"
 )
 
 // objectPath is where the object of a source file goes.
@@ -41,6 +45,8 @@ func stampPath(output string) string {
 		return filepath.Join(objectDir, filepath.Base(Library)+".stamp")
 	case SanitizedLibrary:
 		return filepath.Join(sanitizedObjectDir, filepath.Base(Library)+".stamp")
+	case SandboxLibrary:
+		return filepath.Join(sandboxObjectDir, filepath.Base(Library)+".stamp")
 	}
 	return output + ".stamp"
 }

@@ -30,6 +30,9 @@ func (u unit) object() string {
 	if u.sanitized {
 		return filepath.Join(sanitizedObjectDir, u.source+".o")
 	}
+	if path.Dir(u.source) == sandboxGenDir {
+		return filepath.Join(sandboxObjectDir, u.source+".o")
+	}
 	return objectPath(u.source)
 }
 
@@ -57,12 +60,12 @@ func (u unit) memory() int64 {
 }
 
 // findUnits lists what is to be compiled: the sources in the tree at root and
-// the files generated from the list. The longest jobs come first, so that none of
+// the files generated from the list into gen. The longest jobs come first, so that none of
 // them is left running alone at the end.
-func findUnits(root string, list *kernels.List) ([]unit, error) {
-	units := []unit{{source: path.Join(genDir, kernels.Registry)}}
+func findUnits(root, gen string, list *kernels.List) ([]unit, error) {
+	units := []unit{{source: path.Join(gen, kernels.Registry)}}
 	for _, k := range list.Kernels {
-		units = append(units, unit{source: path.Join(genDir, kernels.InstanceFile(k)), device: true, kernel: k.Name, family: k.Family})
+		units = append(units, unit{source: path.Join(gen, kernels.InstanceFile(k)), device: true, kernel: k.Name, family: k.Family})
 	}
 	err := fs.WalkDir(os.DirFS(root), sourceDir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {

@@ -238,6 +238,18 @@ func TestWrongResultIsTold(t *testing.T) {
 	}
 }
 
+func TestVerifyByName(t *testing.T) {
+	needLibrary(t)
+	code, stdout, stderr := invoke("verify", "--size", "64x64x64", "--device", "cpu", "--kernel", "cpu_generic")
+	if code != exitOK || strings.Count(stdout, "cpu_generic") != len(verifyPatterns) {
+		t.Errorf("code %d: %s, %s", code, stdout, stderr)
+	}
+	code, _, stderr = invoke("verify", "--size", "64x64x64", "--device", "cpu", "--kernel", "spiral")
+	if code != exitUnsupported || !strings.Contains(stderr, "spiral") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
 func TestInfoAndVersion(t *testing.T) {
 	needLibrary(t)
 	code, stdout, stderr := invoke("info")

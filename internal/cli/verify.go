@@ -22,6 +22,7 @@ type verifyFlags struct {
 	dtype   dtypeFlag
 	device  deviceFlag
 	threads int
+	kernel  string
 	json    bool
 }
 
@@ -34,6 +35,7 @@ func newVerifyFlags(flags *flag.FlagSet) *verifyFlags {
 	flags.Var(&o.dtype, "dtype", "element `type`: bf16, fp16, fp32")
 	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
 	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
+	flags.StringVar(&o.kernel, "kernel", "", "by `name`, as info lists them (default: the library chooses)")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
 	return o
 }
@@ -107,7 +109,7 @@ func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Context, o *
 	if err != nil {
 		return nil, err
 	}
-	options := product.Options{}
+	options := product.Options{Kernel: o.kernel}
 	if c.Info().Backend == sparsek.CPU {
 		options.Repeats = 3 // the whole is to take seconds
 	}

@@ -10,16 +10,26 @@ import (
 	"testing"
 )
 
-// The planner, also for tiles that only the GPU's kernels have.
-func TestPlans(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "plan_check")
-	compile := exec.Command("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-I", "../include", "-I", "../src",
-		"-o", program, "testdata/plan_check.cpp", "../src/plan/plan.cpp", "../src/plan/column_union.cpp",
-		"../src/abi/error.cpp")
-	if out, err := compile.CombinedOutput(); err != nil {
+// run compiles a check together with sources of the library and runs it.
+func run(t *testing.T, check string, args ...string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "check")
+	args = append([]string{"-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-I", "../include", "-I", "../src",
+		"-o", program, check, "../src/abi/error.cpp"}, args...)
+	if out, err := exec.Command("g++", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if out, err := exec.Command(program).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// The planner, also for tiles that only the GPU's kernels have.
+func TestPlans(t *testing.T) {
+	run(t, "testdata/plan_check.cpp", "../src/plan/plan.cpp", "../src/plan/column_union.cpp")
+}
+
+// Which CUDA kernel is taken: never a baseline unless it is asked for.
+func TestChoice(t *testing.T) {
+	run(t, "testdata/choice_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/choose_kernel.cpp")
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/choose_kernel.h"
+
+#include "abi/error.h"
+
+namespace sparsek::cuda {
+namespace {
+
+// Bulk tensor copies take pitches below 2^40 bytes.
+constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
+
+size_t element_bytes(sparsek_dtype dtype) { return dtype == SPARSEK_FP32 ? 4 : 2; }
+
+// Why a kernel does not serve a case; empty where it does.
+std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dtype dtype, const PlanOptions& options) {
+  if (kernel.dtype != dtype) return "another type";
+  const bool height_fits =
+      kernel.block_m_multiple ? index.block_m % kernel.block_m == 0 : index.block_m == kernel.block_m;
+  if (!height_fits) return "another block height";
+  if (index.block_k % kernel.block_k_multiple != 0) return "another block width";
+  const int64_t vector = 16 / element_bytes(dtype);
+  const std::string multiple = "multiples of " + std::to_string(vector);
+  if (kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector != 0)) {
+    return "it needs B and C aligned to 16 bytes and ldb in " + multiple;
+  }
+  if (kernel.ops->tma_b && (options.ldb > kMaxTmaPitch || options.ldc > kMaxTmaPitch)) {
+    return "its leading dimensions must be below 2^38";
+  }
+  // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
+  if (kernel.ops->tma_c && (options.n | options.ldc) % vector != 0) return "it needs N and ldc in " + multiple;
+  return "";
+}
+
+}  // namespace
+
+const KernelDesc* choose_kernel(const BsrIndex& index, sparsek_dtype dtype, const PlanOptions& options,
+                                std::string& reason) {
+  for (int i = 0; i < kKernelCount; ++i) {
+    const KernelDesc& kernel = kKernels[i];
+    if (options.kernel.empty() ? kernel.baseline : options.kernel != kernel.name) continue;
+    const std::string why_not = obstacle(kernel, index, dtype, options);
+    if (why_not.empty()) {
+      reason = options.kernel.empty() ? std::string("first of the list that serves the case: ") + kernel.why
+                                      : "asked for by name";
+      return &kernel;
+    }
+    if (!options.kernel.empty()) {
+      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve blocks of %dx%d here: %s", kernel.name, index.block_m,
+           index.block_k, why_not.c_str());
+    }
+  }
+  if (!options.kernel.empty()) fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s", options.kernel.c_str());
+  fail(SPARSEK_UNSUPPORTED_BLOCK, "no CUDA kernel serves blocks of %dx%d of this type", index.block_m, index.block_k);
+}
+
+}  // namespace sparsek::cuda

@@ -26,7 +26,8 @@ func run(t *testing.T, check string, args ...string) {
 
 // The planner, also for tiles that only the GPU's kernels have.
 func TestPlans(t *testing.T) {
-	run(t, "testdata/plan_check.cpp", "../src/plan/plan.cpp", "../src/plan/column_union.cpp")
+	run(t, "testdata/plan_check.cpp", "../src/plan/plan.cpp", "../src/plan/column_union.cpp",
+		"../src/plan/row_groups.cpp", "../src/plan/row_order.cpp")
 }
 
 // Which CUDA kernel is taken: never a baseline unless it is asked for.

@@ -66,7 +66,7 @@ func TestParseRefuses(t *testing.T) {
 		"four tiles":        {change(`[128, 256, 64]`, `[128, 256, 64, 1]`), "3 extents, not 4"},
 		"no rows":           {change(`[128, 256, 64]`, `[0, 256, 64]`), "tile[0] is 0"},
 		"rows of simt":      {change(`"collective"`, `"simt"`), "tile[0] is 128"},
-		"width of slab":     {list(strings.NewReplacer(`"collective"`, `"slab"`, `"block_k_multiple": 64`, `"block_k_multiple": 8`).Replace(entry)), "multiples of 16"},
+		"width of wgmma_rs": {list(strings.NewReplacer(`"collective"`, `"wgmma_rs"`, `"block_k_multiple": 64`, `"block_k_multiple": 4`).Replace(entry)), "multiples of 8"},
 		"no reason":         {change(`"two \"rows\" share a tile"`, `""`), "why must"},
 		"reason of 2 lines": {change(`two `, `two\n`), "why must"},
 		"wide type":         {change(`"bf16"`, `"fp32"`), "16-bit"},

@@ -79,7 +79,7 @@ func dtypeOf(name string) (dtype, bool) {
 // Kernel families.
 const (
 	Collective = "collective" // tensor cores by warpgroup, TMA; CUTLASS's kernel
-	Slab       = "slab"       // tensor cores by warp, TMA
+	WgmmaRS    = "wgmma_rs"   // tensor cores by warpgroup with A in registers, TMA
 	SIMT       = "simt"       // ordinary cores, every block shape
 
 	// Baselines.
@@ -88,21 +88,18 @@ const (
 )
 
 // PipelineBytes is the shared memory that the stages of a kernel's pipeline
-// take: a tile of A and one of B each, in the slab family one of B alone, in
-// the wmma family part of a tile of A and rows that are padded. A SIMT kernel
-// has none.
+// take: a tile of A and one of B each, in the wmma family part of a tile of A
+// and rows that are padded. A SIMT kernel has none.
 func (k Kernel) PipelineBytes() int {
 	d, _ := dtypeOf(k.DType)
 	switch k.Family {
-	case Collective, TMASandbox:
-		return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * d.bytes
 	case WMMA:
 		rows := min(k.Tile[0], wmmaPartRows)
 		return k.Stages * (rows*(k.Tile[2]+wmmaPadding) + k.Tile[2]*(k.Tile[1]+wmmaPadding)) * d.bytes
-	case Slab:
-		return k.Stages * k.Tile[1] * k.Tile[2] * d.bytes
+	case SIMT:
+		return 0
 	}
-	return 0
+	return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * d.bytes
 }
 
 // Load reads and checks the list at path.
@@ -182,14 +179,14 @@ func (k Kernel) check() error {
 		return nil
 	case Collective:
 		return k.checkCollective(d)
-	case Slab:
-		return k.checkSlab(d)
+	case WgmmaRS:
+		return k.checkWgmmaRS(d)
 	case WMMA:
 		return k.checkWMMA()
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, Slab, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaRS, SIMT, WMMA, TMASandbox})
 }
 
 // checkCollective checks what the templates would refuse with far longer
@@ -213,16 +210,16 @@ func (k Kernel) checkCollective(d dtype) error {
 	return nil
 }
 
-// slabRows are what one warp of a slab kernel computes, and the depth of one
-// tensor-core instruction.
-const slabRows = 16
+// wgmmaRSStep is what heights and widths of blocks must be multiples of in the
+// wgmma_rs family: half the rows of a warp, and the 16 bytes of a bulk copy.
+const wgmmaRSStep = 8
 
-func (k Kernel) checkSlab(d dtype) error {
+func (k Kernel) checkWgmmaRS(d dtype) error {
 	if d.bytes != 2 {
-		return fmt.Errorf("dtype %s: the slab family multiplies 16-bit types", k.DType)
+		return fmt.Errorf("dtype %s: the wgmma_rs family multiplies 16-bit types", k.DType)
 	}
-	if k.BlockM%slabRows != 0 || k.BlockKMultiple%slabRows != 0 {
-		return fmt.Errorf("blocks of %d x %d: the slab family takes multiples of %d", k.BlockM, k.BlockKMultiple, slabRows)
+	if k.BlockM%wgmmaRSStep != 0 || k.BlockKMultiple%wgmmaRSStep != 0 {
+		return fmt.Errorf("blocks of %d x %d: the wgmma_rs family takes multiples of %d", k.BlockM, k.BlockKMultiple, wgmmaRSStep)
 	}
 	return nil
 }

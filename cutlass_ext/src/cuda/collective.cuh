@@ -73,7 +73,8 @@ struct CollectiveKernel {
 template <class Config>
 constexpr KernelOps collective_ops() {
   using K = CollectiveKernel<Config>;
-  return {&K::prepare,        &K::launch, /*ctas_per_sm=*/1, /*tensor_cores=*/true, /*tma_b=*/true, /*tma_c=*/true,
+  return {&K::prepare,        &K::launch,     /*ctas_per_sm=*/1,  /*tensor_cores=*/true,
+          /*tma_b=*/true,     /*tma_c=*/true, /*any_rows=*/false,
           /*align_values=*/16};
 }
 

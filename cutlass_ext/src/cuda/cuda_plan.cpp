@@ -32,12 +32,14 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   shape.workers = sm_count * kernel_->ops->ctas_per_sm;
   shape.panels_in_flight = 0;
   shape.tile_cost = kTileCost * 64 / index.block_k;
+  shape.any_rows = kernel_->ops->any_rows;
   const Plan plan = sparsek::make_plan(index, shape);
 
   tile_count_ = static_cast<int64_t>(plan.tiles.size());
   entry_count_ = plan.entries();
   workers_ = static_cast<int32_t>(std::min<int64_t>(shape.workers, tile_count_));
-  arrays_ = PlanArrays(plan, index.row_ptr);
+  arrays_ = PlanArrays(plan);
+  slots_ = plan.slots;
   check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
 }
 
@@ -91,8 +93,8 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.entry_col = arrays_.entry_col();
   launch.entry_block = arrays_.entry_block();
   launch.workers = workers_;
-  launch.entry_mask = arrays_.entry_mask();
-  launch.row_ptr = arrays_.row_ptr();
+  launch.slot_row = arrays_.slot_row();
+  launch.slots = slots_;
   launch.stream = static_cast<cudaStream_t>(args.stream);
   check(kernel_->ops->launch(launch), kernel_->name);
 }

@@ -27,9 +27,9 @@ struct LaunchArgs {
   const int32_t* worker_begin;
   const int32_t* entry_col;
   const int32_t* entry_block;
-  int32_t workers;             // CTAs
-  const uint32_t* entry_mask;  // (entries): bit s is set where slot s has a block
-  const int32_t* row_ptr;      // (block rows + 1), of the matrix
+  const int64_t* slot_row;
+  int32_t slots;
+  int32_t workers;  // CTAs
 
   cudaStream_t stream;
 };
@@ -42,6 +42,7 @@ struct KernelOps {
   bool tensor_cores;  // sums as they do, see unit_roundoff
   bool tma_b;         // B needs a 16-byte aligned address and pitch
   bool tma_c;         // so does C, and its rows are whole 16-byte units
+  bool any_rows;      // takes any block rows into a row group
   int align_values;   // bytes to which A's values must be aligned
 };
 

@@ -14,18 +14,9 @@ void copy(std::byte* to, const std::vector<T>& from) {
   if (!from.empty()) std::memcpy(to, from.data(), from.size() * sizeof(T));
 }
 
-void make_masks(const Plan& plan, uint32_t* masks) {
-  const int32_t* block = plan.entry_block.data();
-  for (int64_t entry = 0; entry < plan.entries(); ++entry) {
-    uint32_t mask = 0;
-    for (int32_t slot = 0; slot < plan.slots; ++slot) mask |= static_cast<uint32_t>(*block++ != kNoBlock) << slot;
-    masks[entry] = mask;
-  }
-}
-
 }  // namespace
 
-PlanArrays::PlanArrays(const Plan& plan, const std::vector<int32_t>& row_ptr) {
+PlanArrays::PlanArrays(const Plan& plan) {
   size_t end = 0;
   const auto place = [&](Part part, size_t bytes) {
     begin_[part] = end;
@@ -35,8 +26,7 @@ PlanArrays::PlanArrays(const Plan& plan, const std::vector<int32_t>& row_ptr) {
   place(kWorkerBegin, plan.worker_begin.size() * sizeof(int32_t));
   place(kEntryCol, plan.entry_col.size() * sizeof(int32_t));
   place(kEntryBlock, plan.entry_block.size() * sizeof(int32_t));
-  place(kEntryMask, plan.entry_col.size() * sizeof(uint32_t));
-  place(kRowPtr, row_ptr.size() * sizeof(int32_t));
+  place(kSlotRow, plan.slot_row.size() * sizeof(int64_t));
 
   // Not cleared first, and so each page is touched once.
   const std::unique_ptr<std::byte[]> host(new std::byte[end]);
@@ -44,8 +34,7 @@ PlanArrays::PlanArrays(const Plan& plan, const std::vector<int32_t>& row_ptr) {
   copy(host.get() + begin_[kWorkerBegin], plan.worker_begin);
   copy(host.get() + begin_[kEntryCol], plan.entry_col);
   copy(host.get() + begin_[kEntryBlock], plan.entry_block);
-  make_masks(plan, reinterpret_cast<uint32_t*>(host.get() + begin_[kEntryMask]));
-  copy(host.get() + begin_[kRowPtr], row_ptr);
+  copy(host.get() + begin_[kSlotRow], plan.slot_row);
   memory_ = DeviceArray<std::byte>(host.get(), end);
 }
 

@@ -15,19 +15,18 @@ namespace sparsek::cuda {
 class PlanArrays {
  public:
   PlanArrays() = default;
-  // Complete when the constructor returns. row_ptr: of the matrix.
-  PlanArrays(const Plan& plan, const std::vector<int32_t>& row_ptr);
+  // Complete when the constructor returns.
+  explicit PlanArrays(const Plan& plan);
 
   const WorkTile* tiles() const { return at<WorkTile>(kTiles); }             // (tiles)
   const int32_t* worker_begin() const { return at<int32_t>(kWorkerBegin); }  // (workers + 1)
   const int32_t* entry_col() const { return at<int32_t>(kEntryCol); }        // (entries)
   const int32_t* entry_block() const { return at<int32_t>(kEntryBlock); }    // (entries, slots)
-  const uint32_t* entry_mask() const { return at<uint32_t>(kEntryMask); }    // (entries): bit s: slot s has a block
-  const int32_t* row_ptr() const { return at<int32_t>(kRowPtr); }            // (block rows + 1)
+  const int64_t* slot_row() const { return at<int64_t>(kSlotRow); }          // (groups, slots): first row of C
   size_t bytes() const { return memory_.bytes(); }
 
  private:
-  enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kEntryMask, kRowPtr, kParts };
+  enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kSlotRow, kParts };
 
   template <class T>
   const T* at(Part part) const {

@@ -76,6 +76,7 @@ constexpr KernelOps simt_ops() {
           /*tensor_cores=*/false,
           /*tma_b=*/false,
           /*tma_c=*/false,
+          /*any_rows=*/false,
           /*align_values=*/sizeof(typename Config::Element)};
 }
 

@@ -20,7 +20,8 @@ PFN_cuTensorMapEncodeTiled_v12000 encoder() {
 
 }  // namespace
 
-cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3]) {
+cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3],
+                            int swizzle_bytes) {
   if (encoder() == nullptr) return cudaErrorCallRequiresNewerDriver;
   cuuint64_t extent[3], stride[2];
   cuuint32_t box_extent[3];
@@ -30,9 +31,12 @@ cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorM
     if (i < 2) stride[i] = static_cast<cuuint64_t>(shape.stride_bytes[i]);
   }
   const cuuint32_t every[3] = {1, 1, 1};
+  const CUtensorMapSwizzle swizzle = swizzle_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                     : swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                           : CU_TENSOR_MAP_SWIZZLE_32B;
   // Elements are only moved: their type does not matter beside its size.
   const CUresult result = encoder()(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 3, const_cast<void*>(address), extent, stride,
-                                    box_extent, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                    box_extent, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }

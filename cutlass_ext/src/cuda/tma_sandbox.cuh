@@ -19,7 +19,8 @@
 #include <utility>
 
 #include "cuda/kernel.h"
-#include "cuda/slab.cuh"
+#include "cuda/ring.cuh"
+#include "cuda/row_store.cuh"
 #include "cuda/tensor_map.h"
 #include "cute/arch/copy_sm90_tma.hpp"
 #include "cute/arch/mma_sm90_gmma.hpp"
@@ -91,7 +92,7 @@ template <int Stages>
 __device__ void produce(const Params& p, SharedStorage<Stages>& shared) {
   const LaunchArgs& args = p.args;
   constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
-  slab::RingState<Stages> state;
+  RingState<Stages> state;
   for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
     const WorkTile tile = args.tiles[t];
     const int row_in_block = int(int64_t(tile.m_tile) * kTileM % args.block_m);
@@ -124,7 +125,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   const auto release = [&](int stage) {
     if (lane == 0) shared.empty[stage].arrive();
   };
-  slab::RingState<Stages> state;
+  RingState<Stages> state;
   for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
     const WorkTile tile = args.tiles[t];
     const int steps = tile.entry_count * (args.block_k / kTileK);
@@ -148,8 +149,8 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     cute::warpgroup_wait<0>();
     fence_sums(acc);
     if (steps > 0) release(before);
-    slab::store<Element>(args, acc, int64_t(tile.m_tile) * kTileM + warp * 16 + lane / 4, int64_t(tile.n_tile) * kTileN,
-                         lane);
+    const uint32_t first_row = uint32_t(tile.m_tile) * kTileM + warp * 16 + lane / 4;
+    store_rows<Element>(args, acc, {first_row, first_row + 8}, int64_t(tile.n_tile) * kTileN, lane);
   }
 }
 
@@ -198,7 +199,8 @@ struct TmaSandboxKernel {
     const int64_t block_row_bytes = int64_t(args.block_k) * 2, row_bytes = args.ldb * 2;
     const TensorMapShape shape_a = {{args.block_k, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
                                     {block_row_bytes, block_row_bytes * args.block_m}};
-    cudaError_t error = make_tensor_map(&p.map_a, args.values, shape_a, {tma_sandbox::kTileK, tma_sandbox::kTileM, 1});
+    cudaError_t error =
+        make_tensor_map(&p.map_a, args.values, shape_a, {tma_sandbox::kTileK, tma_sandbox::kTileM, 1}, 128);
     if (error != cudaSuccess) return error;
 
     constexpr int kColumns = tma_sandbox::kChunkColumns;
@@ -207,7 +209,7 @@ struct TmaSandboxKernel {
         p.chunks_are_outer ? TensorMapShape{{kColumns, args.cols, args.n / kColumns}, {row_bytes, kColumns * 2}}
                            : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
     error = make_tensor_map(&p.map_b, args.b, shape_b,
-                            {kColumns, tma_sandbox::kTileK, p.chunks_are_outer ? tma_sandbox::kChunks : 1});
+                            {kColumns, tma_sandbox::kTileK, p.chunks_are_outer ? tma_sandbox::kChunks : 1}, 128);
     if (error != cudaSuccess) return error;
     kKernel<<<args.workers, tma_sandbox::kThreads, kSharedBytes, args.stream>>>(p);
     return cudaGetLastError();
@@ -217,7 +219,8 @@ struct TmaSandboxKernel {
 template <class Config>
 constexpr KernelOps tma_sandbox_ops() {
   using K = TmaSandboxKernel<Config>;
-  return {&K::prepare,        &K::launch, /*ctas_per_sm=*/1, /*tensor_cores=*/true, /*tma_b=*/true, /*tma_c=*/false,
+  return {&K::prepare,        &K::launch,      /*ctas_per_sm=*/1,  /*tensor_cores=*/true,
+          /*tma_b=*/true,     /*tma_c=*/false, /*any_rows=*/false,
           /*align_values=*/16};
 }
 

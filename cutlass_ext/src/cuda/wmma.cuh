@@ -257,10 +257,10 @@ struct WmmaKernel {
 template <class Config>
 constexpr KernelOps wmma_ops() {
   using K = WmmaKernel<Config>;
-  return {&K::prepare,           &K::launch, K::Shape::kCtasPerSm,
+  return {&K::prepare,           &K::launch,         K::Shape::kCtasPerSm,
           /*tensor_cores=*/true,
           /*tma_b=*/true,
-          /*tma_c=*/false,
+          /*tma_c=*/false,       /*any_rows=*/false,
           /*align_values=*/16};
 }
 

@@ -7,43 +7,11 @@
 #include <utility>
 
 #include "abi/error.h"
-#include "plan/column_union.h"
 #include "plan/least_loaded.h"
+#include "plan/row_groups.h"
 
 namespace sparsek {
 namespace {
-
-// Row group -> [first, second): its entries. Parts of one block row share them.
-using EntryRange = std::pair<int32_t, int32_t>;
-
-std::vector<EntryRange> make_groups(const BsrIndex& index, Plan& plan) {
-  const int64_t tile_m = plan.shape.tile_m;
-  const int64_t group_count = (index.rows + tile_m - 1) / tile_m;
-  std::vector<EntryRange> groups;
-  groups.reserve(group_count);
-  plan.entry_col.reserve(index.nnzb());
-  plan.entry_block.reserve(index.nnzb() * plan.slots);
-  ColumnUnion columns(index.col_idx);
-  std::vector<BlockRange> slots(plan.slots);
-  std::pair<int64_t, int64_t> before = {-1, -1};  // first and last block row of the group before
-  for (int64_t g = 0; g < group_count; ++g) {
-    const std::pair<int64_t, int64_t> rows = {g * tile_m / index.block_m,
-                                              (std::min((g + 1) * tile_m, index.rows) - 1) / index.block_m};
-    if (rows == before) {  // a further part of the same block row
-      groups.push_back(groups.back());
-      continue;
-    }
-    const int32_t begin = static_cast<int32_t>(plan.entry_col.size());
-    for (int32_t s = 0; s < plan.slots; ++s) {
-      const int64_t row = rows.first + s;
-      slots[s] = row <= rows.second ? BlockRange{index.row_ptr[row], index.row_ptr[row + 1]} : BlockRange{};
-    }
-    columns.append(slots, plan.entry_col, plan.entry_block);
-    groups.emplace_back(begin, static_cast<int32_t>(plan.entry_col.size()));
-    before = rows;
-  }
-  return groups;
-}
 
 // How many panels of columns share the L2 cache. Where the rows of a group have few columns in common, B's panels are
 // read all over and two of them are what stays in the cache; where they share most columns (or a block row fills the
@@ -62,7 +30,7 @@ void deal_tiles(const std::vector<EntryRange>& groups, Plan& plan) {
 
   std::vector<int32_t> longest_first(groups.size());
   std::iota(longest_first.begin(), longest_first.end(), 0);
-  const auto length = [&](int32_t g) { return groups[g].second - groups[g].first; };
+  const auto length = [&](int32_t g) { return groups[g].count(); };
   std::stable_sort(longest_first.begin(), longest_first.end(),
                    [&](int32_t a, int32_t b) { return length(a) > length(b); });
 
@@ -91,7 +59,7 @@ void deal_tiles(const std::vector<EntryRange>& groups, Plan& plan) {
   plan.tiles.resize(tile_count);
   size_t dealt = 0;
   each_tile([&](int32_t g, int32_t panel) {
-    plan.tiles[next[worker_of[dealt++]]++] = {g, panel, groups[g].first, length(g)};
+    plan.tiles[next[worker_of[dealt++]]++] = {g, panel, groups[g].begin, length(g)};
   });
 }
 
@@ -100,9 +68,8 @@ void deal_tiles(const std::vector<EntryRange>& groups, Plan& plan) {
 Plan make_plan(const BsrIndex& index, const PlanShape& shape) {
   Plan plan;
   plan.shape = shape;
-  // The most block rows that a tile can lie in: tiles begin at multiples of the common divisor.
-  const int64_t step = std::gcd(shape.tile_m, index.block_m);
-  plan.slots = static_cast<int32_t>((index.block_m - step + shape.tile_m + index.block_m - 1) / index.block_m);
+  plan.slot_rows = std::gcd(shape.tile_m, index.block_m);
+  plan.slots = shape.tile_m / plan.slot_rows;
 
   constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
   const int64_t group_count = (index.rows + shape.tile_m - 1) / shape.tile_m;
@@ -112,7 +79,7 @@ Plan make_plan(const BsrIndex& index, const PlanShape& shape) {
          static_cast<long long>(shape.n), shape.tile_m, shape.tile_n);
   }
 
-  const std::vector<EntryRange> groups = make_groups(index, plan);
+  const std::vector<EntryRange> groups = make_row_groups(index, plan);
   if (plan.shape.panels_in_flight == 0) plan.shape.panels_in_flight = choose_panels(plan, index.nnzb());
   deal_tiles(groups, plan);
   return plan;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan: a flat work list made once from a pattern, read by the CUDA kernels and by the CPU back-end alike.
 //
-//   C is cut into tiles of tile_m x tile_n. A tile's rows are a row group: they lie in up to `slots` neighbouring block
-//   rows, of which the first and the last may be cut by the tile. The block rows of a group share one union list of
+//   C is cut into tiles of tile_m x tile_n. The rows of a tile are a row group, made of slots: slot s of group g is
+//   slot_rows rows from slot_row[g, s] on, all in one block row. The block rows of a group share one union list of
 //   block columns; each of its entries is one step of the sparse outer loop: load block row `col` of B once, multiply
-//   it by the block of each slot that has one there. Slot s is block row m_tile * tile_m / bm + s.
+//   it by the block of each slot that has one there.
 //
 //   tiles   in the order in which each worker (CTA or thread) runs them: worker w owns tiles
-//           [worker_begin[w], worker_begin[w + 1]); a tile names the range of its row group's entries
+//           [worker_begin[w], worker_begin[w + 1]); a tile names its row group and the range of the group's entries
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ constexpr int32_t kNoBlock = -1;
 
 // One CTA tile of C; 16 bytes, so that a kernel reads it with one load.
 struct WorkTile {
-  int32_t m_tile;       // first row of C = m_tile * tile_m
+  int32_t m_tile;       // the row group
   int32_t n_tile;       // first column of C = n_tile * tile_n
   int32_t entry_begin;  // of the tile's row group
   int32_t entry_count;  // 0: the tile holds beta * C only
@@ -33,11 +33,14 @@ struct PlanShape {
   int64_t n = 0;                 // columns of B and C
   int32_t panels_in_flight = 1;  // panels of tile_n columns whose tiles are dealt out together; 0: chosen
   double tile_cost = 0;          // fixed cost of a tile in units of one entry, for the balance of the work lists
+  bool any_rows = false;         // the kernel takes any block rows into a group, not only neighbours
 };
 
 struct Plan {
   PlanShape shape;
-  int32_t slots = 1;                 // block rows that share a tile
+  int32_t slots = 1;                 // of a row group: tile_m / slot_rows
+  int32_t slot_rows = 1;             // the greatest common divisor of tile_m and bm
+  std::vector<int64_t> slot_row;     // (groups, slots): first row of C; without any_rows (g * slots + s) * slot_rows
   std::vector<int32_t> entry_col;    // (entries): block column
   std::vector<int32_t> entry_block;  // (entries, slots): storage index of the slot's block, or kNoBlock
   std::vector<WorkTile> tiles;

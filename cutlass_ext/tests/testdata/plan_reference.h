@@ -12,13 +12,15 @@
 
 #include "plan/plan.h"
 
-// The union of the block columns of block rows [first, last], appended to the plan's entries.
-inline void reference_union(const sparsek::BsrIndex& index, int64_t first, int64_t last, sparsek::Plan& plan) {
+// The union of the block columns of the slots' block rows, appended to the plan's entries.
+inline void reference_union(const sparsek::BsrIndex& index, const std::vector<int64_t>& block_rows,
+                            sparsek::Plan& plan) {
   std::map<int32_t, std::vector<int32_t>> blocks;  // column -> storage index by slot
-  for (int64_t row = first; row <= last; ++row) {
-    for (int32_t i = index.row_ptr[row]; i < index.row_ptr[row + 1]; ++i) {
+  for (int32_t slot = 0; slot < plan.slots; ++slot) {
+    if (block_rows[slot] >= index.block_rows) continue;
+    for (int32_t i = index.row_ptr[block_rows[slot]]; i < index.row_ptr[block_rows[slot] + 1]; ++i) {
       const auto [found, added] = blocks.try_emplace(index.col_idx[i], plan.slots, sparsek::kNoBlock);
-      found->second[row - first] = i;
+      found->second[slot] = i;
     }
   }
   for (const auto& [col, slots] : blocks) {
@@ -27,25 +29,32 @@ inline void reference_union(const sparsek::BsrIndex& index, int64_t first, int64
   }
 }
 
-inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparsek::PlanShape& shape) {
+// With the rows of `made`, where the planner was free to choose them.
+inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparsek::PlanShape& shape,
+                                    const sparsek::Plan& made) {
   sparsek::Plan plan;
   plan.shape = shape;
-  const int64_t step = std::gcd(shape.tile_m, index.block_m);
-  plan.slots = static_cast<int32_t>((index.block_m - step + shape.tile_m + index.block_m - 1) / index.block_m);
+  plan.slot_rows = std::gcd(shape.tile_m, index.block_m);
+  plan.slots = shape.tile_m / plan.slot_rows;
+  plan.slot_row = made.slot_row;
 
-  // Row groups. One that lies in the same block rows as the one before has its entries too.
+  // Row groups. One that lies in one block row, as the one before did, has its entries too.
   struct Group {
-    int64_t first, last;
+    std::vector<int64_t> block_rows;
     int32_t begin, count;
   };
   std::vector<Group> groups;
-  for (int64_t row = 0; row < index.rows; row += shape.tile_m) {
-    Group group = {row / index.block_m, (std::min(row + shape.tile_m, index.rows) - 1) / index.block_m,
-                   static_cast<int32_t>(plan.entry_col.size()), 0};
-    if (!groups.empty() && groups.back().first == group.first && groups.back().last == group.last) {
+  for (size_t first = 0; first < plan.slot_row.size(); first += plan.slots) {
+    Group group = {{}, static_cast<int32_t>(plan.entry_col.size()), 0};
+    for (int32_t slot = 0; slot < plan.slots; ++slot) {
+      const int64_t row = plan.slot_row[first + slot];
+      group.block_rows.push_back(row < index.rows ? row / index.block_m : index.block_rows);
+    }
+    const bool one = std::count(group.block_rows.begin(), group.block_rows.end(), group.block_rows[0]) == plan.slots;
+    if (one && !groups.empty() && groups.back().block_rows == group.block_rows) {
       group = groups.back();
     } else {
-      reference_union(index, group.first, group.last, plan);
+      reference_union(index, group.block_rows, plan);
       group.count = static_cast<int32_t>(plan.entry_col.size()) - group.begin;
     }
     groups.push_back(group);

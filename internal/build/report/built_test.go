@@ -45,7 +45,7 @@ func builtReport(t *testing.T) *Report {
 // What a kernel of a family cannot do without.
 var opcodesOf = map[string][]string{
 	kernels.Collective: {"HGMMA", "UTMALDG"},
-	kernels.Slab:       {"HMMA", "LDSM", "UTMALDG"},
+	kernels.WgmmaRS:    {"HGMMA", "LDSM", "UTMALDG"},
 	kernels.SIMT:       {"FFMA"},
 	kernels.WMMA:       {"HMMA", "LDGSTS"},
 	kernels.TMASandbox: {"HGMMA", "UTMALDG", "USETMAXREG"},

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule that an absent block is as if it did not exist, for kernels that multiply it as zeros.
+//
+// Zeros times a finite B add nothing. Zeros times an Inf or NaN give NaN, and an accumulator that is NaN once stays so.
+// So a result without NaN is right as it is, and one with a NaN is computed again here from just the blocks that are
+// there: slowly, but only where C has a NaN or an absent block meets one.
+#pragma once
+
+#include "cuda/kernel.h"
+#include "cuda/mma_sync.cuh"
+
+namespace sparsek::cuda {
+
+// All ones where x or y is NaN, else 0.
+__device__ inline uint32_t nan_mask(float x, float y) {
+  uint32_t mask;
+  asm("set.nan.u32.f32 %0, %1, %2;" : "=r"(mask) : "f"(x), "f"(y));
+  return mask;
+}
+
+// Whether one of the warp's accumulators that belongs to C is NaN. Arguments as in store_rows.
+template <int Groups>
+__device__ bool any_nan(const LaunchArgs& args, const float (&acc)[Groups][4], const uint32_t (&row)[2],
+                        int64_t first_col, int lane) {
+  uint32_t found[2] = {0, 0};
+  if (first_col + Groups * 8 <= args.n) {
+#pragma unroll
+    for (int i = 0; i < Groups * 2; ++i) found[i % 2] |= nan_mask(acc[i / 2][i % 2 * 2], acc[i / 2][i % 2 * 2 + 1]);
+  } else {
+    const int columns = int(args.n - first_col);  // of C, from first_col on
+#pragma unroll
+    for (int i = 0; i < Groups * 2; ++i) {
+      const int col = i / 2 * 8 + lane % 4 * 2;
+      if (col < columns)
+        found[i % 2] |= nan_mask(acc[i / 2][i % 2 * 2], col + 1 < columns ? acc[i / 2][i % 2 * 2 + 1] : 0.f);
+    }
+  }
+  return __any_sync(0xffffffffu, (found[0] && row[0] < args.rows) || (found[1] && row[1] < args.rows));
+}
+
+// Two neighbours of a column of B as one register; zero outside.
+__device__ inline uint32_t load_pair(const LaunchArgs& args, int64_t k, int64_t col) {
+  const auto* const b = static_cast<const uint16_t*>(args.b);
+  const auto at = [&](int64_t row) -> uint32_t {
+    return row < args.cols && col < args.n ? b[row * args.ldb + col] : 0;
+  };
+  return at(k) | at(k + 1) << 16;
+}
+
+// The sum of the products of the lane's half h: d[2 h] and d[2 h + 1], columns first_col + 2 (lane % 4) on.
+template <class Element>
+__device__ void sum_half(const LaunchArgs& args, const WorkTile& tile, int slot, uint32_t row, int h, int64_t first_col,
+                         int lane, float (&d)[4]) {
+  for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
+    const int32_t block = args.entry_block[int64_t(e) * args.slots + slot];
+    if (block == kNoBlock) continue;
+    const auto* const a_row =
+        static_cast<const uint16_t*>(args.values) + (int64_t(block) * args.block_m + row % args.block_m) * args.block_k;
+    for (int k = 0; k < args.block_k; k += 16) {
+      const int at = k + lane % 4 * 2;
+      const bool second = k + 8 < args.block_k;
+      const uint32_t a0 = *reinterpret_cast<const uint32_t*>(a_row + at);
+      const uint32_t a1 = second ? *reinterpret_cast<const uint32_t*>(a_row + at + 8) : 0;
+      const int64_t b_row = int64_t(args.entry_col[e]) * args.block_k + at;
+      const int64_t col = first_col + lane / 4;
+      const uint32_t b0 = load_pair(args, b_row, col), b1 = second ? load_pair(args, b_row + 8, col) : 0;
+      const uint32_t a[4] = {h == 0 ? a0 : 0, h == 1 ? a0 : 0, h == 0 ? a1 : 0, h == 1 ? a1 : 0};
+      mma_m16n8k16<Element>(d, a, b0, b1);
+    }
+  }
+}
+
+// C = alpha A B + beta C for a warp's 16 rows, the first eight in slot[0] and the others in slot[1], from the blocks of
+// these slots. row is the lane's row of C of either half. Little code and few registers rather than speed.
+template <class Element>
+__device__ void store_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
+                              const uint32_t (&row)[2], int64_t first_col, int64_t end_col, int lane) {
+  for (int64_t group = first_col; group < min(end_col, args.n); group += 8) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {  // by itself, since the other half may lie in another block row
+      float d[4] = {};
+      sum_half<Element>(args, tile, slot[h], row[h], h, group, lane, d);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int64_t col = group + lane % 4 * 2 + i;
+        if (row[h] >= args.rows || col >= args.n) continue;
+        Element& out = static_cast<Element*>(args.c)[int64_t(row[h]) * args.ldc + col];
+        const float sum = h == 0 ? d[i] : d[2 + i];
+        out = Element(args.beta == 0.f ? args.alpha * sum : args.alpha * sum + args.beta * float(out));
+      }
+    }
+  }
+}
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace sparsek {
+
+// The entries of a row group: [begin, end) of the plan's.
+struct EntryRange {
+  int32_t begin, end;
+  int32_t count() const { return end - begin; }
+};
+
+// Fills plan.slot_row, entry_col and entry_block for row groups of plan.shape.tile_m rows, and returns the range of
+// each. Groups whose slots lie in the same block rows share their entries.
+std::vector<EntryRange> make_row_groups(const BsrIndex& index, Plan& plan);
+
+}  // namespace sparsek

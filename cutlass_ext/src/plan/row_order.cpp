@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/row_order.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace sparsek {
+namespace {
+
+// Loads of block rows of B: the sizes of the unions of the groups' block columns.
+int64_t count_loads(const BsrIndex& index, const std::vector<int32_t>& order, int32_t group) {
+  std::vector<int32_t> seen_by(index.block_cols, -1);
+  int64_t loads = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int32_t now = static_cast<int32_t>(i) / group;
+    for (int32_t b = index.row_ptr[order[i]]; b < index.row_ptr[order[i] + 1]; ++b) {
+      loads += seen_by[index.col_idx[b]] != now;
+      seen_by[index.col_idx[b]] = now;
+    }
+  }
+  return loads;
+}
+
+std::vector<int32_t> natural_order(const BsrIndex& index) {
+  std::vector<int32_t> order(index.block_rows);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+// `order` sorted by the keys of the block rows; rows of the same key stay as they are.
+template <class Key>
+std::vector<int32_t> sorted_by(const std::vector<Key>& keys, std::vector<int32_t> order) {
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return keys[a] < keys[b]; });
+  return order;
+}
+
+// Bands whose rows were permuted: by the middle of a row's columns.
+std::vector<int32_t> by_middle(const BsrIndex& index) {
+  std::vector<double> middle(index.block_rows, 0);
+  for (int32_t row = 0; row < index.block_rows; ++row) {
+    const int32_t begin = index.row_ptr[row], end = index.row_ptr[row + 1];
+    const double sum = std::accumulate(index.col_idx.begin() + begin, index.col_idx.begin() + end, 0.0);
+    if (end > begin) middle[row] = sum / (end - begin);
+  }
+  return sorted_by(middle, natural_order(index));
+}
+
+// Families of like rows: by three minima of hashes of the columns. Two rows agree in one with a probability that is
+// the share of columns which they have in common (Broder, On the resemblance and containment of documents, 1997).
+std::vector<int32_t> by_min_hash(const BsrIndex& index, const std::vector<int32_t>& order) {
+  constexpr int kHashes = 3;
+  std::vector<std::array<uint32_t, kHashes>> minima(index.block_rows);
+  for (int32_t row = 0; row < index.block_rows; ++row) {
+    minima[row].fill(UINT32_MAX);
+    for (int32_t b = index.row_ptr[row]; b < index.row_ptr[row + 1]; ++b) {
+      uint32_t hash = static_cast<uint32_t>(index.col_idx[b]);
+      for (uint32_t& minimum : minima[row]) {  // one round of a multiplicative hash each
+        hash = (hash ^ hash >> 16) * 0x9e3779b1u + 0x7f4a7c15u;
+        minimum = std::min(minimum, hash ^ hash >> 15);
+      }
+    }
+  }
+  return sorted_by(minima, order);
+}
+
+}  // namespace
+
+std::vector<int32_t> order_rows(const BsrIndex& index, int32_t group) {
+  std::vector<int32_t> best = natural_order(index);
+  constexpr double kWorthIt = 0.97;
+  int64_t to_beat = static_cast<int64_t>(kWorthIt * count_loads(index, best, group));
+  const std::vector<int32_t> middle = by_middle(index);
+  for (const std::vector<int32_t>& order : {middle, by_min_hash(index, middle)}) {
+    const int64_t loads = count_loads(index, order, group);
+    if (loads >= to_beat) continue;
+    to_beat = loads;
+    best = order;
+  }
+  for (size_t first = 0; first < best.size(); first += group) {
+    std::sort(best.begin() + first, best.begin() + std::min(first + group, best.size()));
+  }
+  return best;
+}
+
+}  // namespace sparsek

@@ -76,6 +76,7 @@ type benchFlags struct {
 	seed           uint64
 	repeats        int
 	rounds         int
+	launch         int
 	cases          []string
 	json, markdown bool
 }
@@ -83,7 +84,7 @@ type benchFlags struct {
 // onlyOf says to which suite a flag belongs; the others are for both.
 var onlyOf = map[string]string{
 	"threads": suiteBasic, "seed": suiteBasic, "repeats": suiteBasic,
-	"rounds": suiteRoofline, "markdown": suiteRoofline,
+	"rounds": suiteRoofline, "markdown": suiteRoofline, "launch": suiteRoofline,
 }
 
 func bench(ctx context.Context, e *environment, args []string) error {
@@ -95,6 +96,7 @@ func bench(ctx context.Context, e *environment, args []string) error {
 	flags.Uint64Var(&o.seed, "seed", 0, "of patterns, values and B (default 0); roofline's is fixed")
 	flags.IntVar(&o.repeats, "repeats", 0, "timed products of each case (default: 5 on the CPU, 30 on a GPU)")
 	flags.IntVar(&o.rounds, "rounds", roofline.DefaultRounds, "of roofline: how often a case and cuBLAS take turns")
+	flags.IntVar(&o.launch, "launch", 0, "of roofline: launch each case that often and time nothing, under a profiler; with --json")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
 	flags.BoolVar(&o.markdown, "markdown", false, "of roofline: print Markdown, with commit, GPU, driver and date")
 	if err := parse(e, flags, args, true); err != nil {
@@ -127,6 +129,10 @@ func (o *benchFlags) validate(flags *flag.FlagSet) (err error) {
 		return failf(exitUsage, "bench: --repeats %d: want a positive number", o.repeats)
 	case o.rounds < 1:
 		return failf(exitUsage, "bench: --rounds %d: want a positive number", o.rounds)
+	case o.launch < 0:
+		return failf(exitUsage, "bench: --launch %d: want a positive number", o.launch)
+	case o.launch > 0 && !o.json:
+		return failf(exitUsage, "bench: --launch wants --json: it prints what was launched")
 	case o.json && o.markdown:
 		return failf(exitUsage, "bench: --json and --markdown exclude each other")
 	}

@@ -98,6 +98,9 @@ func benchRoofline(ctx context.Context, e *environment, o benchFlags, args []str
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if o.launch > 0 {
+		return launchCases(ctx, e, c, b, cases, o.launch)
+	}
 	measured, failed := measureAll(ctx, b.Measure, cases, e.progress.Bar("bench", int64(len(cases)), term.Count))
 	if why := b.NoDense(); why != nil {
 		result.NoDense = why.Error()

@@ -32,6 +32,7 @@ func commands() []command {
 		{"verify", "[flags]", "compute three products and check every element of the results", verify},
 		{"run", "[flags]", "multiply a matrix from a file, or a pattern, by a dense one", run},
 		{"bench", "[flags] [case...]", "time the named cases", bench},
+		{"profile", "[flags] [case...]", "measure the roofline suite with Nsight Compute", takeProfiles},
 		{"info", "[flags]", "show the library, its kernels and the devices", info},
 		{"doctor", "[flags]", "show what the machine lacks for products on a GPU, and the mend", diagnose},
 		{"version", "", "show the version", version},
@@ -76,7 +77,7 @@ func usage(w io.Writer) {
 		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(w, "\n\"sparsek COMMAND --help\" shows its flags. Exit codes: 0 done, 1 wrong result, 2 usage, 10 to 19 input,\n"+
-		"20 to 29 library and device, 30 output, 130 interrupted.\n")
+		"20 to 29 library and device, 30 output, 40 to 43 the profile gate, 130 interrupted.\n")
 }
 
 // newFlags makes the flag set of a command.

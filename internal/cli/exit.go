@@ -32,6 +32,12 @@ const (
 
 	exitBadOutput = 30
 
+	// what the profile gate found
+	exitGateFail      = 40 // a regression, or a baseline that is not what was blessed
+	exitAmbiguous     = 41
+	exitStale         = 42 // the baseline is of other machine code
+	exitNotMeasurable = 43
+
 	exitInterrupted = 130 // as shells have it for SIGINT
 )
 

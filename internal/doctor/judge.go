@@ -24,6 +24,18 @@ const (
 	oldestProfiler = "2022.3"
 )
 
+// Names of findings that others look for.
+const (
+	NameDriver   = "driver"
+	NameGPU      = "GPU"
+	NameProfiler = "Nsight Compute"
+)
+
+// CountersMend is what to do where the driver lets administrators alone read the GPU's counters.
+const CountersMend = "on the host, not in a container: put \"options nvidia NVreg_RestrictProfilingToAdminUsers=0\" into a file of " +
+	"/etc/modprobe.d and reload the module or restart; or run with CAP_SYS_ADMIN (from driver " + perfMonDriver + " on CAP_PERFMON). " +
+	"Nothing inside a container that was started without one of these can mend it"
+
 // Judge says what of the machine serves a library made with CUDA of a version
 // such as "13.0.88".
 func (m Machine) Judge(cuda string) Report {
@@ -39,7 +51,7 @@ func (m Machine) serves(cuda string) bool {
 }
 
 func (m Machine) driver(cuda string) Finding {
-	f := Finding{Name: "driver", Needed: GPU}
+	f := Finding{Name: NameDriver, Needed: GPU}
 	what := "kernel module " + m.Module
 	if m.Module == "" {
 		what = "no kernel module is seen"
@@ -94,7 +106,7 @@ func firstTwo(version string) []string {
 }
 
 func (m Machine) device() Finding {
-	f := Finding{Name: "GPU", Needed: GPU}
+	f := Finding{Name: NameGPU, Needed: GPU}
 	if errors.Is(m.DriverErr, gpu.ErrNoCGO) {
 		f.State, f.Detail = Unknown, "not known without the driver's answer"
 		return f
@@ -138,7 +150,7 @@ func library(name string, o Opened, variable string) Finding {
 }
 
 func (m Machine) profiler() Finding {
-	f := Finding{Name: "Nsight Compute", State: OK, Detail: m.ProfilerVersion + " (" + m.Profiler + ")"}
+	f := Finding{Name: NameProfiler, State: OK, Detail: m.ProfilerVersion + " (" + m.Profiler + ")"}
 	switch {
 	case m.Profiler == "":
 		f.State, f.Detail, f.Mend = Missing, "no ncu; only profiles need it", "install Nsight Compute, or put the folder of ncu on PATH"
@@ -164,8 +176,7 @@ func (m Machine) counters() Finding {
 		f.Detail = "for administrators, and this process has CAP_PERFMON"
 	default:
 		f.State, f.Detail = Off, "the driver lets administrators alone read counters (RmProfilingAdminOnly)"
-		f.Mend = "on the host, not in a container: put \"options nvidia NVreg_RestrictProfilingToAdminUsers=0\" into a file of " +
-			"/etc/modprobe.d and reload the module or restart; or run with CAP_SYS_ADMIN (from driver " + perfMonDriver + " on CAP_PERFMON)"
+		f.Mend = CountersMend
 	}
 	return f
 }

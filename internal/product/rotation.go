@@ -56,9 +56,9 @@ func (r *Rotation[T]) PlanTime() time.Duration { return Summarise(r.planning).Me
 // Copies is the number of matrices.
 func (r *Rotation[T]) Copies() int { return len(r.plans) }
 
-// Multiply runs one product.
-func (r *Rotation[T]) Multiply(ctx context.Context, o sparsek.Operands[T]) error {
-	return r.plans[0].Multiply(ctx, 1, o.B, 0, o.C)
+// Multiply runs one product, with the matrix whose turn it is.
+func (r *Rotation[T]) Multiply(ctx context.Context, turn int, o sparsek.Operands[T]) error {
+	return r.plans[turn%len(r.plans)].Multiply(ctx, 1, o.B, 0, o.C)
 }
 
 // Time times products, each behind `between` others that are not timed; see [sparsek.TimeInTurn].

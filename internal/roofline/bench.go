@@ -173,7 +173,7 @@ func (b *Bench) check(ctx context.Context, c Case, a bsr.Matrix[element], rotati
 	if err := b.operands.sets[0].c.Fill(nan); err != nil {
 		return err
 	}
-	if err := rotation.Multiply(ctx, b.operands.sparse(c)[0]); err != nil {
+	if err := rotation.Multiply(ctx, 0, b.operands.sparse(c)[0]); err != nil {
 		return err
 	}
 	out := matio.Dense[element]{Rows: c.M, Cols: c.N, Data: b.operands.result[:c.M*c.N]}

@@ -114,6 +114,10 @@ func TestMeasure(t *testing.T) {
 		if backend == sparsek.CPU && !errors.Is(b.NoDense(), sparsek.ErrNoLibrary) {
 			t.Errorf("on the CPU: %v", b.NoDense())
 		}
+		l, err := b.Launch(context.Background(), cases[0], 3)
+		if err != nil || l.Launches != 4 || l.Plan.Kernel == "" || l.Work.FLOP <= 0 {
+			t.Errorf("launched: %+v, %v", l, err)
+		}
 		stopped, stop := context.WithCancel(context.Background())
 		stop()
 		if _, err := b.Measure(stopped, cases[0]); !errors.Is(err, context.Canceled) {

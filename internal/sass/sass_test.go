@@ -4,6 +4,7 @@ package sass
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +49,9 @@ func TestParsePredicatesAndSuffixes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Function{{Symbol: "f", Opcodes: map[string]int{"LDS": 1, "UTMALDG": 1, "HGMMA": 1}}}
+	// printf '0x0\n0x0\n0x0\n0x000fe20000000800\n' | sha256sum
+	const sum = "6db61789691158b3b8db0d5e66abc73042eaba7bad3ffece25609a8fb9a978d4"
+	want := []Function{{Symbol: "f", Opcodes: map[string]int{"LDS": 1, "UTMALDG": 1, "HGMMA": 1}, SHA256: sum}}
 	if diff := cmp.Diff(want, functions); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -110,4 +113,43 @@ func FuzzParseUsage(f *testing.F) {
 			t.Errorf("%d kernels from %q", len(kernels), text)
 		}
 	})
+}
+
+// The hash is that of the encodings alone, function by function: names and addresses do not count, an encoding does.
+func TestHashOfTheMachineCode(t *testing.T) {
+	hashes := func(text string) (list []string) {
+		functions, err := Parse(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range functions {
+			list = append(list, f.SHA256)
+		}
+		return list
+	}
+	original := hashes(twoFunctions)
+	renamed := hashes(strings.ReplaceAll(twoFunctions, "_Z5scaleIfEvPT_i", "other"))
+	if !slices.Equal(original, renamed) || len(original) != 2 || original[0] == original[1] {
+		t.Errorf("hashes %q, under another name %q", original, renamed)
+	}
+	changed := hashes(strings.Replace(twoFunctions, "0x000fe20000000800", "0x000fe20000000801", 1))
+	if changed[0] == original[0] || changed[1] != original[1] {
+		t.Errorf("hashes %q, with another instruction in the first %q", original, changed)
+	}
+}
+
+func TestBaseName(t *testing.T) {
+	for symbol, want := range map[string]string{
+		"_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalEEEvNT_6ParamsE":          "device_kernel",
+		"_ZN7sparsek4cuda4slab11slab_kernelIN7cutlass10bfloat16_tELi64ELi6EEEvNS1_6ParamsE": "slab_kernel",
+		"_ZN7sparsek4cuda11simt_kernelIfEEvNS0_10LaunchArgsEi":                              "simt_kernel",
+		"_Z5scaleIfEvPT_i": "scale",
+		"plain":            "plain",
+		"_Z":               "",
+		"_ZN99x":           "",
+	} {
+		if got := BaseName(symbol); got != want {
+			t.Errorf("%s: %q, want %q", symbol, got, want)
+		}
+	}
 }

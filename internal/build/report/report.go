@@ -55,7 +55,8 @@ type Function struct {
 	SpillStores  int            `json:"spill_stores"`
 	SpillLoads   int            `json:"spill_loads"`
 	Instructions int            `json:"instructions"`
-	Opcodes      map[string]int `json:"opcodes"` // SASS instructions by the name before the first dot
+	Opcodes      map[string]int `json:"opcodes"`     // SASS instructions by the name before the first dot
+	SASS         string         `json:"sass_sha256"` // of the machine code
 }
 
 // Read reads the report at path and refuses one that speaks of another
@@ -75,6 +76,13 @@ func Read(path, library string) (*Report, error) {
 	}
 	if sum != r.Library {
 		return nil, fmt.Errorf("%s speaks of another library than %s: build again", path, library)
+	}
+	for _, k := range r.Kernels {
+		for _, f := range k.Functions {
+			if f.SASS == "" {
+				return nil, fmt.Errorf("%s has no hash of the machine code of %s: build again", path, k.Name)
+			}
+		}
 	}
 	return &r, nil
 }
@@ -103,10 +111,25 @@ func Join(file string, usage []sass.Usage, notes []string, code []sass.Function)
 		k := figures[f.Symbol]
 		delete(figures, f.Symbol)
 		s.Functions = append(s.Functions, Function{f.Symbol, k.Registers, k.Barriers, k.StaticShared, k.Stack,
-			k.SpillStores, k.SpillLoads, f.Total(), f.Opcodes})
+			k.SpillStores, k.SpillLoads, f.Total(), f.Opcodes, f.SHA256})
 	}
 	if len(figures) > 0 {
 		return Source{}, fmt.Errorf("no machine code for %s", strings.Join(slices.Sorted(maps.Keys(figures)), ", "))
 	}
 	return s, nil
+}
+
+// Function finds a function of a kernel by its mangled symbol.
+func (r *Report) Function(kernel, symbol string) (Function, bool) {
+	for _, k := range r.Kernels {
+		if k.Name != kernel {
+			continue
+		}
+		for _, f := range k.Functions {
+			if f.Symbol == symbol {
+				return f, true
+			}
+		}
+	}
+	return Function{}, false
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	buildreport "github.com/sparsek/sparsek/internal/build/report"
+	"github.com/sparsek/sparsek/internal/doctor"
+	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/roofline"
+	"github.com/sparsek/sparsek/internal/term"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// profileDir is where profile puts what it measures, gate too, and where bless takes it from.
+const profileDir = "build/profile"
+
+type profileFlags struct {
+	out            string
+	launches, runs int
+	json           bool
+}
+
+func takeProfiles(ctx context.Context, e *environment, args []string) error {
+	flags := newFlags("profile")
+	var o profileFlags
+	flags.StringVar(&o.out, "out", profileDir, "`folder` for what is measured")
+	flags.IntVar(&o.launches, "launches", profile.DefaultLaunches, "of each case that are measured")
+	flags.IntVar(&o.runs, "runs", 1, "how often all is measured; several go into folders run-1, run-2 ... and tell the noise")
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	if err := parse(e, flags, args, true); err != nil {
+		return err
+	}
+	if o.launches < 1 || o.runs < 1 {
+		return failf(exitUsage, "profile: --launches and --runs want positive numbers")
+	}
+	if _, err := roofline.Find(flags.Args()); err != nil {
+		return failf(exitUsage, "profile: %w", err)
+	}
+	m, err := newMeasurer(ctx, flags.Args(), o.launches)
+	if err != nil {
+		return err
+	}
+	bar := e.progress.Bar("profile", int64(o.runs), term.Count)
+	var taken []*profile.Profile
+	for i := range o.runs {
+		dir := o.out
+		if o.runs > 1 {
+			dir = filepath.Join(o.out, fmt.Sprintf("run-%d", i+1))
+		}
+		p, err := m.measure(ctx, dir)
+		if err != nil {
+			endBar(bar, err)
+			return err
+		}
+		taken = append(taken, p)
+		bar.Add(1)
+	}
+	bar.Done()
+	if o.json {
+		return printJSON(e.stdout, newProfileResult(taken))
+	}
+	return printProfile(e, taken[len(taken)-1], o)
+}
+
+// measurer takes profiles on this machine.
+type measurer struct{ options profile.Options }
+
+// newMeasurer looks whether the machine can measure. Where it cannot, the error is a *profile.NotMeasurable.
+func newMeasurer(ctx context.Context, cases []string, launches int) (*measurer, error) {
+	lib, kernels, err := kernelReport()
+	if err != nil {
+		return nil, err
+	}
+	build, err := lib.BuildInfo()
+	if err != nil {
+		return nil, err
+	}
+	machine := doctor.Look(ctx, os.DirFS("/"))
+	if err := profile.Ready(machine.Judge(build.CUDA)); err != nil {
+		return nil, fail(exitNotMeasurable, err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the program's own file: %w", err)
+	}
+	return &measurer{profile.Options{
+		Program: self, Cases: cases, Launches: launches, Kernels: kernels,
+		Profiler: machine.Profiler, NCU: machine.ProfilerVersion, Driver: machine.Module,
+	}}, nil
+}
+
+// kernelReport opens the library and reads what the build said of its kernels.
+func kernelReport() (*sparsek.Library, *buildreport.Report, error) {
+	lib, err := sparsek.Default()
+	if err != nil {
+		return nil, nil, fail(exitNoLibrary, err)
+	}
+	r, err := buildreport.Read(filepath.Join(filepath.Dir(lib.Path()), "..", "report", "kernels.json"), lib.Path())
+	if err != nil {
+		return nil, nil, fail(exitBadFile, err)
+	}
+	return lib, r, nil
+}
+
+// measure takes a profile and writes it to dir.
+func (m *measurer) measure(ctx context.Context, dir string) (*profile.Profile, error) {
+	if err := profile.Remove(dir); err != nil { // nobody takes an old one for the new, whatever happens
+		return nil, fail(exitBadOutput, err)
+	}
+	p, err := profile.Take(ctx, m.options)
+	if err != nil {
+		err = profile.Explain(err)
+		var not *profile.NotMeasurable
+		if errors.As(err, &not) {
+			return p, fail(exitNotMeasurable, err)
+		}
+		return nil, err
+	}
+	return p, fail(exitBadOutput, p.Write(dir))
+}
+
+// profileResult is what profile prints as JSON: a run, or several.
+type profileResult struct {
+	Runs []profileRun `json:"runs"`
+}
+
+type profileRun struct {
+	*profile.Profile
+	Figures map[string]ncu.Figures `json:"figures"` // medians, by case
+}
+
+func newProfileResult(taken []*profile.Profile) profileResult {
+	var r profileResult
+	for _, p := range taken {
+		run := profileRun{p, map[string]ncu.Figures{}}
+		for i := range p.Cases {
+			run.Figures[p.Cases[i].Name] = p.Cases[i].Figures()
+		}
+		r.Runs = append(r.Runs, run)
+	}
+	return r
+}
+
+// printProfile prints the figures of a run.
+func printProfile(e *environment, p *profile.Profile, o profileFlags) error {
+	fmt.Fprintf(e.stdout, "%s, driver %s, ncu %s, commit %s: medians of %d launches\n\n", p.GPU, p.Driver, p.NCU, or(p.Commit, "unknown"), p.Launches)
+	t := &table{left: 2}
+	t.add("", "", "", "", "SM", "tensor", "DRAM", "L2", "DRAM", "", "", "occu-")
+	t.add("case", "kernel", "cycles", "time", "active", "core", "rate", "bytes", "bytes", "registers", "spills", "pancy")
+	for i := range p.Cases {
+		c := &p.Cases[i]
+		f := c.Figures()
+		t.add(c.Name, c.Kernel, fmt.Sprintf("%.0f", f["cycles"]), formatSeconds(f["duration_ns"]/1e9), percent(f["sm_active"]/100),
+			percent(f["tensor_core"]/100), percent(f["dram_bw"]/100), term.FormatBytes(int64(f["l2_bytes"])),
+			term.FormatBytes(int64(f["dram_bytes"])), fmt.Sprintf("%.0f", f["registers"]),
+			fmt.Sprintf("%.0f", f["spill_loads"]+f["spill_stores"]), percent(f["occupancy"]/100))
+	}
+	if err := t.print(e.stdout); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(e.stdout, "\nwritten to %s\n", o.out)
+	return fail(exitBadOutput, err)
+}

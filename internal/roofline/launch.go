@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package roofline
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sparsek/sparsek/internal/product"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// Launched is a case whose product was launched and not timed: something else measures the launches.
+type Launched struct {
+	Case     Case
+	Plan     sparsek.PlanInfo
+	Work     Work
+	Launches int // of the product's kernel, the first of which was checked
+}
+
+// Launch checks a product of the case and launches it `launches` times more. A, B and C are rotated as in Measure.
+func (b *Bench) Launch(ctx context.Context, c Case, launches int) (l *Launched, err error) {
+	p, err := c.Generate()
+	if err != nil {
+		return nil, err
+	}
+	a := product.RandomA[element](p, c.M, c.K, c.BlockM, c.BlockK, Seed)
+	rotation, err := product.NewRotation(ctx, b.context, a, c.N, b.copies(c, len(a.Values)))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rotation.Close()) }()
+	if err := b.check(ctx, c, a, rotation); err != nil {
+		return nil, err
+	}
+	sets := b.operands.sparse(c)
+	for i := 1; i <= launches; i++ {
+		if err := rotation.Multiply(ctx, i, sets[i%len(sets)]); err != nil {
+			return nil, err
+		}
+	}
+	return &Launched{c, rotation.Info(), WorkOf(c, p, rotation.Info()), 1 + launches}, nil
+}
+
+// Ceilings are rates that the chip does not exceed: operations a second, and bytes a second out of L2 and DRAM.
+type Ceilings struct{ Tensor, L2, DRAM float64 }
+
+// H200 are the ceilings that the bounds are made of.
+func H200() Ceilings { return Ceilings{sheetRate, l2Rate, dramRate} }

@@ -33,6 +33,8 @@ func commands() []command {
 		{"run", "[flags]", "multiply a matrix from a file, or a pattern, by a dense one", run},
 		{"bench", "[flags] [case...]", "time the named cases", bench},
 		{"profile", "[flags] [case...]", "measure the roofline suite with Nsight Compute", takeProfiles},
+		{"gate", "[flags] [case...]", "compare a profile with the baseline", runGate},
+		{"bless", "--reason TEXT [flags]", "make a profile the baseline", bless},
 		{"info", "[flags]", "show the library, its kernels and the devices", info},
 		{"doctor", "[flags]", "show what the machine lacks for products on a GPU, and the mend", diagnose},
 		{"version", "", "show the version", version},

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/sparsek/sparsek/internal/gate"
+	"github.com/sparsek/sparsek/internal/gate/show"
+	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/roofline"
+	"github.com/sparsek/sparsek/internal/term"
+)
+
+// Where gate puts things.
+const (
+	againDir    = "build/profile-again"
+	reportDir   = "build/gate"
+	historyFile = "build/gate/history.jsonl"
+)
+
+type gateFlags struct {
+	root, profile, again string
+	check                bool
+	logBefore            string
+	launches             int
+	reports, history     string
+	json                 bool
+	cases                []string
+}
+
+func runGate(ctx context.Context, e *environment, args []string) error {
+	flags := newFlags("gate")
+	var o gateFlags
+	flags.StringVar(&o.root, "root", ".", "`folder` of the checkout, with ci/baseline in it")
+	flags.BoolVar(&o.check, "check", false, "measure nothing: see whether the baseline is as it was blessed, and of this build")
+	flags.StringVar(&o.logBefore, "log-before", "", "`file` with the log of blessings as it was: the log may only add to it")
+	flags.StringVar(&o.profile, "profile", "", "`folder` of a profile to judge in place of measuring")
+	flags.StringVar(&o.again, "again", "", "`folder` of a second profile, taken after it")
+	flags.IntVar(&o.launches, "launches", profile.DefaultLaunches, "of each case that are measured")
+	flags.StringVar(&o.reports, "reports", reportDir, "`folder` for the reports")
+	flags.StringVar(&o.history, "history", historyFile, "`file` that keeps every run")
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	if err := parse(e, flags, args, true); err != nil {
+		return err
+	}
+	o.cases = flags.Args()
+	if err := o.validate(); err != nil {
+		return err
+	}
+	store, err := gate.Open(o.root)
+	if errors.Is(err, gate.ErrNoBaseline) {
+		return fail(exitNotMeasurable, err)
+	}
+	if err != nil {
+		return fail(exitBadFile, err)
+	}
+	if o.logBefore != "" {
+		before, err := os.ReadFile(o.logBefore)
+		if err != nil {
+			return fail(exitBadFile, err)
+		}
+		store.CheckFollows(before)
+	}
+	if o.check {
+		return o.finish(e, o.inspect(store), store)
+	}
+	result, err := o.judge(ctx, e, store)
+	if err != nil {
+		return err
+	}
+	return o.finish(e, result, store)
+}
+
+func (o *gateFlags) validate() error {
+	switch {
+	case o.check && (o.profile != "" || len(o.cases) > 0):
+		return failf(exitUsage, "gate: --check measures nothing and takes no profile and no cases")
+	case o.again != "" && o.profile == "":
+		return failf(exitUsage, "gate: --again goes with --profile")
+	case o.launches < 1:
+		return failf(exitUsage, "gate: --launches %d: want a positive number", o.launches)
+	}
+	if _, err := roofline.Find(o.cases); err != nil {
+		return failf(exitUsage, "gate: %w", err)
+	}
+	return nil
+}
+
+// inspect judges without a measurement. Where there is no build, hashes are all there is to check.
+func (o *gateFlags) inspect(store *gate.Store) *gate.Result {
+	_, kernels, err := kernelReport()
+	if err != nil {
+		kernels = nil
+	}
+	return gate.Inspect(store, kernels, time.Now().UTC().Truncate(time.Second))
+}
+
+// judge measures, once or where something got worse twice, and compares. Where nothing can be measured the result says
+// so, with all that can be said of the baseline.
+func (o *gateFlags) judge(ctx context.Context, e *environment, store *gate.Store) (*gate.Result, error) {
+	cases, err := o.names()
+	if err != nil {
+		return nil, err
+	}
+	if o.profile != "" {
+		return o.judgeFolders(store, cases)
+	}
+	blocked := func(err error) (*gate.Result, error) {
+		var not *profile.NotMeasurable
+		if !errors.As(err, &not) {
+			return nil, err
+		}
+		r := o.inspect(store)
+		r.Block(not.Error())
+		return r, nil
+	}
+	m, err := newMeasurer(ctx, o.cases, o.launches)
+	if err != nil {
+		return blocked(err)
+	}
+	bar := e.progress.Bar("gate", 1, term.Count)
+	first, err := m.measure(ctx, profileDir)
+	if err != nil {
+		endBar(bar, err)
+		return blocked(err)
+	}
+	bar.Done()
+	r := gate.Judge(store, first, nil, cases)
+	if !r.Suspects() {
+		return r, nil
+	}
+	bar = e.progress.Bar("gate, again", 1, term.Count)
+	second, err := m.measure(ctx, againDir)
+	endBar(bar, err)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		r.Notes = append(r.Notes, "the second measurement failed: "+err.Error())
+		return r, nil
+	}
+	return gate.Judge(store, first, second, cases), nil
+}
+
+// names are those of the cases that must be in a profile.
+func (o *gateFlags) names() ([]string, error) {
+	cases, err := roofline.Find(o.cases)
+	var names []string
+	for _, c := range cases {
+		names = append(names, c.Name)
+	}
+	return names, err
+}
+
+func (o *gateFlags) judgeFolders(store *gate.Store, cases []string) (*gate.Result, error) {
+	first, err := profile.Read(o.profile)
+	if err != nil {
+		return nil, fail(exitBadFile, err)
+	}
+	var second *profile.Profile
+	if o.again != "" {
+		if second, err = profile.Read(o.again); err != nil {
+			return nil, fail(exitBadFile, err)
+		}
+	}
+	return gate.Judge(store, first, second, cases), nil
+}
+
+// finish writes the reports and the history, prints, and gives the verdict its exit code.
+func (o *gateFlags) finish(e *environment, r *gate.Result, store *gate.Store) error {
+	trend := store.Log.Records(r.GPU)
+	if !o.check {
+		history, err := gate.AddToHistory(o.history, r)
+		if err != nil {
+			return fail(exitBadOutput, err)
+		}
+		for _, run := range history {
+			if run.GPU == r.GPU {
+				trend = append(trend, run)
+			}
+		}
+	}
+	if err := show.Write(o.reports, r, trend); err != nil {
+		return fail(exitBadOutput, err)
+	}
+	var err error
+	if o.json {
+		err = printJSON(e.stdout, r)
+	} else {
+		err = fail(exitBadOutput, show.Terminal(e.stdout, r))
+	}
+	return errors.Join(err, o.exit(r.Verdict))
+}
+
+// exit is the error of a verdict. What --check finds stale is a warning: only a machine with a GPU can mend it.
+func (o *gateFlags) exit(v gate.Verdict) error {
+	codes := map[gate.Verdict]int{
+		gate.Fail: exitGateFail, gate.Ambiguous: exitAmbiguous, gate.Stale: exitStale, gate.NotMeasurable: exitNotMeasurable,
+	}
+	code, bad := codes[v]
+	if !bad || o.check && v == gate.Stale {
+		return nil
+	}
+	return failf(code, "the gate's verdict is %s: %s tells more", v, o.reports)
+}

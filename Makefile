@@ -3,9 +3,9 @@
 MAGE := go tool mage
 PREFIX ?= /usr/local
 
-.PHONY: build kernel verify test bench install clean
+.PHONY: build kernel verify test bench profile gate install clean
 
-build verify test bench clean:
+build verify test bench profile gate clean:
 	$(MAGE) $@
 
 # TMA=1: the hand-written TMA kernel alone, built and verified

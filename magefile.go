@@ -61,6 +61,31 @@ func Verify(ctx context.Context, offline *bool) error { return program(ctx, offl
 // Bench builds and measures.
 func Bench(ctx context.Context, offline *bool) error { return program(ctx, offline, "bench") }
 
+// Profile builds and measures the roofline suite with Nsight Compute, on a GPU, into build/profile.
+func Profile(ctx context.Context, offline *bool) error { return program(ctx, offline, "profile") }
+
+// ProfileNoise measures the same five times over into build/noise, for the noise floors of a baseline. They want runs
+// over two starts of the machine at least: each start adds its own.
+func ProfileNoise(ctx context.Context, offline *bool) error {
+	return program(ctx, offline, "profile", "--runs", "5", "--out", filepath.Join("build/noise", time.Now().UTC().Format("20060102-150405")))
+}
+
+// Gate builds, measures and compares with ci/baseline. -check measures nothing, for machines without a GPU.
+func Gate(ctx context.Context, check *bool, offline *bool) error {
+	if check != nil && *check {
+		return program(ctx, offline, "gate", "--check")
+	}
+	return program(ctx, offline, "gate")
+}
+
+// Bless makes what is in build/profile the baseline and adds -reason=TEXT to the log.
+func Bless(ctx context.Context, reason *string, offline *bool) error {
+	if reason == nil {
+		return program(ctx, offline, "bless") // which says what is missing
+	}
+	return program(ctx, offline, "bless", "--reason", *reason)
+}
+
 // Test builds, checks the Go sources and runs all tests; build/test gets them as programs.
 func Test(ctx context.Context, offline *bool) error {
 	if err := Build(ctx, offline); err != nil {
@@ -289,11 +314,16 @@ func sandbox(ctx context.Context, offline *bool) error {
 	return check.Sandbox(ctx, build.Program, made, os.Stdout)
 }
 
-// program builds and runs build/bin/sparsek; its exit code becomes mage's.
+// program builds and runs build/bin/sparsek.
 func program(ctx context.Context, offline *bool, args ...string) error {
 	if err := Build(ctx, offline); err != nil {
 		return err
 	}
+	return run(ctx, args...)
+}
+
+// run runs build/bin/sparsek; its exit code becomes mage's.
+func run(ctx context.Context, args ...string) error {
 	err := process.Command{Args: append([]string{build.Program}, args...), Stdout: os.Stdout, Stderr: os.Stderr}.Run(ctx)
 	var failed *process.Error
 	if errors.As(err, &failed) && failed.Code > 0 {

@@ -20,7 +20,7 @@ func bless(_ context.Context, e *environment, args []string) error {
 	flags := newFlags("bless")
 	reason := flags.String("reason", "", "`text` for the log: why these figures are right")
 	root := flags.String("root", ".", "`folder` of the checkout, with ci/baseline in it")
-	folder := flags.String("profile", profileDir, "`folder` of the profile, or of several whose launches are taken together")
+	folder := flags.String("profile", profileDir, "`folder` of the profile, or of several, taken together")
 	noise := flags.String("noise", noiseDir, "`folder` of more profiles of the same library, for the noise floors")
 	asJSON := flags.Bool("json", false, "print JSON")
 	if err := parse(e, flags, args, false); err != nil {

@@ -68,7 +68,7 @@ func runGate(ctx context.Context, e *environment, args []string) error {
 	if o.check {
 		return o.finish(e, o.inspect(store), store)
 	}
-	result, err := o.judge(ctx, e, store)
+	result, err := o.judge(ctx, e, store, func(ctx context.Context) (taker, error) { return newMeasurer(ctx, o.cases, o.launches) })
 	if err != nil {
 		return err
 	}
@@ -99,9 +99,15 @@ func (o *gateFlags) inspect(store *gate.Store) *gate.Result {
 	return gate.Inspect(store, kernels, time.Now().UTC().Truncate(time.Second))
 }
 
+// taker takes a profile and writes it to a folder.
+type taker interface {
+	measure(ctx context.Context, dir string) (*profile.Profile, error)
+}
+
 // judge measures, once or where something got worse twice, and compares. Where nothing can be measured the result says
 // so, with all that can be said of the baseline.
-func (o *gateFlags) judge(ctx context.Context, e *environment, store *gate.Store) (*gate.Result, error) {
+func (o *gateFlags) judge(ctx context.Context, e *environment, store *gate.Store,
+	start func(context.Context) (taker, error)) (*gate.Result, error) {
 	cases, err := o.names()
 	if err != nil {
 		return nil, err
@@ -118,7 +124,7 @@ func (o *gateFlags) judge(ctx context.Context, e *environment, store *gate.Store
 		r.Block(not.Error())
 		return r, nil
 	}
-	m, err := newMeasurer(ctx, o.cases, o.launches)
+	m, err := start(ctx)
 	if err != nil {
 		return blocked(err)
 	}

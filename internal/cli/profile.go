@@ -32,7 +32,7 @@ func takeProfiles(ctx context.Context, e *environment, args []string) error {
 	var o profileFlags
 	flags.StringVar(&o.out, "out", profileDir, "`folder` for what is measured")
 	flags.IntVar(&o.launches, "launches", profile.DefaultLaunches, "of each case that are measured")
-	flags.IntVar(&o.runs, "runs", 1, "how often all is measured; several go into folders run-1, run-2 ... and tell the noise")
+	flags.IntVar(&o.runs, "runs", 1, "how often all is measured; more than one go into folders run-1, run-2 ...")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
 	if err := parse(e, flags, args, true); err != nil {
 		return err

@@ -97,7 +97,7 @@ var symptoms = []struct {
 }{
 	{regexp.MustCompile(`ERR_NVGPUCTRPERM`), ErrPermission},
 	{regexp.MustCompile(`(?i)failed to find metric|metrics? .*(not found|not available)`), ErrUnsupported},
-	{regexp.MustCompile(`(?i)in use by another profiler|profiling .*another (tool|profiler)|LibraryNotLoaded|ResourceUnavailable`), ErrBusy},
+	{regexp.MustCompile(`(?i)driver resource was unavailable|no other tool|another (tool|profiler)`), ErrBusy},
 }
 
 var errorLine = regexp.MustCompile(`(?m)^==ERROR==\s*(.*)$`)

@@ -168,7 +168,7 @@ func TestWhatCannotBeMeasured(t *testing.T) {
 	}{
 		"counters forbidden": {"==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters\n", "", ncu.ErrPermission},
 		"unknown counter":    {"==ERROR== Failed to find metric dram__bytes.sum\n", "", ncu.ErrUnsupported},
-		"another profiler":   {"==ERROR== Profiling failed because a driver resource was unavailable: ResourceUnavailable\n", "", ncu.ErrBusy},
+		"another profiler":   {"==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data.\n", "", ncu.ErrBusy},
 		"too hot":            {csv, "GPU-1, 580.1, 900, 3201, 91, 350.5, 0x0000000000000020\n", ErrThrottled},
 	} {
 		m := newMachine(t, c.csv, launched)

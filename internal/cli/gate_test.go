@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sparsek/sparsek/internal/gate"
+	"github.com/sparsek/sparsek/internal/gate/gatetest"
+	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/roofline"
+	"github.com/sparsek/sparsek/internal/term"
+)
+
+// suite names the cases of the roofline suite.
+func suite() (names []string) {
+	for _, c := range roofline.Cases() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// scaled makes a profile whose every case has a metric changed by a factor, in the folder dir.
+func scaled(t *testing.T, dir, metric string, factor float64) *profile.Profile {
+	t.Helper()
+	return gatetest.Profile(t, dir, suite(), nil, func(_ string, f ncu.Figures) { f[metric] *= factor })
+}
+
+// call runs the program and gives its exit code and what it wrote.
+func call(args ...string) (code int, stdout, stderr string) {
+	var out, failed bytes.Buffer
+	code = Main(context.Background(), args, &out, &failed)
+	return code, out.String(), failed.String()
+}
+
+// blessed is a folder, made the current one, with a baseline.
+func blessed(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	scaled(t, profileDir, "cycles", 1)
+	code, out, failed := call("bless", "--reason", "the first")
+	if code != exitOK || !strings.Contains(out, "NVIDIA H200: 22 cases of commit "+gatetest.Commit) {
+		t.Fatalf("%d, %s, %s", code, out, failed)
+	}
+}
+
+// From profile folders to exit codes and reports.
+func TestGateOfFolders(t *testing.T) {
+	blessed(t)
+	scaled(t, "good", "cycles", 1.04)
+	scaled(t, "slow", "cycles", 1.06)
+	scaled(t, "less-dram", "dram_bw", 0.9)
+	gatetest.Profile(t, "faster", suite(), nil, func(_ string, f ncu.Figures) { f["cycles"], f["dram_bw"] = 0.8*f["cycles"], 0.8*f["dram_bw"] })
+	gatetest.Profile(t, "recompiled", suite(), func(p *profile.Profile) { p.Cases[3].SASS = "bb" }, nil)
+	gatetest.Profile(t, "h100", suite(), func(p *profile.Profile) { p.GPU = "NVIDIA H100" }, nil)
+	for _, c := range []struct {
+		first, again string
+		code         int
+		speaksOf     string
+	}{
+		{"good", "", exitOK, "\nPASS: "},
+		{"faster", "", exitOK, "the kernel is faster"},
+		{"slow", "slow", exitGateFail, "cause: the environment"},
+		{"less-dram", "less-dram", exitGateFail, "dram_bw 45.20 -> 40.68"},
+		{"slow", "good", exitOK, "worse once"},
+		{"slow", "", exitAmbiguous, "not measured a second time"},
+		{"recompiled", "", exitStale, "b64-random-50: the baseline is of other machine code"},
+		{"h100", "", exitNotMeasurable, "no baseline for NVIDIA H100"},
+	} {
+		args := []string{"gate", "--profile", c.first}
+		if c.again != "" {
+			args = append(args, "--again", c.again)
+		}
+		code, out, failed := call(args...)
+		if code != c.code || !strings.Contains(out, c.speaksOf) || (code == exitOK) != (failed == "") {
+			t.Errorf("%s, %s: exit code %d, want %d, with %q in\n%s%s", c.first, c.again, code, c.code, c.speaksOf, out, failed)
+		}
+	}
+	code, out, _ := call("gate", "--profile", "slow", "--again", "slow", "--json")
+	var r gate.Result
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitGateFail || r.Verdict != gate.Fail || len(r.Cases) != 22 {
+		t.Errorf("%d, %v, %+v", code, err, r)
+	}
+	history, err := gate.ReadHistory(historyFile)
+	if err != nil || len(history) != 9 || history[2].Verdict != gate.Fail {
+		t.Errorf("%+v, %v", history, err)
+	}
+	for _, name := range []string{"gate.json", "gate.md", "junit.xml", "gate.sarif", "gate.html"} {
+		if text, err := os.ReadFile(filepath.Join(reportDir, name)); err != nil || !bytes.Contains(text, []byte("b64-random-50")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Without a GPU: whole, changed by hand, with a log that was cut, and none.
+func TestGateCheck(t *testing.T) {
+	blessed(t)
+	if code, out, failed := call("gate", "--check"); code != exitOK || !strings.Contains(out, ": the baseline") {
+		t.Errorf("%d, %s, %s", code, out, failed)
+	}
+	log, err := os.ReadFile("ci/baseline/log.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, "before", "another line\n"+string(log))
+	if code, out, _ := call("gate", "--check", "--log-before", "before"); code != exitGateFail || !strings.Contains(out, "as it was before") {
+		t.Errorf("a log that was made anew: %d, %s", code, out)
+	}
+	write(t, "before", "")
+	if code, out, _ := call("gate", "--check", "--log-before", "before"); code != exitOK {
+		t.Errorf("the first line of a log: %d, %s", code, out)
+	}
+	write(t, "ci/baseline/nsight_baseline.norm.txt", "dram_bw: 45.20\nsm_active: 52.30\ntensor_core: 65.80\n")
+	if code, out, _ := call("gate", "--check"); code != exitGateFail || !strings.Contains(out, "nsight_baseline.norm.txt is not as it was blessed") {
+		t.Errorf("edited: %d, %s", code, out)
+	}
+	if _, err := os.Stat(historyFile); err == nil {
+		t.Error("a check without a measurement is in the history")
+	}
+	t.Chdir(t.TempDir())
+	if code, _, failed := call("gate", "--check"); code != exitNotMeasurable || !strings.Contains(failed, "bless makes one") {
+		t.Errorf("no baseline: %d, %s", code, failed)
+	}
+}
+
+func TestGateUsage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{
+		{"gate", "--check", "--profile", "x"}, {"gate", "--check", "b64-random"}, {"gate", "--again", "x"}, {"gate", "--launches", "0"},
+		{"gate", "no such case"}, {"bless"}, {"bless", "--reason", "r", "x"}, {"profile", "--runs", "0"}, {"profile", "no such case"},
+		{"bench", "--launch", "1"}, {"bench", "--suite", "roofline", "--launch", "1"}, {"bench", "--suite", "roofline", "--launch", "-1"},
+	} {
+		if code, _, failed := call(args...); code != exitUsage {
+			t.Errorf("%q: %d, %s", args, code, failed)
+		}
+	}
+	if code, _, failed := call("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "sparsek profile makes one") {
+		t.Errorf("nothing to bless: %d, %s", code, failed)
+	}
+}
+
+func TestNotBlessed(t *testing.T) {
+	blessed(t)
+	gatetest.Profile(t, profileDir, suite(), func(p *profile.Profile) { p.Commit += "-dirty" }, nil)
+	if code, _, failed := call("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "commit everything") {
+		t.Errorf("changed sources: %d, %s", code, failed)
+	}
+	scaled(t, profileDir, "cycles", 1)
+	gatetest.Profile(t, noiseDir+"/old", suite(), func(p *profile.Profile) { p.Library = "22" }, nil)
+	if code, _, failed := call("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "library") {
+		t.Errorf("noise of another library: %d, %s", code, failed)
+	}
+}
+
+// fakeTaker gives one profile after the other, or an error.
+type fakeTaker struct {
+	t     *testing.T
+	takes []func(dir string) (*profile.Profile, error)
+	dirs  []string
+}
+
+func (f *fakeTaker) measure(_ context.Context, dir string) (*profile.Profile, error) {
+	if len(f.takes) == 0 {
+		f.t.Fatal("one measurement more than was expected")
+	}
+	take := f.takes[0]
+	f.takes, f.dirs = f.takes[1:], append(f.dirs, dir)
+	return take(dir)
+}
+
+// What is measured, how often, and what comes of obstacles.
+func TestGateMeasures(t *testing.T) {
+	times := func(factor float64) func(string) (*profile.Profile, error) {
+		return func(dir string) (*profile.Profile, error) { return scaled(t, dir, "cycles", factor), nil }
+	}
+	fails := func(err error) func(string) (*profile.Profile, error) {
+		return func(string) (*profile.Profile, error) { return nil, profile.Explain(err) }
+	}
+	for what, c := range map[string]struct {
+		takes    []func(string) (*profile.Profile, error)
+		want     gate.Verdict
+		speaksOf string
+	}{
+		"good":               {[]func(string) (*profile.Profile, error){times(1)}, gate.Pass, ""},
+		"slow twice":         {[]func(string) (*profile.Profile, error){times(1.1), times(1.1)}, gate.Fail, ""},
+		"slow once":          {[]func(string) (*profile.Profile, error){times(1.1), times(1)}, gate.Pass, ""},
+		"second fails":       {[]func(string) (*profile.Profile, error){times(1.1), fails(profile.ErrThrottled)}, gate.Ambiguous, "second measurement failed"},
+		"counters forbidden": {[]func(string) (*profile.Profile, error){fails(ncu.ErrPermission)}, gate.NotMeasurable, "NVreg_RestrictProfilingToAdminUsers=0"},
+		"ncu absent":         {[]func(string) (*profile.Profile, error){fails(ncu.ErrNoProfiler)}, gate.NotMeasurable, "install Nsight Compute"},
+		"throttled":          {[]func(string) (*profile.Profile, error){fails(profile.ErrThrottled)}, gate.NotMeasurable, "cool down"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			blessed(t)
+			store, err := gate.Open(".")
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &fakeTaker{t: t, takes: c.takes}
+			o := &gateFlags{root: ".", reports: reportDir, history: historyFile, launches: 5}
+			e := &environment{&bytes.Buffer{}, &bytes.Buffer{}, term.New(&bytes.Buffer{})}
+			r, err := o.judge(t.Context(), e, store, func(context.Context) (taker, error) { return f, nil })
+			if err != nil || r.Verdict != c.want || len(f.takes) > 0 {
+				t.Fatalf("%+v, %v, %d measurements left", r, err, len(f.takes))
+			}
+			if text := strings.Join(append(r.Reasons, r.Notes...), "\n"); !strings.Contains(text, c.speaksOf) {
+				t.Errorf("%q, want a word of %q", text, c.speaksOf)
+			}
+			if len(f.dirs) == 2 && f.dirs[0] == f.dirs[1] {
+				t.Error("the second measurement took the place of the first")
+			}
+			if code := exitCode(o.finish(e, r, store)); (code == exitOK) != (c.want == gate.Pass) {
+				t.Errorf("exit code %d", code)
+			}
+		})
+	}
+}
+
+// An error that is no obstacle is told as it is.
+func TestGateBreaks(t *testing.T) {
+	blessed(t)
+	store, err := gate.Open(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	o := &gateFlags{root: "."}
+	e := &environment{&bytes.Buffer{}, &bytes.Buffer{}, term.New(&bytes.Buffer{})}
+	_, err = o.judge(t.Context(), e, store, func(context.Context) (taker, error) { return nil, broken })
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Whatever machine this is, profile measures on it or says why it cannot, with the mend.
+func TestProfileWithoutAGPU(t *testing.T) {
+	lib := needLibrary(t)
+	if devices, err := lib.Devices(); err != nil || len(devices) > 0 {
+		t.Skip("skipped: there is a GPU")
+	}
+	t.Chdir(t.TempDir())
+	scaled(t, profileDir, "cycles", 1)
+	code, out, failed := call("profile")
+	if code != exitNotMeasurable && code != exitBadFile || out != "" || failed == "" {
+		t.Errorf("%d, %s, %s", code, out, failed)
+	}
+}

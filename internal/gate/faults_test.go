@@ -65,8 +65,8 @@ func TestFaultsInTheStore(t *testing.T) {
 			w.edit(norm, "cycles: 82000", "cycles: 99000")
 			w.rehash(norm)
 		}, norm + " is not what its CSV gives"},
-		"hash edited":      {func(w *world) { w.edit(norm+hashSuffix, "  ci", "0  ci") }, norm + hashSuffix},
-		"hash of the head": {func(w *world) { w.write(headlineFile+hashSuffix, "") }, headlineFile + hashSuffix},
+		"hash edited":      {func(w *world) { w.edit(norm+hashSuffix, "  ci", "0  ci") }, norm + hashSuffix + " does not hold"},
+		"hash of the head": {func(w *world) { w.write(headlineFile+hashSuffix, "") }, headlineFile + hashSuffix + " does not hold"},
 		"CSV swapped":      {func(w *world) { w.write(csv, strings.ReplaceAll(w.read(csv), "82,00", "92,00")) }, csv},
 		"CSV, norm and hash edited": {func(w *world) {
 			w.write(csv, strings.ReplaceAll(w.read(csv), "82,00", "92,00"))
@@ -91,6 +91,7 @@ func TestFaultsInTheStore(t *testing.T) {
 		"reason edited":      {func(w *world) { w.edit(logFile, "the first", "the other"); w.rehash(logFile) }, "does not follow"},
 		"last line edited":   {func(w *world) { w.edit(logFile, "the second", "another") }, logFile + hashSuffix},
 		"log cut off":        {func(w *world) { w.write(logFile, w.read(logFile)[:900]); w.rehash(logFile) }, logFile},
+		"log reformatted":    {func(w *world) { w.edit(logFile, `{"number":2`, `{"number": 2`); w.rehash(logFile) }, "not as bless wrote it"},
 		"no reason":          {func(w *world) { w.edit(logFile, "the first", " "); w.rehash(logFile) }, "gives no reason"},
 		"dirty commit":       {func(w *world) { w.edit(logFile, `4567","gpu"`, `4567-dirty","gpu"`); w.rehash(logFile) }, "clean commit"},
 	} {

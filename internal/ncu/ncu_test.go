@@ -86,6 +86,11 @@ func TestLongFormOfOtherVersions(t *testing.T) {
 	if v, err := launches[1].Value(ncu.Metric{Counter: "sm__cycles_elapsed.max"}); v != 5680 || err != nil {
 		t.Errorf("%v, %v", v, err)
 	}
+	one := ncutest.Long(launchesOf("k", 1))
+	two, err := ncu.Parse(strings.NewReader(one + one[strings.Index(one, "\n")+1:])) // two runs, each of which begins at 0
+	if err != nil || len(two) != 2 {
+		t.Errorf("%d launches of two runs, %v", len(two), err)
+	}
 	if _, err := launches[1].Value(ncu.Metric{Counter: "gpu__time_duration.sum", Unit: ncu.Nanoseconds}); err == nil {
 		t.Error("a time without a unit was taken for nanoseconds")
 	}

@@ -199,6 +199,7 @@ func TestDamagedOutput(t *testing.T) {
 		"nothing":        "",
 		"no launches":    strings.Join(lines[:3], ""),
 		"one is missing": strings.Join(append(append([]string{}, lines[:4]...), lines[5:]...), ""),
+		"one too many":   csv + strings.Replace(lines[len(lines)-2], `"5"`, `"6"`, 1),
 		"cut off":        csv[:len(csv)-30],
 		"other kernel":   strings.ReplaceAll(csv, "device_kernel", "other_kernel"),
 		"other counter":  strings.ReplaceAll(csv, "lts__t_bytes.sum", "lts__t_bytes.max"),

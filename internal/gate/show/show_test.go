@@ -77,7 +77,7 @@ func wantAll(t *testing.T, text string, words ...string) {
 func TestTerminal(t *testing.T) {
 	out := text(t, func(w io.Writer) error { return Terminal(w, result()) })
 	wantAll(t, out, "NVIDIA H200, driver 590, ncu 2025.3.1, commit 0123456789ab", "noise over 6 runs and 2 starts",
-		"slow: cycles 82000 -> 99000, again 99001 (+20.7 % worse, limit 7.3 %)", "slow: cause: the machine code",
+		"slow: cycles 82000 -> 99000, again 99001 (20.7 % worse, limit 7.3 %)", "slow: cause: the machine code",
 		"slow: instructions: HGMMA 4 -> 2", "unsure: measured once", "driver 590", `log.jsonl & <b>"x"</b> | y`)
 	if !strings.HasSuffix(out, "\nFAIL: something got worse twice, or the baseline was changed by hand\n") {
 		t.Errorf("the verdict is not the last line:\n%s", out)
@@ -93,7 +93,7 @@ func TestTerminal(t *testing.T) {
 
 func TestMarkdown(t *testing.T) {
 	out := text(t, func(w io.Writer) error { return Markdown(w, result()) })
-	wantAll(t, out, "## Profile gate: FAIL", "**slow** (tma): FAIL", `&amp; &lt;b>"x"&lt;/b> \| y`, "| slow | tma | cycles | 82000 | 99000 | 99001 | +20.7 % worse | 7.3 % | FAIL |",
+	wantAll(t, out, "## Profile gate: FAIL", "**slow** (tma): FAIL", `&amp; &lt;b>"x"&lt;/b> \| y`, "| slow | tma | cycles | 82000 | 99000 | 99001 | 20.7 % worse | 7.3 % | FAIL |",
 		"| reported |")
 	columns := 0
 	for line := range strings.Lines(out) {

@@ -19,14 +19,27 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-func percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
-
-// change says how a metric moved: worse is +, in percent of the baseline.
-func change(m *gate.Metric) string {
-	if !m.Gated() {
-		return percent(m.Worse) // of a metric without a better side: more is +
+// percent writes a share that is gained or lost.
+func percent(share float64) string {
+	text := fmt.Sprintf("%+.1f %%", 100*share)
+	if text == "+0.0 %" || text == "-0.0 %" {
+		return "0.0 %"
 	}
-	return percent(m.Worse) + " worse"
+	return text
+}
+
+// change says how a metric moved, as a share of the baseline.
+func change(m *gate.Metric) string {
+	text := percent(math.Abs(m.Worse))
+	switch {
+	case !m.Gated(): // it has no better side: more is +
+		return percent(m.Worse)
+	case text == "0.0 %":
+		return "the same"
+	case m.Worse > 0:
+		return text[1:] + " worse"
+	}
+	return text[1:] + " better"
 }
 
 // figures writes baseline and measurements of a metric.
@@ -102,8 +115,11 @@ func heading(r *gate.Result) string {
 		parts = append(parts, fmt.Sprintf("%s, driver %s, ncu %s, commit %s", r.GPU, r.Driver, r.NCU, short(r.Commit)))
 	}
 	if b := r.Baseline; b != nil {
-		parts = append(parts, fmt.Sprintf("baseline of %s, commit %s, noise over %d runs and %d starts",
-			b.Date.Format("2006-01-02"), short(b.Commit), b.Noise.Runs, b.Noise.Starts))
+		text := fmt.Sprintf("baseline of %s, commit %s", b.Date.Format("2006-01-02"), short(b.Commit))
+		if b.Noise.Starts > 0 {
+			text += fmt.Sprintf(", noise over %d runs and %d starts", b.Noise.Runs, b.Noise.Starts)
+		}
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -79,7 +79,7 @@ func newRoof(r *gate.Result, level, bytes string, rate, tensor float64) (chart r
 		}
 		s := sample{c.Name, c.FLOP / moved.First, c.FLOP / time.First * 1e9, c.Verdict == gate.Fail}
 		x.low, x.high = min(x.low, s.intensity/1.5), max(x.high, s.intensity*1.5)
-		y.low = min(y.low, s.achieved/1.5)
+		y.low, y.high = min(y.low, s.achieved/1.5), max(y.high, s.achieved*1.3)
 		list = append(list, s)
 	}
 	if len(list) == 0 {

@@ -2,7 +2,10 @@
 
 package sass
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // BaseName is the name of a function without its namespaces, template arguments and parameters, from its mangled
 // symbol: "slab_kernel" of _ZN7sparsek4cuda11slab_kernelIfEEvi. A symbol that is not mangled is its own base name;
@@ -16,7 +19,11 @@ func BaseName(symbol string) string {
 		rest = rest[1:]
 	}
 	name := ""
-	for rest != "" && rest[0] >= '1' && rest[0] <= '9' {
+	for {
+		rest = strings.TrimPrefix(rest, "L") // before a name that other files do not see
+		if rest == "" || rest[0] < '1' || rest[0] > '9' {
+			return name
+		}
 		digits := 1
 		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
 			digits++
@@ -27,5 +34,4 @@ func BaseName(symbol string) string {
 		}
 		name, rest = rest[digits:digits+n], rest[digits+n:]
 	}
-	return name
 }

@@ -143,10 +143,12 @@ func TestBaseName(t *testing.T) {
 		"_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalEEEvNT_6ParamsE":          "device_kernel",
 		"_ZN7sparsek4cuda4slab11slab_kernelIN7cutlass10bfloat16_tELi64ELi6EEEvNS1_6ParamsE": "slab_kernel",
 		"_ZN7sparsek4cuda11simt_kernelIfEEvNS0_10LaunchArgsEi":                              "simt_kernel",
-		"_Z5scaleIfEvPT_i": "scale",
-		"plain":            "plain",
-		"_Z":               "",
-		"_ZN99x":           "",
+		"_Z5scaleIfEvPT_i":      "scale",
+		"_ZL5scalePf":           "scale",
+		"_ZN7sparsekL5scaleEPf": "scale",
+		"plain":                 "plain",
+		"_Z":                    "",
+		"_ZN99x":                "",
 	} {
 		if got := BaseName(symbol); got != want {
 			t.Errorf("%s: %q, want %q", symbol, got, want)

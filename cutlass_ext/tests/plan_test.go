@@ -32,5 +32,6 @@ func TestPlans(t *testing.T) {
 
 // Which CUDA kernel is taken: never a baseline unless it is asked for.
 func TestChoice(t *testing.T) {
-	run(t, "testdata/choice_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/choose_kernel.cpp")
+	run(t, "testdata/choice_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/choose_kernel.cpp",
+		"../src/plan/row_order.cpp")
 }

@@ -33,6 +33,7 @@ type Kernel struct {
 	BlockMMultiple bool `json:"block_m_multiple"` // every multiple of BlockM too
 	BlockKMultiple int  `json:"block_k_multiple"` // block widths served: multiples of this
 
+	MaxN     int  `json:"max_n,omitempty"`    // taken by itself for at most so many columns of B; 0: any number
 	Baseline bool `json:"baseline,omitempty"` // there to be compared with: only taken by name
 
 	Why string `json:"why"` // the case for which it exists
@@ -80,6 +81,7 @@ func dtypeOf(name string) (dtype, bool) {
 const (
 	Collective = "collective" // tensor cores by warpgroup, TMA; CUTLASS's kernel
 	WgmmaRS    = "wgmma_rs"   // tensor cores by warpgroup with A in registers, TMA
+	Skinny     = "skinny"     // tensor cores by warp, TMA: few columns
 	SIMT       = "simt"       // ordinary cores, every block shape
 
 	// Baselines.
@@ -180,13 +182,15 @@ func (k Kernel) check() error {
 	case Collective:
 		return k.checkCollective(d)
 	case WgmmaRS:
-		return k.checkWgmmaRS(d)
+		return k.checkMultiples(d, 8) // half the rows of a warp; the 16 bytes of a bulk copy
+	case Skinny:
+		return k.checkMultiples(d, 16) // the rows of a warp; the depth of an instruction
 	case WMMA:
 		return k.checkWMMA()
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaRS, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaRS, Skinny, SIMT, WMMA, TMASandbox})
 }
 
 // checkCollective checks what the templates would refuse with far longer
@@ -210,16 +214,14 @@ func (k Kernel) checkCollective(d dtype) error {
 	return nil
 }
 
-// wgmmaRSStep is what heights and widths of blocks must be multiples of in the
-// wgmma_rs family: half the rows of a warp, and the 16 bytes of a bulk copy.
-const wgmmaRSStep = 8
-
-func (k Kernel) checkWgmmaRS(d dtype) error {
+// checkMultiples checks kernels for 16-bit types and blocks that are multiples
+// of step high and wide.
+func (k Kernel) checkMultiples(d dtype, step int) error {
 	if d.bytes != 2 {
-		return fmt.Errorf("dtype %s: the wgmma_rs family multiplies 16-bit types", k.DType)
+		return fmt.Errorf("dtype %s: the %s family multiplies 16-bit types", k.DType, k.Family)
 	}
-	if k.BlockM%wgmmaRSStep != 0 || k.BlockKMultiple%wgmmaRSStep != 0 {
-		return fmt.Errorf("blocks of %d x %d: the wgmma_rs family takes multiples of %d", k.BlockM, k.BlockKMultiple, wgmmaRSStep)
+	if k.BlockM%step != 0 || k.BlockKMultiple%step != 0 {
+		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of %d", k.BlockM, k.BlockKMultiple, k.Family, step)
 	}
 	return nil
 }

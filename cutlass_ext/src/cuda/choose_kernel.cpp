@@ -2,6 +2,7 @@
 #include "cuda/choose_kernel.h"
 
 #include "abi/error.h"
+#include "plan/row_order.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -31,6 +32,17 @@ std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dt
   return "";
 }
 
+// Whether a kernel that serves a case is one for it.
+bool is_for(const KernelDesc& kernel, const BsrIndex& index, const PlanOptions& options) {
+  if (kernel.max_n > 0 && options.n > kernel.max_n) return false;
+  // Where other block rows than neighbours have far more columns in common, a kernel that takes them together wins.
+  constexpr double kWorthAnotherKernel = 0.85;
+  const int32_t together = kernel.tile_m / index.block_m;
+  if (kernel.ops->any_rows || kernel.tile_m % index.block_m != 0 || together < 2) return true;
+  const RowOrder order = order_rows(index, together);
+  return order.loads >= kWorthAnotherKernel * order.natural_loads;
+}
+
 }  // namespace
 
 const KernelDesc* choose_kernel(const BsrIndex& index, sparsek_dtype dtype, const PlanOptions& options,
@@ -39,7 +51,7 @@ const KernelDesc* choose_kernel(const BsrIndex& index, sparsek_dtype dtype, cons
     const KernelDesc& kernel = kKernels[i];
     if (options.kernel.empty() ? kernel.baseline : options.kernel != kernel.name) continue;
     const std::string why_not = obstacle(kernel, index, dtype, options);
-    if (why_not.empty()) {
+    if (why_not.empty() && (!options.kernel.empty() || is_for(kernel, index, options))) {
       reason = options.kernel.empty() ? std::string("first of the list that serves the case: ") + kernel.why
                                       : "asked for by name";
       return &kernel;

@@ -41,4 +41,11 @@ __device__ inline void load_matrices(uint32_t (&r)[4], uint32_t shared_address) 
                : "r"(shared_address));
 }
 
+// The same, each matrix transposed.
+__device__ inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t shared_address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address));
+}
+
 }  // namespace sparsek::cuda

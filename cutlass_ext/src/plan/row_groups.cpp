@@ -31,7 +31,7 @@ std::vector<EntryRange> make_row_groups(const BsrIndex& index, Plan& plan) {
   plan.slot_row.resize(static_cast<size_t>(group_count * slots));
   for (size_t i = 0; i < plan.slot_row.size(); ++i) plan.slot_row[i] = static_cast<int64_t>(i) * slot_rows;
   if (plan.shape.any_rows && slots > 1 && slot_rows == index.block_m) {
-    const std::vector<int32_t> order = order_rows(index, slots);
+    const std::vector<int32_t> order = order_rows(index, slots).rows;
     for (size_t i = 0; i < order.size(); ++i) plan.slot_row[i] = static_cast<int64_t>(order[i]) * slot_rows;
   }
 

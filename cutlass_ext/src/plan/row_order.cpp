@@ -66,19 +66,20 @@ std::vector<int32_t> by_min_hash(const BsrIndex& index, const std::vector<int32_
 
 }  // namespace
 
-std::vector<int32_t> order_rows(const BsrIndex& index, int32_t group) {
-  std::vector<int32_t> best = natural_order(index);
+RowOrder order_rows(const BsrIndex& index, int32_t group) {
+  RowOrder best = {natural_order(index), 0, 0};
+  best.loads = best.natural_loads = count_loads(index, best.rows, group);
   constexpr double kWorthIt = 0.97;
-  int64_t to_beat = static_cast<int64_t>(kWorthIt * count_loads(index, best, group));
+  int64_t to_beat = static_cast<int64_t>(kWorthIt * best.natural_loads);
   const std::vector<int32_t> middle = by_middle(index);
   for (const std::vector<int32_t>& order : {middle, by_min_hash(index, middle)}) {
     const int64_t loads = count_loads(index, order, group);
     if (loads >= to_beat) continue;
-    to_beat = loads;
-    best = order;
+    best.loads = to_beat = loads;
+    best.rows = order;
   }
-  for (size_t first = 0; first < best.size(); first += group) {
-    std::sort(best.begin() + first, best.begin() + std::min(first + group, best.size()));
+  for (size_t first = 0; first < best.rows.size(); first += group) {
+    std::sort(best.rows.begin() + first, best.rows.begin() + std::min(first + group, best.rows.size()));
   }
   return best;
 }

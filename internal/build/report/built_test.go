@@ -46,6 +46,7 @@ func builtReport(t *testing.T) *Report {
 var opcodesOf = map[string][]string{
 	kernels.Collective: {"HGMMA", "UTMALDG"},
 	kernels.WgmmaRS:    {"HGMMA", "LDSM", "UTMALDG"},
+	kernels.Skinny:     {"HMMA", "LDSM", "UTMALDG"},
 	kernels.SIMT:       {"FFMA"},
 	kernels.WMMA:       {"HMMA", "LDGSTS"},
 	kernels.TMASandbox: {"HGMMA", "UTMALDG", "USETMAXREG"},

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel family "skinny": products with few columns, as in decoding, where reading A once is what takes the time.
+//
+// A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 16, 32 or 64. A stage of the ring holds
+// BoxK columns of the row group's A and the rows of B that belong to them; a ring of 96 KB lets two CTAs share an SM,
+// so that one loads while the other ends. Each of the 4 consumer warps multiplies its 16 rows by mma.sync where their
+// block row has a block, so an absent block never reaches C.
+//
+//   A   (64, BoxK), swizzle of a whole row; loaded a slot of the row group at a time, where it has a block
+//   B   (BoxK, TileN), swizzle of a whole row
+//   C   from registers: any rows, M, N, pitch and alignment
+//
+// The kernel may begin while the one before it in the stream ends (programmatic dependent launch): it sets itself up,
+// and waits before it reads or writes anything but the plan.
+#pragma once
+
+#include <cuda.h>
+
+#include "cuda/dependent_launch.cuh"
+#include "cuda/kernel.h"
+#include "cuda/mma_sync.cuh"
+#include "cuda/ring.cuh"
+#include "cuda/row_store.cuh"
+#include "cuda/tensor_map.h"
+#include "cute/arch/copy_sm90_tma.hpp"
+#include "cutlass/arch/barrier.h"
+
+namespace sparsek::cuda {
+namespace skinny_kernel {
+
+constexpr int kTileM = 64;
+constexpr int kConsumerWarps = kTileM / 16;
+constexpr int kThreads = (kConsumerWarps + 1) * 32;
+constexpr int kRingBytes = 96 * 1024;
+constexpr int kCtasPerSm = 2;
+
+struct Params {
+  CUtensorMap map_a;  // (bk, bm, nnzb)
+  CUtensorMap map_b;  // (N, K, 1)
+  LaunchArgs args;
+  int slot_rows;
+  int units_per_entry;  // stages of an entry
+};
+
+template <int BoxK, int TileN>
+struct SharedStorage {
+  static constexpr int kBytesA = kTileM * BoxK * 2, kBytesB = BoxK * TileN * 2;
+  static constexpr int kFit = kRingBytes / (kBytesA + kBytesB);
+  static constexpr int kStages = kFit < 32 ? kFit : 32;
+  alignas(1024) uint8_t a[kStages][kBytesA];
+  alignas(1024) uint8_t b[kStages][kBytesB];
+  uint32_t present[kStages];  // bit s: slot s has a block there
+  cutlass::arch::ClusterTransactionBarrier full[kStages];
+  cutlass::arch::ClusterBarrier empty[kStages];
+};
+
+// Lane s loads what slot s has; lane 31 loads B. What a lane has to load is read from the plan an entry ahead.
+template <int BoxK, int TileN>
+__device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int lane) {
+  using Storage = SharedStorage<BoxK, TileN>;
+  const LaunchArgs& args = p.args;
+  const int slots = args.slots;
+  const int slot_bytes = p.slot_rows * BoxK * 2;
+  constexpr auto kOnce = uint64_t(cute::TMA::CacheHintSm90::EVICT_FIRST);
+  constexpr auto kOften = uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST);
+  RingState<Storage::kStages> state;
+  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
+    const WorkTile tile = args.tiles[t];
+    const int slot = lane < slots ? lane : 0;
+    const int row_in_block = int(args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m);
+    int32_t next_block = kNoBlock, next_col = 0;
+    const auto read_plan = [&](int entry) {
+      const int64_t at = tile.entry_begin + entry;
+      next_block = lane < slots ? __ldg(args.entry_block + at * slots + lane) : kNoBlock;
+      next_col = __ldg(args.entry_col + at);
+    };
+    if (tile.entry_count > 0) read_plan(0);
+    for (int entry = 0; entry < tile.entry_count; ++entry) {
+      const int32_t block = next_block, col = next_col;
+      if (entry + 1 < tile.entry_count) read_plan(entry + 1);
+      const uint32_t present = __ballot_sync(0xffffffffu, block != kNoBlock);
+      for (int part = 0; part < p.units_per_entry; ++part, ++state) {
+        auto& full = shared.full[state.stage];
+        if (lane == 0) {
+          shared.empty[state.stage].wait(state.phase ^ 1);
+          shared.present[state.stage] = present;
+          full.arrive_and_expect_tx(Storage::kBytesB + __popc(present) * slot_bytes);
+        }
+        __syncwarp();
+        const auto barrier = reinterpret_cast<uint64_t*>(&full);
+        if (block != kNoBlock) {
+          cute::SM90_TMA_LOAD_3D::copy(&p.map_a, barrier, kOnce, shared.a[state.stage] + lane * slot_bytes, part * BoxK,
+                                       row_in_block, block);
+        }
+        if (lane == 31) {
+          cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kOften, shared.b[state.stage], tile.n_tile * TileN,
+                                       col * args.block_k + part * BoxK, 0);
+        }
+      }
+    }
+  }
+}
+
+// Byte `byte` of row `row` of an array of rows of RowBytes (32, 64 or 128) that TMA swizzled by their length.
+template <int RowBytes>
+__device__ uint32_t swizzled(int row, int byte) {
+  return row * RowBytes + (byte ^ row * RowBytes / 128 % (RowBytes / 16) * 16);
+}
+
+template <class Element, int BoxK, int TileN>
+__device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int warp, int lane) {
+  using Storage = SharedStorage<BoxK, TileN>;
+  const LaunchArgs& args = p.args;
+  const int slots = args.slots;
+  const int slot = warp * 16 / p.slot_rows;
+  const uint32_t smem_a = cute::cast_smem_ptr_to_uint(shared.a), smem_b = cute::cast_smem_ptr_to_uint(shared.b);
+  RingState<Storage::kStages> state;
+  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
+    const WorkTile tile = args.tiles[t];
+    const uint32_t first_row = uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + slot]) + warp * 16 % p.slot_rows;
+    const uint32_t row[2] = {first_row + lane / 4, first_row + 8 + lane / 4};
+    float acc[TileN / 8][4] = {};
+    for (int stages = tile.entry_count * p.units_per_entry; stages > 0; --stages, ++state) {
+      shared.full[state.stage].wait(state.phase);
+      if (shared.present[state.stage] >> slot & 1) {
+        const uint32_t stage_a = smem_a + state.stage * Storage::kBytesA;
+        const uint32_t stage_b = smem_b + state.stage * Storage::kBytesB;
+#pragma unroll
+        for (int k = 0; k < BoxK; k += 16) {
+          uint32_t a[4];
+          load_matrices(a, stage_a + swizzled<BoxK * 2>(warp * 16 + lane % 16, k * 2 + lane / 16 * 16));
+#pragma unroll
+          for (int n = 0; n < TileN; n += 16) {
+            uint32_t b[4];
+            load_matrices_transposed(b, stage_b + swizzled<TileN * 2>(k + lane % 16, n * 2 + lane / 16 * 16));
+            mma_m16n8k16<Element>(acc[n / 8], a, b[0], b[1]);
+            mma_m16n8k16<Element>(acc[n / 8 + 1], a, b[2], b[3]);
+          }
+        }
+      }
+      __syncwarp();
+      if (lane == 0) shared.empty[state.stage].arrive();
+    }
+    store_rows<Element>(args, acc, row, int64_t(tile.n_tile) * TileN, lane);
+  }
+}
+
+template <class Element, int BoxK, int TileN>
+__global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_constant__ Params p) {
+  using Storage = SharedStorage<BoxK, TileN>;
+  extern __shared__ __align__(1024) uint8_t memory[];
+  auto& shared = *reinterpret_cast<Storage*>(memory);
+  allow_dependent_launch();
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < Storage::kStages; ++s) {
+      shared.full[s].init(1);
+      shared.empty[s].init(kConsumerWarps);
+    }
+    cutlass::arch::fence_barrier_init();
+  }
+  __syncthreads();
+  wait_for_previous_launch();
+  if (warp == kConsumerWarps) {
+    produce(p, shared, lane);
+  } else {
+    consume<Element>(p, shared, warp, lane);
+  }
+}
+
+}  // namespace skinny_kernel
+
+template <class Config>
+struct SkinnyKernel {
+  static_assert(Config::kTileM == skinny_kernel::kTileM && Config::kTileK == 64 &&
+                Config::kStages == skinny_kernel::SharedStorage<64, Config::kTileN>::kStages);
+  template <int BoxK>
+  static constexpr auto kKernel = skinny_kernel::kernel<typename Config::Element, BoxK, Config::kTileN>;
+  template <int BoxK>
+  static constexpr int kSharedBytes = sizeof(skinny_kernel::SharedStorage<BoxK, Config::kTileN>);
+
+  template <int BoxK>
+  static cudaError_t prepare_one() {
+    return cudaFuncSetAttribute(kKernel<BoxK>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
+  }
+  static cudaError_t prepare() {
+    for (const cudaError_t error : {prepare_one<16>(), prepare_one<32>(), prepare_one<64>()}) {
+      if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+  }
+
+  template <int BoxK>
+  static cudaError_t launch_one(const LaunchArgs& args) {
+    namespace k = skinny_kernel;
+    k::Params p;
+    p.args = args;
+    p.slot_rows = k::kTileM / args.slots;
+    p.units_per_entry = args.block_k / BoxK;
+    const int64_t row_bytes_a = int64_t(args.block_k) * 2, row_bytes_b = args.ldb * 2;
+    const TensorMapShape shape_a = {{args.block_k, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
+                                    {row_bytes_a, row_bytes_a * args.block_m}};
+    cudaError_t error = make_tensor_map(&p.map_a, args.values, shape_a, {BoxK, p.slot_rows, 1}, BoxK * 2);
+    if (error != cudaSuccess) return error;
+    const TensorMapShape shape_b = {{args.n, args.cols, 1}, {row_bytes_b, row_bytes_b}};
+    error = make_tensor_map(&p.map_b, args.b, shape_b, {Config::kTileN, BoxK, 1}, Config::kTileN * 2);
+    if (error != cudaSuccess) return error;
+
+    cudaLaunchAttribute overlap = {};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(args.workers);
+    config.blockDim = dim3(k::kThreads);
+    config.dynamicSmemBytes = kSharedBytes<BoxK>;
+    config.stream = args.stream;
+    config.attrs = &overlap;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kKernel<BoxK>, p);
+  }
+
+  static cudaError_t launch(const LaunchArgs& args) {
+    return args.block_k % 64 == 0   ? launch_one<64>(args)
+           : args.block_k % 32 == 0 ? launch_one<32>(args)
+                                    : launch_one<16>(args);
+  }
+};
+
+template <class Config>
+constexpr KernelOps skinny_ops() {
+  using K = SkinnyKernel<Config>;
+  return {&K::prepare,     &K::launch,        skinny_kernel::kCtasPerSm, /*tensor_cores=*/true, /*tma_b=*/true,
+          /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16};
+}
+
+}  // namespace sparsek::cuda

@@ -2,7 +2,10 @@
  *
  * sparsek: block-sparse x dense products (DSD) on NVIDIA Hopper, with a CPU back-end.
  *
- *     C = alpha * A * B + beta * C        A: M x K in BSR,  B: K x N dense,  C: M x N dense
+ *     C = act(alpha * A * B + beta * C + bias)        A: M x K in BSR,  B: K x N dense,  C: M x N dense
+ *
+ * Products are summed in fp32, and all that follows the sum is done in fp32, in this order; the result is rounded once,
+ * to C's type, which may be another than that of A and B. act is none, ReLU, GELU or SiLU.
  *
  * Layouts
  *   A   block compressed sparse row (BSR), blocks of bm x bk. row_ptr has ceil(M/bm) + 1 entries, col_idx has
@@ -11,9 +14,11 @@
  *       the border stand out over it: what they hold outside A is never used for M and must be zero for K.
  *   B   row-major (K, N):(ldb, 1)
  *   C   row-major (M, N):(ldc, 1)
+ *   bias of C's type: (M), one value for each row of C, or (N), one for each column
  *   Leading dimensions count elements.
  *
- * An absent block is as if it did not exist: NaN or Inf in rows of B that no block reads never reaches C.
+ * An absent block is as if it did not exist: NaN or Inf in rows of B that no block reads never reaches C. Every
+ * activation, ReLU too, makes NaN of NaN; of Inf it makes Inf, and of -Inf, its limit there, 0 or -0.
  *
  * The library exports one symbol, sparsek_get_api. Everything else is reached through the table that it returns,
  * so that an application may open the library at run time and check its version once.
@@ -82,6 +87,17 @@ typedef enum sparsek_dtype { SPARSEK_BF16 = 1, SPARSEK_FP16 = 2, SPARSEK_FP32 = 
 typedef enum sparsek_index_type { SPARSEK_INT32 = 1, SPARSEK_INT64 = 2 } sparsek_index_type;
 typedef enum sparsek_memory { SPARSEK_HOST = 1, SPARSEK_DEVICE = 2 } sparsek_memory;
 typedef enum sparsek_backend { SPARSEK_AUTO = 0, SPARSEK_CPU = 1, SPARSEK_CUDA = 2 } sparsek_backend;
+typedef enum sparsek_bias {
+  SPARSEK_BIAS_NONE = 0,
+  SPARSEK_BIAS_ROW = 1,   /* (M): one value for each row of C */
+  SPARSEK_BIAS_COLUMN = 2 /* (N): one value for each column of C */
+} sparsek_bias;
+typedef enum sparsek_activation {
+  SPARSEK_ACTIVATION_NONE = 0,
+  SPARSEK_ACTIVATION_RELU = 1, /* max(x, 0) */
+  SPARSEK_ACTIVATION_GELU = 2, /* x Phi(x) = x / 2 (1 + erf(x / sqrt 2)), not its approximation by tanh */
+  SPARSEK_ACTIVATION_SILU = 3  /* x / (1 + exp(-x)) */
+} sparsek_activation;
 
 typedef struct sparsek_context sparsek_context; /* a back-end and its device */
 typedef struct sparsek_matrix sparsek_matrix;   /* a BSR matrix, index checked, values in the back-end's memory */
@@ -159,9 +175,14 @@ typedef struct sparsek_plan_options {
   size_t abi_size;
   int64_t n;         /* columns of B and C */
   int64_t ldb, ldc;  /* as multiply will get them; 0: n */
-  int32_t alignment; /* bytes to which B's and C's addresses will be aligned; 0: 16 */
+  int32_t alignment; /* bytes to which B's and C's addresses will be aligned, if not to a larger element; 0: 16 */
   int32_t reserved;
   const char* kernel; /* a kernel's name, or null: chosen by the library */
+  /* The epilogue; all 0: alpha A B + beta C, of the matrix's type. */
+  int32_t dtype_c;    /* sparsek_dtype of C and the bias; 0: the matrix's */
+  int32_t bias;       /* sparsek_bias */
+  int32_t activation; /* sparsek_activation */
+  int32_t reserved2;
 } sparsek_plan_options;
 
 typedef struct sparsek_plan_info {
@@ -180,9 +201,10 @@ typedef struct sparsek_multiply_args {
   float alpha, beta; /* finite; beta = 0: C is not read */
   const void* b;     /* (K, N):(ldb, 1), of the matrix's type, in the back-end's memory */
   int64_t ldb;       /* 0: the planned one */
-  void* c;           /* (M, N):(ldc, 1), of the matrix's type, in the back-end's memory */
+  void* c;           /* (M, N):(ldc, 1), of the planned type, in the back-end's memory */
   int64_t ldc;       /* 0: the planned one */
   sparsek_stream stream;
+  const void* bias; /* (M) or (N), as planned, of C's type, in the back-end's memory; null where the plan has none */
 } sparsek_multiply_args;
 
 /* Dense products to compare with: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
@@ -199,28 +221,40 @@ typedef struct sparsek_dense_time_args {
   sparsek_stream stream;
 } sparsek_dense_time_args;
 
-/* Compares C with alpha A B + beta C0, computed in fp64 straight from the BSR arrays (host memory only).
- * Each element must satisfy
- *     |C - ref| <= gamma_L |alpha| sum|a||b| + 2 u32 (|alpha ref_AB| + |beta C0|) + u_out |ref|
- *                  + (|alpha| L + 2) 2^-150 + eta_out,                          gamma_L = L u / (1 - L u),
- * where L is the number of products summed into the element, u the kernel's unit_roundoff (accumulation), u32 =
- * 2^-24 (epilogue) and u_out that of C's type; the last line is underflow, eta_out being half the smallest subnormal
- * of C's type (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 3.1 and 2.8). Where ref is
- * NaN or Inf, C must be the same; where |ref| with its bound reaches the type's overflow threshold, C may be Inf. From
- * L u >= 1 on there is no finite bound: such an element must only be NaN or Inf where ref is. */
+/* Compares C with ref = act(pre), pre = alpha A B + beta C0 + bias, computed in fp64 straight from the BSR arrays (host
+ * memory only). Each element must satisfy
+ *     |C - ref| <= lambda E + r u32 (|pre| + E) + u_out |ref| + s 2^-150 + eta_out
+ *     E = gamma_L |alpha| sum|a||b| + k u32 (|alpha ref_AB| + |beta C0| + |bias|) + (|alpha| L + 2) 2^-150
+ *     gamma_L = L u / (1 - L u)
+ * E bounds the error of pre: L is the number of products summed into the element, u the kernel's unit_roundoff
+ * (accumulation), u32 = 2^-24 (epilogue), and k = 2, with a bias 3, the roundings of the epilogue; the terms in 2^-150
+ * are underflow (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 3.1 and 2.8). The activation
+ * makes lambda of that, its Lipschitz constant, and adds what its evaluation in fp32 errs by:
+ *                none   ReLU   GELU   SiLU
+ *     lambda     1      1      1.13   1.1
+ *     r, s       0, 0   0, 0   4, 2   4, 2
+ * u_out is the unit roundoff of C's type and eta_out half of its smallest subnormal. Where ref is NaN or Inf, C must be
+ * the same, and where pre is -Inf and there is an activation, C must be 0; where |ref| with its bound reaches the
+ * type's overflow threshold, C may be Inf. From L u >= 1 on there is no finite bound: such an element must only be NaN
+ * or Inf where ref is. */
 typedef struct sparsek_check_args {
   size_t abi_size;
   const sparsek_bsr* a; /* host arrays */
   int64_t n;
   const void* b; /* (K, N):(ldb, 1), host, of a's type */
   int64_t ldb;
-  const void* c0; /* (M, N):(ldc, 1), host: C before the product; null where beta is 0 */
-  const void* c;  /* (M, N):(ldc, 1), host: the result to check */
+  const void* c0; /* (M, N):(ldc, 1), host, of type dtype_c: C before the product; null where beta is 0 */
+  const void* c;  /* (M, N):(ldc, 1), host, of type dtype_c: the result to check */
   int64_t ldc;
   float alpha, beta;
   double unit_roundoff; /* from sparsek_plan_info */
   int32_t threads;      /* 0: one for each core */
   int32_t reserved;
+  int32_t dtype_c;    /* sparsek_dtype of C0, C and the bias; 0: a's */
+  int32_t bias_kind;  /* sparsek_bias */
+  int32_t activation; /* sparsek_activation */
+  int32_t reserved2;
+  const void* bias; /* (M) or (N), host, of type dtype_c; null where bias_kind is SPARSEK_BIAS_NONE */
 } sparsek_check_args;
 
 typedef struct sparsek_check_report {

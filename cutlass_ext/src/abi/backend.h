@@ -33,6 +33,7 @@ struct MultiplyArgs {
   void* c;
   int64_t ldc;
   sparsek_stream stream;
+  const void* bias;  // null where there is none
 };
 
 class PlanState {
@@ -48,6 +49,9 @@ struct PlanOptions {
   int64_t n, ldb, ldc;
   int32_t alignment;
   std::string kernel;  // empty: chosen by the back-end
+  sparsek_dtype dtype_c;
+  sparsek_bias bias;
+  sparsek_activation activation;
 };
 
 class Backend {
@@ -95,7 +99,7 @@ void cpu_kernel_info(int index, sparsek_kernel_info& out);
 int cuda_kernel_count();
 void cuda_kernel_info(int index, sparsek_kernel_info& out);
 
-// cpu/check.cpp: fills the report; arguments were checked at the edge.
+// cpu/check.cpp: fills the report; arguments were checked at the edge, and the defaults are filled in.
 void check_result(const sparsek_check_args& args, sparsek_check_report& report);
 
 }  // namespace sparsek

@@ -3,6 +3,7 @@
 
 #include "abi/abi_size.h"
 #include "abi/backend.h"
+#include "abi/dtype.h"
 #include "abi/entry.h"
 #include "abi/guard.h"
 #include "abi/require.h"
@@ -21,20 +22,24 @@ void require_host_bsr(const sparsek_bsr& bsr) {
 
 void require_operands(const sparsek_check_args& args) {
   const sparsek_bsr& a = *args.a;
-  const int64_t element = dtype_bytes(a.dtype);
+  require_dtype(args.dtype_c, "args->dtype_c");
+  require_epilogue(args.bias_kind, "args->bias_kind", args.activation, "args->activation");
+  const int64_t element_b = dtype_bytes(a.dtype), element_c = dtype_bytes(args.dtype_c);
   require_finite(args.alpha, "args->alpha");
   require_finite(args.beta, "args->beta");
   if (args.n < 0) fail(SPARSEK_BAD_SIZE, "args->n = %" PRId64 " is negative", args.n);
-  require_dense(a.cols, args.n, args.ldb, element, "args->ldb");
-  require_dense(a.rows, args.n, args.ldc, element, "args->ldc");
+  require_dense(a.cols, args.n, args.ldb, element_b, "args->ldb");
+  require_dense(a.rows, args.n, args.ldc, element_c, "args->ldc");
   if (a.cols > 0 && args.n > 0) require_not_null(args.b, "args->b");
   if (a.rows > 0 && args.n > 0) {
     require_not_null(args.c, "args->c");
     if (args.beta != 0) require_not_null(args.c0, "args->c0 (with a beta other than 0)");
+    if (args.bias_kind != SPARSEK_BIAS_NONE) require_not_null(args.bias, "args->bias (with a bias_kind)");
   }
-  require_aligned(args.b, element, "args->b");
-  require_aligned(args.c, element, "args->c");
-  require_aligned(args.c0, element, "args->c0");
+  require_aligned(args.b, element_b, "args->b");
+  require_aligned(args.c, element_c, "args->c");
+  require_aligned(args.c0, element_c, "args->c0");
+  require_aligned(args.bias, element_c, "args->bias");
   if (!(args.unit_roundoff >= 0 && args.unit_roundoff < 1)) {
     fail(SPARSEK_BAD_ARGUMENT, "args->unit_roundoff = %g is not in [0, 1): take it from plan_info", args.unit_roundoff);
   }
@@ -52,6 +57,7 @@ sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) 
     const sparsek_bsr bsr = read_struct(known.a, "args->a");
     known.a = &bsr;
     require_host_bsr(bsr);
+    if (known.dtype_c == 0) known.dtype_c = bsr.dtype;
     require_operands(known);
 
     sparsek_check_report report{};

@@ -2,6 +2,7 @@
 #include <cinttypes>
 
 #include "abi/abi_size.h"
+#include "abi/dtype.h"
 #include "abi/entry.h"
 #include "abi/guard.h"
 #include "abi/handles.h"
@@ -26,6 +27,7 @@ void require_args(const sparsek_dense_time_args& args) {
   require_extent(args.m, "m");
   require_extent(args.n, "n");
   require_extent(args.k, "k");
+  require_dtype(args.dtype, "args->dtype");
   const int64_t element = dtype_bytes(args.dtype);
   if (args.dtype == SPARSEK_FP32) {
     fail(SPARSEK_UNSUPPORTED_DTYPE, "args->dtype: dense products are timed in SPARSEK_BF16 and SPARSEK_FP16");

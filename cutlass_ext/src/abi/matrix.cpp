@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "abi/abi_size.h"
+#include "abi/dtype.h"
 #include "abi/entry.h"
 #include "abi/guard.h"
 #include "abi/handles.h"

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cinttypes>
 #include <vector>
 
 #include "abi/abi_size.h"
+#include "abi/dtype.h"
 #include "abi/entry.h"
 #include "abi/guard.h"
 #include "abi/handles.h"
@@ -17,6 +19,18 @@ int64_t planned(int64_t given, int64_t planned, const char* what) {
          "%s = %" PRId64 " is not the %" PRId64 " that was planned for: make another plan", what, given, planned);
   }
   return planned;
+}
+
+// An unread bias would be a mistake that nobody sees.
+void require_bias(const void* bias, const PlanOptions& options, const BsrIndex& index) {
+  if (options.bias == SPARSEK_BIAS_NONE) {
+    if (bias != nullptr) {
+      fail(SPARSEK_BAD_ARGUMENT, "args->bias is given to a plan without one: set options->bias when it is made");
+    }
+    return;
+  }
+  if (index.rows > 0 && options.n > 0) require_not_null(bias, "args->bias");
+  require_aligned(bias, dtype_bytes(options.dtype_c), "args->bias");
 }
 
 // Fills in the defaults and checks what is left. An operand without elements may be null.
@@ -38,8 +52,10 @@ MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& give
   const BsrIndex& index = plan.matrix->state->index;
   if (index.cols > 0 && options.n > 0) require_not_null(args.b, "args->b");
   if (index.rows > 0 && options.n > 0) require_not_null(args.c, "args->c");
-  require_aligned(args.b, options.alignment, "args->b");
-  require_aligned(args.c, options.alignment, "args->c");
+  require_aligned(args.b, std::max<int64_t>(options.alignment, dtype_bytes(plan.matrix->state->dtype)), "args->b");
+  require_aligned(args.c, std::max<int64_t>(options.alignment, dtype_bytes(options.dtype_c)), "args->c");
+  require_bias(given.bias, options, index);
+  args.bias = given.bias;
   return args;
 }
 

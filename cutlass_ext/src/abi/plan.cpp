@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cinttypes>
 
 #include "abi/abi_size.h"
+#include "abi/dtype.h"
 #include "abi/entry.h"
 #include "abi/guard.h"
 #include "abi/handles.h"
@@ -23,14 +25,20 @@ PlanOptions resolve(const sparsek_plan_options& given, const MatrixState& matrix
   options.ldc = given.ldc == 0 ? given.n : given.ldc;
   options.alignment = given.alignment == 0 ? kDefaultAlignment : given.alignment;
   if (given.kernel != nullptr) options.kernel = given.kernel;
+  const int32_t dtype_c = given.dtype_c == 0 ? matrix.dtype : given.dtype_c;
+  require_dtype(dtype_c, "options->dtype_c");
+  require_epilogue(given.bias, "options->bias", given.activation, "options->activation");
+  options.dtype_c = static_cast<sparsek_dtype>(dtype_c);
+  options.bias = static_cast<sparsek_bias>(given.bias);
+  options.activation = static_cast<sparsek_activation>(given.activation);
 
-  const int64_t element = dtype_bytes(matrix.dtype);
-  require_dense(matrix.index.cols, options.n, options.ldb, element, "options->ldb");
-  require_dense(matrix.index.rows, options.n, options.ldc, element, "options->ldc");
-  const int32_t alignment = options.alignment;
-  if (alignment < element || alignment > kLargestAlignment || (alignment & (alignment - 1)) != 0) {
+  const int64_t element_b = dtype_bytes(matrix.dtype), element_c = dtype_bytes(dtype_c);
+  require_dense(matrix.index.cols, options.n, options.ldb, element_b, "options->ldb");
+  require_dense(matrix.index.rows, options.n, options.ldc, element_c, "options->ldc");
+  const int32_t alignment = options.alignment, least = static_cast<int32_t>(std::min(element_b, element_c));
+  if (alignment < least || alignment > kLargestAlignment || (alignment & (alignment - 1)) != 0) {
     fail(SPARSEK_BAD_ARGUMENT, "options->alignment = %d is no power of two from %d (the element's size) to %d",
-         alignment, static_cast<int>(element), kLargestAlignment);
+         alignment, least, kLargestAlignment);
   }
   return options;
 }

@@ -4,21 +4,29 @@
 #include <cinttypes>
 #include <cmath>
 
+#include "abi/dtype.h"
 #include "abi/error.h"
 #include "plan/bsr_index.h"
 
 namespace sparsek {
 
-int64_t dtype_bytes(int32_t dtype) {
-  switch (dtype) {
-    case SPARSEK_BF16:
-    case SPARSEK_FP16:
-      return 2;
-    case SPARSEK_FP32:
-      return 4;
-    default:
-      fail(SPARSEK_UNSUPPORTED_DTYPE, "dtype %d is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3)",
-           dtype);
+void require_dtype(int32_t dtype, const char* what) {
+  if (dtype_bytes(dtype) == 0) {
+    fail(SPARSEK_UNSUPPORTED_DTYPE, "%s = %d is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3)", what,
+         dtype);
+  }
+}
+
+void require_epilogue(int32_t bias, const char* bias_name, int32_t activation, const char* activation_name) {
+  if (bias < SPARSEK_BIAS_NONE || bias > SPARSEK_BIAS_COLUMN) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "%s = %d is none of SPARSEK_BIAS_NONE (0), SPARSEK_BIAS_ROW (1), SPARSEK_BIAS_COLUMN (2)", bias_name, bias);
+  }
+  if (activation < SPARSEK_ACTIVATION_NONE || activation > SPARSEK_ACTIVATION_SILU) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "%s = %d is none of SPARSEK_ACTIVATION_NONE (0), SPARSEK_ACTIVATION_RELU (1), SPARSEK_ACTIVATION_GELU (2), "
+         "SPARSEK_ACTIVATION_SILU (3)",
+         activation_name, activation);
   }
 }
 

@@ -8,9 +8,10 @@
 
 namespace sparsek {
 
-// Bytes of an element. Throws SPARSEK_UNSUPPORTED_DTYPE.
-int64_t dtype_bytes(int32_t dtype);
-
+// A type of elements.
+void require_dtype(int32_t dtype, const char* what);
+// A bias and an activation that exist.
+void require_epilogue(int32_t bias, const char* bias_name, int32_t activation, const char* activation_name);
 void require_not_null(const void* pointer, const char* what);
 // Null passes: whether it may be null is another question.
 void require_aligned(const void* pointer, int64_t alignment, const char* what);

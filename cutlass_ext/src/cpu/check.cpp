@@ -92,12 +92,18 @@ int64_t product_count(const sparsek_bsr& a, int64_t block_row) {
   return (blocks - 1) * a.block_k + std::min(a.block_k, a.cols - last * a.block_k);
 }
 
+// kDtype: of C.
 template <int kDtype>
 void judge_panel(const sparsek_check_args& args, const Bound& bound, const OutputType& output, const RowPiece& piece,
                  const Panel& panel, const PanelBuffers& sums, Tally& tally) {
   using Stored = typename Element<kDtype>::Stored;
   const Stored* const result = static_cast<const Stored*>(args.c);
   const Stored* const before = args.beta == 0 ? nullptr : static_cast<const Stored*>(args.c0);
+  const Stored* const bias = static_cast<const Stored*>(args.bias);
+  const auto bias_at = [&](int64_t row, int64_t col) -> double {
+    if (args.bias_kind == SPARSEK_BIAS_NONE) return 0;
+    return Element<kDtype>::value(bias[args.bias_kind == SPARSEK_BIAS_ROW ? row : col]);
+  };
   for (int i = 0; i < panel.rows; ++i) {
     const int64_t row = piece.row + i;
     for (int j = 0; j < panel.cols; ++j) {
@@ -105,7 +111,8 @@ void judge_panel(const sparsek_check_args& args, const Bound& bound, const Outpu
       const double c0 = before == nullptr ? 0 : Element<kDtype>::value(before[at]);
       const int in_panel = i * kPanelCols + j;
       tally.judge(row, panel.col + j, Element<kDtype>::value(result[at]),
-                  bound.reference(sums.sum[in_panel], sums.magnitude[in_panel], c0), output);
+                  bound.reference(sums.sum[in_panel], sums.magnitude[in_panel], c0, bias_at(row, panel.col + j)),
+                  output);
     }
   }
 }
@@ -152,7 +159,7 @@ CheckFunction check_function(int32_t dtype) {
 
 void check_result(const sparsek_check_args& args, sparsek_check_report& report) {
   const cpu::RowPieces pieces(*args.a);
-  const cpu::CheckFunction check = cpu::check_function(args.a->dtype);
+  const cpu::CheckFunction check = cpu::check_function(args.dtype_c);
   const int64_t wanted = args.threads > 0 ? args.threads : cpu::usable_cpu_count();
   const int workers = static_cast<int>(std::clamp<int64_t>(pieces.count(), 1, wanted));
 

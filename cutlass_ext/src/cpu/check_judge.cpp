@@ -52,19 +52,29 @@ OutputType output_type(int32_t dtype) {
 Bound::Bound(const sparsek_check_args& args, const OutputType& output, int64_t products)
     : alpha_(args.alpha),
       beta_(args.beta),
+      activation_(args.activation),
+      activation_error_(activation_error(args.activation)),
       gamma_(gamma(static_cast<double>(products), args.unit_roundoff)),
+      // alpha times the sum, beta C0 and the bias added: each of the first two meets no more than two, or three.
+      epilogue_((args.bias_kind == SPARSEK_BIAS_NONE ? 2 : 3) * kFp32Roundoff),
+      // Near 0 a rounding errs by half of the smallest subnormal instead (Higham, section 2.8), unless it is that of a
+      // sum, which is exact there: each step of the products' sum, and the two products of the epilogue.
+      underflow_((std::fabs(alpha_) * static_cast<double>(products) + 2) * kFp32HalfSubnormal),
       out_roundoff_(output.unit_roundoff),
-      // Near 0 a rounding errs by half of the smallest subnormal instead (Higham, section 2.8): each step of the
-      // sum, the two of the epilogue and the last one, to C's type.
-      underflow_((std::fabs(alpha_) * static_cast<double>(products) + 2) * kFp32HalfSubnormal + output.half_subnormal) {}
+      out_underflow_(activation_error_.underflows * kFp32HalfSubnormal + output.half_subnormal) {}
 
-Reference Bound::reference(double sum, double magnitude, double c0) const {
+Reference Bound::reference(double sum, double magnitude, double c0, double bias) const {
   const double product = alpha_ * sum;
   const double addend = beta_ == 0 ? 0 : beta_ * c0;
-  const double value = product + addend;
-  const double bound = scaled(gamma_, std::fabs(alpha_) * magnitude) +
-                       2 * kFp32Roundoff * (std::fabs(product) + std::fabs(addend)) + out_roundoff_ * std::fabs(value) +
-                       underflow_;
+  const double before = product + addend + bias;
+  const double value = activated(activation_, before);
+  // Nothing but 0 is right where an activation has met -Inf.
+  if (std::isinf(before) && std::isfinite(value)) return {value, 0};
+  const double error = scaled(gamma_, std::fabs(alpha_) * magnitude) +
+                       epilogue_ * (std::fabs(product) + std::fabs(addend) + std::fabs(bias)) + underflow_;
+  const double bound = activation_error_.lipschitz * error +
+                       scaled(activation_error_.roundings * kFp32Roundoff, std::fabs(before) + error) +
+                       out_roundoff_ * std::fabs(value) + out_underflow_;
   return {value, bound};
 }
 

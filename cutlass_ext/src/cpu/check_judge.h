@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cpu/check_activation.h"
 #include "sparsek.h"
 
 namespace sparsek::cpu {
@@ -18,7 +19,7 @@ OutputType output_type(int32_t dtype);
 
 // What one element is judged by.
 struct Reference {
-  double value;  // alpha A B + beta C0; may be NaN or Inf
+  double value;  // act(alpha A B + beta C0 + bias); may be NaN or Inf
   double bound;  // on |C - value|, where value is finite
 };
 
@@ -28,14 +29,18 @@ class Bound {
   // `products`: summed into each element of the block row. No bound holds from 1 / unit_roundoff products on.
   Bound(const sparsek_check_args& args, const OutputType& output, int64_t products);
 
-  // sum: of a b; magnitude: of |a| |b|; c0 is not used where beta is 0.
-  Reference reference(double sum, double magnitude, double c0) const;
+  // sum: of a b; magnitude: of |a| |b|; c0 is not used where beta is 0; bias is 0 where there is none.
+  Reference reference(double sum, double magnitude, double c0, double bias) const;
 
  private:
   const double alpha_, beta_;
+  const int32_t activation_;
+  const ActivationError activation_error_;
   const double gamma_;
+  const double epilogue_;   // roundings of the epilogue, before the activation
+  const double underflow_;  // the same
   const double out_roundoff_;
-  const double underflow_;
+  const double out_underflow_;  // from the activation on
 };
 
 // A part of the report. The order in which parts are made and merged does not show in it.

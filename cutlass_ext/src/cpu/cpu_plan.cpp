@@ -102,7 +102,11 @@ void CpuPlan::multiply(const MultiplyArgs& args) {
                            args.c,
                            args.ldc,
                            args.alpha,
-                           args.beta};
+                           args.beta,
+                           options_.dtype_c,
+                           args.bias,
+                           options_.bias,
+                           options_.activation};
   const WorkspacePool::Loan workspace(workers_->workspaces);
   struct Job {
     const CpuPlan& plan;

@@ -36,6 +36,10 @@ struct Product {
   void* c;  // (M, N):(ldc, 1)
   int64_t ldc;
   float alpha, beta;
+  sparsek_dtype dtype_c;
+  const void* bias;  // of C's type: (M) or (N)
+  sparsek_bias bias_kind;
+  sparsek_activation activation;
 };
 
 // One tile of C: rows [row, row_end), columns [col, col_end), at most kTileCols, both inside C. Its entries are

@@ -19,7 +19,20 @@ struct Isa {
   static Vector zero() { return _mm256_setzero_ps(); }
   static Vector broadcast(float x) { return _mm256_set1_ps(x); }
   static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
+  static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+  static Vector divide(Vector a, Vector b) { return _mm256_div_ps(a, b); }
+  static Vector absolute(Vector v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
+  // Of two numbers of which one is NaN: b.
+  static Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
+  // a where x is below the limit, else, and for NaN, b.
+  static Vector where_below(Vector x, float limit, Vector a, Vector b) {
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, broadcast(limit), _CMP_LT_OQ));
+  }
+  // 2^n for n in [-126, 127] in the last bits of v.
+  static Vector power_of_two(Vector v) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_castps_si256(v), _mm256_set1_epi32(127)), 23));
+  }
 
   static Vector load(const float* p) { return _mm256_loadu_ps(p); }
   static Vector load(const Bf16* p) {

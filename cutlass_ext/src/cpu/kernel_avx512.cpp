@@ -3,6 +3,7 @@
 
 // GCC 12 takes the unused pass-through operand of its own intrinsics for an uninitialised variable.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
 #include "cpu/element.h"
@@ -22,7 +23,20 @@ struct Isa {
   static Vector zero() { return _mm512_setzero_ps(); }
   static Vector broadcast(float x) { return _mm512_set1_ps(x); }
   static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
+  static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+  static Vector divide(Vector a, Vector b) { return _mm512_div_ps(a, b); }
+  static Vector absolute(Vector v) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), v); }
+  // Of two numbers of which one is NaN: b.
+  static Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
+  // a where x is below the limit, else, and for NaN, b.
+  static Vector where_below(Vector x, float limit, Vector a, Vector b) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, broadcast(limit), _CMP_LT_OQ), b, a);
+  }
+  // 2^n for n in [-126, 127] in the last bits of v.
+  static Vector power_of_two(Vector v) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_castps_si512(v), _mm512_set1_epi32(127)), 23));
+  }
 
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
   static Vector load(const Bf16* p) {

@@ -62,7 +62,20 @@ struct Isa {
   static Vector zero() { return _mm_setzero_ps(); }
   static Vector broadcast(float x) { return _mm_set1_ps(x); }
   static Vector multiply(Vector a, Vector b) { return _mm_mul_ps(a, b); }
+  static Vector add(Vector a, Vector b) { return _mm_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
+  static Vector divide(Vector a, Vector b) { return _mm_div_ps(a, b); }
+  static Vector absolute(Vector v) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), v); }
+  // Of two numbers of which one is NaN: b.
+  static Vector max(Vector a, Vector b) { return _mm_max_ps(a, b); }
+  // a where x is below the limit, else, and for NaN, b.
+  static Vector where_below(Vector x, float limit, Vector a, Vector b) {
+    return select(_mm_castps_si128(_mm_cmplt_ps(x, broadcast(limit))), _mm_castps_si128(a), _mm_castps_si128(b));
+  }
+  // 2^n for n in [-126, 127] in the last bits of v.
+  static Vector power_of_two(Vector v) {
+    return _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(_mm_castps_si128(v), _mm_set1_epi32(127)), 23));
+  }
 
   static Vector load(const float* p) { return _mm_loadu_ps(p); }
   static Vector load(const Bf16* p) {

@@ -6,12 +6,13 @@
 //   For each slot of the tile, at most kPieceRows rows at a time:
 //     gather the products, kDepth at a time: copy A's rows to fp32, note where each row of B lies
 //     for each strip of columns: sum the products in registers, at most kMaxRows rows at a time
-//     C = alpha * sums + beta * C, rounded once
+//     C = act(alpha * sums + beta * C + bias), rounded once
 //
 //   Tall blocks read each row of B several times: it is packed to fp32 first, a strip's rows one after the other.
 //   Low blocks read it from where it lies, converting as they load.
 #pragma once
 
+#include "cpu/activation.h"
 #include "cpu/element.h"
 #include "cpu/kernel.h"
 
@@ -149,26 +150,95 @@ void multiply_gathered(const Scratch& scratch, bool in_place, int rows, int dept
   }
 }
 
-// C = alpha * sums + beta * C for one row of the tile. beta = 0: C is not read.
+// Where a vector's elements lie: all of them, or the first of them, where the row ends.
+struct WholeVector {
+  template <typename T>
+  Vector load(const T* p) const {
+    return Isa::load(p);
+  }
+  template <typename T>
+  void store(T* p, Vector v) const {
+    Isa::store(p, v);
+  }
+};
+
+struct PartOfVector {
+  int count;
+  template <typename T>
+  Vector load(const T* p) const {
+    T part[kLanes] = {};
+    for (int i = 0; i < count; ++i) part[i] = p[i];
+    return Isa::load(part);
+  }
+  template <typename T>
+  void store(T* p, Vector v) const {
+    T part[kLanes];
+    Isa::store(part, v);
+    for (int i = 0; i < count; ++i) p[i] = part[i];
+  }
+};
+
+// The epilogue of one row of the tile. C is of type T.
+template <typename T, bool kMayHaveBias, sparsek_activation kActivation>
+struct RowEpilogue {
+  const Vector alpha, beta;
+  const bool reads_c, has_row_bias;
+  const T* const column_bias;  // of the tile's first column; null where there is none
+  Vector row_bias;
+
+  RowEpilogue(const Product& product, const Tile& tile)
+      : alpha(Isa::broadcast(product.alpha)),
+        beta(Isa::broadcast(product.beta)),
+        reads_c(product.beta != 0),
+        has_row_bias(product.bias_kind == SPARSEK_BIAS_ROW),
+        column_bias(product.bias_kind == SPARSEK_BIAS_COLUMN ? static_cast<const T*>(product.bias) + tile.col
+                                                             : nullptr),
+        row_bias(Isa::zero()) {}
+
+  // Column `col` of the tile and those that follow, from the sums of the row.
+  template <typename Width>
+  void write(Width width, const float* sums, T* c, int col) const {
+    Vector v = Isa::multiply(alpha, Isa::load(sums + col));
+    if (reads_c) v = Isa::multiply_add(beta, width.load(c + col), v);
+    if (kMayHaveBias && has_row_bias) v = Isa::add(v, row_bias);
+    if (kMayHaveBias && column_bias != nullptr) v = Isa::add(v, width.load(column_bias + col));
+    width.store(c + col, activated<kActivation>(v));
+  }
+};
+
+// C = act(alpha * sums + beta * C + bias) for rows [row, row + rows), rounded once. beta = 0: C is not read. The sums
+// lie in whole vectors.
+template <typename T, bool kMayHaveBias, sparsek_activation kActivation>
+void write_rows(const Product& product, const Tile& tile, const Scratch& scratch, int64_t row, int rows) {
+  const int cols = static_cast<int>(tile.col_end - tile.col);
+  const int whole = cols / kLanes * kLanes;
+  RowEpilogue<T, kMayHaveBias, kActivation> epilogue(product, tile);
+  for (int i = 0; i < rows; ++i) {
+    if (kMayHaveBias && epilogue.has_row_bias) {
+      epilogue.row_bias = Isa::broadcast(Isa::to_float(static_cast<const T*>(product.bias)[row + i]));
+    }
+    const float* const sums = scratch.c + static_cast<int64_t>(i) * kTileCols;
+    T* const c = static_cast<T*>(product.c) + (row + i) * product.ldc + tile.col;
+    for (int col = 0; col < whole; col += kLanes) epilogue.write(WholeVector{}, sums, c, col);
+    if (whole < cols) epilogue.write(PartOfVector{cols - whole}, sums, c, whole);
+  }
+}
+
 template <typename T>
-void write_row(const float* sums, int cols, float alpha, float beta, T* c) {
-  const Vector va = Isa::broadcast(alpha), vb = Isa::broadcast(beta);
-  int i = 0;
-  for (; i + kLanes <= cols; i += kLanes) {
-    Vector v = Isa::multiply(va, Isa::load(sums + i));
-    if (beta != 0) v = Isa::multiply_add(vb, Isa::load(c + i), v);
-    Isa::store(c + i, v);
+void write_rows(const Product& product, const Tile& tile, const Scratch& scratch, int64_t row, int rows) {
+  switch (product.activation) {
+    case SPARSEK_ACTIVATION_NONE:
+      if (product.bias_kind == SPARSEK_BIAS_NONE) {
+        return write_rows<T, false, SPARSEK_ACTIVATION_NONE>(product, tile, scratch, row, rows);
+      }
+      return write_rows<T, true, SPARSEK_ACTIVATION_NONE>(product, tile, scratch, row, rows);
+    case SPARSEK_ACTIVATION_RELU:
+      return write_rows<T, true, SPARSEK_ACTIVATION_RELU>(product, tile, scratch, row, rows);
+    case SPARSEK_ACTIVATION_GELU:
+      return write_rows<T, true, SPARSEK_ACTIVATION_GELU>(product, tile, scratch, row, rows);
+    case SPARSEK_ACTIVATION_SILU:
+      return write_rows<T, true, SPARSEK_ACTIVATION_SILU>(product, tile, scratch, row, rows);
   }
-  if (i == cols) return;
-  T tail[kLanes] = {};
-  const int left = cols - i;
-  Vector v = Isa::multiply(va, Isa::load(sums + i));
-  if (beta != 0) {
-    for (int j = 0; j < left; ++j) tail[j] = c[i + j];
-    v = Isa::multiply_add(vb, Isa::load(tail), v);
-  }
-  Isa::store(tail, v);
-  for (int j = 0; j < left; ++j) c[i + j] = tail[j];
 }
 
 // Rows [row, row + rows) of C, all in one block row: slot `slot` of the tile, from row `in_block` of its blocks.
@@ -206,9 +276,13 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
   }
   if (depth > 0 || first) multiply_gathered<T>(scratch, in_place, rows, depth, cols, first);
 
-  for (int i = 0; i < rows; ++i) {
-    write_row(scratch.c + static_cast<int64_t>(i) * kTileCols, cols, product.alpha, product.beta,
-              static_cast<T*>(product.c) + (row + i) * product.ldc + tile.col);
+  switch (product.dtype_c) {
+    case SPARSEK_BF16:
+      return write_rows<Bf16>(product, tile, scratch, row, rows);
+    case SPARSEK_FP16:
+      return write_rows<Fp16>(product, tile, scratch, row, rows);
+    case SPARSEK_FP32:
+      return write_rows<float>(product, tile, scratch, row, rows);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/choose_kernel.h"
 
+#include "abi/dtype.h"
 #include "abi/error.h"
 #include "plan/row_order.h"
 
@@ -10,8 +11,6 @@ namespace {
 // Bulk tensor copies take pitches below 2^40 bytes.
 constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
 
-size_t element_bytes(sparsek_dtype dtype) { return dtype == SPARSEK_FP32 ? 4 : 2; }
-
 // Why a kernel does not serve a case; empty where it does.
 std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dtype dtype, const PlanOptions& options) {
   if (kernel.dtype != dtype) return "another type";
@@ -19,7 +18,12 @@ std::string obstacle(const KernelDesc& kernel, const BsrIndex& index, sparsek_dt
       kernel.block_m_multiple ? index.block_m % kernel.block_m == 0 : index.block_m == kernel.block_m;
   if (!height_fits) return "another block height";
   if (index.block_k % kernel.block_k_multiple != 0) return "another block width";
-  const int64_t vector = 16 / element_bytes(dtype);
+  const bool plain_epilogue =
+      options.dtype_c == dtype && options.bias == SPARSEK_BIAS_NONE && options.activation == SPARSEK_ACTIVATION_NONE;
+  if (!kernel.ops->any_epilogue && !plain_epilogue) {
+    return "it writes C in the type of A, with neither a bias nor an activation";
+  }
+  const int64_t vector = 16 / dtype_bytes(dtype);
   const std::string multiple = "multiples of " + std::to_string(vector);
   if (kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector != 0)) {
     return "it needs B and C aligned to 16 bytes and ldb in " + multiple;

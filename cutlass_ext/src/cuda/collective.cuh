@@ -55,8 +55,8 @@ struct CollectiveKernel {
                           args.entry_col,
                           args.entry_block};
     const auto stride_c = cute::make_stride(args.ldc, cute::_1{}, int64_t(0));
-    arguments.epilogue.thread.alpha = args.alpha;
-    arguments.epilogue.thread.beta = args.beta;
+    arguments.epilogue.thread.alpha = args.epilogue.alpha;
+    arguments.epilogue.thread.beta = args.epilogue.beta;
     arguments.epilogue.ptr_C = arguments.epilogue.ptr_D = static_cast<Element*>(args.c);
     arguments.epilogue.dC = arguments.epilogue.dD = stride_c;
     arguments.hw_info.sm_count = args.workers;
@@ -73,9 +73,11 @@ struct CollectiveKernel {
 template <class Config>
 constexpr KernelOps collective_ops() {
   using K = CollectiveKernel<Config>;
-  return {&K::prepare,        &K::launch,     /*ctas_per_sm=*/1,  /*tensor_cores=*/true,
-          /*tma_b=*/true,     /*tma_c=*/true, /*any_rows=*/false,
-          /*align_values=*/16};
+  return {&K::prepare,         &K::launch,
+          /*ctas_per_sm=*/1,   /*tensor_cores=*/true,
+          /*tma_b=*/true,      /*tma_c=*/true,
+          /*any_rows=*/false,
+          /*align_values=*/16, /*any_epilogue=*/false};
 }
 
 }  // namespace sparsek::cuda

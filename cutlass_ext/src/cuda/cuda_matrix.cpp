@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "abi/dtype.h"
 #include "abi/error.h"
 #include "cuda/validate.h"
 
@@ -63,7 +64,7 @@ CudaMatrix::CudaMatrix(const sparsek_bsr& a, int device) : device_(device) {
 }
 
 size_t CudaMatrix::value_bytes() const {
-  return static_cast<size_t>(index.nnzb()) * index.block_m * index.block_k * (dtype == SPARSEK_FP32 ? 4 : 2);
+  return static_cast<size_t>(index.nnzb() * index.block_m * index.block_k * dtype_bytes(dtype));
 }
 
 void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_stream stream) {

@@ -71,6 +71,7 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   DeviceScope scope(matrix_.device());
   check_memory(args.c, SPARSEK_DEVICE, matrix_.device(), "c");
   if (index.cols > 0) check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
+  if (args.bias != nullptr) check_memory(args.bias, SPARSEK_DEVICE, matrix_.device(), "bias");
 
   // Descriptors need an address and an extent even where nothing is read through them.
   const void* const unread = arrays_.tiles();
@@ -86,8 +87,7 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.ldb = args.ldb;
   launch.c = args.c;
   launch.ldc = args.ldc;
-  launch.alpha = args.alpha;
-  launch.beta = args.beta;
+  launch.epilogue = {args.alpha, args.beta, args.bias, options_.bias, options_.activation, options_.dtype_c};
   launch.tiles = arrays_.tiles();
   launch.worker_begin = arrays_.worker_begin();
   launch.entry_col = arrays_.entry_col();

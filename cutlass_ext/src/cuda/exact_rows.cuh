@@ -6,6 +6,7 @@
 // there: slowly, but only where C has a NaN or an absent block meets one.
 #pragma once
 
+#include "cuda/epilogue.cuh"
 #include "cuda/kernel.h"
 #include "cuda/mma_sync.cuh"
 
@@ -70,8 +71,8 @@ __device__ void sum_half(const LaunchArgs& args, const WorkTile& tile, int slot,
   }
 }
 
-// C = alpha A B + beta C for a warp's 16 rows, the first eight in slot[0] and the others in slot[1], from the blocks of
-// these slots. row is the lane's row of C of either half. Little code and few registers rather than speed.
+// C, by whatever epilogue, for a warp's 16 rows, the first eight in slot[0] and the others in slot[1], from the blocks
+// of these slots. row is the lane's row of C of either half. Little code and few registers rather than speed.
 template <class Element>
 __device__ void store_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
                               const uint32_t (&row)[2], int64_t first_col, int64_t end_col, int lane) {
@@ -83,10 +84,7 @@ __device__ void store_exactly(const LaunchArgs& args, const WorkTile& tile, cons
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int64_t col = group + lane % 4 * 2 + i;
-        if (row[h] >= args.rows || col >= args.n) continue;
-        Element& out = static_cast<Element*>(args.c)[int64_t(row[h]) * args.ldc + col];
-        const float sum = h == 0 ? d[i] : d[2 + i];
-        out = Element(args.beta == 0.f ? args.alpha * sum : args.alpha * sum + args.beta * float(out));
+        if (row[h] < args.rows && col < args.n) write_element(args, row[h], col, h == 0 ? d[i] : d[2 + i]);
       }
     }
   }

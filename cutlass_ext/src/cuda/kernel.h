@@ -11,6 +11,15 @@
 
 namespace sparsek::cuda {
 
+// What happens to a sum before it is C: act(alpha sum + beta C + bias), rounded to C's type. See cuda/epilogue.cuh.
+struct Epilogue {
+  float alpha, beta;  // beta = 0: C is not read
+  const void* bias;   // of C's type: (M) or (N)
+  sparsek_bias bias_kind;
+  sparsek_activation activation;
+  sparsek_dtype dtype_c;
+};
+
 // One multiply, as a kernel sees it. All pointers are device pointers.
 struct LaunchArgs {
   int64_t rows, cols, n;  // M, K, N
@@ -21,7 +30,7 @@ struct LaunchArgs {
   int64_t ldb;
   void* c;  // (M, N):(ldc, 1)
   int64_t ldc;
-  float alpha, beta;
+  Epilogue epilogue;
 
   const WorkTile* tiles;  // the plan, see plan/plan.h
   const int32_t* worker_begin;
@@ -44,6 +53,7 @@ struct KernelOps {
   bool tma_c;         // so does C, and its rows are whole 16-byte units
   bool any_rows;      // takes any block rows into a row group
   int align_values;   // bytes to which A's values must be aligned
+  bool any_epilogue;  // else C is of A's type, and there is neither a bias nor an activation
 };
 
 struct KernelDesc {

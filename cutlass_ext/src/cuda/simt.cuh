@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "simt": every block shape, type, pitch and alignment, on the ordinary cores. It exists so that the
-// GPU serves every matrix; where a tensor-core kernel fits it is not chosen.
+// Kernel family "simt": every block shape, type, pitch, alignment and epilogue, on the ordinary cores. It exists so
+// that the GPU serves every matrix; where a tensor-core kernel fits it is not chosen.
 #pragma once
 
+#include "cuda/epilogue.cuh"
 #include "cuda/kernel.h"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
@@ -20,7 +21,6 @@ template <class Element>
 __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(const LaunchArgs args, int tile_m) {
   const auto* values = static_cast<const Element*>(args.values);
   const auto* b = static_cast<const Element*>(args.b);
-  auto* c = static_cast<Element*>(args.c);
   const int column_in_tile = threadIdx.x % kSimtColumns;
   const int row_group = threadIdx.x / kSimtColumns;
 
@@ -49,9 +49,7 @@ __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(cons
 #pragma unroll
       for (int i = 0; i < kSimtRowsPerThread; ++i) {
         const int64_t row = first_row + m0 + i;
-        if (m0 + i >= tile_m || row >= args.rows) continue;
-        Element& out = c[row * args.ldc + n];
-        out = Element(args.beta == 0.f ? args.alpha * sum[i] : args.alpha * sum[i] + args.beta * float(out));
+        if (m0 + i < tile_m && row < args.rows) write_element(args, row, n, sum[i]);
       }
     }
   }
@@ -77,7 +75,8 @@ constexpr KernelOps simt_ops() {
           /*tma_b=*/false,
           /*tma_c=*/false,
           /*any_rows=*/false,
-          /*align_values=*/sizeof(typename Config::Element)};
+          /*align_values=*/sizeof(typename Config::Element),
+          /*any_epilogue=*/true};
 }
 
 }  // namespace sparsek::cuda

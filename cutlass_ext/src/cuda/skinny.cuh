@@ -230,7 +230,7 @@ template <class Config>
 constexpr KernelOps skinny_ops() {
   using K = SkinnyKernel<Config>;
   return {&K::prepare,     &K::launch,        skinny_kernel::kCtasPerSm, /*tensor_cores=*/true, /*tma_b=*/true,
-          /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16};
+          /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16,       /*any_epilogue=*/true};
 }
 
 }  // namespace sparsek::cuda

@@ -219,9 +219,11 @@ struct TmaSandboxKernel {
 template <class Config>
 constexpr KernelOps tma_sandbox_ops() {
   using K = TmaSandboxKernel<Config>;
-  return {&K::prepare,        &K::launch,      /*ctas_per_sm=*/1,  /*tensor_cores=*/true,
-          /*tma_b=*/true,     /*tma_c=*/false, /*any_rows=*/false,
-          /*align_values=*/16};
+  return {&K::prepare,         &K::launch,
+          /*ctas_per_sm=*/1,   /*tensor_cores=*/true,
+          /*tma_b=*/true,      /*tma_c=*/false,
+          /*any_rows=*/false,
+          /*align_values=*/16, /*any_epilogue=*/false};
 }
 
 }  // namespace sparsek::cuda

@@ -348,8 +348,8 @@ struct WgmmaRsKernel {
 template <class Config>
 constexpr KernelOps wgmma_rs_ops() {
   using K = WgmmaRsKernel<Config>;
-  return {&K::prepare,     &K::launch,        /*ctas_per_sm=*/1,  /*tensor_cores=*/true, /*tma_b=*/true,
-          /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16};
+  return {&K::prepare,     &K::launch,        /*ctas_per_sm=*/1,   /*tensor_cores=*/true, /*tma_b=*/true,
+          /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true};
 }
 
 }  // namespace sparsek::cuda

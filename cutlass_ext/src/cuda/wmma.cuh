@@ -163,8 +163,8 @@ __device__ inline void store_patch(const LaunchArgs& args, const float* patch, i
   *reinterpret_cast<float4*>(sums + 4) = *reinterpret_cast<const float4*>(from + 4);
 #pragma unroll
   for (int i = 0; i < kVector; ++i) {
-    float value = args.alpha * sums[i];
-    if (args.beta != 0 && col + i < args.n) value += args.beta * __bfloat162float(to[i]);
+    float value = args.epilogue.alpha * sums[i];
+    if (args.epilogue.beta != 0 && col + i < args.n) value += args.epilogue.beta * __bfloat162float(to[i]);
     out[i] = __float2bfloat16_rn(value);
   }
   if (col + kVector <= args.n && reinterpret_cast<uintptr_t>(to) % 16 == 0) {
@@ -257,11 +257,12 @@ struct WmmaKernel {
 template <class Config>
 constexpr KernelOps wmma_ops() {
   using K = WmmaKernel<Config>;
-  return {&K::prepare,           &K::launch,         K::Shape::kCtasPerSm,
+  return {&K::prepare,           &K::launch,
+          K::Shape::kCtasPerSm,
           /*tensor_cores=*/true,
           /*tma_b=*/true,
           /*tma_c=*/false,       /*any_rows=*/false,
-          /*align_values=*/16};
+          /*align_values=*/16,   /*any_epilogue=*/false};
 }
 
 }  // namespace sparsek::cuda

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <limits>
 
+#include "abi/dtype.h"
 #include "abi/error.h"
 
 namespace sparsek {
@@ -23,19 +24,6 @@ void check_extent(int64_t extent, int64_t block, const char* extent_name, const 
   if (block_count(extent, block) >= kInt32Max) {
     fail(SPARSEK_BAD_SIZE, "%s = %" PRId64 " has %" PRId64 " blocks of %" PRId64 ", beyond int32: use larger blocks",
          extent_name, extent, block_count(extent, block), block);
-  }
-}
-
-// 0: no such type.
-int64_t element_bytes(int32_t dtype) {
-  switch (dtype) {
-    case SPARSEK_BF16:
-    case SPARSEK_FP16:
-      return 2;
-    case SPARSEK_FP32:
-      return 4;
-    default:
-      return 0;
   }
 }
 
@@ -115,7 +103,7 @@ void copy_arrays(const sparsek_bsr& a, BsrIndex& index) {
 }  // namespace
 
 void check_bsr_header(const sparsek_bsr& a) {
-  const int64_t bytes = element_bytes(a.dtype);
+  const int64_t bytes = dtype_bytes(a.dtype);
   if (bytes == 0) {
     fail(SPARSEK_UNSUPPORTED_DTYPE,
          "dtype = %" PRId32 " is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3)", a.dtype);

@@ -81,6 +81,7 @@ void check_pairs() {
   sparsek::PlanOptions options = {};
   options.n = options.ldb = options.ldc = 256;
   options.alignment = 16;
+  options.dtype_c = SPARSEK_BF16;
   for (const bool crossed : {true, false}) {
     index.row_ptr = {0, 2, 4, 6, 8};
     index.col_idx =
@@ -107,6 +108,7 @@ int main() {
     options.ldb = c.ldb;
     options.ldc = c.ldc;
     options.alignment = c.alignment;
+    options.dtype_c = c.dtype;
     options.kernel = c.name;
     std::string got, reason;
     sparsek_status status = SPARSEK_OK;

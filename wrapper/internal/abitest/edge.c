@@ -47,6 +47,7 @@ static void run(edge* e) {
   test_plan(e);
   test_multiply(e);
   test_values_later(e);
+  test_epilogue(e);
   test_memory(e);
   test_check(e);
   test_dense_time(e);

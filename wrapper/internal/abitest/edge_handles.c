@@ -89,7 +89,7 @@ void test_plan(edge* e) {
   EXPECT(NULL_POINTER, "matrix", plan_create(NULL, &options, &plan));
   EXPECT(NULL_POINTER, "options", plan_create(e->matrix, NULL, &plan));
   EXPECT(NULL_POINTER, "out", plan_create(e->matrix, &options, NULL));
-  EXPECT_ABI_SIZE(options, plan_create(e->matrix, &options, &plan));
+  EXPECT_ABI_SIZE_SINCE(kFirstPlanOptions, options, plan_create(e->matrix, &options, &plan));
   BAD_PLAN(BAD_SIZE, "n = -1", n, -1);
   BAD_PLAN(BAD_SIZE, "ldb", ldb, INT64_MAX);
   BAD_PLAN(BAD_LEADING_DIMENSION, "ldb = 7", ldb, 7);
@@ -98,6 +98,12 @@ void test_plan(edge* e) {
   BAD_PLAN(BAD_ARGUMENT, "alignment = 24", alignment, 24);
   BAD_PLAN(BAD_ARGUMENT, "alignment = -16", alignment, -16);
   BAD_PLAN(NO_SUCH_KERNEL, "no such thing", kernel, "no such thing");
+  BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = 4", dtype_c, 4);
+  BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = -1", dtype_c, -1);
+  BAD_PLAN(BAD_ARGUMENT, "options->bias = 3", bias, 3);
+  BAD_PLAN(BAD_ARGUMENT, "options->bias = -1", bias, -1);
+  BAD_PLAN(BAD_ARGUMENT, "options->activation = 4", activation, 4);
+  BAD_PLAN(BAD_ARGUMENT, "options->activation = -1", activation, -1);
   ++e->checks;
   if (plan != NULL) fprintf(e->failures, "a failed plan_create left a plan\n");
 
@@ -119,7 +125,7 @@ void test_multiply(edge* e) {
   EXPECT(OK, "", multiply(e->plan, args));
   EXPECT(NULL_POINTER, "plan", multiply(NULL, args));
   EXPECT(NULL_POINTER, "args", multiply(e->plan, NULL));
-  EXPECT_ABI_SIZE(args[0], multiply(e->plan, args));
+  EXPECT_ABI_SIZE_SINCE(kFirstMultiplyArgs, args[0], multiply(e->plan, args));
   args[0].ldb = 9;
   EXPECT(BAD_LEADING_DIMENSION, "ldb = 9", multiply(e->plan, args));
   args[0].ldb = 0;

@@ -90,7 +90,7 @@ void test_check(edge* e) {
   EXPECT(OK, "", check(&args, &report));
   EXPECT(NULL_POINTER, "args", check(NULL, &report));
   EXPECT(NULL_POINTER, "out", check(&args, NULL));
-  EXPECT_ABI_SIZE(args, check(&args, &report));
+  EXPECT_ABI_SIZE_SINCE(kFirstCheckArgs, args, check(&args, &report));
   EXPECT_ABI_SIZE(report, check(&args, &report));
 #define BAD_CHECK(status, speaks_of, member, value)   \
   do {                                                \
@@ -109,6 +109,11 @@ void test_check(edge* e) {
   BAD_CHECK(BAD_ARGUMENT, "threads", threads, -1);
   BAD_CHECK(BAD_ARGUMENT, "args->alpha", alpha, NAN);
   BAD_CHECK(BAD_ARGUMENT, "args->beta", beta, -HUGE_VALF);
+  BAD_CHECK(UNSUPPORTED_DTYPE, "args->dtype_c = 4", dtype_c, 4);
+  BAD_CHECK(BAD_ARGUMENT, "args->bias_kind = 3", bias_kind, 3);
+  BAD_CHECK(BAD_ARGUMENT, "args->activation = -1", activation, -1);
+  BAD_CHECK(NULL_POINTER, "args->bias", bias_kind, SPARSEK_BIAS_ROW);
+  BAD_CHECK(MISALIGNED, "args->bias", bias, (const char*)b + 2);
   sparsek_bsr bad = bsr;
   bad.memory = SPARSEK_DEVICE;
   BAD_CHECK(WRONG_MEMORY, "args->a", a, &bad);

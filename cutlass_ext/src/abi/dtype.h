@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "sparsek.h"
+
+namespace sparsek {
+
+// Bytes of an element; 0: there is no such type.
+constexpr int64_t dtype_bytes(int32_t dtype) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+    case SPARSEK_FP16:
+      return 2;
+    case SPARSEK_FP32:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace sparsek

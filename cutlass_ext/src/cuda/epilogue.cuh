@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The epilogue of a kernel that has its sums in registers, element by element. The error bound of sparsek.h counts
+// these very operations (cpu/check_activation.cpp): change both.
+//
+// Whatever the Epilogue says is the same for all threads, so that a branch on it costs little; a kernel that wants none
+// calls activated<kActivation>.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "cuda/kernel.h"
+
+namespace sparsek::cuda {
+
+// Each makes NaN of NaN, Inf of Inf and 0 or -0 of -Inf.
+template <sparsek_activation kActivation>
+__device__ inline float activated(float x) {
+  if constexpr (kActivation == SPARSEK_ACTIVATION_RELU) {
+    return x < 0.f ? 0.f : x;  // fmaxf would make 0 of NaN
+  } else if constexpr (kActivation == SPARSEK_ACTIVATION_GELU) {
+    constexpr float kSqrtHalf = 0.707106781f;
+    const float y = 0.5f * x * (1.f + erff(x * kSqrtHalf));
+    return x == -INFINITY ? -0.f : y;  // the formula gives Inf * 0
+  } else if constexpr (kActivation == SPARSEK_ACTIVATION_SILU) {
+    // exp of what is never positive does not overflow, and keeps its digits where the result is small.
+    const float decay = expf(-fabsf(x));
+    const float y = (x < 0.f ? x * decay : x) / (1.f + decay);
+    return x == -INFINITY ? -0.f : y;
+  } else {
+    return x;
+  }
+}
+
+__device__ inline float activated(sparsek_activation activation, float x) {
+  switch (activation) {
+    case SPARSEK_ACTIVATION_RELU:
+      return activated<SPARSEK_ACTIVATION_RELU>(x);
+    case SPARSEK_ACTIVATION_GELU:
+      return activated<SPARSEK_ACTIVATION_GELU>(x);
+    case SPARSEK_ACTIVATION_SILU:
+      return activated<SPARSEK_ACTIVATION_SILU>(x);
+    default:
+      return x;
+  }
+}
+
+// The element of C that is to be rounded to its type. c_old is not used where beta is 0, and may be anything; bias is 0
+// where there is none.
+__device__ inline float finish(const Epilogue& e, float sum, float c_old, float bias) {
+  float x = e.alpha * sum;
+  if (e.beta != 0.f) x = fmaf(e.beta, c_old, x);
+  return activated(e.activation, x + bias);
+}
+
+// Element `at` of an array of C's type.
+__device__ inline float load_element(sparsek_dtype dtype, const void* from, int64_t at) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+      return __bfloat162float(static_cast<const __nv_bfloat16*>(from)[at]);
+    case SPARSEK_FP16:
+      return __half2float(static_cast<const __half*>(from)[at]);
+    default:
+      return static_cast<const float*>(from)[at];
+  }
+}
+
+// Rounds to nearest, ties to even.
+__device__ inline void store_element(sparsek_dtype dtype, void* to, int64_t at, float value) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+      static_cast<__nv_bfloat16*>(to)[at] = __float2bfloat16_rn(value);
+      break;
+    case SPARSEK_FP16:
+      static_cast<__half*>(to)[at] = __float2half_rn(value);
+      break;
+    default:
+      static_cast<float*>(to)[at] = value;
+  }
+}
+
+// The bias of an element of C; 0 where there is none.
+__device__ inline float bias_at(const Epilogue& e, int64_t row, int64_t col) {
+  if (e.bias_kind == SPARSEK_BIAS_NONE) return 0.f;
+  return load_element(e.dtype_c, e.bias, e.bias_kind == SPARSEK_BIAS_ROW ? row : col);
+}
+
+// One element of C from its sum.
+__device__ inline void write_element(const LaunchArgs& args, int64_t row, int64_t col, float sum) {
+  const Epilogue& e = args.epilogue;
+  const int64_t at = row * args.ldc + col;
+  const float c_old = e.beta == 0.f ? 0.f : load_element(e.dtype_c, args.c, at);
+  store_element(e.dtype_c, args.c, at, finish(e, sum, c_old, bias_at(e, row, col)));
+}
+
+}  // namespace sparsek::cuda

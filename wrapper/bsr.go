@@ -66,7 +66,7 @@ func checkValues(op string, blocks, blockM, blockK, have int) error {
 func (a *BSR[T, I]) raw() rawBSR {
 	return rawBSR{
 		rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, nnzb: len(a.ColIdx),
-		dtype: dtypeOf[T](), indexType: indexTypeOf[I](), memory: memoryHost,
+		dtype: DTypeOf[T](), indexType: indexTypeOf[I](), memory: memoryHost,
 		rowPtr: addressOf(a.RowPtr), colIdx: addressOf(a.ColIdx), values: addressOf(a.Values),
 	}
 }

@@ -21,20 +21,28 @@ func NewBuffer[T Element | Index](ctx *Context, n int) (*DeviceBuffer[T], error)
 	if n < 0 || n > math.MaxInt/size {
 		return nil, fault("create buffer", ErrBadSize, "%d elements of %d bytes", n, size)
 	}
-	if err := ctx.handle.acquire(); err != nil {
+	h, err := ctx.newMemory(n * size)
+	if err != nil {
 		return nil, err
 	}
-	defer ctx.handle.release()
-	lib, context := ctx.lib, ctx.handle.pointer
-	pointer, err := lib.bufferCreate(context, n*size)
+	b := &DeviceBuffer[T]{handle: h, ctx: ctx, n: n}
+	runtime.AddCleanup(b, (*handle).close, h)
+	return b, nil
+}
+
+// newMemory makes a buffer without a type, which must be closed.
+func (c *Context) newMemory(bytes int) (*handle, error) {
+	if err := c.handle.acquire(); err != nil {
+		return nil, err
+	}
+	defer c.handle.release()
+	lib, context := c.lib, c.handle.pointer
+	pointer, err := lib.bufferCreate(context, bytes)
 	if err != nil {
 		return nil, err
 	}
 	// A failure to free has nobody to be told, and nothing to be done about.
-	h := newHandle("buffer", pointer, ctx.handle, func() { _ = lib.bufferDestroy(context, pointer) })
-	b := &DeviceBuffer[T]{handle: h, ctx: ctx, n: n}
-	runtime.AddCleanup(b, (*handle).close, h)
-	return b, nil
+	return newHandle("buffer", pointer, c.handle, func() { _ = lib.bufferDestroy(context, pointer) }), nil
 }
 
 // Len is the number of elements.

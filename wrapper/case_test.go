@@ -10,12 +10,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// product is a product on paper: its operands with room between and behind the rows.
-type product[T Element, I Index] struct {
+// product is a product on paper: its operands with room between and behind the rows. C is of elements C.
+type product[T, C Element, I Index] struct {
 	a           BSR[T, I]
 	n           int
-	b, c0       Dense[T]
+	b           Dense[T]
+	c0          Dense[C]
 	alpha, beta float32
+	biasKind    Bias
+	bias        Dense[C]
+	activation  Activation
 	kernel      string // by name; empty: the library chooses
 }
 
@@ -26,6 +30,9 @@ type shape struct {
 	density        float64 // of blocks; whole block rows stay empty here and there
 	gapB, gapC     int     // elements behind each row
 	alpha, beta    float32
+	bias           Bias
+	activation     Activation
+	kernel         string // by name; empty: the library chooses
 	seed           uint64
 }
 
@@ -34,10 +41,13 @@ const guardBand = 64
 
 func guardValue[T Element]() T { return FromFloat32[T](-12345) }
 
-func newProduct[T Element, I Index](s shape) *product[T, I] {
+// newProduct makes a product with a C of the type of A and B.
+func newProduct[T Element, I Index](s shape) *product[T, T, I] { return newProductTo[T, T, I](s) }
+
+func newProductTo[T, C Element, I Index](s shape) *product[T, C, I] {
 	random := rand.New(rand.NewPCG(s.seed, 7))
-	value := func() T { return FromFloat32[T](float32(random.IntN(513)-256) / 128) }
-	p := &product[T, I]{n: s.n, alpha: s.alpha, beta: s.beta}
+	value := func() T { return smallValue[T](random) }
+	p := &product[T, C, I]{n: s.n, alpha: s.alpha, beta: s.beta, biasKind: s.bias, activation: s.activation, kernel: s.kernel}
 	p.a = BSR[T, I]{Rows: s.rows, Cols: s.cols, BlockM: s.blockM, BlockK: s.blockK, RowPtr: []I{0}, Values: []T{}}
 	for range (s.rows + s.blockM - 1) / s.blockM {
 		if random.IntN(6) > 0 {
@@ -59,26 +69,37 @@ func newProduct[T Element, I Index](s shape) *product[T, I] {
 		}
 		p.a.RowPtr = append(p.a.RowPtr, I(len(p.a.ColIdx)))
 	}
-	dense := func(rows, gap, behind int, fill T) Dense[T] {
-		d := Dense[T]{Rows: rows, Cols: s.n, Stride: s.n + gap, Data: make([]T, rows*(s.n+gap)+behind)}
-		for i := range d.Data {
-			d.Data[i] = fill
-		}
-		for i := range rows {
-			for j := range s.n {
-				d.Data[i*d.Stride+j] = value()
-			}
-		}
-		return d
+	p.b = randomDense(random, s.cols, s.n, s.gapB, 0, FromFloat32[T](float32(math.NaN())))
+	p.c0 = randomDense(random, s.rows, s.n, s.gapC, guardBand, guardValue[C]())
+	switch s.bias {
+	case RowBias:
+		p.bias = randomDense[C](random, s.rows, 1, 0, 0, 0)
+	case ColumnBias:
+		p.bias = randomDense[C](random, 1, s.n, 0, 0, 0)
 	}
-	nan := FromFloat32[T](float32(math.NaN()))
-	p.b = dense(s.cols, s.gapB, 0, nan)
-	p.c0 = dense(s.rows, s.gapC, guardBand, guardValue[T]())
 	return p
 }
 
+func smallValue[T Element](random *rand.Rand) T {
+	return FromFloat32[T](float32(random.IntN(513)-256) / 128)
+}
+
+// randomDense holds `fill` in the gaps behind its rows and in the `behind` elements after the last.
+func randomDense[T Element](random *rand.Rand, rows, cols, gap, behind int, fill T) Dense[T] {
+	d := Dense[T]{Rows: rows, Cols: cols, Stride: cols + gap, Data: make([]T, rows*(cols+gap)+behind)}
+	for i := range d.Data {
+		d.Data[i] = fill
+	}
+	for i := range rows {
+		for j := range cols {
+			d.Data[i*d.Stride+j] = smallValue[T](random)
+		}
+	}
+	return d
+}
+
 // poison makes NaN or Inf of the rows of B that no block reads, and of C where it must not be read.
-func (p *product[T, I]) poison() {
+func (p *product[T, C, I]) poison() {
 	read := make(map[int]bool)
 	for _, col := range p.a.ColIdx {
 		for k := range p.a.BlockK {
@@ -98,27 +119,27 @@ func (p *product[T, I]) poison() {
 	if p.beta == 0 {
 		for i := range p.c0.Rows {
 			for j := range p.n {
-				p.c0.Data[i*p.c0.Stride+j] = FromFloat32[T](float32(math.NaN()))
+				p.c0.Data[i*p.c0.Stride+j] = FromFloat32[C](float32(math.NaN()))
 			}
 		}
 	}
 }
 
-func (p *product[T, I]) newC() Dense[T] {
+func (p *product[T, C, I]) newC() Dense[C] {
 	c := p.c0
-	c.Data = append([]T(nil), p.c0.Data...)
+	c.Data = append([]C(nil), p.c0.Data...)
 	return c
 }
 
 // verify compares c with a plain loop in float64, with the library's own check, and looks at the guard bands.
-func (p *product[T, I]) verify(t rapid.TB, ctx *Context, info PlanInfo, c Dense[T]) {
+func (p *product[T, C, I]) verify(t rapid.TB, ctx *Context, info PlanInfo, c Dense[C]) {
 	t.Helper()
 	for i := range c.Data {
 		row, col := 0, i
 		if c.Stride > 0 {
 			row, col = i/c.Stride, i%c.Stride
 		}
-		if (row >= c.Rows || col >= c.Cols) && c.Data[i] != guardValue[T]() {
+		if (row >= c.Rows || col >= c.Cols) && c.Data[i] != guardValue[C]() {
 			t.Fatalf("element %d, outside of C, was written: row %d, column %d", i, row, col)
 		}
 	}
@@ -151,14 +172,22 @@ func (p *product[T, I]) verify(t rapid.TB, ctx *Context, info PlanInfo, c Dense[
 				want += c0
 				tolerance += math.Ldexp(math.Abs(c0), -22)
 			}
-			tolerance += 2*roundoff[T]()*math.Abs(want) + math.Ldexp(1, -24)
+			switch p.biasKind {
+			case RowBias:
+				want += float64(ToFloat32(p.bias.Data[i]))
+			case ColumnBias:
+				want += float64(ToFloat32(p.bias.Data[j]))
+			}
+			tolerance = 1.13*tolerance + math.Ldexp(4+math.Abs(want), -20)
+			want = activated(p.activation, want)
+			tolerance += 2*roundoff[C]()*math.Abs(want) + math.Ldexp(1, -24)
 			got := float64(ToFloat32(c.Data[i*c.Stride+j]))
 			if !(math.Abs(got-want) <= tolerance) {
 				t.Fatalf("C[%d, %d] = %g, want %g within %g", i, j, got, want, tolerance)
 			}
 		}
 	}
-	report, err := Check(ctx.Library(), p.a, CheckArgs[T]{Alpha: p.alpha, Beta: p.beta, B: p.b, C0: p.c0, C: c, UnitRoundoff: info.UnitRoundoff})
+	report, err := Check(ctx.Library(), p.a, p.checkArgs(c, info))
 	if err != nil {
 		t.Fatalf("%v\n%+v", err, report)
 	}
@@ -167,43 +196,76 @@ func (p *product[T, I]) verify(t rapid.TB, ctx *Context, info PlanInfo, c Dense[
 	}
 }
 
+func (p *product[T, C, I]) checkArgs(c Dense[C], info PlanInfo) CheckArgs[T] {
+	return CheckArgs[T]{Alpha: p.alpha, Beta: p.beta, B: p.b, C0: p.c0, C: c, UnitRoundoff: info.UnitRoundoff,
+		BiasKind: p.biasKind, Bias: p.bias, Activation: p.activation}
+}
+
+// activated is the activation in float64.
+func activated(activation Activation, x float64) float64 {
+	switch activation {
+	case ReLU:
+		return max(x, 0)
+	case GELU:
+		return x / 2 * math.Erfc(-x/math.Sqrt2)
+	case SiLU:
+		return x / (1 + math.Exp(-x))
+	}
+	return x
+}
+
 // run multiplies by way of host memory, or of device memory, and gives C. Operands are aligned to 16 bytes, as the fast
 // kernels need it, where the strides allow that, and to an element else.
-func (p *product[T, I]) run(t rapid.TB, ctx *Context, onDevice bool) (Dense[T], PlanInfo) {
+func (p *product[T, C, I]) run(t rapid.TB, ctx *Context, onDevice bool) (Dense[C], PlanInfo) {
 	t.Helper()
 	m := must(NewMatrix(ctx, p.a))(t)
 	defer m.Close()
-	alignment, offsetB, offsetC := sizeOf[T](), 3, 5
+	alignment, offsetB, offsetC := min(sizeOf[T](), sizeOf[C]()), 3, 5
 	if p.b.Stride%8 == 0 && p.c0.Stride%8 == 0 {
 		alignment, offsetB, offsetC = 16, 8, 16
 	}
-	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment, Kernel: p.kernel}))(t)
+	plan := must(m.Plan(context.Background(), p.planOptions(alignment)))(t)
 	defer plan.Close()
 	c := p.newC()
 	if !onDevice {
-		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c, p.multiplyOptions(p.bias)...); err != nil {
 			t.Fatal(err)
 		}
 		return c, plan.Info()
 	}
-	upload := func(d Dense[T], offset int) DeviceDense[T] {
-		buffer := must(NewBuffer[T](ctx, len(d.Data)+offset))(t)
-		padded := append(make([]T, offset), d.Data...)
-		if err := buffer.Write(padded); err != nil {
-			t.Fatal(err)
-		}
-		return DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Stride: d.Stride, Buffer: buffer, Offset: offset}
-	}
-	b, dc := upload(p.b, offsetB), upload(c, offsetC)
+	b, dc := inBuffer(t, ctx, p.b, offsetB), inBuffer(t, ctx, c, offsetC)
 	defer b.Buffer.Close()
 	defer dc.Buffer.Close()
-	if err := plan.Multiply(context.Background(), p.alpha, b, p.beta, dc); err != nil {
+	bias := inBuffer(t, ctx, p.bias, 1) // aligned to an element, whatever the plan
+	defer bias.Buffer.Close()
+	if err := plan.Multiply(context.Background(), p.alpha, b, p.beta, dc, p.multiplyOptions(bias)...); err != nil {
 		t.Fatal(err)
 	}
-	padded := make([]T, dc.Buffer.Len())
+	padded := make([]C, dc.Buffer.Len())
 	if err := dc.Buffer.Read(padded); err != nil {
 		t.Fatal(err)
 	}
 	c.Data = padded[dc.Offset:]
 	return c, plan.Info()
+}
+
+func (p *product[T, C, I]) planOptions(alignment int) PlanOptions {
+	return PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment,
+		Output: DTypeOf[C](), Bias: p.biasKind, Activation: p.activation, Kernel: p.kernel}
+}
+
+func (p *product[T, C, I]) multiplyOptions(bias AnyDense) []MultiplyOption {
+	if p.biasKind == NoBias {
+		return nil
+	}
+	return []MultiplyOption{WithBias(bias)}
+}
+
+// inBuffer copies d to a buffer, behind `offset` other elements.
+func inBuffer[T Element](t rapid.TB, ctx *Context, d Dense[T], offset int) DeviceDense[T] {
+	buffer := must(NewBuffer[T](ctx, len(d.Data)+offset))(t)
+	if err := buffer.Write(append(make([]T, offset), d.Data...)); err != nil {
+		t.Fatal(err)
+	}
+	return DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Stride: d.Stride, Buffer: buffer, Offset: offset}
 }

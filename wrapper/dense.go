@@ -4,6 +4,7 @@ package sparsek
 
 import (
 	"math"
+	"reflect"
 	"unsafe"
 )
 
@@ -22,43 +23,61 @@ type DeviceDense[T Element] struct {
 	Offset     int // elements
 }
 
-// Operand is B or C: a [Dense] or a [DeviceDense].
+// AnyDense is a [Dense] or a [DeviceDense] of any type of elements: C and the bias, whose type a plan chooses.
+type AnyDense interface {
+	operand() operand
+}
+
+// Operand is B: a [Dense] or a [DeviceDense] of the matrix's type of elements.
 type Operand[T Element] interface {
-	operand() operand[T]
+	AnyDense
+	element() T
 }
 
-// operand is either kind of dense matrix, its stride filled in.
-type operand[T Element] struct {
+func (Dense[T]) element() (zero T) { return zero }
+
+func (DeviceDense[T]) element() (zero T) { return zero }
+
+// operand is either kind of dense matrix without its type, its stride filled in.
+type operand struct {
 	rows, cols, stride int
-	host               []T
-	buffer             *DeviceBuffer[T]
-	offset             int
+	dtype              DType
+	elements           int            // in memory, from the first of the matrix to the last that is there
+	host               unsafe.Pointer // nil: in a buffer, or nothing
+	buffer             *handle        // nil: in host memory
+	ctx                *Context       // of the buffer
+	offset             int            // into the buffer, elements
 }
 
-func (d Dense[T]) operand() operand[T] {
-	return operand[T]{rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), host: d.Data}
+func (d Dense[T]) operand() operand {
+	return operand{rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), dtype: DTypeOf[T](),
+		elements: len(d.Data), host: addressOf(d.Data)}
 }
 
-func (d DeviceDense[T]) operand() operand[T] {
-	return operand[T]{rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), buffer: d.Buffer, offset: d.Offset}
+func (d DeviceDense[T]) operand() operand {
+	o := operand{rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), dtype: DTypeOf[T]()}
+	if d.Buffer != nil {
+		o.elements, o.buffer, o.ctx, o.offset = d.Buffer.n-d.Offset, d.Buffer.handle, d.Buffer.ctx, d.Offset
+	}
+	return o
 }
 
-// operands are B and C with the types dropped. A pointer that is nil has no method to ask.
-func operands[T Element](op string, b, c Operand[T]) (operand[T], operand[T], error) {
-	for _, named := range []struct {
-		name string
-		o    Operand[T]
-	}{{"B", b}, {"C", c}} {
-		missing := named.o == nil
-		switch o := named.o.(type) {
-		case *Dense[T]:
-			missing = o == nil
-		case *DeviceDense[T]:
-			missing = o == nil
-		}
-		if missing {
-			return operand[T]{}, operand[T]{}, fault(op, ErrNullPointer, "%s is nil", named.name)
-		}
+// missing tells whether d is nil or a nil pointer, which has no method to ask.
+func missing(d AnyDense) bool {
+	if d == nil {
+		return true
+	}
+	v := reflect.ValueOf(d)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// operands are B and C with the types dropped.
+func operands[T Element](op string, b Operand[T], c AnyDense) (operand, operand, error) {
+	if missing(b) {
+		return operand{}, operand{}, fault(op, ErrNullPointer, "B is nil")
+	}
+	if missing(c) {
+		return operand{}, operand{}, fault(op, ErrNullPointer, "C is nil")
 	}
 	return b.operand(), c.operand(), nil
 }
@@ -71,7 +90,7 @@ func strideOf(stride, cols int) int {
 }
 
 // span is the number of elements from the first to the last, gaps included.
-func (o operand[T]) span() int {
+func (o operand) span() int {
 	if o.rows == 0 || o.cols == 0 {
 		return 0
 	}
@@ -79,8 +98,8 @@ func (o operand[T]) span() int {
 }
 
 // check makes sure that o is a rows x cols matrix with that stride (any, where stride is negative) that lies within
-// its memory. name is "B" or "C".
-func (o operand[T]) check(op, name string, rows, cols, stride int) error {
+// its memory. name is "B", "C" or the like.
+func (o operand) check(op, name string, rows, cols, stride int) error {
 	if o.rows != rows || o.cols != cols {
 		return fault(op, ErrBadSize, "%s is %d x %d where %d x %d is needed", name, o.rows, o.cols, rows, cols)
 	}
@@ -93,23 +112,25 @@ func (o operand[T]) check(op, name string, rows, cols, stride int) error {
 	if rows > 0 && o.stride > (math.MaxInt-cols)/rows {
 		return fault(op, ErrBadSize, "%s: %d rows of stride %d do not fit in memory", name, rows, o.stride)
 	}
-	have := len(o.host)
-	if o.buffer != nil {
-		if o.offset < 0 || o.offset > o.buffer.n {
-			return fault(op, ErrBadSize, "%s's offset %d is not within its buffer of %d elements", name, o.offset, o.buffer.n)
-		}
-		have = o.buffer.n - o.offset
+	if o.buffer != nil && (o.offset < 0 || o.elements < 0) {
+		return fault(op, ErrBadSize, "%s's offset %d is not within its buffer of %d elements", name, o.offset, o.offset+o.elements)
 	}
-	if need := o.span(); have < need {
-		return fault(op, ErrBadSize, "%s has %d elements: %d x %d with stride %d need %d", name, have, rows, cols, o.stride, need)
+	if need := o.span(); o.elements < need {
+		return fault(op, ErrBadSize, "%s has %d elements: %d x %d with stride %d need %d", name, o.elements, rows, cols, o.stride, need)
 	}
 	return nil
 }
 
+// bytes are those from the first element to the last.
+func (o operand) bytes() int { return o.span() * o.dtype.size() }
+
 // address is that of the first element; nil where there is none. A buffer must be in use.
-func (o operand[T]) address() unsafe.Pointer {
-	if o.buffer == nil {
-		return addressOf(o.host[:min(len(o.host), o.span())])
+func (o operand) address() unsafe.Pointer {
+	if o.buffer != nil {
+		return unsafe.Add(o.buffer.pointer, o.offset*o.dtype.size())
 	}
-	return unsafe.Add(o.buffer.handle.pointer, o.offset*sizeOf[T]())
+	if o.span() == 0 {
+		return nil
+	}
+	return o.host
 }

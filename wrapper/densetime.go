@@ -38,7 +38,7 @@ func TimeDense[T BFloat16 | Float16](ctx context.Context, c *Context, options De
 		return nil, err
 	}
 	m, k, n := options.Operands[0].A.Rows, options.Operands[0].A.Cols, options.Operands[0].B.Cols
-	var lists [3][]operand[T]
+	var lists [3][]operand
 	for _, set := range options.Operands {
 		for i, part := range []struct {
 			name       string
@@ -49,13 +49,13 @@ func TimeDense[T BFloat16 | Float16](ctx context.Context, c *Context, options De
 			if o.buffer == nil {
 				return nil, fault(op, ErrNullPointer, "%s has no buffer", part.name)
 			}
-			if o.buffer.ctx != c {
+			if o.ctx != c {
 				return nil, fault(op, ErrBadArgument, "%s's buffer is of another context", part.name)
 			}
 			if err := o.check(op, part.name, part.rows, part.cols, part.cols); err != nil {
 				return nil, err
 			}
-			if err := use.add(o.buffer.handle); err != nil {
+			if err := use.add(o.buffer); err != nil {
 				return nil, err
 			}
 			lists[i] = append(lists[i], o)
@@ -63,7 +63,7 @@ func TimeDense[T BFloat16 | Float16](ctx context.Context, c *Context, options De
 	}
 	var seconds []float64
 	err := c.inStream(func(stream unsafe.Pointer) (err error) {
-		seconds, err = c.lib.denseTime(c.handle.pointer, m, n, k, dtypeOf[T](), addresses(lists[0]), addresses(lists[1]), addresses(lists[2]),
+		seconds, err = c.lib.denseTime(c.handle.pointer, m, n, k, DTypeOf[T](), addresses(lists[0]), addresses(lists[1]), addresses(lists[2]),
 			stream, options.Warmup, options.Repeats)
 		return err
 	})

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sparsek multiplies block-sparse matrices by dense ones, C = alpha A B + beta C, on NVIDIA Hopper GPUs and,
-// where there is none, on the CPU.
+// Package sparsek multiplies block-sparse matrices by dense ones, C = act(alpha A B + beta C + bias), on NVIDIA Hopper
+// GPUs and, where there is none, on the CPU.
 //
 // A is in block compressed sparse row format ([BSR]), B and C are row-major ([Dense] in host memory, [DeviceDense] in
-// the back-end's). Elements are [BFloat16], [Float16] or float32; sums are kept in float32.
+// the back-end's). Elements are [BFloat16], [Float16] or float32; sums are kept in float32. C may be of another type than
+// A and B, and there may be a bias and an activation: [PlanOptions] say so.
 //
 // The way to a product: a [Context] is a back-end; a [Matrix] is A in it, its index checked; a [Plan] is how its
 // pattern is multiplied, made once; [Plan.Multiply] does it, as often as wanted and also with new values

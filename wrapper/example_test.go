@@ -65,6 +65,44 @@ func Example() {
 	// [7 8 30]
 }
 
+// A layer of a network: C = ReLU(A B + bias), with a value of the bias for each row, and C in bfloat16.
+func ExampleWithBias() {
+	background := context.Background()
+	ctx, err := sparsek.NewContext(sparsek.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ctx.Close()
+	matrix, err := sparsek.NewMatrix(ctx, a)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer matrix.Close()
+	plan, err := matrix.Plan(background, sparsek.PlanOptions{N: 3,
+		Output: sparsek.BF16, Bias: sparsek.RowBias, Activation: sparsek.ReLU})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer plan.Close()
+
+	bias := sparsek.Dense[sparsek.BFloat16]{Rows: 4, Cols: 1, Data: make([]sparsek.BFloat16, 4)}
+	for row, v := range []float32{0.5, -4, 0, -20} {
+		bias.Data[row] = sparsek.ToBFloat16(v)
+	}
+	c := sparsek.Dense[sparsek.BFloat16]{Rows: 4, Cols: 3, Data: make([]sparsek.BFloat16, 12)}
+	if err := plan.Multiply(background, 1, b, 0, c, sparsek.WithBias(bias)); err != nil {
+		log.Fatal(err)
+	}
+	for row := range 4 {
+		fmt.Println(c.Data[row*3].Float32(), c.Data[row*3+1].Float32(), c.Data[row*3+2].Float32())
+	}
+	// Output:
+	// 1.5 2.5 3.5
+	// 0 0 3
+	// 5 6 22
+	// 0 0 10
+}
+
 // One plan serves new values of the same pattern.
 func ExampleMatrix_SetValues() {
 	background := context.Background()

@@ -198,7 +198,9 @@ func TestCheckFindsAWrongElement(t *testing.T) {
 	_, err = Check(ctx.Library(), p.a, args)
 	wantFault(t, err, ErrCheckFailed, "C[41, 7]")
 
-	args.C0.Stride++
+	moved := p.c0
+	moved.Stride++
+	args.C0 = moved
 	_, err = Check(ctx.Library(), p.a, args)
 	wantFault(t, err, ErrBadLeadingDimension, "C0")
 }

@@ -31,7 +31,7 @@ func FuzzMatrix(f *testing.F) {
 	f.Fuzz(func(t *testing.T, rows, cols, blockM, blockK, nnzb int64, dtype, indexType int32, rowPtr, colIdx []byte, n int64) {
 		a := rawBSR{
 			rows: int(rows), cols: int(cols), blockM: int(blockM), blockK: int(blockK), nnzb: int(nnzb),
-			dtype: dtype, indexType: indexType, memory: memoryHost,
+			dtype: DType(dtype), indexType: indexType, memory: memoryHost,
 		}
 		// The arrays must be as long as the sizes say: what the fuzzer gave, and zeros. Sizes beyond maxIndex are given
 		// only where the library must refuse them before it looks at an array.
@@ -69,7 +69,7 @@ func FuzzMatrix(f *testing.F) {
 		}
 		defer ctx.lib.planDestroy(plan)
 		b, c := make([]float32, 1+cols*40), make([]float32, 1+rows*40)
-		if err := ctx.lib.multiply(plan, 1, 0, rawOperand{unsafe.Pointer(&b[0]), 0}, rawOperand{unsafe.Pointer(&c[0]), 0}, nil); err != nil {
+		if err := ctx.lib.multiply(plan, 1, 0, rawOperand{unsafe.Pointer(&b[0]), 0}, rawOperand{unsafe.Pointer(&c[0]), 0}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range c {

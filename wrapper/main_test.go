@@ -85,10 +85,10 @@ func TestHeaderIsTheLibrarys(t *testing.T) {
 
 // roundoff is the unit roundoff of T.
 func roundoff[T Element]() float64 {
-	switch dtypeOf[T]() {
-	case dtypeOf[BFloat16]():
+	switch DTypeOf[T]() {
+	case BF16:
 		return math.Ldexp(1, -8)
-	case dtypeOf[Float16]():
+	case FP16:
 		return math.Ldexp(1, -11)
 	}
 	return math.Ldexp(1, -24)

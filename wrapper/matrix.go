@@ -57,7 +57,7 @@ func NewDeviceMatrix[T Element, I Index](ctx *Context, a DeviceBSR[T, I]) (*Matr
 	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil}
 	raw := rawBSR{
 		rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, nnzb: a.ColIdx.n,
-		dtype: dtypeOf[T](), indexType: indexTypeOf[I](), memory: memoryDevice,
+		dtype: DTypeOf[T](), indexType: indexTypeOf[I](), memory: memoryDevice,
 		rowPtr: a.RowPtr.handle.pointer, colIdx: a.ColIdx.handle.pointer,
 	}
 	if a.Validate {

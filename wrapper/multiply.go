@@ -11,15 +11,20 @@ import (
 // MultiplyOption changes how a product is run.
 type MultiplyOption func(*multiplySettings)
 
-type multiplySettings struct{ stream *Stream }
+type multiplySettings struct {
+	stream  *Stream
+	bias    AnyDense
+	hasBias bool
+}
 
 // WithStream runs the product in s, behind what is there already. Without it each product has a stream to itself.
 func WithStream(s *Stream) MultiplyOption {
 	return func(settings *multiplySettings) { settings.stream = s }
 }
 
-// Multiply computes C = alpha A B + beta C and returns when C is written. B is K x N, C is M x N, with the strides of
-// the plan. With beta = 0, C is not read.
+// Multiply computes C = alpha A B + beta C and returns when C is written. B is K x N, C is M x N, with the strides and
+// of the type of the plan. With beta = 0, C is not read. Where the plan has a bias ([WithBias] gives it) it is added,
+// and where it has an activation C goes through it: C = act(alpha A B + beta C + bias), all in float32, rounded once.
 //
 // Nothing is copied where B and C are in the back-end's memory: any [Dense] on the CPU, a [DeviceDense] on a GPU. A
 // [Dense] on a GPU is staged: device memory is allocated for it, and it is copied there and, for C, back; what lies
@@ -30,7 +35,7 @@ func WithStream(s *Stream) MultiplyOption {
 // The buffers, the matrix and the plan stay in use until the device is done: Close waits for that, and so does
 // SetValues. On the CPU a product that has begun is finished. Where SetValues is at work, Multiply waits for it, or for
 // the end of ctx.
-func (p *Plan[T]) Multiply(ctx context.Context, alpha float32, b Operand[T], beta float32, c Operand[T], opts ...MultiplyOption) error {
+func (p *Plan[T]) Multiply(ctx context.Context, alpha float32, b Operand[T], beta float32, c AnyDense, opts ...MultiplyOption) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -44,6 +49,8 @@ func (p *Plan[T]) Multiply(ctx context.Context, alpha float32, b Operand[T], bet
 		return err
 	}
 	err = r.multiply(ctx, alpha, hereB, beta, hereC)
+	runtime.KeepAlive(b) // until its buffer is in use
+	runtime.KeepAlive(c)
 	if r.inFlight {
 		go r.drain()
 	} else {
@@ -59,7 +66,8 @@ type run[T Element] struct {
 	stream unsafe.Pointer
 	pooled bool // the stream is the pool's
 	use    lease
-	staged []*DeviceBuffer[T]
+	bias   operand // where the plan has one
+	staged []*handle
 	pins   runtime.Pinner // host memory that a copy may still read
 
 	inFlight bool // given up on: the device is still at it, and needs what it was given
@@ -85,6 +93,11 @@ func (p *Plan[T]) newRun(ctx context.Context, op string, opts []MultiplyOption) 
 		r.use.release()
 		return nil, err
 	}
+	if err := r.takeBias(settings); err != nil {
+		r.end()
+		return nil, err
+	}
+	runtime.KeepAlive(settings.bias) // until its buffer is in use
 	return r, nil
 }
 
@@ -113,7 +126,7 @@ func (r *run[T]) begin(stream *Stream) error {
 // end gives back everything. The stream must have come past all work of the run.
 func (r *run[T]) end() {
 	for _, buffer := range r.staged {
-		buffer.handle.close()
+		buffer.close()
 	}
 	r.pins.Unpin()
 	if r.pooled {
@@ -131,7 +144,7 @@ func (r *run[T]) drain() {
 }
 
 // check makes sure that B and C are what was planned for, and takes their buffers into use.
-func (r *run[T]) check(b, c operand[T]) error {
+func (r *run[T]) check(b, c operand) error {
 	p := r.plan
 	if err := b.check(r.op, "B", p.matrix.cols, p.n, p.ldb); err != nil {
 		return err
@@ -139,22 +152,36 @@ func (r *run[T]) check(b, c operand[T]) error {
 	if err := c.check(r.op, "C", p.matrix.rows, p.n, p.ldc); err != nil {
 		return err
 	}
-	for _, o := range []operand[T]{b, c} {
-		if o.buffer == nil {
-			continue
-		}
-		if o.buffer.ctx != p.matrix.ctx {
-			return fault(r.op, ErrBadArgument, "a buffer is of another context than the matrix")
-		}
-		if err := r.use.add(o.buffer.handle); err != nil {
-			return err
-		}
+	if err := r.checkOutput("C", c); err != nil {
+		return err
+	}
+	if err := r.takeBuffer(b); err != nil {
+		return err
+	}
+	return r.takeBuffer(c)
+}
+
+// checkOutput makes sure that C or the bias is of the type that was planned for.
+func (r *run[T]) checkOutput(name string, o operand) error {
+	if o.dtype != r.plan.output {
+		return fault(r.op, ErrBadArgument, "%s is of %v where the plan gives %v: set PlanOptions.Output", name, o.dtype, r.plan.output)
 	}
 	return nil
 }
 
+// takeBuffer takes an operand's buffer, if it is in one, into use.
+func (r *run[T]) takeBuffer(o operand) error {
+	if o.buffer == nil {
+		return nil
+	}
+	if o.ctx != r.plan.matrix.ctx {
+		return fault(r.op, ErrBadArgument, "a buffer is of another context than the matrix")
+	}
+	return r.use.add(o.buffer)
+}
+
 // multiply enqueues all and waits for it, or sets inFlight.
-func (r *run[T]) multiply(ctx context.Context, alpha float32, b operand[T], beta float32, c operand[T]) error {
+func (r *run[T]) multiply(ctx context.Context, alpha float32, b operand, beta float32, c operand) error {
 	if err := r.check(b, c); err != nil {
 		return err
 	}
@@ -169,11 +196,11 @@ func (r *run[T]) multiply(ctx context.Context, alpha float32, b operand[T], beta
 			return r.settle(err)
 		}
 	}
-	p := r.plan
-	native := p.matrix.ctx
-	err := native.lib.multiply(p.handle.pointer, alpha, beta,
-		rawOperand{b.address(), b.stride}, rawOperand{c.address(), c.stride}, r.stream)
-	if err != nil {
+	if err := r.stageBias(); err != nil {
+		return r.settle(err)
+	}
+	native := r.plan.matrix.ctx
+	if err := r.launch(alpha, b, beta, c); err != nil {
 		return r.settle(err)
 	}
 	if !onDevice {
@@ -189,6 +216,12 @@ func (r *run[T]) multiply(ctx context.Context, alpha float32, b operand[T], beta
 	return nil
 }
 
+// launch enqueues the product of operands that are where the back-end reads them.
+func (r *run[T]) launch(alpha float32, b operand, beta float32, c operand) error {
+	return r.plan.matrix.ctx.lib.multiply(r.plan.handle.pointer, alpha, beta,
+		rawOperand{b.address(), b.stride}, rawOperand{c.address(), c.stride}, r.bias.address(), r.stream)
+}
+
 // settle waits for what was enqueued before err.
 func (r *run[T]) settle(err error) error {
 	ctx := r.plan.matrix.ctx
@@ -197,44 +230,45 @@ func (r *run[T]) settle(err error) error {
 }
 
 // stage gives o in device memory: o itself where it is there, else a new buffer, with o's elements if they are read.
-func (r *run[T]) stage(o operand[T], read bool) (operand[T], error) {
+func (r *run[T]) stage(o operand, read bool) (operand, error) {
 	if o.buffer != nil {
 		return o, nil
 	}
 	ctx := r.plan.matrix.ctx
-	span := o.span()
-	buffer, err := NewBuffer[T](ctx, span)
+	buffer, err := ctx.newMemory(o.bytes())
 	if err != nil {
 		return o, err
 	}
 	r.staged = append(r.staged, buffer)
-	if read && span > 0 {
-		r.pins.Pin(unsafe.SliceData(o.host))
-		if err := ctx.lib.bufferWrite(ctx.handle.pointer, buffer.handle.pointer, addressOf(o.host), span*sizeOf[T](), r.stream); err != nil {
+	if read && o.bytes() > 0 {
+		r.pins.Pin(o.host)
+		if err := ctx.lib.bufferWrite(ctx.handle.pointer, buffer.pointer, o.host, o.bytes(), r.stream); err != nil {
 			return o, err
 		}
 	}
-	o.host, o.buffer = nil, buffer
+	o.host, o.buffer, o.ctx = nil, buffer, ctx
 	return o, nil
 }
 
 // fetch copies a staged C back. Rows with gaps between them come by way of another slice, so that what others write
 // in the gaps meanwhile is not lost.
-func (r *run[T]) fetch(host, staged operand[T]) error {
+func (r *run[T]) fetch(host, staged operand) error {
 	ctx := r.plan.matrix.ctx
-	span := host.span()
-	target := host.host
-	if host.stride != host.cols {
-		target = make([]T, span)
+	direct := host.stride == host.cols
+	target := host.address()
+	if !direct {
+		target = addressOf(make([]byte, host.bytes()))
 	}
-	err := ctx.lib.bufferRead(ctx.handle.pointer, addressOf(target[:span]), staged.buffer.handle.pointer, span*sizeOf[T](), r.stream)
+	err := ctx.lib.bufferRead(ctx.handle.pointer, target, staged.buffer.pointer, host.bytes(), r.stream)
 	if err := r.settle(err); err != nil {
 		return err
 	}
-	if host.stride != host.cols && span > 0 {
+	if !direct && host.span() > 0 {
+		size := host.dtype.size()
 		for row := range host.rows {
-			at := row * host.stride
-			copy(host.host[at:at+host.cols], target[at:at+host.cols])
+			at := row * host.stride * size
+			copy(unsafe.Slice((*byte)(unsafe.Add(host.host, at)), host.cols*size),
+				unsafe.Slice((*byte)(unsafe.Add(target, at)), host.cols*size))
 		}
 	}
 	return nil

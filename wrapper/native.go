@@ -22,17 +22,6 @@ const (
 	memoryDevice int32 = C.SPARSEK_DEVICE
 )
 
-func dtypeOf[T Element]() int32 {
-	var zero T
-	switch any(zero).(type) {
-	case BFloat16:
-		return C.SPARSEK_BF16
-	case Float16:
-		return C.SPARSEK_FP16
-	}
-	return C.SPARSEK_FP32
-}
-
 func indexTypeOf[I Index]() int32 {
 	var zero I
 	if _, ok := any(zero).(int32); ok {
@@ -89,7 +78,8 @@ func (l *Library) contextDestroy(context unsafe.Pointer) {
 // rawBSR is a BSR matrix without its types.
 type rawBSR struct {
 	rows, cols, blockM, blockK, nnzb int
-	dtype, indexType, memory         int32
+	dtype                            DType
+	indexType, memory                int32
 	validateDevice                   int32
 	rowPtr, colIdx, values           unsafe.Pointer
 }
@@ -123,7 +113,7 @@ func (l *Library) planCreate(matrix unsafe.Pointer, opts PlanOptions) (unsafe.Po
 	}
 	var out *C.sparsek_plan
 	err := end(op, C.shim_plan_create(l.api, (*C.sparsek_matrix)(matrix), C.int64_t(opts.N), C.int64_t(opts.LDB), C.int64_t(opts.LDC),
-		toInt32(opts.Alignment), kernel, &out))
+		toInt32(opts.Alignment), kernel, C.int32_t(opts.Output), C.int32_t(opts.Bias), C.int32_t(opts.Activation), &out))
 	return unsafe.Pointer(out), err
 }
 
@@ -154,15 +144,16 @@ type rawOperand struct {
 	stride int
 }
 
-func (l *Library) multiply(plan unsafe.Pointer, alpha, beta float32, b, c rawOperand, stream unsafe.Pointer) error {
+// multiply is given a nil bias where the plan has none.
+func (l *Library) multiply(plan unsafe.Pointer, alpha, beta float32, b, c rawOperand, bias, stream unsafe.Pointer) error {
 	return end("multiply", C.shim_multiply(l.api, (*C.sparsek_plan)(plan), C.float(alpha), C.float(beta),
-		b.data, C.int64_t(b.stride), c.data, C.int64_t(c.stride), C.sparsek_stream(stream)))
+		b.data, C.int64_t(b.stride), c.data, C.int64_t(c.stride), bias, C.sparsek_stream(stream)))
 }
 
 // multiplyTime gives seconds. b and c are the addresses of operands, as many of the one as of the other and at least
 // one, kept alive and pinned by the caller.
 func (l *Library) multiplyTime(plan unsafe.Pointer, alpha, beta float32, b []uintptr, ldb int, c []uintptr, ldc int,
-	stream unsafe.Pointer, warmup, repeats int) ([]float64, error) {
+	bias, stream unsafe.Pointer, warmup, repeats int) ([]float64, error) {
 	const op = "time multiply"
 	if repeats < 1 || repeats > math.MaxInt32 {
 		return nil, fault(op, ErrBadSize, "%d repeats are not in [1, %d]", repeats, math.MaxInt32)
@@ -170,14 +161,14 @@ func (l *Library) multiplyTime(plan unsafe.Pointer, alpha, beta float32, b []uin
 	seconds := make([]float64, repeats)
 	err := end(op, C.shim_multiply_time(l.api, (*C.sparsek_plan)(plan), C.float(alpha), C.float(beta),
 		(*C.uintptr_t)(unsafe.Pointer(&b[0])), C.int64_t(ldb), (*C.uintptr_t)(unsafe.Pointer(&c[0])), C.int64_t(ldc),
-		toInt32(len(b)), C.sparsek_stream(stream), toInt32(warmup), toInt32(repeats),
+		toInt32(len(b)), bias, C.sparsek_stream(stream), toInt32(warmup), toInt32(repeats),
 		(*C.double)(unsafe.Pointer(&seconds[0]))))
 	return seconds, err
 }
 
 // denseTime gives seconds. a, b and c are the addresses of operands in device memory, as many of each and at least one,
 // kept alive by the caller.
-func (l *Library) denseTime(context unsafe.Pointer, m, n, k int, dtype int32, a, b, c []uintptr,
+func (l *Library) denseTime(context unsafe.Pointer, m, n, k int, dtype DType, a, b, c []uintptr,
 	stream unsafe.Pointer, warmup, repeats int) ([]float64, error) {
 	const op = "time dense product"
 	if repeats < 1 || repeats > math.MaxInt32 {
@@ -241,6 +232,10 @@ type rawCheck struct {
 	alpha, beta  float32
 	unitRoundoff float64
 	threads      int
+	output       DType // of c0, c and bias
+	biasKind     Bias
+	bias         unsafe.Pointer
+	activation   Activation
 }
 
 func (l *Library) check(x rawCheck) (Report, error) {
@@ -250,7 +245,8 @@ func (l *Library) check(x rawCheck) (Report, error) {
 		C.int64_t(a.rows), C.int64_t(a.cols), C.int64_t(a.blockM), C.int64_t(a.blockK), C.int64_t(a.nnzb),
 		C.int32_t(a.dtype), C.int32_t(a.indexType), a.rowPtr, a.colIdx, a.values,
 		C.int64_t(x.n), x.b.data, C.int64_t(x.b.stride), x.c0, x.c.data, C.int64_t(x.c.stride),
-		C.float(x.alpha), C.float(x.beta), C.double(x.unitRoundoff), toInt32(x.threads), &out))
+		C.float(x.alpha), C.float(x.beta), C.double(x.unitRoundoff), toInt32(x.threads),
+		C.int32_t(x.output), C.int32_t(x.biasKind), C.int32_t(x.activation), x.bias, &out))
 	return Report{
 		Elements: int64(out.elements),
 		Failures: int64(out.failures),

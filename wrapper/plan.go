@@ -11,8 +11,12 @@ import (
 type PlanOptions struct {
 	N         int    // columns of B and C
 	LDB, LDC  int    // strides of B and C, in elements; 0: N
-	Alignment int    // bytes to which B and C will be aligned; 0: 16 on a GPU, the element's size on the CPU
+	Alignment int    // bytes to which B and C will be aligned, if not to a larger element; 0: 16 on a GPU, an element's size on the CPU
 	Kernel    string // by name (see Library.Kernels); empty: the library chooses
+
+	Output     DType      // of C and the bias; 0: that of A and B
+	Bias       Bias       // added to alpha A B + beta C; each product is given it by WithBias
+	Activation Activation // what C goes through then
 }
 
 // PlanInfo says how a plan computes.
@@ -34,6 +38,8 @@ type Plan[T Element] struct {
 	matrix   *Matrix[T]
 	n        int
 	ldb, ldc int
+	output   DType
+	bias     Bias
 	info     PlanInfo
 }
 
@@ -46,8 +52,11 @@ func (m *Matrix[T]) Plan(ctx context.Context, opts PlanOptions) (*Plan[T], error
 		return nil, err
 	}
 	defer m.handle.release()
+	if opts.Output == 0 {
+		opts.Output = DTypeOf[T]()
+	}
 	if opts.Alignment == 0 && m.ctx.info.Backend == CPU {
-		opts.Alignment = sizeOf[T]()
+		opts.Alignment = min(sizeOf[T](), opts.Output.size())
 	}
 	lib := m.ctx.lib
 	pointer, err := lib.planCreate(m.handle.pointer, opts)
@@ -63,6 +72,7 @@ func (m *Matrix[T]) Plan(ctx context.Context, opts PlanOptions) (*Plan[T], error
 	p := &Plan[T]{
 		handle: h, matrix: m, info: info,
 		n: opts.N, ldb: strideOf(opts.LDB, opts.N), ldc: strideOf(opts.LDC, opts.N),
+		output: opts.Output, bias: opts.Bias,
 	}
 	runtime.AddCleanup(p, (*handle).close, h)
 	return p, nil

@@ -80,8 +80,9 @@ static inline shim_result shim_matrix_set_values(const sparsek_api* api, sparsek
 static inline void shim_matrix_destroy(const sparsek_api* api, sparsek_matrix* matrix) { api->matrix_destroy(matrix); }
 
 static inline shim_result shim_plan_create(const sparsek_api* api, sparsek_matrix* matrix, int64_t n, int64_t ldb,
-                                           int64_t ldc, int32_t alignment, const char* kernel, sparsek_plan** out) {
-  sparsek_plan_options options = {sizeof(options), n, ldb, ldc, alignment, 0, kernel};
+                                           int64_t ldc, int32_t alignment, const char* kernel, int32_t dtype_c,
+                                           int32_t bias, int32_t activation, sparsek_plan** out) {
+  sparsek_plan_options options = {sizeof(options), n, ldb, ldc, alignment, 0, kernel, dtype_c, bias, activation, 0};
   return shim_end(api, api->plan_create(matrix, &options, out));
 }
 
@@ -93,23 +94,24 @@ static inline shim_result shim_plan_info(const sparsek_api* api, const sparsek_p
 static inline void shim_plan_destroy(const sparsek_api* api, sparsek_plan* plan) { api->plan_destroy(plan); }
 
 static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, float alpha, float beta,
-                                        const void* b, int64_t ldb, void* c, int64_t ldc, sparsek_stream stream) {
-  sparsek_multiply_args args = {sizeof(args), alpha, beta, b, ldb, c, ldc, stream};
+                                        const void* b, int64_t ldb, void* c, int64_t ldc, const void* bias,
+                                        sparsek_stream stream) {
+  sparsek_multiply_args args = {sizeof(args), alpha, beta, b, ldb, c, ldc, stream, bias};
   return shim_end(api, api->multiply(plan, &args));
 }
 
 /* b and c: `count` addresses each, pinned by the caller. */
 static inline shim_result shim_multiply_time(const sparsek_api* api, sparsek_plan* plan, float alpha, float beta,
                                              const uintptr_t* b, int64_t ldb, const uintptr_t* c, int64_t ldc,
-                                             int32_t count, sparsek_stream stream, int32_t warmup, int32_t repeats,
-                                             double* seconds) {
+                                             int32_t count, const void* bias, sparsek_stream stream, int32_t warmup,
+                                             int32_t repeats, double* seconds) {
   sparsek_multiply_args* args = (sparsek_multiply_args*)calloc((size_t)count, sizeof(*args));
   if (args == NULL) {
     shim_result result = {SPARSEK_OUT_OF_MEMORY, strdup("host memory is exhausted")};
     return result;
   }
   for (int32_t i = 0; i < count; ++i) {
-    sparsek_multiply_args one = {sizeof(one), alpha, beta, (const void*)b[i], ldb, (void*)c[i], ldc, stream};
+    sparsek_multiply_args one = {sizeof(one), alpha, beta, (const void*)b[i], ldb, (void*)c[i], ldc, stream, bias};
     args[i] = one;
   }
   shim_result result = shim_end(api, api->multiply_time(plan, args, count, warmup, repeats, seconds));
@@ -163,11 +165,13 @@ static inline shim_result shim_check(const sparsek_api* api, int64_t rows, int64
                                      int64_t block_k, int64_t nnzb, int32_t dtype, int32_t index_type,
                                      const void* row_ptr, const void* col_idx, const void* values, int64_t n,
                                      const void* b, int64_t ldb, const void* c0, const void* c, int64_t ldc,
-                                     float alpha, float beta, double unit_roundoff, int32_t threads,
+                                     float alpha, float beta, double unit_roundoff, int32_t threads, int32_t dtype_c,
+                                     int32_t bias_kind, int32_t activation, const void* bias,
                                      sparsek_check_report* out) {
   sparsek_bsr bsr = {sizeof(bsr), rows,         cols, block_m, block_k, nnzb,  dtype,
                      index_type,  SPARSEK_HOST, 0,    row_ptr, col_idx, values};
-  sparsek_check_args args = {sizeof(args), &bsr, n, b, ldb, c0, c, ldc, alpha, beta, unit_roundoff, threads, 0};
+  sparsek_check_args args = {sizeof(args), &bsr,          n,       b, ldb,     c0,        c,          ldc, alpha,
+                             beta,         unit_roundoff, threads, 0, dtype_c, bias_kind, activation, 0,   bias};
   out->abi_size = sizeof(*out);
   return shim_end(api, api->check(&args, out));
 }

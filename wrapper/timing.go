@@ -9,11 +9,13 @@ import (
 	"runtime"
 	"slices"
 	"time"
-	"unsafe"
 )
 
 // Operands are B and C of one product.
-type Operands[T Element] struct{ B, C Operand[T] }
+type Operands[T Element] struct {
+	B Operand[T]
+	C AnyDense
+}
 
 // TimeOptions say what is timed.
 type TimeOptions[T Element] struct {
@@ -58,13 +60,13 @@ func (r *run[T]) time(ctx context.Context, options TimeOptions[T]) ([]time.Durat
 	var times []time.Duration
 	for slice := 1; ; {
 		first := len(times) % len(b)
-		rotated := func(list []operand[T]) []uintptr { return addresses(slices.Concat(list[first:], list[:first])) }
+		rotated := func(list []operand) []uintptr { return addresses(slices.Concat(list[first:], list[:first])) }
 		warmup := options.Warmup
 		if len(times) > 0 {
 			warmup = r.again()
 		}
 		seconds, err := r.plan.matrix.ctx.lib.multiplyTime(r.plan.handle.pointer, options.Alpha, options.Beta,
-			rotated(b), r.plan.ldb, rotated(c), r.plan.ldc, r.stream, warmup, slice)
+			rotated(b), r.plan.ldb, rotated(c), r.plan.ldc, r.bias.address(), r.stream, warmup, slice)
 		if err != nil {
 			return nil, err
 		}
@@ -88,8 +90,8 @@ func (r *run[T]) again() int {
 	return 0
 }
 
-// bind checks pairs of operands and takes them into use until the run ends.
-func (r *run[T]) bind(pairs []Operands[T]) (b, c []operand[T], err error) {
+// bind checks pairs of operands and takes them into use until the run ends. The bias is there when it returns.
+func (r *run[T]) bind(pairs []Operands[T]) (b, c []operand, err error) {
 	if len(pairs) == 0 {
 		return nil, nil, fault(r.op, ErrBadSize, "no operands")
 	}
@@ -101,21 +103,26 @@ func (r *run[T]) bind(pairs []Operands[T]) (b, c []operand[T], err error) {
 		if err := r.check(ob, oc); err != nil {
 			return nil, nil, err
 		}
-		for _, o := range []operand[T]{ob, oc} {
+		for _, o := range []operand{ob, oc} {
 			if o.buffer == nil && r.plan.matrix.ctx.info.Backend == CUDA {
 				return nil, nil, fault(r.op, ErrWrongMemory, "operands %d are in host memory: the copies would be all there is to time; use a DeviceBuffer", i)
 			}
 			if o.buffer == nil && o.span() > 0 {
-				r.pins.Pin(unsafe.SliceData(o.host))
+				r.pins.Pin(o.host)
 			}
 		}
 		b, c = append(b, ob), append(c, oc)
+	}
+	if r.plan.bias != NoBias {
+		if err := r.settle(r.stageBias()); err != nil {
+			return nil, nil, err
+		}
 	}
 	return b, c, nil
 }
 
 // addresses are those of operands that are in use.
-func addresses[T Element](list []operand[T]) []uintptr {
+func addresses(list []operand) []uintptr {
 	out := make([]uintptr, len(list))
 	for i, o := range list {
 		out[i] = uintptr(o.address())

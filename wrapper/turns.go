@@ -18,8 +18,9 @@ type TurnOptions[T Element] struct {
 
 // TimeInTurn is [Plan.Time] with several plans of one context: product i is that of plans[i % len(plans)] with
 // Operands[i % len(Operands)]. With plans of equal matrices, each with its values in memory of its own, A is as cold in
-// the caches as rotated operands make B and C. ctx is looked at before each timed product.
-func TimeInTurn[T Element](ctx context.Context, plans []*Plan[T], options TurnOptions[T]) (times []time.Duration, err error) {
+// the caches as rotated operands make B and C. opts are for each of the plans. ctx is looked at before each timed
+// product.
+func TimeInTurn[T Element](ctx context.Context, plans []*Plan[T], options TurnOptions[T], opts ...MultiplyOption) (times []time.Duration, err error) {
 	const op = "time multiply"
 	if len(plans) == 0 {
 		return nil, fault(op, ErrBadSize, "no plans")
@@ -32,10 +33,11 @@ func TimeInTurn[T Element](ctx context.Context, plans []*Plan[T], options TurnOp
 		return nil, err
 	}
 	defer stream.Close()
+	opts = append([]MultiplyOption{WithStream(stream)}, opts...)
 	t := &turns[T]{options: options.TimeOptions}
 	defer t.end()
 	for _, p := range plans {
-		r, err := p.newRun(ctx, op, []MultiplyOption{WithStream(stream)})
+		r, err := p.newRun(ctx, op, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -68,12 +70,12 @@ func TimeInTurn[T Element](ctx context.Context, plans []*Plan[T], options TurnOp
 // turns are the runs of TimeInTurn, in one stream.
 type turns[T Element] struct {
 	runs    []*run[T]
-	b, c    []operand[T]
+	b, c    []operand
 	options TimeOptions[T]
 	turn    int
 }
 
-func (t *turns[T]) next() (r *run[T], b, c operand[T]) {
+func (t *turns[T]) next() (r *run[T], b, c operand) {
 	i := t.turn
 	t.turn++
 	return t.runs[i%len(t.runs)], t.b[i%len(t.b)], t.c[i%len(t.c)]
@@ -83,9 +85,7 @@ func (t *turns[T]) next() (r *run[T], b, c operand[T]) {
 func (t *turns[T]) multiply(count int) error {
 	for range count {
 		r, b, c := t.next()
-		err := r.plan.matrix.ctx.lib.multiply(r.plan.handle.pointer, t.options.Alpha, t.options.Beta,
-			rawOperand{b.address(), b.stride}, rawOperand{c.address(), c.stride}, r.stream)
-		if err != nil {
+		if err := r.launch(t.options.Alpha, b, t.options.Beta, c); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (t *turns[T]) multiply(count int) error {
 func (t *turns[T]) timed() ([]time.Duration, error) {
 	r, b, c := t.next()
 	seconds, err := r.plan.matrix.ctx.lib.multiplyTime(r.plan.handle.pointer, t.options.Alpha, t.options.Beta,
-		[]uintptr{uintptr(b.address())}, b.stride, []uintptr{uintptr(c.address())}, c.stride, r.stream, 0, 1)
+		[]uintptr{uintptr(b.address())}, b.stride, []uintptr{uintptr(c.address())}, c.stride, r.bias.address(), r.stream, 0, 1)
 	return durations(seconds), err
 }
 

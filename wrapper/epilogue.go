@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import "fmt"
+
+// DType names a type of elements where it is chosen at run time.
+type DType int32
+
+const (
+	BF16 DType = 1 // BFloat16
+	FP16 DType = 2 // Float16
+	FP32 DType = 3 // float32
+)
+
+func (d DType) String() string {
+	switch d {
+	case BF16:
+		return "bf16"
+	case FP16:
+		return "fp16"
+	case FP32:
+		return "fp32"
+	}
+	return fmt.Sprintf("DType(%d)", int32(d))
+}
+
+// DTypeOf names T.
+func DTypeOf[T Element]() DType {
+	var zero T
+	switch any(zero).(type) {
+	case BFloat16:
+		return BF16
+	case Float16:
+		return FP16
+	}
+	return FP32
+}
+
+// size is in bytes; 0 where there is no such type.
+func (d DType) size() int {
+	switch d {
+	case BF16, FP16:
+		return 2
+	case FP32:
+		return 4
+	}
+	return 0
+}
+
+// Bias says which elements of C a bias belongs to.
+type Bias int32
+
+const (
+	NoBias     Bias = 0
+	RowBias    Bias = 1 // M x 1: one value for each row of C
+	ColumnBias Bias = 2 // 1 x N: one value for each column of C
+)
+
+func (b Bias) String() string {
+	switch b {
+	case NoBias:
+		return "none"
+	case RowBias:
+		return "row"
+	case ColumnBias:
+		return "column"
+	}
+	return fmt.Sprintf("Bias(%d)", int32(b))
+}
+
+// Activation is a function that each element of C goes through, in float32, before it is rounded. Each makes NaN of NaN,
+// Inf of Inf and, without an activation aside, 0 of -Inf.
+type Activation int32
+
+const (
+	NoActivation Activation = 0
+	ReLU         Activation = 1 // max(x, 0)
+	GELU         Activation = 2 // x/2 (1 + erf(x / sqrt 2)), not its approximation by tanh
+	SiLU         Activation = 3 // x / (1 + exp(-x))
+)
+
+func (a Activation) String() string {
+	switch a {
+	case NoActivation:
+		return "none"
+	case ReLU:
+		return "relu"
+	case GELU:
+		return "gelu"
+	case SiLU:
+		return "silu"
+	}
+	return fmt.Sprintf("Activation(%d)", int32(a))
+}
+
+// WithBias gives the bias of a product whose plan has one: M x 1 for [RowBias] and 1 x N for [ColumnBias], of C's type,
+// its values one after the other. A [Dense] on a GPU is copied there for each product.
+func WithBias(bias AnyDense) MultiplyOption {
+	return func(settings *multiplySettings) { settings.bias, settings.hasBias = bias, true }
+}
+
+// checkBias makes sure that o is a bias of that kind for a C of rows x cols.
+func (o operand) checkBias(op string, kind Bias, rows, cols int) error {
+	if kind == RowBias {
+		cols = 1
+	} else {
+		rows = 1
+	}
+	if err := o.check(op, "the bias", rows, cols, -1); err != nil {
+		return err
+	}
+	if rows > 1 && o.stride != 1 {
+		return fault(op, ErrBadLeadingDimension, "the bias's stride is %d: its values must lie one after the other", o.stride)
+	}
+	return nil
+}
+
+// takeBias makes sure that the bias is what was planned for, and takes its buffer into use.
+func (r *run[T]) takeBias(settings multiplySettings) error {
+	p := r.plan
+	switch {
+	case p.bias == NoBias && settings.hasBias:
+		return fault(r.op, ErrBadArgument, "a bias is given to a plan without one: set PlanOptions.Bias")
+	case p.bias == NoBias:
+		return nil
+	case !settings.hasBias:
+		return fault(r.op, ErrNullPointer, "the plan is for a %v bias: give it by WithBias", p.bias)
+	case missing(settings.bias):
+		return fault(r.op, ErrNullPointer, "the bias is nil")
+	}
+	r.bias = settings.bias.operand()
+	if err := r.bias.checkBias(r.op, p.bias, p.matrix.rows, p.n); err != nil {
+		return err
+	}
+	if err := r.checkOutput("the bias", r.bias); err != nil {
+		return err
+	}
+	return r.takeBuffer(r.bias)
+}
+
+// stageBias brings the bias to where the back-end reads it.
+func (r *run[T]) stageBias() (err error) {
+	if r.plan.bias != NoBias && r.plan.matrix.ctx.info.Backend == CUDA {
+		r.bias, err = r.stage(r.bias, true)
+	}
+	return err
+}

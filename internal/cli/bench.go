@@ -234,15 +234,16 @@ func benchTyped[T sparsek.Element](ctx context.Context, c *sparsek.Context, o be
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	p, err := generate(patternSpec{b.pattern, b.size, blockFlag{b.block, b.block}, b.density, o.seed}, e, nil)
+	p, err := generate(patternSpec{b.pattern, b.size, blockFlag{b.block, b.block}, b.density, o.seed, e.Size}, e, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := product.Solve(ctx, c, p, product.Options{Repeats: o.repeats})
+	plain := product.Epilogue[T]{}
+	s, err := product.Solve(ctx, c, p, plain, product.Options{Repeats: o.repeats})
 	if err != nil {
 		return nil, nil, err
 	}
-	r := newReport(p, s, e, c.Info())
+	r := newReport(p, plain, s, e, c.Info())
 	r.Pattern, r.Seed = b.pattern, o.seed
 	return &benchReport{Name: b.name, report: r, Spread: s.Timing.Spread()}, p, nil
 }

@@ -217,17 +217,18 @@ func TestWrongResultIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	p, err := generate(patternSpec{"random", sizeFlag{30, 20, 40}, blockFlag{4, 8}, 0.5, 1}, product.Float32, nil)
+	p, err := generate(patternSpec{"random", sizeFlag{30, 20, 40}, blockFlag{4, 8}, 0.5, 1, 4}, product.Float32, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := product.Solve(context.Background(), c, p, product.Options{Repeats: 1})
+	plain := product.Epilogue[float32]{}
+	s, err := product.Solve(context.Background(), c, p, plain, product.Options{Repeats: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.C.Data[17*20+3] = 1000
-	r := newReport(p, s, product.Float32, c.Info())
-	err = checkSolution(r, c, p, s)
+	r := newReport(p, plain, s, product.Float32, c.Info())
+	err = checkSolution(r, c, p, plain, s)
 	if exitCode(err) != exitWrongResult || !strings.Contains(err.Error(), "1 of 600 elements") ||
 		!strings.Contains(err.Error(), "the first at row 17, column 3; the worst at row 17, column 3: got 1000, want ") {
 		t.Error(err)

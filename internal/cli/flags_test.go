@@ -27,12 +27,17 @@ func TestFlagValues(t *testing.T) {
 		{new(deviceFlag), "auto", "auto"}, {new(deviceFlag), "cpu", "cpu"}, {new(deviceFlag), "gpu", "gpu"}, {new(deviceFlag), "gpu:3", "gpu:3"},
 		{new(deviceFlag), "gpu:", ""}, {new(deviceFlag), "gpu:-1", ""}, {new(deviceFlag), "3", ""}, {new(deviceFlag), "tpu", ""},
 		{new(dtypeFlag), "bf16", "bf16"}, {new(dtypeFlag), "fp32", "fp32"}, {new(dtypeFlag), "fp64", ""},
+		{newBiasFlag(), "row", "row"}, {newBiasFlag(), "column", "column"}, {newBiasFlag(), "none", ""}, {newBiasFlag(), "", ""},
 	} {
 		err := c.value.Set(c.text)
 		if (err == nil) != (c.want != "") || err == nil && c.value.String() != c.want {
 			t.Errorf("%T %q: %v, %v, want %q", c.value, c.text, c.value, err, c.want)
 		}
 	}
+}
+
+func newBiasFlag() flag.Value {
+	return &newEpilogueFlags(newFlags("run")).bias
 }
 
 func TestDensityFlags(t *testing.T) {
@@ -78,6 +83,12 @@ func TestUsageErrors(t *testing.T) {
 		{"run --matrix a.mtx --sparsity 0.5", "--sparsity is for --pattern"},
 		{"run --matrix a.mtx --repeats -1", "--repeats -1"},
 		{"run --matrix a.mtx --dtype fp8", "want one of bf16, fp16, fp32"},
+		{"run --matrix a.mtx --out-dtype fp8", "want one of bf16, fp16, fp32"},
+		{"run --matrix a.mtx --bias diagonal", "want one of row, column"},
+		{"run --matrix a.mtx --activation tanh", "want one of relu, gelu, silu"},
+		{"run --matrix a.mtx --bias-file b.npy", "--bias-file needs --bias"},
+		{"verify --activation swish", "want one of relu, gelu, silu"},
+		{"verify --bias-file b.npy", "flag provided but not defined"},
 		{"run --matrix a.mtx extra", `"extra" is no flag`},
 		{"run --wings", "flag provided but not defined"},
 		{"run --matrix a.mtx --alpha nan", "--alpha NaN: must be finite"},

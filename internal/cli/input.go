@@ -21,6 +21,7 @@ type patternSpec struct {
 	block   blockFlag
 	density float64
 	seed    uint64
+	output  int // bytes of an element of C
 }
 
 // generate makes A and, unless b is given, B.
@@ -33,7 +34,7 @@ func generate[T sparsek.Element](s patternSpec, e product.Element[T], b *matio.D
 		return nil, fail(exitUsage, err)
 	}
 	stored := float64(p.Blocks()) * float64(s.block.m) * float64(s.block.k)
-	if err := checkProductMemory(stored, s.size, e.Size); err != nil {
+	if err := checkProductMemory(stored, s.size, e.Size, s.output); err != nil {
 		return nil, err
 	}
 	problem := &product.Problem[T]{Alpha: 1, A: product.RandomA[T](p, s.size.m, s.size.k, s.block.m, s.block.k, s.seed)}
@@ -45,25 +46,26 @@ func generate[T sparsek.Element](s patternSpec, e product.Element[T], b *matio.D
 	return problem, nil
 }
 
-// checkProductMemory counts the operands on the host.
-func checkProductMemory(stored float64, size sizeFlag, element int) error {
+// checkProductMemory counts the operands on the host. element and output are the bytes of one of A and B, and of C.
+func checkProductMemory(stored float64, size sizeFlag, element, output int) error {
 	bytes := float64(element)
 	return checkMemory(availableMemory(),
 		need{"the blocks of A", stored * bytes},
 		need{"B", float64(size.k) * float64(size.n) * bytes},
-		need{"C and a copy", 2 * float64(size.m) * float64(size.n) * bytes})
+		need{"C and a copy", 2 * float64(size.m) * float64(size.n) * float64(output)})
 }
 
 // input is the problem of a run, and what is to be told of how it came about.
-type input[T sparsek.Element] struct {
-	problem *product.Problem[T]
-	fill    *fill
-	over    overflow
+type input[T, C sparsek.Element] struct {
+	problem  *product.Problem[T]
+	epilogue product.Epilogue[C]
+	fill     *fill
+	over     overflow
 }
 
 // load makes the problem that the flags of run ask for.
-func load[T sparsek.Element](ctx context.Context, o *runFlags, e product.Element[T]) (*input[T], error) {
-	in := &input[T]{}
+func load[T, C sparsek.Element](ctx context.Context, o *runFlags, e product.Element[T], out product.Element[C]) (*input[T, C], error) {
+	in := &input[T, C]{}
 	var b *matio.Dense[T]
 	if o.b != "" {
 		var count atomic.Int64
@@ -78,31 +80,39 @@ func load[T sparsek.Element](ctx context.Context, o *runFlags, e product.Element
 	}
 	var err error
 	if o.matrix != "" {
-		err = in.fromFile(ctx, o, e, b)
+		err = in.fromFile(ctx, o, e, b, out.Size)
 	} else {
-		err = in.fromPattern(o, e, b)
+		err = in.fromPattern(o, e, b, out.Size)
 	}
 	if err != nil {
 		return nil, err
 	}
 	in.problem.Alpha = float32(o.alpha)
+	in.epilogue, in.over.Bias, err = newEpilogue(o.epilogue, out, in.problem.A.Rows, in.problem.B.Cols, o.seed)
+	if err != nil {
+		return nil, err
+	}
 	if in.over.A+in.over.B > 0 && !o.allowOverflow {
 		return nil, failf(exitOverflow, "%d values of A and %d of B are too large for %s and would become infinite: choose another --dtype, scale them, or give --allow-overflow",
 			in.over.A, in.over.B, e.Name)
 	}
+	if in.over.Bias > 0 && !o.allowOverflow {
+		return nil, failf(exitOverflow, "%d values of the bias are too large for %s and would become infinite: choose another --out-dtype, scale them, or give --allow-overflow",
+			in.over.Bias, out.Name)
+	}
 	return in, nil
 }
 
-func (in *input[T]) fromPattern(o *runFlags, e product.Element[T], b *matio.Dense[T]) error {
+func (in *input[T, C]) fromPattern(o *runFlags, e product.Element[T], b *matio.Dense[T], output int) error {
 	if err := fits(b, o.b, o.size.k, o.size.n); err != nil {
 		return err
 	}
-	problem, err := generate(patternSpec{o.pattern, o.size, o.block, o.density.value, o.seed}, e, b)
+	problem, err := generate(patternSpec{o.pattern, o.size, o.block, o.density.value, o.seed, output}, e, b)
 	in.problem = problem
 	return err
 }
 
-func (in *input[T]) fromFile(ctx context.Context, o *runFlags, e product.Element[T], b *matio.Dense[T]) error {
+func (in *input[T, C]) fromFile(ctx context.Context, o *runFlags, e product.Element[T], b *matio.Dense[T], output int) error {
 	entries, err := matio.ReadSparse(o.matrix)
 	if err != nil {
 		return fail(exitBadFile, err)
@@ -118,7 +128,7 @@ func (in *input[T]) fromFile(ctx context.Context, o *runFlags, e product.Element
 	// claim any number of rows.
 	rows := float64(entries.Rows)/float64(o.block.m) + 1
 	if err := checkMemory(availableMemory(), need{"the index of A", 32*rows + 16*float64(len(entries.Value))},
-		need{"C", float64(size.m) * float64(size.n) * float64(e.Size)}); err != nil {
+		need{"C", float64(size.m) * float64(size.n) * float64(output)}); err != nil {
 		return err
 	}
 	blocking, err := bsr.Block(entries, o.block.m, o.block.k)
@@ -126,7 +136,7 @@ func (in *input[T]) fromFile(ctx context.Context, o *runFlags, e product.Element
 		return failf(exitBadSizes, "%s: %w", o.matrix, err)
 	}
 	stored := float64(blocking.Pattern.Blocks()) * float64(o.block.m) * float64(o.block.k)
-	if err := checkProductMemory(stored, size, e.Size); err != nil {
+	if err := checkProductMemory(stored, size, e.Size, output); err != nil {
 		return fmt.Errorf("%s in blocks of %s (%d elements, %.3g stored): %w", o.matrix, &o.block, len(entries.Value), stored, err)
 	}
 	var count atomic.Int64

@@ -27,6 +27,10 @@ type report struct {
 	BlockK  int    `json:"block_k"`
 	DType   string `json:"dtype"`
 
+	OutDType   string `json:"out_dtype"`
+	Bias       string `json:"bias,omitempty"` // "row" or "column"
+	Activation string `json:"activation,omitempty"`
+
 	Blocks  int      `json:"blocks"`
 	Density float64  `json:"density"`        // share of blocks that are stored
 	Fill    *fill    `json:"fill,omitempty"` // of a matrix from a file
@@ -55,8 +59,9 @@ type fill struct {
 
 // overflow counts the finite values that the element type made infinite.
 type overflow struct {
-	A int64 `json:"a"`
-	B int64 `json:"b"`
+	A    int64 `json:"a"`
+	B    int64 `json:"b"`
+	Bias int64 `json:"bias,omitempty"`
 }
 
 // check is sparsek.Report in JSON.
@@ -94,21 +99,29 @@ func (n number) MarshalJSON() ([]byte, error) {
 }
 
 // newReport fills in what the problem and its solution tell.
-func newReport[T sparsek.Element](p *product.Problem[T], s *product.Solution[T], e product.Element[T], c sparsek.ContextInfo) *report {
+func newReport[T, C sparsek.Element](p *product.Problem[T], e product.Epilogue[C], s *product.Solution[C], in product.Element[T], c sparsek.ContextInfo) *report {
 	t := s.Timing
-	return &report{
-		M: p.A.Rows, N: p.B.Cols, K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK, DType: e.Name,
-		Blocks: p.A.Blocks(), Density: p.A.Density(),
+	r := &report{
+		M: p.A.Rows, N: p.B.Cols, K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK, DType: in.Name,
+		OutDType: sparsek.DTypeOf[C]().String(),
+		Blocks:   p.A.Blocks(), Density: p.A.Density(),
 		Backend: backendName(c), BackendReason: c.Reason, Kernel: s.Plan.Kernel, KernelReason: s.Plan.Reason,
 		Runs: t.Runs, Seconds: t.Median.Seconds(), Quartiles: [2]float64{t.Quarter.Seconds(), t.ThreeQuarters.Seconds()},
 		Effective:       rate(p.EffectiveFLOP(), t.Median),
 		DenseEquivalent: rate(p.DenseFLOP(), t.Median),
 	}
+	if e.BiasKind != sparsek.NoBias {
+		r.Bias = e.BiasKind.String()
+	}
+	if e.Activation != sparsek.NoActivation {
+		r.Activation = e.Activation.String()
+	}
+	return r
 }
 
 // checkSolution fills in r.Check. The error is a wrong result, with its place, or why none could be checked.
-func checkSolution[T sparsek.Element](r *report, c *sparsek.Context, p *product.Problem[T], s *product.Solution[T]) error {
-	found, err := p.Check(c, s)
+func checkSolution[T, C sparsek.Element](r *report, c *sparsek.Context, p *product.Problem[T], e product.Epilogue[C], s *product.Solution[C]) error {
+	found, err := product.Check(c, p, e, s)
 	if err != nil && !errors.Is(err, sparsek.ErrCheckFailed) {
 		return fmt.Errorf("check the result: %w", err)
 	}

@@ -29,6 +29,7 @@ type runFlags struct {
 	density         *densityFlag
 	seed            uint64
 	dtype           dtypeFlag
+	epilogue        *epilogueFlags
 	b, out          string
 	alpha           float64
 	allowOverflow   bool
@@ -49,10 +50,12 @@ func newRunFlags(flags *flag.FlagSet) *runFlags {
 	o.density = densityFlags(flags, 0.125)
 	flags.Uint64Var(&o.seed, "seed", 0, "of pattern, values and B (default 0)")
 	flags.Var(&o.dtype, "dtype", "element `type`: "+strings.Join(dtypes, ", "))
+	o.epilogue = newEpilogueFlags(flags)
+	flags.StringVar(&o.epilogue.biasFile, "bias-file", "", "the bias from a .npy `file` of f2, f4 or f8 (else random)")
 	flags.StringVar(&o.b, "b", "", "B from a .npy `file` of f2, f4 or f8 (else random)")
 	flags.StringVar(&o.out, "out", "", "write C to a .npy `file`; bf16 is written as f4")
 	flags.Float64Var(&o.alpha, "alpha", 1, "factor of the product, a float32")
-	flags.BoolVar(&o.allowOverflow, "allow-overflow", false, "take values that --dtype makes infinite")
+	flags.BoolVar(&o.allowOverflow, "allow-overflow", false, "take values that --dtype or --out-dtype makes infinite")
 	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
 	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
 	flags.StringVar(&o.kernel, "kernel", "", "by `name`, as info lists them (default: the library chooses)")
@@ -72,6 +75,9 @@ func (o *runFlags) validate(set map[string]bool) error {
 	}
 	if v := float64(float32(o.alpha)); math.IsNaN(v) || math.IsInf(v, 0) {
 		return failf(exitUsage, "run: --alpha %v: must be finite, as a float32", o.alpha)
+	}
+	if err := o.epilogue.validate(); err != nil {
+		return err
 	}
 	if o.n < 1 {
 		return failf(exitUsage, "run: --n %d: want a positive number", o.n)
@@ -123,6 +129,16 @@ func run(ctx context.Context, e *environment, args []string) error {
 	return runTyped(ctx, e, o, product.Float32)
 }
 
+func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runFlags, in product.Element[T]) error {
+	switch o.epilogue.outputOf(o.dtype) {
+	case "bf16":
+		return runTo(ctx, e, o, in, product.BFloat16)
+	case "fp16":
+		return runTo(ctx, e, o, in, product.Float16)
+	}
+	return runTo(ctx, e, o, in, product.Float32)
+}
+
 // checkOut refuses a place where no file can come to be. The file comes there by a rename, which would take the place of
 // a device or a pipe rather than write to it.
 func checkOut(path string) error {
@@ -142,7 +158,7 @@ func checkOut(path string) error {
 	return err
 }
 
-func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runFlags, element product.Element[T]) (err error) {
+func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runFlags, in product.Element[T], element product.Element[C]) (err error) {
 	c, err := newContext(o.device, o.threads)
 	if err != nil {
 		return err
@@ -157,7 +173,7 @@ func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runFlag
 	}
 
 	bar := e.progress.Bar("run", 3, term.Count) // load, multiply, check
-	r, result, err := compute(ctx, c, o, element, bar)
+	r, result, err := compute(ctx, c, o, in, element, bar)
 	if err == nil && out != nil {
 		// Only a result that stood the check is left behind.
 		if err = fail(exitBadOutput, matio.WriteDense(out, result, element.Encoding)); err == nil {
@@ -175,24 +191,24 @@ func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runFlag
 }
 
 // compute loads, solves and checks. With a wrong result there are a report and an error.
-func compute[T sparsek.Element](ctx context.Context, c *sparsek.Context, o *runFlags, element product.Element[T], bar *term.Bar) (*report, matio.Dense[T], error) {
-	in, err := load(ctx, o, element)
+func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, o *runFlags, element product.Element[T], out product.Element[C], bar *term.Bar) (*report, matio.Dense[C], error) {
+	in, err := load(ctx, o, element, out)
 	if err != nil {
-		return nil, matio.Dense[T]{}, err
+		return nil, matio.Dense[C]{}, err
 	}
 	bar.Add(1)
-	s, err := product.Solve(ctx, c, in.problem, product.Options{Kernel: o.kernel, Repeats: o.repeats})
+	s, err := product.Solve(ctx, c, in.problem, in.epilogue, product.Options{Kernel: o.kernel, Repeats: o.repeats})
 	if err != nil {
-		return nil, matio.Dense[T]{}, err
+		return nil, matio.Dense[C]{}, err
 	}
 	bar.Add(1)
-	r := newReport(in.problem, s, element, c.Info())
+	r := newReport(in.problem, in.epilogue, s, element, c.Info())
 	r.Matrix, r.Pattern, r.Seed, r.Fill, r.Over = o.matrix, o.pattern, o.seed, in.fill, in.over
 	if err := ctx.Err(); err != nil {
-		return nil, matio.Dense[T]{}, err
+		return nil, matio.Dense[C]{}, err
 	}
 	if o.check {
-		err = checkSolution(r, c, in.problem, s)
+		err = checkSolution(r, c, in.problem, in.epilogue, s)
 	}
 	bar.Add(1)
 	return r, s.C, err
@@ -215,7 +231,13 @@ func printRun(e *environment, r *report, c sparsek.ContextInfo) error {
 	if r.Over.A+r.Over.B > 0 {
 		t.add("overflow", fmt.Sprintf("%d values of A and %d of B became infinite", r.Over.A, r.Over.B))
 	}
+	if r.Over.Bias > 0 {
+		t.add("overflow", fmt.Sprintf("%d values of the bias became infinite", r.Over.Bias))
+	}
 	t.add("product", fmt.Sprintf("%d x %d by %d x %d", r.M, r.K, r.K, r.N))
+	if epilogue := describeEpilogue(r); epilogue != "" {
+		t.add("epilogue", epilogue)
+	}
 	t.add("back-end", backendLine(c))
 	t.add("kernel", fmt.Sprintf("%s: %s", r.Kernel, r.KernelReason))
 	t.add("time", fmt.Sprintf("%s, the median of %d (quartiles %s and %s)", formatSeconds(r.Seconds), r.Runs,

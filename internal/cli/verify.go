@@ -15,15 +15,16 @@ import (
 
 // verifyFlags are the flags of verify.
 type verifyFlags struct {
-	size    sizeFlag
-	block   blockFlag
-	density *densityFlag
-	seed    uint64
-	dtype   dtypeFlag
-	device  deviceFlag
-	threads int
-	kernel  string
-	json    bool
+	size     sizeFlag
+	block    blockFlag
+	density  *densityFlag
+	seed     uint64
+	dtype    dtypeFlag
+	epilogue *epilogueFlags
+	device   deviceFlag
+	threads  int
+	kernel   string
+	json     bool
 }
 
 func newVerifyFlags(flags *flag.FlagSet) *verifyFlags {
@@ -33,6 +34,7 @@ func newVerifyFlags(flags *flag.FlagSet) *verifyFlags {
 	o.density = densityFlags(flags, 0.125)
 	flags.Uint64Var(&o.seed, "seed", 0, "of pattern, values and B (default 0)")
 	flags.Var(&o.dtype, "dtype", "element `type`: bf16, fp16, fp32")
+	o.epilogue = newEpilogueFlags(flags)
 	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
 	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
 	flags.StringVar(&o.kernel, "kernel", "", "by `name`, as info lists them (default: the library chooses)")
@@ -101,11 +103,25 @@ func verifyPattern(ctx context.Context, c *sparsek.Context, o *verifyFlags, name
 	return verifyTyped(ctx, c, o, name, product.Float32)
 }
 
-func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Context, o *verifyFlags, name string, element product.Element[T]) (*report, error) {
+func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Context, o *verifyFlags, name string, in product.Element[T]) (*report, error) {
+	switch o.epilogue.outputOf(o.dtype) {
+	case "bf16":
+		return verifyTo(ctx, c, o, name, in, product.BFloat16)
+	case "fp16":
+		return verifyTo(ctx, c, o, name, in, product.Float16)
+	}
+	return verifyTo(ctx, c, o, name, in, product.Float32)
+}
+
+func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, o *verifyFlags, name string, in product.Element[T], out product.Element[C]) (*report, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p, err := generate(patternSpec{name, o.size, o.block, o.density.value, o.seed}, element, nil)
+	p, err := generate(patternSpec{name, o.size, o.block, o.density.value, o.seed, out.Size}, in, nil)
+	if err != nil {
+		return nil, err
+	}
+	epilogue, _, err := newEpilogue(o.epilogue, out, o.size.m, o.size.n, o.seed)
 	if err != nil {
 		return nil, err
 	}
@@ -113,22 +129,26 @@ func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Context, o *
 	if c.Info().Backend == sparsek.CPU {
 		options.Repeats = 3 // the whole is to take seconds
 	}
-	s, err := product.Solve(ctx, c, p, options)
+	s, err := product.Solve(ctx, c, p, epilogue, options)
 	if err != nil {
 		return nil, err
 	}
-	r := newReport(p, s, element, c.Info())
+	r := newReport(p, epilogue, s, in, c.Info())
 	r.Pattern, r.Seed = name, o.seed
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return r, checkSolution(r, c, p, s)
+	return r, checkSolution(r, c, p, epilogue, s)
 }
 
 func printVerify(e *environment, o *verifyFlags, c sparsek.ContextInfo, result verifyResult) error {
 	fmt.Fprintf(e.stdout, "back-end  %s\n", backendLine(c))
+	elements := string(o.dtype)
+	if epilogue := describeEpilogue(result.Cases[0]); epilogue != "" {
+		elements += " (" + epilogue + ")"
+	}
 	fmt.Fprintf(e.stdout, "products  %s (MxNxK), blocks of %s, %s, seed %d; all %d elements of each C checked\n\n",
-		&o.size, &o.block, o.dtype, o.seed, int64(o.size.m)*int64(o.size.n))
+		&o.size, &o.block, elements, o.seed, int64(o.size.m)*int64(o.size.n))
 	t := &table{left: 3}
 	t.add("", "", "", "", "effective", "dense-equivalent", "", "largest", "closest to")
 	t.add("case", "back-end", "kernel", "time", "TFLOP/s", "TFLOP/s", "|C|max", "error", "its bound")

@@ -9,7 +9,7 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// Problem is a product C = Alpha A B.
+// Problem is a product Alpha A B.
 type Problem[T sparsek.Element] struct {
 	A     bsr.Matrix[T]  // M x K
 	B     matio.Dense[T] // K x N
@@ -21,6 +21,7 @@ const (
 	streamPattern = iota
 	streamA
 	streamB
+	streamBias
 )
 
 // PatternSeed is the seed of the pattern that belongs to a problem's seed.

@@ -78,25 +78,34 @@ func TestSolveAndCheck(t *testing.T) {
 		for _, shape := range [][5]int{{65, 33, 70, 8, 8}, {7, 5, 9, 3, 2}, {1, 1, 1, 1, 1}, {128, 256, 128, 64, 64}} {
 			p := problem(t, "random", shape[0], shape[1], shape[2], shape[3], shape[4])
 			p.Alpha = -1.5
-			s, err := Solve(context.Background(), c, p, Options{Repeats: 3})
-			if err != nil {
-				t.Fatalf("%s %v: %v", name, shape, err)
-			}
-			if s.Timing.Runs != 3 || s.Timing.Quarter > s.Timing.Median || s.Timing.Median > s.Timing.ThreeQuarters {
-				t.Errorf("%s: timing %+v", name, s.Timing)
-			}
-			report, err := p.Check(c, s)
-			if err != nil || report.Elements != int64(shape[0]*shape[1]) || report.Failures != 0 {
-				t.Fatalf("%s %v: %+v, %v", name, shape, report, err)
-			}
-			// One element that is off must be found and named.
-			row, col := shape[0]/2, shape[1]/2
-			s.C.Data[row*shape[1]+col] += 1
-			report, err = p.Check(c, s)
-			if !errors.Is(err, sparsek.ErrCheckFailed) || report.Failures != 1 || report.WorstRow != int64(row) || report.WorstCol != int64(col) {
-				t.Errorf("%s %v: %+v, %v", name, shape, report, err)
-			}
+			testSolve(t, c, name, p, Epilogue[float32]{})
+			testSolve(t, c, name, p, Epilogue[sparsek.BFloat16]{BiasKind: sparsek.RowBias, Bias: RandomBias[sparsek.BFloat16](shape[0], 3), Activation: sparsek.SiLU})
+			testSolve(t, c, name, p, Epilogue[sparsek.Float16]{BiasKind: sparsek.ColumnBias, Bias: RandomBias[sparsek.Float16](shape[1], 3)})
 		}
+	}
+}
+
+func testSolve[C sparsek.Element](t *testing.T, c *sparsek.Context, name string, p *Problem[float32], e Epilogue[C]) {
+	t.Helper()
+	m, n := p.A.Rows, p.B.Cols
+	s, err := Solve(context.Background(), c, p, e, Options{Repeats: 3})
+	if err != nil {
+		t.Fatalf("%s %d x %d: %v", name, m, n, err)
+	}
+	if s.Timing.Runs != 3 || s.Timing.Quarter > s.Timing.Median || s.Timing.Median > s.Timing.ThreeQuarters {
+		t.Errorf("%s: timing %+v", name, s.Timing)
+	}
+	report, err := Check(c, p, e, s)
+	if err != nil || report.Elements != int64(m*n) || report.Failures != 0 {
+		t.Fatalf("%s %d x %d: %+v, %v", name, m, n, report, err)
+	}
+	// One element that is off must be found and named.
+	row, col := m/2, n/2
+	at := &s.C.Data[row*n+col]
+	*at = sparsek.FromFloat32[C](sparsek.ToFloat32(*at) + 1)
+	report, err = Check(c, p, e, s)
+	if !errors.Is(err, sparsek.ErrCheckFailed) || report.Failures != 1 || report.WorstRow != int64(row) || report.WorstCol != int64(col) {
+		t.Errorf("%s %d x %d: %+v, %v", name, m, n, report, err)
 	}
 }
 
@@ -104,7 +113,7 @@ func TestSolveStopsWhenCancelled(t *testing.T) {
 	for _, c := range newContexts(t) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := Solve(ctx, c, problem(t, "random", 8, 8, 8, 4, 4), Options{}); !errors.Is(err, context.Canceled) {
+		if _, err := Solve(ctx, c, problem(t, "random", 8, 8, 8, 4, 4), Epilogue[float32]{}, Options{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: %v", c.Info().Backend, err)
 		}
 	}

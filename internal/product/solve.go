@@ -21,8 +21,8 @@ type Options struct {
 }
 
 // Solution is a product that was run.
-type Solution[T sparsek.Element] struct {
-	C      matio.Dense[T] // M x N
+type Solution[C sparsek.Element] struct {
+	C      matio.Dense[C] // M x N
 	Plan   sparsek.PlanInfo
 	Timing Timing
 }
@@ -56,20 +56,21 @@ func Summarise(times []time.Duration) Timing {
 }
 
 // Solve runs the product in c and times it. The result begins as NaNs, so that nothing unwritten passes for one.
-func Solve[T sparsek.Element](ctx context.Context, c *sparsek.Context, p *Problem[T], o Options) (s *Solution[T], err error) {
+func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, p *Problem[T], e Epilogue[C], o Options) (s *Solution[C], err error) {
 	matrix, err := sparsek.NewMatrix(c, p.bsr())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, matrix.Close()) }()
-	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.B.Cols, Kernel: o.Kernel})
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.B.Cols, Kernel: o.Kernel,
+		Output: sparsek.DTypeOf[C](), Bias: e.BiasKind, Activation: e.Activation})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, plan.Close()) }()
 
-	s = &Solution[T]{Plan: plan.Info(), C: matio.Dense[T]{Rows: p.A.Rows, Cols: p.B.Cols, Data: make([]T, p.A.Rows*p.B.Cols)}}
-	nan := sparsek.FromFloat32[T](float32(math.NaN()))
+	s = &Solution[C]{Plan: plan.Info(), C: matio.Dense[C]{Rows: p.A.Rows, Cols: p.B.Cols, Data: make([]C, p.A.Rows*p.B.Cols)}}
+	nan := sparsek.FromFloat32[C](float32(math.NaN()))
 	for i := range s.C.Data {
 		s.C.Data[i] = nan
 	}
@@ -78,16 +79,21 @@ func Solve[T sparsek.Element](ctx context.Context, c *sparsek.Context, p *Proble
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := plan.Multiply(ctx, p.Alpha, operands[0].B, 0, operands[0].C); err != nil {
+	bias, releaseBias, err := e.options(c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, releaseBias()) }()
+	if err := plan.Multiply(ctx, p.Alpha, operands[0].B, 0, operands[0].C, bias...); err != nil {
 		return nil, err
 	}
 	switch first := operands[0].C.(type) {
-	case sparsek.DeviceDense[T]:
+	case sparsek.DeviceDense[C]:
 		if err := first.Buffer.Read(s.C.Data); err != nil {
 			return nil, err
 		}
-	case sparsek.Dense[T]: // the result itself: the timed products are not to write there
-		first.Data = make([]T, len(first.Data))
+	case sparsek.Dense[C]: // the result itself: the timed products are not to write there
+		first.Data = make([]C, len(first.Data))
 		operands[0].C = first
 	}
 	repeats, warmup := 5, 1
@@ -97,7 +103,7 @@ func Solve[T sparsek.Element](ctx context.Context, c *sparsek.Context, p *Proble
 	if o.Repeats > 0 {
 		repeats = o.Repeats
 	}
-	times, err := plan.Time(ctx, sparsek.TimeOptions[T]{Alpha: p.Alpha, Operands: operands, Warmup: warmup, Repeats: repeats})
+	times, err := plan.Time(ctx, sparsek.TimeOptions[T]{Alpha: p.Alpha, Operands: operands, Warmup: warmup, Repeats: repeats}, bias...)
 	if err != nil {
 		return nil, err
 	}
@@ -107,35 +113,28 @@ func Solve[T sparsek.Element](ctx context.Context, c *sparsek.Context, p *Proble
 
 // place brings the operands where the back-end wants them: on the CPU they stay where they are. On a GPU there are
 // so many copies, taken in turn, that L2 holds none of the last but one product.
-func place[T sparsek.Element](c *sparsek.Context, p *Problem[T], result matio.Dense[T]) (sets []sparsek.Operands[T], release func() error, err error) {
-	host := sparsek.Dense[T]{Rows: result.Rows, Cols: result.Cols, Data: result.Data}
+func place[T, C sparsek.Element](c *sparsek.Context, p *Problem[T], result matio.Dense[C]) (sets []sparsek.Operands[T], release func() error, err error) {
+	host := sparsek.Dense[C]{Rows: result.Rows, Cols: result.Cols, Data: result.Data}
 	if c.Info().Backend == sparsek.CPU {
 		return []sparsek.Operands[T]{{B: p.b(), C: host}}, func() error { return nil }, nil
 	}
-	var buffers []*sparsek.DeviceBuffer[T]
+	var closers []func() error
 	release = func() error {
 		var all []error
-		for _, b := range buffers {
-			all = append(all, b.Close())
+		for _, closer := range closers {
+			all = append(all, closer())
 		}
 		return errors.Join(all...)
-	}
-	upload := func(d sparsek.Dense[T]) (sparsek.DeviceDense[T], error) {
-		buffer, err := sparsek.NewBuffer[T](c, len(d.Data))
-		if err != nil {
-			return sparsek.DeviceDense[T]{}, err
-		}
-		buffers = append(buffers, buffer)
-		return sparsek.DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Buffer: buffer}, buffer.Write(d.Data)
 	}
 	count, err := copies(c, p, result)
 	for range count {
 		if err != nil {
 			break
 		}
-		var b, out sparsek.DeviceDense[T]
-		if b, err = upload(p.b()); err == nil {
-			out, err = upload(host)
+		var b sparsek.DeviceDense[T]
+		var out sparsek.DeviceDense[C]
+		if b, err = upload(c, p.b(), &closers); err == nil {
+			out, err = upload(c, host, &closers)
 		}
 		sets = append(sets, sparsek.Operands[T]{B: b, C: out})
 	}
@@ -145,24 +144,36 @@ func place[T sparsek.Element](c *sparsek.Context, p *Problem[T], result matio.De
 	return sets, release, nil
 }
 
+// upload copies d to a buffer of its own, and tells how to close that.
+func upload[T sparsek.Element](c *sparsek.Context, d sparsek.Dense[T], closers *[]func() error) (sparsek.DeviceDense[T], error) {
+	buffer, err := sparsek.NewBuffer[T](c, len(d.Data))
+	if err != nil {
+		return sparsek.DeviceDense[T]{}, err
+	}
+	*closers = append(*closers, buffer.Close)
+	return sparsek.DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Buffer: buffer}, buffer.Write(d.Data)
+}
+
 // mostCopies bounds the memory that the copies of small operands take.
 const mostCopies = 16
 
-func copies[T sparsek.Element](c *sparsek.Context, p *Problem[T], result matio.Dense[T]) (int, error) {
+func copies[T, C sparsek.Element](c *sparsek.Context, p *Problem[T], result matio.Dense[C]) (int, error) {
 	devices, err := c.Library().Devices()
 	if err != nil {
 		return 0, err
 	}
-	var element T
-	bytes := int64(len(p.B.Data)+len(result.Data)) * int64(unsafe.Sizeof(element))
+	var b T
+	var out C
+	bytes := int64(len(p.B.Data))*int64(unsafe.Sizeof(b)) + int64(len(result.Data))*int64(unsafe.Sizeof(out))
 	l2 := devices[c.Info().Device].L2Bytes
 	return int(min(mostCopies, 1+2*l2/max(1, bytes))), nil
 }
 
 // Check compares every element of a solution with a float64 reference; see sparsek.Check.
-func (p *Problem[T]) Check(c *sparsek.Context, s *Solution[T]) (sparsek.Report, error) {
+func Check[T, C sparsek.Element](c *sparsek.Context, p *Problem[T], e Epilogue[C], s *Solution[C]) (sparsek.Report, error) {
 	return sparsek.Check(c.Library(), p.bsr(), sparsek.CheckArgs[T]{
 		Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, Threads: c.Info().Threads,
-		C: sparsek.Dense[T]{Rows: s.C.Rows, Cols: s.C.Cols, Data: s.C.Data},
+		C:        sparsek.Dense[C]{Rows: s.C.Rows, Cols: s.C.Cols, Data: s.C.Data},
+		BiasKind: e.BiasKind, Bias: e.bias(), Activation: e.Activation,
 	})
 }

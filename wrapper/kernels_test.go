@@ -21,6 +21,30 @@ func kernelsOf(t *testing.T, ctx *Context) []Kernel {
 	return own
 }
 
+// kernels are the names of those to try: on the CPU all that run here, or only the best would be; on a GPU the empty name,
+// which lets the library choose by the block.
+func kernels(t *testing.T, ctx *Context) []string {
+	if ctx.Info().Backend != CPU {
+		return []string{""}
+	}
+	var names []string
+	m := must(NewMatrix(ctx, small()))(t)
+	defer m.Close()
+	for _, kernel := range must(ctx.Library().Kernels())(t) {
+		if kernel.Backend != CPU {
+			continue
+		}
+		plan, err := m.Plan(context.Background(), PlanOptions{N: 8, Kernel: kernel.Name})
+		if errors.Is(err, ErrNoSuchKernel) {
+			t.Logf("not run: %v", err) // for a want of instructions
+			continue
+		}
+		must(plan, err)(t).Close()
+		names = append(names, kernel.Name)
+	}
+	return names
+}
+
 // leastBlock is the smallest block that a kernel serves.
 func leastBlock(kernel Kernel) (m, k int) {
 	return max(1, kernel.BlockM), max(1, kernel.BlockKMultiple)
@@ -46,16 +70,18 @@ func drawServed(t *rapid.T, kernel Kernel) shape {
 	s.gapB, s.gapC = align+gap.Draw(t, "gap of B"), align+gap.Draw(t, "gap of C")
 	scalar := rapid.SampledFrom([]float32{0, 1, -0.5})
 	s.alpha, s.beta = scalar.Draw(t, "alpha"), scalar.Draw(t, "beta")
+	s.kernel = kernel.Name
 	s.seed = rapid.Uint64().Draw(t, "seed")
 	return s
 }
 
-// serves tells whether the library takes the kernel for a product of the shape.
-func serves[T Element](t rapid.TB, ctx *Context, kernel string, s shape) bool {
+// serves tells whether the library takes the kernel for a product of the shape with a C of elements C.
+func serves[T, C Element](t rapid.TB, ctx *Context, s shape) bool {
 	s.density = 0
-	m := must(NewMatrix(ctx, newProduct[T, int32](s).a))(t)
+	p := newProductTo[T, C, int32](s)
+	m := must(NewMatrix(ctx, p.a))(t)
 	defer m.Close()
-	plan, err := m.Plan(context.Background(), PlanOptions{N: s.n, LDB: s.n + s.gapB, LDC: s.n + s.gapC, Alignment: 16, Kernel: kernel})
+	plan, err := m.Plan(context.Background(), p.planOptions(16))
 	if errors.Is(err, ErrNoSuchKernel) {
 		return false
 	}
@@ -65,26 +91,37 @@ func serves[T Element](t rapid.TB, ctx *Context, kernel string, s shape) bool {
 
 func testKernel[T Element](t *testing.T, ctx *Context, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
-	ideal := shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK}
-	if ctx.Info().Backend == CPU && !serves[T](t, ctx, kernel.Name, ideal) {
+	ideal := shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK, kernel: kernel.Name}
+	if ctx.Info().Backend == CPU && !serves[T, T](t, ctx, ideal) {
 		t.Skip("skipped: not for this processor")
 	}
+	ideal.activation = ReLU
+	anyEpilogue := serves[T, T](t, ctx, ideal)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawServed(rt, kernel)
-		if !serves[T](rt, ctx, kernel.Name, s) {
-			s.n, s.gapB, s.gapC = (s.n+7)/8*8, s.gapB/8*8, s.gapC/8*8
+		if !anyEpilogue || rapid.Bool().Draw(rt, "plain") {
+			testKernelTo[T, T](rt, ctx, s)
+			return
 		}
-		p := newProduct[T, int32](s)
-		p.kernel = kernel.Name
-		if rapid.Bool().Draw(rt, "poison") {
-			p.poison()
+		s.bias, s.activation = drawEpilogue(rt)
+		switch rapid.SampledFrom([]DType{BF16, FP16, FP32}).Draw(rt, "type of C") {
+		case BF16:
+			testKernelTo[T, BFloat16](rt, ctx, s)
+		case FP16:
+			testKernelTo[T, Float16](rt, ctx, s)
+		case FP32:
+			testKernelTo[T, float32](rt, ctx, s)
 		}
-		c, info := p.run(rt, ctx, rapid.Bool().Draw(rt, "in device memory"))
-		if info.Kernel != kernel.Name {
-			rt.Fatalf("kernel %s ran", info.Kernel)
-		}
-		p.verify(rt, ctx, info, c)
 	})
+}
+
+func testKernelTo[T, C Element](t *rapid.T, ctx *Context, s shape) {
+	if !serves[T, C](t, ctx, s) {
+		s.n, s.gapB, s.gapC = (s.n+7)/8*8, s.gapB/8*8, s.gapC/8*8
+	}
+	if info := testProduct[T, C, int32](t, ctx, s); info.Kernel != s.kernel {
+		t.Fatalf("kernel %s ran", info.Kernel)
+	}
 }
 
 // Each kernel by its name, on blocks that it serves: so the baselines too, which are never chosen.

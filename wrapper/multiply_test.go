@@ -4,7 +4,6 @@ package sparsek
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -27,47 +26,24 @@ func drawShape(t *rapid.T) shape {
 		density: rapid.SampledFrom([]float64{0, 0.1, 0.5, 1}).Draw(t, "density"),
 		gapB:    gap.Draw(t, "gap of B"), gapC: gap.Draw(t, "gap of C"),
 		alpha: scalar.Draw(t, "alpha"), beta: scalar.Draw(t, "beta"),
-		bias:       rapid.SampledFrom([]Bias{NoBias, RowBias, ColumnBias}).Draw(t, "bias"),
-		activation: rapid.SampledFrom([]Activation{NoActivation, ReLU, GELU, SiLU}).Draw(t, "activation"),
-		seed:       rapid.Uint64().Draw(t, "seed"),
+		seed: rapid.Uint64().Draw(t, "seed"),
 	}
 }
 
-// kernels are the names of those to try: on the CPU all that run here, or only the best would be; on a GPU the empty name,
-// which lets the library choose by the block.
-func kernels(t *testing.T, ctx *Context) []string {
-	if ctx.Info().Backend != CPU {
-		return []string{""}
-	}
-	var names []string
-	m := must(NewMatrix(ctx, small()))(t)
-	defer m.Close()
-	for _, kernel := range must(ctx.Library().Kernels())(t) {
-		if kernel.Backend != CPU {
-			continue
-		}
-		plan, err := m.Plan(context.Background(), PlanOptions{N: 8, Kernel: kernel.Name})
-		if errors.Is(err, ErrNoSuchKernel) {
-			t.Logf("not run: %v", err) // for a want of instructions
-			continue
-		}
-		must(plan, err)(t).Close()
-		names = append(names, kernel.Name)
-	}
-	return names
+func drawEpilogue(t *rapid.T) (Bias, Activation) {
+	return rapid.SampledFrom([]Bias{NoBias, RowBias, ColumnBias}).Draw(t, "bias"),
+		rapid.SampledFrom([]Activation{NoActivation, ReLU, GELU, SiLU}).Draw(t, "activation")
 }
 
 func testProducts[T Element, I Index](t *testing.T, ctx *Context) {
-	kernel := rapid.SampledFrom(kernels(t, ctx))
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawShape(rt)
-		s.kernel = kernel.Draw(rt, "kernel")
 		// The kernels without an epilogue of their own have their turn in most products.
 		if rapid.Bool().Draw(rt, "plain") {
-			s.bias, s.activation = NoBias, NoActivation
 			testProduct[T, T, I](rt, ctx, s)
 			return
 		}
+		s.bias, s.activation = drawEpilogue(rt)
 		switch rapid.SampledFrom([]DType{BF16, FP16, FP32}).Draw(rt, "type of C") {
 		case BF16:
 			testProduct[T, BFloat16, I](rt, ctx, s)
@@ -79,13 +55,14 @@ func testProducts[T Element, I Index](t *testing.T, ctx *Context) {
 	})
 }
 
-func testProduct[T, C Element, I Index](t *rapid.T, ctx *Context, s shape) {
+func testProduct[T, C Element, I Index](t *rapid.T, ctx *Context, s shape) PlanInfo {
 	p := newProductTo[T, C, I](s)
 	if rapid.Bool().Draw(t, "poison") {
 		p.poison()
 	}
 	c, info := p.run(t, ctx, rapid.Bool().Draw(t, "in device memory"))
 	p.verify(t, ctx, info, c)
+	return info
 }
 
 func TestProducts(t *testing.T) {

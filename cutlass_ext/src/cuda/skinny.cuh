@@ -33,6 +33,7 @@ constexpr int kConsumerWarps = kTileM / 16;
 constexpr int kThreads = (kConsumerWarps + 1) * 32;
 constexpr int kRingBytes = 96 * 1024;
 constexpr int kCtasPerSm = 2;
+constexpr int kMostSlots = kTileM / 16;
 
 struct Params {
   CUtensorMap map_a;  // (bk, bm, nnzb)
@@ -54,7 +55,8 @@ struct SharedStorage {
   cutlass::arch::ClusterBarrier empty[kStages];
 };
 
-// Lane s loads what slot s has; lane 31 loads B. What a lane has to load is read from the plan an entry ahead.
+// Lane s loads what slot s has; lane 31 loads B. The plan is read 32 entries at a time, a lane each, and those 32
+// ahead: otherwise its latency would come once an entry.
 template <int BoxK, int TileN>
 __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
@@ -66,35 +68,52 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int
   RingState<Storage::kStages> state;
   for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
     const WorkTile tile = args.tiles[t];
+    int32_t next_block[kMostSlots], next_col = 0;  // of the lane's entry
+    const auto read_plan = [&](int first) {
+      const int64_t at = tile.entry_begin + first + lane;
+      const bool inside = first + lane < tile.entry_count;
+      next_col = inside ? __ldg(args.entry_col + at) : 0;
+#pragma unroll
+      for (int s = 0; s < kMostSlots; ++s) {
+        next_block[s] = inside && s < slots ? __ldg(args.entry_block + at * slots + s) : kNoBlock;
+      }
+    };
+    read_plan(0);
     const int slot = lane < slots ? lane : 0;
     const int row_in_block = int(args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m);
-    int32_t next_block = kNoBlock, next_col = 0;
-    const auto read_plan = [&](int entry) {
-      const int64_t at = tile.entry_begin + entry;
-      next_block = lane < slots ? __ldg(args.entry_block + at * slots + lane) : kNoBlock;
-      next_col = __ldg(args.entry_col + at);
-    };
-    if (tile.entry_count > 0) read_plan(0);
-    for (int entry = 0; entry < tile.entry_count; ++entry) {
-      const int32_t block = next_block, col = next_col;
-      if (entry + 1 < tile.entry_count) read_plan(entry + 1);
-      const uint32_t present = __ballot_sync(0xffffffffu, block != kNoBlock);
-      for (int part = 0; part < p.units_per_entry; ++part, ++state) {
-        auto& full = shared.full[state.stage];
-        if (lane == 0) {
-          shared.empty[state.stage].wait(state.phase ^ 1);
-          shared.present[state.stage] = present;
-          full.arrive_and_expect_tx(Storage::kBytesB + __popc(present) * slot_bytes);
+    for (int first = 0; first < tile.entry_count; first += 32) {
+      int32_t blocks[kMostSlots];
+#pragma unroll
+      for (int s = 0; s < kMostSlots; ++s) blocks[s] = next_block[s];
+      const int32_t cols = next_col;
+      read_plan(first + 32);
+      for (int e = 0; e < min(32, tile.entry_count - first); ++e) {
+        int32_t block = kNoBlock;
+        uint32_t present = 0;
+#pragma unroll
+        for (int s = 0; s < kMostSlots; ++s) {
+          const int32_t of_slot = __shfl_sync(0xffffffffu, blocks[s], e);
+          present |= uint32_t(of_slot != kNoBlock) << s;
+          if (lane == s) block = of_slot;
         }
-        __syncwarp();
-        const auto barrier = reinterpret_cast<uint64_t*>(&full);
-        if (block != kNoBlock) {
-          cute::SM90_TMA_LOAD_3D::copy(&p.map_a, barrier, kOnce, shared.a[state.stage] + lane * slot_bytes, part * BoxK,
-                                       row_in_block, block);
-        }
-        if (lane == 31) {
-          cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kOften, shared.b[state.stage], tile.n_tile * TileN,
-                                       col * args.block_k + part * BoxK, 0);
+        const int32_t b_row = __shfl_sync(0xffffffffu, cols, e) * args.block_k;
+        for (int part = 0; part < p.units_per_entry; ++part, ++state) {
+          auto& full = shared.full[state.stage];
+          if (lane == 0) {
+            shared.empty[state.stage].wait(state.phase ^ 1);
+            shared.present[state.stage] = present;
+            full.arrive_and_expect_tx(Storage::kBytesB + __popc(present) * slot_bytes);
+          }
+          __syncwarp();
+          const auto barrier = reinterpret_cast<uint64_t*>(&full);
+          if (block != kNoBlock) {
+            cute::SM90_TMA_LOAD_3D::copy(&p.map_a, barrier, kOnce, shared.a[state.stage] + lane * slot_bytes,
+                                         part * BoxK, row_in_block, block);
+          }
+          if (lane == 31) {
+            cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kOften, shared.b[state.stage], tile.n_tile * TileN,
+                                         b_row + part * BoxK, 0);
+          }
         }
       }
     }

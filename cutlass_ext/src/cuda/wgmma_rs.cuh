@@ -69,11 +69,20 @@ __device__ inline int stages_of(const Params& p, const WorkTile& tile) {
   return (tile.entry_count * p.units_per_entry + p.units_per_stage - 1) / p.units_per_stage;
 }
 
-// A producer warp. Lane u * slots + s knows what slot s has in unit u of a stage, read from the plan a stage ahead. The
-// warps share the copies, since each takes about as long to issue as a tensor core needs for half an instruction.
+// What a lane of the producer has to load: the block of its slot, and the block row of B that belongs to it, or
+// kNoBlock for neither; from column k of the block on.
+struct LaneLoad {
+  int32_t block, col;
+  int k;
+};
+
+// A producer warp. Lane u * slots + s knows what slot s has in unit u of a stage, read from the plan some stages ahead:
+// L2 answers late where it is busy. The warps share the copies, since each takes about as long to issue as a tensor
+// core needs for half an instruction.
 template <int BoxK, int Stages>
 __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp, int lane) {
   constexpr int kUnitBytesA = kTileM * BoxK * 2, kUnitBytesB = kTileN * BoxK * 2;
+  constexpr int kAhead = 3;
   const LaunchArgs& args = p.args;
   const int slots = args.slots;
   const int unit = lane / slots, slot = lane % slots;
@@ -81,31 +90,38 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
   const int box_bytes = p.box_chunks * BoxK * kChunkColumns * 2;
   RingState<Stages> state;
 
-  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
-    const WorkTile tile = args.tiles[t];
-    const int row_in_block = int(args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m);
+  const int end = args.worker_begin[blockIdx.x + 1];
+  int t = args.worker_begin[blockIdx.x];
+  WorkTile next_tile = t < end ? args.tiles[t] : WorkTile{};
+  for (; t < end; ++t) {
+    const WorkTile tile = next_tile;
+    if (t + 1 < end) next_tile = args.tiles[t + 1];
     const int64_t columns = args.n - int64_t(tile.n_tile) * kTileN;
     const int chunks = int(min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns));
     const int boxes = (chunks + p.box_chunks - 1) / p.box_chunks;
 
-    int entry = unit / p.units_per_entry, part = unit % p.units_per_entry;  // the lane's unit
-    int32_t block = kNoBlock, col = 0;
+    int entry = unit / p.units_per_entry, part = unit % p.units_per_entry;  // the unit of the lane that is read next
     const auto read_plan = [&] {
       const bool mine = unit < p.units_per_stage && entry < tile.entry_count;
       const int64_t at = tile.entry_begin + entry;
-      block = mine ? __ldg(args.entry_block + at * slots + slot) : kNoBlock;
-      col = mine ? __ldg(args.entry_col + at) : kNoBlock;
-    };
-    read_plan();
-    for (int stages = stages_of(p, tile); stages > 0; --stages, ++state) {
-      const int32_t now_block = block, now_col = col;
-      const int k = part * BoxK;
+      const LaneLoad load = {mine ? __ldg(args.entry_block + at * slots + slot) : kNoBlock,
+                             mine ? __ldg(args.entry_col + at) : kNoBlock, part * BoxK};
       part += p.units_per_stage;
       for (; part >= p.units_per_entry; part -= p.units_per_entry) ++entry;
-      if (stages > 1) read_plan();
+      return load;
+    };
+    LaneLoad ahead[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) ahead[i] = read_plan();
+    const int row_in_block = int(args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m);
+    for (int stages = stages_of(p, tile); stages > 0; --stages, ++state) {
+      const LaneLoad now = ahead[0];
+#pragma unroll
+      for (int i = 0; i + 1 < kAhead; ++i) ahead[i] = ahead[i + 1];
+      ahead[kAhead - 1] = read_plan();
 
-      const uint32_t present = __ballot_sync(0xffffffffu, now_block != kNoBlock);
-      const int units = __popc(__ballot_sync(0xffffffffu, slot == 0 && now_col != kNoBlock));
+      const uint32_t present = __ballot_sync(0xffffffffu, now.block != kNoBlock);
+      const int units = __popc(__ballot_sync(0xffffffffu, slot == 0 && now.col != kNoBlock));
       auto& full = shared.full[state.stage];
       if (lane == 0) {
         shared.empty[state.stage].wait(state.phase ^ 1);
@@ -117,19 +133,19 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
       __syncwarp();
       const auto barrier = reinterpret_cast<uint64_t*>(&full);
       constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
-      if (slot == 0 && now_col != kNoBlock && unit % kProducerWarps == warp) {
+      if (slot == 0 && now.col != kNoBlock && unit % kProducerWarps == warp) {
         uint8_t* const to = shared.b[state.stage] + unit * kUnitBytesB;
         for (int box = 0; box < boxes; ++box) {
           const int chunk = tile.n_tile * kChunks + box * p.box_chunks;
           cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kHint, to + box * box_bytes,
-                                       p.chunks_are_outer ? 0 : chunk * kChunkColumns, now_col * args.block_k + k,
+                                       p.chunks_are_outer ? 0 : chunk * kChunkColumns, now.col * args.block_k + now.k,
                                        p.chunks_are_outer ? chunk : 0);
         }
       }
-      if (now_block != kNoBlock && lane % kProducerWarps == warp) {
+      if (now.block != kNoBlock && lane % kProducerWarps == warp) {
         cute::SM90_TMA_LOAD_3D::copy(&p.map_a, barrier, kHint,
-                                     shared.a[state.stage] + unit * kUnitBytesA + slot * slot_bytes, k, row_in_block,
-                                     now_block);
+                                     shared.a[state.stage] + unit * kUnitBytesA + slot * slot_bytes, now.k,
+                                     row_in_block, now.block);
       }
     }
   }
@@ -174,8 +190,12 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   const uint32_t lane_a = smem_a + offset_a<BoxK>(warp * 16 + lane % 16, lane / 16);
   RingState<Stages> state;
 
-  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
-    const WorkTile tile = args.tiles[t];
+  const int end = args.worker_begin[blockIdx.x + 1];
+  int t = args.worker_begin[blockIdx.x];
+  WorkTile next_tile = t < end ? args.tiles[t] : WorkTile{};
+  for (; t < end; ++t) {
+    const WorkTile tile = next_tile;
+    if (t + 1 < end) next_tile = args.tiles[t + 1];
     uint32_t row[2];  // of C
 #pragma unroll
     for (int h = 0; h < 2; ++h) {

@@ -57,6 +57,7 @@ __device__ void sum_half(const LaunchArgs& args, const WorkTile& tile, int slot,
     if (block == kNoBlock) continue;
     const auto* const a_row =
         static_cast<const uint16_t*>(args.values) + (int64_t(block) * args.block_m + row % args.block_m) * args.block_k;
+#pragma unroll 1
     for (int k = 0; k < args.block_k; k += 16) {
       const int at = k + lane % 4 * 2;
       const bool second = k + 8 < args.block_k;
@@ -71,21 +72,21 @@ __device__ void sum_half(const LaunchArgs& args, const WorkTile& tile, int slot,
   }
 }
 
-// C, by whatever epilogue, for a warp's 16 rows, the first eight in slot[0] and the others in slot[1], from the blocks
-// of these slots. row is the lane's row of C of either half. Little code and few registers rather than speed.
+// A warp's 16 rows of C, the first eight in slot[0] and the others in slot[1], from just the blocks of these slots. row
+// is the lane's row of C of either half. Little code and few registers rather than speed.
 template <class Element>
 __device__ void store_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
                               const uint32_t (&row)[2], int64_t first_col, int64_t end_col, int lane) {
+#pragma unroll 1
   for (int64_t group = first_col; group < min(end_col, args.n); group += 8) {
-#pragma unroll
+#pragma unroll 1
     for (int h = 0; h < 2; ++h) {  // by itself, since the other half may lie in another block row
+      const uint32_t at = h == 0 ? row[0] : row[1];
       float d[4] = {};
-      sum_half<Element>(args, tile, slot[h], row[h], h, group, lane, d);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int64_t col = group + lane % 4 * 2 + i;
-        if (row[h] < args.rows && col < args.n) write_element(args, row[h], col, h == 0 ? d[i] : d[2 + i]);
-      }
+      sum_half<Element>(args, tile, h == 0 ? slot[0] : slot[1], at, h, group, lane, d);
+      const int64_t col = group + lane % 4 * 2;
+      if (at < args.rows && col < args.n) write_element(args, at, col, h == 0 ? d[0] : d[2]);
+      if (at < args.rows && col + 1 < args.n) write_element(args, at, col + 1, h == 0 ? d[1] : d[3]);
     }
   }
 }

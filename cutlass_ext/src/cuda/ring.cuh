@@ -10,6 +10,7 @@ template <int Stages>
 struct RingState {
   int stage = 0;
   uint32_t phase = 0;
+  __device__ int previous() const { return stage == 0 ? Stages - 1 : stage - 1; }
   __device__ void operator++() {
     if (++stage == Stages) {
       stage = 0;

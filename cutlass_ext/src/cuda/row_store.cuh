@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue of kernels that hold their accumulators as mma_sync.cuh says: any rows, N, pitch and alignment of C.
+// The epilogue of kernels that hold their sums as mma_sync.cuh says: any rows, N, pitch and alignment of C. What it
+// computes is what epilogue.cuh says, asked once for many sums.
 #pragma once
 
 #include <type_traits>
@@ -12,111 +13,173 @@
 
 namespace sparsek::cuda {
 
-template <class Element>
+// A warp's 16 rows of C and some of its columns, as a lane sees them: sums[g][0] and sums[g][1] are neighbours in
+// row[0], sums[g][2] and sums[g][3] in row[1], at columns 8 g + col from first_col on.
+struct RowTile {
+  uint32_t row[2];
+  uint32_t first_col;
+  int columns;  // of C, from first_col on; may be negative or more than there are sums
+  int col;      // the lane's first
+};
+
+// Calls f(type{}) with the type of C's elements.
+template <class Function>
+__device__ void with_type(sparsek_dtype dtype, const Function& f) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+      return f(cutlass::bfloat16_t{});
+    case SPARSEK_FP16:
+      return f(cutlass::half_t{});
+    default:
+      return f(float{});
+  }
+}
+
+// sums = alpha sums + beta C
+template <class Type, int Groups>
+__device__ void scale(const LaunchArgs& args, float (&sums)[Groups][4], const RowTile& tile) {
+  const Epilogue& e = args.epilogue;
+#pragma unroll
+  for (int i = 0; i < Groups * 4; ++i) sums[i / 4][i % 4] *= e.alpha;
+  if (e.beta == 0.f) return;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const Type* const c = static_cast<const Type*>(args.c) + int64_t(tile.row[h]) * args.ldc + tile.first_col;
+#pragma unroll
+    for (int i = 0; i < Groups * 2; ++i) {
+      const int at = i / 2 * 8 + tile.col + i % 2;
+      float& x = sums[i / 2][h * 2 + i % 2];
+      if (tile.row[h] < args.rows && at < tile.columns) x = fmaf(e.beta, float(c[at]), x);
+      if (i % 16 == 15) asm volatile("" ::: "memory");  // no registers for more loads at once
+    }
+  }
+}
+
+template <class Type, int Groups>
+__device__ void add_bias(const LaunchArgs& args, float (&sums)[Groups][4], const RowTile& tile) {
+  const auto* const bias = static_cast<const Type*>(args.epilogue.bias);
+  if (args.epilogue.bias_kind == SPARSEK_BIAS_ROW) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const float of_row = tile.row[h] < args.rows ? float(bias[tile.row[h]]) : 0.f;
+#pragma unroll
+      for (int i = 0; i < Groups * 2; ++i) sums[i / 2][h * 2 + i % 2] += of_row;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < Groups * 2; ++i) {
+      const int at = i / 2 * 8 + tile.col + i % 2;
+      const float of_column = at < tile.columns ? float(bias[tile.first_col + at]) : 0.f;
+      sums[i / 2][i % 2] += of_column;
+      sums[i / 2][2 + i % 2] += of_column;
+    }
+  }
+}
+
+template <sparsek_activation kActivation, int Groups>
+__device__ void activate(float (&sums)[Groups][4]) {
+#pragma unroll
+  for (int i = 0; i < Groups * 4; ++i) sums[i / 4][i % 4] = activated<kActivation>(sums[i / 4][i % 4]);
+}
+
+template <int Groups>
+__device__ void activate(sparsek_activation activation, float (&sums)[Groups][4]) {
+  switch (activation) {
+    case SPARSEK_ACTIVATION_RELU:
+      return activate<SPARSEK_ACTIVATION_RELU>(sums);
+    case SPARSEK_ACTIVATION_GELU:
+      return activate<SPARSEK_ACTIVATION_GELU>(sums);
+    case SPARSEK_ACTIVATION_SILU:
+      return activate<SPARSEK_ACTIVATION_SILU>(sums);
+    default:
+      return;
+  }
+}
+
+template <class Type>
 __device__ uint32_t pack(float x, float y) {
   const cutlass::Array<float, 2> from = {x, y};
-  const auto to = cutlass::NumericArrayConverter<Element, float, 2>::convert(from);
+  const auto to = cutlass::NumericArrayConverter<Type, float, 2>::convert(from);
   return reinterpret_cast<const uint32_t&>(to);
 }
 
-template <class Element>
-constexpr sparsek_dtype kDtypeOf = std::is_same_v<Element, cutlass::bfloat16_t> ? SPARSEK_BF16 : SPARSEK_FP16;
-
-// A warp's 16 rows of C = alpha acc + beta C from the column first_col on, in the type of A and B. row[0] is the lane's
-// row of C for acc[.][0] and acc[.][1], row[1] that for acc[.][2] and acc[.][3]. Where rows are aligned, neighbouring
-// lanes swap halves so that each group of four stores a full 32-byte sector.
-template <class Element, int Groups>
-__device__ void store_plain_rows(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
-                                 int64_t first_col, int lane) {
-  auto* const c = static_cast<Element*>(args.c);
-  const bool vectors = first_col + Groups * 8 <= args.n && (args.ldc % 4 | reinterpret_cast<uintptr_t>(c) % 8) == 0;
-  const int columns = int(min(int64_t(Groups * 8), args.n - first_col));  // of C, from first_col on
+// C = sums. Where rows are aligned, each group of four lanes stores full sectors of 32 bytes; of 16-bit elements after
+// neighbouring lanes swapped halves. C is not read again: it should not displace A and B from L2.
+template <class Type, int Groups>
+__device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], const RowTile& tile) {
+  constexpr bool kNarrow = sizeof(Type) == 2;
+  auto* const c = static_cast<Type*>(args.c);
+  const bool whole =
+      tile.columns >= Groups * 8 && (args.ldc % (kNarrow ? 4 : 2) | reinterpret_cast<uintptr_t>(c) % 8) == 0;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const bool inside = row[h] < args.rows;
-    Element* const out = c + int64_t(row[h]) * args.ldc + first_col;
-    const int col = lane % 4 * 2;
-    const bool odd = lane % 2;
-    const int quad_col = odd ? 8 + (lane % 4 - 1) * 2 : col;
-#pragma unroll
-    for (int i = 0; i < Groups * 2; ++i) acc[i / 2][h * 2 + i % 2] *= args.epilogue.alpha;
-    if (args.epilogue.beta != 0) {
+    const bool inside = tile.row[h] < args.rows;
+    Type* const out = c + int64_t(tile.row[h]) * args.ldc + tile.first_col;
+    if (!whole) {
 #pragma unroll
       for (int i = 0; i < Groups * 2; ++i) {
-        const int at = i / 2 * 8 + col + i % 2;
-        if (inside && at < columns) acc[i / 2][h * 2 + i % 2] += args.epilogue.beta * float(out[at]);
-        if (i % 16 == 15) asm volatile("" ::: "memory");  // no registers for more loads at once
+        const int at = i / 2 * 8 + tile.col + i % 2;
+        if (inside && at < tile.columns) out[at] = Type(sums[i / 2][h * 2 + i % 2]);
       }
-    }
-    if (vectors) {
+    } else if constexpr (kNarrow) {
+      const bool odd = tile.col % 4 != 0;
+      const int quad_col = odd ? 8 + tile.col - 2 : tile.col;
 #pragma unroll
       for (int g = 0; g < Groups; g += 2) {
-        const uint32_t first = pack<Element>(acc[g][h * 2], acc[g][h * 2 + 1]);
-        const uint32_t second = pack<Element>(acc[g + 1][h * 2], acc[g + 1][h * 2 + 1]);
+        const uint32_t first = pack<Type>(sums[g][h * 2], sums[g][h * 2 + 1]);
+        const uint32_t second = pack<Type>(sums[g + 1][h * 2], sums[g + 1][h * 2 + 1]);
         const uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
-        if (inside) {
-          // C is not read again: it should not displace A and B from L2.
-          __stcs(reinterpret_cast<uint2*>(out + g * 8 + quad_col), odd ? uint2{other, second} : uint2{first, other});
-        }
+        const uint2 quad = odd ? uint2{other, second} : uint2{first, other};
+        if (inside) __stcs(reinterpret_cast<uint2*>(out + g * 8 + quad_col), quad);
       }
     } else {
 #pragma unroll
-      for (int i = 0; i < Groups * 2; ++i) {
-        const int at = i / 2 * 8 + col + i % 2;
-        if (inside && at < columns) out[at] = Element(acc[i / 2][h * 2 + i % 2]);
+      for (int g = 0; g < Groups; ++g) {
+        const float2 pair = {sums[g][h * 2], sums[g][h * 2 + 1]};
+        if (inside) __stcs(reinterpret_cast<float2*>(out + g * 8 + tile.col), pair);
       }
     }
   }
 }
 
-// Two neighbours of a row of C from their sums, by whatever epilogue.
-__device__ inline void write_pair(const LaunchArgs& args, int64_t row, int64_t col, float first, float second) {
-  const Epilogue& e = args.epilogue;
-  const int64_t at = row * args.ldc + col;
-  const bool whole = row < args.rows && col + 1 < args.n;
-  const bool aligned = (reinterpret_cast<uintptr_t>(args.c) / (e.dtype_c == SPARSEK_FP32 ? 4 : 2) + at) % 2 == 0;
-  if (!whole || !aligned) {
-    if (row < args.rows && col < args.n) write_element(args, row, col, first);
-    if (whole) write_element(args, row, col + 1, second);
-    return;
-  }
-  const bool reads = e.beta != 0.f;
-  const float x = finish(e, first, reads ? load_element(e.dtype_c, args.c, at) : 0.f, bias_at(e, row, col));
-  const float y = finish(e, second, reads ? load_element(e.dtype_c, args.c, at + 1) : 0.f, bias_at(e, row, col + 1));
-  if (e.dtype_c == SPARSEK_FP32) {
-    __stcs(reinterpret_cast<float2*>(static_cast<float*>(args.c) + at), float2{x, y});
-  } else {
-    const uint32_t both = e.dtype_c == SPARSEK_BF16 ? pack<cutlass::bfloat16_t>(x, y) : pack<cutlass::half_t>(x, y);
-    __stcs(reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(args.c) + at), both);
-  }
-}
-
-// As store_plain_rows, for every epilogue.
+// Every epilogue. Unrolled over all sums the code would be long and need more registers than there are, and registers
+// cannot be indexed at run time: so the sums move up to where the code names them.
 template <int Groups>
-__device__ void store_any_rows(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
-                               int64_t first_col, int lane) {
-  constexpr int kTogether = 2;
+__device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTile tile) {
+  constexpr int kTogether = Groups < 8 ? Groups : 8;
 #pragma unroll 1
-  for (int first = 0; first < Groups; first += kTogether) {
+  for (int turn = 0; turn < Groups; turn += kTogether) {
+    float sums[kTogether][4];
 #pragma unroll
-    for (int i = 0; i < kTogether * 2; ++i) {
-      const int64_t col = first_col + (first + i / 2) * 8 + lane % 4 * 2;
-      write_pair(args, row[i % 2], col, acc[i / 2][i % 2 * 2], acc[i / 2][i % 2 * 2 + 1]);
-    }
-    // Registers cannot be indexed at run time, and unrolled the code would be 16 times as long: so they are moved up.
+    for (int i = 0; i < kTogether * 4; ++i) sums[i / 4][i % 4] = acc[i / 4][i % 4];
+    with_type(args.epilogue.dtype_c, [&](auto type) {
+      using Type = decltype(type);
+      scale<Type>(args, sums, tile);
+      if (args.epilogue.bias_kind != SPARSEK_BIAS_NONE) add_bias<Type>(args, sums, tile);
+    });
+    activate(args.epilogue.activation, sums);
+    with_type(args.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(args, sums, tile); });
+    tile.first_col += kTogether * 8;
+    tile.columns -= kTogether * 8;
 #pragma unroll
     for (int i = 0; i < (Groups - kTogether) * 4; ++i) acc[i / 4][i % 4] = acc[i / 4 + kTogether][i % 4];
   }
 }
 
+// A warp's 16 rows of C from the sums acc, the columns from first_col on. row: the lane's rows of C. Element: of A.
 template <class Element, int Groups>
-__device__ void store_rows(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2], int64_t first_col,
-                           int lane) {
+__device__ void store_rows(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
+                           uint32_t first_col, int lane) {
+  constexpr sparsek_dtype kSame = std::is_same_v<Element, cutlass::bfloat16_t> ? SPARSEK_BF16 : SPARSEK_FP16;
   const Epilogue& e = args.epilogue;
-  if (e.dtype_c == kDtypeOf<Element> && e.bias_kind == SPARSEK_BIAS_NONE && e.activation == SPARSEK_ACTIVATION_NONE) {
-    store_plain_rows<Element>(args, acc, row, first_col, lane);
+  const RowTile tile = {{row[0], row[1]}, first_col, int(min(int64_t(Groups * 8), args.n - first_col)), lane % 4 * 2};
+  const bool plain = e.beta == 0.f && e.bias_kind == SPARSEK_BIAS_NONE && e.activation == SPARSEK_ACTIVATION_NONE;
+  if (plain && e.dtype_c == kSame) {
+#pragma unroll
+    for (int i = 0; i < Groups * 4; ++i) acc[i / 4][i % 4] *= e.alpha;
+    write<Element>(args, acc, tile);
   } else {
-    store_any_rows(args, acc, row, first_col, lane);
+    store_any(args, acc, tile);
   }
 }
 

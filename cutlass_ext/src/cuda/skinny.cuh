@@ -11,7 +11,7 @@
 //   C   from registers: any rows, M, N, pitch and alignment
 //
 // The kernel may begin while the one before it in the stream ends (programmatic dependent launch): it sets itself up,
-// and waits before it reads or writes anything but the plan.
+// reads the plan, and waits before it touches anything else.
 #pragma once
 
 #include <cuda.h>
@@ -66,6 +66,7 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int
   constexpr auto kOnce = uint64_t(cute::TMA::CacheHintSm90::EVICT_FIRST);
   constexpr auto kOften = uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST);
   RingState<Storage::kStages> state;
+  bool waited = false;
   for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
     const WorkTile tile = args.tiles[t];
     int32_t next_block[kMostSlots], next_col = 0;  // of the lane's entry
@@ -81,6 +82,8 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int
     read_plan(0);
     const int slot = lane < slots ? lane : 0;
     const int row_in_block = int(args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m);
+    if (!waited) wait_for_previous_launch();
+    waited = true;
     for (int first = 0; first < tile.entry_count; first += 32) {
       int32_t blocks[kMostSlots];
 #pragma unroll
@@ -160,7 +163,8 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int
       __syncwarp();
       if (lane == 0) shared.empty[state.stage].arrive();
     }
-    store_rows<Element>(args, acc, row, int64_t(tile.n_tile) * TileN, lane);
+    wait_for_previous_launch();
+    store_rows<Element>(args, acc, row, tile.n_tile * TileN, lane);
   }
 }
 
@@ -170,6 +174,10 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Storage*>(memory);
   allow_dependent_launch();
+  if (threadIdx.x == 0) {
+    cute::prefetch_tma_descriptor(reinterpret_cast<const cute::TmaDescriptor*>(&p.map_a));
+    cute::prefetch_tma_descriptor(reinterpret_cast<const cute::TmaDescriptor*>(&p.map_b));
+  }
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
     for (int s = 0; s < Storage::kStages; ++s) {
@@ -179,7 +187,6 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
     cutlass::arch::fence_barrier_init();
   }
   __syncthreads();
-  wait_for_previous_launch();
   if (warp == kConsumerWarps) {
     produce(p, shared, lane);
   } else {

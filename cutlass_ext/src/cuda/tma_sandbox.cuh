@@ -150,7 +150,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     fence_sums(acc);
     if (steps > 0) release(before);
     const uint32_t first_row = uint32_t(tile.m_tile) * kTileM + warp * 16 + lane / 4;
-    store_rows<Element>(args, acc, {first_row, first_row + 8}, int64_t(tile.n_tile) * kTileN, lane);
+    store_rows<Element>(args, acc, {first_row, first_row + 8}, tile.n_tile * kTileN, lane);
   }
 }
 

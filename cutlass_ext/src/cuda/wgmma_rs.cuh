@@ -60,10 +60,19 @@ template <int Stages>
 struct SharedStorage {
   alignas(1024) uint8_t b[Stages][kStageBytesB];
   alignas(1024) uint8_t a[Stages][kStageBytesA];
+  int turn[kConsumerWarps];  // the tile that each computes; sums and operands leave no register for it
   uint32_t present[Stages];  // bit (unit * slots + slot): the slot has a block there
   cutlass::arch::ClusterTransactionBarrier full[Stages];
   cutlass::arch::ClusterBarrier empty[Stages];
 };
+
+// From L1, where the tiles before and behind it are as well.
+__device__ inline WorkTile load_tile(const WorkTile* from) {
+  const int4 words = __ldg(reinterpret_cast<const int4*>(from));
+  return {words.x, words.y, words.z, words.w};
+}
+
+__device__ inline void prefetch_to_l1(const void* from) { asm volatile("prefetch.global.L1 [%0];" ::"l"(from)); }
 
 __device__ inline int stages_of(const Params& p, const WorkTile& tile) {
   return (tile.entry_count * p.units_per_entry + p.units_per_stage - 1) / p.units_per_stage;
@@ -182,40 +191,37 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   constexpr int kUnits = kStageK / BoxK, kUnitSlices = BoxK / 16;
   const LaunchArgs& args = p.args;
   const int slots = args.slots;
-  // The slots of the lane's rows r and r + 8, and of the warpgroup.
-  const int slot[2] = {warp * 16 / p.slot_rows, (warp * 16 + 8) / p.slot_rows};
+  // The slot of the lane's row r, and that of its row r + 8.
+  const int lower_slot = warp * 16 / p.slot_rows;
+  const auto slot = [&](int half) { return lower_slot + (p.slot_rows == 8 ? half : 0); };
   const int first_slot = warp / 4 * 64 / p.slot_rows, end_slot = (warp / 4 * 64 + 63) / p.slot_rows + 1;
   const uint32_t warpgroup_slots = (1u << end_slot) - (1u << first_slot);
   const uint32_t smem_a = cute::cast_smem_ptr_to_uint(shared.a), smem_b = cute::cast_smem_ptr_to_uint(shared.b);
   const uint32_t lane_a = smem_a + offset_a<BoxK>(warp * 16 + lane % 16, lane / 16);
   RingState<Stages> state;
 
-  const int end = args.worker_begin[blockIdx.x + 1];
-  int t = args.worker_begin[blockIdx.x];
-  WorkTile next_tile = t < end ? args.tiles[t] : WorkTile{};
-  for (; t < end; ++t) {
-    const WorkTile tile = next_tile;
-    if (t + 1 < end) next_tile = args.tiles[t + 1];
-    uint32_t row[2];  // of C
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      row[h] = uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + slot[h]]) + (warp * 16 + h * 8) % p.slot_rows +
-               lane / 4;
-    }
-
+  volatile int& turn = shared.turn[warp];
+  const auto set_turn = [&](int to) {
+    __syncwarp();
+    if (lane == 0) turn = to;
+    __syncwarp();
+  };
+  for (set_turn(args.worker_begin[blockIdx.x]); turn < __ldg(args.worker_begin + blockIdx.x + 1); set_turn(turn + 1)) {
+    const WorkTile tile = load_tile(args.tiles + turn);
+    const int64_t* const rows = args.slot_row + int64_t(tile.m_tile) * slots;
+    prefetch_to_l1(rows + slot(0));  // read when the sums are there, since they leave no registers
     float acc[kGroups][4] = {};
     uint32_t a[2][kSlices][4] = {};  // of the stage that wgmma reads, and of the one before
-    int in_flight = -1;              // the stage before
+    bool pending = false;            // wgmma reads the stage before
     int part = 0;                    // of the entry, where a stage holds one unit
     int stages = stages_of(p, tile);
     const auto multiply_stage = [&](uint32_t(&a_now)[kSlices][4]) {
       shared.full[state.stage].wait(state.phase);
       const uint32_t present = shared.present[state.stage];
-      uint32_t loaded[kSlices][4];
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {
-        const bool here[2] = {bool(bits_from(present, u * slots + slot[0]) & 1),
-                              bool(bits_from(present, u * slots + slot[1]) & 1)};
+        const bool here[2] = {bool(bits_from(present, u * slots + slot(0)) & 1),
+                              bool(bits_from(present, u * slots + slot(1)) & 1)};
 #pragma unroll
         for (int s = 0; s < kUnitSlices; ++s) {
           uint32_t r[4] = {};
@@ -223,12 +229,11 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
             load_matrices(r, (lane_a ^ s * 32) + state.stage * kStageBytesA + u * kUnitBytesA);
           }
 #pragma unroll
-          for (int i = 0; i < 4; ++i) loaded[u * kUnitSlices + s][i] = here[i % 2] ? r[i] : 0;
+          for (int i = 0; i < 4; ++i) {
+            replace_in_flight(a_now[u * kUnitSlices + s][i], here[i % 2] ? r[i] : 0, p.units_per_stage);
+          }
         }
       }
-#pragma unroll
-      for (int i = 0; i < kSlices * 4; ++i)
-        replace_in_flight(a_now[i / 4][i % 4], loaded[i / 4][i % 4], p.units_per_stage);
       const uint32_t stage_b = smem_b + state.stage * kStageBytesB;
       int groups = 0;  // of wgmma instructions, committed together
       const auto multiply_slices = [&](int u, int first, auto count) {
@@ -259,8 +264,8 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
       }
       // The stage before is read to its end: its place in the ring is free, and its registers of A.
       wait_for_all_but<kSlices>(groups);
-      if (in_flight >= 0 && lane == 0) shared.empty[in_flight].arrive();
-      in_flight = state.stage;
+      if (pending && lane == 0) shared.empty[state.previous()].arrive();
+      pending = true;
       ++state;
     };
     while (stages > 0) {
@@ -271,11 +276,16 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     }
     cute::warpgroup_wait<0>();
     wgmma_fence(acc);
-    if (in_flight >= 0 && lane == 0) shared.empty[in_flight].arrive();
+    if (pending && lane == 0) shared.empty[state.previous()].arrive();
 
-    const int64_t first_col = int64_t(tile.n_tile) * kTileN;
+    uint32_t row[2];  // of C
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      row[h] = uint32_t(__ldg(rows + slot(h))) + (warp * 16 + h * 8) % p.slot_rows + lane / 4;
+    }
+    const uint32_t first_col = tile.n_tile * kTileN;
     if (any_nan(args, acc, row, first_col, lane)) {
-      store_exactly<Element>(args, tile, slot, row, first_col, first_col + kTileN, lane);
+      store_exactly<Element>(args, args.tiles[turn], {slot(0), slot(1)}, row, first_col, first_col + kTileN, lane);
     } else {
       store_rows<Element>(args, acc, row, first_col, lane);
     }

@@ -118,7 +118,7 @@ func TestGateCheck(t *testing.T) {
 	if code, out, _ := call("gate", "--check", "--log-before", "before"); code != exitOK {
 		t.Errorf("the first line of a log: %d, %s", code, out)
 	}
-	write(t, "ci/baseline/nsight_baseline.norm.txt", "dram_bw: 45.20\nsm_active: 52.30\ntensor_core: 65.80\n")
+	write(t, "ci/baseline/nsight_baseline.norm.txt", "dram_bw: 45.20\nsm_active: 52.30\ntensor_core: 65.80\n\n")
 	if code, out, _ := call("gate", "--check"); code != exitGateFail || !strings.Contains(out, "nsight_baseline.norm.txt is not as it was blessed") {
 		t.Errorf("edited: %d, %s", code, out)
 	}

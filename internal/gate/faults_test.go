@@ -188,7 +188,7 @@ func TestSHA256SumAgrees(t *testing.T) {
 			t.Errorf("%s: %s", err, out)
 		}
 	}
-	if text := w.read(headlineFile); text != "dram_bw: 45.20\nsm_active: 72.30\ntensor_core: 65.80\n" {
+	if text := w.read(headlineFile); text != "dram_bw: 45.20\nsm_active: 72.30\ntensor_core: 65.80\n\n" {
 		t.Errorf("headline %q", text)
 	}
 }

@@ -66,19 +66,20 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[low] + (place-float64(low))*(sorted[high]-sorted[low])
 }
 
-// Normal is the normal form: a line "key: %.2f" for each figure, sorted by key.
+// Normal is the normal form: a line "key: %.2f" for each figure, sorted by key, and an empty line that ends it.
 func (f Figures) Normal() string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		fmt.Fprintf(&text, "%s: %.2f\n", name, f[name])
 	}
+	text.WriteByte('\n')
 	return text.String()
 }
 
 // ParseNormal reads a normal form and refuses whatever Normal would not have written.
 func ParseNormal(text string) (Figures, error) {
 	f := Figures{}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.TrimSuffix(text, "\n")) {
 		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		v, err := strconv.ParseFloat(value, 64)
 		if !ok || err != nil {
@@ -90,7 +91,7 @@ func ParseNormal(text string) (Figures, error) {
 		return nil, fmt.Errorf("normal form: it is empty")
 	}
 	if f.Normal() != text {
-		return nil, fmt.Errorf("normal form: lines are not sorted, unique, ended, or with two decimals")
+		return nil, fmt.Errorf("normal form: lines are not sorted, unique, with two decimals, or ended by an empty one")
 	}
 	return f, nil
 }

@@ -44,7 +44,7 @@ func Parse(r io.Reader) ([]Launch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ncu CSV: %w", err)
 	}
-	table, found := body(all)
+	table, found := body(bytes.TrimPrefix(all, []byte("\ufeff")))
 	if !found {
 		return nil, fmt.Errorf("ncu CSV: %w: there is no header row with %q and %q", ErrEmpty, columnID, columnKernel)
 	}
@@ -64,13 +64,19 @@ func body(text []byte) (table []byte, found bool) {
 	for line := range bytes.Lines(text) {
 		trimmed := bytes.TrimSpace(line)
 		if !found {
-			found = bytes.HasPrefix(trimmed, []byte(`"`+columnID+`"`)) && bytes.Contains(trimmed, []byte(`"`+columnKernel+`"`))
+			found = isHeader(trimmed)
 		}
 		if found && len(trimmed) > 0 && !bytes.HasPrefix(trimmed, []byte("==")) {
 			table = append(table, line...)
 		}
 	}
 	return table, found
+}
+
+// isHeader knows the header by its columns, in quotes or not.
+func isHeader(line []byte) bool {
+	names, err := csv.NewReader(bytes.NewReader(line)).Read()
+	return err == nil && slices.Contains(names, columnID) && slices.Contains(names, columnKernel)
 }
 
 func readRows(table []byte) ([][]string, error) {

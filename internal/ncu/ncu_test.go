@@ -3,6 +3,7 @@
 package ncu_test
 
 import (
+	"encoding/csv"
 	"errors"
 	"math"
 	"strings"
@@ -60,6 +61,26 @@ func TestBothForms(t *testing.T) {
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-3*math.Abs(a) }) // "us" and "Mbyte" have few digits
 	if diff := cmp.Diff(figures(), extract(t, ncutest.Long(launches)), near); diff != "" {
 		t.Errorf("long form (-want +got):\n%s", diff)
+	}
+}
+
+// A table that a spreadsheet has been at: no quotes but where they are needed, other line ends, a byte order mark.
+func TestRewrittenTable(t *testing.T) {
+	for name, text := range map[string]string{"raw": ncutest.Raw(launchesOf("_Z1kv", 3)), "long": ncutest.Long(launchesOf("_Z1kv", 3))} {
+		text = text[strings.Index(text, `"ID"`):]
+		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain strings.Builder
+		w := csv.NewWriter(&plain)
+		w.UseCRLF = true
+		if err := w.WriteAll(rows); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(extract(t, text), extract(t, "\ufeff"+plain.String())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/sparsek/sparsek/internal/gate"
 	"github.com/sparsek/sparsek/internal/profile"
@@ -29,7 +28,7 @@ func bless(_ context.Context, e *environment, args []string) error {
 	if *reason == "" {
 		return failf(exitUsage, "bless: --reason is missing: it says in the log why these figures are right")
 	}
-	o := gate.BlessOptions{Root: *root, Reason: *reason, Date: time.Now().UTC().Truncate(time.Second)}
+	o := gate.BlessOptions{Root: *root, Reason: *reason, Date: now()}
 	for _, c := range roofline.Cases() {
 		o.Cases = append(o.Cases, c.Name)
 	}

@@ -19,6 +19,7 @@ import (
 const (
 	againDir    = "build/profile-again"
 	reportDir   = "build/gate"
+	checkDir    = "build/gate/check" // of --check, which must not take the place of what was measured
 	historyFile = "build/gate/history.jsonl"
 )
 
@@ -41,19 +42,25 @@ func runGate(ctx context.Context, e *environment, args []string) error {
 	flags.StringVar(&o.profile, "profile", "", "`folder` of a profile to judge in place of measuring")
 	flags.StringVar(&o.again, "again", "", "`folder` of a second profile, taken after it")
 	flags.IntVar(&o.launches, "launches", profile.DefaultLaunches, "of each case that are measured")
-	flags.StringVar(&o.reports, "reports", reportDir, "`folder` for the reports")
+	flags.StringVar(&o.reports, "reports", "", "`folder` for the reports (default "+reportDir+", with --check "+checkDir+")")
 	flags.StringVar(&o.history, "history", historyFile, "`file` that keeps every run")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
 	if err := parse(e, flags, args, true); err != nil {
 		return err
 	}
 	o.cases = flags.Args()
+	if o.reports == "" {
+		o.reports = reportDir
+		if o.check {
+			o.reports = checkDir
+		}
+	}
 	if err := o.validate(); err != nil {
 		return err
 	}
 	store, err := gate.Open(o.root)
 	if errors.Is(err, gate.ErrNoBaseline) {
-		return fail(exitNotMeasurable, err)
+		return o.finish(e, gate.Unmeasurable(err, now()), &gate.Store{})
 	}
 	if err != nil {
 		return fail(exitBadFile, err)
@@ -68,7 +75,7 @@ func runGate(ctx context.Context, e *environment, args []string) error {
 	if o.check {
 		return o.finish(e, o.inspect(store), store)
 	}
-	result, err := o.judge(ctx, e, store, func(ctx context.Context) (taker, error) { return newMeasurer(ctx, o.cases, o.launches) })
+	result, err := o.judge(ctx, e, store, func(ctx context.Context) (taker, error) { return newMeasurer(ctx, o.launches) })
 	if err != nil {
 		return err
 	}
@@ -96,15 +103,17 @@ func (o *gateFlags) inspect(store *gate.Store) *gate.Result {
 	if err != nil {
 		kernels = nil
 	}
-	return gate.Inspect(store, kernels, time.Now().UTC().Truncate(time.Second))
+	return gate.Inspect(store, kernels, now())
 }
 
-// taker takes a profile and writes it to a folder.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
+// taker takes a profile of the cases, all where none is named, and writes it to a folder.
 type taker interface {
-	measure(ctx context.Context, dir string) (*profile.Profile, error)
+	measure(ctx context.Context, dir string, cases []string) (*profile.Profile, error)
 }
 
-// judge measures, once or where something got worse twice, and compares. Where nothing can be measured the result says
+// judge measures, what got worse a second time, and compares. Where nothing can be measured the result says
 // so, with all that can be said of the baseline.
 func (o *gateFlags) judge(ctx context.Context, e *environment, store *gate.Store,
 	start func(context.Context) (taker, error)) (*gate.Result, error) {
@@ -129,18 +138,19 @@ func (o *gateFlags) judge(ctx context.Context, e *environment, store *gate.Store
 		return blocked(err)
 	}
 	bar := e.progress.Bar("gate", 1, term.Count)
-	first, err := m.measure(ctx, profileDir)
+	first, err := m.measure(ctx, profileDir, o.cases)
 	if err != nil {
 		endBar(bar, err)
 		return blocked(err)
 	}
 	bar.Done()
 	r := gate.Judge(store, first, nil, cases)
-	if !r.Suspects() {
+	suspects := r.Suspects()
+	if len(suspects) == 0 {
 		return r, nil
 	}
 	bar = e.progress.Bar("gate, again", 1, term.Count)
-	second, err := m.measure(ctx, againDir)
+	second, err := m.measure(ctx, againDir, suspects)
 	endBar(bar, err)
 	if err != nil {
 		if ctx.Err() != nil {

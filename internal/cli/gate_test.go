@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,12 +123,23 @@ func TestGateCheck(t *testing.T) {
 	if code, out, _ := call("gate", "--check"); code != exitGateFail || !strings.Contains(out, "nsight_baseline.norm.txt is not as it was blessed") {
 		t.Errorf("edited: %d, %s", code, out)
 	}
-	if _, err := os.Stat(historyFile); err == nil {
-		t.Error("a check without a measurement is in the history")
+	for _, name := range []string{historyFile, filepath.Join(reportDir, "gate.json")} {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("a check that measures nothing wrote %s", name)
+		}
 	}
 	t.Chdir(t.TempDir())
-	if code, _, failed := call("gate", "--check"); code != exitNotMeasurable || !strings.Contains(failed, "bless makes one") {
-		t.Errorf("no baseline: %d, %s", code, failed)
+	if code, out, failed := call("gate", "--check"); code != exitNotMeasurable || !strings.Contains(out, "bless makes one") {
+		t.Errorf("no baseline: %d, %s, %s", code, out, failed)
+	}
+	if text, err := os.ReadFile(filepath.Join(checkDir, "junit.xml")); err != nil || !bytes.Contains(text, []byte("bless makes one")) {
+		t.Errorf("%s, %v", text, err)
+	}
+	if code, out, _ := call("gate"); code != exitNotMeasurable || !strings.Contains(out, "bless makes one") {
+		t.Errorf("no baseline: %d, %s", code, out)
+	}
+	if history, err := gate.ReadHistory(historyFile); err != nil || len(history) != 1 || history[0].Verdict != gate.NotMeasurable {
+		t.Errorf("%+v, %v", history, err)
 	}
 }
 
@@ -165,14 +177,15 @@ type fakeTaker struct {
 	t     *testing.T
 	takes []func(dir string) (*profile.Profile, error)
 	dirs  []string
+	cases [][]string
 }
 
-func (f *fakeTaker) measure(_ context.Context, dir string) (*profile.Profile, error) {
+func (f *fakeTaker) measure(_ context.Context, dir string, cases []string) (*profile.Profile, error) {
 	if len(f.takes) == 0 {
 		f.t.Fatal("one measurement more than was expected")
 	}
 	take := f.takes[0]
-	f.takes, f.dirs = f.takes[1:], append(f.dirs, dir)
+	f.takes, f.dirs, f.cases = f.takes[1:], append(f.dirs, dir), append(f.cases, cases)
 	return take(dir)
 }
 
@@ -181,21 +194,30 @@ func TestGateMeasures(t *testing.T) {
 	times := func(factor float64) func(string) (*profile.Profile, error) {
 		return func(dir string) (*profile.Profile, error) { return scaled(t, dir, "cycles", factor), nil }
 	}
+	oneSlow := func(dir string) (*profile.Profile, error) {
+		return gatetest.Profile(t, dir, suite(), nil, func(name string, f ncu.Figures) {
+			if name == "b64-random-50" {
+				f["cycles"] *= 1.1
+			}
+		}), nil
+	}
 	fails := func(err error) func(string) (*profile.Profile, error) {
 		return func(string) (*profile.Profile, error) { return nil, profile.Explain(err) }
 	}
 	for what, c := range map[string]struct {
 		takes    []func(string) (*profile.Profile, error)
 		want     gate.Verdict
+		again    []string // cases that are measured a second time
 		speaksOf string
 	}{
-		"good":               {[]func(string) (*profile.Profile, error){times(1)}, gate.Pass, ""},
-		"slow twice":         {[]func(string) (*profile.Profile, error){times(1.1), times(1.1)}, gate.Fail, ""},
-		"slow once":          {[]func(string) (*profile.Profile, error){times(1.1), times(1)}, gate.Pass, ""},
-		"second fails":       {[]func(string) (*profile.Profile, error){times(1.1), fails(profile.ErrThrottled)}, gate.Ambiguous, "second measurement failed"},
-		"counters forbidden": {[]func(string) (*profile.Profile, error){fails(ncu.ErrPermission)}, gate.NotMeasurable, "NVreg_RestrictProfilingToAdminUsers=0"},
-		"ncu absent":         {[]func(string) (*profile.Profile, error){fails(ncu.ErrNoProfiler)}, gate.NotMeasurable, "install Nsight Compute"},
-		"throttled":          {[]func(string) (*profile.Profile, error){fails(profile.ErrThrottled)}, gate.NotMeasurable, "cool down"},
+		"good":               {[]func(string) (*profile.Profile, error){times(1)}, gate.Pass, nil, ""},
+		"slow twice":         {[]func(string) (*profile.Profile, error){times(1.1), times(1.1)}, gate.Fail, suite(), ""},
+		"one slow twice":     {[]func(string) (*profile.Profile, error){oneSlow, oneSlow}, gate.Fail, []string{"b64-random-50"}, ""},
+		"slow once":          {[]func(string) (*profile.Profile, error){times(1.1), times(1)}, gate.Pass, suite(), ""},
+		"second fails":       {[]func(string) (*profile.Profile, error){times(1.1), fails(profile.ErrThrottled)}, gate.Ambiguous, suite(), "second measurement failed"},
+		"counters forbidden": {[]func(string) (*profile.Profile, error){fails(ncu.ErrPermission)}, gate.NotMeasurable, nil, "NVreg_RestrictProfilingToAdminUsers=0"},
+		"ncu absent":         {[]func(string) (*profile.Profile, error){fails(ncu.ErrNoProfiler)}, gate.NotMeasurable, nil, "install Nsight Compute"},
+		"throttled":          {[]func(string) (*profile.Profile, error){fails(profile.ErrThrottled)}, gate.NotMeasurable, nil, "cool down"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			blessed(t)
@@ -215,6 +237,9 @@ func TestGateMeasures(t *testing.T) {
 			}
 			if len(f.dirs) == 2 && f.dirs[0] == f.dirs[1] {
 				t.Error("the second measurement took the place of the first")
+			}
+			if len(f.cases) == 2 && (f.cases[0] != nil || !slices.Equal(f.cases[1], c.again)) {
+				t.Errorf("measured %q, want all and then %q", f.cases, c.again)
 			}
 			if code := exitCode(o.finish(e, r, store)); (code == exitOK) != (c.want == gate.Pass) {
 				t.Errorf("exit code %d", code)

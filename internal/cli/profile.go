@@ -43,7 +43,7 @@ func takeProfiles(ctx context.Context, e *environment, args []string) error {
 	if _, err := roofline.Find(flags.Args()); err != nil {
 		return failf(exitUsage, "profile: %w", err)
 	}
-	m, err := newMeasurer(ctx, flags.Args(), o.launches)
+	m, err := newMeasurer(ctx, o.launches)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func takeProfiles(ctx context.Context, e *environment, args []string) error {
 		if o.runs > 1 {
 			dir = filepath.Join(o.out, fmt.Sprintf("run-%d", i+1))
 		}
-		p, err := m.measure(ctx, dir)
+		p, err := m.measure(ctx, dir, flags.Args())
 		if err != nil {
 			endBar(bar, err)
 			return err
@@ -73,7 +73,7 @@ func takeProfiles(ctx context.Context, e *environment, args []string) error {
 type measurer struct{ options profile.Options }
 
 // newMeasurer looks whether the machine can measure. Where it cannot, the error is a *profile.NotMeasurable.
-func newMeasurer(ctx context.Context, cases []string, launches int) (*measurer, error) {
+func newMeasurer(ctx context.Context, launches int) (*measurer, error) {
 	lib, kernels, err := kernelReport()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func newMeasurer(ctx context.Context, cases []string, launches int) (*measurer, 
 		return nil, fmt.Errorf("find the program's own file: %w", err)
 	}
 	return &measurer{profile.Options{
-		Program: self, Cases: cases, Launches: launches, Kernels: kernels,
+		Program: self, Launches: launches, Kernels: kernels,
 		Profiler: machine.Profiler, NCU: machine.ProfilerVersion, Driver: machine.Module,
 	}}, nil
 }
@@ -109,12 +109,14 @@ func kernelReport() (*sparsek.Library, *buildreport.Report, error) {
 	return lib, r, nil
 }
 
-// measure takes a profile and writes it to dir.
-func (m *measurer) measure(ctx context.Context, dir string) (*profile.Profile, error) {
+// measure takes a profile of the cases, all where none is named, and writes it to dir.
+func (m *measurer) measure(ctx context.Context, dir string, cases []string) (*profile.Profile, error) {
 	if err := profile.Remove(dir); err != nil { // nobody takes an old one for the new, whatever happens
 		return nil, fail(exitBadOutput, err)
 	}
-	p, err := profile.Take(ctx, m.options)
+	options := m.options
+	options.Cases = cases
+	p, err := profile.Take(ctx, options)
 	if err != nil {
 		err = profile.Explain(err)
 		var not *profile.NotMeasurable

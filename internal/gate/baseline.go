@@ -16,9 +16,11 @@ import (
 // Dir is where baselines lie in a checkout. Names of files in hashes and in the log begin with it.
 const Dir = "ci/baseline"
 
-// The files, relative to the checkout.
+// LogFile is the log of blessings, relative to the checkout.
+const LogFile = Dir + "/log.jsonl"
+
+// The other files, relative to the checkout.
 const (
-	logFile      = Dir + "/log.jsonl"
 	legendFile   = Dir + "/metrics.txt"
 	headlineFile = Dir + "/nsight_baseline.norm.txt"
 

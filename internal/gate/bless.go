@@ -41,7 +41,7 @@ func Bless(o BlessOptions) (*Baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := ParseLog(files[logFile])
+	log, err := ParseLog(files[LogFile])
 	if err != nil {
 		return nil, fmt.Errorf("%w: mend the log first, from the repository's history: %w", ErrNotBlessed, err)
 	}
@@ -49,11 +49,11 @@ func Bless(o BlessOptions) (*Baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	line, err := o.blessing(log, files[logFile], b, made).line()
+	line, err := o.blessing(log, files[LogFile], b, made).line()
 	if err != nil {
 		return nil, err
 	}
-	text := append(files[logFile], line...)
+	text := append(files[LogFile], line...)
 	if err := removeOld(o.Root, files, b.folder(), made); err != nil {
 		return nil, err
 	}
@@ -63,8 +63,8 @@ func Bless(o BlessOptions) (*Baseline, error) {
 		}
 	}
 	err = errors.Join(
-		writeFile(o.Root, logFile+hashSuffix, []byte(ncu.HashLine(ncu.Hash(text), logFile))),
-		writeFile(o.Root, logFile, text))
+		writeFile(o.Root, LogFile+hashSuffix, []byte(ncu.HashLine(ncu.Hash(text), LogFile))),
+		writeFile(o.Root, LogFile, text))
 	return b, err
 }
 

@@ -83,17 +83,17 @@ func TestFaultsInTheStore(t *testing.T) {
 		"noise edited":       {func(w *world) { w.edit(recordFile(folder), `"runs": 0`, `"runs": 9`) }, recordFile(folder)},
 		"record missing":     {func(w *world) { w.remove(recordFile(folder)) }, recordFile(folder)},
 		"legend edited":      {func(w *world) { w.edit(legendFile, "dram__throughput", "dram__bytes") }, legendFile},
-		"log missing":        {func(w *world) { w.remove(logFile) }, logFile},
-		"log emptied":        {func(w *world) { w.write(logFile, ""); w.rehash(logFile) }, logFile},
-		"first line gone":    {func(w *world) { w.cutLog(0); w.rehash(logFile) }, "line 1 has number 2"},
-		"last line gone":     {func(w *world) { w.cutLog(1) }, logFile + hashSuffix},
-		"last one, rehashed": {func(w *world) { w.cutLog(1); w.rehash(logFile) }, "is not as it was blessed"},
-		"reason edited":      {func(w *world) { w.edit(logFile, "the first", "the other"); w.rehash(logFile) }, "does not follow"},
-		"last line edited":   {func(w *world) { w.edit(logFile, "the second", "another") }, logFile + hashSuffix},
-		"log cut off":        {func(w *world) { w.write(logFile, w.read(logFile)[:900]); w.rehash(logFile) }, logFile},
-		"log reformatted":    {func(w *world) { w.edit(logFile, `{"number":2`, `{"number": 2`); w.rehash(logFile) }, "not as bless wrote it"},
-		"no reason":          {func(w *world) { w.edit(logFile, "the first", " "); w.rehash(logFile) }, "gives no reason"},
-		"dirty commit":       {func(w *world) { w.edit(logFile, `4567","gpu"`, `4567-dirty","gpu"`); w.rehash(logFile) }, "clean commit"},
+		"log missing":        {func(w *world) { w.remove(LogFile) }, LogFile},
+		"log emptied":        {func(w *world) { w.write(LogFile, ""); w.rehash(LogFile) }, LogFile},
+		"first line gone":    {func(w *world) { w.cutLog(0); w.rehash(LogFile) }, "line 1 has number 2"},
+		"last line gone":     {func(w *world) { w.cutLog(1) }, LogFile + hashSuffix},
+		"last one, rehashed": {func(w *world) { w.cutLog(1); w.rehash(LogFile) }, "is not as it was blessed"},
+		"reason edited":      {func(w *world) { w.edit(LogFile, "the first", "the other"); w.rehash(LogFile) }, "does not follow"},
+		"last line edited":   {func(w *world) { w.edit(LogFile, "the second", "another") }, LogFile + hashSuffix},
+		"log cut off":        {func(w *world) { w.write(LogFile, w.read(LogFile)[:900]); w.rehash(LogFile) }, LogFile},
+		"log reformatted":    {func(w *world) { w.edit(LogFile, `{"number":2`, `{"number": 2`); w.rehash(LogFile) }, "not as bless wrote it"},
+		"no reason":          {func(w *world) { w.edit(LogFile, "the first", " "); w.rehash(LogFile) }, "gives no reason"},
+		"dirty commit":       {func(w *world) { w.edit(LogFile, `4567","gpu"`, `4567-dirty","gpu"`); w.rehash(LogFile) }, "clean commit"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t)
@@ -123,14 +123,14 @@ func (w *world) remove(name string) {
 
 // cutLog takes a line out of the log.
 func (w *world) cutLog(line int) {
-	lines := strings.SplitAfter(w.read(logFile), "\n")
-	w.write(logFile, strings.Join(append(lines[:line:line], lines[line+1:]...), ""))
+	lines := strings.SplitAfter(w.read(LogFile), "\n")
+	w.write(LogFile, strings.Join(append(lines[:line:line], lines[line+1:]...), ""))
 }
 
 // A log that was made anew as a whole is told from one that was added to.
 func TestFollows(t *testing.T) {
 	w := newWorld(t)
-	before := []byte(w.read(logFile))
+	before := []byte(w.read(LogFile))
 	w.bless("the third", w.one("cycles", 1.01))
 	s := w.open()
 	if s.CheckFollows(before); len(s.Faults) > 0 {
@@ -141,7 +141,7 @@ func TestFollows(t *testing.T) {
 	s = anew.open()
 	other := &world{t, t.TempDir()}
 	other.bless("another first", other.profile(nil, nil))
-	if s.CheckFollows([]byte(other.read(logFile))); len(s.Faults) == 0 {
+	if s.CheckFollows([]byte(other.read(LogFile))); len(s.Faults) == 0 {
 		t.Error("a log that was made anew passes")
 	}
 }
@@ -181,7 +181,7 @@ func TestSHA256SumAgrees(t *testing.T) {
 		t.Skip("skipped: no sha256sum")
 	}
 	w := newWorld(t)
-	for _, name := range []string{headlineFile, normFile(folder, "decode-16"), logFile} {
+	for _, name := range []string{headlineFile, normFile(folder, "decode-16"), LogFile} {
 		c := exec.Command(program, "-c", name+hashSuffix)
 		c.Dir = w.root
 		if out, err := c.CombinedOutput(); err != nil {
@@ -195,7 +195,7 @@ func TestSHA256SumAgrees(t *testing.T) {
 
 func TestNotBlessed(t *testing.T) {
 	w := newWorld(t)
-	before := w.read(logFile)
+	before := w.read(LogFile)
 	good := w.profile(nil, nil)
 	for what, c := range map[string]struct {
 		reason   string
@@ -218,11 +218,11 @@ func TestNotBlessed(t *testing.T) {
 			t.Errorf("%s: %v, want %q", what, err, c.speaksOf)
 		}
 	}
-	w.edit(logFile, "the first", "the other")
+	w.edit(LogFile, "the first", "the other")
 	if _, err := Bless(BlessOptions{Root: w.root, Reason: "r", Cases: names, Runs: []*profile.Profile{good}}); !errors.Is(err, ErrNotBlessed) {
 		t.Errorf("on a log that is broken: %v", err)
 	}
-	w.write(logFile, before)
+	w.write(LogFile, before)
 	if s := w.open(); len(s.Faults) > 0 {
 		t.Errorf("what was refused left traces: %q", s.Faults)
 	}
@@ -249,7 +249,7 @@ func TestBlessReplaces(t *testing.T) {
 		t.Errorf("another GPU became the headline: %q", text)
 	}
 	var line Blessing
-	lines := strings.Split(strings.TrimSpace(w.read(logFile)), "\n")
+	lines := strings.Split(strings.TrimSpace(w.read(LogFile)), "\n")
 	if err := json.Unmarshal([]byte(lines[2]), &line); err != nil || line.GPU != h100.GPU || line.SASS["decode-16"] != "aa" || line.Reason != "another GPU" {
 		t.Errorf("%+v, %v", line, err)
 	}

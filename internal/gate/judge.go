@@ -62,6 +62,11 @@ const (
 	causeCode        = "the machine code"
 )
 
+// Unmeasurable is the result where there is not even a baseline to look at.
+func Unmeasurable(why error, date time.Time) *Result {
+	return &Result{Verdict: NotMeasurable, Reasons: []string{why.Error()}, Date: date, Cases: []Case{}}
+}
+
 // Inspect judges a baseline without measuring: whether it is as it was blessed, and whether it is of the machine code
 // that the build gives. kernels may be nil, where there is no build.
 func Inspect(s *Store, kernels *report.Report, date time.Time) *Result {
@@ -136,8 +141,8 @@ func union(a, b map[string]int) map[string]int {
 	return all
 }
 
-// Judge compares a profile with the baselines. Where a metric got worse it wants a second one, taken after it; nil
-// where there is none. cases are those that the first should have.
+// Judge compares a profile with the baselines. Where a metric got worse it wants a second one, taken after it, of
+// those cases at least; nil where there is none. cases are those that the first should have.
 func Judge(s *Store, first, second *profile.Profile, cases []string) *Result {
 	r := &Result{Verdict: Pass, Date: first.Date, GPU: first.GPU, Driver: first.Driver, NCU: first.NCU, Commit: first.Commit, Cases: []Case{}}
 	r.addFaults(s)
@@ -240,14 +245,14 @@ func judgeCase(b *Baseline, name string, first, second *profile.Case) Case {
 	return c
 }
 
-// Suspects says whether a second measurement could change the verdict of a metric.
-func (r *Result) Suspects() bool {
+// Suspects names the cases of which a second measurement could change the verdict.
+func (r *Result) Suspects() []string {
+	var names []string
 	for i := range r.Cases {
-		for _, m := range r.Cases[i].Metrics {
-			if m.Verdict == Ambiguous && m.Second == nil {
-				return true
-			}
+		unsure := func(m Metric) bool { return m.Verdict == Ambiguous && m.Second == nil }
+		if slices.ContainsFunc(r.Cases[i].Metrics, unsure) {
+			names = append(names, r.Cases[i].Name)
 		}
 	}
-	return false
+	return names
 }

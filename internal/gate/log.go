@@ -42,7 +42,7 @@ func ParseLog(text []byte) (Log, error) {
 	previous := noPrevious
 	for line := range bytes.Lines(text) {
 		var b Blessing
-		at := fmt.Sprintf("%s, line %d", logFile, len(log)+1)
+		at := fmt.Sprintf("%s, line %d", LogFile, len(log)+1)
 		decoder := json.NewDecoder(bytes.NewReader(line))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&b); err != nil {
@@ -99,7 +99,7 @@ func (l Log) files() map[string]string {
 // a chain of its own, does not.
 func Follows(text, earlier []byte) error {
 	if !bytes.HasPrefix(text, earlier) {
-		return fmt.Errorf("%s does not begin with the log as it was before: lines were removed or changed", logFile)
+		return fmt.Errorf("%s does not begin with the log as it was before: lines were removed or changed", LogFile)
 	}
 	return nil
 }

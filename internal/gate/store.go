@@ -40,7 +40,7 @@ func Open(root string) (*Store, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%w in %s: sparsek bless makes one", ErrNoBaseline, filepath.Join(root, Dir))
 	}
-	s := &Store{logText: files[logFile]}
+	s := &Store{logText: files[LogFile]}
 	s.check(files)
 	return s, nil
 }
@@ -71,16 +71,16 @@ func (s *Store) fault(format string, args ...any) {
 
 // check fills in all but the log's text.
 func (s *Store) check(files map[string][]byte) {
-	log, err := ParseLog(files[logFile])
+	log, err := ParseLog(files[LogFile])
 	if err != nil {
 		s.fault("%v", err)
 	}
 	s.Log = log
 	if err == nil && len(log) == 0 {
-		s.fault("%s is missing or empty: nothing says who blessed the rest", logFile)
+		s.fault("%s is missing or empty: nothing says who blessed the rest", LogFile)
 	}
-	if sum, want := string(files[logFile+hashSuffix]), ncu.HashLine(ncu.Hash(files[logFile]), logFile); sum != want {
-		s.fault("%s does not hold the hash of %s: lines were changed, added or removed by hand", logFile+hashSuffix, logFile)
+	if sum, want := string(files[LogFile+hashSuffix]), ncu.HashLine(ncu.Hash(files[LogFile]), LogFile); sum != want {
+		s.fault("%s does not hold the hash of %s: lines were changed, added or removed by hand", LogFile+hashSuffix, LogFile)
 	}
 	if err == nil {
 		s.checkHashes(files, log.files())
@@ -106,7 +106,7 @@ func (s *Store) checkHashes(files map[string][]byte, blessed map[string]string) 
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if _, ok := blessed[name]; !ok && name != logFile && name != logFile+hashSuffix {
+		if _, ok := blessed[name]; !ok && name != LogFile && name != LogFile+hashSuffix {
 			s.fault("%s was never blessed", name)
 		}
 	}

@@ -78,6 +78,9 @@ func TestKernelsAreWhatTheyClaim(t *testing.T) {
 			if f.SpillLoads+f.SpillStores+f.Stack > 0 {
 				t.Errorf("%s: spills or a stack: %+v", k.Name, f)
 			}
+			if sass.BaseName(f.Symbol) == "" { // a profiler is told to look for it by that
+				t.Errorf("%s: no base name in %s", k.Name, f.Symbol)
+			}
 			if f.Registers == 0 {
 				t.Errorf("%s: no registers reported for %s", k.Name, f.Symbol)
 			}

@@ -137,14 +137,34 @@ func TestSARIF(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, r := range got.Runs[0].Results {
-		if !rules[r.Rule] || r.Message.Text == "" || len(r.Locations) != 1 {
+		if !rules[r.Rule] || r.Message.Text == "" || len(r.Locations) != 1 || r.Locations[0].Physical.Region.StartLine != 1 {
 			t.Errorf("%+v", r)
 		}
 		seen[r.Locations[0].Physical.Artifact.URI] += r.Rule + "/" + r.Level + " "
 	}
-	if got.Version != "2.1.0" || seen["ci/baseline/nvidia-h200/slow.norm.txt"] != "regression/error " ||
-		seen["ci/baseline"] != "regression/error ambiguous/warning stale/warning not-measurable/error " || seen["ci/baseline/nvidia-h200/good.norm.txt"] != "" {
+	if got.Version != "2.1.0" || seen["ci/baseline/nvidia-h200/slow.norm.txt"] != "fail/error " ||
+		seen["ci/baseline/log.jsonl"] != "fail/error ambiguous/warning stale/error not-measurable/error " || seen["ci/baseline/nvidia-h200/good.norm.txt"] != "" {
 		t.Errorf("%v", seen)
+	}
+}
+
+// Where nothing is measured, a baseline that is stale is a warning, as the exit code has it; with a GPU it is a failure.
+func TestStaleIsAWarningWithoutAGPU(t *testing.T) {
+	stale := gate.Case{Name: "b", Kernel: "tma", Verdict: gate.Stale, Why: "the baseline is of other machine code"}
+	for _, c := range []struct {
+		metrics  []gate.Metric
+		failures int
+		level    string
+	}{{nil, 0, "warning"}, {metrics(82000, 65.8, gate.Pass), 1, "error"}} {
+		stale.Metrics = c.metrics
+		r := &gate.Result{Verdict: gate.Stale, Cases: []gate.Case{stale}}
+		out := text(t, func(w io.Writer) error { return JUnit(w, r) })
+		var got junitSuites
+		if err := xml.Unmarshal([]byte(out), &got); err != nil || got.Suites[0].Failures != c.failures || got.Suites[0].Errors != 0 {
+			t.Errorf("%v, want %d failures in %s", err, c.failures, out)
+		}
+		wantAll(t, out, "STALE", "other machine code")
+		wantAll(t, text(t, func(w io.Writer) error { return SARIF(w, r) }), `"level": "`+c.level+`"`)
 	}
 }
 

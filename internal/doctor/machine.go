@@ -57,7 +57,7 @@ func Look(ctx context.Context, root fs.FS) Machine {
 	m.Driver, m.DriverErr = query(ctx)
 	m.CUBLAS = openCUBLAS(root, os.Getenv(CUBLASVariable))
 	m.CUSPARSE.File, m.CUSPARSE.Err = gpu.Open("cusparseCreate", "libcusparse.so.12", "libcusparse.so")
-	if m.Profiler = profiler(root); m.Profiler != "" {
+	if m.Profiler = FindProfiler(root); m.Profiler != "" {
 		ctx, cancel := context.WithTimeout(ctx, driverTimeout)
 		defer cancel()
 		out, _ := process.Command{Args: []string{m.Profiler, "--version"}}.Output(ctx)
@@ -147,9 +147,9 @@ func field(text, name string) (string, bool) {
 	return "", false
 }
 
-// profiler finds Nsight Compute: on PATH, else where its installers put it, the
-// newest by name.
-func profiler(root fs.FS) string {
+// FindProfiler finds Nsight Compute below the machine's root: on PATH, else where
+// its installers put it, the newest by name; "" where there is none.
+func FindProfiler(root fs.FS) string {
 	if path, err := exec.LookPath("ncu"); err == nil {
 		return path
 	}

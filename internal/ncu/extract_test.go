@@ -79,14 +79,19 @@ func TestExtractReport(t *testing.T) {
 		t.Skip("skipped: no python3")
 	}
 	dir := t.TempDir()
-	profiler := put(t, filepath.Join(dir, "ncu"), "")
+	profiler := put(t, filepath.Join(dir, "bin", "ncu"), "")
 	in := put(t, filepath.Join(dir, "one"+ncu.ReportSuffix), "")
 	o := ncu.ExtractOptions{In: in, Out: filepath.Join(dir, "out"), Metrics: headline(t), Profiler: profiler}
 	if _, err := ncu.Extract(t.Context(), o); err == nil || !strings.Contains(err.Error(), "ncu --import") {
 		t.Errorf("without the module: %v", err)
 	}
-	put(t, filepath.Join(dir, "extras", "python", "ncu_report.py"), fakeModule)
-	if hash, err := ncu.Extract(t.Context(), o); err != nil || hash != knownHash {
-		t.Errorf("%s, %v", hash, err)
+	for _, folder := range []string{"bin", "nsight-compute-2025.3.1"} { // of an installation of its own, of a CUDA toolkit
+		module := put(t, filepath.Join(dir, folder, "extras", "python", "ncu_report.py"), fakeModule)
+		if hash, err := ncu.Extract(t.Context(), o); err != nil || hash != knownHash {
+			t.Errorf("%s: %s, %v", folder, hash, err)
+		}
+		if err := os.Remove(module); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -26,18 +26,31 @@ func ReadReport(ctx context.Context, profiler, file string, metrics []Metric) ([
 	for _, m := range metrics {
 		args = append(args, m.Counter)
 	}
-	env := os.Environ()
-	if profiler != "" {
-		if real, err := filepath.EvalSymlinks(profiler); err == nil {
-			profiler = real
-		}
-		module := filepath.Join(filepath.Dir(profiler), "extras", "python")
-		env = append(env, "PYTHONPATH="+strings.Trim(module+string(os.PathListSeparator)+os.Getenv("PYTHONPATH"), string(os.PathListSeparator)))
-	}
-	text, err := process.Command{Args: args, Env: env}.Output(ctx)
+	separator := string(os.PathListSeparator)
+	path := strings.Trim(strings.Join(append(moduleFolders(profiler), os.Getenv("PYTHONPATH")), separator), separator)
+	text, err := process.Command{Args: args, Env: append(os.Environ(), "PYTHONPATH="+path)}.Output(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s takes Python and the module ncu_report of Nsight Compute (extras/python beside ncu); "+
 			"without them make CSV of it: ncu --import %s --csv --page raw --print-kernel-base mangled: %w", file, file, err)
 	}
 	return []byte(text), nil
+}
+
+// moduleFolders are those in which the module lies that came with a profiler: beside it, or, where that is a script
+// of a CUDA toolkit, in the toolkit's folder of Nsight Compute.
+func moduleFolders(profiler string) []string {
+	if profiler == "" {
+		return nil
+	}
+	if real, err := filepath.EvalSymlinks(profiler); err == nil {
+		profiler = real
+	}
+	var folders []string
+	for _, pattern := range []string{"extras/python", "../nsight-compute*/extras/python"} {
+		found, err := filepath.Glob(filepath.Join(filepath.Dir(profiler), pattern))
+		if err == nil { // else the folder's name is a pattern itself, and a broken one
+			folders = append(folders, found...)
+		}
+	}
+	return folders
 }

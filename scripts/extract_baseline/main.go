@@ -15,9 +15,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 
+	"github.com/sparsek/sparsek/internal/doctor"
 	"github.com/sparsek/sparsek/internal/ncu"
 )
 
@@ -49,11 +49,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 			return err
 		}
 	}
-	profiler, err := exec.LookPath("ncu")
-	if err != nil {
-		profiler = ""
-	}
-	hash, err := ncu.Extract(ctx, ncu.ExtractOptions{In: *in, Out: *out, Kernel: *kernel, Metrics: metrics, Profiler: profiler})
+	hash, err := ncu.Extract(ctx, ncu.ExtractOptions{
+		In: *in, Out: *out, Kernel: *kernel, Metrics: metrics, Profiler: doctor.FindProfiler(os.DirFS("/")),
+	})
 	if err != nil {
 		return err
 	}

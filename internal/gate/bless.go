@@ -122,6 +122,10 @@ func (o *BlessOptions) make(old map[string][]byte) (*Baseline, map[string][]byte
 		Format: baselineFormat, Date: o.Date, GPU: first.GPU, Driver: first.Driver, NCU: first.NCU, Commit: first.Commit,
 		Library: first.Library, Runs: len(o.Runs), Launches: first.Launches,
 	}
+	for _, p := range o.Runs {
+		b.State = b.State.Merge(p.State)
+	}
+	b.State.UUID = ""
 	all, measured := noiseOf(append(append([]*profile.Profile{}, o.Runs...), o.Noise...))
 	earlier := &Baseline{}
 	if measured.Starts >= fewestStarts {

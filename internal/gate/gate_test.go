@@ -111,13 +111,20 @@ func TestRule(t *testing.T) {
 		{"L2 bytes 6 % up", "l2_bytes", 1.06, Fail, "l2_bytes FAIL"},
 		{"cycles 6 % down", "cycles", 0.94, Pass, "better"},
 		{"slower clock", "duration_ns", 1.5, Pass, ""},
+		{"more bytes from DRAM", "dram_bytes", 1.5, Pass, ""},
 		{"more registers", "registers", 1.2, Pass, ""},
 		{"occupancy halved", "occupancy", 0.5, Pass, ""},
 	} {
 		wantVerdict(t, c.what, w.judge(w.one(c.metric, c.factor)), c.want, c.speaksOf)
 	}
 	spilled := w.profile(nil, func(_ string, f ncu.Figures) { f["spill_stores"] = 1 })
-	wantVerdict(t, "the first spill", w.judge(spilled), Fail, "spill_stores FAIL")
+	r := w.judge(spilled)
+	wantVerdict(t, "the first spill", r, Fail, "spill_stores FAIL")
+	for _, m := range r.Cases[0].Metrics {
+		if m.Name == "spill_stores" && m.Worse != 1 { // JSON has no infinity
+			t.Errorf("from 0 to 1 is worse by %v", m.Worse)
+		}
+	}
 }
 
 // A faster kernel may take a smaller share of DRAM's rate; one that is no faster may not, and none may spill for it.
@@ -161,8 +168,16 @@ func TestShownTwice(t *testing.T) {
 func TestUnsteadyLaunches(t *testing.T) {
 	w := newWorld(t)
 	slow := w.one("cycles", 1.06)
-	slow.Cases[0].Samples["cycles"] = []float64{70000, 86920, 104000}
-	wantVerdict(t, "unsteady", w.judge(slow), Ambiguous, "apart")
+	for _, c := range []struct {
+		apart float64 // quartiles; the step is 4920
+		want  Verdict
+	}{{17000, Ambiguous}, {5000, Ambiguous}, {4900, Fail}} {
+		slow.Cases[0].Samples["cycles"] = []float64{86920 - c.apart, 86920, 86920 + c.apart}
+		r := w.judge(slow)
+		if wantVerdict(t, "unsteady", r, c.want, "cycles"); r.Verdict == Ambiguous {
+			wantVerdict(t, "unsteady", r, c.want, "apart")
+		}
+	}
 }
 
 func TestCauses(t *testing.T) {
@@ -213,6 +228,7 @@ func TestNoise(t *testing.T) {
 	w := newWorld(t)
 	run := func(start string, minute int, cycles float64) *profile.Profile {
 		return w.profile(func(p *profile.Profile) {
+			p.State.UUID, p.State.SMClock = "GPU-1", 1980-float64(minute)
 			p.Start, p.Date = start, p.Date.Add(time.Duration(minute)*time.Minute)
 		}, func(name string, f ncu.Figures) {
 			if name == headlineCase {
@@ -229,10 +245,15 @@ func TestNoise(t *testing.T) {
 	if want := (Noise{3, 2}); b.Noise != want || b.Cases[0].Noise["cycles"] != 0.1 || b.Cases[1].Noise["cycles"] != 0 {
 		t.Errorf("%+v, %v, %v", b.Noise, b.Cases[0].Noise, b.Cases[1].Noise)
 	}
+	if b.State.SMClock != 1977 || b.State.Seen != 4 || b.State.UUID != "" {
+		t.Errorf("state of the GPU: %+v", b.State)
+	}
 	if got := b.Cases[0].Figures["cycles"]; got != 80000.5 { // the median of all launches of the four runs
 		t.Errorf("cycles %v", got)
 	}
 	wantVerdict(t, "within the noise", w.judge(run("c", 4, 87000)), Pass, "")
+	noFaster := w.profile(nil, func(_ string, f ncu.Figures) { f["cycles"], f["dram_bw"] = 0.95*80000, 30 })
+	wantVerdict(t, "a gain within the noise excuses nothing", w.judge(noFaster), Fail, "dram_bw FAIL")
 	wantVerdict(t, "beyond the noise", w.judge(run("c", 4, 89000)), Fail, "cycles FAIL")
 	// A later blessing of one run keeps the floors.
 	if b = w.bless("one run", run("c", 5, 80000)); b.Noise.Starts != 2 || b.Cases[0].Noise["cycles"] != 0.1 {

@@ -15,24 +15,26 @@ import (
 
 // Result is what the gate found.
 type Result struct {
-	Verdict  Verdict   `json:"verdict"`
-	Reasons  []string  `json:"reasons,omitempty"` // of the whole: why nothing could be measured, what was changed by hand
-	Notes    []string  `json:"notes,omitempty"`
-	Date     time.Time `json:"date"`
-	GPU      string    `json:"gpu,omitempty"`
-	Driver   string    `json:"driver,omitempty"`
-	NCU      string    `json:"ncu,omitempty"`
-	Commit   string    `json:"commit,omitempty"` // of the library that was measured
-	Baseline *Origin   `json:"baseline,omitempty"`
-	Cases    []Case    `json:"cases"`
+	Verdict  Verdict        `json:"verdict"`
+	Reasons  []string       `json:"reasons,omitempty"` // of the whole: why nothing could be measured, what was changed by hand
+	Notes    []string       `json:"notes,omitempty"`
+	Date     time.Time      `json:"date"`
+	GPU      string         `json:"gpu,omitempty"`
+	Driver   string         `json:"driver,omitempty"`
+	NCU      string         `json:"ncu,omitempty"`
+	Commit   string         `json:"commit,omitempty"` // of the library that was measured
+	State    *profile.State `json:"state,omitempty"`  // of the GPU while it was measured first
+	Baseline *Origin        `json:"baseline,omitempty"`
+	Cases    []Case         `json:"cases"`
 }
 
 // Origin is where a baseline comes from.
 type Origin struct {
-	Commit string    `json:"commit"`
-	Date   time.Time `json:"date"`
-	Driver string    `json:"driver"`
-	Noise  Noise     `json:"noise"`
+	Commit string        `json:"commit"`
+	Date   time.Time     `json:"date"`
+	Driver string        `json:"driver"`
+	Noise  Noise         `json:"noise"`
+	State  profile.State `json:"state"`
 }
 
 // Case is what was found of one case.
@@ -144,14 +146,15 @@ func union(a, b map[string]int) map[string]int {
 // Judge compares a profile with the baselines. Where a metric got worse it wants a second one, taken after it, of
 // those cases at least; nil where there is none. cases are those that the first should have.
 func Judge(s *Store, first, second *profile.Profile, cases []string) *Result {
-	r := &Result{Verdict: Pass, Date: first.Date, GPU: first.GPU, Driver: first.Driver, NCU: first.NCU, Commit: first.Commit, Cases: []Case{}}
+	r := &Result{Verdict: Pass, Date: first.Date, GPU: first.GPU, Driver: first.Driver, NCU: first.NCU, Commit: first.Commit, State: &first.State,
+		Cases: []Case{}}
 	r.addFaults(s)
 	b, err := s.Baseline(first.GPU)
 	if err != nil {
 		r.Block(fmt.Sprintf("%v; measure on that GPU, or bless a profile of this one", err))
 		return r
 	}
-	r.Baseline = &Origin{b.Commit, b.Date, b.Driver, b.Noise}
+	r.Baseline = &Origin{b.Commit, b.Date, b.Driver, b.Noise, b.State}
 	if why := first.State.Throttled(); why != "" {
 		r.Block("the GPU was slowed down while it was measured: " + why + "; let it cool down and measure again")
 	}

@@ -234,12 +234,12 @@ func TestState(t *testing.T) {
 	if !a.Known || a.UUID != "GPU-1" || a.Driver != "580.65.06" || a.Power != 350.5 || a.Throttled() != "" {
 		t.Errorf("%+v", a)
 	}
-	b := a.merge(parseState("GPU-1, 580.65.06, 1200, 3201, 88, [N/A], 0x0000000000000048"))
+	b := a.Merge(parseState("GPU-1, 580.65.06, 1200, 3201, 88, [N/A], 0x0000000000000048"))
 	if b.SMClock != 1200 || b.Temperature != 88 || b.Seen != 2 || b.Throttled() != "hardware slowdown, too hot (hardware)" {
 		t.Errorf("%+v: %s", b, b.Throttled())
 	}
 	for _, text := range []string{"", "No devices were found", "Field \"clocks_event_reasons.active\" is not a valid field to query.", "a,b,c,d,e,f,g"} {
-		if s := parseState(text); s.Known || a.merge(s) != a || s.merge(a) != a {
+		if s := parseState(text); s.Known || a.Merge(s) != a || s.Merge(a) != a {
 			t.Errorf("%q: %+v", text, s)
 		}
 	}

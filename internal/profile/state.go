@@ -47,8 +47,8 @@ func (s State) Throttled() string {
 	return strings.Join(why, ", ")
 }
 
-// merge takes in what was seen later.
-func (s State) merge(next State) State {
+// Merge takes in what was seen later.
+func (s State) Merge(next State) State {
 	switch {
 	case !next.Known:
 		return s
@@ -123,7 +123,7 @@ func watch(ctx context.Context, smi string) (stop func() State) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				seen = seen.merge(look(ctx, smi))
+				seen = seen.Merge(look(ctx, smi))
 			}
 		}
 	})

@@ -160,11 +160,16 @@ func TestShownTwice(t *testing.T) {
 	alone.Cases = alone.Cases[:1]
 	wantVerdict(t, "the suspect alone, again", Judge(s, slow, alone, names), Fail, "cycles FAIL")
 	wantVerdict(t, "another metric the second time", Judge(s, slow, w.one("dram_bw", 0.9), names), Pass, "worse once")
-	other := w.profile(func(p *profile.Profile) { p.Library = "22" }, nil)
-	wantVerdict(t, "a second measurement of another library", Judge(s, slow, other, names), NotMeasurable, "another library")
+	for what, change := range map[string]func(p *profile.Profile){
+		"another library": func(p *profile.Profile) { p.Library = "22" },
+		"another GPU":     func(p *profile.Profile) { p.GPU = "NVIDIA H100" },
+		"another ncu":     func(p *profile.Profile) { p.NCU = "2024.1.0" },
+	} {
+		wantVerdict(t, "a second measurement of "+what, Judge(s, slow, w.profile(change, nil), names), NotMeasurable, "another library, GPU or version")
+	}
 }
 
-// Launches that are further apart than the step they are to show decide nothing.
+// Launches of either measurement that are further apart than the step they are to show decide nothing.
 func TestUnsteadyLaunches(t *testing.T) {
 	w := newWorld(t)
 	slow := w.one("cycles", 1.06)
@@ -178,6 +183,13 @@ func TestUnsteadyLaunches(t *testing.T) {
 			wantVerdict(t, "unsteady", r, c.want, "apart")
 		}
 	}
+}
+
+func TestUnsteadySecond(t *testing.T) {
+	w := newWorld(t)
+	slow, second := w.one("cycles", 1.06), w.one("cycles", 1.06)
+	second.Cases[0].Samples["cycles"] = []float64{70000, 86920, 104000}
+	wantVerdict(t, "unsteady the second time", Judge(w.open(), slow, second, names), Ambiguous, "apart")
 }
 
 func TestCauses(t *testing.T) {
@@ -218,6 +230,8 @@ func TestNotMeasurable(t *testing.T) {
 	}
 	driver := w.profile(func(p *profile.Profile) { p.Driver = "590.2" }, nil)
 	wantVerdict(t, "another driver", w.judge(driver), Pass, "590.2")
+	silent := w.profile(func(p *profile.Profile) { p.State = profile.State{} }, nil)
+	wantVerdict(t, "no nvidia-smi", w.judge(silent), Pass, "nobody knows whether")
 	more := append([]string{"new"}, names...)
 	p := gatetest.Profile(t, t.TempDir(), more, nil, nil)
 	wantVerdict(t, "a new case", Judge(w.open(), p, p, more), Stale, "no such case")

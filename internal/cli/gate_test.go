@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	buildreport "github.com/sparsek/sparsek/internal/build/report"
 	"github.com/sparsek/sparsek/internal/gate"
 	"github.com/sparsek/sparsek/internal/gate/gatetest"
 	"github.com/sparsek/sparsek/internal/ncu"
@@ -99,6 +101,15 @@ func TestGateOfFolders(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// The trend is of this GPU alone.
+	other := &gate.Result{GPU: "NVIDIA H100", Verdict: gate.Pass, Cases: []gate.Case{{Name: suite()[0], Metrics: []gate.Metric{{Name: "cycles", First: 77}}}}}
+	if _, err := gate.AddToHistory(historyFile, other); err != nil {
+		t.Fatal(err)
+	}
+	call("gate", "--profile", "good")
+	if page, err := os.ReadFile(filepath.Join(reportDir, "gate.html")); err != nil || bytes.Contains(page, []byte(" 77 cycles")) || !bytes.Contains(page, []byte(" 86920 cycles")) {
+		t.Errorf("the trend: %v", err)
+	}
 }
 
 // Without a GPU: whole, changed by hand, with a log that was cut, and none.
@@ -140,6 +151,20 @@ func TestGateCheck(t *testing.T) {
 	}
 	if history, err := gate.ReadHistory(historyFile); err != nil || len(history) != 1 || history[0].Verdict != gate.NotMeasurable {
 		t.Errorf("%+v, %v", history, err)
+	}
+}
+
+func TestGateExitCodes(t *testing.T) {
+	for v, want := range map[gate.Verdict][2]int{ // with a GPU, and of --check
+		gate.Pass: {exitOK, exitOK}, gate.Intact: {exitOK, exitOK}, gate.Stale: {42, exitOK}, gate.Ambiguous: {41, 41},
+		gate.NotMeasurable: {43, 43}, gate.Fail: {40, 40},
+	} {
+		for i, check := range []bool{false, true} {
+			o := gateFlags{check: check}
+			if got := exitCode(o.exit(v)); got != want[i] {
+				t.Errorf("%s, check %v: exit code %d, want %d", v, check, got, want[i])
+			}
+		}
 	}
 }
 
@@ -245,6 +270,32 @@ func TestGateMeasures(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 		})
+	}
+}
+
+//go:embed testdata/ncu.sh
+var fakeNCU []byte
+
+// The cases that are asked for are those that the profiler runs, and a profile that was there is gone when it fails.
+func TestMeasure(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	scaled(t, profileDir, "cycles", 1)
+	if err := os.WriteFile("ncu", fakeNCU, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	m := measurer{profile.Options{Program: "sparsek", Launches: 2, Kernels: &buildreport.Report{}, Profiler: filepath.Join(dir, "ncu"), SMI: "/nowhere"}}
+	_, err := m.measure(t.Context(), profileDir, []string{"b16-random", "decode-16"})
+	var not *profile.NotMeasurable
+	if !errors.As(err, &not) || !errors.Is(err, ncu.ErrPermission) || exitCode(err) != exitNotMeasurable {
+		t.Errorf("got %v", err)
+	}
+	args, err := os.ReadFile("args")
+	if err != nil || !strings.HasSuffix(string(args), " --launch 2 b16-random decode-16\n") {
+		t.Errorf("%s, %v", args, err)
+	}
+	if _, err := profile.Read(profileDir); !errors.Is(err, profile.ErrNoProfile) {
+		t.Errorf("the old profile: %v", err)
 	}
 }
 

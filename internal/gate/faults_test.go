@@ -127,6 +127,27 @@ func (w *world) cutLog(line int) {
 	w.write(LogFile, strings.Join(append(lines[:line:line], lines[line+1:]...), ""))
 }
 
+// A baseline whose names mean something else than in this program is no baseline for it, though all its hashes fit.
+func TestOtherLegend(t *testing.T) {
+	w := newWorld(t)
+	w.edit(legendFile, "dram__throughput", "dram__bytes")
+	lines := strings.SplitAfter(w.read(LogFile), "\n")
+	var last Blessing
+	if err := json.Unmarshal([]byte(lines[1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	last.Files[legendFile] = ncu.Hash([]byte(w.read(legendFile)))
+	line, err := last.line()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(LogFile, lines[0]+string(line))
+	w.rehash(LogFile)
+	if faults := w.open().Faults; len(faults) != 1 || !strings.Contains(faults[0], "is not what this program means") {
+		t.Errorf("faults %q", faults)
+	}
+}
+
 // A log that was made anew as a whole is told from one that was added to.
 func TestFollows(t *testing.T) {
 	w := newWorld(t)
@@ -196,7 +217,8 @@ func TestSHA256SumAgrees(t *testing.T) {
 func TestNotBlessed(t *testing.T) {
 	w := newWorld(t)
 	before := w.read(LogFile)
-	good := w.profile(nil, nil)
+	good, otherFunction := w.profile(nil, nil), w.profile(nil, nil)
+	otherFunction.Cases[0].Symbol = "other"
 	for what, c := range map[string]struct {
 		reason   string
 		runs     []*profile.Profile
@@ -210,6 +232,8 @@ func TestNotBlessed(t *testing.T) {
 		"two GPUs":       {"r", []*profile.Profile{good, w.profile(func(p *profile.Profile) { p.GPU = "NVIDIA H100" }, nil)}, "GPU"},
 		"two drivers":    {"r", []*profile.Profile{good, w.profile(func(p *profile.Profile) { p.Driver = "590" }, nil)}, "driver"},
 		"throttled":      {"r", []*profile.Profile{w.profile(func(p *profile.Profile) { p.State.Reasons = 8 }, nil)}, "slowed down"},
+		"two ncus":       {"r", []*profile.Profile{good, w.profile(func(p *profile.Profile) { p.NCU = "2024.1.0" }, nil)}, "version of ncu"},
+		"two functions":  {"r", []*profile.Profile{good, otherFunction}, "other kernels"},
 		"a case less":    {"r", []*profile.Profile{w.profile(func(p *profile.Profile) { p.Cases = p.Cases[1:] }, nil)}, "measure all"},
 		"other kernels":  {"r", []*profile.Profile{good, w.profile(func(p *profile.Profile) { p.Cases[0].SASS = "bb" }, nil)}, "other kernels"},
 	} {
@@ -233,6 +257,9 @@ func TestBlessReplaces(t *testing.T) {
 	w := newWorld(t)
 	h100 := w.profile(func(p *profile.Profile) { p.GPU = "NVIDIA H100 80GB HBM3" }, func(_ string, f ncu.Figures) { f["sm_active"] = 1 })
 	w.bless("another GPU", h100)
+	if text := w.read(headlineFile); !strings.Contains(text, "72.30") || len(w.open().Faults) > 0 {
+		t.Errorf("another GPU became the headline: %q", text)
+	}
 	only := w.profile(func(p *profile.Profile) { p.Cases = p.Cases[:1] }, nil)
 	_, err := Bless(BlessOptions{Root: w.root, Reason: "fewer", Cases: names[:1], Runs: []*profile.Profile{only}, Date: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
@@ -244,9 +271,6 @@ func TestBlessReplaces(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(w.root, csvFile(folder, "decode-16"))); err == nil {
 		t.Error("a CSV of a case that is gone is still there")
-	}
-	if text := w.read(headlineFile); !strings.Contains(text, "72.30") {
-		t.Errorf("another GPU became the headline: %q", text)
 	}
 	var line Blessing
 	lines := strings.Split(strings.TrimSpace(w.read(LogFile)), "\n")

@@ -301,8 +301,13 @@ func TestTables(t *testing.T) {
 	if len(directions) != len(ncu.Metrics()) {
 		t.Error("a direction has no metric")
 	}
-	if worse(Pass, Stale) != Stale || worse(Fail, NotMeasurable) != Fail || worse("", Pass) != Pass {
-		t.Error("the verdicts have another order")
+	order := []Verdict{"", Pass, Intact, Stale, Ambiguous, NotMeasurable, Fail}
+	for i, mild := range order {
+		for _, bad := range order[i:] {
+			if worse(mild, bad) != bad || worse(bad, mild) != bad {
+				t.Errorf("%q is not worse than %q", bad, mild)
+			}
+		}
 	}
 }
 

@@ -43,9 +43,7 @@ func ParseLog(text []byte) (Log, error) {
 	for line := range bytes.Lines(text) {
 		var b Blessing
 		at := fmt.Sprintf("%s, line %d", LogFile, len(log)+1)
-		decoder := json.NewDecoder(bytes.NewReader(line))
-		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(&b); err != nil {
+		if err := json.Unmarshal(line, &b); err != nil {
 			return nil, fmt.Errorf("%s cannot be read: %w", at, err)
 		}
 		again, err := b.line()

@@ -119,10 +119,6 @@ func (s *Store) checkBaseline(files map[string][]byte, folder string) {
 		s.fault("%s cannot be read: it is of form %d, want %d: %v", recordFile(folder), b.Format, baselineFormat, err)
 		return
 	}
-	if b.folder() != folder {
-		s.fault("%s is of %s", recordFile(folder), b.GPU)
-		return
-	}
 	for i := range b.Cases {
 		e := &b.Cases[i]
 		csv, norm := csvFile(folder, e.Name), normFile(folder, e.Name)

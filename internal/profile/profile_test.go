@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -112,7 +113,7 @@ func TestTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--clock-control none", "--page raw", "regex:^(device_kernel|kernel)$", "dram__throughput.avg",
+	for _, want := range []string{"--clock-control none", "--cache-control all", "--page raw", "regex:^(device_kernel|kernel)$", "dram__throughput.avg",
 		" sparsek bench --suite roofline --device gpu --json --launch 2 one two"} {
 		if !strings.Contains(string(args), want) {
 			t.Errorf("the profiler was not called with %q: %s", want, args)
@@ -158,6 +159,20 @@ func testFolder(t *testing.T, p *Profile) {
 		if _, err := ReadAll(dir); err == nil || !strings.Contains(err.Error(), "one.csv") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	record := filepath.Join(dir, "run-2", recordName)
+	text, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(record, bytes.ReplaceAll(text, []byte(tmaSymbol), []byte(skinnySymbol)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(filepath.Dir(record)); err == nil || !strings.Contains(err.Error(), "another kernel") {
+		t.Errorf("a record of another function: %v", err)
+	}
+	if err := os.WriteFile(record, text, 0o666); err != nil {
+		t.Fatal(err)
 	}
 	if err := Remove(filepath.Join(dir, "run-1")); err != nil {
 		t.Fatal(err)

@@ -69,8 +69,10 @@ func newRoof(r *gate.Result, level, bytes string, rate, tensor float64) (chart r
 		failed              bool
 	}
 	var list []sample
-	x := axis{low: math.Inf(1), high: 2 * tensor / rate, from: left, to: width - right}
-	y := axis{low: math.Inf(1), high: 1.3 * tensor, from: height - foot, to: top}
+	// Both sides of the ridge, where the roof bends, are in the chart.
+	ridge := tensor / rate
+	x := axis{low: ridge / 2, high: 2 * ridge, from: left, to: width - right}
+	y := axis{low: tensor / 2, high: 1.3 * tensor, from: height - foot, to: top}
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		moved, time := metric(c, bytes), metric(c, "duration_ns")
@@ -97,7 +99,6 @@ func newRoof(r *gate.Result, level, bytes string, rate, tensor float64) (chart r
 	}
 	// The roof comes in from the left, or from below where that is nearer, rises with the rate and stays at the ceiling.
 	begin := max(x.low, y.low/rate)
-	ridge := tensor / rate
 	chart.Line = polyline([][2]float64{{x.at(begin), y.at(begin * rate)}, {x.at(ridge), y.at(tensor)}, {x.at(x.high), y.at(tensor)}})
 	for _, s := range list {
 		chart.Points = append(chart.Points, point{

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +209,16 @@ func TestRoof(t *testing.T) {
 	if p.X <= left || p.X >= width-right || p.Y <= top || p.Y >= height-foot || !strings.Contains(p.Title, "377 TFLOP/s at 42.5 FLOP/byte, 89 % of the roof") {
 		t.Errorf("%+v", p)
 	}
+	// The roof stays within the chart, also where it comes in from below.
+	for _, rate := range []float64{1e12, 5e12, 10e12, 40e12} {
+		chart, _ := newRoof(r, "L2", "l2_bytes", rate, 1000e12)
+		for place := range strings.FieldsSeq(chart.Line) {
+			var x, y float64
+			if _, err := fmt.Sscanf(place, "%f,%f", &x, &y); err != nil || x < left || x > width-right+0.1 || y < top || y > height-foot+0.1 {
+				t.Errorf("rate %g: the roof is at %s, %v", rate, place, err)
+			}
+		}
+	}
 	a := axis{1, 100, 0, 10}
 	if a.at(10) != 5 || a.at(1) != 0 || len(a.ticks()) != 7 {
 		t.Errorf("axis: %v, %v, %v", a.at(10), a.at(1), a.ticks())
@@ -219,7 +231,9 @@ func TestRoof(t *testing.T) {
 }
 
 func TestTrends(t *testing.T) {
-	list := trends(history())
+	runs := history()
+	slices.Reverse(runs) // those of several machines come one after the other
+	list := trends(runs)
 	if len(list) != 2 || list[1].Name != "slow" || len(list[1].Dots) != 4 || list[1].Last != "106600" {
 		t.Fatalf("%+v", list)
 	}

@@ -24,7 +24,6 @@ type DeviceBSR[T Element, I Index] struct {
 	BlockM, BlockK int
 	RowPtr, ColIdx *DeviceBuffer[I] // of exactly the length
 	Values         *DeviceBuffer[T] // of exactly the length; nil: given later with SetDeviceValues
-	Validate       bool             // checks the index with a kernel, and waits for it
 }
 
 // lengths are those of a BSR matrix's arrays.

@@ -47,8 +47,9 @@ func NewMatrix[T Element, I Index](ctx *Context, a BSR[T, I]) (*Matrix[T], error
 	return m, nil
 }
 
-// NewDeviceMatrix takes a matrix that is in device memory already. The index is copied; the values are referred to,
-// and their buffer cannot be used for anything else meanwhile but to be rewritten between products.
+// NewDeviceMatrix takes a matrix that is in device memory already. The index is checked and copied within that memory,
+// where plans are made of it; the values are referred to, and their buffer cannot be used for anything else meanwhile
+// but to be rewritten between products.
 func NewDeviceMatrix[T Element, I Index](ctx *Context, a DeviceBSR[T, I]) (*Matrix[T], error) {
 	const op = "create matrix"
 	if a.RowPtr == nil || a.ColIdx == nil {
@@ -57,11 +58,8 @@ func NewDeviceMatrix[T Element, I Index](ctx *Context, a DeviceBSR[T, I]) (*Matr
 	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil}
 	raw := rawBSR{
 		rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, nnzb: a.ColIdx.n,
-		dtype: DTypeOf[T](), indexType: indexTypeOf[I](), memory: memoryDevice,
+		dtype: DTypeOf[T](), indexType: indexTypeOf[I](), memory: memoryDevice, validateDevice: 1,
 		rowPtr: a.RowPtr.handle.pointer, colIdx: a.ColIdx.handle.pointer,
-	}
-	if a.Validate {
-		raw.validateDevice = 1
 	}
 	var use lease
 	defer use.release()

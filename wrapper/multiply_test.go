@@ -109,7 +109,7 @@ func TestMatrixInDeviceMemory(t *testing.T) {
 		p := newProduct[BFloat16, int32](shape{rows: 256, cols: 192, n: 64, blockM: 64, blockK: 64, density: 0.7, alpha: 1, beta: 1, seed: 4})
 		rowPtr, colIdx, values := upload(t, ctx, p.a.RowPtr), upload(t, ctx, p.a.ColIdx), upload(t, ctx, p.a.Values)
 		a := DeviceBSR[BFloat16, int32]{Rows: p.a.Rows, Cols: p.a.Cols, BlockM: p.a.BlockM, BlockK: p.a.BlockK,
-			RowPtr: rowPtr, ColIdx: colIdx, Values: values, Validate: true}
+			RowPtr: rowPtr, ColIdx: colIdx, Values: values}
 		m, err := NewDeviceMatrix(ctx, a)
 		if ctx.Info().Backend == CPU {
 			wantFault(t, err, ErrWrongMemory, "")

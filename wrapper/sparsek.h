@@ -165,7 +165,7 @@ typedef struct sparsek_bsr {
   int32_t dtype;           /* sparsek_dtype of values */
   int32_t index_type;      /* sparsek_index_type of row_ptr and col_idx */
   int32_t memory;          /* sparsek_memory of all three arrays */
-  int32_t validate_device; /* device arrays: 1 checks the index with a kernel (and waits for it) */
+  int32_t validate_device; /* 0 or 1: device arrays are checked either way, in the pass that copies them */
   const void* row_ptr;     /* (ceil(M/bm) + 1) */
   const void* col_idx;     /* (nnzb) */
   const void* values;      /* (nnzb, bm, bk); null: set later with matrix_set_values */
@@ -288,9 +288,10 @@ typedef struct sparsek_api {
   sparsek_status (*context_info)(const sparsek_context*, sparsek_context_info* out);
   void (*context_destroy)(sparsek_context*);
 
-  /* Checks the index (host arrays: always; device arrays: on request) and takes the matrix into the back-end.
-   * The index is copied. Values: host values are copied to the device by the CUDA back-end and referenced (not
-   * copied) by the CPU back-end, so they must outlive the matrix there; device values are referenced.
+  /* Checks the index and takes the matrix into the back-end. The index is copied: that of host arrays in host memory,
+   * that of device arrays by a kernel, which this waits for, in device memory, where it stays. Values: host values are
+   * copied to the device by the CUDA back-end and referenced (not copied) by the CPU back-end, so they must outlive the
+   * matrix there; device values are referenced.
    * Device arrays are read on the default stream: what a non-blocking stream writes into them must be finished. */
   sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
   /* New values for the same pattern, (nnzb, bm, bk) of the same type. As in matrix_create; a copy to the device is
@@ -298,7 +299,9 @@ typedef struct sparsek_api {
   sparsek_status (*matrix_set_values)(sparsek_matrix*, const void* values, int32_t memory, sparsek_stream);
   void (*matrix_destroy)(sparsek_matrix*);
 
-  /* The matrix must outlive its plans. */
+  /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory and waits for the
+   * default stream. The plan of an index in device memory is made there, and is the same as that of the same index in
+   * host memory, except that the latter may bring like block rows together (fewer entries, the same C). */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);

@@ -30,6 +30,12 @@ func TestPlans(t *testing.T) {
 		"../src/plan/row_groups.cpp", "../src/plan/row_order.cpp")
 }
 
+// The steps of the planner in device memory, against the planner on the host.
+func TestDeviceSteps(t *testing.T) {
+	run(t, "testdata/device_check.cpp", "../src/plan/plan.cpp", "../src/plan/column_union.cpp",
+		"../src/plan/row_groups.cpp", "../src/plan/row_order.cpp")
+}
+
 // Which CUDA kernel is taken: never a baseline unless it is asked for.
 func TestChoice(t *testing.T) {
 	run(t, "testdata/choice_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/choose_kernel.cpp",

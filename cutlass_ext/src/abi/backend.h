@@ -12,13 +12,14 @@
 
 namespace sparsek {
 
-// A matrix in a back-end: the checked index on the host, the values in the back-end's memory.
+// A matrix in a back-end: the checked index, the values in the back-end's memory.
 class MatrixState {
  public:
   virtual ~MatrixState() = default;
 
-  BsrIndex index;
   sparsek_dtype dtype = SPARSEK_BF16;
+
+  virtual const BsrShape& shape() const = 0;
 
   // Copies or references values, as sparsek.h says of matrix_set_values. Throws SPARSEK_WRONG_MEMORY where the
   // pointer is not of the memory it is said to be of.

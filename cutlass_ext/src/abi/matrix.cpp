@@ -30,7 +30,7 @@ sparsek_status matrix_set_values(sparsek_matrix* matrix, const void* values, int
     require_not_null(matrix, "matrix");
     const sparsek_memory where = require_memory(memory, "memory");
     MatrixState& state = *matrix->shared->state;
-    if (state.index.nnzb() > 0) require_not_null(values, "values");
+    if (state.shape().nnzb > 0) require_not_null(values, "values");
     require_aligned(values, dtype_bytes(state.dtype), "values");
     state.set_values(values, where, stream);
     matrix->shared->has_values = true;

@@ -22,14 +22,14 @@ int64_t planned(int64_t given, int64_t planned, const char* what) {
 }
 
 // An unread bias would be a mistake that nobody sees.
-void require_bias(const void* bias, const PlanOptions& options, const BsrIndex& index) {
+void require_bias(const void* bias, const PlanOptions& options, const BsrShape& shape) {
   if (options.bias == SPARSEK_BIAS_NONE) {
     if (bias != nullptr) {
       fail(SPARSEK_BAD_ARGUMENT, "args->bias is given to a plan without one: set options->bias when it is made");
     }
     return;
   }
-  if (index.rows > 0 && options.n > 0) require_not_null(bias, "args->bias");
+  if (shape.rows > 0 && options.n > 0) require_not_null(bias, "args->bias");
   require_aligned(bias, dtype_bytes(options.dtype_c), "args->bias");
 }
 
@@ -49,12 +49,12 @@ MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& give
   args.c = given.c;
   args.ldc = planned(given.ldc, options.ldc, "args->ldc");
   args.stream = given.stream;
-  const BsrIndex& index = plan.matrix->state->index;
-  if (index.cols > 0 && options.n > 0) require_not_null(args.b, "args->b");
-  if (index.rows > 0 && options.n > 0) require_not_null(args.c, "args->c");
+  const BsrShape& shape = plan.matrix->state->shape();
+  if (shape.cols > 0 && options.n > 0) require_not_null(args.b, "args->b");
+  if (shape.rows > 0 && options.n > 0) require_not_null(args.c, "args->c");
   require_aligned(args.b, std::max<int64_t>(options.alignment, dtype_bytes(plan.matrix->state->dtype)), "args->b");
   require_aligned(args.c, std::max<int64_t>(options.alignment, dtype_bytes(options.dtype_c)), "args->c");
-  require_bias(given.bias, options, index);
+  require_bias(given.bias, options, shape);
   args.bias = given.bias;
   return args;
 }

@@ -33,8 +33,8 @@ PlanOptions resolve(const sparsek_plan_options& given, const MatrixState& matrix
   options.activation = static_cast<sparsek_activation>(given.activation);
 
   const int64_t element_b = dtype_bytes(matrix.dtype), element_c = dtype_bytes(dtype_c);
-  require_dense(matrix.index.cols, options.n, options.ldb, element_b, "options->ldb");
-  require_dense(matrix.index.rows, options.n, options.ldc, element_c, "options->ldc");
+  require_dense(matrix.shape().cols, options.n, options.ldb, element_b, "options->ldb");
+  require_dense(matrix.shape().rows, options.n, options.ldc, element_c, "options->ldc");
   const int32_t alignment = options.alignment, least = static_cast<int32_t>(std::min(element_b, element_c));
   if (alignment < least || alignment > kLargestAlignment || (alignment & (alignment - 1)) != 0) {
     fail(SPARSEK_BAD_ARGUMENT, "options->alignment = %d is no power of two from %d (the element's size) to %d",

@@ -32,7 +32,7 @@ CpuMatrix::CpuMatrix(const sparsek_bsr& a) {
   if (a.memory != SPARSEK_HOST) {
     fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host arrays: bsr->memory is not SPARSEK_HOST");
   }
-  index = make_bsr_index(a);
+  index_ = make_bsr_index(a);
   dtype = static_cast<sparsek_dtype>(a.dtype);
   if (a.values != nullptr) set_values(a.values, SPARSEK_HOST, nullptr);
 }
@@ -49,7 +49,7 @@ CpuPlan::CpuPlan(const CpuMatrix& matrix, const PlanOptions& options, std::share
       options_(options),
       choice_(choose_kernel(options.kernel)),
       run_tile_(tile_function(*choice_.kernel, matrix.dtype)),
-      plan_(make_plan(matrix.index, choose_shape(matrix.index, options.n, workers->pool.threads()))),
+      plan_(make_plan(matrix.index(), choose_shape(matrix.shape(), options.n, workers->pool.threads()))),
       workers_(std::move(workers)) {}
 
 void CpuPlan::info(sparsek_plan_info& out) const {
@@ -82,19 +82,19 @@ void CpuPlan::run_worker(const Product& product, int worker, const Scratch& scra
 }
 
 void CpuPlan::multiply(const MultiplyArgs& args) {
-  const BsrIndex& index = matrix_.index;
+  const BsrShape& shape = matrix_.shape();
   const void* const values = matrix_.values();
-  if (values == nullptr && index.nnzb() > 0) {
+  if (values == nullptr && shape.nnzb > 0) {
     fail(SPARSEK_NULL_POINTER, "the matrix has no values: set them with matrix_set_values");
   }
 
-  const Product product = {index.block_m,
-                           index.block_k,
+  const Product product = {shape.block_m,
+                           shape.block_k,
                            plan_.slots,
                            plan_.entry_col.data(),
                            plan_.entry_block.data(),
-                           index.rows,
-                           index.cols,
+                           shape.rows,
+                           shape.cols,
                            options_.n,
                            values,
                            args.b,

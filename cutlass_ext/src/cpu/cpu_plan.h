@@ -19,10 +19,13 @@ class CpuMatrix final : public MatrixState {
  public:
   // Throws as make_bsr_index does, and SPARSEK_WRONG_MEMORY for device arrays.
   explicit CpuMatrix(const sparsek_bsr& a);
+  const BsrShape& shape() const override { return index_; }
   void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
+  const BsrIndex& index() const { return index_; }
   const void* values() const { return values_.load(std::memory_order_acquire); }
 
  private:
+  BsrIndex index_;
   std::atomic<const void*> values_{nullptr};
 };
 

@@ -25,14 +25,14 @@ int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 }  // namespace
 
-PlanShape choose_shape(const BsrIndex& index, int64_t n, int threads) {
+PlanShape choose_shape(const BsrShape& matrix, int64_t n, int threads) {
   PlanShape shape;
   shape.n = n;
-  shape.tile_m = index.block_m > kPieceRows ? part_rows(index.block_m) : index.block_m * low_slots(index.block_m);
+  shape.tile_m = matrix.block_m > kPieceRows ? part_rows(matrix.block_m) : matrix.block_m * low_slots(matrix.block_m);
 
   // Narrower tiles, still whole strips of each kernel, until each thread has a few.
   constexpr int kTilesPerThread = 4;
-  const int64_t groups = ceil_div(index.rows, shape.tile_m);
+  const int64_t groups = ceil_div(matrix.rows, shape.tile_m);
   shape.tile_n = kTileCols;
   for (const int32_t tile_n : {kTileCols, kTileCols / 2, kTileCols / 3, kTileCols / 6}) {
     shape.tile_n = tile_n;
@@ -42,15 +42,15 @@ PlanShape choose_shape(const BsrIndex& index, int64_t n, int threads) {
   // Waking a thread costs about as much as this many products.
   constexpr double kProductsPerThread = 1 << 18;
   const double columns = static_cast<double>(n);
-  const double products = static_cast<double>(index.nnzb()) * index.block_m * index.block_k * columns;
-  const double elements = static_cast<double>(index.rows) * columns;
+  const double products = static_cast<double>(matrix.nnzb) * matrix.block_m * matrix.block_k * columns;
+  const double elements = static_cast<double>(matrix.rows) * columns;
   const double useful = std::max(products, elements) / kProductsPerThread;
   const double tiles = static_cast<double>(groups * ceil_div(n, shape.tile_n));
   shape.workers = static_cast<int32_t>(std::max(1.0, std::min({static_cast<double>(threads), useful, tiles})));
 
   // Writing an element of C costs about as much as this many products.
   constexpr double kProductsPerElement = 8;
-  shape.tile_cost = kProductsPerElement / index.block_k;
+  shape.tile_cost = kProductsPerElement / matrix.block_k;
   return shape;
 }
 

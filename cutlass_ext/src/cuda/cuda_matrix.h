@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <mutex>
+#include <variant>
 
 #include "abi/backend.h"
 #include "cuda/device_array.h"
+#include "cuda/device_index.h"
 
 namespace sparsek::cuda {
 
@@ -14,14 +16,18 @@ class CudaMatrix final : public MatrixState {
   // The current device must be `device`.
   CudaMatrix(const sparsek_bsr& a, int device);
 
+  const BsrShape& shape() const override;
   void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
 
+  // Where the caller's was, there it stays.
+  const std::variant<BsrIndex, DeviceIndex>& index() const { return index_; }
   int device() const { return device_; }
   const void* values() const { return values_; }  // in device memory; null until they are set
   size_t value_bytes() const;
 
  private:
   int device_;
+  std::variant<BsrIndex, DeviceIndex> index_;
   std::atomic<const void*> values_ = nullptr;
   std::mutex owning_;               // held while owned_values_ is made
   DeviceArray<char> owned_values_;  // where the values came from the host

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 #include <vector>
 
 #include "abi/error.h"
 #include "cuda/choose_kernel.h"
+#include "cuda/device_plan.h"
 #include "cuda/event.h"
 
 namespace sparsek::cuda {
@@ -18,12 +20,13 @@ constexpr double kTileCost = 2.4;
 }  // namespace
 
 CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count) : matrix_(matrix), options_(options) {
-  const BsrIndex& index = matrix.index;
+  const BsrShape& pattern = matrix.shape();
   constexpr int64_t kLimit = INT32_MAX;
-  if (index.rows > kLimit || index.cols > kLimit || options.n > kLimit) {
+  if (pattern.rows > kLimit || pattern.cols > kLimit || options.n > kLimit) {
     fail(SPARSEK_BAD_SIZE, "the CUDA kernels take extents up to 2^31 - 1");
   }
-  kernel_ = choose_kernel(index, matrix.dtype, options_, reason_);
+  const auto* const host = std::get_if<BsrIndex>(&matrix.index());
+  kernel_ = choose_kernel(pattern, host, matrix.dtype, options_, reason_);
 
   PlanShape shape;
   shape.tile_m = tile_rows();
@@ -31,19 +34,17 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   shape.n = options_.n;
   shape.workers = sm_count * kernel_->ops->ctas_per_sm;
   shape.panels_in_flight = 0;
-  shape.tile_cost = kTileCost * 64 / index.block_k;
+  shape.tile_cost = kTileCost * 64 / pattern.block_k;
   shape.any_rows = kernel_->ops->any_rows;
-  const Plan plan = sparsek::make_plan(index, shape);
-
-  tile_count_ = static_cast<int64_t>(plan.tiles.size());
-  entry_count_ = plan.entries();
-  workers_ = static_cast<int32_t>(std::min<int64_t>(shape.workers, tile_count_));
-  arrays_ = PlanArrays(plan);
-  slots_ = plan.slots;
+  if (host != nullptr) {
+    arrays_ = PlanArrays(sparsek::make_plan(*host, shape));
+  } else {
+    arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape);
+  }
   check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
 }
 
-int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.index.block_m; }
+int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.shape().block_m; }
 
 void CudaPlan::info(sparsek_plan_info& out) const {
   out.kernel = kernel_->name;
@@ -52,8 +53,8 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.tile_n = kernel_->tile_n;
   out.tile_k = kernel_->tile_k;
   out.stages = kernel_->stages;
-  out.tiles = tile_count_;
-  out.entries = entry_count_;
+  out.tiles = arrays_.sizes().tiles;
+  out.entries = arrays_.sizes().entries;
   out.workspace_bytes = static_cast<int64_t>(arrays_.bytes());
   // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
   // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
@@ -61,8 +62,9 @@ void CudaPlan::info(sparsek_plan_info& out) const {
 }
 
 void CudaPlan::multiply(const MultiplyArgs& args) {
-  const BsrIndex& index = matrix_.index;
-  if (tile_count_ == 0) return;
+  const BsrShape& shape = matrix_.shape();
+  const PlanSizes& sizes = arrays_.sizes();
+  if (sizes.tiles == 0) return;
   const void* const values = matrix_.values();
   if (reinterpret_cast<uintptr_t>(values) % kernel_->ops->align_values != 0) {
     fail(SPARSEK_MISALIGNED, "values = %p is not aligned to the %d bytes that kernel %s needs", values,
@@ -70,20 +72,20 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   }
   DeviceScope scope(matrix_.device());
   check_memory(args.c, SPARSEK_DEVICE, matrix_.device(), "c");
-  if (index.cols > 0) check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
+  if (shape.cols > 0) check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
   if (args.bias != nullptr) check_memory(args.bias, SPARSEK_DEVICE, matrix_.device(), "bias");
 
   // Descriptors need an address and an extent even where nothing is read through them.
   const void* const unread = arrays_.tiles();
   LaunchArgs launch = {};
-  launch.rows = index.rows;
-  launch.cols = std::max<int64_t>(index.cols, 1);
+  launch.rows = shape.rows;
+  launch.cols = std::max<int64_t>(shape.cols, 1);
   launch.n = options_.n;
-  launch.block_m = index.block_m;
-  launch.block_k = index.block_k;
-  launch.nnzb = index.nnzb();
-  launch.values = index.nnzb() > 0 ? values : unread;
-  launch.b = index.cols > 0 ? args.b : unread;
+  launch.block_m = shape.block_m;
+  launch.block_k = shape.block_k;
+  launch.nnzb = shape.nnzb;
+  launch.values = shape.nnzb > 0 ? values : unread;
+  launch.b = shape.cols > 0 ? args.b : unread;
   launch.ldb = args.ldb;
   launch.c = args.c;
   launch.ldc = args.ldc;
@@ -92,9 +94,9 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.worker_begin = arrays_.worker_begin();
   launch.entry_col = arrays_.entry_col();
   launch.entry_block = arrays_.entry_block();
-  launch.workers = workers_;
+  launch.workers = static_cast<int32_t>(std::min<int64_t>(sizes.workers, sizes.tiles));
   launch.slot_row = arrays_.slot_row();
-  launch.slots = slots_;
+  launch.slots = sizes.slots;
   launch.stream = static_cast<cudaStream_t>(args.stream);
   check(kernel_->ops->launch(launch), kernel_->name);
 }

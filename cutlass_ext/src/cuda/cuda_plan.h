@@ -26,8 +26,6 @@ class CudaPlan final : public PlanState {
   PlanOptions options_;
   const KernelDesc* kernel_;
   std::string reason_;
-  int64_t tile_count_ = 0, entry_count_ = 0;
-  int32_t workers_ = 0, slots_ = 1;
   PlanArrays arrays_;
 };
 

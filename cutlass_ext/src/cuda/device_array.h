@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 #include "cuda/cuda_error.h"
 
@@ -19,19 +18,19 @@ class DeviceArray {
   explicit DeviceArray(size_t count) : count_(count) {
     if (count > 0) check(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)), "cudaMalloc");
   }
-  // A copy of host memory, complete when the constructor returns.
-  explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.data(), host.size()) {}
-  DeviceArray(const T* host, size_t count) : DeviceArray(count) {
-    if (count_ == 0) return;
-    check(cudaMemcpy(data_, host, bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
-    // From pageable memory the call may return before the last byte has landed, and other streams do not wait for it.
-    check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
-  }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(DeviceArray&& other) noexcept { swap(other); }
   DeviceArray& operator=(DeviceArray&& other) noexcept {
     swap(other);
     return *this;
+  }
+
+  // Copies all of it from host memory, complete when the call returns.
+  void write(const T* host) {
+    if (count_ == 0) return;
+    check(cudaMemcpy(data_, host, bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    // From pageable memory the call may return before the last byte has landed, and other streams do not wait for it.
+    check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
   }
 
   T* data() const { return data_; }

@@ -4,10 +4,20 @@
 #include <cstring>
 #include <memory>
 
+#include "cuda/layout.h"
+
 namespace sparsek::cuda {
 namespace {
 
-constexpr size_t kAlignment = 256;  // as of an allocation of its own
+PlanSizes sizes_of(const Plan& plan) {
+  PlanSizes sizes;
+  sizes.tiles = static_cast<int64_t>(plan.tiles.size());
+  sizes.entries = plan.entries();
+  sizes.groups = static_cast<int64_t>(plan.slot_row.size()) / plan.slots;
+  sizes.workers = plan.shape.workers;
+  sizes.slots = plan.slots;
+  return sizes;
+}
 
 template <class T>
 void copy(std::byte* to, const std::vector<T>& from) {
@@ -16,26 +26,25 @@ void copy(std::byte* to, const std::vector<T>& from) {
 
 }  // namespace
 
-PlanArrays::PlanArrays(const Plan& plan) {
-  size_t end = 0;
-  const auto place = [&](Part part, size_t bytes) {
-    begin_[part] = end;
-    end += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  };
-  place(kTiles, plan.tiles.size() * sizeof(WorkTile));
-  place(kWorkerBegin, plan.worker_begin.size() * sizeof(int32_t));
-  place(kEntryCol, plan.entry_col.size() * sizeof(int32_t));
-  place(kEntryBlock, plan.entry_block.size() * sizeof(int32_t));
-  place(kSlotRow, plan.slot_row.size() * sizeof(int64_t));
+PlanArrays::PlanArrays(const PlanSizes& sizes) : sizes_(sizes) {
+  Layout layout;
+  begin_[kTiles] = layout.place<WorkTile>(sizes.tiles);
+  begin_[kWorkerBegin] = layout.place<int32_t>(sizes.workers + size_t{1});
+  begin_[kEntryCol] = layout.place<int32_t>(sizes.entries);
+  begin_[kEntryBlock] = layout.place<int32_t>(sizes.entries * sizes.slots);
+  begin_[kSlotRow] = layout.place<int64_t>(sizes.groups * sizes.slots);
+  memory_ = DeviceArray<std::byte>(layout.bytes());
+}
 
+PlanArrays::PlanArrays(const Plan& plan) : PlanArrays(sizes_of(plan)) {
   // Not cleared first, and so each page is touched once.
-  const std::unique_ptr<std::byte[]> host(new std::byte[end]);
+  const std::unique_ptr<std::byte[]> host(new std::byte[bytes()]);
   copy(host.get() + begin_[kTiles], plan.tiles);
   copy(host.get() + begin_[kWorkerBegin], plan.worker_begin);
   copy(host.get() + begin_[kEntryCol], plan.entry_col);
   copy(host.get() + begin_[kEntryBlock], plan.entry_block);
   copy(host.get() + begin_[kSlotRow], plan.slot_row);
-  memory_ = DeviceArray<std::byte>(host.get(), end);
+  memory_.write(host.get());
 }
 
 }  // namespace sparsek::cuda

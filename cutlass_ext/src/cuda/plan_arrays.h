@@ -10,6 +10,11 @@
 
 namespace sparsek::cuda {
 
+struct PlanSizes {
+  int64_t tiles = 0, entries = 0, groups = 0;
+  int32_t workers = 0, slots = 1;
+};
+
 // What kernels read of a plan, in device memory: one allocation, filled by one copy, since each call of the driver
 // takes longer than making a small plan.
 class PlanArrays {
@@ -17,22 +22,26 @@ class PlanArrays {
   PlanArrays() = default;
   // Complete when the constructor returns.
   explicit PlanArrays(const Plan& plan);
+  // To be filled in.
+  explicit PlanArrays(const PlanSizes& sizes);
 
-  const WorkTile* tiles() const { return at<WorkTile>(kTiles); }             // (tiles)
-  const int32_t* worker_begin() const { return at<int32_t>(kWorkerBegin); }  // (workers + 1)
-  const int32_t* entry_col() const { return at<int32_t>(kEntryCol); }        // (entries)
-  const int32_t* entry_block() const { return at<int32_t>(kEntryBlock); }    // (entries, slots)
-  const int64_t* slot_row() const { return at<int64_t>(kSlotRow); }          // (groups, slots): first row of C
+  const PlanSizes& sizes() const { return sizes_; }
+  WorkTile* tiles() const { return at<WorkTile>(kTiles); }             // (tiles)
+  int32_t* worker_begin() const { return at<int32_t>(kWorkerBegin); }  // (workers + 1)
+  int32_t* entry_col() const { return at<int32_t>(kEntryCol); }        // (entries)
+  int32_t* entry_block() const { return at<int32_t>(kEntryBlock); }    // (entries, slots)
+  int64_t* slot_row() const { return at<int64_t>(kSlotRow); }          // (groups, slots): first row of C
   size_t bytes() const { return memory_.bytes(); }
 
  private:
   enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kSlotRow, kParts };
 
   template <class T>
-  const T* at(Part part) const {
-    return reinterpret_cast<const T*>(memory_.data() + begin_[part]);
+  T* at(Part part) const {
+    return reinterpret_cast<T*>(memory_.data() + begin_[part]);
   }
 
+  PlanSizes sizes_;
   DeviceArray<std::byte> memory_;
   size_t begin_[kParts] = {};
 };

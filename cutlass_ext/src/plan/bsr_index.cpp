@@ -129,15 +129,22 @@ void check_bsr_header(const sparsek_bsr& a) {
   }
 }
 
-BsrIndex make_bsr_index(const sparsek_bsr& a) {
+BsrShape make_bsr_shape(const sparsek_bsr& a) {
   check_bsr_header(a);
+  BsrShape shape;
+  shape.rows = a.rows;
+  shape.cols = a.cols;
+  shape.block_m = static_cast<int32_t>(a.block_m);
+  shape.block_k = static_cast<int32_t>(a.block_k);
+  shape.block_rows = static_cast<int32_t>(block_count(a.rows, a.block_m));
+  shape.block_cols = static_cast<int32_t>(block_count(a.cols, a.block_k));
+  shape.nnzb = a.nnzb;
+  return shape;
+}
+
+BsrIndex make_bsr_index(const sparsek_bsr& a) {
   BsrIndex index;
-  index.rows = a.rows;
-  index.cols = a.cols;
-  index.block_m = static_cast<int32_t>(a.block_m);
-  index.block_k = static_cast<int32_t>(a.block_k);
-  index.block_rows = static_cast<int32_t>(block_count(a.rows, a.block_m));
-  index.block_cols = static_cast<int32_t>(block_count(a.cols, a.block_k));
+  static_cast<BsrShape&>(index) = make_bsr_shape(a);
   if (a.index_type == SPARSEK_INT64) {
     copy_arrays<int64_t>(a, index);
   } else {

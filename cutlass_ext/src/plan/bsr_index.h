@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index of a BSR matrix in host memory, checked.
+// What a BSR matrix is apart from its values: its sizes, and its index in host memory, checked.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,17 @@
 
 namespace sparsek {
 
-struct BsrIndex {
+struct BsrShape {
   int64_t rows = 0, cols = 0;        // M, K
   int32_t block_m = 0, block_k = 0;  // bm, bk
   int32_t block_rows = 0;            // ceil(M / bm)
   int32_t block_cols = 0;            // ceil(K / bk)
-  std::vector<int32_t> row_ptr;      // (block_rows + 1)
-  std::vector<int32_t> col_idx;      // (nnzb), strictly increasing within a block row
+  int64_t nnzb = 0;                  // blocks that are stored
+};
 
-  int64_t nnzb() const { return static_cast<int64_t>(col_idx.size()); }
+struct BsrIndex : BsrShape {
+  std::vector<int32_t> row_ptr;  // (block_rows + 1)
+  std::vector<int32_t> col_idx;  // (nnzb), strictly increasing within a block row
 };
 
 // Copies the index out of host arrays and checks it: one pass, each fault with its own status and the place in the
@@ -27,5 +29,8 @@ BsrIndex make_bsr_index(const sparsek_bsr& a);
 // The checks on sizes and enumerations that need no array: extents positive (rows, cols and n may be 0), nnzb and
 // the block counts within int32, bytes of the values within int64, types known. Throws Error.
 void check_bsr_header(const sparsek_bsr& a);
+
+// The sizes of a matrix, checked as by check_bsr_header. Throws Error.
+BsrShape make_bsr_shape(const sparsek_bsr& a);
 
 }  // namespace sparsek

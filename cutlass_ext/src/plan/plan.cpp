@@ -13,13 +13,7 @@
 namespace sparsek {
 namespace {
 
-// How many panels of columns share the L2 cache. Where the rows of a group have few columns in common, B's panels are
-// read all over and two of them are what stays in the cache; where they share most columns (or a block row fills the
-// tile), loads of A count as much and four panels read each block of A from the cache (docs/notes.md, "Panels").
-int32_t choose_panels(const Plan& plan, int64_t nnzb) {
-  const bool share = nnzb * 5 >= plan.entries() * plan.slots * 4;
-  return plan.slots > 1 && !share ? 2 : 4;
-}
+constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
 
 // Deals the tiles out to the workers, `panels_in_flight` panels of columns at a time so that B's panels stay in L2,
 // and within these longest first, each to the worker with the least work so far (Graham's LPT rule: the spread at
@@ -65,22 +59,42 @@ void deal_tiles(const std::vector<EntryRange>& groups, Plan& plan) {
 
 }  // namespace
 
+int64_t count_tiles(int64_t rows, const PlanShape& shape) {
+  const int64_t groups = (rows + shape.tile_m - 1) / shape.tile_m;
+  const int64_t panels = (shape.n + shape.tile_n - 1) / shape.tile_n;
+  if (groups > kLimit || panels > kLimit || (panels > 0 && groups > kLimit / panels)) {
+    fail(SPARSEK_BAD_SIZE, "C of %lld x %lld has more than 2^31 tiles of %d x %d", static_cast<long long>(rows),
+         static_cast<long long>(shape.n), shape.tile_m, shape.tile_n);
+  }
+  return groups * panels;
+}
+
+void check_entries(int64_t entries) {
+  if (entries > kLimit) {
+    fail(SPARSEK_BAD_SIZE, "the row groups have %lld block columns in all, beyond int32: use larger blocks",
+         static_cast<long long>(entries));
+  }
+}
+
+// Where the rows of a group have few columns in common, B's panels are read all over and two of them are what stays in
+// the cache; where they share most columns (or a block row fills the tile), loads of A count as much and four panels
+// read each block of A from the cache (docs/notes.md, "Panels").
+int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb) {
+  const bool share = nnzb * 5 >= entries * slots * 4;
+  return slots > 1 && !share ? 2 : 4;
+}
+
 Plan make_plan(const BsrIndex& index, const PlanShape& shape) {
   Plan plan;
   plan.shape = shape;
   plan.slot_rows = std::gcd(shape.tile_m, index.block_m);
   plan.slots = shape.tile_m / plan.slot_rows;
 
-  constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
-  const int64_t group_count = (index.rows + shape.tile_m - 1) / shape.tile_m;
-  const int64_t panels = (shape.n + shape.tile_n - 1) / shape.tile_n;
-  if (group_count > kLimit || panels > kLimit || (panels > 0 && group_count > kLimit / panels)) {
-    fail(SPARSEK_BAD_SIZE, "C of %lld x %lld has more than 2^31 tiles of %d x %d", static_cast<long long>(index.rows),
-         static_cast<long long>(shape.n), shape.tile_m, shape.tile_n);
-  }
-
+  count_tiles(index.rows, shape);
   const std::vector<EntryRange> groups = make_row_groups(index, plan);
-  if (plan.shape.panels_in_flight == 0) plan.shape.panels_in_flight = choose_panels(plan, index.nnzb());
+  if (plan.shape.panels_in_flight == 0) {
+    plan.shape.panels_in_flight = choose_panels(plan.slots, plan.entries(), index.nnzb);
+  }
   deal_tiles(groups, plan);
   return plan;
 }

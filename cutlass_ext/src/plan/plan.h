@@ -50,6 +50,17 @@ struct Plan {
 };
 
 // Deterministic: the same index and shape give the same plan, bit for bit. Throws Error where C has too many tiles.
+// For an index in device memory cuda/device_plan.h makes the same plan, bit for bit, except that it ignores any_rows:
+// its row groups are neighbours always.
 Plan make_plan(const BsrIndex& index, const PlanShape& shape);
+
+// What both planners go by.
+
+// Row groups times panels. Throws Error where there are more than int32 holds.
+int64_t count_tiles(int64_t rows, const PlanShape& shape);
+// Throws Error where the row groups have more entries than a tile can name.
+void check_entries(int64_t entries);
+// How many panels of columns share the L2 cache, where a shape leaves that open.
+int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb);
 
 }  // namespace sparsek

@@ -37,8 +37,8 @@ std::vector<EntryRange> make_row_groups(const BsrIndex& index, Plan& plan) {
 
   std::vector<EntryRange> groups;
   groups.reserve(group_count);
-  plan.entry_col.reserve(index.nnzb());
-  plan.entry_block.reserve(index.nnzb() * slots);
+  plan.entry_col.reserve(index.nnzb);
+  plan.entry_block.reserve(index.nnzb * slots);
   ColumnUnion columns(index.col_idx);
   std::vector<BlockRange> blocks(slots);
   int64_t before = -1;
@@ -53,6 +53,7 @@ std::vector<EntryRange> make_row_groups(const BsrIndex& index, Plan& plan) {
     find_blocks(index, rows, blocks);
     const int32_t begin = static_cast<int32_t>(plan.entry_col.size());
     columns.append(blocks, plan.entry_col, plan.entry_block);
+    check_entries(plan.entries());
     groups.push_back({begin, static_cast<int32_t>(plan.entry_col.size())});
   }
   return groups;

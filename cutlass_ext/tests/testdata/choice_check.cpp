@@ -87,7 +87,7 @@ void check_pairs() {
     index.col_idx =
         crossed ? std::vector<int32_t>{0, 1, 2, 3, 0, 1, 2, 3} : std::vector<int32_t>{0, 1, 0, 1, 2, 3, 2, 3};
     std::string reason;
-    const std::string got = sparsek::cuda::choose_kernel(index, SPARSEK_BF16, options, reason)->name;
+    const std::string got = sparsek::cuda::choose_kernel(index, &index, SPARSEK_BF16, options, reason)->name;
     if (got != (crossed ? "multiples" : "fast")) {
       std::printf("rows to be paired %s: got %s\n", crossed ? "crosswise" : "as they are", got.c_str());
       std::exit(1);
@@ -100,9 +100,9 @@ void check_pairs() {
 int main() {
   check_pairs();
   for (const Case& c : kCases) {
-    sparsek::BsrIndex index;
-    index.block_m = c.block_m;
-    index.block_k = c.block_k;
+    sparsek::BsrShape matrix;
+    matrix.block_m = c.block_m;
+    matrix.block_k = c.block_k;
     sparsek::PlanOptions options = {};
     options.n = c.n;
     options.ldb = c.ldb;
@@ -113,7 +113,7 @@ int main() {
     std::string got, reason;
     sparsek_status status = SPARSEK_OK;
     try {
-      got = sparsek::cuda::choose_kernel(index, c.dtype, options, reason)->name;
+      got = sparsek::cuda::choose_kernel(matrix, nullptr, c.dtype, options, reason)->name;
     } catch (const sparsek::Error& error) {
       status = error.status();
       got = error.what();

@@ -60,7 +60,7 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
     groups.push_back(group);
   }
   if (plan.shape.panels_in_flight == 0) {
-    const bool share = index.nnzb() * 5 >= plan.entries() * plan.slots * 4;
+    const bool share = index.nnzb * 5 >= plan.entries() * plan.slots * 4;
     plan.shape.panels_in_flight = plan.slots > 1 && !share ? 2 : 4;
   }
 

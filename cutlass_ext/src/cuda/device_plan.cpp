@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/device_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cuda/deal_tiles.h"
+#include "cuda/group_union.h"
+#include "cuda/layout.h"
+
+namespace sparsek::cuda {
+
+PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape) {
+  PlanSizes sizes;
+  RowGrid grid;
+  grid.rows = index.rows;
+  grid.block_m = index.block_m;
+  grid.slot_rows = std::gcd(shape.tile_m, index.block_m);
+  grid.slots = sizes.slots = shape.tile_m / grid.slot_rows;
+  sizes.groups = grid.groups();
+  sizes.tiles = count_tiles(index.rows, shape);
+  sizes.workers = shape.workers;
+  const auto groups = static_cast<int32_t>(sizes.groups);
+  const auto panels = static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
+
+  // The two parts of the work follow each other, and so use the same memory to work in.
+  Layout layout;
+  const size_t counts_at = layout.place<int64_t>(sizes.groups + 1), begin_at = layout.place<int64_t>(sizes.groups + 1);
+  const size_t scratch_at = layout.place<std::byte>(std::max(scan_bytes(groups), deal_scratch(groups, panels)));
+  const DeviceArray<std::byte> memory(layout.bytes());
+  auto* const counts = reinterpret_cast<int64_t*>(memory.data() + counts_at);
+  auto* const begin = reinterpret_cast<int64_t*>(memory.data() + begin_at);
+  void* const scratch = memory.data() + scratch_at;
+
+  constexpr cudaStream_t stream = nullptr;
+  const GroupedPattern pattern = {grid, index.row_ptr.data(), index.col_idx.data()};
+  count_entries(pattern, counts, begin, scratch, stream);
+  check(cudaMemcpy(&sizes.entries, begin + groups, sizeof(sizes.entries), cudaMemcpyDeviceToHost),
+        "count of the entries");
+  check_entries(sizes.entries);
+  if (shape.panels_in_flight == 0) {
+    shape.panels_in_flight = choose_panels(sizes.slots, sizes.entries, index.nnzb);
+  }
+
+  PlanArrays arrays(sizes);
+  fill_entries(pattern, begin, sizes.entries, arrays.entry_col(), arrays.entry_block(), stream);
+  Deal deal = {};
+  deal.grid = grid;
+  deal.groups = groups;
+  deal.panels = panels;
+  deal.panels_in_flight = shape.panels_in_flight;
+  deal.workers = shape.workers;
+  deal.tile_cost = shape.tile_cost;
+  deal.longest = static_cast<int32_t>(std::min<int64_t>(sizes.entries, index.block_cols));
+  deal.counts = counts;
+  deal.begin = begin;
+  deal_tiles(deal, scratch, arrays.slot_row(), arrays.worker_begin(), arrays.tiles(), stream);
+  check(cudaStreamSynchronize(stream), "making of the plan");
+  return arrays;
+}
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/device_index.h"
+#include "cuda/plan_arrays.h"
+#include "plan/plan.h"
+
+namespace sparsek::cuda {
+
+// The plan of make_plan for an index in device memory, made there by kernels in the default stream: the same, bit for
+// bit, except that shape.any_rows is ignored. One number comes back to the host, that of the entries, for the
+// allocation. Complete when the call returns. Throws as make_plan does.
+PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape);
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// How tiles are dealt out to workers, for many threads at once. The planner on the host takes one tile after the other
+// and gives it to the worker with the least work (least_loaded.h). The same comes out in rounds:
+//
+//   The workers stand in a queue in the order of their loads. Tile i of a round goes to the i-th of the queue, as long
+//   as that one still comes before each that was given a tile in this round; there the round ends, and the queue is
+//   put in order again.
+//
+// A round deals out about as many tiles as there are workers, and at least one: what is slow is a pattern where most
+// workers are busy with a long tile each and few share a great many short ones.
+#pragma once
+
+#include <cstdint>
+
+namespace sparsek {
+
+// The tiles in the order of dealing: panels of columns a few at a time, in these the row groups longest first.
+struct DealOrder {
+  // panels_in_flight: at least 1. groups * panels must fit in int32.
+  constexpr DealOrder(int32_t groups, int32_t panels, int32_t panels_in_flight)
+      : panels_(panels),
+        in_flight_(panels_in_flight < panels ? panels_in_flight : panels),
+        batch_(groups * in_flight_),
+        tiles_(groups * panels) {}
+
+  struct Turn {
+    int32_t rank;  // of the row group, the longest first
+    int32_t panel;
+  };
+  constexpr int32_t tiles() const { return tiles_; }
+  constexpr Turn operator[](int32_t i) const {
+    const int32_t first = i / batch_ * in_flight_, within = i % batch_;
+    const int32_t width = in_flight_ < panels_ - first ? in_flight_ : panels_ - first;
+    return {within / width, first + within % width};
+  }
+
+ private:
+  int32_t panels_, in_flight_, batch_, tiles_;
+};
+
+// A worker in the queue.
+struct QueuedWorker {
+  double load;
+  int32_t worker;
+  int32_t tiles;  // that it has so far
+
+  // The host's arithmetic, in the host's order: the loads must be the same to the bit.
+  constexpr QueuedWorker with_tile(double tile_cost, int32_t entries) const {
+    return {load + tile_cost + entries, worker, tiles + 1};
+  }
+  constexpr bool before(const QueuedWorker& other) const {
+    return load < other.load || (load == other.load && worker < other.worker);
+  }
+};
+
+// How many of the queue come before a worker.
+constexpr int32_t count_before(const QueuedWorker* queue, int32_t workers, const QueuedWorker& one) {
+  int32_t low = 0, high = workers;
+  while (low < high) {
+    const int32_t middle = low + (high - low) / 2;
+    if (queue[middle].before(one)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// The place at which a round must end at the latest, given how many of the old queue come before the worker at `at`
+// with its new tile: no worker behind that place may take a tile before this one does.
+constexpr int32_t round_end(int32_t at, int32_t before) { return before > at + 1 ? before : at + 1; }
+
+// The place in the next queue of `one`, which `unserved` of those without a new tile come before. served[0, count) are
+// the workers with their new tiles.
+constexpr int32_t next_place(const QueuedWorker& one, int32_t unserved, const QueuedWorker* served, int32_t count) {
+  int32_t place = unserved;
+  for (int32_t i = 0; i < count; ++i) place += served[i].before(one);
+  return place;
+}
+
+}  // namespace sparsek

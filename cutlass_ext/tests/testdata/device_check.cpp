@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the planner in device memory works out a thread at a time, run here one thread after the other: the row groups
+// of RowGrid and the rounds of plan/deal.h must give the plan of make_plan, bit for bit.
+// Prints the first difference and exits with 1.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "plan/deal.h"
+#include "plan/plan.h"
+#include "plan/row_grid.h"
+
+namespace {
+
+using sparsek::BsrIndex;
+using sparsek::DealOrder;
+using sparsek::Plan;
+using sparsek::PlanShape;
+using sparsek::QueuedWorker;
+using sparsek::RowGrid;
+using sparsek::WorkTile;
+
+std::mt19937 random_bits(7);
+int32_t draw(int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random_bits); }
+
+#define REQUIRE(condition)                                                                                      \
+  do {                                                                                                          \
+    if (!(condition)) {                                                                                         \
+      std::printf("line %d: %s: rows %lld, block %d, tile %d x %d, n %lld, %d workers\n", __LINE__, #condition, \
+                  static_cast<long long>(index.rows), index.block_m, shape.tile_m, shape.tile_n,                \
+                  static_cast<long long>(shape.n), shape.workers);                                              \
+      std::exit(1);                                                                                             \
+    }                                                                                                           \
+  } while (0)
+
+// Rows as long as each other, of any length, a few long ones among many short or empty ones.
+BsrIndex random_index() {
+  constexpr int32_t kHeights[] = {1, 8, 16, 48, 64, 96, 112, 128, 144, 256, 512};
+  BsrIndex index;
+  index.block_m = kHeights[draw(0, std::size(kHeights) - 1)];
+  index.block_k = 64;
+  index.rows = draw(0, 60 * index.block_m);
+  index.block_rows = static_cast<int32_t>((index.rows + index.block_m - 1) / index.block_m);
+  index.block_cols = draw(1, 120);
+  index.cols = int64_t{64} * index.block_cols;
+  index.row_ptr.push_back(0);
+  const int kind = draw(0, 2);
+  const int32_t same = draw(0, index.block_cols);
+  for (int32_t row = 0; row < index.block_rows; ++row) {
+    const int32_t few = draw(0, 9) == 0 ? index.block_cols : draw(0, 1);
+    const int32_t count = kind == 0 ? same : kind == 1 ? draw(0, index.block_cols) : few;
+    std::vector<int32_t> cols(index.block_cols);
+    std::iota(cols.begin(), cols.end(), 0);
+    std::shuffle(cols.begin(), cols.end(), random_bits);
+    std::sort(cols.begin(), cols.begin() + count);
+    index.col_idx.insert(index.col_idx.end(), cols.begin(), cols.begin() + count);
+    index.row_ptr.push_back(static_cast<int32_t>(index.col_idx.size()));
+  }
+  index.nnzb = static_cast<int64_t>(index.col_idx.size());
+  return index;
+}
+
+struct Group {
+  int32_t begin, count;
+};
+
+// The entries of each row group: of every leader the size of the union, of the others their leader's.
+std::vector<Group> find_groups(const BsrIndex& index, const RowGrid& grid) {
+  std::vector<Group> groups;
+  int32_t begin = 0;
+  for (int64_t g = 0; g < grid.groups(); ++g) {
+    if (const int64_t leader = grid.leader(g); leader != g) {
+      groups.push_back(groups[leader]);
+      continue;
+    }
+    std::vector<char> present(index.block_cols);
+    for (int32_t s = 0; s < grid.slots; ++s) {
+      const int64_t row = grid.block_row(g, s);
+      if (row < 0) continue;
+      for (int32_t i = index.row_ptr[row]; i < index.row_ptr[row + 1]; ++i) present[index.col_idx[i]] = 1;
+    }
+    const auto count = static_cast<int32_t>(std::count(present.begin(), present.end(), 1));
+    groups.push_back({begin, count});
+    begin += count;
+  }
+  return groups;
+}
+
+struct Rounds {
+  std::vector<std::vector<WorkTile>> tiles;  // of each worker
+  int count = 0;
+};
+
+Rounds deal_in_rounds(const std::vector<Group>& groups, const DealOrder& order, const PlanShape& shape) {
+  std::vector<int32_t> sorted(groups.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](int32_t a, int32_t b) { return groups[a].count > groups[b].count; });
+  const int32_t workers = shape.workers;
+  std::vector<QueuedWorker> queue, served(workers), next(workers);
+  for (int32_t w = 0; w < workers; ++w) queue.push_back({0, w, 0});
+  std::vector<int32_t> before(workers);
+  Rounds rounds;
+  rounds.tiles.resize(workers);
+  for (int32_t done = 0; done < order.tiles(); ++rounds.count) {
+    int32_t count = std::min(workers, order.tiles() - done);
+    const int32_t most = count;
+    for (int32_t at = 0; at < most; ++at) {
+      served[at] = queue[at].with_tile(shape.tile_cost, groups[sorted[order[done + at].rank]].count);
+      before[at] = count_before(queue.data(), workers, served[at]);
+      count = std::min(count, sparsek::round_end(at, before[at]));
+    }
+    for (int32_t at = 0; at < workers; ++at) {
+      const bool has_tile = at < count;
+      const QueuedWorker one = has_tile ? served[at] : queue[at];
+      next[next_place(one, std::max(has_tile ? before[at] : at, count) - count, served.data(), count)] = one;
+      if (!has_tile) continue;
+      const DealOrder::Turn turn = order[done + at];
+      const Group& group = groups[sorted[turn.rank]];
+      rounds.tiles[one.worker].push_back({sorted[turn.rank], turn.panel, group.begin, group.count});
+    }
+    std::swap(queue, next);
+    done += count;
+  }
+  return rounds;
+}
+
+void check_plan(const BsrIndex& index, const PlanShape& shape) {
+  const Plan plan = sparsek::make_plan(index, shape);
+  RowGrid grid;
+  grid.rows = index.rows;
+  grid.block_m = index.block_m;
+  grid.slots = plan.slots;
+  grid.slot_rows = plan.slot_rows;
+  REQUIRE(static_cast<int64_t>(plan.slot_row.size()) == grid.groups() * grid.slots);
+  for (size_t i = 0; i < plan.slot_row.size(); ++i) {
+    REQUIRE(plan.slot_row[i] == grid.slot_row(i / grid.slots, static_cast<int32_t>(i % grid.slots)));
+  }
+
+  const auto panels = static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
+  const DealOrder order(static_cast<int32_t>(grid.groups()), panels, plan.shape.panels_in_flight);
+  REQUIRE(order.tiles() == static_cast<int32_t>(plan.tiles.size()));
+  const Rounds rounds = deal_in_rounds(find_groups(index, grid), order, shape);
+  for (int32_t w = 0; w < shape.workers; ++w) {
+    const int32_t begin = plan.worker_begin[w];
+    REQUIRE(static_cast<int32_t>(rounds.tiles[w].size()) == plan.worker_begin[w + 1] - begin);
+    for (size_t i = 0; i < rounds.tiles[w].size(); ++i) {
+      const WorkTile &a = rounds.tiles[w][i], &b = plan.tiles[begin + i];
+      REQUIRE(a.m_tile == b.m_tile && a.n_tile == b.n_tile);
+      REQUIRE(a.entry_begin == b.entry_begin && a.entry_count == b.entry_count);
+    }
+  }
+  // Where all tiles take the same time, every worker gets one in each round.
+  if (shape.tile_cost > 0 && index.nnzb == 0) {
+    REQUIRE(rounds.count == (order.tiles() + shape.workers - 1) / shape.workers);
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (int i = 0; i < 1500; ++i) {
+    const BsrIndex index = random_index();
+    PlanShape shape;
+    shape.tile_m = draw(0, 2) == 0 ? index.block_m : 128;
+    shape.tile_n = 64;
+    shape.n = draw(0, 1500);
+    shape.workers = draw(0, 3) == 0 ? draw(1, 4) : draw(1, 300);
+    shape.panels_in_flight = draw(0, 5);
+    // Also tiles that cost nothing, so that loads stay the same, and so much that entries are lost in the rounding.
+    const double costs[] = {0, 1, 2.4 * 64 / 48, draw(0, 50) / 10.0, 1e18};
+    shape.tile_cost = costs[draw(0, std::size(costs) - 1)];
+    check_plan(index, shape);
+  }
+}

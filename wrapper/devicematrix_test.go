@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// onDevice puts a into device memory and makes a matrix of it there. done frees both.
+func onDevice[T Element, I Index](t rapid.TB, ctx *Context, a BSR[T, I]) (m *Matrix[T], done func(), err error) {
+	t.Helper()
+	rowPtr, colIdx, values := filled(t, ctx, a.RowPtr), filled(t, ctx, a.ColIdx), filled(t, ctx, a.Values)
+	m, err = NewDeviceMatrix(ctx, DeviceBSR[T, I]{Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK,
+		RowPtr: rowPtr, ColIdx: colIdx, Values: values})
+	// The index was copied: what becomes of it is of no concern any more.
+	for _, index := range []*DeviceBuffer[I]{rowPtr, colIdx} {
+		if fillErr := index.Fill(0xff); fillErr != nil {
+			t.Fatal(fillErr)
+		}
+		index.Close()
+	}
+	return m, func() {
+		if m != nil {
+			m.Close()
+		}
+		values.Close()
+	}, err
+}
+
+func filled[T Element | Index](t rapid.TB, ctx *Context, data []T) *DeviceBuffer[T] {
+	t.Helper()
+	buffer := must(NewBuffer[T](ctx, len(data)))(t)
+	if err := buffer.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	return buffer
+}
+
+// comparePlans multiplies by a plan that was made on the host and by one that was made on the GPU.
+func comparePlans[T Element, I Index](t rapid.TB, ctx *Context, p *product[T, I]) {
+	t.Helper()
+	host := must(NewMatrix(ctx, p.a))(t)
+	defer host.Close()
+	device, done, err := onDevice(t, ctx, p.a)
+	must(device, err)(t)
+	defer done()
+	var c [2]Dense[T]
+	var info [2]PlanInfo
+	for i, m := range []*Matrix[T]{host, device} {
+		alignment := sizeOf[T]()
+		if p.b.Stride%8 == 0 && p.c0.Stride%8 == 0 {
+			alignment = 16
+		}
+		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment, Kernel: p.kernel}))(t)
+		defer plan.Close()
+		c[i], info[i] = p.newC(), plan.Info()
+		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.verify(t, ctx, info[1], c[1])
+	// On the host, rows may be paired by likeness. That saves entries, and changes no element of C.
+	if strings.HasPrefix(info[0].Kernel, "rs_") && info[0].Entries < info[1].Entries {
+		info[1].Entries, info[1].WorkspaceBytes = info[0].Entries, info[0].WorkspaceBytes
+	}
+	if info[0] != info[1] {
+		t.Fatalf("planned on the host: %+v\non the GPU:          %+v", info[0], info[1])
+	}
+	if !slices.Equal(c[0].Data, c[1].Data) {
+		t.Fatalf("the products by kernel %s differ", info[0].Kernel)
+	}
+}
+
+func compareEach[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawServed(rt, kernel)
+		s.rows *= rapid.IntRange(1, 4).Draw(rt, "rows again")
+		if !serves[T](rt, ctx, kernel.Name, s) {
+			s.n, s.gapB, s.gapC = (s.n+7)/8*8, s.gapB/8*8, s.gapC/8*8
+		}
+		p := newProduct[T, int32](s)
+		p.kernel = kernel.Name
+		comparePlans(rt, ctx, p)
+	})
+}
+
+// The planner on the GPU gives the plan of the one on the host.
+func TestPlansOnDevice(t *testing.T) {
+	ctx := newContext(t, CUDA)
+	for _, kernel := range kernelsOf(t, ctx) {
+		t.Run(kernel.Name, func(t *testing.T) {
+			switch kernel.DType {
+			case "bf16":
+				compareEach[BFloat16](t, ctx, kernel)
+			case "fp16":
+				compareEach[Float16](t, ctx, kernel)
+			default:
+				compareEach[float32](t, ctx, kernel)
+			}
+		})
+	}
+}
+
+// Patterns that the planner takes special ways with: columns so far apart that they are gone through in several passes,
+// more tiles than workers, a long row among empty ones, no block at all, no row, no column of B.
+func TestOddPlansOnDevice(t *testing.T) {
+	ctx := newContext(t, CUDA)
+	for name, s := range map[string]shape{
+		"several passes":  {rows: 40, cols: 150_000, n: 8, blockM: 8, blockK: 1, density: 0.004},
+		"far apart":       {rows: 16, cols: 150_000, n: 8, blockM: 16, blockK: 1, density: 0.0001},
+		"many tiles":      {rows: 4000, cols: 24, n: 200, blockM: 2, blockK: 3, density: 0.5},
+		"many row groups": {rows: 20_000, cols: 6, n: 8, blockM: 2, blockK: 3, density: 0.4},
+		"no block":        {rows: 300, cols: 64, n: 100, blockM: 16, blockK: 16},
+		"no row":          {rows: 0, cols: 64, n: 100, blockM: 16, blockK: 16, density: 1},
+		"no column of B":  {rows: 300, cols: 64, n: 0, blockM: 16, blockK: 16, density: 1},
+		"no column of A":  {rows: 300, cols: 0, n: 40, blockM: 16, blockK: 16, density: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.alpha, s.beta, s.seed = 1, 1, 9
+			comparePlans(t, ctx, newProduct[float32, int64](s))
+		})
+	}
+	t.Run("several passes of many slots", func(t *testing.T) {
+		comparePlans(t, ctx, newProduct[BFloat16, int32](shape{rows: 250, cols: 320_000, n: 8, blockM: 8, blockK: 8, density: 0.001, alpha: 1, seed: 5}))
+	})
+	t.Run("one long row", func(t *testing.T) {
+		p := newProduct[BFloat16, int32](shape{rows: 64 * 64, cols: 64 * 30, n: 2048, blockM: 64, blockK: 64, alpha: 1, seed: 3})
+		p.a.RowPtr = make([]int32, 65)
+		for col := range 30 {
+			p.a.ColIdx = append(p.a.ColIdx, int32(col))
+		}
+		for row := 41; row < len(p.a.RowPtr); row++ {
+			p.a.RowPtr[row] = 30
+		}
+		for range 30 * 64 * 64 {
+			p.a.Values = append(p.a.Values, FromFloat32[BFloat16](0.5))
+		}
+		comparePlans(t, ctx, p)
+	})
+}
+
+// An index is as wrong in device memory as it is on the host.
+func TestDeviceIndexFaults(t *testing.T) {
+	ctx := newContext(t, CUDA)
+	rapid.Check(t, func(rt *rapid.T) {
+		s := shape{rows: 12, cols: 300, blockM: 4, blockK: 2, n: 8, density: 0.5, seed: rapid.Uint64().Draw(rt, "seed")}
+		a := newProduct[float32, int64](s).a
+		array := a.RowPtr
+		if rapid.Bool().Draw(rt, "in col_idx") && len(a.ColIdx) > 0 {
+			array = a.ColIdx
+		}
+		value := rapid.OneOf(rapid.Int64Range(-2, 152), rapid.SampledFrom(a.RowPtr), rapid.SampledFrom([]int64{1 << 32, 1<<32 + 1, -1 << 40}))
+		array[rapid.IntRange(0, len(array)-1).Draw(rt, "place")] = value.Draw(rt, "value")
+
+		m, hostErr := NewMatrix(ctx, a)
+		if hostErr == nil {
+			m.Close()
+		}
+		_, done, deviceErr := onDevice(rt, ctx, a)
+		done()
+		var want, got *Error
+		if errors.As(hostErr, &want) != errors.As(deviceErr, &got) || want != nil && want.Status != got.Status {
+			rt.Fatalf("on the host: %v\non the GPU:  %v", hostErr, deviceErr)
+		}
+	})
+}

@@ -47,7 +47,8 @@ type rooflineReport struct {
 	Density  float64 `json:"density"`
 
 	Kernel      string  `json:"kernel"`
-	PlanSeconds float64 `json:"plan_seconds"` // on the host
+	PlanSeconds float64 `json:"plan_seconds"`        // on the host
+	DevicePlan  float64 `json:"device_plan_seconds"` // on the GPU, for an index in its memory
 	Runs        int     `json:"runs"`
 	Seconds     float64 `json:"seconds"` // the median
 	Spread      float64 `json:"spread"`  // distance of the quartiles as a share of the median
@@ -205,7 +206,7 @@ func (r *rooflineResult) fill(measured []*roofline.Result) {
 		c := m.Case
 		one := rooflineReport{
 			Name: c.Name, M: c.M, N: c.N, K: c.K, BlockM: c.BlockM, BlockK: c.BlockK, Pattern: c.Pattern, Shuffled: c.Shuffled,
-			Blocks: m.Blocks, Density: m.Density, Kernel: m.Plan.Kernel, PlanSeconds: m.PlanTime.Seconds(),
+			Blocks: m.Blocks, Density: m.Density, Kernel: m.Plan.Kernel, PlanSeconds: m.PlanTime.Seconds(), DevicePlan: m.DevicePlanTime.Seconds(),
 			Runs: m.Timing.Runs, Seconds: m.Timing.Median.Seconds(), Spread: m.Timing.Spread(), Effective: m.Effective(),
 			Reach: c.Reach.String(), Bounds: m.Bounds, Fraction: m.Fraction(), WrongBound: m.Fraction() > 1,
 		}

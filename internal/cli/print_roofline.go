@@ -14,10 +14,11 @@ func printRoofline(w io.Writer, r *rooflineResult) error {
 		return fail(exitBadOutput, err)
 	}
 	t := &table{left: 1}
-	t.add("", "", "", "effective", "to", "of", "", "of", "cuBLAS", "cuBLAS", "rate of", "speed-", "")
-	t.add("case", "time", "spread", "TFLOP/s", "reach", "reach", "bound", "bound", "time", "TFLOP/s", "cuBLAS", "up", "plan")
+	t.add("", "", "", "effective", "to", "of", "", "of", "cuBLAS", "cuBLAS", "rate of", "speed-", "plan, us:")
+	t.add("case", "time", "spread", "TFLOP/s", "reach", "reach", "bound", "bound", "time", "TFLOP/s", "cuBLAS", "up", "host, GPU")
 	for i := range r.Cases {
-		t.add(r.Cases[i].cells()...)
+		c := &r.Cases[i]
+		t.add(append(c.cells(), fmt.Sprintf("%.0f, %.0f", c.PlanSeconds*1e6, c.DevicePlan*1e6))...)
 	}
 	if err := t.print(w); err != nil {
 		return err
@@ -40,7 +41,7 @@ func (r *rooflineReport) cells() []string {
 		dense = []string{formatSeconds(d.Seconds), digits(d.TFLOPs), wholePercent(d.RateShare), digits(d.SpeedUp)}
 	}
 	cells := []string{r.Name, formatSeconds(r.Seconds), percent(r.Spread), digits(r.Effective), reach, ofReach, r.Bounds[0].Name, fraction}
-	return append(append(cells, dense...), formatSeconds(r.PlanSeconds))
+	return append(cells, dense...)
 }
 
 func wholePercent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
@@ -72,7 +73,7 @@ func (r *rooflineResult) printNotes(w io.Writer) error {
 func printRooflineMarkdown(w io.Writer, r *rooflineResult) error {
 	rows := [][]string{
 		{"case", "MxNxK", "block", "pattern", "kernel", "time", "spread", "effective TFLOP/s", "reach", "of reach", "bound", "of bound",
-			"cuBLAS dense, time", "cuBLAS TFLOP/s", "effective rate / cuBLAS's", "speed-up over dense", "plan, on the host"},
+			"cuBLAS dense, time", "cuBLAS TFLOP/s", "effective rate / cuBLAS's", "speed-up over dense", "plan, on the host", "plan, on the GPU"},
 		nil,
 	}
 	for range rows[0] {
@@ -89,7 +90,8 @@ func printRooflineMarkdown(w io.Writer, r *rooflineResult) error {
 		row := []string{c.Name, size.String(), block.String(), name + ", " + percent(c.Density), c.Kernel}
 		row = append(row, cells[1:4]...)
 		row = append(row, c.Reach)
-		rows = append(rows, append(row, cells[5:]...))
+		row = append(row, cells[5:]...)
+		rows = append(rows, append(row, formatSeconds(c.PlanSeconds), formatSeconds(c.DevicePlan)))
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "`%s`: commit %s, %s, driver %s, %s, bf16. Medians of %d rounds in which a case and cuBLAS take turns.\n\n",

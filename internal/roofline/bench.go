@@ -21,10 +21,12 @@ type Result struct {
 	Density  float64 // share of blocks that are stored
 	Plan     sparsek.PlanInfo
 	PlanTime time.Duration // wall clock, on the host
-	Timing   product.Timing
-	Dense    *product.Timing // cuBLAS at the dense product of the size; nil where there is no cuBLAS
-	Work     Work
-	Bounds   []Bound // the one that binds first
+	// The same on the GPU, for an index in its memory; 0 without one.
+	DevicePlanTime time.Duration
+	Timing         product.Timing
+	Dense          *product.Timing // cuBLAS at the dense product of the size; nil where there is no cuBLAS
+	Work           Work
+	Bounds         []Bound // the one that binds first
 }
 
 // Effective is the rate on stored blocks, in TFLOP/s.
@@ -103,6 +105,11 @@ func (b *Bench) Measure(ctx context.Context, c Case) (r *Result, err error) {
 	r = &Result{
 		Case: c, Blocks: p.Blocks(), Density: p.Density(), Plan: rotation.Info(), PlanTime: rotation.PlanTime(),
 		Work: WorkOf(c, p, rotation.Info()),
+	}
+	if b.context.Info().Backend == sparsek.CUDA {
+		if r.DevicePlanTime, err = product.DevicePlanTime(ctx, b.context, a, c.N); err != nil {
+			return nil, err
+		}
 	}
 	ours, dense, err := b.time(ctx, c, rotation)
 	if err != nil {

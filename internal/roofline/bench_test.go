@@ -107,6 +107,9 @@ func TestMeasure(t *testing.T) {
 			if r.Timing.Runs < 2 || r.Timing.Runs > 2*mostOurs || r.Effective() <= 0 || r.Fraction() <= 0 || r.PlanTime <= 0 || r.Plan.Kernel == "" {
 				t.Errorf("%s: %+v", one.Name, r)
 			}
+			if (r.DevicePlanTime > 0) != (backend == sparsek.CUDA) {
+				t.Errorf("%s: a plan on the GPU takes %v", one.Name, r.DevicePlanTime)
+			}
 			if (r.Dense == nil) != (b.NoDense() != nil) || r.Dense != nil && r.Dense.Runs != 2*densePer {
 				t.Errorf("%s: dense %+v, %v", one.Name, r.Dense, b.NoDense())
 			}

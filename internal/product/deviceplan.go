@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package product
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sparsek/sparsek/internal/bsr"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// devicePlans is how often DevicePlanTime makes a plan, after the first, which has the driver load the kernels.
+const devicePlans = 5
+
+// DevicePlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take where a's
+// index is in device memory: c must be a GPU's.
+func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Context, a bsr.Matrix[T], n int) (median time.Duration, err error) {
+	rowPtr, err := upload(c, a.RowPtr)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rowPtr.Close()) }()
+	colIdx, err := upload(c, a.ColIdx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, colIdx.Close()) }()
+	m, err := sparsek.NewDeviceMatrix(c, sparsek.DeviceBSR[T, int32]{
+		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, RowPtr: rowPtr, ColIdx: colIdx,
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	var times []time.Duration
+	for range 1 + devicePlans {
+		start := time.Now()
+		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: n})
+		if err != nil {
+			return 0, err
+		}
+		times = append(times, time.Since(start))
+		if err := plan.Close(); err != nil {
+			return 0, err
+		}
+	}
+	return Summarise(times[1:]).Median, nil
+}
+
+func upload(c *sparsek.Context, data []int32) (*sparsek.DeviceBuffer[int32], error) {
+	buffer, err := sparsek.NewBuffer[int32](c, len(data))
+	if err != nil {
+		return nil, err
+	}
+	if err := buffer.Write(data); err != nil {
+		return nil, errors.Join(err, buffer.Close())
+	}
+	return buffer, nil
+}

@@ -17,12 +17,12 @@ const devicePlans = 5
 // DevicePlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take where a's
 // index is in device memory: c must be a GPU's.
 func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Context, a bsr.Matrix[T], n int) (median time.Duration, err error) {
-	rowPtr, err := upload(c, a.RowPtr)
+	rowPtr, err := uploadIndex(c, a.RowPtr)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, rowPtr.Close()) }()
-	colIdx, err := upload(c, a.ColIdx)
+	colIdx, err := uploadIndex(c, a.ColIdx)
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Context, 
 	return Summarise(times[1:]).Median, nil
 }
 
-func upload(c *sparsek.Context, data []int32) (*sparsek.DeviceBuffer[int32], error) {
+func uploadIndex(c *sparsek.Context, data []int32) (*sparsek.DeviceBuffer[int32], error) {
 	buffer, err := sparsek.NewBuffer[int32](c, len(data))
 	if err != nil {
 		return nil, err

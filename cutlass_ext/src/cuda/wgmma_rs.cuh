@@ -200,14 +200,15 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   const uint32_t lane_a = smem_a + offset_a<BoxK>(warp * 16 + lane % 16, lane / 16);
   RingState<Stages> state;
 
-  volatile int& turn = shared.turn[warp];
-  const auto set_turn = [&](int to) {
+  int* const turn = shared.turn + warp;
+  const auto begin_turn = [&](bool first) {
     __syncwarp();
-    if (lane == 0) turn = to;
+    if (lane == 0) *turn = first ? args.worker_begin[blockIdx.x] : *turn + 1;
     __syncwarp();
+    return *turn < __ldg(args.worker_begin + blockIdx.x + 1);
   };
-  for (set_turn(args.worker_begin[blockIdx.x]); turn < __ldg(args.worker_begin + blockIdx.x + 1); set_turn(turn + 1)) {
-    const WorkTile tile = load_tile(args.tiles + turn);
+  for (bool more = begin_turn(true); more; more = begin_turn(false)) {
+    const WorkTile tile = load_tile(args.tiles + *turn);
     const int64_t* const rows = args.slot_row + int64_t(tile.m_tile) * slots;
     prefetch_to_l1(rows + slot(0));  // read when the sums are there, since they leave no registers
     float acc[kGroups][4] = {};
@@ -285,7 +286,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     }
     const uint32_t first_col = tile.n_tile * kTileN;
     if (any_nan(args, acc, row, first_col, lane)) {
-      store_exactly<Element>(args, args.tiles[turn], {slot(0), slot(1)}, row, first_col, first_col + kTileN, lane);
+      store_exactly<Element>(args, args.tiles[*turn], {slot(0), slot(1)}, row, first_col, first_col + kTileN, lane);
     } else {
       store_rows<Element>(args, acc, row, first_col, lane);
     }

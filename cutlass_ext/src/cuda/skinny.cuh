@@ -3,8 +3,9 @@
 //
 // A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 16, 32 or 64. A stage of the ring holds
 // BoxK columns of the row group's A and the rows of B that belong to them; a ring of 96 KB lets two CTAs share an SM,
-// so that one loads while the other ends. Each of the 4 consumer warps multiplies its 16 rows by mma.sync where their
-// block row has a block, so an absent block never reaches C.
+// so that one loads while the other ends. A consumer warp multiplies 16 of the rows by mma.sync where their block row
+// has a block, so an absent block never reaches C. Two groups of 4 such warps take the stages in turn, and add up in
+// the end.
 //
 //   A   (64, BoxK), swizzle of a whole row; loaded a slot of the row group at a time, where it has a block
 //   B   (BoxK, TileN), swizzle of a whole row
@@ -29,10 +30,13 @@ namespace sparsek::cuda {
 namespace skinny_kernel {
 
 constexpr int kTileM = 64;
-constexpr int kConsumerWarps = kTileM / 16;
+constexpr int kGroupWarps = kTileM / 16;
+constexpr int kGroups = 2;
+constexpr int kConsumerWarps = kGroups * kGroupWarps;
 constexpr int kThreads = (kConsumerWarps + 1) * 32;
 constexpr int kRingBytes = 96 * 1024;
 constexpr int kCtasPerSm = 2;
+constexpr int kRegisters = 65536 / (kCtasPerSm * kThreads) / 8 * 8;  // of a thread, so that so many CTAs fit
 constexpr int kMostSlots = kTileM / 16;
 
 struct Params {
@@ -50,7 +54,8 @@ struct SharedStorage {
   static constexpr int kStages = kFit < 32 ? kFit : 32;
   alignas(1024) uint8_t a[kStages][kBytesA];
   alignas(1024) uint8_t b[kStages][kBytesB];
-  uint32_t present[kStages];  // bit s: slot s has a block there
+  alignas(16) float sums[kGroupWarps][TileN / 8][32][4];  // of the second group, to be added to those of the first
+  uint32_t present[kStages];                              // bit s: slot s has a block there
   cutlass::arch::ClusterTransactionBarrier full[kStages];
   cutlass::arch::ClusterBarrier empty[kStages];
 };
@@ -129,20 +134,25 @@ __device__ uint32_t swizzled(int row, int byte) {
   return row * RowBytes + (byte ^ row * RowBytes / 128 % (RowBytes / 16) * 16);
 }
 
+// Waits for all consumer warps.
+__device__ inline void meet_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumerWarps * 32) : "memory"); }
+
+// group: which of the stages the warp takes; warp: of the group.
 template <class Element, int BoxK, int TileN>
-__device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int warp, int lane) {
+__device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int group, int warp, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
   const LaunchArgs& args = p.args;
   const int slots = args.slots;
   const int slot = warp * 16 / p.slot_rows;
   const uint32_t smem_a = cute::cast_smem_ptr_to_uint(shared.a), smem_b = cute::cast_smem_ptr_to_uint(shared.b);
   RingState<Storage::kStages> state;
+  int turn = 0;  // of the groups, at the next stage
   for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
     const WorkTile tile = args.tiles[t];
     const uint32_t first_row = uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + slot]) + warp * 16 % p.slot_rows;
-    const uint32_t row[2] = {first_row + lane / 4, first_row + 8 + lane / 4};
     float acc[TileN / 8][4] = {};
-    for (int stages = tile.entry_count * p.units_per_entry; stages > 0; --stages, ++state) {
+    for (int stages = tile.entry_count * p.units_per_entry; stages > 0; --stages, ++state, turn ^= 1) {
+      if (turn != group) continue;
       shared.full[state.stage].wait(state.phase);
       if (shared.present[state.stage] >> slot & 1) {
         const uint32_t stage_a = smem_a + state.stage * Storage::kBytesA;
@@ -163,13 +173,25 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int
       __syncwarp();
       if (lane == 0) shared.empty[state.stage].arrive();
     }
-    wait_for_previous_launch();
-    store_rows<Element>(args, acc, row, tile.n_tile * TileN, lane);
+    if (group != 0) {
+#pragma unroll
+      for (int g = 0; g < TileN / 8; ++g) {
+        *reinterpret_cast<float4*>(shared.sums[warp][g][lane]) = {acc[g][0], acc[g][1], acc[g][2], acc[g][3]};
+      }
+    }
+    meet_consumers();
+    if (group == 0) {
+#pragma unroll
+      for (int i = 0; i < TileN / 2; ++i) acc[i / 4][i % 4] += shared.sums[warp][i / 4][lane][i % 4];
+      wait_for_previous_launch();
+      store_rows<Element>(args, acc, {first_row + lane / 4, first_row + 8 + lane / 4}, tile.n_tile * TileN, lane);
+    }
+    meet_consumers();  // the sums may be overwritten
   }
 }
 
 template <class Element, int BoxK, int TileN>
-__global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_constant__ Params p) {
+__global__ void __maxnreg__(kRegisters) kernel(const __grid_constant__ Params p) {
   using Storage = SharedStorage<BoxK, TileN>;
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Storage*>(memory);
@@ -182,7 +204,7 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
   if (threadIdx.x == 0) {
     for (int s = 0; s < Storage::kStages; ++s) {
       shared.full[s].init(1);
-      shared.empty[s].init(kConsumerWarps);
+      shared.empty[s].init(kGroupWarps);
     }
     cutlass::arch::fence_barrier_init();
   }
@@ -190,7 +212,7 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
   if (warp == kConsumerWarps) {
     produce(p, shared, lane);
   } else {
-    consume<Element>(p, shared, warp, lane);
+    consume<Element>(p, shared, warp / kGroupWarps, warp % kGroupWarps, lane);
   }
 }
 

@@ -21,6 +21,7 @@ type product[T, C Element, I Index] struct {
 	bias        Dense[C]
 	activation  Activation
 	kernel      string // by name; empty: the library chooses
+	infinite    bool   // B holds NaN or Inf
 }
 
 // shape is what a product is made from.
@@ -48,27 +49,18 @@ func newProductTo[T, C Element, I Index](s shape) *product[T, C, I] {
 	random := rand.New(rand.NewPCG(s.seed, 7))
 	value := func() T { return smallValue[T](random) }
 	p := &product[T, C, I]{n: s.n, alpha: s.alpha, beta: s.beta, biasKind: s.bias, activation: s.activation, kernel: s.kernel}
-	p.a = BSR[T, I]{Rows: s.rows, Cols: s.cols, BlockM: s.blockM, BlockK: s.blockK, RowPtr: []I{0}, Values: []T{}}
-	for range (s.rows + s.blockM - 1) / s.blockM {
+	p.a = BSR[T, I]{Rows: s.rows, Cols: s.cols, BlockM: s.blockM, BlockK: s.blockK}
+	rows := make([][]I, (s.rows+s.blockM-1)/s.blockM)
+	for i := range rows {
 		if random.IntN(6) > 0 {
 			for col := range (s.cols + s.blockK - 1) / s.blockK {
-				if random.Float64() >= s.density {
-					continue
-				}
-				p.a.ColIdx = append(p.a.ColIdx, I(col))
-				for range s.blockM {
-					for k := range s.blockK {
-						v := value()
-						if col*s.blockK+k >= s.cols {
-							v = 0
-						}
-						p.a.Values = append(p.a.Values, v)
-					}
+				if random.Float64() < s.density {
+					rows[i] = append(rows[i], I(col))
 				}
 			}
 		}
-		p.a.RowPtr = append(p.a.RowPtr, I(len(p.a.ColIdx)))
 	}
+	p.setPattern(rows, value)
 	p.b = randomDense(random, s.cols, s.n, s.gapB, 0, FromFloat32[T](float32(math.NaN())))
 	p.c0 = randomDense(random, s.rows, s.n, s.gapC, guardBand, guardValue[C]())
 	switch s.bias {
@@ -98,8 +90,29 @@ func randomDense[T Element](random *rand.Rand, rows, cols, gap, behind int, fill
 	return d
 }
 
+// setPattern gives A other blocks, of random values: those of each block row, by their columns.
+func (p *product[T, C, I]) setPattern(rows [][]I, value func() T) {
+	p.a.RowPtr, p.a.ColIdx, p.a.Values = []I{0}, nil, []T{}
+	for _, cols := range rows {
+		for _, col := range cols {
+			p.a.ColIdx = append(p.a.ColIdx, col)
+			for range p.a.BlockM {
+				for k := range p.a.BlockK {
+					v := value()
+					if int(col)*p.a.BlockK+k >= p.a.Cols {
+						v = 0
+					}
+					p.a.Values = append(p.a.Values, v)
+				}
+			}
+		}
+		p.a.RowPtr = append(p.a.RowPtr, I(len(p.a.ColIdx)))
+	}
+}
+
 // poison makes NaN or Inf of the rows of B that no block reads, and of C where it must not be read.
 func (p *product[T, C, I]) poison() {
+	p.infinite = true
 	read := make(map[int]bool)
 	for _, col := range p.a.ColIdx {
 		for k := range p.a.BlockK {
@@ -121,6 +134,20 @@ func (p *product[T, C, I]) poison() {
 			for j := range p.n {
 				p.c0.Data[i*p.c0.Stride+j] = FromFloat32[C](float32(math.NaN()))
 			}
+		}
+	}
+}
+
+// scatter makes NaN or Inf of some elements of B, whether or not blocks read them: those that do not must stay as they
+// would be without.
+func (p *product[T, C, I]) scatter(seed uint64) {
+	p.infinite = true
+	random := rand.New(rand.NewPCG(seed, 9))
+	values := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
+	for range 4 {
+		if p.b.Rows*p.n > 0 {
+			at := random.IntN(p.b.Rows)*p.b.Stride + random.IntN(p.n)
+			p.b.Data[at] = FromFloat32[T](float32(values[random.IntN(len(values))]))
 		}
 	}
 }
@@ -179,10 +206,14 @@ func (p *product[T, C, I]) verify(t rapid.TB, ctx *Context, info PlanInfo, c Den
 				want += float64(ToFloat32(p.bias.Data[j]))
 			}
 			tolerance = 1.13*tolerance + math.Ldexp(4+math.Abs(want), -20)
+			infinite := math.IsInf(want, 0)
 			want = activated(p.activation, want)
 			tolerance += 2*roundoff[C]()*math.Abs(want) + math.Ldexp(1, -24)
+			if infinite {
+				tolerance = 0 // the activations of -Inf are 0, not about 0
+			}
 			got := float64(ToFloat32(c.Data[i*c.Stride+j]))
-			if !(math.Abs(got-want) <= tolerance) {
+			if !within(got, want, tolerance) {
 				t.Fatalf("C[%d, %d] = %g, want %g within %g", i, j, got, want, tolerance)
 			}
 		}
@@ -203,6 +234,9 @@ func (p *product[T, C, I]) checkArgs(c Dense[C], info PlanInfo) CheckArgs[T] {
 
 // activated is the activation in float64.
 func activated(activation Activation, x float64) float64 {
+	if math.IsInf(x, -1) && activation != NoActivation {
+		return 0
+	}
 	switch activation {
 	case ReLU:
 		return max(x, 0)
@@ -214,8 +248,17 @@ func activated(activation Activation, x float64) float64 {
 	return x
 }
 
+// within tells whether got is want, give or take the tolerance; NaN and Inf must be the same.
+func within(got, want, tolerance float64) bool {
+	if math.IsNaN(want) || math.IsInf(want, 0) {
+		return got == want || math.IsNaN(got) && math.IsNaN(want)
+	}
+	return math.Abs(got-want) <= tolerance
+}
+
 // run multiplies by way of host memory, or of device memory, and gives C. Operands are aligned to 16 bytes, as the fast
-// kernels need it, where the strides allow that, and to an element else.
+// kernels need it, where the strides allow that, and to an element else. With a finite B nothing may have been computed
+// again.
 func (p *product[T, C, I]) run(t rapid.TB, ctx *Context, onDevice bool) (Dense[C], PlanInfo) {
 	t.Helper()
 	m := must(NewMatrix(ctx, p.a))(t)
@@ -226,6 +269,11 @@ func (p *product[T, C, I]) run(t rapid.TB, ctx *Context, onDevice bool) (Dense[C
 	}
 	plan := must(m.Plan(context.Background(), p.planOptions(alignment)))(t)
 	defer plan.Close()
+	defer func() {
+		if again := must(plan.Recomputed())(t); again != 0 && !p.infinite {
+			t.Fatalf("kernel %s: sums were NaN, and %d slabs were computed again", plan.Info().Kernel, again)
+		}
+	}()
 	c := p.newC()
 	if !onDevice {
 		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c, p.multiplyOptions(p.bias)...); err != nil {

@@ -45,6 +45,29 @@ func kernels(t *testing.T, ctx *Context) []string {
 	return names
 }
 
+// onEachKernel runs a test on each kernel of each back-end, the one of its element type.
+func onEachKernel(t *testing.T, bf16, fp16, fp32 func(t *testing.T, ctx *Context, kernel Kernel)) {
+	onEach(t, func(t *testing.T, ctx *Context) {
+		for _, kernel := range kernelsOf(t, ctx) {
+			t.Run(kernel.Name, func(t *testing.T) {
+				blockM, blockK := leastBlock(kernel)
+				ideal := shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK, kernel: kernel.Name}
+				if ctx.Info().Backend == CPU && !serves[BFloat16, BFloat16](t, ctx, ideal) {
+					t.Skip("skipped: not for this processor")
+				}
+				switch kernel.DType {
+				case "bf16", "": // every type
+					bf16(t, ctx, kernel)
+				case "fp16":
+					fp16(t, ctx, kernel)
+				default:
+					fp32(t, ctx, kernel)
+				}
+			})
+		}
+	})
+}
+
 // leastBlock is the smallest block that a kernel serves.
 func leastBlock(kernel Kernel) (m, k int) {
 	return max(1, kernel.BlockM), max(1, kernel.BlockKMultiple)
@@ -91,12 +114,8 @@ func serves[T, C Element](t rapid.TB, ctx *Context, s shape) bool {
 
 func testKernel[T Element](t *testing.T, ctx *Context, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
-	ideal := shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK, kernel: kernel.Name}
-	if ctx.Info().Backend == CPU && !serves[T, T](t, ctx, ideal) {
-		t.Skip("skipped: not for this processor")
-	}
-	ideal.activation = ReLU
-	anyEpilogue := serves[T, T](t, ctx, ideal)
+	anyEpilogue := serves[T, T](t, ctx, shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK,
+		activation: ReLU, kernel: kernel.Name})
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawServed(rt, kernel)
 		if !anyEpilogue || rapid.Bool().Draw(rt, "plain") {
@@ -126,18 +145,5 @@ func testKernelTo[T, C Element](t *rapid.T, ctx *Context, s shape) {
 
 // Each kernel by its name, on blocks that it serves: so the baselines too, which are never chosen.
 func TestEachKernel(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
-		for _, kernel := range kernelsOf(t, ctx) {
-			t.Run(kernel.Name, func(t *testing.T) {
-				switch kernel.DType {
-				case "bf16", "":
-					testKernel[BFloat16](t, ctx, kernel)
-				case "fp16":
-					testKernel[Float16](t, ctx, kernel)
-				default:
-					testKernel[float32](t, ctx, kernel)
-				}
-			})
-		}
-	})
+	onEachKernel(t, testKernel[BFloat16], testKernel[Float16], testKernel[float32])
 }

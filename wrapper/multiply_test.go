@@ -35,6 +35,16 @@ func drawEpilogue(t *rapid.T) (Bias, Activation) {
 		rapid.SampledFrom([]Activation{NoActivation, ReLU, GELU, SiLU}).Draw(t, "activation")
 }
 
+// spoil draws where B holds NaN and Inf, if anywhere.
+func spoil[T, C Element, I Index](t *rapid.T, p *product[T, C, I]) {
+	switch rapid.SampledFrom([]string{"nowhere", "where no block reads", "anywhere"}).Draw(t, "NaN and Inf in B") {
+	case "where no block reads":
+		p.poison()
+	case "anywhere":
+		p.scatter(rapid.Uint64().Draw(t, "seed of NaN and Inf"))
+	}
+}
+
 func testProducts[T Element, I Index](t *testing.T, ctx *Context) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawShape(rt)
@@ -57,9 +67,7 @@ func testProducts[T Element, I Index](t *testing.T, ctx *Context) {
 
 func testProduct[T, C Element, I Index](t *rapid.T, ctx *Context, s shape) PlanInfo {
 	p := newProductTo[T, C, I](s)
-	if rapid.Bool().Draw(t, "poison") {
-		p.poison()
-	}
+	spoil(t, p)
 	c, info := p.run(t, ctx, rapid.Bool().Draw(t, "in device memory"))
 	p.verify(t, ctx, info, c)
 	return info

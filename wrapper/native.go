@@ -134,6 +134,13 @@ func (l *Library) planInfo(plan unsafe.Pointer) (PlanInfo, error) {
 	}, nil
 }
 
+// planRecomputed waits for the device where the plan was in use.
+func (l *Library) planRecomputed(plan unsafe.Pointer) (int64, error) {
+	var out C.sparsek_plan_info
+	err := end("describe plan", C.shim_plan_info(l.api, (*C.sparsek_plan)(plan), &out))
+	return int64(out.recomputed), err
+}
+
 func (l *Library) planDestroy(plan unsafe.Pointer) {
 	C.shim_plan_destroy(l.api, (*C.sparsek_plan)(plan))
 }

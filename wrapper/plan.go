@@ -81,6 +81,18 @@ func (m *Matrix[T]) Plan(ctx context.Context, opts PlanOptions) (*Plan[T], error
 // Info says how the plan computes.
 func (p *Plan[T]) Info() PlanInfo { return p.info }
 
+// Recomputed counts the slabs of 16 rows x TileN that were computed again since the plan was made, because a sum was
+// NaN. Some kernels multiply absent blocks as zeros, and meet an Inf or NaN of B that way; they then compute the rows
+// again from just the blocks that are there. With operands and sums that are finite it stays 0. It waits for the device
+// where the plan was in use.
+func (p *Plan[T]) Recomputed() (int64, error) {
+	if err := p.handle.acquire(); err != nil {
+		return 0, err
+	}
+	defer p.handle.release()
+	return p.matrix.ctx.lib.planRecomputed(p.handle.pointer)
+}
+
 // Close waits for the calls in progress and frees the plan. Closing again does nothing.
 func (p *Plan[T]) Close() error {
 	p.handle.close()

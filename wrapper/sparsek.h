@@ -194,6 +194,9 @@ typedef struct sparsek_plan_info {
   int64_t entries;         /* loads of a block row of B, summed over the row groups */
   int64_t workspace_bytes; /* of device memory that the plan holds */
   double unit_roundoff;    /* of one accumulation step of this kernel: the u of the error bound */
+  /* Slabs of 16 rows x tile_n that were computed again since the plan was made because a sum was NaN: 0 where operands
+   * and sums are finite. Where the plan was in use, reading it waits for the device. */
+  int64_t recomputed;
 } sparsek_plan_info;
 
 typedef struct sparsek_multiply_args {

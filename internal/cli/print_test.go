@@ -35,6 +35,20 @@ func TestNumbersInJSON(t *testing.T) {
 	}
 }
 
+// What was computed again is told, and else nothing of it.
+func TestRunTellsOfSlabs(t *testing.T) {
+	for recomputed, want := range map[int64]bool{0: false, 12: true} {
+		var out bytes.Buffer
+		r := &report{Pattern: "window", Kernel: "rs_bf16_128_256", Recomputed: recomputed}
+		if err := printRun(&environment{stdout: &out}, r, sparsek.ContextInfo{Backend: sparsek.CUDA, Reason: "NVIDIA H200"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "12 slabs were computed again"); got != want || !want && strings.Contains(out.String(), "again") {
+			t.Errorf("%d slabs:\n%s", recomputed, out.String())
+		}
+	}
+}
+
 // The table of verify must fit a terminal, with the longest names and numbers there are.
 func TestVerifyFits(t *testing.T) {
 	r := &report{

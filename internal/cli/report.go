@@ -40,6 +40,7 @@ type report struct {
 	BackendReason string `json:"backend_reason"`
 	Kernel        string `json:"kernel"`
 	KernelReason  string `json:"kernel_reason"`
+	Recomputed    int64  `json:"recomputed"` // slabs of C, because a sum was NaN
 
 	Runs            int        `json:"runs"`
 	Seconds         float64    `json:"seconds"` // the median
@@ -106,7 +107,8 @@ func newReport[T, C sparsek.Element](p *product.Problem[T], e product.Epilogue[C
 		OutDType: sparsek.DTypeOf[C]().String(),
 		Blocks:   p.A.Blocks(), Density: p.A.Density(),
 		Backend: backendName(c), BackendReason: c.Reason, Kernel: s.Plan.Kernel, KernelReason: s.Plan.Reason,
-		Runs: t.Runs, Seconds: t.Median.Seconds(), Quartiles: [2]float64{t.Quarter.Seconds(), t.ThreeQuarters.Seconds()},
+		Recomputed: s.Recomputed,
+		Runs:       t.Runs, Seconds: t.Median.Seconds(), Quartiles: [2]float64{t.Quarter.Seconds(), t.ThreeQuarters.Seconds()},
 		Effective:       rate(p.EffectiveFLOP(), t.Median),
 		DenseEquivalent: rate(p.DenseFLOP(), t.Median),
 	}

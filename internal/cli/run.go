@@ -240,6 +240,9 @@ func printRun(e *environment, r *report, c sparsek.ContextInfo) error {
 	}
 	t.add("back-end", backendLine(c))
 	t.add("kernel", fmt.Sprintf("%s: %s", r.Kernel, r.KernelReason))
+	if r.Recomputed > 0 {
+		t.add("", fmt.Sprintf("%d slabs were computed again: A or B holds Inf or NaN, or sums overflow", r.Recomputed))
+	}
 	t.add("time", fmt.Sprintf("%s, the median of %d (quartiles %s and %s)", formatSeconds(r.Seconds), r.Runs,
 		formatSeconds(r.Quartiles[0]), formatSeconds(r.Quartiles[1])))
 	t.add("rate", fmt.Sprintf("%s effective TFLOP/s, %s dense-equivalent TFLOP/s", digits(r.Effective), digits(r.DenseEquivalent)))

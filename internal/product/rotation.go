@@ -53,6 +53,18 @@ func (r *Rotation[T]) Info() sparsek.PlanInfo { return r.plans[0].Info() }
 // PlanTime is the median of the times that the plans took to make.
 func (r *Rotation[T]) PlanTime() time.Duration { return Summarise(r.planning).Median }
 
+// Recomputed counts what was computed again of all products so far; see [sparsek.Plan.Recomputed].
+func (r *Rotation[T]) Recomputed() (total int64, err error) {
+	for _, p := range r.plans {
+		one, err := p.Recomputed()
+		if err != nil {
+			return 0, err
+		}
+		total += one
+	}
+	return total, nil
+}
+
 // Copies is the number of matrices.
 func (r *Rotation[T]) Copies() int { return len(r.plans) }
 

@@ -22,9 +22,10 @@ type Options struct {
 
 // Solution is a product that was run.
 type Solution[C sparsek.Element] struct {
-	C      matio.Dense[C] // M x N
-	Plan   sparsek.PlanInfo
-	Timing Timing
+	C          matio.Dense[C] // M x N
+	Plan       sparsek.PlanInfo
+	Recomputed int64 // slabs of C that were computed again; see [sparsek.Plan.Recomputed]
+	Timing     Timing
 }
 
 // Timing sums up the times of single products, all after a warm-up.
@@ -85,6 +86,9 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, p *Pro
 	}
 	defer func() { err = errors.Join(err, releaseBias()) }()
 	if err := plan.Multiply(ctx, p.Alpha, operands[0].B, 0, operands[0].C, bias...); err != nil {
+		return nil, err
+	}
+	if s.Recomputed, err = plan.Recomputed(); err != nil {
 		return nil, err
 	}
 	switch first := operands[0].C.(type) {

@@ -173,8 +173,8 @@ func (b *Bench) time(ctx context.Context, c Case, rotation *product.Rotation[ele
 // ErrWrong is what Measure returns, wrapped, where a product is wrong: its time would say nothing.
 var ErrWrong = errors.New("wrong result")
 
-// check runs one product and makes sure that every element was written and that the first, the middle and the last
-// block row hold what they should.
+// check runs one product and makes sure that every element was written, that none was computed again and that the
+// first, the middle and the last block row hold what they should.
 func (b *Bench) check(ctx context.Context, c Case, a bsr.Matrix[element], rotation *product.Rotation[element]) error {
 	const nan = 0xff // in every byte
 	if err := b.operands.sets[0].c.Fill(nan); err != nil {
@@ -191,6 +191,13 @@ func (b *Bench) check(ctx context.Context, c Case, a bsr.Matrix[element], rotati
 		if v&0x7fff > 0x7f80 { // the exponent of infinity with a fraction
 			return fmt.Errorf("%w by %s: C[%d, %d] is NaN or was not written", ErrWrong, rotation.Info().Kernel, i/c.N, i%c.N)
 		}
+	}
+	again, err := rotation.Recomputed()
+	if err != nil {
+		return err
+	}
+	if again > 0 { // of finite operands
+		return fmt.Errorf("%w by %s: sums were NaN, and %d slabs of C were computed again", ErrWrong, rotation.Info().Kernel, again)
 	}
 	right := matio.Dense[element]{Rows: c.K, Cols: c.N, Data: b.operands.hostB(0)[:c.K*c.N]}
 	for _, r := range []int{0, a.BlockRows / 2, a.BlockRows - 1} {

@@ -40,7 +40,10 @@ struct MultiplyArgs {
 class PlanState {
  public:
   virtual ~PlanState() = default;
+  // All but recomputed.
   virtual void info(sparsek_plan_info& out) const = 0;
+  // As sparsek_plan_info says: it may wait for the device.
+  virtual int64_t recomputed() const { return 0; }
   virtual void multiply(const MultiplyArgs& args) = 0;
   virtual void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) = 0;
 };

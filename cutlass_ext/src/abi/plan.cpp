@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cinttypes>
+#include <cstddef>
 
 #include "abi/abi_size.h"
 #include "abi/dtype.h"
@@ -62,9 +63,11 @@ sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* o
 sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexcept {
   return guard([&] {
     require_not_null(plan, "plan");
-    checked_abi_size(out, "out");
+    const size_t size = checked_abi_size(out, "out");
     sparsek_plan_info info{};
     plan->state->info(info);
+    // A caller that does not know of the counter does not wait for it.
+    if (size > offsetof(sparsek_plan_info, recomputed)) info.recomputed = plan->state->recomputed();
     write_struct(out, info, "out");
   });
 }

@@ -61,6 +61,15 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.unit_roundoff = kernel_->ops->tensor_cores ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
 }
 
+int64_t CudaPlan::recomputed() const {
+  if (!used_) return 0;  // and so a new plan is described without waiting for the products of others
+  DeviceScope scope(matrix_.device());
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  unsigned long long count = 0;
+  check(cudaMemcpy(&count, arrays_.recomputed(), sizeof(count), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  return static_cast<int64_t>(count);
+}
+
 void CudaPlan::multiply(const MultiplyArgs& args) {
   const BsrShape& shape = matrix_.shape();
   const PlanSizes& sizes = arrays_.sizes();
@@ -97,7 +106,9 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.workers = static_cast<int32_t>(std::min<int64_t>(sizes.workers, sizes.tiles));
   launch.slot_row = arrays_.slot_row();
   launch.slots = sizes.slots;
+  launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
+  used_ = true;
   check(kernel_->ops->launch(launch), kernel_->name);
 }
 

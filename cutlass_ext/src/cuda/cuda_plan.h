@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "abi/backend.h"
@@ -16,6 +17,7 @@ class CudaPlan final : public PlanState {
   CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);
 
   void info(sparsek_plan_info& out) const override;
+  int64_t recomputed() const override;
   void multiply(const MultiplyArgs& args) override;
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 
@@ -27,6 +29,7 @@ class CudaPlan final : public PlanState {
   const KernelDesc* kernel_;
   std::string reason_;
   PlanArrays arrays_;
+  std::atomic<bool> used_{false};  // a kernel was launched, or captured into a graph
 };
 
 }  // namespace sparsek::cuda

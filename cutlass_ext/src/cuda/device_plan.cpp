@@ -43,6 +43,7 @@ PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape) {
   }
 
   PlanArrays arrays(sizes);
+  check(cudaMemsetAsync(arrays.recomputed(), 0, sizeof(*arrays.recomputed()), stream), "cudaMemsetAsync");
   fill_entries(pattern, begin, sizes.entries, arrays.entry_col(), arrays.entry_block(), stream);
   Deal deal = {};
   deal.grid = grid;

@@ -3,7 +3,8 @@
 //
 // Zeros times a finite B add nothing. Zeros times an Inf or NaN give NaN, and an accumulator that is NaN once stays so.
 // So a result without NaN is right as it is, and one with a NaN is computed again here from just the blocks that are
-// there: slowly, but only where C has a NaN or an absent block meets one.
+// there: slowly, but only where C has a NaN or an absent block meets one. Each time is counted: a kernel that made NaNs
+// of its own would else be right, and only slow.
 #pragma once
 
 #include "cuda/epilogue.cuh"
@@ -72,11 +73,13 @@ __device__ void sum_half(const LaunchArgs& args, const WorkTile& tile, int slot,
   }
 }
 
-// A warp's 16 rows of C, the first eight in slot[0] and the others in slot[1], from just the blocks of these slots. row
-// is the lane's row of C of either half. Little code and few registers rather than speed.
+// A warp's 16 rows of C, the first eight in slot[0] and the others in slot[1], from just the blocks of these slots,
+// counted in args.recomputed. row is the lane's row of C of either half. Little code and few registers rather than
+// speed.
 template <class Element>
 __device__ void store_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
                               const uint32_t (&row)[2], int64_t first_col, int64_t end_col, int lane) {
+  if (lane == 0) atomicAdd(args.recomputed, 1ull);
 #pragma unroll 1
   for (int64_t group = first_col; group < min(end_col, args.n); group += 8) {
 #pragma unroll 1

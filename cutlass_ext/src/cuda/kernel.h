@@ -40,6 +40,8 @@ struct LaunchArgs {
   int32_t slots;
   int32_t workers;  // CTAs
 
+  unsigned long long* recomputed;  // counts what exact_rows.cuh computes again
+
   cudaStream_t stream;
 };
 

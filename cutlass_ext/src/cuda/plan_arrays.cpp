@@ -33,6 +33,7 @@ PlanArrays::PlanArrays(const PlanSizes& sizes) : sizes_(sizes) {
   begin_[kEntryCol] = layout.place<int32_t>(sizes.entries);
   begin_[kEntryBlock] = layout.place<int32_t>(sizes.entries * sizes.slots);
   begin_[kSlotRow] = layout.place<int64_t>(sizes.groups * sizes.slots);
+  begin_[kRecomputed] = layout.place<unsigned long long>(1);
   memory_ = DeviceArray<std::byte>(layout.bytes());
 }
 
@@ -44,6 +45,7 @@ PlanArrays::PlanArrays(const Plan& plan) : PlanArrays(sizes_of(plan)) {
   copy(host.get() + begin_[kEntryCol], plan.entry_col);
   copy(host.get() + begin_[kEntryBlock], plan.entry_block);
   copy(host.get() + begin_[kSlotRow], plan.slot_row);
+  std::memset(host.get() + begin_[kRecomputed], 0, sizeof(unsigned long long));
   memory_.write(host.get());
 }
 

@@ -15,8 +15,8 @@ struct PlanSizes {
   int32_t workers = 0, slots = 1;
 };
 
-// What kernels read of a plan, in device memory: one allocation, filled by one copy, since each call of the driver
-// takes longer than making a small plan.
+// What kernels read of a plan, and a counter that they write, in device memory: one allocation, filled by one copy,
+// since each call of the driver takes longer than making a small plan.
 class PlanArrays {
  public:
   PlanArrays() = default;
@@ -31,10 +31,11 @@ class PlanArrays {
   int32_t* entry_col() const { return at<int32_t>(kEntryCol); }        // (entries)
   int32_t* entry_block() const { return at<int32_t>(kEntryBlock); }    // (entries, slots)
   int64_t* slot_row() const { return at<int64_t>(kSlotRow); }          // (groups, slots): first row of C
+  unsigned long long* recomputed() const { return at<unsigned long long>(kRecomputed); }  // (1): see exact_rows.cuh
   size_t bytes() const { return memory_.bytes(); }
 
  private:
-  enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kSlotRow, kParts };
+  enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kSlotRow, kRecomputed, kParts };
 
   template <class T>
   T* at(Part part) const {

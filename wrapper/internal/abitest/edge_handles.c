@@ -110,7 +110,7 @@ void test_plan(edge* e) {
   sparsek_plan_info info = {.abi_size = sizeof(info)};
   EXPECT(NULL_POINTER, "plan", plan_info(NULL, &info));
   EXPECT(NULL_POINTER, "out", plan_info(e->plan, NULL));
-  EXPECT_ABI_SIZE(info, plan_info(e->plan, &info));
+  EXPECT_ABI_SIZE_SINCE(kFirstPlanInfo, info, plan_info(e->plan, &info));
   e->api->plan_destroy(NULL);
 }
 

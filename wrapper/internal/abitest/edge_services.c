@@ -42,6 +42,20 @@ void test_struct_sizes(edge* e) {
   }
   ++e->checks;
   if (out.known.abi_size != sizeof(out)) fprintf(e->failures, "plan_info changed the caller's abi_size\n");
+  ++e->checks;
+  if (out.known.recomputed != 0) fprintf(e->failures, "the CPU computed something again\n");
+
+  /* An older caller has no room for the newer members. */
+  memset(&out, 0xab, sizeof(out));
+  out.known.abi_size = kFirstPlanInfo;
+  EXPECT(OK, "", plan_info(e->plan, &out.known));
+  ++e->checks;
+  for (size_t i = kFirstPlanInfo; i < sizeof(out.known); ++i) {
+    if (((unsigned char*)&out.known)[i] != 0xab) {
+      fprintf(e->failures, "plan_info wrote behind an older caller's struct\n");
+      break;
+    }
+  }
 }
 
 void test_memory(edge* e) {

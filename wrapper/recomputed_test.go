@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Block rows that have no block where B holds NaN or Inf get what they would get of a finite B, by every kernel; and
+// what a kernel computed again for that is counted.
+func TestRecomputed(t *testing.T) {
+	onEachKernel(t, testRecomputed[BFloat16], testRecomputed[Float16], testRecomputed[float32])
+}
+
+// Block row 0 alone has a block in column 0, where B holds a NaN and an Inf; column 1 is everyone's.
+func testRecomputed[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+	blockM, blockK := leastBlock(kernel)
+	const n = 512
+	blockRows := max(2, 64/blockM) // those of a warpgroup
+	p := newProduct[T, int32](shape{rows: blockRows * blockM, cols: 2 * blockK, n: n, blockM: blockM, blockK: blockK, alpha: 1, kernel: kernel.Name})
+	pattern := slices.Repeat([][]int32{{1}}, blockRows)
+	pattern[0] = []int32{0, 1}
+	p.setPattern(pattern, func() T { return FromFloat32[T](-0.75) })
+	m := must(NewMatrix(ctx, p.a))(t)
+	defer m.Close()
+	plan := must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name}))(t)
+	defer plan.Close()
+	multiply := func() (recomputed int64) {
+		c := p.newC()
+		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+			t.Fatal(err)
+		}
+		p.verify(t, ctx, plan.Info(), c)
+		return must(plan.Recomputed())(t)
+	}
+	if again := multiply(); again != 0 {
+		t.Errorf("%d slabs were computed again, and B is finite", again)
+	}
+	p.b.Data[3] = FromFloat32[T](float32(math.NaN()))
+	p.b.Data[(blockK-1)*n+5] = FromFloat32[T](float32(math.Inf(-1)))
+	want := int64(0)
+	if strings.HasPrefix(kernel.Name, "rs_") {
+		want = 4 // the warps of the warpgroup, in the first panel of N
+	}
+	for round := int64(1); round < 3; round++ {
+		if again := multiply(); again != round*want {
+			t.Errorf("%d slabs were computed again after %d products, want %d", again, round, round*want)
+		}
+	}
+	plan.Close()
+	if _, err := plan.Recomputed(); !errors.Is(err, ErrClosed) {
+		t.Errorf("of a closed plan: %v", err)
+	}
+}

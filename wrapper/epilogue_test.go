@@ -287,7 +287,8 @@ func TestTimedEpilogue(t *testing.T) {
 		operands := []Operands[float32]{{DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, DeviceDense[BFloat16]{Rows: 4, Cols: 8, Buffer: c}}}
 		host := Dense[BFloat16]{Rows: 4, Cols: 1, Data: []BFloat16{ToBFloat16(1), ToBFloat16(-2), ToBFloat16(3), ToBFloat16(4)}}
 		options := TimeOptions[float32]{Alpha: 1, Operands: operands, Repeats: 2}
-		for name, timed := range map[string]func() error{
+		graph := GraphTimeOptions[float32]{TimeOptions: options, Products: 2}
+		timed := map[string]func() error{
 			"Time, bias in host memory": func() error {
 				_, err := plan.Time(context.Background(), options, WithBias(host))
 				return err
@@ -300,8 +301,18 @@ func TestTimedEpilogue(t *testing.T) {
 				_, err := TimeInTurn(context.Background(), []*Plan[float32]{plan}, TurnOptions[float32]{TimeOptions: options, Between: 1}, WithBias(host))
 				return err
 			},
-		} {
-			if err := errors.Join(c.Fill(0xff), timed()); err != nil {
+		}
+		if ctx.Info().Backend == CUDA {
+			timed["TimeGraph"] = func() error {
+				_, err := TimeGraph(context.Background(), []*Plan[float32]{plan}, graph, WithBias(host))
+				return err
+			}
+		} else { // as far as the library, and past its check of the bias
+			_, err := TimeGraph(context.Background(), []*Plan[float32]{plan}, graph, WithBias(host))
+			wantFault(t, err, ErrNoDevice, "no GPU")
+		}
+		for name, time := range timed {
+			if err := errors.Join(c.Fill(0xff), time()); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			got := make([]BFloat16, 32)
@@ -315,6 +326,8 @@ func TestTimedEpilogue(t *testing.T) {
 			}
 		}
 		_, err := plan.Time(context.Background(), options)
+		wantFault(t, err, ErrNullPointer, "WithBias")
+		_, err = TimeGraph(context.Background(), []*Plan[float32]{plan}, graph)
 		wantFault(t, err, ErrNullPointer, "WithBias")
 	})
 }

@@ -173,6 +173,16 @@ func (l *Library) multiplyTime(plan unsafe.Pointer, alpha, beta float32, b []uin
 	return seconds, err
 }
 
+// graphTime gives seconds. plans, b, c and bias are as many addresses each, and at least one, kept alive by the caller;
+// the strides are those that were planned for, and bias is 0 for a plan without one.
+func (l *Library) graphTime(plans []uintptr, alpha, beta float32, b, c, bias []uintptr, warmup, repeats int) ([]float64, error) {
+	seconds := make([]float64, repeats)
+	err := end(opTimeGraph, C.shim_graph_time(l.api, (*C.uintptr_t)(unsafe.Pointer(&plans[0])), C.float(alpha), C.float(beta),
+		(*C.uintptr_t)(unsafe.Pointer(&b[0])), (*C.uintptr_t)(unsafe.Pointer(&c[0])), (*C.uintptr_t)(unsafe.Pointer(&bias[0])),
+		toInt32(len(plans)), toInt32(warmup), toInt32(repeats), (*C.double)(unsafe.Pointer(&seconds[0]))))
+	return seconds, err
+}
+
 // denseTime gives seconds. a, b and c are the addresses of operands in device memory, as many of each and at least one,
 // kept alive by the caller.
 func (l *Library) denseTime(context unsafe.Pointer, m, n, k int, dtype DType, a, b, c []uintptr,

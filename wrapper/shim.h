@@ -119,6 +119,26 @@ static inline shim_result shim_multiply_time(const sparsek_api* api, sparsek_pla
   return result;
 }
 
+/* plans, b, c and bias: `count` addresses each. The strides are the planned ones. */
+static inline shim_result shim_graph_time(const sparsek_api* api, const uintptr_t* plans, float alpha, float beta,
+                                          const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias, int32_t count,
+                                          int32_t warmup, int32_t repeats, double* seconds) {
+  sparsek_multiply_args* args = (sparsek_multiply_args*)calloc((size_t)count, sizeof(*args));
+  if (args == NULL) {
+    shim_result result = {SPARSEK_OUT_OF_MEMORY, strdup("host memory is exhausted")};
+    return result;
+  }
+  for (int32_t i = 0; i < count; ++i) {
+    sparsek_multiply_args one = {sizeof(one), alpha, beta, (const void*)b[i],   0,
+                                 (void*)c[i], 0,     NULL, (const void*)bias[i]};
+    args[i] = one;
+  }
+  shim_result result =
+      shim_end(api, api->graph_time((sparsek_plan* const*)plans, args, count, warmup, repeats, seconds));
+  free(args);
+  return result;
+}
+
 static inline shim_result shim_buffer_create(const sparsek_api* api, sparsek_context* context, size_t bytes,
                                              void** out) {
   return shim_end(api, api->buffer_create(context, bytes, out));

@@ -28,25 +28,10 @@ func TimeInTurn[T Element](ctx context.Context, plans []*Plan[T], options TurnOp
 	if options.Repeats < 1 || options.Between < 0 || options.Warmup < 0 {
 		return nil, fault(op, ErrBadSize, "%d repeats with %d products between them and %d before them", options.Repeats, options.Between, options.Warmup)
 	}
-	stream, err := plans[0].matrix.ctx.NewStream()
-	if err != nil {
-		return nil, err
-	}
-	defer stream.Close()
-	opts = append([]MultiplyOption{WithStream(stream)}, opts...)
 	t := &turns[T]{options: options.TimeOptions}
 	defer t.end()
-	for _, p := range plans {
-		r, err := p.newRun(ctx, op, opts)
-		if err != nil {
-			return nil, err
-		}
-		t.runs = append(t.runs, r)
-		b, c, err := r.bind(options.Operands)
-		if err != nil {
-			return nil, err
-		}
-		t.b, t.c = b, c // the same for each plan
+	if err := t.begin(ctx, op, plans, opts); err != nil {
+		return nil, err
 	}
 	if err := t.multiply(options.Warmup); err != nil {
 		return nil, err
@@ -67,12 +52,32 @@ func TimeInTurn[T Element](ctx context.Context, plans []*Plan[T], options TurnOp
 	return times, nil
 }
 
-// turns are the runs of TimeInTurn, in one stream.
+// turns are the runs of several plans, in one stream.
 type turns[T Element] struct {
+	stream  *Stream
 	runs    []*run[T]
 	b, c    []operand
 	options TimeOptions[T]
 	turn    int
+}
+
+// begin takes the plans and all operands into use. Whether it fails or not, end must follow.
+func (t *turns[T]) begin(ctx context.Context, op string, plans []*Plan[T], opts []MultiplyOption) (err error) {
+	if t.stream, err = plans[0].matrix.ctx.NewStream(); err != nil {
+		return err
+	}
+	opts = append([]MultiplyOption{WithStream(t.stream)}, opts...)
+	for _, p := range plans {
+		r, err := p.newRun(ctx, op, opts)
+		if err != nil {
+			return err
+		}
+		t.runs = append(t.runs, r)
+		if t.b, t.c, err = r.bind(t.options.Operands); err != nil { // the same for each plan
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *turns[T]) next() (r *run[T], b, c operand) {
@@ -107,6 +112,9 @@ func (t *turns[T]) end() {
 	}
 	for _, r := range t.runs {
 		r.end()
+	}
+	if t.stream != nil {
+		_ = t.stream.Close()
 	}
 	runtime.KeepAlive(t.options.Operands)
 }

@@ -8,46 +8,56 @@ import (
 	"testing"
 )
 
+// twoPlans are plans of matrices of ones and of twos, and four pairs of operands: Bs of ones, and Cs that hold nothing
+// yet.
+func twoPlans(t *testing.T, ctx *Context) (plans []*Plan[float32], operands []Operands[float32], results []*DeviceBuffer[float32]) {
+	for i := range 2 {
+		a := small()
+		for j := range a.Values {
+			a.Values[j] = float32(i + 1)
+		}
+		plans = append(plans, must(must(NewMatrix(ctx, a))(t).Plan(context.Background(), PlanOptions{N: 8}))(t))
+	}
+	ones := make([]float32, 48)
+	for i := range ones {
+		ones[i] = 1
+	}
+	for range 4 {
+		b, c := must(NewBuffer[float32](ctx, 48))(t), must(NewBuffer[float32](ctx, 32))(t)
+		if err := errors.Join(b.Write(ones), c.Fill(0xff)); err != nil {
+			t.Fatal(err)
+		}
+		operands = append(operands, Operands[float32]{DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: c}})
+		results = append(results, c)
+	}
+	return plans, operands, results
+}
+
+// checkTwoPlans wants the Cs to be of the plans' matrices in turn.
+func checkTwoPlans(t *testing.T, results []*DeviceBuffer[float32]) {
+	t.Helper()
+	for i, c := range results {
+		got := make([]float32, 32)
+		if err := c.Read(got); err != nil {
+			t.Fatal(err)
+		}
+		// The last block row has two blocks of three columns.
+		if want := float32(6 * (i%2 + 1)); got[31] != want {
+			t.Errorf("C number %d holds %g, want %g", i, got[31], want)
+		}
+	}
+}
+
 // Each plan and each pair of operands has its turn, also the untimed ones.
 func TestTimeInTurn(t *testing.T) {
 	onEach(t, func(t *testing.T, ctx *Context) {
-		var plans []*Plan[float32]
-		for i := range 2 {
-			a := small()
-			for j := range a.Values {
-				a.Values[j] = float32(i + 1)
-			}
-			plans = append(plans, must(must(NewMatrix(ctx, a))(t).Plan(context.Background(), PlanOptions{N: 8}))(t))
-		}
-		ones := make([]float32, 48)
-		for i := range ones {
-			ones[i] = 1
-		}
-		var operands []Operands[float32]
-		var results []*DeviceBuffer[float32]
-		for range 4 {
-			b, c := must(NewBuffer[float32](ctx, 48))(t), must(NewBuffer[float32](ctx, 32))(t)
-			if err := errors.Join(b.Write(ones), c.Fill(0xff)); err != nil {
-				t.Fatal(err)
-			}
-			operands = append(operands, Operands[float32]{DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: c}})
-			results = append(results, c)
-		}
+		plans, operands, results := twoPlans(t, ctx)
 		options := TurnOptions[float32]{TimeOptions: TimeOptions[float32]{Alpha: 1, Operands: operands, Warmup: 1, Repeats: 1}, Between: 2}
 		times, err := TimeInTurn(context.Background(), plans, options)
 		if err != nil || len(times) != 1 || times[0] < 0 {
 			t.Fatalf("%v, error %v", times, err)
 		}
-		for i, c := range results {
-			got := make([]float32, 32)
-			if err := c.Read(got); err != nil {
-				t.Fatal(err)
-			}
-			// The last block row has two blocks of three columns.
-			if want := float32(6 * (i%2 + 1)); got[31] != want {
-				t.Errorf("C number %d holds %g, want %g", i, got[31], want)
-			}
-		}
+		checkTwoPlans(t, results)
 		if times, err = TimeInTurn(context.Background(), plans, TurnOptions[float32]{TimeOptions: TimeOptions[float32]{Operands: operands, Repeats: 3}}); len(times) != 3 {
 			t.Errorf("%d times, error %v", len(times), err)
 		}

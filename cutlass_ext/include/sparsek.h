@@ -340,6 +340,14 @@ typedef struct sparsek_api {
    * SPARSEK_CUBLAS where that is set (the library's file, its folder, or Python's folder `nvidia`), else the one that
    * the loader finds. SPARSEK_NO_LIBRARY where there is none, and always on the CPU back-end. */
   sparsek_status (*dense_time)(sparsek_context*, const sparsek_dense_time_args*, double* seconds);
+
+  /* Times products without their launches: captures `count` of them, that of plans[i] with args[i], one behind the
+   * other into one CUDA graph, on a stream of its own (args[i].stream is not used), and replays it `warmup` + `repeats`
+   * times; seconds[repeats] gets the time of each of the last replays, divided by count. The plans are all of one
+   * context; one may come more than once. What other streams were given before is not waited for.
+   * SPARSEK_NO_DEVICE on the CPU back-end. */
+  sparsek_status (*graph_time)(sparsek_plan* const* plans, const sparsek_multiply_args* args, int32_t count,
+                               int32_t warmup, int32_t repeats, double* seconds);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

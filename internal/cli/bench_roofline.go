@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sparsek/sparsek/internal/product"
 	"github.com/sparsek/sparsek/internal/roofline"
 	"github.com/sparsek/sparsek/internal/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
@@ -46,23 +47,35 @@ type rooflineReport struct {
 	Blocks   int     `json:"blocks"`
 	Density  float64 `json:"density"`
 
-	Kernel      string  `json:"kernel"`
-	PlanSeconds float64 `json:"plan_seconds"`        // on the host
-	DevicePlan  float64 `json:"device_plan_seconds"` // on the GPU, for an index in its memory
-	Runs        int     `json:"runs"`
-	Seconds     float64 `json:"seconds"` // the median
-	Spread      float64 `json:"spread"`  // distance of the quartiles as a share of the median
-	Effective   float64 `json:"effective_tflops"`
+	Kernel      string           `json:"kernel"`
+	PlanSeconds float64          `json:"plan_seconds"`        // on the host
+	DevicePlan  float64          `json:"device_plan_seconds"` // on the GPU, for an index in its memory
+	Bounds      []roofline.Bound `json:"bounds"`              // the one that binds first
+
+	timeReport              // each product launched on a stream
+	InGraph    *graphReport `json:"in_graph,omitempty"`
+	Dense      *denseReport `json:"cublas,omitempty"`
+}
+
+// timeReport is what a timing comes to.
+type timeReport struct {
+	Runs      int     `json:"runs"`
+	Seconds   float64 `json:"seconds"` // of a product, the median
+	Spread    float64 `json:"spread"`  // distance of the quartiles as a share of the median
+	Effective float64 `json:"effective_tflops"`
 
 	Reach       string  `json:"reach"`
 	ReachTFLOPs float64 `json:"reach_tflops,omitempty"` // the same as a rate, where the run tells
 	OfReach     float64 `json:"of_reach,omitempty"`
 
-	Bounds     []roofline.Bound `json:"bounds"` // the one that binds first
-	Fraction   float64          `json:"fraction_of_bound"`
-	WrongBound bool             `json:"wrong_bound"` // faster than the bound allows
+	Fraction   float64 `json:"fraction_of_bound"`
+	WrongBound bool    `json:"wrong_bound"` // faster than the bound allows
+}
 
-	Dense *denseReport `json:"cublas,omitempty"`
+// graphReport is of products replayed as a CUDA graph; its runs are replays.
+type graphReport struct {
+	Products int `json:"products"` // in the graph
+	timeReport
 }
 
 // denseReport is cuBLAS's product of the full size.
@@ -200,29 +213,40 @@ func findDriver(text string) string {
 func (r *rooflineResult) fill(measured []*roofline.Result) {
 	rates := map[string]float64{}
 	for _, m := range measured {
-		rates[m.Case.Name] = m.Effective()
+		rates[m.Case.Name] = m.Effective(m.Timing)
 	}
 	for _, m := range measured {
 		c := m.Case
 		one := rooflineReport{
 			Name: c.Name, M: c.M, N: c.N, K: c.K, BlockM: c.BlockM, BlockK: c.BlockK, Pattern: c.Pattern, Shuffled: c.Shuffled,
-			Blocks: m.Blocks, Density: m.Density, Kernel: m.Plan.Kernel, PlanSeconds: m.PlanTime.Seconds(), DevicePlan: m.DevicePlanTime.Seconds(),
-			Runs: m.Timing.Runs, Seconds: m.Timing.Median.Seconds(), Spread: m.Timing.Spread(), Effective: m.Effective(),
-			Reach: c.Reach.String(), Bounds: m.Bounds, Fraction: m.Fraction(), WrongBound: m.Fraction() > 1,
+			Blocks: m.Blocks, Density: m.Density, Kernel: m.Plan.Kernel, PlanSeconds: m.PlanTime.Seconds(),
+			DevicePlan: m.DevicePlanTime.Seconds(), Bounds: m.Bounds,
+			timeReport: newTimeReport(m, m.Timing, c.Reach, rates),
+		}
+		if g := m.Graph; g != nil {
+			one.InGraph = &graphReport{g.Products, newTimeReport(m, g.Timing, c.GraphReach, rates)}
 		}
 		if d := m.Dense; d != nil {
-			one.Dense = &denseReport{d.Runs, d.Median.Seconds(), d.Spread(), m.DenseRate(), m.Effective() / m.DenseRate(), m.SpeedUp()}
-		}
-		if one.ReachTFLOPs = reachRate(c, m, rates); one.ReachTFLOPs > 0 {
-			one.OfReach = one.Effective / one.ReachTFLOPs
+			one.Dense = &denseReport{d.Runs, d.Median.Seconds(), d.Spread(), m.DenseRate(), one.Effective / m.DenseRate(), m.SpeedUp()}
 		}
 		r.Cases = append(r.Cases, one)
 	}
 }
 
+func newTimeReport(m *roofline.Result, t product.Timing, to roofline.Reach, rates map[string]float64) timeReport {
+	one := timeReport{
+		Runs: t.Runs, Seconds: t.Median.Seconds(), Spread: t.Spread(), Effective: m.Effective(t),
+		Reach: to.String(), ReachTFLOPs: reachRate(to, m, rates), Fraction: m.Fraction(t), WrongBound: m.Fraction(t) > 1,
+	}
+	if one.ReachTFLOPs > 0 {
+		one.OfReach = one.Effective / one.ReachTFLOPs
+	}
+	return one
+}
+
 // reachRate is what a case is to reach, as an effective rate in TFLOP/s; 0 where the run does not tell.
-func reachRate(c roofline.Case, m *roofline.Result, rates map[string]float64) float64 {
-	switch to := c.Reach; {
+func reachRate(to roofline.Reach, m *roofline.Result, rates map[string]float64) float64 {
+	switch {
 	case to.TFLOPs > 0:
 		return to.TFLOPs
 	case to.Seconds > 0:

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,9 @@ func result(c roofline.Case, rate float64, dense time.Duration, bounds ...roofli
 		Case: c, Density: 0.1284, Plan: sparsek.PlanInfo{Kernel: "tma_bf16_64x2_256"}, PlanTime: 234 * time.Microsecond, DevicePlanTime: 187 * time.Microsecond,
 		Timing: product.Timing{Runs: 48, Median: median, Quarter: median - 8000, ThreeQuarters: median + 9000},
 		Work:   roofline.Work{FLOP: rate * 1e12 * median.Seconds()}, Bounds: bounds,
+	}
+	if c.GraphReach != (roofline.Reach{}) {
+		r.Graph = &roofline.GraphTiming{Products: 66, Timing: product.Timing{Runs: 24, Median: median / 4, Quarter: median / 4, ThreeQuarters: median / 4}}
 	}
 	if dense > 0 {
 		r.Dense = &product.Timing{Runs: 24, Median: dense}
@@ -107,6 +111,40 @@ func TestRooflineJSON(t *testing.T) {
 	one := back.Cases[1]
 	if one.Dense == nil || math.Abs(one.Dense.SpeedUp-8.1) > 0.01 || !one.WrongBound || one.Bounds[0].Name != "tensor" || one.Reach != "520 TFLOP/s" {
 		t.Errorf("%+v", one)
+	}
+	if one.InGraph != nil {
+		t.Errorf("%s was not timed in a graph: %+v", one.Name, one.InGraph)
+	}
+	decode := back.Cases[slices.IndexFunc(back.Cases, func(r rooflineReport) bool { return r.Name == "decode-16" })]
+	graph := decode.InGraph
+	if graph == nil || graph.Products != 66 || graph.Reach != "8.0 us" || decode.Reach != "10.0 us" {
+		t.Fatalf("%+v, %+v", decode, graph)
+	}
+	near := func(a, b float64) bool { return math.Abs(a/b-1) < 1e-3 }
+	if !near(graph.Seconds, 30.864e-6) || !near(graph.Effective, 4*decode.Effective) || !near(graph.OfReach, 8/30.864) || !near(decode.OfReach, 10/123.456) ||
+		!near(graph.Fraction, 4*decode.Fraction) || !graph.WrongBound || decode.WrongBound {
+		t.Errorf("%+v, %+v", decode.timeReport, graph.timeReport)
+	}
+}
+
+// Where there is no graph the rows are as many as the cases; a graph's row is compared with its own reach, and with no
+// launched product.
+func TestRooflineRows(t *testing.T) {
+	r := filled(t, time.Millisecond)
+	for i := range r.Cases {
+		rows := r.Cases[i].rows()
+		if r.Cases[i].InGraph == nil {
+			if len(rows) != 1 || rows[0].name != r.Cases[i].Name || rows[0].dense == nil {
+				t.Errorf("%s: %+v", r.Cases[i].Name, rows)
+			}
+			continue
+		}
+		if len(rows) != 2 || rows[0].dense != nil || rows[1].dense == nil || rows[0].times.Seconds != r.Cases[i].InGraph.Seconds || rows[1].times.Seconds != r.Cases[i].Seconds {
+			t.Errorf("%s: %+v", r.Cases[i].Name, rows)
+		}
+		if graph, launched := rows[0].cells(), rows[1].cells(); len(graph) != len(launched) || graph[12] != "" || launched[12] == "" {
+			t.Errorf("%q, %q", graph, launched)
+		}
 	}
 }
 

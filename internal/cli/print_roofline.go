@@ -17,8 +17,13 @@ func printRoofline(w io.Writer, r *rooflineResult) error {
 	t.add("", "", "", "effective", "to", "of", "", "of", "cuBLAS", "cuBLAS", "rate of", "speed-", "plan, us:")
 	t.add("case", "time", "spread", "TFLOP/s", "reach", "reach", "bound", "bound", "time", "TFLOP/s", "cuBLAS", "up", "host, GPU")
 	for i := range r.Cases {
-		c := &r.Cases[i]
-		t.add(append(c.cells(), fmt.Sprintf("%.0f, %.0f", c.PlanSeconds*1e6, c.DevicePlan*1e6))...)
+		for _, row := range r.Cases[i].rows() {
+			plan := ""
+			if row.planned {
+				plan = fmt.Sprintf("%.0f, %.0f", r.Cases[i].PlanSeconds*1e6, r.Cases[i].DevicePlan*1e6)
+			}
+			t.add(append(row.cells(), plan)...)
+		}
 	}
 	if err := t.print(w); err != nil {
 		return err
@@ -26,21 +31,42 @@ func printRoofline(w io.Writer, r *rooflineResult) error {
 	return r.printNotes(w)
 }
 
-// cells are the columns that both kinds of table have.
-func (r *rooflineReport) cells() []string {
-	reach, ofReach := "", ""
-	if r.ReachTFLOPs > 0 {
-		reach, ofReach = digits(r.ReachTFLOPs), wholePercent(r.OfReach)
+// rooflineRow is a row of the table.
+type rooflineRow struct {
+	name    string
+	times   timeReport
+	bound   string
+	dense   *denseReport // nil: nothing to compare with
+	planned bool         // shows the times of the plan, which another row of the case does not
+}
+
+// rows are one of launched products and, where there are some, one of products in a graph, with names that tell which is
+// which. cuBLAS's product is launched, and so compared with launched ones.
+func (r *rooflineReport) rows() []rooflineRow {
+	launched := rooflineRow{r.Name, r.timeReport, r.Bounds[0].Name, r.Dense, true}
+	if r.InGraph == nil {
+		return []rooflineRow{launched}
 	}
-	fraction := wholePercent(r.Fraction)
-	if r.WrongBound {
+	launched.name += " launch"
+	return []rooflineRow{{r.Name + " graph", r.InGraph.timeReport, r.Bounds[0].Name, nil, false}, launched}
+}
+
+// cells are the columns that both kinds of table have.
+func (row rooflineRow) cells() []string {
+	t := row.times
+	reach, ofReach := "", ""
+	if t.ReachTFLOPs > 0 {
+		reach, ofReach = digits(t.ReachTFLOPs), wholePercent(t.OfReach)
+	}
+	fraction := wholePercent(t.Fraction)
+	if t.WrongBound {
 		fraction += "!"
 	}
 	dense := []string{"", "", "", ""}
-	if d := r.Dense; d != nil {
+	if d := row.dense; d != nil {
 		dense = []string{formatSeconds(d.Seconds), digits(d.TFLOPs), wholePercent(d.RateShare), digits(d.SpeedUp)}
 	}
-	cells := []string{r.Name, formatSeconds(r.Seconds), percent(r.Spread), digits(r.Effective), reach, ofReach, r.Bounds[0].Name, fraction}
+	cells := []string{row.name, formatSeconds(t.Seconds), percent(t.Spread), digits(t.Effective), reach, ofReach, row.bound, fraction}
 	return append(cells, dense...)
 }
 
@@ -50,7 +76,13 @@ func wholePercent(share float64) string { return fmt.Sprintf("%.0f %%", 100*shar
 func (r *rooflineResult) printNotes(w io.Writer) error {
 	var notes []string
 	for i := range r.Cases {
-		if r.Cases[i].WrongBound {
+		if r.Cases[i].InGraph != nil {
+			notes = append(notes, "graph: a product's share of the time of a CUDA graph of many; launch: a product that is launched by itself")
+			break
+		}
+	}
+	for i := range r.Cases {
+		if c := &r.Cases[i]; c.WrongBound || c.InGraph != nil && c.InGraph.WrongBound {
 			notes = append(notes, "! faster than the bound allows: the bound is wrong")
 			break
 		}
@@ -81,17 +113,24 @@ func printRooflineMarkdown(w io.Writer, r *rooflineResult) error {
 	}
 	for i := range r.Cases {
 		c := &r.Cases[i]
-		cells := c.cells()
 		size, block := sizeFlag{c.M, c.N, c.K}, blockFlag{c.BlockM, c.BlockK}
 		name := c.Pattern
 		if c.Shuffled {
 			name += ", rows shuffled"
 		}
-		row := []string{c.Name, size.String(), block.String(), name + ", " + percent(c.Density), c.Kernel}
-		row = append(row, cells[1:4]...)
-		row = append(row, c.Reach)
-		row = append(row, cells[5:]...)
-		rows = append(rows, append(row, formatSeconds(c.PlanSeconds), formatSeconds(c.DevicePlan)))
+		for _, row := range c.rows() {
+			cells := row.cells()
+			line := []string{cells[0], size.String(), block.String(), name + ", " + percent(c.Density), c.Kernel}
+			line = append(line, cells[1:4]...)
+			line = append(line, row.times.Reach)
+			line = append(line, cells[5:]...)
+			if row.planned {
+				line = append(line, formatSeconds(c.PlanSeconds), formatSeconds(c.DevicePlan))
+			} else {
+				line = append(line, "", "")
+			}
+			rows = append(rows, line)
+		}
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "`%s`: commit %s, %s, driver %s, %s, bf16. Medians of %d rounds in which a case and cuBLAS take turns.\n\n",

@@ -80,6 +80,17 @@ func (r *Rotation[T]) Time(ctx context.Context, operands []sparsek.Operands[T], 
 	})
 }
 
+// TimeGraph times products in a CUDA graph of at least `fewest`, which takes all copies of the matrix equally often; see
+// [sparsek.TimeGraph]. It gives the number of products in the graph and the times of a product, one for each of `replays`
+// replays, which follow one that is not timed.
+func (r *Rotation[T]) TimeGraph(ctx context.Context, operands []sparsek.Operands[T], fewest, replays int) (products int, times []time.Duration, err error) {
+	products = (fewest + len(r.plans) - 1) / len(r.plans) * len(r.plans)
+	times, err = sparsek.TimeGraph(ctx, r.plans, sparsek.GraphTimeOptions[T]{
+		TimeOptions: sparsek.TimeOptions[T]{Alpha: 1, Operands: operands, Warmup: 1, Repeats: replays}, Products: products,
+	})
+	return products, times, err
+}
+
 // Close frees plans and matrices.
 func (r *Rotation[T]) Close() error {
 	var all []error

@@ -24,13 +24,20 @@ type Result struct {
 	// The same on the GPU, for an index in its memory; 0 without one.
 	DevicePlanTime time.Duration
 	Timing         product.Timing
+	Graph          *GraphTiming    // nil where the case is not timed in a CUDA graph
 	Dense          *product.Timing // cuBLAS at the dense product of the size; nil where there is no cuBLAS
 	Work           Work
 	Bounds         []Bound // the one that binds first
 }
 
-// Effective is the rate on stored blocks, in TFLOP/s.
-func (r *Result) Effective() float64 { return r.Work.FLOP / r.Timing.Median.Seconds() / 1e12 }
+// GraphTiming is of products that are replayed as a CUDA graph.
+type GraphTiming struct {
+	Products       int // in the graph
+	product.Timing     // of a product: a replay's time divided by their number
+}
+
+// Effective is the rate on stored blocks, in TFLOP/s, at the median of a timing.
+func (r *Result) Effective(t product.Timing) float64 { return r.Work.FLOP / t.Median.Seconds() / 1e12 }
 
 // DenseRate is cuBLAS's, in TFLOP/s; 0 where it was not measured.
 func (r *Result) DenseRate() float64 {
@@ -48,8 +55,8 @@ func (r *Result) SpeedUp() float64 {
 	return r.Dense.Median.Seconds() / r.Timing.Median.Seconds()
 }
 
-// Fraction is the share of what the binding bound allows. Above 1 the bound is wrong.
-func (r *Result) Fraction() float64 { return r.Bounds[0].Seconds / r.Timing.Median.Seconds() }
+// Fraction is the share of what the binding bound allows, at the median of a timing. Above 1 the bound is wrong.
+func (r *Result) Fraction(t product.Timing) float64 { return r.Bounds[0].Seconds / t.Median.Seconds() }
 
 // Bench times cases on a GPU.
 type Bench struct {
@@ -111,14 +118,8 @@ func (b *Bench) Measure(ctx context.Context, c Case) (r *Result, err error) {
 			return nil, err
 		}
 	}
-	ours, dense, err := b.time(ctx, c, rotation)
-	if err != nil {
+	if err := b.time(ctx, rotation, r); err != nil {
 		return nil, err
-	}
-	r.Timing = product.Summarise(ours)
-	if len(dense) > 0 {
-		timing := product.Summarise(dense)
-		r.Dense = &timing
 	}
 	r.Bounds = r.Work.Bounds(c.tensorRate(r.DenseRate() * 1e12))
 	return r, nil
@@ -129,6 +130,8 @@ const (
 	// Products that take less than this are enqueued hardly faster than they run: more of them go before a timed one.
 	short       = 50 * time.Microsecond
 	shortBefore = 12
+	// So many that the start of a graph does not count.
+	fewestInGraph = 64
 )
 
 // copies is the number of A's so that twice L2's size goes by between two uses of the same.
@@ -141,33 +144,52 @@ func (b *Bench) copies(c Case, values int) int {
 	return int(min(mostCopies, max(fewestCopies, 1+(2*b.l2+product-1)/max(1, product))))
 }
 
-// time runs the rounds.
-func (b *Bench) time(ctx context.Context, c Case, rotation *product.Rotation[element]) (ours, dense []time.Duration, err error) {
-	sparseSets, denseSets := b.operands.sparse(c), b.operands.dense(c)
+// time runs the rounds and fills in the timings.
+func (b *Bench) time(ctx context.Context, rotation *product.Rotation[element], r *Result) error {
+	sparseSets, denseSets := b.operands.sparse(r.Case), b.operands.dense(r.Case)
 	between := rotation.Copies()
 	first, err := rotation.Time(ctx, sparseSets, between, 1)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if first[0] < short {
 		between = max(between, shortBefore)
 	}
-	timeOurs := func(ctx context.Context, repeats int) ([]time.Duration, error) {
+	turns := []turn{{func(ctx context.Context, repeats int) ([]time.Duration, error) {
 		return rotation.Time(ctx, sparseSets, between, repeats)
+	}, oursPer(first[0])}}
+	inGraph, dense := -1, -1 // their places among the turns
+	if r.Case.GraphReach != (Reach{}) && b.context.Info().Backend == sparsek.CUDA {
+		inGraph = len(turns)
+		r.Graph = &GraphTiming{}
+		turns = append(turns, turn{func(ctx context.Context, repeats int) (times []time.Duration, err error) {
+			r.Graph.Products, times, err = rotation.TimeGraph(ctx, sparseSets, fewestInGraph, repeats)
+			return times, err
+		}, replaysPer})
 	}
-	timeDense := func(ctx context.Context, repeats int) ([]time.Duration, error) {
-		return sparsek.TimeDense(ctx, b.context, sparsek.DenseTimeOptions[element]{Operands: denseSets, Warmup: 1, Repeats: repeats})
+	if b.noDense == nil {
+		dense = len(turns)
+		turns = append(turns, turn{func(ctx context.Context, repeats int) ([]time.Duration, error) {
+			return sparsek.TimeDense(ctx, b.context, sparsek.DenseTimeOptions[element]{Operands: denseSets, Warmup: 1, Repeats: repeats})
+		}, densePer})
 	}
-	schedule := newSchedule(b.rounds, first[0])
-	if b.noDense != nil {
-		return schedule.interleave(ctx, timeOurs, nil)
-	}
-	ours, dense, err = schedule.interleave(ctx, timeOurs, timeDense)
-	if errors.Is(err, sparsek.ErrNoLibrary) {
+	all, err := interleave(ctx, b.rounds, turns)
+	if dense >= 0 && errors.Is(err, sparsek.ErrNoLibrary) {
 		b.noDense = err
-		return schedule.interleave(ctx, timeOurs, nil)
+		all, err = interleave(ctx, b.rounds, turns[:dense])
 	}
-	return ours, dense, err
+	if err != nil {
+		return err
+	}
+	r.Timing = product.Summarise(all[0])
+	if inGraph >= 0 {
+		r.Graph.Timing = product.Summarise(all[inGraph])
+	}
+	if dense >= 0 && b.noDense == nil {
+		timing := product.Summarise(all[dense])
+		r.Dense = &timing
+	}
+	return nil
 }
 
 // ErrWrong is what Measure returns, wrapped, where a product is wrong: its time would say nothing.

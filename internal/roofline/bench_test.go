@@ -14,7 +14,7 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// The two take turns, and every time is kept.
+// All take turns, and every time is kept.
 func TestInterleave(t *testing.T) {
 	var turns []string
 	fake := func(name string, each time.Duration) timer {
@@ -23,30 +23,31 @@ func TestInterleave(t *testing.T) {
 			return slices.Repeat([]time.Duration{each}, repeats), nil
 		}
 	}
-	ours, dense, err := schedule{3, 4, 2}.interleave(context.Background(), fake("ours", 1), fake("dense", 2))
-	if err != nil || !slices.Equal(ours, slices.Repeat([]time.Duration{1}, 12)) || !slices.Equal(dense, slices.Repeat([]time.Duration{2}, 6)) {
-		t.Errorf("%v, %v, %v", ours, dense, err)
+	all, err := interleave(context.Background(), 3, []turn{{fake("ours", 1), 4}, {fake("graph", 2), 1}, {fake("dense", 3), 2}})
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%v, %v", all, err)
 	}
-	if got := strings.Join(turns, " "); got != "ours dense ours dense ours dense" {
+	for i, want := range []int{12, 3, 6} {
+		if !slices.Equal(all[i], slices.Repeat([]time.Duration{time.Duration(i + 1)}, want)) {
+			t.Errorf("timer %d: %v", i, all[i])
+		}
+	}
+	if got := strings.Join(turns, " "); got != strings.TrimSpace(strings.Repeat("ours graph dense ", 3)) {
 		t.Errorf("turns: %s", got)
-	}
-	if ours, dense, err = (schedule{2, 3, 2}).interleave(context.Background(), fake("ours", 1), nil); err != nil || len(ours) != 6 || dense != nil {
-		t.Errorf("%v, %v, %v", ours, dense, err)
 	}
 	broken := errors.New("broken")
 	fails := func(context.Context, int) ([]time.Duration, error) { return nil, broken }
-	if _, _, err = (schedule{2, 3, 2}).interleave(context.Background(), fails, fake("dense", 1)); !errors.Is(err, broken) {
-		t.Error(err)
-	}
-	if _, _, err = (schedule{2, 3, 2}).interleave(context.Background(), fake("ours", 1), fails); !errors.Is(err, broken) {
-		t.Error(err)
+	for _, list := range [][]turn{{{fails, 1}, {fake("dense", 1), 1}}, {{fake("ours", 1), 1}, {fails, 1}}} {
+		if _, err = interleave(context.Background(), 2, list); !errors.Is(err, broken) {
+			t.Error(err)
+		}
 	}
 }
 
-func TestSchedule(t *testing.T) {
+func TestOursPer(t *testing.T) {
 	for one, want := range map[time.Duration]int{0: 8, 10 * time.Microsecond: 8, 3 * time.Millisecond: 3, time.Second: 1} {
-		if got := newSchedule(5, one); got != (schedule{5, want, densePer}) {
-			t.Errorf("%v: %+v", one, got)
+		if got := oursPer(one); got != want {
+			t.Errorf("%v: %d, want %d", one, got, want)
 		}
 	}
 }
@@ -92,7 +93,7 @@ func TestMeasure(t *testing.T) {
 		defer c.Close()
 		cases := []Case{
 			{Name: "shuffled", M: 256, N: 192, K: 320, BlockM: 64, BlockK: 64, Pattern: "window", Density: 0.4, Shuffled: true},
-			{Name: "narrow", M: 200, N: 16, K: 300, BlockM: 64, BlockK: 64, Pattern: "random", Density: 0.5},
+			{Name: "narrow", M: 200, N: 16, K: 300, BlockM: 64, BlockK: 64, Pattern: "random", Density: 0.5, GraphReach: Reach{Seconds: 1e-6}},
 		}
 		b, err := New(c, cases, 2)
 		if err != nil {
@@ -104,11 +105,16 @@ func TestMeasure(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", one.Name, err)
 			}
-			if r.Timing.Runs < 2 || r.Timing.Runs > 2*mostOurs || r.Effective() <= 0 || r.Fraction() <= 0 || r.PlanTime <= 0 || r.Plan.Kernel == "" {
+			if r.Timing.Runs < 2 || r.Timing.Runs > 2*mostOurs || r.Effective(r.Timing) <= 0 || r.Fraction(r.Timing) <= 0 || r.PlanTime <= 0 || r.Plan.Kernel == "" {
 				t.Errorf("%s: %+v", one.Name, r)
 			}
 			if (r.DevicePlanTime > 0) != (backend == sparsek.CUDA) {
 				t.Errorf("%s: a plan on the GPU takes %v", one.Name, r.DevicePlanTime)
+			}
+			if wanted := backend == sparsek.CUDA && one.Name == "narrow"; wanted != (r.Graph != nil) {
+				t.Errorf("%s: in a graph %+v", one.Name, r.Graph)
+			} else if wanted && (r.Graph.Runs != 2*replaysPer || r.Graph.Products != 64 || r.Graph.Median <= 0) {
+				t.Errorf("%s: in a graph %+v", one.Name, r.Graph)
 			}
 			if (r.Dense == nil) != (b.NoDense() != nil) || r.Dense != nil && r.Dense.Runs != 2*densePer {
 				t.Errorf("%s: dense %+v, %v", one.Name, r.Dense, b.NoDense())

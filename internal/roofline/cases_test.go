@@ -29,6 +29,9 @@ func TestCases(t *testing.T) {
 		if c.Reach.String() == "" || c.Reach.Of != "" && (!names[c.Reach.Of] || c.Reach.Of == c.Name) {
 			t.Errorf("%s is to reach %+v", c.Name, c.Reach)
 		}
+		if decode := c.N <= 64; decode != (c.GraphReach.Seconds > 0) || decode && c.GraphReach.Seconds >= c.Reach.Seconds {
+			t.Errorf("%s is to reach %+v in a graph and %+v launched", c.Name, c.GraphReach, c.Reach)
+		}
 	}
 }
 

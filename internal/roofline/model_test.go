@@ -94,8 +94,8 @@ func TestResult(t *testing.T) {
 		Case: Case{M: 100, N: 100, K: 100}, Work: Work{FLOP: 1e9},
 		Timing: product.Timing{Median: 10 * time.Microsecond}, Bounds: []Bound{{"L2", 8e-6}, {"DRAM", 1e-6}},
 	}
-	near(t, "rate", r.Effective(), 100)
-	near(t, "fraction", r.Fraction(), 0.8)
+	near(t, "rate", r.Effective(r.Timing), 100)
+	near(t, "fraction", r.Fraction(r.Timing), 0.8)
 	if r.DenseRate() != 0 || r.SpeedUp() != 0 {
 		t.Error("a dense product that was not measured has a rate")
 	}

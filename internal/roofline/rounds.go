@@ -10,42 +10,39 @@ import (
 // timer times that many products.
 type timer func(ctx context.Context, repeats int) ([]time.Duration, error)
 
-// schedule says how two timers take turns: chip and cooling are then the same for both.
-type schedule struct {
-	rounds      int
-	ours, dense int // products of each in a round
+// turn is what one of several has in each round.
+type turn struct {
+	time    timer
+	repeats int
 }
 
-// interleave runs the schedule and gives all times. dense may be nil.
-func (s schedule) interleave(ctx context.Context, ours, dense timer) (ourTimes, denseTimes []time.Duration, err error) {
-	for range s.rounds {
-		times, err := ours(ctx, s.ours)
-		if err != nil {
-			return nil, nil, err
+// interleave lets timers take turns, so that chip and cooling are the same for all, and gives all times of each.
+func interleave(ctx context.Context, rounds int, turns []turn) ([][]time.Duration, error) {
+	all := make([][]time.Duration, len(turns))
+	for range rounds {
+		for i, t := range turns {
+			times, err := t.time(ctx, t.repeats)
+			if err != nil {
+				return nil, err
+			}
+			all[i] = append(all[i], times...)
 		}
-		ourTimes = append(ourTimes, times...)
-		if dense == nil {
-			continue
-		}
-		if times, err = dense(ctx, s.dense); err != nil {
-			return nil, nil, err
-		}
-		denseTimes = append(denseTimes, times...)
 	}
-	return ourTimes, denseTimes, nil
+	return all, nil
 }
 
+// What is timed in a round.
 const (
 	mostOurs     = 8
 	densePer     = 4
+	replaysPer   = 4     // of a graph
 	roundSeconds = 10e-3 // that our products of a round should take at most, so that a slow kernel does not hold up all
 )
 
-// newSchedule plans rounds for products that take about as long as `one`.
-func newSchedule(rounds int, one time.Duration) schedule {
-	ours := mostOurs
-	if one > 0 {
-		ours = min(mostOurs, max(1, int(roundSeconds/one.Seconds())))
+// oursPer is how many of our products, which take about as long as `one`, are timed in a round.
+func oursPer(one time.Duration) int {
+	if one <= 0 {
+		return mostOurs
 	}
-	return schedule{rounds, ours, densePer}
+	return min(mostOurs, max(1, int(roundSeconds/one.Seconds())))
 }

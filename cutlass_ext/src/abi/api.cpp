@@ -47,7 +47,7 @@ constexpr sparsek_api kApi = {
     plan_create,         plan_info,           plan_destroy,       multiply,          multiply_time,
     buffer_create,       buffer_destroy,      buffer_write,       buffer_read,       buffer_fill,
     stream_create,       stream_destroy,      stream_synchronize, stream_query,      check,
-    dense_time,
+    dense_time,          graph_time,
 };
 
 }  // namespace

@@ -82,6 +82,11 @@ class Backend {
   virtual void stream_synchronize(sparsek_stream stream) = 0;
   virtual bool stream_done(sparsek_stream stream) = 0;
 
+  // Product i is that of plans[i] with args[i], of `count` products; back-ends without a GPU refuse.
+  virtual void graph_time(PlanState* const* /*plans*/, const MultiplyArgs* /*args*/, int /*count*/, int /*warmup*/,
+                          int /*repeats*/, double* /*seconds*/) {
+    fail(SPARSEK_NO_DEVICE, "graphs of products are CUDA's, and this context has no GPU");
+  }
   // Back-ends without cuBLAS refuse.
   virtual void dense_time(const sparsek_dense_time_args&, double* /*seconds*/) {
     fail(SPARSEK_NO_LIBRARY, "dense products to compare with are cuBLAS's, and this context has no GPU");

@@ -38,6 +38,8 @@ void plan_destroy(sparsek_plan* plan) noexcept;
 sparsek_status multiply(sparsek_plan* plan, const sparsek_multiply_args* args) noexcept;
 sparsek_status multiply_time(sparsek_plan* plan, const sparsek_multiply_args* args, int32_t arg_count, int32_t warmup,
                              int32_t repeats, double* seconds) noexcept;
+sparsek_status graph_time(sparsek_plan* const* plans, const sparsek_multiply_args* args, int32_t count, int32_t warmup,
+                          int32_t repeats, double* seconds) noexcept;
 
 // memory.cpp
 sparsek_status buffer_create(sparsek_context* context, size_t bytes, void** out) noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cinttypes>
+#include <string>
 #include <vector>
 
 #include "abi/abi_size.h"
@@ -59,6 +60,22 @@ MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& give
   return args;
 }
 
+void require_repeats(int32_t warmup, int32_t repeats) {
+  if (warmup < 0) fail(SPARSEK_BAD_SIZE, "warmup = %d is negative", warmup);
+  if (repeats < 1) fail(SPARSEK_BAD_SIZE, "repeats = %d is below 1", repeats);
+}
+
+// Element i of the caller's array, whose elements are as far apart as the caller's struct is large.
+const sparsek_multiply_args* element(const sparsek_multiply_args* args, int32_t i) {
+  const size_t stride = args->abi_size;
+  const auto* const found = reinterpret_cast<const sparsek_multiply_args*>(reinterpret_cast<const char*>(args) +
+                                                                           static_cast<size_t>(i) * stride);
+  if (found->abi_size != stride) {
+    fail(SPARSEK_BAD_ABI_SIZE, "args[%d].abi_size is %zu and args[0].abi_size is %zu", i, found->abi_size, stride);
+  }
+  return found;
+}
+
 }  // namespace
 
 sparsek_status multiply(sparsek_plan* plan, const sparsek_multiply_args* args) noexcept {
@@ -75,21 +92,32 @@ sparsek_status multiply_time(sparsek_plan* plan, const sparsek_multiply_args* ar
     checked_abi_size(args, "args");
     require_not_null(seconds, "seconds");
     if (arg_count < 1) fail(SPARSEK_BAD_SIZE, "arg_count = %d is below 1", arg_count);
-    if (warmup < 0) fail(SPARSEK_BAD_SIZE, "warmup = %d is negative", warmup);
-    if (repeats < 1) fail(SPARSEK_BAD_SIZE, "repeats = %d is below 1", repeats);
-
-    // The elements of the caller's array are as far apart as the caller's struct is large.
-    const size_t stride = args->abi_size;
+    require_repeats(warmup, repeats);
     std::vector<MultiplyArgs> resolved;
-    for (int32_t i = 0; i < arg_count; ++i) {
-      const char* element = reinterpret_cast<const char*>(args) + static_cast<size_t>(i) * stride;
-      const auto* typed = reinterpret_cast<const sparsek_multiply_args*>(element);
-      if (typed->abi_size != stride) {
-        fail(SPARSEK_BAD_ABI_SIZE, "args[%d].abi_size is %zu and args[0].abi_size is %zu", i, typed->abi_size, stride);
-      }
-      resolved.push_back(resolve(*plan, read_struct(typed, "args")));
-    }
+    for (int32_t i = 0; i < arg_count; ++i) resolved.push_back(resolve(*plan, read_struct(element(args, i), "args")));
     plan->state->multiply_time(resolved.data(), arg_count, warmup, repeats, seconds);
+  });
+}
+
+sparsek_status graph_time(sparsek_plan* const* plans, const sparsek_multiply_args* args, int32_t count, int32_t warmup,
+                          int32_t repeats, double* seconds) noexcept {
+  return guard([&] {
+    require_not_null(plans, "plans");
+    checked_abi_size(args, "args");
+    require_not_null(seconds, "seconds");
+    if (count < 1) fail(SPARSEK_BAD_SIZE, "count = %d is below 1", count);
+    require_repeats(warmup, repeats);
+    std::vector<PlanState*> states;
+    std::vector<MultiplyArgs> resolved;
+    for (int32_t i = 0; i < count; ++i) {
+      require_not_null(plans[i], ("plans[" + std::to_string(i) + "]").c_str());
+      if (plans[i]->matrix->backend != plans[0]->matrix->backend) {
+        fail(SPARSEK_BAD_ARGUMENT, "plans[%d] is of another context than plans[0]", i);
+      }
+      states.push_back(plans[i]->state.get());
+      resolved.push_back(resolve(*plans[i], read_struct(element(args, i), "args")));
+    }
+    plans[0]->matrix->backend->graph_time(states.data(), resolved.data(), count, warmup, repeats, seconds);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
+#include "cuda/graph_time.h"
 
 namespace sparsek {
 namespace {
@@ -83,6 +84,11 @@ class CudaBackend final : public Backend {
     return true;
   }
 
+  void graph_time(PlanState* const* plans, const MultiplyArgs* args, int count, int warmup, int repeats,
+                  double* seconds) override {
+    DeviceScope scope(device_);
+    cuda::graph_time(plans, args, count, warmup, repeats, seconds);
+  }
   void dense_time(const sparsek_dense_time_args& args, double* seconds) override {
     DeviceScope scope(device_);
     const std::lock_guard<std::mutex> lock(cublas_mutex_);

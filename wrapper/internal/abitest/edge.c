@@ -46,6 +46,7 @@ static void run(edge* e) {
   test_matrix(e);
   test_plan(e);
   test_multiply(e);
+  test_graph_time(e);
   test_values_later(e);
   test_epilogue(e);
   test_memory(e);

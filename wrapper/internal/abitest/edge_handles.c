@@ -177,6 +177,52 @@ void test_multiply(edge* e) {
   EXPECT(BAD_ABI_SIZE, "args[1]", multiply_time(e->plan, args, 2, 1, 2, seconds));
 }
 
+/* The arguments are checked before a GPU is asked for, so that all but the last call say what is wrong. */
+void test_graph_time(edge* e) {
+  float b[48] = {0}, c[32] = {0};
+  double seconds[2];
+  sparsek_multiply_args args[2];
+  for (int i = 0; i < 2; ++i) {
+    sparsek_multiply_args one = {sizeof(one), 1, 0, b, 8, c, 0, NULL};
+    args[i] = one;
+  }
+  sparsek_plan* plans[2] = {e->plan, e->plan};
+  EXPECT(NULL_POINTER, "plans", graph_time(NULL, args, 2, 1, 2, seconds));
+  EXPECT(NULL_POINTER, "args", graph_time(plans, NULL, 2, 1, 2, seconds));
+  EXPECT(NULL_POINTER, "seconds", graph_time(plans, args, 2, 1, 2, NULL));
+  EXPECT(BAD_SIZE, "count = 0", graph_time(plans, args, 0, 1, 2, seconds));
+  EXPECT(BAD_SIZE, "warmup = -1", graph_time(plans, args, 2, -1, 2, seconds));
+  EXPECT(BAD_SIZE, "repeats = 0", graph_time(plans, args, 2, 1, 0, seconds));
+  EXPECT_ABI_SIZE_SINCE(kFirstMultiplyArgs, args[0], graph_time(plans, args, 2, 1, 2, seconds));
+  args[1].abi_size = 0;
+  EXPECT(BAD_ABI_SIZE, "args[1]", graph_time(plans, args, 2, 1, 2, seconds));
+  args[1].abi_size = sizeof(args[1]);
+  args[1].c = NULL;
+  EXPECT(NULL_POINTER, "args->c", graph_time(plans, args, 2, 1, 2, seconds));
+  args[1].c = c;
+  args[1].bias = b;
+  EXPECT(BAD_ARGUMENT, "args->bias", graph_time(plans, args, 2, 1, 2, seconds));
+  args[1].bias = NULL;
+  plans[1] = NULL;
+  EXPECT(NULL_POINTER, "plans[1]", graph_time(plans, args, 2, 1, 2, seconds));
+
+  sparsek_context* context = NULL;
+  sparsek_matrix* matrix = NULL;
+  sparsek_context_options options = {sizeof(options), SPARSEK_CPU, 0, 1};
+  sparsek_bsr bsr = good_bsr();
+  sparsek_plan_options plan_options = good_plan();
+  EXPECT(OK, "", context_create(&options, &context));
+  EXPECT(OK, "", matrix_create(context, &bsr, &matrix));
+  EXPECT(OK, "", plan_create(matrix, &plan_options, &plans[1]));
+  EXPECT(BAD_ARGUMENT, "plans[1] is of another context", graph_time(plans, args, 2, 1, 2, seconds));
+  e->api->plan_destroy(plans[1]);
+  e->api->matrix_destroy(matrix);
+  e->api->context_destroy(context);
+
+  plans[1] = e->plan;
+  EXPECT(NO_DEVICE, "no GPU", graph_time(plans, args, 2, 1, 2, seconds));
+}
+
 /* A pattern may come before its values; a product may not. Handles may be destroyed in any order. */
 void test_values_later(edge* e) {
   sparsek_matrix* matrix = NULL;

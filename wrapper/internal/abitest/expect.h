@@ -59,6 +59,7 @@ void test_context(edge* e);
 void test_matrix(edge* e);
 void test_plan(edge* e);
 void test_multiply(edge* e);
+void test_graph_time(edge* e);
 void test_values_later(edge* e);
 
 /* edge_epilogue.c: types of C, biases, activations, and callers that do not know of them */

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/graph_time.h"
+
+#include <cuda_runtime_api.h>
+
+#include <vector>
+
+#include "cuda/cuda_error.h"
+#include "cuda/event.h"
+
+namespace sparsek::cuda {
+namespace {
+
+class Stream {
+ public:
+  Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// What `enqueue` put into a stream, ready to be replayed.
+class Graph {
+ public:
+  template <class Enqueue>
+  Graph(cudaStream_t stream, Enqueue&& enqueue) {
+    // Relaxed: a kernel that was never launched is loaded meanwhile, and other threads are left alone.
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+    cudaGraph_t captured = nullptr;
+    try {
+      enqueue();
+    } catch (...) {
+      if (cudaStreamEndCapture(stream, &captured) == cudaSuccess) cudaGraphDestroy(captured);
+      cudaGetLastError();  // that of an end without a graph
+      throw;
+    }
+    check(cudaStreamEndCapture(stream, &captured), "cudaStreamEndCapture");
+    const cudaError_t error = cudaGraphInstantiate(&exec_, captured, 0);
+    cudaGraphDestroy(captured);
+    check(error, "cudaGraphInstantiate");
+  }
+  ~Graph() { cudaGraphExecDestroy(exec_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void launch(cudaStream_t stream) { check(cudaGraphLaunch(exec_, stream), "cudaGraphLaunch"); }
+
+ private:
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+}  // namespace
+
+void graph_time(PlanState* const* plans, const MultiplyArgs* args, int count, int warmup, int repeats,
+                double* seconds) {
+  const Stream stream;
+  Graph graph(stream, [&] {
+    for (int i = 0; i < count; ++i) {
+      MultiplyArgs now = args[i];
+      now.stream = stream;
+      plans[i]->multiply(now);
+    }
+  });
+  for (int i = 0; i < warmup; ++i) graph.launch(stream);
+  std::vector<Event> marks(static_cast<size_t>(repeats) + 1);
+  marks[0].record(stream);
+  for (int i = 0; i < repeats; ++i) {
+    graph.launch(stream);
+    marks[i + 1].record(stream);
+  }
+  marks[repeats].wait();
+  for (int i = 0; i < repeats; ++i) seconds[i] = marks[i + 1].seconds_since(marks[i]) / count;
+}
+
+}  // namespace sparsek::cuda

@@ -42,8 +42,9 @@ type Device struct {
 	ComputeMajor, ComputeMinor int
 	SMs                        int
 	MemoryBytes, L2Bytes       int64
-	DriverVersion              int  // of the CUDA driver API, 13000 = 13.0
-	Usable                     bool // the CUDA back-end runs on it
+	DriverVersion              int   // of the CUDA driver API, 13000 = 13.0
+	ClockHz                    int64 // of the SMs, the highest; 0 where the driver does not tell
+	Usable                     bool  // the CUDA back-end runs on it
 }
 
 // Path is the file the library was loaded from.
@@ -102,6 +103,7 @@ func (l *Library) Devices() ([]Device, error) {
 			SMs:         int(out.sm_count),
 			MemoryBytes: int64(out.memory_bytes), L2Bytes: int64(out.l2_bytes),
 			DriverVersion: int(out.driver_version),
+			ClockHz:       int64(out.clock_hz),
 			Usable:        out.usable != 0,
 		}
 	}

@@ -137,6 +137,7 @@ typedef struct sparsek_device_info {
   int64_t memory_bytes, l2_bytes;
   int32_t driver_version; /* of the CUDA driver API, 13000 = 13.0 */
   int32_t usable;         /* 1 where the CUDA back-end runs on it */
+  int64_t clock_hz;       /* of the SMs, the highest; 0 where the driver does not tell */
 } sparsek_device_info;
 
 typedef struct sparsek_context_options {

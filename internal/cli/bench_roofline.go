@@ -25,6 +25,7 @@ type rooflineResult struct {
 	Driver  string           `json:"driver"` // the GPU's driver, and the CUDA version it serves
 	Date    string           `json:"date"`   // UTC
 	Rounds  int              `json:"rounds"`
+	Peak    float64          `json:"tensor_peak_tflops"`  // what the tensor bounds are made of
 	NoDense string           `json:"no_cublas,omitempty"` // why there is nothing to compare with
 	Cases   []rooflineReport `json:"cases"`
 	Failed  []rooflineFault  `json:"failed"`
@@ -115,6 +116,7 @@ func benchRoofline(ctx context.Context, e *environment, o benchFlags, args []str
 	if o.launch > 0 {
 		return launchCases(ctx, e, c, b, cases, o.launch)
 	}
+	result.Peak = b.Chip().Tensor / 1e12
 	measured, failed := measureAll(ctx, b.Measure, cases, e.progress.Bar("bench", int64(len(cases)), term.Count))
 	if why := b.NoDense(); why != nil {
 		result.NoDense = why.Error()

@@ -52,6 +52,7 @@ type deviceInfo struct {
 	SMs         int    `json:"sms"`
 	MemoryBytes int64  `json:"memory_bytes"`
 	L2Bytes     int64  `json:"l2_bytes"`
+	ClockHz     int64  `json:"clock_hz"` // of the SMs, the highest
 	Driver      string `json:"driver"`
 	Usable      bool   `json:"usable"`
 }
@@ -130,7 +131,7 @@ func gatherInfo() (r infoResult, err error) {
 	}
 	for _, d := range devices {
 		r.Devices = append(r.Devices, deviceInfo{
-			d.Name, fmt.Sprintf("%d.%d", d.ComputeMajor, d.ComputeMinor), d.SMs, d.MemoryBytes, d.L2Bytes,
+			d.Name, fmt.Sprintf("%d.%d", d.ComputeMajor, d.ComputeMinor), d.SMs, d.MemoryBytes, d.L2Bytes, d.ClockHz,
 			fmt.Sprintf("%d.%d", d.DriverVersion/1000, d.DriverVersion%1000/10), d.Usable,
 		})
 	}
@@ -152,8 +153,8 @@ func printInfo(e *environment, r infoResult) error {
 		if !d.Usable {
 			usable = "not usable: compute capability 9.0 is needed"
 		}
-		t.add(fmt.Sprintf("device %d", i), fmt.Sprintf("%s, compute capability %s, %d SMs, %s, driver for CUDA %s: %s",
-			d.Name, d.Compute, d.SMs, term.FormatBytes(d.MemoryBytes), d.Driver, usable))
+		t.add(fmt.Sprintf("device %d", i), fmt.Sprintf("%s, compute capability %s, %d SMs at up to %.2f GHz, %s, driver for CUDA %s: %s",
+			d.Name, d.Compute, d.SMs, float64(d.ClockHz)/1e9, term.FormatBytes(d.MemoryBytes), d.Driver, usable))
 	}
 	if len(r.Devices) == 0 {
 		t.add("devices", "none")

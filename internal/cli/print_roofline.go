@@ -10,7 +10,7 @@ import (
 
 // printRoofline prints a table for a terminal.
 func printRoofline(w io.Writer, r *rooflineResult) error {
-	if _, err := fmt.Fprintf(w, "%s, driver %s, commit %s\n\n", r.GPU, r.Driver, r.Commit); err != nil {
+	if _, err := fmt.Fprintf(w, "%s, %.0f TFLOP/s at most, driver %s, commit %s\n\n", r.GPU, r.Peak, r.Driver, r.Commit); err != nil {
 		return fail(exitBadOutput, err)
 	}
 	t := &table{left: 1}
@@ -88,7 +88,7 @@ func (r *rooflineResult) printNotes(w io.Writer) error {
 		}
 	}
 	if r.NoDense != "" {
-		notes = append(notes, "no comparison with dense products, and tensor bounds from the data sheet: "+r.NoDense)
+		notes = append(notes, "no comparison with dense products: "+r.NoDense)
 	}
 	for _, f := range r.Failed {
 		notes = append(notes, f.Name+" has no result: "+f.Error)
@@ -133,8 +133,9 @@ func printRooflineMarkdown(w io.Writer, r *rooflineResult) error {
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "`%s`: commit %s, %s, driver %s, %s, bf16. Medians of %d rounds in which a case and cuBLAS take turns.\n\n",
-		r.Command, r.Commit, r.GPU, r.Driver, r.Date, r.Rounds)
+	fmt.Fprintf(&text, "`%s`: commit %s, %s, driver %s, %s, bf16. Medians of %d rounds in which a case and cuBLAS take turns. "+
+		"Tensor bounds at %.0f TFLOP/s, the chip's at its highest clock.\n\n",
+		r.Command, r.Commit, r.GPU, r.Driver, r.Date, r.Rounds, r.Peak)
 	for _, row := range rows {
 		fmt.Fprintf(&text, "| %s |\n", strings.Join(row, " | "))
 	}

@@ -63,6 +63,7 @@ type Bench struct {
 	context  *sparsek.Context
 	operands *operands
 	l2       int64
+	chip     Ceilings
 	rounds   int
 	noDense  error // why there is no cuBLAS
 }
@@ -76,13 +77,17 @@ func New(c *sparsek.Context, cases []Case, rounds int) (*Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{context: c, rounds: rounds}
+	var device sparsek.Device // none on the CPU
 	if c.Info().Backend == sparsek.CUDA {
-		b.l2 = devices[c.Info().Device].L2Bytes
+		device = devices[c.Info().Device]
 	}
+	b := &Bench{context: c, rounds: rounds, l2: device.L2Bytes, chip: ceilingsOf(device)}
 	b.operands, err = newOperands(c, cases)
 	return b, err
 }
+
+// Chip are the ceilings that the bounds are made of.
+func (b *Bench) Chip() Ceilings { return b.chip }
 
 // NoDense is why there are no dense products to compare with; nil where there are.
 func (b *Bench) NoDense() error { return b.noDense }
@@ -118,10 +123,10 @@ func (b *Bench) Measure(ctx context.Context, c Case) (r *Result, err error) {
 			return nil, err
 		}
 	}
+	r.Bounds = r.Work.Bounds(b.chip)
 	if err := b.time(ctx, rotation, r); err != nil {
 		return nil, err
 	}
-	r.Bounds = r.Work.Bounds(c.tensorRate(r.DenseRate() * 1e12))
 	return r, nil
 }
 

@@ -41,9 +41,3 @@ func (b *Bench) Launch(ctx context.Context, c Case, launches int) (l *Launched, 
 	}
 	return &Launched{c, rotation.Info(), WorkOf(c, p, rotation.Info()), 1 + launches}, nil
 }
-
-// Ceilings are rates that the chip does not exceed: operations a second, and bytes a second out of L2 and DRAM.
-type Ceilings struct{ Tensor, L2, DRAM float64 }
-
-// H200 are the ceilings that the bounds are made of.
-func H200() Ceilings { return Ceilings{sheetRate, l2Rate, dramRate} }

@@ -9,7 +9,7 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// Ceilings of an H200, in bytes a second.
+// Ceilings of an H200's memory, in bytes a second.
 const (
 	// Tiles from L2 into the shared memory of all SMs: the most that kernels which copy tiles by TMA and compute
 	// nothing were measured to reach (9.3 to 10.3 TB/s).
@@ -18,10 +18,35 @@ const (
 	dramRate = 4.3e12
 )
 
-// sheetRate is the rate in FLOP/s that NVIDIA states for dense bfloat16 products on an H200 (SXM). It is the tensor
-// cores' ceiling where the dense product measured beside a case says nothing of them: it is bound by memory, or there
-// is none.
-const sheetRate = 989e12
+// tensorFLOPPerCycle is what the tensor cores of one SM of Hopper do in a cycle with dense bfloat16 or float16: NVIDIA's
+// 989 TFLOP/s are those of 132 SMs at 1.83 GHz.
+const tensorFLOPPerCycle = 4096
+
+// An H200 (SXM).
+const (
+	h200SMs     = 132
+	h200ClockHz = 1.98e9 // the highest
+)
+
+// tensorRate is the rate in FLOP/s that the tensor cores of so many SMs cannot exceed, at their highest clock. Under load
+// clocks are lower, and are a part of what is missing to it.
+func tensorRate(sms int, clockHz float64) float64 { return tensorFLOPPerCycle * float64(sms) * clockHz }
+
+// Ceilings are rates that the chip does not exceed: operations a second, and bytes a second out of L2 and DRAM.
+type Ceilings struct{ Tensor, L2, DRAM float64 }
+
+// H200 are the ceilings of an H200.
+func H200() Ceilings { return Ceilings{tensorRate(h200SMs, h200ClockHz), l2Rate, dramRate} }
+
+// ceilingsOf are those of a device: its own tensor cores, and the memory of an H200, which alone was measured. A zero
+// Device is taken for one.
+func ceilingsOf(d sparsek.Device) Ceilings {
+	chip := H200()
+	if d.ClockHz > 0 {
+		chip.Tensor = tensorRate(d.SMs, float64(d.ClockHz))
+	}
+	return chip
+}
 
 // elementBytes is the size of a bfloat16.
 const elementBytes = 2
@@ -60,9 +85,9 @@ type Bound struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Bounds are those of the work where the tensor cores run at `tensor` FLOP/s, the one that binds first.
-func (w Work) Bounds(tensor float64) []Bound {
-	list := []Bound{{"tensor", w.FLOP / tensor}, {"L2", w.L2 / l2Rate}, {"DRAM", w.DRAM / dramRate}}
+// Bounds are those of the work on a chip, the one that binds first.
+func (w Work) Bounds(chip Ceilings) []Bound {
+	list := []Bound{{"tensor", w.FLOP / chip.Tensor}, {"L2", w.L2 / chip.L2}, {"DRAM", w.DRAM / chip.DRAM}}
 	slices.SortStableFunc(list, func(a, b Bound) int {
 		switch {
 		case a.Seconds > b.Seconds:
@@ -77,14 +102,3 @@ func (w Work) Bounds(tensor float64) []Bound {
 
 // DenseFLOP counts the operations of the dense product.
 func (c Case) DenseFLOP() float64 { return 2 * float64(c.M) * float64(c.N) * float64(c.K) }
-
-// tensorRate is the ceiling of the tensor cores for a case, in FLOP/s: what cuBLAS reached at the dense product in the
-// same run (0 where it was not measured), unless that product is bound by memory.
-func (c Case) tensorRate(dense float64) float64 {
-	m, n, k := float64(c.M), float64(c.N), float64(c.K)
-	memory := elementBytes * (m*k + k*n + m*n) / dramRate
-	if dense == 0 || memory > c.DenseFLOP()/sheetRate {
-		return sheetRate
-	}
-	return dense
-}

@@ -60,12 +60,12 @@ func TestBoundsOfSmallBlocks(t *testing.T) {
 	}
 	w := WorkOf(list[0], p, sparsek.PlanInfo{TileM: 64, TileN: 256, Entries: int64(p.Blocks())})
 	near(t, "operations a byte", w.FLOP/w.L2, 51.2)
-	bounds := w.Bounds(700e12)
+	bounds := w.Bounds(Ceilings{700e12, l2Rate, dramRate})
 	if len(bounds) != 3 || bounds[0].Name != "L2" || bounds[1].Name != "tensor" || bounds[2].Name != "DRAM" {
 		t.Errorf("bounds are %+v", bounds)
 	}
 	near(t, "L2 bound", bounds[0].Seconds, w.L2/10.3e12)
-	if bounds = w.Bounds(300e12); bounds[0].Name != "tensor" {
+	if bounds = w.Bounds(Ceilings{300e12, l2Rate, dramRate}); bounds[0].Name != "tensor" {
 		t.Errorf("bounds are %+v", bounds)
 	}
 	near(t, "tensor bound", bounds[0].Seconds, w.FLOP/300e12)
@@ -74,19 +74,22 @@ func TestBoundsOfSmallBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	w = WorkOf(list[1], p, sparsek.PlanInfo{TileM: 64, TileN: 256, Entries: int64(p.Blocks())})
-	if bounds = w.Bounds(sheetRate); bounds[0].Name != "DRAM" || math.Abs(bounds[0].Seconds-6.4e-6) > 0.3e-6 {
+	if bounds = w.Bounds(H200()); bounds[0].Name != "DRAM" || math.Abs(bounds[0].Seconds-6.4e-6) > 0.3e-6 {
 		t.Errorf("decode: bounds are %+v, want DRAM with about 6.4 us", bounds)
 	}
 }
 
+// What NVIDIA states for dense bfloat16 on an H200 (SXM), at the clock that it states it for.
 func TestTensorRate(t *testing.T) {
-	list, err := Find([]string{"b64-random", "decode-64"})
-	if err != nil {
-		t.Fatal(err)
+	if rate := tensorRate(132, 1.83e9); math.Abs(rate-989.4e12) > 0.1e12 {
+		t.Errorf("%g FLOP/s", rate)
 	}
-	near(t, "rate of a large product", list[0].tensorRate(700e12), 700e12)
-	near(t, "rate without cuBLAS", list[0].tensorRate(0), sheetRate)
-	near(t, "rate of a skinny product", list[1].tensorRate(20e12), sheetRate)
+	near(t, "an H200", H200().Tensor, 4096*132*1.98e9)
+	half := ceilingsOf(sparsek.Device{SMs: 66, ClockHz: 1980e6})
+	near(t, "half of one", half.Tensor, H200().Tensor/2)
+	if half.L2 != l2Rate || half.DRAM != dramRate || ceilingsOf(sparsek.Device{SMs: 132}) != H200() {
+		t.Errorf("%+v", half)
+	}
 }
 
 func TestResult(t *testing.T) {

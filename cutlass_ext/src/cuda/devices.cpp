@@ -39,6 +39,9 @@ void cuda_device_info(int device, sparsek_device_info& out) {
   out.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
   out.l2_bytes = properties.l2CacheSize;
   cuda::check(cudaDriverGetVersion(&out.driver_version), "cudaDriverGetVersion");
+  int kilohertz = 0;
+  if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device) != cudaSuccess) cudaGetLastError();
+  out.clock_hz = int64_t{kilohertz} * 1000;
   out.usable = properties.major == 9 && properties.minor == 0;  // sm_90a code runs on nothing else
 }
 

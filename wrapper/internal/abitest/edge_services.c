@@ -19,7 +19,7 @@ void test_information(edge* e) {
 
   sparsek_device_info device = {.abi_size = sizeof(device)};
   EXPECT(NULL_POINTER, "out", device_info(0, NULL));
-  EXPECT_ABI_SIZE(device, device_info(0, &device));
+  EXPECT_ABI_SIZE_SINCE(kFirstDeviceInfo, device, device_info(0, &device));
   EXPECT(NO_DEVICE, "device -1", device_info(-1, &device));
   EXPECT(NO_DEVICE, "device", device_info(e->api->device_count(), &device));
 }

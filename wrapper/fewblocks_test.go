@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import "testing"
+
+func testFewBlocks[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+	blockM, blockK := leastBlock(kernel)
+	const blockRows, blockCols = 6, 5
+	for name, row := range map[string]struct {
+		at   int
+		cols []int32
+	}{
+		"no block":                   {0, nil},
+		"one block":                  {4, []int32{3}},
+		"the last block":             {blockRows - 1, []int32{blockCols - 1}},
+		"one full row":               {2, []int32{0, 1, 2, 3, 4}},
+		"one full row, the last one": {blockRows - 1, []int32{0, 1, 2, 3, 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, beta := range []float32{0, 0.5} {
+				p := newProduct[T, int32](shape{rows: blockRows*blockM - blockM/3, cols: blockCols*blockK - blockK/3, n: 264, blockM: blockM, blockK: blockK,
+					alpha: 1.5, beta: beta, seed: 31, kernel: kernel.Name})
+				pattern := make([][]int32, blockRows)
+				pattern[row.at] = row.cols
+				next := 0
+				p.setPattern(pattern, func() T { next++; return FromFloat32[T](float32(next%31-15) / 8) })
+				p.poison()
+				for _, onDevice := range []bool{false, true} {
+					c, info := p.run(t, ctx, onDevice)
+					p.verify(t, ctx, info, c)
+				}
+			}
+		})
+	}
+}
+
+// Matrices of almost nothing: block rows without blocks are beta C, whatever the rest of their tile holds.
+func TestFewBlocks(t *testing.T) {
+	onEachKernel(t, testFewBlocks[BFloat16], testFewBlocks[Float16], testFewBlocks[float32])
+}

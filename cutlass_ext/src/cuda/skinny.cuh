@@ -60,8 +60,9 @@ struct SharedStorage {
   cutlass::arch::ClusterBarrier empty[kStages];
 };
 
-// Lane s loads what slot s has; lane 31 loads B. The plan is read 32 entries at a time, a lane each, and those 32
-// ahead: otherwise its latency would come once an entry.
+// The plan is read 32 entries at a time, a lane each, and those 32 ahead: otherwise its latency would come once an
+// entry. The lane of an entry makes its copies too, so that nothing has to be passed around: copies must be issued
+// faster than the memory answers.
 template <int BoxK, int TileN>
 __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
@@ -85,43 +86,42 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int
       }
     };
     read_plan(0);
-    const int slot = lane < slots ? lane : 0;
-    const int row_in_block = int(args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m);
+    int row_in_block[kMostSlots];
+#pragma unroll
+    for (int s = 0; s < kMostSlots; ++s) {
+      row_in_block[s] = s < slots ? int(__ldg(args.slot_row + int64_t(tile.m_tile) * slots + s) % args.block_m) : 0;
+    }
     if (!waited) wait_for_previous_launch();
     waited = true;
     for (int first = 0; first < tile.entry_count; first += 32) {
-      int32_t blocks[kMostSlots];
+      int32_t block[kMostSlots];
+      uint32_t present = 0;
 #pragma unroll
-      for (int s = 0; s < kMostSlots; ++s) blocks[s] = next_block[s];
-      const int32_t cols = next_col;
+      for (int s = 0; s < kMostSlots; ++s) {
+        block[s] = next_block[s];
+        present |= uint32_t(block[s] != kNoBlock) << s;
+      }
+      const int32_t b_row = next_col * args.block_k;
+      const uint32_t bytes = Storage::kBytesB + __popc(present) * slot_bytes;
       read_plan(first + 32);
       for (int e = 0; e < min(32, tile.entry_count - first); ++e) {
-        int32_t block = kNoBlock;
-        uint32_t present = 0;
-#pragma unroll
-        for (int s = 0; s < kMostSlots; ++s) {
-          const int32_t of_slot = __shfl_sync(0xffffffffu, blocks[s], e);
-          present |= uint32_t(of_slot != kNoBlock) << s;
-          if (lane == s) block = of_slot;
-        }
-        const int32_t b_row = __shfl_sync(0xffffffffu, cols, e) * args.block_k;
         for (int part = 0; part < p.units_per_entry; ++part, ++state) {
-          auto& full = shared.full[state.stage];
-          if (lane == 0) {
+          if (lane == e) {
+            auto& full = shared.full[state.stage];
+            const auto barrier = reinterpret_cast<uint64_t*>(&full);
             shared.empty[state.stage].wait(state.phase ^ 1);
             shared.present[state.stage] = present;
-            full.arrive_and_expect_tx(Storage::kBytesB + __popc(present) * slot_bytes);
-          }
-          __syncwarp();
-          const auto barrier = reinterpret_cast<uint64_t*>(&full);
-          if (block != kNoBlock) {
-            cute::SM90_TMA_LOAD_3D::copy(&p.map_a, barrier, kOnce, shared.a[state.stage] + lane * slot_bytes,
-                                         part * BoxK, row_in_block, block);
-          }
-          if (lane == 31) {
+            full.arrive_and_expect_tx(bytes);
+#pragma unroll
+            for (int s = 0; s < kMostSlots; ++s) {
+              if (block[s] == kNoBlock) continue;
+              cute::SM90_TMA_LOAD_3D::copy(&p.map_a, barrier, kOnce, shared.a[state.stage] + s * slot_bytes,
+                                           part * BoxK, row_in_block[s], block[s]);
+            }
             cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kOften, shared.b[state.stage], tile.n_tile * TileN,
                                          b_row + part * BoxK, 0);
           }
+          __syncwarp();
         }
       }
     }

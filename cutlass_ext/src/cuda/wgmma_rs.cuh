@@ -60,8 +60,8 @@ template <int Stages>
 struct SharedStorage {
   alignas(1024) uint8_t b[Stages][kStageBytesB];
   alignas(1024) uint8_t a[Stages][kStageBytesA];
-  int turn[kConsumerWarps];  // the tile that each computes; sums and operands leave no register for it
-  uint32_t present[Stages];  // bit (unit * slots + slot): the slot has a block there
+  int turn[kConsumerWarps * 32];  // the tile of each thread; sums and operands leave no register for it
+  uint32_t present[Stages];       // bit (unit * slots + slot): the slot has a block there
   cutlass::arch::ClusterTransactionBarrier full[Stages];
   cutlass::arch::ClusterBarrier empty[Stages];
 };
@@ -200,15 +200,9 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   const uint32_t lane_a = smem_a + offset_a<BoxK>(warp * 16 + lane % 16, lane / 16);
   RingState<Stages> state;
 
-  int* const turn = shared.turn + warp;
-  const auto begin_turn = [&](bool first) {
-    __syncwarp();
-    if (lane == 0) *turn = first ? args.worker_begin[blockIdx.x] : *turn + 1;
-    __syncwarp();
-    return *turn < __ldg(args.worker_begin + blockIdx.x + 1);
-  };
-  for (bool more = begin_turn(true); more; more = begin_turn(false)) {
-    const WorkTile tile = load_tile(args.tiles + *turn);
+  volatile int& turn = shared.turn[warp * 32 + lane];
+  for (turn = args.worker_begin[blockIdx.x]; turn < __ldg(args.worker_begin + blockIdx.x + 1); turn = turn + 1) {
+    const WorkTile tile = load_tile(args.tiles + turn);
     const int64_t* const rows = args.slot_row + int64_t(tile.m_tile) * slots;
     prefetch_to_l1(rows + slot(0));  // read when the sums are there, since they leave no registers
     float acc[kGroups][4] = {};
@@ -219,6 +213,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     const auto multiply_stage = [&](uint32_t(&a_now)[kSlices][4]) {
       shared.full[state.stage].wait(state.phase);
       const uint32_t present = shared.present[state.stage];
+      uint32_t loaded[kSlices][4];
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {
         const bool here[2] = {bool(bits_from(present, u * slots + slot(0)) & 1),
@@ -230,10 +225,12 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
             load_matrices(r, (lane_a ^ s * 32) + state.stage * kStageBytesA + u * kUnitBytesA);
           }
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            replace_in_flight(a_now[u * kUnitSlices + s][i], here[i % 2] ? r[i] : 0, p.units_per_stage);
-          }
+          for (int i = 0; i < 4; ++i) loaded[u * kUnitSlices + s][i] = here[i % 2] ? r[i] : 0;
         }
+      }
+#pragma unroll
+      for (int i = 0; i < kSlices * 4; ++i) {
+        replace_in_flight(a_now[i / 4][i % 4], loaded[i / 4][i % 4], p.units_per_stage);
       }
       const uint32_t stage_b = smem_b + state.stage * kStageBytesB;
       int groups = 0;  // of wgmma instructions, committed together
@@ -286,7 +283,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     }
     const uint32_t first_col = tile.n_tile * kTileN;
     if (any_nan(args, acc, row, first_col, lane)) {
-      store_exactly<Element>(args, args.tiles[*turn], {slot(0), slot(1)}, row, first_col, first_col + kTileN, lane);
+      store_exactly<Element>(args, args.tiles[turn], {slot(0), slot(1)}, row, first_col, first_col + kTileN, lane);
     } else {
       store_rows<Element>(args, acc, row, first_col, lane);
     }

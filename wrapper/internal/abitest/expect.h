@@ -52,7 +52,13 @@ void expect(edge* e, const char* place, sparsek_status want, const char* speaks_
 #define EXPECT_ABI_SIZE(object, call) EXPECT_ABI_SIZE_SINCE(sizeof(object), object, call)
 
 /* What structs that have grown measured in the first version. */
-enum { kFirstDeviceInfo = 304, kFirstPlanOptions = 48, kFirstPlanInfo = 72, kFirstMultiplyArgs = 56, kFirstCheckArgs = 88 };
+enum {
+  kFirstDeviceInfo = 304,
+  kFirstPlanOptions = 48,
+  kFirstPlanInfo = 72,
+  kFirstMultiplyArgs = 56,
+  kFirstCheckArgs = 88
+};
 
 /* edge_handles.c: contexts, matrices, plans, products */
 void test_context(edge* e);

@@ -199,6 +199,10 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   const uint32_t smem_a = cute::cast_smem_ptr_to_uint(shared.a), smem_b = cute::cast_smem_ptr_to_uint(shared.b);
   const uint32_t lane_a = smem_a + offset_a<BoxK>(warp * 16 + lane % 16, lane / 16);
   RingState<Stages> state;
+  const auto release = [&](int stage) {  // when every lane has read it
+    __syncwarp();
+    if (lane == 0) shared.empty[stage].arrive();
+  };
 
   volatile int& turn = shared.turn[warp * 32 + lane];
   for (turn = args.worker_begin[blockIdx.x]; turn < __ldg(args.worker_begin + blockIdx.x + 1); turn = turn + 1) {
@@ -262,7 +266,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
       }
       // The stage before is read to its end: its place in the ring is free, and its registers of A.
       wait_for_all_but<kSlices>(groups);
-      if (pending && lane == 0) shared.empty[state.previous()].arrive();
+      if (pending) release(state.previous());
       pending = true;
       ++state;
     };
@@ -274,7 +278,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     }
     cute::warpgroup_wait<0>();
     wgmma_fence(acc);
-    if (pending && lane == 0) shared.empty[state.previous()].arrive();
+    if (pending) release(state.previous());
 
     uint32_t row[2];  // of C
 #pragma unroll

@@ -10,6 +10,7 @@ namespace {
 
 // Bulk tensor copies take pitches below 2^40 bytes.
 constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
+constexpr int64_t kMaxTmaBlock = (int64_t{1} << 39) - 1, kMaxTmaExtent = (int64_t{1} << 30) - 1;
 
 // Why a kernel does not serve a case; empty where it does.
 std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_dtype dtype,
@@ -31,6 +32,9 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   }
   if (kernel.ops->tma_b && (options.ldb > kMaxTmaPitch || options.ldc > kMaxTmaPitch)) {
     return "its leading dimensions must be below 2^38";
+  }
+  if (kernel.ops->tma_b && (matrix.block_k > kMaxTmaBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
+    return "its blocks must be below 2^39 elements, and below 2^30 wide";
   }
   // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
   if (kernel.ops->tma_c && (options.n | options.ldc) % vector != 0) return "it needs N and ldc in " + multiple;

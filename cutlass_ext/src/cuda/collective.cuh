@@ -6,6 +6,7 @@
 #include "collective/bsr_tile_scheduler.hpp"
 #include "collective/sm90_bsr_mma_tma_gmma_ss.hpp"
 #include "cuda/kernel.h"
+#include "cuda/launch.cuh"
 #include "cutlass/device_kernel.h"
 #include "cutlass/epilogue/collective/collective_builder.hpp"
 #include "cutlass/gemm/kernel/gemm_universal.hpp"
@@ -64,9 +65,8 @@ struct CollectiveKernel {
     arguments.scheduler = {args.tiles, args.worker_begin, args.block_k / Config::kTileK};
 
     const auto params = Kernel::to_underlying_arguments(arguments, nullptr);
-    cutlass::device_kernel<Kernel>
-        <<<args.workers, Kernel::MaxThreadsPerBlock, Kernel::SharedStorageSize, args.stream>>>(params);
-    return cudaGetLastError();
+    return launch_kernel(cutlass::device_kernel<Kernel>, args.workers, Kernel::MaxThreadsPerBlock,
+                         Kernel::SharedStorageSize, args.stream, false, params);
   }
 };
 

@@ -15,7 +15,9 @@ void check(cudaError_t error, const char* call) {
 
 DeviceScope::DeviceScope(int device) : device_(device) {
   check(cudaGetDevice(&previous_), "cudaGetDevice");
-  if (previous_ != device_) check(cudaSetDevice(device_), "cudaSetDevice");
+  // Also where it is current: on a thread of the operating system that has made no such call yet there is no context,
+  // and calls of the driver, which encode the descriptors of bulk copies, would fail.
+  check(cudaSetDevice(device_), "cudaSetDevice");
 }
 
 DeviceScope::~DeviceScope() {

@@ -43,6 +43,7 @@ class Graph {
     const cudaError_t error = cudaGraphInstantiate(&exec_, captured, 0);
     cudaGraphDestroy(captured);
     check(error, "cudaGraphInstantiate");
+    check(cudaGraphUpload(exec_, stream), "cudaGraphUpload");  // or the first replay would
   }
   ~Graph() { cudaGraphExecDestroy(exec_); }
   Graph(const Graph&) = delete;

@@ -46,7 +46,7 @@ struct LaunchArgs {
 };
 
 struct KernelOps {
-  // Once a device, before the first launch: raises the shared-memory limit.
+  // Before the first launch on a device, and for each plan: raises the shared-memory limit.
   cudaError_t (*prepare)();
   cudaError_t (*launch)(const LaunchArgs&);
   int ctas_per_sm;    // of the persistent grid

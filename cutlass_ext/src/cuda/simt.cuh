@@ -5,6 +5,7 @@
 
 #include "cuda/epilogue.cuh"
 #include "cuda/kernel.h"
+#include "cuda/launch.cuh"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
 
@@ -60,8 +61,8 @@ struct SimtKernel {
   static_assert(Config::kTileN == kSimtColumns);
   static cudaError_t prepare() { return cudaSuccess; }
   static cudaError_t launch(const LaunchArgs& args) {
-    simt_kernel<typename Config::Element><<<args.workers, kSimtThreads, 0, args.stream>>>(args, args.block_m);
-    return cudaGetLastError();
+    return launch_kernel(simt_kernel<typename Config::Element>, args.workers, kSimtThreads, 0, args.stream, false, args,
+                         args.block_m);
   }
 };
 

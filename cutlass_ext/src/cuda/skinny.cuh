@@ -19,6 +19,7 @@
 
 #include "cuda/dependent_launch.cuh"
 #include "cuda/kernel.h"
+#include "cuda/launch.cuh"
 #include "cuda/mma_sync.cuh"
 #include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
@@ -51,7 +52,8 @@ template <int BoxK, int TileN>
 struct SharedStorage {
   static constexpr int kBytesA = kTileM * BoxK * 2, kBytesB = BoxK * TileN * 2;
   static constexpr int kFit = kRingBytes / (kBytesA + kBytesB);
-  static constexpr int kStages = kFit < 32 ? kFit : 32;
+  // A stage always falls to the same group: or a group could miss a phase of one and take it for the next.
+  static constexpr int kStages = (kFit < 32 ? kFit : 32) / kGroups * kGroups;
   alignas(1024) uint8_t a[kStages][kBytesA];
   alignas(1024) uint8_t b[kStages][kBytesB];
   alignas(16) float sums[kGroupWarps][TileN / 8][32][4];  // of the second group, to be added to those of the first
@@ -77,7 +79,7 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int
     const WorkTile tile = args.tiles[t];
     int32_t next_block[kMostSlots], next_col = 0;  // of the lane's entry
     const auto read_plan = [&](int first) {
-      const int64_t at = tile.entry_begin + first + lane;
+      const int64_t at = int64_t(tile.entry_begin) + first + lane;
       const bool inside = first + lane < tile.entry_count;
       next_col = inside ? __ldg(args.entry_col + at) : 0;
 #pragma unroll
@@ -146,13 +148,12 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int
   const int slot = warp * 16 / p.slot_rows;
   const uint32_t smem_a = cute::cast_smem_ptr_to_uint(shared.a), smem_b = cute::cast_smem_ptr_to_uint(shared.b);
   RingState<Storage::kStages> state;
-  int turn = 0;  // of the groups, at the next stage
   for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
     const WorkTile tile = args.tiles[t];
     const uint32_t first_row = uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + slot]) + warp * 16 % p.slot_rows;
     float acc[TileN / 8][4] = {};
-    for (int stages = tile.entry_count * p.units_per_entry; stages > 0; --stages, ++state, turn ^= 1) {
-      if (turn != group) continue;
+    for (int stages = tile.entry_count * p.units_per_entry; stages > 0; --stages, ++state) {
+      if (state.stage % kGroups != group) continue;
       shared.full[state.stage].wait(state.phase);
       if (shared.present[state.stage] >> slot & 1) {
         const uint32_t stage_a = smem_a + state.stage * Storage::kBytesA;
@@ -227,6 +228,10 @@ struct SkinnyKernel {
   template <int BoxK>
   static constexpr int kSharedBytes = sizeof(skinny_kernel::SharedStorage<BoxK, Config::kTileN>);
 
+  static_assert(skinny_kernel::kCtasPerSm * (kSharedBytes<64> + 1024) <= 228 * 1024 &&
+                    skinny_kernel::kCtasPerSm * (kSharedBytes<16> + 1024) <= 228 * 1024,
+                "so many CTAs share an SM, each with a reserved KB");
+
   template <int BoxK>
   static cudaError_t prepare_one() {
     return cudaFuncSetAttribute(kKernel<BoxK>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
@@ -254,17 +259,7 @@ struct SkinnyKernel {
     error = make_tensor_map(&p.map_b, args.b, shape_b, {Config::kTileN, BoxK, 1}, Config::kTileN * 2);
     if (error != cudaSuccess) return error;
 
-    cudaLaunchAttribute overlap = {};
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(args.workers);
-    config.blockDim = dim3(k::kThreads);
-    config.dynamicSmemBytes = kSharedBytes<BoxK>;
-    config.stream = args.stream;
-    config.attrs = &overlap;
-    config.numAttrs = 1;
-    return cudaLaunchKernelEx(&config, kKernel<BoxK>, p);
+    return launch_kernel(kKernel<BoxK>, args.workers, k::kThreads, kSharedBytes<BoxK>, args.stream, true, p);
   }
 
   static cudaError_t launch(const LaunchArgs& args) {

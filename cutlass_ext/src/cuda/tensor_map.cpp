@@ -38,7 +38,7 @@ cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorM
   const CUresult result = encoder()(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 3, const_cast<void*>(address), extent, stride,
                                     box_extent, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+  return static_cast<cudaError_t>(result);  // the runtime has the driver's numbers
 }
 
 }  // namespace sparsek::cuda

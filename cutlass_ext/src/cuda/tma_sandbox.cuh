@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "cuda/kernel.h"
+#include "cuda/launch.cuh"
 #include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
 #include "cuda/tensor_map.h"
@@ -211,8 +212,7 @@ struct TmaSandboxKernel {
     error = make_tensor_map(&p.map_b, args.b, shape_b,
                             {kColumns, tma_sandbox::kTileK, p.chunks_are_outer ? tma_sandbox::kChunks : 1}, 128);
     if (error != cudaSuccess) return error;
-    kKernel<<<args.workers, tma_sandbox::kThreads, kSharedBytes, args.stream>>>(p);
-    return cudaGetLastError();
+    return launch_kernel(kKernel, args.workers, tma_sandbox::kThreads, kSharedBytes, args.stream, false, p);
   }
 };
 

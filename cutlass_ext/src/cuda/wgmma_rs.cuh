@@ -15,10 +15,9 @@
 
 #include <cuda.h>
 
-#include <numeric>
-
 #include "cuda/exact_rows.cuh"
 #include "cuda/kernel.h"
+#include "cuda/launch.cuh"
 #include "cuda/mma_sync.cuh"
 #include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
@@ -134,9 +133,13 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
       auto& full = shared.full[state.stage];
       if (lane == 0) {
         shared.empty[state.stage].wait(state.phase ^ 1);
-        if (warp == 0) {  // others may have issued copies before
+        // Each warp arrives, with or without copies of its own: it would else fall behind by a turn of the ring and
+        // wait for a phase that is over.
+        if (warp == 0) {
           shared.present[state.stage] = present;
           full.arrive_and_expect_tx(units * boxes * box_bytes + __popc(present) * slot_bytes);
+        } else {
+          full.arrive();
         }
       }
       __syncwarp();
@@ -301,7 +304,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
     for (int s = 0; s < Stages; ++s) {
-      shared.full[s].init(1);
+      shared.full[s].init(kProducerWarps);
       shared.empty[s].init(kConsumerWarps);
     }
     cutlass::arch::fence_barrier_init();
@@ -372,8 +375,7 @@ struct WgmmaRsKernel {
     error = make_tensor_map(&p.map_b, args.b, shape_b, {k::kChunkColumns, box_k, p.box_chunks}, 128);
     if (error != cudaSuccess) return error;
     const auto kernel = box_k == 64 ? kKernel<64> : box_k == 32 ? kKernel<32> : kKernel<16>;
-    kernel<<<args.workers, k::kThreads, kSharedBytes, args.stream>>>(p);
-    return cudaGetLastError();
+    return launch_kernel(kernel, args.workers, k::kThreads, kSharedBytes, args.stream, false, p);
   }
 };
 

@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "cuda/kernel.h"
+#include "cuda/launch.cuh"
 #include "cute/arch/util.hpp"
 #include "cutlass/arch/memory_sm80.h"
 #include "cutlass/bfloat16.h"
@@ -249,8 +250,8 @@ struct WmmaKernel {
     return cudaFuncSetAttribute(wmma::wmma_kernel<Shape>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
   }
   static cudaError_t launch(const LaunchArgs& args) {
-    wmma::wmma_kernel<Shape><<<args.workers, wmma::kThreads, kSharedBytes, args.stream>>>(args);
-    return cudaGetLastError();
+    return launch_kernel(wmma::wmma_kernel<Shape>, args.workers, wmma::kThreads, kSharedBytes, args.stream, false,
+                         args);
   }
 };
 

@@ -19,4 +19,10 @@ struct RingState {
   }
 };
 
+// A word of a stage for a whole warp, read by its first lane: the one that releases the stage, and so says itself that
+// it has been read.
+__device__ inline uint32_t read_by_one(const uint32_t* word, int lane) {
+  return __shfl_sync(0xffffffffu, lane == 0 ? *word : 0, 0);
+}
+
 }  // namespace sparsek::cuda

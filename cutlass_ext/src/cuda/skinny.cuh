@@ -3,9 +3,8 @@
 //
 // A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 16, 32 or 64. A stage of the ring holds
 // BoxK columns of the row group's A and the rows of B that belong to them; a ring of 96 KB lets two CTAs share an SM,
-// so that one loads while the other ends. A consumer warp multiplies 16 of the rows by mma.sync where their block row
-// has a block, so an absent block never reaches C. Two groups of 4 such warps take the stages in turn, and add up in
-// the end.
+// so that one loads while the other ends. Each of the 4 consumer warps multiplies its 16 rows by mma.sync where their
+// block row has a block, so an absent block never reaches C.
 //
 //   A   (64, BoxK), swizzle of a whole row; loaded a slot of the row group at a time, where it has a block
 //   B   (BoxK, TileN), swizzle of a whole row
@@ -31,13 +30,10 @@ namespace sparsek::cuda {
 namespace skinny_kernel {
 
 constexpr int kTileM = 64;
-constexpr int kGroupWarps = kTileM / 16;
-constexpr int kGroups = 2;
-constexpr int kConsumerWarps = kGroups * kGroupWarps;
+constexpr int kConsumerWarps = kTileM / 16;
 constexpr int kThreads = (kConsumerWarps + 1) * 32;
 constexpr int kRingBytes = 96 * 1024;
 constexpr int kCtasPerSm = 2;
-constexpr int kRegisters = 65536 / (kCtasPerSm * kThreads) / 8 * 8;  // of a thread, so that so many CTAs fit
 constexpr int kMostSlots = kTileM / 16;
 
 struct Params {
@@ -52,19 +48,16 @@ template <int BoxK, int TileN>
 struct SharedStorage {
   static constexpr int kBytesA = kTileM * BoxK * 2, kBytesB = BoxK * TileN * 2;
   static constexpr int kFit = kRingBytes / (kBytesA + kBytesB);
-  // A stage always falls to the same group: or a group could miss a phase of one and take it for the next.
-  static constexpr int kStages = (kFit < 32 ? kFit : 32) / kGroups * kGroups;
+  static constexpr int kStages = kFit < 32 ? kFit : 32;
   alignas(1024) uint8_t a[kStages][kBytesA];
   alignas(1024) uint8_t b[kStages][kBytesB];
-  alignas(16) float sums[kGroupWarps][TileN / 8][32][4];  // of the second group, to be added to those of the first
-  uint32_t present[kStages];                              // bit s: slot s has a block there
+  uint32_t present[kStages];  // bit s: slot s has a block there
   cutlass::arch::ClusterTransactionBarrier full[kStages];
   cutlass::arch::ClusterBarrier empty[kStages];
 };
 
-// The plan is read 32 entries at a time, a lane each, and those 32 ahead: otherwise its latency would come once an
-// entry. The lane of an entry makes its copies too, so that nothing has to be passed around: copies must be issued
-// faster than the memory answers.
+// Lane s loads what slot s has; lane 31 loads B. The plan is read 32 entries at a time, a lane each, and those 32
+// ahead: otherwise its latency would come once an entry.
 template <int BoxK, int TileN>
 __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
@@ -88,42 +81,43 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int
       }
     };
     read_plan(0);
-    int row_in_block[kMostSlots];
-#pragma unroll
-    for (int s = 0; s < kMostSlots; ++s) {
-      row_in_block[s] = s < slots ? int(__ldg(args.slot_row + int64_t(tile.m_tile) * slots + s) % args.block_m) : 0;
-    }
+    const int slot = lane < slots ? lane : 0;
+    const int row_in_block = int(args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m);
     if (!waited) wait_for_previous_launch();
     waited = true;
     for (int first = 0; first < tile.entry_count; first += 32) {
-      int32_t block[kMostSlots];
-      uint32_t present = 0;
+      int32_t blocks[kMostSlots];
 #pragma unroll
-      for (int s = 0; s < kMostSlots; ++s) {
-        block[s] = next_block[s];
-        present |= uint32_t(block[s] != kNoBlock) << s;
-      }
-      const int32_t b_row = next_col * args.block_k;
-      const uint32_t bytes = Storage::kBytesB + __popc(present) * slot_bytes;
+      for (int s = 0; s < kMostSlots; ++s) blocks[s] = next_block[s];
+      const int32_t cols = next_col;
       read_plan(first + 32);
       for (int e = 0; e < min(32, tile.entry_count - first); ++e) {
+        int32_t block = kNoBlock;
+        uint32_t present = 0;
+#pragma unroll
+        for (int s = 0; s < kMostSlots; ++s) {
+          const int32_t of_slot = __shfl_sync(0xffffffffu, blocks[s], e);
+          present |= uint32_t(of_slot != kNoBlock) << s;
+          if (lane == s) block = of_slot;
+        }
+        const int32_t b_row = __shfl_sync(0xffffffffu, cols, e) * args.block_k;
         for (int part = 0; part < p.units_per_entry; ++part, ++state) {
-          if (lane == e) {
-            auto& full = shared.full[state.stage];
-            const auto barrier = reinterpret_cast<uint64_t*>(&full);
+          auto& full = shared.full[state.stage];
+          if (lane == 0) {
             shared.empty[state.stage].wait(state.phase ^ 1);
             shared.present[state.stage] = present;
-            full.arrive_and_expect_tx(bytes);
-#pragma unroll
-            for (int s = 0; s < kMostSlots; ++s) {
-              if (block[s] == kNoBlock) continue;
-              cute::SM90_TMA_LOAD_3D::copy(&p.map_a, barrier, kOnce, shared.a[state.stage] + s * slot_bytes,
-                                           part * BoxK, row_in_block[s], block[s]);
-            }
+            full.arrive_and_expect_tx(Storage::kBytesB + __popc(present) * slot_bytes);
+          }
+          __syncwarp();
+          const auto barrier = reinterpret_cast<uint64_t*>(&full);
+          if (block != kNoBlock) {
+            cute::SM90_TMA_LOAD_3D::copy(&p.map_a, barrier, kOnce, shared.a[state.stage] + lane * slot_bytes,
+                                         part * BoxK, row_in_block, block);
+          }
+          if (lane == 31) {
             cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kOften, shared.b[state.stage], tile.n_tile * TileN,
                                          b_row + part * BoxK, 0);
           }
-          __syncwarp();
         }
       }
     }
@@ -136,12 +130,8 @@ __device__ uint32_t swizzled(int row, int byte) {
   return row * RowBytes + (byte ^ row * RowBytes / 128 % (RowBytes / 16) * 16);
 }
 
-// Waits for all consumer warps.
-__device__ inline void meet_consumers() { asm volatile("bar.sync 1, %0;" ::"n"(kConsumerWarps * 32) : "memory"); }
-
-// group: which of the stages the warp takes; warp: of the group.
 template <class Element, int BoxK, int TileN>
-__device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int group, int warp, int lane) {
+__device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int warp, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
   const LaunchArgs& args = p.args;
   const int slots = args.slots;
@@ -151,11 +141,11 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int
   for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
     const WorkTile tile = args.tiles[t];
     const uint32_t first_row = uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + slot]) + warp * 16 % p.slot_rows;
+    const uint32_t row[2] = {first_row + lane / 4, first_row + 8 + lane / 4};
     float acc[TileN / 8][4] = {};
     for (int stages = tile.entry_count * p.units_per_entry; stages > 0; --stages, ++state) {
-      if (state.stage % kGroups != group) continue;
       shared.full[state.stage].wait(state.phase);
-      if (shared.present[state.stage] >> slot & 1) {
+      if (read_by_one(&shared.present[state.stage], lane) >> slot & 1) {
         const uint32_t stage_a = smem_a + state.stage * Storage::kBytesA;
         const uint32_t stage_b = smem_b + state.stage * Storage::kBytesB;
 #pragma unroll
@@ -174,25 +164,13 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int
       __syncwarp();
       if (lane == 0) shared.empty[state.stage].arrive();
     }
-    if (group != 0) {
-#pragma unroll
-      for (int g = 0; g < TileN / 8; ++g) {
-        *reinterpret_cast<float4*>(shared.sums[warp][g][lane]) = {acc[g][0], acc[g][1], acc[g][2], acc[g][3]};
-      }
-    }
-    meet_consumers();
-    if (group == 0) {
-#pragma unroll
-      for (int i = 0; i < TileN / 2; ++i) acc[i / 4][i % 4] += shared.sums[warp][i / 4][lane][i % 4];
-      wait_for_previous_launch();
-      store_rows<Element>(args, acc, {first_row + lane / 4, first_row + 8 + lane / 4}, tile.n_tile * TileN, lane);
-    }
-    meet_consumers();  // the sums may be overwritten
+    wait_for_previous_launch();
+    store_rows<Element>(args, acc, row, tile.n_tile * TileN, lane);
   }
 }
 
 template <class Element, int BoxK, int TileN>
-__global__ void __maxnreg__(kRegisters) kernel(const __grid_constant__ Params p) {
+__global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_constant__ Params p) {
   using Storage = SharedStorage<BoxK, TileN>;
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Storage*>(memory);
@@ -205,7 +183,7 @@ __global__ void __maxnreg__(kRegisters) kernel(const __grid_constant__ Params p)
   if (threadIdx.x == 0) {
     for (int s = 0; s < Storage::kStages; ++s) {
       shared.full[s].init(1);
-      shared.empty[s].init(kGroupWarps);
+      shared.empty[s].init(kConsumerWarps);
     }
     cutlass::arch::fence_barrier_init();
   }
@@ -213,7 +191,7 @@ __global__ void __maxnreg__(kRegisters) kernel(const __grid_constant__ Params p)
   if (warp == kConsumerWarps) {
     produce(p, shared, lane);
   } else {
-    consume<Element>(p, shared, warp / kGroupWarps, warp % kGroupWarps, lane);
+    consume<Element>(p, shared, warp, lane);
   }
 }
 

@@ -210,8 +210,9 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   volatile int& turn = shared.turn[warp * 32 + lane];
   for (turn = args.worker_begin[blockIdx.x]; turn < __ldg(args.worker_begin + blockIdx.x + 1); turn = turn + 1) {
     const WorkTile tile = load_tile(args.tiles + turn);
+    prefetch_to_l1(args.tiles + turn + 1);  // behind the last there are other parts of the plan
     const int64_t* const rows = args.slot_row + int64_t(tile.m_tile) * slots;
-    prefetch_to_l1(rows + slot(0));  // read when the sums are there, since they leave no registers
+    prefetch_to_l1(rows + slot(0));  // read when the sums are there, which leave no registers
     float acc[kGroups][4] = {};
     uint32_t a[2][kSlices][4] = {};  // of the stage that wgmma reads, and of the one before
     bool pending = false;            // wgmma reads the stage before
@@ -219,7 +220,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     int stages = stages_of(p, tile);
     const auto multiply_stage = [&](uint32_t(&a_now)[kSlices][4]) {
       shared.full[state.stage].wait(state.phase);
-      const uint32_t present = shared.present[state.stage];
+      const uint32_t present = read_by_one(&shared.present[state.stage], lane);
       uint32_t loaded[kSlices][4];
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {

@@ -86,7 +86,7 @@ func Bless(ctx context.Context, reason *string, offline *bool) error {
 	return program(ctx, offline, "bless", "--reason", *reason)
 }
 
-// Test builds, checks the Go sources and runs all tests; build/test gets them as programs.
+// Test builds, checks the Go sources and the baseline, and runs all tests; build/test gets them as programs.
 func Test(ctx context.Context, offline *bool) error {
 	if err := Build(ctx, offline); err != nil {
 		return err
@@ -98,6 +98,9 @@ func Test(ctx context.Context, offline *bool) error {
 		return err
 	}
 	if err := build.MakeTestPrograms(ctx, ".", progress); err != nil {
+		return err
+	}
+	if err := run(ctx, "gate", "--check"); err != nil {
 		return err
 	}
 	made, err := filepath.Abs(build.Library)

@@ -8,18 +8,27 @@
 namespace sparsek {
 namespace {
 
-// Loads of block rows of B: the sizes of the unions of the groups' block columns.
-int64_t count_loads(const BsrIndex& index, const std::vector<int32_t>& order, int32_t group) {
+// What an order of the block rows comes to.
+struct Cost {
+  int64_t loads = 0;    // of block rows of B: the sizes of the unions of the groups' block columns
+  int64_t longest = 0;  // the blocks of the group that has the most
+};
+
+Cost cost_of(const BsrIndex& index, const std::vector<int32_t>& order, int32_t group) {
   std::vector<int32_t> seen_by(index.block_cols, -1);
-  int64_t loads = 0;
+  Cost cost;
+  int64_t blocks = 0;  // of the group
   for (size_t i = 0; i < order.size(); ++i) {
     const int32_t now = static_cast<int32_t>(i) / group;
+    if (i % group == 0) blocks = 0;
+    blocks += index.row_ptr[order[i] + 1] - index.row_ptr[order[i]];
+    cost.longest = std::max(cost.longest, blocks);
     for (int32_t b = index.row_ptr[order[i]]; b < index.row_ptr[order[i] + 1]; ++b) {
-      loads += seen_by[index.col_idx[b]] != now;
+      cost.loads += seen_by[index.col_idx[b]] != now;
       seen_by[index.col_idx[b]] = now;
     }
   }
-  return loads;
+  return cost;
 }
 
 std::vector<int32_t> natural_order(const BsrIndex& index) {
@@ -68,14 +77,17 @@ std::vector<int32_t> by_min_hash(const BsrIndex& index, const std::vector<int32_
 
 RowOrder order_rows(const BsrIndex& index, int32_t group) {
   RowOrder best = {natural_order(index), 0, 0};
-  best.loads = best.natural_loads = count_loads(index, best.rows, group);
+  const Cost natural = cost_of(index, best.rows, group);
+  best.loads = best.natural_loads = natural.loads;
   constexpr double kWorthIt = 0.97;
+  // A tile is one worker's: where the longest block rows came together, all others would wait for theirs.
+  constexpr double kMostLonger = 1.1;
   int64_t to_beat = static_cast<int64_t>(kWorthIt * best.natural_loads);
   const std::vector<int32_t> middle = by_middle(index);
   for (const std::vector<int32_t>& order : {middle, by_min_hash(index, middle)}) {
-    const int64_t loads = count_loads(index, order, group);
-    if (loads >= to_beat) continue;
-    best.loads = to_beat = loads;
+    const Cost cost = cost_of(index, order, group);
+    if (cost.loads >= to_beat || cost.longest > kMostLonger * natural.longest) continue;
+    best.loads = to_beat = cost.loads;
     best.rows = order;
   }
   for (size_t first = 0; first < best.rows.size(); first += group) {

@@ -156,8 +156,32 @@ void check_order() {
   }
 }
 
+// A few long block rows that have all columns in common stay apart: each would else wait for the other.
+void check_long_rows_stay_apart() {
+  BsrIndex index;
+  index.block_m = index.block_k = 64;
+  index.block_rows = index.block_cols = 64;
+  index.rows = index.cols = 64 * 64;
+  index.row_ptr.push_back(0);
+  for (int32_t row = 0; row < index.block_rows; ++row) {
+    const int32_t begin = row % 8 == 0 ? 0 : row, end = row % 8 == 0 ? 60 : row + 1;
+    for (int32_t col = begin; col < end; ++col) index.col_idx.push_back(col);
+    index.row_ptr.push_back(static_cast<int32_t>(index.col_idx.size()));
+  }
+  PlanShape shape;
+  shape.tile_m = 128;
+  shape.tile_n = 256;
+  shape.n = 256;
+  shape.any_rows = true;
+  const Plan plan = sparsek::make_plan(index, shape);
+  for (size_t i = 0; i < plan.slot_row.size(); i += 2) {
+    REQUIRE(plan.slot_row[i] / 64 % 8 != 0 || plan.slot_row[i + 1] / 64 % 8 != 0);
+  }
+}
+
 int main() {
   check_order();
+  check_long_rows_stay_apart();
   for (int round = 0; round < 2000; ++round) {
     const BsrIndex index = random_index();
     PlanShape shape;

@@ -93,7 +93,7 @@ var licenceNames = []string{"LICENSE*", "NOTICE*", "THIRD_PARTY*"}
 
 // copyTexts puts the header and the licences beside the library.
 func (b *builder) copyTexts() error {
-	if err := copyFile(b.path(headerFile), b.path(Header), 0o666); err != nil {
+	if err := b.copyFile(b.path(headerFile), b.path(Header), 0o666); err != nil {
 		return err
 	}
 	for _, pattern := range licenceNames {
@@ -102,7 +102,7 @@ func (b *builder) copyTexts() error {
 			return err
 		}
 		for _, name := range names {
-			if err := copyFile(name, b.path(filepath.Join(licenseDir, filepath.Base(name))), 0o666); err != nil {
+			if err := b.copyFile(name, b.path(filepath.Join(licenseDir, filepath.Base(name))), 0o666); err != nil {
 				return err
 			}
 		}
@@ -111,7 +111,7 @@ func (b *builder) copyTexts() error {
 }
 
 // copyFile copies a file, whole or not at all, unless it is there already.
-func copyFile(from, to string, mode os.FileMode) error {
+func (b *builder) copyFile(from, to string, mode os.FileMode) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
 		return fmt.Errorf("copying: %w", err)
@@ -122,7 +122,7 @@ func copyFile(from, to string, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return fmt.Errorf("copying %s: %w", from, err)
 	}
-	if err := renameio.WriteFile(to, text, mode); err != nil {
+	if err := renameio.WriteFile(to, text, mode, renameio.WithTempDir(b.path(b.temp))); err != nil {
 		return fmt.Errorf("copying %s: %w", from, err)
 	}
 	return nil

@@ -47,7 +47,7 @@ func (b *builder) writeReport(ctx context.Context, list *kernels.List, units []u
 	if err := os.MkdirAll(filepath.Dir(b.path(ReportFile)), 0o777); err != nil {
 		return fmt.Errorf("reporting kernels: %w", err)
 	}
-	return r.Write(b.path(ReportFile))
+	return r.Write(b.path(ReportFile), b.path(b.temp))
 }
 
 // reportSource joins what ptxas said when u was compiled with the SASS in its

@@ -87,11 +87,12 @@ func Read(path, library string) (*Report, error) {
 	return &r, nil
 }
 
-// Write writes the report to path, whole or not at all.
-func (r Report) Write(path string) error {
+// Write writes the report to path, whole or not at all, by way of the folder
+// temp on the same file system.
+func (r Report) Write(path, temp string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {
-		err = renameio.WriteFile(path, append(text, '\n'), 0o666)
+		err = renameio.WriteFile(path, append(text, '\n'), 0o666, renameio.WithTempDir(temp))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the kernel report: %w", err)

@@ -101,6 +101,24 @@ func (l *Library) matrixDestroy(matrix unsafe.Pointer) {
 	C.shim_matrix_destroy(l.api, (*C.sparsek_matrix)(matrix))
 }
 
+// rawPlanOptions are C's form of opts, all but the kernel.
+func rawPlanOptions(opts PlanOptions) C.sparsek_plan_options {
+	return C.sparsek_plan_options{
+		abi_size: C.sizeof_sparsek_plan_options,
+		n:        C.int64_t(opts.N), ldb: C.int64_t(opts.LDB), ldc: C.int64_t(opts.LDC),
+		alignment: toInt32(opts.Alignment),
+		dtype_c:   C.int32_t(opts.Output), bias: C.int32_t(opts.Bias), activation: C.int32_t(opts.Activation),
+		allow_dense: flag32(opts.AllowDense),
+	}
+}
+
+func flag32(set bool) C.int32_t {
+	if set {
+		return 1
+	}
+	return 0
+}
+
 func (l *Library) planCreate(matrix unsafe.Pointer, opts PlanOptions) (unsafe.Pointer, error) {
 	const op = "create plan"
 	var kernel *C.char
@@ -111,9 +129,53 @@ func (l *Library) planCreate(matrix unsafe.Pointer, opts PlanOptions) (unsafe.Po
 		kernel = C.CString(opts.Kernel)
 		defer C.free(unsafe.Pointer(kernel))
 	}
+	raw := rawPlanOptions(opts)
 	var out *C.sparsek_plan
-	err := end(op, C.shim_plan_create(l.api, (*C.sparsek_matrix)(matrix), C.int64_t(opts.N), C.int64_t(opts.LDB), C.int64_t(opts.LDC),
-		toInt32(opts.Alignment), kernel, C.int32_t(opts.Output), C.int32_t(opts.Bias), C.int32_t(opts.Activation), &out))
+	err := end(op, C.shim_plan_create(l.api, (*C.sparsek_matrix)(matrix), &raw, kernel, &out))
+	return unsafe.Pointer(out), err
+}
+
+func (l *Library) tunerCreate(matrix unsafe.Pointer, opts PlanOptions, tuning TunerOptions) (unsafe.Pointer, error) {
+	raw := rawPlanOptions(opts)
+	options := C.sparsek_tuner_options{
+		abi_size: C.sizeof_sparsek_tuner_options, seconds: C.double(tuning.Budget.Seconds()), all: flag32(tuning.All),
+	}
+	var out *C.sparsek_tuner
+	err := end("create tuner", C.shim_tuner_create(l.api, (*C.sparsek_matrix)(matrix), &raw, &options, &out))
+	return unsafe.Pointer(out), err
+}
+
+func (l *Library) tunerDestroy(tuner unsafe.Pointer) {
+	C.shim_tuner_destroy(l.api, (*C.sparsek_tuner)(tuner))
+}
+
+// tunerStep gives the place of the candidate that was measured, -1 where there was nothing left to do.
+func (l *Library) tunerStep(tuner unsafe.Pointer) (int, error) {
+	var out C.int32_t
+	err := end("tune", C.shim_tuner_step(l.api, (*C.sparsek_tuner)(tuner), &out))
+	return int(out), err
+}
+
+func (l *Library) tunerCandidates(tuner unsafe.Pointer) ([]Candidate, error) {
+	list := make([]Candidate, C.shim_tuner_candidate_count(l.api, (*C.sparsek_tuner)(tuner)))
+	for i := range list {
+		var out C.sparsek_candidate_info
+		if err := end("describe candidate", C.shim_tuner_candidate(l.api, (*C.sparsek_tuner)(tuner), C.int32_t(i), &out)); err != nil {
+			return nil, err
+		}
+		list[i] = Candidate{
+			Kernel: C.GoString(out.kernel), Note: C.GoString(out.note),
+			Serves: out.serves != 0, Best: out.best != 0, Runs: int(out.runs),
+			Predicted: duration(float64(out.predicted_seconds)), Median: duration(float64(out.seconds)),
+			Spread: float64(out.spread), Setup: duration(float64(out.setup_seconds)),
+		}
+	}
+	return list, nil
+}
+
+func (l *Library) tunerFinish(tuner unsafe.Pointer) (unsafe.Pointer, error) {
+	var out *C.sparsek_plan
+	err := end("finish tuning", C.shim_tuner_finish(l.api, (*C.sparsek_tuner)(tuner), &out))
 	return unsafe.Pointer(out), err
 }
 
@@ -131,6 +193,10 @@ func (l *Library) planInfo(plan unsafe.Pointer) (PlanInfo, error) {
 		Entries:        int64(out.entries),
 		WorkspaceBytes: int64(out.workspace_bytes),
 		UnitRoundoff:   float64(out.unit_roundoff),
+		ChosenBy:       ChosenBy(out.chosen_by),
+		Predicted:      duration(float64(out.predicted_seconds)),
+		Measured:       duration(float64(out.measured_seconds)),
+		Warning:        C.GoString(out.warning),
 	}, nil
 }
 

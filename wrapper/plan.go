@@ -5,6 +5,8 @@ package sparsek
 import (
 	"context"
 	"runtime"
+	"time"
+	"unsafe"
 )
 
 // PlanOptions say what a plan is for.
@@ -17,6 +19,43 @@ type PlanOptions struct {
 	Output     DType      // of C and the bias; 0: that of A and B
 	Bias       Bias       // added to alpha A B + beta C; each product is given it by WithBias
 	Activation Activation // what C goes through then
+
+	// Kernels may multiply absent blocks as zeros: B is known to be finite, or what Inf and NaN in rows of B that no block
+	// reads do to C is accepted.
+	AllowDense bool
+	// Above 0: the kernels that seem worth it are measured, for about so long, unless the tuning cache knows a like
+	// product. Usually given by [WithTuning].
+	Tuning time.Duration
+}
+
+// PlanOption changes how a plan is made.
+type PlanOption func(*PlanOptions)
+
+// WithTuning has the kernels that seem worth it measured, for about so long, unless the tuning cache knows a like product.
+// The matrix's values must be there.
+func WithTuning(budget time.Duration) PlanOption {
+	return func(o *PlanOptions) { o.Tuning = budget }
+}
+
+// ChosenBy is how a plan came to its kernel.
+type ChosenBy int32
+
+// The ways to a kernel.
+const (
+	ChosenByName   ChosenBy = iota + 1 // PlanOptions.Kernel
+	ChosenByModel                      // predicted to be the fastest
+	ChosenByCache                      // a like product was measured before
+	ChosenByTable                      // a like product was measured before the library was shipped
+	ChosenByTuning                     // measured for this plan
+)
+
+// String is "name", "model", "cache", "table" or "tuning".
+func (c ChosenBy) String() string {
+	names := [...]string{"", "name", "model", "cache", "table", "tuning"}
+	if c < 0 || int(c) >= len(names) {
+		return "unknown"
+	}
+	return names[c]
 }
 
 // PlanInfo says how a plan computes.
@@ -29,6 +68,11 @@ type PlanInfo struct {
 	Entries             int64   // loads of a block row of B, summed over the row groups
 	WorkspaceBytes      int64   // of device memory that the plan holds
 	UnitRoundoff        float64 // of one accumulation step: what Check's bound is made of
+
+	ChosenBy  ChosenBy
+	Predicted time.Duration // of one product, by the cost model; 0: it has no word on this kernel, or was not asked
+	Measured  time.Duration // of one product when it, or a like one, was measured; 0: it was not
+	Warning   string        // what is wrong with the file of the tuning cache; empty: nothing
 }
 
 // Plan is how one pattern is multiplied: made once, used for any number of products, also with new values, and from
@@ -43,8 +87,50 @@ type Plan[T Element] struct {
 	info     PlanInfo
 }
 
-// Plan chooses a kernel and makes its work list. A large pattern takes a while: ctx is looked at before that.
-func (m *Matrix[T]) Plan(ctx context.Context, opts PlanOptions) (*Plan[T], error) {
+// Plan chooses a kernel and makes its work list. The kernel is the one that was the fastest when a like product was
+// measured, as the tuning cache or the library's own table tells; where neither does, a cost model chooses, or, with
+// [WithTuning], what is measured now. [PlanInfo] says which and why. A large pattern takes a while: ctx is looked at
+// before that, and between measurements.
+func (m *Matrix[T]) Plan(ctx context.Context, opts PlanOptions, more ...PlanOption) (*Plan[T], error) {
+	for _, change := range more {
+		change(&opts)
+	}
+	budget := opts.Tuning
+	opts.Tuning = 0
+	p, err := m.planOnce(ctx, opts)
+	if err != nil || budget <= 0 || p.info.ChosenBy != ChosenByModel {
+		return p, err
+	}
+	if err := p.Close(); err != nil {
+		return nil, err
+	}
+	tuner, err := m.NewTuner(ctx, opts, TunerOptions{Budget: budget})
+	if err != nil {
+		return nil, err
+	}
+	defer tuner.Close()
+	for {
+		if _, more, err := tuner.Step(ctx); err != nil {
+			return nil, err
+		} else if !more {
+			return tuner.Finish()
+		}
+	}
+}
+
+// complete fills in the defaults.
+func (m *Matrix[T]) complete(opts PlanOptions) PlanOptions {
+	if opts.Output == 0 {
+		opts.Output = DTypeOf[T]()
+	}
+	if opts.Alignment == 0 && m.ctx.info.Backend == CPU {
+		opts.Alignment = min(sizeOf[T](), opts.Output.size())
+	}
+	return opts
+}
+
+// planOnce makes a plan without measuring.
+func (m *Matrix[T]) planOnce(ctx context.Context, opts PlanOptions) (*Plan[T], error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -52,17 +138,17 @@ func (m *Matrix[T]) Plan(ctx context.Context, opts PlanOptions) (*Plan[T], error
 		return nil, err
 	}
 	defer m.handle.release()
-	if opts.Output == 0 {
-		opts.Output = DTypeOf[T]()
-	}
-	if opts.Alignment == 0 && m.ctx.info.Backend == CPU {
-		opts.Alignment = min(sizeOf[T](), opts.Output.size())
-	}
-	lib := m.ctx.lib
-	pointer, err := lib.planCreate(m.handle.pointer, opts)
+	opts = m.complete(opts)
+	pointer, err := m.ctx.lib.planCreate(m.handle.pointer, opts)
 	if err != nil {
 		return nil, err
 	}
+	return m.newPlan(pointer, opts)
+}
+
+// newPlan takes over a native plan. The matrix must be in use by the caller.
+func (m *Matrix[T]) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan[T], error) {
+	lib := m.ctx.lib
 	info, err := lib.planInfo(pointer)
 	if err != nil {
 		lib.planDestroy(pointer)

@@ -79,12 +79,40 @@ static inline shim_result shim_matrix_set_values(const sparsek_api* api, sparsek
 
 static inline void shim_matrix_destroy(const sparsek_api* api, sparsek_matrix* matrix) { api->matrix_destroy(matrix); }
 
-static inline shim_result shim_plan_create(const sparsek_api* api, sparsek_matrix* matrix, int64_t n, int64_t ldb,
-                                           int64_t ldc, int32_t alignment, const char* kernel, int32_t dtype_c,
-                                           int32_t bias, int32_t activation, sparsek_plan** out) {
-  sparsek_plan_options options = {sizeof(options), n, ldb, ldc, alignment, 0, kernel, dtype_c, bias, activation, 0};
-  return shim_end(api, api->plan_create(matrix, &options, out));
+/* options without the kernel: Go must not store C's pointer in memory of its own. */
+static inline shim_result shim_plan_create(const sparsek_api* api, sparsek_matrix* matrix,
+                                           const sparsek_plan_options* options, const char* kernel,
+                                           sparsek_plan** out) {
+  sparsek_plan_options named = *options;
+  named.kernel = kernel;
+  return shim_end(api, api->plan_create(matrix, &named, out));
 }
+
+static inline shim_result shim_tuner_create(const sparsek_api* api, sparsek_matrix* matrix,
+                                            const sparsek_plan_options* options, const sparsek_tuner_options* tuning,
+                                            sparsek_tuner** out) {
+  return shim_end(api, api->tuner_create(matrix, options, tuning, out));
+}
+
+static inline shim_result shim_tuner_step(const sparsek_api* api, sparsek_tuner* tuner, int32_t* candidate) {
+  return shim_end(api, api->tuner_step(tuner, candidate));
+}
+
+static inline int32_t shim_tuner_candidate_count(const sparsek_api* api, const sparsek_tuner* tuner) {
+  return api->tuner_candidate_count(tuner);
+}
+
+static inline shim_result shim_tuner_candidate(const sparsek_api* api, const sparsek_tuner* tuner, int32_t index,
+                                               sparsek_candidate_info* out) {
+  out->abi_size = sizeof(*out);
+  return shim_end(api, api->tuner_candidate(tuner, index, out));
+}
+
+static inline shim_result shim_tuner_finish(const sparsek_api* api, sparsek_tuner* tuner, sparsek_plan** out) {
+  return shim_end(api, api->tuner_finish(tuner, out));
+}
+
+static inline void shim_tuner_destroy(const sparsek_api* api, sparsek_tuner* tuner) { api->tuner_destroy(tuner); }
 
 static inline shim_result shim_plan_info(const sparsek_api* api, const sparsek_plan* plan, sparsek_plan_info* out) {
   out->abi_size = sizeof(*out);

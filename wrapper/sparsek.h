@@ -99,9 +99,19 @@ typedef enum sparsek_activation {
   SPARSEK_ACTIVATION_SILU = 3  /* x / (1 + exp(-x)) */
 } sparsek_activation;
 
+/* How a plan came to its kernel. */
+typedef enum sparsek_chosen_by {
+  SPARSEK_CHOSEN_BY_NAME = 1,  /* options->kernel */
+  SPARSEK_CHOSEN_BY_MODEL = 2, /* predicted to be the fastest */
+  SPARSEK_CHOSEN_BY_CACHE = 3, /* a like product was measured before, on this machine or another */
+  SPARSEK_CHOSEN_BY_TABLE = 4, /* a like product was measured before the library was shipped */
+  SPARSEK_CHOSEN_BY_TUNING = 5 /* measured for this plan */
+} sparsek_chosen_by;
+
 typedef struct sparsek_context sparsek_context; /* a back-end and its device */
 typedef struct sparsek_matrix sparsek_matrix;   /* a BSR matrix, index checked, values in the back-end's memory */
 typedef struct sparsek_plan sparsek_plan;       /* how one pattern is multiplied: kernel and work list */
+typedef struct sparsek_tuner sparsek_tuner;     /* candidates for a plan, under measurement */
 typedef void* sparsek_stream;                   /* a cudaStream_t; null is the default stream; ignored on the CPU */
 
 /* What the library is made of. Strings live as long as the library. */
@@ -178,12 +188,17 @@ typedef struct sparsek_plan_options {
   int64_t ldb, ldc;  /* as multiply will get them; 0: n */
   int32_t alignment; /* bytes to which B's and C's addresses will be aligned, if not to a larger element; 0: 16 */
   int32_t reserved;
-  const char* kernel; /* a kernel's name, or null: chosen by the library */
+  const char* kernel; /* a kernel's name, or null: chosen by the library, see plan_create */
   /* The epilogue; all 0: alpha A B + beta C, of the matrix's type. */
   int32_t dtype_c;    /* sparsek_dtype of C and the bias; 0: the matrix's */
   int32_t bias;       /* sparsek_bias */
   int32_t activation; /* sparsek_activation */
   int32_t reserved2;
+  /* 1: kernels may multiply absent blocks as zeros: the caller knows that B is finite, or accepts what Inf and NaN in
+   * rows of B that no block reads do to C. */
+  int32_t allow_dense;
+  int32_t reserved3;
+  double tuning_seconds; /* above 0: measure, for about so long, unless the cache knows a like product */
 } sparsek_plan_options;
 
 typedef struct sparsek_plan_info {
@@ -198,7 +213,35 @@ typedef struct sparsek_plan_info {
   /* Slabs of 16 rows x tile_n that were computed again since the plan was made because a sum was NaN: 0 where operands
    * and sums are finite. Where the plan was in use, reading it waits for the device. */
   int64_t recomputed;
+  int32_t chosen_by; /* sparsek_chosen_by */
+  int32_t reserved;
+  double predicted_seconds; /* of one product, by the cost model; 0: it has no word on this kernel, or was not asked */
+  double measured_seconds;  /* of one product when it, or a like one, was measured; 0: it was not */
+  const char* warning;      /* of the tuning cache: what is wrong with its file; "" where nothing is. As reason */
 } sparsek_plan_info;
+
+/* How plans are tuned. */
+typedef struct sparsek_tuner_options {
+  size_t abi_size;
+  double seconds; /* budget; each candidate that seems worth it is measured once even so */
+  int32_t all;    /* 1: measure every candidate that serves, however slow it is predicted to be */
+  int32_t reserved;
+} sparsek_tuner_options;
+
+/* One candidate of a tuner. Strings live until the tuner's next step. */
+typedef struct sparsek_candidate_info {
+  size_t abi_size;
+  const char* kernel;
+  const char* note;         /* why it is not measured, or no longer; "" where neither is so */
+  int32_t serves;           /* 0: it cannot compute this product, and note says why */
+  int32_t best;             /* 1: the winner so far */
+  int32_t runs;             /* products that were timed */
+  int32_t reserved;
+  double predicted_seconds; /* by the cost model; 0: it has no word on this kernel */
+  double seconds;           /* median of the runs; 0 where there are none */
+  double spread;            /* distance of the quartiles as a share of the median */
+  double setup_seconds;     /* what new values cost beside their copy, where the kernel has a layout of its own */
+} sparsek_candidate_info;
 
 typedef struct sparsek_multiply_args {
   size_t abi_size;
@@ -306,6 +349,11 @@ typedef struct sparsek_api {
   /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory and waits for the
    * default stream. The plan of an index in device memory is made there, and is the same as that of the same index in
    * host memory, except that the latter may bring like block rows together (fewer entries, the same C). */
+  /* Where options->kernel names none, the kernel is the one that was the fastest when a like product was measured: by
+   * this library on such a device (the tuning cache, a file of the user's: tuning_cache_open), or before it was
+   * shipped; like is what agrees in sizes, block, types and epilogue, and about in density, in the spread of row
+   * lengths and in what neighbouring block rows share. Without such a record a cost model chooses, without measuring,
+   * or, with options->tuning_seconds, a tuner does. */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);
@@ -349,6 +397,24 @@ typedef struct sparsek_api {
    * SPARSEK_NO_DEVICE on the CPU back-end. */
   sparsek_status (*graph_time)(sparsek_plan* const* plans, const sparsek_multiply_args* args, int32_t count,
                                int32_t warmup, int32_t repeats, double* seconds);
+
+  /* Measures what a plan could be computed by. The tuner has operands of its own, random ones; it runs products of the
+   * matrix's values, which must be there, on a stream of its own, and never into a graph that is being captured. B, C
+   * and, on a GPU, twice the size of L2 are allocated. options->kernel must be null, and options->tuning_seconds is not
+   * used. A tuner is for one thread at a time. */
+  sparsek_status (*tuner_create)(sparsek_matrix*, const sparsek_plan_options*, const sparsek_tuner_options*,
+                                 sparsek_tuner** out);
+  /* Measures one candidate a little further and says which, or sets *candidate to -1 where there is nothing left to
+   * do: the budget is spent or the ranking is clear. Of candidates that are equally fast within the spread of their
+   * times the first, which has the higher priority, is the best. */
+  sparsek_status (*tuner_step)(sparsek_tuner*, int32_t* candidate);
+  /* The candidates, in the order of priority. */
+  int32_t (*tuner_candidate_count)(const sparsek_tuner*);
+  sparsek_status (*tuner_candidate)(const sparsek_tuner*, int32_t index, sparsek_candidate_info* out);
+  /* A plan by the best so far; what was measured goes into the tuning cache. Afterwards the tuner can only be asked for
+   * its candidates. SPARSEK_BAD_ARGUMENT where nothing was measured. */
+  sparsek_status (*tuner_finish)(sparsek_tuner*, sparsek_plan** out);
+  void (*tuner_destroy)(sparsek_tuner*);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

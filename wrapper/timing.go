@@ -133,7 +133,11 @@ func addresses(list []operand) []uintptr {
 func durations(seconds []float64) []time.Duration {
 	times := make([]time.Duration, len(seconds))
 	for i, s := range seconds {
-		times[i] = time.Duration(math.Round(s * float64(time.Second)))
+		times[i] = duration(s)
 	}
 	return times
+}
+
+func duration(seconds float64) time.Duration {
+	return time.Duration(math.Round(seconds * float64(time.Second)))
 }

@@ -36,8 +36,18 @@ func TestDeviceSteps(t *testing.T) {
 		"../src/plan/row_groups.cpp", "../src/plan/row_order.cpp")
 }
 
-// Which CUDA kernel is taken: never a baseline unless it is asked for.
-func TestChoice(t *testing.T) {
-	run(t, "testdata/choice_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/choose_kernel.cpp",
-		"../src/plan/row_order.cpp")
+// Which CUDA kernel serves what.
+func TestKernelList(t *testing.T) {
+	run(t, "testdata/kernel_list_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/kernel_list.cpp")
+}
+
+// What the cost model says, as far as it must be so whatever its coefficients are.
+func TestCostModel(t *testing.T) {
+	run(t, "testdata/cost_model_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/cost_model.cpp",
+		"../src/plan/pattern_stats.cpp", "../src/plan/row_order.cpp")
+}
+
+// The tuner, on products that take the times it is told.
+func TestTuner(t *testing.T) {
+	run(t, "testdata/tuner_check.cpp", "../src/tune/tuner.cpp")
 }

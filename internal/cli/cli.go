@@ -31,6 +31,7 @@ func commands() []command {
 	return []command{
 		{"verify", "[flags]", "compute three products and check every element of the results", verify},
 		{"run", "[flags]", "multiply a matrix from a file, or a pattern, by a dense one", run},
+		{"tune", "[flags]", "measure which kernel is the fastest for a product, and remember it", tune},
 		{"bench", "[flags] [case...]", "time the named cases", bench},
 		{"profile", "[flags] [case...]", "measure the roofline suite with Nsight Compute", takeProfiles},
 		{"gate", "[flags] [case...]", "compare a profile with the baseline", runGate},

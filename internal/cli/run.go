@@ -20,8 +20,9 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// runFlags are the flags of run.
+// runFlags are the flags of run, and of tune, which has some of them.
 type runFlags struct {
+	command         string
 	matrix, pattern string
 	size            sizeFlag
 	n               int
@@ -38,10 +39,12 @@ type runFlags struct {
 	kernel          string
 	repeats         int
 	check, json     bool
+	allowDense      bool
 }
 
-func newRunFlags(flags *flag.FlagSet) *runFlags {
-	o := &runFlags{block: blockFlag{64, 64}, dtype: "bf16"}
+// newProductFlags are the flags that say what is multiplied and on what.
+func newProductFlags(flags *flag.FlagSet) *runFlags {
+	o := &runFlags{command: flags.Name(), block: blockFlag{64, 64}, dtype: "bf16", alpha: 1}
 	flags.StringVar(&o.matrix, "matrix", "", "A from a `file`: .mtx, .mtx.gz, or .npz of scipy.sparse.save_npz")
 	flags.StringVar(&o.pattern, "pattern", "", "A by `name`: "+strings.Join(pattern.Names(), ", "))
 	flags.Var(&o.size, "size", "`MxNxK`: A is M x K, B is K x N")
@@ -51,55 +54,61 @@ func newRunFlags(flags *flag.FlagSet) *runFlags {
 	flags.Uint64Var(&o.seed, "seed", 0, "of pattern, values and B (default 0)")
 	flags.Var(&o.dtype, "dtype", "element `type`: "+strings.Join(dtypes, ", "))
 	o.epilogue = newEpilogueFlags(flags)
+	flags.BoolVar(&o.allowOverflow, "allow-overflow", false, "take values that --dtype or --out-dtype makes infinite")
+	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
+	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
+	flags.BoolVar(&o.allowDense, "allow-dense", false, "kernels may multiply absent blocks as zeros: B is finite")
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	return o
+}
+
+func newRunFlags(flags *flag.FlagSet) *runFlags {
+	o := newProductFlags(flags)
 	flags.StringVar(&o.epilogue.biasFile, "bias-file", "", "the bias from a .npy `file` of f2, f4 or f8 (else random)")
 	flags.StringVar(&o.b, "b", "", "B from a .npy `file` of f2, f4 or f8 (else random)")
 	flags.StringVar(&o.out, "out", "", "write C to a .npy `file`; bf16 is written as f4")
 	flags.Float64Var(&o.alpha, "alpha", 1, "factor of the product, a float32")
-	flags.BoolVar(&o.allowOverflow, "allow-overflow", false, "take values that --dtype or --out-dtype makes infinite")
-	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
-	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
 	flags.StringVar(&o.kernel, "kernel", "", "by `name`, as info lists them (default: the library chooses)")
 	flags.IntVar(&o.repeats, "repeats", 0, "timed products (default: 5 on the CPU, 30 on a GPU)")
 	flags.BoolVar(&o.check, "check", false, "compare every element of C with a float64 reference")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
 	return o
 }
 
 // validate refuses what does not go together.
 func (o *runFlags) validate(set map[string]bool) error {
 	if (o.matrix == "") == (o.pattern == "") {
-		return failf(exitUsage, "run: give either --matrix or --pattern")
+		return failf(exitUsage, "%s: give either --matrix or --pattern", o.command)
 	}
 	if o.repeats < 0 {
-		return failf(exitUsage, "run: --repeats %d: want a positive number", o.repeats)
+		return failf(exitUsage, "%s: --repeats %d: want a positive number", o.command, o.repeats)
 	}
 	if v := float64(float32(o.alpha)); math.IsNaN(v) || math.IsInf(v, 0) {
-		return failf(exitUsage, "run: --alpha %v: must be finite, as a float32", o.alpha)
+		return failf(exitUsage, "%s: --alpha %v: must be finite, as a float32", o.command, o.alpha)
 	}
 	if err := o.epilogue.validate(); err != nil {
 		return err
 	}
 	if o.n < 1 {
-		return failf(exitUsage, "run: --n %d: want a positive number", o.n)
+		return failf(exitUsage, "%s: --n %d: want a positive number", o.command, o.n)
 	}
 	if set["n"] && (o.pattern != "" || set["size"] || o.b != "") {
-		return failf(exitUsage, "run: --n is for --matrix with neither --size nor --b, which say it already")
+		return failf(exitUsage, "%s: --n is for --matrix with neither --size nor --b, which say it already", o.command)
 	}
 	if o.matrix != "" {
 		if o.density.from != "" {
-			return failf(exitUsage, "run: --%s is for --pattern: a matrix has its own", o.density.from)
+			return failf(exitUsage, "%s: --%s is for --pattern: a matrix has its own", o.command, o.density.from)
 		}
 		return nil
 	}
 	uses, err := pattern.UsesDensity(o.pattern)
 	if err != nil {
-		return failf(exitUsage, "run: %w", err)
+		return failf(exitUsage, "%s: %w", o.command, err)
 	}
 	if !uses && o.density.from != "" {
-		return failf(exitUsage, "run: pattern %s has its own density: leave out --%s", o.pattern, o.density.from)
+		return failf(exitUsage, "%s: pattern %s has its own density: leave out --%s", o.command, o.pattern, o.density.from)
 	}
 	if !set["size"] {
-		return failf(exitUsage, "run: --pattern needs --size MxNxK")
+		return failf(exitUsage, "%s: --pattern needs --size MxNxK", o.command)
 	}
 	return nil
 }
@@ -197,7 +206,7 @@ func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, o *r
 		return nil, matio.Dense[C]{}, err
 	}
 	bar.Add(1)
-	s, err := product.Solve(ctx, c, in.problem, in.epilogue, product.Options{Kernel: o.kernel, Repeats: o.repeats})
+	s, err := product.Solve(ctx, c, in.problem, in.epilogue, product.Options{Kernel: o.kernel, AllowDense: o.allowDense, Repeats: o.repeats})
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}

@@ -48,13 +48,13 @@ func RegistryText(list *List) []byte {
 	for _, k := range list.Kernels {
 		fmt.Fprintf(&b, "extern const KernelOps ops_%s;\n", k.Name)
 	}
-	b.WriteString("\n// name, why, dtype, tile m n k, stages, block_m, its multiples too, block_k a multiple of,\n// max_n, baseline, ops\n")
+	b.WriteString("\n// name, family, why, dtype, tile m n k, stages, block_m, its multiples too,\n// block_k a multiple of, baseline, ops\n")
 	b.WriteString("const KernelDesc kKernels[] = {\n")
 	for _, k := range list.Kernels {
 		d, _ := dtypeOf(k.DType)
-		fmt.Fprintf(&b, "    {%s, %s, %s, %d, %d, %d, %d, %d, %t, %d, %d, %t, &ops_%s},\n",
-			quote(k.Name), quote(k.Why), d.status, k.Tile[0], k.Tile[1], k.Tile[2], k.Stages,
-			k.BlockM, k.BlockMMultiple, k.BlockKMultiple, k.MaxN, k.Baseline, k.Name)
+		fmt.Fprintf(&b, "    {%s, %s, %s, %s, %d, %d, %d, %d, %d, %t, %d, %t, &ops_%s},\n",
+			quote(k.Name), quote(k.Family), quote(k.Why), d.status, k.Tile[0], k.Tile[1], k.Tile[2], k.Stages,
+			k.BlockM, k.BlockMMultiple, k.BlockKMultiple, k.Baseline, k.Name)
 	}
 	fmt.Fprintf(&b, "};\nconst int kKernelCount = %d;\n\n}  // namespace sparsek::cuda\n", len(list.Kernels))
 	return b.Bytes()

@@ -33,7 +33,6 @@ type Kernel struct {
 	BlockMMultiple bool `json:"block_m_multiple"` // every multiple of BlockM too
 	BlockKMultiple int  `json:"block_k_multiple"` // block widths served: multiples of this
 
-	MaxN     int  `json:"max_n,omitempty"`    // taken by itself for at most so many columns of B; 0: any number
 	Baseline bool `json:"baseline,omitempty"` // there to be compared with: only taken by name
 
 	Why string `json:"why"` // the case for which it exists

@@ -64,6 +64,11 @@ func (p *Problem[T]) DenseFLOP() float64 {
 	return 2 * float64(p.A.Rows) * float64(p.A.Cols) * float64(p.B.Cols)
 }
 
+// Matrix takes A into c.
+func (p *Problem[T]) Matrix(c *sparsek.Context) (*sparsek.Matrix[T], error) {
+	return sparsek.NewMatrix(c, p.bsr())
+}
+
 func (p *Problem[T]) bsr() sparsek.BSR[T, int32] {
 	return sparsek.BSR[T, int32]{
 		Rows: p.A.Rows, Cols: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK,

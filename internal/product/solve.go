@@ -16,8 +16,9 @@ import (
 
 // Options say how a product is run.
 type Options struct {
-	Kernel  string // by name; empty: the library chooses
-	Repeats int    // timed runs; 0: 5 on the CPU, 30 on a GPU
+	Kernel     string // by name; empty: the library chooses
+	AllowDense bool   // kernels may multiply absent blocks as zeros
+	Repeats    int    // timed runs; 0: 5 on the CPU, 30 on a GPU
 }
 
 // Solution is a product that was run.
@@ -63,7 +64,7 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, p *Pro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, matrix.Close()) }()
-	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.B.Cols, Kernel: o.Kernel,
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.B.Cols, Kernel: o.Kernel, AllowDense: o.AllowDense,
 		Output: sparsek.DTypeOf[C](), Bias: e.BiasKind, Activation: e.Activation})
 	if err != nil {
 		return nil, err

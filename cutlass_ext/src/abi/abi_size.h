@@ -35,6 +35,8 @@ SPARSEK_ABI_STRUCT(sparsek_multiply_args, 56);
 SPARSEK_ABI_STRUCT(sparsek_check_args, 88);
 SPARSEK_ABI_STRUCT(sparsek_check_report, 104);
 SPARSEK_ABI_STRUCT(sparsek_dense_time_args, 80);
+SPARSEK_ABI_STRUCT(sparsek_tuner_options, 24);
+SPARSEK_ABI_STRUCT(sparsek_candidate_info, 72);
 
 #undef SPARSEK_ABI_STRUCT
 

@@ -47,7 +47,8 @@ constexpr sparsek_api kApi = {
     plan_create,         plan_info,           plan_destroy,       multiply,          multiply_time,
     buffer_create,       buffer_destroy,      buffer_write,       buffer_read,       buffer_fill,
     stream_create,       stream_destroy,      stream_synchronize, stream_query,      check,
-    dense_time,          graph_time,
+    dense_time,          graph_time,          tuner_create,       tuner_step,        tuner_candidate_count,
+    tuner_candidate,     tuner_finish,        tuner_destroy,
 };
 
 }  // namespace

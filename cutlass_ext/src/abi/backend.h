@@ -5,12 +5,19 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "abi/error.h"
 #include "plan/bsr_index.h"
+#include "plan/pattern_stats.h"
 #include "sparsek.h"
+#include "tune/candidate.h"
 
 namespace sparsek {
+
+namespace tune {
+class Rehearsal;  // tune/rehearsal.h
+}
 
 // A matrix in a back-end: the checked index, the values in the back-end's memory.
 class MatrixState {
@@ -20,6 +27,8 @@ class MatrixState {
   sparsek_dtype dtype = SPARSEK_BF16;
 
   virtual const BsrShape& shape() const = 0;
+  // Worked out when it is first asked for. Of an index in device memory: what is expected of its sizes.
+  virtual const PatternStats& stats() const = 0;
 
   // Copies or references values, as sparsek.h says of matrix_set_values. Throws SPARSEK_WRONG_MEMORY where the
   // pointer is not of the memory it is said to be of.
@@ -42,6 +51,8 @@ class PlanState {
   virtual ~PlanState() = default;
   // All but recomputed.
   virtual void info(sparsek_plan_info& out) const = 0;
+  // What it takes to bring new values into the plan's own layout, beside their copy: 0 where it has none.
+  virtual double setup_seconds() { return 0; }
   // As sparsek_plan_info says: it may wait for the device.
   virtual int64_t recomputed() const { return 0; }
   virtual void multiply(const MultiplyArgs& args) = 0;
@@ -52,10 +63,11 @@ class PlanState {
 struct PlanOptions {
   int64_t n, ldb, ldc;
   int32_t alignment;
-  std::string kernel;  // empty: chosen by the back-end
+  std::string kernel;  // empty: to be chosen
   sparsek_dtype dtype_c;
   sparsek_bias bias;
   sparsek_activation activation;
+  bool allow_dense;  // kernels may multiply absent blocks as zeros
 };
 
 class Backend {
@@ -69,7 +81,15 @@ class Backend {
   // Takes host arrays as they are, or device arrays where the back-end has such (else throws
   // SPARSEK_WRONG_MEMORY). Checks the index as sparsek.h says.
   virtual std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr& a) = 0;
+  // By the kernel that is named. Throws SPARSEK_NO_SUCH_KERNEL where it does not exist or does not serve.
   virtual std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) = 0;
+
+  // For the choice of a kernel. What the products run on: the GPU's name, or the CPU's vector instructions.
+  virtual const std::string& processor() const = 0;
+  virtual int units() const = 0;  // SMs, or threads
+  // The kernels that are there to be chosen, in the order of priority.
+  virtual std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options) = 0;
+  virtual std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) = 0;
 
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* buffer) = 0;

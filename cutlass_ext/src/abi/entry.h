@@ -34,6 +34,15 @@ sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* o
 sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexcept;
 void plan_destroy(sparsek_plan* plan) noexcept;
 
+// tuner.cpp
+sparsek_status tuner_create(sparsek_matrix* matrix, const sparsek_plan_options* options,
+                            const sparsek_tuner_options* tuning, sparsek_tuner** out) noexcept;
+sparsek_status tuner_step(sparsek_tuner* tuner, int32_t* candidate) noexcept;
+int32_t tuner_candidate_count(const sparsek_tuner* tuner) noexcept;
+sparsek_status tuner_candidate(const sparsek_tuner* tuner, int32_t index, sparsek_candidate_info* out) noexcept;
+sparsek_status tuner_finish(sparsek_tuner* tuner, sparsek_plan** out) noexcept;
+void tuner_destroy(sparsek_tuner* tuner) noexcept;
+
 // multiply.cpp
 sparsek_status multiply(sparsek_plan* plan, const sparsek_multiply_args* args) noexcept;
 sparsek_status multiply_time(sparsek_plan* plan, const sparsek_multiply_args* args, int32_t arg_count, int32_t warmup,

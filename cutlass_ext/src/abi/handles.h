@@ -8,6 +8,8 @@
 #include <string>
 
 #include "abi/backend.h"
+#include "tune/choice.h"
+#include "tune/tuner.h"
 
 namespace sparsek {
 
@@ -30,6 +32,14 @@ struct sparsek_matrix {
 
 struct sparsek_plan {
   std::shared_ptr<sparsek::Matrix> matrix;
-  sparsek::PlanOptions options;
+  sparsek::PlanOptions options;  // with the kernel that was chosen
+  sparsek::tune::Choice choice;
   std::unique_ptr<sparsek::PlanState> state;
+};
+
+struct sparsek_tuner {
+  std::shared_ptr<sparsek::Matrix> matrix;
+  sparsek::PlanOptions options;
+  std::unique_ptr<sparsek::tune::Tuner> tuner;
+  bool finished = false;
 };

@@ -37,9 +37,7 @@ void require_bias(const void* bias, const PlanOptions& options, const BsrShape& 
 // Fills in the defaults and checks what is left. An operand without elements may be null.
 MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& given) {
   const PlanOptions& options = plan.options;
-  if (!plan.matrix->has_values) {
-    fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values");
-  }
+  require_values(*plan.matrix);
   require_finite(given.alpha, "args->alpha");
   require_finite(given.beta, "args->beta");
   MultiplyArgs args;

@@ -6,6 +6,7 @@
 
 #include "abi/dtype.h"
 #include "abi/error.h"
+#include "abi/handles.h"
 #include "plan/bsr_index.h"
 
 namespace sparsek {
@@ -32,6 +33,12 @@ void require_epilogue(int32_t bias, const char* bias_name, int32_t activation, c
 
 void require_not_null(const void* pointer, const char* what) {
   if (pointer == nullptr) fail(SPARSEK_NULL_POINTER, "%s is null", what);
+}
+
+void require_values(const Matrix& matrix) {
+  if (!matrix.has_values) {
+    fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values");
+  }
 }
 
 void require_aligned(const void* pointer, int64_t alignment, const char* what) {

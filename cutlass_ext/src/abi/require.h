@@ -8,11 +8,15 @@
 
 namespace sparsek {
 
+struct Matrix;  // abi/handles.h
+
 // A type of elements.
 void require_dtype(int32_t dtype, const char* what);
 // A bias and an activation that exist.
 void require_epilogue(int32_t bias, const char* bias_name, int32_t activation, const char* activation_name);
 void require_not_null(const void* pointer, const char* what);
+// A pattern may come before its values, but not a product.
+void require_values(const Matrix& matrix);
 // Null passes: whether it may be null is another question.
 void require_aligned(const void* pointer, int64_t alignment, const char* what);
 // A factor: neither NaN nor infinite, so that rows without blocks are beta * C whatever the kernel.

@@ -8,25 +8,34 @@
 #include "abi/error.h"
 #include "cpu/cpu_count.h"
 #include "cpu/cpu_plan.h"
+#include "cpu/cpu_tuning.h"
 
 namespace sparsek {
 namespace {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int threads)
-      : choice_(cpu::choose_kernel("")), workers_(std::make_shared<cpu::Workers>(threads)) {}
+  explicit CpuBackend(int threads) : isa_(cpu::first_kernel().isa), workers_(std::make_shared<cpu::Workers>(threads)) {}
 
   sparsek_backend kind() const override { return SPARSEK_CPU; }
   int device() const override { return 0; }
   int threads() const override { return workers_->pool.threads(); }
-  const char* isa() const override { return choice_.kernel->isa; }
+  const char* isa() const override { return isa_.c_str(); }
 
   std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr& a) override {
     return std::make_unique<cpu::CpuMatrix>(a);
   }
   std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
     return std::make_unique<cpu::CpuPlan>(static_cast<const cpu::CpuMatrix&>(matrix), options, workers_);
+  }
+
+  const std::string& processor() const override { return isa_; }
+  int units() const override { return threads(); }
+  std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options) override {
+    return cpu::list_candidates(matrix, options, threads());
+  }
+  std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) override {
+    return cpu::make_rehearsal(matrix, options);
   }
 
   void* allocate(size_t bytes) override {
@@ -55,7 +64,7 @@ class CpuBackend final : public Backend {
     if (bytes > 0) std::memcpy(to, from, bytes);  // null pointers are allowed with no bytes
   }
 
-  const cpu::KernelChoice choice_;
+  const std::string isa_;
   const std::shared_ptr<cpu::Workers> workers_;
 };
 

@@ -37,6 +37,11 @@ CpuMatrix::CpuMatrix(const sparsek_bsr& a) {
   if (a.values != nullptr) set_values(a.values, SPARSEK_HOST, nullptr);
 }
 
+const PatternStats& CpuMatrix::stats() const {
+  std::call_once(stats_once_, [this] { stats_ = pattern_stats(index_); });
+  return stats_;
+}
+
 void CpuMatrix::set_values(const void* values, sparsek_memory memory, sparsek_stream) {
   if (memory != SPARSEK_HOST) {
     fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host values: memory is not SPARSEK_HOST");
@@ -47,14 +52,13 @@ void CpuMatrix::set_values(const void* values, sparsek_memory memory, sparsek_st
 CpuPlan::CpuPlan(const CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<Workers> workers)
     : matrix_(matrix),
       options_(options),
-      choice_(choose_kernel(options.kernel)),
-      run_tile_(tile_function(*choice_.kernel, matrix.dtype)),
+      kernel_(&kernel_named(options.kernel)),
+      run_tile_(tile_function(*kernel_, matrix.dtype)),
       plan_(make_plan(matrix.index(), choose_shape(matrix.shape(), options.n, workers->pool.threads()))),
       workers_(std::move(workers)) {}
 
 void CpuPlan::info(sparsek_plan_info& out) const {
-  out.kernel = choice_.kernel->name;
-  out.reason = choice_.reason.c_str();
+  out.kernel = kernel_->name;
   out.tile_m = plan_.shape.tile_m;
   out.tile_n = plan_.shape.tile_n;
   out.tile_k = kDepth;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "abi/backend.h"
@@ -20,12 +21,15 @@ class CpuMatrix final : public MatrixState {
   // Throws as make_bsr_index does, and SPARSEK_WRONG_MEMORY for device arrays.
   explicit CpuMatrix(const sparsek_bsr& a);
   const BsrShape& shape() const override { return index_; }
+  const PatternStats& stats() const override;
   void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
   const BsrIndex& index() const { return index_; }
   const void* values() const { return values_.load(std::memory_order_acquire); }
 
  private:
   BsrIndex index_;
+  mutable std::once_flag stats_once_;
+  mutable PatternStats stats_;
   std::atomic<const void*> values_{nullptr};
 };
 
@@ -48,7 +52,7 @@ class CpuPlan final : public PlanState {
 
   const CpuMatrix& matrix_;
   const PlanOptions options_;
-  const KernelChoice choice_;
+  const Kernel* const kernel_;
   const TileFunction run_tile_;
   const Plan plan_;
   const std::shared_ptr<Workers> workers_;

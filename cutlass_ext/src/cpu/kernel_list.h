@@ -3,18 +3,25 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cpu/kernel.h"
 
 namespace sparsek::cpu {
 
-struct KernelChoice {
+// A CPU kernel, and why it does not run on this processor; empty where it does.
+struct ListedKernel {
   const Kernel* kernel;
-  std::string reason;
+  std::string obstacle;
 };
 
-// The kernel of that name, or, where the name is empty, the first that this processor runs. Throws
-// SPARSEK_NO_SUCH_KERNEL where there is none of the name or this processor lacks its instructions.
-KernelChoice choose_kernel(const std::string& name);
+// All of them, in the order of priority.
+std::vector<ListedKernel> listed_kernels();
+
+// The first that runs here: there is always one.
+const Kernel& first_kernel();
+
+// The kernel of that name. Throws SPARSEK_NO_SUCH_KERNEL where there is none or this processor lacks its instructions.
+const Kernel& kernel_named(const std::string& name);
 
 }  // namespace sparsek::cpu

@@ -12,6 +12,8 @@
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
 #include "cuda/graph_time.h"
+#include "cuda/list_candidates.h"
+#include "cuda/rehearsal.h"
 
 namespace sparsek {
 namespace {
@@ -23,7 +25,8 @@ cudaStream_t stream_of(sparsek_stream stream) { return static_cast<cudaStream_t>
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int device, int sm_count) : device_(device), sm_count_(sm_count) {}
+  CudaBackend(int device, const sparsek_device_info& info)
+      : device_(device), sm_count_(info.sm_count), l2_bytes_(static_cast<size_t>(info.l2_bytes)), name_(info.name) {}
 
   sparsek_backend kind() const override { return SPARSEK_CUDA; }
   int device() const override { return device_; }
@@ -37,6 +40,16 @@ class CudaBackend final : public Backend {
   std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
     return std::make_unique<cuda::CudaPlan>(static_cast<cuda::CudaMatrix&>(matrix), options, sm_count_);
+  }
+
+  const std::string& processor() const override { return name_; }
+  int units() const override { return sm_count_; }
+  std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options) override {
+    return cuda::list_candidates(matrix, options, sm_count_);
+  }
+  std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) override {
+    DeviceScope scope(device_);
+    return cuda::make_rehearsal(static_cast<cuda::CudaMatrix&>(matrix), options, l2_bytes_);
   }
 
   void* allocate(size_t bytes) override {
@@ -97,7 +110,9 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  int device_, sm_count_;
+  const int device_, sm_count_;
+  const size_t l2_bytes_;
+  const std::string name_;
   std::mutex cublas_mutex_;
   std::unique_ptr<cuda::Cublas> cublas_;  // made when it is first needed
 };
@@ -117,7 +132,7 @@ std::unique_ptr<Backend> make_cuda_backend(int device) {
     fail(SPARSEK_NO_DEVICE, "CUDA device %d (%s) has compute capability %d.%d; the kernels need 9.0 (Hopper)", device,
          info.name, info.compute_major, info.compute_minor);
   }
-  return std::make_unique<CudaBackend>(device, info.sm_count);
+  return std::make_unique<CudaBackend>(device, info);
 }
 
 }  // namespace sparsek

@@ -47,6 +47,14 @@ const BsrShape& CudaMatrix::shape() const {
   return std::visit([](const auto& index) -> const BsrShape& { return index; }, index_);
 }
 
+const PatternStats& CudaMatrix::stats() const {
+  std::call_once(stats_once_, [this] {
+    const auto* const host = std::get_if<BsrIndex>(&index_);
+    stats_ = host != nullptr ? pattern_stats(*host) : expected_stats(shape());
+  });
+  return stats_;
+}
+
 size_t CudaMatrix::value_bytes() const {
   return static_cast<size_t>(shape().nnzb) * shape().block_m * shape().block_k * dtype_bytes(dtype);
 }

@@ -17,6 +17,7 @@ class CudaMatrix final : public MatrixState {
   CudaMatrix(const sparsek_bsr& a, int device);
 
   const BsrShape& shape() const override;
+  const PatternStats& stats() const override;
   void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
 
   // Where the caller's was, there it stays.
@@ -29,6 +30,8 @@ class CudaMatrix final : public MatrixState {
   int device_;
   std::variant<BsrIndex, DeviceIndex> index_;
   std::atomic<const void*> values_ = nullptr;
+  mutable std::once_flag stats_once_;
+  mutable PatternStats stats_;
   std::mutex owning_;               // held while owned_values_ is made
   DeviceArray<char> owned_values_;  // where the values came from the host
 };

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "abi/error.h"
-#include "cuda/choose_kernel.h"
 #include "cuda/device_plan.h"
 #include "cuda/event.h"
+#include "cuda/kernel_list.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -25,8 +25,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   if (pattern.rows > kLimit || pattern.cols > kLimit || options.n > kLimit) {
     fail(SPARSEK_BAD_SIZE, "the CUDA kernels take extents up to 2^31 - 1");
   }
-  const auto* const host = std::get_if<BsrIndex>(&matrix.index());
-  kernel_ = choose_kernel(pattern, host, matrix.dtype, options_, reason_);
+  kernel_ = &kernel_named(pattern, matrix.dtype, options_);
 
   PlanShape shape;
   shape.tile_m = tile_rows();
@@ -36,7 +35,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   shape.panels_in_flight = 0;
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
   shape.any_rows = kernel_->ops->any_rows;
-  if (host != nullptr) {
+  if (const auto* const host = std::get_if<BsrIndex>(&matrix.index())) {
     arrays_ = PlanArrays(sparsek::make_plan(*host, shape));
   } else {
     arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape);
@@ -48,7 +47,6 @@ int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile
 
 void CudaPlan::info(sparsek_plan_info& out) const {
   out.kernel = kernel_->name;
-  out.reason = reason_.c_str();
   out.tile_m = tile_rows();
   out.tile_n = kernel_->tile_n;
   out.tile_k = kernel_->tile_k;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <string>
 
 #include "abi/backend.h"
 #include "cuda/cuda_matrix.h"
@@ -27,7 +26,6 @@ class CudaPlan final : public PlanState {
   CudaMatrix& matrix_;
   PlanOptions options_;
   const KernelDesc* kernel_;
-  std::string reason_;
   PlanArrays arrays_;
   std::atomic<bool> used_{false};  // a kernel was launched, or captured into a graph
 };

@@ -7,22 +7,10 @@
 
 #include "cuda/cuda_error.h"
 #include "cuda/event.h"
+#include "cuda/stream.h"
 
 namespace sparsek::cuda {
 namespace {
-
-class Stream {
- public:
-  Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 // What `enqueue` put into a stream, ready to be replayed.
 class Graph {

@@ -60,6 +60,7 @@ struct KernelOps {
 
 struct KernelDesc {
   const char* name;
+  const char* family;  // what it is an instance of
   const char* why;
   sparsek_dtype dtype;
   int tile_m;  // 0: as tall as a block row
@@ -67,7 +68,6 @@ struct KernelDesc {
   int block_m;            // block heights served: this one,
   bool block_m_multiple;  // or every multiple of it
   int block_k_multiple;   // block widths served: multiples of this
-  int64_t max_n;          // taken by itself for at most so many columns of B; 0: any number
   bool baseline;          // there to be compared with: only taken by name
   const KernelOps* ops;
 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/choose_kernel.h"
+#include "cuda/kernel_list.h"
 
 #include "abi/dtype.h"
 #include "abi/error.h"
-#include "plan/row_order.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -12,7 +11,8 @@ namespace {
 constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
 constexpr int64_t kMaxTmaBlock = (int64_t{1} << 39) - 1, kMaxTmaExtent = (int64_t{1} << 30) - 1;
 
-// Why a kernel does not serve a case; empty where it does.
+}  // namespace
+
 std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_dtype dtype,
                      const PlanOptions& options) {
   if (kernel.dtype != dtype) return "another type";
@@ -41,38 +41,16 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   return "";
 }
 
-// Whether a kernel that serves a case is one for it.
-bool is_for(const KernelDesc& kernel, const BsrShape& matrix, const BsrIndex* index, const PlanOptions& options) {
-  if (kernel.max_n > 0 && options.n > kernel.max_n) return false;
-  // Where other block rows than neighbours have far more columns in common, a kernel that takes them together wins.
-  constexpr double kWorthAnotherKernel = 0.85;
-  const int32_t together = kernel.tile_m / matrix.block_m;
-  const bool neighbours = !kernel.ops->any_rows && kernel.tile_m % matrix.block_m == 0 && together > 1;
-  if (!neighbours || index == nullptr) return true;
-  const RowOrder order = order_rows(*index, together);
-  return order.loads >= kWorthAnotherKernel * order.natural_loads;
-}
-
-}  // namespace
-
-const KernelDesc* choose_kernel(const BsrShape& matrix, const BsrIndex* index, sparsek_dtype dtype,
-                                const PlanOptions& options, std::string& reason) {
+const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options) {
   for (int i = 0; i < kKernelCount; ++i) {
     const KernelDesc& kernel = kKernels[i];
-    if (options.kernel.empty() ? kernel.baseline : options.kernel != kernel.name) continue;
+    if (options.kernel != kernel.name) continue;
     const std::string why_not = obstacle(kernel, matrix, dtype, options);
-    if (why_not.empty() && (!options.kernel.empty() || is_for(kernel, matrix, index, options))) {
-      reason = options.kernel.empty() ? std::string("first of the list that serves the case: ") + kernel.why
-                                      : "asked for by name";
-      return &kernel;
-    }
-    if (!options.kernel.empty()) {
-      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve blocks of %dx%d here: %s", kernel.name, matrix.block_m,
-           matrix.block_k, why_not.c_str());
-    }
+    if (why_not.empty()) return kernel;
+    fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve blocks of %dx%d here: %s", kernel.name, matrix.block_m,
+         matrix.block_k, why_not.c_str());
   }
-  if (!options.kernel.empty()) fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s", options.kernel.c_str());
-  fail(SPARSEK_UNSUPPORTED_BLOCK, "no CUDA kernel serves blocks of %dx%d of this type", matrix.block_m, matrix.block_k);
+  fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s", options.kernel.c_str());
 }
 
 }  // namespace sparsek::cuda

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which of our CUDA kernels serves what.
 #pragma once
 
 #include <string>
@@ -8,10 +9,10 @@
 
 namespace sparsek::cuda {
 
-// The kernel of that name, or the first of the list that serves the case and is no baseline; and why. Throws
-// SPARSEK_NO_SUCH_KERNEL or SPARSEK_UNSUPPORTED_BLOCK where there is none. index: null where it is not on the host; the
-// choice then knows nothing of the pattern.
-const KernelDesc* choose_kernel(const BsrShape& matrix, const BsrIndex* index, sparsek_dtype dtype,
-                                const PlanOptions& options, std::string& reason);
+// Why a kernel does not serve a product; empty where it does.
+std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options);
+
+// The kernel that options.kernel names. Throws SPARSEK_NO_SUCH_KERNEL where there is none or it does not serve.
+const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options);
 
 }  // namespace sparsek::cuda

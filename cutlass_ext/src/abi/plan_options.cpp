@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "abi/plan_options.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "abi/dtype.h"
+#include "abi/error.h"
+#include "abi/require.h"
+
+namespace sparsek {
+namespace {
+
+constexpr int32_t kDefaultAlignment = 16;
+constexpr int32_t kLargestAlignment = 4096;
+
+}  // namespace
+
+PlanOptions resolve_plan_options(const sparsek_plan_options& given, const MatrixState& matrix) {
+  if (given.n < 0) fail(SPARSEK_BAD_SIZE, "options->n = %" PRId64 " is negative", given.n);
+
+  PlanOptions options;
+  options.n = given.n;
+  options.ldb = given.ldb == 0 ? given.n : given.ldb;
+  options.ldc = given.ldc == 0 ? given.n : given.ldc;
+  options.alignment = given.alignment == 0 ? kDefaultAlignment : given.alignment;
+  if (given.kernel != nullptr) options.kernel = given.kernel;
+  const int32_t dtype_c = given.dtype_c == 0 ? matrix.dtype : given.dtype_c;
+  require_dtype(dtype_c, "options->dtype_c");
+  require_epilogue(given.bias, "options->bias", given.activation, "options->activation");
+  options.dtype_c = static_cast<sparsek_dtype>(dtype_c);
+  options.bias = static_cast<sparsek_bias>(given.bias);
+  options.activation = static_cast<sparsek_activation>(given.activation);
+  options.allow_dense = given.allow_dense != 0;
+  if (given.allow_dense != 0 && given.allow_dense != 1) {
+    fail(SPARSEK_BAD_ARGUMENT, "options->allow_dense = %d is neither 0 nor 1", given.allow_dense);
+  }
+  if (!(given.tuning_seconds >= 0)) {
+    fail(SPARSEK_BAD_ARGUMENT, "options->tuning_seconds = %g is not 0 or above", given.tuning_seconds);
+  }
+
+  const int64_t element_b = dtype_bytes(matrix.dtype), element_c = dtype_bytes(dtype_c);
+  require_dense(matrix.shape().cols, options.n, options.ldb, element_b, "options->ldb");
+  require_dense(matrix.shape().rows, options.n, options.ldc, element_c, "options->ldc");
+  const int32_t alignment = options.alignment, least = static_cast<int32_t>(std::min(element_b, element_c));
+  if (alignment < least || alignment > kLargestAlignment || (alignment & (alignment - 1)) != 0) {
+    fail(SPARSEK_BAD_ARGUMENT, "options->alignment = %d is no power of two from %d (the element's size) to %d",
+         alignment, least, kLargestAlignment);
+  }
+  return options;
+}
+
+}  // namespace sparsek

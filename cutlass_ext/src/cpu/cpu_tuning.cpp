@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/cpu_tuning.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "abi/dtype.h"
+#include "cpu/kernel_list.h"
+
+namespace sparsek::cpu {
+namespace {
+
+// A thread's products a second, about, as its vectors are wide: so that kernels are told apart. What a product really
+// takes depends on the processor.
+double products_a_second(const Kernel& kernel) {
+  if (std::strcmp(kernel.isa, "avx512") == 0) return 40e9;
+  if (std::strcmp(kernel.isa, "avx2") == 0) return 25e9;
+  return 4e9;
+}
+
+// Memory for one operand, aligned to 64 bytes and filled with random numbers.
+class Operand {
+ public:
+  Operand(int64_t elements, sparsek_dtype dtype, uint32_t seed) : elements_(elements) {
+    const size_t bytes = static_cast<size_t>(elements) * dtype_bytes(dtype);
+    constexpr size_t kAlignment = 64;
+    data_ = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
+    if (data_ == nullptr) throw std::bad_alloc();
+    fill(dtype, seed);
+  }
+  ~Operand() { std::free(data_); }
+  Operand(const Operand&) = delete;
+  Operand& operator=(const Operand&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  // Ordinary numbers of each type, by their bits: sign and fraction are random, the exponent is that of 0.5 to 1.
+  void fill(sparsek_dtype dtype, uint32_t seed) {
+    for (int64_t i = 0; i < elements_; ++i) {
+      seed = seed * 1664525u + 1013904223u;  // a linear congruential generator (Knuth, vol. 2, 3.3.4)
+      const uint32_t random = seed >> 8;
+      switch (dtype) {
+        case SPARSEK_BF16:
+          static_cast<uint16_t*>(data_)[i] = static_cast<uint16_t>((random & 0x807f) | 0x3f00);
+          break;
+        case SPARSEK_FP16:
+          static_cast<uint16_t*>(data_)[i] = static_cast<uint16_t>((random & 0x83ff) | 0x3800);
+          break;
+        case SPARSEK_FP32:
+          static_cast<uint32_t*>(data_)[i] = (random & 0x7fffff) | (random & 1) << 31 | 0x3f000000;
+          break;
+      }
+    }
+  }
+
+  int64_t elements_;
+  void* data_;
+};
+
+class CpuRehearsal final : public tune::Rehearsal {
+ public:
+  CpuRehearsal(const MatrixState& matrix, const PlanOptions& options)
+      : options_(options),
+        b_(elements(matrix.shape().cols, options.n, options.ldb), matrix.dtype, 1),
+        c_(elements(matrix.shape().rows, options.n, options.ldc), options.dtype_c, 2),
+        bias_(std::max(matrix.shape().rows, options.n), options.dtype_c, 3),
+        cold_(kColdBytes / 4, SPARSEK_FP32, 4) {}
+
+  void time(PlanState& plan, int repeats, double* seconds) override {
+    MultiplyArgs args = {};
+    args.alpha = 1;
+    args.b = b_.data();
+    args.ldb = options_.ldb;
+    args.c = c_.data();
+    args.ldc = options_.ldc;
+    args.bias = options_.bias == SPARSEK_BIAS_NONE ? nullptr : bias_.data();
+    for (int i = 0; i < repeats; ++i) {
+      // Writing this much displaces what the caches hold.
+      std::memset(cold_.data(), i, kColdBytes);
+      plan.multiply_time(&args, 1, 0, 1, seconds + i);
+    }
+  }
+
+ private:
+  static constexpr int64_t kColdBytes = 64 << 20;
+
+  // Of an operand (rows, n):(ld, 1): its last row ends at column n.
+  static int64_t elements(int64_t rows, int64_t n, int64_t ld) { return rows > 0 && n > 0 ? (rows - 1) * ld + n : 0; }
+
+  const PlanOptions options_;
+  const Operand b_, c_, bias_, cold_;
+};
+
+}  // namespace
+
+std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const PlanOptions& options, int threads) {
+  const BsrShape& shape = matrix.shape();
+  const double products = static_cast<double>(shape.nnzb) * shape.block_m * shape.block_k *
+                          static_cast<double>(std::max<int64_t>(options.n, 1));
+  constexpr double kCall = 1e-6;  // seconds that a product without any work takes
+  std::vector<tune::Candidate> list;
+  for (ListedKernel& listed : listed_kernels()) {
+    tune::Candidate candidate;
+    candidate.kernel = listed.kernel->name;
+    candidate.obstacle = std::move(listed.obstacle);
+    if (candidate.obstacle.empty()) {
+      candidate.predicted_seconds = kCall + products / (products_a_second(*listed.kernel) * threads);
+    }
+    list.push_back(std::move(candidate));
+  }
+  return list;
+}
+
+std::unique_ptr<tune::Rehearsal> make_rehearsal(const MatrixState& matrix, const PlanOptions& options) {
+  return std::make_unique<CpuRehearsal>(matrix, options);
+}
+
+}  // namespace sparsek::cpu

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace sparsek::cuda {
+namespace {
+
+constexpr double kMicrosecond = 1e-6;
+// H200: device memory as copies reach it, and the number of its SMs, by which the rates below scale.
+constexpr double kDramRate = 4.0e12, kSms = 132;
+constexpr double kElementBytes = 2;  // of A and B: what is fast is 16 bits wide
+// Work is counted in steps: 64 columns of A by one tile.
+constexpr double kStepColumns = 64;
+
+// What a family of kernels takes, fitted to measured products (docs/notes.md, "The cost model").
+struct Cost {
+  const char* family;
+  int tile_n;
+  double launch;      // microseconds: the launch, the way in and the way out
+  double tile;        // steps: what a tile costs beside its steps (epilogue, refill of the ring)
+  double step;        // microseconds of one step of a CTA that waits for nobody
+  double least_step;  // steps: what an entry costs at least, however narrow its block
+  double l2_rate;     // bytes a second that all SMs draw out of L2
+  int ctas_per_sm;
+};
+
+constexpr Cost kCosts[] = {
+    {"skinny", 16, 5.12, 1.22, 0.55, 0.25, 100e12, 2},
+    {"skinny", 64, 5.82, 1.22, 0.51, 0.25, 6.5e12, 2},
+    {"collective", 256, 5.6, 3.6, 0.56, 1, 11.0e12, 1},
+    {"wgmma_rs", 256, 7.6, 4.1, 0.71, 0, 7.6e12, 1},
+};
+
+const Cost* find_cost(const KernelDesc& kernel) {
+  for (const Cost& cost : kCosts) {
+    if (std::strcmp(cost.family, kernel.family) == 0 && cost.tile_n == kernel.tile_n) return &cost;
+  }
+  return nullptr;
+}
+
+// Of two times that overlap for the most part, a little more than the longer.
+double together(double a, double b) {
+  constexpr double kPower = 4;
+  return std::pow(std::pow(a, kPower) + std::pow(b, kPower), 1 / kPower);
+}
+
+double ceil_div(double a, double b) { return std::ceil(a / b); }
+
+double values_of(const Work& work) {
+  return static_cast<double>(work.shape.nnzb) * work.shape.block_m * work.shape.block_k;
+}
+
+// What every kernel has to move: A's values and the rows of B that they meet once, and C once.
+double dram_seconds(const Work& work, double loads) {
+  const double columns = static_cast<double>(work.n);
+  const double rows_of_b = std::min(static_cast<double>(work.shape.cols), loads * work.shape.block_k);
+  const double bytes = kElementBytes * (values_of(work) + rows_of_b * columns) +
+                       static_cast<double>(work.element_bytes_c * work.shape.rows) * columns;
+  return bytes / kDramRate;
+}
+
+// The ordinary cores, one product after the other.
+double predict_simt(const Work& work) {
+  constexpr double kRate = 8e12;  // operations a second
+  constexpr double kLaunch = 6 * kMicrosecond;
+  const double longest = static_cast<double>(work.stats.longest_row) * work.shape.block_m * work.shape.block_k * 64;
+  const double busy = values_of(work) * static_cast<double>(work.n) / work.sm_count;
+  return kLaunch + 2 * std::max(busy, longest) / (kRate / kSms);
+}
+
+}  // namespace
+
+double predict(const KernelDesc& kernel, const Work& work) {
+  const Cost* const cost = find_cost(kernel);
+  if (cost == nullptr) return predict_simt(work);
+  const BsrShape& shape = work.shape;
+  if (shape.rows == 0 || work.n == 0) return cost->launch * kMicrosecond;
+
+  GroupLoads group = work.stats.of_height(kernel.tile_m);
+  if (kernel.ops->any_rows && kernel.tile_m > 64) group.loads = std::min(group.loads, work.stats.ordered_loads);
+  // Tiles that are parts of one block row each load all of its entries.
+  const double parts = std::max(1.0, static_cast<double>(shape.block_m) / kernel.tile_m);
+  const double steps_per_load = std::max(cost->least_step, shape.block_k / kStepColumns);
+  const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
+  const double tiles = ceil_div(static_cast<double>(shape.rows), kernel.tile_m) * panels;
+  const double steps = static_cast<double>(group.loads) * parts * panels * steps_per_load;
+  const double longest = static_cast<double>(group.longest) * steps_per_load;
+  const double workers = static_cast<double>(work.sm_count) * cost->ctas_per_sm;
+
+  // The worker that ends last: it has a fair share, or the longest tile, or, of a few even tiles, one more than others.
+  double critical = std::max((steps + cost->tile * tiles) / workers, longest + cost->tile);
+  const double waves = ceil_div(tiles, workers);
+  constexpr double kEvenedOut = 4;  // so many tiles a worker differ little in sum
+  if (waves < kEvenedOut) critical = std::max(critical, waves * (steps / tiles + cost->tile));
+
+  const double bytes = kElementBytes * (steps * kStepColumns * kernel.tile_n + values_of(work) * panels);
+  const double l2_rate = cost->l2_rate * work.sm_count / kSms;
+  const double from_l2 = steps > 0 ? bytes / steps * std::min(workers, tiles) / l2_rate : 0;
+  const double step = together(cost->step * kMicrosecond, from_l2);
+  return cost->launch * kMicrosecond + together(critical * step, dram_seconds(work, static_cast<double>(group.loads)));
+}
+
+double predict_dense(const Work& work) {
+  constexpr double kLaunch = 8.4 * kMicrosecond, kRate = 844e12, kMemoryRate = 4.2e12;
+  // Tiles that cuBLAS has, and the share of the tensor cores' rate that such a tile can reach.
+  struct Tile {
+    double m, n, share;
+  };
+  constexpr Tile kTiles[] = {{128, 256, 1}, {256, 128, 1}, {128, 128, .85}, {64, 256, .85}, {64, 128, .7},
+                             {128, 64, .7}, {64, 64, .5},  {64, 32, .25},   {64, 16, .125}};
+  const double m = static_cast<double>(work.shape.rows), n = static_cast<double>(work.n);
+  const double k = static_cast<double>(work.shape.cols);
+  double best = INFINITY;
+  for (const Tile& tile : kTiles) {
+    for (const double split : {1., 2., 4., 8.}) {  // of K
+      const double waves = ceil_div(ceil_div(m, tile.m) * ceil_div(n, tile.n) * split, work.sm_count);
+      best = std::min(best, waves * 2 * tile.m * tile.n * k / split / (kRate / kSms * tile.share));
+    }
+  }
+  const double bytes = kElementBytes * (m * k + k * n) + static_cast<double>(work.element_bytes_c) * m * n;
+  return kLaunch + together(best, bytes / kMemoryRate);
+}
+
+double predict_cusparse_bsr(const Work& work) {
+  constexpr double kRate = 11.8e12, kLaunch = 20 * kMicrosecond;
+  return kLaunch + 2 * values_of(work) * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
+}
+
+double predict_cusparse_bell(const Work& work) {
+  constexpr double kRate = 200e12, kLaunch = 15 * kMicrosecond;
+  const double padded = static_cast<double>(work.stats.longest_row) * work.shape.block_rows;
+  const double values = padded * work.shape.block_m * work.shape.block_k;
+  return kLaunch + 2 * values * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
+}
+
+}  // namespace sparsek::cuda

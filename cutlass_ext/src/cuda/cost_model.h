@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a product will take, foretold from its sizes and a few figures of its pattern: good enough to tell kernels
+// apart, and never measured.
+#pragma once
+
+#include "abi/backend.h"
+#include "cuda/kernel.h"
+#include "plan/pattern_stats.h"
+
+namespace sparsek::cuda {
+
+// A product to be foretold.
+struct Work {
+  const BsrShape& shape;
+  const PatternStats& stats;
+  int64_t n;  // columns of B and C
+  int64_t element_bytes_c;
+  int sm_count;
+};
+
+// Seconds of one product by a kernel that serves it.
+double predict(const KernelDesc& kernel, const Work& work);
+// Of the dense product of the whole size by cuBLAS.
+double predict_dense(const Work& work);
+// Of cuSPARSE, on BSR and on Blocked-ELL, whose rows are padded to the longest.
+double predict_cusparse_bsr(const Work& work);
+double predict_cusparse_bell(const Work& work);
+
+}  // namespace sparsek::cuda

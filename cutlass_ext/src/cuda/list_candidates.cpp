@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/list_candidates.h"
+
+#include "abi/dtype.h"
+#include "cuda/cost_model.h"
+#include "cuda/kernel_list.h"
+
+namespace sparsek::cuda {
+
+std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const PlanOptions& options, int sm_count) {
+  const Work work = {matrix.shape(), matrix.stats(), options.n, dtype_bytes(options.dtype_c), sm_count};
+  std::vector<tune::Candidate> list;
+  for (int i = 0; i < kKernelCount; ++i) {
+    const KernelDesc& kernel = kKernels[i];
+    if (kernel.baseline || kernel.dtype != matrix.dtype) continue;
+    tune::Candidate candidate;
+    candidate.kernel = kernel.name;
+    candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, options);
+    if (candidate.obstacle.empty()) candidate.predicted_seconds = predict(kernel, work);
+    list.push_back(std::move(candidate));
+  }
+  return list;
+}
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the choice of a kernel goes by: figures of a pattern that take one pass over its index.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/bsr_index.h"
+
+namespace sparsek {
+
+// How neighbouring block rows share block columns when so many of them are computed together.
+struct GroupLoads {
+  int64_t loads = 0;    // of block rows of B: the sizes of the unions of the groups' block columns
+  int64_t longest = 0;  // the largest of these
+};
+
+struct PatternStats {
+  double density = 0;       // blocks stored, as a share of all
+  double row_spread = 0;    // standard deviation of the blocks of a block row, as a share of their mean
+  int64_t longest_row = 0;  // blocks of the longest block row
+  // Of row groups of 64 and of 128 rows; where a block row is as tall, each is a group.
+  GroupLoads rows64, rows128;
+  int64_t ordered_loads = 0;  // of groups of 128 rows, in the best order of the block rows (row_order.h)
+
+  const GroupLoads& of_height(int32_t rows) const { return rows > 64 ? rows128 : rows64; }
+};
+
+PatternStats pattern_stats(const BsrIndex& index);
+
+// The same where the index is not at hand: what a pattern of independent random blocks has on average, all rows being
+// of the same length.
+PatternStats expected_stats(const BsrShape& shape);
+
+}  // namespace sparsek

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <vector>
+
+#include "abi/error.h"
+#include "tune/build_id.h"
+
+namespace sparsek::tune {
+namespace {
+
+// Predictions that differ by less say nothing: the kernel of higher priority is taken.
+constexpr double kSamePrediction = 0.02;
+
+std::string microseconds(double seconds) {
+  char text[48];
+  std::snprintf(text, sizeof(text), "%.1f us", seconds * 1e6);
+  return text;
+}
+
+const Candidate* find(const std::vector<Candidate>& list, const std::string& kernel) {
+  for (const Candidate& candidate : list) {
+    if (candidate.kernel == kernel && candidate.obstacle.empty()) return &candidate;
+  }
+  return nullptr;
+}
+
+// The fastest of the record that may be taken here.
+bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswer& found, Choice& choice) {
+  const TuningCandidate* best = nullptr;
+  for (const TuningCandidate& measured : found.record.candidates) {
+    if (find(candidates, measured.kernel) == nullptr) continue;
+    if (best == nullptr || measured.seconds < best->seconds) best = &measured;
+  }
+  if (best == nullptr) return false;
+  const bool shipped = found.source == TuningSource::kTable;
+  choice.kernel = best->kernel;
+  choice.by = shipped ? SPARSEK_CHOSEN_BY_TABLE : SPARSEK_CHOSEN_BY_CACHE;
+  choice.predicted_seconds = find(candidates, best->kernel)->predicted_seconds;
+  choice.measured_seconds = best->seconds;
+  choice.reason = "the fastest of " + std::to_string(found.record.candidates.size()) +
+                  " when a like product was measured, " + microseconds(best->seconds) +
+                  (shipped ? " (the table of this library)" : " (the tuning cache)");
+  return true;
+}
+
+void choose_predicted(const std::vector<Candidate>& candidates, Choice& choice) {
+  const Candidate* fastest = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.obstacle.empty()) continue;
+    if (fastest == nullptr || candidate.predicted_seconds < fastest->predicted_seconds) fastest = &candidate;
+  }
+  if (fastest == nullptr) return;
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.obstacle.empty()) continue;
+    if (candidate.predicted_seconds > (1 + kSamePrediction) * fastest->predicted_seconds) continue;
+    choice.kernel = candidate.kernel;
+    choice.predicted_seconds = candidate.predicted_seconds;
+    break;
+  }
+  choice.by = SPARSEK_CHOSEN_BY_MODEL;
+  choice.reason = "the cost model expects " + microseconds(choice.predicted_seconds) + ", the least of all that serve";
+}
+
+// Classes as wide as 19 % of the density.
+int32_t density_class(double density) {
+  return density > 0 ? static_cast<int32_t>(std::lround(4 * std::log2(density))) : INT32_MIN;
+}
+
+// Even rows, uneven ones, and those of which a few have most of the blocks.
+int32_t spread_class(double spread) { return spread < 0.1 ? 0 : spread < 0.5 ? 1 : spread < 1.5 ? 2 : 3; }
+
+// How many of the block rows of a group of 128 rows share a load of B on average, in eighths of all that could.
+int32_t union_class(const BsrShape& shape, const PatternStats& stats) {
+  const int32_t together = std::max(1, 128 / shape.block_m);
+  if (stats.rows128.loads == 0 || together == 1) return 8;
+  const double shared = static_cast<double>(shape.nnzb) / static_cast<double>(stats.rows128.loads);
+  return static_cast<int32_t>(std::lround(8 * shared / together));
+}
+
+}  // namespace
+
+Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& options, TuningMemory& memory) {
+  Choice choice;
+  if (!options.kernel.empty()) {
+    choice.kernel = options.kernel;
+    choice.by = SPARSEK_CHOSEN_BY_NAME;
+    choice.reason = "asked for by name";
+    return choice;
+  }
+  const std::vector<Candidate> candidates = backend.candidates(matrix, options);
+  const TuningAnswer found = memory.lookup(tuning_key(backend, matrix, options));
+  choice.warning = found.warning;
+  if (found.source == TuningSource::kNone || !choose_measured(candidates, found, choice)) {
+    choose_predicted(candidates, choice);
+  }
+  if (choice.kernel.empty()) {
+    fail(SPARSEK_UNSUPPORTED_BLOCK, "no kernel serves blocks of %dx%d of this type", matrix.shape().block_m,
+         matrix.shape().block_k);
+  }
+  return choice;
+}
+
+std::unique_ptr<PlanState> finish(Tuner& tuner, const Backend& backend, const MatrixState& matrix,
+                                  const PlanOptions& options, Choice& choice, TuningMemory& memory) {
+  const int best = tuner.best();
+  std::unique_ptr<PlanState> plan = tuner.finish();
+  const std::vector<Trial>& trials = tuner.trials();
+  TuningRecord record;
+  record.key = tuning_key(backend, matrix, options);
+  record.measured = static_cast<int64_t>(std::time(nullptr));
+  for (const Trial& trial : trials) {
+    if (trial.times.empty()) continue;
+    record.candidates.push_back({trial.candidate.kernel, trial.median(), trial.spread(), trial.setup_seconds});
+  }
+  const Trial& winner = trials[best];
+  choice.kernel = winner.candidate.kernel;
+  choice.by = SPARSEK_CHOSEN_BY_TUNING;
+  choice.predicted_seconds = winner.candidate.predicted_seconds;
+  choice.measured_seconds = winner.median();
+  choice.reason = "the fastest of " + std::to_string(record.candidates.size()) + " that were measured, " +
+                  microseconds(winner.median());
+  choice.warning = memory.remember(record);
+  return plan;
+}
+
+TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const PlanOptions& options) {
+  const BsrShape& shape = matrix.shape();
+  const PatternStats& stats = matrix.stats();
+  TuningKey key;
+  key.device = backend.processor();
+  key.sm_count = backend.units();
+  key.build = library_build();
+  key.op = "dsd";
+  key.m = shape.rows;
+  key.n = options.n;
+  key.k = shape.cols;
+  key.bm = shape.block_m;
+  key.bk = shape.block_k;
+  key.dtype = matrix.dtype;
+  key.dtype_c = options.dtype_c;
+  key.bias = options.bias;
+  key.activation = options.activation;
+  key.density_class = density_class(stats.density);
+  key.spread_class = spread_class(stats.row_spread);
+  key.union_class = union_class(shape, stats);
+  return key;
+}
+
+}  // namespace sparsek::tune

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "abi/error.h"
+
+namespace sparsek::tune {
+namespace {
+
+// What is predicted to take so many times as long as the best is not measured: predictions err by less.
+constexpr double kHopeless = 3;
+// A turn of a candidate takes about so long, with so many products.
+constexpr double kTurnSeconds = 1.5e-3;
+constexpr int kFewestInTurn = 1, kMostInTurn = 8;
+// A candidate is out of the running when even its faster runs are slower than the slower ones of the best, by this
+// factor; after its first turn by the other one.
+constexpr double kClearlySlower = 1.03, kFarSlower = 1.5;
+// So many products of each that is still open decide it.
+constexpr size_t kDecided = 41;
+// Two medians are told apart where they differ by more than this share.
+constexpr double kLeastTie = 0.002, kMostTie = 0.015;
+
+std::string text(const char* format, double value) {
+  char buffer[160];
+  std::snprintf(buffer, sizeof(buffer), format, value);
+  return buffer;
+}
+
+// The standard error of a median is about 1.25 sigma / sqrt(n), and of normal times the quartiles are 1.35 sigma apart.
+double uncertainty(const Trial& trial) {
+  return 0.93 * trial.spread() / std::sqrt(static_cast<double>(trial.times.size()));
+}
+
+bool is_tie(const Trial& a, const Trial& b) {
+  const double between = std::hypot(uncertainty(a), uncertainty(b));
+  const double tie = std::min(kMostTie, std::max(kLeastTie, 2 * between));
+  return std::abs(a.median() - b.median()) <= tie * std::min(a.median(), b.median());
+}
+
+}  // namespace
+
+double Trial::quantile(double share) const {
+  const double place = share * static_cast<double>(times.size() - 1);
+  const auto low = static_cast<size_t>(place);
+  const size_t high = std::min(low + 1, times.size() - 1);
+  return times[low] + (place - static_cast<double>(low)) * (times[high] - times[low]);
+}
+
+Tuner::Tuner(Backend& backend, MatrixState& matrix, const PlanOptions& options, const TunerOptions& tuning)
+    : backend_(backend), matrix_(matrix), options_(options), tuning_(tuning), begin_(Clock::now()) {
+  double least = 0;
+  for (Candidate& candidate : backend.candidates(matrix, options)) {
+    Trial trial;
+    trial.candidate = std::move(candidate);
+    if (trial.candidate.obstacle.empty() && (least == 0 || trial.candidate.predicted_seconds < least)) {
+      least = trial.candidate.predicted_seconds;
+    }
+    trials_.push_back(std::move(trial));
+  }
+  plans_.resize(trials_.size());
+  for (Trial& trial : trials_) {
+    const double predicted = trial.candidate.predicted_seconds;
+    if (!trial.candidate.obstacle.empty()) {
+      trial.note = trial.candidate.obstacle;
+    } else if (!tuning.all && predicted > kHopeless * least) {
+      trial.note = text("predicted to take %.1f times as long as the best", predicted / least);
+    }
+    trial.open = trial.note.empty();
+  }
+  if (least == 0) {
+    fail(SPARSEK_UNSUPPORTED_BLOCK, "no kernel serves blocks of %dx%d of this type here", matrix.shape().block_m,
+         matrix.shape().block_k);
+  }
+  rehearsal_ = backend.rehearse(matrix, options);
+}
+
+bool Tuner::out_of_time() const {
+  return std::chrono::duration<double>(Clock::now() - begin_).count() >= tuning_.seconds;
+}
+
+int Tuner::step() {
+  const int count = static_cast<int>(trials_.size());
+  const bool late = out_of_time();
+  for (int i = 0; i < count; ++i) {
+    const int place = (next_ + i) % count;
+    const Trial& trial = trials_[place];
+    if (!trial.open || trial.times.size() >= kDecided) continue;
+    const bool measured = !trial.times.empty();
+    if (measured && late) continue;
+    measure(place);
+    next_ = (place + 1) % count;
+    drop();
+    return place;
+  }
+  return -1;
+}
+
+void Tuner::measure(int place) {
+  Trial& trial = trials_[place];
+  try {
+    double one = 0;
+    if (plans_[place] == nullptr) {
+      PlanOptions options = options_;
+      options.kernel = trial.candidate.kernel;
+      plans_[place] = backend_.make_plan(matrix_, options);
+      trial.setup_seconds = plans_[place]->setup_seconds();
+      rehearsal_->time(*plans_[place], 1, &one);  // brings its code to the device
+    }
+    const double expected = trial.times.empty() ? std::max(one, 1e-9) : trial.median();
+    const int repeats = std::clamp(static_cast<int>(kTurnSeconds / expected), kFewestInTurn, kMostInTurn);
+    std::vector<double> times(repeats);
+    rehearsal_->time(*plans_[place], repeats, times.data());
+    trial.times.insert(trial.times.end(), times.begin(), times.end());
+    std::sort(trial.times.begin(), trial.times.end());
+  } catch (const Error& error) {
+    // One that cannot be run is no reason to do without the others.
+    trial.open = false;
+    trial.note = error.what();
+    trial.times.clear();
+    plans_[place].reset();
+  }
+}
+
+void Tuner::drop() {
+  const int winner = best();
+  if (winner < 0) return;
+  const Trial& first = trials_[winner];
+  for (size_t i = 0; i < trials_.size(); ++i) {
+    Trial& trial = trials_[i];
+    if (static_cast<int>(i) == winner || !trial.open || trial.times.empty()) continue;
+    const bool far = trial.quantile(0) > kFarSlower * first.median();
+    const bool clear = trial.times.size() >= 5 && first.times.size() >= 5 &&
+                       trial.quantile(0.25) > kClearlySlower * first.quantile(0.75);
+    if (!far && !clear) continue;
+    trial.open = false;
+    trial.note = text("%.2f times the time of the fastest", trial.median() / first.median());
+    plans_[i].reset();  // and the memory that it holds
+  }
+}
+
+bool Tuner::in_the_running(int place) const { return trials_[place].open && !trials_[place].times.empty(); }
+
+int Tuner::best() const {
+  int fastest = -1;
+  const int count = static_cast<int>(trials_.size());
+  for (int i = 0; i < count; ++i) {
+    if (in_the_running(i) && (fastest < 0 || trials_[i].median() < trials_[fastest].median())) fastest = i;
+  }
+  for (int i = 0; i < fastest; ++i) {
+    if (in_the_running(i) && is_tie(trials_[i], trials_[fastest])) return i;
+  }
+  return fastest;
+}
+
+std::unique_ptr<PlanState> Tuner::finish() {
+  const int winner = best();
+  if (winner < 0) {
+    std::string why;
+    for (const Trial& trial : trials_) why += "; " + trial.candidate.kernel + ": " + trial.note;
+    fail(SPARSEK_BAD_ARGUMENT, "no candidate was measured%s", why.c_str());
+  }
+  rehearsal_.reset();
+  return std::move(plans_[winner]);
+}
+
+}  // namespace sparsek::tune

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tunes products that take the times they are told, and prints the first thing that is wrong.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "abi/error.h"
+#include "tune/tuner.h"
+
+namespace {
+
+using namespace sparsek;
+using tune::Candidate;
+using tune::Rehearsal;
+using tune::Trial;
+using tune::Tuner;
+
+// How a kernel behaves: the times of its products come in turn.
+struct Behaviour {
+  double predicted;
+  std::vector<double> times;
+  const char* obstacle = "";
+  bool fails = false;  // when a plan is to be made
+};
+
+class FakePlan final : public PlanState {
+ public:
+  explicit FakePlan(const Behaviour& behaviour) : behaviour_(behaviour) {}
+  void info(sparsek_plan_info&) const override {}
+  void multiply(const MultiplyArgs&) override {}
+  void multiply_time(const MultiplyArgs*, int, int, int, double*) override {}
+  double next() { return behaviour_.times[turn_++ % behaviour_.times.size()]; }
+
+ private:
+  const Behaviour& behaviour_;
+  size_t turn_ = 0;
+};
+
+class FakeRehearsal final : public Rehearsal {
+ public:
+  void time(PlanState& plan, int repeats, double* seconds) override {
+    for (int i = 0; i < repeats; ++i) seconds[i] = static_cast<FakePlan&>(plan).next();
+  }
+};
+
+class FakeMatrix final : public MatrixState {
+ public:
+  const BsrShape& shape() const override { return shape_; }
+  const PatternStats& stats() const override { return stats_; }
+  void set_values(const void*, sparsek_memory, sparsek_stream) override {}
+
+ private:
+  BsrShape shape_;
+  PatternStats stats_;
+};
+
+class FakeBackend final : public Backend {
+ public:
+  std::vector<std::pair<std::string, Behaviour>> kernels;
+  std::string name = "fake";
+  int plans = 0;
+
+  std::vector<Candidate> candidates(const MatrixState&, const PlanOptions&) override {
+    std::vector<Candidate> list;
+    for (const auto& [kernel, behaviour] : kernels) {
+      const bool serves = *behaviour.obstacle == '\0';
+      list.push_back({kernel, behaviour.obstacle, serves ? behaviour.predicted : 0});
+    }
+    return list;
+  }
+  std::unique_ptr<PlanState> make_plan(MatrixState&, const PlanOptions& options) override {
+    for (const auto& [kernel, behaviour] : kernels) {
+      if (kernel != options.kernel) continue;
+      if (behaviour.fails) fail(SPARSEK_OUT_OF_MEMORY, "%s is too large", kernel.c_str());
+      ++plans;
+      return std::make_unique<FakePlan>(behaviour);
+    }
+    std::abort();
+  }
+  std::unique_ptr<Rehearsal> rehearse(MatrixState&, const PlanOptions&) override {
+    return std::make_unique<FakeRehearsal>();
+  }
+
+  sparsek_backend kind() const override { return SPARSEK_CPU; }
+  int device() const override { return 0; }
+  int threads() const override { return 1; }
+  const char* isa() const override { return ""; }
+  const std::string& processor() const override { return name; }
+  int units() const override { return 1; }
+  std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr&) override { return nullptr; }
+  void* allocate(size_t) override { return nullptr; }
+  void release(void*) override {}
+  void write(void*, const void*, size_t, sparsek_stream) override {}
+  void read(void*, const void*, size_t, sparsek_stream) override {}
+  void fill(void*, int, size_t, sparsek_stream) override {}
+  sparsek_stream stream_create() override { return nullptr; }
+  void stream_destroy(sparsek_stream) override {}
+  void stream_synchronize(sparsek_stream) override {}
+  bool stream_done(sparsek_stream) override { return true; }
+};
+
+void expect(bool holds, const char* what) {
+  if (holds) return;
+  std::printf("wrong: %s\n", what);
+  std::exit(1);
+}
+
+struct Outcome {
+  std::string best;
+  std::map<std::string, Trial> trials;
+  int steps = 0, plans = 0;
+};
+
+Outcome tuned(std::vector<std::pair<std::string, Behaviour>> kernels, double seconds, bool all = false) {
+  FakeBackend backend;
+  backend.kernels = std::move(kernels);
+  FakeMatrix matrix;
+  Tuner tuner(backend, matrix, {}, {seconds, all});
+  Outcome outcome;
+  while (tuner.step() >= 0) {
+    if (++outcome.steps > 1000) expect(false, "it ends");
+  }
+  for (const Trial& trial : tuner.trials()) outcome.trials[trial.candidate.kernel] = trial;
+  if (tuner.best() >= 0) outcome.best = tuner.trials()[tuner.best()].candidate.kernel;
+  outcome.plans = backend.plans;
+  if (tuner.best() >= 0) expect(tuner.finish() != nullptr, "the winner has a plan");
+  return outcome;
+}
+
+constexpr double kLong = 60;
+
+void check_fastest() {
+  const Outcome got = tuned({{"slow", {1e-4, {3e-4}}}, {"fast", {1e-4, {1e-4}}}, {"near", {1e-4, {1.1e-4}}}}, kLong);
+  expect(got.best == "fast", "the fastest wins");
+  expect(!got.trials.at("slow").open && got.trials.at("slow").times.size() <= 8, "a far slower one is dropped at once");
+  expect(!got.trials.at("near").open && got.trials.at("near").times.size() >= 5,
+         "a slower one is dropped when it is clear");
+  expect(got.trials.at("fast").times.size() >= 41, "the winner is measured to the end");
+}
+
+void check_ties() {
+  const std::vector<double> noisy = {0.97e-4, 1.03e-4, 1e-4, 0.99e-4, 1.01e-4};
+  std::vector<double> a_little_faster = noisy;
+  for (double& time : a_little_faster) time *= 0.995;
+  expect(tuned({{"first", {1e-4, noisy}}, {"second", {1e-4, a_little_faster}}}, kLong).best == "first",
+         "of two that are equally fast the first wins");
+  expect(tuned({{"first", {1e-4, {1e-4}}}, {"second", {1e-4, {0.98e-4}}}}, kLong).best == "second",
+         "2 % without any spread is no tie");
+  for (double& time : a_little_faster) time *= 0.96;
+  expect(tuned({{"first", {1e-4, noisy}}, {"second", {1e-4, a_little_faster}}}, kLong).best == "second",
+         "4 % is no tie, whatever the spread");
+}
+
+void check_predictions() {
+  const std::vector<std::pair<std::string, Behaviour>> kernels = {{"hopeless", {4e-4, {0.5e-4}}},
+                                                                  {"likely", {1e-4, {1e-4}}}};
+  const Outcome few = tuned(kernels, kLong);
+  expect(few.best == "likely" && few.plans == 1, "what is predicted to be far slower is not tried");
+  expect(few.trials.at("hopeless").note.find("4.0 times") != std::string::npos, "and says so");
+  expect(tuned(kernels, kLong, true).best == "hopeless", "unless all are");
+}
+
+void check_obstacles() {
+  const Outcome got =
+      tuned({{"absent", {0, {}, "not here"}}, {"large", {1e-4, {1e-5}, "", true}}, {"there", {2e-4, {2e-4}}}}, kLong);
+  expect(got.best == "there", "what serves wins");
+  expect(got.trials.at("absent").note == "not here", "an obstacle is told");
+  expect(got.trials.at("large").note == "large is too large", "so is why a plan could not be made");
+  try {
+    tuned({{"absent", {0, {}, "not here"}}}, kLong);
+    expect(false, "nothing serves: an error");
+  } catch (const Error& error) {
+    expect(error.status() == SPARSEK_UNSUPPORTED_BLOCK, "nothing serves: its status");
+  }
+}
+
+void check_budget() {
+  const Outcome got = tuned({{"a", {1e-4, {2e-4}}}, {"b", {1e-4, {1.9e-4}}}, {"c", {1e-4, {1.95e-4}}}}, 0);
+  expect(got.steps == 3, "without time each is measured once");
+  expect(got.best == "b", "and the fastest of that wins");
+}
+
+}  // namespace
+
+int main() {
+  check_fastest();
+  check_ties();
+  check_predictions();
+  check_obstacles();
+  check_budget();
+}

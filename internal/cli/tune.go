@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/tunegrid"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+type tuneFlags struct {
+	*runFlags
+	budget time.Duration
+	quick  bool
+	grid   bool
+	cases  int
+}
+
+// tuneResult is what tune prints as JSON.
+type tuneResult struct {
+	Config        string      `json:"config"`
+	M             int         `json:"m"`
+	N             int         `json:"n"`
+	K             int         `json:"k"`
+	BlockM        int         `json:"block_m"`
+	BlockK        int         `json:"block_k"`
+	DType         string      `json:"dtype"`
+	OutDType      string      `json:"out_dtype"`
+	Blocks        int         `json:"blocks"`
+	Density       float64     `json:"density"`
+	Backend       string      `json:"backend"`
+	BackendReason string      `json:"backend_reason"`
+	Best          string      `json:"best"`
+	Warning       string      `json:"warning,omitempty"` // of the tuning cache
+	Candidates    []candidate `json:"candidates"`        // in the order of priority
+}
+
+// candidate is sparsek.Candidate in JSON.
+type candidate struct {
+	Kernel    string  `json:"kernel"`
+	Note      string  `json:"note,omitempty"`
+	Serves    bool    `json:"serves"`
+	Runs      int     `json:"runs"`
+	Predicted float64 `json:"predicted_seconds"`
+	Seconds   float64 `json:"seconds,omitempty"` // the median
+	Spread    float64 `json:"spread,omitempty"`  // distance of the quartiles as a share of it
+	Setup     float64 `json:"setup_seconds,omitempty"`
+	Effective float64 `json:"effective_tflops,omitempty"`
+	// The time of cusparse_bsr over this one's; 0 where either was not measured.
+	OverCuSPARSE float64 `json:"speed_up_over_cusparse_bsr,omitempty"`
+}
+
+func tune(ctx context.Context, e *environment, args []string) error {
+	flags := newFlags("tune")
+	o := &tuneFlags{runFlags: newProductFlags(flags)}
+	flags.DurationVar(&o.budget, "budget", 10*time.Second, "`time` to measure for, about; each candidate is measured once even so")
+	flags.BoolVar(&o.quick, "quick", false, "only what the cost model thinks worth it, as a plan that is tuned does")
+	flags.BoolVar(&o.grid, "grid", false, "judge the tuner by a grid of products drawn by --seed, instead of one product")
+	flags.IntVar(&o.cases, "cases", tunegrid.Count, "of --grid: how many")
+	if err := parse(e, flags, args, false); err != nil {
+		return err
+	}
+	set := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if o.budget < 0 {
+		return failf(exitUsage, "tune: --budget %v: want a positive time", o.budget)
+	}
+	if o.grid {
+		return tuneGrid(ctx, e, o, set)
+	}
+	if set["cases"] {
+		return failf(exitUsage, "tune: --cases is for --grid")
+	}
+	if o.matrix == "" && o.pattern == "" {
+		o.pattern = "random"
+	}
+	if err := o.validate(set); err != nil {
+		return err
+	}
+	switch o.dtype {
+	case "bf16":
+		return tuneTyped(ctx, e, o, product.BFloat16)
+	case "fp16":
+		return tuneTyped(ctx, e, o, product.Float16)
+	}
+	return tuneTyped(ctx, e, o, product.Float32)
+}
+
+func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneFlags, in product.Element[T]) (err error) {
+	c, err := newContext(o.device, o.threads)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	loaded, err := load(ctx, o.runFlags, in, in)
+	if err != nil {
+		return err
+	}
+	p := loaded.problem
+	m, err := p.Matrix(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	result := &tuneResult{
+		M: p.A.Rows, N: p.B.Cols, K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK,
+		DType: in.Name, OutDType: string(o.epilogue.outputOf(o.dtype)), Blocks: p.A.Blocks(), Density: p.A.Density(),
+		Backend: backendName(c.Info()), BackendReason: c.Info().Reason,
+	}
+	result.Config = configName(result)
+	if !o.json {
+		fmt.Fprintf(e.stdout, "Auto-tuning sparse BSR for config %s:\n", result.Config)
+	}
+	tuner, err := m.NewTuner(ctx, sparsek.PlanOptions{
+		N: p.B.Cols, Output: dtypeOf(o.epilogue.outputOf(o.dtype)), Bias: o.epilogue.bias.value,
+		Activation: o.epilogue.activation.value, AllowDense: o.allowDense,
+	}, sparsek.TunerOptions{Budget: o.budget, All: !o.quick})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tuner.Close()) }()
+	if err := measureCandidates(ctx, e, tuner, o.budget); err != nil {
+		return err
+	}
+	candidates, err := tuner.Candidates()
+	if err != nil {
+		return err
+	}
+	plan, err := tuner.Finish()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plan.Close()) }()
+	result.Best, result.Warning = plan.Info().Kernel, plan.Info().Warning
+	result.fill(candidates, p.EffectiveFLOP())
+	if o.json {
+		return printJSON(e.stdout, result)
+	}
+	return printTuning(e, result)
+}
+
+// measureCandidates steps until there is nothing left to do. Where it is stopped, the tuner still knows what it measured.
+func measureCandidates[T sparsek.Element](ctx context.Context, e *environment, tuner *sparsek.Tuner[T], budget time.Duration) error {
+	bar := e.progress.Bar("tune", budget.Milliseconds(), term.Count)
+	begin := time.Now()
+	var done int64
+	for {
+		_, more, err := tuner.Step(ctx)
+		if err != nil || !more {
+			endBar(bar, err)
+			return err
+		}
+		now := min(time.Since(begin), budget).Milliseconds()
+		bar.Add(now - done)
+		done = now
+	}
+}
+
+// configName is the product in one word: M_N_K_bs<block>_sp<share of blocks that are absent>.
+func configName(r *tuneResult) string {
+	block := fmt.Sprint(r.BlockM)
+	if r.BlockK != r.BlockM {
+		block += fmt.Sprintf("x%d", r.BlockK)
+	}
+	return fmt.Sprintf("%d_%d_%d_bs%s_sp%.2f", r.M, r.N, r.K, block, 1-r.Density)
+}
+
+const cuSPARSE = "cusparse_bsr"
+
+func (r *tuneResult) fill(candidates []sparsek.Candidate, flop float64) {
+	var slow time.Duration
+	for _, c := range candidates {
+		if c.Kernel == cuSPARSE {
+			slow = c.Median
+		}
+	}
+	for _, c := range candidates {
+		one := candidate{
+			Kernel: c.Kernel, Note: c.Note, Serves: c.Serves, Runs: c.Runs, Predicted: c.Predicted.Seconds(),
+			Seconds: c.Median.Seconds(), Spread: c.Spread, Setup: c.Setup.Seconds(),
+		}
+		if c.Runs > 0 {
+			one.Effective = rate(flop, c.Median)
+			one.OverCuSPARSE = slow.Seconds() / c.Median.Seconds()
+		}
+		r.Candidates = append(r.Candidates, one)
+	}
+}
+
+// printTuning prints a line for each candidate, the slowest first, and the reasons why some were not measured.
+func printTuning(e *environment, r *tuneResult) error {
+	sorted := slices.Clone(r.Candidates)
+	slices.SortStableFunc(sorted, func(a, b candidate) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	width := 20
+	for _, c := range sorted {
+		width = max(width, len(c.Kernel))
+	}
+	var best candidate
+	for _, c := range sorted {
+		if c.Runs == 0 {
+			continue
+		}
+		mark := ""
+		if c.Kernel == r.Best {
+			best, mark = c, " ✅"
+		}
+		ratio := ""
+		if c.OverCuSPARSE > 0 && c.Kernel != cuSPARSE {
+			ratio = fmt.Sprintf("  %5.1f x %s", c.OverCuSPARSE, cuSPARSE)
+		}
+		setup := ""
+		if c.Setup > 0 {
+			setup = fmt.Sprintf("  and %.3f ms for new values", c.Setup*1e3)
+		}
+		fmt.Fprintf(e.stdout, "  %-*s: %7.3f ms → %6.1f TFLOPS%s%s%s\n", width, c.Kernel, c.Seconds*1e3, c.Effective, mark, ratio, setup)
+	}
+	_, err := fmt.Fprintf(e.stdout, "  Best: %s (%.3f ms)\n", best.Kernel, best.Seconds*1e3)
+	for _, c := range sorted {
+		if c.Runs == 0 {
+			_, err = fmt.Fprintf(e.stdout, "  not measured: %s: %s\n", c.Kernel, c.Note)
+		}
+	}
+	if r.Warning != "" {
+		fmt.Fprintf(e.stderr, "sparsek: warning: %s\n", r.Warning)
+	}
+	if err != nil {
+		return failf(exitBadOutput, "print the result: %w", err)
+	}
+	return nil
+}
+
+func dtypeOf(name dtypeFlag) sparsek.DType {
+	switch name {
+	case "bf16":
+		return sparsek.BF16
+	case "fp16":
+		return sparsek.FP16
+	}
+	return sparsek.FP32
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunegrid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sparsek/sparsek/internal/product"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// Verdict is what a case of the grid came to.
+type Verdict struct {
+	Case    Case
+	Blocks  int
+	Density float64
+	// All candidates that serve, measured for this verdict, after the choices were made.
+	Candidates []sparsek.Candidate
+	Fastest    sparsek.Candidate
+	Tuned      Choice // by measuring
+	Predicted  Choice // by the cost model alone
+}
+
+// Choice is a kernel that was chosen, as it was then measured.
+type Choice struct {
+	Kernel string
+	Time   time.Duration
+	Slower float64 // than the fastest: 0.03 is 3 % more time
+}
+
+type element = sparsek.BFloat16
+
+// Judge has the tuner choose for a case, within the budget, and measures every candidate once more, for as long.
+// Nothing is kept in the tuning cache.
+func Judge(ctx context.Context, c *sparsek.Context, one Case, budget time.Duration) (v *Verdict, err error) {
+	pattern, err := one.Generate()
+	if err != nil {
+		return nil, err
+	}
+	p := product.Problem[element]{Alpha: 1, A: product.RandomA[element](pattern, one.M, one.K, one.BlockM, one.BlockK, one.Seed)}
+	m, err := p.Matrix(c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	v = &Verdict{Case: one, Blocks: pattern.Blocks(), Density: pattern.Density()}
+	chosen, err := measure(ctx, m, one.N, sparsek.TunerOptions{Budget: budget})
+	if err != nil {
+		return nil, err
+	}
+	v.Candidates, err = measure(ctx, m, one.N, sparsek.TunerOptions{Budget: budget, All: true})
+	if err != nil {
+		return nil, err
+	}
+	var tuned, predicted sparsek.Candidate
+	for _, candidate := range chosen {
+		if candidate.Best {
+			tuned = candidate
+		}
+		if candidate.Serves && (predicted.Kernel == "" || candidate.Predicted < predicted.Predicted) {
+			predicted = candidate
+		}
+	}
+	for _, candidate := range v.Candidates {
+		if candidate.Runs > 0 && (v.Fastest.Kernel == "" || candidate.Median < v.Fastest.Median) {
+			v.Fastest = candidate
+		}
+	}
+	if v.Tuned, err = v.choice(tuned.Kernel); err != nil {
+		return nil, err
+	}
+	v.Predicted, err = v.choice(predicted.Kernel)
+	return v, err
+}
+
+func (v *Verdict) choice(kernel string) (Choice, error) {
+	for _, candidate := range v.Candidates {
+		if candidate.Kernel == kernel && candidate.Runs > 0 {
+			return Choice{kernel, candidate.Median, candidate.Median.Seconds()/v.Fastest.Median.Seconds() - 1}, nil
+		}
+	}
+	return Choice{}, fmt.Errorf("%v: %q was chosen and cannot be measured", v.Case, kernel)
+}
+
+// measure tunes to the end of the budget, or until the ranking is clear, and gives what was found. Nothing is kept.
+func measure(ctx context.Context, m *sparsek.Matrix[element], n int, options sparsek.TunerOptions) (list []sparsek.Candidate, err error) {
+	tuner, err := m.NewTuner(ctx, sparsek.PlanOptions{N: n, AllowDense: true}, options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, tuner.Close()) }()
+	for {
+		if _, more, err := tuner.Step(ctx); err != nil {
+			return nil, err
+		} else if !more {
+			return tuner.Candidates()
+		}
+	}
+}

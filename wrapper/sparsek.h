@@ -346,10 +346,11 @@ typedef struct sparsek_api {
   sparsek_status (*matrix_set_values)(sparsek_matrix*, const void* values, int32_t memory, sparsek_stream);
   void (*matrix_destroy)(sparsek_matrix*);
 
-  /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory and waits for the
-   * default stream. The plan of an index in device memory is made there, and is the same as that of the same index in
-   * host memory, except that the latter may bring like block rows together (fewer entries, the same C). */
-  /* Where options->kernel names none, the kernel is the one that was the fastest when a like product was measured: by
+  /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory, and waits for what it
+   * has the device do, but for no other stream; plan_destroy waits for the products of the plan. The plan of an index
+   * in device memory is made there, and is the same as that of the same index in host memory, except that the latter
+   * may bring like block rows together (fewer entries, the same C).
+   * Where options->kernel names none, the kernel is the one that was the fastest when a like product was measured: by
    * this library on such a device (the tuning cache, a file of the user's: tuning_cache_open), or before it was
    * shipped; like is what agrees in sizes, block, types and epilogue, and about in density, in the spread of row
    * lengths and in what neighbouring block rows share. Without such a record a cost model chooses, without measuring,

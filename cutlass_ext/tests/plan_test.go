@@ -51,3 +51,8 @@ func TestCostModel(t *testing.T) {
 func TestTuner(t *testing.T) {
 	run(t, "testdata/tuner_check.cpp", "../src/tune/tuner.cpp")
 }
+
+// The memory of plans, with a runtime that has the host's memory for the device's.
+func TestPlanMemory(t *testing.T) {
+	run(t, "testdata/memory_check.cpp", "-I", "testdata/cuda_on_host", "../src/cuda/plan_memory.cpp")
+}

@@ -38,7 +38,10 @@ CpuMatrix::CpuMatrix(const sparsek_bsr& a) {
 }
 
 const PatternStats& CpuMatrix::stats() const {
-  std::call_once(stats_once_, [this] { stats_ = pattern_stats(index_); });
+  std::call_once(stats_once_, [this] {
+    RowOrders orders(index_);
+    stats_ = pattern_stats(orders);
+  });
   return stats_;
 }
 

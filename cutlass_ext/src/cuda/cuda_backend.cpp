@@ -13,6 +13,7 @@
 #include "cuda/cuda_plan.h"
 #include "cuda/graph_time.h"
 #include "cuda/list_candidates.h"
+#include "cuda/plan_memory.h"
 #include "cuda/rehearsal.h"
 
 namespace sparsek {
@@ -39,7 +40,7 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
-    return std::make_unique<cuda::CudaPlan>(static_cast<cuda::CudaMatrix&>(matrix), options, sm_count_);
+    return std::make_unique<cuda::CudaPlan>(static_cast<cuda::CudaMatrix&>(matrix), options, sm_count_, plan_memory());
   }
 
   const std::string& processor() const override { return name_; }
@@ -110,9 +111,17 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  cuda::PlanMemory& plan_memory() {
+    const std::lock_guard<std::mutex> lock(plan_memory_mutex_);
+    if (plan_memory_ == nullptr) plan_memory_ = std::make_unique<cuda::PlanMemory>(device_);
+    return *plan_memory_;
+  }
+
   const int device_, sm_count_;
   const size_t l2_bytes_;
   const std::string name_;
+  std::mutex plan_memory_mutex_;
+  std::unique_ptr<cuda::PlanMemory> plan_memory_;  // made when it is first needed
   std::mutex cublas_mutex_;
   std::unique_ptr<cuda::Cublas> cublas_;  // made when it is first needed
 };

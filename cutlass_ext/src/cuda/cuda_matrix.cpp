@@ -37,6 +37,7 @@ std::variant<BsrIndex, DeviceIndex> make_index(const sparsek_bsr& a, int device)
 
 CudaMatrix::CudaMatrix(const sparsek_bsr& a, int device) : device_(device), index_(make_index(a, device)) {
   dtype = static_cast<sparsek_dtype>(a.dtype);
+  if (const auto* const host = std::get_if<BsrIndex>(&index_)) orders_ = std::make_unique<RowOrders>(*host);
   if (a.values != nullptr) {
     set_values(a.values, static_cast<sparsek_memory>(a.memory), nullptr);
     check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
@@ -48,10 +49,8 @@ const BsrShape& CudaMatrix::shape() const {
 }
 
 const PatternStats& CudaMatrix::stats() const {
-  std::call_once(stats_once_, [this] {
-    const auto* const host = std::get_if<BsrIndex>(&index_);
-    stats_ = host != nullptr ? pattern_stats(*host) : expected_stats(shape());
-  });
+  std::call_once(stats_once_,
+                 [this] { stats_ = orders_ != nullptr ? pattern_stats(*orders_) : expected_stats(shape()); });
   return stats_;
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <variant>
 
 #include "abi/backend.h"
 #include "cuda/device_array.h"
 #include "cuda/device_index.h"
+#include "plan/row_order.h"
 
 namespace sparsek::cuda {
 
@@ -22,6 +24,7 @@ class CudaMatrix final : public MatrixState {
 
   // Where the caller's was, there it stays.
   const std::variant<BsrIndex, DeviceIndex>& index() const { return index_; }
+  RowOrders* orders() const { return orders_.get(); }  // of an index on the host, else null
   int device() const { return device_; }
   const void* values() const { return values_; }  // in device memory; null until they are set
   size_t value_bytes() const;
@@ -30,6 +33,7 @@ class CudaMatrix final : public MatrixState {
   int device_;
   std::variant<BsrIndex, DeviceIndex> index_;
   std::atomic<const void*> values_ = nullptr;
+  std::unique_ptr<RowOrders> orders_;
   mutable std::once_flag stats_once_;
   mutable PatternStats stats_;
   std::mutex owning_;               // held while owned_values_ is made

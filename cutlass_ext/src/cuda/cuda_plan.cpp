@@ -19,7 +19,8 @@ constexpr double kTileCost = 2.4;
 
 }  // namespace
 
-CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count) : matrix_(matrix), options_(options) {
+CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, PlanMemory& memory)
+    : matrix_(matrix), options_(options) {
   const BsrShape& pattern = matrix.shape();
   constexpr int64_t kLimit = INT32_MAX;
   if (pattern.rows > kLimit || pattern.cols > kLimit || options.n > kLimit) {
@@ -35,12 +36,22 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   shape.panels_in_flight = 0;
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
   shape.any_rows = kernel_->ops->any_rows;
-  if (const auto* const host = std::get_if<BsrIndex>(&matrix.index())) {
-    arrays_ = PlanArrays(sparsek::make_plan(*host, shape));
+  if (RowOrders* const orders = matrix.orders()) {
+    arrays_ = PlanArrays(memory, sparsek::make_plan(*orders, shape));
   } else {
-    arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape);
+    arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape, memory);
   }
   check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
+}
+
+CudaPlan::~CudaPlan() {
+  if (!used_) return;
+  // Any stream may hold products of this plan. An error is that of a product, and is told where its results are read.
+  int before = 0;
+  cudaGetDevice(&before);
+  cudaSetDevice(matrix_.device());
+  cudaDeviceSynchronize();
+  cudaSetDevice(before);
 }
 
 int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.shape().block_m; }

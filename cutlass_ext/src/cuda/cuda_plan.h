@@ -13,7 +13,10 @@ namespace sparsek::cuda {
 // A kernel and its work list, in device memory.
 class CudaPlan final : public PlanState {
  public:
-  CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);
+  // memory must outlive the plan.
+  CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, PlanMemory& memory);
+  // Waits for the products of the plan.
+  ~CudaPlan() override;
 
   void info(sparsek_plan_info& out) const override;
   int64_t recomputed() const override;

@@ -25,14 +25,6 @@ class DeviceArray {
     return *this;
   }
 
-  // Copies all of it from host memory, complete when the call returns.
-  void write(const T* host) {
-    if (count_ == 0) return;
-    check(cudaMemcpy(data_, host, bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
-    // From pageable memory the call may return before the last byte has landed, and other streams do not wait for it.
-    check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
-  }
-
   T* data() const { return data_; }
   size_t bytes() const { return count_ * sizeof(T); }
 

@@ -10,7 +10,7 @@
 
 namespace sparsek::cuda {
 
-PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape) {
+PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemory& memory) {
   PlanSizes sizes;
   RowGrid grid;
   grid.rows = index.rows;
@@ -27,22 +27,21 @@ PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape) {
   Layout layout;
   const size_t counts_at = layout.place<int64_t>(sizes.groups + 1), begin_at = layout.place<int64_t>(sizes.groups + 1);
   const size_t scratch_at = layout.place<std::byte>(std::max(scan_bytes(groups), deal_scratch(groups, panels)));
-  const DeviceArray<std::byte> memory(layout.bytes());
-  auto* const counts = reinterpret_cast<int64_t*>(memory.data() + counts_at);
-  auto* const begin = reinterpret_cast<int64_t*>(memory.data() + begin_at);
-  void* const scratch = memory.data() + scratch_at;
+  const PlanMemory::Block work = memory.allocate(layout.bytes());
+  auto* const counts = reinterpret_cast<int64_t*>(work.data() + counts_at);
+  auto* const begin = reinterpret_cast<int64_t*>(work.data() + begin_at);
+  void* const scratch = work.data() + scratch_at;
 
-  constexpr cudaStream_t stream = nullptr;
+  const cudaStream_t stream = memory.stream();
   const GroupedPattern pattern = {grid, index.row_ptr.data(), index.col_idx.data()};
   count_entries(pattern, counts, begin, scratch, stream);
-  check(cudaMemcpy(&sizes.entries, begin + groups, sizeof(sizes.entries), cudaMemcpyDeviceToHost),
-        "count of the entries");
+  sizes.entries = memory.read(begin + groups);
   check_entries(sizes.entries);
   if (shape.panels_in_flight == 0) {
     shape.panels_in_flight = choose_panels(sizes.slots, sizes.entries, index.nnzb);
   }
 
-  PlanArrays arrays(sizes);
+  PlanArrays arrays(memory, sizes);
   check(cudaMemsetAsync(arrays.recomputed(), 0, sizeof(*arrays.recomputed()), stream), "cudaMemsetAsync");
   fill_entries(pattern, begin, sizes.entries, arrays.entry_col(), arrays.entry_block(), stream);
   Deal deal = {};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/plan_arrays.h"
 
-#include <cstring>
-#include <memory>
+#include <vector>
 
 #include "cuda/layout.h"
 
@@ -20,13 +19,13 @@ PlanSizes sizes_of(const Plan& plan) {
 }
 
 template <class T>
-void copy(std::byte* to, const std::vector<T>& from) {
-  if (!from.empty()) std::memcpy(to, from.data(), from.size() * sizeof(T));
+HostPart part(const std::vector<T>& from, size_t at) {
+  return {from.data(), from.size() * sizeof(T), at};
 }
 
 }  // namespace
 
-PlanArrays::PlanArrays(const PlanSizes& sizes) : sizes_(sizes) {
+PlanArrays::PlanArrays(PlanMemory& memory, const PlanSizes& sizes) : sizes_(sizes) {
   Layout layout;
   begin_[kTiles] = layout.place<WorkTile>(sizes.tiles);
   begin_[kWorkerBegin] = layout.place<int32_t>(sizes.workers + size_t{1});
@@ -34,19 +33,17 @@ PlanArrays::PlanArrays(const PlanSizes& sizes) : sizes_(sizes) {
   begin_[kEntryBlock] = layout.place<int32_t>(sizes.entries * sizes.slots);
   begin_[kSlotRow] = layout.place<int64_t>(sizes.groups * sizes.slots);
   begin_[kRecomputed] = layout.place<unsigned long long>(1);
-  memory_ = DeviceArray<std::byte>(layout.bytes());
+  block_ = memory.allocate(layout.bytes());
 }
 
-PlanArrays::PlanArrays(const Plan& plan) : PlanArrays(sizes_of(plan)) {
-  // Not cleared first, and so each page is touched once.
-  const std::unique_ptr<std::byte[]> host(new std::byte[bytes()]);
-  copy(host.get() + begin_[kTiles], plan.tiles);
-  copy(host.get() + begin_[kWorkerBegin], plan.worker_begin);
-  copy(host.get() + begin_[kEntryCol], plan.entry_col);
-  copy(host.get() + begin_[kEntryBlock], plan.entry_block);
-  copy(host.get() + begin_[kSlotRow], plan.slot_row);
-  std::memset(host.get() + begin_[kRecomputed], 0, sizeof(unsigned long long));
-  memory_.write(host.get());
+PlanArrays::PlanArrays(PlanMemory& memory, const Plan& plan) : PlanArrays(memory, sizes_of(plan)) {
+  const unsigned long long none = 0;
+  memory.write(block_, {part(plan.tiles, begin_[kTiles]),
+                        part(plan.worker_begin, begin_[kWorkerBegin]),
+                        part(plan.entry_col, begin_[kEntryCol]),
+                        part(plan.entry_block, begin_[kEntryBlock]),
+                        part(plan.slot_row, begin_[kSlotRow]),
+                        {&none, sizeof(none), begin_[kRecomputed]}});
 }
 
 }  // namespace sparsek::cuda

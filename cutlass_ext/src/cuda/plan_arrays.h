@@ -3,9 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
-#include "cuda/device_array.h"
+#include "cuda/plan_memory.h"
 #include "plan/plan.h"
 
 namespace sparsek::cuda {
@@ -15,15 +14,14 @@ struct PlanSizes {
   int32_t workers = 0, slots = 1;
 };
 
-// What kernels read of a plan, and a counter that they write, in device memory: one allocation, filled by one copy,
-// since each call of the driver takes longer than making a small plan.
+// What kernels read of a plan, and a counter that they write, in device memory: one block of it, filled by one copy.
 class PlanArrays {
  public:
   PlanArrays() = default;
   // Complete when the constructor returns.
-  explicit PlanArrays(const Plan& plan);
-  // To be filled in.
-  explicit PlanArrays(const PlanSizes& sizes);
+  PlanArrays(PlanMemory& memory, const Plan& plan);
+  // To be filled in, in the stream of `memory`.
+  PlanArrays(PlanMemory& memory, const PlanSizes& sizes);
 
   const PlanSizes& sizes() const { return sizes_; }
   WorkTile* tiles() const { return at<WorkTile>(kTiles); }             // (tiles)
@@ -32,18 +30,18 @@ class PlanArrays {
   int32_t* entry_block() const { return at<int32_t>(kEntryBlock); }    // (entries, slots)
   int64_t* slot_row() const { return at<int64_t>(kSlotRow); }          // (groups, slots): first row of C
   unsigned long long* recomputed() const { return at<unsigned long long>(kRecomputed); }  // (1): see exact_rows.cuh
-  size_t bytes() const { return memory_.bytes(); }
+  size_t bytes() const { return block_.bytes(); }
 
  private:
   enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kSlotRow, kRecomputed, kParts };
 
   template <class T>
   T* at(Part part) const {
-    return reinterpret_cast<T*>(memory_.data() + begin_[part]);
+    return reinterpret_cast<T*>(block_.data() + begin_[part]);
   }
 
   PlanSizes sizes_;
-  DeviceArray<std::byte> memory_;
+  PlanMemory::Block block_;
   size_t begin_[kParts] = {};
 };
 

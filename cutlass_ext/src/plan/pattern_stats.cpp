@@ -5,8 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "plan/row_order.h"
-
 namespace sparsek {
 namespace {
 
@@ -47,7 +45,8 @@ GroupLoads expected_loads(const BsrShape& shape, int32_t group, double density) 
 
 }  // namespace
 
-PatternStats pattern_stats(const BsrIndex& index) {
+PatternStats pattern_stats(RowOrders& orders) {
+  const BsrIndex& index = orders.index();
   PatternStats stats;
   stats.density = density_of(index);
   double squares = 0;
@@ -63,7 +62,7 @@ PatternStats pattern_stats(const BsrIndex& index) {
   const int32_t few = together(index, 64), many = together(index, 128);
   stats.rows64 = group_loads(index, few);
   stats.rows128 = many == few ? stats.rows64 : group_loads(index, many);
-  stats.ordered_loads = many == 1 ? stats.rows128.loads : order_rows(index, many).loads;
+  stats.ordered_loads = many == 1 ? stats.rows128.loads : orders.of(many).loads;
   return stats;
 }
 

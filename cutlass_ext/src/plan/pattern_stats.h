@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "plan/bsr_index.h"
+#include "plan/row_order.h"
 
 namespace sparsek {
 
@@ -25,7 +26,7 @@ struct PatternStats {
   const GroupLoads& of_height(int32_t rows) const { return rows > 64 ? rows128 : rows64; }
 };
 
-PatternStats pattern_stats(const BsrIndex& index);
+PatternStats pattern_stats(RowOrders& orders);
 
 // The same where the index is not at hand: what a pattern of independent random blocks has on average, all rows being
 // of the same length.

@@ -85,13 +85,19 @@ int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb) {
 }
 
 Plan make_plan(const BsrIndex& index, const PlanShape& shape) {
+  RowOrders orders(index);
+  return make_plan(orders, shape);
+}
+
+Plan make_plan(RowOrders& orders, const PlanShape& shape) {
+  const BsrIndex& index = orders.index();
   Plan plan;
   plan.shape = shape;
   plan.slot_rows = std::gcd(shape.tile_m, index.block_m);
   plan.slots = shape.tile_m / plan.slot_rows;
 
   count_tiles(index.rows, shape);
-  const std::vector<EntryRange> groups = make_row_groups(index, plan);
+  const std::vector<EntryRange> groups = make_row_groups(orders, plan);
   if (plan.shape.panels_in_flight == 0) {
     plan.shape.panels_in_flight = choose_panels(plan.slots, plan.entries(), index.nnzb);
   }

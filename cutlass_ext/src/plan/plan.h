@@ -17,6 +17,8 @@
 
 namespace sparsek {
 
+class RowOrders;
+
 constexpr int32_t kNoBlock = -1;
 
 // One CTA tile of C; 16 bytes, so that a kernel reads it with one load.
@@ -53,6 +55,8 @@ struct Plan {
 // For an index in device memory cuda/device_plan.h makes the same plan, bit for bit, except that it ignores any_rows:
 // its row groups are neighbours always.
 Plan make_plan(const BsrIndex& index, const PlanShape& shape);
+// The same, with what is known already of the order of the index's block rows.
+Plan make_plan(RowOrders& orders, const PlanShape& shape);
 
 // What both planners go by.
 

@@ -2,7 +2,6 @@
 #include "plan/row_groups.h"
 
 #include "plan/column_union.h"
-#include "plan/row_order.h"
 
 namespace sparsek {
 namespace {
@@ -23,7 +22,8 @@ int64_t only_block_row(const BsrIndex& index, const int64_t* slot_row, int32_t s
 
 }  // namespace
 
-std::vector<EntryRange> make_row_groups(const BsrIndex& index, Plan& plan) {
+std::vector<EntryRange> make_row_groups(RowOrders& orders, Plan& plan) {
+  const BsrIndex& index = orders.index();
   const int64_t tile_m = plan.shape.tile_m;
   const int32_t slots = plan.slots, slot_rows = plan.slot_rows;
   const int64_t group_count = (index.rows + tile_m - 1) / tile_m;
@@ -31,7 +31,7 @@ std::vector<EntryRange> make_row_groups(const BsrIndex& index, Plan& plan) {
   plan.slot_row.resize(static_cast<size_t>(group_count * slots));
   for (size_t i = 0; i < plan.slot_row.size(); ++i) plan.slot_row[i] = static_cast<int64_t>(i) * slot_rows;
   if (plan.shape.any_rows && slots > 1 && slot_rows == index.block_m) {
-    const std::vector<int32_t> order = order_rows(index, slots).rows;
+    const std::vector<int32_t>& order = orders.of(slots).rows;
     for (size_t i = 0; i < order.size(); ++i) plan.slot_row[i] = static_cast<int64_t>(order[i]) * slot_rows;
   }
 

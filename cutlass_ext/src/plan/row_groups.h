@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "plan/row_order.h"
 
 namespace sparsek {
 
@@ -16,6 +17,6 @@ struct EntryRange {
 
 // Fills plan.slot_row, entry_col and entry_block for row groups of plan.shape.tile_m rows, and returns the range of
 // each. Groups whose slots lie in the same block rows share their entries.
-std::vector<EntryRange> make_row_groups(const BsrIndex& index, Plan& plan);
+std::vector<EntryRange> make_row_groups(RowOrders& orders, Plan& plan);
 
 }  // namespace sparsek

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "plan/bsr_index.h"
@@ -18,5 +20,26 @@ struct RowOrder {
 // group in ascending order. The natural order where another would not save at least 3 % of the loads of B, or would
 // give the group with the most blocks a tenth more of them.
 RowOrder order_rows(const BsrIndex& index, int32_t group);
+
+// The orders of one pattern, each found once: what chooses a kernel may ask for the one that the plan needs.
+class RowOrders {
+ public:
+  // index must outlive this.
+  explicit RowOrders(const BsrIndex& index) : index_(index) {}
+
+  const BsrIndex& index() const { return index_; }
+  // That of order_rows. The reference is valid as long as this is.
+  const RowOrder& of(int32_t group) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto [found, added] = by_group_.try_emplace(group);
+    if (added) found->second = order_rows(index_, group);
+    return found->second;
+  }
+
+ private:
+  const BsrIndex& index_;
+  std::mutex mutex_;
+  std::map<int32_t, RowOrder> by_group_;
+};
 
 }  // namespace sparsek

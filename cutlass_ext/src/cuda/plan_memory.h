@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "cuda/cuda_error.h"
+
+namespace sparsek::cuda {
+
+// An array of the host that is copied to byte `at` of a block of device memory.
+struct HostPart {
+  const void* from;
+  size_t bytes;
+  size_t at;
+};
+
+// The device memory that the plans of a context lie in, and the stream in which they are made. From a pool, so that a
+// plan lies where one before it lay: a call of cudaMalloc or cudaFree takes longer than making a small plan, and waits
+// for whatever runs. For several threads at once.
+class PlanMemory {
+ public:
+  // The current device must be `device`, here and wherever a function of this is called.
+  explicit PlanMemory(int device);
+
+  // Owns some bytes. They are given back in the order of the stream: whatever else reads or writes them must have
+  // ended.
+  class Block {
+   public:
+    Block() = default;
+    ~Block();
+    Block(Block&& other) noexcept { swap(other); }
+    Block& operator=(Block&& other) noexcept {
+      swap(other);
+      return *this;
+    }
+
+    std::byte* data() const { return data_; }
+    size_t bytes() const { return bytes_; }
+
+   private:
+    friend class PlanMemory;
+    Block(std::byte* data, size_t bytes, cudaStream_t stream) : data_(data), bytes_(bytes), stream_(stream) {}
+    void swap(Block& other) noexcept;
+
+    std::byte* data_ = nullptr;
+    size_t bytes_ = 0;
+    cudaStream_t stream_ = nullptr;
+  };
+
+  // To be used in the stream, or when what the stream holds has ended.
+  Block allocate(size_t bytes);
+  cudaStream_t stream() const { return stream_.get(); }
+
+  // Both are ordered in the stream, and complete when they return. What lies between the parts of a block gets any
+  // value; parts are in ascending order.
+  void write(const Block& to, const std::vector<HostPart>& parts);
+  template <class T>
+  T read(const T* from) {
+    static_assert(sizeof(T) <= kStagingBytes);
+    const std::lock_guard<std::mutex> lock(staging_use_);
+    copy(staging_.get(), from, sizeof(T), cudaMemcpyDeviceToHost);
+    T value;
+    std::memcpy(&value, staging_.get(), sizeof(T));
+    return value;
+  }
+
+ private:
+  static constexpr size_t kStagingBytes = size_t{1} << 20;
+
+  struct Destroy {
+    void operator()(cudaMemPool_t pool) const { cudaMemPoolDestroy(pool); }  // when all blocks have been given back
+    void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+    void operator()(std::byte* pinned) const { cudaFreeHost(pinned); }
+  };
+
+  // Complete when it returns.
+  void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
+
+  std::unique_ptr<std::remove_pointer_t<cudaMemPool_t>, Destroy> pool_;
+  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
+  std::mutex staging_use_;
+  std::unique_ptr<std::byte, Destroy> staging_;  // pinned: the GPU copies from it and to it by itself
+};
+
+}  // namespace sparsek::cuda

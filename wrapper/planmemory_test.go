@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"context"
+	"strconv"
+	"testing"
+)
+
+// A plan that is longer than what is copied to a GPU at once.
+func TestLongPlan(t *testing.T) {
+	onEach(t, func(t *testing.T, ctx *Context) {
+		p := newProduct[BFloat16, int32](shape{rows: 4096, cols: 8192, n: 8, blockM: 8, blockK: 8, density: 0.15, alpha: 1, seed: 3})
+		c, info := p.run(t, ctx, false)
+		if ctx.info.Backend == CUDA && info.WorkspaceBytes < 2<<20 {
+			t.Errorf("the plan takes %d bytes, too few to be copied piece by piece", info.WorkspaceBytes)
+		}
+		p.verify(t, ctx, info, c)
+	})
+}
+
+// Plans lie where others lay before them. One that is closed while its products run is theirs until they have ended.
+func TestPlansComeAndGo(t *testing.T) {
+	onEach(t, func(t *testing.T, ctx *Context) {
+		for worker := range uint64(4) {
+			t.Run(strconv.FormatUint(worker, 10), func(t *testing.T) {
+				t.Parallel()
+				for turn := range uint64(6) {
+					planAndLeave(t, ctx, 10*worker+turn)
+				}
+			})
+		}
+	})
+}
+
+// planAndLeave closes a plan at once, and looks at what its products gave then.
+func planAndLeave(t *testing.T, ctx *Context, seed uint64) {
+	p := newProduct[BFloat16, int32](shape{rows: 768, cols: 640, n: 64, blockM: 32, blockK: 32, density: 0.5, alpha: 1, seed: seed})
+	m := must(NewMatrix(ctx, p.a))(t)
+	defer m.Close()
+	plan := must(m.Plan(context.Background(), p.planOptions(16)))(t)
+	info := plan.Info()
+	stream := must(ctx.NewStream())(t)
+	defer stream.Close()
+	b, c := inBuffer(t, ctx, p.b, 0), inBuffer(t, ctx, p.newC(), 0)
+	defer b.Buffer.Close()
+	defer c.Buffer.Close()
+	for range 20 {
+		if err := plan.Multiply(context.Background(), p.alpha, b, p.beta, c, WithStream(stream)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan.Close()
+	if err := stream.Wait(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	got := p.newC()
+	if err := c.Buffer.Read(got.Data); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := Check(ctx.Library(), p.a, p.checkArgs(got, info)); err != nil {
+		t.Fatalf("%v: %+v", err, report)
+	}
+}

@@ -60,7 +60,7 @@ func MakeLibrary(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := kernels.Generate(list, filepath.Join(root, genDir)); err != nil {
+	if err := generate(root, genDir, list); err != nil {
 		return err
 	}
 	units, err := findUnits(root, genDir, list)

@@ -36,10 +36,12 @@ const (
 	validateSource = "cutlass_ext/src/cuda/validate.cu"
 	instanceSource = "build/gen/simt_bf16.cu"
 	registrySource = "build/gen/registry.cpp"
+	tuningSource   = "build/gen/tuning_table.cpp"
 	planHeader     = "cutlass_ext/src/plan/plan.h"
+	tableHeader    = "cutlass_ext/src/tune/shipped_table.h"
 )
 
-var allSources = []string{instanceSource, registrySource, buildInfoSource, validateSource, planSource}
+var allSources = []string{instanceSource, registrySource, tuningSource, buildInfoSource, validateSource, planSource}
 
 var fakeLock = &pins.Lock{
 	CUTLASS: pins.CUTLASS{Version: "4", Commit: "c0ffee", Include: "h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
@@ -68,6 +70,7 @@ func newTree(t *testing.T) *tree {
 		"cutlass_ext/src/cuda/simt.cuh": "#include \"cuda/kernel.h\"\n#include \"collective/policy.hpp\"\n",
 		"cutlass_ext/src/cuda/kernel.h": "#include \"plan/plan.h\"\n",
 		planHeader:                      "#include \"sparsek.h\"\n",
+		tableHeader:                     "#include \"sparsek.h\"\n",
 		"collective/policy.hpp":         "policy\n",
 		"LICENSE":                       "licence\n",
 	} {
@@ -166,6 +169,9 @@ func TestBuildsWhatChanged(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(tr.root, Header)); err != nil || string(text) != "another header\n" {
 		t.Errorf("the copied header is %q, %v", text, err)
 	}
+
+	tr.write(tuningDir+"/h200.txt", "measured\n")
+	tr.expect("a tuning table", tuningSource, "link")
 
 	tr.write("cutlass_ext/src/plan/new.cpp", "new\n")
 	tr.expect("a new source", "cutlass_ext/src/plan/new.cpp", "link")

@@ -10,6 +10,7 @@ const (
 	includeDir  = "cutlass_ext/include"
 	headerFile  = "cutlass_ext/include/sparsek.h"
 	kernelsFile = "cutlass_ext/kernels.json"
+	tuningDir   = "cutlass_ext/tuning"
 
 	buildDir   = "build"
 	genDir     = "build/gen"

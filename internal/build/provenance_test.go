@@ -59,7 +59,7 @@ func TestProvenance(t *testing.T) {
 		"CUTLASS 4 include": empty, "CUTLASS 4 tools/util/include": empty, "nvcc-13.whl": {"sha256": "abc"},
 		exportsFile: {"sha256": sum(exports)},
 	}
-	for _, name := range []string{instanceSource, registrySource, buildInfoSource, validateSource, planSource, planHeader,
+	for _, name := range []string{instanceSource, registrySource, tuningSource, buildInfoSource, validateSource, planSource, planHeader, tableHeader,
 		headerFile, "cutlass_ext/src/cuda/simt.cuh", "cutlass_ext/src/cuda/kernel.h", "collective/policy.hpp"} {
 		data, err := os.ReadFile(filepath.Join(tr.root, name))
 		if err != nil {

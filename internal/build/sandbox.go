@@ -4,7 +4,6 @@ package build
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/sparsek/sparsek/internal/kernels"
@@ -18,7 +17,7 @@ func sandboxUnits(root string, list *kernels.List) ([]unit, error) {
 	if len(alone.Kernels) == 0 {
 		return nil, fmt.Errorf("%s has no kernel of the family %s", kernelsFile, kernels.TMASandbox)
 	}
-	if err := kernels.Generate(alone, filepath.Join(root, sandboxGenDir)); err != nil {
+	if err := generate(root, sandboxGenDir, alone); err != nil {
 		return nil, err
 	}
 	return findUnits(root, sandboxGenDir, alone)

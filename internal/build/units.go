@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/kernels"
+	"github.com/sparsek/sparsek/internal/tuningtable"
 )
 
 // unit is one source file to compile.
@@ -60,10 +61,10 @@ func (u unit) memory() int64 {
 }
 
 // findUnits lists what is to be compiled: the sources in the tree at root and
-// the files generated from the list into gen. The longest jobs come first, so that none of
-// them is left running alone at the end.
+// the files generated from the list and the tuning table into gen. The longest
+// jobs come first, so that none of them is left running alone at the end.
 func findUnits(root, gen string, list *kernels.List) ([]unit, error) {
-	units := []unit{{source: path.Join(gen, kernels.Registry)}}
+	units := []unit{{source: path.Join(gen, kernels.Registry)}, {source: path.Join(gen, tuningtable.File)}}
 	for _, k := range list.Kernels {
 		units = append(units, unit{source: path.Join(gen, kernels.InstanceFile(k)), device: true, kernel: k.Name, family: k.Family})
 	}

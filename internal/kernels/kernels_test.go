@@ -3,16 +3,14 @@
 package kernels
 
 import (
+	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 )
 
 const entry = `{"name": "k_1", "family": "collective", "dtype": "bf16", "tile": [128, 256, 64], "stages": 4,
@@ -115,57 +113,18 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-func TestGenerateWritesOnlyWhatChanged(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "gen")
+func TestFiles(t *testing.T) {
 	l, err := Parse(list(entry, strings.Replace(entry, "k_1", "k_2", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Generate(l, dir); err != nil {
-		t.Fatal(err)
+	files := Files(l)
+	if diff := cmp.Diff([]string{"k_1.cu", "k_2.cu", Registry}, slices.Sorted(maps.Keys(files))); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	long := time.Unix(1e9, 0)
-	for _, name := range []string{Registry, "k_1.cu", "k_2.cu", "stale.cu"} {
-		if name == "stale.cu" {
-			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := os.Chtimes(filepath.Join(dir, name), long, long); err != nil {
-			t.Fatal(err)
-		}
+	if !bytes.Equal(files["k_2.cu"], Instance(l.Kernels[1])) || !bytes.Equal(files[Registry], RegistryText(l)) {
+		t.Error("a file has another's text")
 	}
-	l.Kernels[1].Stages = 3
-	if err := Generate(l, dir); err != nil {
-		t.Fatal(err)
-	}
-	touched := map[string]bool{}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
-		touched[e.Name()] = !info.ModTime().Equal(long)
-	}
-	want := map[string]bool{Registry: true, "k_1.cu": false, "k_2.cu": true}
-	if diff := cmp.Diff(want, touched); diff != "" {
-		t.Errorf("rewritten (-want +got):\n%s", diff)
-	}
-}
-
-// Go reads what quote writes: both languages agree on these escapes.
-func TestQuote(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.String().Draw(t, "s")
-		got, err := strconv.Unquote(quote(s))
-		if err != nil || got != s {
-			t.Fatalf("%q became %s, read as %q, %v", s, quote(s), got, err)
-		}
-	})
 }
 
 func FuzzParse(f *testing.F) {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/tuning_memory.h"
+
+#include "abi/error.h"
+#include "tune/cache_path.h"
+#include "tune/shipped_table.h"
+
+namespace sparsek::tune {
+
+TuningMemory::TuningMemory(const TuningRecords& table, std::optional<std::string> path)
+    : table_(table), given_path_(std::move(path)) {}
+
+TuningMemory& TuningMemory::process() {
+  // Never destroyed: threads may outlive main.
+  static TuningMemory* const memory = new TuningMemory(shipped_table().records, std::nullopt);
+  return *memory;
+}
+
+std::string TuningMemory::path() const { return given_path_ ? *given_path_ : user_cache_path().path; }
+
+TuningAnswer TuningMemory::lookup(const TuningKey& key) {
+  const std::string file = path();
+  const std::lock_guard<std::mutex> hold(mutex_);
+  TuningAnswer answer;
+  answer.warning = refresh(file);
+  const TuningRecord* record = unwritten_.find(key);
+  if (record == nullptr) record = read_.find(key);
+  answer.source = TuningSource::kCache;
+  if (record == nullptr) {
+    record = table_.find(key);
+    answer.source = TuningSource::kTable;
+  }
+  if (record == nullptr) {
+    answer.source = TuningSource::kNone;
+  } else {
+    answer.record = *record;
+  }
+  return answer;
+}
+
+// Reads the file if it is not the one that was read last. Returns what is wrong with it.
+std::string TuningMemory::refresh(const std::string& path) {
+  // Taken before the file is read: one that is replaced meanwhile is read again next time.
+  const FileStamp stamp = path.empty() ? FileStamp{} : stamp_of(path);
+  if (path == read_path_ && stamp == read_stamp_) return "";
+  TuningContent content = path.empty() ? TuningContent{} : read_tuning_file(path);
+  read_ = std::move(content.records);
+  read_path_ = path;
+  read_stamp_ = stamp;
+  return content.fault.empty() ? "" : content.fault + "; its measurements are not used";
+}
+
+std::string TuningMemory::remember(const TuningRecord& record) {
+  const std::string fault = record_fault(record);
+  if (!fault.empty()) return "a measurement is not kept: " + fault;
+  const std::string file = path();
+  std::vector<TuningRecord> batch;
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    unwritten_.put(record);
+    unwritten_.drop_oldest();
+    if (file.empty()) return "";
+    for (const TuningRecord* const waiting : unwritten_.by_age()) batch.push_back(*waiting);
+  }
+  std::string warning;
+  try {
+    warning = update_tuning_file(file, Target::kCache, [&](TuningRecords& records) {
+      for (const TuningRecord& waiting : batch) records.put(waiting);
+      return true;
+    });
+  } catch (const Error& error) {
+    return std::string("measurements are not kept: ") + error.what();
+  }
+  const std::lock_guard<std::mutex> hold(mutex_);
+  for (const TuningRecord& written : batch) unwritten_.erase(written);
+  return warning;
+}
+
+}  // namespace sparsek::tune

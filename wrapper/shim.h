@@ -235,4 +235,43 @@ static inline shim_result shim_dense_time(const sparsek_api* api, sparsek_contex
   return shim_end(api, api->dense_time(context, &args, seconds));
 }
 
+static inline shim_result shim_tuning_cache_open(const sparsek_api* api, const char* path, int32_t source,
+                                                 sparsek_tuning_cache** out) {
+  return shim_end(api, api->tuning_cache_open(path, source, out));
+}
+
+static inline shim_result shim_tuning_cache_info(const sparsek_api* api, const sparsek_tuning_cache* cache,
+                                                 sparsek_tuning_cache_info* out) {
+  out->abi_size = sizeof(*out);
+  return shim_end(api, api->tuning_cache_info(cache, out));
+}
+
+static inline shim_result shim_tuning_cache_entry(const sparsek_api* api, const sparsek_tuning_cache* cache,
+                                                  int64_t index, sparsek_tuning_entry* out) {
+  out->abi_size = sizeof(*out);
+  return shim_end(api, api->tuning_cache_entry(cache, index, out));
+}
+
+static inline shim_result shim_tuning_cache_candidate(const sparsek_api* api, const sparsek_tuning_cache* cache,
+                                                      int64_t index, int32_t candidate, sparsek_tuning_candidate* out) {
+  out->abi_size = sizeof(*out);
+  return shim_end(api, api->tuning_cache_candidate(cache, index, candidate, out));
+}
+
+static inline void shim_tuning_cache_close(const sparsek_api* api, sparsek_tuning_cache* cache) {
+  api->tuning_cache_close(cache);
+}
+
+static inline shim_result shim_tuning_cache_merge(const sparsek_api* api, const char* into,
+                                                  const sparsek_tuning_cache* from, sparsek_tuning_change* out) {
+  out->abi_size = sizeof(*out);
+  return shim_end(api, api->tuning_cache_merge(into, from, out));
+}
+
+static inline shim_result shim_tuning_cache_clear(const sparsek_api* api, const char* path,
+                                                  sparsek_tuning_change* out) {
+  out->abi_size = sizeof(*out);
+  return shim_end(api, api->tuning_cache_clear(path, out));
+}
+
 #endif /* SPARSEK_SHIM_H_ */

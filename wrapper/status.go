@@ -36,6 +36,7 @@ const (
 	ErrOutOfMemory Status = 30
 	ErrCUDA        Status = 31
 	ErrInternal    Status = 32
+	ErrIO          Status = 33 // a file that cannot be read or written
 
 	ErrCheckFailed Status = 40 // an element of C is beyond its error bound
 )
@@ -62,6 +63,7 @@ var statusNames = map[Status]string{
 	ErrOutOfMemory:         "SPARSEK_OUT_OF_MEMORY",
 	ErrCUDA:                "SPARSEK_CUDA_ERROR",
 	ErrInternal:            "SPARSEK_INTERNAL",
+	ErrIO:                  "SPARSEK_IO_ERROR",
 	ErrCheckFailed:         "SPARSEK_CHECK_FAILED",
 }
 

@@ -79,6 +79,7 @@ typedef enum sparsek_status {
   SPARSEK_OUT_OF_MEMORY = 30, /* host or device; the message says which */
   SPARSEK_CUDA_ERROR = 31,    /* a CUDA call failed; the message names it and its code */
   SPARSEK_INTERNAL = 32,
+  SPARSEK_IO_ERROR = 33, /* a file cannot be read or written; the message names it */
   /* what a check found */
   SPARSEK_CHECK_FAILED = 40
 } sparsek_status;
@@ -107,12 +108,24 @@ typedef enum sparsek_chosen_by {
   SPARSEK_CHOSEN_BY_TABLE = 4, /* a like product was measured before the library was shipped */
   SPARSEK_CHOSEN_BY_TUNING = 5 /* measured for this plan */
 } sparsek_chosen_by;
+typedef enum sparsek_tuning_source {
+  SPARSEK_TUNING_FILE = 0,   /* a file, without a path that of the user */
+  SPARSEK_TUNING_SHIPPED = 1 /* what came with the library */
+} sparsek_tuning_source;
+typedef enum sparsek_tuning_state {
+  SPARSEK_TUNING_ABSENT = 0,    /* there is no file */
+  SPARSEK_TUNING_WHOLE = 1,     /* no fault */
+  SPARSEK_TUNING_DAMAGED = 2,   /* some of its lines are no entries; the others are there */
+  SPARSEK_TUNING_FOREIGN = 3,   /* no tuning cache, or one of another version: no entries */
+  SPARSEK_TUNING_UNREADABLE = 4 /* no ordinary file, or one that cannot be read: no entries */
+} sparsek_tuning_state;
 
 typedef struct sparsek_context sparsek_context; /* a back-end and its device */
 typedef struct sparsek_matrix sparsek_matrix;   /* a BSR matrix, index checked, values in the back-end's memory */
 typedef struct sparsek_plan sparsek_plan;       /* how one pattern is multiplied: kernel and work list */
 typedef struct sparsek_tuner sparsek_tuner;     /* candidates for a plan, under measurement */
 typedef void* sparsek_stream;                   /* a cudaStream_t; null is the default stream; ignored on the CPU */
+typedef struct sparsek_tuning_cache sparsek_tuning_cache; /* a tuning cache as it was when it was opened */
 
 /* What the library is made of. Strings live as long as the library. */
 typedef struct sparsek_build_info {
@@ -316,6 +329,52 @@ typedef struct sparsek_check_report {
   int64_t first_row, first_col; /* the first failure in row order; -1 where none */
 } sparsek_check_report;
 
+/* A tuning cache: what was measured of kernels. Strings live as long as the handle. */
+typedef struct sparsek_tuning_cache_info {
+  size_t abi_size;
+  const char* path;  /* "" where there is none: the shipped one, or where the user's is off */
+  const char* fault; /* what is wrong with it and what to do; "" where nothing is */
+  const char* build; /* which build this library is: entries of others are not used, but for those of "shipped" */
+  int64_t entries;
+  int32_t state; /* sparsek_tuning_state */
+  int32_t reserved;
+} sparsek_tuning_cache_info;
+
+/* The products that one entry is for, and when their kernels were measured. */
+typedef struct sparsek_tuning_entry {
+  size_t abi_size;
+  const char* id;     /* 16 letters from k to z, the same for the same product everywhere */
+  const char* device; /* the GPU's name; on the CPU the vector instructions in use */
+  const char* build;  /* of the library; "shipped": every one */
+  const char* op;     /* "dsd" */
+  int64_t m, n, k;
+  int64_t block_m, block_k;
+  int64_t measured;         /* when: seconds since 1970-01-01 00:00 UTC */
+  int32_t sm_count;         /* on the CPU: threads */
+  int32_t dtype, dtype_c;   /* sparsek_dtype of A and B, and of C */
+  int32_t bias, activation; /* sparsek_bias, sparsek_activation */
+  int32_t density_class;    /* of the pattern: coarse classes of its density, */
+  int32_t spread_class;     /* of how unlike its block rows are in length, */
+  int32_t union_class;      /* and of what neighbouring ones have in common */
+  int32_t candidates;       /* kernels that were measured */
+  int32_t reserved;
+} sparsek_tuning_entry;
+
+typedef struct sparsek_tuning_candidate {
+  size_t abi_size;
+  const char* kernel;
+  double seconds;       /* of a product, the median */
+  double spread;        /* distance of the quartiles / seconds */
+  double setup_seconds; /* of the plan */
+} sparsek_tuning_candidate;
+
+/* What a change did. */
+typedef struct sparsek_tuning_change {
+  size_t abi_size;
+  int64_t entries;    /* merged: those that are new or newer; cleared: those that were removed */
+  char warning[1024]; /* of a file that was set aside, why and where it is; "" where none was */
+} sparsek_tuning_change;
+
 /* The functions. Names in comments are those of the C convention sparsek_<name>. */
 typedef struct sparsek_api {
   size_t abi_size;
@@ -416,6 +475,26 @@ typedef struct sparsek_api {
    * its candidates. SPARSEK_BAD_ARGUMENT where nothing was measured. */
   sparsek_status (*tuner_finish)(sparsek_tuner*, sparsek_plan** out);
   void (*tuner_destroy)(sparsek_tuner*);
+
+  /* Reads a tuning cache: the file, or with a null path the user's. That is the file of SPARSEK_TUNING_CACHE ("off" for
+   * none), else sparsek/tuning.txt in XDG_CACHE_HOME, else in HOME/.cache. A file that is not there has no entries, and
+   * a file with a fault is opened with what is good of it: tuning_cache_info tells. `source` is sparsek_tuning_source;
+   * the shipped cache has no path. */
+  sparsek_status (*tuning_cache_open)(const char* path, int32_t source, sparsek_tuning_cache** out);
+  sparsek_status (*tuning_cache_info)(const sparsek_tuning_cache*, sparsek_tuning_cache_info* out);
+  /* The newest entry has index 0. Strings live as long as the handle. */
+  sparsek_status (*tuning_cache_entry)(const sparsek_tuning_cache*, int64_t index, sparsek_tuning_entry* out);
+  /* In the order in which they were measured. */
+  sparsek_status (*tuning_cache_candidate)(const sparsek_tuning_cache*, int64_t index, int32_t candidate,
+                                           sparsek_tuning_candidate* out);
+  void (*tuning_cache_close)(sparsek_tuning_cache*);
+  /* Takes the entries of `from` into a file, or with a null path into the user's cache; where both have one for the
+   * same products, the newer stays. The file is replaced whole or, where that fails (SPARSEK_IO_ERROR), stays as it
+   * was, and no other writer's entries are lost. The user's cache is made where it is missing and, where it has a
+   * fault, set aside: renamed, and its good entries kept; another file with a fault is refused. */
+  sparsek_status (*tuning_cache_merge)(const char* into, const sparsek_tuning_cache* from, sparsek_tuning_change* out);
+  /* Removes the file, or with a null path the user's cache; as above where it has a fault. */
+  sparsek_status (*tuning_cache_clear)(const char* path, sparsek_tuning_change* out);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

@@ -37,6 +37,10 @@ SPARSEK_ABI_STRUCT(sparsek_check_report, 104);
 SPARSEK_ABI_STRUCT(sparsek_dense_time_args, 80);
 SPARSEK_ABI_STRUCT(sparsek_tuner_options, 24);
 SPARSEK_ABI_STRUCT(sparsek_candidate_info, 72);
+SPARSEK_ABI_STRUCT(sparsek_tuning_cache_info, 48);
+SPARSEK_ABI_STRUCT(sparsek_tuning_entry, 128);
+SPARSEK_ABI_STRUCT(sparsek_tuning_candidate, 40);
+SPARSEK_ABI_STRUCT(sparsek_tuning_change, 1040);
 
 #undef SPARSEK_ABI_STRUCT
 

@@ -32,6 +32,7 @@ const char* status_name(sparsek_status status) noexcept {
     SPARSEK_NAME(SPARSEK_OUT_OF_MEMORY);
     SPARSEK_NAME(SPARSEK_CUDA_ERROR);
     SPARSEK_NAME(SPARSEK_INTERNAL);
+    SPARSEK_NAME(SPARSEK_IO_ERROR);
     SPARSEK_NAME(SPARSEK_CHECK_FAILED);
 #undef SPARSEK_NAME
   }
@@ -41,14 +42,51 @@ const char* status_name(sparsek_status status) noexcept {
 namespace {
 
 constexpr sparsek_api kApi = {
-    sizeof(sparsek_api), SPARSEK_ABI_VERSION, status_name,        last_error,        build_info,
-    kernel_count,        kernel_info,         device_count,       device_info,       context_create,
-    context_info,        context_destroy,     matrix_create,      matrix_set_values, matrix_destroy,
-    plan_create,         plan_info,           plan_destroy,       multiply,          multiply_time,
-    buffer_create,       buffer_destroy,      buffer_write,       buffer_read,       buffer_fill,
-    stream_create,       stream_destroy,      stream_synchronize, stream_query,      check,
-    dense_time,          graph_time,          tuner_create,       tuner_step,        tuner_candidate_count,
-    tuner_candidate,     tuner_finish,        tuner_destroy,
+    sizeof(sparsek_api),
+    SPARSEK_ABI_VERSION,
+    status_name,
+    last_error,
+    build_info,
+    kernel_count,
+    kernel_info,
+    device_count,
+    device_info,
+    context_create,
+    context_info,
+    context_destroy,
+    matrix_create,
+    matrix_set_values,
+    matrix_destroy,
+    plan_create,
+    plan_info,
+    plan_destroy,
+    multiply,
+    multiply_time,
+    buffer_create,
+    buffer_destroy,
+    buffer_write,
+    buffer_read,
+    buffer_fill,
+    stream_create,
+    stream_destroy,
+    stream_synchronize,
+    stream_query,
+    check,
+    dense_time,
+    graph_time,
+    tuner_create,
+    tuner_step,
+    tuner_candidate_count,
+    tuner_candidate,
+    tuner_finish,
+    tuner_destroy,
+    tuning_cache_open,
+    tuning_cache_info,
+    tuning_cache_entry,
+    tuning_cache_candidate,
+    tuning_cache_close,
+    tuning_cache_merge,
+    tuning_cache_clear,
 };
 
 }  // namespace

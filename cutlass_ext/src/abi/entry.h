@@ -72,4 +72,15 @@ sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) 
 // dense_time.cpp
 sparsek_status dense_time(sparsek_context* context, const sparsek_dense_time_args* args, double* seconds) noexcept;
 
+// tuning_cache.cpp
+sparsek_status tuning_cache_open(const char* path, int32_t source, sparsek_tuning_cache** out) noexcept;
+sparsek_status tuning_cache_info(const sparsek_tuning_cache* cache, sparsek_tuning_cache_info* out) noexcept;
+sparsek_status tuning_cache_entry(const sparsek_tuning_cache* cache, int64_t index, sparsek_tuning_entry* out) noexcept;
+sparsek_status tuning_cache_candidate(const sparsek_tuning_cache* cache, int64_t index, int32_t candidate,
+                                      sparsek_tuning_candidate* out) noexcept;
+void tuning_cache_close(sparsek_tuning_cache* cache) noexcept;
+sparsek_status tuning_cache_merge(const char* into, const sparsek_tuning_cache* from,
+                                  sparsek_tuning_change* out) noexcept;
+sparsek_status tuning_cache_clear(const char* path, sparsek_tuning_change* out) noexcept;
+
 }  // namespace sparsek::entry

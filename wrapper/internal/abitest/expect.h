@@ -78,4 +78,7 @@ void test_memory(edge* e);
 void test_check(edge* e);
 void test_dense_time(edge* e);
 
+/* edge_tuning.c: tuning caches */
+void test_tuning_cache(edge* e);
+
 #endif

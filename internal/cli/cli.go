@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/term"
@@ -33,6 +34,7 @@ func commands() []command {
 		{"run", "[flags]", "multiply a matrix from a file, or a pattern, by a dense one", run},
 		{"tune", "[flags]", "measure which kernel is the fastest for a product, and remember it", tune},
 		{"bench", "[flags] [case...]", "time the named cases", bench},
+		{"cache", "ACTION [flags]", "show, bring together or remove what was measured of kernels", cache},
 		{"profile", "[flags] [case...]", "measure the roofline suite with Nsight Compute", takeProfiles},
 		{"gate", "[flags] [case...]", "compare a profile with the baseline", runGate},
 		{"bless", "--reason TEXT [flags]", "make a profile the baseline", bless},
@@ -76,11 +78,19 @@ func dispatch(ctx context.Context, e *environment, args []string) error {
 
 func usage(w io.Writer) {
 	fmt.Fprint(w, "sparsek multiplies block-sparse matrices by dense ones.\n\nusage: sparsek COMMAND [flags]\n\n")
-	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
-	}
+	listCommands(w, commands())
 	fmt.Fprint(w, "\n\"sparsek COMMAND --help\" shows its flags. Exit codes: 0 done, 1 wrong result, 2 usage, 10 to 19 input,\n"+
 		"20 to 29 library and device, 30 output, 40 to 43 the profile gate, 130 interrupted.\n")
+}
+
+func listCommands(w io.Writer, list []command) {
+	width := 0
+	for _, c := range list {
+		width = max(width, len(c.name))
+	}
+	for _, c := range list {
+		fmt.Fprintf(w, "  %-*s  %s\n", width, c.name, c.summary)
+	}
 }
 
 // newFlags makes the flag set of a command.
@@ -108,7 +118,7 @@ func parse(e *environment, flags *flag.FlagSet, args []string, takesArguments bo
 }
 
 func printFlags(w io.Writer, flags *flag.FlagSet) {
-	for _, c := range commands() {
+	for _, c := range slices.Concat(commands(), cacheCommands()) {
 		if c.name == flags.Name() {
 			fmt.Fprintf(w, "usage: sparsek %s %s\n\n%s.\n", c.name, c.arguments, strings.ToUpper(c.summary[:1])+c.summary[1:])
 		}

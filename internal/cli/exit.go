@@ -79,6 +79,7 @@ var statusCodes = map[sparsek.Status]int{
 	sparsek.ErrCUDA:              exitCUDA,
 	sparsek.ErrCheckFailed:       exitWrongResult,
 	sparsek.ErrBadABISize:        exitNoLibrary,
+	sparsek.ErrIO:                exitBadOutput, // what is only read is no error of the library
 }
 
 // exitCode finds the code of an error.

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// cacheResult is what `cache list` prints as JSON, and `cache show` an entry of.
+type cacheResult struct {
+	Path    string       `json:"path"` // empty: what came with the library
+	State   string       `json:"state"`
+	Fault   string       `json:"fault"`
+	Build   string       `json:"build"` // of the library
+	Entries []cacheEntry `json:"entries"`
+}
+
+type cacheEntry struct {
+	Key          string           `json:"key"`
+	Measured     time.Time        `json:"measured"`
+	Device       string           `json:"device"`
+	SMs          int              `json:"sms"` // on the CPU: threads
+	Build        string           `json:"build"`
+	Used         bool             `json:"used"` // by this build of the library
+	Op           string           `json:"op"`
+	M            int64            `json:"m"`
+	N            int64            `json:"n"`
+	K            int64            `json:"k"`
+	BlockM       int64            `json:"block_m"`
+	BlockK       int64            `json:"block_k"`
+	DType        string           `json:"dtype"`
+	Output       string           `json:"out_dtype"`
+	Bias         string           `json:"bias"`
+	Activation   string           `json:"activation"`
+	DensityClass int              `json:"density_class"`
+	SpreadClass  int              `json:"spread_class"`
+	UnionClass   int              `json:"union_class"`
+	Candidates   []cacheCandidate `json:"candidates"`
+}
+
+type cacheCandidate struct {
+	Kernel       string  `json:"kernel"`
+	Seconds      float64 `json:"seconds"`
+	Spread       float64 `json:"spread"`
+	SetupSeconds float64 `json:"setup_seconds"`
+}
+
+func newCacheEntry(t sparsek.TuningEntry, build string) cacheEntry {
+	entry := cacheEntry{
+		Key: t.ID, Measured: t.Measured, Device: t.Device, SMs: t.SMs, Build: t.Build,
+		Used: t.Build == build || t.Build == sparsek.ShippedBuild,
+		Op:   t.Op, M: t.M, N: t.N, K: t.K, BlockM: t.BlockM, BlockK: t.BlockK,
+		DType: t.DType.String(), Output: t.Output.String(), Bias: t.Bias.String(), Activation: t.Activation.String(),
+		DensityClass: t.DensityClass, SpreadClass: t.SpreadClass, UnionClass: t.UnionClass,
+	}
+	for _, c := range t.Candidates {
+		entry.Candidates = append(entry.Candidates, cacheCandidate(c))
+	}
+	return entry
+}
+
+// fastest is the kernel that a caller gets who may have any.
+func (c cacheEntry) fastest() cacheCandidate {
+	best := c.Candidates[0]
+	for _, other := range c.Candidates[1:] {
+		if other.Seconds < best.Seconds {
+			best = other
+		}
+	}
+	return best
+}
+
+func (c cacheEntry) size() string  { return fmt.Sprintf("%dx%dx%d", c.M, c.N, c.K) }
+func (c cacheEntry) block() string { return fmt.Sprintf("%dx%d", c.BlockM, c.BlockK) }
+
+func (c cacheEntry) types() string {
+	if c.Output == c.DType {
+		return c.DType
+	}
+	return c.DType + "-" + c.Output
+}
+
+// readCache opens the user's cache, or what came with the library, and makes it ready to be printed.
+func readCache(e *environment, shipped bool) (r cacheResult, err error) {
+	c, err := openShipped(e, shipped)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	r = cacheResult{Path: c.Path, State: c.State.String(), Fault: c.Fault, Build: c.Build, Entries: []cacheEntry{}}
+	for _, t := range c.Entries {
+		r.Entries = append(r.Entries, newCacheEntry(t, c.Build))
+	}
+	return r, nil
+}
+
+func cacheList(_ context.Context, e *environment, args []string) error {
+	flags := newFlags("cache list")
+	shipped := shippedFlag(flags)
+	asJSON := flags.Bool("json", false, "print JSON")
+	if err := parse(e, flags, args, false); err != nil {
+		return err
+	}
+	r, err := readCache(e, *shipped)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		return printJSON(e.stdout, r)
+	}
+	return printCache(e, r)
+}
+
+// printCache prints a table that fits a terminal of 80 columns, unless names or sizes are long.
+func printCache(e *environment, r cacheResult) error {
+	if len(r.Entries) == 0 {
+		return say(e, "nothing was measured yet\n")
+	}
+	t := &table{left: 6}
+	t.add("", "key", "device", "MxNxK", "block", "type", "time", "kernel")
+	others := 0
+	for i, entry := range r.Entries {
+		number := strconv.Itoa(i + 1)
+		if !entry.Used {
+			number += "*"
+			others++
+		}
+		best := entry.fastest()
+		t.add(number, entry.Key[:6], strings.TrimPrefix(entry.Device, "NVIDIA "), entry.size(), entry.block(), entry.types(),
+			formatSeconds(best.Seconds), best.Kernel)
+	}
+	if err := t.print(e.stdout); err != nil {
+		return err
+	}
+	if others > 0 {
+		return say(e, "* of another build of the library, which this one does not use: %d of %d\n", others, len(r.Entries))
+	}
+	return nil
+}
+
+func cacheShow(_ context.Context, e *environment, args []string) error {
+	flags := newFlags("cache show")
+	shipped := shippedFlag(flags)
+	asJSON := flags.Bool("json", false, "print JSON")
+	which, err := parseFiles(e, flags, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	r, err := readCache(e, *shipped)
+	if err != nil {
+		return err
+	}
+	entry, err := findEntry(r.Entries, which[0])
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		return printJSON(e.stdout, entry)
+	}
+	return printEntry(e, entry)
+}
+
+// findEntry finds an entry by its number in the list, or by its key or how that begins. Keys have no digits.
+func findEntry(list []cacheEntry, which string) (cacheEntry, error) {
+	if n, err := strconv.Atoi(which); err == nil {
+		if n < 1 || n > len(list) {
+			return cacheEntry{}, failf(exitUsage, "cache show: there is no entry %d: \"sparsek cache list\" shows %d", n, len(list))
+		}
+		return list[n-1], nil
+	}
+	var found []cacheEntry
+	for _, entry := range list {
+		if strings.HasPrefix(entry.Key, which) {
+			found = append(found, entry)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return cacheEntry{}, failf(exitUsage, "cache show: no key begins with %q: \"sparsek cache list\" shows the keys", which)
+	case 1:
+		return found[0], nil
+	}
+	return cacheEntry{}, failf(exitUsage, "cache show: the keys of %d entries begin with %q: give more of one, as %s", len(found), which, found[0].Key)
+}
+
+func printEntry(e *environment, entry cacheEntry) error {
+	t := &table{left: 2}
+	t.add("key", entry.Key)
+	t.add("measured", entry.Measured.Format(time.DateTime)+" UTC")
+	t.add("device", fmt.Sprintf("%s, %d SMs or threads", entry.Device, entry.SMs))
+	build := entry.Build
+	if !entry.Used {
+		build += ", which is not this one: the entry is not used"
+	}
+	t.add("build", build)
+	t.add("product", fmt.Sprintf("%s %s in blocks of %s", entry.Op, entry.size(), entry.block()))
+	t.add("types", fmt.Sprintf("%s, C in %s", entry.DType, entry.Output))
+	t.add("epilogue", fmt.Sprintf("bias %s, activation %s", entry.Bias, entry.Activation))
+	t.add("pattern", fmt.Sprintf("classes: density %d, spread %d, union %d", entry.DensityClass, entry.SpreadClass, entry.UnionClass))
+	if err := t.print(e.stdout); err != nil {
+		return err
+	}
+	k := &table{left: 1}
+	k.add("kernel", "time", "spread", "setup", "of the fastest")
+	best := entry.fastest()
+	for _, c := range entry.Candidates {
+		ratio := "1"
+		if c.Seconds != best.Seconds {
+			ratio = digits(c.Seconds / best.Seconds)
+		}
+		k.add(c.Kernel, formatSeconds(c.Seconds), percent(c.Spread), formatSeconds(c.SetupSeconds), ratio)
+	}
+	if err := say(e, "\n"); err != nil {
+		return err
+	}
+	return k.print(e.stdout)
+}

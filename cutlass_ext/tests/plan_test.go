@@ -24,17 +24,18 @@ func run(t *testing.T, check string, args ...string) {
 	}
 }
 
+// planner is its sources.
+var planner = []string{"../src/plan/plan.cpp", "../src/plan/column_union.cpp", "../src/plan/row_groups.cpp",
+	"../src/plan/row_order.cpp", "../src/plan/deal_tiles.cpp", "../src/plan/split.cpp"}
+
 // The planner, also for tiles that only the GPU's kernels have.
-func TestPlans(t *testing.T) {
-	run(t, "testdata/plan_check.cpp", "../src/plan/plan.cpp", "../src/plan/column_union.cpp",
-		"../src/plan/row_groups.cpp", "../src/plan/row_order.cpp")
-}
+func TestPlans(t *testing.T) { run(t, "testdata/plan_check.cpp", planner...) }
+
+// What it does with tiles that would keep one worker busy when the others are done.
+func TestSplitTiles(t *testing.T) { run(t, "testdata/split_check.cpp", planner...) }
 
 // The steps of the planner in device memory, against the planner on the host.
-func TestDeviceSteps(t *testing.T) {
-	run(t, "testdata/device_check.cpp", "../src/plan/plan.cpp", "../src/plan/column_union.cpp",
-		"../src/plan/row_groups.cpp", "../src/plan/row_order.cpp")
-}
+func TestDeviceSteps(t *testing.T) { run(t, "testdata/device_check.cpp", planner...) }
 
 // Which CUDA kernel serves what.
 func TestKernelList(t *testing.T) {

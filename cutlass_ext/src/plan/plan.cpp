@@ -1,61 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
-#include <algorithm>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 #include "abi/error.h"
-#include "plan/least_loaded.h"
+#include "plan/deal_tiles.h"
 #include "plan/row_groups.h"
+#include "plan/split.h"
 
 namespace sparsek {
 namespace {
 
 constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
-
-// Deals the tiles out to the workers, `panels_in_flight` panels of columns at a time so that B's panels stay in L2,
-// and within these longest first, each to the worker with the least work so far (Graham's LPT rule: the spread at
-// the end is at most one tile).
-void deal_tiles(const std::vector<EntryRange>& groups, Plan& plan) {
-  const PlanShape& shape = plan.shape;
-  const int32_t panels = static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
-
-  std::vector<int32_t> longest_first(groups.size());
-  std::iota(longest_first.begin(), longest_first.end(), 0);
-  const auto length = [&](int32_t g) { return groups[g].count(); };
-  std::stable_sort(longest_first.begin(), longest_first.end(),
-                   [&](int32_t a, int32_t b) { return length(a) > length(b); });
-
-  // Who gets each tile, in the order of dealing; then each worker's tiles one after the other.
-  const size_t tile_count = groups.size() * panels;
-  std::vector<int32_t> worker_of;
-  worker_of.reserve(tile_count);
-  plan.worker_begin.assign(shape.workers + 1, 0);
-  LeastLoaded least(shape.workers);
-  const auto each_tile = [&](const auto& visit) {
-    for (int32_t first = 0; first < panels; first += shape.panels_in_flight) {
-      const int32_t last = std::min(first + shape.panels_in_flight, panels);
-      for (const int32_t g : longest_first) {
-        for (int32_t panel = first; panel < last; ++panel) visit(g, panel);
-      }
-    }
-  };
-  each_tile([&](int32_t g, int32_t) {
-    const int32_t worker = least.worker();
-    worker_of.push_back(worker);
-    ++plan.worker_begin[worker + 1];
-    least.set_load(least.load() + shape.tile_cost + length(g));
-  });
-  std::partial_sum(plan.worker_begin.begin(), plan.worker_begin.end(), plan.worker_begin.begin());
-  std::vector<int32_t> next(plan.worker_begin.begin(), plan.worker_begin.end() - 1);
-  plan.tiles.resize(tile_count);
-  size_t dealt = 0;
-  each_tile([&](int32_t g, int32_t panel) {
-    plan.tiles[next[worker_of[dealt++]]++] = {g, panel, groups[g].begin, length(g)};
-  });
-}
 
 }  // namespace
 
@@ -101,7 +58,7 @@ Plan make_plan(RowOrders& orders, const PlanShape& shape) {
   if (plan.shape.panels_in_flight == 0) {
     plan.shape.panels_in_flight = choose_panels(plan.slots, plan.entries(), index.nnzb);
   }
-  deal_tiles(groups, plan);
+  deal_tiles(groups, choose_parts(groups, plan.shape), plan);
   return plan;
 }
 

@@ -8,6 +8,10 @@
 //
 //   tiles   in the order in which each worker (CTA or thread) runs them: worker w owns tiles
 //           [worker_begin[w], worker_begin[w + 1]); a tile names its row group and the range of the group's entries
+//
+//   A tile whose entries would keep one worker busy when the others are done may be split: it is dealt out in parts,
+//   each a range of the entries. The sums of a part go into a workspace, and are added up when all are there
+//   (plan/split.h).
 #pragma once
 
 #include <cstdint>
@@ -21,12 +25,31 @@ class RowOrders;
 
 constexpr int32_t kNoBlock = -1;
 
-// One CTA tile of C; 16 bytes, so that a kernel reads it with one load.
+// One CTA tile of C, or a part of one; 16 bytes, so that a kernel reads it with one load.
 struct WorkTile {
   int32_t m_tile;       // the row group
-  int32_t n_tile;       // first column of C = n_tile * tile_n
-  int32_t entry_begin;  // of the tile's row group
+  int32_t n_tile;       // the panel of columns; of a part see part_tile
+  int32_t entry_begin;  // of the tile's row group, or of the part
   int32_t entry_count;  // 0: the tile holds beta * C only
+};
+
+// A part is told by an n_tile below 0: ~n_tile has the panel in its lowest kPanelBits bits, and above them the place of
+// the part's sums in the workspace. So a kernel that gets no parts takes n_tile as it is.
+constexpr int32_t kPanelBits = 20;
+constexpr int32_t kMostParts = 1 << (31 - kPanelBits);
+
+constexpr int32_t part_tile(int32_t panel, int32_t part) { return ~(part << kPanelBits | panel); }
+// First column of C = panel_of(tile) * tile_n.
+constexpr int32_t panel_of(const WorkTile& tile) {
+  return tile.n_tile < 0 ? ~tile.n_tile & ((1 << kPanelBits) - 1) : tile.n_tile;
+}
+// The place of a part's sums, or -1 for a whole tile.
+constexpr int32_t part_of(const WorkTile& tile) { return tile.n_tile < 0 ? ~tile.n_tile >> kPanelBits : -1; }
+
+// A tile of C whose parts have to be added up: those from first_part on, in this order.
+struct SplitTile {
+  int32_t m_tile, n_tile;  // row group and panel
+  int32_t first_part, parts;
 };
 
 struct PlanShape {
@@ -36,6 +59,11 @@ struct PlanShape {
   int32_t panels_in_flight = 1;  // panels of tile_n columns whose tiles are dealt out together; 0: chosen
   double tile_cost = 0;          // fixed cost of a tile in units of one entry, for the balance of the work lists
   bool any_rows = false;         // the kernel takes any block rows into a group, not only neighbours
+
+  // For kernels that can split tiles; costs in units of one entry, as the balance of the work lists has them.
+  int32_t most_parts = 0;  // of all split tiles together, kMostParts at the most; 0: no tile is split
+  double join_cost = 0;    // of adding parts up, however few
+  double part_cost = 0;    // of adding up one part more
 };
 
 struct Plan {
@@ -47,13 +75,15 @@ struct Plan {
   std::vector<int32_t> entry_block;  // (entries, slots): storage index of the slot's block, or kNoBlock
   std::vector<WorkTile> tiles;
   std::vector<int32_t> worker_begin;  // (workers + 1)
+  std::vector<SplitTile> split_tiles;
+  int32_t parts = 0;  // of all split tiles
 
   int64_t entries() const { return static_cast<int64_t>(entry_col.size()); }
 };
 
 // Deterministic: the same index and shape give the same plan, bit for bit. Throws Error where C has too many tiles.
-// For an index in device memory cuda/device_plan.h makes the same plan, bit for bit, except that it ignores any_rows:
-// its row groups are neighbours always.
+// For an index in device memory cuda/device_plan.h makes the same plan, bit for bit, except that it ignores any_rows
+// and most_parts: its row groups are neighbours always, and its tiles whole.
 Plan make_plan(const BsrIndex& index, const PlanShape& shape);
 // The same, with what is known already of the order of the index's block rows.
 Plan make_plan(RowOrders& orders, const PlanShape& shape);

@@ -4,3 +4,4 @@
 
 using cudaError_t = int;
 using cudaStream_t = struct CUstream_st*;
+struct float4;

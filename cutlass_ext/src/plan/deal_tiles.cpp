@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/deal_tiles.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "plan/least_loaded.h"
+
+namespace sparsek {
+namespace {
+
+int32_t count_panels(const PlanShape& shape) {
+  return static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
+}
+
+// visit(piece, panel) for each tile, in the order of dealing.
+template <class Visit>
+void each_tile(const std::vector<Piece>& pieces, const PlanShape& shape, const Visit& visit) {
+  const int32_t panels = count_panels(shape);
+  for (int32_t first = 0; first < panels; first += shape.panels_in_flight) {
+    const int32_t last = std::min(first + shape.panels_in_flight, panels);
+    for (const Piece& piece : pieces) {
+      for (int32_t panel = first; panel < last; ++panel) visit(piece, panel);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Piece> cut(const std::vector<EntryRange>& groups, const std::vector<int32_t>& parts) {
+  std::vector<Piece> pieces;
+  pieces.reserve(groups.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const EntryRange& group = groups[g];
+    const auto begin = [&](int64_t part) {
+      return static_cast<int32_t>(group.begin + group.count() * part / parts[g]);
+    };
+    for (int32_t part = 0; part < parts[g]; ++part) {
+      pieces.push_back({static_cast<int32_t>(g), part, parts[g], begin(part), begin(part + 1) - begin(part)});
+    }
+  }
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.count > b.count; });
+  return pieces;
+}
+
+Dealt deal(const std::vector<Piece>& pieces, const PlanShape& shape) {
+  Dealt dealt;
+  dealt.worker_of.reserve(pieces.size() * count_panels(shape));
+  LeastLoaded least(shape.workers);
+  each_tile(pieces, shape, [&](const Piece& piece, int32_t) {
+    dealt.worker_of.push_back(least.worker());
+    const double load = least.load() + shape.tile_cost + piece.count;
+    least.set_load(load);
+    dealt.most = std::max(dealt.most, load);
+  });
+  return dealt;
+}
+
+void deal_tiles(const std::vector<EntryRange>& groups, const std::vector<int32_t>& parts, Plan& plan) {
+  const int32_t panels = count_panels(plan.shape);
+  // The parts of a row group lie together in the workspace, panel by panel.
+  std::vector<int32_t> first_part(groups.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    first_part[g] = plan.parts;
+    for (int32_t panel = 0; parts[g] > 1 && panel < panels; ++panel) {
+      plan.split_tiles.push_back({static_cast<int32_t>(g), panel, plan.parts, parts[g]});
+      plan.parts += parts[g];
+    }
+  }
+
+  const std::vector<Piece> pieces = cut(groups, parts);
+  const std::vector<int32_t> worker_of = deal(pieces, plan.shape).worker_of;
+  plan.worker_begin.assign(plan.shape.workers + 1, 0);
+  for (const int32_t worker : worker_of) ++plan.worker_begin[worker + 1];
+  std::partial_sum(plan.worker_begin.begin(), plan.worker_begin.end(), plan.worker_begin.begin());
+  std::vector<int32_t> next(plan.worker_begin.begin(), plan.worker_begin.end() - 1);
+  plan.tiles.resize(worker_of.size());
+  size_t dealt = 0;
+  each_tile(pieces, plan.shape, [&](const Piece& piece, int32_t panel) {
+    const int32_t part = first_part[piece.group] + panel * piece.parts + piece.part;
+    const int32_t n_tile = piece.parts == 1 ? panel : part_tile(panel, part);
+    plan.tiles[next[worker_of[dealt++]]++] = {piece.group, n_tile, piece.begin, piece.count};
+  });
+}
+
+}  // namespace sparsek

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/split.h"
+
+#include <algorithm>
+
+#include "plan/deal_tiles.h"
+
+namespace sparsek {
+namespace {
+
+// A gain below this share of the whole is within what the costs are wrong by.
+constexpr double kLeastGain = 0.1;
+
+// Each group in parts of at most `most` entries.
+std::vector<int32_t> parts_of(const std::vector<EntryRange>& groups, int32_t most) {
+  std::vector<int32_t> parts;
+  parts.reserve(groups.size());
+  for (const EntryRange& group : groups) parts.push_back(std::max((group.count() - 1) / most + 1, 1));
+  return parts;
+}
+
+// Parts of groups that are cut.
+int64_t count_parts(const std::vector<int32_t>& parts) {
+  int64_t sum = 0;
+  for (const int32_t of_group : parts) sum += of_group > 1 ? of_group : 0;
+  return sum;
+}
+
+}  // namespace
+
+std::vector<int32_t> choose_parts(const std::vector<EntryRange>& groups, const PlanShape& shape) {
+  std::vector<int32_t> best(groups.size(), 1);
+  const int64_t panels = (shape.n + shape.tile_n - 1) / shape.tile_n;
+  if (shape.most_parts == 0 || panels > 1 << kPanelBits) return best;
+
+  int32_t longest = 0;
+  int64_t entries = 0;
+  for (const EntryRange& group : groups) {
+    longest = std::max(longest, group.count());
+    entries += group.count();
+  }
+  const double mean = (groups.size() * shape.tile_cost + entries) * panels / shape.workers;
+  const auto worth_it = [&](double whole, double split) { return split < (1 - kLeastGain) * whole; };
+  // Dealing to the least busy worker is done at the latest one tile after the mean; splitting, not before the mean.
+  if (!worth_it(mean + shape.tile_cost + longest, mean + shape.join_cost)) return best;
+  const double whole = deal(cut(groups, best), shape).most;
+  if (!worth_it(whole, mean + shape.join_cost)) return best;
+
+  double least = whole;
+  int32_t in_vain = 0;
+  for (const int32_t shares : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32}) {
+    if (shares > longest || in_vain == 3) break;
+    const std::vector<int32_t> parts = parts_of(groups, (longest - 1) / shares + 1);
+    const int64_t count = count_parts(parts) * panels;
+    if (count > shape.most_parts) break;
+    const double most = deal(cut(groups, parts), shape).most + shape.join_cost + shape.part_cost * count;
+    if (most < least && worth_it(whole, most)) {
+      least = most;
+      best = parts;
+      in_vain = 0;
+    } else {
+      ++in_vain;
+    }
+  }
+  return best;
+}
+
+}  // namespace sparsek

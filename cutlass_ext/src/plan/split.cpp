@@ -11,6 +11,12 @@ namespace {
 // A gain below this share of the whole is within what the costs are wrong by.
 constexpr double kLeastGain = 0.1;
 
+// The lengths that are tried: each this share of the one before, until a tile would have too many parts for the second
+// kernel, which adds them one after the other, or so many in turn were no better.
+constexpr double kStep = 0.8;
+constexpr int32_t kMostOfTile = 32;
+constexpr int32_t kPatience = 4;
+
 // Each group in parts of at most `most` entries.
 std::vector<int32_t> parts_of(const std::vector<EntryRange>& groups, int32_t most) {
   std::vector<int32_t> parts;
@@ -48,14 +54,13 @@ std::vector<int32_t> choose_parts(const std::vector<EntryRange>& groups, const P
 
   double least = whole;
   int32_t in_vain = 0;
-  for (const int32_t shares : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32}) {
-    if (shares > longest || in_vain == 3) break;
-    const std::vector<int32_t> parts = parts_of(groups, (longest - 1) / shares + 1);
+  for (double most = kStep * longest; most >= 1 && longest < kMostOfTile * most && in_vain < kPatience; most *= kStep) {
+    const std::vector<int32_t> parts = parts_of(groups, static_cast<int32_t>(most));
     const int64_t count = count_parts(parts) * panels;
     if (count > shape.most_parts) break;
-    const double most = deal(cut(groups, parts), shape).most + shape.join_cost + shape.part_cost * count;
-    if (most < least && worth_it(whole, most)) {
-      least = most;
+    const double split = deal(cut(groups, parts), shape).most + shape.join_cost + shape.part_cost * count;
+    if (split < least && worth_it(whole, split)) {
+      least = split;
       best = parts;
       in_vain = 0;
     } else {

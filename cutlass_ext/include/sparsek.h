@@ -219,9 +219,9 @@ typedef struct sparsek_plan_info {
   const char* kernel; /* lives as long as the plan */
   const char* reason; /* why this kernel */
   int32_t tile_m, tile_n, tile_k, stages;
-  int64_t tiles;           /* CTA tiles of C (CPU: tasks) */
+  int64_t tiles;           /* CTA tiles of C (CPU: tasks); of a tile that is split its parts count instead */
   int64_t entries;         /* loads of a block row of B, summed over the row groups */
-  int64_t workspace_bytes; /* of device memory that the plan holds */
+  int64_t workspace_bytes; /* of device memory that the plan holds, and with split tiles what one product works in */
   double unit_roundoff;    /* of one accumulation step of this kernel: the u of the error bound */
   /* Slabs of 16 rows x tile_n that were computed again since the plan was made because a sum was NaN: 0 where operands
    * and sums are finite. Where the plan was in use, reading it waits for the device. */
@@ -408,7 +408,8 @@ typedef struct sparsek_api {
   /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory, and waits for what it
    * has the device do, but for no other stream; plan_destroy waits for the products of the plan. The plan of an index
    * in device memory is made there, and is the same as that of the same index in host memory, except that the latter
-   * may bring like block rows together (fewer entries, the same C).
+   * may bring like block rows together (fewer entries, the same C) and split tiles whose rows are far longer than others
+   * (C within the same bound, but its sums rounded otherwise).
    * Where options->kernel names none, the kernel is the one that was the fastest when a like product was measured: by
    * this library on such a device (the tuning cache, a file of the user's: tuning_cache_open), or before it was
    * shipped; like is what agrees in sizes, block, types and epilogue, and about in density, in the spread of row
@@ -418,8 +419,13 @@ typedef struct sparsek_api {
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);
 
-  /* Allocates nothing and does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is
-   * written. One plan may be in use on several streams at once. */
+  /* Does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is written. One plan may be in
+   * use on several streams at once. The same plan gives the same bits each time.
+   * Allocates nothing, unless the plan has split tiles. Then a product takes what it works in from a pool of the
+   * context, in the order of the stream; the pool has that since the plan was made, and asks the driver for more only
+   * where products run at once. A product that is captured gets memory of its own by cudaMalloc, or that of a graph
+   * which is gone: the plan keeps it for as long as the graph, an executable graph or a copy of it exists, and frees it
+   * when it is destroyed. Such a graph has no memory nodes: it can be cloned, and instantiated any number of times. */
   sparsek_status (*multiply)(sparsek_plan*, const sparsek_multiply_args*);
   /* Times `repeats` multiplies after `warmup` ones, taking args[0], args[1], ... in turn, so that rotated buffers
    * keep L2 cold; seconds[repeats] gets each one's time (CUDA events on the GPU). Waits for the device. */

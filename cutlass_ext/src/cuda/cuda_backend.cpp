@@ -13,6 +13,7 @@
 #include "cuda/cuda_plan.h"
 #include "cuda/graph_time.h"
 #include "cuda/list_candidates.h"
+#include "cuda/memory_pool.h"
 #include "cuda/plan_memory.h"
 #include "cuda/rehearsal.h"
 
@@ -112,16 +113,18 @@ class CudaBackend final : public Backend {
 
  private:
   cuda::PlanMemory& plan_memory() {
-    const std::lock_guard<std::mutex> lock(plan_memory_mutex_);
-    if (plan_memory_ == nullptr) plan_memory_ = std::make_unique<cuda::PlanMemory>(device_);
+    const std::lock_guard<std::mutex> lock(memory_mutex_);
+    if (pool_ == nullptr) pool_ = std::make_unique<cuda::MemoryPool>(device_);
+    if (plan_memory_ == nullptr) plan_memory_ = std::make_unique<cuda::PlanMemory>(*pool_);
     return *plan_memory_;
   }
 
   const int device_, sm_count_;
   const size_t l2_bytes_;
   const std::string name_;
-  std::mutex plan_memory_mutex_;
-  std::unique_ptr<cuda::PlanMemory> plan_memory_;  // made when it is first needed
+  std::mutex memory_mutex_;
+  std::unique_ptr<cuda::MemoryPool> pool_;  // this and the next are made when they are first needed
+  std::unique_ptr<cuda::PlanMemory> plan_memory_;
   std::mutex cublas_mutex_;
   std::unique_ptr<cuda::Cublas> cublas_;  // made when it is first needed
 };

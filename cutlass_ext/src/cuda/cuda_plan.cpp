@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "abi/error.h"
+#include "cuda/add_parts.h"
 #include "cuda/device_plan.h"
 #include "cuda/event.h"
 #include "cuda/kernel_list.h"
@@ -16,6 +17,15 @@ namespace {
 
 // What a tile costs beside its entries (epilogue, refill of the ring), in entries of 64 columns of A.
 constexpr double kTileCost = 2.4;
+
+// What splitting costs beside (plan/split.h), in the same unit, of which one takes about 0.8 us: a second kernel and
+// its latency, 3 us; and reading the sums of a whole tile, 128 KB of the 4 TB/s or so that L2 gives to plain loads.
+constexpr double kJoinCost = 4;
+constexpr double kPartCost = 0.05;
+// At most so much for the sums of parts: they are to stay in L2 from one kernel to the other.
+constexpr int64_t kMostWorkspace = int64_t{32} << 20;
+
+int64_t bytes_of_part(const PartSums& layout) { return int64_t{512} * layout.slabs * layout.groups; }
 
 }  // namespace
 
@@ -36,10 +46,20 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
   shape.panels_in_flight = 0;
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
   shape.any_rows = kernel_->ops->any_rows;
+  if (kernel_->ops->may_split && options_.n > 0) {
+    shape.most_parts =
+        static_cast<int32_t>(std::min<int64_t>(kMostParts, kMostWorkspace / bytes_of_part(part_layout())));
+    shape.join_cost = kJoinCost * 64 / pattern.block_k;
+    shape.part_cost = kPartCost * 64 / pattern.block_k * part_layout().groups * 8 / shape.tile_n;
+  }
   if (RowOrders* const orders = matrix.orders()) {
     arrays_ = PlanArrays(memory, sparsek::make_plan(*orders, shape));
   } else {
     arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape, memory);
+  }
+  if (arrays_.sizes().parts > 0) {
+    workspace_ = std::make_unique<Workspace>(memory.pool(), arrays_.sizes().parts * bytes_of_part(part_layout()));
+    check(prepare_add_parts(), "cudaFuncGetAttributes");
   }
   check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
 }
@@ -56,6 +76,13 @@ CudaPlan::~CudaPlan() {
 
 int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.shape().block_m; }
 
+PartSums CudaPlan::part_layout() const {
+  PartSums layout = {};
+  layout.slabs = tile_rows() / 16;
+  layout.groups = static_cast<int32_t>((std::min<int64_t>(options_.n, kernel_->tile_n) + 7) / 8);
+  return layout;
+}
+
 void CudaPlan::info(sparsek_plan_info& out) const {
   out.kernel = kernel_->name;
   out.tile_m = tile_rows();
@@ -64,9 +91,12 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.stages = kernel_->stages;
   out.tiles = arrays_.sizes().tiles;
   out.entries = arrays_.sizes().entries;
-  out.workspace_bytes = static_cast<int64_t>(arrays_.bytes());
+  out.workspace_bytes = static_cast<int64_t>(arrays_.bytes() + (workspace_ == nullptr ? 0 : workspace_->bytes()));
   // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
   // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
+  // A split tile's parts change nothing: a bound of L products needs but that each passes through at most L - 1
+  // additions that round (Higham, 2nd ed., section 4.2). It passes through those of its part, one for each other
+  // product there, and then through one for each other part; one that has no product in C's element adds an exact 0.
   out.unit_roundoff = kernel_->ops->tensor_cores ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
 }
 
@@ -118,7 +148,17 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
   used_ = true;
-  check(kernel_->ops->launch(launch), kernel_->name);
+  this->launch(launch);
+}
+
+void CudaPlan::launch(const LaunchArgs& args) {
+  if (workspace_ == nullptr) return check(kernel_->ops->launch(args), kernel_->name);
+  const Workspace::Use memory(*workspace_, args.stream);
+  LaunchArgs in_parts = args;
+  in_parts.parts = part_layout();
+  in_parts.parts.sums = static_cast<float4*>(memory.data());
+  check(kernel_->ops->launch(in_parts), kernel_->name);
+  check(add_parts(in_parts, arrays_.split_tiles(), arrays_.sizes().split_tiles, kernel_->tile_n), "add_parts");
 }
 
 void CudaPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 
 #include "abi/backend.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/kernel.h"
 #include "cuda/plan_arrays.h"
+#include "cuda/workspace.h"
 
 namespace sparsek::cuda {
 
@@ -25,12 +27,16 @@ class CudaPlan final : public PlanState {
 
  private:
   int32_t tile_rows() const;
+  // Slabs and groups of a part's sums.
+  PartSums part_layout() const;
+  void launch(const LaunchArgs& args);
 
   CudaMatrix& matrix_;
   PlanOptions options_;
   const KernelDesc* kernel_;
   PlanArrays arrays_;
-  std::atomic<bool> used_{false};  // a kernel was launched, or captured into a graph
+  std::unique_ptr<Workspace> workspace_;  // where tiles are split
+  std::atomic<bool> used_{false};         // a kernel was launched, or captured into a graph
 };
 
 }  // namespace sparsek::cuda

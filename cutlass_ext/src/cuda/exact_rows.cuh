@@ -73,25 +73,35 @@ __device__ void sum_half(const LaunchArgs& args, const WorkTile& tile, int slot,
   }
 }
 
-// A warp's 16 rows of C, the first eight in slot[0] and the others in slot[1], from just the blocks of these slots,
-// counted in args.recomputed. row is the lane's row of C of either half. Little code and few registers rather than
-// speed.
-template <class Element>
-__device__ void store_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
-                              const uint32_t (&row)[2], int64_t first_col, int64_t end_col, int lane) {
+// The sums of a warp's 16 rows, the first eight in slot[0] and the others in slot[1], from just the blocks of these
+// slots, counted in args.recomputed: calls put(h, col, x, y) with the sums of two neighbours in the lane's row of half
+// h, columns first_col + col on, of which those behind end_col or C may be anything. row is the lane's row of C of
+// either half. Little code and few registers rather than speed.
+template <class Element, class Put>
+__device__ void sum_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
+                            const uint32_t (&row)[2], int64_t first_col, int64_t end_col, int lane, const Put& put) {
   if (lane == 0) atomicAdd(args.recomputed, 1ull);
 #pragma unroll 1
   for (int64_t group = first_col; group < min(end_col, args.n); group += 8) {
 #pragma unroll 1
     for (int h = 0; h < 2; ++h) {  // by itself, since the other half may lie in another block row
-      const uint32_t at = h == 0 ? row[0] : row[1];
       float d[4] = {};
-      sum_half<Element>(args, tile, h == 0 ? slot[0] : slot[1], at, h, group, lane, d);
-      const int64_t col = group + lane % 4 * 2;
-      if (at < args.rows && col < args.n) write_element(args, at, col, h == 0 ? d[0] : d[2]);
-      if (at < args.rows && col + 1 < args.n) write_element(args, at, col + 1, h == 0 ? d[1] : d[3]);
+      sum_half<Element>(args, tile, h == 0 ? slot[0] : slot[1], h == 0 ? row[0] : row[1], h, group, lane, d);
+      put(h, int(group - first_col) + lane % 4 * 2, h == 0 ? d[0] : d[2], h == 0 ? d[1] : d[3]);
     }
   }
+}
+
+// These sums as elements of C.
+template <class Element>
+__device__ void store_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
+                              const uint32_t (&row)[2], int64_t first_col, int64_t end_col, int lane) {
+  sum_exactly<Element>(args, tile, slot, row, first_col, end_col, lane, [&](int h, int in_tile, float x, float y) {
+    const uint32_t at = h == 0 ? row[0] : row[1];
+    const int64_t col = first_col + in_tile;
+    if (at < args.rows && col < args.n) write_element(args, at, col, x);
+    if (at < args.rows && col + 1 < args.n) write_element(args, at, col + 1, y);
+  });
 }
 
 }  // namespace sparsek::cuda

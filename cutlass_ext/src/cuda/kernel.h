@@ -20,6 +20,13 @@ struct Epilogue {
   sparsek_dtype dtype_c;
 };
 
+// Where the parts of split tiles leave their sums: (parts, slabs, groups, 32 lanes), four sums of a lane together as
+// mma_sync.cuh says of D. A slab is 16 rows of the tile, a group 8 of its columns; no group lies behind C.
+struct PartSums {
+  float4* sums;  // null: the plan has no parts
+  int32_t slabs, groups;
+};
+
 // One multiply, as a kernel sees it. All pointers are device pointers.
 struct LaunchArgs {
   int64_t rows, cols, n;  // M, K, N
@@ -39,6 +46,7 @@ struct LaunchArgs {
   const int64_t* slot_row;
   int32_t slots;
   int32_t workers;  // CTAs
+  PartSums parts;
 
   unsigned long long* recomputed;  // counts what exact_rows.cuh computes again
 
@@ -56,6 +64,8 @@ struct KernelOps {
   bool any_rows;      // takes any block rows into a row group
   int align_values;   // bytes to which A's values must be aligned
   bool any_epilogue;  // else C is of A's type, and there is neither a bias nor an activation
+  // Takes parts of tiles: leaves their sums in LaunchArgs::parts. Calls allow_dependent_launch where there are any.
+  bool may_split = false;
 };
 
 struct KernelDesc {

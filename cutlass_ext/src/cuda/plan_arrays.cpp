@@ -15,6 +15,8 @@ PlanSizes sizes_of(const Plan& plan) {
   sizes.groups = static_cast<int64_t>(plan.slot_row.size()) / plan.slots;
   sizes.workers = plan.shape.workers;
   sizes.slots = plan.slots;
+  sizes.split_tiles = static_cast<int32_t>(plan.split_tiles.size());
+  sizes.parts = plan.parts;
   return sizes;
 }
 
@@ -32,6 +34,7 @@ PlanArrays::PlanArrays(PlanMemory& memory, const PlanSizes& sizes) : sizes_(size
   begin_[kEntryCol] = layout.place<int32_t>(sizes.entries);
   begin_[kEntryBlock] = layout.place<int32_t>(sizes.entries * sizes.slots);
   begin_[kSlotRow] = layout.place<int64_t>(sizes.groups * sizes.slots);
+  begin_[kSplitTiles] = layout.place<SplitTile>(sizes.split_tiles);
   begin_[kRecomputed] = layout.place<unsigned long long>(1);
   block_ = memory.allocate(layout.bytes());
 }
@@ -43,6 +46,7 @@ PlanArrays::PlanArrays(PlanMemory& memory, const Plan& plan) : PlanArrays(memory
                         part(plan.entry_col, begin_[kEntryCol]),
                         part(plan.entry_block, begin_[kEntryBlock]),
                         part(plan.slot_row, begin_[kSlotRow]),
+                        part(plan.split_tiles, begin_[kSplitTiles]),
                         {&none, sizeof(none), begin_[kRecomputed]}});
 }
 

@@ -12,6 +12,7 @@ namespace sparsek::cuda {
 struct PlanSizes {
   int64_t tiles = 0, entries = 0, groups = 0;
   int32_t workers = 0, slots = 1;
+  int32_t split_tiles = 0, parts = 0;
 };
 
 // What kernels read of a plan, and a counter that they write, in device memory: one block of it, filled by one copy.
@@ -24,16 +25,17 @@ class PlanArrays {
   PlanArrays(PlanMemory& memory, const PlanSizes& sizes);
 
   const PlanSizes& sizes() const { return sizes_; }
-  WorkTile* tiles() const { return at<WorkTile>(kTiles); }             // (tiles)
-  int32_t* worker_begin() const { return at<int32_t>(kWorkerBegin); }  // (workers + 1)
-  int32_t* entry_col() const { return at<int32_t>(kEntryCol); }        // (entries)
-  int32_t* entry_block() const { return at<int32_t>(kEntryBlock); }    // (entries, slots)
-  int64_t* slot_row() const { return at<int64_t>(kSlotRow); }          // (groups, slots): first row of C
+  WorkTile* tiles() const { return at<WorkTile>(kTiles); }               // (tiles)
+  int32_t* worker_begin() const { return at<int32_t>(kWorkerBegin); }    // (workers + 1)
+  int32_t* entry_col() const { return at<int32_t>(kEntryCol); }          // (entries)
+  int32_t* entry_block() const { return at<int32_t>(kEntryBlock); }      // (entries, slots)
+  int64_t* slot_row() const { return at<int64_t>(kSlotRow); }            // (groups, slots): first row of C
+  SplitTile* split_tiles() const { return at<SplitTile>(kSplitTiles); }  // (split_tiles)
   unsigned long long* recomputed() const { return at<unsigned long long>(kRecomputed); }  // (1): see exact_rows.cuh
   size_t bytes() const { return block_.bytes(); }
 
  private:
-  enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kSlotRow, kRecomputed, kParts };
+  enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kSlotRow, kSplitTiles, kRecomputed, kParts };
 
   template <class T>
   T* at(Part part) const {

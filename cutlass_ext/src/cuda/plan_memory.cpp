@@ -2,28 +2,12 @@
 #include "cuda/plan_memory.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <utility>
 
 namespace sparsek::cuda {
-namespace {
 
-// What the pool keeps where no plan lies: many plans of the usual size, and little of a device's memory.
-constexpr uint64_t kKeptBytes = uint64_t{64} << 20;
-
-}  // namespace
-
-PlanMemory::PlanMemory(int device) {
-  cudaMemPoolProps properties = {};
-  properties.allocType = cudaMemAllocationTypePinned;
-  properties.location.type = cudaMemLocationTypeDevice;
-  properties.location.id = device;
-  cudaMemPool_t pool = nullptr;
-  check(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate");
-  pool_.reset(pool);
-  uint64_t kept = kKeptBytes;
-  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept), "cudaMemPoolSetAttribute");
+PlanMemory::PlanMemory(MemoryPool& pool) : pool_(pool) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   stream_.reset(stream);
@@ -33,9 +17,7 @@ PlanMemory::PlanMemory(int device) {
 }
 
 PlanMemory::Block PlanMemory::allocate(size_t bytes) {
-  void* data = nullptr;
-  check(cudaMallocFromPoolAsync(&data, bytes, pool_.get(), stream()), "cudaMallocFromPoolAsync");
-  return Block(static_cast<std::byte*>(data), bytes, stream());
+  return Block(static_cast<std::byte*>(pool_.allocate(bytes, stream())), bytes, stream());
 }
 
 PlanMemory::Block::~Block() {

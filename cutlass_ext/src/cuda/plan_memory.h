@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda/cuda_error.h"
+#include "cuda/memory_pool.h"
 
 namespace sparsek::cuda {
 
@@ -26,8 +27,9 @@ struct HostPart {
 // for whatever runs. For several threads at once.
 class PlanMemory {
  public:
-  // The current device must be `device`, here and wherever a function of this is called.
-  explicit PlanMemory(int device);
+  // The current device must be that of the pool, here and wherever a function of this is called. The pool must outlive
+  // this.
+  explicit PlanMemory(MemoryPool& pool);
 
   // Owns some bytes. They are given back in the order of the stream: whatever else reads or writes them must have
   // ended.
@@ -57,6 +59,7 @@ class PlanMemory {
   // To be used in the stream, or when what the stream holds has ended.
   Block allocate(size_t bytes);
   cudaStream_t stream() const { return stream_.get(); }
+  MemoryPool& pool() { return pool_; }
 
   // Both are ordered in the stream, and complete when they return. What lies between the parts of a block gets any
   // value; parts are in ascending order.
@@ -75,7 +78,6 @@ class PlanMemory {
   static constexpr size_t kStagingBytes = size_t{1} << 20;
 
   struct Destroy {
-    void operator()(cudaMemPool_t pool) const { cudaMemPoolDestroy(pool); }  // when all blocks have been given back
     void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
     void operator()(std::byte* pinned) const { cudaFreeHost(pinned); }
   };
@@ -83,7 +85,7 @@ class PlanMemory {
   // Complete when it returns.
   void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 
-  std::unique_ptr<std::remove_pointer_t<cudaMemPool_t>, Destroy> pool_;
+  MemoryPool& pool_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
   std::mutex staging_use_;
   std::unique_ptr<std::byte, Destroy> staging_;  // pinned: the GPU copies from it and to it by itself

@@ -10,15 +10,18 @@
 //   B   (unit, chunk of 64 columns, BoxK, 64), 128-byte swizzle. A unit is BoxK rows of a block row of B; a stage
 //       holds up to 64 / BoxK of them
 //   A   (unit, 128, BoxK), swizzle of a whole row; loaded a slot of the row group at a time, where it has a block
-//   C   from registers: any rows, M, N, pitch and alignment
+//   C   from registers: any rows, M, N, pitch and alignment; of a part of a tile the sums go to the workspace instead
 #pragma once
 
 #include <cuda.h>
 
+#include "cuda/dependent_launch.cuh"
 #include "cuda/exact_rows.cuh"
 #include "cuda/kernel.h"
 #include "cuda/launch.cuh"
+#include "cuda/load_tile.cuh"
 #include "cuda/mma_sync.cuh"
+#include "cuda/part_sums.cuh"
 #include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
 #include "cuda/tensor_map.h"
@@ -65,14 +68,6 @@ struct SharedStorage {
   cutlass::arch::ClusterBarrier empty[Stages];
 };
 
-// From L1, where the tiles before and behind it are as well.
-__device__ inline WorkTile load_tile(const WorkTile* from) {
-  const int4 words = __ldg(reinterpret_cast<const int4*>(from));
-  return {words.x, words.y, words.z, words.w};
-}
-
-__device__ inline void prefetch_to_l1(const void* from) { asm volatile("prefetch.global.L1 [%0];" ::"l"(from)); }
-
 __device__ inline int stages_of(const Params& p, const WorkTile& tile) {
   return (tile.entry_count * p.units_per_entry + p.units_per_stage - 1) / p.units_per_stage;
 }
@@ -104,7 +99,8 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
   for (; t < end; ++t) {
     const WorkTile tile = next_tile;
     if (t + 1 < end) next_tile = args.tiles[t + 1];
-    const int64_t columns = args.n - int64_t(tile.n_tile) * kTileN;
+    const int panel = panel_of(tile);
+    const int64_t columns = args.n - int64_t(panel) * kTileN;
     const int chunks = int(min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns));
     const int boxes = (chunks + p.box_chunks - 1) / p.box_chunks;
 
@@ -148,7 +144,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
       if (slot == 0 && now.col != kNoBlock && unit % kProducerWarps == warp) {
         uint8_t* const to = shared.b[state.stage] + unit * kUnitBytesB;
         for (int box = 0; box < boxes; ++box) {
-          const int chunk = tile.n_tile * kChunks + box * p.box_chunks;
+          const int chunk = panel * kChunks + box * p.box_chunks;
           cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kHint, to + box * box_bytes,
                                        p.chunks_are_outer ? 0 : chunk * kChunkColumns, now.col * args.block_k + now.k,
                                        p.chunks_are_outer ? chunk : 0);
@@ -289,8 +285,10 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     for (int h = 0; h < 2; ++h) {
       row[h] = uint32_t(__ldg(rows + slot(h))) + (warp * 16 + h * 8) % p.slot_rows + lane / 4;
     }
-    const uint32_t first_col = tile.n_tile * kTileN;
-    if (any_nan(args, acc, row, first_col, lane)) {
+    const uint32_t first_col = panel_of(tile) * kTileN;
+    if (const int part = part_of(tile); part >= 0) {
+      leave_part<Element>(args, acc, args.tiles[turn], part, {slot(0), slot(1)}, row, first_col, kProducerWarps * 32);
+    } else if (any_nan(args, acc, row, first_col, lane)) {
       store_exactly<Element>(args, args.tiles[turn], {slot(0), slot(1)}, row, first_col, first_col + kTileN, lane);
     } else {
       store_rows<Element>(args, acc, row, first_col, lane);
@@ -301,6 +299,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
 template <class Element, int BoxK, int Stages>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Params p) {
   extern __shared__ __align__(1024) uint8_t memory[];
+  if (p.args.parts.sums != nullptr) allow_dependent_launch();  // of add_parts.cu, which fills SMs as they become free
   auto& shared = *reinterpret_cast<SharedStorage<Stages>*>(memory);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
@@ -384,7 +383,7 @@ template <class Config>
 constexpr KernelOps wgmma_rs_ops() {
   using K = WgmmaRsKernel<Config>;
   return {&K::prepare,     &K::launch,        /*ctas_per_sm=*/1,   /*tensor_cores=*/true, /*tma_b=*/true,
-          /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true};
+          /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true, /*may_split=*/true};
 }
 
 }  // namespace sparsek::cuda

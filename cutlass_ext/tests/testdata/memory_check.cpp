@@ -22,6 +22,7 @@ void check(cudaError_t error, const char* call) {
 namespace {
 
 using sparsek::cuda::HostPart;
+using sparsek::cuda::MemoryPool;
 using sparsek::cuda::PlanMemory;
 
 std::mt19937 random_bits(3);
@@ -58,7 +59,8 @@ Arrays random_arrays() {
 }
 
 void check_writes() {
-  PlanMemory memory(0);
+  MemoryPool pool(0);
+  PlanMemory memory(pool);
   for (int round = 0; round < 60; ++round) {
     const Arrays arrays = random_arrays();
     const PlanMemory::Block block = memory.allocate(arrays.bytes);
@@ -77,7 +79,8 @@ void check_writes() {
 }
 
 void check_moves() {
-  PlanMemory memory(0);
+  MemoryPool pool(0);
+  PlanMemory memory(pool);
   const int alive = cuda_on_host::alive;
   PlanMemory::Block one = memory.allocate(10), other = memory.allocate(20);
   std::byte* const first = one.data();
@@ -97,7 +100,8 @@ bool failed_at(int call) {
   cuda_on_host::failing_call = call;
   bool failed = false;
   try {
-    PlanMemory memory(0);
+    MemoryPool pool(0);
+    PlanMemory memory(pool);
     const PlanMemory::Block block = memory.allocate(64);
     const int value = 1;
     memory.write(block, {{&value, sizeof(value), 0}});

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "plan/plan.h"
+
+namespace sparsek::cuda {
+
+// From L1, where the tiles before and behind it are as well.
+__device__ inline WorkTile load_tile(const WorkTile* from) {
+  const int4 words = __ldg(reinterpret_cast<const int4*>(from));
+  return {words.x, words.y, words.z, words.w};
+}
+
+__device__ inline void prefetch_to_l1(const void* from) { asm volatile("prefetch.global.L1 [%0];" ::"l"(from)); }
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/memory_pool.h"
+
+#include <cstdint>
+
+#include "cuda/cuda_error.h"
+
+namespace sparsek::cuda {
+namespace {
+
+// What the pool keeps while nothing uses it: many plans of the usual size, and a few of the largest workspaces
+// (cuda_plan.cpp).
+constexpr uint64_t kKeptBytes = uint64_t{128} << 20;
+
+}  // namespace
+
+MemoryPool::MemoryPool(int device) {
+  cudaMemPoolProps properties = {};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device;
+  cudaMemPool_t pool = nullptr;
+  check(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate");
+  pool_.reset(pool);
+  uint64_t kept = kKeptBytes;
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept), "cudaMemPoolSetAttribute");
+}
+
+void* MemoryPool::allocate(size_t bytes, cudaStream_t stream) {
+  void* memory = nullptr;
+  check(cudaMallocFromPoolAsync(&memory, bytes, pool_.get(), stream), "cudaMallocFromPoolAsync");
+  return memory;
+}
+
+}  // namespace sparsek::cuda

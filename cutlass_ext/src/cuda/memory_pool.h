@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace sparsek::cuda {
+
+// Device memory in the order of streams, which the driver keeps for the next use. For several threads at once.
+class MemoryPool {
+ public:
+  explicit MemoryPool(int device);
+
+  // To be used by what is put into the stream from now on. Throws Error where there is none.
+  void* allocate(size_t bytes, cudaStream_t stream);
+  // Behind what was put into the stream until now.
+  void release(void* memory, cudaStream_t stream) noexcept { cudaFreeAsync(memory, stream); }
+
+ private:
+  struct Destroy {
+    void operator()(cudaMemPool_t pool) const { cudaMemPoolDestroy(pool); }  // takes effect when all was released
+  };
+  std::unique_ptr<std::remove_pointer_t<cudaMemPool_t>, Destroy> pool_;
+};
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/workspace.h"
+
+#include "cuda/cuda_error.h"
+#include "cuda/graph_buffers.h"
+
+namespace sparsek::cuda {
+namespace {
+
+// The graph that the stream is being captured into, or null.
+cudaGraph_t captured_graph(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph), "cudaStreamGetCaptureInfo");
+  return status == cudaStreamCaptureStatusActive ? graph : nullptr;
+}
+
+}  // namespace
+
+Workspace::Workspace(MemoryPool& pool, size_t bytes)
+    : pool_(pool), bytes_(bytes), graph_buffers_(std::make_shared<GraphBuffers>(bytes)) {
+  pool.release(pool.allocate(bytes, cudaStreamPerThread), cudaStreamPerThread);
+  check(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
+}
+
+Workspace::~Workspace() { graph_buffers_->clear(); }
+
+Workspace::Use::Use(Workspace& workspace, cudaStream_t stream) : pool_(workspace.pool_), stream_(stream) {
+  const cudaGraph_t graph = captured_graph(stream);
+  captured_ = graph != nullptr;
+  data_ = captured_ ? workspace.graph_buffers_->belonging_to(graph) : pool_.allocate(workspace.bytes_, stream);
+}
+
+Workspace::Use::~Use() {
+  if (!captured_) pool_.release(data_, stream_);
+}
+
+}  // namespace sparsek::cuda

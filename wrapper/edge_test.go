@@ -22,11 +22,19 @@ func TestEdgeOfTheABI(t *testing.T) {
 
 // A product can be captured into a CUDA graph and replayed; misaligned device values are refused.
 func TestGraphCapture(t *testing.T) {
-	switch result := abitest.Graph(library(t).Path()); {
-	case strings.HasPrefix(result, "skipped: "):
-		t.Skip(result)
-	case result != "":
-		t.Error(result)
+	lib := library(t)
+	for name, run := range map[string]func() string{
+		"whole tiles": func() string { return abitest.Graph(lib.Path()) },
+		"split tiles": func() string { return abitest.SplitGraph(lib.Path(), "rs_bf16_128_256") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			switch result := run(); {
+			case strings.HasPrefix(result, "skipped: "):
+				t.Skip(result)
+			case result != "":
+				t.Error(result)
+			}
+		})
 	}
 }
 

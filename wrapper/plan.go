@@ -64,9 +64,9 @@ type PlanInfo struct {
 	Reason              string // why this kernel
 	TileM, TileN, TileK int
 	Stages              int
-	Tiles               int64   // of C; on the CPU: tasks
+	Tiles               int64   // of C, and of split ones the parts; on the CPU: tasks
 	Entries             int64   // loads of a block row of B, summed over the row groups
-	WorkspaceBytes      int64   // of device memory that the plan holds
+	WorkspaceBytes      int64   // of device memory that the plan holds, and that one product works in
 	UnitRoundoff        float64 // of one accumulation step: what Check's bound is made of
 
 	ChosenBy  ChosenBy

@@ -20,10 +20,15 @@ type repeatable[T Element] struct {
 	c0   []T // - A B, rounded
 }
 
-func newRepeatable[T Element](t *testing.T, ctx *Context, kernel Kernel) *repeatable[T] {
+// fewTiles is a product of some tiles of a kernel.
+func fewTiles(kernel Kernel) shape {
 	blockM, blockK := leastBlock(kernel)
 	blockRows, blockCols := max(3, 384/blockM), max(4, 448/blockK)
-	p := newProduct[T, int32](shape{rows: blockRows * blockM, cols: blockCols * blockK, n: 520, blockM: blockM, blockK: blockK, density: 0.6, alpha: 1, seed: 21})
+	return shape{rows: blockRows * blockM, cols: blockCols * blockK, n: 520, blockM: blockM, blockK: blockK, density: 0.6, alpha: 1, seed: 21, kernel: kernel.Name}
+}
+
+func newRepeatable[T Element](t *testing.T, ctx *Context, s shape) *repeatable[T] {
+	p := newProduct[T, int32](s)
 	random := rand.New(rand.NewPCG(22, 1))
 	for _, list := range [][]T{p.a.Values, p.b.Data} {
 		for i := range list {
@@ -31,19 +36,19 @@ func newRepeatable[T Element](t *testing.T, ctx *Context, kernel Kernel) *repeat
 		}
 	}
 	m := must(NewMatrix(ctx, p.a))(t)
-	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Kernel: kernel.Name}))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Kernel: s.kernel}))(t)
 	t.Cleanup(func() { plan.Close(); m.Close() })
 	b := DeviceDense[T]{Rows: p.b.Rows, Cols: p.b.Cols, Buffer: upload(t, ctx, p.b.Data)}
-	s := &repeatable[T]{ctx: ctx, p: p, plan: plan, b: b, c0: make([]T, p.a.Rows*p.n)}
-	c := must(s.multiply(0))(t)
+	r := &repeatable[T]{ctx: ctx, p: p, plan: plan, b: b, c0: make([]T, p.a.Rows*p.n)}
+	c := must(r.multiply(0))(t)
 	report, err := Check(ctx.Library(), p.a, CheckArgs[T]{Alpha: 1, B: p.b, UnitRoundoff: plan.Info().UnitRoundoff, C: Dense[T]{Rows: p.a.Rows, Cols: p.n, Data: c}})
 	if err != nil {
 		t.Fatalf("%v\n%+v", err, report)
 	}
 	for i := range c {
-		s.c0[i] = FromFloat32[T](-ToFloat32(c[i]))
+		r.c0[i] = FromFloat32[T](-ToFloat32(c[i]))
 	}
-	return s
+	return r
 }
 
 // multiply gives A B + beta c0.
@@ -65,7 +70,11 @@ func (s *repeatable[T]) multiply(beta float32, opts ...MultiplyOption) ([]T, err
 }
 
 func testSameBits[T Element](t *testing.T, ctx *Context, kernel Kernel) {
-	s := newRepeatable[T](t, ctx, kernel)
+	newRepeatable[T](t, ctx, fewTiles(kernel)).repeat(t)
+}
+
+func (s *repeatable[T]) repeat(t *testing.T) {
+	t.Helper()
 	want := must(s.multiply(1))(t)
 	for i := range 20 {
 		if !slices.Equal(must(s.multiply(1))(t), want) {
@@ -80,7 +89,7 @@ func TestSameBits(t *testing.T) {
 }
 
 func testManyStreams[T Element](t *testing.T, ctx *Context, kernel Kernel) {
-	s := newRepeatable[T](t, ctx, kernel)
+	s := newRepeatable[T](t, ctx, fewTiles(kernel))
 	want := must(s.multiply(1))(t)
 	var group sync.WaitGroup
 	for worker := range 8 {

@@ -34,3 +34,13 @@ func Graph(path string) string {
 	defer C.free(unsafe.Pointer(result))
 	return C.GoString(result)
 }
+
+// SplitGraph is like Graph, with a product whose tiles the kernel of that name splits, in several graphs at once.
+func SplitGraph(path, kernel string) string {
+	text, name := C.CString(path), C.CString(kernel)
+	defer C.free(unsafe.Pointer(text))
+	defer C.free(unsafe.Pointer(name))
+	result := C.graph_parts_run(text, name)
+	defer C.free(unsafe.Pointer(result))
+	return C.GoString(result)
+}

@@ -3,68 +3,18 @@
  * Products on a GPU as an application with its own CUDA code makes them: captured into a graph, and with values of A
  * anywhere in device memory.
  */
-#define _GNU_SOURCE
 #include "graph.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "driver.h"
 #include "sparsek.h"
-
-/* What is needed of the CUDA driver's API. */
-typedef struct driver {
-  int (*begin_capture)(void* stream, int mode);
-  int (*end_capture)(void* stream, void** graph);
-  int (*instantiate)(void** exec, void* graph, unsigned long long flags);
-  int (*launch)(void* exec, void* stream);
-  int (*destroy_exec)(void* exec);
-  int (*destroy_graph)(void* graph);
-} driver;
-
-static int open_driver(driver* d) {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) return 0;
-  *(void**)&d->begin_capture = dlsym(library, "cuStreamBeginCapture_v2");
-  *(void**)&d->end_capture = dlsym(library, "cuStreamEndCapture");
-  *(void**)&d->instantiate = dlsym(library, "cuGraphInstantiateWithFlags");
-  *(void**)&d->launch = dlsym(library, "cuGraphLaunch");
-  *(void**)&d->destroy_exec = dlsym(library, "cuGraphExecDestroy");
-  *(void**)&d->destroy_graph = dlsym(library, "cuGraphDestroy");
-  return d->begin_capture && d->end_capture && d->instantiate && d->launch && d->destroy_exec && d->destroy_graph;
-}
-
-static char* text(const char* format, ...) {
-  char* out = NULL;
-  va_list arguments;
-  va_start(arguments, format);
-  if (vasprintf(&out, format, arguments) < 0) out = NULL;
-  va_end(arguments);
-  return out;
-}
 
 enum { kBlock = 64, kRows = 4 * kBlock, kCols = 3 * kBlock, kN = 256, kBlocks = 5 };
 static const int32_t kRowPtr[5] = {0, 2, 2, 3, 5};
 static const int32_t kColIdx[kBlocks] = {0, 2, 1, 0, 1};
-
-/* Small integers, which bf16 holds and sums exactly, so that results can be compared bit by bit. */
-static void fill(uint16_t* to, size_t count, unsigned seed) {
-  for (size_t i = 0; i < count; ++i) {
-    const float value = (float)((int)(rand_r(&seed) % 5) - 2);
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    to[i] = (uint16_t)(bits >> 16);
-  }
-}
-
-#define TRY(call)                                                                                            \
-  do {                                                                                                       \
-    const int code = (int)(call);                                                                            \
-    if (code != 0) return text("%s:%d: %s gave %d: %s", __FILE__, __LINE__, #call, code, api->last_error()); \
-  } while (0)
 
 char* graph_run(const char* path) {
   static uint16_t values[kBlocks * kBlock * kBlock + 1], b[kCols * kN], direct[kRows * kN], replayed[kRows * kN];
@@ -78,10 +28,10 @@ char* graph_run(const char* path) {
   sparsek_context_options options = {sizeof(options), SPARSEK_CUDA, 0, 0};
   if (api->context_create(&options, &context) == SPARSEK_NO_DEVICE) return text("skipped: no GPU");
   if (context == NULL) return text("%s", api->last_error());
-  if (!open_driver(&cuda)) return text("libcuda.so.1 lacks what a capture needs");
+  if (!driver_open(&cuda)) return text("libcuda.so.1 lacks what a capture needs");
 
-  fill(values, kBlocks * kBlock * kBlock, 1);
-  fill(b, kCols * kN, 2);
+  fill_bf16(values, kBlocks * kBlock * kBlock, 1);
+  fill_bf16(b, kCols * kN, 2);
   sparsek_bsr bsr = {sizeof(bsr),   kRows,        kCols, kBlock,  kBlock,  kBlocks, SPARSEK_BF16,
                      SPARSEK_INT32, SPARSEK_HOST, 0,     kRowPtr, kColIdx, values};
   sparsek_plan_options plan_options = {sizeof(plan_options), kN, 0, 0, 0, 0, NULL};

@@ -6,4 +6,7 @@
  * went wrong, or "skipped: " and why; the caller frees it. */
 char* graph_run(const char* path);
 
+/* The same for a product whose tiles the kernel of that name splits. */
+char* graph_parts_run(const char* path, const char* kernel);
+
 #endif

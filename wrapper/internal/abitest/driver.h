@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the programs on a GPU share.
+ */
+#ifndef SPARSEK_ABITEST_DRIVER_H_
+#define SPARSEK_ABITEST_DRIVER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is needed of the CUDA driver's API. */
+typedef struct driver {
+  int (*begin_capture)(void* stream, int mode);
+  int (*end_capture)(void* stream, void** graph);
+  int (*instantiate)(void** exec, void* graph, unsigned long long flags);
+  int (*launch)(void* exec, void* stream);
+  int (*clone)(void** to, void* graph);
+  int (*destroy_exec)(void* exec);
+  int (*destroy_graph)(void* graph);
+} driver;
+
+/* 0 where there is none, or none that has all of it. */
+int driver_open(driver* d);
+
+/* As printf; the caller frees it. */
+char* text(const char* format, ...);
+
+/* Small integers, which bf16 holds and sums exactly, so that results can be compared bit by bit. */
+void fill_bf16(uint16_t* to, size_t count, unsigned seed);
+
+/* Returns what went wrong, if anything. Needs `api`. */
+#define TRY(call)                                                                                            \
+  do {                                                                                                       \
+    const int code = (int)(call);                                                                            \
+    if (code != 0) return text("%s:%d: %s gave %d: %s", __FILE__, __LINE__, #call, code, api->last_error()); \
+  } while (0)
+
+#endif

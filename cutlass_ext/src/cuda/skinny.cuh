@@ -11,7 +11,9 @@
 //   C   from registers: any rows, M, N, pitch and alignment
 //
 // The kernel may begin while the one before it in the stream ends (programmatic dependent launch): it sets itself up,
-// reads the plan, and waits before it touches anything else.
+// reads the plan, has L2 fetch what it will read of A, and waits before it touches anything else. So device memory is
+// busy while the one before ends and this one begins. What is fetched that early may yet be written: L2 is where that
+// comes to as well.
 #pragma once
 
 #include <cuda.h>
@@ -19,6 +21,7 @@
 #include "cuda/dependent_launch.cuh"
 #include "cuda/kernel.h"
 #include "cuda/launch.cuh"
+#include "cuda/load_tile.cuh"
 #include "cuda/mma_sync.cuh"
 #include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
@@ -35,13 +38,29 @@ constexpr int kThreads = (kConsumerWarps + 1) * 32;
 constexpr int kRingBytes = 96 * 1024;
 constexpr int kCtasPerSm = 2;
 constexpr int kMostSlots = kTileM / 16;
+constexpr int64_t kPrefetchBytes = 28 << 20;  // by all CTAs, of A: about half of L2
 
 struct Params {
   CUtensorMap map_a;  // (bk, bm, nnzb)
   CUtensorMap map_b;  // (N, K, 1)
   LaunchArgs args;
   int slot_rows;
-  int units_per_entry;  // stages of an entry
+  int units_per_entry;   // stages of an entry
+  int prefetch_entries;  // of each CTA's first tile, of which L2 fetches A's blocks ahead
+};
+
+// The tiles of a worker: [begin, end).
+struct Work {
+  int begin, end;
+  WorkTile guess;  // tile `blockIdx.x`: its first where each worker has just one, read without waiting for `begin`
+
+  __device__ explicit Work(const LaunchArgs& args)
+      : begin(__ldg(args.worker_begin + blockIdx.x)),
+        end(__ldg(args.worker_begin + blockIdx.x + 1)),
+        guess(load_tile(args.tiles + blockIdx.x)) {}
+  __device__ WorkTile tile(const LaunchArgs& args, int t) const {
+    return t == int(blockIdx.x) ? guess : load_tile(args.tiles + t);
+  }
 };
 
 template <int BoxK, int TileN>
@@ -59,7 +78,7 @@ struct SharedStorage {
 // Lane s loads what slot s has; lane 31 loads B. The plan is read 32 entries at a time, a lane each, and those 32
 // ahead: otherwise its latency would come once an entry.
 template <int BoxK, int TileN>
-__device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int lane) {
+__device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, const Work& work, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
   const LaunchArgs& args = p.args;
   const int slots = args.slots;
@@ -68,8 +87,8 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int
   constexpr auto kOften = uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST);
   RingState<Storage::kStages> state;
   bool waited = false;
-  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
-    const WorkTile tile = args.tiles[t];
+  for (int t = work.begin; t < work.end; ++t) {
+    const WorkTile tile = work.tile(args, t);
     int32_t next_block[kMostSlots], next_col = 0;  // of the lane's entry
     const auto read_plan = [&](int first) {
       const int64_t at = int64_t(tile.entry_begin) + first + lane;
@@ -124,6 +143,22 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, int
   }
 }
 
+// By one of the consumers' threads: has L2 fetch its share of A's blocks of the tile.
+__device__ inline void prefetch_values(const Params& p, const WorkTile& tile, int thread) {
+  const LaunchArgs& args = p.args;
+  const int slots = args.slots, slot = thread % slots;
+  static_assert(kConsumerWarps * 32 % kMostSlots == 0, "a thread keeps its slot");
+  const int64_t row_in_block = args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m;
+  const int count = min(tile.entry_count, p.prefetch_entries) * slots;
+  for (int i = thread; i < count; i += kConsumerWarps * 32) {
+    const int32_t block = __ldg(args.entry_block + int64_t(tile.entry_begin) * slots + i);
+    if (block == kNoBlock) continue;
+    const int64_t first = (int64_t(block) * args.block_m + row_in_block) * args.block_k;
+    cute::SM90_BULK_COPY_G2S::PREFETCH::copy(static_cast<const uint16_t*>(args.values) + first,
+                                             p.slot_rows * args.block_k * 2);
+  }
+}
+
 // Byte `byte` of row `row` of an array of rows of RowBytes (32, 64 or 128) that TMA swizzled by their length.
 template <int RowBytes>
 __device__ uint32_t swizzled(int row, int byte) {
@@ -131,15 +166,16 @@ __device__ uint32_t swizzled(int row, int byte) {
 }
 
 template <class Element, int BoxK, int TileN>
-__device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, int warp, int lane) {
+__device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, const Work& work, int warp, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
   const LaunchArgs& args = p.args;
   const int slots = args.slots;
   const int slot = warp * 16 / p.slot_rows;
   const uint32_t smem_a = cute::cast_smem_ptr_to_uint(shared.a), smem_b = cute::cast_smem_ptr_to_uint(shared.b);
   RingState<Storage::kStages> state;
-  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
-    const WorkTile tile = args.tiles[t];
+  for (int t = work.begin; t < work.end; ++t) {
+    const WorkTile tile = work.tile(args, t);
+    if (t == work.begin) prefetch_values(p, tile, warp * 32 + lane);
     const uint32_t first_row = uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + slot]) + warp * 16 % p.slot_rows;
     const uint32_t row[2] = {first_row + lane / 4, first_row + 8 + lane / 4};
     float acc[TileN / 8][4] = {};
@@ -175,6 +211,7 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Storage*>(memory);
   allow_dependent_launch();
+  const Work work(p.args);
   if (threadIdx.x == 0) {
     cute::prefetch_tma_descriptor(reinterpret_cast<const cute::TmaDescriptor*>(&p.map_a));
     cute::prefetch_tma_descriptor(reinterpret_cast<const cute::TmaDescriptor*>(&p.map_b));
@@ -189,9 +226,9 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
   }
   __syncthreads();
   if (warp == kConsumerWarps) {
-    produce(p, shared, lane);
+    produce(p, shared, work, lane);
   } else {
-    consume<Element>(p, shared, warp, lane);
+    consume<Element>(p, shared, work, warp, lane);
   }
 }
 
@@ -212,7 +249,12 @@ struct SkinnyKernel {
 
   template <int BoxK>
   static cudaError_t prepare_one() {
-    return cudaFuncSetAttribute(kKernel<BoxK>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
+    const cudaError_t error =
+        cudaFuncSetAttribute(kKernel<BoxK>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
+    if (error != cudaSuccess) return error;
+    // As much as there is, also where the grid alone needs less: the CTAs of the launch behind it want the rest.
+    return cudaFuncSetAttribute(kKernel<BoxK>, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                cudaSharedmemCarveoutMaxShared);
   }
   static cudaError_t prepare() {
     for (const cudaError_t error : {prepare_one<16>(), prepare_one<32>(), prepare_one<64>()}) {
@@ -228,6 +270,7 @@ struct SkinnyKernel {
     p.args = args;
     p.slot_rows = k::kTileM / args.slots;
     p.units_per_entry = args.block_k / BoxK;
+    p.prefetch_entries = int(k::kPrefetchBytes / (int64_t(args.workers) * k::kTileM * args.block_k * 2));
     const int64_t row_bytes_a = int64_t(args.block_k) * 2, row_bytes_b = args.ldb * 2;
     const TensorMapShape shape_a = {{args.block_k, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
                                     {row_bytes_a, row_bytes_a * args.block_m}};

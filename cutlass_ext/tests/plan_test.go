@@ -57,3 +57,8 @@ func TestTuner(t *testing.T) {
 func TestPlanMemory(t *testing.T) {
 	run(t, "testdata/memory_check.cpp", "-I", "testdata/cuda_on_host", "../src/cuda/plan_memory.cpp", "../src/cuda/memory_pool.cpp")
 }
+
+// Tiles that the CTAs of a cluster share.
+func TestClusters(t *testing.T) {
+	run(t, "testdata/cluster_check.cpp", append([]string{"../src/cuda/choose_cluster.cpp"}, planner...)...)
+}

@@ -66,7 +66,7 @@ struct CollectiveKernel {
 
     const auto params = Kernel::to_underlying_arguments(arguments, nullptr);
     return launch_kernel(cutlass::device_kernel<Kernel>, args.workers, Kernel::MaxThreadsPerBlock,
-                         Kernel::SharedStorageSize, args.stream, false, params);
+                         Kernel::SharedStorageSize, args.stream, {}, params);
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "abi/error.h"
 #include "cuda/add_parts.h"
+#include "cuda/choose_cluster.h"
 #include "cuda/device_plan.h"
 #include "cuda/event.h"
 #include "cuda/kernel_list.h"
@@ -42,10 +43,11 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
   shape.tile_m = tile_rows();
   shape.tile_n = kernel_->tile_n;
   shape.n = options_.n;
-  shape.workers = sm_count * kernel_->ops->ctas_per_sm;
   shape.panels_in_flight = 0;
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
   shape.any_rows = kernel_->ops->any_rows;
+  cluster_ = choose_cluster(pattern, shape, kernel_->ops->most_cluster, sm_count);
+  shape.workers = sm_count * kernel_->ops->ctas_per_sm / cluster_;
   if (kernel_->ops->may_split && options_.n > 0) {
     shape.most_parts =
         static_cast<int32_t>(std::min<int64_t>(kMostParts, kMostWorkspace / bytes_of_part(part_layout())));
@@ -143,6 +145,7 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.entry_col = arrays_.entry_col();
   launch.entry_block = arrays_.entry_block();
   launch.workers = static_cast<int32_t>(std::min<int64_t>(sizes.workers, sizes.tiles));
+  launch.cluster = cluster_;
   launch.slot_row = arrays_.slot_row();
   launch.slots = sizes.slots;
   launch.recomputed = arrays_.recomputed();

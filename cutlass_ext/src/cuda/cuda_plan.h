@@ -34,6 +34,7 @@ class CudaPlan final : public PlanState {
   CudaMatrix& matrix_;
   PlanOptions options_;
   const KernelDesc* kernel_;
+  int32_t cluster_ = 1;  // CTAs that share a tile
   PlanArrays arrays_;
   std::unique_ptr<Workspace> workspace_;  // where tiles are split
   std::atomic<bool> used_{false};         // a kernel was launched, or captured into a graph

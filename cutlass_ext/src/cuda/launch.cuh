@@ -5,21 +5,32 @@
 
 namespace sparsek::cuda {
 
-// Launches a kernel and returns what came of it: not an older error of the thread, as cudaGetLastError might. overlap:
-// the kernel may begin before the one before it in the stream has ended, see dependent_launch.cuh.
+struct LaunchWay {
+  bool overlap = false;  // it may begin before the kernel before it in the stream has ended, see dependent_launch.cuh
+  int cluster = 1;       // CTAs of a cluster
+};
+
+// Launches a kernel and returns what came of it: not an older error of the thread, as cudaGetLastError might.
 template <class... Formal, class... Actual>
 cudaError_t launch_kernel(void (*kernel)(Formal...), int ctas, int threads, size_t shared_bytes, cudaStream_t stream,
-                          bool overlap, const Actual&... arguments) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
+                          const LaunchWay& way, const Actual&... arguments) {
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (way.overlap) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (way.cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {static_cast<unsigned>(way.cluster), 1, 1};
+  }
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(ctas);
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = overlap ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = count;
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 

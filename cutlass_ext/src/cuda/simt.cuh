@@ -61,7 +61,7 @@ struct SimtKernel {
   static_assert(Config::kTileN == kSimtColumns);
   static cudaError_t prepare() { return cudaSuccess; }
   static cudaError_t launch(const LaunchArgs& args) {
-    return launch_kernel(simt_kernel<typename Config::Element>, args.workers, kSimtThreads, 0, args.stream, false, args,
+    return launch_kernel(simt_kernel<typename Config::Element>, args.workers, kSimtThreads, 0, args.stream, {}, args,
                          args.block_m);
   }
 };

@@ -4,7 +4,9 @@
 // A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 16, 32 or 64. A stage of the ring holds
 // BoxK columns of the row group's A and the rows of B that belong to them; a ring of 96 KB lets two CTAs share an SM,
 // so that one loads while the other ends. Each of the 4 consumer warps multiplies its 16 rows by mma.sync where their
-// block row has a block, so an absent block never reaches C.
+// block row has a block, so an absent block never reaches C. Where there are few tiles, the CTAs of a cluster share
+// each along K: a CTA takes its part of the entries, and each warp's sums are brought together in the shared memory of
+// one CTA, in the order of the parts.
 //
 //   A   (64, BoxK), swizzle of a whole row; loaded a slot of the row group at a time, where it has a block
 //   B   (BoxK, TileN), swizzle of a whole row
@@ -18,6 +20,7 @@
 
 #include <cuda.h>
 
+#include "cuda/cluster_store.cuh"
 #include "cuda/dependent_launch.cuh"
 #include "cuda/kernel.h"
 #include "cuda/launch.cuh"
@@ -28,6 +31,7 @@
 #include "cuda/tensor_map.h"
 #include "cute/arch/copy_sm90_tma.hpp"
 #include "cutlass/arch/barrier.h"
+#include "plan/tile_part.h"
 
 namespace sparsek::cuda {
 namespace skinny_kernel {
@@ -38,6 +42,7 @@ constexpr int kThreads = (kConsumerWarps + 1) * 32;
 constexpr int kRingBytes = 96 * 1024;
 constexpr int kCtasPerSm = 2;
 constexpr int kMostSlots = kTileM / 16;
+constexpr int kMostSplit = kConsumerWarps;
 constexpr int64_t kPrefetchBytes = 28 << 20;  // by all CTAs, of A: about half of L2
 
 struct Params {
@@ -49,19 +54,26 @@ struct Params {
   int prefetch_entries;  // of each CTA's first tile, of which L2 fetches A's blocks ahead
 };
 
-// The tiles of a worker: [begin, end).
+// What a CTA has to do: its part of the tiles [begin, end) of its worker.
 struct Work {
+  int worker, part;
   int begin, end;
-  WorkTile guess;  // tile `blockIdx.x`: its first where each worker has just one, read without waiting for `begin`
+  WorkTile guess;  // tile `worker`: its first where each worker has just one, read without waiting for `begin`
 
   __device__ explicit Work(const LaunchArgs& args)
-      : begin(__ldg(args.worker_begin + blockIdx.x)),
-        end(__ldg(args.worker_begin + blockIdx.x + 1)),
-        guess(load_tile(args.tiles + blockIdx.x)) {}
+      : worker(blockIdx.x / args.cluster),
+        part(blockIdx.x % args.cluster),
+        begin(__ldg(args.worker_begin + worker)),
+        end(__ldg(args.worker_begin + worker + 1)),
+        guess(load_tile(args.tiles + worker)) {}
   __device__ WorkTile tile(const LaunchArgs& args, int t) const {
-    return t == int(blockIdx.x) ? guess : load_tile(args.tiles + t);
+    return tile_part(t == worker ? guess : load_tile(args.tiles + t), part, args.cluster);
   }
 };
+
+// Of the warps' sums, which come from so many other CTAs each.
+constexpr int foreign_sums(int cluster) { return kConsumerWarps / cluster * (cluster - 1); }
+constexpr int kMostForeignSums = foreign_sums(kMostSplit);
 
 template <int BoxK, int TileN>
 struct SharedStorage {
@@ -70,9 +82,12 @@ struct SharedStorage {
   static constexpr int kStages = kFit < 32 ? kFit : 32;
   alignas(1024) uint8_t a[kStages][kBytesA];
   alignas(1024) uint8_t b[kStages][kBytesB];
+  // Sums of this CTA's rows from the other parts: (a warp's and a part's, 8 columns, lane).
+  float4 sums[kMostForeignSums][TileN / 8][32];
   uint32_t present[kStages];  // bit s: slot s has a block there
   cutlass::arch::ClusterTransactionBarrier full[kStages];
   cutlass::arch::ClusterBarrier empty[kStages];
+  cutlass::arch::ClusterTransactionBarrier sums_there;
 };
 
 // Lane s loads what slot s has; lane 31 loads B. The plan is read 32 entries at a time, a lane each, and those 32
@@ -165,6 +180,39 @@ __device__ uint32_t swizzled(int row, int byte) {
   return row * RowBytes + (byte ^ row * RowBytes / 128 % (RowBytes / 16) * 16);
 }
 
+// Brings the parts of a warp's sums together in the CTA whose part is warp % cluster. Tells whether that is this one.
+template <int BoxK, int TileN>
+__device__ bool gather_sums(SharedStorage<BoxK, TileN>& shared, float (&acc)[TileN / 8][4], int cluster, int part,
+                            int warp, int lane) {
+  const int here = warp % cluster, first = warp / cluster * (cluster - 1);
+  const auto place = [&](int of_part) { return first + of_part - (of_part > here); };
+  cute::cluster_wait();  // for the barriers of the other CTAs
+  if (part != here) {
+    const uint32_t barrier = address_in(here, &shared.sums_there);
+#pragma unroll
+    for (int g = 0; g < TileN / 8; ++g) {
+      store_in_cluster(address_in(here, &shared.sums[place(part)][g][lane]), acc[g], barrier);
+    }
+    return false;
+  }
+  shared.sums_there.wait(0);
+  float all[TileN / 8][4] = {};
+  for (int p = 0; p < cluster; ++p) {
+#pragma unroll
+    for (int g = 0; g < TileN / 8; ++g) {
+      const float4 other =
+          p == here ? float4{acc[g][0], acc[g][1], acc[g][2], acc[g][3]} : shared.sums[place(p)][g][lane];
+      all[g][0] += other.x;
+      all[g][1] += other.y;
+      all[g][2] += other.z;
+      all[g][3] += other.w;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TileN / 2; ++i) acc[i / 4][i % 4] = all[i / 4][i % 4];
+  return true;
+}
+
 template <class Element, int BoxK, int TileN>
 __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, const Work& work, int warp, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
@@ -201,6 +249,7 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, con
       if (lane == 0) shared.empty[state.stage].arrive();
     }
     wait_for_previous_launch();
+    if (args.cluster > 1 && !gather_sums(shared, acc, args.cluster, work.part, warp, lane)) continue;
     store_rows<Element>(args, acc, row, tile.n_tile * TileN, lane);
   }
 }
@@ -222,11 +271,15 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
       shared.full[s].init(1);
       shared.empty[s].init(kConsumerWarps);
     }
+    shared.sums_there.init(1);
     cutlass::arch::fence_barrier_init();
+    if (p.args.cluster > 1) shared.sums_there.arrive_and_expect_tx(foreign_sums(p.args.cluster) * sizeof(shared.sums[0]));
   }
   __syncthreads();
+  if (p.args.cluster > 1) cute::cluster_arrive();
   if (warp == kConsumerWarps) {
     produce(p, shared, work, lane);
+    if (p.args.cluster > 1) cute::cluster_wait();  // what arrived must wait
   } else {
     consume<Element>(p, shared, work, warp, lane);
   }
@@ -270,7 +323,8 @@ struct SkinnyKernel {
     p.args = args;
     p.slot_rows = k::kTileM / args.slots;
     p.units_per_entry = args.block_k / BoxK;
-    p.prefetch_entries = int(k::kPrefetchBytes / (int64_t(args.workers) * k::kTileM * args.block_k * 2));
+    const int ctas = args.workers * args.cluster;
+    p.prefetch_entries = int(k::kPrefetchBytes / (int64_t(ctas) * k::kTileM * args.block_k * 2));
     const int64_t row_bytes_a = int64_t(args.block_k) * 2, row_bytes_b = args.ldb * 2;
     const TensorMapShape shape_a = {{args.block_k, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
                                     {row_bytes_a, row_bytes_a * args.block_m}};
@@ -280,7 +334,7 @@ struct SkinnyKernel {
     error = make_tensor_map(&p.map_b, args.b, shape_b, {Config::kTileN, BoxK, 1}, Config::kTileN * 2);
     if (error != cudaSuccess) return error;
 
-    return launch_kernel(kKernel<BoxK>, args.workers, k::kThreads, kSharedBytes<BoxK>, args.stream, true, p);
+    return launch_kernel(kKernel<BoxK>, ctas, k::kThreads, kSharedBytes<BoxK>, args.stream, {true, args.cluster}, p);
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
@@ -293,8 +347,9 @@ struct SkinnyKernel {
 template <class Config>
 constexpr KernelOps skinny_ops() {
   using K = SkinnyKernel<Config>;
-  return {&K::prepare,     &K::launch,        skinny_kernel::kCtasPerSm, /*tensor_cores=*/true, /*tma_b=*/true,
-          /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16,       /*any_epilogue=*/true};
+  return {
+      &K::prepare,     &K::launch,        skinny_kernel::kCtasPerSm, /*tensor_cores=*/true, /*tma_b=*/true,
+      /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16,       /*any_epilogue=*/true, skinny_kernel::kMostSplit};
 }
 
 }  // namespace sparsek::cuda

@@ -212,7 +212,7 @@ struct TmaSandboxKernel {
     error = make_tensor_map(&p.map_b, args.b, shape_b,
                             {kColumns, tma_sandbox::kTileK, p.chunks_are_outer ? tma_sandbox::kChunks : 1}, 128);
     if (error != cudaSuccess) return error;
-    return launch_kernel(kKernel, args.workers, tma_sandbox::kThreads, kSharedBytes, args.stream, false, p);
+    return launch_kernel(kKernel, args.workers, tma_sandbox::kThreads, kSharedBytes, args.stream, {}, p);
   }
 };
 

@@ -375,7 +375,7 @@ struct WgmmaRsKernel {
     error = make_tensor_map(&p.map_b, args.b, shape_b, {k::kChunkColumns, box_k, p.box_chunks}, 128);
     if (error != cudaSuccess) return error;
     const auto kernel = box_k == 64 ? kKernel<64> : box_k == 32 ? kKernel<32> : kKernel<16>;
-    return launch_kernel(kernel, args.workers, k::kThreads, kSharedBytes, args.stream, false, p);
+    return launch_kernel(kernel, args.workers, k::kThreads, kSharedBytes, args.stream, {}, p);
   }
 };
 

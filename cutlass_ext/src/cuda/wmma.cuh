@@ -250,8 +250,7 @@ struct WmmaKernel {
     return cudaFuncSetAttribute(wmma::wmma_kernel<Shape>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
   }
   static cudaError_t launch(const LaunchArgs& args) {
-    return launch_kernel(wmma::wmma_kernel<Shape>, args.workers, wmma::kThreads, kSharedBytes, args.stream, false,
-                         args);
+    return launch_kernel(wmma::wmma_kernel<Shape>, args.workers, wmma::kThreads, kSharedBytes, args.stream, {}, args);
   }
 };
 

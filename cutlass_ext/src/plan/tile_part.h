@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "plan/plan.h"
+
+namespace sparsek {
+
+// Part `part` of the `parts` into which a tile is cut along K: so many of its entries, one part behind the other.
+constexpr WorkTile tile_part(const WorkTile& tile, int32_t part, int32_t parts) {
+  const auto begin = static_cast<int32_t>(int64_t{tile.entry_count} * part / parts);
+  const auto end = static_cast<int32_t>(int64_t{tile.entry_count} * (part + 1) / parts);
+  return {tile.m_tile, tile.n_tile, tile.entry_begin + begin, end - begin};
+}
+
+}  // namespace sparsek

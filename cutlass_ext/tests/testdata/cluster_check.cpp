@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles that several CTAs share: the parts of a tile are the tile, and they are shared only where every worker has one
+// tile at most, since the sums of a second one would find the place of the first taken.
+// Prints the first difference and exits with 1.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "cuda/choose_cluster.h"
+#include "plan/tile_part.h"
+
+namespace {
+
+using sparsek::BsrIndex;
+using sparsek::Plan;
+using sparsek::PlanShape;
+using sparsek::WorkTile;
+
+std::mt19937 random_bits(5);
+int32_t draw(int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random_bits); }
+
+#define REQUIRE(condition)                                \
+  do {                                                    \
+    if (!(condition)) {                                   \
+      std::printf("line %d: %s\n", __LINE__, #condition); \
+      std::exit(1);                                       \
+    }                                                     \
+  } while (0)
+
+void check_parts() {
+  for (int i = 0; i < 2000; ++i) {
+    const WorkTile tile = {draw(0, 9), draw(0, 9), draw(0, 1000), i == 0 ? INT32_MAX - 1000 : draw(0, 40)};
+    const int32_t parts = 1 << draw(0, 3);
+    int32_t next = tile.entry_begin, least = INT32_MAX, most = 0;
+    for (int32_t part = 0; part < parts; ++part) {
+      const WorkTile one = sparsek::tile_part(tile, part, parts);
+      REQUIRE(one.m_tile == tile.m_tile && one.n_tile == tile.n_tile && one.entry_begin == next);
+      next += one.entry_count;
+      least = std::min(least, one.entry_count);
+      most = std::max(most, one.entry_count);
+    }
+    REQUIRE(next == tile.entry_begin + tile.entry_count);
+    REQUIRE(least >= 0 && most - least <= 1);
+  }
+}
+
+BsrIndex random_index() {
+  constexpr int32_t kHeights[] = {16, 48, 64, 128};
+  BsrIndex index;
+  index.block_m = kHeights[draw(0, 3)];
+  index.block_k = 16 * draw(1, 8);
+  index.block_rows = draw(0, 90);
+  index.rows = int64_t{index.block_m} * index.block_rows;
+  index.block_cols = draw(1, 200);
+  index.cols = int64_t{index.block_k} * index.block_cols;
+  index.row_ptr.push_back(0);
+  for (int32_t row = 0; row < index.block_rows; ++row) {
+    const int32_t count = draw(0, index.block_cols);
+    for (int32_t col = 0; col < count; ++col) index.col_idx.push_back(col);
+    index.row_ptr.push_back(static_cast<int32_t>(index.col_idx.size()));
+  }
+  index.nnzb = static_cast<int64_t>(index.col_idx.size());
+  return index;
+}
+
+void check_one_tile_a_worker() {
+  constexpr int32_t kSms = 132, kCtasPerSm = 2;
+  int shared = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const BsrIndex index = random_index();
+    PlanShape shape;
+    shape.tile_m = shape.tile_n = 64;
+    shape.n = draw(0, 200);
+    shape.tile_cost = 2.4 * 64 / index.block_k;
+    shape.any_rows = true;
+    shape.panels_in_flight = 0;
+    const int32_t most = 1 << draw(0, 3);
+    const int32_t cluster = sparsek::cuda::choose_cluster(index, shape, most, kSms);
+    REQUIRE(cluster >= 1 && cluster <= most && (cluster & (cluster - 1)) == 0);
+    if (cluster == 1) continue;
+    ++shared;
+    shape.workers = kSms * kCtasPerSm / cluster;
+    const Plan plan = sparsek::make_plan(index, shape);
+    REQUIRE(static_cast<int64_t>(plan.tiles.size()) * cluster <= kSms);
+    for (int32_t worker = 0; worker < shape.workers; ++worker) {
+      REQUIRE(plan.worker_begin[worker + 1] - plan.worker_begin[worker] <= 1);
+    }
+  }
+  REQUIRE(shared > 100);
+}
+
+// Where each SM has a tile, or there is little to read, a tile is one CTA's.
+void check_choices() {
+  struct Case {
+    int64_t rows, nnzb;
+    int32_t most, want;
+  };
+  // Blocks of 64; tiles of 64 rows.
+  for (const Case& c : {Case{8192, 3328, 4, 1}, Case{4096, 1664, 4, 2}, Case{2048, 832, 4, 4}, Case{64, 26, 4, 4},
+                        Case{64, 26, 1, 1}, Case{64, 15, 4, 2}, Case{64, 7, 4, 1}, Case{64, 0, 4, 1}, Case{0, 0, 4, 1},
+                        Case{4224, 1716, 4, 2}, Case{4225, 1716, 4, 1}}) {
+    sparsek::BsrShape matrix;
+    matrix.rows = c.rows;
+    matrix.block_m = matrix.block_k = 64;
+    matrix.nnzb = c.nnzb;
+    PlanShape shape;
+    shape.tile_m = 64;
+    shape.tile_n = shape.n = 16;
+    REQUIRE(sparsek::cuda::choose_cluster(matrix, shape, c.most, 132) == c.want);
+  }
+}
+
+}  // namespace
+
+int main() {
+  check_parts();
+  check_choices();
+  check_one_tile_a_worker();
+}

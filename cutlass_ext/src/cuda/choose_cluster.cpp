@@ -11,7 +11,8 @@ int32_t choose_cluster(const BsrShape& matrix, const PlanShape& shape, int32_t m
   const double groups = static_cast<double>((matrix.rows + shape.tile_m - 1) / shape.tile_m);
   const double elements = static_cast<double>(matrix.nnzb) * matrix.block_m * matrix.block_k / groups;
   int32_t cluster = 1;
-  while (cluster * 2 <= most && tiles * cluster * 2 <= sm_count && elements >= kLeastElements * cluster * 2) cluster *= 2;
+  while (cluster * 2 <= most && tiles * cluster * 2 <= sm_count && elements >= kLeastElements * cluster * 2)
+    cluster *= 2;
   return cluster;
 }
 

@@ -20,7 +20,7 @@ struct Epilogue {
   sparsek_dtype dtype_c;
 };
 
-// Where the parts of cluster tiles leave their sums: (parts, slabs, groups, 32 lanes), four sums of a lane together as
+// Where the parts of split tiles leave their sums: (parts, slabs, groups, 32 lanes), four sums of a lane together as
 // mma_sync.cuh says of D. A slab is 16 rows of the tile, a group 8 of its columns; no group lies behind C.
 struct PartSums {
   float4* sums;  // null: the plan has no parts
@@ -46,7 +46,7 @@ struct LaunchArgs {
   const int64_t* slot_row;
   int32_t slots;
   int32_t workers;  // CTAs, or clusters of `cluster` CTAs
-  int32_t cluster;    // CTAs that share each tile along K; if more than one, no worker has more than one tile
+  int32_t cluster;  // CTAs that share each tile along K; if more than one, no worker has more than one tile
   PartSums parts;
 
   unsigned long long* recomputed;  // counts what exact_rows.cuh computes again
@@ -58,13 +58,13 @@ struct KernelOps {
   // Before the first launch on a device, and for each plan: raises the shared-memory limit.
   cudaError_t (*prepare)();
   cudaError_t (*launch)(const LaunchArgs&);
-  int ctas_per_sm;     // of the persistent grid
-  bool tensor_cores;   // sums as they do, see unit_roundoff
-  bool tma_b;          // B needs a 16-byte aligned address and pitch
-  bool tma_c;          // so does C, and its rows are whole 16-byte units
-  bool any_rows;       // takes any block rows into a row group
-  int align_values;    // bytes to which A's values must be aligned
-  bool any_epilogue;   // else C is of A's type, and there is neither a bias nor an activation
+  int ctas_per_sm;       // of the persistent grid
+  bool tensor_cores;     // sums as they do, see unit_roundoff
+  bool tma_b;            // B needs a 16-byte aligned address and pitch
+  bool tma_c;            // so does C, and its rows are whole 16-byte units
+  bool any_rows;         // takes any block rows into a row group
+  int align_values;      // bytes to which A's values must be aligned
+  bool any_epilogue;     // else C is of A's type, and there is neither a bias nor an activation
   int most_cluster = 1;  // CTAs that can share a tile
   // Takes parts of tiles: leaves their sums in LaunchArgs::parts. Calls allow_dependent_launch where there are any.
   bool may_split = false;

@@ -273,7 +273,8 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
     }
     shared.sums_there.init(1);
     cutlass::arch::fence_barrier_init();
-    if (p.args.cluster > 1) shared.sums_there.arrive_and_expect_tx(foreign_sums(p.args.cluster) * sizeof(shared.sums[0]));
+    if (p.args.cluster > 1)
+      shared.sums_there.arrive_and_expect_tx(foreign_sums(p.args.cluster) * sizeof(shared.sums[0]));
   }
   __syncthreads();
   if (p.args.cluster > 1) cute::cluster_arrive();

@@ -13,13 +13,23 @@ import (
 // run compiles a check together with sources of the library and runs it.
 func run(t *testing.T, check string, args ...string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "check")
+	execute(t, compile(t, check, args...))
+}
+
+func compile(t *testing.T, check string, args ...string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "check")
 	args = append([]string{"-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-I", "../include", "-I", "../src",
 		"-o", program, check, "../src/abi/error.cpp"}, args...)
 	if out, err := exec.Command("g++", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := exec.Command(program).CombinedOutput(); err != nil {
+	return program
+}
+
+func execute(t *testing.T, program string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -40,7 +40,7 @@ const CountersMend = "on the host, not in a container: put \"options nvidia NVre
 // such as "13.0.88".
 func (m Machine) Judge(cuda string) Report {
 	return Report{m.driver(cuda), m.compat(cuda), m.device(),
-		library("cuBLAS", m.CUBLAS, CUBLASVariable), library("cuSPARSE", m.CUSPARSE, ""), m.profiler(), m.counters()}
+		library("cuBLAS", m.CUBLAS, cublas), library("cuSPARSE", m.CUSPARSE, cusparse), m.profiler(), m.counters()}
 }
 
 // serves says whether the driver has a CUDA of the version's major number: a
@@ -135,18 +135,15 @@ func (m Machine) device() Finding {
 }
 
 // library judges one that is only compared with. variable may name it.
-func library(name string, o Opened, variable string) Finding {
+func library(name string, o Opened, l runtimeLibrary) Finding {
 	switch {
 	case o.Err == nil:
 		return Finding{Name: name, State: OK, Detail: o.File}
 	case errors.Is(o.Err, gpu.ErrNoCGO):
 		return Finding{Name: name, State: Unknown, Detail: o.Err.Error()}
 	}
-	mend := "install it, or put its folder on LD_LIBRARY_PATH"
-	if variable != "" {
-		mend = "install it, put its folder on LD_LIBRARY_PATH, or name it with " + variable
-	}
-	return Finding{Name: name, State: Missing, Detail: "only comparisons need it; " + o.Err.Error(), Mend: mend}
+	return Finding{Name: name, State: Missing, Detail: "only its own kernels and comparisons need it; " + o.Err.Error(),
+		Mend: "install it, put its folder on LD_LIBRARY_PATH, or name it with " + l.variable}
 }
 
 func (m Machine) profiler() Finding {

@@ -55,8 +55,8 @@ func Look(ctx context.Context, root fs.FS) Machine {
 	m := Machine{Module: module(read(root, "proc/driver/nvidia/version")), Compat: compatFolders(root)}
 	m.Counters = counters(read(root, "proc/driver/nvidia/params"), read(root, "proc/self/status"), read(root, "proc/self/uid_map"))
 	m.Driver, m.DriverErr = query(ctx)
-	m.CUBLAS = openCUBLAS(root, os.Getenv(CUBLASVariable))
-	m.CUSPARSE.File, m.CUSPARSE.Err = gpu.Open("cusparseCreate", "libcusparse.so.12", "libcusparse.so")
+	m.CUBLAS = cublas.open(root, os.Getenv(cublas.variable))
+	m.CUSPARSE = cusparse.open(root, os.Getenv(cusparse.variable))
 	if m.Profiler = FindProfiler(root); m.Profiler != "" {
 		ctx, cancel := context.WithTimeout(ctx, driverTimeout)
 		defer cancel()

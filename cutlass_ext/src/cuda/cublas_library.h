@@ -17,7 +17,7 @@ constexpr int kCublasGemmDefault = -1;
 
 class CublasLibrary {
  public:
-  // Opened by the first call, and never closed. Throws SPARSEK_NO_LIBRARY, again with each call, where there is none.
+  // Throws SPARSEK_NO_LIBRARY, again with each call, where there is none.
   static const CublasLibrary& get();
 
   int (*create)(void** handle) = nullptr;

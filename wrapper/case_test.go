@@ -21,7 +21,8 @@ type product[T, C Element, I Index] struct {
 	bias        Dense[C]
 	activation  Activation
 	kernel      string // by name; empty: the library chooses
-	infinite    bool   // B holds NaN or Inf
+	allowDense  bool
+	infinite    bool // B holds NaN or Inf
 }
 
 // shape is what a product is made from.
@@ -299,7 +300,7 @@ func (p *product[T, C, I]) run(t rapid.TB, ctx *Context, onDevice bool) (Dense[C
 
 func (p *product[T, C, I]) planOptions(alignment int) PlanOptions {
 	return PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment,
-		Output: DTypeOf[C](), Bias: p.biasKind, Activation: p.activation, Kernel: p.kernel}
+		Output: DTypeOf[C](), Bias: p.biasKind, Activation: p.activation, Kernel: p.kernel, AllowDense: p.allowDense}
 }
 
 func (p *product[T, C, I]) multiplyOptions(bias AnyDense) []MultiplyOption {

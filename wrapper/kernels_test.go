@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// kernelsOf are the kernels of a context's back-end.
+// kernelsOf are our own kernels of a context's back-end.
 func kernelsOf(t *testing.T, ctx *Context) []Kernel {
 	var own []Kernel
 	for _, kernel := range must(ctx.Library().Kernels())(t) {
-		if kernel.Backend == ctx.Info().Backend {
+		if kernel.Backend == ctx.Info().Backend && kernel.Library == "" {
 			own = append(own, kernel)
 		}
 	}

@@ -27,13 +27,15 @@ type Kernel struct {
 	Name                string
 	Why                 string // the case for which it exists
 	Backend             Backend
-	DType               string // of A and B: "bf16", "fp16", "fp32"; empty: every one
-	TileM, TileN, TileK int
+	DType               string // of A and B: "bf16", "fp16", "fp32"; empty: every one, or of another library: bf16 and fp16
+	TileM, TileN, TileK int    // these and Stages: 0 where another library chooses them
 	Stages              int
-	BlockM              int  // block heights served: this one; 0: every one
-	BlockMMultiples     bool // multiples of BlockM too
-	BlockKMultiple      int  // block widths served: multiples of this
-	Baseline            bool // there to be compared with; runs only where it is asked for by name
+	BlockM              int    // block heights served: this one; 0: every one
+	BlockMMultiples     bool   // multiples of BlockM too
+	BlockKMultiple      int    // block widths served: multiples of this
+	Baseline            bool   // there to be compared with; runs only where it is asked for by name
+	Library             string // "", or "cuBLAS" or "cuSPARSE": opened when it is first needed, [ErrNoLibrary] where it is not there
+	ReadsAbsent         bool   // multiplies absent blocks as zeros; runs only with PlanOptions.AllowDense
 }
 
 // Device is a CUDA device as the driver shows it.
@@ -84,6 +86,8 @@ func (l *Library) Kernels() ([]Kernel, error) {
 			BlockMMultiples: out.block_m_multiple != 0,
 			BlockKMultiple:  int(out.block_k_multiple),
 			Baseline:        out.baseline != 0,
+			Library:         C.GoString(out.library),
+			ReadsAbsent:     out.reads_absent != 0,
 		}
 	}
 	return kernels, nil

@@ -47,6 +47,13 @@ func toInt32(x int) C.int32_t {
 	return C.int32_t(x)
 }
 
+func toFlag(set bool) C.int32_t {
+	if set {
+		return 1
+	}
+	return 0
+}
+
 func (l *Library) statusName(s Status) string {
 	return C.GoString(C.shim_status_name(l.api, C.int32_t(s)))
 }
@@ -108,15 +115,8 @@ func rawPlanOptions(opts PlanOptions) C.sparsek_plan_options {
 		n:        C.int64_t(opts.N), ldb: C.int64_t(opts.LDB), ldc: C.int64_t(opts.LDC),
 		alignment: toInt32(opts.Alignment),
 		dtype_c:   C.int32_t(opts.Output), bias: C.int32_t(opts.Bias), activation: C.int32_t(opts.Activation),
-		allow_dense: flag32(opts.AllowDense),
+		allow_dense: toFlag(opts.AllowDense),
 	}
-}
-
-func flag32(set bool) C.int32_t {
-	if set {
-		return 1
-	}
-	return 0
 }
 
 func (l *Library) planCreate(matrix unsafe.Pointer, opts PlanOptions) (unsafe.Pointer, error) {
@@ -138,7 +138,7 @@ func (l *Library) planCreate(matrix unsafe.Pointer, opts PlanOptions) (unsafe.Po
 func (l *Library) tunerCreate(matrix unsafe.Pointer, opts PlanOptions, tuning TunerOptions) (unsafe.Pointer, error) {
 	raw := rawPlanOptions(opts)
 	options := C.sparsek_tuner_options{
-		abi_size: C.sizeof_sparsek_tuner_options, seconds: C.double(tuning.Budget.Seconds()), all: flag32(tuning.All),
+		abi_size: C.sizeof_sparsek_tuner_options, seconds: C.double(tuning.Budget.Seconds()), all: toFlag(tuning.All),
 	}
 	var out *C.sparsek_tuner
 	err := end("create tuner", C.shim_tuner_create(l.api, (*C.sparsek_matrix)(matrix), &raw, &options, &out))

@@ -20,8 +20,8 @@ type PlanOptions struct {
 	Bias       Bias       // added to alpha A B + beta C; each product is given it by WithBias
 	Activation Activation // what C goes through then
 
-	// Kernels may multiply absent blocks as zeros: B is known to be finite, or what Inf and NaN in rows of B that no block
-	// reads do to C is accepted.
+	// AllowDense allows kernels that multiply absent blocks as zeros (Kernel.ReadsAbsent). Where B holds Inf or NaN,
+	// elements of C may then be NaN whose blocks read none of it.
 	AllowDense bool
 	// Above 0: the kernels that seem worth it are measured, for about so long, unless the tuning cache knows a like
 	// product. Usually given by [WithTuning].
@@ -62,11 +62,11 @@ func (c ChosenBy) String() string {
 type PlanInfo struct {
 	Kernel              string
 	Reason              string // why this kernel
-	TileM, TileN, TileK int
+	TileM, TileN, TileK int    // these, Stages, Tiles and Entries: 0 where another library chooses them
 	Stages              int
 	Tiles               int64   // of C, and of split ones the parts; on the CPU: tasks
 	Entries             int64   // loads of a block row of B, summed over the row groups
-	WorkspaceBytes      int64   // of device memory that the plan holds, and that one product works in
+	WorkspaceBytes      int64   // of device memory: what the plan holds, alone or with others of its matrix, and what one product works in
 	UnitRoundoff        float64 // of one accumulation step: what Check's bound is made of
 
 	ChosenBy  ChosenBy

@@ -31,7 +31,7 @@ const (
 	ErrUnsupportedBlock Status = 21
 	ErrNoSuchKernel     Status = 22 // a kernel asked for by name does not exist or does not serve the case
 	ErrNoDevice         Status = 23 // no CUDA driver, no GPU, or none of compute capability 9.0
-	ErrNoLibrary        Status = 24 // a library that libsparsek opens at run time is not there: cuBLAS
+	ErrNoLibrary        Status = 24 // a library that libsparsek opens at run time is not there: cuBLAS or cuSPARSE
 
 	ErrOutOfMemory Status = 30
 	ErrCUDA        Status = 31

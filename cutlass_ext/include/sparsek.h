@@ -137,19 +137,22 @@ typedef struct sparsek_build_info {
   const char* commit;   /* of the source tree, "-dirty" behind it where it was changed, empty if unknown */
 } sparsek_build_info;
 
-/* One kernel of the list cutlass_ext/kernels.json, or a CPU one. */
+/* One kernel of the list cutlass_ext/kernels.json, a CPU one, or one of another library. */
 typedef struct sparsek_kernel_info {
   size_t abi_size;
   const char* name;
-  const char* why; /* the case for which it exists */
-  int32_t backend; /* sparsek_backend */
-  int32_t dtype;   /* sparsek_dtype of A and B; 0: every one */
-  int32_t tile_m, tile_n, tile_k;
+  const char* why;                /* the case for which it exists */
+  int32_t backend;                /* sparsek_backend */
+  int32_t dtype;                  /* sparsek_dtype of A and B; 0: every one, or of another library: bf16 and fp16 */
+  int32_t tile_m, tile_n, tile_k; /* these and stages: 0 where another library chooses them */
   int32_t stages;
   int32_t block_m;          /* block heights served: this one, 0: every one */
   int32_t block_m_multiple; /* 1: every multiple of block_m too */
   int32_t block_k_multiple; /* block widths served: multiples of this */
   int32_t baseline;         /* 1: there to be compared with; runs only where it is asked for by name */
+  const char* library;      /* "", or "cuBLAS" or "cuSPARSE": opened when it is first needed, see dense_time */
+  int32_t reads_absent;     /* 1: multiplies absent blocks as zeros; runs only with options->allow_dense */
+  int32_t reserved;
 } sparsek_kernel_info;
 
 typedef struct sparsek_device_info {
@@ -207,8 +210,8 @@ typedef struct sparsek_plan_options {
   int32_t bias;       /* sparsek_bias */
   int32_t activation; /* sparsek_activation */
   int32_t reserved2;
-  /* 1: kernels may multiply absent blocks as zeros: the caller knows that B is finite, or accepts what Inf and NaN in
-   * rows of B that no block reads do to C. */
+  /* 1: absent blocks may be multiplied as zeros. Where B holds Inf or NaN, elements of C may then be NaN whose blocks
+   * read none of it: the caller accepts that, or knows that B is finite. */
   int32_t allow_dense;
   int32_t reserved3;
   double tuning_seconds; /* above 0: measure, for about so long, unless the cache knows a like product */
@@ -216,12 +219,14 @@ typedef struct sparsek_plan_options {
 
 typedef struct sparsek_plan_info {
   size_t abi_size;
-  const char* kernel; /* lives as long as the plan */
-  const char* reason; /* why this kernel */
-  int32_t tile_m, tile_n, tile_k, stages;
-  int64_t tiles;           /* CTA tiles of C (CPU: tasks); of a tile that is split its parts count instead */
-  int64_t entries;         /* loads of a block row of B, summed over the row groups */
-  int64_t workspace_bytes; /* of device memory that the plan holds, and with split tiles what one product works in */
+  const char* kernel;                     /* lives as long as the plan */
+  const char* reason;                     /* why this kernel */
+  int32_t tile_m, tile_n, tile_k, stages; /* these, tiles and entries: 0 where another library chooses them */
+  int64_t tiles;   /* CTA tiles of C (CPU: tasks); of a tile that is split its parts count instead */
+  int64_t entries;                        /* loads of a block row of B, summed over the row groups */
+  /* Of device memory: what the plan holds, alone or with others of its matrix, and with split tiles what one product
+   * works in. */
+  int64_t workspace_bytes;
   double unit_roundoff;    /* of one accumulation step of this kernel: the u of the error bound */
   /* Slabs of 16 rows x tile_n that were computed again since the plan was made because a sum was NaN: 0 where operands
    * and sums are finite. Where the plan was in use, reading it waits for the device. */
@@ -401,7 +406,9 @@ typedef struct sparsek_api {
    * Device arrays are read on the default stream: what a non-blocking stream writes into them must be finished. */
   sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
   /* New values for the same pattern, (nnzb, bm, bk) of the same type. As in matrix_create; a copy to the device is
-   * ordered in the stream, and the host array must stay unchanged until the stream has come past it. */
+   * ordered in the stream, and the host array must stay unchanged until the stream has come past it. Products that
+   * still run must come before it in the stream. A graph has captured where the values were: it is to be captured again
+   * where they move between host and device. */
   sparsek_status (*matrix_set_values)(sparsek_matrix*, const void* values, int32_t memory, sparsek_stream);
   void (*matrix_destroy)(sparsek_matrix*);
 
@@ -425,7 +432,9 @@ typedef struct sparsek_api {
    * context, in the order of the stream; the pool has that since the plan was made, and asks the driver for more only
    * where products run at once. A product that is captured gets memory of its own by cudaMalloc, or that of a graph
    * which is gone: the plan keeps it for as long as the graph, an executable graph or a copy of it exists, and frees it
-   * when it is destroyed. Such a graph has no memory nodes: it can be cloned, and instantiated any number of times. */
+   * when it is destroyed. Such a graph has no memory nodes: it can be cloned, and instantiated any number of times. Kernels of other
+   * libraries may take workspace in the order of the stream, which in a graph is memory nodes, and need not give the same
+   * bits. */
   sparsek_status (*multiply)(sparsek_plan*, const sparsek_multiply_args*);
   /* Times `repeats` multiplies after `warmup` ones, taking args[0], args[1], ... in turn, so that rotated buffers
    * keep L2 cold; seconds[repeats] gets each one's time (CUDA events on the GPU). Waits for the device. */
@@ -453,7 +462,8 @@ typedef struct sparsek_api {
   /* Times `repeats` dense products after `warmup` ones, as multiply_time does, taking the sets of operands in turn;
    * seconds[repeats] gets each one's time. Waits for the device. cuBLAS is opened by the first call: the one of
    * SPARSEK_CUBLAS where that is set (the library's file, its folder, or Python's folder `nvidia`), else the one that
-   * the loader finds. SPARSEK_NO_LIBRARY where there is none, and always on the CPU back-end. */
+   * the loader finds; so is cuSPARSE, by SPARSEK_CUSPARSE, for plans that need it. What came of opening one stays so
+   * for the process. SPARSEK_NO_LIBRARY where there is none, and always on the CPU back-end. */
   sparsek_status (*dense_time)(sparsek_context*, const sparsek_dense_time_args*, double* seconds);
 
   /* Times products without their launches: captures `count` of them, that of plans[i] with args[i], one behind the

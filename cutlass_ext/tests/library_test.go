@@ -10,6 +10,11 @@ import (
 	"testing"
 )
 
+// What NVIDIA's libraries serve, and why not.
+func TestObstacles(t *testing.T) {
+	run(t, "testdata/obstacle_check.cpp", "../src/cuda/vendor/library_kernels.cpp")
+}
+
 // Where a library is looked for that is opened at run time, and what is said of one that is not there or is none.
 func TestLibraries(t *testing.T) {
 	root := t.TempDir()

@@ -48,8 +48,8 @@ func TestSplitTiles(t *testing.T) { run(t, "testdata/split_check.cpp", planner..
 func TestDeviceSteps(t *testing.T) { run(t, "testdata/device_check.cpp", planner...) }
 
 // Which CUDA kernel serves what.
-func TestKernelList(t *testing.T) {
-	run(t, "testdata/kernel_list_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/kernel_list.cpp")
+func TestFindKernel(t *testing.T) {
+	run(t, "testdata/find_kernel_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/find_kernel.cpp")
 }
 
 // What the cost model says, as far as it must be so whatever its coefficients are.

@@ -51,12 +51,14 @@ class PlanState {
   virtual ~PlanState() = default;
   // All but recomputed.
   virtual void info(sparsek_plan_info& out) const = 0;
-  // What it takes to bring new values into the plan's own layout, beside their copy: 0 where it has none.
-  virtual double setup_seconds() { return 0; }
   // As sparsek_plan_info says: it may wait for the device.
   virtual int64_t recomputed() const { return 0; }
   virtual void multiply(const MultiplyArgs& args) = 0;
   virtual void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) = 0;
+  // Seconds that laying the matrix's values out for this plan takes: once for new ones from the host, with each product
+  // for those that are referenced. Measured, so it waits for the device, and throws SPARSEK_NULL_POINTER where no
+  // values are set. 0 where they are read as they are.
+  virtual double setup_time() { return 0; }
 };
 
 // Plan options with the defaults filled in.
@@ -67,7 +69,7 @@ struct PlanOptions {
   sparsek_dtype dtype_c;
   sparsek_bias bias;
   sparsek_activation activation;
-  bool allow_dense;  // kernels may multiply absent blocks as zeros
+  bool allow_dense;  // the caller accepts what absent blocks, multiplied as zeros, make of Inf and NaN
 };
 
 class Backend {

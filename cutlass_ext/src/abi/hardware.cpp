@@ -16,6 +16,7 @@ sparsek_status kernel_info(int32_t index, sparsek_kernel_info* out) noexcept {
       fail(SPARSEK_BAD_ARGUMENT, "kernel index %d is not in [0, %d)", index, kernel_count());
     }
     sparsek_kernel_info info{};
+    info.library = "";
     if (index < cuda_kernel_count()) {
       cuda_kernel_info(index, info);
     } else {

@@ -71,6 +71,39 @@ double predict_simt(const Work& work) {
   return kLaunch + 2 * std::max(busy, longest) / (kRate / kSms);
 }
 
+double predict_dense(const Work& work) {
+  constexpr double kLaunch = 8.4 * kMicrosecond, kRate = 844e12, kMemoryRate = 4.2e12;
+  // Tiles that cuBLAS has, and the share of the tensor cores' rate that such a tile can reach.
+  struct Tile {
+    double m, n, share;
+  };
+  constexpr Tile kTiles[] = {{128, 256, 1}, {256, 128, 1}, {128, 128, .85}, {64, 256, .85}, {64, 128, .7},
+                             {128, 64, .7}, {64, 64, .5},  {64, 32, .25},   {64, 16, .125}};
+  const double m = static_cast<double>(work.shape.rows), n = static_cast<double>(work.n);
+  const double k = static_cast<double>(work.shape.cols);
+  double best = INFINITY;
+  for (const Tile& tile : kTiles) {
+    for (const double split : {1., 2., 4., 8.}) {  // of K
+      const double waves = ceil_div(ceil_div(m, tile.m) * ceil_div(n, tile.n) * split, work.sm_count);
+      best = std::min(best, waves * 2 * tile.m * tile.n * k / split / (kRate / kSms * tile.share));
+    }
+  }
+  const double bytes = kElementBytes * (m * k + k * n) + static_cast<double>(work.element_bytes_c) * m * n;
+  return kLaunch + together(best, bytes / kMemoryRate);
+}
+
+double predict_cusparse_bsr(const Work& work) {
+  constexpr double kRate = 11.8e12, kLaunch = 20 * kMicrosecond;
+  return kLaunch + 2 * values_of(work) * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
+}
+
+double predict_cusparse_bell(const Work& work) {
+  constexpr double kRate = 200e12, kLaunch = 15 * kMicrosecond;
+  const double padded = static_cast<double>(work.stats.longest_row) * work.shape.block_rows;
+  const double values = padded * work.shape.block_m * work.shape.block_k;
+  return kLaunch + 2 * values * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
+}
+
 }  // namespace
 
 double predict(const KernelDesc& kernel, const Work& work) {
@@ -103,37 +136,16 @@ double predict(const KernelDesc& kernel, const Work& work) {
   return cost->launch * kMicrosecond + together(critical * step, dram_seconds(work, static_cast<double>(group.loads)));
 }
 
-double predict_dense(const Work& work) {
-  constexpr double kLaunch = 8.4 * kMicrosecond, kRate = 844e12, kMemoryRate = 4.2e12;
-  // Tiles that cuBLAS has, and the share of the tensor cores' rate that such a tile can reach.
-  struct Tile {
-    double m, n, share;
-  };
-  constexpr Tile kTiles[] = {{128, 256, 1}, {256, 128, 1}, {128, 128, .85}, {64, 256, .85}, {64, 128, .7},
-                             {128, 64, .7}, {64, 64, .5},  {64, 32, .25},   {64, 16, .125}};
-  const double m = static_cast<double>(work.shape.rows), n = static_cast<double>(work.n);
-  const double k = static_cast<double>(work.shape.cols);
-  double best = INFINITY;
-  for (const Tile& tile : kTiles) {
-    for (const double split : {1., 2., 4., 8.}) {  // of K
-      const double waves = ceil_div(ceil_div(m, tile.m) * ceil_div(n, tile.n) * split, work.sm_count);
-      best = std::min(best, waves * 2 * tile.m * tile.n * k / split / (kRate / kSms * tile.share));
-    }
+double predict(LibraryFormat format, const Work& work) {
+  switch (format) {
+    case LibraryFormat::kDense:
+      return predict_dense(work);
+    case LibraryFormat::kBsr:
+      return predict_cusparse_bsr(work);
+    case LibraryFormat::kBlockedEll:
+      return predict_cusparse_bell(work);
   }
-  const double bytes = kElementBytes * (m * k + k * n) + static_cast<double>(work.element_bytes_c) * m * n;
-  return kLaunch + together(best, bytes / kMemoryRate);
-}
-
-double predict_cusparse_bsr(const Work& work) {
-  constexpr double kRate = 11.8e12, kLaunch = 20 * kMicrosecond;
-  return kLaunch + 2 * values_of(work) * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
-}
-
-double predict_cusparse_bell(const Work& work) {
-  constexpr double kRate = 200e12, kLaunch = 15 * kMicrosecond;
-  const double padded = static_cast<double>(work.stats.longest_row) * work.shape.block_rows;
-  const double values = padded * work.shape.block_m * work.shape.block_k;
-  return kLaunch + 2 * values * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
+  return 0;
 }
 
 }  // namespace sparsek::cuda

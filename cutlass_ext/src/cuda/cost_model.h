@@ -5,6 +5,7 @@
 
 #include "abi/backend.h"
 #include "cuda/kernel.h"
+#include "cuda/vendor/library_kernels.h"
 #include "plan/pattern_stats.h"
 
 namespace sparsek::cuda {
@@ -20,10 +21,8 @@ struct Work {
 
 // Seconds of one product by a kernel that serves it.
 double predict(const KernelDesc& kernel, const Work& work);
-// Of the dense product of the whole size by cuBLAS.
-double predict_dense(const Work& work);
-// Of cuSPARSE, on BSR and on Blocked-ELL, whose rows are padded to the longest.
-double predict_cusparse_bsr(const Work& work);
-double predict_cusparse_bell(const Work& work);
+// By one of NVIDIA's libraries: dense and of the whole size, on BSR, or on Blocked-ELL, whose rows are padded to the
+// longest.
+double predict(LibraryFormat format, const Work& work);
 
 }  // namespace sparsek::cuda

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/cublas.h"
 
-#include <vector>
-
 #include "cuda/cublas_library.h"
 #include "cuda/cuda_matrix.h"
-#include "cuda/event.h"
+#include "cuda/data_type.h"
+#include "cuda/time_runs.h"
 
 namespace sparsek::cuda {
-namespace {
 
-// What NVIDIA recommends for Hopper: with less, cuBLAS's heuristics leave out some of its kernels.
-constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-
-}  // namespace
-
-Cublas::Cublas(int device) : device_(device), library_(CublasLibrary::get()), workspace_(kWorkspaceBytes) {
+Cublas::Cublas(int device) : device_(device), library_(CublasLibrary::get()) {
   library_.check(library_.create(&handle_), "cublasCreate");
+  const int status = library_.set_math_mode(handle_, kCublasNoReducedPrecisionReduction);
+  if (status != kCublasSuccess) library_.destroy(handle_);
+  library_.check(status, "cublasSetMathMode");
 }
 
 Cublas::~Cublas() { library_.destroy(handle_); }
+
+// cuBLAS is column-major, and a row-major matrix is a column-major one transposed: C^T = B^T A^T.
+void Cublas::multiply(const DenseProduct& x, cudaStream_t stream) {
+  const auto narrow = [](int64_t extent) { return static_cast<int>(extent); };
+  const cudaDataType type = data_type(x.dtype);
+  const std::lock_guard lock(mutex_);
+  library_.check(library_.set_stream(handle_, stream), "cublasSetStream");
+  library_.check(library_.gemm(handle_, kCublasNoTranspose, kCublasNoTranspose, narrow(x.n), narrow(x.m), narrow(x.k),
+                               &x.alpha, x.b, type, narrow(x.ldb), x.a, type, narrow(x.lda), &x.beta, x.c,
+                               data_type(x.dtype_c), narrow(x.ldc), kCublasCompute32F, kCublasGemmDefault),
+                 "cublasGemmEx");
+}
 
 void Cublas::time(const sparsek_dense_time_args& args, double* seconds) {
   for (int set = 0; set < args.set_count; ++set) {
@@ -28,32 +36,15 @@ void Cublas::time(const sparsek_dense_time_args& args, double* seconds) {
     check_memory(args.c[set], SPARSEK_DEVICE, device_, "c");
   }
   const auto stream = static_cast<cudaStream_t>(args.stream);
-  library_.check(library_.set_stream(handle_, stream), "cublasSetStream");
-  // After the stream: setting that takes the workspace away.
-  library_.check(library_.set_workspace(handle_, workspace_.data(), kWorkspaceBytes), "cublasSetWorkspace");
-
+  const auto dtype = static_cast<sparsek_dtype>(args.dtype);
   int turn = 0;
-  const auto run = [&] { multiply(args, turn++ % args.set_count); };
-  for (int i = 0; i < args.warmup; ++i) run();
-  std::vector<Event> marks(static_cast<size_t>(args.repeats) + 1);
-  marks[0].record(stream);
-  for (int i = 0; i < args.repeats; ++i) {
-    run();
-    marks[i + 1].record(stream);
-  }
-  marks[args.repeats].wait();
-  for (int i = 0; i < args.repeats; ++i) seconds[i] = marks[i + 1].seconds_since(marks[i]);
-}
-
-// cuBLAS is column-major, and a row-major matrix is a column-major one transposed: C^T = B^T A^T.
-void Cublas::multiply(const sparsek_dense_time_args& args, int set) {
-  const float one = 1, zero = 0;
-  const cudaDataType type = args.dtype == SPARSEK_BF16 ? CUDA_R_16BF : CUDA_R_16F;
-  const int m = static_cast<int>(args.m), n = static_cast<int>(args.n), k = static_cast<int>(args.k);
-  library_.check(
-      library_.gemm(handle_, kCublasNoTranspose, kCublasNoTranspose, n, m, k, &one, args.b[set], type, n, args.a[set],
-                    type, k, &zero, args.c[set], type, n, kCublasCompute32F, kCublasGemmDefault),
-      "cublasGemmEx");
+  const auto run = [&] {
+    const int set = turn++ % args.set_count;
+    multiply(
+        {args.m, args.n, args.k, dtype, dtype, 1, 0, args.a[set], args.b[set], args.c[set], args.k, args.n, args.n},
+        stream);
+  };
+  time_runs(stream, args.warmup, args.repeats, run, seconds);
 }
 
 }  // namespace sparsek::cuda

@@ -10,7 +10,7 @@ CublasLibrary::CublasLibrary() {
   const auto find = [&](const char* name, auto& function) { find_function(cublas_file(), "cuBLAS", name, function); };
   find("cublasCreate_v2", create);
   find("cublasDestroy_v2", destroy);
-  find("cublasSetWorkspace_v2", set_workspace);
+  find("cublasSetMathMode", set_math_mode);
   find("cublasSetStream_v2", set_stream);
   find("cublasGemmEx", gemm);
 }

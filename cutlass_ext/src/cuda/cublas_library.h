@@ -14,6 +14,7 @@ constexpr int kCublasSuccess = 0;
 constexpr int kCublasNoTranspose = 0;
 constexpr int kCublasCompute32F = 68;
 constexpr int kCublasGemmDefault = -1;
+constexpr int kCublasNoReducedPrecisionReduction = 16;
 
 class CublasLibrary {
  public:
@@ -22,8 +23,8 @@ class CublasLibrary {
 
   int (*create)(void** handle) = nullptr;
   int (*destroy)(void* handle) = nullptr;
+  int (*set_math_mode)(void* handle, int mode) = nullptr;
   int (*set_stream)(void* handle, cudaStream_t stream) = nullptr;
-  int (*set_workspace)(void* handle, void* workspace, size_t bytes) = nullptr;
   int (*gemm)(void* handle, int transpose_a, int transpose_b, int m, int n, int k, const void* alpha, const void* a,
               cudaDataType a_type, int lda, const void* b, cudaDataType b_type, int ldb, const void* beta, void* c,
               cudaDataType c_type, int ldc, int compute_type, int algorithm) = nullptr;

@@ -3,11 +3,9 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
-#include <mutex>
 
 #include "abi/backend.h"
 #include "abi/error.h"
-#include "cuda/cublas.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
@@ -16,6 +14,8 @@
 #include "cuda/memory_pool.h"
 #include "cuda/plan_memory.h"
 #include "cuda/rehearsal.h"
+#include "cuda/vendor/library_handles.h"
+#include "cuda/vendor/library_plan.h"
 
 namespace sparsek {
 namespace {
@@ -28,7 +28,11 @@ cudaStream_t stream_of(sparsek_stream stream) { return static_cast<cudaStream_t>
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, const sparsek_device_info& info)
-      : device_(device), sm_count_(info.sm_count), l2_bytes_(static_cast<size_t>(info.l2_bytes)), name_(info.name) {}
+      : device_(device),
+        sm_count_(info.sm_count),
+        l2_bytes_(static_cast<size_t>(info.l2_bytes)),
+        name_(info.name),
+        libraries_(device) {}
 
   sparsek_backend kind() const override { return SPARSEK_CUDA; }
   int device() const override { return device_; }
@@ -41,13 +45,17 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
-    return std::make_unique<cuda::CudaPlan>(static_cast<cuda::CudaMatrix&>(matrix), options, sm_count_, plan_memory());
+    auto& a = static_cast<cuda::CudaMatrix&>(matrix);
+    if (const cuda::LibraryKernel* const kernel = cuda::find_library_kernel(options.kernel)) {
+      return cuda::make_library_plan(*kernel, a, options, libraries_);
+    }
+    return std::make_unique<cuda::CudaPlan>(a, options, sm_count_, plan_memory());
   }
 
   const std::string& processor() const override { return name_; }
   int units() const override { return sm_count_; }
   std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options) override {
-    return cuda::list_candidates(matrix, options, sm_count_);
+    return cuda::list_candidates(static_cast<const cuda::CudaMatrix&>(matrix), options, sm_count_);
   }
   std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
@@ -106,9 +114,7 @@ class CudaBackend final : public Backend {
   }
   void dense_time(const sparsek_dense_time_args& args, double* seconds) override {
     DeviceScope scope(device_);
-    const std::lock_guard<std::mutex> lock(cublas_mutex_);
-    if (cublas_ == nullptr) cublas_ = std::make_unique<cuda::Cublas>(device_);
-    cublas_->time(args, seconds);
+    libraries_.cublas().time(args, seconds);
   }
 
  private:
@@ -125,8 +131,7 @@ class CudaBackend final : public Backend {
   std::mutex memory_mutex_;
   std::unique_ptr<cuda::MemoryPool> pool_;  // this and the next are made when they are first needed
   std::unique_ptr<cuda::PlanMemory> plan_memory_;
-  std::mutex cublas_mutex_;
-  std::unique_ptr<cuda::Cublas> cublas_;  // made when it is first needed
+  cuda::LibraryHandles libraries_;
 };
 
 }  // namespace

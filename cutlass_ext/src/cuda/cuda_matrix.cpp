@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/cuda_matrix.h"
 
+#include <algorithm>
+
 #include "abi/dtype.h"
 #include "abi/error.h"
+#include "cuda/stream.h"
+#include "cuda/time_runs.h"
 
 namespace sparsek::cuda {
 
@@ -25,7 +29,7 @@ void check_memory(const void* pointer, sparsek_memory memory, int device, const 
 
 namespace {
 
-std::variant<BsrIndex, DeviceIndex> make_index(const sparsek_bsr& a, int device) {
+AnyIndex make_index(const sparsek_bsr& a, int device) {
   const auto memory = static_cast<sparsek_memory>(a.memory);
   check_memory(a.row_ptr, memory, device, "row_ptr");
   if (a.nnzb > 0) check_memory(a.col_idx, memory, device, "col_idx");
@@ -66,12 +70,47 @@ void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_s
     values_ = values;
     return;
   }
+  const auto order = static_cast<cudaStream_t>(stream);
   const std::lock_guard lock(owning_);
   if (owned_values_.data() == nullptr) owned_values_ = DeviceArray<char>(value_bytes());
-  check(cudaMemcpyAsync(owned_values_.data(), values, value_bytes(), cudaMemcpyHostToDevice,
-                        static_cast<cudaStream_t>(stream)),
-        "cudaMemcpyAsync");
+  owned_ = owned_values_.data();
+  check(cudaMemcpyAsync(owned_values_.data(), values, value_bytes(), cudaMemcpyHostToDevice, order), "cudaMemcpyAsync");
+  for (const auto& place : expanded_) {
+    if (const auto used = place.lock()) used->fill(owned_values_.data(), order);
+  }
+  // Nothing outside of a graph can wait for a part of it.
+  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(order, &capturing), "cudaStreamIsCapturing");
+  if (capturing == cudaStreamCaptureStatusNone) copied_.record(order);
   values_ = owned_values_.data();
+}
+
+std::shared_ptr<const ExpandedValues> CudaMatrix::expanded(Expansion expansion) {
+  const std::lock_guard lock(owning_);
+  auto& place = expanded_[static_cast<int>(expansion)];
+  if (auto used = place.lock()) return used;
+  const auto made = std::make_shared<const ExpandedValues>(index_, expansion);
+  if (values_ != nullptr && !is_referenced(values_)) {
+    copied_.wait();
+    made->fill(values_, cudaStreamLegacy);
+    check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+  }
+  place = made;
+  return made;
+}
+
+double CudaMatrix::fill_time(const ExpandedValues& expanded) {
+  const std::lock_guard lock(owning_);
+  if (values_ == nullptr) {
+    fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values");
+  }
+  copied_.wait();
+  constexpr int kWarmup = 1, kRepeats = 5;
+  double seconds[kRepeats];
+  const Stream stream;
+  time_runs(stream, kWarmup, kRepeats, [&] { expanded.fill(values_, stream); }, seconds);
+  std::sort(seconds, seconds + kRepeats);
+  return seconds[kRepeats / 2];
 }
 
 }  // namespace sparsek::cuda

@@ -4,11 +4,12 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <variant>
 
 #include "abi/backend.h"
 #include "cuda/device_array.h"
-#include "cuda/device_index.h"
+#include "cuda/event.h"
+#include "cuda/vendor/expanded_values.h"
+#include "cuda/vendor/index_arrays.h"
 #include "plan/row_order.h"
 
 namespace sparsek::cuda {
@@ -23,21 +24,35 @@ class CudaMatrix final : public MatrixState {
   void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
 
   // Where the caller's was, there it stays.
-  const std::variant<BsrIndex, DeviceIndex>& index() const { return index_; }
+  const AnyIndex& index() const { return index_; }
   RowOrders* orders() const { return orders_.get(); }  // of an index on the host, else null
   int device() const { return device_; }
   const void* values() const { return values_; }  // in device memory; null until they are set
   size_t value_bytes() const;
 
+  // Whether values, those of this matrix at some time, are the caller's, who may write others there at any time, and
+  // tells nobody.
+  bool is_referenced(const void* values) const { return values != owned_; }
+
+  // The values laid out in that way, one for all who have it. Of values that came from the host it holds the latest;
+  // others it holds once it was filled with them. The current device must be the matrix's.
+  std::shared_ptr<const ExpandedValues> expanded(Expansion expansion);
+  // Seconds that filling it takes; measured, so it waits. Throws SPARSEK_NULL_POINTER where no values are set. Those in
+  // device memory must stay unchanged meanwhile.
+  double fill_time(const ExpandedValues& expanded);
+
  private:
   int device_;
-  std::variant<BsrIndex, DeviceIndex> index_;
+  AnyIndex index_;
   std::atomic<const void*> values_ = nullptr;
   std::unique_ptr<RowOrders> orders_;
   mutable std::once_flag stats_once_;
   mutable PatternStats stats_;
-  std::mutex owning_;               // held while owned_values_ is made
-  DeviceArray<char> owned_values_;  // where the values came from the host
+  std::mutex owning_;                         // held while one of those below changes or is filled
+  DeviceArray<char> owned_values_;            // where the values came from the host
+  std::atomic<const void*> owned_ = nullptr;  // its address
+  Event copied_;                              // behind the last copy to it, and what was filled with that
+  std::weak_ptr<const ExpandedValues> expanded_[kExpansions];
 };
 
 // Throws SPARSEK_WRONG_MEMORY where a pointer is not of the memory it is said to be of, or of another device.

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <variant>
-#include <vector>
 
 #include "abi/error.h"
 #include "cuda/add_parts.h"
 #include "cuda/choose_cluster.h"
 #include "cuda/device_plan.h"
-#include "cuda/event.h"
-#include "cuda/kernel_list.h"
+#include "cuda/find_kernel.h"
+#include "cuda/time_runs.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -173,37 +172,7 @@ void CudaPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup
     now.stream = stream;  // one stream, so that the times do not overlap
     multiply(now);
   };
-  for (int i = 0; i < warmup; ++i) run();
-  std::vector<Event> marks(static_cast<size_t>(repeats) + 1);
-  marks[0].record(stream);
-  for (int i = 0; i < repeats; ++i) {
-    run();
-    marks[i + 1].record(stream);
-  }
-  marks[repeats].wait();
-  for (int i = 0; i < repeats; ++i) seconds[i] = marks[i + 1].seconds_since(marks[i]);
+  time_runs(stream, warmup, repeats, run, seconds);
 }
 
 }  // namespace sparsek::cuda
-
-namespace sparsek {
-
-int cuda_kernel_count() { return cuda::kKernelCount; }
-
-void cuda_kernel_info(int index, sparsek_kernel_info& out) {
-  const cuda::KernelDesc& kernel = cuda::kKernels[index];
-  out.name = kernel.name;
-  out.why = kernel.why;
-  out.backend = SPARSEK_CUDA;
-  out.dtype = kernel.dtype;
-  out.tile_m = kernel.tile_m;
-  out.tile_n = kernel.tile_n;
-  out.tile_k = kernel.tile_k;
-  out.stages = kernel.stages;
-  out.block_m = kernel.block_m;
-  out.block_m_multiple = kernel.block_m_multiple;
-  out.block_k_multiple = kernel.block_k_multiple;
-  out.baseline = kernel.baseline;
-}
-
-}  // namespace sparsek

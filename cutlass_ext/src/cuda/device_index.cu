@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/device_index.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "abi/error.h"
@@ -17,6 +18,12 @@ constexpr unsigned kAllLanes = ~0u;
 using Fault = unsigned long long;
 constexpr Fault kNoFault = ~0ull;
 
+// What a pass over the index finds. It begins with all bits set.
+struct Found {
+  Fault first;          // the first fault
+  int32_t longest_row;  // blocks of the longest block row; -1 where there is no row
+};
+
 // Faults are ordered: those of row_ptr before those of col_idx, then by place. The status fills the low byte.
 __device__ Fault make_fault(bool in_col_idx, int64_t place, sparsek_status status) {
   return Fault(in_col_idx) << 63 | Fault(place) << 8 | Fault(status);
@@ -29,7 +36,7 @@ struct Copy {
   int64_t nnzb;
   int32_t* row_ptr;  // (block_rows + 1)
   int32_t* col_idx;  // (nnzb)
-  Fault* first;      // the first fault
+  Found* found;
 };
 
 __device__ sparsek_status check_column(int64_t col, int64_t before, int32_t block_cols) {
@@ -49,13 +56,15 @@ __global__ void __launch_bounds__(kWarp* kRowsPerCta)
   const int64_t begin = row_ptr[row];
   if (lane == 0) {
     to.row_ptr[row] = static_cast<int32_t>(begin);
-    if (row == 0 && begin != 0) atomicMin(to.first, make_fault(false, 0, SPARSEK_ROW_PTR_START));
-    if (row == to.block_rows && begin != to.nnzb) atomicMin(to.first, make_fault(false, row, SPARSEK_ROW_PTR_END));
+    if (row == 0 && begin != 0) atomicMin(&to.found->first, make_fault(false, 0, SPARSEK_ROW_PTR_START));
+    if (row == to.block_rows && begin != to.nnzb)
+      atomicMin(&to.found->first, make_fault(false, row, SPARSEK_ROW_PTR_END));
   }
   if (row == to.block_rows) return;
   const int64_t end = row_ptr[row + 1];
-  if (lane == 0 && end < begin) atomicMin(to.first, make_fault(false, row + 1, SPARSEK_ROW_PTR_NOT_MONOTONE));
+  if (lane == 0 && end < begin) atomicMin(&to.found->first, make_fault(false, row + 1, SPARSEK_ROW_PTR_NOT_MONOTONE));
   if (begin < 0 || end < begin || end > to.nnzb) return;
+  if (lane == 0) atomicMax(&to.found->longest_row, static_cast<int32_t>(end - begin));
 
   int64_t last = -1;  // of the lanes' columns before
   for (int64_t i = begin; i < end; i += kWarp) {
@@ -64,7 +73,7 @@ __global__ void __launch_bounds__(kWarp* kRowsPerCta)
     const int64_t left = __shfl_up_sync(kAllLanes, col, 1);
     if (mine) {
       const sparsek_status status = check_column(col, lane == 0 ? last : left, to.block_cols);
-      if (status != SPARSEK_OK) atomicMin(to.first, make_fault(true, i + lane, status));
+      if (status != SPARSEK_OK) atomicMin(&to.found->first, make_fault(true, i + lane, status));
       to.col_idx[i + lane] = static_cast<int32_t>(col);
     }
     last = __shfl_sync(kAllLanes, col, kWarp - 1);
@@ -103,17 +112,18 @@ template <class Index>
 
 template <class Index>
 void take(const sparsek_bsr& a, DeviceIndex& index) {
-  const DeviceArray<Fault> first(size_t{1});
-  check(cudaMemsetAsync(first.data(), 0xff, first.bytes(), cudaStreamLegacy), "cudaMemsetAsync");
+  const DeviceArray<Found> place(size_t{1});
+  check(cudaMemsetAsync(place.data(), 0xff, place.bytes(), cudaStreamLegacy), "cudaMemsetAsync");
   const unsigned grid = static_cast<unsigned>(index.block_rows / kRowsPerCta + 1);
   const Copy to = {index.block_rows,     index.block_cols,     index.nnzb,
-                   index.row_ptr.data(), index.col_idx.data(), first.data()};
+                   index.row_ptr.data(), index.col_idx.data(), place.data()};
   copy_index<<<grid, kWarp * kRowsPerCta, 0, cudaStreamLegacy>>>(static_cast<const Index*>(a.row_ptr),
                                                                  static_cast<const Index*>(a.col_idx), to);
   check(cudaGetLastError(), "copy of the index");
-  Fault fault = kNoFault;
-  check(cudaMemcpy(&fault, first.data(), sizeof(fault), cudaMemcpyDeviceToHost), "copy of the index");
-  if (fault != kNoFault) report<Index>(a, index, fault);
+  Found found = {};
+  check(cudaMemcpy(&found, place.data(), sizeof(found), cudaMemcpyDeviceToHost), "copy of the index");
+  if (found.first != kNoFault) report<Index>(a, index, found.first);
+  index.longest_row = std::max(found.longest_row, 0);
 }
 
 }  // namespace indexing

@@ -12,6 +12,7 @@ namespace sparsek::cuda {
 struct DeviceIndex : BsrShape {
   DeviceArray<int32_t> row_ptr;  // (block_rows + 1)
   DeviceArray<int32_t> col_idx;  // (nnzb), strictly increasing within a block row
+  int32_t longest_row = 0;       // blocks of the block row that has most
 };
 
 // Copies the index out of device arrays and checks it in the same pass, in the default stream, and waits for it.

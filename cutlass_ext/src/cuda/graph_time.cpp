@@ -3,11 +3,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <vector>
-
 #include "cuda/cuda_error.h"
-#include "cuda/event.h"
 #include "cuda/stream.h"
+#include "cuda/time_runs.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -55,15 +53,8 @@ void graph_time(PlanState* const* plans, const MultiplyArgs* args, int count, in
       plans[i]->multiply(now);
     }
   });
-  for (int i = 0; i < warmup; ++i) graph.launch(stream);
-  std::vector<Event> marks(static_cast<size_t>(repeats) + 1);
-  marks[0].record(stream);
-  for (int i = 0; i < repeats; ++i) {
-    graph.launch(stream);
-    marks[i + 1].record(stream);
-  }
-  marks[repeats].wait();
-  for (int i = 0; i < repeats; ++i) seconds[i] = marks[i + 1].seconds_since(marks[i]) / count;
+  time_runs(stream, warmup, repeats, [&] { graph.launch(stream); }, seconds);
+  for (int i = 0; i < repeats; ++i) seconds[i] /= count;
 }
 
 }  // namespace sparsek::cuda

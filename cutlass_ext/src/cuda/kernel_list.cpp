@@ -1,56 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/kernel_list.h"
+// The kernels of the CUDA back-end as callers see them: those of the list, then those of NVIDIA's libraries.
+#include "abi/backend.h"
+#include "cuda/kernel.h"
+#include "cuda/vendor/library_kernels.h"
 
-#include "abi/dtype.h"
-#include "abi/error.h"
-
-namespace sparsek::cuda {
+namespace sparsek {
 namespace {
 
-// Bulk tensor copies take pitches below 2^40 bytes.
-constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
-constexpr int64_t kMaxTmaBlock = (int64_t{1} << 39) - 1, kMaxTmaExtent = (int64_t{1} << 30) - 1;
+void describe(const cuda::KernelDesc& kernel, sparsek_kernel_info& out) {
+  out.name = kernel.name;
+  out.why = kernel.why;
+  out.dtype = kernel.dtype;
+  out.tile_m = kernel.tile_m;
+  out.tile_n = kernel.tile_n;
+  out.tile_k = kernel.tile_k;
+  out.stages = kernel.stages;
+  out.block_m = kernel.block_m;
+  out.block_m_multiple = kernel.block_m_multiple;
+  out.block_k_multiple = kernel.block_k_multiple;
+  out.baseline = kernel.baseline;
+}
+
+void describe(const cuda::LibraryKernel& kernel, sparsek_kernel_info& out) {
+  out.name = kernel.name;
+  out.why = kernel.why;
+  out.block_k_multiple = 1;
+  out.baseline = 1;
+  out.library = kernel.library;
+  out.reads_absent = kernel.reads_absent;
+}
 
 }  // namespace
 
-std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_dtype dtype,
-                     const PlanOptions& options) {
-  if (kernel.dtype != dtype) return "another type";
-  const bool height_fits =
-      kernel.block_m_multiple ? matrix.block_m % kernel.block_m == 0 : matrix.block_m == kernel.block_m;
-  if (!height_fits) return "another block height";
-  if (matrix.block_k % kernel.block_k_multiple != 0) return "another block width";
-  const bool plain_epilogue =
-      options.dtype_c == dtype && options.bias == SPARSEK_BIAS_NONE && options.activation == SPARSEK_ACTIVATION_NONE;
-  if (!kernel.ops->any_epilogue && !plain_epilogue) {
-    return "it writes C in the type of A, with neither a bias nor an activation";
+int cuda_kernel_count() { return cuda::kKernelCount + static_cast<int>(cuda::library_kernels().size()); }
+
+void cuda_kernel_info(int index, sparsek_kernel_info& out) {
+  out.backend = SPARSEK_CUDA;
+  if (index < cuda::kKernelCount) {
+    describe(cuda::kKernels[index], out);
+  } else {
+    describe(cuda::library_kernels()[static_cast<size_t>(index - cuda::kKernelCount)], out);
   }
-  const int64_t vector = 16 / dtype_bytes(dtype);
-  const std::string multiple = "multiples of " + std::to_string(vector);
-  if (kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector != 0)) {
-    return "it needs B and C aligned to 16 bytes and ldb in " + multiple;
-  }
-  if (kernel.ops->tma_b && (options.ldb > kMaxTmaPitch || options.ldc > kMaxTmaPitch)) {
-    return "its leading dimensions must be below 2^38";
-  }
-  if (kernel.ops->tma_b && (matrix.block_k > kMaxTmaBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
-    return "its blocks must be below 2^39 elements, and below 2^30 wide";
-  }
-  // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
-  if (kernel.ops->tma_c && (options.n | options.ldc) % vector != 0) return "it needs N and ldc in " + multiple;
-  return "";
 }
 
-const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options) {
-  for (int i = 0; i < kKernelCount; ++i) {
-    const KernelDesc& kernel = kKernels[i];
-    if (options.kernel != kernel.name) continue;
-    const std::string why_not = obstacle(kernel, matrix, dtype, options);
-    if (why_not.empty()) return kernel;
-    fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve blocks of %dx%d here: %s", kernel.name, matrix.block_m,
-         matrix.block_k, why_not.c_str());
-  }
-  fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s", options.kernel.c_str());
-}
-
-}  // namespace sparsek::cuda
+}  // namespace sparsek

@@ -3,11 +3,12 @@
 
 #include "abi/dtype.h"
 #include "cuda/cost_model.h"
-#include "cuda/kernel_list.h"
+#include "cuda/find_kernel.h"
+#include "cuda/vendor/library_plan.h"
 
 namespace sparsek::cuda {
 
-std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const PlanOptions& options, int sm_count) {
+std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options, int sm_count) {
   const Work work = {matrix.shape(), matrix.stats(), options.n, dtype_bytes(options.dtype_c), sm_count};
   std::vector<tune::Candidate> list;
   for (int i = 0; i < kKernelCount; ++i) {
@@ -17,6 +18,13 @@ std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const Pl
     candidate.kernel = kernel.name;
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, options);
     if (candidate.obstacle.empty()) candidate.predicted_seconds = predict(kernel, work);
+    list.push_back(std::move(candidate));
+  }
+  for (const LibraryKernel& kernel : library_kernels()) {
+    tune::Candidate candidate;
+    candidate.kernel = kernel.name;
+    candidate.obstacle = obstacle(kernel, matrix, options);
+    if (candidate.obstacle.empty()) candidate.predicted_seconds = predict(kernel.format, work);
     list.push_back(std::move(candidate));
   }
   return list;

@@ -106,7 +106,7 @@ void Tuner::measure(int place) {
       PlanOptions options = options_;
       options.kernel = trial.candidate.kernel;
       plans_[place] = backend_.make_plan(matrix_, options);
-      trial.setup_seconds = plans_[place]->setup_seconds();
+      trial.setup_seconds = plans_[place]->setup_time();
       rehearsal_->time(*plans_[place], 1, &one);  // brings its code to the device
     }
     const double expected = trial.times.empty() ? std::max(one, 1e-9) : trial.median();

@@ -18,7 +18,7 @@ struct Trial {
   Candidate candidate;
   std::string note;           // why it is not measured, or no longer; empty where neither is so
   std::vector<double> times;  // of products, seconds, in ascending order
-  double setup_seconds = 0;   // what new values cost beside their copy: PlanState::setup_seconds
+  double setup_seconds = 0;   // what new values cost beside their copy: PlanState::setup_time
   bool open = true;           // it may still win
 
   double median() const { return quantile(0.5); }

@@ -66,7 +66,7 @@ int main() {
   const BsrShape shape = shape_of(4096, 4096, 64, 0.1);
   const PatternStats stats = expected_stats(shape);
   const Work work = {shape, stats, 4096, 2, 132};
-  expect(predict_dense(work) > 140e-6, "the dense product is bound by the tensor cores", kModelled[0]);
-  expect(predict_cusparse_bsr(work) > 10 * predict(kModelled[2], work), "cuSPARSE is slow", kModelled[0]);
-  expect(predict_cusparse_bell(work) > predict(kModelled[2], work), "so is Blocked-ELL", kModelled[0]);
+  expect(predict(LibraryFormat::kDense, work) > 140e-6, "the dense product is bound by the tensor cores", kModelled[0]);
+  expect(predict(LibraryFormat::kBsr, work) > 10 * predict(kModelled[2], work), "cuSPARSE is slow", kModelled[0]);
+  expect(predict(LibraryFormat::kBlockedEll, work) > predict(kModelled[2], work), "so is Blocked-ELL", kModelled[0]);
 }

@@ -97,6 +97,8 @@ void test_plan(edge* e) {
   BAD_PLAN(BAD_ARGUMENT, "alignment = 2", alignment, 2);
   BAD_PLAN(BAD_ARGUMENT, "alignment = 24", alignment, 24);
   BAD_PLAN(BAD_ARGUMENT, "alignment = -16", alignment, -16);
+  BAD_PLAN(BAD_ARGUMENT, "allow_dense = 2", allow_dense, 2);
+  BAD_PLAN(BAD_ARGUMENT, "allow_dense = -1", allow_dense, -1);
   BAD_PLAN(NO_SUCH_KERNEL, "no such thing", kernel, "no such thing");
   BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = 4", dtype_c, 4);
   BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = -1", dtype_c, -1);

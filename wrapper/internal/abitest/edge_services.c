@@ -12,10 +12,19 @@ void test_information(edge* e) {
 
   sparsek_kernel_info kernel = {.abi_size = sizeof(kernel)};
   EXPECT(NULL_POINTER, "out", kernel_info(0, NULL));
-  EXPECT_ABI_SIZE(kernel, kernel_info(0, &kernel));
+  EXPECT_ABI_SIZE_SINCE(kFirstKernelInfo, kernel, kernel_info(0, &kernel));
   EXPECT(BAD_ARGUMENT, "-1", kernel_info(-1, &kernel));
   EXPECT(BAD_ARGUMENT, "index", kernel_info(e->api->kernel_count(), &kernel));
+  kernel.library = NULL;
   EXPECT(OK, "", kernel_info(e->api->kernel_count() - 1, &kernel));
+  if (kernel.library == NULL) fprintf(e->failures, "%s: the library of a kernel is null\n", EDGE_PLACE);
+
+  /* A caller that does not know of libraries. */
+  sparsek_kernel_info older = {.abi_size = kFirstKernelInfo, .library = "untouched"};
+  EXPECT(OK, "", kernel_info(0, &older));
+  if (strcmp(older.library, "untouched") != 0) {
+    fprintf(e->failures, "%s: a kernel_info was written to beyond its size\n", EDGE_PLACE);
+  }
 
   sparsek_device_info device = {.abi_size = sizeof(device)};
   EXPECT(NULL_POINTER, "out", device_info(0, NULL));

@@ -53,6 +53,7 @@ void expect(edge* e, const char* place, sparsek_status want, const char* speaks_
 
 /* What structs that have grown measured in the first version. */
 enum {
+  kFirstKernelInfo = 64,
   kFirstDeviceInfo = 304,
   kFirstPlanOptions = 48,
   kFirstPlanInfo = 72,

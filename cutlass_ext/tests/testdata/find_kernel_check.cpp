@@ -4,7 +4,7 @@
 #include <string>
 
 #include "abi/error.h"
-#include "cuda/kernel_list.h"
+#include "cuda/find_kernel.h"
 
 namespace sparsek::cuda {
 namespace {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of a BSR matrix as rows of elements, which is how some libraries want them.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/device_array.h"
+#include "cuda/vendor/index_arrays.h"
+
+namespace sparsek::cuda {
+
+enum class Expansion {
+  kDense,   // each block in its own columns
+  kPacked,  // the blocks of a block row one behind the other: Blocked-ELL
+};
+constexpr int kExpansions = 2;
+
+// Where no block is there are zeros. Elements have two bytes. The index must outlive it.
+class ExpandedValues {
+ public:
+  // Complete, with all of it 0, when the constructor returns. Throws SPARSEK_OUT_OF_MEMORY with the bytes that it takes
+  // and those that are free.
+  ExpandedValues(const AnyIndex& index, Expansion expansion);
+
+  // Puts values, (nnzb, bm, bk), into their places; ordered in the stream. It allocates nothing. Several of it may be
+  // at work at once where their values are equal: they write the same.
+  void fill(const void* values, cudaStream_t stream) const;
+
+  const void* data() const { return elements_.data(); }  // (M, cols):(pitch, 1)
+  int64_t pitch() const { return pitch_; }
+  size_t bytes() const { return elements_.bytes() + arrays_.bytes(); }
+
+ private:
+  BsrShape shape_;
+  Expansion expansion_;
+  int64_t cols_, pitch_;
+  IndexArrays arrays_;
+  DeviceArray<uint16_t> elements_;
+};
+
+// The column index of Blocked-ELL, (block_rows, width): the columns of each block row, and behind them -1.
+DeviceArray<int32_t> blocked_ell_columns(const AnyIndex& index, int64_t width);
+
+// Throws SPARSEK_OUT_OF_MEMORY where less device memory is free; `what` is to be put there.
+void require_free_memory(size_t bytes, const char* what);
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/vendor/library_kernels.h"
+
+#include "abi/dtype.h"
+#include "cuda/runtime_library.h"
+
+namespace sparsek::cuda {
+namespace {
+
+// Blocked-ELL with more blocks than this for each stored one is no layout for the matrix.
+constexpr int64_t kMostPadding = 4;
+
+// Of a library's interface with 32-bit extents and strides.
+std::string dense_obstacle(const BsrShape& matrix, const PlanOptions& options) {
+  for (const int64_t extent : {matrix.rows, dense_pitch(matrix.cols), options.ldb, options.ldc}) {
+    if (extent > INT32_MAX) return "its extents and strides must be below 2^31";
+  }
+  return "";
+}
+
+std::string sparse_obstacle(const LibraryKernel& kernel, const BsrShape& matrix, int64_t longest_row,
+                            sparsek_dtype dtype, const PlanOptions& options) {
+  if (matrix.block_m != matrix.block_k) return "its blocks must be square";
+  if (matrix.rows % matrix.block_m != 0 || matrix.cols % matrix.block_k != 0) {
+    return "M and K must be multiples of the block";
+  }
+  const bool aligned = options.alignment % kSparseAlignment == 0 &&
+                       options.ldb * dtype_bytes(dtype) % kSparseAlignment == 0 &&
+                       options.ldc * dtype_bytes(options.dtype_c) % kSparseAlignment == 0;
+  if (!aligned) return "it is given B and C whose rows are aligned to 16 bytes alone";
+  if (kernel.format == LibraryFormat::kBlockedEll && longest_row > kMostPadding * matrix.nnzb / matrix.block_rows) {
+    return "with its rows padded to the longest, of " + std::to_string(longest_row) +
+           " blocks, it would hold more than " + std::to_string(kMostPadding) + " blocks for each that is stored";
+  }
+  return "";
+}
+
+}  // namespace
+
+const std::array<LibraryKernel, 3>& library_kernels() {
+  static constexpr std::array<LibraryKernel, 3> kernels = {{
+      {"cublas_dense", "A as a dense matrix: where most blocks are stored", "cuBLAS", LibraryFormat::kDense, true,
+       cublas_file},
+      {"cusparse_bsr", "cuSPARSE's product of BSR, square blocks", "cuSPARSE", LibraryFormat::kBsr, false,
+       cusparse_file},
+      {"cusparse_bell", "cuSPARSE's product of Blocked-ELL, square blocks, block rows of about one length", "cuSPARSE",
+       LibraryFormat::kBlockedEll, true, cusparse_file},
+  }};
+  return kernels;
+}
+
+const LibraryKernel* find_library_kernel(const std::string& name) {
+  for (const LibraryKernel& kernel : library_kernels()) {
+    if (name == kernel.name) return &kernel;
+  }
+  return nullptr;
+}
+
+std::string obstacle(const LibraryKernel& kernel, const BsrShape& matrix, int64_t longest_row, sparsek_dtype dtype,
+                     const PlanOptions& options) {
+  if (dtype != SPARSEK_BF16 && dtype != SPARSEK_FP16) return "it takes bf16 and fp16";
+  if (options.dtype_c != dtype && options.dtype_c != SPARSEK_FP32) return "it writes C in the type of A or in fp32";
+  if (options.bias != SPARSEK_BIAS_NONE || options.activation != SPARSEK_ACTIVATION_NONE) {
+    return "it has neither a bias nor an activation";
+  }
+  if (matrix.rows == 0 || matrix.cols == 0 || options.n == 0 || matrix.nnzb == 0) return "there is nothing to multiply";
+  if (kernel.reads_absent && !options.allow_dense) {
+    return "it multiplies absent blocks as zeros, which makes NaN of Inf and NaN: set allow_dense where B is finite";
+  }
+  if (kernel.format == LibraryFormat::kDense) return dense_obstacle(matrix, options);
+  return sparse_obstacle(kernel, matrix, longest_row, dtype, options);
+}
+
+const std::string& missing_library(const LibraryKernel& kernel) { return kernel.file().why_not; }
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/vendor/sparse_plan.h"
+
+#include "abi/error.h"
+
+namespace sparsek::cuda {
+
+SparsePlan::SparsePlan(const LibraryKernel& kernel, CudaMatrix& matrix, const PlanOptions& options, Cusparse& cusparse)
+    : LibraryPlan(kernel, matrix, options,
+                  kernel.format == LibraryFormat::kBlockedEll ? matrix.expanded(Expansion::kPacked) : nullptr),
+      cusparse_(cusparse),
+      product_() {
+  const BsrShape& a = matrix.shape();
+  product_.format = kernel.format;
+  product_.m = a.rows;
+  product_.n = options.n;
+  product_.k = a.cols;
+  product_.block = a.block_m;
+  product_.dtype = matrix.dtype;
+  product_.dtype_c = options.dtype_c;
+  product_.ldb = options.ldb;
+  product_.ldc = options.ldc;
+  if (kernel.format == LibraryFormat::kBsr) {
+    arrays_.emplace(matrix.index());
+    product_.blocks = a.nnzb;
+    product_.row_ptr = arrays_->row_ptr();
+    product_.col_idx = arrays_->col_idx();
+  } else {
+    product_.blocks = longest_row(matrix.index());
+    ell_columns_ = blocked_ell_columns(matrix.index(), product_.blocks);
+    product_.col_idx = ell_columns_.data();
+  }
+
+  // Descriptors need addresses even where nothing is read through them.
+  SparseProduct sample = product_;
+  void* const unread = const_cast<int32_t*>(product_.col_idx);
+  sample.values = sample.b = sample.c = unread;
+  sample.alpha = 1;
+  workspace_bytes_ = cusparse_.workspace_bytes(sample);
+}
+
+void SparsePlan::run(const MultiplyArgs& args, const void* values) {
+  if (reinterpret_cast<uintptr_t>(values) % kSparseAlignment != 0) {
+    fail(SPARSEK_MISALIGNED, "values = %p is not aligned to %d bytes, as cuSPARSE is given operands", values,
+         kSparseAlignment);
+  }
+  SparseProduct now = product_;
+  now.values = values;
+  now.alpha = args.alpha;
+  now.beta = args.beta;
+  now.b = args.b;
+  now.c = args.c;
+  cusparse_.multiply(now, workspace_bytes_, static_cast<cudaStream_t>(args.stream));
+}
+
+size_t SparsePlan::bytes() const { return ell_columns_.bytes() + (arrays_ ? arrays_->bytes() : 0); }
+
+}  // namespace sparsek::cuda

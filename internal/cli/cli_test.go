@@ -279,6 +279,35 @@ func TestInfoAndVersion(t *testing.T) {
 	}
 }
 
+// What belongs to another library is listed as such, and the CPU has none of it.
+func TestKernelsOfLibraries(t *testing.T) {
+	needLibrary(t)
+	_, stdout, _ := invoke("info")
+	for _, want := range []string{"cublas_dense", "by cuBLAS", "by cuSPARSE", "bf16, fp16", "only by name and with --allow-dense: "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("info does not speak of %q:\n%s", want, stdout)
+		}
+	}
+	_, stdout, _ = invoke("info", "--json")
+	var r infoResult
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	libraries := make(map[string]string)
+	for _, k := range r.Kernels {
+		if libraries[k.Name] = k.Library; k.ReadsAbsent && k.Library == "" {
+			t.Errorf("%s reads absent blocks", k.Name)
+		}
+	}
+	if libraries["cublas_dense"] != "cuBLAS" || libraries["cusparse_bsr"] != "cuSPARSE" || libraries["cusparse_bell"] != "cuSPARSE" || libraries["cpu_generic"] != "" {
+		t.Errorf("libraries: %v", libraries)
+	}
+	code, _, stderr := invoke("run", "--pattern", "random", "--size", "64x64x64", "--device", "cpu", "--kernel", "cublas_dense", "--allow-dense")
+	if code != exitUnsupported || !strings.Contains(stderr, "cublas_dense") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	needLibrary(t)
 	ctx, cancel := context.WithCancel(context.Background())

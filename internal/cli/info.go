@@ -42,7 +42,9 @@ type kernelInfo struct {
 	BlockM          int    `json:"block_m"` // 0: every one
 	BlockMMultiples bool   `json:"block_m_multiples"`
 	BlockKMultiple  int    `json:"block_k_multiple"`
-	Baseline        bool   `json:"baseline"` // runs only where it is asked for by name
+	Baseline        bool   `json:"baseline"`          // runs only where it is asked for by name
+	Library         string `json:"library,omitempty"` // of NVIDIA's, opened when it is first needed
+	ReadsAbsent     bool   `json:"reads_absent"`      // multiplies absent blocks as zeros: runs only with --allow-dense
 	Why             string `json:"why"`
 }
 
@@ -126,7 +128,7 @@ func gatherInfo() (r infoResult, err error) {
 	for _, k := range kernels {
 		r.Kernels = append(r.Kernels, kernelInfo{
 			k.Name, backendName(sparsek.ContextInfo{Backend: k.Backend}), k.DType, [3]int{k.TileM, k.TileN, k.TileK}, k.Stages,
-			k.BlockM, k.BlockMMultiples, k.BlockKMultiple, k.Baseline, k.Why,
+			k.BlockM, k.BlockMMultiples, k.BlockKMultiple, k.Baseline, k.Library, k.ReadsAbsent, k.Why,
 		})
 	}
 	for _, d := range devices {
@@ -166,18 +168,36 @@ func printInfo(e *environment, r infoResult) error {
 	k := &table{left: 7}
 	k.add("kernel", "back-end", "type", "tile", "block height", "block width", "for")
 	for _, kernel := range r.Kernels {
-		why := kernel.Why
-		if kernel.Baseline {
-			why = "baseline, only by name: " + why
-		}
-		k.add(kernel.Name, kernel.Backend, or(kernel.DType, "every"), tile(kernel.Tile),
-			blockHeights(kernel), multiples(kernel.BlockKMultiple), why)
+		k.add(kernel.Name, kernel.Backend, dtypesOf(kernel), tile(kernel), blockHeights(kernel), multiples(kernel.BlockKMultiple), purpose(kernel))
 	}
 	return k.print(e.stdout)
 }
 
+// dtypesOf names the types of A and B.
+func dtypesOf(k kernelInfo) string {
+	if k.Library != "" {
+		return "bf16, fp16"
+	}
+	return or(k.DType, "every")
+}
+
+// purpose tells for what the kernel is, and when it is taken.
+func purpose(k kernelInfo) string {
+	switch {
+	case k.ReadsAbsent:
+		return "baseline, only by name and with --allow-dense: " + k.Why
+	case k.Baseline:
+		return "baseline, only by name: " + k.Why
+	}
+	return k.Why
+}
+
 // tile writes MxNxK; a height of 0 is that of the block row.
-func tile(t [3]int) string {
+func tile(k kernelInfo) string {
+	t := k.Tile
+	if k.Library != "" {
+		return "by " + k.Library
+	}
 	if t[0] == 0 {
 		return fmt.Sprintf("rowx%dx%d", t[1], t[2])
 	}

@@ -37,9 +37,9 @@ type runFlags struct {
 	device          deviceFlag
 	threads         int
 	kernel          string
+	allowDense      bool
 	repeats         int
 	check, json     bool
-	allowDense      bool
 }
 
 // newProductFlags are the flags that say what is multiplied and on what.
@@ -57,7 +57,7 @@ func newProductFlags(flags *flag.FlagSet) *runFlags {
 	flags.BoolVar(&o.allowOverflow, "allow-overflow", false, "take values that --dtype or --out-dtype makes infinite")
 	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
 	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
-	flags.BoolVar(&o.allowDense, "allow-dense", false, "kernels may multiply absent blocks as zeros: B is finite")
+	flags.BoolVar(&o.allowDense, "allow-dense", false, "let kernels multiply absent blocks as zeros: Inf and NaN in B may make NaN of C")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
 	return o
 }

@@ -17,7 +17,7 @@ import (
 // Options say how a product is run.
 type Options struct {
 	Kernel     string // by name; empty: the library chooses
-	AllowDense bool   // kernels may multiply absent blocks as zeros
+	AllowDense bool   // see [sparsek.PlanOptions]
 	Repeats    int    // timed runs; 0: 5 on the CPU, 30 on a GPU
 }
 

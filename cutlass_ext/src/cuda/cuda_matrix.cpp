@@ -53,8 +53,9 @@ const BsrShape& CudaMatrix::shape() const {
 }
 
 const PatternStats& CudaMatrix::stats() const {
-  std::call_once(stats_once_,
-                 [this] { stats_ = orders_ != nullptr ? pattern_stats(*orders_) : expected_stats(shape()); });
+  std::call_once(stats_once_, [this] {
+    stats_ = orders_ != nullptr ? pattern_stats(*orders_) : expected_stats(shape(), longest_row(index_));
+  });
   return stats_;
 }
 

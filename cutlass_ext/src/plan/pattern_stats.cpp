@@ -34,11 +34,11 @@ GroupLoads group_loads(const BsrIndex& index, int32_t group) {
 }
 
 // A block column is in the union of g rows unless it is in none: 1 - (1 - d)^g of all.
-GroupLoads expected_loads(const BsrShape& shape, int32_t group, double density) {
-  const double share = 1 - std::pow(1 - density, group);
+GroupLoads expected_loads(const BsrShape& shape, int32_t group, const PatternStats& stats) {
+  const double share = 1 - std::pow(1 - stats.density, group);
   const int64_t groups = (shape.block_rows + group - 1) / group;
   GroupLoads out;
-  out.longest = static_cast<int64_t>(std::ceil(share * shape.block_cols));
+  out.longest = std::max(stats.longest_row, static_cast<int64_t>(std::ceil(share * shape.block_cols)));
   out.loads = std::min(shape.nnzb, static_cast<int64_t>(share * shape.block_cols * static_cast<double>(groups)));
   return out;
 }
@@ -66,12 +66,12 @@ PatternStats pattern_stats(RowOrders& orders) {
   return stats;
 }
 
-PatternStats expected_stats(const BsrShape& shape) {
+PatternStats expected_stats(const BsrShape& shape, int64_t longest_row) {
   PatternStats stats;
   stats.density = density_of(shape);
-  stats.longest_row = shape.block_rows > 0 ? (shape.nnzb + shape.block_rows - 1) / shape.block_rows : 0;
-  stats.rows64 = expected_loads(shape, together(shape, 64), stats.density);
-  stats.rows128 = expected_loads(shape, together(shape, 128), stats.density);
+  stats.longest_row = longest_row;
+  stats.rows64 = expected_loads(shape, together(shape, 64), stats);
+  stats.rows128 = expected_loads(shape, together(shape, 128), stats);
   stats.ordered_loads = stats.rows128.loads;
   return stats;
 }

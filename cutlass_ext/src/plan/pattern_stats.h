@@ -28,8 +28,8 @@ struct PatternStats {
 
 PatternStats pattern_stats(RowOrders& orders);
 
-// The same where the index is not at hand: what a pattern of independent random blocks has on average, all rows being
-// of the same length.
-PatternStats expected_stats(const BsrShape& shape);
+// The same where of the index only the longest block row is known: what a pattern of independent random blocks has on
+// average.
+PatternStats expected_stats(const BsrShape& shape, int64_t longest_row);
 
 }  // namespace sparsek

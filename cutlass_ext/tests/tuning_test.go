@@ -5,6 +5,7 @@ package tests
 import (
 	"bufio"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -69,7 +70,7 @@ func TestTuningWritersAtOnce(t *testing.T) {
 
 func TestTuningThreads(t *testing.T) {
 	p := tuning.need(t)
-	each := rounds(20, 200)
+	each := rounds(20, 50)
 	if os.Getenv("SPARSEK_LONG") != "" {
 		watched := &programs{dir: t.TempDir()}
 		if err := watched.compile("-O1", "-g1", "-fsanitize=thread"); err != nil {
@@ -219,6 +220,9 @@ func TestTuningEachCallFails(t *testing.T) {
 				isKept := slices.Contains(s.numbers, 100)
 				if !isKept && !strings.HasPrefix(lines[0], "warning: measurements are not kept: ") {
 					t.Errorf("nothing was kept, and it said %q", lines)
+				}
+				if _, err := os.Stat(path + ".new"); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("an unfinished file was left behind: %v", err)
 				}
 				// Some calls may fail and nothing is lost by it; behind the last there are none that do.
 				if missed++; !isKept {

@@ -35,19 +35,21 @@ type gridResult struct {
 }
 
 type gridCase struct {
-	Number     int         `json:"number"`
-	M          int         `json:"m"`
-	N          int         `json:"n"`
-	K          int         `json:"k"`
-	BlockM     int         `json:"block_m"`
-	BlockK     int         `json:"block_k"`
-	Pattern    string      `json:"pattern"`
-	Blocks     int         `json:"blocks"`
-	Density    float64     `json:"density"`
-	Fastest    string      `json:"fastest"`
-	Tuned      gridChoice  `json:"tuned"`
-	Predicted  gridChoice  `json:"predicted"`
-	Candidates []candidate `json:"candidates"`
+	Number     int                 `json:"number"`
+	M          int                 `json:"m"`
+	N          int                 `json:"n"`
+	K          int                 `json:"k"`
+	BlockM     int                 `json:"block_m"`
+	BlockK     int                 `json:"block_k"`
+	Pattern    string              `json:"pattern"`
+	Blocks     int                 `json:"blocks"`
+	Density    float64             `json:"density"`
+	Rows64     tunegrid.GroupLoads `json:"groups_of_64_rows"`
+	Rows128    tunegrid.GroupLoads `json:"groups_of_128_rows"`
+	Fastest    string              `json:"fastest"`
+	Tuned      gridChoice          `json:"tuned"`
+	Predicted  gridChoice          `json:"predicted"`
+	Candidates []candidate         `json:"candidates"`
 }
 
 type gridChoice struct {
@@ -114,7 +116,7 @@ func newGridCase(v *tunegrid.Verdict) gridCase {
 	one := v.Case
 	g := gridCase{
 		Number: one.Number, M: one.M, N: one.N, K: one.K, BlockM: one.BlockM, BlockK: one.BlockK, Pattern: one.Pattern,
-		Blocks: v.Blocks, Density: v.Density, Fastest: v.Fastest.Kernel,
+		Blocks: v.Blocks, Density: v.Density, Rows64: v.Rows64, Rows128: v.Rows128, Fastest: v.Fastest.Kernel,
 		Tuned:     gridChoice{v.Tuned.Kernel, v.Tuned.Time.Seconds(), v.Tuned.Slower},
 		Predicted: gridChoice{v.Predicted.Kernel, v.Predicted.Time.Seconds(), v.Predicted.Slower},
 	}

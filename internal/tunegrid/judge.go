@@ -17,6 +17,8 @@ type Verdict struct {
 	Case    Case
 	Blocks  int
 	Density float64
+	Rows64  GroupLoads // of groups of 64 rows
+	Rows128 GroupLoads
 	// All candidates that serve, measured for this verdict, after the choices were made.
 	Candidates []sparsek.Candidate
 	Fastest    sparsek.Candidate
@@ -46,7 +48,8 @@ func Judge(ctx context.Context, c *sparsek.Context, one Case, budget time.Durati
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	v = &Verdict{Case: one, Blocks: pattern.Blocks(), Density: pattern.Density()}
+	v = &Verdict{Case: one, Blocks: pattern.Blocks(), Density: pattern.Density(),
+		Rows64: loadsOf(pattern, one.BlockM, 64), Rows128: loadsOf(pattern, one.BlockM, 128)}
 	chosen, err := measure(ctx, m, one.N, sparsek.TunerOptions{Budget: budget})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@
 package tunegrid
 
 import (
+	"github.com/sparsek/sparsek/internal/bsr"
 	"reflect"
 	"testing"
 )
@@ -57,6 +58,16 @@ func TestGridIsWide(t *testing.T) {
 		}
 		if p, err := c.Generate(); err != nil || p.BlockRows*c.BlockM < c.M {
 			t.Errorf("%v: %v", c, err)
+		}
+	}
+}
+
+// Two rows that share one of three columns, one that has four of its own, and one that is alone in its group.
+func TestLoads(t *testing.T) {
+	p := bsr.Pattern{BlockRows: 5, BlockCols: 8, RowPtr: []int32{0, 2, 4, 8, 8, 9}, ColIdx: []int32{0, 1, 1, 2, 0, 3, 4, 7, 1}}
+	for rows, want := range map[int]GroupLoads{16: {9, 4}, 32: {8, 4}, 64: {7, 6}, 8: {9, 4}} {
+		if got := loadsOf(p, 16, rows); got != want {
+			t.Errorf("groups of %d rows: %v, want %v", rows, got, want)
 		}
 	}
 }

@@ -74,7 +74,7 @@ cudaError_t prepare_add_parts() {
 cudaError_t add_parts(const LaunchArgs& args, const SplitTile* tiles, int32_t count, int32_t tile_n) {
   const int chunks = (args.parts.groups + kGroups - 1) / kGroups;
   const int ctas = (count * args.parts.slabs * chunks + kWarps - 1) / kWarps;
-  return launch_kernel(add_parts_kernel, ctas, kWarps * 32, 0, args.stream, true, args, tiles, count, tile_n);
+  return launch_kernel(add_parts_kernel, ctas, kWarps * 32, 0, args.stream, {true}, args, tiles, count, tile_n);
 }
 
 }  // namespace sparsek::cuda

@@ -24,14 +24,15 @@ struct Cost {
   double step;        // microseconds of one step of a CTA that waits for nobody
   double least_step;  // steps: what an entry costs at least, however narrow its block
   double l2_rate;     // bytes a second that all SMs draw out of L2
+  double join;        // steps: what it costs that tiles are split
   int ctas_per_sm;
 };
 
 constexpr Cost kCosts[] = {
-    {"skinny", 16, 5.12, 1.22, 0.55, 0.25, 100e12, 2},
-    {"skinny", 64, 5.82, 1.22, 0.51, 0.25, 6.5e12, 2},
-    {"collective", 256, 5.6, 3.6, 0.56, 1, 11.0e12, 1},
-    {"wgmma_rs", 256, 7.6, 4.1, 0.71, 0, 7.6e12, 1},
+    {"skinny", 16, 5.12, 1.22, 0.55, 0.25, 100e12, 0, 2},
+    {"skinny", 64, 5.82, 1.22, 0.51, 0.25, 6.5e12, 0, 2},
+    {"collective", 256, 5.6, 3.6, 0.56, 1, 11.0e12, 0, 1},
+    {"wgmma_rs", 256, 7.6, 4.1, 0.71, 0, 7.6e12, 6, 1},
 };
 
 const Cost* find_cost(const KernelDesc& kernel) {
@@ -121,17 +122,25 @@ double predict(const KernelDesc& kernel, const Work& work) {
   const double tiles = ceil_div(static_cast<double>(shape.rows), kernel.tile_m) * panels;
   const double steps = static_cast<double>(group.loads) * parts * panels * steps_per_load;
   const double longest = static_cast<double>(group.longest) * steps_per_load;
-  const double workers = static_cast<double>(work.sm_count) * cost->ctas_per_sm;
+  // The CTAs of a cluster have a part of each tile each.
+  double cluster = 1;
+  while (cluster * 2 <= kernel.ops->most_cluster && tiles * cluster * 2 <= work.sm_count) cluster *= 2;
+  const double ctas = static_cast<double>(work.sm_count) * cost->ctas_per_sm, workers = ctas / cluster;
 
   // The worker that ends last: it has a fair share, or the longest tile, or, of a few even tiles, one more than others.
-  double critical = std::max((steps + cost->tile * tiles) / workers, longest + cost->tile);
+  double critical = std::max((steps / cluster + cost->tile * tiles) / workers, longest / cluster + cost->tile);
   const double waves = ceil_div(tiles, workers);
   constexpr double kEvenedOut = 4;  // so many tiles a worker differ little in sum
-  if (waves < kEvenedOut) critical = std::max(critical, waves * (steps / tiles + cost->tile));
+  if (waves < kEvenedOut) critical = std::max(critical, waves * (steps / tiles / cluster + cost->tile));
+  if (kernel.ops->may_split) {
+    // In parts, each worker has about the same; and there is a second kernel.
+    const double shared = (steps + cost->tile * (tiles + workers)) / workers + cost->join;
+    critical = std::min(critical, shared);
+  }
 
   const double bytes = kElementBytes * (steps * kStepColumns * kernel.tile_n + values_of(work) * panels);
   const double l2_rate = cost->l2_rate * work.sm_count / kSms;
-  const double from_l2 = steps > 0 ? bytes / steps * std::min(workers, tiles) / l2_rate : 0;
+  const double from_l2 = steps > 0 ? bytes / steps * std::min(ctas, tiles * cluster) / l2_rate : 0;
   const double step = together(cost->step * kMicrosecond, from_l2);
   return cost->launch * kMicrosecond + together(critical * step, dram_seconds(work, static_cast<double>(group.loads)));
 }

@@ -70,7 +70,10 @@ void threads(const std::string& path, int64_t count) {
   std::vector<std::thread> workers;
   std::atomic<bool> is_over{false};
   std::thread reader([&] {
-    while (!is_over) other.lookup(sample_record(0).key);
+    while (!is_over) {
+      other.lookup(sample_record(0).key);
+      std::this_thread::yield();
+    }
   });
   for (int64_t worker = 0; worker < 4; ++worker) {
     workers.emplace_back([&, worker] {

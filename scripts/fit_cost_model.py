@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fits the coefficients of cutlass_ext/src/cuda/cost_model.cpp to measured products.
+
+    build/bin/sparsek tune --grid --seed 1 --cases 300 --json > grid.json     # on the GPU
+    python3 scripts/fit_cost_model.py grid.json...
+
+Needs numpy and scipy. Prints each family's coefficients, how far predictions are off, and in how many of the cases the
+fastest by prediction is within 5 % of the fastest. The formulas are those of cost_model.cpp: change both. Take any seed but
+that of the grid by which the tuner is judged.
+"""
+import json
+import math
+import sys
+
+import numpy as np
+from scipy.optimize import least_squares
+
+SMS = 132
+DRAM = 4.0e6  # bytes a microsecond
+
+
+def together(a, b):
+    return (a**4 + b**4) ** 0.25
+
+
+# family: tile_m, tile_n, CTAs an SM, steps that an entry costs at least, largest cluster, may split; first guess of
+# launch, tile, step, L2 rate (bytes a microsecond) and join.
+FAMILIES = {
+    "skinny_bf16_64_16": (64, 16, 2, 0.25, 4, False, (5.1, 1.2, 0.55, 2e7, 1)),
+    "skinny_bf16_64_64": (64, 64, 2, 0.25, 4, False, (5.8, 1.2, 0.51, 6.5e6, 1)),
+    "tma_bf16_64x2_256": (128, 256, 1, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1)),
+    "tma_bf16_128_256": (128, 256, 1, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1)),
+    "rs_bf16_128_256": (128, 256, 1, 0, 1, True, (7.6, 4.1, 0.71, 7.6e6, 6)),
+}
+
+
+def predict(case, family, theta):
+    tile_m, tile_n, per_sm, _, most_cluster, may_split, _ = FAMILIES[family]
+    launch, tile, step, l2, join, least = theta
+    group = case["groups_of_64_rows" if tile_m == 64 else "groups_of_128_rows"]
+    parts = max(1, case["block_m"] / tile_m)
+    per_load = max(least, case["block_k"] / 64)
+    panels = math.ceil(case["n"] / tile_n)
+    tiles = math.ceil(case["m"] / tile_m) * panels
+    steps = group["loads"] * parts * panels * per_load
+    longest = group["longest"] * per_load
+    cluster = 1
+    while cluster * 2 <= most_cluster and tiles * cluster * 2 <= SMS:
+        cluster *= 2
+    ctas = SMS * per_sm
+    workers = ctas / cluster
+    critical = max((steps / cluster + tile * tiles) / workers, longest / cluster + tile)
+    waves = math.ceil(tiles / workers)
+    if waves < 4:
+        critical = max(critical, waves * (steps / tiles / cluster + tile))
+    if may_split:
+        critical = min(critical, (steps + tile * (tiles + workers)) / workers + join)
+    values = case["blocks"] * case["block_m"] * case["block_k"]
+    moved = 2 * (steps * 64 * tile_n + values * panels)
+    from_l2 = moved / steps * min(ctas, tiles * cluster) / l2 if steps else 0
+    dram = 2 * (values + min(case["k"], group["loads"] * case["block_k"]) * case["n"] + case["m"] * case["n"])
+    return launch + together(critical * together(step, from_l2), dram / DRAM)
+
+
+TILES = [(128, 256, 1), (256, 128, 1), (128, 128, 0.85), (64, 256, 0.85), (64, 128, 0.7), (128, 64, 0.7), (64, 64, 0.5),
+         (64, 32, 0.25), (64, 16, 0.125)]
+
+
+def predict_dense(case, theta):
+    launch, rate, memory = theta
+    m, n, k = case["m"], case["n"], case["k"]
+    best = min(math.ceil(math.ceil(m / tm) * math.ceil(n / tn) * split / SMS) * 2 * tm * tn * k / split / (rate / SMS * share)
+               for tm, tn, share in TILES for split in (1, 2, 4, 8))
+    return launch + together(best, 2 * (m * k + k * n + m * n) / memory)
+
+
+def fit(name, samples, model, first):
+    def residuals(x):
+        return [math.log(model(case, np.exp(x)) / time) for case, time in samples]
+
+    found = least_squares(residuals, np.log(first), loss="soft_l1", f_scale=0.1)
+    error = np.array(residuals(found.x))
+    theta = np.exp(found.x)
+    print(f"{name}: {', '.join(f'{v:.4g}' for v in theta)}   ({len(samples)} products, half of them within "
+          f"{np.median(abs(error)):.1%}, 9 of 10 within {np.quantile(abs(error), 0.9):.1%})")
+    for e, case, time in sorted(((e, c, t) for e, (c, t) in zip(error, samples)), key=lambda x: -abs(x[0]))[:WORST]:
+        print(f"    {e:+.2f} of {time:.1f} us: {case['m']}x{case['n']}x{case['k']} b{case['block_m']}x{case['block_k']} "
+              f"{case['pattern']} {case['density']:.3f} {case['groups_of_128_rows']}")
+    return theta
+
+
+WORST = 0
+
+
+def main(paths):
+    cases = [case for path in paths for case in json.load(open(path))["cases"] if case["blocks"] > 0]
+    times = [{k["kernel"]: k["seconds"] * 1e6 for k in case["candidates"] if k["runs"] > 0} for case in cases]
+    found = {}
+    for family, settings in FAMILIES.items():
+        samples = [(case, time[family]) for case, time in zip(cases, times) if family in time]
+        least = settings[3]
+        first = list(settings[6]) + [max(least, 1e-3)]
+        theta = fit(family, samples, lambda case, t, f=family: predict(case, f, t), first)
+        found[family] = lambda case, f=family, t=theta: predict(case, f, t)
+    samples = [(case, time["cublas_dense"]) for case, time in zip(cases, times) if "cublas_dense" in time]
+    theta = fit("cublas_dense", samples, predict_dense, (8.4, 844e6, 4.2e6))
+    found["cublas_dense"] = lambda case, t=theta: predict_dense(case, t)
+    for without in ((), ("cublas_dense",)):
+        good = 0
+        for case, time in zip(cases, times):
+            known = {k: f(case) for k, f in found.items() if k in time and k not in without}
+            if not known:
+                continue
+            choice, best = min(known, key=known.get), min(known, key=time.get)
+            good += time[choice] <= 1.05 * time[best]
+            if time[choice] > 1.05 * time[best] and WORST:
+                print(f"    miss: {case['m']}x{case['n']}x{case['k']} b{case['block_m']}x{case['block_k']} {case['pattern']} "
+                      f"{case['density']:.3f}: {choice} {time[choice]:.1f} (predicted {known[choice]:.1f}), best {best} "
+                      f"{time[best]:.1f} ({known[best]:.1f})")
+        print(f"choice by prediction within 5 % of the fastest{' of ours' if without else ''}: {good} of {len(cases)}")
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    if arguments and arguments[0] == "--worst":
+        WORST = 8
+        arguments = arguments[1:]
+    if not arguments:
+        sys.exit(__doc__)
+    main(arguments)

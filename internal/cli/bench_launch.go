@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sparsek/sparsek/internal/product"
 	"github.com/sparsek/sparsek/internal/profile"
 	"github.com/sparsek/sparsek/internal/roofline"
 	sparsek "github.com/sparsek/sparsek/wrapper"
@@ -26,7 +27,7 @@ func launchCases(ctx context.Context, e *environment, c *sparsek.Context, b *roo
 	out := profile.Launched{GPU: devices[c.Info().Device].Name, Commit: build.Commit}
 	for _, one := range cases {
 		l, err := b.Launch(ctx, one, launches)
-		if errors.Is(err, roofline.ErrWrong) {
+		if errors.Is(err, product.ErrWrong) {
 			return failf(exitWrongResult, "%s: %w", one.Name, err)
 		}
 		if err != nil {

@@ -132,7 +132,7 @@ func benchRoofline(ctx context.Context, e *environment, o benchFlags, args []str
 		err = printRoofline(e.stdout, result)
 	}
 	for _, f := range failed {
-		if errors.Is(f, roofline.ErrWrong) {
+		if errors.Is(f, product.ErrWrong) {
 			err = errors.Join(err, fail(exitWrongResult, f))
 		} else {
 			err = errors.Join(err, f)

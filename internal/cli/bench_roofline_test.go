@@ -180,7 +180,7 @@ func TestMeasureAll(t *testing.T) {
 		measured int
 	}{
 		"unsupported": {sparsek.ErrUnsupportedBlock, 3},
-		"wrong":       {roofline.ErrWrong, 3},
+		"wrong":       {product.ErrWrong, 3},
 		"device":      {sparsek.ErrCUDA, 1},
 		"memory":      {sparsek.ErrOutOfMemory, 1},
 		"interrupted": {context.Canceled, 1},

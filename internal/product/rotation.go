@@ -19,18 +19,25 @@ type Rotation[T sparsek.Element] struct {
 	planning []time.Duration
 }
 
-// NewRotation takes a into c `copies` times and plans products with a B of n columns.
-func NewRotation[T sparsek.Element](ctx context.Context, c *sparsek.Context, a bsr.Matrix[T], n, copies int) (*Rotation[T], error) {
+// RotationOptions say what a Rotation is made for.
+type RotationOptions struct {
+	N      int    // columns of B
+	Copies int    // of the matrix
+	Kernel string // by name; empty: the library chooses
+}
+
+// NewRotation takes a into c several times and plans a product for each.
+func NewRotation[T sparsek.Element](ctx context.Context, c *sparsek.Context, a bsr.Matrix[T], o RotationOptions) (*Rotation[T], error) {
 	r := &Rotation[T]{}
-	for range copies {
-		if err := r.add(ctx, c, a, n); err != nil {
+	for range o.Copies {
+		if err := r.add(ctx, c, a, o); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
 	}
 	return r, nil
 }
 
-func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Context, a bsr.Matrix[T], n int) error {
+func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Context, a bsr.Matrix[T], o RotationOptions) error {
 	p := Problem[T]{A: a}
 	matrix, err := sparsek.NewMatrix(c, p.bsr())
 	if err != nil {
@@ -38,7 +45,7 @@ func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Context, a bsr.Matrix[
 	}
 	r.matrices = append(r.matrices, matrix)
 	start := time.Now()
-	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: n})
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: o.N, Kernel: o.Kernel})
 	if err != nil {
 		return err
 	}
@@ -101,4 +108,19 @@ func (r *Rotation[T]) Close() error {
 		all = append(all, m.Close())
 	}
 	return errors.Join(all...)
+}
+
+const (
+	fewestCopies, mostRotated = 2, 16
+)
+
+// ColdCopies is the number of A's in a Rotation so that twice L2's size goes by between two uses of the same: of A's
+// `values`, a B of k x n and a C of m x n, in elements of so many bytes, where A is rotated with sets of B and C.
+func ColdCopies(l2 int64, element, values, m, n, k int) int {
+	product := int64(element) * (int64(values) + int64(k)*int64(n) + int64(m)*int64(n))
+	// Small B and C stay in L2, whatever is done.
+	if product < l2 {
+		product = int64(element) * int64(values)
+	}
+	return int(min(mostRotated, max(fewestCopies, 1+(2*l2+product-1)/max(1, product))))
 }

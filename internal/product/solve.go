@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
-	"time"
 	"unsafe"
 
 	"github.com/sparsek/sparsek/internal/matio"
@@ -27,34 +25,6 @@ type Solution[C sparsek.Element] struct {
 	Plan       sparsek.PlanInfo
 	Recomputed int64 // slabs of C that were computed again; see [sparsek.Plan.Recomputed]
 	Timing     Timing
-}
-
-// Timing sums up the times of single products, all after a warm-up.
-type Timing struct {
-	Runs                   int
-	Median                 time.Duration
-	Quarter, ThreeQuarters time.Duration // a quarter of the runs took at most, and at least, so long
-}
-
-// Spread is the distance of the quartiles as a share of the median.
-func (t Timing) Spread() float64 {
-	if t.Median == 0 {
-		return 0
-	}
-	return float64(t.ThreeQuarters-t.Quarter) / float64(t.Median)
-}
-
-// Summarise sums up at least one time; it sorts them.
-func Summarise(times []time.Duration) Timing {
-	slices.Sort(times)
-	n := len(times)
-	at := func(q float64) time.Duration {
-		place := q * float64(n-1)
-		low := int(place)
-		high := min(low+1, n-1)
-		return times[low] + time.Duration(math.Round((place-float64(low))*float64(times[high]-times[low])))
-	}
-	return Timing{n, at(0.5), at(0.25), at(0.75)}
 }
 
 // Solve runs the product in c and times it. The result begins as NaNs, so that nothing unwritten passes for one.

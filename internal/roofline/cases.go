@@ -132,6 +132,8 @@ func (c Case) Generate() (bsr.Pattern, error) {
 	return shuffleRows(p), nil
 }
 
+func (c Case) shape() product.Shape { return product.Shape{M: c.M, N: c.N, K: c.K} }
+
 func blocks(extent, block int) int { return (extent + block - 1) / block }
 
 func shuffleRows(p bsr.Pattern) bsr.Pattern {

@@ -25,15 +25,15 @@ func (b *Bench) Launch(ctx context.Context, c Case, launches int) (l *Launched, 
 		return nil, err
 	}
 	a := product.RandomA[element](p, c.M, c.K, c.BlockM, c.BlockK, Seed)
-	rotation, err := product.NewRotation(ctx, b.context, a, c.N, b.copies(c, len(a.Values)))
+	rotation, err := product.NewRotation(ctx, b.context, a, product.RotationOptions{N: c.N, Copies: b.copies(c, len(a.Values))})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rotation.Close()) }()
-	if err := b.check(ctx, c, a, rotation); err != nil {
+	if err := product.CheckSample(ctx, b.context, a, c.N, rotation, b.operands); err != nil {
 		return nil, err
 	}
-	sets := b.operands.sparse(c)
+	sets := b.operands.Sparse(c.shape())
 	for i := 1; i <= launches; i++ {
 		if err := rotation.Multiply(ctx, i, sets[i%len(sets)]); err != nil {
 			return nil, err

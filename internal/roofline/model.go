@@ -48,6 +48,8 @@ func ceilingsOf(d sparsek.Device) Ceilings {
 	return chip
 }
 
+type element = sparsek.BFloat16
+
 // elementBytes is the size of a bfloat16.
 const elementBytes = 2
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/profile"
 )
 
@@ -35,18 +36,18 @@ const (
 
 // Baseline is what was blessed for one GPU. The figures are in files of their own beside its record.
 type Baseline struct {
-	Format   int           `json:"format"`
-	Date     time.Time     `json:"date"`
-	GPU      string        `json:"gpu"`
-	Driver   string        `json:"driver"`
-	NCU      string        `json:"ncu"`
-	Commit   string        `json:"commit"`         // of the library that was measured
-	Library  string        `json:"library_sha256"` // that library
-	Runs     int           `json:"runs"`           // over which the figures are medians
-	Launches int           `json:"launches"`       // of each case in a run
-	Noise    Noise         `json:"noise"`
-	State    profile.State `json:"state"` // of the GPU over all runs, without its serial number
-	Cases    []Entry       `json:"cases"`
+	Format   int         `json:"format"`
+	Date     time.Time   `json:"date"`
+	GPU      string      `json:"gpu"`
+	Driver   string      `json:"driver"`
+	NCU      string      `json:"ncu"`
+	Commit   string      `json:"commit"`         // of the library that was measured
+	Library  string      `json:"library_sha256"` // that library
+	Runs     int         `json:"runs"`           // over which the figures are medians
+	Launches int         `json:"launches"`       // of each case in a run
+	Noise    Noise       `json:"noise"`
+	State    nvsmi.State `json:"state"` // of the GPU over all runs, without its serial number
+	Cases    []Entry     `json:"cases"`
 }
 
 // Noise says what the noise floors of the cases were measured over. Without runs there are no floors.

@@ -14,6 +14,7 @@ import (
 	"github.com/sparsek/sparsek/internal/build/report"
 	"github.com/sparsek/sparsek/internal/gate/gatetest"
 	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/profile"
 )
 
@@ -230,7 +231,7 @@ func TestNotMeasurable(t *testing.T) {
 	}
 	driver := w.profile(func(p *profile.Profile) { p.Driver = "590.2" }, nil)
 	wantVerdict(t, "another driver", w.judge(driver), Pass, "590.2")
-	silent := w.profile(func(p *profile.Profile) { p.State = profile.State{} }, nil)
+	silent := w.profile(func(p *profile.Profile) { p.State = nvsmi.State{} }, nil)
 	wantVerdict(t, "no nvidia-smi", w.judge(silent), Pass, "nobody knows whether")
 	more := append([]string{"new"}, names...)
 	p := gatetest.Profile(t, t.TempDir(), more, nil, nil)

@@ -10,31 +10,32 @@ import (
 
 	"github.com/sparsek/sparsek/internal/build/report"
 	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/profile"
 )
 
 // Result is what the gate found.
 type Result struct {
-	Verdict  Verdict        `json:"verdict"`
-	Reasons  []string       `json:"reasons,omitempty"` // of the whole: why nothing could be measured, what was changed by hand
-	Notes    []string       `json:"notes,omitempty"`
-	Date     time.Time      `json:"date"`
-	GPU      string         `json:"gpu,omitempty"`
-	Driver   string         `json:"driver,omitempty"`
-	NCU      string         `json:"ncu,omitempty"`
-	Commit   string         `json:"commit,omitempty"` // of the library that was measured
-	State    *profile.State `json:"state,omitempty"`  // of the GPU while it was measured first
-	Baseline *Origin        `json:"baseline,omitempty"`
-	Cases    []Case         `json:"cases"`
+	Verdict  Verdict      `json:"verdict"`
+	Reasons  []string     `json:"reasons,omitempty"` // of the whole: why nothing could be measured, what was changed by hand
+	Notes    []string     `json:"notes,omitempty"`
+	Date     time.Time    `json:"date"`
+	GPU      string       `json:"gpu,omitempty"`
+	Driver   string       `json:"driver,omitempty"`
+	NCU      string       `json:"ncu,omitempty"`
+	Commit   string       `json:"commit,omitempty"` // of the library that was measured
+	State    *nvsmi.State `json:"state,omitempty"`  // of the GPU while it was measured first
+	Baseline *Origin      `json:"baseline,omitempty"`
+	Cases    []Case       `json:"cases"`
 }
 
 // Origin is where a baseline comes from.
 type Origin struct {
-	Commit string        `json:"commit"`
-	Date   time.Time     `json:"date"`
-	Driver string        `json:"driver"`
-	Noise  Noise         `json:"noise"`
-	State  profile.State `json:"state"`
+	Commit string      `json:"commit"`
+	Date   time.Time   `json:"date"`
+	Driver string      `json:"driver"`
+	Noise  Noise       `json:"noise"`
+	State  nvsmi.State `json:"state"`
 }
 
 // Case is what was found of one case.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/nvsmi"
 )
 
 // recordName is the file of a folder that is written last: without it there is no profile.
@@ -28,17 +29,17 @@ var ErrNoProfile = errors.New("there is no profile")
 
 // Profile is one run over some cases.
 type Profile struct {
-	Format   int       `json:"format"`
-	Date     time.Time `json:"date"`
-	Commit   string    `json:"commit"`         // of the library's sources
-	Library  string    `json:"library_sha256"` // of the library that ran
-	GPU      string    `json:"gpu"`
-	Driver   string    `json:"driver"`
-	NCU      string    `json:"ncu"`           // version of Nsight Compute
-	Start    string    `json:"machine_start"` // the same for runs between which the machine was not started anew
-	Launches int       `json:"launches"`      // of each case
-	State    State     `json:"state"`
-	Cases    []Case    `json:"cases"`
+	Format   int         `json:"format"`
+	Date     time.Time   `json:"date"`
+	Commit   string      `json:"commit"`         // of the library's sources
+	Library  string      `json:"library_sha256"` // of the library that ran
+	GPU      string      `json:"gpu"`
+	Driver   string      `json:"driver"`
+	NCU      string      `json:"ncu"`           // version of Nsight Compute
+	Start    string      `json:"machine_start"` // the same for runs between which the machine was not started anew
+	Launches int         `json:"launches"`      // of each case
+	State    nvsmi.State `json:"state"`
+	Cases    []Case      `json:"cases"`
 }
 
 // Case is one case as it was measured.

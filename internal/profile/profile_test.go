@@ -244,27 +244,6 @@ func TestFailingProgram(t *testing.T) {
 	}
 }
 
-func TestState(t *testing.T) {
-	a := parseState("GPU-1, 580.65.06, 1980, 3201, 40, 350.5, 0x0000000000000004\n")
-	if !a.Known || a.UUID != "GPU-1" || a.Driver != "580.65.06" || a.Power != 350.5 || a.Throttled() != "" {
-		t.Errorf("%+v", a)
-	}
-	b := a.Merge(parseState("GPU-1, 580.65.06, 1200, 3201, 88, [N/A], 0x0000000000000048"))
-	if b.SMClock != 1200 || b.Temperature != 88 || b.Seen != 2 || b.Throttled() != "hardware slowdown, too hot (hardware)" {
-		t.Errorf("%+v: %s", b, b.Throttled())
-	}
-	for _, text := range []string{"", "No devices were found", "Field \"clocks_event_reasons.active\" is not a valid field to query.", "a,b,c,d,e,f,g"} {
-		if s := parseState(text); s.Known || a.Merge(s) != a || s.Merge(a) != a {
-			t.Errorf("%q: %+v", text, s)
-		}
-	}
-	for visible, want := range map[string]string{"": "0", "3,4": "3", "GPU-ab": "GPU-ab"} {
-		if got := visibleDevice(visible); got != want {
-			t.Errorf("%q: device %q, want %q", visible, got, want)
-		}
-	}
-}
-
 func TestReady(t *testing.T) {
 	ok := doctor.Report{{Name: doctor.NameDriver, State: doctor.OK}, {Name: "cuBLAS", State: doctor.Missing}, {Name: doctor.NameGPU, State: doctor.Unknown}}
 	if err := Ready(ok); err != nil {

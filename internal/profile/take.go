@@ -14,6 +14,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/build/report"
 	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/sass"
 )
 
@@ -48,9 +49,9 @@ func Take(ctx context.Context, o Options) (*Profile, error) {
 	}
 	smi := o.SMI
 	if smi == "" {
-		smi = "nvidia-smi"
+		smi = nvsmi.Program
 	}
-	stop := watch(ctx, smi)
+	stop := nvsmi.Watch(ctx, smi)
 	result, err := command.Run(ctx)
 	state := stop()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/ncu"
 	"github.com/sparsek/sparsek/internal/ncu/ncutest"
+	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/profile"
 )
 
@@ -32,7 +33,7 @@ func Profile(t testing.TB, dir string, cases []string, change func(p *profile.Pr
 	t.Helper()
 	p := &profile.Profile{
 		Format: 1, Date: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Commit: Commit, Library: "11", GPU: "NVIDIA H200", Driver: "580.1",
-		NCU: "2025.3.1", Start: "a", Launches: Launches, State: profile.State{Known: true, Seen: 1},
+		NCU: "2025.3.1", Start: "a", Launches: Launches, State: nvsmi.State{Known: true, Seen: 1},
 	}
 	for _, name := range cases {
 		f := Figures()

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+// Package nvsmi asks nvidia-smi how a GPU stands: its clocks, and what slows it down.
+package nvsmi
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/ncu"
 	"github.com/sparsek/sparsek/internal/process"
 )
 
@@ -28,19 +27,29 @@ type State struct {
 	Seen        int     `json:"seen"` // times that were looked at
 }
 
-// The driver's reasons for lower clocks (NVML's nvmlClocksEventReason...) under which figures say nothing of a kernel.
-var throttles = []struct {
-	bit  uint64
-	name string
+// The driver's reasons for lower clocks (NVML's nvmlClocksEventReason...), but for that the GPU has nothing to do.
+var reasons = []struct {
+	bit      uint64
+	name     string
+	throttle bool // figures say nothing of a kernel then
 }{
-	{0x8, "hardware slowdown"}, {0x20, "too hot (software)"}, {0x40, "too hot (hardware)"}, {0x80, "power brake (hardware)"},
+	{0x2, "clocks set by the user", false}, {0x4, "power cap", false}, {0x8, "hardware slowdown", true}, {0x10, "sync boost", false},
+	{0x20, "too hot (software)", true}, {0x40, "too hot (hardware)", true}, {0x80, "power brake (hardware)", true},
+	{0x100, "display clocks", false},
 }
 
-// Throttled says why the GPU was slowed down; "" where it was not, or where nobody tells.
-func (s State) Throttled() string {
+// Throttled says why the GPU was slowed down so far that its figures say nothing of a kernel; "" where it was not, or
+// where nobody tells.
+func (s State) Throttled() string { return s.why(func(throttle bool) bool { return throttle }) }
+
+// Slowed says all reasons for which clocks were below the highest; "" where there were none, or where nobody tells. A
+// power cap is one: products at the full rate of the tensor cores run into it.
+func (s State) Slowed() string { return s.why(func(bool) bool { return true }) }
+
+func (s State) why(counts func(throttle bool) bool) string {
 	var why []string
-	for _, t := range throttles {
-		if s.Reasons&t.bit != 0 {
+	for _, t := range reasons {
+		if s.Reasons&t.bit != 0 && counts(t.throttle) {
 			why = append(why, t.name)
 		}
 	}
@@ -64,12 +73,16 @@ func (s State) Merge(next State) State {
 
 const stateQuery = "uuid,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_event_reasons.active"
 
-// look asks nvidia-smi once.
-func look(ctx context.Context, smi string) State {
+// Program is nvidia-smi, where it is on PATH.
+const Program = "nvidia-smi"
+
+// Look asks the program smi once about the GPU that CUDA counts as number device. Where smi is not there or does not
+// answer, the state is not Known.
+func Look(ctx context.Context, smi string, device int) State {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	text, err := process.Command{Args: []string{
-		smi, "--query-gpu=" + stateQuery, "--format=csv,noheader,nounits", "--id=" + visibleDevice(os.Getenv("CUDA_VISIBLE_DEVICES")),
+		smi, "--query-gpu=" + stateQuery, "--format=csv,noheader,nounits", "--id=" + visibleDevice(os.Getenv("CUDA_VISIBLE_DEVICES"), device),
 	}}.Output(ctx)
 	if err != nil {
 		return State{}
@@ -77,13 +90,13 @@ func look(ctx context.Context, smi string) State {
 	return parseState(text)
 }
 
-// visibleDevice is the first GPU that CUDA shows, as nvidia-smi names it.
-func visibleDevice(visible string) string {
-	first, _, _ := strings.Cut(visible, ",")
-	if first = strings.TrimSpace(first); first == "" {
-		return "0"
+// visibleDevice is what nvidia-smi calls a GPU that CUDA counts as number device.
+func visibleDevice(visible string, device int) string {
+	if strings.TrimSpace(visible) == "" {
+		return strconv.Itoa(device)
 	}
-	return first
+	list := strings.Split(visible, ",")
+	return strings.TrimSpace(list[min(device, len(list)-1)])
 }
 
 // parseState reads one line of nvidia-smi's. A figure that it does not tell ("[N/A]") is 0.
@@ -110,10 +123,10 @@ func parseState(text string) State {
 // lookEvery is how often the GPU's state is asked for while it works: seldom enough to disturb nothing.
 const lookEvery = 5 * time.Second
 
-// watch looks at the state until stop is called, which gives all that was seen.
-func watch(ctx context.Context, smi string) (stop func() State) {
+// Watch looks at the state of the first GPU that CUDA shows until stop is called, which gives all that was seen.
+func Watch(ctx context.Context, smi string) (stop func() State) {
 	ctx, cancel := context.WithCancel(ctx)
-	seen := look(ctx, smi)
+	seen := Look(ctx, smi, 0)
 	var group sync.WaitGroup
 	group.Go(func() {
 		ticker := time.NewTicker(lookEvery)
@@ -123,7 +136,7 @@ func watch(ctx context.Context, smi string) (stop func() State) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				seen = seen.Merge(look(ctx, smi))
+				seen = seen.Merge(Look(ctx, smi, 0))
 			}
 		}
 	})
@@ -132,23 +145,4 @@ func watch(ctx context.Context, smi string) (stop func() State) {
 		group.Wait()
 		return seen
 	}
-}
-
-// machineStart names the time since which this machine, or container, is up: two runs with different ones have a start
-// between them.
-func machineStart() (string, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("profile: %w", err)
-	}
-	first, err := os.ReadFile("/proc/1/stat")
-	if err != nil {
-		return "", fmt.Errorf("profile: %w", err)
-	}
-	// The start time is the 22nd field; the second, a name in brackets, may hold blanks.
-	fields := strings.Fields(string(first)[strings.LastIndex(string(first), ")")+1:])
-	if len(fields) < 20 {
-		return "", fmt.Errorf("profile: /proc/1/stat has another form than is known: %q", first)
-	}
-	return ncu.Hash([]byte(strings.TrimSpace(string(boot)) + " " + fields[19]))[:16], nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sparsek/sparsek/internal/format"
 	"github.com/sparsek/sparsek/internal/product"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
@@ -175,32 +176,6 @@ func printJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// formatSeconds writes a time with three digits.
-func formatSeconds(s float64) string {
-	switch {
-	case s >= 0.9995:
-		return digits(s) + " s"
-	case s >= 0.9995e-3:
-		return digits(s*1e3) + " ms"
-	}
-	return digits(s*1e6) + " us"
-}
-
-// digits writes a number with three significant digits, and without an exponent where that is short.
-func digits(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 99.95 && a < 1e6:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case a >= 9.995 && a < 99.95:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	case a >= 0.9995 && a < 9.995:
-		return strconv.FormatFloat(v, 'f', 2, 64)
-	case a >= 0.01 && a < 0.9995:
-		return strconv.FormatFloat(v, 'f', 3, 64)
-	case a == 0:
-		return "0"
-	}
-	return strconv.FormatFloat(v, 'e', 1, 64)
-}
-
-func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
+func formatSeconds(s float64) string { return format.Seconds(s) }
+func digits(v float64) string        { return format.Digits(v) }
+func percent(share float64) string   { return format.Percent(share) }

@@ -30,6 +30,7 @@ type Command struct {
 	Args   []string  // the program (a path, or a name looked up in PATH) and its arguments
 	Dir    string    // working directory; empty: this process's own
 	Env    []string  // the whole environment; nil: this process's own
+	Stdin  io.Reader // nil: empty
 	Stdout io.Writer // nil: discarded
 	Stderr io.Writer // nil: discarded; may equal Stdout, which keeps the order of the two
 }
@@ -75,7 +76,7 @@ func (c Command) Run(ctx context.Context) error {
 		return errors.New("process: no program given")
 	}
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdout, c.Stderr
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
 	cmd.WaitDelay = grace

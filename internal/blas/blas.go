@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"unsafe"
 )
 
@@ -42,8 +43,18 @@ type Library struct {
 	config string
 }
 
-// Open loads OpenBLAS, to run on so many threads.
+// timeout is OpenBLAS's variable for how long its threads spin after a product, as a power of two of cycles. With its own
+// value they take the cores from what is timed next, for some tens of milliseconds; 4 is the least.
+const timeout, shortest = "OPENBLAS_THREAD_TIMEOUT", "4"
+
+// Open loads OpenBLAS, to run on so many threads, which do not spin when they have nothing to do unless the user's
+// environment wants them to.
 func Open(threads int) (*Library, error) {
+	if _, set := os.LookupEnv(timeout); !set {
+		if err := os.Setenv(timeout, shortest); err != nil {
+			return nil, fmt.Errorf("set %s: %w", timeout, err)
+		}
+	}
 	handle := open()
 	if handle == nil {
 		return nil, ErrNotInstalled

@@ -34,6 +34,7 @@ type Result struct {
 type GraphTiming struct {
 	Products       int // in the graph
 	product.Timing     // of a product: a replay's time divided by their number
+	Rounds         rounds.Series
 }
 
 // Effective is the rate on stored blocks, in TFLOP/s, at the median of a timing.
@@ -84,12 +85,12 @@ func New(c *sparsek.Context, cases []Case, rounds int) (*Bench, error) {
 	if c.Info().Backend == sparsek.CUDA {
 		device = devices[c.Info().Device]
 	}
-	b := &Bench{context: c, rounds: rounds, l2: device.L2Bytes, chip: ceilingsOf(device)}
+	b := &Bench{context: c, rounds: rounds, l2: device.L2Bytes, chip: CeilingsOf(device)}
 	var shapes []product.Shape
 	for _, one := range cases {
 		shapes = append(shapes, one.shape())
 	}
-	b.operands, err = product.NewSets[element](c, shapes, Seed, true)
+	b.operands, err = product.NewSets[element](c, shapes, shapes, Seed)
 	return b, err
 }
 
@@ -192,7 +193,7 @@ func (b *Bench) time(ctx context.Context, rotation *product.Rotation[element], r
 	r.Rounds = all[0]
 	r.Timing = product.Summarise(all[0].All())
 	if inGraph >= 0 {
-		r.Graph.Timing = product.Summarise(all[inGraph].All())
+		r.Graph.Timing, r.Graph.Rounds = product.Summarise(all[inGraph].All()), all[inGraph]
 	}
 	if dense >= 0 && b.noDense == nil {
 		timing := product.Summarise(all[dense].All())

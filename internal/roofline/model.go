@@ -38,9 +38,9 @@ type Ceilings struct{ Tensor, L2, DRAM float64 }
 // H200 are the ceilings of an H200.
 func H200() Ceilings { return Ceilings{tensorRate(h200SMs, h200ClockHz), l2Rate, dramRate} }
 
-// ceilingsOf are those of a device: its own tensor cores, and the memory of an H200, which alone was measured. A zero
+// CeilingsOf are those of a device: its own tensor cores, and the memory of an H200, which alone was measured. A zero
 // Device is taken for one.
-func ceilingsOf(d sparsek.Device) Ceilings {
+func CeilingsOf(d sparsek.Device) Ceilings {
 	chip := H200()
 	if d.ClockHz > 0 {
 		chip.Tensor = tensorRate(d.SMs, float64(d.ClockHz))

@@ -85,9 +85,9 @@ func TestTensorRate(t *testing.T) {
 		t.Errorf("%g FLOP/s", rate)
 	}
 	near(t, "an H200", H200().Tensor, 4096*132*1.98e9)
-	half := ceilingsOf(sparsek.Device{SMs: 66, ClockHz: 1980e6})
+	half := CeilingsOf(sparsek.Device{SMs: 66, ClockHz: 1980e6})
 	near(t, "half of one", half.Tensor, H200().Tensor/2)
-	if half.L2 != l2Rate || half.DRAM != dramRate || ceilingsOf(sparsek.Device{SMs: 132}) != H200() {
+	if half.L2 != l2Rate || half.DRAM != dramRate || CeilingsOf(sparsek.Device{SMs: 132}) != H200() {
 		t.Errorf("%+v", half)
 	}
 }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bench times block-sparse products, in turn with other libraries on the same data, and says how they compare.
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/sparsek/sparsek/internal/bsr"
+	"github.com/sparsek/sparsek/internal/pattern"
+	"github.com/sparsek/sparsek/internal/product"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// Case is a product that is timed: A of a pattern, or from a file, by a random B.
+type Case struct {
+	Name           string
+	Shape          product.Shape
+	BlockM, BlockK int
+	DType          string // of A, B and C: "bf16", "fp16" or "fp32"
+	Seed           uint64
+
+	Pattern string  // of internal/pattern; "" where there is a file
+	Density float64 // of the pattern, as far as it takes one
+	File    *File
+
+	Graph bool // timed in a CUDA graph too, where there is a GPU
+}
+
+// File is a matrix that was read from a file.
+type File struct {
+	Path    string
+	Entries *bsr.Entries
+}
+
+// Source says where A comes from: a pattern's name or a file's path.
+func (c Case) Source() string {
+	if c.File != nil {
+		return c.File.Path
+	}
+	return c.Pattern
+}
+
+// Errors of cases from files, wrapped.
+var (
+	ErrOverflow  = errors.New("values are too large for the element type")
+	ErrNotFinite = errors.New("values are infinite or NaN")
+)
+
+// load makes A.
+func load[T sparsek.Element](c Case, e product.Element[T]) (bsr.Matrix[T], *bsr.Fill, error) {
+	if c.File == nil {
+		p, err := pattern.Generate(pattern.Spec{
+			Name: c.Pattern, BlockRows: blocks(c.Shape.M, c.BlockM), BlockCols: blocks(c.Shape.K, c.BlockK), Density: c.Density,
+			Seed: product.PatternSeed(c.Seed),
+		})
+		if err != nil {
+			return bsr.Matrix[T]{}, nil, err
+		}
+		return product.RandomA[T](p, c.Shape.M, c.Shape.K, c.BlockM, c.BlockK, c.Seed), nil, nil
+	}
+	for i, v := range c.File.Entries.Value {
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return bsr.Matrix[T]{}, nil, fmt.Errorf("%w: %v at row %d, column %d of %s: such a product cannot be checked, so it is not timed",
+				ErrNotFinite, v, c.File.Entries.Row[i], c.File.Entries.Col[i], c.File.Path)
+		}
+	}
+	blocking, err := bsr.Block(c.File.Entries, c.BlockM, c.BlockK)
+	if err != nil {
+		return bsr.Matrix[T]{}, nil, fmt.Errorf("%s: %w", c.File.Path, err)
+	}
+	var count atomic.Int64
+	a, fill, err := bsr.Values(blocking, e.CountOverflow(&count))
+	if err != nil {
+		return bsr.Matrix[T]{}, nil, fmt.Errorf("%s: %w", c.File.Path, err)
+	}
+	if n := count.Load(); n > 0 {
+		return bsr.Matrix[T]{}, nil, fmt.Errorf("%w: %d of %s would become infinite in %s: choose another type, or scale them", ErrOverflow, n, c.File.Path, e.Name)
+	}
+	return a, &fill, nil
+}
+
+func blocks(extent, block int) int { return (extent + block - 1) / block }
+
+// elementBytes is the size of an element of a type by name.
+func elementBytes(dtype string) int {
+	if dtype == product.Float32.Name {
+		return product.Float32.Size
+	}
+	return product.BFloat16.Size
+}
+
+// largestDense is how many bytes a dense A may have: beyond, there are no dense products to compare with.
+const largestDense = 4 << 30
+
+// denseBytes are those of a dense A.
+func (c Case) denseBytes() float64 {
+	return float64(elementBytes(c.DType)) * float64(c.Shape.M) * float64(c.Shape.K)
+}
+
+// HostBytes is about how much memory the cases take on the host, with the operands where the back-end has them there.
+// dense tells whether there are dense A's.
+func HostBytes(cases []Case, backend sparsek.Backend, dense bool) float64 {
+	type sizes struct{ a, b, c float64 }
+	var values float64
+	largest := map[string]sizes{} // by element type; they stay for all its cases
+	for _, c := range cases {
+		size := float64(elementBytes(c.DType))
+		l := largest[c.DType]
+		if dense && c.denseBytes() <= largestDense {
+			l.a = max(l.a, c.denseBytes())
+		}
+		l.b = max(l.b, size*float64(c.Shape.K)*float64(c.Shape.N))
+		l.c = max(l.c, size*float64(c.Shape.M)*float64(c.Shape.N))
+		largest[c.DType] = l
+		values = max(values, size*c.stored())
+	}
+	total := values
+	for _, l := range largest {
+		total += max(l.a, l.b) + l.c
+		if backend != sparsek.CUDA {
+			total += product.SetCount * (l.a + l.b + l.c)
+		}
+	}
+	return total
+}
+
+// stored is about the number of elements that the blocks of A hold, at most.
+func (c Case) stored() float64 {
+	places := math.Ceil(float64(c.Shape.M)/float64(c.BlockM)) * math.Ceil(float64(c.Shape.K)/float64(c.BlockK))
+	switch {
+	case c.File != nil:
+		places = min(places, float64(len(c.File.Entries.Value)))
+	case c.Density > 0:
+		places *= c.Density
+	}
+	return places * float64(c.BlockM) * float64(c.BlockK)
+}

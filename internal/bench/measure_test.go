@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sparsek/sparsek/internal/blas"
+	"github.com/sparsek/sparsek/internal/bsr"
+	"github.com/sparsek/sparsek/internal/product"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// onEach runs a test in each back-end that is there.
+func onEach(t *testing.T, test func(t *testing.T, c *sparsek.Context)) {
+	lib, err := sparsek.Default()
+	if errors.Is(err, sparsek.ErrLibraryNotFound) {
+		t.Skip("skipped: libsparsek.so not found")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, backend := range []sparsek.Backend{sparsek.CPU, sparsek.CUDA} {
+		t.Run(backend.String(), func(t *testing.T) {
+			c, err := lib.NewContext(sparsek.Options{Backend: backend, Threads: 2})
+			if errors.Is(err, sparsek.ErrNoDevice) {
+				t.Skip("skipped: no GPU")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			test(t, c)
+		})
+	}
+}
+
+// A tiny suite from end to end, of all element types and with all peers: each is in every result, or said to be missing.
+func TestRun(t *testing.T) {
+	onEach(t, func(t *testing.T, c *sparsek.Context) {
+		shape := product.Shape{M: 96, N: 32, K: 128}
+		var cases []Case
+		for _, dtype := range []string{"bf16", "fp16", "fp32"} {
+			for _, density := range []float64{0.25, 1} {
+				one := random(dtype, shape, 32, 32, density, dtype)
+				one.Graph = true
+				cases = append(cases, one)
+			}
+		}
+		cases = append(cases, Case{Name: "file", Shape: product.Shape{M: 5, N: 8, K: 6}, BlockM: 2, BlockK: 3, DType: "fp32", File: &File{"x/a.mtx",
+			&bsr.Entries{Rows: 5, Cols: 6, Row: []int32{0, 4}, Col: []int32{5, 0}, Value: []float64{2, -3}}}})
+		r, err := NewRunner(c, cases, Options{Rounds: 3, Repeats: 2, Against: []string{CUBLAS, CUSPARSE, OpenBLAS}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		report := &Report{}
+		steps := 0
+		report.Run(context.Background(), cases, r.Measure, func() { steps++ })
+		if len(report.Failed) > 0 || len(report.Cases) != len(cases) || steps != len(cases) || report.Interrupted {
+			t.Fatalf("%+v, %d steps", report.Failed, steps)
+		}
+		_, err = blas.Open(2)
+		hasBLAS := err == nil
+		for i, one := range report.Cases {
+			ours := one.Timed[0]
+			if ours.Name != Ours || ours.Runs != 6 || len(ours.Rounds) != 3 || len(ours.Rounds[0]) != 2 || !(ours.Seconds > 0) || ours.SpeedUp != nil || one.Kernel == "" {
+				t.Errorf("%s: %+v", one.Name, ours)
+			}
+			if ratio := ours.DenseEquivalent / ours.Effective; one.Matrix == "" && math.Abs(ratio*one.Density-1) > 1e-9 {
+				t.Errorf("%s: the rates are as %v, at a density of %v", one.Name, ratio, one.Density)
+			}
+			onGPU := c.Info().Backend == sparsek.CUDA
+			if (one.Find(OursGraph) != nil) != (onGPU && cases[i].Graph) {
+				t.Errorf("%s: in a graph: %+v", one.Name, one.Find(OursGraph))
+			}
+			if dense := one.Find(OpenBLAS); (dense != nil) != (hasBLAS && !onGPU && one.DType == "fp32") {
+				t.Errorf("%s: OpenBLAS %+v", one.Name, dense)
+			} else if dense != nil && (!dense.Dense || dense.SpeedUp == nil || math.Abs(dense.SpeedUp.Ratio*ours.Seconds/dense.Seconds-1) > 1e-9) {
+				t.Errorf("%s: %+v beside %+v", one.Name, dense, ours)
+			}
+			for _, peer := range []string{CUBLAS, OpenBLAS, "cusparse_bsr", "cusparse_bell"} {
+				told := slices.ContainsFunc(r.Absent(), func(a Absence) bool {
+					return a.Peer == peer && a.Reason != "" && a.Mend != "" && slices.Contains(a.Cases, one.Name)
+				})
+				if (one.Find(peer) != nil) == told {
+					t.Errorf("%s, %s: timed %v, said to be missing %v", one.Name, peer, one.Find(peer) != nil, told)
+				}
+			}
+			if (one.Bounds != nil) != (onGPU && one.DType != "fp32") || !(one.Bytes > 0) {
+				t.Errorf("%s: bounds %v, %v bytes", one.Name, one.Bounds, one.Bytes)
+			}
+		}
+		if file := report.Cases[len(cases)-1]; file.FillIn != 6 || file.Blocks != 2 || file.Matrix != "x/a.mtx" {
+			t.Errorf("%+v", file)
+		}
+	})
+}
+
+// A matrix that cannot be timed is refused before anything runs.
+func TestRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, c *sparsek.Context) {
+		for _, one := range []struct {
+			value float64
+			dtype string
+			want  error
+		}{{math.NaN(), "fp32", ErrNotFinite}, {math.Inf(1), "fp32", ErrNotFinite}, {1e30, "fp16", ErrOverflow}} {
+			of := Case{Name: "file", Shape: product.Shape{M: 4, N: 8, K: 4}, BlockM: 2, BlockK: 2, DType: one.dtype, File: &File{"a.mtx",
+				&bsr.Entries{Rows: 4, Cols: 4, Row: []int32{1}, Col: []int32{2}, Value: []float64{one.value}}}}
+			r, err := NewRunner(c, []Case{of}, Options{Rounds: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if _, err := r.Measure(context.Background(), of); !errors.Is(err, one.want) || !strings.Contains(err.Error(), "a.mtx") {
+				t.Errorf("%v as %s: %v", one.value, one.dtype, err)
+			}
+		}
+		stopped, stop := context.WithCancel(context.Background())
+		stop()
+		small := random("small", product.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32")
+		r, err := NewRunner(c, []Case{small}, Options{Rounds: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if _, err := r.Measure(stopped, small); !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped: %v", err)
+		}
+	})
+	if _, err := NewRunner(nil, nil, Options{}); err == nil {
+		t.Error("nothing to time was taken")
+	}
+}
+
+func TestParsePeers(t *testing.T) {
+	for text, want := range map[string][]string{"none": {}, "torch,cublas,torch": {Torch, CUBLAS}} {
+		if got, err := ParsePeers(text); err != nil || !slices.Equal(got, want) || got == nil {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "mkl", "cublas,", "none,cublas"} {
+		if got, err := ParsePeers(text); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// Missing ones are told apart from faults, however they are joined.
+func TestMissingIn(t *testing.T) {
+	broken := errors.New("broken")
+	one, two := &missing{peer: "one"}, &missing{peer: "two"}
+	list, rest := missingIn(errors.Join(one, errors.Join(broken, two)))
+	if len(list) != 2 || list[0] != one || list[1] != two || !errors.Is(rest, broken) {
+		t.Errorf("%v, %v", list, rest)
+	}
+	if list, rest := missingIn(nil); list != nil || rest != nil {
+		t.Errorf("%v, %v", list, rest)
+	}
+}
+
+// withPython puts a program in the place of python3, which runs torch's script.
+func withPython(t *testing.T, script string) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "python3"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":/usr/bin:/bin")
+	t.Setenv("TMPDIR", t.TempDir())
+}
+
+// Torch takes its turns by its script; what it says that it cannot do is told, and costs nothing else.
+func TestTorch(t *testing.T) {
+	answers := `
+echo 'a note of some library'
+echo '{"torch": "2.11.0", "device": "CPU"}'
+while read request; do
+  case "$request" in
+    *'"path"'*) file=$(printf '%s' "$request" | cut -d'"' -f8); ` + `
+      if grep -q '"block_m":16' "$file"; then echo '{"error": "no way"}'; else echo '{"entry": "A @ B"}'; fi ;;
+    *'"repeats":1'*) echo '{"seconds": [0.5]}' ;;
+    *) echo '{"seconds": [0.25, 0.25]}' ;;
+  esac
+done`
+	for name, c := range map[string]struct {
+		script, reason string
+		failed         bool
+	}{
+		"there":       {answers, "", false},
+		"no torch":    {`echo '{"error": "torch is not installed"}'`, "torch is not installed", false},
+		"dies":        {`echo 'Segmentation fault' >&2; exit 139`, "Segmentation fault", false},
+		"dies later":  {`echo '{"torch": "2"}'; read a; echo '{"entry": "A @ B"}'; read b; echo '{"seconds": [1]}'; read c; exit 3`, "", true},
+		"talks rot":   {`echo '{"torch'; sleep 60`, "cannot be read", false},
+		"wrong count": {`echo '{"torch": "2"}'; read a; echo '{"entry": "A @ B"}'; read b; echo '{"seconds": []}'; cat >/dev/null`, "gave 0 times", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, ctx *sparsek.Context) {
+				withPython(t, c.script)
+				small, other := random("small", product.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32"), random("other", product.Shape{M: 64, N: 8, K: 64}, 16, 16, 1, "fp32")
+				r, err := NewRunner(ctx, []Case{small, other}, Options{Rounds: 2, Repeats: 2, Against: []string{Torch}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				result, err := r.Measure(context.Background(), small)
+				if c.failed {
+					if err == nil || !strings.Contains(err.Error(), "time torch") {
+						t.Errorf("%v", err)
+					}
+				} else if err != nil {
+					t.Fatal(err)
+				} else if timed := result.Find(Torch); (timed != nil) != (c.reason == "") {
+					t.Errorf("%+v, absent %+v", timed, r.Absent())
+				} else if timed != nil && (timed.Seconds != 0.25 || timed.Kernel != "torch 2.11.0, A @ B" || timed.SpeedUp == nil) {
+					t.Errorf("%+v", timed)
+				}
+				if c.reason != "" && (len(r.Absent()) != 1 || !strings.Contains(r.Absent()[0].Reason, c.reason) || r.Absent()[0].Mend == "") {
+					t.Errorf("absent: %+v", r.Absent())
+				}
+				// The next case is measured, whatever became of torch.
+				if result, err = r.Measure(context.Background(), other); err != nil || result.Find(Torch) != nil {
+					t.Errorf("the next case: %+v, %v", result, err)
+				}
+				if name == "there" && (len(r.Absent()) != 1 || r.Absent()[0].Reason != "no way" || !slices.Equal(r.Absent()[0].Cases, []string{"other"})) {
+					t.Errorf("absent: %+v", r.Absent())
+				}
+				if err := r.Close(); err != nil {
+					t.Error(err)
+				}
+				if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+					t.Errorf("left behind: %v, %v", left, err)
+				}
+			})
+		})
+	}
+}
+
+// Where the work is stopped, torch ends with it.
+func TestTorchStopped(t *testing.T) {
+	onEach(t, func(t *testing.T, c *sparsek.Context) {
+		ctx, stop := context.WithCancel(context.Background())
+		withPython(t, `touch "$TMPDIR/started"; sleep 60`)
+		small := random("small", product.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32")
+		r, err := NewRunner(c, []Case{small}, Options{Rounds: 1, Against: []string{Torch}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.Measure(ctx, small)
+			done <- err
+		}()
+		for started := false; !started; time.Sleep(time.Millisecond) {
+			_, err := os.Stat(filepath.Join(os.Getenv("TMPDIR"), "started"))
+			started = err == nil
+		}
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sparsek/sparsek/internal/bsr"
+	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/rounds"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// The peers by name.
+const (
+	CUBLAS   = "cublas"
+	CUSPARSE = "cusparse"
+	OpenBLAS = "openblas"
+	Torch    = "torch"
+)
+
+// Peers lists the names of those that can be timed beside ours.
+func Peers() []string { return []string{CUBLAS, CUSPARSE, OpenBLAS, Torch} }
+
+// DefaultPeers are those that a suite is compared with where nobody says another: the dense product.
+func DefaultPeers(backend sparsek.Backend) []string {
+	if backend == sparsek.CUDA {
+		return []string{CUBLAS}
+	}
+	return []string{OpenBLAS}
+}
+
+// ParsePeers reads names with commas between them; "none" stands for none.
+func ParsePeers(text string) ([]string, error) {
+	if text == "none" {
+		return []string{}, nil
+	}
+	var list []string
+	for name := range strings.SplitSeq(text, ",") {
+		if !slices.Contains(Peers(), name) {
+			return nil, fmt.Errorf("want none or some of %s, with commas between them: there is no %q", strings.Join(Peers(), ", "), name)
+		}
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list, nil
+}
+
+// AnyDense tells whether one of the peers multiplies dense matrices.
+func AnyDense(peers []string) bool {
+	return slices.Contains(peers, CUBLAS) || slices.Contains(peers, OpenBLAS)
+}
+
+// subject is a product that peers get ready to compute.
+type subject[T sparsek.Element] struct {
+	context *sparsek.Context
+	element product.Element[T]
+	shape   product.Shape
+	a       bsr.Matrix[T]
+	sets    *product.Sets[T]
+	copies  int  // of A that ours rotates
+	dense   bool // sets has dense A's
+}
+
+// entrant takes turns with ours.
+type entrant struct {
+	name, kernel string
+	dense        bool
+	products     int // in a graph, where there is one
+	repeats      int // in a round; 0: by the time of the first product
+	time         rounds.Timer
+	close        func() error // nil: nothing to free
+}
+
+// peer brings entrants for a product: several where a library has several ways.
+type peer[T sparsek.Element] interface {
+	// enter gets ready. A way that is not to be had is told by a missing error and costs no other.
+	enter(ctx context.Context, s *subject[T]) ([]entrant, error)
+}
+
+// newPeer is the list of peers: to add a library, add it here and to Peers.
+func newPeer[T sparsek.Element](name string, r *Runner) peer[T] {
+	switch name {
+	case CUBLAS:
+		return cublas[T]{}
+	case CUSPARSE:
+		return byKernel[T]{"cuSPARSE", []string{"cusparse_bsr", "cusparse_bell"}}
+	case OpenBLAS:
+		return openBLAS[T]{}
+	default:
+		return torch[T]{&r.torch}
+	}
+}
+
+// missing is an entrant that is not to be had, or several where errors are joined.
+type missing struct{ peer, reason, mend string }
+
+func (m *missing) Error() string { return m.peer + " is not there: " + m.reason }
+
+// missingIn lists what is missing according to an error, and gives what is left of it.
+func missingIn(err error) (list []*missing, rest error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			more, left := missingIn(one)
+			list, rest = append(list, more...), errors.Join(rest, left)
+		}
+		return list, rest
+	}
+	var m *missing
+	if errors.As(err, &m) {
+		return []*missing{m}, nil
+	}
+	return nil, err
+}
+
+// fatal tells whether nothing can be timed after an error.
+func fatal(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, sparsek.ErrCUDA)
+}
+
+// tryOnce runs a product of an entrant, which says how many go into a round. One that fails is missing.
+func tryOnce(ctx context.Context, e *entrant, mend string) error {
+	times, err := e.time(ctx, 1)
+	if err == nil {
+		if e.repeats == 0 {
+			e.repeats = rounds.Repeats(times[0])
+		}
+		return nil
+	}
+	if e.close != nil {
+		err = errors.Join(err, e.close())
+	}
+	if fatal(ctx, err) {
+		return err
+	}
+	return &missing{e.name, err.Error(), mend}
+}

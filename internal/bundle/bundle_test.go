@@ -175,12 +175,15 @@ func TestBillOfMaterials(t *testing.T) {
 func TestIdentify(t *testing.T) {
 	for text, want := range map[string][]string{
 		mitText: {"MIT"},
-		"Apache License\n   Version 2.0, January 2004":                                      {"Apache-2.0"},
-		"Mozilla Public License, version 2.0":                                               {"MPL-2.0"},
-		"Mozilla Public License Version 2.0":                                                {"MPL-2.0"},
-		"Redistribution and use in source and binary forms":                                 {"BSD-2-Clause"},
-		"redistribution and use in source and binary forms to endorse\nor promote products": {"BSD-3-Clause"},
-		"all rights reserved":                                                               nil,
+		"Apache License\n   Version 2.0, January 2004":                                                              {"Apache-2.0"},
+		"Mozilla Public License, version 2.0":                                                                       {"MPL-2.0"},
+		"Mozilla Public License Version 2.0":                                                                        {"MPL-2.0"},
+		"Redistribution and use in source and binary forms":                                                         {"BSD-2-Clause"},
+		"redistribution and use in source and binary forms to endorse\nor promote products":                         {"BSD-3-Clause"},
+		"under the SIL Open Font License,\nVersion 1.1.":                                                            {"OFL-1.1"},
+		"Creative Commons Attribution 4.0 International Public License":                                             {"CC-BY-4.0"},
+		"subject to your choice of exactly one of\nthe following two licenses:\n  * The FreeType License, which is": {"FTL"},
+		"all rights reserved": nil,
 	} {
 		if got := identify([]byte(text)); !slices.Equal(got, want) {
 			t.Errorf("%q: got %q, want %q", text, got, want)

@@ -78,6 +78,10 @@ var marks = []struct{ sentence, id string }{
 	{"mozilla public license version 2.0", "MPL-2.0"},
 	{"permission is hereby granted, free of charge, to any person obtaining a copy", "MIT"},
 	{"redistribution and use in source and binary forms", bsd2},
+	{"sil open font license, version 1.1", "OFL-1.1"},
+	{"creative commons attribution 4.0 international public license", "CC-BY-4.0"},
+	// Its other choice is the GPL: this is the one that is taken.
+	{"choice of exactly one of the following two licenses: * the freetype license", "FTL"},
 }
 
 const (

@@ -5,12 +5,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"regexp"
-	"strings"
-	"time"
 
+	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/bench/show"
+	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/product"
 	"github.com/sparsek/sparsek/internal/roofline"
 	"github.com/sparsek/sparsek/internal/term"
@@ -19,16 +17,19 @@ import (
 
 // rooflineResult is what bench --suite roofline prints as JSON.
 type rooflineResult struct {
-	Command string           `json:"command"`
-	Commit  string           `json:"commit"`
-	GPU     string           `json:"gpu"`
-	Driver  string           `json:"driver"` // the GPU's driver, and the CUDA version it serves
-	Date    string           `json:"date"`   // UTC
-	Rounds  int              `json:"rounds"`
-	Peak    float64          `json:"tensor_peak_tflops"`  // what the tensor bounds are made of
-	NoDense string           `json:"no_cublas,omitempty"` // why there is nothing to compare with
-	Cases   []rooflineReport `json:"cases"`
-	Failed  []rooflineFault  `json:"failed"`
+	Command     string           `json:"command"`
+	Commit      string           `json:"commit"`
+	GPU         string           `json:"gpu"`
+	Driver      string           `json:"driver"` // the GPU's driver, and the CUDA version it serves
+	Date        string           `json:"date"`   // UTC
+	Rounds      int              `json:"rounds"`
+	Peak        float64          `json:"tensor_peak_tflops"`  // what the tensor bounds are made of
+	NoDense     string           `json:"no_cublas,omitempty"` // why there is nothing to compare with
+	Method      []string         `json:"method"`
+	Clocks      string           `json:"clocks,omitempty"`      // that were seen, and what slowed them down
+	Interrupted string           `json:"interrupted,omitempty"` // after how many cases
+	Cases       []rooflineReport `json:"cases"`
+	Failed      []rooflineFault  `json:"failed"`
 }
 
 type rooflineFault struct {
@@ -87,9 +88,10 @@ type denseReport struct {
 	TFLOPs    float64 `json:"tflops"`
 	RateShare float64 `json:"rate_share"` // our effective rate as a share of cuBLAS's
 	SpeedUp   float64 `json:"speed_up"`
+	Tie       bool    `json:"tie"` // the times differ by no more than the spread
 }
 
-func benchRoofline(ctx context.Context, e *environment, o benchFlags, args []string) (err error) {
+func benchRoofline(ctx context.Context, e *environment, o *benchFlags, args []string) (err error) {
 	cases, err := roofline.Find(o.cases)
 	if err != nil {
 		return failf(exitUsage, "bench: %w", err)
@@ -104,10 +106,6 @@ func benchRoofline(ctx context.Context, e *environment, o benchFlags, args []str
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	result, err := describeRun(c, o, args)
-	if err != nil {
-		return err
-	}
 	b, err := roofline.New(c, cases, o.rounds)
 	if err != nil {
 		return err
@@ -116,29 +114,105 @@ func benchRoofline(ctx context.Context, e *environment, o benchFlags, args []str
 	if o.launch > 0 {
 		return launchCases(ctx, e, c, b, cases, o.launch)
 	}
-	result.Peak = b.Chip().Tensor / 1e12
-	measured, failed := measureAll(ctx, b.Measure, cases, e.progress.Bar("bench", int64(len(cases)), term.Count))
-	if why := b.NoDense(); why != nil {
-		result.NoDense = why.Error()
+	r, err := newBenchReport(c, o, args)
+	if err != nil {
+		return err
 	}
-	result.fill(measured)
-	result.fail(failed)
+	chip := b.Chip()
+	r.Chip = &chip
+	states := gpuStates{}
+	measured, failed := measureAll(ctx, states.around(c.Info().Device, b.Measure), cases, e.progress.Bar("bench", int64(len(cases)), term.Count))
+	states.fill(r, cases, measured)
+	addFaults(ctx, r, failed, b.NoDense())
+	return errors.Join(printRooflineReport(e, o, r, newRooflineResult(r, measured, failed, b.NoDense())), o.out.write(e, r), rooflineFaults(failed))
+}
+
+// printRooflineReport prints in the suite's own forms, which tell of bounds and reach, and the others in those of all.
+func printRooflineReport(e *environment, o *benchFlags, r *bench.Report, own *rooflineResult) error {
 	switch {
-	case o.json:
-		err = printJSON(e.stdout, result)
-	case o.markdown:
-		err = printRooflineMarkdown(e.stdout, result)
-	default:
-		err = printRoofline(e.stdout, result)
+	case o.out.json:
+		return printJSON(e.stdout, own)
+	case o.out.markdown:
+		return printRooflineMarkdown(e.stdout, own)
+	case o.out.printer() != nil:
+		return printReport(e.stdout, o.out.printer(), r)
 	}
+	return printRoofline(e.stdout, own)
+}
+
+// gpuStates are how the GPU stood before and after cases, by their names.
+type gpuStates map[string][2]nvsmi.State
+
+// around looks at the GPU before and after each case.
+func (g gpuStates) around(device int, measure func(context.Context, roofline.Case) (*roofline.Result, error)) func(context.Context, roofline.Case) (*roofline.Result, error) {
+	look := func(ctx context.Context) nvsmi.State {
+		state := nvsmi.Look(ctx, nvsmi.Program, device)
+		state.UUID = "" // a report may be shown to others
+		return state
+	}
+	return func(ctx context.Context, c roofline.Case) (*roofline.Result, error) {
+		before := look(ctx)
+		r, err := measure(ctx, c)
+		g[c.Name] = [2]nvsmi.State{before, look(ctx)}
+		return r, err
+	}
+}
+
+// fill takes over what was measured into a report of all suites.
+func (g gpuStates) fill(r *bench.Report, cases []roofline.Case, measured []*roofline.Result) {
+	r.Planned = len(cases)
+	for _, m := range measured {
+		states := g[m.Case.Name]
+		r.Cases = append(r.Cases, bench.FromRoofline(m, states[0], states[1]))
+	}
+}
+
+// addFaults tells a report what is missing.
+func addFaults(ctx context.Context, r *bench.Report, failed []caseError, noDense error) {
+	r.Interrupted = ctx.Err() != nil && len(r.Cases) < r.Planned
 	for _, f := range failed {
-		if errors.Is(f, product.ErrWrong) {
-			err = errors.Join(err, fail(exitWrongResult, f))
-		} else {
-			err = errors.Join(err, f)
+		if !errors.Is(f.err, context.Canceled) {
+			r.Failed = append(r.Failed, bench.Fault{Name: f.name, Error: f.err.Error(), Err: f.err})
 		}
 	}
-	return err
+	if noDense == nil {
+		return
+	}
+	a := bench.Absence{Peer: bench.CUBLAS, Reason: noDense.Error(), Mend: bench.MendCUBLAS}
+	for _, c := range r.Cases {
+		a.Cases = append(a.Cases, c.Name)
+	}
+	r.Absent = append(r.Absent, a)
+}
+
+// newRooflineResult is what the suite tells by itself.
+func newRooflineResult(r *bench.Report, measured []*roofline.Result, failed []caseError, noDense error) *rooflineResult {
+	own := &rooflineResult{
+		Command: r.Command, Commit: r.Commit, GPU: r.Device, Driver: r.Driver, Date: r.Date, Rounds: r.Rounds, Peak: r.Chip.Tensor / 1e12,
+		Method: r.Method, Clocks: show.Clocks(r), Cases: []rooflineReport{}, Failed: []rooflineFault{},
+	}
+	if r.Interrupted {
+		own.Interrupted = show.State(r)
+	}
+	if noDense != nil {
+		own.NoDense = noDense.Error()
+	}
+	own.fill(measured)
+	own.fail(failed)
+	return own
+}
+
+// rooflineFaults says what went wrong, by its exit code.
+func rooflineFaults(failed []caseError) error {
+	var all error
+	for _, f := range failed {
+		var err error = f
+		if errors.Is(f, product.ErrWrong) {
+			err = fail(exitWrongResult, f)
+		}
+		all = errors.Join(all, err)
+	}
+	return all
 }
 
 // caseError is why a case has no result.
@@ -174,43 +248,6 @@ func measureAll(ctx context.Context, measure func(context.Context, roofline.Case
 	return measured, failed
 }
 
-// describeRun says what is run, where and when.
-func describeRun(c *sparsek.Context, o benchFlags, args []string) (*rooflineResult, error) {
-	build, err := c.Library().BuildInfo()
-	if err != nil {
-		return nil, err
-	}
-	devices, err := c.Library().Devices()
-	if err != nil {
-		return nil, err
-	}
-	gpu := devices[c.Info().Device]
-	return &rooflineResult{
-		Command: "sparsek bench " + strings.Join(args, " "), Commit: or(build.Commit, "unknown"), GPU: gpu.Name,
-		Driver: strings.TrimSpace(fmt.Sprintf("%s (CUDA %d.%d)", driverVersion(), gpu.DriverVersion/1000, gpu.DriverVersion%1000/10)),
-		Date:   time.Now().UTC().Format(time.DateOnly), Rounds: o.rounds,
-		Cases: []rooflineReport{}, Failed: []rooflineFault{},
-	}, nil
-}
-
-var driverPattern = regexp.MustCompile(`Kernel Module.*?\s(\d+\.[\d.]+)\s`)
-
-// driverVersion is that of NVIDIA's kernel module; "" where the system does not tell.
-func driverVersion() string {
-	text, err := os.ReadFile("/proc/driver/nvidia/version")
-	if err != nil {
-		return ""
-	}
-	return findDriver(string(text))
-}
-
-func findDriver(text string) string {
-	if found := driverPattern.FindStringSubmatch(text); found != nil {
-		return found[1]
-	}
-	return ""
-}
-
 // fill takes over what was measured.
 func (r *rooflineResult) fill(measured []*roofline.Result) {
 	rates := map[string]float64{}
@@ -229,7 +266,7 @@ func (r *rooflineResult) fill(measured []*roofline.Result) {
 			one.InGraph = &graphReport{g.Products, newTimeReport(m, g.Timing, c.GraphReach, rates)}
 		}
 		if d := m.Dense; d != nil {
-			one.Dense = &denseReport{d.Runs, d.Median.Seconds(), d.Spread(), m.DenseRate(), one.Effective / m.DenseRate(), m.SpeedUp()}
+			one.Dense = &denseReport{d.Runs, d.Median.Seconds(), d.Spread(), m.DenseRate(), one.Effective / m.DenseRate(), m.SpeedUp(), m.Tie()}
 		}
 		r.Cases = append(r.Cases, one)
 	}

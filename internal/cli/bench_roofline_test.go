@@ -14,8 +14,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sparsek/sparsek/internal/bench"
 	"github.com/sparsek/sparsek/internal/product"
 	"github.com/sparsek/sparsek/internal/roofline"
+	"github.com/sparsek/sparsek/internal/rounds"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -73,7 +75,7 @@ func TestRooflineFits(t *testing.T) {
 
 func TestRooflineMarkdown(t *testing.T) {
 	r := filled(t, 0)
-	r.NoDense = "cuBLAS is not there"
+	r.NoDense, r.Interrupted, r.Method = "cuBLAS is not there", "interrupted after 20 of 22 cases", []string{"how it was measured"}
 	r.fail([]caseError{{"b64-zipf", context.Canceled}, {"b16-random", errors.New("no kernel")}})
 	var out bytes.Buffer
 	if err := printRooflineMarkdown(&out, r); err != nil {
@@ -92,7 +94,7 @@ func TestRooflineMarkdown(t *testing.T) {
 	}
 	for _, want := range []string{"`sparsek bench --suite roofline --markdown`", "0123456789abcdef", "NVIDIA H200", "580.65.06", "2026-11-21", "at 1071 TFLOP/s",
 		"8192x8192x8288", "512x112", "window, rows shuffled, 12.8 %", "95 % of b64-window", "1.05 x cuBLAS's dense rate", "10.0 us", "8.5 us",
-		"tma_bf16_64x2_256", "cuBLAS is not there", "b64-zipf has no result: interrupted", "b16-random has no result: no kernel"} {
+		"tma_bf16_64x2_256", "cuBLAS is not there", "interrupted after 20 of 22 cases", "how it was measured", "b64-zipf has no result: interrupted", "b16-random has no result: no kernel"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, out.String())
 		}
@@ -202,34 +204,38 @@ func TestMeasureAll(t *testing.T) {
 	}
 }
 
-func TestFindDriver(t *testing.T) {
-	for text, want := range map[string]string{
-		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version: 12.3.0\n":                                      "535.183.01",
-		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder@U22)  Sun Jul 27\nGCC version:  gcc version 12.2.0\n": "580.65.06",
-		"something else 1.2": "",
-	} {
-		if got := findDriver(text); got != want {
-			t.Errorf("%q, want %q in %q", got, want, text)
+// A speed-up within the spread is a tie, in the table and in JSON.
+func TestRooflineTie(t *testing.T) {
+	r := filled(t, 0)
+	for _, c := range []struct {
+		dense time.Duration
+		want  bool
+	}{{123456*time.Nanosecond + 17000, true}, {123456*time.Nanosecond + 17001, false}} {
+		r.Cases = nil
+		r.fill([]*roofline.Result{result(roofline.Cases()[0], 500, c.dense, roofline.Bound{Name: "L2", Seconds: 1e-4})})
+		cells := r.Cases[0].rows()[0].cells()
+		if got := cells[len(cells)-1] == "tie"; got != c.want || r.Cases[0].Dense.Tie != c.want {
+			t.Errorf("%v: %q, %+v", c.dense, cells, r.Cases[0].Dense)
 		}
 	}
 }
 
-func TestBenchFlags(t *testing.T) {
-	for _, args := range [][]string{
-		{"--suite", "none"},
-		{"--rounds", "3"},
-		{"--markdown"},
-		{"--suite", "roofline", "--repeats", "3"},
-		{"--suite", "roofline", "--seed", "3"},
-		{"--suite", "roofline", "--rounds", "0"},
-		{"--suite", "roofline", "--json", "--markdown"},
-		{"--suite", "roofline", "--device", "cpu"},
-		{"--suite", "roofline", "random-64"}, // of the other suite
-		{"b64-random"},
-	} {
-		err := bench(context.Background(), &environment{stdout: &bytes.Buffer{}}, args)
-		if exitCode(err) != exitUsage {
-			t.Errorf("%v: %v", args, err)
-		}
+// What a report of all suites tells of the suite: the clocks around each case, and what is missing.
+func TestRooflineReport(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	cases := roofline.Cases()[:2]
+	states := gpuStates{cases[0].Name: {{Known: true, SMClock: 1980}, {Known: true, SMClock: 1500, Reasons: 4}}}
+	r := &bench.Report{Chip: &roofline.Ceilings{Tensor: 1e15}}
+	measured := []*roofline.Result{result(cases[0], 500, 0, roofline.Bound{Name: "L2", Seconds: 1e-4})}
+	measured[0].Rounds = rounds.Series{{123456}}
+	states.fill(r, cases, measured)
+	stop()
+	addFaults(ctx, r, []caseError{{cases[1].Name, context.Canceled}}, sparsek.ErrNoLibrary)
+	if !r.Interrupted || len(r.Failed) != 0 || len(r.Cases) != 1 || len(r.Absent) != 1 || r.Absent[0].Peer != bench.CUBLAS {
+		t.Errorf("%+v", r)
+	}
+	own := newRooflineResult(r, measured, nil, sparsek.ErrNoLibrary)
+	if own.Interrupted != "interrupted after 1 of 2 cases" || own.Clocks != "SM clocks under load: 1500 to 1500 MHz; slowed down by: power cap" || own.NoDense == "" {
+		t.Errorf("%+v", own)
 	}
 }

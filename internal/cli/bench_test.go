@@ -5,75 +5,215 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/blas"
-	"github.com/sparsek/sparsek/internal/pattern"
+	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/product"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-func TestBenchCases(t *testing.T) {
-	names := map[string]bool{}
-	for _, b := range benchCases {
-		if names[b.name] {
-			t.Errorf("%s comes twice", b.name)
+func TestFindDriver(t *testing.T) {
+	for text, want := range map[string]string{
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version: 12.3.0\n":                                      "535.183.01",
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder@U22)  Sun Jul 27\nGCC version:  gcc version 12.2.0\n": "580.65.06",
+		"something else 1.2": "",
+	} {
+		if got := findDriver(text); got != want {
+			t.Errorf("%q, want %q in %q", got, want, text)
 		}
-		names[b.name] = true
-		if uses, err := pattern.UsesDensity(b.pattern); err != nil || uses != (b.density > 0) {
-			t.Errorf("%s: pattern %s with density %v, %v", b.name, b.pattern, b.density, err)
-		}
-		var d dtypeFlag
-		if err := d.Set(string(b.dtype)); err != nil {
-			t.Errorf("%s: %v", b.name, err)
-		}
-	}
-	for _, backend := range []sparsek.Backend{sparsek.CPU, sparsek.CUDA} {
-		if len(selectCases(nil, backend)) == 0 {
-			t.Errorf("no cases for %v", backend)
-		}
-	}
-	if got := selectCases(benchCases[:1], sparsek.CPU); len(got) != 1 {
-		t.Errorf("%d cases where one is named", len(got))
 	}
 }
 
-func TestBenchOne(t *testing.T) {
-	c, err := needLibrary(t).NewContext(sparsek.Options{Backend: sparsek.CPU, Threads: 2})
-	if err != nil {
-		t.Fatal(err)
+func TestBenchFlags(t *testing.T) {
+	folder := t.TempDir()
+	for _, c := range []struct {
+		args  []string
+		speak string
+	}{
+		{[]string{"--suite", "none"}, "want one of basic, sweep"},
+		{[]string{"--suite", "files"}, "or --matrix FILE"},
+		{[]string{"--suite", "sweep", "--matrix", "a.mtx"}, "leave out --suite"},
+		{[]string{"--size", "8x8x8"}, "--size is not for --suite basic"},
+		{[]string{"--dtype", "fp32"}, "--dtype is not for --suite basic"},
+		{[]string{"--suite", "sweep", "--density", "0.5"}, "--density is not for --suite sweep"},
+		{[]string{"--suite", "sweep", "--sparsity", "0.5"}, "--sparsity is not for --suite sweep"},
+		{[]string{"--suite", "sweep", "--block", "32"}, "--block is not for"},
+		{[]string{"--suite", "decode", "--n", "4"}, "--n is not for"},
+		{[]string{"--suite", "patterns", "--density", "0"}, "leaves no blocks"},
+		{[]string{"--matrix", "a.mtx", "--size", "8x8x8"}, "--size is not for --matrix"},
+		{[]string{"--matrix", "a.mtx", "--n", "0"}, "--n 0"},
+		{[]string{"--repeats", "0"}, "--repeats 0"},
+		{[]string{"--rounds", "0"}, "--rounds 0"},
+		{[]string{"--launch", "3", "--json"}, "--launch is not for --suite basic"},
+		{[]string{"--json", "--csv"}, "exclude each other"},
+		{[]string{"--gobench", "--markdown"}, "exclude each other"},
+		{[]string{"--against", "mkl"}, "there is no \"mkl\""},
+		{[]string{"random-64", "--json"}, "flags go first"},
+		{[]string{"b64-random"}, "there is no case"},
+		{[]string{"--suite", "roofline", "--repeats", "3"}, "--repeats is not for --suite roofline"},
+		{[]string{"--suite", "roofline", "--seed", "3"}, "--seed is not for"},
+		{[]string{"--suite", "roofline", "--against", "torch"}, "--against is not for"},
+		{[]string{"--suite", "roofline", "--rounds", "0"}, "--rounds 0"},
+		{[]string{"--suite", "roofline", "--json", "--markdown"}, "exclude each other"},
+		{[]string{"--suite", "roofline", "--launch", "2"}, "wants --json"},
+		{[]string{"--suite", "roofline", "--launch", "2", "--json", "--html", "a.html"}, "no other output"},
+		{[]string{"--suite", "roofline", "--device", "cpu"}, "leave out --device cpu"},
+		{[]string{"--suite", "roofline", "random-64"}, "there is no case"},
+	} {
+		err := runBench(context.Background(), &environment{stdout: &bytes.Buffer{}}, c.args)
+		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), c.speak) {
+			t.Errorf("%v: %v, want it to speak of %q", c.args, err, c.speak)
+		}
 	}
-	defer c.Close()
-	var result benchResult
-	for _, dtype := range dtypes {
-		r, note, err := benchOne(context.Background(), c, benchFlags{repeats: 3}, benchCase{
-			name: "small-" + dtype, size: cube(128), block: 32, pattern: "random", density: 0.5, dtype: dtypeFlag(dtype),
-		})
-		if err != nil {
-			t.Fatal(err)
+	for _, args := range [][]string{{"--html", filepath.Join(folder, "none", "a.html")}, {"--html", folder}, {"--plots", write(t, filepath.Join(folder, "file"), "")}} {
+		if err := runBench(context.Background(), &environment{stdout: &bytes.Buffer{}}, args); exitCode(err) != exitBadOutput {
+			t.Errorf("%v: %v", args, err)
 		}
-		if r.DType != dtype || r.Runs != 3 || r.Effective <= 0 || r.DenseEquivalent != 2*r.Effective {
-			t.Errorf("%+v", r.report)
-		}
-		_, err = blas.Open(2)
-		installed := err == nil
-		if !installed && !errors.Is(err, blas.ErrNotInstalled) {
-			t.Fatal(err)
-		}
-		compares := dtype == "fp32" && installed
-		if (r.OpenBLAS != nil) != compares || (note != "") != (dtype == "fp32" && !installed) {
-			t.Errorf("%s: OpenBLAS installed %v, compared %v, note %q", dtype, installed, r.OpenBLAS, note)
-		}
-		result.Cases = append(result.Cases, r)
 	}
+}
+
+// All of it on the CPU, with the user's own files: tables, page and pictures.
+func TestBenchFiles(t *testing.T) {
+	needLibrary(t)
+	folder := t.TempDir()
+	square := write(t, filepath.Join(folder, "square.mtx"), "%%MatrixMarket matrix coordinate real general\n4 4 3\n1 1 1\n2 3 -2\n4 4 0.5\n")
+	page, plots := filepath.Join(folder, "a.html"), filepath.Join(folder, "plots")
 	var out bytes.Buffer
-	if err := printBench(&environment{stdout: &out}, c.Info(), result, []string{"a note"}); err != nil {
+	args := []string{"--matrix", square, "--matrix", filepath.Join(files(t), "csr.npz"), "--block", "2", "--n", "8", "--rounds", "2", "--repeats", "2",
+		"--device", "cpu", "--threads", "1", "--against", "cublas,cusparse,torch", "--json", "--html", page, "--plots", plots}
+	if _, err := os.Stat(args[3]); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"effective", "dense-equivalent", "small-bf16", "random 50.0 %", "a note"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is missing:\n%s", want, out.String())
+	if err := runBench(context.Background(), &environment{stdout: &out}, args); err != nil {
+		t.Fatal(err)
+	}
+	var r bench.Report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Cases) != 2 || r.Cases[0].Name != "square.mtx" || r.Cases[0].Matrix != square || r.Cases[0].N != 8 || r.Cases[0].Blocks != 3 ||
+		r.Cases[0].FillIn != 4 || len(r.Cases[0].Timed[0].Rounds) != 2 || r.Cases[0].Timed[0].Runs != 4 || r.Cases[0].DType != "fp32" {
+		t.Errorf("%+v", r.Cases)
+	}
+	absent := map[string]bool{}
+	for _, a := range r.Absent {
+		absent[a.Peer] = true
+		if a.Reason == "" || a.Mend == "" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if !absent["cublas"] || !absent["cusparse_bsr"] || !absent["cusparse_bell"] {
+		t.Errorf("absent: %+v", r.Absent)
+	}
+	for _, path := range []string{page, filepath.Join(plots, "roofline.svg"), filepath.Join(plots, "rates.png")} {
+		if at, err := os.Stat(path); err != nil || at.Size() < 1000 {
+			t.Errorf("%s: %v, %v", path, at, err)
+		}
+	}
+}
+
+// A file that cannot be timed is told of by its exit code, and costs the others nothing.
+func TestBenchBadFiles(t *testing.T) {
+	needLibrary(t)
+	folder := t.TempDir()
+	head := "%%MatrixMarket matrix coordinate real general\n"
+	good := write(t, filepath.Join(folder, "good.mtx"), head+"2 2 1\n1 1 1\n")
+	for text, want := range map[string]int{
+		head + "2 2 1\n1 1 1e300\n": exitOverflow,
+		head + "2 2 1\n1 1 inf\n":   exitBadFile,
+		head + "2 2 0\n":            exitBadSizes,
+		"no matrix":                 exitBadFile,
+		head + "0 0 0\n":            exitBadSizes,
+	} {
+		bad := write(t, filepath.Join(folder, "bad.mtx"), text)
+		var out bytes.Buffer
+		err := runBench(context.Background(), &environment{stdout: &out}, []string{"--matrix", good, "--matrix", bad, "--block", "2", "--device", "cpu", "--rounds", "1", "--csv"})
+		if exitCode(err) != want || !strings.Contains(err.Error(), "bad.mtx") {
+			t.Errorf("%q: exit code %d, want %d: %v", text, exitCode(err), want, err)
+		}
+		if want == exitOverflow && (!strings.Contains(out.String(), "good.mtx") || !strings.Contains(out.String(), "bad.mtx has no result")) {
+			t.Errorf("%q:\n%s", text, out.String())
+		}
+	}
+}
+
+// fakeTimer has results ready, and is stopped at a case.
+type fakeTimer struct {
+	stopAt string
+	stop   context.CancelFunc
+	fault  error
+}
+
+func (f *fakeTimer) Measure(ctx context.Context, c bench.Case) (*bench.Result, error) {
+	if c.Name == f.stopAt {
+		f.stop()
+		return nil, ctx.Err()
+	}
+	if f.fault != nil {
+		return nil, f.fault
+	}
+	return &bench.Result{Name: c.Name, M: 8, N: 8, K: 8, BlockM: 8, BlockK: 8, Pattern: "random", Density: 0.5, EffectiveFLOP: 512, DenseFLOP: 1024, Bytes: 64,
+		Timed: []bench.Timed{{Name: bench.Ours, Runs: 1, Seconds: 1e-3, Effective: 1, Rounds: [][]float64{{1e-3}}}}}, nil
+}
+
+func (f *fakeTimer) Absent() []bench.Absence { return nil }
+
+// Ctrl-C in the middle keeps what was measured, in every format and file, says so, and ends with its own code.
+func TestBenchInterrupted(t *testing.T) {
+	cases := []bench.Case{{Name: "first"}, {Name: "second"}, {Name: "third"}}
+	for _, format := range []string{"", "json", "csv", "markdown", "gobench"} {
+		ctx, stop := context.WithCancel(context.Background())
+		o := &benchFlags{}
+		o.out = outputFlags{json: format == "json", csv: format == "csv", markdown: format == "markdown", gobench: format == "gobench"}
+		o.out.html = filepath.Join(t.TempDir(), "page.html")
+		var out bytes.Buffer
+		err := reportSuite(ctx, &environment{stdout: &out}, o, &bench.Report{Suite: "basic"}, cases, &fakeTimer{stopAt: "third", stop: stop})
+		if exitCode(err) != exitInterrupted {
+			t.Errorf("%s: %v", format, err)
+		}
+		page, readErr := os.ReadFile(o.out.html)
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		for name, text := range map[string]string{"page": string(page), "output": out.String()} {
+			marked := strings.Contains(text, "interrupted after 2 of 3 cases") || strings.Contains(text, `"interrupted": true`) && strings.Contains(text, `"planned": 3`)
+			if !marked || !strings.Contains(text, "first") || !strings.Contains(text, "second") || strings.Contains(text, "third") {
+				t.Errorf("%s, %s:\n%s", format, name, text)
+			}
+		}
+	}
+}
+
+// Before the first case is done there is nothing to keep.
+func TestBenchInterruptedAtOnce(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	o := &benchFlags{out: outputFlags{html: filepath.Join(t.TempDir(), "page.html")}}
+	var out bytes.Buffer
+	err := reportSuite(ctx, &environment{stdout: &out}, o, &bench.Report{}, []bench.Case{{Name: "first"}}, &fakeTimer{stopAt: "first", stop: stop})
+	if _, at := os.Stat(o.out.html); exitCode(err) != exitInterrupted || out.Len() > 0 || !os.IsNotExist(at) {
+		t.Errorf("%v, %q, %v", err, out.String(), at)
+	}
+}
+
+// A fault has its own exit code; after one of the device nothing more is tried.
+func TestBenchFaults(t *testing.T) {
+	cases := []bench.Case{{Name: "first"}, {Name: "second"}}
+	for fault, want := range map[error]struct{ code, failed int }{
+		product.ErrWrong:            {exitWrongResult, 2},
+		bench.ErrOverflow:           {exitOverflow, 2},
+		sparsek.ErrUnsupportedBlock: {exitUnsupported, 2},
+		sparsek.ErrCUDA:             {exitCUDA, 1},
+		sparsek.ErrOutOfMemory:      {exitNoMemory, 1},
+	} {
+		r := &bench.Report{}
+		err := reportSuite(context.Background(), &environment{stdout: &bytes.Buffer{}}, &benchFlags{}, r, cases, &fakeTimer{fault: fault})
+		if exitCode(err) != want.code || len(r.Failed) != want.failed || !errors.Is(err, fault) {
+			t.Errorf("%v: exit code %d, %d failed: %v", fault, exitCode(err), len(r.Failed), err)
 		}
 	}
 }

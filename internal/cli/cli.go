@@ -33,7 +33,7 @@ func commands() []command {
 		{"verify", "[flags]", "compute three products and check every element of the results", verify},
 		{"run", "[flags]", "multiply a matrix from a file, or a pattern, by a dense one", run},
 		{"tune", "[flags]", "measure which kernel is the fastest for a product, and remember it", tune},
-		{"bench", "[flags] [case...]", "time the named cases", bench},
+		{"bench", "[flags] [case...]", "time suites of products, or own matrices, beside other libraries", runBench},
 		{"cache", "ACTION [flags]", "show, bring together or remove what was measured of kernels", cache},
 		{"profile", "[flags] [case...]", "measure the roofline suite with Nsight Compute", takeProfiles},
 		{"gate", "[flags] [case...]", "compare a profile with the baseline", runGate},

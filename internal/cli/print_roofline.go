@@ -65,6 +65,9 @@ func (row rooflineRow) cells() []string {
 	dense := []string{"", "", "", ""}
 	if d := row.dense; d != nil {
 		dense = []string{formatSeconds(d.Seconds), digits(d.TFLOPs), wholePercent(d.RateShare), digits(d.SpeedUp)}
+		if d.Tie {
+			dense[3] = "tie"
+		}
 	}
 	cells := []string{row.name, formatSeconds(t.Seconds), percent(t.Spread), digits(t.Effective), reach, ofReach, row.bound, fraction}
 	return append(cells, dense...)
@@ -90,10 +93,15 @@ func (r *rooflineResult) printNotes(w io.Writer) error {
 	if r.NoDense != "" {
 		notes = append(notes, "no comparison with dense products: "+r.NoDense)
 	}
+	for _, note := range []string{r.Interrupted, r.Clocks} {
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
 	for _, f := range r.Failed {
 		notes = append(notes, f.Name+" has no result: "+f.Error)
 	}
-	for _, note := range notes {
+	for _, note := range append(notes, strings.Join(r.Method, "\n")) {
 		if _, err := fmt.Fprintf(w, "\n%s\n", note); err != nil {
 			return fail(exitBadOutput, err)
 		}

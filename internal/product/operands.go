@@ -9,8 +9,8 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// setCount is how many sets of dense operands there are, taken in turn.
-const setCount = 3
+// SetCount is how many sets of dense operands there are, taken in turn.
+const SetCount = 3
 
 // stagger is the distance, in elements, of the places in the random numbers from which the operands are filled: an
 // odd number of rows of no size that is timed.
@@ -23,24 +23,24 @@ type Shape struct{ M, N, K int }
 type Sets[T sparsek.Element] struct {
 	host   []T // random
 	result []T // room for a C on the host
-	sets   [setCount]set[T]
+	sets   [SetCount]set[T]
 }
 
 type set[T sparsek.Element] struct {
 	a, b, c *sparsek.DeviceBuffer[T]
 }
 
-// NewSets makes operands for products of those shapes, with dense A's where withA says so.
-func NewSets[T sparsek.Element](c *sparsek.Context, shapes []Shape, seed uint64, withA bool) (*Sets[T], error) {
+// NewSets makes operands for products of those shapes, with dense A's for the shapes in dense.
+func NewSets[T sparsek.Element](c *sparsek.Context, shapes, dense []Shape, seed uint64) (*Sets[T], error) {
 	var a, b, out int
 	for _, s := range shapes {
-		a, b, out = max(a, s.M*s.K), max(b, s.K*s.N), max(out, s.M*s.N)
+		b, out = max(b, s.K*s.N), max(out, s.M*s.N)
+	}
+	for _, s := range dense {
+		a = max(a, s.M*s.K)
 	}
 	o := &Sets[T]{result: make([]T, out)}
-	if !withA {
-		a = 0
-	}
-	o.host = RandomB[T](1, max(a, b)+2*setCount*stagger, seed).Data
+	o.host = RandomB[T](1, max(a, b)+2*SetCount*stagger, seed).Data
 	for i := range o.sets {
 		if err := o.sets[i].fill(c, o.hostA(i)[:a], o.hostB(i)[:b], out); err != nil {
 			return nil, errors.Join(err, o.Close())
@@ -74,8 +74,8 @@ func (o *Sets[T]) hostA(set int) []T { return o.host[2*set*stagger:] }
 func (o *Sets[T]) hostB(set int) []T { return o.host[(2*set+1)*stagger:] }
 
 // HostA and HostB are copies of the dense A and B of a set in host memory, to be read only.
-func (o *Sets[T]) HostA(set int, s Shape) []T { return o.hostA(set % setCount)[:s.M*s.K] }
-func (o *Sets[T]) HostB(set int, s Shape) []T { return o.hostB(set % setCount)[:s.K*s.N] }
+func (o *Sets[T]) HostA(set int, s Shape) []T { return o.hostA(set % SetCount)[:s.M*s.K] }
+func (o *Sets[T]) HostB(set int, s Shape) []T { return o.hostB(set % SetCount)[:s.K*s.N] }
 
 // Sparse are B and C of products of a shape.
 func (o *Sets[T]) Sparse(s Shape) []sparsek.Operands[T] {

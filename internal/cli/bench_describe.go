@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// runFacts say what was run, where and when.
+type runFacts struct {
+	command string
+	version string // of the library
+	commit  string // of its sources
+	device  string // the GPU, or the CPU
+	driver  string // the GPU's driver, and the CUDA version it serves; "" on the CPU
+	date    string // UTC
+}
+
+func describeRun(c *sparsek.Context, args []string) (runFacts, error) {
+	build, err := c.Library().BuildInfo()
+	if err != nil {
+		return runFacts{}, err
+	}
+	f := runFacts{
+		command: strings.TrimSpace("sparsek bench " + strings.Join(args, " ")), version: build.Version, commit: or(build.Commit, "unknown"),
+		date: time.Now().UTC().Format(time.DateOnly),
+	}
+	info := c.Info()
+	if info.Backend != sparsek.CUDA {
+		f.device = fmt.Sprintf("%s, %d threads, %s", cpuName(), info.Threads, info.ISA)
+		return f, nil
+	}
+	devices, err := c.Library().Devices()
+	if err != nil {
+		return runFacts{}, err
+	}
+	gpu := devices[info.Device]
+	f.device = gpu.Name
+	f.driver = strings.TrimSpace(fmt.Sprintf("%s (CUDA %d.%d)", driverVersion(), gpu.DriverVersion/1000, gpu.DriverVersion%1000/10))
+	return f, nil
+}
+
+var driverPattern = regexp.MustCompile(`Kernel Module.*?\s(\d+\.[\d.]+)\s`)
+
+// driverVersion is that of NVIDIA's kernel module; "" where the system does not tell.
+func driverVersion() string {
+	text, err := os.ReadFile("/proc/driver/nvidia/version")
+	if err != nil {
+		return ""
+	}
+	return findDriver(string(text))
+}
+
+func findDriver(text string) string {
+	if found := driverPattern.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// cpuName is the processor's, "CPU" where the system does not tell.
+func cpuName() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return "CPU"
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		key, value, ok := strings.Cut(lines.Text(), ":")
+		if ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "CPU"
+}

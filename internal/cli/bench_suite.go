@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/bench/show"
+	"github.com/sparsek/sparsek/internal/matio"
+	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/term"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// benchSuite times a suite of package bench, or the user's own matrices.
+func benchSuite(ctx context.Context, e *environment, o *benchFlags, args []string) (err error) {
+	if err := o.checkCases(); err != nil {
+		return err
+	}
+	files, err := readFiles(ctx, o.matrices)
+	if err != nil {
+		return err
+	}
+	c, err := newContext(o.device, o.threads)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	cases, err := bench.Cases(o.suite, o.settings(c.Info().Backend, files), o.cases)
+	if err != nil {
+		return fail(exitUsage, fmt.Errorf("bench: %w", err))
+	}
+	against := o.against
+	if against == nil {
+		against = bench.DefaultPeers(c.Info().Backend)
+	}
+	if err := checkMemory(availableMemory(), need{"the operands", bench.HostBytes(cases, c.Info().Backend, bench.AnyDense(against))}); err != nil {
+		return err
+	}
+	r, err := newBenchReport(c, o, args)
+	if err != nil {
+		return err
+	}
+	runner, err := bench.NewRunner(c, cases, bench.Options{Rounds: o.rounds, Repeats: o.repeats, Against: against})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, runner.Close()) }()
+	r.Chip = runner.Chip()
+	return reportSuite(ctx, e, o, r, cases, runner)
+}
+
+// suiteTimer is what times the cases of a suite.
+type suiteTimer interface {
+	Measure(ctx context.Context, c bench.Case) (*bench.Result, error)
+	Absent() []bench.Absence
+}
+
+// reportSuite measures the cases and tells of them. Where the work is stopped, what was measured is told and written.
+func reportSuite(ctx context.Context, e *environment, o *benchFlags, r *bench.Report, cases []bench.Case, m suiteTimer) error {
+	bar := e.progress.Bar("bench", int64(len(cases)), term.Count)
+	r.Run(ctx, cases, m.Measure, func() { bar.Add(1) })
+	r.Absent = append(r.Absent, m.Absent()...)
+	r.BreakEven = bench.BreakEvens(r.Cases)
+	failed := benchFaults(ctx, r)
+	endBar(bar, failed)
+	if len(r.Cases) == 0 {
+		return failed
+	}
+	p := o.out.printer()
+	if p == nil {
+		p = show.Text
+	}
+	return errors.Join(printReport(e.stdout, p, r), o.out.write(e, r), failed)
+}
+
+// benchFaults says what went wrong, by its exit code.
+func benchFaults(ctx context.Context, r *bench.Report) error {
+	var all error
+	for _, f := range r.Failed {
+		err := fmt.Errorf("%s: %w", f.Name, f.Err)
+		switch {
+		case errors.Is(f.Err, product.ErrWrong):
+			err = fail(exitWrongResult, err)
+		case errors.Is(f.Err, bench.ErrOverflow):
+			err = fail(exitOverflow, err)
+		case errors.Is(f.Err, bench.ErrNotFinite):
+			err = fail(exitBadFile, err)
+		}
+		all = errors.Join(all, err)
+	}
+	if r.Interrupted {
+		all = errors.Join(all, ctx.Err())
+	}
+	return all
+}
+
+// readFiles reads the user's own matrices.
+func readFiles(ctx context.Context, paths []string) ([]*bench.File, error) {
+	var list []*bench.File
+	for _, path := range paths {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		entries, err := matio.ReadSparse(path)
+		if err != nil {
+			return nil, fail(exitBadFile, err)
+		}
+		if entries.Rows == 0 || entries.Cols == 0 || len(entries.Value) == 0 {
+			return nil, failf(exitBadSizes, "%s: the matrix of %d x %d holds nothing to multiply", path, entries.Rows, entries.Cols)
+		}
+		list = append(list, &bench.File{Path: path, Entries: entries})
+	}
+	return list, nil
+}
+
+// newBenchReport says what is run, where and when.
+func newBenchReport(c *sparsek.Context, o *benchFlags, args []string) (*bench.Report, error) {
+	facts, err := describeRun(c, args)
+	if err != nil {
+		return nil, err
+	}
+	return &bench.Report{
+		Format: bench.ReportFormat, Command: facts.command, Version: facts.version, Commit: facts.commit, Suite: o.suite,
+		Backend: backendName(c.Info()), Device: facts.device, Driver: facts.driver, Date: facts.date, Rounds: o.rounds,
+		Method: bench.Method(c.Info().Backend, o.rounds), Cases: []*bench.Result{}, Failed: []bench.Fault{}, Absent: []bench.Absence{},
+	}, nil
+}

@@ -30,6 +30,8 @@ def main():
         return
     try:
         device = torch.device(sys.argv[1])
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # events and streams are those of this one
         torch.zeros(1, device=device)  # fails where the device is not there
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     except Exception as error:  # whatever torch says, it is not there

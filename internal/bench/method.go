@@ -22,7 +22,7 @@ func Method(backend sparsek.Backend, rounds int) []string {
 			"nvidia-smi tells clocks and what slows them down just before the first round, and after the last while our product runs on.")
 	} else {
 		list = append(list,
-			"Times are by the CPU's clock, behind a product that is not timed.",
+			"Times are by the CPU's clock; before one that takes less than 10 ms another product runs, which is not timed.",
 			"B and C are rotated; A stays where it is, in caches that it fits into.")
 	}
 	return append(list,

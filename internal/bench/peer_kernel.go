@@ -69,18 +69,25 @@ const (
 	// Products that take less than this are enqueued hardly faster than they run: more of them go before a timed one.
 	short       = 50 * time.Microsecond
 	shortBefore = 12
+	// Products that take more than this on the CPU need no warm-up each time.
+	long = 10 * time.Millisecond
 )
 
 // timeRotation times launched products of a rotation, each behind others that keep the device busy.
 func timeRotation[T sparsek.Element](s *subject[T], rotation *product.Rotation[T]) func(context.Context, int) ([]time.Duration, error) {
 	operands := s.sets.Sparse(s.shape)
+	onCPU := s.context.Info().Backend == sparsek.CPU
 	between := rotation.Copies()
-	if s.context.Info().Backend == sparsek.CPU {
+	if onCPU {
 		between = 1 // a CPU starts each product at once: one warms it up
 	}
 	return func(ctx context.Context, repeats int) ([]time.Duration, error) {
 		times, err := rotation.Time(ctx, operands, between, repeats)
-		if err == nil && s.context.Info().Backend == sparsek.CUDA && times[0] < short {
+		switch {
+		case err != nil:
+		case onCPU && times[0] > long:
+			between = 0
+		case !onCPU && times[0] < short:
 			between = max(between, shortBefore)
 		}
 		return times, err

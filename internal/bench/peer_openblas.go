@@ -20,7 +20,7 @@ func (openBLAS[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) 
 	case s.context.Info().Backend != sparsek.CPU:
 		return nil, &missing{OpenBLAS, "it computes on the CPU, and this is a GPU", "--device cpu, or compare with " + CUBLAS}
 	case !ok:
-		return nil, &missing{OpenBLAS, "its sgemm takes fp32 alone", "--dtype fp32"}
+		return nil, &missing{OpenBLAS, "its sgemm takes fp32 alone", "time products of fp32"}
 	case !s.dense:
 		return nil, tooLarge(OpenBLAS)
 	}

@@ -88,7 +88,8 @@ type denseReport struct {
 	TFLOPs    float64 `json:"tflops"`
 	RateShare float64 `json:"rate_share"` // our effective rate as a share of cuBLAS's
 	SpeedUp   float64 `json:"speed_up"`
-	Tie       bool    `json:"tie"` // the times differ by no more than the spread
+	Tie       bool    `json:"tie"`      // the times differ by no more than the spread
+	RateTie   bool    `json:"rate_tie"` // so do the rates
 }
 
 func benchRoofline(ctx context.Context, e *environment, o *benchFlags, args []string) (err error) {
@@ -266,7 +267,7 @@ func (r *rooflineResult) fill(measured []*roofline.Result) {
 			one.InGraph = &graphReport{g.Products, newTimeReport(m, g.Timing, c.GraphReach, rates)}
 		}
 		if d := m.Dense; d != nil {
-			one.Dense = &denseReport{d.Runs, d.Median.Seconds(), d.Spread(), m.DenseRate(), one.Effective / m.DenseRate(), m.SpeedUp(), m.Tie()}
+			one.Dense = &denseReport{d.Runs, d.Median.Seconds(), d.Spread(), m.DenseRate(), one.Effective / m.DenseRate(), m.SpeedUp(), m.Tie(), m.RateTie()}
 		}
 		r.Cases = append(r.Cases, one)
 	}

@@ -220,6 +220,21 @@ func TestRooflineTie(t *testing.T) {
 	}
 }
 
+// So is a share of cuBLAS's rate.
+func TestRooflineRateTie(t *testing.T) {
+	c := roofline.Cases()[0]
+	const dense = 100 * time.Microsecond
+	rate := c.DenseFLOP() / dense.Seconds() / 1e12
+	for share, want := range map[float64]bool{1.1: true, 0.9: true, 1.2: false, 0.8: false} { // at a spread of 14 %
+		r := &rooflineResult{}
+		r.fill([]*roofline.Result{result(c, share*rate, dense, roofline.Bound{Name: "L2", Seconds: 1e-4})})
+		cells := r.Cases[0].rows()[0].cells()
+		if got := cells[len(cells)-2] == "tie"; got != want || r.Cases[0].Dense.RateTie != want {
+			t.Errorf("%v: %q, %+v", share, cells, r.Cases[0].Dense)
+		}
+	}
+}
+
 // What a report of all suites tells of the suite: the clocks around each case, and what is missing.
 func TestRooflineReport(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())

@@ -65,6 +65,9 @@ func (row rooflineRow) cells() []string {
 	dense := []string{"", "", "", ""}
 	if d := row.dense; d != nil {
 		dense = []string{formatSeconds(d.Seconds), digits(d.TFLOPs), wholePercent(d.RateShare), digits(d.SpeedUp)}
+		if d.RateTie {
+			dense[2] = "tie"
+		}
 		if d.Tie {
 			dense[3] = "tie"
 		}

@@ -5,6 +5,7 @@ package roofline
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/sparsek/sparsek/internal/product"
@@ -58,6 +59,14 @@ func (r *Result) SpeedUp() float64 {
 
 // Tie tells whether neither our product nor the dense one is to be called faster.
 func (r *Result) Tie() bool { return r.Dense != nil && r.Timing.Tie(*r.Dense) }
+
+// RateTie tells whether the effective rate is not to be told from the dense product's.
+func (r *Result) RateTie() bool {
+	if r.Dense == nil {
+		return false
+	}
+	return math.Abs(r.Effective(r.Timing)/r.DenseRate()-1) <= max(r.Timing.Spread(), r.Dense.Spread())
+}
 
 // Fraction is the share of what the binding bound allows, at the median of a timing. Above 1 the bound is wrong.
 func (r *Result) Fraction(t product.Timing) float64 { return r.Bounds[0].Seconds / t.Median.Seconds() }

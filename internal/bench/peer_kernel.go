@@ -31,7 +31,7 @@ func (p byKernel[T]) enter(ctx context.Context, s *subject[T]) (list []entrant, 
 }
 
 func (p byKernel[T]) enterOne(ctx context.Context, s *subject[T], kernel string) (entrant, error) {
-	rotation, err := product.NewRotation(ctx, s.context, s.a, product.RotationOptions{N: s.shape.N, Copies: s.copies, Kernel: kernel})
+	rotation, err := product.NewRotation(ctx, s.context, s.a, product.RotationOptions{N: s.shape.N, Copies: s.copies, Kernel: kernel, AllowDense: true})
 	if err != nil {
 		if fatal(ctx, err) {
 			return entrant{}, err

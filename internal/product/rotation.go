@@ -24,6 +24,8 @@ type RotationOptions struct {
 	N      int    // columns of B
 	Copies int    // of the matrix
 	Kernel string // by name; empty: the library chooses
+
+	AllowDense bool // see [sparsek.PlanOptions]
 }
 
 // NewRotation takes a into c several times and plans a product for each.
@@ -45,7 +47,7 @@ func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Context, a bsr.Matrix[
 	}
 	r.matrices = append(r.matrices, matrix)
 	start := time.Now()
-	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: o.N, Kernel: o.Kernel})
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: o.N, Kernel: o.Kernel, AllowDense: o.AllowDense})
 	if err != nil {
 		return err
 	}

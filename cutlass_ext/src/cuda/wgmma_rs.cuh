@@ -382,8 +382,9 @@ struct WgmmaRsKernel {
 template <class Config>
 constexpr KernelOps wgmma_rs_ops() {
   using K = WgmmaRsKernel<Config>;
-  return {&K::prepare,     &K::launch,        /*ctas_per_sm=*/1,   /*tensor_cores=*/true, /*tma_b=*/true,
-          /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true, /*may_split=*/true};
+  return {&K::prepare,       &K::launch,        /*ctas_per_sm=*/1,   /*tensor_cores=*/true, /*tma_b=*/true,
+          /*tma_c=*/false,   /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true, /*most_cluster=*/1,
+          /*may_split=*/true};
 }
 
 }  // namespace sparsek::cuda

@@ -286,8 +286,8 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
       row[h] = uint32_t(__ldg(rows + slot(h))) + (warp * 16 + h * 8) % p.slot_rows + lane / 4;
     }
     const uint32_t first_col = panel_of(tile) * kTileN;
-    if (const int part = part_of(tile); part >= 0) {
-      leave_part<Element>(args, acc, args.tiles[turn], part, {slot(0), slot(1)}, row, first_col, kProducerWarps * 32);
+    if (const int place = part_of(tile); place >= 0) {
+      leave_part<Element>(args, acc, args.tiles[turn], place, {slot(0), slot(1)}, row, first_col, kProducerWarps * 32);
     } else if (any_nan(args, acc, row, first_col, lane)) {
       store_exactly<Element>(args, args.tiles[turn], {slot(0), slot(1)}, row, first_col, first_col + kTileN, lane);
     } else {

@@ -123,9 +123,10 @@ double predict(const KernelDesc& kernel, const Work& work) {
   const double steps = static_cast<double>(group.loads) * parts * panels * steps_per_load;
   const double longest = static_cast<double>(group.longest) * steps_per_load;
   // The CTAs of a cluster have a part of each tile each.
+  const double ctas = static_cast<double>(work.sm_count) * cost->ctas_per_sm;
   double cluster = 1;
-  while (cluster * 2 <= kernel.ops->most_cluster && tiles * cluster * 2 <= work.sm_count) cluster *= 2;
-  const double ctas = static_cast<double>(work.sm_count) * cost->ctas_per_sm, workers = ctas / cluster;
+  while (cluster * 2 <= kernel.ops->most_cluster && tiles * cluster * 2 <= ctas) cluster *= 2;
+  const double workers = ctas / cluster;
 
   // The worker that ends last: it has a fair share, or the longest tile, or, of a few even tiles, one more than others.
   double critical = std::max((steps / cluster + cost->tile * tiles) / workers, longest / cluster + cost->tile);

@@ -45,8 +45,9 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
   shape.panels_in_flight = 0;
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
   shape.any_rows = kernel_->ops->any_rows;
-  cluster_ = choose_cluster(pattern, shape, kernel_->ops->most_cluster, sm_count);
-  shape.workers = sm_count * kernel_->ops->ctas_per_sm / cluster_;
+  const int32_t ctas = sm_count * kernel_->ops->ctas_per_sm;
+  cluster_ = choose_cluster(pattern, shape, kernel_->ops->most_cluster, ctas);
+  shape.workers = ctas / cluster_;
   if (kernel_->ops->may_split && options_.n > 0) {
     shape.most_parts =
         static_cast<int32_t>(std::min<int64_t>(kMostParts, kMostWorkspace / bytes_of_part(part_layout())));

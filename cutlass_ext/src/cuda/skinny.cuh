@@ -43,15 +43,13 @@ constexpr int kRingBytes = 96 * 1024;
 constexpr int kCtasPerSm = 2;
 constexpr int kMostSlots = kTileM / 16;
 constexpr int kMostSplit = kConsumerWarps;
-constexpr int64_t kPrefetchBytes = 28 << 20;  // by all CTAs, of A: about half of L2
 
 struct Params {
   CUtensorMap map_a;  // (bk, bm, nnzb)
   CUtensorMap map_b;  // (N, K, 1)
   LaunchArgs args;
   int slot_rows;
-  int units_per_entry;   // stages of an entry
-  int prefetch_entries;  // of each CTA's first tile, of which L2 fetches A's blocks ahead
+  int units_per_entry;  // stages of an entry
 };
 
 // What a CTA has to do: its part of the tiles [begin, end) of its worker.
@@ -158,22 +156,6 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   }
 }
 
-// By one of the consumers' threads: has L2 fetch its share of A's blocks of the tile.
-__device__ inline void prefetch_values(const Params& p, const WorkTile& tile, int thread) {
-  const LaunchArgs& args = p.args;
-  const int slots = args.slots, slot = thread % slots;
-  static_assert(kConsumerWarps * 32 % kMostSlots == 0, "a thread keeps its slot");
-  const int64_t row_in_block = args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m;
-  const int count = min(tile.entry_count, p.prefetch_entries) * slots;
-  for (int i = thread; i < count; i += kConsumerWarps * 32) {
-    const int32_t block = __ldg(args.entry_block + int64_t(tile.entry_begin) * slots + i);
-    if (block == kNoBlock) continue;
-    const int64_t first = (int64_t(block) * args.block_m + row_in_block) * args.block_k;
-    cute::SM90_BULK_COPY_G2S::PREFETCH::copy(static_cast<const uint16_t*>(args.values) + first,
-                                             p.slot_rows * args.block_k * 2);
-  }
-}
-
 // Byte `byte` of row `row` of an array of rows of RowBytes (32, 64 or 128) that TMA swizzled by their length.
 template <int RowBytes>
 __device__ uint32_t swizzled(int row, int byte) {
@@ -223,7 +205,6 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   RingState<Storage::kStages> state;
   for (int t = work.begin; t < work.end; ++t) {
     const WorkTile tile = work.tile(args, t);
-    if (t == work.begin) prefetch_values(p, tile, warp * 32 + lane);
     const uint32_t first_row = uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + slot]) + warp * 16 % p.slot_rows;
     const uint32_t row[2] = {first_row + lane / 4, first_row + 8 + lane / 4};
     float acc[TileN / 8][4] = {};
@@ -303,12 +284,7 @@ struct SkinnyKernel {
 
   template <int BoxK>
   static cudaError_t prepare_one() {
-    const cudaError_t error =
-        cudaFuncSetAttribute(kKernel<BoxK>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
-    if (error != cudaSuccess) return error;
-    // As much as there is, also where the grid alone needs less: the CTAs of the launch behind it want the rest.
-    return cudaFuncSetAttribute(kKernel<BoxK>, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                cudaSharedmemCarveoutMaxShared);
+    return cudaFuncSetAttribute(kKernel<BoxK>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
   }
   static cudaError_t prepare() {
     for (const cudaError_t error : {prepare_one<16>(), prepare_one<32>(), prepare_one<64>()}) {
@@ -325,7 +301,6 @@ struct SkinnyKernel {
     p.slot_rows = k::kTileM / args.slots;
     p.units_per_entry = args.block_k / BoxK;
     const int ctas = args.workers * args.cluster;
-    p.prefetch_entries = int(k::kPrefetchBytes / (int64_t(ctas) * k::kTileM * args.block_k * 2));
     const int64_t row_bytes_a = int64_t(args.block_k) * 2, row_bytes_b = args.ldb * 2;
     const TensorMapShape shape_a = {{args.block_k, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
                                     {row_bytes_a, row_bytes_a * args.block_m}};

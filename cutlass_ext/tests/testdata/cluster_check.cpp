@@ -67,7 +67,7 @@ BsrIndex random_index() {
 }
 
 void check_one_tile_a_worker() {
-  constexpr int32_t kSms = 132, kCtasPerSm = 2;
+  constexpr int32_t kCtas = 264;
   int shared = 0;
   for (int i = 0; i < 1000; ++i) {
     const BsrIndex index = random_index();
@@ -78,13 +78,13 @@ void check_one_tile_a_worker() {
     shape.any_rows = true;
     shape.panels_in_flight = 0;
     const int32_t most = 1 << draw(0, 3);
-    const int32_t cluster = sparsek::cuda::choose_cluster(index, shape, most, kSms);
+    const int32_t cluster = sparsek::cuda::choose_cluster(index, shape, most, kCtas);
     REQUIRE(cluster >= 1 && cluster <= most && (cluster & (cluster - 1)) == 0);
     if (cluster == 1) continue;
     ++shared;
-    shape.workers = kSms * kCtasPerSm / cluster;
+    shape.workers = kCtas / cluster;
     const Plan plan = sparsek::make_plan(index, shape);
-    REQUIRE(static_cast<int64_t>(plan.tiles.size()) * cluster <= kSms);
+    REQUIRE(static_cast<int64_t>(plan.tiles.size()) * cluster <= kCtas);
     for (int32_t worker = 0; worker < shape.workers; ++worker) {
       REQUIRE(plan.worker_begin[worker + 1] - plan.worker_begin[worker] <= 1);
     }
@@ -92,16 +92,16 @@ void check_one_tile_a_worker() {
   REQUIRE(shared > 100);
 }
 
-// Where each SM has a tile, or there is little to read, a tile is one CTA's.
+// Where there are tiles enough, or there is little to read, a tile is one CTA's.
 void check_choices() {
   struct Case {
     int64_t rows, nnzb;
     int32_t most, want;
   };
   // Blocks of 64; tiles of 64 rows.
-  for (const Case& c : {Case{8192, 3328, 4, 1}, Case{4096, 1664, 4, 2}, Case{2048, 832, 4, 4}, Case{64, 26, 4, 4},
+  for (const Case& c : {Case{16384, 6656, 4, 1}, Case{8192, 3328, 4, 2}, Case{4096, 1664, 4, 4}, Case{64, 26, 4, 4},
                         Case{64, 26, 1, 1}, Case{64, 15, 4, 2}, Case{64, 7, 4, 1}, Case{64, 0, 4, 1}, Case{0, 0, 4, 1},
-                        Case{4224, 1716, 4, 2}, Case{4225, 1716, 4, 1}}) {
+                        Case{4224, 1716, 4, 4}, Case{4225, 1716, 4, 2}}) {
     sparsek::BsrShape matrix;
     matrix.rows = c.rows;
     matrix.block_m = matrix.block_k = 64;
@@ -109,7 +109,7 @@ void check_choices() {
     PlanShape shape;
     shape.tile_m = 64;
     shape.tile_n = shape.n = 16;
-    REQUIRE(sparsek::cuda::choose_cluster(matrix, shape, c.most, 132) == c.want);
+    REQUIRE(sparsek::cuda::choose_cluster(matrix, shape, c.most, 264) == c.want);
   }
 }
 

@@ -24,31 +24,33 @@ def together(a, b):
     return (a**4 + b**4) ** 0.25
 
 
-# family: tile_m, tile_n, CTAs an SM, steps that an entry costs at least, largest cluster, may split; first guess of
-# launch, tile, step, L2 rate (bytes a microsecond) and join.
+# family: tile_m, tile_n, CTAs an SM, largest cluster, may split; first guess of launch, tile, step, L2 rate (bytes a
+# microsecond), join, copy.
 FAMILIES = {
-    "skinny_bf16_64_16": (64, 16, 2, 0.25, 4, False, (5.1, 1.2, 0.55, 2e7, 1)),
-    "skinny_bf16_64_64": (64, 64, 2, 0.25, 4, False, (5.8, 1.2, 0.51, 6.5e6, 1)),
-    "tma_bf16_64x2_256": (128, 256, 1, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1)),
-    "tma_bf16_128_256": (128, 256, 1, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1)),
-    "rs_bf16_128_256": (128, 256, 1, 0, 1, True, (7.6, 4.1, 0.71, 7.6e6, 6)),
+    "skinny_bf16_64_16": (64, 16, 2, 4, False, (5.1, 1.2, 0.5, 2e7, 1, 0.05)),
+    "skinny_bf16_64_64": (64, 64, 2, 4, False, (5.8, 1.2, 0.5, 6.5e6, 1, 0.05)),
+    "tma_bf16_64x2_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001)),
+    "tma_bf16_128_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001)),
+    "rs_bf16_128_256": (128, 256, 1, 1, True, (7.6, 4.1, 0.5, 7.6e6, 6, 0.02)),
 }
 
 
 def predict(case, family, theta):
-    tile_m, tile_n, per_sm, _, most_cluster, may_split, _ = FAMILIES[family]
-    launch, tile, step, l2, join, least = theta
+    tile_m, tile_n, per_sm, most_cluster, may_split, _ = FAMILIES[family]
+    launch, tile, step, l2, join, copy = theta
     group = case["groups_of_64_rows" if tile_m == 64 else "groups_of_128_rows"]
     parts = max(1, case["block_m"] / tile_m)
-    per_load = max(least, case["block_k"] / 64)
+    block_k = case["block_k"]
+    unit = next(u for u in (64, 32, 16, 8) if block_k % u == 0)
+    per_load = block_k / 64
     panels = math.ceil(case["n"] / tile_n)
     tiles = math.ceil(case["m"] / tile_m) * panels
     steps = group["loads"] * parts * panels * per_load
     longest = group["longest"] * per_load
     cluster = 1
-    while cluster * 2 <= most_cluster and tiles * cluster * 2 <= SMS:
-        cluster *= 2
     ctas = SMS * per_sm
+    while cluster * 2 <= most_cluster and tiles * cluster * 2 <= ctas:
+        cluster *= 2
     workers = ctas / cluster
     critical = max((steps / cluster + tile * tiles) / workers, longest / cluster + tile)
     waves = math.ceil(tiles / workers)
@@ -56,11 +58,12 @@ def predict(case, family, theta):
         critical = max(critical, waves * (steps / tiles / cluster + tile))
     if may_split:
         critical = min(critical, (steps + tile * (tiles + workers)) / workers + join)
-    values = case["blocks"] * case["block_m"] * case["block_k"]
+    values = case["blocks"] * case["block_m"] * block_k
     moved = 2 * (steps * 64 * tile_n + values * panels)
     from_l2 = moved / steps * min(ctas, tiles * cluster) / l2 if steps else 0
-    dram = 2 * (values + min(case["k"], group["loads"] * case["block_k"]) * case["n"] + case["m"] * case["n"])
-    return launch + together(critical * together(step, from_l2), dram / DRAM)
+    copies = (group["loads"] * parts + case["blocks"] * parts) * panels * block_k / unit / steps if steps else 0
+    dram = 2 * (values + min(case["k"], group["loads"] * block_k) * case["n"] + case["m"] * case["n"])
+    return launch + together(critical * together(step + copy * copies, from_l2), dram / DRAM)
 
 
 TILES = [(128, 256, 1), (256, 128, 1), (128, 128, 0.85), (64, 256, 0.85), (64, 128, 0.7), (128, 64, 0.7), (64, 64, 0.5),
@@ -99,9 +102,7 @@ def main(paths):
     found = {}
     for family, settings in FAMILIES.items():
         samples = [(case, time[family]) for case, time in zip(cases, times) if family in time]
-        least = settings[3]
-        first = list(settings[6]) + [max(least, 1e-3)]
-        theta = fit(family, samples, lambda case, t, f=family: predict(case, f, t), first)
+        theta = fit(family, samples, lambda case, t, f=family: predict(case, f, t), settings[5])
         found[family] = lambda case, f=family, t=theta: predict(case, f, t)
     samples = [(case, time["cublas_dense"]) for case, time in zip(cases, times) if "cublas_dense" in time]
     theta = fit("cublas_dense", samples, predict_dense, (8.4, 844e6, 4.2e6))

@@ -58,7 +58,7 @@ type TuningEntry struct {
 	SpreadClass    int // of how unlike its block rows are in length,
 	UnionClass     int // and of what neighbouring ones have in common
 	Measured       time.Time
-	Candidates     []TuningCandidate // in the order in which they were measured
+	Candidates     []TuningCandidate // the best first
 }
 
 // TuningCandidate is what was measured of one kernel.

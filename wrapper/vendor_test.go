@@ -126,8 +126,8 @@ func refusal[T, C Element](t *rapid.T, ctx *Context, p *product[T, C, int32]) er
 	m := must(NewMatrix(ctx, p.a))(t)
 	defer m.Close()
 	plan, err := m.Plan(context.Background(), p.planOptions(16))
-	if p.kernel == "cusparse_bell" && pads(p) {
-		if !errors.Is(err, ErrNoSuchKernel) || !strings.Contains(err.Error(), "padded") {
+	if p.kernel == "cusparse_bell" && (pads(p) || p.n%8 != 0) {
+		if !errors.Is(err, ErrNoSuchKernel) || !strings.Contains(err.Error(), "padded") && !strings.Contains(err.Error(), "multiples of 8") {
 			t.Fatalf("error is %v", err)
 		}
 		return err
@@ -140,6 +140,9 @@ func refusal[T, C Element](t *rapid.T, ctx *Context, p *product[T, C, int32]) er
 }
 
 func testLibraryProduct[T, C Element](t *rapid.T, ctx *Context, kernel Kernel, s shape) error {
+	if kernel.Name == "cublas_dense" && DTypeOf[C]() != FP32 {
+		s.beta = 0 // with another, alpha A B may be rounded to C's type before beta C is added, once more than ours
+	}
 	p := libraryProduct[T, C](kernel, s)
 	if err := refusal(t, ctx, p); err != nil {
 		return err

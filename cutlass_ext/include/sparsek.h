@@ -433,8 +433,8 @@ typedef struct sparsek_api {
    * where products run at once. A product that is captured gets memory of its own by cudaMalloc, or that of a graph
    * which is gone: the plan keeps it for as long as the graph, an executable graph or a copy of it exists, and frees it
    * when it is destroyed. Such a graph has no memory nodes: it can be cloned, and instantiated any number of times. Kernels of other
-   * libraries may take workspace in the order of the stream, which in a graph is memory nodes, and need not give the same
-   * bits. */
+   * libraries may take workspace in the order of the stream, which in a graph is memory nodes, need not give the same
+   * bits, and may round alpha A B to C's type before they add beta C. */
   sparsek_status (*multiply)(sparsek_plan*, const sparsek_multiply_args*);
   /* Times `repeats` multiplies after `warmup` ones, taking args[0], args[1], ... in turn, so that rotated buffers
    * keep L2 cold; seconds[repeats] gets each one's time (CUDA events on the GPU). Waits for the device. */
@@ -500,7 +500,7 @@ typedef struct sparsek_api {
   sparsek_status (*tuning_cache_info)(const sparsek_tuning_cache*, sparsek_tuning_cache_info* out);
   /* The newest entry has index 0. Strings live as long as the handle. */
   sparsek_status (*tuning_cache_entry)(const sparsek_tuning_cache*, int64_t index, sparsek_tuning_entry* out);
-  /* In the order in which they were measured. */
+  /* The best first. */
   sparsek_status (*tuning_cache_candidate)(const sparsek_tuning_cache*, int64_t index, int32_t candidate,
                                            sparsek_tuning_candidate* out);
   void (*tuning_cache_close)(sparsek_tuning_cache*);

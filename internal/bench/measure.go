@@ -81,7 +81,11 @@ func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error)
 	if err != nil {
 		return nil, err
 	}
-	out = t.describe(c, a, fill, rotation)
+	planTime, err := product.HostPlanTime(ctx, t.r.context, a, c.Shape.N)
+	if err != nil {
+		return nil, err
+	}
+	out = t.describe(c, a, fill, rotation, planTime)
 	if err := t.time(ctx, out, entrants, rotation, s); err != nil {
 		return nil, err
 	}
@@ -136,14 +140,14 @@ func (t *typed[T]) inGraph(s *subject[T], rotation *product.Rotation[T]) entrant
 }
 
 // describe fills in what is known before anything is timed.
-func (t *typed[T]) describe(c Case, a bsr.Matrix[T], fill *bsr.Fill, rotation *product.Rotation[T]) *Result {
+func (t *typed[T]) describe(c Case, a bsr.Matrix[T], fill *bsr.Fill, rotation *product.Rotation[T], planTime time.Duration) *Result {
 	plan := rotation.Info()
 	work := roofline.WorkOf(roofline.Case{M: c.Shape.M, N: c.Shape.N, K: c.Shape.K, BlockM: c.BlockM, BlockK: c.BlockK}, a.Pattern, plan)
 	perElement := float64(t.element.Size) / float64(product.BFloat16.Size) // WorkOf counts bytes of bfloat16
 	out := &Result{
 		Name: c.Name, M: c.Shape.M, N: c.Shape.N, K: c.Shape.K, BlockM: c.BlockM, BlockK: c.BlockK, DType: c.DType, Seed: c.Seed,
 		Pattern: c.Pattern, Blocks: a.Blocks(), Density: a.Density(), FillIn: fillIn(fill),
-		Kernel: plan.Kernel, KernelReason: plan.Reason, PlanSeconds: rotation.PlanTime().Seconds(),
+		Kernel: plan.Kernel, KernelReason: plan.Reason, PlanSeconds: planTime.Seconds(),
 		EffectiveFLOP: work.FLOP, DenseFLOP: 2 * float64(c.Shape.M) * float64(c.Shape.N) * float64(c.Shape.K), Bytes: work.DRAM * perElement,
 	}
 	if c.File != nil {

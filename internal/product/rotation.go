@@ -16,7 +16,6 @@ import (
 type Rotation[T sparsek.Element] struct {
 	matrices []*sparsek.Matrix[T]
 	plans    []*sparsek.Plan[T]
-	planning []time.Duration
 }
 
 // RotationOptions say what a Rotation is made for.
@@ -46,21 +45,16 @@ func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Context, a bsr.Matrix[
 		return err
 	}
 	r.matrices = append(r.matrices, matrix)
-	start := time.Now()
 	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: o.N, Kernel: o.Kernel, AllowDense: o.AllowDense})
 	if err != nil {
 		return err
 	}
-	r.planning = append(r.planning, time.Since(start))
 	r.plans = append(r.plans, plan)
 	return nil
 }
 
 // Info says how the plans compute.
 func (r *Rotation[T]) Info() sparsek.PlanInfo { return r.plans[0].Info() }
-
-// PlanTime is the median of the times that the plans took to make.
-func (r *Rotation[T]) PlanTime() time.Duration { return Summarise(r.planning).Median }
 
 // Recomputed counts what was computed again of all products so far; see [sparsek.Plan.Recomputed].
 func (r *Rotation[T]) Recomputed() (total int64, err error) {

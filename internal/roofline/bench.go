@@ -131,8 +131,11 @@ func (b *Bench) Measure(ctx context.Context, c Case) (r *Result, err error) {
 		return nil, err
 	}
 	r = &Result{
-		Case: c, Blocks: p.Blocks(), Density: p.Density(), Plan: rotation.Info(), PlanTime: rotation.PlanTime(),
+		Case: c, Blocks: p.Blocks(), Density: p.Density(), Plan: rotation.Info(),
 		Work: WorkOf(c, p, rotation.Info()),
+	}
+	if r.PlanTime, err = product.HostPlanTime(ctx, b.context, a, c.N); err != nil {
+		return nil, err
 	}
 	if b.context.Info().Backend == sparsek.CUDA {
 		if r.DevicePlanTime, err = product.DevicePlanTime(ctx, b.context, a, c.N); err != nil {

@@ -15,29 +15,33 @@ constexpr double kElementBytes = 2;  // of A and B: what is fast is 16 bits wide
 // Work is counted in steps: 64 columns of A by one tile.
 constexpr double kStepColumns = 64;
 
-// What a family of kernels takes, fitted to measured products (docs/notes.md, "The cost model").
+// What a family of kernels takes, fitted to measured products by scripts/fit_cost_model.py (docs/notes.md, "The cost
+// model").
 struct Cost {
   const char* family;
+  int block_m;  // of the kernel; 0: of any
   int tile_n;
-  double launch;      // microseconds: the launch, the way in and the way out
-  double tile;        // steps: what a tile costs beside its steps (epilogue, refill of the ring)
-  double step;        // microseconds of one step of a CTA that waits for nobody
-  double least_step;  // steps: what an entry costs at least, however narrow its block
-  double l2_rate;     // bytes a second that all SMs draw out of L2
-  double join;        // steps: what it costs that tiles are split
+  double launch;   // microseconds: the launch, the way in and the way out
+  double tile;     // steps: what a tile costs beside its steps (epilogue, refill of the ring)
+  double step;     // microseconds of one step of a CTA that waits for nobody
+  double l2_rate;  // bytes a second that all SMs draw out of L2
+  double join;     // steps: what it costs that tiles are split
+  double copy;     // microseconds of a bulk copy of one box
   int ctas_per_sm;
 };
 
 constexpr Cost kCosts[] = {
-    {"skinny", 16, 5.12, 1.22, 0.55, 0.25, 100e12, 0, 2},
-    {"skinny", 64, 5.82, 1.22, 0.51, 0.25, 6.5e12, 0, 2},
-    {"collective", 256, 5.6, 3.6, 0.56, 1, 11.0e12, 0, 1},
-    {"wgmma_rs", 256, 7.6, 4.1, 0.71, 0, 7.6e12, 6, 1},
+    {"skinny", 0, 16, 5.86, 1.83, 0.162, 97e15, 0, 0.137, 2},
+    {"skinny", 0, 64, 6.72, 1.82, 0.274, 22e15, 0, 0.135, 2},
+    {"collective", 64, 256, 5.80, 5.22, 0.0049, 9.7e12, 0, 0.184, 1},
+    {"collective", 128, 256, 5.14, 5.21, 0.592, 12.1e12, 0, 0, 1},
+    {"wgmma_rs", 0, 256, 7.19, 5.66, 0.716, 8.44e12, 9.8, 0.0038, 1},
 };
 
 const Cost* find_cost(const KernelDesc& kernel) {
   for (const Cost& cost : kCosts) {
-    if (std::strcmp(cost.family, kernel.family) == 0 && cost.tile_n == kernel.tile_n) return &cost;
+    const bool same = std::strcmp(cost.family, kernel.family) == 0 && cost.tile_n == kernel.tile_n;
+    if (same && (cost.block_m == 0 || cost.block_m == kernel.block_m)) return &cost;
   }
   return nullptr;
 }
@@ -63,6 +67,14 @@ double dram_seconds(const Work& work, double loads) {
   return bytes / kDramRate;
 }
 
+// Columns of A, and rows of B, that one bulk copy brings.
+int32_t unit_of(const BsrShape& shape) {
+  for (const int32_t unit : {64, 32, 16}) {
+    if (shape.block_k % unit == 0) return unit;
+  }
+  return 8;
+}
+
 // The ordinary cores, one product after the other.
 double predict_simt(const Work& work) {
   constexpr double kRate = 8e12;  // operations a second
@@ -73,7 +85,7 @@ double predict_simt(const Work& work) {
 }
 
 double predict_dense(const Work& work) {
-  constexpr double kLaunch = 8.4 * kMicrosecond, kRate = 844e12, kMemoryRate = 4.2e12;
+  constexpr double kLaunch = 7.04 * kMicrosecond, kRate = 848e12, kMemoryRate = 3.99e12;
   // Tiles that cuBLAS has, and the share of the tensor cores' rate that such a tile can reach.
   struct Tile {
     double m, n, share;
@@ -117,7 +129,7 @@ double predict(const KernelDesc& kernel, const Work& work) {
   if (kernel.ops->any_rows && kernel.tile_m > 64) group.loads = std::min(group.loads, work.stats.ordered_loads);
   // Tiles that are parts of one block row each load all of its entries.
   const double parts = std::max(1.0, static_cast<double>(shape.block_m) / kernel.tile_m);
-  const double steps_per_load = std::max(cost->least_step, shape.block_k / kStepColumns);
+  const double steps_per_load = shape.block_k / kStepColumns;
   const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
   const double tiles = ceil_div(static_cast<double>(shape.rows), kernel.tile_m) * panels;
   const double steps = static_cast<double>(group.loads) * parts * panels * steps_per_load;
@@ -139,10 +151,15 @@ double predict(const KernelDesc& kernel, const Work& work) {
     critical = std::min(critical, shared);
   }
 
-  const double bytes = kElementBytes * (steps * kStepColumns * kernel.tile_n + values_of(work) * panels);
-  const double l2_rate = cost->l2_rate * work.sm_count / kSms;
-  const double from_l2 = steps > 0 ? bytes / steps * std::min(ctas, tiles * cluster) / l2_rate : 0;
-  const double step = together(cost->step * kMicrosecond, from_l2);
+  double step = cost->step * kMicrosecond;
+  if (steps > 0) {
+    const double bytes = kElementBytes * (steps * kStepColumns * kernel.tile_n + values_of(work) * panels);
+    const double l2_rate = cost->l2_rate * work.sm_count / kSms;
+    const double copies =
+        static_cast<double>(group.loads + shape.nnzb) * parts * panels * shape.block_k / unit_of(shape);
+    step = together(step + cost->copy * kMicrosecond * copies / steps,
+                    bytes / steps * std::min(ctas, tiles * cluster) / l2_rate);
+  }
   return cost->launch * kMicrosecond + together(critical * step, dram_seconds(work, static_cast<double>(group.loads)));
 }
 

@@ -109,13 +109,15 @@ template <class Type, int Groups>
 __device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], const RowTile& tile) {
   constexpr bool kNarrow = sizeof(Type) == 2;
   auto* const c = static_cast<Type*>(args.c);
-  const bool whole =
-      tile.columns >= Groups * 8 && (args.ldc % (kNarrow ? 4 : 2) | reinterpret_cast<uintptr_t>(c) % 8) == 0;
+  // 8 bytes of C: what a lane stores at once lies in C or outside.
+  constexpr int kVector = kNarrow ? 4 : 2;
+  const bool in_vectors = (args.ldc % kVector | reinterpret_cast<uintptr_t>(c) % 8) == 0 &&
+                          (tile.columns >= Groups * 8 || tile.columns % kVector == 0);
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const bool inside = tile.row[h] < args.rows;
     Type* const out = c + int64_t(tile.row[h]) * args.ldc + tile.first_col;
-    if (!whole) {
+    if (!in_vectors) {
 #pragma unroll
       for (int i = 0; i < Groups * 2; ++i) {
         const int at = i / 2 * 8 + tile.col + i % 2;
@@ -130,13 +132,13 @@ __device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], co
         const uint32_t second = pack<Type>(sums[g + 1][h * 2], sums[g + 1][h * 2 + 1]);
         const uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
         const uint2 quad = odd ? uint2{other, second} : uint2{first, other};
-        if (inside) __stcs(reinterpret_cast<uint2*>(out + g * 8 + quad_col), quad);
+        if (inside && g * 8 + quad_col < tile.columns) __stcs(reinterpret_cast<uint2*>(out + g * 8 + quad_col), quad);
       }
     } else {
 #pragma unroll
       for (int g = 0; g < Groups; ++g) {
         const float2 pair = {sums[g][h * 2], sums[g][h * 2 + 1]};
-        if (inside) __stcs(reinterpret_cast<float2*>(out + g * 8 + tile.col), pair);
+        if (inside && g * 8 + tile.col < tile.columns) __stcs(reinterpret_cast<float2*>(out + g * 8 + tile.col), pair);
       }
     }
   }

@@ -29,12 +29,13 @@ const Candidate* find(const std::vector<Candidate>& list, const std::string& ker
   return nullptr;
 }
 
-// The fastest of the record that may be taken here.
+// The best of the record that may be taken here.
 bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswer& found, Choice& choice) {
   const TuningCandidate* best = nullptr;
   for (const TuningCandidate& measured : found.record.candidates) {
     if (find(candidates, measured.kernel) == nullptr) continue;
-    if (best == nullptr || measured.seconds < best->seconds) best = &measured;
+    best = &measured;
+    break;
   }
   if (best == nullptr) return false;
   const bool shipped = found.source == TuningSource::kTable;
@@ -113,11 +114,16 @@ std::unique_ptr<PlanState> finish(Tuner& tuner, const Backend& backend, const Ma
   TuningRecord record;
   record.key = tuning_key(backend, matrix, options);
   record.measured = static_cast<int64_t>(std::time(nullptr));
+  const Trial& winner = trials[best];
   for (const Trial& trial : trials) {
     if (trial.times.empty()) continue;
     record.candidates.push_back({trial.candidate.kernel, trial.median(), trial.spread(), trial.setup_seconds});
   }
-  const Trial& winner = trials[best];
+  // The best first: it need not be the fastest, where two are equally fast.
+  std::stable_sort(record.candidates.begin(), record.candidates.end(), [&](const auto& a, const auto& b) {
+    const bool a_wins = a.kernel == winner.candidate.kernel, b_wins = b.kernel == winner.candidate.kernel;
+    return a_wins != b_wins ? a_wins : a.seconds < b.seconds;
+  });
   choice.kernel = winner.candidate.kernel;
   choice.by = SPARSEK_CHOSEN_BY_TUNING;
   choice.predicted_seconds = winner.candidate.predicted_seconds;

@@ -14,14 +14,17 @@ namespace {
 constexpr double kHopeless = 3;
 // A turn of a candidate takes about so long, with so many products.
 constexpr double kTurnSeconds = 1.5e-3;
-constexpr int kFewestInTurn = 1, kMostInTurn = 8;
+constexpr int kFewestInTurn = 1, kMostInTurn = 16;
 // A candidate is out of the running when even its faster runs are slower than the slower ones of the best, by this
 // factor; after its first turn by the other one.
 constexpr double kClearlySlower = 1.03, kFarSlower = 1.5;
-// So many products of each that is still open decide it.
-constexpr size_t kDecided = 41;
-// Two medians are told apart where they differ by more than this share.
-constexpr double kLeastTie = 0.002, kMostTie = 0.015;
+// A candidate that is still open is decided after so long, with so many products.
+constexpr double kDecidedSeconds = 20e-3;
+constexpr int kFewestDecide = 21, kMostDecide = 151;
+// For so long a candidate runs untimed first: making its plan left the GPU idle, which takes a while to be at its
+// clock.
+constexpr double kWarmUpSeconds = 1e-3;
+constexpr int kMostToWarmUp = 32;
 
 std::string text(const char* format, double value) {
   char buffer[160];
@@ -29,14 +32,17 @@ std::string text(const char* format, double value) {
   return buffer;
 }
 
-// The standard error of a median is about 1.25 sigma / sqrt(n), and of normal times the quartiles are 1.35 sigma apart.
-double uncertainty(const Trial& trial) {
-  return 0.93 * trial.spread() / std::sqrt(static_cast<double>(trial.times.size()));
+bool is_decided(const Trial& trial) {
+  if (trial.times.empty()) return false;
+  const double enough = std::clamp(kDecidedSeconds / trial.median(), double{kFewestDecide}, double{kMostDecide});
+  return static_cast<double>(trial.times.size()) >= enough;
 }
 
+// Two medians are equal where they differ by less than the spread of the times: by at most so much, as a choice that is
+// always the same is worth no more, and by at least so much, as no two runs agree better.
 bool is_tie(const Trial& a, const Trial& b) {
-  const double between = std::hypot(uncertainty(a), uncertainty(b));
-  const double tie = std::min(kMostTie, std::max(kLeastTie, 2 * between));
+  constexpr double kLeastTie = 0.005, kMostTie = 0.015;
+  const double tie = std::clamp((a.spread() + b.spread()) / 2, kLeastTie, kMostTie);
   return std::abs(a.median() - b.median()) <= tie * std::min(a.median(), b.median());
 }
 
@@ -87,7 +93,7 @@ int Tuner::step() {
   for (int i = 0; i < count; ++i) {
     const int place = (next_ + i) % count;
     const Trial& trial = trials_[place];
-    if (!trial.open || trial.times.size() >= kDecided) continue;
+    if (!trial.open || is_decided(trial)) continue;
     const bool measured = !trial.times.empty();
     if (measured && late) continue;
     measure(place);
@@ -108,6 +114,9 @@ void Tuner::measure(int place) {
       plans_[place] = backend_.make_plan(matrix_, options);
       trial.setup_seconds = plans_[place]->setup_time();
       rehearsal_->time(*plans_[place], 1, &one);  // brings its code to the device
+      std::vector<double> untold(std::clamp(static_cast<int>(kWarmUpSeconds / std::max(one, 1e-9)), 1, kMostToWarmUp));
+      rehearsal_->time(*plans_[place], static_cast<int>(untold.size()), untold.data());
+      one = *std::min_element(untold.begin(), untold.end());
     }
     const double expected = trial.times.empty() ? std::max(one, 1e-9) : trial.median();
     const int repeats = std::clamp(static_cast<int>(kTurnSeconds / expected), kFewestInTurn, kMostInTurn);

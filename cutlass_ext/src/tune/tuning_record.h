@@ -18,7 +18,7 @@ struct TuningCandidate {
   double setup_seconds = 0;  // of the plan
 };
 
-// All candidates that were measured, in that order: a caller who may not have the fastest takes the next one.
+// All candidates that were measured, the best first: a caller who may not have it takes the next one.
 struct TuningRecord {
   TuningKey key;
   std::vector<TuningCandidate> candidates;

@@ -88,7 +88,7 @@ const Case kCases[] = {
        q.options.dtype_c = SPARSEK_FP32;
      },
      "", "", ""},
-    {"N out of line", [](Question& q) { q.options.n = 250; }, "", "", ""},
+    {"N out of line", [](Question& q) { q.options.n = 250; }, "", "", "in multiples of 8"},
     {"addresses out of line", [](Question& q) { q.options.alignment = 8; }, "", "16 bytes", "16 bytes"},
     {"a long row, four for each block",
      [](Question& q) {

@@ -28,6 +28,8 @@ std::string sparse_obstacle(const LibraryKernel& kernel, const BsrShape& matrix,
                        options.ldb * dtype_bytes(dtype) % kSparseAlignment == 0 &&
                        options.ldc * dtype_bytes(options.dtype_c) % kSparseAlignment == 0;
   if (!aligned) return "it is given B and C whose rows are aligned to 16 bytes alone";
+  // It was seen to write behind the rows of C where N is 1.
+  if (kernel.format == LibraryFormat::kBlockedEll && options.n % 8 != 0) return "it is given N in multiples of 8 alone";
   if (kernel.format == LibraryFormat::kBlockedEll && longest_row > kMostPadding * matrix.nnzb / matrix.block_rows) {
     return "with its rows padded to the longest, of " + std::to_string(longest_row) +
            " blocks, it would hold more than " + std::to_string(kMostPadding) + " blocks for each that is stored";

@@ -11,8 +11,32 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// devicePlans is how often DevicePlanTime makes a plan, after the first, which has the driver load the kernels.
-const devicePlans = 5
+// timedPlans is how often a plan is made, after the first, which has the driver load the kernels.
+const timedPlans = 5
+
+// HostPlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take, each the first
+// of its matrix.
+func HostPlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Context, a bsr.Matrix[T], n int) (median time.Duration, err error) {
+	a.Values = nil
+	p := Problem[T]{A: a}
+	var times []time.Duration
+	for range 1 + timedPlans {
+		m, err := p.Matrix(c)
+		if err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: n})
+		times = append(times, time.Since(start))
+		if err == nil {
+			err = plan.Close()
+		}
+		if err := errors.Join(err, m.Close()); err != nil {
+			return 0, err
+		}
+	}
+	return Summarise(times[1:]).Median, nil
+}
 
 // DevicePlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take where a's
 // index is in device memory: c must be a GPU's.
@@ -35,7 +59,7 @@ func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Context, 
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	var times []time.Duration
-	for range 1 + devicePlans {
+	for range 1 + timedPlans {
 		start := time.Now()
 		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: n})
 		if err != nil {

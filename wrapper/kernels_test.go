@@ -116,8 +116,12 @@ func testKernel[T Element](t *testing.T, ctx *Context, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
 	anyEpilogue := serves[T, T](t, ctx, shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK,
 		activation: ReLU, kernel: kernel.Name})
+	anyRowsOfB := serves[T, T](t, ctx, shape{rows: blockM, cols: blockK, n: 3, blockM: blockM, blockK: blockK, kernel: kernel.Name})
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawServed(rt, kernel)
+		if anyRowsOfB && rapid.Bool().Draw(rt, "rows of B anywhere") {
+			s.gapB = rapid.IntRange(0, 9).Draw(rt, "gap of B")
+		}
 		if !anyEpilogue || rapid.Bool().Draw(rt, "plain") {
 			testKernelTo[T, T](rt, ctx, s)
 			return

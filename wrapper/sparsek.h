@@ -224,8 +224,7 @@ typedef struct sparsek_plan_info {
   int32_t tile_m, tile_n, tile_k, stages; /* these, tiles and entries: 0 where another library chooses them */
   int64_t tiles;   /* CTA tiles of C (CPU: tasks); of a tile that is split its parts count instead */
   int64_t entries;                        /* loads of a block row of B, summed over the row groups */
-  /* Of device memory: what the plan holds, alone or with others of its matrix, and with split tiles what one product
-   * works in. */
+  /* Of device memory: what the plan holds, alone or with others of its matrix, and what one product works in. */
   int64_t workspace_bytes;
   double unit_roundoff;    /* of one accumulation step of this kernel: the u of the error bound */
   /* Slabs of 16 rows x tile_n that were computed again since the plan was made because a sum was NaN: 0 where operands
@@ -428,13 +427,14 @@ typedef struct sparsek_api {
 
   /* Does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is written. One plan may be in
    * use on several streams at once. The same plan gives the same bits each time.
-   * Allocates nothing, unless the plan has split tiles. Then a product takes what it works in from a pool of the
-   * context, in the order of the stream; the pool has that since the plan was made, and asks the driver for more only
-   * where products run at once. A product that is captured gets memory of its own by cudaMalloc, or that of a graph
-   * which is gone: the plan keeps it for as long as the graph, an executable graph or a copy of it exists, and frees it
-   * when it is destroyed. Such a graph has no memory nodes: it can be cloned, and instantiated any number of times. Kernels of other
-   * libraries may take workspace in the order of the stream, which in a graph is memory nodes, need not give the same
-   * bits, and may round alpha A B to C's type before they add beta C. */
+   * Allocates nothing, unless the plan has split tiles, or copies B since its rows are not aligned to 16 bytes as the
+   * kernel wants. Then a product takes what it works in from a pool of the context, in the order of the stream; the
+   * pool has that since the plan was made, and asks the driver for more only where products run at once. A product that
+   * is captured gets memory of its own by cudaMalloc, or that of a graph which is gone: the plan keeps it for as long as
+   * the graph, an executable graph or a copy of it exists, and frees it when it is destroyed. Such a graph has no memory
+   * nodes: it can be cloned, and instantiated any number of times. Kernels of other libraries may take workspace in the
+   * order of the stream, which in a graph is memory nodes, need not give the same bits, and may round alpha A B to C's
+   * type before they add beta C. */
   sparsek_status (*multiply)(sparsek_plan*, const sparsek_multiply_args*);
   /* Times `repeats` multiplies after `warmup` ones, taking args[0], args[1], ... in turn, so that rotated buffers
    * keep L2 cold; seconds[repeats] gets each one's time (CUDA events on the GPU). Waits for the device. */

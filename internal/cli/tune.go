@@ -19,10 +19,11 @@ import (
 
 type tuneFlags struct {
 	*runFlags
-	budget time.Duration
-	quick  bool
-	grid   bool
-	cases  int
+	budget  time.Duration
+	quick   bool
+	grid    bool
+	typical bool
+	cases   int
 }
 
 // tuneResult is what tune prints as JSON.
@@ -65,6 +66,7 @@ func tune(ctx context.Context, e *environment, args []string) error {
 	flags.DurationVar(&o.budget, "budget", 10*time.Second, "`time` to measure for, about; each candidate is measured once even so")
 	flags.BoolVar(&o.quick, "quick", false, "only what the cost model thinks worth it, as a plan that is tuned does")
 	flags.BoolVar(&o.grid, "grid", false, "judge the tuner by a grid of products drawn by --seed, instead of one product")
+	flags.BoolVar(&o.typical, "typical", false, "tune a list of typical products and remember them, instead of one product")
 	flags.IntVar(&o.cases, "cases", tunegrid.Count, "of --grid: how many")
 	if err := parse(e, flags, args, false); err != nil {
 		return err
@@ -74,8 +76,8 @@ func tune(ctx context.Context, e *environment, args []string) error {
 	if o.budget < 0 {
 		return failf(exitUsage, "tune: --budget %v: want a positive time", o.budget)
 	}
-	if o.grid {
-		return tuneGrid(ctx, e, o, set)
+	if o.grid || o.typical {
+		return tuneMany(ctx, e, o, set)
 	}
 	if set["cases"] {
 		return failf(exitUsage, "tune: --cases is for --grid")

@@ -65,10 +65,20 @@ type gridSummary struct {
 	Of    int    `json:"of"`
 }
 
-func tuneGrid(ctx context.Context, e *environment, o *tuneFlags, set map[string]bool) (err error) {
-	for _, name := range []string{"matrix", "pattern", "size", "n", "block", "density", "sparsity", "dtype", "quick", "out-dtype", "bias", "activation"} {
+// tuneMany is tune with --grid or --typical.
+func tuneMany(ctx context.Context, e *environment, o *tuneFlags, set map[string]bool) (err error) {
+	if o.grid && o.typical {
+		return failf(exitUsage, "tune: --grid and --typical exclude each other")
+	}
+	only := []string{"matrix", "pattern", "size", "n", "block", "density", "sparsity", "dtype", "quick", "out-dtype", "bias", "activation"}
+	if o.typical {
+		only = append(only, "cases", "seed")
+	} else {
+		only = append(only, "allow-dense")
+	}
+	for _, name := range only {
 		if set[name] {
-			return failf(exitUsage, "tune: --%s is for one product: --grid draws its own", name)
+			return failf(exitUsage, "tune: --%s does not go with --grid or --typical", name)
 		}
 	}
 	if o.cases < 1 {
@@ -79,18 +89,25 @@ func tuneGrid(ctx context.Context, e *environment, o *tuneFlags, set map[string]
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	seed, budget := o.seed, gridBudget
-	if !set["seed"] {
-		seed = tunegrid.Seed
-	}
+	budget := gridBudget
 	if c.Info().Backend == sparsek.CPU {
 		budget = gridBudgetOnCPUs
 	}
 	if set["budget"] {
 		budget = o.budget
 	}
-	result := &gridResult{Seed: seed, Backend: backendLine(c.Info())}
-	cases := tunegrid.Draw(seed, o.cases)
+	if o.typical {
+		return tuneTypical(ctx, e, o, c, budget)
+	}
+	if !set["seed"] {
+		o.seed = tunegrid.Seed
+	}
+	return tuneGrid(ctx, e, o, c, budget)
+}
+
+func tuneGrid(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Context, budget time.Duration) (err error) {
+	result := &gridResult{Seed: o.seed, Backend: backendLine(c.Info())}
+	cases := tunegrid.Draw(o.seed, o.cases)
 	bar := e.progress.Bar("tune", int64(len(cases)), term.Count)
 	for _, one := range cases {
 		v, failed := tunegrid.Judge(ctx, c, one, budget)
@@ -110,6 +127,29 @@ func tuneGrid(ctx context.Context, e *environment, o *tuneFlags, set map[string]
 		return errors.Join(err, printJSON(e.stdout, result))
 	}
 	return errors.Join(err, printGrid(e, result))
+}
+
+// tuneTypical tunes a list of products; what was measured before it is stopped stays in the cache.
+func tuneTypical(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Context, budget time.Duration) (err error) {
+	cases := tunegrid.Typical()
+	bar := e.progress.Bar("tune", int64(len(cases)), term.Count)
+	t := &table{left: 3}
+	t.add("MxNxK", "block", "pattern", "time", "kernel")
+	for _, one := range cases {
+		info, failed := tunegrid.Remember(ctx, c, one, budget, o.allowDense)
+		if err = errors.Join(failed, ctx.Err()); err != nil {
+			err = fmt.Errorf("%v: %w", one, err)
+			break
+		}
+		if info.Warning != "" {
+			e.progress.Printf("warning: %s", info.Warning)
+		}
+		size, block := sizeFlag{one.M, one.N, one.K}, blockFlag{one.BlockM, one.BlockK}
+		t.add(size.String(), block.String(), one.Pattern+" "+percent(one.Density), formatSeconds(info.Measured.Seconds()), info.Kernel)
+		bar.Add(1)
+	}
+	endBar(bar, err)
+	return errors.Join(err, t.print(e.stdout))
 }
 
 func newGridCase(v *tunegrid.Verdict) gridCase {

@@ -114,7 +114,7 @@ func TestTuneRefuses(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--budget -1s", "--budget"},
 		{"--cases 3", "--cases is for --grid"},
-		{"--grid --block 16", "--block is for one product"},
+		{"--grid --block 16", "--block does not go with --grid"},
 		{"--grid --cases 0", "--cases 0"},
 		{"--block 16", "--pattern needs --size"},
 		{"--matrix a.mtx --density 0.5", "--density is for --pattern"},

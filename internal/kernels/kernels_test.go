@@ -103,7 +103,7 @@ func TestRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(RegistryText(l))
-	row := `{"k_%d", "two \"rows\" share a tile", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, 0, %t, &ops_k_%[1]d},`
+	row := `{"k_%d", "collective", "two \"rows\" share a tile", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, %t, &ops_k_%[1]d},`
 	first, second := strings.Index(text, fmt.Sprintf(row, 1, false)), strings.Index(text, fmt.Sprintf(row, 2, true))
 	if first < 0 || second < first {
 		t.Errorf("rows missing or out of order in\n%s", text)

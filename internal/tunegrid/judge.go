@@ -95,6 +95,11 @@ func measure(ctx context.Context, m *sparsek.Matrix[element], n int, options spa
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, tuner.Close()) }()
+	return run(ctx, tuner)
+}
+
+// run steps to the end of the budget, or until the ranking is clear.
+func run(ctx context.Context, tuner *sparsek.Tuner[element]) ([]sparsek.Candidate, error) {
 	for {
 		if _, more, err := tuner.Step(ctx); err != nil {
 			return nil, err

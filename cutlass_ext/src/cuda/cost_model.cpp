@@ -75,6 +75,12 @@ int32_t unit_of(const BsrShape& shape) {
   return 8;
 }
 
+// A kernel of its own that reads B and writes it.
+double pack_seconds(const Work& work) {
+  constexpr double kLaunch = 2.5 * kMicrosecond;
+  return kLaunch + 2 * kElementBytes * static_cast<double>(work.shape.cols) * static_cast<double>(work.n) / kDramRate;
+}
+
 // The ordinary cores, one product after the other.
 double predict_simt(const Work& work) {
   constexpr double kRate = 8e12;  // operations a second
@@ -160,7 +166,9 @@ double predict(const KernelDesc& kernel, const Work& work) {
     step = together(step + cost->copy * kMicrosecond * copies / steps,
                     bytes / steps * std::min(ctas, tiles * cluster) / l2_rate);
   }
-  return cost->launch * kMicrosecond + together(critical * step, dram_seconds(work, static_cast<double>(group.loads)));
+  const double packing = work.packs_b ? pack_seconds(work) : 0;
+  return packing + cost->launch * kMicrosecond +
+         together(critical * step, dram_seconds(work, static_cast<double>(group.loads)));
 }
 
 double predict(LibraryFormat format, const Work& work) {

@@ -17,6 +17,7 @@ struct Work {
   int64_t n;  // columns of B and C
   int64_t element_bytes_c;
   int sm_count;
+  bool packs_b;  // B is copied for the kernel
 };
 
 // Seconds of one product by a kernel that serves it.

@@ -10,6 +10,7 @@
 #include "cuda/choose_cluster.h"
 #include "cuda/device_plan.h"
 #include "cuda/find_kernel.h"
+#include "cuda/pack_b.h"
 #include "cuda/time_runs.h"
 
 namespace sparsek::cuda {
@@ -59,10 +60,13 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
   } else {
     arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape, memory);
   }
-  if (arrays_.sizes().parts > 0) {
-    workspace_ = std::make_unique<Workspace>(memory.pool(), arrays_.sizes().parts * bytes_of_part(part_layout()));
-    check(prepare_add_parts(), "cudaFuncGetAttributes");
+  if (packs_b(*kernel_, options_)) {
+    packed_pitch_ = packed_pitch(options_.n);
+    check(prepare_pack_b(), "cudaFuncGetAttributes");
   }
+  if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
+  const size_t work = bytes_of_parts() + static_cast<size_t>(pattern.cols * packed_pitch_) * sizeof(uint16_t);
+  if (work > 0) workspace_ = std::make_unique<Workspace>(memory.pool(), work);
   check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
 }
 
@@ -154,14 +158,24 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   this->launch(launch);
 }
 
-void CudaPlan::launch(const LaunchArgs& args) {
+size_t CudaPlan::bytes_of_parts() const {
+  return static_cast<size_t>(arrays_.sizes().parts * bytes_of_part(part_layout()));
+}
+
+void CudaPlan::launch(LaunchArgs args) {
   if (workspace_ == nullptr) return check(kernel_->ops->launch(args), kernel_->name);
   const Workspace::Use memory(*workspace_, args.stream);
-  LaunchArgs in_parts = args;
-  in_parts.parts = part_layout();
-  in_parts.parts.sums = static_cast<float4*>(memory.data());
-  check(kernel_->ops->launch(in_parts), kernel_->name);
-  check(add_parts(in_parts, arrays_.split_tiles(), arrays_.sizes().split_tiles, kernel_->tile_n), "add_parts");
+  if (packed_pitch_ > 0 && matrix_.shape().cols > 0) {
+    char* const packed = static_cast<char*>(memory.data()) + bytes_of_parts();
+    check(pack_b(packed, args.b, args.ldb, args.cols, args.n, args.stream), "pack_b");
+    args.b = packed;
+    args.ldb = packed_pitch_;
+  }
+  args.parts = part_layout();
+  args.parts.sums = static_cast<float4*>(memory.data());
+  check(kernel_->ops->launch(args), kernel_->name);
+  if (arrays_.sizes().parts == 0) return;
+  check(add_parts(args, arrays_.split_tiles(), arrays_.sizes().split_tiles, kernel_->tile_n), "add_parts");
 }
 
 void CudaPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {

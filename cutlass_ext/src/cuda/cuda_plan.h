@@ -29,14 +29,16 @@ class CudaPlan final : public PlanState {
   int32_t tile_rows() const;
   // Slabs and groups of a part's sums.
   PartSums part_layout() const;
-  void launch(const LaunchArgs& args);
+  void launch(LaunchArgs args);
+  size_t bytes_of_parts() const;
 
   CudaMatrix& matrix_;
   PlanOptions options_;
   const KernelDesc* kernel_;
   int32_t cluster_ = 1;  // CTAs that share a tile
   PlanArrays arrays_;
-  std::unique_ptr<Workspace> workspace_;  // where tiles are split
+  int64_t packed_pitch_ = 0;              // of B, where it is copied for the kernel; else 0
+  std::unique_ptr<Workspace> workspace_;  // where tiles are split or B is copied
   std::atomic<bool> used_{false};         // a kernel was launched, or captured into a graph
 };
 

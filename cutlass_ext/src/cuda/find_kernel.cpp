@@ -27,7 +27,7 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   }
   const int64_t vector = 16 / dtype_bytes(dtype);
   const std::string multiple = "multiples of " + std::to_string(vector);
-  if (kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector != 0)) {
+  if (kernel.ops->tma_c && (options.alignment % 16 != 0 || options.ldb % vector != 0)) {
     return "it needs B and C aligned to 16 bytes and ldb in " + multiple;
   }
   if (kernel.ops->tma_b && (options.ldb > kMaxTmaPitch || options.ldc > kMaxTmaPitch)) {
@@ -39,6 +39,11 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
   if (kernel.ops->tma_c && (options.n | options.ldc) % vector != 0) return "it needs N and ldc in " + multiple;
   return "";
+}
+
+bool packs_b(const KernelDesc& kernel, const PlanOptions& options) {
+  const int64_t vector = 16 / dtype_bytes(kernel.dtype);
+  return kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector != 0);
 }
 
 const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options) {

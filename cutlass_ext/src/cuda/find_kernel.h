@@ -12,6 +12,9 @@ namespace sparsek::cuda {
 // Why a kernel does not serve a product; empty where it does.
 std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options);
 
+// Whether B has to be copied for a kernel that serves the product, since bulk copies need rows aligned to 16 bytes.
+bool packs_b(const KernelDesc& kernel, const PlanOptions& options);
+
 // The kernel that options.kernel names. Throws SPARSEK_NO_SUCH_KERNEL where there is none or it does not serve.
 const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options);
 

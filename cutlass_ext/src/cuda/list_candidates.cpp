@@ -9,7 +9,7 @@
 namespace sparsek::cuda {
 
 std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options, int sm_count) {
-  const Work work = {matrix.shape(), matrix.stats(), options.n, dtype_bytes(options.dtype_c), sm_count};
+  Work work = {matrix.shape(), matrix.stats(), options.n, dtype_bytes(options.dtype_c), sm_count, false};
   std::vector<tune::Candidate> list;
   for (int i = 0; i < kKernelCount; ++i) {
     const KernelDesc& kernel = kKernels[i];
@@ -17,6 +17,7 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     tune::Candidate candidate;
     candidate.kernel = kernel.name;
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, options);
+    work.packs_b = packs_b(kernel, options);
     if (candidate.obstacle.empty()) candidate.predicted_seconds = predict(kernel, work);
     list.push_back(std::move(candidate));
   }

@@ -33,7 +33,7 @@ BsrShape shape_of(int64_t m, int64_t k, int32_t block, double density) {
 
 double predicted(const KernelDesc& kernel, const BsrShape& shape, int64_t n) {
   const PatternStats stats = expected_stats(shape, shape.block_rows > 0 ? shape.nnzb / shape.block_rows : 0);
-  return predict(kernel, {shape, stats, n, 2, 132});
+  return predict(kernel, {shape, stats, n, 2, 132, false});
 }
 
 void expect(bool holds, const char* what, const KernelDesc& kernel) {
@@ -60,12 +60,12 @@ int main() {
     // The same blocks, one row with as many as all others together: a worker has them to itself.
     PatternStats even = expected_stats(half, half.nnzb / half.block_rows), uneven = even;
     uneven.longest_row = uneven.rows64.longest = uneven.rows128.longest = 64 * 64;
-    expect(predict(kernel, {half, uneven, 64, 2, 132}) > 2 * predict(kernel, {half, even, 64, 2, 132}),
+    expect(predict(kernel, {half, uneven, 64, 2, 132, false}) > 2 * predict(kernel, {half, even, 64, 2, 132, false}),
            "one long row takes more", kernel);
   }
   const BsrShape shape = shape_of(4096, 4096, 64, 0.1);
   const PatternStats stats = expected_stats(shape, shape.block_rows > 0 ? shape.nnzb / shape.block_rows : 0);
-  const Work work = {shape, stats, 4096, 2, 132};
+  const Work work = {shape, stats, 4096, 2, 132, false};
   expect(predict(LibraryFormat::kDense, work) > 140e-6, "the dense product is bound by the tensor cores", kModelled[0]);
   expect(predict(LibraryFormat::kBsr, work) > 10 * predict(kModelled[2], work), "cuSPARSE is slow", kModelled[0]);
   expect(predict(LibraryFormat::kBlockedEll, work) > predict(kModelled[2], work), "so is Blocked-ELL", kModelled[0]);

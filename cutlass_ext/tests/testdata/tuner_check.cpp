@@ -133,7 +133,8 @@ constexpr double kLong = 60;
 void check_fastest() {
   const Outcome got = tuned({{"slow", {1e-4, {3e-4}}}, {"fast", {1e-4, {1e-4}}}, {"near", {1e-4, {1.1e-4}}}}, kLong);
   expect(got.best == "fast", "the fastest wins");
-  expect(!got.trials.at("slow").open && got.trials.at("slow").times.size() <= 16, "a far slower one is dropped at once");
+  expect(!got.trials.at("slow").open && got.trials.at("slow").times.size() <= 16,
+         "a far slower one is dropped at once");
   expect(!got.trials.at("near").open && got.trials.at("near").times.size() >= 5,
          "a slower one is dropped when it is clear");
   expect(got.trials.at("fast").times.size() >= 21, "the winner is measured to the end");

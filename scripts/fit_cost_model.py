@@ -5,8 +5,8 @@
     build/bin/sparsek tune --grid --seed 1 --cases 300 --json > grid.json     # on the GPU
     python3 scripts/fit_cost_model.py grid.json...
 
-Needs numpy and scipy. Prints each family's coefficients, how far predictions are off, and in how many of the cases the
-fastest by prediction is within 5 % of the fastest. The formulas are those of cost_model.cpp: change both. Take any seed but
+Needs numpy and scipy. Prints each family's coefficients, how far predictions are off, the factors with which the
+choice is best, and in how many of the cases the fastest by prediction is within 5 % of the fastest. The formulas are those of cost_model.cpp: change both. Take any seed but
 that of the grid by which the tuner is judged.
 """
 import json
@@ -25,19 +25,19 @@ def together(a, b):
 
 
 # family: tile_m, tile_n, CTAs an SM, largest cluster, may split; first guess of launch, tile, step, L2 rate (bytes a
-# microsecond), join, copy.
+# microsecond), join, copy of A, copy of B.
 FAMILIES = {
-    "skinny_bf16_64_16": (64, 16, 2, 4, False, (5.1, 1.2, 0.5, 2e7, 1, 0.05)),
-    "skinny_bf16_64_64": (64, 64, 2, 4, False, (5.8, 1.2, 0.5, 6.5e6, 1, 0.05)),
-    "tma_bf16_64x2_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001)),
-    "tma_bf16_128_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001)),
-    "rs_bf16_128_256": (128, 256, 1, 1, True, (7.6, 4.1, 0.5, 7.6e6, 6, 0.02)),
+    "skinny_bf16_64_16": (64, 16, 2, 4, False, (5.1, 1.2, 0.5, 2e7, 1, 0.05, 0.05)),
+    "skinny_bf16_64_64": (64, 64, 2, 4, False, (5.8, 1.2, 0.5, 6.5e6, 1, 0.05, 0.05)),
+    "tma_bf16_64x2_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001, 0.001)),
+    "tma_bf16_128_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001, 0.001)),
+    "rs_bf16_128_256": (128, 256, 1, 1, True, (7.6, 4.1, 0.5, 7.6e6, 6, 0.02, 0.02)),
 }
 
 
 def predict(case, family, theta):
     tile_m, tile_n, per_sm, most_cluster, may_split, _ = FAMILIES[family]
-    launch, tile, step, l2, join, copy = theta
+    launch, tile, step, l2, join, copy_a, copy_b = theta
     group = case["groups_of_64_rows" if tile_m == 64 else "groups_of_128_rows"]
     parts = max(1, case["block_m"] / tile_m)
     block_k = case["block_k"]
@@ -61,9 +61,10 @@ def predict(case, family, theta):
     values = case["blocks"] * case["block_m"] * block_k
     moved = 2 * (steps * 64 * tile_n + values * panels)
     from_l2 = moved / steps * min(ctas, tiles * cluster) / l2 if steps else 0
-    copies = (group["loads"] * parts + case["blocks"] * parts) * panels * block_k / unit / steps if steps else 0
+    per = parts * panels * block_k / unit / steps if steps else 0
+    copying = (copy_b * group["loads"] + copy_a * case["blocks"]) * per
     dram = 2 * (values + min(case["k"], group["loads"] * block_k) * case["n"] + case["m"] * case["n"])
-    return launch + together(critical * together(step + copy * copies, from_l2), dram / DRAM)
+    return launch + together(critical * together(step + copying, from_l2), dram / DRAM)
 
 
 TILES = [(128, 256, 1), (256, 128, 1), (128, 128, 0.85), (64, 256, 0.85), (64, 128, 0.7), (128, 64, 0.7), (64, 64, 0.5),
@@ -76,6 +77,18 @@ def predict_dense(case, theta):
     best = min(math.ceil(math.ceil(m / tm) * math.ceil(n / tn) * split / SMS) * 2 * tm * tn * k / split / (rate / SMS * share)
                for tm, tn, share in TILES for split in (1, 2, 4, 8))
     return launch + together(best, 2 * (m * k + k * n + m * n) / memory)
+
+
+def predict_bell(case, theta):
+    """A tile is a block row by 128 columns, and as long as the longest row."""
+    launch, per_sm, step, column, memory = theta
+    rows = math.ceil(case["m"] / case["block_m"])
+    blocks = case["longest_row"]
+    tiles = rows * math.ceil(case["n"] / 128)
+    waves = max(1, tiles / (SMS * per_sm))
+    padded = blocks * rows * case["block_m"] * case["block_k"]
+    moved = 2 * (padded + case["k"] * case["n"] + case["m"] * case["n"])
+    return launch + together(waves * blocks * (step + column * case["block_k"] * max(1, case["block_m"] / 64)), moved / memory)
 
 
 def fit(name, samples, model, first):
@@ -96,6 +109,24 @@ def fit(name, samples, model, first):
 WORST = 0
 
 
+def best_factors(found, cases, times):
+    """A factor of each prediction, near 1, with which the choice is good most often."""
+    predicted = [{k: f(case) for k, f in found.items() if k in time} for case, time in zip(cases, times)]
+
+    def good(factors):
+        count = 0
+        for known, time in zip(predicted, times):
+            choice = min(known, key=lambda k: known[k] * factors[k], default=None)
+            count += choice is not None and time[choice] <= 1.05 * min(time.values())
+        return count
+
+    factors = dict.fromkeys(found, 1.0)
+    for _ in range(3):
+        for k in found:
+            factors[k] = max(np.arange(0.9, 1.11, 0.01), key=lambda x: (good({**factors, k: x}), -abs(x - 1)))
+    return factors
+
+
 def main(paths):
     cases = [case for path in paths for case in json.load(open(path))["cases"] if case["blocks"] > 0]
     times = [{k["kernel"]: k["seconds"] * 1e6 for k in case["candidates"] if k["runs"] > 0} for case in cases]
@@ -107,18 +138,25 @@ def main(paths):
     samples = [(case, time["cublas_dense"]) for case, time in zip(cases, times) if "cublas_dense" in time]
     theta = fit("cublas_dense", samples, predict_dense, (8.4, 844e6, 4.2e6))
     found["cublas_dense"] = lambda case, t=theta: predict_dense(case, t)
-    for without in ((), ("cublas_dense",)):
+    samples = [(case, time["cusparse_bell"]) for case, time in zip(cases, times) if "cusparse_bell" in time]
+    theta = fit("cusparse_bell", samples, predict_bell, (6, 4, 0.2, 0.01, 3e6))
+    found["cusparse_bell"] = lambda case, t=theta: predict_bell(case, t)
+    factors = best_factors(found, cases, times)
+    print("factors: " + ", ".join(f"{k} {v:.2f}" for k, v in factors.items()))
+    found = {k: lambda case, f=f, x=factors[k]: x * f(case) for k, f in found.items()}
+    for without in ((), ("cublas_dense", "cusparse_bell")):
         good = 0
         for case, time in zip(cases, times):
             known = {k: f(case) for k, f in found.items() if k in time and k not in without}
             if not known:
                 continue
-            choice, best = min(known, key=known.get), min(known, key=time.get)
+            among = known if without else {k for k, t in time.items() if t > 0}
+            choice, best = min(known, key=known.get), min(among, key=time.get)
             good += time[choice] <= 1.05 * time[best]
             if time[choice] > 1.05 * time[best] and WORST:
                 print(f"    miss: {case['m']}x{case['n']}x{case['k']} b{case['block_m']}x{case['block_k']} {case['pattern']} "
                       f"{case['density']:.3f}: {choice} {time[choice]:.1f} (predicted {known[choice]:.1f}), best {best} "
-                      f"{time[best]:.1f} ({known[best]:.1f})")
+                      f"{time[best]:.1f} ({known.get(best, 0):.1f})")
         print(f"choice by prediction within 5 % of the fastest{' of ours' if without else ''}: {good} of {len(cases)}")
 
 

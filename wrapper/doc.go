@@ -12,6 +12,10 @@
 // ([Matrix.SetValues]). Whatever is made is closed by Close, in any order; what is dropped without it is freed some
 // time after. Use after Close returns [ErrClosed].
 //
+// A plan's kernel is the one that was the fastest when a like product was measured, or else the one that a cost model
+// expects to be. [WithTuning] has the kernels measured now, where no such measurement is known, and remembers the result
+// for this process and those after it.
+//
 // The work is done by libsparsek.so, which is opened at run time: [Open] says where it is looked for. Building needs
 // no native library.
 //

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
@@ -101,6 +102,37 @@ func ExampleWithBias() {
 	// 0 0 3
 	// 5 6 22
 	// 0 0 10
+}
+
+// The kernels are measured for this plan, unless a like product was measured before: then its fastest is taken.
+func ExampleWithTuning() {
+	background := context.Background()
+	ctx, err := sparsek.NewContext(sparsek.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ctx.Close()
+	matrix, err := sparsek.NewMatrix(ctx, a)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer matrix.Close()
+	plan, err := matrix.Plan(background, sparsek.PlanOptions{N: 3}, sparsek.WithTuning(10*time.Millisecond))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer plan.Close()
+	info := plan.Info() // its Kernel is the fastest, ChosenBy tells how that is known
+	fmt.Println(info.ChosenBy != sparsek.ChosenByModel, info.Measured > 0)
+
+	c := sparsek.Dense[float32]{Rows: 4, Cols: 3, Data: make([]float32, 12)}
+	if err := plan.Multiply(background, 1, b, 0, c); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(c.Data[9:])
+	// Output:
+	// true true
+	// [7 8 30]
 }
 
 // One plan serves new values of the same pattern.

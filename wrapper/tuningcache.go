@@ -66,7 +66,7 @@ type TuningCandidate struct {
 	Kernel       string
 	Seconds      float64 // of a product, the median
 	Spread       float64 // distance of the quartiles / Seconds
-	SetupSeconds float64 // of the plan
+	SetupSeconds float64 // of bringing new values into its layout
 }
 
 // TuningChange is what a change of a tuning cache did.

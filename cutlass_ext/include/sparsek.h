@@ -214,7 +214,7 @@ typedef struct sparsek_plan_options {
    * read none of it: the caller accepts that, or knows that B is finite. */
   int32_t allow_dense;
   int32_t reserved3;
-  double tuning_seconds; /* above 0: measure, for about so long, unless the cache knows a like product */
+  double tuning_seconds; /* above 0: measure, for about so long, unless a like product is known */
 } sparsek_plan_options;
 
 typedef struct sparsek_plan_info {
@@ -369,7 +369,7 @@ typedef struct sparsek_tuning_candidate {
   const char* kernel;
   double seconds;       /* of a product, the median */
   double spread;        /* distance of the quartiles / seconds */
-  double setup_seconds; /* of the plan */
+  double setup_seconds; /* of bringing new values into its layout */
 } sparsek_tuning_candidate;
 
 /* What a change did. */

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/sparsek/sparsek/internal/product"
 	"github.com/sparsek/sparsek/internal/profile"
@@ -16,6 +17,10 @@ import (
 // launchCases launches cases for a profiler and says what it was. One that fails ends it: the profiler's rows are told
 // apart by their number.
 func launchCases(ctx context.Context, e *environment, c *sparsek.Context, b *roofline.Bench, cases []roofline.Case, launches int) error {
+	// A profile is of the kernels that the library takes by itself, whatever was measured on this machine.
+	if err := os.Setenv("SPARSEK_TUNING_CACHE", "off"); err != nil {
+		return err
+	}
 	build, err := c.Library().BuildInfo()
 	if err != nil {
 		return err

@@ -66,16 +66,8 @@ func newCacheEntry(t sparsek.TuningEntry, build string) cacheEntry {
 	return entry
 }
 
-// fastest is the kernel that a caller gets who may have any.
-func (c cacheEntry) fastest() cacheCandidate {
-	best := c.Candidates[0]
-	for _, other := range c.Candidates[1:] {
-		if other.Seconds < best.Seconds {
-			best = other
-		}
-	}
-	return best
-}
+// best is what a plan takes that may take any.
+func (c cacheEntry) best() cacheCandidate { return c.Candidates[0] }
 
 func (c cacheEntry) size() string  { return fmt.Sprintf("%dx%dx%d", c.M, c.N, c.K) }
 func (c cacheEntry) block() string { return fmt.Sprintf("%dx%d", c.BlockM, c.BlockK) }
@@ -132,7 +124,7 @@ func printCache(e *environment, r cacheResult) error {
 			number += "*"
 			others++
 		}
-		best := entry.fastest()
+		best := entry.best()
 		t.add(number, entry.Key[:6], strings.TrimPrefix(entry.Device, "NVIDIA "), entry.size(), entry.block(), entry.types(),
 			formatSeconds(best.Seconds), best.Kernel)
 	}
@@ -209,7 +201,7 @@ func printEntry(e *environment, entry cacheEntry) error {
 	}
 	k := &table{left: 1}
 	k.add("kernel", "time", "spread", "setup", "of the fastest")
-	best := entry.fastest()
+	best := entry.best()
 	for _, c := range entry.Candidates {
 		ratio := "1"
 		if c.Seconds != best.Seconds {

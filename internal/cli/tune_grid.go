@@ -46,6 +46,7 @@ type gridCase struct {
 	Density    float64             `json:"density"`
 	Rows64     tunegrid.GroupLoads `json:"groups_of_64_rows"`
 	Rows128    tunegrid.GroupLoads `json:"groups_of_128_rows"`
+	LongestRow int                 `json:"longest_row"` // blocks of it
 	Fastest    string              `json:"fastest"`
 	Tuned      gridChoice          `json:"tuned"`
 	Predicted  gridChoice          `json:"predicted"`
@@ -72,7 +73,7 @@ func tuneMany(ctx context.Context, e *environment, o *tuneFlags, set map[string]
 	}
 	only := []string{"matrix", "pattern", "size", "n", "block", "density", "sparsity", "dtype", "quick", "out-dtype", "bias", "activation"}
 	if o.typical {
-		only = append(only, "cases", "seed")
+		only = append(only, "cases", "seed", "json")
 	} else {
 		only = append(only, "allow-dense")
 	}
@@ -156,7 +157,7 @@ func newGridCase(v *tunegrid.Verdict) gridCase {
 	one := v.Case
 	g := gridCase{
 		Number: one.Number, M: one.M, N: one.N, K: one.K, BlockM: one.BlockM, BlockK: one.BlockK, Pattern: one.Pattern,
-		Blocks: v.Blocks, Density: v.Density, Rows64: v.Rows64, Rows128: v.Rows128, Fastest: v.Fastest.Kernel,
+		Blocks: v.Blocks, Density: v.Density, Rows64: v.Rows64, Rows128: v.Rows128, LongestRow: v.LongestRow, Fastest: v.Fastest.Kernel,
 		Tuned:     gridChoice{v.Tuned.Kernel, v.Tuned.Time.Seconds(), v.Tuned.Slower},
 		Predicted: gridChoice{v.Predicted.Kernel, v.Predicted.Time.Seconds(), v.Predicted.Slower},
 	}

@@ -14,11 +14,12 @@ import (
 
 // Verdict is what a case of the grid came to.
 type Verdict struct {
-	Case    Case
-	Blocks  int
-	Density float64
-	Rows64  GroupLoads // of groups of 64 rows
-	Rows128 GroupLoads
+	Case       Case
+	Blocks     int
+	Density    float64
+	LongestRow int        // blocks of it
+	Rows64     GroupLoads // of groups of 64 rows
+	Rows128    GroupLoads
 	// All candidates that serve, measured for this verdict, after the choices were made.
 	Candidates []sparsek.Candidate
 	Fastest    sparsek.Candidate
@@ -49,7 +50,8 @@ func Judge(ctx context.Context, c *sparsek.Context, one Case, budget time.Durati
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	v = &Verdict{Case: one, Blocks: pattern.Blocks(), Density: pattern.Density(),
-		Rows64: loadsOf(pattern, one.BlockM, 64), Rows128: loadsOf(pattern, one.BlockM, 128)}
+		LongestRow: int(loadsOf(pattern, one.BlockM, one.BlockM).Longest),
+		Rows64:     loadsOf(pattern, one.BlockM, 64), Rows128: loadsOf(pattern, one.BlockM, 128)}
 	chosen, err := measure(ctx, m, one.N, sparsek.TunerOptions{Budget: budget})
 	if err != nil {
 		return nil, err
@@ -58,13 +60,10 @@ func Judge(ctx context.Context, c *sparsek.Context, one Case, budget time.Durati
 	if err != nil {
 		return nil, err
 	}
-	var tuned, predicted sparsek.Candidate
+	var tuned sparsek.Candidate
 	for _, candidate := range chosen {
 		if candidate.Best {
 			tuned = candidate
-		}
-		if candidate.Serves && (predicted.Kernel == "" || candidate.Predicted < predicted.Predicted) {
-			predicted = candidate
 		}
 	}
 	for _, candidate := range v.Candidates {
@@ -75,7 +74,15 @@ func Judge(ctx context.Context, c *sparsek.Context, one Case, budget time.Durati
 	if v.Tuned, err = v.choice(tuned.Kernel); err != nil {
 		return nil, err
 	}
-	v.Predicted, err = v.choice(predicted.Kernel)
+	predicted, err := m.Plan(ctx, sparsek.PlanOptions{N: one.N, AllowDense: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, predicted.Close()) }()
+	if predicted.Info().ChosenBy != sparsek.ChosenByModel {
+		return nil, fmt.Errorf("%v: the tuning cache knows it: set SPARSEK_TUNING_CACHE=off", one)
+	}
+	v.Predicted, err = v.choice(predicted.Info().Kernel)
 	return v, err
 }
 

@@ -21,21 +21,22 @@ struct Cost {
   const char* family;
   int block_m;  // of the kernel; 0: of any
   int tile_n;
-  double launch;   // microseconds: the launch, the way in and the way out
-  double tile;     // steps: what a tile costs beside its steps (epilogue, refill of the ring)
-  double step;     // microseconds of one step of a CTA that waits for nobody
-  double l2_rate;  // bytes a second that all SMs draw out of L2
-  double join;     // steps: what it costs that tiles are split
-  double copy;     // microseconds of a bulk copy of one box
+  double factor;          // of all: near 1, with which the choice is right most often
+  double launch;          // microseconds: the launch, the way in and the way out
+  double tile;            // steps: what a tile costs beside its steps (epilogue, refill of the ring)
+  double step;            // microseconds of one step of a CTA that waits for nobody
+  double l2_rate;         // bytes a second that all SMs draw out of L2
+  double join;            // steps: what it costs that tiles are split
+  double copy_a, copy_b;  // microseconds of a bulk copy of one box
   int ctas_per_sm;
 };
 
 constexpr Cost kCosts[] = {
-    {"skinny", 0, 16, 5.86, 1.83, 0.162, 97e15, 0, 0.137, 2},
-    {"skinny", 0, 64, 6.72, 1.82, 0.274, 22e15, 0, 0.135, 2},
-    {"collective", 64, 256, 5.80, 5.22, 0.0049, 9.7e12, 0, 0.184, 1},
-    {"collective", 128, 256, 5.14, 5.21, 0.592, 12.1e12, 0, 0, 1},
-    {"wgmma_rs", 0, 256, 7.19, 5.66, 0.716, 8.44e12, 9.8, 0.0038, 1},
+    {"skinny", 0, 16, 0.95, 6.185, 1.63, 0.0836, 13.5e12, 0, 0.0352, 0.312, 2},
+    {"skinny", 0, 64, 1.01, 6.808, 1.59, 0.108, 10.2e12, 0, 0.0230, 0.367, 2},
+    {"collective", 64, 256, 0.94, 6.418, 4.11, 0.158, 9.03e12, 0, 0.202, 0.0006, 1},
+    {"collective", 128, 256, 1.00, 5.898, 4.17, 0.581, 11.0e12, 0, 0, 0, 1},
+    {"wgmma_rs", 0, 256, 1.02, 5.192, 5.23, 0.743, 8.92e12, 10.9, 0.0029, 0.0093, 1},
 };
 
 const Cost* find_cost(const KernelDesc& kernel) {
@@ -91,7 +92,7 @@ double predict_simt(const Work& work) {
 }
 
 double predict_dense(const Work& work) {
-  constexpr double kLaunch = 7.04 * kMicrosecond, kRate = 848e12, kMemoryRate = 3.99e12;
+  constexpr double kFactor = 0.95, kLaunch = 7.16 * kMicrosecond, kRate = 853e12, kMemoryRate = 3.98e12;
   // Tiles that cuBLAS has, and the share of the tensor cores' rate that such a tile can reach.
   struct Tile {
     double m, n, share;
@@ -108,19 +109,26 @@ double predict_dense(const Work& work) {
     }
   }
   const double bytes = kElementBytes * (m * k + k * n) + static_cast<double>(work.element_bytes_c) * m * n;
-  return kLaunch + together(best, bytes / kMemoryRate);
+  return kFactor * (kLaunch + together(best, bytes / kMemoryRate));
 }
 
 double predict_cusparse_bsr(const Work& work) {
-  constexpr double kRate = 11.8e12, kLaunch = 20 * kMicrosecond;
+  constexpr double kRate = 11.8e12, kLaunch = 6 * kMicrosecond;
   return kLaunch + 2 * values_of(work) * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
 }
 
+// A tile is a block row by 128 columns, and as long as the longest row.
 double predict_cusparse_bell(const Work& work) {
-  constexpr double kRate = 200e12, kLaunch = 15 * kMicrosecond;
-  const double padded = static_cast<double>(work.stats.longest_row) * work.shape.block_rows;
-  const double values = padded * work.shape.block_m * work.shape.block_k;
-  return kLaunch + 2 * values * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
+  constexpr double kFactor = 1.01, kLaunch = 6.71 * kMicrosecond, kPerSm = 0.296, kColumn = 0.00337 * kMicrosecond;
+  constexpr double kMemoryRate = 2.47e12;
+  const BsrShape& shape = work.shape;
+  const double n = static_cast<double>(work.n), longest = static_cast<double>(work.stats.longest_row);
+  const double waves = std::max(1.0, shape.block_rows * ceil_div(n, 128) / (work.sm_count * kPerSm));
+  const double padded = longest * shape.block_rows * shape.block_m * shape.block_k;
+  const double bytes = kElementBytes * (padded + static_cast<double>(shape.cols) * n) +
+                       static_cast<double>(work.element_bytes_c * shape.rows) * n;
+  const double block = kColumn * shape.block_k * std::max(1.0, shape.block_m / 64.0);
+  return kFactor * (kLaunch + together(waves * longest * block, bytes / kMemoryRate));
 }
 
 }  // namespace
@@ -161,14 +169,14 @@ double predict(const KernelDesc& kernel, const Work& work) {
   if (steps > 0) {
     const double bytes = kElementBytes * (steps * kStepColumns * kernel.tile_n + values_of(work) * panels);
     const double l2_rate = cost->l2_rate * work.sm_count / kSms;
-    const double copies =
-        static_cast<double>(group.loads + shape.nnzb) * parts * panels * shape.block_k / unit_of(shape);
-    step = together(step + cost->copy * kMicrosecond * copies / steps,
-                    bytes / steps * std::min(ctas, tiles * cluster) / l2_rate);
+    const double boxes = parts * panels * shape.block_k / unit_of(shape) / steps;
+    const double copying =
+        (cost->copy_a * static_cast<double>(shape.nnzb) + cost->copy_b * static_cast<double>(group.loads)) * boxes;
+    step = together(step + copying * kMicrosecond, bytes / steps * std::min(ctas, tiles * cluster) / l2_rate);
   }
   const double packing = work.packs_b ? pack_seconds(work) : 0;
-  return packing + cost->launch * kMicrosecond +
-         together(critical * step, dram_seconds(work, static_cast<double>(group.loads)));
+  const double working = together(critical * step, dram_seconds(work, static_cast<double>(group.loads)));
+  return packing + cost->factor * (cost->launch * kMicrosecond + working);
 }
 
 double predict(LibraryFormat format, const Work& work) {

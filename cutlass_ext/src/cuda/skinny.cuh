@@ -13,9 +13,7 @@
 //   C   from registers: any rows, M, N, pitch and alignment
 //
 // The kernel may begin while the one before it in the stream ends (programmatic dependent launch): it sets itself up,
-// reads the plan, has L2 fetch what it will read of A, and waits before it touches anything else. So device memory is
-// busy while the one before ends and this one begins. What is fetched that early may yet be written: L2 is where that
-// comes to as well.
+// reads the plan, and waits before it touches anything else.
 #pragma once
 
 #include <cuda.h>

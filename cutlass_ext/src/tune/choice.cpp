@@ -29,6 +29,17 @@ const Candidate* find(const std::vector<Candidate>& list, const std::string& ker
   return nullptr;
 }
 
+// Whether the record lacks a kernel that serves here and may well be faster than all that it has: it was measured with
+// other options (without allow_dense, say, or with rows of B that some kernels do not take).
+bool lacks(const TuningRecord& record, const std::vector<Candidate>& candidates, double seconds) {
+  for (const Candidate& candidate : candidates) {
+    const auto is_it = [&](const TuningCandidate& measured) { return measured.kernel == candidate.kernel; };
+    const bool known = std::any_of(record.candidates.begin(), record.candidates.end(), is_it);
+    if (candidate.obstacle.empty() && !known && candidate.predicted_seconds < seconds) return true;
+  }
+  return false;
+}
+
 // The best of the record that may be taken here.
 bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswer& found, Choice& choice) {
   const TuningCandidate* best = nullptr;
@@ -37,7 +48,7 @@ bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswe
     best = &measured;
     break;
   }
-  if (best == nullptr) return false;
+  if (best == nullptr || lacks(found.record, candidates, best->seconds)) return false;
   const bool shipped = found.source == TuningSource::kTable;
   choice.kernel = best->kernel;
   choice.by = shipped ? SPARSEK_CHOSEN_BY_TABLE : SPARSEK_CHOSEN_BY_CACHE;

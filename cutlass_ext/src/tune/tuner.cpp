@@ -114,9 +114,9 @@ void Tuner::measure(int place) {
       plans_[place] = backend_.make_plan(matrix_, options);
       trial.setup_seconds = plans_[place]->setup_time();
       rehearsal_->time(*plans_[place], 1, &one);  // brings its code to the device
-      std::vector<double> untold(std::clamp(static_cast<int>(kWarmUpSeconds / std::max(one, 1e-9)), 1, kMostToWarmUp));
-      rehearsal_->time(*plans_[place], static_cast<int>(untold.size()), untold.data());
-      one = *std::min_element(untold.begin(), untold.end());
+      const double often = kWarmUpSeconds / std::max(one, 1e-9);
+      rehearsal_->warm_up(*plans_[place], std::clamp(static_cast<int>(often), 1, kMostToWarmUp));
+      rehearsal_->time(*plans_[place], 1, &one);
     }
     const double expected = trial.times.empty() ? std::max(one, 1e-9) : trial.median();
     const int repeats = std::clamp(static_cast<int>(kTurnSeconds / expected), kFewestInTurn, kMostInTurn);

@@ -44,10 +44,11 @@ std::string TuningMemory::refresh(const std::string& path) {
   const FileStamp stamp = path.empty() ? FileStamp{} : stamp_of(path);
   if (path == read_path_ && stamp == read_stamp_) return "";
   TuningContent content = path.empty() ? TuningContent{} : read_tuning_file(path);
+  const char* const used = content.records.size() == 0 ? "; it is not used" : "; what is good of it is used";
   read_ = std::move(content.records);
   read_path_ = path;
   read_stamp_ = stamp;
-  return content.fault.empty() ? "" : content.fault + "; its measurements are not used";
+  return content.fault.empty() ? "" : content.fault + used;
 }
 
 std::string TuningMemory::remember(const TuningRecord& record) {

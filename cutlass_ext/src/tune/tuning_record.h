@@ -15,7 +15,7 @@ struct TuningCandidate {
   std::string kernel;
   double seconds = 0;        // of a product, the median
   double spread = 0;         // distance of the quartiles of the times / seconds
-  double setup_seconds = 0;  // of the plan
+  double setup_seconds = 0;  // of bringing new values into its layout
 };
 
 // All candidates that were measured, the best first: a caller who may not have it takes the next one.

@@ -39,6 +39,7 @@ class FakePlan final : public PlanState {
 
 class FakeRehearsal final : public Rehearsal {
  public:
+  void warm_up(PlanState&, int) override {}
   void time(PlanState& plan, int repeats, double* seconds) override {
     for (int i = 0; i < repeats; ++i) seconds[i] = static_cast<FakePlan&>(plan).next();
   }

@@ -149,7 +149,7 @@ typedef struct sparsek_kernel_info {
   int32_t block_m;          /* block heights served: this one, 0: every one */
   int32_t block_m_multiple; /* 1: every multiple of block_m too */
   int32_t block_k_multiple; /* block widths served: multiples of this */
-  int32_t baseline;         /* 1: there to be compared with; runs only where it is asked for by name */
+  int32_t baseline;         /* 1: there to be compared with: see allow_dense where library is not "" */
   const char* library;      /* "", or "cuBLAS" or "cuSPARSE": opened when it is first needed, see dense_time */
   int32_t reads_absent;     /* 1: multiplies absent blocks as zeros; runs only with options->allow_dense */
   int32_t reserved;
@@ -211,7 +211,8 @@ typedef struct sparsek_plan_options {
   int32_t activation; /* sparsek_activation */
   int32_t reserved2;
   /* 1: absent blocks may be multiplied as zeros. Where B holds Inf or NaN, elements of C may then be NaN whose blocks
-   * read none of it: the caller accepts that, or knows that B is finite. */
+   * read none of it: the caller accepts that, or knows that B is finite. Only then are kernels of other libraries
+   * chosen that nobody named or tuned; a plan of theirs is made in the default stream, which it waits for. */
   int32_t allow_dense;
   int32_t reserved3;
   double tuning_seconds; /* above 0: measure, for about so long, unless a like product is known */
@@ -223,10 +224,10 @@ typedef struct sparsek_plan_info {
   const char* reason;                     /* why this kernel */
   int32_t tile_m, tile_n, tile_k, stages; /* these, tiles and entries: 0 where another library chooses them */
   int64_t tiles;   /* CTA tiles of C (CPU: tasks); of a tile that is split its parts count instead */
-  int64_t entries;                        /* loads of a block row of B, summed over the row groups */
+  int64_t entries; /* loads of a block row of B, summed over the row groups */
   /* Of device memory: what the plan holds, alone or with others of its matrix, and what one product works in. */
   int64_t workspace_bytes;
-  double unit_roundoff;    /* of one accumulation step of this kernel: the u of the error bound */
+  double unit_roundoff; /* of one accumulation step of this kernel: the u of the error bound */
   /* Slabs of 16 rows x tile_n that were computed again since the plan was made because a sum was NaN: 0 where operands
    * and sums are finite. Where the plan was in use, reading it waits for the device. */
   int64_t recomputed;
@@ -249,10 +250,10 @@ typedef struct sparsek_tuner_options {
 typedef struct sparsek_candidate_info {
   size_t abi_size;
   const char* kernel;
-  const char* note;         /* why it is not measured, or no longer; "" where neither is so */
-  int32_t serves;           /* 0: it cannot compute this product, and note says why */
-  int32_t best;             /* 1: the winner so far */
-  int32_t runs;             /* products that were timed */
+  const char* note; /* why it is not measured, or no longer; "" where neither is so */
+  int32_t serves;   /* 0: it cannot compute this product, and note says why */
+  int32_t best;     /* 1: the winner so far */
+  int32_t runs;     /* products that were timed */
   int32_t reserved;
   double predicted_seconds; /* by the cost model; 0: it has no word on this kernel */
   double seconds;           /* median of the runs; 0 where there are none */
@@ -414,13 +415,12 @@ typedef struct sparsek_api {
   /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory, and waits for what it
    * has the device do, but for no other stream; plan_destroy waits for the products of the plan. The plan of an index
    * in device memory is made there, and is the same as that of the same index in host memory, except that the latter
-   * may bring like block rows together (fewer entries, the same C) and split tiles whose rows are far longer than others
-   * (C within the same bound, but its sums rounded otherwise).
-   * Where options->kernel names none, the kernel is the one that was the fastest when a like product was measured: by
-   * this library on such a device (the tuning cache, a file of the user's: tuning_cache_open), or before it was
-   * shipped; like is what agrees in sizes, block, types and epilogue, and about in density, in the spread of row
-   * lengths and in what neighbouring block rows share. Without such a record a cost model chooses, without measuring,
-   * or, with options->tuning_seconds, a tuner does. */
+   * may bring like block rows together (fewer entries, the same C) and split tiles whose rows are far longer than
+   * others (C within the same bound, but its sums rounded otherwise). Where options->kernel names none, the kernel is
+   * the one that was the fastest when a like product was measured: by this library on such a device (the tuning cache,
+   * a file of the user's: tuning_cache_open), or before it was shipped; like is what agrees in sizes, block, types and
+   * epilogue, and about in density, in the spread of row lengths and in what neighbouring block rows share. Without
+   * such a record a cost model chooses, without measuring, or, with options->tuning_seconds, a tuner does. */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);
@@ -430,11 +430,11 @@ typedef struct sparsek_api {
    * Allocates nothing, unless the plan has split tiles, or copies B since its rows are not aligned to 16 bytes as the
    * kernel wants. Then a product takes what it works in from a pool of the context, in the order of the stream; the
    * pool has that since the plan was made, and asks the driver for more only where products run at once. A product that
-   * is captured gets memory of its own by cudaMalloc, or that of a graph which is gone: the plan keeps it for as long as
-   * the graph, an executable graph or a copy of it exists, and frees it when it is destroyed. Such a graph has no memory
-   * nodes: it can be cloned, and instantiated any number of times. Kernels of other libraries may take workspace in the
-   * order of the stream, which in a graph is memory nodes, need not give the same bits, and may round alpha A B to C's
-   * type before they add beta C. */
+   * is captured gets memory of its own by cudaMalloc, or that of a graph which is gone: the plan keeps it for as long
+   * as the graph, an executable graph or a copy of it exists, and frees it when it is destroyed. Such a graph has no
+   * memory nodes: it can be cloned, and instantiated any number of times. Kernels of other libraries may take workspace
+   * in the order of the stream, which in a graph is memory nodes, need not give the same bits, and may round alpha A B
+   * to C's type before they add beta C. */
   sparsek_status (*multiply)(sparsek_plan*, const sparsek_multiply_args*);
   /* Times `repeats` multiplies after `warmup` ones, taking args[0], args[1], ... in turn, so that rotated buffers
    * keep L2 cold; seconds[repeats] gets each one's time (CUDA events on the GPU). Waits for the device. */

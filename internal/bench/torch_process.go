@@ -70,7 +70,8 @@ func (t *torchProcess) start(ctx context.Context, on sparsek.ContextInfo) error 
 		device = fmt.Sprintf("cuda:%d", on.Device)
 	}
 	if err := t.launch(ctx, python, device); err != nil {
-		return err
+		t.absent = &missing{Torch, err.Error(), "mend that, or leave torch out"}
+		return t.absent
 	}
 	answer, err := t.receive(ctx)
 	var said *torchError

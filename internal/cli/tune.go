@@ -130,18 +130,19 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneFl
 		return err
 	}
 	defer func() { err = errors.Join(err, tuner.Close()) }()
-	if err := measureCandidates(ctx, e, tuner, o.budget); err != nil {
-		return err
+	stopped := measureCandidates(ctx, e, tuner, o.budget)
+	if stopped != nil && !errors.Is(stopped, context.Canceled) {
+		return stopped
 	}
 	candidates, err := tuner.Candidates()
 	if err != nil {
 		return err
 	}
-	plan, err := tuner.Finish()
+	plan, err := tuner.Finish() // what was measured is kept, also where it was stopped
 	if err != nil {
-		return err
+		return errors.Join(stopped, err)
 	}
-	defer func() { err = errors.Join(err, plan.Close()) }()
+	defer func() { err = errors.Join(err, plan.Close(), stopped) }()
 	result.Best, result.Warning = plan.Info().Kernel, plan.Info().Warning
 	result.fill(candidates, p.EffectiveFLOP())
 	if o.json {
@@ -150,7 +151,7 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneFl
 	return printTuning(e, result)
 }
 
-// measureCandidates steps until there is nothing left to do. Where it is stopped, the tuner still knows what it measured.
+// measureCandidates steps until there is nothing left to do, or until it is stopped.
 func measureCandidates[T sparsek.Element](ctx context.Context, e *environment, tuner *sparsek.Tuner[T], budget time.Duration) error {
 	bar := e.progress.Bar("tune", budget.Milliseconds(), term.Count)
 	begin := time.Now()
@@ -223,7 +224,11 @@ func printTuning(e *environment, r *tuneResult) error {
 		if c.Setup > 0 {
 			setup = fmt.Sprintf("  and %.3f ms for new values", c.Setup*1e3)
 		}
-		fmt.Fprintf(e.stdout, "  %-*s: %7.3f ms → %6.1f TFLOPS%s%s%s\n", width, c.Kernel, c.Seconds*1e3, c.Effective, mark, ratio, setup)
+		rate := fmt.Sprintf("%6.1f", c.Effective)
+		if c.Effective < 1 {
+			rate = fmt.Sprintf("%6.3f", c.Effective)
+		}
+		fmt.Fprintf(e.stdout, "  %-*s: %7.3f ms → %s TFLOPS%s%s%s\n", width, c.Kernel, c.Seconds*1e3, rate, mark, ratio, setup)
 	}
 	_, err := fmt.Fprintf(e.stdout, "  Best: %s (%.3f ms)\n", best.Kernel, best.Seconds*1e3)
 	for _, c := range sorted {

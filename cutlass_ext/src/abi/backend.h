@@ -89,8 +89,10 @@ class Backend {
   // For the choice of a kernel. What the products run on: the GPU's name, or the CPU's vector instructions.
   virtual const std::string& processor() const = 0;
   virtual int units() const = 0;  // SMs, or threads
-  // The kernels that are there to be chosen, in the order of priority.
-  virtual std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options) = 0;
+  // The kernels that are there to be chosen, in the order of priority; those of other libraries, which are opened for
+  // it, where they are wanted.
+  virtual std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options,
+                                                  bool libraries) = 0;
   virtual std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) = 0;
 
   virtual void* allocate(size_t bytes) = 0;

@@ -9,6 +9,29 @@
 #include "abi/require.h"
 
 namespace sparsek::entry {
+namespace {
+
+// By the choice's kernel. Where that needs more memory than there is for A laid out anew, and nobody named it, by the
+// next best that needs none.
+std::unique_ptr<PlanState> make_chosen(Backend& backend, MatrixState& state, PlanOptions options,
+                                       tune::Choice& choice) {
+  options.kernel = choice.kernel;
+  try {
+    return backend.make_plan(state, options);
+  } catch (const Error& error) {
+    const bool may_do_without = options.allow_dense && choice.by != SPARSEK_CHOSEN_BY_NAME;
+    if (error.status() != SPARSEK_OUT_OF_MEMORY || !may_do_without) throw;
+    options.kernel.clear();
+    options.allow_dense = false;
+    const std::string why = error.what();
+    choice = tune::choose(backend, state, options, tune::TuningMemory::process());
+    choice.reason += "; " + why;
+    options.kernel = choice.kernel;
+    return backend.make_plan(state, options);
+  }
+}
+
+}  // namespace
 
 sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* options, sparsek_plan** out) noexcept {
   return guard([&] {
@@ -29,8 +52,8 @@ sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* o
       while (tuner.step() >= 0) continue;
       plan->state = tune::finish(tuner, backend, state, plan->options, plan->choice, tune::TuningMemory::process());
     }
+    if (!tunes) plan->state = make_chosen(backend, state, plan->options, plan->choice);
     plan->options.kernel = plan->choice.kernel;
-    if (!tunes) plan->state = backend.make_plan(state, plan->options);
     *out = plan.release();
   });
 }

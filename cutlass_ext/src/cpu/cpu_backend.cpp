@@ -31,7 +31,7 @@ class CpuBackend final : public Backend {
 
   const std::string& processor() const override { return isa_; }
   int units() const override { return threads(); }
-  std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options) override {
+  std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options, bool) override {
     return cpu::list_candidates(matrix, options, threads());
   }
   std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) override {

@@ -15,6 +15,11 @@ constexpr int kWarps = 4;
 constexpr int kGroups = 2;
 constexpr int kAhead = 8;  // parts that are loaded before the first is added: L2 answers late
 
+}  // namespace
+
+// A name of its own: what nvcc makes of a namespace without one differs from build to build.
+namespace adding {
+
 __global__ void __launch_bounds__(kWarps * 32)
     add_parts_kernel(const __grid_constant__ LaunchArgs args, const SplitTile* tiles, int32_t count, int32_t tile_n) {
   const int chunks = (args.parts.groups + kGroups - 1) / kGroups;
@@ -64,17 +69,17 @@ __global__ void __launch_bounds__(kWarps * 32)
             {{row[0], row[1]}, uint32_t(first_col), int(min(int64_t(kGroups * 8), args.n - first_col)), lane % 4 * 2});
 }
 
-}  // namespace
+}  // namespace adding
 
 cudaError_t prepare_add_parts() {
   cudaFuncAttributes unused;
-  return cudaFuncGetAttributes(&unused, add_parts_kernel);
+  return cudaFuncGetAttributes(&unused, adding::add_parts_kernel);
 }
 
 cudaError_t add_parts(const LaunchArgs& args, const SplitTile* tiles, int32_t count, int32_t tile_n) {
   const int chunks = (args.parts.groups + kGroups - 1) / kGroups;
   const int ctas = (count * args.parts.slabs * chunks + kWarps - 1) / kWarps;
-  return launch_kernel(add_parts_kernel, ctas, kWarps * 32, 0, args.stream, {true}, args, tiles, count, tile_n);
+  return launch_kernel(adding::add_parts_kernel, ctas, kWarps * 32, 0, args.stream, {true}, args, tiles, count, tile_n);
 }
 
 }  // namespace sparsek::cuda

@@ -7,8 +7,8 @@
 
 namespace sparsek::cuda {
 
-// Lets this thread allocate and wait for the scope while another stream is being captured into a graph, which would
-// else spoil that capture. Right for work that has nothing to do with the captured stream.
+// Lets this thread allocate and wait for the scope while a stream is being captured into a graph, which would else
+// spoil that capture. Right for memory and work that are no part of it.
 class RelaxedCapture {
  public:
   RelaxedCapture() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode"); }

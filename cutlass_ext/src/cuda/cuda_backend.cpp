@@ -6,6 +6,7 @@
 
 #include "abi/backend.h"
 #include "abi/error.h"
+#include "cuda/capture_mode.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
@@ -45,6 +46,7 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
+    cuda::RelaxedCapture relaxed;
     auto& a = static_cast<cuda::CudaMatrix&>(matrix);
     if (const cuda::LibraryKernel* const kernel = cuda::find_library_kernel(options.kernel)) {
       return cuda::make_library_plan(*kernel, a, options, libraries_);
@@ -54,8 +56,9 @@ class CudaBackend final : public Backend {
 
   const std::string& processor() const override { return name_; }
   int units() const override { return sm_count_; }
-  std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options) override {
-    return cuda::list_candidates(static_cast<const cuda::CudaMatrix&>(matrix), options, sm_count_);
+  std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options,
+                                          bool libraries) override {
+    return cuda::list_candidates(static_cast<const cuda::CudaMatrix&>(matrix), options, sm_count_, libraries);
   }
   std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);

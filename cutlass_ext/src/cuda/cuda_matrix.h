@@ -25,6 +25,8 @@ class CudaMatrix final : public MatrixState {
 
   // Where the caller's was, there it stays.
   const AnyIndex& index() const { return index_; }
+  // Until the last copy of values from the host has been made.
+  void wait_for_copy() const { copied_.wait(); }
   RowOrders* orders() const { return orders_.get(); }  // of an index on the host, else null
   int device() const { return device_; }
   const void* values() const { return values_; }  // in device memory; null until they are set

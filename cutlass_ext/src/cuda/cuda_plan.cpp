@@ -66,7 +66,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
   }
   if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
   const size_t work = bytes_of_parts() + static_cast<size_t>(pattern.cols * packed_pitch_) * sizeof(uint16_t);
-  if (work > 0) workspace_ = std::make_unique<Workspace>(memory.pool(), work);
+  if (work > 0) workspace_ = std::make_unique<Workspace>(memory.pool(), work, memory.stream());
   check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
 }
 
@@ -171,10 +171,10 @@ void CudaPlan::launch(LaunchArgs args) {
     args.b = packed;
     args.ldb = packed_pitch_;
   }
+  if (arrays_.sizes().parts == 0) return check(kernel_->ops->launch(args), kernel_->name);
   args.parts = part_layout();
   args.parts.sums = static_cast<float4*>(memory.data());
   check(kernel_->ops->launch(args), kernel_->name);
-  if (arrays_.sizes().parts == 0) return;
   check(add_parts(args, arrays_.split_tiles(), arrays_.sizes().split_tiles, kernel_->tile_n), "add_parts");
 }
 

@@ -16,7 +16,7 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
-  void wait() { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  void wait() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
   double seconds_since(const Event& start) const {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "cudaEventElapsedTime");

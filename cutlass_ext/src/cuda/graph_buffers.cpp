@@ -3,25 +3,10 @@
 
 #include <utility>
 
+#include "cuda/capture_mode.h"
 #include "cuda/cuda_error.h"
 
 namespace sparsek::cuda {
-namespace {
-
-// Lets this thread allocate whatever is being captured: memory that no capture knows of is no part of one.
-class RelaxedCapture {
- public:
-  RelaxedCapture() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode"); }
-  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then the one that was
-};
-
-}  // namespace
-
 // What a graph refers to, and each copy of it. Its end is told by a thread of the driver, which must not call CUDA and
 // may come when the plan is gone: so the buffer is not freed, only given back.
 struct GraphBuffers::Loan {
@@ -62,8 +47,9 @@ void GraphBuffers::give_back(size_t buffer) noexcept {
 }
 
 void GraphBuffers::clear() {
+  decltype(buffers_) gone;  // destroyed behind the lock: see take
   const std::lock_guard<std::mutex> lock(mutex_);
-  buffers_.clear();
+  gone.swap(buffers_);
   free_.clear();
 }
 

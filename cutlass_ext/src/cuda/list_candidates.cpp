@@ -8,7 +8,8 @@
 
 namespace sparsek::cuda {
 
-std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options, int sm_count) {
+std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options, int sm_count,
+                                             bool libraries) {
   Work work = {matrix.shape(), matrix.stats(), options.n, dtype_bytes(options.dtype_c), sm_count, false};
   std::vector<tune::Candidate> list;
   for (int i = 0; i < kKernelCount; ++i) {
@@ -21,6 +22,7 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     if (candidate.obstacle.empty()) candidate.predicted_seconds = predict(kernel, work);
     list.push_back(std::move(candidate));
   }
+  if (!libraries) return list;
   for (const LibraryKernel& kernel : library_kernels()) {
     tune::Candidate candidate;
     candidate.kernel = kernel.name;

@@ -8,8 +8,8 @@
 namespace sparsek::cuda {
 namespace {
 
-// What the pool keeps while nothing uses it: many plans of the usual size, and a few of the largest workspaces
-// (cuda_plan.cpp).
+// What the pool keeps while nothing uses it: many plans of the usual size and a few workspaces for split
+// tiles, beside the largest workspace.
 constexpr uint64_t kKeptBytes = uint64_t{128} << 20;
 
 }  // namespace
@@ -22,8 +22,14 @@ MemoryPool::MemoryPool(int device) {
   cudaMemPool_t pool = nullptr;
   check(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate");
   pool_.reset(pool);
-  uint64_t kept = kKeptBytes;
-  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept), "cudaMemPoolSetAttribute");
+  keep(0);
+}
+
+void MemoryPool::keep(size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (bytes > largest_) largest_ = bytes;
+  uint64_t kept = kKeptBytes + largest_;
+  check(cudaMemPoolSetAttribute(pool_.get(), cudaMemPoolAttrReleaseThreshold, &kept), "cudaMemPoolSetAttribute");
 }
 
 void* MemoryPool::allocate(size_t bytes, cudaStream_t stream) {

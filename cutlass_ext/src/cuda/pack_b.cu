@@ -3,11 +3,18 @@
 
 #include <algorithm>
 
+#include "cuda/launch.cuh"
+
 namespace sparsek::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kMostCtas = 132 * 16;
+
+}  // namespace
+
+// A name of its own: what nvcc makes of a namespace without one differs from build to build.
+namespace packing {
 
 // A thread writes 16 bytes at a time.
 __global__ void __launch_bounds__(kThreads)
@@ -24,20 +31,19 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-}  // namespace
+}  // namespace packing
 
 cudaError_t prepare_pack_b() {
   cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, pack_kernel);
+  return cudaFuncGetAttributes(&attributes, packing::pack_kernel);
 }
 
 cudaError_t pack_b(void* to, const void* from, int64_t pitch, int64_t rows, int64_t n, cudaStream_t stream) {
   const int64_t vectors_in_row = packed_pitch(n) / 8, vectors = rows * vectors_in_row;
   if (vectors == 0) return cudaSuccess;
   const int64_t ctas = std::min(kMostCtas, (vectors + kThreads - 1) / kThreads);
-  pack_kernel<<<static_cast<unsigned>(ctas), kThreads, 0, stream>>>(
-      static_cast<uint4*>(to), static_cast<const uint16_t*>(from), pitch, n, vectors_in_row, vectors);
-  return cudaGetLastError();
+  return launch_kernel(packing::pack_kernel, static_cast<int>(ctas), kThreads, 0, stream, {}, static_cast<uint4*>(to),
+                       static_cast<const uint16_t*>(from), pitch, n, vectors_in_row, vectors);
 }
 
 }  // namespace sparsek::cuda

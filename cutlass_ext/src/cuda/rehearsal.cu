@@ -19,6 +19,11 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kBlocks = 4096;  // each goes round, so that any size is served
 
+}  // namespace
+
+// Kernels have names of their own: what nvcc makes of a namespace without one differs from build to build.
+namespace rehearsal {
+
 // Evenly distributed from -1 to 1: products of ordinary numbers take ordinary power, and so does the clock.
 template <class T>
 __global__ void __launch_bounds__(kThreads) fill_random(T* out, size_t count, uint32_t seed) {
@@ -39,6 +44,13 @@ __global__ void __launch_bounds__(kThreads) read_all(const uint4* data, size_t c
   }
   if (all != 0) *never = all;  // all are zero, which the compiler cannot know
 }
+
+}  // namespace rehearsal
+
+namespace {
+
+using rehearsal::fill_random;
+using rehearsal::read_all;
 
 void fill(void* out, size_t count, sparsek_dtype dtype, uint32_t seed, cudaStream_t stream) {
   if (count == 0) return;
@@ -71,10 +83,7 @@ class CudaRehearsal final : public tune::Rehearsal {
     check(cudaMemsetAsync(cold_.data(), 0, cold_.bytes(), stream_), "cudaMemsetAsync");
     stream_.wait();
   }
-  ~CudaRehearsal() override {
-    DeviceScope scope(device_);
-    cudaStreamSynchronize(stream_);
-  }
+  ~CudaRehearsal() override { cudaStreamSynchronize(stream_); }  // an error is told where it is looked for
 
   void warm_up(PlanState& plan, int products) override {
     DeviceScope scope(device_);
@@ -134,6 +143,7 @@ class CudaRehearsal final : public tune::Rehearsal {
 
 std::unique_ptr<tune::Rehearsal> make_rehearsal(const CudaMatrix& matrix, const PlanOptions& options, size_t l2_bytes) {
   RelaxedCapture relaxed;
+  matrix.wait_for_copy();  // of values, which may be on its way in another stream
   return std::make_unique<CudaRehearsal>(matrix, options, l2_bytes);
 }
 

@@ -17,10 +17,11 @@ cudaGraph_t captured_graph(cudaStream_t stream) {
 
 }  // namespace
 
-Workspace::Workspace(MemoryPool& pool, size_t bytes)
+Workspace::Workspace(MemoryPool& pool, size_t bytes, cudaStream_t stream)
     : pool_(pool), bytes_(bytes), graph_buffers_(std::make_shared<GraphBuffers>(bytes)) {
-  pool.release(pool.allocate(bytes, cudaStreamPerThread), cudaStreamPerThread);
-  check(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
+  pool.keep(bytes);
+  pool.release(pool.allocate(bytes, stream), stream);
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
 Workspace::~Workspace() { graph_buffers_->clear(); }

@@ -22,8 +22,9 @@ class GraphBuffers;
 //                share the memory, as they share C: they are no more at odds here than there.
 class Workspace {
  public:
-  // bytes: of one product. pool must outlive this. The pool has so much in store when the constructor returns.
-  Workspace(MemoryPool& pool, size_t bytes);
+  // bytes: of one product. pool must outlive this. The pool has so much in store when the constructor returns, which
+  // uses the stream and waits for it.
+  Workspace(MemoryPool& pool, size_t bytes, cudaStream_t stream);
   // What was captured must not run any more.
   ~Workspace();
   Workspace(const Workspace&) = delete;

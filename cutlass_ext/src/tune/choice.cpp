@@ -104,7 +104,7 @@ Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& op
     choice.reason = "asked for by name";
     return choice;
   }
-  const std::vector<Candidate> candidates = backend.candidates(matrix, options);
+  const std::vector<Candidate> candidates = backend.candidates(matrix, options, options.allow_dense);
   const TuningAnswer found = memory.lookup(tuning_key(backend, matrix, options));
   choice.warning = found.warning;
   if (found.source == TuningSource::kNone || !choose_measured(candidates, found, choice)) {

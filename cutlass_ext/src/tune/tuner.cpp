@@ -58,7 +58,7 @@ double Trial::quantile(double share) const {
 Tuner::Tuner(Backend& backend, MatrixState& matrix, const PlanOptions& options, const TunerOptions& tuning)
     : backend_(backend), matrix_(matrix), options_(options), tuning_(tuning), begin_(Clock::now()) {
   double least = 0;
-  for (Candidate& candidate : backend.candidates(matrix, options)) {
+  for (Candidate& candidate : backend.candidates(matrix, options, true)) {
     Trial trial;
     trial.candidate = std::move(candidate);
     if (trial.candidate.obstacle.empty() && (least == 0 || trial.candidate.predicted_seconds < least)) {
@@ -118,7 +118,7 @@ void Tuner::measure(int place) {
       rehearsal_->warm_up(*plans_[place], std::clamp(static_cast<int>(often), 1, kMostToWarmUp));
       rehearsal_->time(*plans_[place], 1, &one);
     }
-    const double expected = trial.times.empty() ? std::max(one, 1e-9) : trial.median();
+    const double expected = trial.times.empty() ? std::max(one, 1e-9) : std::max(trial.median(), 1e-9);
     const int repeats = std::clamp(static_cast<int>(kTurnSeconds / expected), kFewestInTurn, kMostInTurn);
     std::vector<double> times(repeats);
     rehearsal_->time(*plans_[place], repeats, times.data());

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "cuda/cost_model.h"
 
@@ -11,7 +12,14 @@ namespace {
 using namespace sparsek;
 using namespace sparsek::cuda;
 
-const KernelOps kOps = {};
+KernelOps ops(int most_cluster, bool may_split) {
+  KernelOps made = {};
+  made.most_cluster = most_cluster;
+  made.may_split = may_split;
+  return made;
+}
+
+const KernelOps kOps = ops(1, false), kShares = ops(4, false), kSplits = ops(1, true);
 const KernelDesc kModelled[] = {
     {"a", "skinny", "", SPARSEK_BF16, 64, 16, 64, 9, 16, true, 16, false, &kOps},
     {"b", "skinny", "", SPARSEK_BF16, 64, 64, 64, 6, 16, true, 16, false, &kOps},
@@ -62,6 +70,17 @@ int main() {
     uneven.longest_row = uneven.rows64.longest = uneven.rows128.longest = 64 * 64;
     expect(predict(kernel, {half, uneven, 64, 2, 132, false}) > 2 * predict(kernel, {half, even, 64, 2, 132, false}),
            "one long row takes more", kernel);
+  }
+  // Few long rows: sharing them pays.
+  const BsrShape few_rows = shape_of(256, 8192, 64, 0.9);
+  for (const auto& [kernel, shared] : {std::pair{kModelled[0], &kShares}, std::pair{kModelled[3], &kSplits}}) {
+    KernelDesc sharing = kernel;
+    sharing.ops = shared;
+    expect(predicted(sharing, few_rows, 16) < 0.8 * predicted(kernel, few_rows, 16), "long rows in parts take less",
+           kernel);
+    const BsrShape many_rows = shape_of(65536, 4096, 64, 0.1);
+    expect(predicted(sharing, many_rows, 4096) == predicted(kernel, many_rows, 4096), "tiles enough are not cut",
+           kernel);
   }
   const BsrShape shape = shape_of(4096, 4096, 64, 0.1);
   const PatternStats stats = expected_stats(shape, shape.block_rows > 0 ? shape.nnzb / shape.block_rows : 0);

@@ -62,7 +62,7 @@ class FakeBackend final : public Backend {
   std::string name = "fake";
   int plans = 0;
 
-  std::vector<Candidate> candidates(const MatrixState&, const PlanOptions&) override {
+  std::vector<Candidate> candidates(const MatrixState&, const PlanOptions&, bool) override {
     std::vector<Candidate> list;
     for (const auto& [kernel, behaviour] : kernels) {
       const bool serves = *behaviour.obstacle == '\0';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,8 @@ std::unique_ptr<PlanState> make_library_plan(const LibraryKernel& kernel, CudaMa
 // What plans of libraries have in common.
 class LibraryPlan : public PlanState {
  public:
+  // Waits for the products of the plan.
+  ~LibraryPlan() override;
   void info(sparsek_plan_info& out) const final;
   void multiply(const MultiplyArgs& args) final;
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) final;
@@ -48,6 +51,7 @@ class LibraryPlan : public PlanState {
   CudaMatrix& matrix_;
   const PlanOptions options_;
   const std::shared_ptr<const ExpandedValues> expanded_;
+  std::atomic<bool> used_{false};
 };
 
 }  // namespace sparsek::cuda

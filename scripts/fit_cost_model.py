@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits the coefficients of cutlass_ext/src/cuda/cost_model.cpp to measured products.
 
-    build/bin/sparsek tune --grid --seed 1 --cases 300 --json > grid.json     # on the GPU
+    SPARSEK_TUNING_CACHE=off build/bin/sparsek tune --grid --seed 1 --cases 300 --json > grid.json    # on the GPU
     python3 scripts/fit_cost_model.py grid.json...
 
-Needs numpy and scipy. Prints each family's coefficients, how far predictions are off, the factors with which the
-choice is best, and in how many of the cases the fastest by prediction is within 5 % of the fastest. The formulas are those of cost_model.cpp: change both. Take any seed but
-that of the grid by which the tuner is judged.
+Needs numpy and scipy. Prints each family's coefficients, how far predictions are off, the factors with which the choice is
+best, and in how many of the cases the fastest by prediction is within 5 % of the fastest; with --worst in front of the
+files, the worst of both. The formulas are those of cost_model.cpp: change both. Take any seed but that of the grid by
+which the tuner is judged.
 """
 import json
 import math

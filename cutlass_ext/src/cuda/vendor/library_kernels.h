@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVIDIA's libraries offer as kernels of a plan. They are taken by name alone.
+// What NVIDIA's libraries offer as kernels of a plan. They are taken by name, and chosen with
+// allow_dense or by the tuner.
 #pragma once
 
 #include <array>

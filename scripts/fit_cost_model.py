@@ -92,6 +92,14 @@ def predict_bell(case, theta):
     return launch + together(waves * blocks * (step + column * case["block_k"] * max(1, case["block_m"] / 64)), moved / memory)
 
 
+def predict_bsr(case, theta):
+    """Ordinary cores, or the longest row."""
+    launch, rate, step, column = theta
+    values = case["blocks"] * case["block_m"] * case["block_k"]
+    row = case["longest_row"] * (step + column * case["block_k"])
+    return launch + together(2 * values * case["n"] / rate, row)
+
+
 def fit(name, samples, model, first):
     def residuals(x):
         return [math.log(model(case, np.exp(x)) / time) for case, time in samples]
@@ -142,10 +150,13 @@ def main(paths):
     samples = [(case, time["cusparse_bell"]) for case, time in zip(cases, times) if "cusparse_bell" in time]
     theta = fit("cusparse_bell", samples, predict_bell, (6, 4, 0.2, 0.01, 3e6))
     found["cusparse_bell"] = lambda case, t=theta: predict_bell(case, t)
+    samples = [(case, time["cusparse_bsr"]) for case, time in zip(cases, times) if "cusparse_bsr" in time]
+    theta = fit("cusparse_bsr", samples, predict_bsr, (6, 12e6, 0.1, 0.01))
+    found["cusparse_bsr"] = lambda case, t=theta: predict_bsr(case, t)
     factors = best_factors(found, cases, times)
     print("factors: " + ", ".join(f"{k} {v:.2f}" for k, v in factors.items()))
     found = {k: lambda case, f=f, x=factors[k]: x * f(case) for k, f in found.items()}
-    for without in ((), ("cublas_dense", "cusparse_bell")):
+    for without in ((), ("cublas_dense", "cusparse_bell", "cusparse_bsr")):
         good = 0
         for case, time in zip(cases, times):
             known = {k: f(case) for k, f in found.items() if k in time and k not in without}

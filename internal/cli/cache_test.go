@@ -22,7 +22,7 @@ const tuningHeader = "sparsek tuning cache, version 1\n"
 func tuningLine(build string, m, second int) string {
 	return fmt.Sprintf("device=NVIDIA%%20H200 sm_count=132 build=%s op=dsd m=%d n=8192 k=8192 bm=64 bk=64 dtype=bf16 dtype_c=fp32"+
 		" bias=column activation=silu density_class=3 spread_class=1 union_class=2 date=2026-01-01T00:00:%02dZ"+
-		" | second 2e-05 0 0.5 | fastest_kernel_64 1e-05 0.25 0.001\n", build, m, second)
+		" | fastest_kernel_64 1e-05 0.25 0.001 | second 2e-05 0 0.5\n", build, m, second)
 }
 
 // useCache makes path the user's tuning cache.
@@ -72,7 +72,7 @@ func TestCacheListAndShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Path != path || r.State != "whole" || len(r.Entries) != 3 || r.Entries[0].M != 4096 || !r.Entries[0].Used || !r.Entries[1].Used ||
-		r.Entries[2].Used || r.Entries[2].Candidates[0] != (cacheCandidate{"second", 2e-05, 0, 0.5}) {
+		r.Entries[2].Used || r.Entries[2].Candidates[1] != (cacheCandidate{"second", 2e-05, 0, 0.5}) {
 		t.Errorf("%+v", r)
 	}
 

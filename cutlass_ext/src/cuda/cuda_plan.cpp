@@ -12,6 +12,7 @@
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
 #include "cuda/time_runs.h"
+#include "cuda/wait_for_device.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -71,13 +72,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
 }
 
 CudaPlan::~CudaPlan() {
-  if (!used_) return;
-  // Any stream may hold products of this plan. An error is that of a product, and is told where its results are read.
-  int before = 0;
-  cudaGetDevice(&before);
-  cudaSetDevice(matrix_.device());
-  cudaDeviceSynchronize();
-  cudaSetDevice(before);
+  if (used_) wait_for_device(matrix_.device());  // any stream may hold products of this plan
 }
 
 int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.shape().block_m; }

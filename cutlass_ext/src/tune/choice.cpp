@@ -13,9 +13,6 @@
 namespace sparsek::tune {
 namespace {
 
-// Predictions that differ by less say nothing: the kernel of higher priority is taken.
-constexpr double kSamePrediction = 0.02;
-
 std::string microseconds(double seconds) {
   char text[48];
   std::snprintf(text, sizeof(text), "%.1f us", seconds * 1e6);
@@ -29,8 +26,9 @@ const Candidate* find(const std::vector<Candidate>& list, const std::string& ker
   return nullptr;
 }
 
-// Whether the record lacks a kernel that serves here and may well be faster than all that it has: it was measured with
-// other options (without allow_dense, say, or with rows of B that some kernels do not take).
+// Whether the record lacks a kernel that serves here and should be faster than its best: it was measured with other
+// options (without allow_dense, say, or with rows of B that some kernels do not take). Predictions are compared with
+// each other alone: what is measured may be far from them all.
 bool lacks(const TuningRecord& record, const std::vector<Candidate>& candidates, double seconds) {
   for (const Candidate& candidate : candidates) {
     const auto is_it = [&](const TuningCandidate& measured) { return measured.kernel == candidate.kernel; };
@@ -48,7 +46,8 @@ bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswe
     best = &measured;
     break;
   }
-  if (best == nullptr || lacks(found.record, candidates, best->seconds)) return false;
+  if (best == nullptr || lacks(found.record, candidates, find(candidates, best->kernel)->predicted_seconds))
+    return false;
   const bool shipped = found.source == TuningSource::kTable;
   choice.kernel = best->kernel;
   choice.by = shipped ? SPARSEK_CHOSEN_BY_TABLE : SPARSEK_CHOSEN_BY_CACHE;
@@ -67,13 +66,8 @@ void choose_predicted(const std::vector<Candidate>& candidates, Choice& choice) 
     if (fastest == nullptr || candidate.predicted_seconds < fastest->predicted_seconds) fastest = &candidate;
   }
   if (fastest == nullptr) return;
-  for (const Candidate& candidate : candidates) {
-    if (!candidate.obstacle.empty()) continue;
-    if (candidate.predicted_seconds > (1 + kSamePrediction) * fastest->predicted_seconds) continue;
-    choice.kernel = candidate.kernel;
-    choice.predicted_seconds = candidate.predicted_seconds;
-    break;
-  }
+  choice.kernel = fastest->kernel;
+  choice.predicted_seconds = fastest->predicted_seconds;
   choice.by = SPARSEK_CHOSEN_BY_MODEL;
   choice.reason = "the cost model expects " + microseconds(choice.predicted_seconds) + ", the least of all that serve";
 }

@@ -8,6 +8,7 @@
 #include "cuda/time_runs.h"
 #include "cuda/vendor/dense_plan.h"
 #include "cuda/vendor/sparse_plan.h"
+#include "cuda/wait_for_device.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -41,13 +42,7 @@ LibraryPlan::LibraryPlan(const LibraryKernel& kernel, CudaMatrix& matrix, const 
     : kernel_(kernel), matrix_(matrix), options_(options), expanded_(std::move(expanded)) {}
 
 LibraryPlan::~LibraryPlan() {
-  if (!used_) return;
-  // Any stream may hold products of this plan. An error is that of a product, and is told where its results are read.
-  int before = 0;
-  cudaGetDevice(&before);
-  cudaSetDevice(matrix_.device());
-  cudaDeviceSynchronize();
-  cudaSetDevice(before);
+  if (used_) wait_for_device(matrix_.device());  // any stream may hold products of this plan
 }
 
 void LibraryPlan::info(sparsek_plan_info& out) const {

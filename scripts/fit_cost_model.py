@@ -19,6 +19,7 @@ from scipy.optimize import least_squares
 
 SMS = 132
 DRAM = 4.0e6  # bytes a microsecond
+LEAST_ELEMENTS = 4 * 64 * 64  # of A, in the part of a CTA of a cluster: choose_cluster.cpp
 
 
 def together(a, b):
@@ -50,7 +51,8 @@ def predict(case, family, theta):
     longest = group["longest"] * per_load
     cluster = 1
     ctas = SMS * per_sm
-    while cluster * 2 <= most_cluster and tiles * cluster * 2 <= ctas:
+    elements = case["blocks"] * case["block_m"] * block_k / math.ceil(case["m"] / tile_m)
+    while cluster * 2 <= most_cluster and tiles * cluster * 2 <= ctas and elements >= LEAST_ELEMENTS * cluster * 2:
         cluster *= 2
     workers = ctas / cluster
     critical = max((steps / cluster + tile * tiles) / workers, longest / cluster + tile)
@@ -129,10 +131,14 @@ def best_factors(found, cases, times):
             count += choice is not None and time[choice] <= 1.05 * min(time.values())
         return count
 
+    rng = np.random.default_rng(0)
     factors = dict.fromkeys(found, 1.0)
-    for _ in range(3):
-        for k in found:
-            factors[k] = max(np.arange(0.9, 1.11, 0.01), key=lambda x: (good({**factors, k: x}), -abs(x - 1)))
+    best = good(factors)
+    for width in np.repeat([0.08, 0.04, 0.02], 600):
+        tried = {k: float(np.clip(v + rng.normal(0, width) * (rng.random() < 0.4), 0.85, 1.3)) for k, v in factors.items()}
+        count = good(tried)
+        if count >= best:
+            factors, best = tried, count
     return factors
 
 

@@ -13,4 +13,7 @@ namespace sparsek::cuda {
 // tiles enough, or where the parts would be too short. Where it is more, no worker has more than one tile.
 int32_t choose_cluster(const BsrShape& matrix, const PlanShape& shape, int32_t most, int32_t ctas);
 
+// The same for so many tiles, of so many elements of A each on average.
+int32_t cluster_for(double tiles, double elements, int32_t most, int32_t ctas);
+
 }  // namespace sparsek::cuda

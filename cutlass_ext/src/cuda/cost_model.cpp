@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "cuda/choose_cluster.h"
+
 namespace sparsek::cuda {
 namespace {
 
@@ -32,11 +34,11 @@ struct Cost {
 };
 
 constexpr Cost kCosts[] = {
-    {"skinny", 0, 16, 0.95, 6.185, 1.63, 0.0836, 13.5e12, 0, 0.0352, 0.312, 2},
-    {"skinny", 0, 64, 1.01, 6.808, 1.59, 0.108, 10.2e12, 0, 0.0230, 0.367, 2},
-    {"collective", 64, 256, 0.94, 6.418, 4.11, 0.158, 9.03e12, 0, 0.202, 0.0006, 1},
-    {"collective", 128, 256, 1.00, 5.898, 4.17, 0.581, 11.0e12, 0, 0, 0, 1},
-    {"wgmma_rs", 0, 256, 1.02, 5.192, 5.23, 0.743, 8.92e12, 10.9, 0.0029, 0.0093, 1},
+    {"skinny", 0, 16, 0.94, 5.641, 1.69, 0.0650, 9.06e12, 0, 0.0344, 0.316, 2},
+    {"skinny", 0, 64, 1.04, 5.977, 1.70, 0.0633, 8.66e12, 0, 0.0257, 0.364, 2},
+    {"collective", 64, 256, 0.91, 6.418, 4.11, 0.158, 9.03e12, 0, 0.202, 0.0006, 1},
+    {"collective", 128, 256, 0.95, 5.898, 4.17, 0.581, 11.0e12, 0, 0, 0, 1},
+    {"wgmma_rs", 0, 256, 1.03, 5.192, 5.23, 0.743, 8.92e12, 10.9, 0.0029, 0.0093, 1},
 };
 
 const Cost* find_cost(const KernelDesc& kernel) {
@@ -92,7 +94,7 @@ double predict_simt(const Work& work) {
 }
 
 double predict_dense(const Work& work) {
-  constexpr double kFactor = 0.95, kLaunch = 7.16 * kMicrosecond, kRate = 853e12, kMemoryRate = 3.98e12;
+  constexpr double kFactor = 0.92, kLaunch = 7.16 * kMicrosecond, kRate = 853e12, kMemoryRate = 3.98e12;
   // Tiles that cuBLAS has, and the share of the tensor cores' rate that such a tile can reach.
   struct Tile {
     double m, n, share;
@@ -114,15 +116,15 @@ double predict_dense(const Work& work) {
 
 // Ordinary cores, or the longest row.
 double predict_cusparse_bsr(const Work& work) {
-  constexpr double kRate = 9.34e12, kLaunch = 5.44 * kMicrosecond, kColumn = 0.194 * kMicrosecond;
+  constexpr double kFactor = 1.27, kRate = 9.34e12, kLaunch = 5.44 * kMicrosecond, kColumn = 0.194 * kMicrosecond;
   const double row = static_cast<double>(work.stats.longest_row) * kColumn * work.shape.block_k;
   const double all = 2 * values_of(work) * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
-  return kLaunch + together(all, row);
+  return kFactor * (kLaunch + together(all, row));
 }
 
 // A tile is a block row by 128 columns, and as long as the longest row.
 double predict_cusparse_bell(const Work& work) {
-  constexpr double kFactor = 1.01, kLaunch = 6.71 * kMicrosecond, kPerSm = 0.296, kColumn = 0.00337 * kMicrosecond;
+  constexpr double kFactor = 0.97, kLaunch = 6.71 * kMicrosecond, kPerSm = 0.296, kColumn = 0.00337 * kMicrosecond;
   constexpr double kMemoryRate = 2.47e12;
   const BsrShape& shape = work.shape;
   const double n = static_cast<double>(work.n), longest = static_cast<double>(work.stats.longest_row);
@@ -153,8 +155,8 @@ double predict(const KernelDesc& kernel, const Work& work) {
   const double longest = static_cast<double>(group.longest) * steps_per_load;
   // The CTAs of a cluster have a part of each tile each.
   const double ctas = static_cast<double>(work.sm_count) * cost->ctas_per_sm;
-  double cluster = 1;
-  while (cluster * 2 <= kernel.ops->most_cluster && tiles * cluster * 2 <= ctas) cluster *= 2;
+  const double elements = values_of(work) / ceil_div(static_cast<double>(shape.rows), kernel.tile_m);
+  const double cluster = cluster_for(tiles, elements, kernel.ops->most_cluster, static_cast<int32_t>(ctas));
   const double workers = ctas / cluster;
 
   // The worker that ends last: it has a fair share, or the longest tile, or, of a few even tiles, one more than others.

@@ -26,7 +26,7 @@ func TestGoArgs(t *testing.T) {
 func TestPortableTests(t *testing.T) {
 	got := portableTests(module + "/wrapper fmt\n" + module + "/internal/cli fmt " + module + "/wrapper\n\n" +
 		module + "/internal/lock fmt\n" + module + "/internal/build " + module + "/internal/build/report\n" +
-		module + "/internal/build/report fmt\n")
+		module + "/internal/build/report fmt\n" + module + "/internal/bench/show " + module + "/wrapper\n")
 	want := []string{module + "/wrapper", module + "/internal/cli", module + "/internal/build/report"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -13,10 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-)
 
-// The tests of disks run in processes of their own with a disk of their own: a
-// tmpfs in a mount namespace, which harms nobody and holds for root too.
+	"github.com/sparsek/sparsek/internal/owndisk"
+)
 
 // tasks are what such a process does, with the program and an empty folder.
 var tasks = map[string]func(program, dir string) error{
@@ -32,26 +31,7 @@ func runOnOwnDisk(t *testing.T, task string) {
 	}
 	cmd := exec.Command(self, tuning.need(t).program, t.TempDir())
 	cmd.Env = append(os.Environ(), childTask+"="+task)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == notAllowed, errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC):
-		t.Skipf("skipped: %v %s", err, out)
-	case err != nil:
-		t.Errorf("%v: %s", err, out)
-	}
-}
-
-func mount(dir, options string, flags uintptr) error {
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, options); err != nil {
-		return fmt.Errorf("%w: %w", errNotAllowed, err)
-	}
-	return nil
+	owndisk.Run(t, cmd)
 }
 
 // warned fails unless a record was not kept, with a warning that tells the
@@ -79,7 +59,7 @@ func holds(p *programs, path string, count int) error {
 }
 
 func onFullDisk(program, dir string) error {
-	if err := mount(dir, "size=64k", 0); err != nil {
+	if err := owndisk.Mount(dir, "size=64k", 0); err != nil {
 		return err
 	}
 	p, path := &programs{program: program}, filepath.Join(dir, "tuning.txt")
@@ -103,7 +83,7 @@ func onFullDisk(program, dir string) error {
 	if err != nil || len(entries) != 1 {
 		return fmt.Errorf("left behind: %v, %w", entries, err)
 	}
-	if err := mount(dir, "size=1m", syscall.MS_REMOUNT); err != nil {
+	if err := owndisk.Mount(dir, "size=1m", syscall.MS_REMOUNT); err != nil {
 		return err
 	}
 	if _, err := p.run("remember", path, strconv.Itoa(kept), "1"); err != nil {
@@ -113,14 +93,14 @@ func onFullDisk(program, dir string) error {
 }
 
 func onReadOnlyDisk(program, dir string) error {
-	if err := mount(dir, "size=1m", 0); err != nil {
+	if err := owndisk.Mount(dir, "size=1m", 0); err != nil {
 		return err
 	}
 	p, path := &programs{program: program}, filepath.Join(dir, "tuning.txt")
 	if _, err := p.run("remember", path, "0", "2"); err != nil {
 		return err
 	}
-	if err := mount(dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY); err != nil {
+	if err := owndisk.Mount(dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY); err != nil {
 		return err
 	}
 	return errors.Join(warned(p, path, 2, "Read-only file system"),

@@ -6,50 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/sparsek/sparsek/internal/fetch"
+	"github.com/sparsek/sparsek/internal/owndisk"
 )
-
-// The tests below run in processes of their own with a disk of their own: a
-// tmpfs in a mount namespace, which harms nobody and holds for root too.
 
 // childSize tells task "full" the size of the disk in KiB.
 const childSize = "SPARSEK_TEST_SIZE"
-
-var errNotAllowed = errors.New("no disk of our own to be had")
-
-// runOnOwnDisk runs a child's task where it may mount a disk of its own, or
-// skips the test.
-func runOnOwnDisk(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == notAllowed, errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC):
-		t.Skipf("skipped: %v %s", err, out)
-	case err != nil:
-		t.Errorf("%v: %s", err, out)
-	}
-}
 
 func mount(dir, options string, flags uintptr) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, options); err != nil {
-		return fmt.Errorf("%w: %w", errNotAllowed, err)
-	}
-	return nil
+	return owndisk.Mount(dir, options, flags)
 }
 
 // helpful fails unless err is of the cache's disk and tells place and mend.
@@ -125,7 +98,7 @@ func TestDiskFull(t *testing.T) {
 	for size := step; size <= 1600; size += step {
 		cmd := w.child(t, "full")
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", childSize, size))
-		runOnOwnDisk(t, cmd)
+		owndisk.Run(t, cmd)
 		if t.Failed() {
 			t.Fatalf("with %d KiB", size)
 		}
@@ -134,5 +107,5 @@ func TestDiskFull(t *testing.T) {
 
 func TestReadOnlyCache(t *testing.T) {
 	w := newWorld(t)
-	runOnOwnDisk(t, w.child(t, "read-only"))
+	owndisk.Run(t, w.child(t, "read-only"))
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/sparsek/sparsek/internal/lock"
+	"github.com/sparsek/sparsek/internal/owndisk"
 )
 
 // childTask tells a copy of the test program what to do instead of testing, a
@@ -29,9 +30,6 @@ const (
 	childLock  = "SPARSEK_TEST_LOCK"
 	childCache = "SPARSEK_TEST_CACHE"
 )
-
-// notAllowed is how a child ends that may not mount anything.
-const notAllowed = 77
 
 var tasks = map[string]func(opts Options) error{
 	"prepare":   prepared,
@@ -44,15 +42,7 @@ func TestMain(m *testing.M) {
 	if task == nil {
 		os.Exit(m.Run())
 	}
-	err := task(Options{LockPath: os.Getenv(childLock), CacheDir: os.Getenv(childCache)})
-	switch {
-	case errors.Is(err, errNotAllowed):
-		fmt.Println(err)
-		os.Exit(notAllowed)
-	case err != nil:
-		fmt.Println(err)
-		os.Exit(1)
-	}
+	owndisk.Exit(task(Options{LockPath: os.Getenv(childLock), CacheDir: os.Getenv(childCache)}))
 }
 
 func prepared(opts Options) error {

@@ -36,7 +36,7 @@ func execute(t *testing.T, program string, args ...string) {
 
 // planner is its sources.
 var planner = []string{"../src/plan/plan.cpp", "../src/plan/column_union.cpp", "../src/plan/row_groups.cpp",
-	"../src/plan/row_order.cpp", "../src/plan/deal_tiles.cpp", "../src/plan/split.cpp"}
+	"../src/plan/row_order.cpp", "../src/plan/row_matching.cpp", "../src/plan/deal_tiles.cpp", "../src/plan/split.cpp"}
 
 // The planner, also for tiles that only the GPU's kernels have.
 func TestPlans(t *testing.T) { run(t, "testdata/plan_check.cpp", planner...) }
@@ -56,7 +56,7 @@ func TestFindKernel(t *testing.T) {
 func TestCostModel(t *testing.T) {
 	run(t, "testdata/cost_model_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/cost_model.cpp", "../src/cuda/choose_cluster.cpp", "../src/plan/plan.cpp", "../src/plan/deal_tiles.cpp",
 		"../src/plan/split.cpp", "../src/plan/column_union.cpp", "../src/plan/row_groups.cpp",
-		"../src/plan/pattern_stats.cpp", "../src/plan/row_order.cpp")
+		"../src/plan/pattern_stats.cpp", "../src/plan/row_order.cpp", "../src/plan/row_matching.cpp")
 }
 
 // The tuner, on products that take the times it is told.

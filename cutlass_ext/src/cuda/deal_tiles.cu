@@ -28,6 +28,8 @@ struct Scratch {
   uint32_t *length, *sorted_length;  // (groups): entries; of the row groups as they are, and longest first
   int32_t *group, *sorted_group;     // (groups)
   Dealt* dealt;                      // (tiles), in the order of dealing
+  unsigned long long* entries;       // of all row groups in sum
+  int32_t* long_groups;              // how many of the row groups are long
   void* sort;
   size_t sort_bytes;
 };
@@ -37,6 +39,7 @@ size_t place_scratch(int32_t groups, int32_t panels, std::byte* memory, Scratch&
   const size_t length = layout.place<uint32_t>(groups), sorted_length = layout.place<uint32_t>(groups);
   const size_t group = layout.place<int32_t>(groups), sorted_group = layout.place<int32_t>(groups);
   const size_t dealt = layout.place<Dealt>(static_cast<size_t>(groups) * panels);
+  const size_t entries = layout.place<unsigned long long>(1), long_groups = layout.place<int32_t>(1);
   check(cub::DeviceRadixSort::SortPairsDescending(nullptr, scratch.sort_bytes, scratch.length, scratch.sorted_length,
                                                   scratch.group, scratch.sorted_group, groups),
         "sort of the row groups");
@@ -46,16 +49,20 @@ size_t place_scratch(int32_t groups, int32_t panels, std::byte* memory, Scratch&
   scratch.group = reinterpret_cast<int32_t*>(memory + group);
   scratch.sorted_group = reinterpret_cast<int32_t*>(memory + sorted_group);
   scratch.dealt = reinterpret_cast<Dealt*>(memory + dealt);
+  scratch.entries = reinterpret_cast<unsigned long long*>(memory + entries);
+  scratch.long_groups = reinterpret_cast<int32_t*>(memory + long_groups);
   scratch.sort = memory + sort;
   return layout.bytes();
 }
 
 // One thread a row group.
-__global__ void describe_groups(Deal deal, uint32_t* length, int32_t* group, int64_t* slot_row) {
+__global__ void describe_groups(Deal deal, Scratch scratch, int64_t* slot_row) {
   const int64_t g = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (g >= deal.groups) return;
-  length[g] = static_cast<uint32_t>(deal.counts[deal.grid.leader(g)]);
-  group[g] = static_cast<int32_t>(g);
+  const int64_t count = deal.counts[deal.grid.leader(g)];
+  scratch.length[g] = static_cast<uint32_t>(count);
+  scratch.group[g] = static_cast<int32_t>(g);
+  atomicAdd(scratch.entries, static_cast<unsigned long long>(count));
   for (int s = 0; s < deal.grid.slots; ++s) slot_row[g * deal.grid.slots + s] = deal.grid.slot_row(g, s);
 }
 
@@ -64,10 +71,27 @@ constexpr int queue_bytes(int32_t workers) { return workers * (3 * sizeof(Queued
 // With `ends`, and what the system takes of each CTA's.
 static_assert(queue_bytes(kMostWorkers) <= 226 * 1024, "the queues fit in shared memory");
 
+__device__ int32_t count_long(const Deal& deal, const Scratch& scratch) {
+  const auto entries = static_cast<int64_t>(*scratch.entries);
+  int32_t low = 0, high = deal.groups;
+  while (low < high) {
+    const int32_t middle = low + (high - low) / 2;
+    if (is_long(scratch.sorted_length[middle], deal.groups, entries, deal.workers, deal.panels_in_flight)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 // One CTA. Deals tiles out in the rounds of plan/deal.h.
-__global__ void __launch_bounds__(kMostThreads)
-    deal_rounds(DealOrder order, int32_t workers, double tile_cost, const uint32_t* __restrict__ sorted_length,
-                Dealt* dealt, int32_t* worker_begin) {
+__global__ void __launch_bounds__(kMostThreads) deal_rounds(Deal deal, Scratch scratch, int32_t* worker_begin) {
+  const int32_t workers = deal.workers;
+  const uint32_t* __restrict__ const sorted_length = scratch.sorted_length;
+  const int32_t long_groups = count_long(deal, scratch);
+  if (threadIdx.x == 0) *scratch.long_groups = long_groups;
+  const DealOrder order(deal.groups, deal.panels, deal.panels_in_flight, long_groups);
   extern __shared__ QueuedWorker queues[];
   QueuedWorker *queue = queues, *next = queues + workers, *const served = queues + 2 * workers;
   auto* const before = reinterpret_cast<int32_t*>(queues + 3 * workers);  // of the queue come before each of `served`
@@ -81,7 +105,7 @@ __global__ void __launch_bounds__(kMostThreads)
     const int32_t most = min(workers, order.tiles() - done);
     int32_t end = INT_MAX;
     for (int32_t at = threadIdx.x; at < most; at += blockDim.x) {
-      served[at] = queue[at].with_tile(tile_cost, sorted_length[order[done + at].rank]);
+      served[at] = queue[at].with_tile(deal.tile_cost, sorted_length[order[done + at].rank]);
       before[at] = count_before(queue, workers, served[at]);
       end = min(end, round_end(at, before[at]));
     }
@@ -95,7 +119,7 @@ __global__ void __launch_bounds__(kMostThreads)
       const bool has_tile = at < count;
       const QueuedWorker one = has_tile ? served[at] : queue[at];
       next[next_place(one, max(has_tile ? before[at] : at, count) - count, served, count)] = one;
-      if (has_tile) dealt[done + at] = {one.worker, one.tiles - 1};
+      if (has_tile) scratch.dealt[done + at] = {one.worker, one.tiles - 1};
     }
     __syncthreads();
     QueuedWorker* const other = queue;
@@ -123,7 +147,8 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 // One thread a tile, in the order of dealing.
-__global__ void place_tiles(Deal deal, DealOrder order, Scratch scratch, const int32_t* worker_begin, WorkTile* tiles) {
+__global__ void place_tiles(Deal deal, Scratch scratch, const int32_t* worker_begin, WorkTile* tiles) {
+  const DealOrder order(deal.groups, deal.panels, deal.panels_in_flight, *scratch.long_groups);
   const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= order.tiles()) return;
   const DealOrder::Turn turn = order[static_cast<int32_t>(i)];
@@ -147,8 +172,9 @@ void deal_tiles(const Deal& deal, void* memory, int64_t* slot_row, int32_t* work
   const auto ctas = [&](int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); };
   dealing::Scratch scratch = {};
   dealing::place_scratch(deal.groups, deal.panels, static_cast<std::byte*>(memory), scratch);
+  check(cudaMemsetAsync(scratch.entries, 0, sizeof(*scratch.entries), stream), "cudaMemsetAsync");
   if (deal.groups > 0) {
-    dealing::describe_groups<<<ctas(deal.groups), kThreads, 0, stream>>>(deal, scratch.length, scratch.group, slot_row);
+    dealing::describe_groups<<<ctas(deal.groups), kThreads, 0, stream>>>(deal, scratch, slot_row);
     check(cudaGetLastError(), "description of the row groups");
     // Equal ones stay in their order.
     int bits = 1;
@@ -159,7 +185,6 @@ void deal_tiles(const Deal& deal, void* memory, int64_t* slot_row, int32_t* work
           "sort of the row groups");
   }
 
-  const DealOrder order(deal.groups, deal.panels, deal.panels_in_flight);
   if (deal.workers > dealing::kMostWorkers) {
     fail(SPARSEK_INTERNAL, "%d workers are more than the %d that tiles are dealt out to", deal.workers,
          dealing::kMostWorkers);
@@ -171,10 +196,10 @@ void deal_tiles(const Deal& deal, void* memory, int64_t* slot_row, int32_t* work
   const int threads =
       std::min(dealing::kMostThreads, (deal.workers + dealing::kWarp - 1) / dealing::kWarp * dealing::kWarp);
   dealing::deal_rounds<<<1, threads, dealing::queue_bytes(deal.workers), stream>>>(
-      order, deal.workers, deal.tile_cost, scratch.sorted_length, scratch.dealt, worker_begin);
+      deal, scratch, worker_begin);
   check(cudaGetLastError(), "dealing of the tiles");
-  if (order.tiles() > 0) {
-    dealing::place_tiles<<<ctas(order.tiles()), kThreads, 0, stream>>>(deal, order, scratch, worker_begin, tiles);
+  if (const int64_t all = int64_t{deal.groups} * deal.panels; all > 0) {
+    dealing::place_tiles<<<ctas(all), kThreads, 0, stream>>>(deal, scratch, worker_begin, tiles);
     check(cudaGetLastError(), "placing of the tiles");
   }
 }

@@ -14,13 +14,22 @@
 
 namespace sparsek {
 
-// The tiles in the order of dealing: panels of columns a few at a time, in these the row groups longest first.
+// Whether a row group of `count` entries is a long one, of `groups` that have `entries` in sum: half as long again as the
+// mean, and as what a worker has to do for the panels in flight. If its tile came with the last panels, its worker would
+// be busy when all others are done.
+constexpr bool is_long(int64_t count, int64_t groups, int64_t entries, int32_t workers, int32_t panels_in_flight) {
+  return 2 * count * groups > 3 * entries && 2 * count * workers > 3 * entries * panels_in_flight;
+}
+
+// The tiles in the order of dealing: those of long row groups for all panels; then the others, panels of columns a few at
+// a time. In each the row groups longest first.
 struct DealOrder {
   // panels_in_flight: at least 1. groups * panels must fit in int32.
-  constexpr DealOrder(int32_t groups, int32_t panels, int32_t panels_in_flight)
+  constexpr DealOrder(int32_t groups, int32_t panels, int32_t panels_in_flight, int32_t long_groups)
       : panels_(panels),
         in_flight_(panels_in_flight < panels ? panels_in_flight : panels),
-        batch_(groups * in_flight_),
+        long_(long_groups),
+        batch_((groups - long_groups) * in_flight_),
         tiles_(groups * panels) {}
 
   struct Turn {
@@ -29,13 +38,15 @@ struct DealOrder {
   };
   constexpr int32_t tiles() const { return tiles_; }
   constexpr Turn operator[](int32_t i) const {
-    const int32_t first = i / batch_ * in_flight_, within = i % batch_;
+    const int32_t of_long = long_ * panels_;
+    if (i < of_long) return {i / panels_, i % panels_};
+    const int32_t first = (i - of_long) / batch_ * in_flight_, within = (i - of_long) % batch_;
     const int32_t width = in_flight_ < panels_ - first ? in_flight_ : panels_ - first;
-    return {within / width, first + within % width};
+    return {long_ + within / width, first + within % width};
   }
 
  private:
-  int32_t panels_, in_flight_, batch_, tiles_;
+  int32_t panels_, in_flight_, long_, batch_, tiles_;
 };
 
 // A worker in the queue.

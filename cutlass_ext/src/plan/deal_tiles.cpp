@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plan/deal.h"
 #include "plan/least_loaded.h"
 
 namespace sparsek {
@@ -13,15 +14,23 @@ int32_t count_panels(const PlanShape& shape) {
   return static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
 }
 
-// visit(piece, panel) for each tile, in the order of dealing.
+// visit(piece, panel) for each tile, in the order of dealing: that of DealOrder.
 template <class Visit>
 void each_tile(const std::vector<Piece>& pieces, const PlanShape& shape, const Visit& visit) {
   const int32_t panels = count_panels(shape);
-  for (int32_t first = 0; first < panels; first += shape.panels_in_flight) {
-    const int32_t last = std::min(first + shape.panels_in_flight, panels);
-    for (const Piece& piece : pieces) {
-      for (int32_t panel = first; panel < last; ++panel) visit(piece, panel);
+  int64_t entries = 0;
+  for (const Piece& piece : pieces) entries += piece.count;
+  const auto others = std::find_if_not(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+    return is_long(piece.count, static_cast<int64_t>(pieces.size()), entries, shape.workers, shape.panels_in_flight);
+  });
+  const auto visit_panels = [&](auto begin, auto end, int32_t first, int32_t last) {
+    for (auto piece = begin; piece != end; ++piece) {
+      for (int32_t panel = first; panel < last; ++panel) visit(*piece, panel);
     }
+  };
+  visit_panels(pieces.begin(), others, 0, panels);
+  for (int32_t first = 0; first < panels; first += shape.panels_in_flight) {
+    visit_panels(others, pieces.end(), first, std::min(first + shape.panels_in_flight, panels));
   }
 }
 

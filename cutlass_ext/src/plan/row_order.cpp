@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
+
+#include "plan/row_matching.h"
 
 namespace sparsek {
 namespace {
@@ -21,6 +24,7 @@ Cost cost_of(const BsrIndex& index, const std::vector<int32_t>& order, int32_t g
   for (size_t i = 0; i < order.size(); ++i) {
     const int32_t now = static_cast<int32_t>(i) / group;
     if (i % group == 0) blocks = 0;
+    if (order[i] >= index.block_rows) continue;
     blocks += index.row_ptr[order[i] + 1] - index.row_ptr[order[i]];
     cost.longest = std::max(cost.longest, blocks);
     for (int32_t b = index.row_ptr[order[i]]; b < index.row_ptr[order[i] + 1]; ++b) {
@@ -80,16 +84,19 @@ RowOrder order_rows(const BsrIndex& index, int32_t group) {
   const Cost natural = cost_of(index, best.rows, group);
   best.loads = best.natural_loads = natural.loads;
   constexpr double kWorthIt = 0.97;
-  // A tile is one worker's: where the longest block rows came together, all others would wait for theirs.
-  constexpr double kMostLonger = 1.1;
-  int64_t to_beat = static_cast<int64_t>(kWorthIt * best.natural_loads);
-  const std::vector<int32_t> middle = by_middle(index);
-  for (const std::vector<int32_t>& order : {middle, by_min_hash(index, middle)}) {
+  int64_t to_beat = static_cast<int64_t>(kWorthIt * static_cast<double>(best.natural_loads));
+  const auto consider = [&](std::vector<int32_t> order) {
     const Cost cost = cost_of(index, order, group);
-    if (cost.loads >= to_beat || cost.longest > kMostLonger * natural.longest) continue;
+    if (cost.loads >= to_beat || cost.longest > kMostLonger * natural.longest) return;
     best.loads = to_beat = cost.loads;
-    best.rows = order;
+    best.rows = std::move(order);
+  };
+  if (index.block_rows > rows_matched_together(index, group)) {  // like rows may lie too far apart to be matched
+    const std::vector<int32_t> middle = by_middle(index);
+    consider(middle);
+    consider(by_min_hash(index, middle));
   }
+  consider(match_rows(index, best.rows, group));
   for (size_t first = 0; first < best.rows.size(); first += group) {
     std::sort(best.rows.begin() + first, best.rows.begin() + std::min(first + group, best.rows.size()));
   }

@@ -11,7 +11,7 @@
 namespace sparsek {
 
 struct RowOrder {
-  std::vector<int32_t> rows;  // a permutation of 0 .. block_rows - 1
+  std::vector<int32_t> rows;  // a permutation of 0 .. block_rows - 1, or of as many more as make the last group whole
   int64_t loads;              // of block rows of B: the sizes of the unions of each group's block columns
   int64_t natural_loads;      // the same in the order 0, 1, ...
 };

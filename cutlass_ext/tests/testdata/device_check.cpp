@@ -143,9 +143,15 @@ void check_plan(const BsrIndex& index, const PlanShape& shape) {
   }
 
   const auto panels = static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
-  const DealOrder order(static_cast<int32_t>(grid.groups()), panels, plan.shape.panels_in_flight);
+  const std::vector<Group> groups = find_groups(index, grid);
+  int64_t entries = 0;
+  for (const Group& group : groups) entries += group.count;
+  const auto long_groups = static_cast<int32_t>(std::count_if(groups.begin(), groups.end(), [&](const Group& group) {
+    return sparsek::is_long(group.count, grid.groups(), entries, shape.workers, plan.shape.panels_in_flight);
+  }));
+  const DealOrder order(static_cast<int32_t>(grid.groups()), panels, plan.shape.panels_in_flight, long_groups);
   REQUIRE(order.tiles() == static_cast<int32_t>(plan.tiles.size()));
-  const Rounds rounds = deal_in_rounds(find_groups(index, grid), order, shape);
+  const Rounds rounds = deal_in_rounds(groups, order, shape);
   for (int32_t w = 0; w < shape.workers; ++w) {
     const int32_t begin = plan.worker_begin[w];
     REQUIRE(static_cast<int32_t>(rounds.tiles[w].size()) == plan.worker_begin[w + 1] - begin);

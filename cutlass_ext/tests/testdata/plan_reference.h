@@ -72,14 +72,26 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
   for (int32_t w = 0; w < shape.workers; ++w) loads.emplace(0.0, w);
   std::vector<std::vector<sparsek::WorkTile>> lists(shape.workers);
   const int64_t panels = (shape.n + shape.tile_n - 1) / shape.tile_n;
+  const auto deal = [&](int32_t g, int64_t first, int64_t last) {
+    for (int64_t panel = first; panel < std::min(last, panels); ++panel) {
+      const auto [work, worker] = loads.top();
+      loads.pop();
+      lists[worker].push_back({g, static_cast<int32_t>(panel), groups[g].begin, groups[g].count});
+      loads.emplace(work + shape.tile_cost + groups[g].count, worker);
+    }
+  };
+  // Row groups half as long again as the mean, and as a worker's share of the panels in flight, come ahead of all.
+  double entries = 0;
+  for (const Group& group : groups) entries += group.count;
+  const double mean = entries / static_cast<double>(groups.size());
+  const double share = entries * plan.shape.panels_in_flight / shape.workers;
+  const auto is_long = [&](int32_t g) { return groups[g].count > 1.5 * mean && groups[g].count > 1.5 * share; };
+  for (const int32_t g : order) {
+    if (is_long(g)) deal(g, 0, panels);
+  }
   for (int64_t first = 0; first < panels; first += plan.shape.panels_in_flight) {
     for (const int32_t g : order) {
-      for (int64_t panel = first; panel < std::min(first + plan.shape.panels_in_flight, panels); ++panel) {
-        const auto [work, worker] = loads.top();
-        loads.pop();
-        lists[worker].push_back({g, static_cast<int32_t>(panel), groups[g].begin, groups[g].count});
-        loads.emplace(work + shape.tile_cost + groups[g].count, worker);
-      }
+      if (!is_long(g)) deal(g, first, first + plan.shape.panels_in_flight);
     }
   }
   plan.worker_begin.assign(1, 0);

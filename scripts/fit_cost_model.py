@@ -33,14 +33,16 @@ FAMILIES = {
     "skinny_bf16_64_64": (64, 64, 2, 4, False, (5.8, 1.2, 0.5, 6.5e6, 1, 0.05, 0.05)),
     "tma_bf16_64x2_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001, 0.001)),
     "tma_bf16_128_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001, 0.001)),
-    "rs_bf16_128_256": (128, 256, 1, 1, True, (7.6, 4.1, 0.5, 7.6e6, 6, 0.02, 0.02)),
+    "gather_bf16_128_256": (128, 256, 1, 1, True, (7.6, 4.1, 0.5, 7.6e6, 6, 0.02, 0.02)),
 }
 
 
 def predict(case, family, theta):
     tile_m, tile_n, per_sm, most_cluster, may_split, _ = FAMILIES[family]
     launch, tile, step, l2, join, copy_a, copy_b = theta
-    group = case["groups_of_64_rows" if tile_m == 64 else "groups_of_128_rows"]
+    group = dict(case["groups_of_64_rows" if tile_m == 64 else "groups_of_128_rows"])
+    if tile_m == 128:
+        group["loads"] = case["entries"].get(family, group["loads"])  # in the order that the planner gives the block rows
     parts = max(1, case["block_m"] / tile_m)
     block_k = case["block_k"]
     unit = next(u for u in (64, 32, 16, 8) if block_k % u == 0)
@@ -145,6 +147,8 @@ def best_factors(found, cases, times):
 def main(paths):
     cases = [case for path in paths for case in json.load(open(path))["cases"] if case["blocks"] > 0]
     times = [{k["kernel"]: k["seconds"] * 1e6 for k in case["candidates"] if k["runs"] > 0} for case in cases]
+    for case in cases:
+        case["entries"] = {k["kernel"]: k["entries"] for k in case["candidates"] if "entries" in k}
     found = {}
     for family, settings in FAMILIES.items():
         samples = [(case, time[family]) for case, time in zip(cases, times) if family in time]

@@ -71,7 +71,7 @@ func comparePlans[T Element, I Index](t rapid.TB, ctx *Context, p *product[T, T,
 		return
 	}
 	// On the host, rows may be paired by likeness. That saves entries, and changes no element of C.
-	if (strings.HasPrefix(info[0].Kernel, "rs_") || strings.HasPrefix(info[0].Kernel, "skinny_")) && info[0].Entries < info[1].Entries {
+	if !strings.HasPrefix(info[0].Kernel, "simt_") && info[0].Entries < info[1].Entries {
 		info[1].Entries, info[1].WorkspaceBytes = info[0].Entries, info[0].WorkspaceBytes
 	}
 	if info[0] != info[1] {
@@ -135,6 +135,7 @@ func TestOddPlansOnDevice(t *testing.T) {
 	})
 	t.Run("one long row", func(t *testing.T) {
 		p := newProduct[BFloat16, int32](shape{rows: 64 * 64, cols: 64 * 30, n: 2048, blockM: 64, blockK: 64, alpha: 1, seed: 3})
+		p.kernel = "tma_bf16_64x2_256" // which splits no tiles; and less is known of a pattern on the GPU, to choose by
 		p.a.RowPtr = make([]int32, 65)
 		for col := range 30 {
 			p.a.ColIdx = append(p.a.ColIdx, int32(col))

@@ -25,7 +25,7 @@ func TestGraphCapture(t *testing.T) {
 	lib := library(t)
 	for name, run := range map[string]func() string{
 		"whole tiles": func() string { return abitest.Graph(lib.Path()) },
-		"split tiles": func() string { return abitest.SplitGraph(lib.Path(), "rs_bf16_128_256") },
+		"split tiles": func() string { return abitest.SplitGraph(lib.Path(), "gather_bf16_128_256") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			switch result := run(); {

@@ -13,7 +13,7 @@ func TestLongPlan(t *testing.T) {
 	onEach(t, func(t *testing.T, ctx *Context) {
 		p := newProduct[BFloat16, int32](shape{rows: 4096, cols: 8192, n: 8, blockM: 8, blockK: 8, density: 0.15, alpha: 1, seed: 3})
 		if ctx.info.Backend == CUDA {
-			p.kernel = "rs_bf16_128_256" // whose plan is large
+			p.kernel = "gather_bf16_128_256" // whose plan is large
 		}
 		c, info := p.run(t, ctx, false)
 		if ctx.info.Backend == CUDA && info.WorkspaceBytes < 2<<20 {

@@ -23,7 +23,7 @@ func TestNumbersInJSON(t *testing.T) {
 func TestRunTellsOfSlabs(t *testing.T) {
 	for recomputed, want := range map[int64]bool{0: false, 12: true} {
 		var out bytes.Buffer
-		r := &report{Pattern: "window", Kernel: "rs_bf16_128_256", Recomputed: recomputed}
+		r := &report{Pattern: "window", Kernel: "gather_bf16_128_256", Recomputed: recomputed}
 		if err := printRun(&environment{stdout: &out}, r, sparsek.ContextInfo{Backend: sparsek.CUDA, Reason: "NVIDIA H200"}); err != nil {
 			t.Fatal(err)
 		}

@@ -164,6 +164,9 @@ func newGridCase(v *tunegrid.Verdict) gridCase {
 	r := &tuneResult{}
 	r.fill(v.Candidates, 2*float64(v.Blocks)*float64(one.BlockM)*float64(one.BlockK)*float64(one.N))
 	g.Candidates = r.Candidates
+	for i := range g.Candidates {
+		g.Candidates[i].Entries = v.Entries[g.Candidates[i].Kernel]
+	}
 	return g
 }
 

@@ -78,10 +78,10 @@ func dtypeOf(name string) (dtype, bool) {
 
 // Kernel families.
 const (
-	Collective = "collective" // tensor cores by warpgroup, TMA; CUTLASS's kernel
-	WgmmaRS    = "wgmma_rs"   // tensor cores by warpgroup with A in registers, TMA
-	Skinny     = "skinny"     // tensor cores by warp, TMA: few columns
-	SIMT       = "simt"       // ordinary cores, every block shape
+	Collective  = "collective"   // tensor cores by warpgroup, TMA; CUTLASS's kernel
+	WgmmaGather = "wgmma_gather" // tensor cores by warpgroup, TMA for B, A gathered by cp.async
+	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
+	SIMT        = "simt"         // ordinary cores, every block shape
 
 	// Baselines.
 	WMMA       = "wmma"        // tensor cores by warp, cp.async
@@ -180,8 +180,8 @@ func (k Kernel) check() error {
 		return nil
 	case Collective:
 		return k.checkCollective(d)
-	case WgmmaRS:
-		return k.checkMultiples(d, 8) // half the rows of a warp; the 16 bytes of a bulk copy
+	case WgmmaGather:
+		return k.checkMultiples(d, 8) // half the rows of a warp; the 16 bytes of a copy
 	case Skinny:
 		return k.checkMultiples(d, 16) // the rows of a warp; the depth of an instruction
 	case WMMA:
@@ -189,7 +189,7 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaRS, Skinny, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaGather, Skinny, SIMT, WMMA, TMASandbox})
 }
 
 // checkCollective checks what the templates would refuse with far longer

@@ -28,8 +28,8 @@ var fakeSMI []byte
 // Kernels that several functions serve, of which the depth of the block chooses one, and functions of one base name.
 const (
 	tmaSymbol    = "_ZN7cutlass13device_kernelIiEEvT_"
-	rs16Symbol   = "_ZN7sparsek4cuda15wgmma_rs_kernel6kernelIN7cutlass10bfloat16_tELi16ELi4EEEvNS1_6ParamsE"
-	rs64Symbol   = "_ZN7sparsek4cuda15wgmma_rs_kernel6kernelIN7cutlass10bfloat16_tELi64ELi4EEEvNS1_6ParamsE"
+	rs16Symbol   = "_ZN7sparsek4cuda19wgmma_gather_kernel6kernelIN7cutlass10bfloat16_tELi16ELi4EEEvNS1_6ParamsE"
+	rs64Symbol   = "_ZN7sparsek4cuda19wgmma_gather_kernel6kernelIN7cutlass10bfloat16_tELi64ELi4EEEvNS1_6ParamsE"
 	skinnySymbol = "_ZN7sparsek4cuda13skinny_kernel6kernelIN7cutlass10bfloat16_tELi64ELi64EEEvNS1_6ParamsE"
 )
 

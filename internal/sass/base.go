@@ -8,7 +8,7 @@ import (
 )
 
 // BaseName is the name of a function without its namespaces, template arguments and parameters, from its mangled
-// symbol: "kernel" of _ZN7sparsek4cuda15wgmma_rs_kernel6kernelIfEEvi. A symbol that is not mangled is its own base name;
+// symbol: "kernel" of _ZN7sparsek4cuda19wgmma_gather_kernel6kernelIfEEvi. A symbol that is not mangled is its own base name;
 // one of another form has none.
 func BaseName(symbol string) string {
 	if len(symbol) < 2 || symbol[:2] != "_Z" {

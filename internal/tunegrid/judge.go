@@ -22,6 +22,7 @@ type Verdict struct {
 	Rows128    GroupLoads
 	// All candidates that serve, measured for this verdict, after the choices were made.
 	Candidates []sparsek.Candidate
+	Entries    map[string]int64 // of the plans of those that were measured, see sparsek.PlanInfo
 	Fastest    sparsek.Candidate
 	Tuned      Choice // by measuring
 	Predicted  Choice // by the cost model alone
@@ -74,6 +75,9 @@ func Judge(ctx context.Context, c *sparsek.Context, one Case, budget time.Durati
 	if v.Tuned, err = v.choice(tuned.Kernel); err != nil {
 		return nil, err
 	}
+	if v.Entries, err = entriesOf(ctx, m, one.N, v.Candidates); err != nil {
+		return nil, err
+	}
 	predicted, err := m.Plan(ctx, sparsek.PlanOptions{N: one.N, AllowDense: true})
 	if err != nil {
 		return nil, err
@@ -84,6 +88,25 @@ func Judge(ctx context.Context, c *sparsek.Context, one Case, budget time.Durati
 	}
 	v.Predicted, err = v.choice(predicted.Info().Kernel)
 	return v, err
+}
+
+// entriesOf makes the plan of each candidate that was measured.
+func entriesOf(ctx context.Context, m *sparsek.Matrix[element], n int, candidates []sparsek.Candidate) (map[string]int64, error) {
+	entries := make(map[string]int64)
+	for _, candidate := range candidates {
+		if candidate.Runs == 0 {
+			continue
+		}
+		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: n, Kernel: candidate.Kernel, AllowDense: true})
+		if err != nil {
+			return nil, err
+		}
+		entries[candidate.Kernel] = plan.Info().Entries
+		if err := plan.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
 }
 
 func (v *Verdict) choice(kernel string) (Choice, error) {

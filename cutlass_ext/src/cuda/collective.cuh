@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "collective": CUTLASS's cooperative kernel and TMA epilogue around our block-sparse mainloop and
-// plan-driven scheduler. A config gives Element, kTileM, kTileN, kTileK, kStages and kBlockM.
+// Kernel family "collective": CUTLASS's cooperative kernel around our block-sparse mainloop, epilogue and plan-driven
+// scheduler. A config gives Element, kTileM, kTileN, kTileK, kStages and kBlockM.
 #pragma once
 
 #include "collective/bsr_tile_scheduler.hpp"
+#include "collective/sm90_bsr_epilogue.hpp"
 #include "collective/sm90_bsr_mma_tma_gmma_ss.hpp"
 #include "cuda/kernel.h"
 #include "cuda/launch.cuh"
+#include "cuda/tma_store.cuh"
 #include "cutlass/device_kernel.h"
-#include "cutlass/epilogue/collective/collective_builder.hpp"
 #include "cutlass/gemm/kernel/gemm_universal.hpp"
 
 namespace sparsek::cuda {
@@ -19,7 +20,6 @@ struct CollectiveKernel {
   using TileShape = cute::Shape<cute::Int<Config::kTileM>, cute::Int<Config::kTileN>, cute::Int<Config::kTileK>>;
   using ClusterShape = cute::Shape<cute::_1, cute::_1, cute::_1>;
   static constexpr int kSlots = Config::kBlockM < Config::kTileM ? Config::kTileM / Config::kBlockM : 1;
-  static constexpr int kAlignment = 16 / sizeof(Element);
 
   using StrideA = cute::Stride<int64_t, cute::_1, int64_t>;
   using StrideB = cute::Stride<cute::_1, int64_t, int64_t>;
@@ -31,10 +31,7 @@ struct CollectiveKernel {
       MainloopSm90TmaGmmaBsr<Config::kStages, kSlots>, TileShape, Element, StrideA, Element, StrideB, TiledMma,
       cute::SM90_TMA_LOAD, cute::GMMA::Layout_K_SW128_Atom<Element>, void, cute::identity, cute::SM90_TMA_LOAD,
       cute::GMMA::Layout_MN_SW128_Atom<Element>, void, cute::identity>;
-  using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
-      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,
-      cutlass::epilogue::collective::EpilogueTileAuto, float, float, Element, cutlass::layout::RowMajor, kAlignment,
-      Element, cutlass::layout::RowMajor, kAlignment, cutlass::epilogue::TmaWarpSpecializedCooperative>::CollectiveOp;
+  using Epilogue = BsrEpilogue<Element, kSlots>;
   using Kernel =
       cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int, int>, Mainloop, Epilogue, BsrScheduler>;
 
@@ -55,11 +52,11 @@ struct CollectiveKernel {
                           cute::make_stride(cute::_1{}, args.ldb, int64_t(0)),
                           args.entry_col,
                           args.entry_block};
-    const auto stride_c = cute::make_stride(args.ldc, cute::_1{}, int64_t(0));
-    arguments.epilogue.thread.alpha = args.epilogue.alpha;
-    arguments.epilogue.thread.beta = args.epilogue.beta;
-    arguments.epilogue.ptr_C = arguments.epilogue.ptr_D = static_cast<Element*>(args.c);
-    arguments.epilogue.dC = arguments.epilogue.dD = stride_c;
+    arguments.epilogue = {args, can_store_by_tma<Element>(args), {}};
+    if (arguments.epilogue.by_tma) {
+      const cudaError_t error = make_store_map(&arguments.epilogue.map_c, args);
+      if (error != cudaSuccess) return error;
+    }
     arguments.hw_info.sm_count = args.workers;
     arguments.hw_info.max_active_clusters = args.workers;
     arguments.scheduler = {args.tiles, args.worker_begin, args.block_k / Config::kTileK};
@@ -75,9 +72,9 @@ constexpr KernelOps collective_ops() {
   using K = CollectiveKernel<Config>;
   return {&K::prepare,         &K::launch,
           /*ctas_per_sm=*/1,   /*tensor_cores=*/true,
-          /*tma_b=*/true,      /*tma_c=*/true,
-          /*any_rows=*/false,
-          /*align_values=*/16, /*any_epilogue=*/false};
+          /*tma_b=*/true,      /*tma_c=*/false,
+          /*any_rows=*/true,
+          /*align_values=*/16, /*any_epilogue=*/true};
 }
 
 }  // namespace sparsek::cuda

@@ -34,11 +34,11 @@ struct Cost {
 };
 
 constexpr Cost kCosts[] = {
-    {"skinny", 0, 16, 0.94, 5.641, 1.69, 0.0650, 9.06e12, 0, 0.0344, 0.316, 2},
-    {"skinny", 0, 64, 1.04, 5.977, 1.70, 0.0633, 8.66e12, 0, 0.0257, 0.364, 2},
-    {"collective", 64, 256, 0.91, 6.418, 4.11, 0.158, 9.03e12, 0, 0.202, 0.0006, 1},
-    {"collective", 128, 256, 0.95, 5.898, 4.17, 0.581, 11.0e12, 0, 0, 0, 1},
-    {"wgmma_rs", 0, 256, 1.03, 5.192, 5.23, 0.743, 8.92e12, 10.9, 0.0029, 0.0093, 1},
+    {"skinny", 0, 16, 0.97, 5.366, 1.834, 0.0727, 8.59e12, 0, 0.0341, 0.303, 2},
+    {"skinny", 0, 64, 1.05, 5.841, 1.858, 0.0785, 8.71e12, 0, 0.0280, 0.343, 2},
+    {"collective", 64, 256, 0.87, 6.245, 3.38, 0.0873, 9.15e12, 0, 0.236, 0.0002, 1},
+    {"collective", 128, 256, 1.01, 5.541, 3.718, 0.587, 11.2e12, 0, 0, 0, 1},
+    {"wgmma_gather", 0, 256, 1.01, 6.068, 2.915, 0.709, 8.82e12, 10.3, 0.0012, 0.0188, 1},
 };
 
 const Cost* find_cost(const KernelDesc& kernel) {
@@ -94,7 +94,7 @@ double predict_simt(const Work& work) {
 }
 
 double predict_dense(const Work& work) {
-  constexpr double kFactor = 0.92, kLaunch = 7.16 * kMicrosecond, kRate = 853e12, kMemoryRate = 3.98e12;
+  constexpr double kFactor = 0.98, kLaunch = 7.19 * kMicrosecond, kRate = 855e12, kMemoryRate = 4.1e12;
   // Tiles that cuBLAS has, and the share of the tensor cores' rate that such a tile can reach.
   struct Tile {
     double m, n, share;
@@ -116,7 +116,7 @@ double predict_dense(const Work& work) {
 
 // Ordinary cores, or the longest row.
 double predict_cusparse_bsr(const Work& work) {
-  constexpr double kFactor = 1.27, kRate = 9.34e12, kLaunch = 5.44 * kMicrosecond, kColumn = 0.194 * kMicrosecond;
+  constexpr double kFactor = 1.24, kRate = 9.57e12, kLaunch = 4.51 * kMicrosecond, kColumn = 0.207 * kMicrosecond;
   const double row = static_cast<double>(work.stats.longest_row) * kColumn * work.shape.block_k;
   const double all = 2 * values_of(work) * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
   return kFactor * (kLaunch + together(all, row));

@@ -9,7 +9,9 @@ namespace {
 
 // Bulk tensor copies take pitches below 2^40 bytes.
 constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
-constexpr int64_t kMaxTmaBlock = (int64_t{1} << 39) - 1, kMaxTmaExtent = (int64_t{1} << 30) - 1;
+constexpr int64_t kMaxTmaExtent = (int64_t{1} << 30) - 1;
+// Kernels work out places within a block in 32 bits.
+constexpr int64_t kMaxBlock = (int64_t{1} << 31) - 1;
 
 }  // namespace
 
@@ -33,8 +35,8 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   if (kernel.ops->tma_b && (options.ldb > kMaxTmaPitch || options.ldc > kMaxTmaPitch)) {
     return "its leading dimensions must be below 2^38";
   }
-  if (kernel.ops->tma_b && (matrix.block_k > kMaxTmaBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
-    return "its blocks must be below 2^39 elements, and below 2^30 wide";
+  if (kernel.ops->tma_b && (matrix.block_k > kMaxBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
+    return "its blocks must be below 2^31 elements, and below 2^30 wide";
   }
   // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
   if (kernel.ops->tma_c && (options.n | options.ldc) % vector != 0) return "it needs N and ldc in " + multiple;

@@ -168,17 +168,22 @@ __device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTi
   }
 }
 
+// Whether elements of C are but sums times alpha, rounded to A's type.
+template <class Element>
+__host__ __device__ bool only_scales(const Epilogue& e) {
+  constexpr sparsek_dtype kSame = std::is_same_v<Element, cutlass::bfloat16_t> ? SPARSEK_BF16 : SPARSEK_FP16;
+  return e.beta == 0.f && e.bias_kind == SPARSEK_BIAS_NONE && e.activation == SPARSEK_ACTIVATION_NONE &&
+         e.dtype_c == kSame;
+}
+
 // A warp's 16 rows of C from the sums acc, the columns from first_col on. row: the lane's rows of C. Element: of A.
 template <class Element, int Groups>
 __device__ void store_rows(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
                            uint32_t first_col, int lane) {
-  constexpr sparsek_dtype kSame = std::is_same_v<Element, cutlass::bfloat16_t> ? SPARSEK_BF16 : SPARSEK_FP16;
-  const Epilogue& e = args.epilogue;
   const RowTile tile = {{row[0], row[1]}, first_col, int(min(int64_t(Groups * 8), args.n - first_col)), lane % 4 * 2};
-  const bool plain = e.beta == 0.f && e.bias_kind == SPARSEK_BIAS_NONE && e.activation == SPARSEK_ACTIVATION_NONE;
-  if (plain && e.dtype_c == kSame) {
+  if (only_scales<Element>(args.epilogue)) {
 #pragma unroll
-    for (int i = 0; i < Groups * 4; ++i) acc[i / 4][i % 4] *= e.alpha;
+    for (int i = 0; i < Groups * 4; ++i) acc[i / 4][i % 4] *= args.epilogue.alpha;
     write<Element>(args, acc, tile);
   } else {
     store_any(args, acc, tile);

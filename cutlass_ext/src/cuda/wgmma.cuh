@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma m64n256k16 with A in registers.
+// wgmma m64n256k16.
 #pragma once
 
 #include <cstdint>
@@ -24,34 +24,37 @@ __device__ inline uint64_t wgmma_descriptor_b(uint32_t shared_address, uint32_t 
   return descriptor.desc_;
 }
 
+// Of A (64, 64) in shared memory, K contiguous, 128-byte swizzle: the next 8 rows lie 1024 bytes on.
+__device__ inline uint64_t wgmma_descriptor_a(uint32_t shared_address) {
+  return wgmma_descriptor_b(shared_address, 16);
+}
+
+// The same that many bytes further on in shared memory: what carries out of the address would leave the 256 KB that it
+// can name, so that the upper half of a descriptor never changes.
+__device__ inline uint64_t advanced(uint64_t descriptor, uint32_t bytes) {
+  return descriptor >> 32 << 32 | (uint32_t(descriptor) + (bytes >> 4));
+}
+
 template <class Element>
-struct WgmmaRs;
+struct WgmmaSs;
 template <>
-struct WgmmaRs<cutlass::bfloat16_t> {
-  using Op = cute::SM90::GMMA::MMA_64x256x16_F32BF16BF16_RS<cute::SM90::GMMA::Major::K, cute::SM90::GMMA::Major::MN>;
+struct WgmmaSs<cutlass::bfloat16_t> {
+  using Op = cute::SM90::GMMA::MMA_64x256x16_F32BF16BF16_SS<cute::SM90::GMMA::Major::K, cute::SM90::GMMA::Major::MN>;
 };
 template <>
-struct WgmmaRs<cutlass::half_t> {
-  using Op = cute::SM90::GMMA::MMA_64x256x16_F32F16F16_RS<cute::SM90::GMMA::Major::K, cute::SM90::GMMA::Major::MN>;
+struct WgmmaSs<cutlass::half_t> {
+  using Op = cute::SM90::GMMA::MMA_64x256x16_F32F16F16_SS<cute::SM90::GMMA::Major::K, cute::SM90::GMMA::Major::MN>;
 };
 
 template <class Element, size_t... I>
-__device__ void wgmma_rs(float (&acc)[32][4], const uint32_t (&a)[4], uint64_t b, std::index_sequence<I...>) {
-  WgmmaRs<Element>::Op::fma(a[0], a[1], a[2], a[3], b, acc[I / 4][I % 4]..., cute::SM90::GMMA::ScaleOut::One);
+__device__ void wgmma_ss(float (&acc)[32][4], uint64_t a, uint64_t b, std::index_sequence<I...>) {
+  WgmmaSs<Element>::Op::fma(a, b, acc[I / 4][I % 4]..., cute::SM90::GMMA::ScaleOut::One);
 }
 
-// acc(64, 256) += a(64, 16) b(16, 256), begun and not waited for. A warp holds 16 of the rows, as mma_sync.cuh says;
-// acc[g] are columns 8 g to 8 g + 7.
+// acc(64, 256) += a(64, 16) b(16, 256), begun and not waited for. acc[g] are columns 8 g to 8 g + 7.
 template <class Element>
-__device__ void wgmma_rs(float (&acc)[32][4], const uint32_t (&a)[4], uint64_t b) {
-  wgmma_rs<Element>(acc, a, b, std::make_index_sequence<128>());
-}
-
-// a = next where `always` is not 0, which it never is, and the compiler cannot know. wgmma reads its A registers until
-// it is waited for, but the compiler takes them to be free from its issue on, and would load `next` into them. This
-// keeps them until here.
-__device__ inline void replace_in_flight(uint32_t& a, uint32_t next, int always) {
-  asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p mov.b32 %0, %1; }" : "+r"(a) : "r"(next), "r"(always));
+__device__ void wgmma_ss(float (&acc)[32][4], uint64_t a, uint64_t b) {
+  wgmma_ss<Element>(acc, a, b, std::make_index_sequence<128>());
 }
 
 // Reads of the accumulators stay behind a wait that stands before this.

@@ -24,7 +24,7 @@ const KernelDesc kModelled[] = {
     {"a", "skinny", "", SPARSEK_BF16, 64, 16, 64, 9, 16, true, 16, false, &kOps},
     {"b", "skinny", "", SPARSEK_BF16, 64, 64, 64, 6, 16, true, 16, false, &kOps},
     {"c", "collective", "", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false, &kOps},
-    {"d", "wgmma_rs", "", SPARSEK_BF16, 128, 256, 64, 4, 8, true, 8, false, &kOps},
+    {"d", "wgmma_gather", "", SPARSEK_BF16, 128, 256, 64, 4, 8, true, 8, false, &kOps},
     {"e", "simt", "", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kOps},
 };
 

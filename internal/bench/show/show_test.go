@@ -63,9 +63,9 @@ func sample() *bench.Report {
 		flop := denseFLOP * c.density
 		one := &bench.Result{
 			Name: c.name, M: 4096, N: 4096, K: 4096, BlockM: c.block, BlockK: c.block, DType: "bf16", Pattern: "random", Seed: 7, Blocks: 1234,
-			Density: c.density, Kernel: "rs_bf16_128_256", KernelReason: "the first that fits", PlanSeconds: 1e-4, EffectiveFLOP: flop, DenseFLOP: denseFLOP,
+			Density: c.density, Kernel: "gather_bf16_128_256", KernelReason: "the first that fits", PlanSeconds: 1e-4, EffectiveFLOP: flop, DenseFLOP: denseFLOP,
 			Bytes: 7e7, Bounds: []roofline.Bound{{Name: "L2", Seconds: 4e-5}},
-			Timed: []bench.Timed{timed(bench.Ours, "rs_bf16_128_256", false, c.seconds, flop, denseFLOP),
+			Timed: []bench.Timed{timed(bench.Ours, "gather_bf16_128_256", false, c.seconds, flop, denseFLOP),
 				timed(bench.CUBLAS, "cuBLAS GEMM", true, 180e-6, flop, denseFLOP)},
 			Before: nvsmi.State{Known: true, SMClock: 1980, Seen: 1}, After: nvsmi.State{Known: true, SMClock: 1755, Reasons: 4, Seen: 1},
 		}

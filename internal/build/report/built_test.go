@@ -44,12 +44,12 @@ func builtReport(t *testing.T) *Report {
 
 // What a kernel of a family cannot do without.
 var opcodesOf = map[string][]string{
-	kernels.Collective: {"HGMMA", "UTMALDG"},
-	kernels.WgmmaRS:    {"HGMMA", "LDSM", "UTMALDG"},
-	kernels.Skinny:     {"HMMA", "LDSM", "UTMALDG"},
-	kernels.SIMT:       {"FFMA"},
-	kernels.WMMA:       {"HMMA", "LDGSTS"},
-	kernels.TMASandbox: {"HGMMA", "UTMALDG", "USETMAXREG"},
+	kernels.Collective:  {"HGMMA", "UTMALDG"},
+	kernels.WgmmaGather: {"HGMMA", "LDGSTS", "UTMALDG"},
+	kernels.Skinny:      {"HMMA", "LDSM", "UTMALDG"},
+	kernels.SIMT:        {"FFMA"},
+	kernels.WMMA:        {"HMMA", "LDGSTS"},
+	kernels.TMASandbox:  {"HGMMA", "UTMALDG", "USETMAXREG"},
 }
 
 // No kernel spills or uses local memory, and each one's machine code is what

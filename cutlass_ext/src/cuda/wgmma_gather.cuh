@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel family "wgmma_gather": tensor cores by warpgroup for every block whose height and width are multiples of 8.
+//
+// A CTA computes 128 rows of C, a row group of the plan, times 256 columns. The product is cut into units: 16 columns of
+// A times 16 rows of B, of one entry of the row group; a stage holds four, of whatever entries follow each other. The
+// producers gather A 16 bytes a thread, from wherever the plan says that a row of the tile has its block, and write
+// zeros where it has none: so what wgmma reads is one dense tile, whatever the shape of the blocks. A unit in which
+// none of a warpgroup's 64 rows has a block is skipped. exact_rows.cuh keeps the zeros from being seen in C.
+//
+//   A   (128, 64), K-major, 128-byte swizzle: by cp.async
+//   B   (unit, chunk of 64 columns, 16, 64), N-major, 128-byte swizzle: by TMA
+//   C   by way of shared memory and bulk stores, or from registers: any rows, M, N, pitch and alignment; of a part of a
+//       tile the sums go to the workspace instead
+#pragma once
+
+#include <cuda.h>
+
+#include "cuda/dependent_launch.cuh"
+#include "cuda/exact_rows.cuh"
+#include "cuda/kernel.h"
+#include "cuda/launch.cuh"
+#include "cuda/load_tile.cuh"
+#include "cuda/part_sums.cuh"
+#include "cuda/ring.cuh"
+#include "cuda/row_store.cuh"
+#include "cuda/tensor_map.h"
+#include "cuda/tma_store.cuh"
+#include "cuda/wgmma.cuh"
+#include "cute/arch/copy_sm90_tma.hpp"
+#include "cutlass/arch/barrier.h"
+#include "cutlass/arch/reg_reconfig.h"
+
+namespace sparsek::cuda {
+namespace wgmma_gather_kernel {
+
+constexpr int kTileM = 128;
+constexpr int kTileN = 256;
+constexpr int kUnitK = 16;  // of one wgmma instruction
+constexpr int kUnits = 4;   // of a stage
+constexpr int kStageK = kUnits * kUnitK;
+constexpr int kChunkColumns = 64;
+constexpr int kChunks = kTileN / kChunkColumns;
+constexpr int kRowBytesA = kStageK * 2;
+constexpr int kStageBytesA = kTileM * kRowBytesA;
+constexpr int kChunkBytes = kUnitK * kChunkColumns * 2;
+constexpr int kUnitBytesB = kChunks * kChunkBytes;
+constexpr int kStageBytesB = kUnits * kUnitBytesB;
+constexpr int kGroups = kTileN / 8;  // accumulators of a thread: (kGroups, 4)
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerWarps = kUnits;  // each loads B for a unit
+constexpr int kProducers = kProducerWarps * 32;
+constexpr int kThreads = kProducers + kConsumerWarps * 32;
+
+// A producer copies 16 bytes of every kRowStep-th row.
+constexpr int kVectors = kRowBytesA / 16;
+constexpr int kRowStep = kProducers / kVectors;
+constexpr int kCopies = kTileM / kRowStep;
+static_assert(kRowStep == 16, "see kSlotsOf");
+
+// Of how many slots of a row group a producer copies rows: of all; but of 16, each 8 rows high, of every other.
+template <int Slots>
+constexpr int kSlotsOf = Slots < kCopies ? Slots : kCopies;
+
+struct Params {
+  CUtensorMap map_b;  // (64, K, N / 64) where N is a multiple of 64, else (N, K, 1)
+  CUtensorMap map_c;  // where by_tma
+  LaunchArgs args;
+  int units_per_entry;
+  int entry_step, part_step;  // from a unit to the one kUnits further on, within the tile and within its entry
+  int entries_ahead;  // of those that are asked for ahead
+  int32_t block_elements;
+  int box_chunks;  // chunks of 64 columns that one TMA box of B covers
+  bool chunks_are_outer;
+  bool by_tma;  // C
+};
+
+template <int Stages>
+struct SharedStorage {
+  alignas(1024) uint8_t b[Stages][kStageBytesB];
+  alignas(1024) uint8_t a[Stages][kStageBytesA];
+  alignas(1024) StoreBuffers buffers[kConsumerWarps];
+  // Bit 8 g + 2 u of any of the words: one of the rows of warpgroup g has a block in unit u. Each producer warp sees
+  // some of the rows.
+  uint4 present[Stages];
+  cutlass::arch::ClusterTransactionBarrier full[Stages];
+  cutlass::arch::ClusterBarrier empty[Stages];
+};
+static_assert(kProducerWarps == sizeof(uint4) / sizeof(uint32_t), "a word a producer warp");
+
+__device__ inline int stages_of(const Params& p, const WorkTile& tile) {
+  return (tile.entry_count * p.units_per_entry + kUnits - 1) / kUnits;
+}
+
+// What a producer copies of a stage: of these blocks, or nothing where there is none, the columns from k on; and the
+// block row of B that belongs to them, or kNoBlock behind the tile's last unit.
+template <int Slots>
+struct UnitPlan {
+  int32_t block[kSlotsOf<Slots>];
+  int32_t col;
+  int k;
+};
+
+// Of an entry's blocks those of a producer's slots.
+template <int Slots>
+__device__ void load_blocks(const int32_t* entry, int first_slot, int32_t (&block)[kSlotsOf<Slots>]) {
+  if constexpr (Slots > kCopies) {
+#pragma unroll
+    for (int j = 0; j < kCopies; ++j) block[j] = __ldg(entry + first_slot + j * (Slots / kCopies));
+  } else if constexpr (Slots >= 4) {
+#pragma unroll
+    for (int j = 0; j < Slots; j += 4) {
+      const int4 four = __ldg(reinterpret_cast<const int4*>(entry + j));
+      block[j] = four.x, block[j + 1] = four.y, block[j + 2] = four.z, block[j + 3] = four.w;
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < Slots; ++j) block[j] = __ldg(entry + j);
+  }
+}
+
+// 16 bytes from global to shared memory; zeros, and nothing is read, where not `here`.
+__device__ inline void copy_or_clear(uint32_t to, const void* from, bool here) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(here ? 16 : 0) : "memory");
+}
+
+// The producer warps. The lanes lie over A as its vectors of 16 bytes do: kVectors side by side, of which two are a
+// unit. The plan is read two stages ahead, and asked for from L1 some more: L2 answers late where it is busy.
+template <int Slots, int Stages>
+__device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp, int lane) {
+  constexpr int kAhead = 2, kMine = kSlotsOf<Slots>, kSlotRows = kTileM / Slots;
+  const LaunchArgs& args = p.args;
+  const int vector = lane % kVectors, first_row = warp * (32 / kVectors) + lane / kVectors;
+  const int unit = vector / 2, k_in_unit = vector % 2 * 8;
+  const int first_slot = first_row / kSlotRows;  // and every (Slots / kMine)-th after it
+  const uint32_t to_a = cute::cast_smem_ptr_to_uint(shared.a) + first_row * kRowBytesA + (vector ^ first_row % 8) * 16;
+  const int box_bytes = p.box_chunks * kChunkBytes;
+  const auto prefetch_entry = [&](int64_t entry) {
+    prefetch_to_l1(args.entry_col + entry);
+    prefetch_to_l1(args.entry_block + entry * Slots);
+  };
+  RingState<Stages> state;
+
+  const int end = args.worker_begin[blockIdx.x + 1];
+  int t = args.worker_begin[blockIdx.x];
+  WorkTile next_tile = t < end ? args.tiles[t] : WorkTile{};
+  for (; t < end; ++t) {
+    const WorkTile tile = next_tile;
+    if (t + 1 < end) next_tile = args.tiles[t + 1];
+    const int panel = panel_of(tile);
+    const int64_t columns = args.n - int64_t(panel) * kTileN;
+    const int chunks = int(min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns));
+    const int boxes = (chunks + p.box_chunks - 1) / p.box_chunks;
+
+    int entry = unit / p.units_per_entry, part = unit % p.units_per_entry;  // of the stage that is read next
+    const auto read_plan = [&] {
+      UnitPlan<Slots> plan;
+      plan.k = part * kUnitK + k_in_unit;
+      const bool exists = entry < tile.entry_count;
+      const int64_t at = int64_t(tile.entry_begin) + entry;
+      plan.col = kNoBlock;
+#pragma unroll
+      for (int j = 0; j < kMine; ++j) plan.block[j] = kNoBlock;
+      if (exists) {
+        plan.col = __ldg(args.entry_col + at);
+        load_blocks<Slots>(args.entry_block + at * Slots, first_slot, plan.block);
+      }
+      if (entry + p.entries_ahead < tile.entry_count) prefetch_entry(at + p.entries_ahead);
+      entry += p.entry_step;
+      part += p.part_step;
+      if (part >= p.units_per_entry) {
+        part -= p.units_per_entry;
+        ++entry;
+      }
+      return plan;
+    };
+    UnitPlan<Slots> ahead[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) ahead[i] = read_plan();
+    // Of each slot the first row to be copied, as elements from the begin of a block. Where a slot is a whole block
+    // row, it lies alike in each.
+    int32_t row[kMine];
+#pragma unroll
+    for (int j = 0; j < kMine; ++j) {
+      int row_in_block = first_row % kSlotRows;
+      if (args.block_m != kSlotRows) {
+        const int64_t slot = int64_t(tile.m_tile) * Slots + first_slot + j * (Slots / kMine);
+        row_in_block += int(uint32_t(args.slot_row[slot]) % uint32_t(args.block_m));
+      }
+      row[j] = row_in_block * args.block_k;
+    }
+
+    for (int stages = stages_of(p, tile); stages > 0; --stages, ++state) {
+      const UnitPlan<Slots> now = ahead[0];
+#pragma unroll
+      for (int i = 0; i + 1 < kAhead; ++i) ahead[i] = ahead[i + 1];
+      ahead[kAhead - 1] = read_plan();
+      if (stages == kAhead && t + 1 < end && unit < next_tile.entry_count) prefetch_entry(next_tile.entry_begin + unit);
+
+      // kNoBlock has all bits set, and no other of the numbers has.
+      int32_t upper = kNoBlock, lower = kNoBlock;
+#pragma unroll
+      for (int i = 0; i < kCopies / 2; ++i) {
+        upper &= now.block[i * kMine / kCopies];
+        lower &= now.block[(i + kCopies / 2) * kMine / kCopies];
+      }
+      const uint32_t present = (__ballot_sync(0xffffffffu, upper != kNoBlock) & 0xff) |
+                               (__ballot_sync(0xffffffffu, lower != kNoBlock) & 0xff) << 8;
+      const int32_t col = __shfl_sync(0xffffffffu, now.col, warp * 2), k = __shfl_sync(0xffffffffu, now.k, warp * 2);
+      auto& full = shared.full[state.stage];
+      const auto barrier = reinterpret_cast<uint64_t*>(&full);
+      shared.empty[state.stage].wait(state.phase ^ 1);
+      if (lane == 0) {
+        reinterpret_cast<uint32_t*>(&shared.present[state.stage])[warp] = present;
+        full.arrive_and_expect_tx(col == kNoBlock ? 0 : boxes * box_bytes);
+        constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
+#pragma unroll 1
+        for (int box = 0; col != kNoBlock && box < boxes; ++box) {
+          const int chunk = panel * kChunks + box * p.box_chunks;
+          cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kHint,
+                                       shared.b[state.stage] + warp * kUnitBytesB + box * box_bytes,
+                                       p.chunks_are_outer ? 0 : chunk * kChunkColumns, col * args.block_k + k,
+                                       p.chunks_are_outer ? chunk : 0);
+        }
+      }
+      __syncwarp();
+      const uint32_t to = to_a + state.stage * kStageBytesA;
+      const auto* const values = static_cast<const uint16_t*>(args.values) + now.k;
+      const bool in_block = now.k < args.block_k;
+#pragma unroll
+      for (int j = 0; j < kMine; ++j) {
+        const uint16_t* from = values + (int64_t(now.block[j]) * p.block_elements + row[j]);
+        const bool here = now.block[j] != kNoBlock && in_block;
+#pragma unroll
+        for (int i = j * kCopies / kMine; i < (j + 1) * kCopies / kMine; ++i, from += int64_t{kRowStep} * args.block_k) {
+          copy_or_clear(to + i * kRowStep * kRowBytesA, from, here);
+        }
+      }
+      cutlass::arch::cpasync_barrier_arrive_noinc(barrier);
+    }
+  }
+}
+
+// Waits until at most `groups` of the committed groups of wgmma, which are Most or fewer, are not finished.
+template <int Most>
+__device__ void wait_for_all_but(int groups) {
+  if constexpr (Most > 0) {
+    if (groups == Most) {
+      cute::warpgroup_wait<Most>();
+    } else {
+      wait_for_all_but<Most - 1>(groups);
+    }
+  } else {
+    cute::warpgroup_wait<0>();
+  }
+}
+
+template <class Element, int Slots, int Stages>
+__device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp, int lane) {
+  constexpr int kSlotRows = kTileM / Slots;
+  const LaunchArgs& args = p.args;
+  // The slot of the lane's row r, and that of its row r + 8.
+  const auto slot = [&](int half) { return (warp * 16 + half * 8) / kSlotRows; };
+  const int warpgroup = warp / 4;
+  const uint64_t first_a = wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + warpgroup * 64 * kRowBytesA);
+  const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kChunkBytes);
+  RingState<Stages> state;
+  const auto release = [&](int stage) {  // when every lane has read it
+    __syncwarp();
+    if (lane == 0) shared.empty[stage].arrive();
+  };
+
+  const int end = __ldg(args.worker_begin + blockIdx.x + 1);
+  for (int turn = __ldg(args.worker_begin + blockIdx.x); turn < end; ++turn) {
+    const WorkTile tile = load_tile(args.tiles + turn);
+    prefetch_to_l1(args.tiles + turn + 1);  // behind the last there are other parts of the plan
+    const int64_t* const rows = args.slot_row + int64_t(tile.m_tile) * Slots;
+    prefetch_to_l1(rows + slot(0));
+    float acc[kGroups][4] = {};
+    bool pending = false;  // wgmma reads the stage before
+    for (int stages = stages_of(p, tile); stages > 0; --stages, ++state) {
+      shared.full[state.stage].wait(state.phase);
+      const uint32_t present = read_by_one(shared.present[state.stage], lane) >> warpgroup * 8;
+      cutlass::arch::fence_view_async_shared();  // A was written by threads, and is read by tensor cores
+      const uint64_t a = advanced(first_a, state.stage * kStageBytesA);
+      const uint64_t b = advanced(first_b, state.stage * kStageBytesB);
+      int groups = 0;  // of wgmma instructions, committed together
+#pragma unroll
+      for (int u = 0; u < kUnits; ++u) {
+        if (!(present >> u * 2 & 1)) continue;
+        ++groups;  // each by itself: ptxas serialises those under conditions of their own if they share one
+        cute::warpgroup_arrive();
+        wgmma_ss<Element>(acc, advanced(a, u * kUnitK * 2), advanced(b, u * kUnitBytesB));
+        cute::warpgroup_commit_batch();
+      }
+      wait_for_all_but<kUnits>(groups);
+      // The stage before is read to its end.
+      if (pending) release(state.previous());
+      pending = true;
+    }
+    cute::warpgroup_wait<0>();
+    wgmma_fence(acc);
+    if (pending) release(state.previous());
+
+    uint32_t row[2];  // of C
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      row[h] = uint32_t(__ldg(rows + slot(h))) + (warp * 16 + h * 8) % kSlotRows + lane / 4;
+    }
+    const uint32_t first_col = panel_of(tile) * kTileN;
+    if (const int place = part_of(tile); place >= 0) {
+      leave_part<Element>(args, acc, tile, place, {slot(0), slot(1)}, row, first_col, kProducers);
+    } else if (any_nan(args, acc, row, first_col, lane)) {
+      store_exactly<Element>(args, tile, {slot(0), slot(1)}, row, first_col, first_col + kTileN, lane);
+    } else if (p.by_tma) {
+      store_rows_by_tma<Element>(p.map_c, args.epilogue.alpha, acc, shared.buffers[warp], row[0] - lane / 4, first_col,
+                                 lane);
+    } else {
+      store_rows<Element>(args, acc, row, first_col, lane);
+    }
+  }
+  wait_for_stores();
+}
+
+template <class Element, int Slots, int Stages>
+__global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Params p) {
+  extern __shared__ __align__(1024) uint8_t memory[];
+  if (p.args.parts.sums != nullptr) allow_dependent_launch();  // of add_parts.cu, which fills SMs as they become free
+  auto& shared = *reinterpret_cast<SharedStorage<Stages>*>(memory);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < Stages; ++s) {
+      shared.full[s].init(kProducers + kProducerWarps);  // the copies of each thread, and of each warp those of B
+      shared.empty[s].init(kConsumerWarps);
+    }
+    cutlass::arch::fence_barrier_init();
+  }
+  __syncthreads();
+  // The accumulators alone take 128 registers of a consumer thread; a producer holds the blocks of two stages.
+  constexpr int kProducerRegisters = Slots < kCopies ? 72 : 88, kConsumerRegisters = Slots < kCopies ? 216 : 208;
+  static_assert(kProducerRegisters + 2 * kConsumerRegisters <= 3 * (65536 / kThreads / 8 * 8), "what a CTA starts with");
+  if (warp < kProducerWarps) {
+    cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
+    produce<Slots>(p, shared, warp, lane);
+  } else {
+    cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters>();
+    consume<Element, Slots>(p, shared, warp - kProducerWarps, lane);
+  }
+}
+
+}  // namespace wgmma_gather_kernel
+
+template <class Config>
+struct WgmmaGatherKernel {
+  static_assert(Config::kTileM == wgmma_gather_kernel::kTileM && Config::kTileN == wgmma_gather_kernel::kTileN &&
+                Config::kTileK == wgmma_gather_kernel::kStageK);
+  using Element = typename Config::Element;
+  static constexpr int kSharedBytes = sizeof(wgmma_gather_kernel::SharedStorage<Config::kStages>);
+  template <int Slots>
+  static constexpr auto kKernel = wgmma_gather_kernel::kernel<Element, Slots, Config::kStages>;
+
+  static cudaError_t prepare() {
+    for (const auto kernel : {kKernel<1>, kKernel<2>, kKernel<4>, kKernel<8>, kKernel<16>}) {
+      const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+      if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+  }
+
+  static cudaError_t launch(const LaunchArgs& args) {
+    namespace k = wgmma_gather_kernel;
+    k::Params p;
+    p.args = args;
+    p.block_elements = args.block_m * args.block_k;
+    p.units_per_entry = (args.block_k + k::kUnitK - 1) / k::kUnitK;
+    p.entry_step = k::kUnits / p.units_per_entry;
+    p.part_step = k::kUnits % p.units_per_entry;
+    p.entries_ahead = (4 * k::kUnits + p.units_per_entry - 1) / p.units_per_entry;  // four stages
+    p.chunks_are_outer = args.n % k::kChunkColumns == 0;
+    const int64_t all_chunks = args.n / k::kChunkColumns;
+    p.box_chunks = !p.chunks_are_outer ? 1 : int(all_chunks < k::kChunks ? all_chunks : k::kChunks);
+
+    const int64_t row_bytes = args.ldb * 2;
+    const TensorMapShape shape_b =
+        p.chunks_are_outer ? TensorMapShape{{k::kChunkColumns, args.cols, all_chunks}, {row_bytes, k::kChunkColumns * 2}}
+                           : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
+    cudaError_t error = make_tensor_map(&p.map_b, args.b, shape_b, {k::kChunkColumns, k::kUnitK, p.box_chunks}, 128);
+    if (error != cudaSuccess) return error;
+    p.by_tma = k::kTileM / args.slots >= kStoreRows && can_store_by_tma<Element>(args);  // a warp's rows follow each other
+    if (p.by_tma) error = make_store_map(&p.map_c, args);
+    if (error != cudaSuccess) return error;
+    const auto kernel = args.slots == 1   ? kKernel<1>
+                        : args.slots == 2 ? kKernel<2>
+                        : args.slots == 4 ? kKernel<4>
+                        : args.slots == 8 ? kKernel<8>
+                                          : kKernel<16>;
+    return launch_kernel(kernel, args.workers, k::kThreads, kSharedBytes, args.stream, {}, p);
+  }
+};
+
+template <class Config>
+constexpr KernelOps wgmma_gather_ops() {
+  using K = WgmmaGatherKernel<Config>;
+  return {&K::prepare,       &K::launch,        /*ctas_per_sm=*/1,   /*tensor_cores=*/true, /*tma_b=*/true,
+          /*tma_c=*/false,   /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true, /*most_cluster=*/1,
+          /*may_split=*/true};
+}
+
+}  // namespace sparsek::cuda

@@ -21,32 +21,36 @@ constexpr bool is_long(int64_t count, int64_t groups, int64_t entries, int32_t w
   return 2 * count * groups > 3 * entries && 2 * count * workers > 3 * entries * panels_in_flight;
 }
 
-// The tiles in the order of dealing: those of long row groups for all panels; then the others, panels of columns a few at
-// a time. In each the row groups longest first.
+// The tiles in the order of dealing: those of long row groups, then the others. Of either, panels of columns a few at a
+// time; in these the row groups longest first.
 struct DealOrder {
   // panels_in_flight: at least 1. groups * panels must fit in int32.
   constexpr DealOrder(int32_t groups, int32_t panels, int32_t panels_in_flight, int32_t long_groups)
       : panels_(panels),
         in_flight_(panels_in_flight < panels ? panels_in_flight : panels),
-        long_(long_groups),
-        batch_((groups - long_groups) * in_flight_),
-        tiles_(groups * panels) {}
+        groups_(groups),
+        long_(long_groups) {}
 
   struct Turn {
     int32_t rank;  // of the row group, the longest first
     int32_t panel;
   };
-  constexpr int32_t tiles() const { return tiles_; }
+  constexpr int32_t tiles() const { return groups_ * panels_; }
   constexpr Turn operator[](int32_t i) const {
     const int32_t of_long = long_ * panels_;
-    if (i < of_long) return {i / panels_, i % panels_};
-    const int32_t first = (i - of_long) / batch_ * in_flight_, within = (i - of_long) % batch_;
-    const int32_t width = in_flight_ < panels_ - first ? in_flight_ : panels_ - first;
-    return {long_ + within / width, first + within % width};
+    return i < of_long ? turn(i, 0, long_) : turn(i - of_long, long_, groups_ - long_);
   }
 
  private:
-  int32_t panels_, in_flight_, long_, batch_, tiles_;
+  // The i-th tile of `count` row groups from rank `least` on.
+  constexpr Turn turn(int32_t i, int32_t least, int32_t count) const {
+    const int32_t batch = count * in_flight_;
+    const int32_t first = i / batch * in_flight_, within = i % batch;
+    const int32_t width = in_flight_ < panels_ - first ? in_flight_ : panels_ - first;
+    return {least + within / width, first + within % width};
+  }
+
+  int32_t panels_, in_flight_, groups_, long_;
 };
 
 // A worker in the queue.

@@ -23,15 +23,16 @@ void each_tile(const std::vector<Piece>& pieces, const PlanShape& shape, const V
   const auto others = std::find_if_not(pieces.begin(), pieces.end(), [&](const Piece& piece) {
     return is_long(piece.count, static_cast<int64_t>(pieces.size()), entries, shape.workers, shape.panels_in_flight);
   });
-  const auto visit_panels = [&](auto begin, auto end, int32_t first, int32_t last) {
-    for (auto piece = begin; piece != end; ++piece) {
-      for (int32_t panel = first; panel < last; ++panel) visit(*piece, panel);
+  const auto visit_all = [&](auto begin, auto end) {
+    for (int32_t first = 0; begin != end && first < panels; first += shape.panels_in_flight) {
+      const int32_t last = std::min(first + shape.panels_in_flight, panels);
+      for (auto piece = begin; piece != end; ++piece) {
+        for (int32_t panel = first; panel < last; ++panel) visit(*piece, panel);
+      }
     }
   };
-  visit_panels(pieces.begin(), others, 0, panels);
-  for (int32_t first = 0; first < panels; first += shape.panels_in_flight) {
-    visit_panels(others, pieces.end(), first, std::min(first + shape.panels_in_flight, panels));
-  }
+  visit_all(pieces.begin(), others);
+  visit_all(others, pieces.end());
 }
 
 }  // namespace

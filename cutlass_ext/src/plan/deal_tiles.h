@@ -29,7 +29,7 @@ struct Dealt {
 
 // Deals the tiles of all panels out, `shape.panels_in_flight` panels at a time so that those of B stay in L2, and
 // within these longest first, each to the worker with the least work so far (Graham's LPT rule: the spread at the end
-// is at most one tile). Long row groups come ahead of all, since that one tile should not be theirs (is_long).
+// is at most one tile). Long row groups come ahead of all others, since that one tile should not be theirs (is_long).
 Dealt deal(const std::vector<Piece>& pieces, const PlanShape& shape);
 
 // Fills plan.tiles, worker_begin, split_tiles and parts. plan.shape.panels_in_flight must be known.

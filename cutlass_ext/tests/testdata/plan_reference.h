@@ -86,12 +86,11 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
   const double mean = entries / static_cast<double>(groups.size());
   const double share = entries * plan.shape.panels_in_flight / shape.workers;
   const auto is_long = [&](int32_t g) { return groups[g].count > 1.5 * mean && groups[g].count > 1.5 * share; };
-  for (const int32_t g : order) {
-    if (is_long(g)) deal(g, 0, panels);
-  }
-  for (int64_t first = 0; first < panels; first += plan.shape.panels_in_flight) {
-    for (const int32_t g : order) {
-      if (!is_long(g)) deal(g, first, first + plan.shape.panels_in_flight);
+  for (const bool long_ones : {true, false}) {
+    for (int64_t first = 0; first < panels; first += plan.shape.panels_in_flight) {
+      for (const int32_t g : order) {
+        if (is_long(g) == long_ones) deal(g, first, first + plan.shape.panels_in_flight);
+      }
     }
   }
   plan.worker_begin.assign(1, 0);

@@ -20,7 +20,7 @@ func onSplitting(t *testing.T, bf16, fp16 func(t *testing.T, ctx *Context, kerne
 	ctx := newContext(t, CUDA)
 	found := false
 	for _, kernel := range kernelsOf(t, ctx) {
-		if !strings.HasPrefix(kernel.Name, "rs_") {
+		if !strings.HasPrefix(kernel.Name, "gather_") {
 			continue
 		}
 		found = true

@@ -70,11 +70,8 @@ struct CollectiveKernel {
 template <class Config>
 constexpr KernelOps collective_ops() {
   using K = CollectiveKernel<Config>;
-  return {&K::prepare,         &K::launch,
-          /*ctas_per_sm=*/1,   /*tensor_cores=*/true,
-          /*tma_b=*/true,      /*tma_c=*/false,
-          /*any_rows=*/true,
-          /*align_values=*/16, /*any_epilogue=*/true};
+  return {&K::prepare,       &K::launch,          /*ctas_per_sm=*/1,    /*tensor_cores=*/true, /*tma_b=*/true,
+          /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true};
 }
 
 }  // namespace sparsek::cuda

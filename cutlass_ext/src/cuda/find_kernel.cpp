@@ -27,19 +27,12 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   if (!kernel.ops->any_epilogue && !plain_epilogue) {
     return "it writes C in the type of A, with neither a bias nor an activation";
   }
-  const int64_t vector = 16 / dtype_bytes(dtype);
-  const std::string multiple = "multiples of " + std::to_string(vector);
-  if (kernel.ops->tma_c && (options.alignment % 16 != 0 || options.ldb % vector != 0)) {
-    return "it needs B and C aligned to 16 bytes and ldb in " + multiple;
-  }
   if (kernel.ops->tma_b && (options.ldb > kMaxTmaPitch || options.ldc > kMaxTmaPitch)) {
     return "its leading dimensions must be below 2^38";
   }
   if (kernel.ops->tma_b && (matrix.block_k > kMaxBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
     return "its blocks must be below 2^31 elements, and below 2^30 wide";
   }
-  // N too: a bulk tensor store clips at 16 bytes, not at the element, and would write behind the rows of C.
-  if (kernel.ops->tma_c && (options.n | options.ldc) % vector != 0) return "it needs N and ldc in " + multiple;
   return "";
 }
 

@@ -61,7 +61,6 @@ struct KernelOps {
   int ctas_per_sm;       // of the persistent grid
   bool tensor_cores;     // sums as they do, see unit_roundoff
   bool tma_b;            // B needs a 16-byte aligned address and pitch
-  bool tma_c;            // so does C, and its rows are whole 16-byte units
   bool any_rows;         // takes any block rows into a row group
   int align_values;      // bytes to which A's values must be aligned
   bool any_epilogue;     // else C is of A's type, and there is neither a bias nor an activation

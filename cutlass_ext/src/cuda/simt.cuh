@@ -74,7 +74,6 @@ constexpr KernelOps simt_ops() {
           kSimtCtasPerSm,
           /*tensor_cores=*/false,
           /*tma_b=*/false,
-          /*tma_c=*/false,
           /*any_rows=*/false,
           /*align_values=*/sizeof(typename Config::Element),
           /*any_epilogue=*/true};

@@ -321,9 +321,8 @@ struct SkinnyKernel {
 template <class Config>
 constexpr KernelOps skinny_ops() {
   using K = SkinnyKernel<Config>;
-  return {
-      &K::prepare,     &K::launch,        skinny_kernel::kCtasPerSm, /*tensor_cores=*/true, /*tma_b=*/true,
-      /*tma_c=*/false, /*any_rows=*/true, /*align_values=*/16,       /*any_epilogue=*/true, skinny_kernel::kMostSplit};
+  return {&K::prepare,       &K::launch,          skinny_kernel::kCtasPerSm, /*tensor_cores=*/true, /*tma_b=*/true,
+          /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true,     skinny_kernel::kMostSplit};
 }
 
 }  // namespace sparsek::cuda

@@ -219,11 +219,8 @@ struct TmaSandboxKernel {
 template <class Config>
 constexpr KernelOps tma_sandbox_ops() {
   using K = TmaSandboxKernel<Config>;
-  return {&K::prepare,         &K::launch,
-          /*ctas_per_sm=*/1,   /*tensor_cores=*/true,
-          /*tma_b=*/true,      /*tma_c=*/false,
-          /*any_rows=*/false,
-          /*align_values=*/16, /*any_epilogue=*/false};
+  return {&K::prepare,        &K::launch,          /*ctas_per_sm=*/1,     /*tensor_cores=*/true, /*tma_b=*/true,
+          /*any_rows=*/false, /*align_values=*/16, /*any_epilogue=*/false};
 }
 
 }  // namespace sparsek::cuda

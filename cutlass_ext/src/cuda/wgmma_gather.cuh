@@ -400,9 +400,8 @@ struct WgmmaGatherKernel {
 template <class Config>
 constexpr KernelOps wgmma_gather_ops() {
   using K = WgmmaGatherKernel<Config>;
-  return {&K::prepare,       &K::launch,        /*ctas_per_sm=*/1,   /*tensor_cores=*/true, /*tma_b=*/true,
-          /*tma_c=*/false,   /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true, /*most_cluster=*/1,
-          /*may_split=*/true};
+  return {&K::prepare,       &K::launch,           /*ctas_per_sm=*/1,     /*tensor_cores=*/true, /*tma_b=*/true,
+          /*any_rows=*/true, /*align_values=*/16,  /*any_epilogue=*/true, /*most_cluster=*/1,    /*may_split=*/true};
 }
 
 }  // namespace sparsek::cuda

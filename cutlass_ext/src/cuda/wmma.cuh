@@ -257,12 +257,8 @@ struct WmmaKernel {
 template <class Config>
 constexpr KernelOps wmma_ops() {
   using K = WmmaKernel<Config>;
-  return {&K::prepare,           &K::launch,
-          K::Shape::kCtasPerSm,
-          /*tensor_cores=*/true,
-          /*tma_b=*/true,
-          /*tma_c=*/false,       /*any_rows=*/false,
-          /*align_values=*/16,   /*any_epilogue=*/false};
+  return {&K::prepare,        &K::launch,          K::Shape::kCtasPerSm, /*tensor_cores=*/true, /*tma_b=*/true,
+          /*any_rows=*/false, /*align_values=*/16, /*any_epilogue=*/false};
 }
 
 }  // namespace sparsek::cuda

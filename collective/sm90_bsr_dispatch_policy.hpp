@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dispatch policy of the block-sparse mainloop. It names a warp-specialised TMA + WGMMA mainloop whose outer loop
-// walks a plan instead of the K extent; the kernel and the epilogue stay those of CUTLASS.
+// walks a plan instead of the K extent; the kernel stays that of CUTLASS.
 #pragma once
 
 #include "cutlass/arch/arch.h"

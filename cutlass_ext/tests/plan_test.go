@@ -41,6 +41,11 @@ var planner = []string{"../src/plan/plan.cpp", "../src/plan/column_union.cpp", "
 // The planner, also for tiles that only the GPU's kernels have.
 func TestPlans(t *testing.T) { run(t, "testdata/plan_check.cpp", planner...) }
 
+// Which block rows it puts together, run with the address sanitizer: a row too many would be written behind the others.
+func TestMatching(t *testing.T) {
+	run(t, "testdata/matching_check.cpp", append([]string{"-fsanitize=address,undefined", "../src/plan/pattern_stats.cpp"}, planner...)...)
+}
+
 // What it does with tiles that would keep one worker busy when the others are done.
 func TestSplitTiles(t *testing.T) { run(t, "testdata/split_check.cpp", planner...) }
 

@@ -25,12 +25,12 @@ var fakeNCU []byte
 //go:embed testdata/smi.sh
 var fakeSMI []byte
 
-// Kernels that several functions serve, of which the depth of the block chooses one, and functions of one base name.
+// Kernels that several functions serve, of which the slots of a row group choose one, and functions of one base name.
 const (
-	tmaSymbol    = "_ZN7cutlass13device_kernelIiEEvT_"
-	rs16Symbol   = "_ZN7sparsek4cuda19wgmma_gather_kernel6kernelIN7cutlass10bfloat16_tELi16ELi4EEEvNS1_6ParamsE"
-	rs64Symbol   = "_ZN7sparsek4cuda19wgmma_gather_kernel6kernelIN7cutlass10bfloat16_tELi64ELi4EEEvNS1_6ParamsE"
-	skinnySymbol = "_ZN7sparsek4cuda13skinny_kernel6kernelIN7cutlass10bfloat16_tELi64ELi64EEEvNS1_6ParamsE"
+	tmaSymbol      = "_ZN7cutlass13device_kernelIiEEvT_"
+	gather16Symbol = "_ZN7sparsek4cuda19wgmma_gather_kernel6kernelIN7cutlass10bfloat16_tELi16ELi4EEEvNS1_6ParamsE"
+	gather1Symbol  = "_ZN7sparsek4cuda19wgmma_gather_kernel6kernelIN7cutlass10bfloat16_tELi1ELi4EEEvNS1_6ParamsE"
+	skinnySymbol   = "_ZN7sparsek4cuda13skinny_kernel6kernelIN7cutlass10bfloat16_tELi64ELi64EEEvNS1_6ParamsE"
 )
 
 func kernels() *report.Report {
@@ -41,7 +41,7 @@ func kernels() *report.Report {
 		return s
 	}
 	return &report.Report{Library: "1234", Kernels: []report.Kernel{
-		{Name: "tma", Source: source(tmaSymbol, "aa")}, {Name: "rs", Source: source(rs64Symbol, "b64", rs16Symbol, "b16")},
+		{Name: "tma", Source: source(tmaSymbol, "aa")}, {Name: "gather", Source: source(gather1Symbol, "b1", gather16Symbol, "b16")},
 		{Name: "skinny", Source: source(skinnySymbol, "cc")},
 	}}
 }
@@ -92,13 +92,13 @@ func twoCases() (string, Launched) {
 	for _, c := range []struct {
 		symbol string
 		cycles []float64
-	}{{tmaSymbol, []float64{9999, 1000, 1002}}, {rs16Symbol, []float64{9999, 2000, 2004}}} {
+	}{{tmaSymbol, []float64{9999, 1000, 1002}}, {gather16Symbol, []float64{9999, 2000, 2004}}} {
 		for _, cycles := range c.cycles {
 			rows = append(rows, ncutest.Launch{Kernel: c.symbol, Figures: figures(cycles)})
 		}
 	}
 	return ncutest.Raw(rows), Launched{GPU: "NVIDIA H200", Commit: "c0ffee", Cases: []LaunchedCase{
-		{Name: "one", Launches: 3, Kernel: "tma", FLOP: 1e9}, {Name: "two", Launches: 3, Kernel: "rs", FLOP: 2e9},
+		{Name: "one", Launches: 3, Kernel: "tma", FLOP: 1e9}, {Name: "two", Launches: 3, Kernel: "gather", FLOP: 2e9},
 	}}
 }
 
@@ -127,7 +127,7 @@ func TestTake(t *testing.T) {
 	if f := one.Figures(); f["cycles"] != 1001 || one.SASS != "aa" || one.Symbol != tmaSymbol {
 		t.Errorf("%v, %+v", f, one)
 	}
-	if f := two.Figures(); f["cycles"] != 2002 || two.SASS != "b16" || two.Symbol != rs16Symbol || two.Opcodes["HGMMA"] != 6 || two.FLOP != 2e9 {
+	if f := two.Figures(); f["cycles"] != 2002 || two.SASS != "b16" || two.Symbol != gather16Symbol || two.Opcodes["HGMMA"] != 6 || two.FLOP != 2e9 {
 		t.Errorf("%v, %+v", f, two)
 	}
 	testFolder(t, p)
@@ -224,8 +224,8 @@ func TestDamagedOutput(t *testing.T) {
 		"one too many":   csv + strings.Replace(lines[len(lines)-2], `"5"`, `"6"`, 1),
 		"cut off":        csv[:len(csv)-30],
 		"other kernel":   strings.ReplaceAll(csv, "device_kernel", "other_kernel"),
-		"another's":      strings.ReplaceAll(csv, rs16Symbol, skinnySymbol),
-		"two functions":  strings.Replace(csv, rs16Symbol+`","1","7","(384, 1, 1)","(132, 1, 1)","0","9.0","72.30"`, rs64Symbol+`","1","7","(384, 1, 1)","(132, 1, 1)","0","9.0","72.30"`, 2),
+		"another's":      strings.ReplaceAll(csv, gather16Symbol, skinnySymbol),
+		"two functions":  strings.Replace(csv, gather16Symbol+`","1","7","(384, 1, 1)","(132, 1, 1)","0","9.0","72.30"`, gather1Symbol+`","1","7","(384, 1, 1)","(132, 1, 1)","0","9.0","72.30"`, 2),
 		"other counter":  strings.ReplaceAll(csv, "lts__t_bytes.sum", "lts__t_bytes.max"),
 	} {
 		if p, err := newMachine(t, text, launched).take(); err == nil {

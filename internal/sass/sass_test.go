@@ -140,10 +140,10 @@ func TestHashOfTheMachineCode(t *testing.T) {
 
 func TestBaseName(t *testing.T) {
 	for symbol, want := range map[string]string{
-		"_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalEEEvNT_6ParamsE":                    "device_kernel",
-		"_ZN7sparsek4cuda19wgmma_gather_kernel6kernelIN7cutlass10bfloat16_tELi64ELi4EEEvNS1_6ParamsE": "kernel",
-		"_ZN7sparsek4cuda12_GLOBAL__N_16kernelIfEEvNS0_10LaunchArgsE":                                 "kernel",
-		"_ZN7sparsek4cuda11simt_kernelIfEEvNS0_10LaunchArgsEi":                                        "simt_kernel",
+		"_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalEEEvNT_6ParamsE":                   "device_kernel",
+		"_ZN7sparsek4cuda19wgmma_gather_kernel6kernelIN7cutlass10bfloat16_tELi8ELi4EEEvNS1_6ParamsE": "kernel",
+		"_ZN7sparsek4cuda12_GLOBAL__N_16kernelIfEEvNS0_10LaunchArgsE":                                "kernel",
+		"_ZN7sparsek4cuda11simt_kernelIfEEvNS0_10LaunchArgsEi":                                       "simt_kernel",
 		"_Z5scaleIfEvPT_i":      "scale",
 		"_ZL5scalePf":           "scale",
 		"_ZN7sparsekL5scaleEPf": "scale",

@@ -29,7 +29,7 @@ struct Cost {
   double step;            // microseconds of one step of a CTA that waits for nobody
   double l2_rate;         // bytes a second that all SMs draw out of L2
   double join;            // steps: what it costs that tiles are split
-  double copy_a, copy_b;  // microseconds of a bulk copy of one box
+  double copy_a, copy_b;  // microseconds of a bulk copy of one box; of wgmma_gather, whose copies are others, what fits best
   int ctas_per_sm;
 };
 

@@ -14,8 +14,8 @@ struct TensorMapShape {
   int64_t stride_bytes[2];
 };
 
-// The descriptor by which TMA loads boxes of a view, swizzled by 32, 64 or 128 bytes; what lies outside is read as
-// zero. The address and the strides are multiples of 16 bytes.
+// The descriptor by which TMA loads or stores boxes of a view, swizzled by 32, 64 or 128 bytes; what lies outside is read
+// as zero, and not written. The address and the strides are multiples of 16 bytes.
 cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3],
                             int swizzle_bytes);
 

@@ -62,7 +62,9 @@ PatternStats pattern_stats(RowOrders& orders) {
   const int32_t few = together(index, 64), many = together(index, 128);
   stats.rows64 = group_loads(index, few);
   stats.rows128 = many == few ? stats.rows64 : group_loads(index, many);
-  stats.ordered_loads = many == 1 ? stats.rows128.loads : orders.of(many).loads;
+  // As the planner: it takes block rows apart only where a slot is a whole one.
+  const bool ordered = index.block_m >= 8 && 128 % index.block_m == 0;
+  stats.ordered_loads = ordered ? orders.of(many).loads : stats.rows128.loads;
   return stats;
 }
 

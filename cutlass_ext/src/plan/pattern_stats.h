@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the choice of a kernel goes by: figures of a pattern that take one pass over its index.
+// What the choice of a kernel goes by: figures of a pattern, from its index.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct PatternStats {
   int64_t longest_row = 0;  // blocks of the longest block row
   // Of row groups of 64 and of 128 rows; where a block row is as tall, each is a group.
   GroupLoads rows64, rows128;
-  int64_t ordered_loads = 0;  // of groups of 128 rows, in the best order of the block rows (row_order.h)
+  // Of groups of 128 rows, in the order that the planner gives the block rows (row_order.h), where it may give them one.
+  int64_t ordered_loads = 0;
 
   const GroupLoads& of_height(int32_t rows) const { return rows > 64 ? rows128 : rows64; }
 };

@@ -2,106 +2,142 @@
 #include "plan/row_matching.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <numeric>
+
+#include "abi/error.h"
 
 namespace sparsek {
 namespace {
 
-// The rows that are matched with each other: at most so many, and fewer where a row has many block columns.
+// The rows that are matched with each other: at most so many, and fewer where the matrix has many block columns.
 constexpr int32_t kMostRows = 512;
-constexpr int64_t kMostWords = int64_t{1} << 21;  // compared at the first level
+constexpr size_t kMostWords = size_t{1} << 21;  // of 64 block columns, compared at the first level
 
-// One or more block rows that stay together.
-struct Bundle {
-  std::vector<int32_t> rows;
-  std::vector<uint64_t> columns;  // a bit for each block column that one of them has
-  int64_t blocks = 0;
+// Bundles of block rows that stay together, all of as many rows.
+struct Bundles {
+  int32_t size;  // rows of each
+  int32_t count;
+  size_t words;
+  std::vector<int32_t> rows;      // (count, size)
+  std::vector<uint64_t> columns;  // (count, words): a bit for each block column that one of the rows has
+  std::vector<int64_t> blocks;    // (count)
+
+  Bundles(int32_t size_, int32_t count_, size_t words_)
+      : size(size_), count(count_), words(words_), rows(size_t(size) * count), columns(words * count), blocks(count) {}
 };
 
-// in_common[i, j]: the block columns that bundles i and j both have.
-[[gnu::always_inline]] inline void count_common(const std::vector<Bundle>& bundles, std::vector<int32_t>& in_common) {
-  const size_t n = bundles.size();
-  for (size_t i = 0; i < n; ++i) {
-    const std::vector<uint64_t>& a = bundles[i].columns;
-    for (size_t j = 0; j < i; ++j) {
-      const std::vector<uint64_t>& b = bundles[j].columns;
-      int count = 0;
-      for (size_t w = 0; w < a.size(); ++w) count += __builtin_popcountll(a[w] & b[w]);
-      in_common[i * n + j] = in_common[j * n + i] = count;
+constexpr int32_t kNobody = -1;
+
+// What bundles i and j would gain as a pair: what they have in common; and of several with as much, the one whose number
+// differs in the lowest bits comes first. No two are as near to the same one, so that the merit tells which it is; and
+// neighbours stay neighbours where nothing speaks against it.
+using Merit = int64_t;
+constexpr Merit kNone = -1;
+
+constexpr Merit merit_of(int32_t common, int32_t i, int32_t j) {
+  return Merit{common} << 32 | (INT_MAX - (i ^ j));
+}
+constexpr int32_t partner_of(Merit merit, int32_t i) { return i ^ (INT_MAX - static_cast<int32_t>(merit & INT_MAX)); }
+
+struct Search {
+  std::vector<int32_t> in_common;  // (count, count): block columns that two have in common, the higher number first
+  std::vector<Merit> best;         // (count): of each with any other
+
+  explicit Search(int32_t count) : in_common(size_t(count) * count), best(count, kNone) {}
+};
+
+// Without a branch: what two have in common cannot be foretold.
+[[gnu::always_inline]] inline void compare_all(const Bundles& bundles, int64_t most_blocks, Search& search) {
+  const int32_t n = bundles.count;
+  for (int32_t i = 0; i < n; ++i) {
+    const uint64_t* const a = bundles.columns.data() + i * bundles.words;
+    int32_t* const with_i = search.in_common.data() + size_t(i) * n;
+    Merit best = kNone;
+    for (int32_t j = 0; j < i; ++j) {
+      const uint64_t* const b = bundles.columns.data() + j * bundles.words;
+      int32_t common = 0;
+      for (size_t w = 0; w < bundles.words; ++w) common += __builtin_popcountll(a[w] & b[w]);
+      with_i[j] = common;
+      const bool fits = bundles.blocks[i] + bundles.blocks[j] <= most_blocks;
+      const Merit merit = fits ? merit_of(common, i, j) : kNone;
+      best = std::max(best, merit);
+      search.best[j] = std::max(search.best[j], merit);
     }
+    search.best[i] = best;
   }
 }
 
 #ifdef __x86_64__
 // The instruction is not part of the least that x86-64 has, and without it counting takes several times as long.
-[[gnu::target("popcnt")]] void count_common_by_popcnt(const std::vector<Bundle>& bundles,
-                                                      std::vector<int32_t>& in_common) {
-  count_common(bundles, in_common);
+[[gnu::target("popcnt")]] void compare_all_by_popcnt(const Bundles& bundles, int64_t most_blocks, Search& search) {
+  compare_all(bundles, most_blocks, search);
 }
 #endif
 
-std::vector<int32_t> count_common(const std::vector<Bundle>& bundles) {
-  std::vector<int32_t> in_common(bundles.size() * bundles.size(), 0);
+Search search_partners(const Bundles& bundles, int64_t most_blocks) {
+  Search search(bundles.count);
 #ifdef __x86_64__
   if (__builtin_cpu_supports("popcnt")) {
-    count_common_by_popcnt(bundles, in_common);
-    return in_common;
+    compare_all_by_popcnt(bundles, most_blocks, search);
+    return search;
   }
 #endif
-  count_common(bundles, in_common);
-  return in_common;
+  compare_all(bundles, most_blocks, search);
+  return search;
 }
 
-Bundle unite(Bundle a, Bundle b) {
-  a.rows.insert(a.rows.end(), b.rows.begin(), b.rows.end());
-  for (size_t w = 0; w < a.columns.size(); ++w) a.columns[w] |= b.columns[w];
-  a.blocks += b.blocks;
-  return a;
-}
-
-// Pairs an even number of bundles up. Each looks for the one with which it has most in common; two that look for each
-// other are a pair. Of several with as much in common, that whose number differs in the lowest bits comes first: no
-// two are as near to the same one, so that there is a pair in each round, and neighbours stay neighbours where nothing
-// speaks against it.
-std::vector<Bundle> pair_up(std::vector<Bundle> bundles, int64_t most_blocks) {
-  const auto n = static_cast<int32_t>(bundles.size());
-  const std::vector<int32_t> in_common = count_common(bundles);
-  constexpr int32_t kNobody = -1;
-  std::vector<int32_t> left(n), partner(n, kNobody), favourite(n, kNobody);
+// The partner of each of an even number of bundles. Each looks for the one with which it would gain most; two that look
+// for each other are a pair, and those whose favourite is taken look again. There is a pair in each round, since of all
+// pairs that are left one gains most.
+std::vector<int32_t> find_partners(const Bundles& bundles, int64_t most_blocks) {
+  const int32_t n = bundles.count;
+  Search search = search_partners(bundles, most_blocks);
+  std::vector<int32_t> left(n), partner(n, kNobody);
   std::iota(left.begin(), left.end(), 0);
-  const auto find_favourite = [&](int32_t i) {
-    const int32_t* const with_i = in_common.data() + static_cast<size_t>(i) * n;
-    int32_t best = kNobody;
-    for (const int32_t j : left) {
-      if (j == i || bundles[i].blocks + bundles[j].blocks > most_blocks) continue;
-      if (best == kNobody || with_i[j] > with_i[best] || (with_i[j] == with_i[best] && (i ^ j) < (i ^ best))) best = j;
-    }
-    return best;
-  };
-  for (bool first = true, found = true; found; first = false) {
+  const auto taken = [&](int32_t i) { return partner[i] != kNobody; };
+  for (bool found = true; found;) {
     found = false;
     for (const int32_t i : left) {
-      if (first || (favourite[i] != kNobody && partner[favourite[i]] != kNobody)) favourite[i] = find_favourite(i);
-    }
-    for (const int32_t i : left) {
-      if (favourite[i] == kNobody || favourite[favourite[i]] != i) continue;
-      partner[i] = favourite[i];
+      if (search.best[i] == kNone) continue;
+      const int32_t other = partner_of(search.best[i], i);
+      if (search.best[other] != search.best[i]) continue;
+      partner[i] = other;
       found = true;
     }
-    left.erase(std::remove_if(left.begin(), left.end(), [&](int32_t i) { return partner[i] != kNobody; }), left.end());
+    left.erase(std::remove_if(left.begin(), left.end(), taken), left.end());
+    for (const int32_t i : left) {
+      if (search.best[i] == kNone || !taken(partner_of(search.best[i], i))) continue;
+      search.best[i] = kNone;
+      for (const int32_t j : left) {
+        if (j == i || bundles.blocks[i] + bundles.blocks[j] > most_blocks) continue;
+        const int32_t common = search.in_common[size_t(std::max(i, j)) * n + std::min(i, j)];
+        search.best[i] = std::max(search.best[i], merit_of(common, i, j));
+      }
+    }
   }
   // Those too long for any that is left: the longest with the shortest.
-  std::stable_sort(left.begin(), left.end(), [&](int32_t a, int32_t b) { return bundles[a].blocks > bundles[b].blocks; });
-  for (size_t k = 0; k < left.size() / 2; ++k) {
-    partner[left[k]] = left[left.size() - 1 - k];
-    partner[left[left.size() - 1 - k]] = left[k];
-  }
+  std::stable_sort(left.begin(), left.end(), [&](int32_t a, int32_t b) { return bundles.blocks[a] > bundles.blocks[b]; });
+  for (size_t k = 0; k < left.size(); ++k) partner[left[k]] = left[left.size() - 1 - k];
+  return partner;
+}
 
-  std::vector<Bundle> pairs;
-  pairs.reserve(n / 2);
-  for (int32_t i = 0; i < n; ++i) {
-    if (i < partner[i]) pairs.push_back(unite(std::move(bundles[i]), std::move(bundles[partner[i]])));
+Bundles pair_up(const Bundles& bundles, int64_t most_blocks) {
+  const std::vector<int32_t> partner = find_partners(bundles, most_blocks);
+  Bundles pairs(bundles.size * 2, bundles.count / 2, bundles.words);
+  int32_t* row = pairs.rows.data();
+  uint64_t* columns = pairs.columns.data();
+  int64_t* blocks = pairs.blocks.data();
+  for (int32_t i = 0; i < bundles.count; ++i) {
+    const int32_t j = partner[i];
+    if (j < i) continue;
+    row = std::copy_n(bundles.rows.data() + size_t(i) * bundles.size, bundles.size, row);
+    row = std::copy_n(bundles.rows.data() + size_t(j) * bundles.size, bundles.size, row);
+    for (size_t w = 0; w < bundles.words; ++w) {
+      *columns++ = bundles.columns[i * bundles.words + w] | bundles.columns[j * bundles.words + w];
+    }
+    *blocks++ = bundles.blocks[i] + bundles.blocks[j];
   }
   return pairs;
 }
@@ -120,16 +156,41 @@ int64_t longest_of(const BsrIndex& index, int32_t size) {
   return longest;
 }
 
+// A bundle of each of the rows. Only columns that two of them have get a bit: no others are ever in common, and where
+// blocks are few and columns many, there are far more of those. place: -1 for each block column, before and after.
+Bundles bundle_rows(const BsrIndex& index, const int32_t* rows, int32_t count, std::vector<int32_t>& place) {
+  constexpr int32_t kUnseen = -1, kOnce = -2;
+  const auto each_block = [&](auto visit) {
+    for (int32_t i = 0; i < count; ++i) {
+      if (rows[i] >= index.block_rows) continue;
+      for (int32_t b = index.row_ptr[rows[i]]; b < index.row_ptr[rows[i] + 1]; ++b) visit(i, place[index.col_idx[b]]);
+    }
+  };
+  int32_t shared = 0;
+  each_block([&](int32_t, int32_t& at) { at = at == kUnseen ? kOnce : at == kOnce ? shared++ : at; });
+  Bundles bundles(1, count, (static_cast<size_t>(shared) + 63) / 64);
+  each_block([&](int32_t i, int32_t at) {
+    if (at >= 0) bundles.columns[i * bundles.words + at / 64] |= uint64_t{1} << at % 64;
+  });
+  each_block([&](int32_t, int32_t& at) { at = kUnseen; });
+  for (int32_t i = 0; i < count; ++i) {
+    bundles.rows[i] = rows[i];
+    bundles.blocks[i] = blocks_of(index, rows[i]);
+  }
+  return bundles;
+}
+
 }  // namespace
 
 int32_t rows_matched_together(const BsrIndex& index, int32_t group) {
-  const int64_t words = index.block_cols / 64 + 1;
+  const size_t words = (static_cast<size_t>(index.block_cols) + 63) / 64;
   int32_t rows = kMostRows;
-  while (rows > group && int64_t{rows} * rows / 2 * words > kMostWords) rows /= 2;
+  while (rows > group && size_t(rows) * rows / 2 * words > kMostWords) rows /= 2;
   return std::max(rows, group);
 }
 
 std::vector<int32_t> match_rows(const BsrIndex& index, std::vector<int32_t> order, int32_t group) {
+  if (group < 1 || (group & (group - 1)) != 0) fail(SPARSEK_INTERNAL, "rows are matched in groups of %d", group);
   const size_t groups = (order.size() + group - 1) / group;
   for (auto none = static_cast<int32_t>(order.size()); order.size() < groups * group; ++none) order.push_back(none);
   std::vector<int64_t> most_blocks;  // of pairs at each level
@@ -137,23 +198,13 @@ std::vector<int32_t> match_rows(const BsrIndex& index, std::vector<int32_t> orde
     most_blocks.push_back(static_cast<int64_t>(kMostLonger * static_cast<double>(longest_of(index, size))));
   }
   const size_t together = rows_matched_together(index, group);
-  std::vector<int32_t> matched;
+  std::vector<int32_t> matched, place(index.block_cols, -1);
   matched.reserve(order.size());
   for (size_t first = 0; first < order.size(); first += together) {
-    std::vector<Bundle> bundles;
-    for (size_t i = first; i < std::min(first + together, order.size()); ++i) {
-      Bundle one;
-      one.rows = {order[i]};
-      one.columns.resize(index.block_cols / 64 + 1);
-      one.blocks = blocks_of(index, order[i]);
-      for (int64_t b = 0; b < one.blocks; ++b) {
-        const int32_t col = index.col_idx[index.row_ptr[order[i]] + b];
-        one.columns[col / 64] |= uint64_t{1} << col % 64;
-      }
-      bundles.push_back(std::move(one));
-    }
-    for (const int64_t most : most_blocks) bundles = pair_up(std::move(bundles), most);
-    for (const Bundle& bundle : bundles) matched.insert(matched.end(), bundle.rows.begin(), bundle.rows.end());
+    const auto count = static_cast<int32_t>(std::min(together, order.size() - first));
+    Bundles bundles = bundle_rows(index, order.data() + first, count, place);
+    for (const int64_t most : most_blocks) bundles = pair_up(bundles, most);
+    matched.insert(matched.end(), bundles.rows.begin(), bundles.rows.end());
   }
   return matched;
 }

@@ -16,9 +16,10 @@ constexpr double kMostLonger = 1.1;
 int32_t rows_matched_together(const BsrIndex& index, int32_t group);
 
 // Puts block rows that have many block columns in common into groups of `group`, a power of two: first into pairs, then
-// these into pairs, and so on. Of the pairs that are left, the one with the most columns in common comes first (greedy
-// matching: at least half of what the best matching saves, and on random patterns nearly all of it), unless it is longer
-// than kMostLonger allows.
+// these into pairs, and so on. Of the pairs that are left, the one with the most columns in common comes first, unless it
+// is longer than kMostLonger allows (greedy matching: without that limit the pairs of one level save at least half of what
+// the best would, and on random patterns nearly all of it). What is too long for all that are left is paired the longest
+// with the shortest.
 //
 // order: each block row once. Rows are only matched with others of the same few hundred there, so that the time grows
 // with the rows and not with their square.

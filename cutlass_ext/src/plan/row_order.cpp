@@ -83,6 +83,7 @@ RowOrder order_rows(const BsrIndex& index, int32_t group) {
   RowOrder best = {natural_order(index), 0, 0};
   const Cost natural = cost_of(index, best.rows, group);
   best.loads = best.natural_loads = natural.loads;
+  if (group == 1 || group >= index.block_rows || index.nnzb == 0) return best;
   constexpr double kWorthIt = 0.97;
   int64_t to_beat = static_cast<int64_t>(kWorthIt * static_cast<double>(best.natural_loads));
   const auto consider = [&](std::vector<int32_t> order) {

@@ -18,7 +18,7 @@ struct RowOrder {
 
 // An order of the block rows in which every `group` that follow each other have many block columns in common, each
 // group in ascending order. The natural order where another would not save at least 3 % of the loads of B, or would
-// give the group with the most blocks a tenth more of them.
+// make the group with the most blocks longer than kMostLonger (row_matching.h) allows. group: a power of two.
 RowOrder order_rows(const BsrIndex& index, int32_t group);
 
 // The orders of one pattern, each found once: what chooses a kernel may ask for the one that the plan needs.

@@ -80,12 +80,12 @@ std::vector<int32_t> by_min_hash(const BsrIndex& index, const std::vector<int32_
 }  // namespace
 
 RowOrder order_rows(const BsrIndex& index, int32_t group) {
-  RowOrder best = {natural_order(index), 0, 0};
+  RowOrder best = {natural_order(index), 0};
   const Cost natural = cost_of(index, best.rows, group);
-  best.loads = best.natural_loads = natural.loads;
+  best.loads = natural.loads;
   if (group == 1 || group >= index.block_rows || index.nnzb == 0) return best;
   constexpr double kWorthIt = 0.97;
-  int64_t to_beat = static_cast<int64_t>(kWorthIt * static_cast<double>(best.natural_loads));
+  int64_t to_beat = static_cast<int64_t>(kWorthIt * static_cast<double>(natural.loads));
   const auto consider = [&](std::vector<int32_t> order) {
     const Cost cost = cost_of(index, order, group);
     if (cost.loads >= to_beat || cost.longest > kMostLonger * natural.longest) return;

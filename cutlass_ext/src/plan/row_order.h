@@ -13,7 +13,6 @@ namespace sparsek {
 struct RowOrder {
   std::vector<int32_t> rows;  // a permutation of 0 .. block_rows - 1, or of as many more as make the last group whole
   int64_t loads;              // of block rows of B: the sizes of the unions of each group's block columns
-  int64_t natural_loads;      // the same in the order 0, 1, ...
 };
 
 // An order of the block rows in which every `group` that follow each other have many block columns in common, each

@@ -172,7 +172,11 @@ func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, ro
 		}})
 	}
 	out.Before = t.r.look(ctx)
-	all, err := rounds.Interleave(ctx, t.r.options.Rounds, turns)
+	var rest time.Duration
+	if t.r.context.Info().Backend == sparsek.CUDA {
+		rest = rounds.Rest
+	}
+	all, err := rounds.Interleave(ctx, t.r.options.Rounds, rest, turns)
 	if err != nil {
 		return err
 	}

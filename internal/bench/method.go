@@ -5,18 +5,20 @@ package bench
 import (
 	"fmt"
 
+	"github.com/sparsek/sparsek/internal/rounds"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
 // Method says how the figures of a report came about, a sentence each.
-func Method(backend sparsek.Backend, rounds int) []string {
+func Method(backend sparsek.Backend, turns int) []string {
 	list := []string{
 		"Patterns come from their name and seed; values are random, from [-1, 1), but for those of a matrix from a file.",
-		fmt.Sprintf("Ours and the others take turns in %d rounds, so that clocks and cooling are the same for all.", rounds),
+		fmt.Sprintf("Ours and the others take turns in %d rounds, so that clocks and cooling are the same for all.", turns),
 		"Before a case is timed, every element of C must have been written, and the first, the middle and the last block row must be within their error bounds.",
 	}
 	if backend == sparsek.CUDA {
 		list = append(list,
+			fmt.Sprintf("Before each turn the GPU rests for %v, so that all begin as cool: under load without rests it is slower, the dense product as well.", rounds.Rest),
 			"Times are of single launched products, by CUDA events; products before a timed one keep the GPU busy while it is enqueued.",
 			"A, B and C are rotated, so that L2 is cold: it holds none of the last product.",
 			"nvidia-smi tells clocks and what slows them down just before the first round, and after the last while our product runs on.")

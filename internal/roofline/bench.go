@@ -194,10 +194,10 @@ func (b *Bench) time(ctx context.Context, rotation *product.Rotation[element], r
 			return sparsek.TimeDense(ctx, b.context, sparsek.DenseTimeOptions[element]{Operands: denseSets, Warmup: 1, Repeats: repeats})
 		}, Repeats: densePer})
 	}
-	all, err := rounds.Interleave(ctx, b.rounds, turns)
+	all, err := rounds.Interleave(ctx, b.rounds, rounds.Rest, turns)
 	if dense >= 0 && errors.Is(err, sparsek.ErrNoLibrary) {
 		b.noDense = err
-		all, err = rounds.Interleave(ctx, b.rounds, turns[:dense])
+		all, err = rounds.Interleave(ctx, b.rounds, rounds.Rest, turns[:dense])
 	}
 	if err != nil {
 		return err

@@ -24,11 +24,19 @@ type Series [][]time.Duration
 // All are the times of all rounds.
 func (s Series) All() []time.Duration { return slices.Concat(s...) }
 
-// Interleave lets timers take turns and gives all times of each. An error that a timer gives ends it.
-func Interleave(ctx context.Context, rounds int, turns []Turn) ([]Series, error) {
+// Rest is what a GPU needs to be as cool for everyone's turn: without it its clock is what the products before have left of
+// it, see docs/notes.md.
+const Rest = 20 * time.Millisecond
+
+// Interleave lets timers take turns, each after a rest, and gives all times of each. An error that a timer gives ends it,
+// and so does ctx.
+func Interleave(ctx context.Context, rounds int, rest time.Duration, turns []Turn) ([]Series, error) {
 	all := make([]Series, len(turns))
 	for range rounds {
 		for i, t := range turns {
+			if err := sleep(ctx, rest); err != nil {
+				return nil, err
+			}
 			times, err := t.Time(ctx, t.Repeats)
 			if err != nil {
 				return nil, err
@@ -37,6 +45,18 @@ func Interleave(ctx context.Context, rounds int, turns []Turn) ([]Series, error)
 		}
 	}
 	return all, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 const (

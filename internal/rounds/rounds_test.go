@@ -20,7 +20,7 @@ func TestInterleave(t *testing.T) {
 			return slices.Repeat([]time.Duration{each}, repeats), nil
 		}
 	}
-	all, err := Interleave(context.Background(), 3, []Turn{{fake("ours", 1), 4}, {fake("graph", 2), 1}, {fake("dense", 3), 2}})
+	all, err := Interleave(context.Background(), 3, 0, []Turn{{fake("ours", 1), 4}, {fake("graph", 2), 1}, {fake("dense", 3), 2}})
 	if err != nil || len(all) != 3 {
 		t.Fatalf("%v, %v", all, err)
 	}
@@ -35,9 +35,30 @@ func TestInterleave(t *testing.T) {
 	broken := errors.New("broken")
 	fails := func(context.Context, int) ([]time.Duration, error) { return nil, broken }
 	for _, list := range [][]Turn{{{fails, 1}, {fake("dense", 1), 1}}, {{fake("ours", 1), 1}, {fails, 1}}} {
-		if _, err = Interleave(context.Background(), 2, list); !errors.Is(err, broken) {
+		if _, err = Interleave(context.Background(), 2, 0, list); !errors.Is(err, broken) {
 			t.Error(err)
 		}
+	}
+}
+
+// Each turn begins after a rest, and who stops waits for none.
+func TestRest(t *testing.T) {
+	const rest = 20 * time.Millisecond
+	last := time.Now()
+	turn := Turn{func(context.Context, int) ([]time.Duration, error) {
+		if since := time.Since(last); since < rest {
+			t.Errorf("a turn %v after the last one", since)
+		}
+		last = time.Now()
+		return []time.Duration{1}, nil
+	}, 1}
+	if all, err := Interleave(context.Background(), 2, rest, []Turn{turn, turn}); err != nil || len(all[1]) != 2 {
+		t.Errorf("%v, %v", all, err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if all, err := Interleave(ctx, 1, time.Hour, []Turn{turn}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", all, err)
 	}
 }
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel family "skinny": products with few columns, as in decoding, where reading A once is what takes the time.
 //
-// A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 16, 32 or 64. A stage of the ring holds
-// BoxK columns of the row group's A and the rows of B that belong to them; a ring of 96 KB lets two CTAs share an SM,
-// so that one loads while the other ends. Each of the 4 consumer warps multiplies its 16 rows by mma.sync where their
-// block row has a block, so an absent block never reaches C. Where there are few tiles, the CTAs of a cluster share
-// each along K: a CTA takes its part of the entries, and each warp's sums are brought together in the shared memory of
-// one CTA, in the order of the parts.
+// A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 16 or 64. A stage of the ring holds BoxK
+// columns of the row group's A and the rows of B that belong to them. Two CTAs share an SM, so that one loads while the
+// other ends; where B is small, their rings leave room for as many of the next launch. Each of the 4 consumer warps
+// multiplies its 16 rows by mma.sync where their block row has a block, so an absent block never reaches C. Where there
+// are few tiles, the CTAs of a cluster share each along K: a CTA takes its part of the entries, and each warp's sums are
+// brought together in the shared memory of one CTA, in the order of the parts.
 //
 //   A   (64, BoxK), swizzle of a whole row; loaded a slot of the row group at a time, where it has a block
 //   B   (BoxK, TileN), swizzle of a whole row
 //   C   from registers: any rows, M, N, pitch and alignment
 //
 // The kernel may begin while the one before it in the stream ends (programmatic dependent launch): it sets itself up,
-// reads the plan, and waits before it touches anything else.
+// reads the plan, and waits before it touches anything else. So may the one behind it, once nearly all that this one
+// loads is asked for.
 #pragma once
 
 #include <cuda.h>
@@ -26,6 +27,7 @@
 #include "cuda/mma_sync.cuh"
 #include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
+#include "cuda/shared_address.cuh"
 #include "cuda/tensor_map.h"
 #include "cute/arch/copy_sm90_tma.hpp"
 #include "cutlass/arch/barrier.h"
@@ -37,8 +39,12 @@ namespace skinny_kernel {
 constexpr int kTileM = 64;
 constexpr int kConsumerWarps = kTileM / 16;
 constexpr int kThreads = (kConsumerWarps + 1) * 32;
-constexpr int kRingBytes = 96 * 1024;
 constexpr int kCtasPerSm = 2;
+// Launches whose CTAs find room beside each other.
+template <int TileN>
+constexpr int kLaunches = TileN == 16 ? 2 : 1;
+template <int TileN>
+constexpr int kRingBytes = (kLaunches<TileN> == 2 ? 48 : 96) * 1024;
 constexpr int kMostSlots = kTileM / 16;
 constexpr int kMostSplit = kConsumerWarps;
 
@@ -74,7 +80,7 @@ constexpr int kMostForeignSums = foreign_sums(kMostSplit);
 template <int BoxK, int TileN>
 struct SharedStorage {
   static constexpr int kBytesA = kTileM * BoxK * 2, kBytesB = BoxK * TileN * 2;
-  static constexpr int kFit = kRingBytes / (kBytesA + kBytesB);
+  static constexpr int kFit = kRingBytes<TileN> / (kBytesA + kBytesB);
   static constexpr int kStages = kFit < 32 ? kFit : 32;
   alignas(1024) uint8_t a[kStages][kBytesA];
   alignas(1024) uint8_t b[kStages][kBytesB];
@@ -86,8 +92,22 @@ struct SharedStorage {
   cutlass::arch::ClusterTransactionBarrier sums_there;
 };
 
-// Lane s loads what slot s has; lane 31 loads B. The plan is read 32 entries at a time, a lane each, and those 32
-// ahead: otherwise its latency would come once an entry.
+// Where a ring lies in shared memory: kept in registers, since the compiler would ask for the place of the CTA in its
+// cluster anew for every copy.
+struct RingAddress {
+  uint32_t a, b, present, full, empty;
+
+  template <class Storage>
+  __device__ explicit RingAddress(const Storage& shared)
+      : a(shared_address(shared.a)),
+        b(shared_address(shared.b)),
+        present(shared_address(shared.present)),
+        full(shared_address(shared.full)),
+        empty(shared_address(shared.empty)) {}
+};
+
+// Lane s loads what slot s has; lane 0 loads B as well. The plan is read 32 entries at a time, a lane each, and those
+// 32 ahead: otherwise its latency would come once an entry.
 template <int BoxK, int TileN>
 __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, const Work& work, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
@@ -96,6 +116,7 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   const int slot_bytes = p.slot_rows * BoxK * 2;
   constexpr auto kOnce = uint64_t(cute::TMA::CacheHintSm90::EVICT_FIRST);
   constexpr auto kOften = uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST);
+  const RingAddress ring(shared);
   RingState<Storage::kStages> state;
   bool waited = false;
   for (int t = work.begin; t < work.end; ++t) {
@@ -111,8 +132,10 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
       }
     };
     read_plan(0);
-    const int slot = lane < slots ? lane : 0;
-    const int row_in_block = int(args.slot_row[int64_t(tile.m_tile) * slots + slot] % args.block_m);
+    int row_in_block = 0;
+    if (args.block_m != p.slot_rows && lane < slots) {
+      row_in_block = int(uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + lane]) % uint32_t(args.block_m));
+    }
     if (!waited) wait_for_previous_launch();
     waited = true;
     for (int first = 0; first < tile.entry_count; first += 32) {
@@ -122,31 +145,34 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
       const int32_t cols = next_col;
       read_plan(first + 32);
       for (int e = 0; e < min(32, tile.entry_count - first); ++e) {
-        int32_t block = kNoBlock;
+        // So that what is launched next reads its plan while the last stages come: earlier it would only take from the
+        // bandwidth, and behind the last one it begins too late.
+        if (t == work.end - 1 && first + e == tile.entry_count - 1) allow_dependent_launch();
+        int32_t block = kNoBlock;  // of the lane's slot
         uint32_t present = 0;
 #pragma unroll
         for (int s = 0; s < kMostSlots; ++s) {
+          if (s >= slots) continue;
           const int32_t of_slot = __shfl_sync(0xffffffffu, blocks[s], e);
           present |= uint32_t(of_slot != kNoBlock) << s;
           if (lane == s) block = of_slot;
         }
         const int32_t b_row = __shfl_sync(0xffffffffu, cols, e) * args.block_k;
         for (int part = 0; part < p.units_per_entry; ++part, ++state) {
-          auto& full = shared.full[state.stage];
+          const uint32_t full = ring.full + state.stage * kBarrierBytes;
           if (lane == 0) {
-            shared.empty[state.stage].wait(state.phase ^ 1);
-            shared.present[state.stage] = present;
-            full.arrive_and_expect_tx(Storage::kBytesB + __popc(present) * slot_bytes);
+            wait_for_phase(ring.empty + state.stage * kBarrierBytes, state.phase ^ 1);
+            store_word(ring.present + state.stage * sizeof(uint32_t), present);
+            arrive_and_expect(full, Storage::kBytesB + __popc(present) * slot_bytes);
           }
           __syncwarp();
-          const auto barrier = reinterpret_cast<uint64_t*>(&full);
           if (block != kNoBlock) {
-            cute::SM90_TMA_LOAD_3D::copy(&p.map_a, barrier, kOnce, shared.a[state.stage] + lane * slot_bytes,
-                                         part * BoxK, row_in_block, block);
+            load_box(p.map_a, full, kOnce, ring.a + state.stage * Storage::kBytesA + lane * slot_bytes,
+                     {part * BoxK, row_in_block, block});
           }
-          if (lane == 31) {
-            cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kOften, shared.b[state.stage], tile.n_tile * TileN,
-                                         b_row + part * BoxK, 0);
+          if (lane == 0) {
+            load_box(p.map_b, full, kOften, ring.b + state.stage * Storage::kBytesB,
+                     {tile.n_tile * TileN, b_row + part * BoxK, 0});
           }
         }
       }
@@ -238,7 +264,6 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
   using Storage = SharedStorage<BoxK, TileN>;
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Storage*>(memory);
-  allow_dependent_launch();
   const Work work(p.args);
   if (threadIdx.x == 0) {
     cute::prefetch_tma_descriptor(reinterpret_cast<const cute::TmaDescriptor*>(&p.map_a));
@@ -276,9 +301,10 @@ struct SkinnyKernel {
   template <int BoxK>
   static constexpr int kSharedBytes = sizeof(skinny_kernel::SharedStorage<BoxK, Config::kTileN>);
 
-  static_assert(skinny_kernel::kCtasPerSm * (kSharedBytes<64> + 1024) <= 228 * 1024 &&
-                    skinny_kernel::kCtasPerSm * (kSharedBytes<16> + 1024) <= 228 * 1024,
-                "so many CTAs share an SM, each with a reserved KB");
+  template <int BoxK>
+  static constexpr bool kFits = skinny_kernel::kLaunches<Config::kTileN> * skinny_kernel::kCtasPerSm *
+                                    (kSharedBytes<BoxK> + 1024) <= 228 * 1024;
+  static_assert(kFits<16> && kFits<32> && kFits<64>, "so many CTAs share an SM, each with a reserved KB");
 
   template <int BoxK>
   static cudaError_t prepare_one() {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers, words and bulk copies by addresses in shared memory, for loops in which a pointer would cost too much: each
+// use of one asks for the place of the CTA in its cluster.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "cute/arch/util.hpp"
+
+namespace sparsek::cuda {
+
+constexpr uint32_t kBarrierBytes = 8;
+
+// Of what lies in shared memory. The compiler takes it for a number that it cannot work out anew.
+__device__ inline uint32_t shared_address(const void* of) {
+  uint32_t address = cute::cast_smem_ptr_to_uint(of);
+  asm volatile("" : "+r"(address));
+  return address;
+}
+
+__device__ inline void store_word(uint32_t to, uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
+}
+
+// Waits until the phase of a barrier with this parity has ended.
+__device__ inline void wait_for_phase(uint32_t barrier, uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred ended;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+      "@!ended bra again;\n"
+      "}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// Arrives at a barrier, whose phase then lasts until so many bytes more have been copied.
+__device__ inline void arrive_and_expect(uint32_t barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+struct BoxOrigin {
+  int x, y, z;
+};
+
+// Copies the box of a tensor of three dimensions that begins there, and tells the barrier.
+__device__ inline void load_box(const CUtensorMap& map, uint32_t barrier, uint64_t cache_hint, uint32_t to,
+                                BoxOrigin from) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(to),
+      "l"(&map), "r"(barrier), "l"(cache_hint), "r"(from.x), "r"(from.y), "r"(from.z)
+      : "memory");
+}
+
+}  // namespace sparsek::cuda

@@ -25,14 +25,4 @@ __device__ inline uint32_t read_by_one(const uint32_t* word, int lane) {
   return __shfl_sync(0xffffffffu, lane == 0 ? *word : 0, 0);
 }
 
-// The same of four words: their bits together.
-__device__ inline uint32_t read_by_one(const uint4& words, int lane) {
-  uint32_t bits = 0;
-  if (lane == 0) {
-    const uint4 four = words;
-    bits = four.x | four.y | four.z | four.w;
-  }
-  return __shfl_sync(0xffffffffu, bits, 0);
-}
-
 }  // namespace sparsek::cuda

@@ -15,6 +15,8 @@
 
 #include <cuda.h>
 
+#include <cstddef>
+
 #include "cuda/dependent_launch.cuh"
 #include "cuda/exact_rows.cuh"
 #include "cuda/kernel.h"
@@ -47,28 +49,25 @@ constexpr int kUnitBytesB = kChunks * kChunkBytes;
 constexpr int kStageBytesB = kUnits * kUnitBytesB;
 constexpr int kGroups = kTileN / 8;  // accumulators of a thread: (kGroups, 4)
 constexpr int kConsumerWarps = 8;
-constexpr int kProducerWarps = kUnits;  // each loads B for a unit
+constexpr int kProducerWarps = 4;
 constexpr int kProducers = kProducerWarps * 32;
 constexpr int kThreads = kProducers + kConsumerWarps * 32;
 
-// A producer copies 16 bytes of every kRowStep-th row.
+// A producer copies a vector, 16 bytes, of every kRowStep-th row. Where in its row a vector lies is the same again
+// kSwizzleRows further on.
 constexpr int kVectors = kRowBytesA / 16;
-constexpr int kRowStep = kProducers / kVectors;
+constexpr int kUnitVectors = kVectors / kUnits;
+constexpr int kRowStep = 32 / kVectors;
 constexpr int kCopies = kTileM / kRowStep;
-static_assert(kRowStep == 16, "see kSlotsOf");
-
-// Of how many slots of a row group a producer copies rows: of all; but of 16, each 8 rows high, of every other.
-template <int Slots>
-constexpr int kSlotsOf = Slots < kCopies ? Slots : kCopies;
+constexpr int kSwizzleRows = 8;
 
 struct Params {
   CUtensorMap map_b;  // (64, K, N / 64) where N is a multiple of 64, else (N, K, 1)
   CUtensorMap map_c;  // where by_tma
   LaunchArgs args;
   int units_per_entry;
-  int entry_step, part_step;  // from a unit to the one kUnits further on, within the tile and within its entry
-  int entries_ahead;  // of those that are asked for ahead
-  int32_t block_elements;
+  int entry_step, part_step;  // from a unit of a stage to that of the warp's next, within the tile and within its entry
+  uint32_t block_bytes, row_step_bytes;  // of a block of A; from a producer's row of it to the next
   int box_chunks;  // chunks of 64 columns that one TMA box of B covers
   bool chunks_are_outer;
   bool by_tma;  // C
@@ -79,34 +78,27 @@ struct SharedStorage {
   alignas(1024) uint8_t b[Stages][kStageBytesB];
   alignas(1024) uint8_t a[Stages][kStageBytesA];
   alignas(1024) StoreBuffers buffers[kConsumerWarps];
-  // Bit 8 g + 2 u of any of the words: one of the rows of warpgroup g has a block in unit u. Each producer warp sees
-  // some of the rows.
-  uint4 present[Stages];
+  uint32_t present[Stages];  // bit 8 g + 2 u: one of the rows of warpgroup g has a block in unit u
   cutlass::arch::ClusterTransactionBarrier full[Stages];
   cutlass::arch::ClusterBarrier empty[Stages];
 };
-static_assert(kProducerWarps == sizeof(uint4) / sizeof(uint32_t), "a word a producer warp");
 
 __device__ inline int stages_of(const Params& p, const WorkTile& tile) {
   return (tile.entry_count * p.units_per_entry + kUnits - 1) / kUnits;
 }
 
-// What a producer copies of a stage: of these blocks, or nothing where there is none, the columns from k on; and the
-// block row of B that belongs to them, or kNoBlock behind the tile's last unit.
+// What a producer copies of a stage: of each slot's block, or nothing where there is none, the columns from k on; and
+// the block column, or kNoBlock behind the tile's last unit.
 template <int Slots>
 struct UnitPlan {
-  int32_t block[kSlotsOf<Slots>];
+  int32_t block[Slots];
   int32_t col;
   int k;
 };
 
-// Of an entry's blocks those of a producer's slots.
 template <int Slots>
-__device__ void load_blocks(const int32_t* entry, int first_slot, int32_t (&block)[kSlotsOf<Slots>]) {
-  if constexpr (Slots > kCopies) {
-#pragma unroll
-    for (int j = 0; j < kCopies; ++j) block[j] = __ldg(entry + first_slot + j * (Slots / kCopies));
-  } else if constexpr (Slots >= 4) {
+__device__ void load_blocks(const int32_t* entry, int32_t (&block)[Slots]) {
+  if constexpr (Slots >= 4) {
 #pragma unroll
     for (int j = 0; j < Slots; j += 4) {
       const int4 four = __ldg(reinterpret_cast<const int4*>(entry + j));
@@ -123,120 +115,116 @@ __device__ inline void copy_or_clear(uint32_t to, const void* from, bool here) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(here ? 16 : 0) : "memory");
 }
 
-// The producer warps. The lanes lie over A as its vectors of 16 bytes do: kVectors side by side, of which two are a
-// unit. The plan is read two stages ahead, and asked for from L1 some more: L2 answers late where it is busy.
+// A producer warp fills one place of the ring, all by itself: so what there is to do once a stage is done by one warp
+// and not by all, and while it waits for the plan of its next stage the others fill theirs. The lanes lie over A as its
+// vectors do: kVectors side by side, kUnitVectors of them a unit. Of each unit's lanes the first loads B.
 template <int Slots, int Stages>
 __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp, int lane) {
-  constexpr int kAhead = 2, kMine = kSlotsOf<Slots>, kSlotRows = kTileM / Slots;
+  static_assert(Stages == kProducerWarps, "a place of the ring for each");
+  constexpr int kSlotRows = kTileM / Slots;
   const LaunchArgs& args = p.args;
-  const int vector = lane % kVectors, first_row = warp * (32 / kVectors) + lane / kVectors;
-  const int unit = vector / 2, k_in_unit = vector % 2 * 8;
-  const int first_slot = first_row / kSlotRows;  // and every (Slots / kMine)-th after it
-  const uint32_t to_a = cute::cast_smem_ptr_to_uint(shared.a) + first_row * kRowBytesA + (vector ^ first_row % 8) * 16;
+  const int vector = lane % kVectors, first_row = lane / kVectors;
+  const int unit = vector / kUnitVectors, k_in_unit = vector % kUnitVectors * 8;
+  constexpr int kTurns = kSwizzleRows / kRowStep;
+  uint32_t to_a[kTurns];
+#pragma unroll
+  for (int i = 0; i < kTurns; ++i) {
+    const int row = first_row + i * kRowStep;
+    to_a[i] = cute::cast_smem_ptr_to_uint(shared.a[warp]) + row * kRowBytesA + (vector ^ row) * 16;
+  }
   const int box_bytes = p.box_chunks * kChunkBytes;
-  const auto prefetch_entry = [&](int64_t entry) {
-    prefetch_to_l1(args.entry_col + entry);
-    prefetch_to_l1(args.entry_block + entry * Slots);
-  };
-  RingState<Stages> state;
+  auto& full = shared.full[warp];
+  const auto barrier = reinterpret_cast<uint64_t*>(&full);
+  uint32_t phase = 1;
+  int skip = warp;  // stages of the tile before the warp's first
 
-  const int end = args.worker_begin[blockIdx.x + 1];
-  int t = args.worker_begin[blockIdx.x];
-  WorkTile next_tile = t < end ? args.tiles[t] : WorkTile{};
-  for (; t < end; ++t) {
-    const WorkTile tile = next_tile;
-    if (t + 1 < end) next_tile = args.tiles[t + 1];
+  const int end = __ldg(args.worker_begin + blockIdx.x + 1);
+  for (int t = __ldg(args.worker_begin + blockIdx.x); t < end; ++t) {
+    const WorkTile tile = load_tile(args.tiles + t);
     const int panel = panel_of(tile);
     const int64_t columns = args.n - int64_t(panel) * kTileN;
     const int chunks = int(min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns));
     const int boxes = (chunks + p.box_chunks - 1) / p.box_chunks;
 
-    int entry = unit / p.units_per_entry, part = unit % p.units_per_entry;  // of the stage that is read next
+    // Of the stage that is read next.
+    int entry = (skip * kUnits + unit) / p.units_per_entry, part = (skip * kUnits + unit) % p.units_per_entry;
+    UnitPlan<Slots> plan = {};
     const auto read_plan = [&] {
-      UnitPlan<Slots> plan;
-      plan.k = part * kUnitK + k_in_unit;
-      const bool exists = entry < tile.entry_count;
-      const int64_t at = int64_t(tile.entry_begin) + entry;
+      plan.k = part * kUnitK;
       plan.col = kNoBlock;
-#pragma unroll
-      for (int j = 0; j < kMine; ++j) plan.block[j] = kNoBlock;
-      if (exists) {
+      if (entry < tile.entry_count) {
+        const int64_t at = int64_t(tile.entry_begin) + entry;
         plan.col = __ldg(args.entry_col + at);
-        load_blocks<Slots>(args.entry_block + at * Slots, first_slot, plan.block);
+        load_blocks<Slots>(args.entry_block + at * Slots, plan.block);
       }
-      if (entry + p.entries_ahead < tile.entry_count) prefetch_entry(at + p.entries_ahead);
       entry += p.entry_step;
       part += p.part_step;
       if (part >= p.units_per_entry) {
         part -= p.units_per_entry;
         ++entry;
       }
-      return plan;
     };
-    UnitPlan<Slots> ahead[kAhead];
+    read_plan();
+    // Of each slot the bytes from the begin of a block to its first row. Where a slot is a whole block row, none.
+    uint32_t slot_bytes[Slots] = {};
+    if (args.block_m != kSlotRows) {
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) ahead[i] = read_plan();
-    // Of each slot the first row to be copied, as elements from the begin of a block. Where a slot is a whole block
-    // row, it lies alike in each.
-    int32_t row[kMine];
-#pragma unroll
-    for (int j = 0; j < kMine; ++j) {
-      int row_in_block = first_row % kSlotRows;
-      if (args.block_m != kSlotRows) {
-        const int64_t slot = int64_t(tile.m_tile) * Slots + first_slot + j * (Slots / kMine);
-        row_in_block += int(uint32_t(args.slot_row[slot]) % uint32_t(args.block_m));
+      for (int j = 0; j < Slots; ++j) {
+        const int64_t row = args.slot_row[int64_t(tile.m_tile) * Slots + j];
+        slot_bytes[j] = uint32_t(row) % uint32_t(args.block_m) * args.block_k * 2;
       }
-      row[j] = row_in_block * args.block_k;
     }
 
-    for (int stages = stages_of(p, tile); stages > 0; --stages, ++state) {
-      const UnitPlan<Slots> now = ahead[0];
-#pragma unroll
-      for (int i = 0; i + 1 < kAhead; ++i) ahead[i] = ahead[i + 1];
-      ahead[kAhead - 1] = read_plan();
-      if (stages == kAhead && t + 1 < end && unit < next_tile.entry_count) prefetch_entry(next_tile.entry_begin + unit);
-
+    int stages = stages_of(p, tile) - skip;
+    for (; stages > 0; stages -= kProducerWarps, phase ^= 1) {
       // kNoBlock has all bits set, and no other of the numbers has.
       int32_t upper = kNoBlock, lower = kNoBlock;
 #pragma unroll
-      for (int i = 0; i < kCopies / 2; ++i) {
-        upper &= now.block[i * kMine / kCopies];
-        lower &= now.block[(i + kCopies / 2) * kMine / kCopies];
+      for (int j = 0; j < (Slots + 1) / 2; ++j) {
+        upper &= plan.block[j];
+        lower &= plan.block[Slots / 2 + j];
       }
-      const uint32_t present = (__ballot_sync(0xffffffffu, upper != kNoBlock) & 0xff) |
-                               (__ballot_sync(0xffffffffu, lower != kNoBlock) & 0xff) << 8;
-      const int32_t col = __shfl_sync(0xffffffffu, now.col, warp * 2), k = __shfl_sync(0xffffffffu, now.k, warp * 2);
-      auto& full = shared.full[state.stage];
-      const auto barrier = reinterpret_cast<uint64_t*>(&full);
-      shared.empty[state.stage].wait(state.phase ^ 1);
+      const bool exists = plan.col != kNoBlock;
+      constexpr uint32_t kVectorLanes = (1u << kVectors) - 1;
+      const uint32_t present = (__ballot_sync(0xffffffffu, exists && upper != kNoBlock) & kVectorLanes) |
+                               (__ballot_sync(0xffffffffu, exists && lower != kNoBlock) & kVectorLanes) << kVectors;
+      const bool loads_b = exists && first_row == 0 && k_in_unit == 0;
+      const int units = __popc(__ballot_sync(0xffffffffu, loads_b));
+      shared.empty[warp].wait(phase);
       if (lane == 0) {
-        reinterpret_cast<uint32_t*>(&shared.present[state.stage])[warp] = present;
-        full.arrive_and_expect_tx(col == kNoBlock ? 0 : boxes * box_bytes);
+        shared.present[warp] = present;
+        full.arrive_and_expect_tx(units * boxes * box_bytes);
+      }
+      __syncwarp();
+      if (loads_b) {
         constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
 #pragma unroll 1
-        for (int box = 0; col != kNoBlock && box < boxes; ++box) {
+        for (int box = 0; box < boxes; ++box) {
           const int chunk = panel * kChunks + box * p.box_chunks;
           cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kHint,
-                                       shared.b[state.stage] + warp * kUnitBytesB + box * box_bytes,
-                                       p.chunks_are_outer ? 0 : chunk * kChunkColumns, col * args.block_k + k,
+                                       shared.b[warp] + unit * kUnitBytesB + box * box_bytes,
+                                       p.chunks_are_outer ? 0 : chunk * kChunkColumns, plan.col * args.block_k + plan.k,
                                        p.chunks_are_outer ? chunk : 0);
         }
       }
-      __syncwarp();
-      const uint32_t to = to_a + state.stage * kStageBytesA;
-      const auto* const values = static_cast<const uint16_t*>(args.values) + now.k;
-      const bool in_block = now.k < args.block_k;
+      const int k = plan.k + k_in_unit;
+      const bool in_block = exists && k < args.block_k;
+      const auto* const values =
+          static_cast<const std::byte*>(args.values) + (int64_t(first_row) * args.block_k + k) * 2;
 #pragma unroll
-      for (int j = 0; j < kMine; ++j) {
-        const uint16_t* from = values + (int64_t(now.block[j]) * p.block_elements + row[j]);
-        const bool here = now.block[j] != kNoBlock && in_block;
+      for (int j = 0; j < Slots; ++j) {
+        const std::byte* from = values + uint64_t(uint32_t(plan.block[j])) * p.block_bytes + slot_bytes[j];
+        const bool here = in_block && plan.block[j] != kNoBlock;
 #pragma unroll
-        for (int i = j * kCopies / kMine; i < (j + 1) * kCopies / kMine; ++i, from += int64_t{kRowStep} * args.block_k) {
-          copy_or_clear(to + i * kRowStep * kRowBytesA, from, here);
+        for (int c = 0; c < kCopies / Slots; ++c, from += p.row_step_bytes) {
+          const int i = j * (kCopies / Slots) + c;
+          copy_or_clear(to_a[i % kTurns] + i / kTurns * kSwizzleRows * kRowBytesA, from, here);
         }
       }
       cutlass::arch::cpasync_barrier_arrive_noinc(barrier);
+      read_plan();
     }
+    skip = -stages;
   }
 }
 
@@ -279,7 +267,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     bool pending = false;  // wgmma reads the stage before
     for (int stages = stages_of(p, tile); stages > 0; --stages, ++state) {
       shared.full[state.stage].wait(state.phase);
-      const uint32_t present = read_by_one(shared.present[state.stage], lane) >> warpgroup * 8;
+      const uint32_t present = read_by_one(&shared.present[state.stage], lane) >> warpgroup * 8;
       cutlass::arch::fence_view_async_shared();  // A was written by threads, and is read by tensor cores
       const uint64_t a = advanced(first_a, state.stage * kStageBytesA);
       const uint64_t b = advanced(first_b, state.stage * kStageBytesB);
@@ -329,14 +317,14 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
     for (int s = 0; s < Stages; ++s) {
-      shared.full[s].init(kProducers + kProducerWarps);  // the copies of each thread, and of each warp those of B
+      shared.full[s].init(32 + 1);  // the copies of each lane, and those of B
       shared.empty[s].init(kConsumerWarps);
     }
     cutlass::arch::fence_barrier_init();
   }
   __syncthreads();
-  // The accumulators alone take 128 registers of a consumer thread; a producer holds the blocks of two stages.
-  constexpr int kProducerRegisters = Slots < kCopies ? 72 : 88, kConsumerRegisters = Slots < kCopies ? 216 : 208;
+  // The accumulators alone take 128 registers of a consumer thread; a producer holds the blocks of a stage.
+  constexpr int kProducerRegisters = Slots <= 8 ? 72 : 88, kConsumerRegisters = Slots <= 8 ? 216 : 208;
   static_assert(kProducerRegisters + 2 * kConsumerRegisters <= 3 * (65536 / kThreads / 8 * 8), "what a CTA starts with");
   if (warp < kProducerWarps) {
     cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
@@ -370,11 +358,11 @@ struct WgmmaGatherKernel {
     namespace k = wgmma_gather_kernel;
     k::Params p;
     p.args = args;
-    p.block_elements = args.block_m * args.block_k;
+    p.block_bytes = uint32_t(args.block_m) * args.block_k * 2;
+    p.row_step_bytes = uint32_t(k::kRowStep) * args.block_k * 2;
     p.units_per_entry = (args.block_k + k::kUnitK - 1) / k::kUnitK;
-    p.entry_step = k::kUnits / p.units_per_entry;
-    p.part_step = k::kUnits % p.units_per_entry;
-    p.entries_ahead = (4 * k::kUnits + p.units_per_entry - 1) / p.units_per_entry;  // four stages
+    p.entry_step = k::kProducerWarps * k::kUnits / p.units_per_entry;
+    p.part_step = k::kProducerWarps * k::kUnits % p.units_per_entry;
     p.chunks_are_outer = args.n % k::kChunkColumns == 0;
     const int64_t all_chunks = args.n / k::kChunkColumns;
     p.box_chunks = !p.chunks_are_outer ? 1 : int(all_chunks < k::kChunks ? all_chunks : k::kChunks);

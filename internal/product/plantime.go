@@ -11,8 +11,23 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// timedPlans is how often a plan is made, after the first, which has the driver load the kernels.
-const timedPlans = 5
+// How often a plan is made, after the first, which has the driver load the kernels.
+const (
+	fewestPlans, mostPlans = 5, 31
+	plansTake              = 30 * time.Millisecond // no more than the fewest are made once this time is over
+)
+
+// enoughPlans tells whether these times are of plans enough.
+func enoughPlans(times []time.Duration) bool {
+	if len(times) < 1+fewestPlans {
+		return false
+	}
+	var sum time.Duration
+	for _, t := range times[1:] {
+		sum += t
+	}
+	return len(times) > mostPlans || sum >= plansTake
+}
 
 // HostPlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take, each the first
 // of its matrix.
@@ -20,7 +35,7 @@ func HostPlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Context, a 
 	a.Values = nil
 	p := Problem[T]{A: a}
 	var times []time.Duration
-	for range 1 + timedPlans {
+	for !enoughPlans(times) {
 		m, err := p.Matrix(c)
 		if err != nil {
 			return 0, err
@@ -59,7 +74,7 @@ func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Context, 
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	var times []time.Duration
-	for range 1 + timedPlans {
+	for !enoughPlans(times) {
 		start := time.Now()
 		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: n})
 		if err != nil {

@@ -180,7 +180,12 @@ func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, ro
 	if err != nil {
 		return err
 	}
-	if out.After, err = t.lookAtWork(ctx, timeRotation(s, rotation)); err != nil {
+	work := timeRotation(s, rotation)
+	out.After, err = nvsmi.LookWhile(ctx, t.r.look, func(ctx context.Context) error {
+		_, err := work(ctx, rounds.MostRepeats)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for i, e := range entrants {
@@ -190,21 +195,4 @@ func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, ro
 	}
 	out.compare()
 	return nil
-}
-
-// lookAtWork looks at the GPU while products run that are not counted: an idle one would tell of other clocks.
-func (t *typed[T]) lookAtWork(ctx context.Context, work rounds.Timer) (nvsmi.State, error) {
-	seen := make(chan nvsmi.State, 1)
-	go func() { seen <- t.r.look(ctx) }()
-	for {
-		select {
-		case state := <-seen:
-			return state, nil
-		default:
-			if _, err := work(ctx, rounds.MostRepeats); err != nil {
-				<-seen
-				return nvsmi.State{}, err
-			}
-		}
-	}
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // Method says how the figures of a report came about, a sentence each.
-func Method(backend sparsek.Backend, turns int) []string {
+func Method(backend sparsek.Backend, roundCount int) []string {
 	list := []string{
 		"Patterns come from their name and seed; values are random, from [-1, 1), but for those of a matrix from a file.",
-		fmt.Sprintf("Ours and the others take turns in %d rounds, so that clocks and cooling are the same for all.", turns),
+		fmt.Sprintf("Ours and the others take turns in %d rounds, so that clocks and cooling are the same for all.", roundCount),
 		"Before a case is timed, every element of C must have been written, and the first, the middle and the last block row must be within their error bounds.",
 	}
 	if backend == sparsek.CUDA {

@@ -3,19 +3,18 @@
 package bench
 
 import (
-	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/product"
 	"github.com/sparsek/sparsek/internal/roofline"
 )
 
-// FromRoofline is a result of the roofline suite as one of this package, with how the GPU stood around it.
-func FromRoofline(r *roofline.Result, before, after nvsmi.State) *Result {
+// FromRoofline is a result of the roofline suite as one of this package.
+func FromRoofline(r *roofline.Result) *Result {
 	c := r.Case
 	out := &Result{
 		Name: c.Name, M: c.M, N: c.N, K: c.K, BlockM: c.BlockM, BlockK: c.BlockK, DType: product.BFloat16.Name, Pattern: c.Pattern,
 		Seed: roofline.Seed, Blocks: r.Blocks, Density: r.Density, Kernel: r.Plan.Kernel, KernelReason: r.Plan.Reason,
 		PlanSeconds: r.PlanTime.Seconds(), EffectiveFLOP: r.Work.FLOP, DenseFLOP: c.DenseFLOP(), Bytes: r.Work.DRAM, Bounds: r.Bounds,
-		Before: before, After: after,
+		Before: r.Before, After: r.After,
 	}
 	if c.Shuffled {
 		out.Pattern += ", rows shuffled"

@@ -116,9 +116,7 @@ func (r *Runner) look(ctx context.Context) nvsmi.State {
 	if r.context.Info().Backend != sparsek.CUDA {
 		return nvsmi.State{}
 	}
-	state := nvsmi.Look(ctx, r.options.SMI, r.context.Info().Device)
-	state.UUID = "" // a report may be shown to others
-	return state
+	return nvsmi.Look(ctx, r.options.SMI, r.context.Info().Device).Anonymous()
 }
 
 // Ends tells whether no case after one with that error can have a result.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sparsek/sparsek/internal/bench"
 	"github.com/sparsek/sparsek/internal/bench/show"
-	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/product"
 	"github.com/sparsek/sparsek/internal/roofline"
 	"github.com/sparsek/sparsek/internal/term"
@@ -121,9 +120,8 @@ func benchRoofline(ctx context.Context, e *environment, o *benchFlags, args []st
 	}
 	chip := b.Chip()
 	r.Chip = &chip
-	states := gpuStates{}
-	measured, failed := measureAll(ctx, states.around(c.Info().Device, b.Measure), cases, e.progress.Bar("bench", int64(len(cases)), term.Count))
-	states.fill(r, cases, measured)
+	measured, failed := measureAll(ctx, b.Measure, cases, e.progress.Bar("bench", int64(len(cases)), term.Count))
+	addRoofline(r, len(cases), measured)
 	addFaults(ctx, r, failed, b.NoDense())
 	return errors.Join(printRooflineReport(e, o, r, newRooflineResult(r, measured, failed, b.NoDense())), o.out.write(e, r), rooflineFaults(failed))
 }
@@ -141,30 +139,11 @@ func printRooflineReport(e *environment, o *benchFlags, r *bench.Report, own *ro
 	return printRoofline(e.stdout, own)
 }
 
-// gpuStates are how the GPU stood before and after cases, by their names.
-type gpuStates map[string][2]nvsmi.State
-
-// around looks at the GPU before and after each case.
-func (g gpuStates) around(device int, measure func(context.Context, roofline.Case) (*roofline.Result, error)) func(context.Context, roofline.Case) (*roofline.Result, error) {
-	look := func(ctx context.Context) nvsmi.State {
-		state := nvsmi.Look(ctx, nvsmi.Program, device)
-		state.UUID = "" // a report may be shown to others
-		return state
-	}
-	return func(ctx context.Context, c roofline.Case) (*roofline.Result, error) {
-		before := look(ctx)
-		r, err := measure(ctx, c)
-		g[c.Name] = [2]nvsmi.State{before, look(ctx)}
-		return r, err
-	}
-}
-
-// fill takes over what was measured into a report of all suites.
-func (g gpuStates) fill(r *bench.Report, cases []roofline.Case, measured []*roofline.Result) {
-	r.Planned = len(cases)
+// addRoofline takes over what was measured of so many cases into a report of all suites.
+func addRoofline(r *bench.Report, planned int, measured []*roofline.Result) {
+	r.Planned = planned
 	for _, m := range measured {
-		states := g[m.Case.Name]
-		r.Cases = append(r.Cases, bench.FromRoofline(m, states[0], states[1]))
+		r.Cases = append(r.Cases, bench.FromRoofline(m))
 	}
 }
 

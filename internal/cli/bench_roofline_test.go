@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/product"
 	"github.com/sparsek/sparsek/internal/roofline"
 	"github.com/sparsek/sparsek/internal/rounds"
@@ -239,11 +240,11 @@ func TestRooflineRateTie(t *testing.T) {
 func TestRooflineReport(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	cases := roofline.Cases()[:2]
-	states := gpuStates{cases[0].Name: {{Known: true, SMClock: 1980}, {Known: true, SMClock: 1500, Reasons: 4}}}
 	r := &bench.Report{Chip: &roofline.Ceilings{Tensor: 1e15}}
 	measured := []*roofline.Result{result(cases[0], 500, 0, roofline.Bound{Name: "L2", Seconds: 1e-4})}
 	measured[0].Rounds = rounds.Series{{123456}}
-	states.fill(r, cases, measured)
+	measured[0].Before, measured[0].After = nvsmi.State{Known: true, SMClock: 1980}, nvsmi.State{Known: true, SMClock: 1500, Reasons: 4}
+	addRoofline(r, len(cases), measured)
 	stop()
 	addFaults(ctx, r, []caseError{{cases[1].Name, context.Canceled}}, sparsek.ErrNoLibrary)
 	if !r.Interrupted || len(r.Failed) != 0 || len(r.Cases) != 1 || len(r.Absent) != 1 || r.Absent[0].Peer != bench.CUBLAS {

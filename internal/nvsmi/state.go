@@ -90,6 +90,29 @@ func Look(ctx context.Context, smi string, device int) State {
 	return parseState(text)
 }
 
+// Anonymous is the state without the GPU's own number, for a report that may be shown to others.
+func (s State) Anonymous() State {
+	s.UUID = ""
+	return s
+}
+
+// LookWhile looks while work runs, over and over: an idle GPU would tell of other clocks.
+func LookWhile(ctx context.Context, look func(context.Context) State, work func(context.Context) error) (State, error) {
+	seen := make(chan State, 1)
+	go func() { seen <- look(ctx) }()
+	for {
+		select {
+		case state := <-seen:
+			return state, nil
+		default:
+			if err := work(ctx); err != nil {
+				<-seen
+				return State{}, err
+			}
+		}
+	}
+}
+
 // visibleDevice is what nvidia-smi calls a GPU that CUDA counts as number device.
 func visibleDevice(visible string, device int) string {
 	if strings.TrimSpace(visible) == "" {

@@ -2,7 +2,11 @@
 
 package nvsmi
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"testing"
+)
 
 func TestState(t *testing.T) {
 	a := parseState("GPU-1, 580.65.06, 1980, 3201, 40, 350.5, 0x0000000000000004\n")
@@ -27,5 +31,33 @@ func TestState(t *testing.T) {
 		if got := visibleDevice(c.visible, c.device); got != c.want {
 			t.Errorf("device %d of %q: %q, want %q", c.device, c.visible, got, c.want)
 		}
+	}
+}
+
+// Work runs as long as the look takes, and its error ends both.
+func TestLookWhile(t *testing.T) {
+	ran := make(chan struct{}, 1)
+	look := func(context.Context) State {
+		<-ran
+		return State{Known: true, SMClock: 1500}
+	}
+	runs := 0
+	state, err := LookWhile(context.Background(), look, func(context.Context) error {
+		if runs++; runs == 3 {
+			ran <- struct{}{}
+		}
+		return nil
+	})
+	if err != nil || state.SMClock != 1500 || runs < 3 {
+		t.Errorf("%+v, %v after %d runs", state, err, runs)
+	}
+	broken := errors.New("broken")
+	block := make(chan struct{})
+	_, err = LookWhile(context.Background(), func(context.Context) State { <-block; return State{} }, func(context.Context) error {
+		close(block)
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Error(err)
 	}
 }

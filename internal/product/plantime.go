@@ -14,7 +14,7 @@ import (
 // How often a plan is made, after the first, which has the driver load the kernels.
 const (
 	fewestPlans, mostPlans = 5, 31
-	plansTake              = 30 * time.Millisecond // no more than the fewest are made once this time is over
+	plansTake              = 30 * time.Millisecond // beyond the fewest, none is made once this time is over
 )
 
 // enoughPlans tells whether these times are of plans enough.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/sparsek/sparsek/internal/nvsmi"
 	"github.com/sparsek/sparsek/internal/product"
 	"github.com/sparsek/sparsek/internal/rounds"
 	sparsek "github.com/sparsek/sparsek/wrapper"
@@ -29,6 +30,8 @@ type Result struct {
 	DenseRounds    rounds.Series
 	Work           Work
 	Bounds         []Bound // the one that binds first
+	// How the GPU stood before the first round, and after the last while the product ran.
+	Before, After nvsmi.State
 }
 
 // GraphTiming is of products that are replayed as a CUDA graph.
@@ -165,6 +168,14 @@ func (b *Bench) copies(c Case, values int) int {
 	return product.ColdCopies(b.l2, elementBytes, values, c.M, c.N, c.K)
 }
 
+// look asks how the GPU stands; on the CPU nobody is asked.
+func (b *Bench) look(ctx context.Context) nvsmi.State {
+	if b.context.Info().Backend != sparsek.CUDA {
+		return nvsmi.State{}
+	}
+	return nvsmi.Look(ctx, nvsmi.Program, b.context.Info().Device).Anonymous()
+}
+
 // time runs the rounds and fills in the timings.
 func (b *Bench) time(ctx context.Context, rotation *product.Rotation[element], r *Result) error {
 	sparseSets, denseSets := b.operands.Sparse(r.Case.shape()), product.DenseOperands(b.operands, r.Case.shape())
@@ -194,11 +205,19 @@ func (b *Bench) time(ctx context.Context, rotation *product.Rotation[element], r
 			return sparsek.TimeDense(ctx, b.context, sparsek.DenseTimeOptions[element]{Operands: denseSets, Warmup: 1, Repeats: repeats})
 		}, Repeats: densePer})
 	}
+	r.Before = b.look(ctx)
 	all, err := rounds.Interleave(ctx, b.rounds, rounds.Rest, turns)
 	if dense >= 0 && errors.Is(err, sparsek.ErrNoLibrary) {
 		b.noDense = err
 		all, err = rounds.Interleave(ctx, b.rounds, rounds.Rest, turns[:dense])
 	}
+	if err != nil {
+		return err
+	}
+	r.After, err = nvsmi.LookWhile(ctx, b.look, func(ctx context.Context) error {
+		_, err := turns[0].Time(ctx, rounds.MostRepeats)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func Interleave(ctx context.Context, rounds int, rest time.Duration, turns []Tur
 
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return nil
+		return ctx.Err()
 	}
 	select {
 	case <-ctx.Done():

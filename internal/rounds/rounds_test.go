@@ -57,8 +57,10 @@ func TestRest(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if all, err := Interleave(ctx, 1, time.Hour, []Turn{turn}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, %v", all, err)
+	for _, rest := range []time.Duration{0, time.Hour} {
+		if all, err := Interleave(ctx, 1, rest, []Turn{turn}); !errors.Is(err, context.Canceled) {
+			t.Errorf("with rests of %v: %v, %v", rest, all, err)
+		}
 	}
 }
 

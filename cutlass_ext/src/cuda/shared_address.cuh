@@ -8,10 +8,13 @@
 #include <cstdint>
 
 #include "cute/arch/util.hpp"
+#include "cutlass/arch/barrier.h"
 
 namespace sparsek::cuda {
 
 constexpr uint32_t kBarrierBytes = 8;
+static_assert(sizeof(cutlass::arch::ClusterBarrier) == kBarrierBytes &&
+              sizeof(cutlass::arch::ClusterTransactionBarrier) == kBarrierBytes);
 
 // Of what lies in shared memory. The compiler takes it for a number that it cannot work out anew.
 __device__ inline uint32_t shared_address(const void* of) {

@@ -172,11 +172,7 @@ func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, ro
 		}})
 	}
 	out.Before = t.r.look(ctx)
-	var rest time.Duration
-	if t.r.context.Info().Backend == sparsek.CUDA {
-		rest = rounds.Rest
-	}
-	all, err := rounds.Interleave(ctx, t.r.options.Rounds, rest, turns)
+	all, err := rounds.Interleave(ctx, t.r.options.Rounds, product.Rest(t.r.context), turns)
 	if err != nil {
 		return err
 	}

@@ -111,12 +111,9 @@ func (r *Runner) miss(m *missing, name string) {
 	r.absent = append(r.absent, Absence{m.peer, m.reason, m.mend, []string{name}})
 }
 
-// look asks how the GPU stands; on the CPU nobody is asked.
+// look asks how the GPU stands.
 func (r *Runner) look(ctx context.Context) nvsmi.State {
-	if r.context.Info().Backend != sparsek.CUDA {
-		return nvsmi.State{}
-	}
-	return nvsmi.Look(ctx, r.options.SMI, r.context.Info().Device).Anonymous()
+	return product.GPUState(ctx, r.context, r.options.SMI)
 }
 
 // Ends tells whether no case after one with that error can have a result.

@@ -90,12 +90,6 @@ func Look(ctx context.Context, smi string, device int) State {
 	return parseState(text)
 }
 
-// Anonymous is the state without the GPU's own number, for a report that may be shown to others.
-func (s State) Anonymous() State {
-	s.UUID = ""
-	return s
-}
-
 // LookWhile looks while work runs, over and over: an idle GPU would tell of other clocks.
 func LookWhile(ctx context.Context, look func(context.Context) State, work func(context.Context) error) (State, error) {
 	seen := make(chan State, 1)

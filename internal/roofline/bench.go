@@ -168,14 +168,6 @@ func (b *Bench) copies(c Case, values int) int {
 	return product.ColdCopies(b.l2, elementBytes, values, c.M, c.N, c.K)
 }
 
-// look asks how the GPU stands; on the CPU nobody is asked.
-func (b *Bench) look(ctx context.Context) nvsmi.State {
-	if b.context.Info().Backend != sparsek.CUDA {
-		return nvsmi.State{}
-	}
-	return nvsmi.Look(ctx, nvsmi.Program, b.context.Info().Device).Anonymous()
-}
-
 // time runs the rounds and fills in the timings.
 func (b *Bench) time(ctx context.Context, rotation *product.Rotation[element], r *Result) error {
 	sparseSets, denseSets := b.operands.Sparse(r.Case.shape()), product.DenseOperands(b.operands, r.Case.shape())
@@ -205,16 +197,18 @@ func (b *Bench) time(ctx context.Context, rotation *product.Rotation[element], r
 			return sparsek.TimeDense(ctx, b.context, sparsek.DenseTimeOptions[element]{Operands: denseSets, Warmup: 1, Repeats: repeats})
 		}, Repeats: densePer})
 	}
-	r.Before = b.look(ctx)
-	all, err := rounds.Interleave(ctx, b.rounds, rounds.Rest, turns)
+	look := func(ctx context.Context) nvsmi.State { return product.GPUState(ctx, b.context, nvsmi.Program) }
+	r.Before = look(ctx)
+	rest := product.Rest(b.context)
+	all, err := rounds.Interleave(ctx, b.rounds, rest, turns)
 	if dense >= 0 && errors.Is(err, sparsek.ErrNoLibrary) {
 		b.noDense = err
-		all, err = rounds.Interleave(ctx, b.rounds, rounds.Rest, turns[:dense])
+		all, err = rounds.Interleave(ctx, b.rounds, rest, turns[:dense])
 	}
 	if err != nil {
 		return err
 	}
-	r.After, err = nvsmi.LookWhile(ctx, b.look, func(ctx context.Context) error {
+	r.After, err = nvsmi.LookWhile(ctx, look, func(ctx context.Context) error {
 		_, err := turns[0].Time(ctx, rounds.MostRepeats)
 		return err
 	})

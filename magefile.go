@@ -17,18 +17,18 @@ import (
 	"github.com/magefile/mage/mg"
 
 	"github.com/sparsek/sparsek/internal/build"
+	"github.com/sparsek/sparsek/internal/build/bundle"
 	"github.com/sparsek/sparsek/internal/build/check"
 	"github.com/sparsek/sparsek/internal/build/install"
-	"github.com/sparsek/sparsek/internal/bundle"
-	"github.com/sparsek/sparsek/internal/doctor"
-	"github.com/sparsek/sparsek/internal/doctor/checkout"
-	"github.com/sparsek/sparsek/internal/fetch"
-	"github.com/sparsek/sparsek/internal/lock"
-	"github.com/sparsek/sparsek/internal/process"
-	"github.com/sparsek/sparsek/internal/pyindex"
-	"github.com/sparsek/sparsek/internal/repro"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/build/repro"
+	"github.com/sparsek/sparsek/internal/machine/doctor"
+	"github.com/sparsek/sparsek/internal/machine/doctor/buildenv"
+	"github.com/sparsek/sparsek/internal/sys/process"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	"github.com/sparsek/sparsek/internal/toolchain"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
+	"github.com/sparsek/sparsek/internal/toolchain/lock"
+	"github.com/sparsek/sparsek/internal/toolchain/pyindex"
 )
 
 var progress = term.New(os.Stderr)
@@ -191,7 +191,7 @@ func Clean(ctx context.Context) error { return build.Clean(ctx, ".", progress) }
 // Doctor shows what building and running need and how to mend what is missing. Exit code 1: no build works here;
 // 3: no GPU job does. -json prints JSON, -offline asks no package index.
 func Doctor(ctx context.Context, json, offline *bool) error {
-	facts, err := checkout.Look(ctx, ".", os.Getenv("CXX"), offline != nil && *offline)
+	facts, err := buildenv.Look(ctx, ".", os.Getenv("CXX"), offline != nil && *offline)
 	if err != nil {
 		return err
 	}

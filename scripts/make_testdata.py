@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files of internal/matio/testdata with SciPy and NumPy.
+"""Writes the files of wrapper/matio/testdata with SciPy and NumPy.
 
 Needs numpy and scipy. usage: make_testdata.py [FOLDER]
 
@@ -175,7 +175,7 @@ def expectations(folder):
 
 
 def main():
-    default = pathlib.Path(__file__).resolve().parent.parent / "internal/matio/testdata"
+    default = pathlib.Path(__file__).resolve().parent.parent / "wrapper/matio/testdata"
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
     shutil.rmtree(folder / "scipy", ignore_errors=True)
     folder = folder / "scipy"

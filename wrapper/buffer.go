@@ -11,12 +11,12 @@ import (
 // DeviceBuffer is memory of a context's back-end: device memory on a GPU, host memory aligned to 64 bytes on the CPU.
 type DeviceBuffer[T Element | Index] struct {
 	handle *handle
-	ctx    *Context
+	ctx    *Engine
 	n      int
 }
 
 // NewBuffer makes a buffer of n elements, which hold anything.
-func NewBuffer[T Element | Index](ctx *Context, n int) (*DeviceBuffer[T], error) {
+func NewBuffer[T Element | Index](ctx *Engine, n int) (*DeviceBuffer[T], error) {
 	size := sizeOf[T]()
 	if n < 0 || n > math.MaxInt/size {
 		return nil, fault("create buffer", ErrBadSize, "%d elements of %d bytes", n, size)
@@ -31,7 +31,7 @@ func NewBuffer[T Element | Index](ctx *Context, n int) (*DeviceBuffer[T], error)
 }
 
 // newMemory makes a buffer without a type, which must be closed.
-func (c *Context) newMemory(bytes int) (*handle, error) {
+func (c *Engine) newMemory(bytes int) (*handle, error) {
 	if err := c.handle.acquire(); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (b *DeviceBuffer[T]) transfer(enqueue func(stream unsafe.Pointer) error) er
 }
 
 // inStream enqueues work in a stream of its own and waits for it. The context must be in use.
-func (c *Context) inStream(enqueue func(stream unsafe.Pointer) error) error {
+func (c *Engine) inStream(enqueue func(stream unsafe.Pointer) error) error {
 	stream, err := c.pool.get()
 	if err != nil {
 		return err

@@ -160,7 +160,7 @@ func (p *product[T, C, I]) newC() Dense[C] {
 }
 
 // verify compares c with a plain loop in float64, with the library's own check, and looks at the guard bands.
-func (p *product[T, C, I]) verify(t rapid.TB, ctx *Context, info PlanInfo, c Dense[C]) {
+func (p *product[T, C, I]) verify(t rapid.TB, ctx *Engine, info PlanInfo, c Dense[C]) {
 	t.Helper()
 	for i := range c.Data {
 		row, col := 0, i
@@ -260,7 +260,7 @@ func within(got, want, tolerance float64) bool {
 // run multiplies by way of host memory, or of device memory, and gives C. Operands are aligned to 16 bytes, as the fast
 // kernels need it, where the strides allow that, and to an element else. With a finite B nothing may have been computed
 // again.
-func (p *product[T, C, I]) run(t rapid.TB, ctx *Context, onDevice bool) (Dense[C], PlanInfo) {
+func (p *product[T, C, I]) run(t rapid.TB, ctx *Engine, onDevice bool) (Dense[C], PlanInfo) {
 	t.Helper()
 	m := must(NewMatrix(ctx, p.a))(t)
 	defer m.Close()
@@ -311,7 +311,7 @@ func (p *product[T, C, I]) multiplyOptions(bias AnyDense) []MultiplyOption {
 }
 
 // inBuffer copies d to a buffer, behind `offset` other elements.
-func inBuffer[T Element](t rapid.TB, ctx *Context, d Dense[T], offset int) DeviceDense[T] {
+func inBuffer[T Element](t rapid.TB, ctx *Engine, d Dense[T], offset int) DeviceDense[T] {
 	buffer := must(NewBuffer[T](ctx, len(d.Data)+offset))(t)
 	if err := buffer.Write(append(make([]T, offset), d.Data...)); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func drawFewTiles(t *rapid.T) shape {
 
 // The sums of the parts of a row are those of the row, and the same at any time.
 func TestFewLongRows(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		rapid.Check(t, func(rt *rapid.T) {
 			p := newProductTo[BFloat16, float32, int32](drawFewTiles(rt))
 			if ctx.info.Backend == CUDA && p.a.BlockM%16 == 0 && p.a.BlockK%16 == 0 {
@@ -42,7 +42,7 @@ func TestFewLongRows(t *testing.T) {
 
 // As many block rows as give each of them four CTAs, two, and one.
 func TestTilesSharedAndNot(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		for _, rows := range []int{33 * 64, 34 * 64, 66 * 64, 67 * 64} {
 			p := newProduct[Float16, int64](shape{rows: rows, cols: 1100, n: 20, gapB: 4, blockM: 64, blockK: 64, density: 0.95, alpha: 1, seed: 4})
 			if ctx.info.Backend == CUDA {

@@ -45,7 +45,7 @@ type operand struct {
 	elements           int            // in memory, from the first of the matrix to the last that is there
 	host               unsafe.Pointer // nil: in a buffer, or nothing
 	buffer             *handle        // nil: in host memory
-	ctx                *Context       // of the buffer
+	ctx                *Engine        // of the buffer
 	offset             int            // into the buffer, elements
 }
 

@@ -24,7 +24,7 @@ type DenseTimeOptions[T BFloat16 | Float16] struct {
 // opened by the first call: the one of the environment variable SPARSEK_CUBLAS (the library's file, its folder, or
 // Python's folder nvidia) or, where that is not set, the one that the loader finds. Where there is none, and on the
 // CPU, the error is [ErrNoLibrary]. It waits for the device. ctx is looked at before it begins.
-func TimeDense[T BFloat16 | Float16](ctx context.Context, c *Context, options DenseTimeOptions[T]) ([]time.Duration, error) {
+func TimeDense[T BFloat16 | Float16](ctx context.Context, c *Engine, options DenseTimeOptions[T]) ([]time.Duration, error) {
 	const op = "time dense product"
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 )
 
 func TestTimeDense(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		const m, n, k = 16, 32, 24 // all different, so that no two of them can be confused
 		matrix := func(rows, cols int) DeviceDense[BFloat16] {
 			buffer := must(NewBuffer[BFloat16](ctx, rows*cols))(t)

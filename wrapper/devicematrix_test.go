@@ -13,7 +13,7 @@ import (
 )
 
 // onDevice puts a into device memory and makes a matrix of it there. done frees both.
-func onDevice[T Element, I Index](t rapid.TB, ctx *Context, a BSR[T, I]) (m *Matrix[T], done func(), err error) {
+func onDevice[T Element, I Index](t rapid.TB, ctx *Engine, a BSR[T, I]) (m *Matrix[T], done func(), err error) {
 	t.Helper()
 	rowPtr, colIdx, values := filled(t, ctx, a.RowPtr), filled(t, ctx, a.ColIdx), filled(t, ctx, a.Values)
 	m, err = NewDeviceMatrix(ctx, DeviceBSR[T, I]{Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK,
@@ -33,7 +33,7 @@ func onDevice[T Element, I Index](t rapid.TB, ctx *Context, a BSR[T, I]) (m *Mat
 	}, err
 }
 
-func filled[T Element | Index](t rapid.TB, ctx *Context, data []T) *DeviceBuffer[T] {
+func filled[T Element | Index](t rapid.TB, ctx *Engine, data []T) *DeviceBuffer[T] {
 	t.Helper()
 	buffer := must(NewBuffer[T](ctx, len(data)))(t)
 	if err := buffer.Write(data); err != nil {
@@ -43,7 +43,7 @@ func filled[T Element | Index](t rapid.TB, ctx *Context, data []T) *DeviceBuffer
 }
 
 // comparePlans multiplies by a plan that was made on the host and by one that was made on the GPU.
-func comparePlans[T Element, I Index](t rapid.TB, ctx *Context, p *product[T, T, I]) {
+func comparePlans[T Element, I Index](t rapid.TB, ctx *Engine, p *product[T, T, I]) {
 	t.Helper()
 	host := must(NewMatrix(ctx, p.a))(t)
 	defer host.Close()
@@ -84,7 +84,7 @@ func comparePlans[T Element, I Index](t rapid.TB, ctx *Context, p *product[T, T,
 	}
 }
 
-func compareEach[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func compareEach[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawServed(rt, kernel)
 		s.rows *= rapid.IntRange(1, 4).Draw(rt, "rows again")

@@ -7,7 +7,7 @@
 // the back-end's). Elements are [BFloat16], [Float16] or float32; sums are kept in float32. C may be of another type than
 // A and B, and there may be a bias and an activation: [PlanOptions] say so.
 //
-// The way to a product: a [Context] is a back-end; a [Matrix] is A in it, its index checked; a [Plan] is how its
+// The way to a product: a [Engine] is a back-end; a [Matrix] is A in it, its index checked; a [Plan] is how its
 // pattern is multiplied, made once; [Plan.Multiply] does it, as often as wanted and also with new values
 // ([Matrix.SetValues]). Whatever is made is closed by Close, in any order; what is dropped without it is freed some
 // time after. Use after Close returns [ErrClosed].

@@ -5,7 +5,7 @@ package sparsek
 import (
 	"math"
 
-	"github.com/sparsek/sparsek/internal/half"
+	"github.com/sparsek/sparsek/wrapper/half"
 )
 
 // BFloat16 is the bit pattern of a bfloat16: 1 sign, 8 exponent and 7 fraction bits.

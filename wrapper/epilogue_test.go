@@ -15,7 +15,7 @@ import (
 var activations = []Activation{NoActivation, ReLU, GELU, SiLU}
 
 // activateOnly computes act(x) for each x: a product without blocks, with beta = 1.
-func activateOnly[C Element](t *testing.T, ctx *Context, kernel string, activation Activation, x []C) (Dense[C], error) {
+func activateOnly[C Element](t *testing.T, ctx *Engine, kernel string, activation Activation, x []C) (Dense[C], error) {
 	t.Helper()
 	const n = 256
 	a := BSR[BFloat16, int32]{Rows: len(x) / n, Cols: 16, BlockM: 16, BlockK: 16, RowPtr: make([]int32, len(x)/n/16+1)}
@@ -36,7 +36,7 @@ func activateOnly[C Element](t *testing.T, ctx *Context, kernel string, activati
 
 // testActivations holds each activation of x against float64: within roundings of the argument that the bound of
 // sparsek.h has for evaluating it, and a rounding to C's type, but without what it has for the sums before.
-func testActivations[C Element](t *testing.T, ctx *Context, kernel string, activations []Activation, x []C) {
+func testActivations[C Element](t *testing.T, ctx *Engine, kernel string, activations []Activation, x []C) {
 	for _, activation := range activations {
 		c, err := activateOnly(t, ctx, kernel, activation, x)
 		if err != nil {
@@ -73,7 +73,7 @@ func testActivations[C Element](t *testing.T, ctx *Context, kernel string, activ
 
 // Every number of 16 bits, NaNs and infinities among them; of float32, as many.
 func TestActivations(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		const count = 1 << 16
 		bf16, fp16, fp32 := make([]BFloat16, count), make([]Float16, count), make([]float32, count)
 		for i := range count {
@@ -100,7 +100,7 @@ func TestActivations(t *testing.T) {
 
 // testAllActivations tries every float32 from 2^-14, below which the smooth ones are all but x/2, to 2^7, above which each
 // is x or 0, and their negatives.
-func testAllActivations(t *testing.T, ctx *Context, kernel string) {
+func testAllActivations(t *testing.T, ctx *Engine, kernel string) {
 	x := make([]float32, 1<<20)
 	first, last := math.Float32bits(0x1p-14), math.Float32bits(0x1p7)
 	for bits := first; bits < last; bits += uint32(len(x) / 2) {
@@ -114,7 +114,7 @@ func testAllActivations(t *testing.T, ctx *Context, kernel string) {
 
 // NaN, Inf and -Inf that are in A, in B or in the bias, and so in the sums, come out as an activation makes them.
 func TestActivationsOfSpecialSums(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		inf := float32(math.Inf(1))
 		nan := float32(math.NaN())
 		test := func(activation Activation, kernel string) {
@@ -205,7 +205,7 @@ func TestCheckOfEpilogues(t *testing.T) {
 }
 
 func TestEpilogueFaults(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		background := context.Background()
 		m := must(NewMatrix(ctx, small()))(t)
 		for _, fault := range []struct {
@@ -277,7 +277,7 @@ func TestEpilogueFaults(t *testing.T) {
 
 // Timed products have the bias too, wherever it lies.
 func TestTimedEpilogue(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		m := must(NewMatrix(ctx, small()))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: 8, Output: BF16, Bias: RowBias, Activation: ReLU}))(t)
 		b, c := must(NewBuffer[float32](ctx, 48))(t), must(NewBuffer[BFloat16](ctx, 32))(t)

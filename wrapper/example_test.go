@@ -36,7 +36,7 @@ var (
 
 func Example() {
 	background := context.Background()
-	ctx, err := sparsek.NewContext(sparsek.Options{})
+	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func Example() {
 // A layer of a network: C = ReLU(A B + bias), with a value of the bias for each row, and C in bfloat16.
 func ExampleWithBias() {
 	background := context.Background()
-	ctx, err := sparsek.NewContext(sparsek.Options{})
+	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func ExampleWithBias() {
 // The kernels are measured for this plan, unless a like product was measured before: then its fastest is taken.
 func ExampleWithTuning() {
 	background := context.Background()
-	ctx, err := sparsek.NewContext(sparsek.Options{})
+	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func ExampleWithTuning() {
 // One plan serves new values of the same pattern.
 func ExampleMatrix_SetValues() {
 	background := context.Background()
-	ctx, err := sparsek.NewContext(sparsek.Options{})
+	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func ExampleMatrix_SetValues() {
 // Operands that stay in the back-end's memory are not copied: this is the way to many products on a GPU.
 func ExampleDeviceBuffer() {
 	background := context.Background()
-	ctx, err := sparsek.NewContext(sparsek.Options{})
+	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func ExampleDeviceBuffer() {
 
 // Every fault has its own status.
 func ExampleError() {
-	ctx, err := sparsek.NewContext(sparsek.Options{Backend: sparsek.CPU})
+	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{Backend: sparsek.CPU})
 	if err != nil {
 		log.Fatal(err)
 	}

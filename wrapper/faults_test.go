@@ -50,7 +50,7 @@ func TestMatrixFaults(t *testing.T) {
 		"unsorted":          {func(a *BSR[float32, int64]) { a.ColIdx[1], a.ColIdx[2] = 1, 0 }, ErrColIdxUnsorted, "col_idx[2] = 0"},
 		"repeated":          {func(a *BSR[float32, int64]) { a.ColIdx[1] = 1 }, ErrColIdxRepeated, "col_idx[2] = 1"},
 	}
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		for name, fault := range faults {
 			t.Run(name, func(t *testing.T) {
 				a := small()
@@ -66,7 +66,7 @@ func TestMatrixFaults(t *testing.T) {
 }
 
 func TestPlanFaults(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		m := must(NewMatrix(ctx, small()))(t)
 		defer m.Close()
 		for _, fault := range []struct {
@@ -90,7 +90,7 @@ func TestPlanFaults(t *testing.T) {
 }
 
 func TestMultiplyFaults(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		background := context.Background()
 		m := must(NewMatrix(ctx, small()))(t)
 		plan := must(m.Plan(background, PlanOptions{N: 8, LDC: 10}))(t)
@@ -153,16 +153,16 @@ func TestContextsDoNotMix(t *testing.T) {
 func TestContextFaults(t *testing.T) {
 	lib := library(t)
 	for _, fault := range []struct {
-		opts     Options
+		opts     EngineOptions
 		status   Status
 		speaksOf string
 	}{
-		{Options{Backend: 7}, ErrBadArgument, "backend = 7"},
-		{Options{Backend: CPU, Threads: -2}, ErrBadArgument, "threads = -2"},
-		{Options{Device: -1}, ErrBadArgument, "device = -1"},
-		{Options{Backend: CUDA, Device: 1 << 20}, ErrNoDevice, ""},
+		{EngineOptions{Backend: 7}, ErrBadArgument, "backend = 7"},
+		{EngineOptions{Backend: CPU, Threads: -2}, ErrBadArgument, "threads = -2"},
+		{EngineOptions{Device: -1}, ErrBadArgument, "device = -1"},
+		{EngineOptions{Backend: CUDA, Device: 1 << 20}, ErrNoDevice, ""},
 	} {
-		_, err := lib.NewContext(fault.opts)
+		_, err := lib.NewEngine(fault.opts)
 		wantFault(t, err, fault.status, fault.speaksOf)
 	}
 }
@@ -174,7 +174,7 @@ func TestAuto(t *testing.T) {
 	for _, device := range must(lib.Devices())(t) {
 		usable = usable || device.Usable
 	}
-	ctx := must(lib.NewContext(Options{}))(t)
+	ctx := must(lib.NewEngine(EngineOptions{}))(t)
 	defer ctx.Close()
 	info := ctx.Info()
 	if want := map[bool]Backend{true: CUDA, false: CPU}[usable]; info.Backend != want || info.Reason == "" {
@@ -206,7 +206,7 @@ func TestCheckFindsAWrongElement(t *testing.T) {
 }
 
 func TestTime(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		m := must(NewMatrix(ctx, small()))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
 		var operands []Operands[float32]

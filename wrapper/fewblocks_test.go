@@ -4,7 +4,7 @@ package sparsek
 
 import "testing"
 
-func testFewBlocks[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testFewBlocks[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
 	const blockRows, blockCols = 6, 5
 	for name, row := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 
 // Every product is in the graph, with the plan and the operands whose turn it is.
 func TestTimeGraph(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		plans, operands, results := twoPlans(t, ctx)
 		options := GraphTimeOptions[float32]{TimeOptions: TimeOptions[float32]{Alpha: 1, Operands: operands, Warmup: 1, Repeats: 3}, Products: 8}
 		times, err := TimeGraph(context.Background(), plans, options)

@@ -11,7 +11,7 @@ import (
 )
 
 // kernelsOf are our own kernels of a context's back-end.
-func kernelsOf(t *testing.T, ctx *Context) []Kernel {
+func kernelsOf(t *testing.T, ctx *Engine) []Kernel {
 	var own []Kernel
 	for _, kernel := range must(ctx.Library().Kernels())(t) {
 		if kernel.Backend == ctx.Info().Backend && kernel.Library == "" {
@@ -23,7 +23,7 @@ func kernelsOf(t *testing.T, ctx *Context) []Kernel {
 
 // kernels are the names of those to try: on the CPU all that run here, or only the best would be; on a GPU the empty name,
 // which lets the library choose by the block.
-func kernels(t *testing.T, ctx *Context) []string {
+func kernels(t *testing.T, ctx *Engine) []string {
 	if ctx.Info().Backend != CPU {
 		return []string{""}
 	}
@@ -46,8 +46,8 @@ func kernels(t *testing.T, ctx *Context) []string {
 }
 
 // onEachKernel runs a test on each kernel of each back-end, the one of its element type.
-func onEachKernel(t *testing.T, bf16, fp16, fp32 func(t *testing.T, ctx *Context, kernel Kernel)) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+func onEachKernel(t *testing.T, bf16, fp16, fp32 func(t *testing.T, ctx *Engine, kernel Kernel)) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		for _, kernel := range kernelsOf(t, ctx) {
 			t.Run(kernel.Name, func(t *testing.T) {
 				blockM, blockK := leastBlock(kernel)
@@ -99,7 +99,7 @@ func drawServed(t *rapid.T, kernel Kernel) shape {
 }
 
 // serves tells whether the library takes the kernel for a product of the shape with a C of elements C.
-func serves[T, C Element](t rapid.TB, ctx *Context, s shape) bool {
+func serves[T, C Element](t rapid.TB, ctx *Engine, s shape) bool {
 	s.density = 0
 	p := newProductTo[T, C, int32](s)
 	m := must(NewMatrix(ctx, p.a))(t)
@@ -112,7 +112,7 @@ func serves[T, C Element](t rapid.TB, ctx *Context, s shape) bool {
 	return true
 }
 
-func testKernel[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testKernel[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
 	anyEpilogue := serves[T, T](t, ctx, shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK,
 		activation: ReLU, kernel: kernel.Name})
@@ -138,7 +138,7 @@ func testKernel[T Element](t *testing.T, ctx *Context, kernel Kernel) {
 	})
 }
 
-func testKernelTo[T, C Element](t *rapid.T, ctx *Context, s shape) {
+func testKernelTo[T, C Element](t *rapid.T, ctx *Engine, s shape) {
 	if !serves[T, C](t, ctx, s) {
 		s.n, s.gapB, s.gapC = (s.n+7)/8*8, s.gapB/8*8, s.gapC/8*8
 	}

@@ -12,16 +12,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/bsr"
-	"github.com/sparsek/sparsek/internal/matio"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
+	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
 // gpu makes a context, or skips the test where there is no GPU or where the host has less memory free.
-func gpu(t *testing.T, hostBytes int64) *sparsek.Context {
+func gpu(t *testing.T, hostBytes int64) *sparsek.Engine {
 	t.Helper()
-	ctx, err := sparsek.NewContext(sparsek.Options{Backend: sparsek.CUDA})
+	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{Backend: sparsek.CUDA})
 	if errors.Is(err, sparsek.ErrLibraryNotFound) {
 		t.Skip("skipped: libsparsek.so not found")
 	}
@@ -73,7 +73,7 @@ func normal[T sparsek.Element](count int, seed uint64) []T {
 
 // testLarge multiplies a by a random B with every kernel that serves it, and looks at the block rows that are given:
 // those hold what they should. empty looks at the rest of C.
-func testLarge[T sparsek.Element](t *testing.T, ctx *sparsek.Context, dtype string, a bsr.Matrix[T], n int, rows []int, empty func(t *testing.T, c []T)) {
+func testLarge[T sparsek.Element](t *testing.T, ctx *sparsek.Engine, dtype string, a bsr.Matrix[T], n int, rows []int, empty func(t *testing.T, c []T)) {
 	matrix := fits(sparsek.NewMatrix(ctx, sparsek.BSR[T, int32]{
 		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Values: a.Values,
 	}))(t)
@@ -109,7 +109,7 @@ func testLarge[T sparsek.Element](t *testing.T, ctx *sparsek.Context, dtype stri
 			t.Fatalf("%s: %v", kernel.Name, err)
 		}
 		for _, r := range rows {
-			if report, err := product.CheckBlockRow(ctx.Library(), a, b, c, r, plan.Info().UnitRoundoff); err != nil {
+			if report, err := workload.CheckBlockRow(ctx.Library(), a, b, c, r, plan.Info().UnitRoundoff); err != nil {
 				t.Errorf("%s: block row %d: %v\n%+v", kernel.Name, r, err, report)
 			}
 		}

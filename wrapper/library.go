@@ -38,8 +38,8 @@ type Kernel struct {
 	ReadsAbsent         bool   // multiplies absent blocks as zeros; runs only with PlanOptions.AllowDense
 }
 
-// Device is a CUDA device as the driver shows it.
-type Device struct {
+// DeviceInfo is a CUDA device as the driver shows it.
+type DeviceInfo struct {
 	Name                       string
 	ComputeMajor, ComputeMinor int
 	SMs                        int
@@ -94,14 +94,14 @@ func (l *Library) Kernels() ([]Kernel, error) {
 }
 
 // Devices lists the CUDA devices, by ordinal; none where there is no driver.
-func (l *Library) Devices() ([]Device, error) {
-	devices := make([]Device, C.shim_device_count(l.api))
+func (l *Library) Devices() ([]DeviceInfo, error) {
+	devices := make([]DeviceInfo, C.shim_device_count(l.api))
 	for i := range devices {
 		var out C.sparsek_device_info
 		if err := end("describe device", C.shim_device_info(l.api, C.int32_t(i), &out)); err != nil {
 			return nil, err
 		}
-		devices[i] = Device{
+		devices[i] = DeviceInfo{
 			Name:         C.GoString(&out.name[0]),
 			ComputeMajor: int(out.compute_major), ComputeMinor: int(out.compute_minor),
 			SMs:         int(out.sm_count),

@@ -13,7 +13,7 @@ import (
 )
 
 func TestUseAfterClose(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		background := context.Background()
 		m := must(NewMatrix(ctx, small()))(t)
 		plan := must(m.Plan(background, PlanOptions{N: 8}))(t)
@@ -129,7 +129,7 @@ func TestDroppedObjectsAreFreed(t *testing.T) {
 }
 
 func TestManyGoroutinesOnOnePlan(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		p := newProduct[BFloat16, int32](shape{rows: 192, cols: 192, n: 64, blockM: 64, blockK: 64, density: 0.6, alpha: 1, beta: 0.5, seed: 11})
 		m := must(NewMatrix(ctx, p.a))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n}))(t)
@@ -155,7 +155,7 @@ func TestManyGoroutinesOnOnePlan(t *testing.T) {
 
 // A product sees one set of values or the other, whole.
 func TestNewValuesBetweenProducts(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		const size, n = 128, 64
 		p := newProduct[float32, int32](shape{rows: size, cols: size, n: n, blockM: 64, blockK: 64, density: 2, alpha: 1, seed: 1})
 		elements := len(p.a.Values)
@@ -203,7 +203,7 @@ func TestNewValuesBetweenProducts(t *testing.T) {
 }
 
 func TestCancelledBeforeLaunch(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		m := must(NewMatrix(ctx, small()))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
 		stopped, stop := context.WithCancel(context.Background())
@@ -227,7 +227,7 @@ func TestCancelledBeforeLaunch(t *testing.T) {
 
 // More products than anyone would wait for are given up on when the context ends.
 func TestCancelledTiming(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		m := must(NewMatrix(ctx, small()))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
 		b, c := must(NewBuffer[float32](ctx, 48))(t), must(NewBuffer[float32](ctx, 32))(t)
@@ -247,7 +247,7 @@ func TestCancelledTiming(t *testing.T) {
 // A product that is given up on leaves C in host memory alone or, where it was done first, finished; and whatever it
 // used can be closed at once.
 func TestCancelledInFlight(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		p := newProduct[BFloat16, int32](shape{rows: 2048, cols: 1024, n: 512, blockM: 64, blockK: 64, density: 0.1, alpha: 1, seed: 2})
 		want, _ := p.run(t, ctx, false)
 		givenUp := 0

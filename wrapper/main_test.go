@@ -37,10 +37,10 @@ func library(t testing.TB) *Library {
 	return lib
 }
 
-func newContext(t testing.TB, backend Backend) *Context {
+func newContext(t testing.TB, backend Backend) *Engine {
 	t.Helper()
 	lib := library(t)
-	ctx, err := lib.NewContext(Options{Backend: backend})
+	ctx, err := lib.NewEngine(EngineOptions{Backend: backend})
 	if backend == CUDA && errors.Is(err, ErrNoDevice) {
 		t.Skip("skipped: no GPU")
 	}
@@ -52,7 +52,7 @@ func newContext(t testing.TB, backend Backend) *Context {
 }
 
 // onEach runs a test on each back-end.
-func onEach(t *testing.T, test func(t *testing.T, ctx *Context)) {
+func onEach(t *testing.T, test func(t *testing.T, ctx *Engine)) {
 	for _, backend := range []Backend{CPU, CUDA} {
 		t.Run(backend.String(), func(t *testing.T) { test(t, newContext(t, backend)) })
 	}

@@ -13,7 +13,7 @@ import (
 // Matrix is a BSR matrix in a context: its index checked and copied, its values in the back-end's memory.
 type Matrix[T Element] struct {
 	handle         *handle
-	ctx            *Context
+	ctx            *Engine
 	rows, cols     int
 	blockM, blockK int
 	blocks         int
@@ -36,7 +36,7 @@ const changeValues = 1 << 32
 // others, or until the matrix and its plans are closed, and must not change while a product runs.
 //
 // Each fault of the index has its own status ([ErrColIdxRange] and so on) and names the place.
-func NewMatrix[T Element, I Index](ctx *Context, a BSR[T, I]) (*Matrix[T], error) {
+func NewMatrix[T Element, I Index](ctx *Engine, a BSR[T, I]) (*Matrix[T], error) {
 	if err := a.check("create matrix"); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func NewMatrix[T Element, I Index](ctx *Context, a BSR[T, I]) (*Matrix[T], error
 // NewDeviceMatrix takes a matrix that is in device memory already. The index is checked and copied within that memory,
 // where plans are made of it; the values are referred to, and their buffer cannot be used for anything else meanwhile
 // but to be rewritten between products.
-func NewDeviceMatrix[T Element, I Index](ctx *Context, a DeviceBSR[T, I]) (*Matrix[T], error) {
+func NewDeviceMatrix[T Element, I Index](ctx *Engine, a DeviceBSR[T, I]) (*Matrix[T], error) {
 	const op = "create matrix"
 	if a.RowPtr == nil || a.ColIdx == nil {
 		return nil, fault(op, ErrNullPointer, "RowPtr or ColIdx is nil")
@@ -87,7 +87,7 @@ func NewDeviceMatrix[T Element, I Index](ctx *Context, a DeviceBSR[T, I]) (*Matr
 }
 
 // create makes the native matrix. Its values are a host slice, a buffer or, where both are nil, not there yet.
-func (m *Matrix[T]) create(ctx *Context, a rawBSR, host []T, buffer *DeviceBuffer[T]) error {
+func (m *Matrix[T]) create(ctx *Engine, a rawBSR, host []T, buffer *DeviceBuffer[T]) error {
 	if err := ctx.handle.acquire(); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (v *valueHolder[T]) replace(pinned runtime.Pinner, buffer *DeviceBuffer[T])
 }
 
 // takeBuffer takes into use a buffer that must be of ctx. name is the argument's.
-func takeBuffer[T Element | Index](use *lease, op, name string, ctx *Context, b *DeviceBuffer[T]) error {
+func takeBuffer[T Element | Index](use *lease, op, name string, ctx *Engine, b *DeviceBuffer[T]) error {
 	if b.ctx != ctx {
 		return fault(op, ErrBadArgument, "%s is a buffer of another context than the matrix", name)
 	}

@@ -45,7 +45,7 @@ func spoil[T, C Element, I Index](t *rapid.T, p *product[T, C, I]) {
 	}
 }
 
-func testProducts[T Element, I Index](t *testing.T, ctx *Context) {
+func testProducts[T Element, I Index](t *testing.T, ctx *Engine) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawShape(rt)
 		// The kernels without an epilogue of their own have their turn in most products.
@@ -65,7 +65,7 @@ func testProducts[T Element, I Index](t *testing.T, ctx *Context) {
 	})
 }
 
-func testProduct[T, C Element, I Index](t *rapid.T, ctx *Context, s shape) PlanInfo {
+func testProduct[T, C Element, I Index](t *rapid.T, ctx *Engine, s shape) PlanInfo {
 	p := newProductTo[T, C, I](s)
 	spoil(t, p)
 	c, info := p.run(t, ctx, rapid.Bool().Draw(t, "in device memory"))
@@ -74,7 +74,7 @@ func testProduct[T, C Element, I Index](t *rapid.T, ctx *Context, s shape) PlanI
 }
 
 func TestProducts(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		t.Run("bf16", func(t *testing.T) { testProducts[BFloat16, int32](t, ctx) })
 		t.Run("fp16", func(t *testing.T) { testProducts[Float16, int64](t, ctx) })
 		t.Run("fp32", func(t *testing.T) { testProducts[float32, int32](t, ctx) })
@@ -83,7 +83,7 @@ func TestProducts(t *testing.T) {
 
 // The shapes that the tensor-core kernels are for: whole tiles, aligned.
 func TestWholeTiles(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		for _, block := range []int{64, 128} {
 			p := newProduct[BFloat16, int32](shape{rows: 384, cols: 384, n: 256, blockM: block, blockK: block,
 				density: 0.3, alpha: 1, beta: 0.5, seed: 3})
@@ -98,7 +98,7 @@ func TestWholeTiles(t *testing.T) {
 
 // NaN and Inf in rows of B that no block reads, and in a C that is not to be read, never reach C.
 func TestAbsentBlocksDoNotLeak(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		for seed := range uint64(4) {
 			for _, block := range []int{3, 64, 128} {
 				p := newProduct[Float16, int32](shape{rows: 4 * block, cols: 6 * block, n: 72, blockM: block, blockK: block,
@@ -113,7 +113,7 @@ func TestAbsentBlocksDoNotLeak(t *testing.T) {
 
 // A matrix may be in the device's memory already. On the CPU there is no such memory.
 func TestMatrixInDeviceMemory(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		p := newProduct[BFloat16, int32](shape{rows: 256, cols: 192, n: 64, blockM: 64, blockK: 64, density: 0.7, alpha: 1, beta: 1, seed: 4})
 		rowPtr, colIdx, values := upload(t, ctx, p.a.RowPtr), upload(t, ctx, p.a.ColIdx), upload(t, ctx, p.a.Values)
 		a := DeviceBSR[BFloat16, int32]{Rows: p.a.Rows, Cols: p.a.Cols, BlockM: p.a.BlockM, BlockK: p.a.BlockK,
@@ -155,7 +155,7 @@ func TestMatrixInDeviceMemory(t *testing.T) {
 	})
 }
 
-func upload[T Element | Index](t *testing.T, ctx *Context, data []T) *DeviceBuffer[T] {
+func upload[T Element | Index](t *testing.T, ctx *Engine, data []T) *DeviceBuffer[T] {
 	buffer := must(NewBuffer[T](ctx, len(data)))(t)
 	if err := buffer.Write(data); err != nil {
 		t.Fatal(err)

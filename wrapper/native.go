@@ -58,18 +58,18 @@ func (l *Library) statusName(s Status) string {
 	return C.GoString(C.shim_status_name(l.api, C.int32_t(s)))
 }
 
-func (l *Library) contextCreate(opts Options) (unsafe.Pointer, error) {
+func (l *Library) contextCreate(opts EngineOptions) (unsafe.Pointer, error) {
 	var out *C.sparsek_context
 	err := end("create context", C.shim_context_create(l.api, C.int32_t(opts.Backend), toInt32(opts.Device), toInt32(opts.Threads), &out))
 	return unsafe.Pointer(out), err
 }
 
-func (l *Library) contextInfo(context unsafe.Pointer) (ContextInfo, error) {
+func (l *Library) contextInfo(context unsafe.Pointer) (EngineInfo, error) {
 	var out C.sparsek_context_info
 	if err := end("describe context", C.shim_context_info(l.api, (*C.sparsek_context)(context), &out)); err != nil {
-		return ContextInfo{}, err
+		return EngineInfo{}, err
 	}
-	return ContextInfo{
+	return EngineInfo{
 		Backend: Backend(out.backend),
 		Device:  int(out.device),
 		Threads: int(out.threads),

@@ -10,7 +10,7 @@ import (
 
 // A plan that is longer than what is copied to a GPU at once.
 func TestLongPlan(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		p := newProduct[BFloat16, int32](shape{rows: 4096, cols: 8192, n: 8, blockM: 8, blockK: 8, density: 0.15, alpha: 1, seed: 3})
 		if ctx.info.Backend == CUDA {
 			p.kernel = "gather_bf16_128_256" // whose plan is large
@@ -25,7 +25,7 @@ func TestLongPlan(t *testing.T) {
 
 // Plans lie where others lay before them. One that is closed while its products run is theirs until they have ended.
 func TestPlansComeAndGo(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		for worker := range uint64(4) {
 			t.Run(strconv.FormatUint(worker, 10), func(t *testing.T) {
 				t.Parallel()
@@ -38,7 +38,7 @@ func TestPlansComeAndGo(t *testing.T) {
 }
 
 // planAndLeave closes a plan at once, and looks at what its products gave then.
-func planAndLeave(t *testing.T, ctx *Context, seed uint64) {
+func planAndLeave(t *testing.T, ctx *Engine, seed uint64) {
 	p := newProduct[BFloat16, int32](shape{rows: 768, cols: 640, n: 64, blockM: 32, blockK: 32, density: 0.5, alpha: 1, seed: seed})
 	m := must(NewMatrix(ctx, p.a))(t)
 	defer m.Close()

@@ -18,7 +18,7 @@ func TestRecomputed(t *testing.T) {
 }
 
 // Block row 0 alone has a block in column 0, where B holds a NaN and an Inf; column 1 is everyone's.
-func testRecomputed[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testRecomputed[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
 	const n = 512
 	blockRows := max(2, 64/blockM) // those of a warpgroup

@@ -13,7 +13,7 @@ import (
 // repeatable is a plan whose products show in what order they are summed: terms of many magnitudes, and a C that takes
 // away what the sums are rounded to, so that their last digits are left.
 type repeatable[T Element] struct {
-	ctx  *Context
+	ctx  *Engine
 	p    *product[T, T, int32]
 	plan *Plan[T]
 	b    DeviceDense[T]
@@ -27,7 +27,7 @@ func fewTiles(kernel Kernel) shape {
 	return shape{rows: blockRows * blockM, cols: blockCols * blockK, n: 520, blockM: blockM, blockK: blockK, density: 0.6, alpha: 1, seed: 21, kernel: kernel.Name}
 }
 
-func newRepeatable[T Element](t *testing.T, ctx *Context, s shape) *repeatable[T] {
+func newRepeatable[T Element](t *testing.T, ctx *Engine, s shape) *repeatable[T] {
 	p := newProduct[T, int32](s)
 	random := rand.New(rand.NewPCG(22, 1))
 	for _, list := range [][]T{p.a.Values, p.b.Data} {
@@ -69,7 +69,7 @@ func (s *repeatable[T]) multiply(beta float32, opts ...MultiplyOption) ([]T, err
 	return out, buffer.Read(out)
 }
 
-func testSameBits[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testSameBits[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	newRepeatable[T](t, ctx, fewTiles(kernel)).repeat(t)
 }
 
@@ -88,7 +88,7 @@ func TestSameBits(t *testing.T) {
 	onEachKernel(t, testSameBits[BFloat16], testSameBits[Float16], testSameBits[float32])
 }
 
-func testManyStreams[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testManyStreams[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	s := newRepeatable[T](t, ctx, fewTiles(kernel))
 	want := must(s.multiply(1))(t)
 	var group sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 )
 
 // onSplitting runs a test on each kernel that takes parts of tiles.
-func onSplitting(t *testing.T, bf16, fp16 func(t *testing.T, ctx *Context, kernel Kernel)) {
+func onSplitting(t *testing.T, bf16, fp16 func(t *testing.T, ctx *Engine, kernel Kernel)) {
 	ctx := newContext(t, CUDA)
 	found := false
 	for _, kernel := range kernelsOf(t, ctx) {
@@ -51,7 +51,7 @@ func longRows(kernel Kernel, block [2]int, n int) shape {
 	return shape{rows: max(40, block[0]+8), cols: 6000, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1.5, seed: 6, kernel: kernel.Name}
 }
 
-func testLongRows[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testLongRows[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	for _, block := range [][2]int{{8, 8}, {16, 64}, {48, 48}, {64, 64}, {128, 96}, {8, 200}} {
 		for _, n := range []int{1, 16, 72, 264} {
 			t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestSplitLongRows(t *testing.T) {
 }
 
 // One long row among many short ones: whole tiles and parts in one product.
-func testOneLongRow[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testOneLongRow[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	const blockRows, blockCols, block = 64, 120, 32
 	for _, long := range [][]int{{0}, {blockRows - 1}, {13, 14, 40}} {
 		p := newProduct[T, int32](shape{rows: blockRows*block - 5, cols: blockCols*block - 7, n: 280, blockM: block, blockK: block, alpha: 1, beta: 1, seed: 3, kernel: kernel.Name})
@@ -116,7 +116,7 @@ func drawLongRows(t *rapid.T, kernel Kernel) shape {
 	return s
 }
 
-func testSplitProducts[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testSplitProducts[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawLongRows(rt, kernel)
 		switch rapid.SampledFrom([]DType{BF16, FP16, FP32}).Draw(rt, "type of C") {
@@ -137,7 +137,7 @@ func TestSplitProducts(t *testing.T) {
 
 // Block row 0 alone has a block in the middle column, where B holds a NaN and an Inf. Only the part with that column is
 // computed again, and only block row 0 gets them.
-func testSplitRecomputed[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testSplitRecomputed[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	const block, blockRows, blockCols, n = 16, 4, 400, 40
 	p := newProduct[T, int32](shape{rows: blockRows * block, cols: blockCols * block, n: n, blockM: block, blockK: block, alpha: 1, kernel: kernel.Name})
 	pattern := make([][]int32, blockRows)
@@ -174,7 +174,7 @@ func TestSplitRecomputed(t *testing.T) {
 	onSplitting(t, testSplitRecomputed[BFloat16], testSplitRecomputed[Float16])
 }
 
-func testSplitSameBits[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testSplitSameBits[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	for _, n := range []int{24, 264} {
 		s := newRepeatable[T](t, ctx, longRows(kernel, [2]int{16, 16}, n))
 		wantSplit(t, s.p.a.Rows, n, s.plan.Info())
@@ -202,7 +202,7 @@ func (s *repeatable[T]) others(t *testing.T, count int) (others []*repeatable[T]
 	return others, want
 }
 
-func testSplitAtOnce[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func testSplitAtOnce[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	s := newRepeatable[T](t, ctx, longRows(kernel, [2]int{16, 16}, 72))
 	wantSplit(t, s.p.a.Rows, s.p.n, s.plan.Info())
 	others, want := s.others(t, 6)

@@ -13,11 +13,11 @@ import (
 // call returns, it is nothing.
 type Stream struct {
 	handle *handle
-	ctx    *Context
+	ctx    *Engine
 }
 
 // NewStream makes a stream.
-func (c *Context) NewStream() (*Stream, error) {
+func (c *Engine) NewStream() (*Stream, error) {
 	if err := c.handle.acquire(); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (s *Stream) Close() error {
 }
 
 // waitStream waits in the driver where ctx cannot end, and else polls.
-func (c *Context) waitStream(ctx context.Context, stream unsafe.Pointer) error {
+func (c *Engine) waitStream(ctx context.Context, stream unsafe.Pointer) error {
 	if ctx.Done() == nil {
 		return c.lib.streamSynchronize(c.handle.pointer, stream)
 	}

@@ -28,7 +28,7 @@ func TestFirstCallOfAThread(t *testing.T) {
 	}
 }
 
-func firstCalls[T Element](t *testing.T, ctx *Context, kernel Kernel) {
+func firstCalls[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
 	p := newProduct[T, int32](shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK, density: 1, alpha: 1, kernel: kernel.Name})
 	m := must(NewMatrix(ctx, p.a))(t)

@@ -31,7 +31,7 @@ func TestTuner(t *testing.T) {
 	onEach(t, testTuner[BFloat16])
 }
 
-func testTuner[T Element](t *testing.T, ctx *Context) {
+func testTuner[T Element](t *testing.T, ctx *Engine) {
 	path := ownCache(t)
 	p := tunable[T]()
 	m := must(NewMatrix(ctx, p.a))(t)
@@ -105,7 +105,7 @@ func testTuner[T Element](t *testing.T, ctx *Context) {
 
 // WithTuning measures once, and not again what the cache knows.
 func TestWithTuning(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		ownCache(t)
 		p := tunable[Float16]()
 		m := must(NewMatrix(ctx, p.a))(t)
@@ -174,7 +174,7 @@ func TestTunerRefuses(t *testing.T) {
 
 // Several goroutines tune at once, beside products of the same matrix.
 func TestTunersAtOnce(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		ownCache(t)
 		p := tunable[BFloat16]()
 		m := must(NewMatrix(ctx, p.a))(t)

@@ -10,7 +10,7 @@ import (
 
 // twoPlans are plans of matrices of ones and of twos, and four pairs of operands: Bs of ones, and Cs that hold nothing
 // yet.
-func twoPlans(t *testing.T, ctx *Context) (plans []*Plan[float32], operands []Operands[float32], results []*DeviceBuffer[float32]) {
+func twoPlans(t *testing.T, ctx *Engine) (plans []*Plan[float32], operands []Operands[float32], results []*DeviceBuffer[float32]) {
 	for i := range 2 {
 		a := small()
 		for j := range a.Values {
@@ -50,7 +50,7 @@ func checkTwoPlans(t *testing.T, results []*DeviceBuffer[float32]) {
 
 // Each plan and each pair of operands has its turn, also the untimed ones.
 func TestTimeInTurn(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Context) {
+	onEach(t, func(t *testing.T, ctx *Engine) {
 		plans, operands, results := twoPlans(t, ctx)
 		options := TurnOptions[float32]{TimeOptions: TimeOptions[float32]{Alpha: 1, Operands: operands, Warmup: 1, Repeats: 1}, Between: 2}
 		times, err := TimeInTurn(context.Background(), plans, options)

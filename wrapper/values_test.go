@@ -12,7 +12,7 @@ import (
 )
 
 // collect frees what nobody holds: it returns when a buffer that was dropped after all else is closed.
-func collect(t *testing.T, ctx *Context) {
+func collect(t *testing.T, ctx *Engine) {
 	t.Helper()
 	dropped := func() *handle { return must(NewBuffer[float32](ctx, 1))(t).handle }()
 	for range 1000 {
@@ -89,7 +89,7 @@ func TestDeviceValuesFaults(t *testing.T) {
 	wantFault(t, m.SetDeviceValues(nil), ErrNullPointer, "Values is nil")
 	wantFault(t, m.SetDeviceValues(must(NewBuffer[float32](other, 18))(t)), ErrBadArgument, "Values is a buffer of another context")
 
-	index := func(ctx *Context, n int) *DeviceBuffer[int64] { return must(NewBuffer[int64](ctx, n))(t) }
+	index := func(ctx *Engine, n int) *DeviceBuffer[int64] { return must(NewBuffer[int64](ctx, n))(t) }
 	a := DeviceBSR[float32, int64]{Rows: 4, Cols: 6, BlockM: 2, BlockK: 3, RowPtr: index(ctx, 3), ColIdx: index(ctx, 3),
 		Values: must(NewBuffer[float32](ctx, 18))(t)}
 	for _, fault := range []struct {

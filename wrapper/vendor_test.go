@@ -60,7 +60,7 @@ func TestLibraryKernelsOnCPU(t *testing.T) {
 }
 
 // onLibraryKernels runs a test on each kernel of another library, or skips it where the library is not there.
-func onLibraryKernels(t *testing.T, test func(t *testing.T, ctx *Context, kernel Kernel)) {
+func onLibraryKernels(t *testing.T, test func(t *testing.T, ctx *Engine, kernel Kernel)) {
 	ctx := newContext(t, CUDA)
 	for _, kernel := range libraryKernels(t, ctx.Library(), "") {
 		t.Run(kernel.Name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func drawLibraryShape(t *rapid.T, kernel Kernel) shape {
 }
 
 // refusal is what the library itself has against a product, if anything: what it serves is not the same in all versions.
-func refusal[T, C Element](t *rapid.T, ctx *Context, p *product[T, C, int32]) error {
+func refusal[T, C Element](t *rapid.T, ctx *Engine, p *product[T, C, int32]) error {
 	m := must(NewMatrix(ctx, p.a))(t)
 	defer m.Close()
 	plan, err := m.Plan(context.Background(), p.planOptions(16))
@@ -139,7 +139,7 @@ func refusal[T, C Element](t *rapid.T, ctx *Context, p *product[T, C, int32]) er
 	return nil
 }
 
-func testLibraryProduct[T, C Element](t *rapid.T, ctx *Context, kernel Kernel, s shape) error {
+func testLibraryProduct[T, C Element](t *rapid.T, ctx *Engine, kernel Kernel, s shape) error {
 	if kernel.Name == "cublas_dense" && DTypeOf[C]() != FP32 {
 		s.beta = 0 // with another, alpha A B may be rounded to C's type before beta C is added, once more than ours
 	}
@@ -167,8 +167,8 @@ func testLibraryProduct[T, C Element](t *rapid.T, ctx *Context, kernel Kernel, s
 
 // Each of them gives what the check wants, in every type that it writes.
 func TestLibraryKernels(t *testing.T) {
-	onLibraryKernels(t, func(t *testing.T, ctx *Context, kernel Kernel) {
-		for name, test := range map[string]func(*rapid.T, *Context, Kernel, shape) error{
+	onLibraryKernels(t, func(t *testing.T, ctx *Engine, kernel Kernel) {
+		for name, test := range map[string]func(*rapid.T, *Engine, Kernel, shape) error{
 			"bf16": testLibraryProduct[BFloat16, BFloat16], "bf16 to fp32": testLibraryProduct[BFloat16, float32],
 			"fp16": testLibraryProduct[Float16, Float16], "fp16 to fp32": testLibraryProduct[Float16, float32],
 		} {

@@ -24,7 +24,7 @@ func doubled(values []BFloat16) []BFloat16 {
 
 // New values reach the layout that the library reads: from the host, from the device, and changed there in place.
 func TestLibraryValues(t *testing.T) {
-	onLibraryKernels(t, func(t *testing.T, ctx *Context, kernel Kernel) {
+	onLibraryKernels(t, func(t *testing.T, ctx *Engine, kernel Kernel) {
 		p := usual(kernel)
 		onHost := must(NewMatrix(ctx, p.a))(t)
 		defer onHost.Close()
@@ -37,7 +37,7 @@ func TestLibraryValues(t *testing.T) {
 	})
 }
 
-func testLibraryValues(t *testing.T, ctx *Context, m *Matrix[BFloat16], p *product[BFloat16, BFloat16, int32]) {
+func testLibraryValues(t *testing.T, ctx *Engine, m *Matrix[BFloat16], p *product[BFloat16, BFloat16, int32]) {
 	narrow := *p // the same matrix, and another plan of it
 	narrow.n, narrow.b.Cols, narrow.c0.Cols = 64, 64, 64
 	var plans []*Plan[BFloat16]
@@ -85,7 +85,7 @@ func testLibraryValues(t *testing.T, ctx *Context, m *Matrix[BFloat16], p *produ
 
 // One plan in many streams and goroutines at once, with values that each product lays out anew too.
 func TestLibraryKernelsInManyStreams(t *testing.T) {
-	onLibraryKernels(t, func(t *testing.T, ctx *Context, kernel Kernel) {
+	onLibraryKernels(t, func(t *testing.T, ctx *Engine, kernel Kernel) {
 		p := usual(kernel)
 		m := must(NewMatrix(ctx, p.a))(t)
 		defer m.Close()
@@ -107,7 +107,7 @@ func TestLibraryKernelsInManyStreams(t *testing.T) {
 }
 
 // multiplyOften verifies the last of some products in a stream of its own.
-func multiplyOften(t *testing.T, ctx *Context, p *product[BFloat16, BFloat16, int32], plan *Plan[BFloat16], b DeviceDense[BFloat16]) {
+func multiplyOften(t *testing.T, ctx *Engine, p *product[BFloat16, BFloat16, int32], plan *Plan[BFloat16], b DeviceDense[BFloat16]) {
 	stream, err := ctx.NewStream()
 	if err != nil {
 		t.Error(err)
@@ -138,7 +138,7 @@ func multiplyOften(t *testing.T, ctx *Context, p *product[BFloat16, BFloat16, in
 
 // Products are captured with all that they need: a replay gives the product of the values that are there then.
 func TestLibraryKernelsInGraphs(t *testing.T) {
-	onLibraryKernels(t, func(t *testing.T, ctx *Context, kernel Kernel) {
+	onLibraryKernels(t, func(t *testing.T, ctx *Engine, kernel Kernel) {
 		p := usual(kernel)
 		p.beta = 0
 		m := must(NewMatrix(ctx, p.a))(t)

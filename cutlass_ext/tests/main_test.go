@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/owndisk"
+	"github.com/sparsek/sparsek/internal/sys/testdisk"
 )
 
 // childTask tells a copy of the test program what to do instead of testing, a
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		tuning.remove()
 		os.Exit(code)
 	}
-	owndisk.Exit(task(os.Args[1], os.Args[2]))
+	testdisk.Exit(task(os.Args[1], os.Args[2]))
 }
 
 // rounds is how often a test tries its luck.

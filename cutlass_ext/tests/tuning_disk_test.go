@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/owndisk"
+	"github.com/sparsek/sparsek/internal/sys/testdisk"
 )
 
 // tasks are what such a process does, with the program and an empty folder.
@@ -31,7 +31,7 @@ func runOnOwnDisk(t *testing.T, task string) {
 	}
 	cmd := exec.Command(self, tuning.need(t).program, t.TempDir())
 	cmd.Env = append(os.Environ(), childTask+"="+task)
-	owndisk.Run(t, cmd)
+	testdisk.Run(t, cmd)
 }
 
 // warned fails unless a record was not kept, with a warning that tells the
@@ -59,7 +59,7 @@ func holds(p *programs, path string, count int) error {
 }
 
 func onFullDisk(program, dir string) error {
-	if err := owndisk.Mount(dir, "size=64k", 0); err != nil {
+	if err := testdisk.Mount(dir, "size=64k", 0); err != nil {
 		return err
 	}
 	p, path := &programs{program: program}, filepath.Join(dir, "tuning.txt")
@@ -83,7 +83,7 @@ func onFullDisk(program, dir string) error {
 	if err != nil || len(entries) != 1 {
 		return fmt.Errorf("left behind: %v, %w", entries, err)
 	}
-	if err := owndisk.Mount(dir, "size=1m", syscall.MS_REMOUNT); err != nil {
+	if err := testdisk.Mount(dir, "size=1m", syscall.MS_REMOUNT); err != nil {
 		return err
 	}
 	if _, err := p.run("remember", path, strconv.Itoa(kept), "1"); err != nil {
@@ -93,14 +93,14 @@ func onFullDisk(program, dir string) error {
 }
 
 func onReadOnlyDisk(program, dir string) error {
-	if err := owndisk.Mount(dir, "size=1m", 0); err != nil {
+	if err := testdisk.Mount(dir, "size=1m", 0); err != nil {
 		return err
 	}
 	p, path := &programs{program: program}, filepath.Join(dir, "tuning.txt")
 	if _, err := p.run("remember", path, "0", "2"); err != nil {
 		return err
 	}
-	if err := owndisk.Mount(dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY); err != nil {
+	if err := testdisk.Mount(dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY); err != nil {
 		return err
 	}
 	return errors.Join(warned(p, path, 2, "Read-only file system"),

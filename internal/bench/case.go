@@ -9,21 +9,21 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/sparsek/sparsek/internal/bsr"
-	"github.com/sparsek/sparsek/internal/pattern"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/matrix/pattern"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
 // Case is a product that is timed: A of a pattern, or from a file, by a random B.
 type Case struct {
 	Name           string
-	Shape          product.Shape
+	Shape          workload.Shape
 	BlockM, BlockK int
 	DType          string // of A, B and C: "bf16", "fp16" or "fp32"
 	Seed           uint64
 
-	Pattern string  // of internal/pattern; "" where there is a file
+	Pattern string  // of internal/matrix/pattern; "" where there is a file
 	Density float64 // of the pattern, as far as it takes one
 	File    *File
 
@@ -51,16 +51,16 @@ var (
 )
 
 // load makes A.
-func load[T sparsek.Element](c Case, e product.Element[T]) (bsr.Matrix[T], *bsr.Fill, error) {
+func load[T sparsek.Element](c Case, e workload.Element[T]) (bsr.Matrix[T], *bsr.Fill, error) {
 	if c.File == nil {
 		p, err := pattern.Generate(pattern.Spec{
 			Name: c.Pattern, BlockRows: blocks(c.Shape.M, c.BlockM), BlockCols: blocks(c.Shape.K, c.BlockK), Density: c.Density,
-			Seed: product.PatternSeed(c.Seed),
+			Seed: workload.PatternSeed(c.Seed),
 		})
 		if err != nil {
 			return bsr.Matrix[T]{}, nil, err
 		}
-		return product.RandomA[T](p, c.Shape.M, c.Shape.K, c.BlockM, c.BlockK, c.Seed), nil, nil
+		return workload.RandomA[T](p, c.Shape.M, c.Shape.K, c.BlockM, c.BlockK, c.Seed), nil, nil
 	}
 	for i, v := range c.File.Entries.Value {
 		if math.IsInf(v, 0) || math.IsNaN(v) {
@@ -87,10 +87,10 @@ func blocks(extent, block int) int { return (extent + block - 1) / block }
 
 // elementBytes is the size of an element of a type by name.
 func elementBytes(dtype string) int {
-	if dtype == product.Float32.Name {
-		return product.Float32.Size
+	if dtype == workload.Float32.Name {
+		return workload.Float32.Size
 	}
-	return product.BFloat16.Size
+	return workload.BFloat16.Size
 }
 
 // largestDense is how many bytes a dense A may have: beyond, there are no dense products to compare with.
@@ -122,7 +122,7 @@ func HostBytes(cases []Case, backend sparsek.Backend, dense bool) float64 {
 	for _, l := range largest {
 		total += max(l.a, l.b) + l.c
 		if backend != sparsek.CUDA {
-			total += product.SetCount * (l.a + l.b + l.c)
+			total += workload.SetCount * (l.a + l.b + l.c)
 		}
 	}
 	return total

@@ -8,24 +8,24 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/bsr"
-	"github.com/sparsek/sparsek/internal/nvsmi"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/roofline"
-	"github.com/sparsek/sparsek/internal/rounds"
+	"github.com/sparsek/sparsek/internal/bench/interleave"
+	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
 // typed times the cases of one element type.
 type typed[T sparsek.Element] struct {
 	r       *Runner
-	element product.Element[T]
-	sets    *product.Sets[T]
+	element workload.Element[T]
+	sets    *workload.Sets[T]
 	peers   []peer[T]
 }
 
-func newTyped[T sparsek.Element](r *Runner, e product.Element[T]) (measurer, error) {
-	var shapes, dense []product.Shape
+func newTyped[T sparsek.Element](r *Runner, e workload.Element[T]) (measurer, error) {
+	var shapes, dense []workload.Shape
 	for _, c := range r.cases {
 		if c.DType != e.Name {
 			continue
@@ -35,7 +35,7 @@ func newTyped[T sparsek.Element](r *Runner, e product.Element[T]) (measurer, err
 			dense = append(dense, c.Shape)
 		}
 	}
-	sets, err := product.NewSets[T](r.context, shapes, dense, r.cases[0].Seed)
+	sets, err := workload.NewSets[T](r.context, shapes, dense, r.cases[0].Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -59,15 +59,15 @@ func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error)
 	}
 	s := &subject[T]{
 		context: t.r.context, element: t.element, shape: c.Shape, a: a, sets: t.sets,
-		copies: product.ColdCopies(t.r.device.L2Bytes, t.element.Size, len(a.Values), c.Shape.M, c.Shape.N, c.Shape.K),
+		copies: workload.ColdCopies(t.r.device.L2Bytes, t.element.Size, len(a.Values), c.Shape.M, c.Shape.N, c.Shape.K),
 		dense:  c.denseBytes() <= largestDense,
 	}
-	rotation, err := product.NewRotation(ctx, t.r.context, a, product.RotationOptions{N: c.Shape.N, Copies: s.copies})
+	rotation, err := workload.NewRotation(ctx, t.r.context, a, workload.RotationOptions{N: c.Shape.N, Copies: s.copies})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rotation.Close()) }()
-	if err := product.CheckSample(ctx, t.r.context, a, c.Shape.N, rotation, t.sets); err != nil {
+	if err := workload.CheckSample(ctx, t.r.context, a, c.Shape.N, rotation, t.sets); err != nil {
 		return nil, err
 	}
 	entrants, err := t.enter(ctx, c, s, rotation)
@@ -81,7 +81,7 @@ func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error)
 	if err != nil {
 		return nil, err
 	}
-	planTime, err := product.HostPlanTime(ctx, t.r.context, a, c.Shape.N)
+	planTime, err := workload.HostPlanTime(ctx, t.r.context, a, c.Shape.N)
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +93,13 @@ func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error)
 }
 
 // enter gives those that take turns, ours first.
-func (t *typed[T]) enter(ctx context.Context, c Case, s *subject[T], rotation *product.Rotation[T]) ([]entrant, error) {
+func (t *typed[T]) enter(ctx context.Context, c Case, s *subject[T], rotation *workload.Rotation[T]) ([]entrant, error) {
 	ours := entrant{name: Ours, kernel: rotation.Info().Kernel, time: timeRotation(s, rotation)}
 	first, err := ours.time(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	ours.repeats = rounds.Repeats(first[0])
+	ours.repeats = interleave.Repeats(first[0])
 	list := []entrant{ours}
 	if c.Graph && t.r.context.Info().Backend == sparsek.CUDA {
 		list = append(list, t.inGraph(s, rotation))
@@ -129,7 +129,7 @@ const (
 )
 
 // inGraph is ours without the launch of each product.
-func (t *typed[T]) inGraph(s *subject[T], rotation *product.Rotation[T]) entrant {
+func (t *typed[T]) inGraph(s *subject[T], rotation *workload.Rotation[T]) entrant {
 	operands := s.sets.Sparse(s.shape)
 	products := (fewestInGraph + rotation.Copies() - 1) / rotation.Copies() * rotation.Copies()
 	return entrant{name: OursGraph, kernel: rotation.Info().Kernel, products: products, repeats: replays,
@@ -140,10 +140,10 @@ func (t *typed[T]) inGraph(s *subject[T], rotation *product.Rotation[T]) entrant
 }
 
 // describe fills in what is known before anything is timed.
-func (t *typed[T]) describe(c Case, a bsr.Matrix[T], fill *bsr.Fill, rotation *product.Rotation[T], planTime time.Duration) *Result {
+func (t *typed[T]) describe(c Case, a bsr.Matrix[T], fill *bsr.Fill, rotation *workload.Rotation[T], planTime time.Duration) *Result {
 	plan := rotation.Info()
 	work := roofline.WorkOf(roofline.Case{M: c.Shape.M, N: c.Shape.N, K: c.Shape.K, BlockM: c.BlockM, BlockK: c.BlockK}, a.Pattern, plan)
-	perElement := float64(t.element.Size) / float64(product.BFloat16.Size) // WorkOf counts bytes of bfloat16
+	perElement := float64(t.element.Size) / float64(workload.BFloat16.Size) // WorkOf counts bytes of bfloat16
 	out := &Result{
 		Name: c.Name, M: c.Shape.M, N: c.Shape.N, K: c.Shape.K, BlockM: c.BlockM, BlockK: c.BlockK, DType: c.DType, Seed: c.Seed,
 		Pattern: c.Pattern, Blocks: a.Blocks(), Density: a.Density(), FillIn: fillIn(fill),
@@ -153,17 +153,17 @@ func (t *typed[T]) describe(c Case, a bsr.Matrix[T], fill *bsr.Fill, rotation *p
 	if c.File != nil {
 		out.Matrix = c.File.Path
 	}
-	if t.r.Chip() != nil && t.element.Size == product.BFloat16.Size {
+	if t.r.Chip() != nil && t.element.Size == workload.BFloat16.Size {
 		out.Bounds = work.Bounds(*t.r.Chip())
 	}
 	return out
 }
 
 // time runs the rounds.
-func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, rotation *product.Rotation[T], s *subject[T]) error {
-	var turns []rounds.Turn
+func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, rotation *workload.Rotation[T], s *subject[T]) error {
+	var turns []interleave.Turn
 	for _, e := range entrants {
-		turns = append(turns, rounds.Turn{Repeats: e.repeats, Time: func(ctx context.Context, repeats int) ([]time.Duration, error) {
+		turns = append(turns, interleave.Turn{Repeats: e.repeats, Time: func(ctx context.Context, repeats int) ([]time.Duration, error) {
 			times, err := e.time(ctx, repeats)
 			if err != nil && ctx.Err() == nil {
 				err = fmt.Errorf("time %s: %w", e.name, err)
@@ -172,13 +172,13 @@ func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, ro
 		}})
 	}
 	out.Before = t.r.look(ctx)
-	all, err := rounds.Interleave(ctx, t.r.options.Rounds, product.Rest(t.r.context), turns)
+	all, err := interleave.Interleave(ctx, t.r.options.Rounds, workload.Rest(t.r.context), turns)
 	if err != nil {
 		return err
 	}
 	work := timeRotation(s, rotation)
 	out.After, err = nvsmi.LookWhile(ctx, t.r.look, func(ctx context.Context) error {
-		_, err := work(ctx, rounds.MostRepeats)
+		_, err := work(ctx, interleave.MostRepeats)
 		return err
 	})
 	if err != nil {

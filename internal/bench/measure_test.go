@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/blas"
-	"github.com/sparsek/sparsek/internal/bsr"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/blas"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
 // onEach runs a test in each back-end that is there.
-func onEach(t *testing.T, test func(t *testing.T, c *sparsek.Context)) {
+func onEach(t *testing.T, test func(t *testing.T, c *sparsek.Engine)) {
 	lib, err := sparsek.Default()
 	if errors.Is(err, sparsek.ErrLibraryNotFound) {
 		t.Skip("skipped: libsparsek.so not found")
@@ -30,7 +30,7 @@ func onEach(t *testing.T, test func(t *testing.T, c *sparsek.Context)) {
 	}
 	for _, backend := range []sparsek.Backend{sparsek.CPU, sparsek.CUDA} {
 		t.Run(backend.String(), func(t *testing.T) {
-			c, err := lib.NewContext(sparsek.Options{Backend: backend, Threads: 2})
+			c, err := lib.NewEngine(sparsek.EngineOptions{Backend: backend, Threads: 2})
 			if errors.Is(err, sparsek.ErrNoDevice) {
 				t.Skip("skipped: no GPU")
 			}
@@ -45,8 +45,8 @@ func onEach(t *testing.T, test func(t *testing.T, c *sparsek.Context)) {
 
 // A tiny suite from end to end, of all element types and with all peers: each is in every result, or said to be missing.
 func TestRun(t *testing.T) {
-	onEach(t, func(t *testing.T, c *sparsek.Context) {
-		shape := product.Shape{M: 96, N: 32, K: 128}
+	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+		shape := workload.Shape{M: 96, N: 32, K: 128}
 		var cases []Case
 		for _, dtype := range []string{"bf16", "fp16", "fp32"} {
 			for _, density := range []float64{0.25, 1} {
@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 				cases = append(cases, one)
 			}
 		}
-		cases = append(cases, Case{Name: "file", Shape: product.Shape{M: 5, N: 8, K: 6}, BlockM: 2, BlockK: 3, DType: "fp32", File: &File{"x/a.mtx",
+		cases = append(cases, Case{Name: "file", Shape: workload.Shape{M: 5, N: 8, K: 6}, BlockM: 2, BlockK: 3, DType: "fp32", File: &File{"x/a.mtx",
 			&bsr.Entries{Rows: 5, Cols: 6, Row: []int32{0, 4}, Col: []int32{5, 0}, Value: []float64{2, -3}}}})
 		r, err := NewRunner(c, cases, Options{Rounds: 3, Repeats: 2, Against: []string{CUBLAS, CUSPARSE, OpenBLAS}})
 		if err != nil {
@@ -107,13 +107,13 @@ func TestRun(t *testing.T) {
 
 // A matrix that cannot be timed is refused before anything runs.
 func TestRefused(t *testing.T) {
-	onEach(t, func(t *testing.T, c *sparsek.Context) {
+	onEach(t, func(t *testing.T, c *sparsek.Engine) {
 		for _, one := range []struct {
 			value float64
 			dtype string
 			want  error
 		}{{math.NaN(), "fp32", ErrNotFinite}, {math.Inf(1), "fp32", ErrNotFinite}, {1e30, "fp16", ErrOverflow}} {
-			of := Case{Name: "file", Shape: product.Shape{M: 4, N: 8, K: 4}, BlockM: 2, BlockK: 2, DType: one.dtype, File: &File{"a.mtx",
+			of := Case{Name: "file", Shape: workload.Shape{M: 4, N: 8, K: 4}, BlockM: 2, BlockK: 2, DType: one.dtype, File: &File{"a.mtx",
 				&bsr.Entries{Rows: 4, Cols: 4, Row: []int32{1}, Col: []int32{2}, Value: []float64{one.value}}}}
 			r, err := NewRunner(c, []Case{of}, Options{Rounds: 1})
 			if err != nil {
@@ -126,7 +126,7 @@ func TestRefused(t *testing.T) {
 		}
 		stopped, stop := context.WithCancel(context.Background())
 		stop()
-		small := random("small", product.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32")
+		small := random("small", workload.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32")
 		r, err := NewRunner(c, []Case{small}, Options{Rounds: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -202,9 +202,9 @@ done`
 		"wrong count": {`echo '{"torch": "2"}'; read a; echo '{"entry": "A @ B"}'; read b; echo '{"seconds": []}'; cat >/dev/null`, "gave 0 times", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, ctx *sparsek.Context) {
+			onEach(t, func(t *testing.T, ctx *sparsek.Engine) {
 				withPython(t, c.script)
-				small, other := random("small", product.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32"), random("other", product.Shape{M: 64, N: 8, K: 64}, 16, 16, 1, "fp32")
+				small, other := random("small", workload.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32"), random("other", workload.Shape{M: 64, N: 8, K: 64}, 16, 16, 1, "fp32")
 				r, err := NewRunner(ctx, []Case{small, other}, Options{Rounds: 2, Repeats: 2, Against: []string{Torch}})
 				if err != nil {
 					t.Fatal(err)
@@ -244,10 +244,10 @@ done`
 
 // Where the work is stopped, torch ends with it.
 func TestTorchStopped(t *testing.T) {
-	onEach(t, func(t *testing.T, c *sparsek.Context) {
+	onEach(t, func(t *testing.T, c *sparsek.Engine) {
 		ctx, stop := context.WithCancel(context.Background())
 		withPython(t, `touch "$TMPDIR/started"; sleep 60`)
-		small := random("small", product.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32")
+		small := random("small", workload.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32")
 		r, err := NewRunner(c, []Case{small}, Options{Rounds: 1, Against: []string{Torch}})
 		if err != nil {
 			t.Fatal(err)

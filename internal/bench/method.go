@@ -5,7 +5,7 @@ package bench
 import (
 	"fmt"
 
-	"github.com/sparsek/sparsek/internal/rounds"
+	"github.com/sparsek/sparsek/internal/bench/interleave"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -18,7 +18,7 @@ func Method(backend sparsek.Backend, roundCount int) []string {
 	}
 	if backend == sparsek.CUDA {
 		list = append(list,
-			fmt.Sprintf("Before each turn the GPU rests for %v, so that all begin as cool: under load without rests it is slower, the dense product as well.", rounds.Rest),
+			fmt.Sprintf("Before each turn the GPU rests for %v, so that all begin as cool: under load without rests it is slower, the dense product as well.", interleave.Rest),
 			"Times are of single launched products, by CUDA events; products before a timed one keep the GPU busy while it is enqueued.",
 			"A, B and C are rotated, so that L2 is cold: it holds none of the last product.",
 			"nvidia-smi tells clocks and what slows them down just before the first round, and after the last while our product runs on.")

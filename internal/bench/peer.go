@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/bsr"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/rounds"
+	"github.com/sparsek/sparsek/internal/bench/interleave"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
 // The peers by name.
@@ -58,11 +58,11 @@ func AnyDense(peers []string) bool {
 
 // subject is a product that peers get ready to compute.
 type subject[T sparsek.Element] struct {
-	context *sparsek.Context
-	element product.Element[T]
-	shape   product.Shape
+	context *sparsek.Engine
+	element workload.Element[T]
+	shape   workload.Shape
 	a       bsr.Matrix[T]
-	sets    *product.Sets[T]
+	sets    *workload.Sets[T]
 	copies  int  // of A that ours rotates
 	dense   bool // sets has dense A's
 }
@@ -73,7 +73,7 @@ type entrant struct {
 	dense        bool
 	products     int // in a graph, where there is one
 	repeats      int // in a round; 0: by the time of the first product
-	time         rounds.Timer
+	time         interleave.Timer
 	close        func() error // nil: nothing to free
 }
 
@@ -128,7 +128,7 @@ func tryOnce(ctx context.Context, e *entrant, mend string) error {
 	times, err := e.time(ctx, 1)
 	if err == nil {
 		if e.repeats == 0 {
-			e.repeats = rounds.Repeats(times[0])
+			e.repeats = interleave.Repeats(times[0])
 		}
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -42,7 +42,7 @@ func (cublas[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 }
 
 func timeCUBLAS[T sparsek.BFloat16 | sparsek.Float16](s *subject[T]) func(context.Context, int) ([]time.Duration, error) {
-	operands := product.DenseOperands(s.sets, s.shape)
+	operands := workload.DenseOperands(s.sets, s.shape)
 	return func(ctx context.Context, repeats int) ([]time.Duration, error) {
 		return sparsek.TimeDense(ctx, s.context, sparsek.DenseTimeOptions[T]{Operands: operands, Warmup: 1, Repeats: repeats})
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -31,7 +31,7 @@ func (p byKernel[T]) enter(ctx context.Context, s *subject[T]) (list []entrant, 
 }
 
 func (p byKernel[T]) enterOne(ctx context.Context, s *subject[T], kernel string) (entrant, error) {
-	rotation, err := product.NewRotation(ctx, s.context, s.a, product.RotationOptions{N: s.shape.N, Copies: s.copies, Kernel: kernel, AllowDense: true})
+	rotation, err := workload.NewRotation(ctx, s.context, s.a, workload.RotationOptions{N: s.shape.N, Copies: s.copies, Kernel: kernel, AllowDense: true})
 	if err != nil {
 		if fatal(ctx, err) {
 			return entrant{}, err
@@ -39,9 +39,9 @@ func (p byKernel[T]) enterOne(ctx context.Context, s *subject[T], kernel string)
 		return entrant{}, p.missing(s.context.Library(), kernel, err)
 	}
 	e := entrant{name: kernel, kernel: rotation.Info().Kernel, close: rotation.Close, time: timeRotation(s, rotation)}
-	if err := product.CheckSample(ctx, s.context, s.a, s.shape.N, rotation, s.sets); err != nil {
+	if err := workload.CheckSample(ctx, s.context, s.a, s.shape.N, rotation, s.sets); err != nil {
 		err = errors.Join(err, rotation.Close())
-		if errors.Is(err, product.ErrWrong) {
+		if errors.Is(err, workload.ErrWrong) {
 			return entrant{}, &missing{kernel, err.Error(), "its time would say nothing"}
 		}
 		return entrant{}, err
@@ -74,7 +74,7 @@ const (
 )
 
 // timeRotation times launched products of a rotation, each behind others that keep the device busy.
-func timeRotation[T sparsek.Element](s *subject[T], rotation *product.Rotation[T]) func(context.Context, int) ([]time.Duration, error) {
+func timeRotation[T sparsek.Element](s *subject[T], rotation *workload.Rotation[T]) func(context.Context, int) ([]time.Duration, error) {
 	operands := s.sets.Sparse(s.shape)
 	onCPU := s.context.Info().Backend == sparsek.CPU
 	between := rotation.Copies()

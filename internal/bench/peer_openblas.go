@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/blas"
+	"github.com/sparsek/sparsek/internal/bench/blas"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -38,7 +38,7 @@ func (t torch[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 	}
 	spec := torchCase{
 		M: s.shape.M, N: s.shape.N, K: s.shape.K, BlockM: s.a.BlockM, BlockK: s.a.BlockK, DType: s.element.Name,
-		RowPtr: s.a.RowPtr, ColIdx: s.a.ColIdx, Copies: max(s.copies, product.SetCount),
+		RowPtr: s.a.RowPtr, ColIdx: s.a.ColIdx, Copies: max(s.copies, workload.SetCount),
 	}
 	entry, err := t.process.prepare(ctx, spec)
 	if err != nil {

@@ -5,11 +5,11 @@ package bench
 import (
 	"time"
 
-	"github.com/sparsek/sparsek/internal/bsr"
-	"github.com/sparsek/sparsek/internal/nvsmi"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/roofline"
-	"github.com/sparsek/sparsek/internal/rounds"
+	"github.com/sparsek/sparsek/internal/bench/interleave"
+	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/machine/nvsmi"
+	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
 // Names of ours among those that are timed.
@@ -95,8 +95,8 @@ func (r *Result) Find(name string) *Timed {
 }
 
 // newTimed sums up the times of one.
-func newTimed(name, kernel string, dense bool, times rounds.Series, effectiveFLOP, denseFLOP float64) Timed {
-	t := product.Summarise(times.All())
+func newTimed(name, kernel string, dense bool, times interleave.Series, effectiveFLOP, denseFLOP float64) Timed {
+	t := workload.Summarise(times.All())
 	out := Timed{
 		Name: name, Kernel: kernel, Dense: dense, Runs: t.Runs, Seconds: t.Median.Seconds(),
 		Quartiles: [2]float64{t.Quarter.Seconds(), t.ThreeQuarters.Seconds()}, Spread: t.Spread(),
@@ -115,9 +115,9 @@ func newTimed(name, kernel string, dense bool, times rounds.Series, effectiveFLO
 }
 
 // Timing is what newTimed summed up.
-func (t *Timed) timing() product.Timing {
+func (t *Timed) timing() workload.Timing {
 	of := func(seconds float64) time.Duration { return time.Duration(seconds*1e9 + 0.5) }
-	return product.Timing{Runs: t.Runs, Median: of(t.Seconds), Quarter: of(t.Quartiles[0]), ThreeQuarters: of(t.Quartiles[1])}
+	return workload.Timing{Runs: t.Runs, Median: of(t.Seconds), Quarter: of(t.Quartiles[0]), ThreeQuarters: of(t.Quartiles[1])}
 }
 
 // compare fills in the speed-ups of ours, the first, over the others. Ours in a graph is not compared: it saves what the

@@ -3,15 +3,15 @@
 package bench
 
 import (
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/roofline"
+	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 )
 
 // FromRoofline is a result of the roofline suite as one of this package.
 func FromRoofline(r *roofline.Result) *Result {
 	c := r.Case
 	out := &Result{
-		Name: c.Name, M: c.M, N: c.N, K: c.K, BlockM: c.BlockM, BlockK: c.BlockK, DType: product.BFloat16.Name, Pattern: c.Pattern,
+		Name: c.Name, M: c.M, N: c.N, K: c.K, BlockM: c.BlockM, BlockK: c.BlockK, DType: workload.BFloat16.Name, Pattern: c.Pattern,
 		Seed: roofline.Seed, Blocks: r.Blocks, Density: r.Density, Kernel: r.Plan.Kernel, KernelReason: r.Plan.Reason,
 		PlanSeconds: r.PlanTime.Seconds(), EffectiveFLOP: r.Work.FLOP, DenseFLOP: c.DenseFLOP(), Bytes: r.Work.DRAM, Bounds: r.Bounds,
 		Before: r.Before, After: r.After,

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sparsek/sparsek/internal/nvsmi"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/roofline"
+	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -26,8 +26,8 @@ type Options struct {
 
 // Runner times cases in one back-end. Operands are made once for the largest case of each element type.
 type Runner struct {
-	context *sparsek.Context
-	device  sparsek.Device // none on the CPU
+	context *sparsek.Engine
+	device  sparsek.DeviceInfo // none on the CPU
 	chip    *roofline.Ceilings
 	cases   []Case
 	options Options
@@ -42,7 +42,7 @@ type measurer interface {
 }
 
 // NewRunner prepares to time some of the cases in c.
-func NewRunner(c *sparsek.Context, cases []Case, o Options) (*Runner, error) {
+func NewRunner(c *sparsek.Engine, cases []Case, o Options) (*Runner, error) {
 	if len(cases) == 0 {
 		return nil, errors.New("there is nothing to time")
 	}
@@ -83,12 +83,12 @@ func (r *Runner) Measure(ctx context.Context, c Case) (*Result, error) {
 	if m == nil {
 		var err error
 		switch c.DType {
-		case product.BFloat16.Name:
-			m, err = newTyped(r, product.BFloat16)
-		case product.Float16.Name:
-			m, err = newTyped(r, product.Float16)
-		case product.Float32.Name:
-			m, err = newTyped(r, product.Float32)
+		case workload.BFloat16.Name:
+			m, err = newTyped(r, workload.BFloat16)
+		case workload.Float16.Name:
+			m, err = newTyped(r, workload.Float16)
+		case workload.Float32.Name:
+			m, err = newTyped(r, workload.Float32)
 		default:
 			err = fmt.Errorf("there is no element type %q", c.DType)
 		}
@@ -113,7 +113,7 @@ func (r *Runner) miss(m *missing, name string) {
 
 // look asks how the GPU stands.
 func (r *Runner) look(ctx context.Context) nvsmi.State {
-	return product.GPUState(ctx, r.context, r.options.SMI)
+	return workload.GPUState(ctx, r.context, r.options.SMI)
 }
 
 // Ends tells whether no case after one with that error can have a result.

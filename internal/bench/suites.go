@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/pattern"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/matrix/pattern"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -19,7 +19,7 @@ const (
 	Sweep    = "sweep"    // densities from 1 to 100 %, to the break-even with a dense product
 	Blocks   = "blocks"   // block sizes at one density
 	Decode   = "decode"   // few columns
-	Patterns = "patterns" // all of internal/pattern at one size
+	Patterns = "patterns" // all of internal/matrix/pattern at one size
 	Files    = "files"    // the user's own matrices
 )
 
@@ -27,7 +27,7 @@ const (
 type Settings struct {
 	Backend        sparsek.Backend // CPU or CUDA
 	DType          string          // default: bf16 on a GPU, fp32 on the CPU
-	Shape          product.Shape
+	Shape          workload.Shape
 	BlockM, BlockK int
 	Density        float64
 	Seed           uint64
@@ -79,9 +79,9 @@ func Cases(name string, o Settings, names []string) ([]Case, error) {
 			continue
 		}
 		if o.DType == "" {
-			o.DType = product.Float32.Name // the one that dense libraries on the CPU have too
+			o.DType = workload.Float32.Name // the one that dense libraries on the CPU have too
 			if o.Backend == sparsek.CUDA {
-				o.DType = product.BFloat16.Name
+				o.DType = workload.BFloat16.Name
 			}
 		}
 		all := s.cases(o)
@@ -125,15 +125,15 @@ func or[V comparable](v, d V) V {
 
 // shape is the size of a suite, unless the user has another: smaller on the CPU, so that it takes about a minute there
 // at most.
-func shape(o Settings) product.Shape {
-	own := product.Shape{M: 2048, N: 256, K: 2048}
+func shape(o Settings) workload.Shape {
+	own := workload.Shape{M: 2048, N: 256, K: 2048}
 	if o.Backend == sparsek.CUDA {
-		own = product.Shape{M: 8192, N: 8192, K: 8192}
+		own = workload.Shape{M: 8192, N: 8192, K: 8192}
 	}
 	return or(o.Shape, own)
 }
 
-func random(name string, shape product.Shape, blockM, blockK int, density float64, dtype string) Case {
+func random(name string, shape workload.Shape, blockM, blockK int, density float64, dtype string) Case {
 	return Case{Name: name, Shape: shape, BlockM: blockM, BlockK: blockK, DType: dtype, Pattern: "random", Density: density}
 }
 
@@ -160,7 +160,7 @@ var basicCases = []struct {
 func basic(Settings) []Case {
 	var list []Case
 	for _, b := range basicCases {
-		list = append(list, Case{Name: b.name, Shape: product.Shape{M: b.size, N: b.size, K: b.size}, BlockM: b.block, BlockK: b.block,
+		list = append(list, Case{Name: b.name, Shape: workload.Shape{M: b.size, N: b.size, K: b.size}, BlockM: b.block, BlockK: b.block,
 			DType: b.dtype, Pattern: b.pattern, Density: b.density})
 	}
 	return list
@@ -252,7 +252,7 @@ func files(o Settings) []Case {
 		}
 		seen[name] = true
 		list = append(list, Case{Name: name, File: f, DType: o.DType, BlockM: or(o.BlockM, 64), BlockK: or(o.BlockK, 64),
-			Shape: product.Shape{M: f.Entries.Rows, N: or(o.N, 256), K: f.Entries.Cols}})
+			Shape: workload.Shape{M: f.Entries.Rows, N: or(o.N, 256), K: f.Entries.Cols}})
 	}
 	return list
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/bsr"
-	"github.com/sparsek/sparsek/internal/pattern"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/matrix/pattern"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
 // Every case of every suite can be made: names are told apart, densities are of patterns that take one.
@@ -55,7 +55,7 @@ func TestSuites(t *testing.T) {
 
 // What the user may change is changed, and the sweep has no two cases of the same number of blocks.
 func TestSettings(t *testing.T) {
-	shape := product.Shape{M: 512, N: 32, K: 256}
+	shape := workload.Shape{M: 512, N: 32, K: 256}
 	settings := Settings{Backend: sparsek.CPU, DType: "fp16", Shape: shape, BlockM: 8, BlockK: 16, Density: 0.25, N: 5,
 		Files: []*File{{"x/a.mtx", &bsr.Entries{Rows: 8, Cols: 4}}, {"y/a.mtx", &bsr.Entries{Rows: 8, Cols: 4}}}}
 	for _, name := range Suites() {
@@ -80,7 +80,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range cases {
-		a, _, err := load(c, product.Float16)
+		a, _, err := load(c, workload.Float16)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestSettings(t *testing.T) {
 
 // On the CPU the operands are on the host too, and files are counted by their elements.
 func TestHostBytes(t *testing.T) {
-	c := Case{Shape: product.Shape{M: 1000, N: 100, K: 1000}, BlockM: 10, BlockK: 10, DType: "fp32", Pattern: "random", Density: 0.5}
+	c := Case{Shape: workload.Shape{M: 1000, N: 100, K: 1000}, BlockM: 10, BlockK: 10, DType: "fp32", Pattern: "random", Density: 0.5}
 	const a, b, out = 4e6, 4e5, 4e5
 	for _, one := range []struct {
 		backend sparsek.Backend
@@ -109,7 +109,7 @@ func TestHostBytes(t *testing.T) {
 			t.Errorf("%v, dense %v: %v, want %v", one.backend, one.dense, got, one.want)
 		}
 	}
-	c.Shape, c.File = product.Shape{M: 1e6, N: 100, K: 1e6}, &File{Entries: &bsr.Entries{Rows: 1e6, Cols: 1e6, Value: make([]float64, 7)}}
+	c.Shape, c.File = workload.Shape{M: 1e6, N: 100, K: 1e6}, &File{Entries: &bsr.Entries{Rows: 1e6, Cols: 1e6, Value: make([]float64, 7)}}
 	if got, want := HostBytes([]Case{c}, sparsek.CUDA, true), 7*100*4+1e8*4+1e8*4.; got != want {
 		t.Errorf("a large file: %v, want %v", got, want)
 	}

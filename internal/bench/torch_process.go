@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +17,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/process"
-	"github.com/sparsek/sparsek/scripts"
+	"github.com/sparsek/sparsek/internal/sys/process"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
+
+// torchScript is a program for python3 that times torch's products. Its head says what it reads and prints.
+//
+//go:embed torch_bsr.py
+var torchScript string
 
 // torchProcess is python3 with the script, started once for all cases: torch takes seconds to load.
 type torchProcess struct {
@@ -54,7 +59,7 @@ type torchError struct{ text string }
 func (e *torchError) Error() string { return "torch: " + e.text }
 
 // start starts the process, unless that was tried already: then the outcome is the same.
-func (t *torchProcess) start(ctx context.Context, on sparsek.ContextInfo) error {
+func (t *torchProcess) start(ctx context.Context, on sparsek.EngineInfo) error {
 	if t.started {
 		return t.absent
 	}
@@ -95,7 +100,7 @@ func (t *torchProcess) launch(ctx context.Context, python, device string) (err e
 		return err
 	}
 	script := filepath.Join(t.folder, "torch_bsr.py")
-	if err := os.WriteFile(script, []byte(scripts.TorchBSR), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(torchScript), 0o600); err != nil {
 		return fmt.Errorf("write the script for torch: %w", err)
 	}
 	childIn, requests, err := os.Pipe()

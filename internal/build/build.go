@@ -9,11 +9,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sparsek/sparsek/internal/build/checkout"
+	"github.com/sparsek/sparsek/internal/build/codegen/kernels"
 	"github.com/sparsek/sparsek/internal/build/jobs"
 	"github.com/sparsek/sparsek/internal/build/stamp"
-	"github.com/sparsek/sparsek/internal/kernels"
-	"github.com/sparsek/sparsek/internal/source"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	"github.com/sparsek/sparsek/internal/toolchain"
 )
 
@@ -149,7 +149,7 @@ func newBuilder(ctx context.Context, root string, o Options) (*builder, error) {
 	}
 	b.host = host
 	b.identity = stamp.Key(host.compiler, host.linker, o.Toolchain.Digest)
-	commit, err := source.Commit(ctx, root)
+	commit, err := checkout.Commit(ctx, root)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/sparsek/sparsek/internal/build/jobs"
+	"github.com/sparsek/sparsek/internal/build/sass"
 	"github.com/sparsek/sparsek/internal/build/stamp"
-	"github.com/sparsek/sparsek/internal/process"
-	"github.com/sparsek/sparsek/internal/sass"
+	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
 // maxRounds is how often sources may change under a build before it gives up.

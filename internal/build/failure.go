@@ -9,8 +9,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/sparsek/sparsek/internal/process"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/sys/process"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 // resumes ends the mend of what is not the source's fault.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/process"
+	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
 // What the compiler's end means, by what g++ and nvcc's parts were seen to say.

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sparsek/sparsek/internal/generated"
-	"github.com/sparsek/sparsek/internal/kernels"
-	"github.com/sparsek/sparsek/internal/tuningtable"
+	"github.com/sparsek/sparsek/internal/build/codegen"
+	"github.com/sparsek/sparsek/internal/build/codegen/kernels"
+	"github.com/sparsek/sparsek/internal/build/codegen/tuningtable"
 )
 
 // generate writes the sources that are made from the list of kernels and the
@@ -20,5 +20,5 @@ func generate(root, dir string, list *kernels.List) error {
 		return err
 	}
 	files[tuningtable.File] = table
-	return generated.Write(filepath.Join(root, dir), files)
+	return codegen.Write(filepath.Join(root, dir), files)
 }

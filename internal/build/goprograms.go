@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/process"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/sys/process"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 // goFlags make Go's programs small and the same wherever they are built. The

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/sparsek/sparsek/internal/build/jobs"
-	pins "github.com/sparsek/sparsek/internal/lock"
 	"github.com/sparsek/sparsek/internal/toolchain"
+	pins "github.com/sparsek/sparsek/internal/toolchain/lock"
 )
 
 //go:embed testdata/compiler.sh

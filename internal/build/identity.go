@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/process"
+	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
 // hostTools is what the host's tools say that they are.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/sparsek/sparsek/internal/build/provenance"
 	"github.com/sparsek/sparsek/internal/build/stamp"
-	"github.com/sparsek/sparsek/internal/process"
-	"github.com/sparsek/sparsek/internal/provenance"
+	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
 // exports is the linker's version script: the one symbol that is seen.

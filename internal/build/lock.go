@@ -11,7 +11,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 const lockFile = "build/.lock"

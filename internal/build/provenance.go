@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/sparsek/sparsek/internal/build/provenance"
 	"github.com/sparsek/sparsek/internal/build/stamp"
-	pins "github.com/sparsek/sparsek/internal/lock"
-	"github.com/sparsek/sparsek/internal/provenance"
+	pins "github.com/sparsek/sparsek/internal/toolchain/lock"
 )
 
 // exportsFile is where exports comes from.

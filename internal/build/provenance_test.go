@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sparsek/sparsek/internal/provenance"
+	"github.com/sparsek/sparsek/internal/build/provenance"
 )
 
 func (tr *tree) statement() (s provenance.Statement, text string) {

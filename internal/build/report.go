@@ -9,23 +9,23 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sparsek/sparsek/internal/build/report"
+	"github.com/sparsek/sparsek/internal/build/codegen/kernels"
+	"github.com/sparsek/sparsek/internal/build/kernelreport"
+	"github.com/sparsek/sparsek/internal/build/sass"
 	"github.com/sparsek/sparsek/internal/build/stamp"
-	"github.com/sparsek/sparsek/internal/kernels"
-	"github.com/sparsek/sparsek/internal/sass"
 )
 
 // writeReport writes the report of the library just made, unless it is there.
 func (b *builder) writeReport(ctx context.Context, list *kernels.List, units []unit) error {
-	if _, err := report.Read(b.path(ReportFile), b.path(Library)); err == nil {
+	if _, err := kernelreport.Read(b.path(ReportFile), b.path(Library)); err == nil {
 		return nil
 	}
 	sum, err := b.hasher.File(b.path(Library))
 	if err != nil {
 		return fmt.Errorf("reporting kernels: %w", err)
 	}
-	r := report.Report{Library: sum, Kernels: []report.Kernel{}, Others: []report.Source{}}
-	sources := make(map[string]report.Source)
+	r := kernelreport.Report{Library: sum, Kernels: []kernelreport.Kernel{}, Others: []kernelreport.Source{}}
+	sources := make(map[string]kernelreport.Source)
 	for _, u := range units {
 		if !u.device {
 			continue
@@ -41,7 +41,7 @@ func (b *builder) writeReport(ctx context.Context, list *kernels.List, units []u
 		}
 	}
 	for _, k := range list.Kernels {
-		r.Kernels = append(r.Kernels, report.Kernel{Name: k.Name, Family: k.Family, DType: k.DType, Tile: k.Tile,
+		r.Kernels = append(r.Kernels, kernelreport.Kernel{Name: k.Name, Family: k.Family, DType: k.DType, Tile: k.Tile,
 			Stages: k.Stages, PipelineBytes: k.PipelineBytes(), Source: sources[k.Name]})
 	}
 	if err := os.MkdirAll(filepath.Dir(b.path(ReportFile)), 0o777); err != nil {
@@ -52,19 +52,19 @@ func (b *builder) writeReport(ctx context.Context, list *kernels.List, units []u
 
 // reportSource joins what ptxas said when u was compiled with the SASS in its
 // object.
-func (b *builder) reportSource(ctx context.Context, u unit) (report.Source, error) {
+func (b *builder) reportSource(ctx context.Context, u unit) (kernelreport.Source, error) {
 	object := u.object()
 	record, ok := stamp.Load(b.path(stampPath(object)))
 	if !ok {
-		return report.Source{}, errors.New("its stamp is gone")
+		return kernelreport.Source{}, errors.New("its stamp is gone")
 	}
 	usage, notes, err := sass.ParseUsage(record.Log)
 	if err != nil {
-		return report.Source{}, err
+		return kernelreport.Source{}, err
 	}
 	code, err := sass.Dump(ctx, b.toolchain.Cuobjdump, b.toolchain.Nvdisasm, b.path(object))
 	if err != nil {
-		return report.Source{}, err
+		return kernelreport.Source{}, err
 	}
-	return report.Join(u.source, usage, notes, code)
+	return kernelreport.Join(u.source, usage, notes, code)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sparsek/sparsek/internal/kernels"
+	"github.com/sparsek/sparsek/internal/build/codegen/kernels"
 )
 
 // sandboxUnits generates the files of a library that has the kernels of the

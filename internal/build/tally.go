@@ -5,7 +5,7 @@ package build
 import (
 	"sync/atomic"
 
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 // tally shows how many units of one sort are compiled. Its bar is nil, and so

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/kernels"
-	"github.com/sparsek/sparsek/internal/tuningtable"
+	"github.com/sparsek/sparsek/internal/build/codegen/kernels"
+	"github.com/sparsek/sparsek/internal/build/codegen/tuningtable"
 )
 
 // unit is one source file to compile.

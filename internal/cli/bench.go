@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/bench"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/roofline"
+	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -156,7 +156,7 @@ func (o *benchFlags) suiteInWords() string {
 // settings are what the flags say of a suite's cases.
 func (o *benchFlags) settings(backend sparsek.Backend, files []*bench.File) bench.Settings {
 	return bench.Settings{
-		Backend: backend, DType: string(o.dtype), Shape: product.Shape{M: o.size.m, N: o.size.n, K: o.size.k},
+		Backend: backend, DType: string(o.dtype), Shape: workload.Shape{M: o.size.m, N: o.size.n, K: o.size.k},
 		BlockM: o.block.m, BlockK: o.block.k, Density: o.density.value, Seed: o.seed, N: o.n, Files: files,
 	}
 }

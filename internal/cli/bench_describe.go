@@ -23,7 +23,7 @@ type runFacts struct {
 	date    string // UTC
 }
 
-func describeRun(c *sparsek.Context, args []string) (runFacts, error) {
+func describeRun(c *sparsek.Engine, args []string) (runFacts, error) {
 	build, err := c.Library().BuildInfo()
 	if err != nil {
 		return runFacts{}, err

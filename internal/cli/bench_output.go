@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/sparsek/sparsek/internal/bench"
-	"github.com/sparsek/sparsek/internal/bench/show"
+	benchreport "github.com/sparsek/sparsek/internal/bench/report"
 )
 
 // outputFlags say how a bench is reported.
@@ -56,13 +56,13 @@ func (o *outputFlags) validate() error {
 func (o *outputFlags) printer() func(io.Writer, *bench.Report) error {
 	switch {
 	case o.json:
-		return show.JSON
+		return benchreport.JSON
 	case o.csv:
-		return show.CSV
+		return benchreport.CSV
 	case o.markdown:
-		return show.Markdown
+		return benchreport.Markdown
 	case o.gobench:
-		return show.GoBench
+		return benchreport.GoBench
 	}
 	return nil
 }
@@ -79,14 +79,14 @@ func printReport(w io.Writer, p func(io.Writer, *bench.Report) error, r *bench.R
 func (o *outputFlags) write(e *environment, r *bench.Report) error {
 	var all error
 	if o.html != "" {
-		if err := show.HTMLFile(o.html, r); err != nil {
+		if err := benchreport.HTMLFile(o.html, r); err != nil {
 			all = failf(exitBadOutput, "write --html %s: %w", o.html, err)
 		} else {
 			e.progress.Printf("wrote %s", o.html)
 		}
 	}
 	if o.plots != "" {
-		names, err := show.Plots(o.plots, r)
+		names, err := benchreport.Plots(o.plots, r)
 		for _, name := range names {
 			e.progress.Printf("wrote %s", name)
 		}

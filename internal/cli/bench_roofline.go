@@ -7,10 +7,10 @@ import (
 	"errors"
 
 	"github.com/sparsek/sparsek/internal/bench"
-	"github.com/sparsek/sparsek/internal/bench/show"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/roofline"
-	"github.com/sparsek/sparsek/internal/term"
+	benchreport "github.com/sparsek/sparsek/internal/bench/report"
+	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -169,10 +169,10 @@ func addFaults(ctx context.Context, r *bench.Report, failed []caseError, noDense
 func newRooflineResult(r *bench.Report, measured []*roofline.Result, failed []caseError, noDense error) *rooflineResult {
 	own := &rooflineResult{
 		Command: r.Command, Commit: r.Commit, GPU: r.Device, Driver: r.Driver, Date: r.Date, Rounds: r.Rounds, Peak: r.Chip.Tensor / 1e12,
-		Method: r.Method, Clocks: show.Clocks(r), Cases: []rooflineReport{}, Failed: []rooflineFault{},
+		Method: r.Method, Clocks: benchreport.Clocks(r), Cases: []rooflineReport{}, Failed: []rooflineFault{},
 	}
 	if r.Interrupted {
-		own.Interrupted = show.State(r)
+		own.Interrupted = benchreport.State(r)
 	}
 	if noDense != nil {
 		own.NoDense = noDense.Error()
@@ -187,7 +187,7 @@ func rooflineFaults(failed []caseError) error {
 	var all error
 	for _, f := range failed {
 		var err error = f
-		if errors.Is(f, product.ErrWrong) {
+		if errors.Is(f, workload.ErrWrong) {
 			err = fail(exitWrongResult, f)
 		}
 		all = errors.Join(all, err)
@@ -252,7 +252,7 @@ func (r *rooflineResult) fill(measured []*roofline.Result) {
 	}
 }
 
-func newTimeReport(m *roofline.Result, t product.Timing, to roofline.Reach, rates map[string]float64) timeReport {
+func newTimeReport(m *roofline.Result, t workload.Timing, to roofline.Reach, rates map[string]float64) timeReport {
 	one := timeReport{
 		Runs: t.Runs, Seconds: t.Median.Seconds(), Spread: t.Spread(), Effective: m.Effective(t),
 		Reach: to.String(), ReachTFLOPs: reachRate(to, m, rates), Fraction: m.Fraction(t), WrongBound: m.Fraction(t) > 1,

@@ -15,10 +15,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/sparsek/sparsek/internal/bench"
-	"github.com/sparsek/sparsek/internal/nvsmi"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/roofline"
-	"github.com/sparsek/sparsek/internal/rounds"
+	"github.com/sparsek/sparsek/internal/bench/interleave"
+	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -27,14 +27,14 @@ func result(c roofline.Case, rate float64, dense time.Duration, bounds ...roofli
 	const median = 123456 * time.Nanosecond
 	r := &roofline.Result{
 		Case: c, Density: 0.1284, Plan: sparsek.PlanInfo{Kernel: "tma_bf16_64x2_256"}, PlanTime: 234 * time.Microsecond, DevicePlanTime: 187 * time.Microsecond,
-		Timing: product.Timing{Runs: 48, Median: median, Quarter: median - 8000, ThreeQuarters: median + 9000},
+		Timing: workload.Timing{Runs: 48, Median: median, Quarter: median - 8000, ThreeQuarters: median + 9000},
 		Work:   roofline.Work{FLOP: rate * 1e12 * median.Seconds()}, Bounds: bounds,
 	}
 	if c.GraphReach != (roofline.Reach{}) {
-		r.Graph = &roofline.GraphTiming{Products: 66, Timing: product.Timing{Runs: 24, Median: median / 4, Quarter: median / 4, ThreeQuarters: median / 4}}
+		r.Graph = &roofline.GraphTiming{Products: 66, Timing: workload.Timing{Runs: 24, Median: median / 4, Quarter: median / 4, ThreeQuarters: median / 4}}
 	}
 	if dense > 0 {
-		r.Dense = &product.Timing{Runs: 24, Median: dense}
+		r.Dense = &workload.Timing{Runs: 24, Median: dense}
 	}
 	return r
 }
@@ -183,7 +183,7 @@ func TestMeasureAll(t *testing.T) {
 		measured int
 	}{
 		"unsupported": {sparsek.ErrUnsupportedBlock, 3},
-		"wrong":       {product.ErrWrong, 3},
+		"wrong":       {workload.ErrWrong, 3},
 		"device":      {sparsek.ErrCUDA, 1},
 		"memory":      {sparsek.ErrOutOfMemory, 1},
 		"interrupted": {context.Canceled, 1},
@@ -242,7 +242,7 @@ func TestRooflineReport(t *testing.T) {
 	cases := roofline.Cases()[:2]
 	r := &bench.Report{Chip: &roofline.Ceilings{Tensor: 1e15}}
 	measured := []*roofline.Result{result(cases[0], 500, 0, roofline.Bound{Name: "L2", Seconds: 1e-4})}
-	measured[0].Rounds = rounds.Series{{123456}}
+	measured[0].Rounds = interleave.Series{{123456}}
 	measured[0].Before, measured[0].After = nvsmi.State{Known: true, SMClock: 1980}, nvsmi.State{Known: true, SMClock: 1500, Reasons: 4}
 	addRoofline(r, len(cases), measured)
 	stop()

@@ -8,11 +8,11 @@ import (
 	"fmt"
 
 	"github.com/sparsek/sparsek/internal/bench"
-	"github.com/sparsek/sparsek/internal/bench/show"
-	"github.com/sparsek/sparsek/internal/matio"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/term"
+	benchreport "github.com/sparsek/sparsek/internal/bench/report"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
 // benchSuite times a suite of package bench, or the user's own matrices.
@@ -72,7 +72,7 @@ func reportSuite(ctx context.Context, e *environment, o *benchFlags, r *bench.Re
 	}
 	p := o.out.printer()
 	if p == nil {
-		p = show.Text
+		p = benchreport.Text
 	}
 	return errors.Join(printReport(e.stdout, p, r), o.out.write(e, r), failed)
 }
@@ -83,7 +83,7 @@ func benchFaults(ctx context.Context, r *bench.Report) error {
 	for _, f := range r.Failed {
 		err := fmt.Errorf("%s: %w", f.Name, f.Err)
 		switch {
-		case errors.Is(f.Err, product.ErrWrong):
+		case errors.Is(f.Err, workload.ErrWrong):
 			err = fail(exitWrongResult, err)
 		case errors.Is(f.Err, bench.ErrOverflow):
 			err = fail(exitOverflow, err)
@@ -118,7 +118,7 @@ func readFiles(ctx context.Context, paths []string) ([]*bench.File, error) {
 }
 
 // newBenchReport says what is run, where and when.
-func newBenchReport(c *sparsek.Context, o *benchFlags, args []string) (*bench.Report, error) {
+func newBenchReport(c *sparsek.Engine, o *benchFlags, args []string) (*bench.Report, error) {
 	facts, err := describeRun(c, args)
 	if err != nil {
 		return nil, err

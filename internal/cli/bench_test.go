@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/sparsek/sparsek/internal/bench"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -204,7 +204,7 @@ func TestBenchInterruptedAtOnce(t *testing.T) {
 func TestBenchFaults(t *testing.T) {
 	cases := []bench.Case{{Name: "first"}, {Name: "second"}}
 	for fault, want := range map[error]struct{ code, failed int }{
-		product.ErrWrong:            {exitWrongResult, 2},
+		workload.ErrWrong:           {exitWrongResult, 2},
 		bench.ErrOverflow:           {exitOverflow, 2},
 		sparsek.ErrUnsupportedBlock: {exitUnsupported, 2},
 		sparsek.ErrCUDA:             {exitCUDA, 1},

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sparsek/sparsek/internal/bench/roofline"
 	"github.com/sparsek/sparsek/internal/gate"
-	"github.com/sparsek/sparsek/internal/profile"
-	"github.com/sparsek/sparsek/internal/roofline"
+	"github.com/sparsek/sparsek/internal/gate/profile"
 )
 
 // noiseDir is where profiles of the same library are looked for that tell the noise.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -145,7 +145,7 @@ func endBar(bar *term.Bar, err error) {
 }
 
 // newContext opens the library and the device that was asked for.
-func newContext(device deviceFlag, threads int) (*sparsek.Context, error) {
+func newContext(device deviceFlag, threads int) (*sparsek.Engine, error) {
 	if threads < 0 {
 		return nil, failf(exitUsage, "--threads %d: want a positive number", threads)
 	}
@@ -153,7 +153,7 @@ func newContext(device deviceFlag, threads int) (*sparsek.Context, error) {
 	if err != nil {
 		return nil, fail(exitNoLibrary, err)
 	}
-	c, err := lib.NewContext(sparsek.Options{Backend: device.backend, Device: device.ordinal, Threads: threads})
+	c, err := lib.NewEngine(sparsek.EngineOptions{Backend: device.backend, Device: device.ordinal, Threads: threads})
 	if errors.Is(err, sparsek.ErrBadArgument) { // the only argument that can be wrong here: the library has a limit
 		return nil, fail(exitUsage, fmt.Errorf("--threads %d: %w", threads, err))
 	}

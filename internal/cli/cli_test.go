@@ -14,11 +14,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/matio"
-	"github.com/sparsek/sparsek/internal/matio/testdata"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/provenance"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/build/provenance"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/matio"
+	"github.com/sparsek/sparsek/wrapper/matio/testdata"
 )
 
 func needLibrary(t *testing.T) *sparsek.Library {
@@ -76,7 +76,7 @@ func writeB(t *testing.T, path string, k, n int) matio.Dense[float32] {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if err := matio.WriteDense(out, b, product.Float32.Encoding); err != nil {
+	if err := matio.WriteDense(out, b, workload.Float32.Encoding); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -212,22 +212,22 @@ func TestVerify(t *testing.T) {
 // A result with a wrong element must be told with its place, and end the program with code 1.
 func TestWrongResultIsTold(t *testing.T) {
 	lib := needLibrary(t)
-	c, err := lib.NewContext(sparsek.Options{Backend: sparsek.CPU})
+	c, err := lib.NewEngine(sparsek.EngineOptions{Backend: sparsek.CPU})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	p, err := generate(patternSpec{"random", sizeFlag{30, 20, 40}, blockFlag{4, 8}, 0.5, 1, 4}, product.Float32, nil)
+	p, err := generate(patternSpec{"random", sizeFlag{30, 20, 40}, blockFlag{4, 8}, 0.5, 1, 4}, workload.Float32, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := product.Epilogue[float32]{}
-	s, err := product.Solve(context.Background(), c, p, plain, product.Options{Repeats: 1})
+	plain := workload.Epilogue[float32]{}
+	s, err := workload.Solve(context.Background(), c, p, plain, workload.Options{Repeats: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.C.Data[17*20+3] = 1000
-	r := newReport(p, plain, s, product.Float32, c.Info())
+	r := newReport(p, plain, s, workload.Float32, c.Info())
 	err = checkSolution(r, c, p, plain, s)
 	if exitCode(err) != exitWrongResult || !strings.Contains(err.Error(), "1 of 600 elements") ||
 		!strings.Contains(err.Error(), "the first at row 17, column 3; the worst at row 17, column 3: got 1000, want ") {

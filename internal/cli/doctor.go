@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/doctor"
+	"github.com/sparsek/sparsek/internal/machine/doctor"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/sparsek/sparsek/internal/matio"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
 // choice is a flag that takes one of the values by their names.
@@ -85,11 +85,11 @@ func (o *epilogueFlags) outputOf(dtype dtypeFlag) dtypeFlag {
 
 // newEpilogue makes the epilogue for a C of m x n, with a bias from the file, if one is named, or of the seed. over is
 // the number of its values that out made infinite.
-func newEpilogue[C sparsek.Element](o *epilogueFlags, out product.Element[C], m, n int, seed uint64) (e product.Epilogue[C], over int64, err error) {
-	e = product.Epilogue[C]{BiasKind: o.bias.value, Activation: o.activation.value}
-	length := product.BiasLength(e.BiasKind, m, n)
+func newEpilogue[C sparsek.Element](o *epilogueFlags, out workload.Element[C], m, n int, seed uint64) (e workload.Epilogue[C], over int64, err error) {
+	e = workload.Epilogue[C]{BiasKind: o.bias.value, Activation: o.activation.value}
+	length := workload.BiasLength(e.BiasKind, m, n)
 	if o.biasFile == "" {
-		e.Bias = product.RandomBias[C](length, seed)
+		e.Bias = workload.RandomBias[C](length, seed)
 		return e, 0, nil
 	}
 	var count atomic.Int64

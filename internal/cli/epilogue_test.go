@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/matio"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
 // Each type of A and B with each of C, and each kind of bias and activation in its turn.
@@ -80,7 +80,7 @@ func TestBiasFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := matio.WriteDense(file, large, product.Float32.Encoding); err != nil {
+	if err := matio.WriteDense(file, large, workload.Float32.Encoding); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -8,11 +8,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/sparsek/sparsek/internal/bench/roofline"
 	"github.com/sparsek/sparsek/internal/gate"
-	"github.com/sparsek/sparsek/internal/gate/show"
-	"github.com/sparsek/sparsek/internal/profile"
-	"github.com/sparsek/sparsek/internal/roofline"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/gate/profile"
+	gatereport "github.com/sparsek/sparsek/internal/gate/report"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 // Where gate puts things.
@@ -200,14 +200,14 @@ func (o *gateFlags) finish(e *environment, r *gate.Result, store *gate.Store) er
 			}
 		}
 	}
-	if err := show.Write(o.reports, r, trend); err != nil {
+	if err := gatereport.Write(o.reports, r, trend); err != nil {
 		return fail(exitBadOutput, err)
 	}
 	var err error
 	if o.json {
 		err = printJSON(e.stdout, r)
 	} else {
-		err = fail(exitBadOutput, show.Terminal(e.stdout, r))
+		err = fail(exitBadOutput, gatereport.Terminal(e.stdout, r))
 	}
 	return errors.Join(err, o.exit(r.Verdict))
 }

@@ -14,13 +14,13 @@ import (
 	"strings"
 	"testing"
 
-	buildreport "github.com/sparsek/sparsek/internal/build/report"
+	"github.com/sparsek/sparsek/internal/bench/roofline"
+	buildreport "github.com/sparsek/sparsek/internal/build/kernelreport"
 	"github.com/sparsek/sparsek/internal/gate"
 	"github.com/sparsek/sparsek/internal/gate/gatetest"
-	"github.com/sparsek/sparsek/internal/ncu"
-	"github.com/sparsek/sparsek/internal/profile"
-	"github.com/sparsek/sparsek/internal/roofline"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
+	"github.com/sparsek/sparsek/internal/gate/profile"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 // suite names the cases of the roofline suite.

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sparsek/sparsek/internal/provenance"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/build/provenance"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -114,7 +114,7 @@ func gatherInfo() (r infoResult, err error) {
 	if err != nil {
 		return r, err
 	}
-	c, err := lib.NewContext(sparsek.Options{})
+	c, err := lib.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		return r, err
 	}
@@ -127,7 +127,7 @@ func gatherInfo() (r infoResult, err error) {
 	}
 	for _, k := range kernels {
 		r.Kernels = append(r.Kernels, kernelInfo{
-			k.Name, backendName(sparsek.ContextInfo{Backend: k.Backend}), k.DType, [3]int{k.TileM, k.TileN, k.TileK}, k.Stages,
+			k.Name, backendName(sparsek.EngineInfo{Backend: k.Backend}), k.DType, [3]int{k.TileM, k.TileN, k.TileK}, k.Stages,
 			k.BlockM, k.BlockMMultiples, k.BlockKMultiple, k.Baseline, k.Library, k.ReadsAbsent, k.Why,
 		})
 	}

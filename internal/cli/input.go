@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/sparsek/sparsek/internal/bsr"
-	"github.com/sparsek/sparsek/internal/matio"
-	"github.com/sparsek/sparsek/internal/pattern"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/matrix/pattern"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
+	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
 // patternSpec is a problem made from a pattern by name.
@@ -25,10 +25,10 @@ type patternSpec struct {
 }
 
 // generate makes A and, unless b is given, B.
-func generate[T sparsek.Element](s patternSpec, e product.Element[T], b *matio.Dense[T]) (*product.Problem[T], error) {
+func generate[T sparsek.Element](s patternSpec, e workload.Element[T], b *matio.Dense[T]) (*workload.Problem[T], error) {
 	blockRows, blockCols := (s.size.m+s.block.m-1)/s.block.m, (s.size.k+s.block.k-1)/s.block.k
 	p, err := pattern.Generate(pattern.Spec{
-		Name: s.name, BlockRows: blockRows, BlockCols: blockCols, Density: s.density, Seed: product.PatternSeed(s.seed),
+		Name: s.name, BlockRows: blockRows, BlockCols: blockCols, Density: s.density, Seed: workload.PatternSeed(s.seed),
 	})
 	if err != nil {
 		return nil, fail(exitUsage, err)
@@ -37,11 +37,11 @@ func generate[T sparsek.Element](s patternSpec, e product.Element[T], b *matio.D
 	if err := checkProductMemory(stored, s.size, e.Size, s.output); err != nil {
 		return nil, err
 	}
-	problem := &product.Problem[T]{Alpha: 1, A: product.RandomA[T](p, s.size.m, s.size.k, s.block.m, s.block.k, s.seed)}
+	problem := &workload.Problem[T]{Alpha: 1, A: workload.RandomA[T](p, s.size.m, s.size.k, s.block.m, s.block.k, s.seed)}
 	if b != nil {
 		problem.B = *b
 	} else {
-		problem.B = product.RandomB[T](s.size.k, s.size.n, s.seed)
+		problem.B = workload.RandomB[T](s.size.k, s.size.n, s.seed)
 	}
 	return problem, nil
 }
@@ -57,14 +57,14 @@ func checkProductMemory(stored float64, size sizeFlag, element, output int) erro
 
 // input is the problem of a run, and what is to be told of how it came about.
 type input[T, C sparsek.Element] struct {
-	problem  *product.Problem[T]
-	epilogue product.Epilogue[C]
+	problem  *workload.Problem[T]
+	epilogue workload.Epilogue[C]
 	fill     *fill
 	over     overflow
 }
 
 // load makes the problem that the flags of run ask for.
-func load[T, C sparsek.Element](ctx context.Context, o *runFlags, e product.Element[T], out product.Element[C]) (*input[T, C], error) {
+func load[T, C sparsek.Element](ctx context.Context, o *runFlags, e workload.Element[T], out workload.Element[C]) (*input[T, C], error) {
 	in := &input[T, C]{}
 	var b *matio.Dense[T]
 	if o.b != "" {
@@ -103,7 +103,7 @@ func load[T, C sparsek.Element](ctx context.Context, o *runFlags, e product.Elem
 	return in, nil
 }
 
-func (in *input[T, C]) fromPattern(o *runFlags, e product.Element[T], b *matio.Dense[T], output int) error {
+func (in *input[T, C]) fromPattern(o *runFlags, e workload.Element[T], b *matio.Dense[T], output int) error {
 	if err := fits(b, o.b, o.size.k, o.size.n); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (in *input[T, C]) fromPattern(o *runFlags, e product.Element[T], b *matio.D
 	return err
 }
 
-func (in *input[T, C]) fromFile(ctx context.Context, o *runFlags, e product.Element[T], b *matio.Dense[T], output int) error {
+func (in *input[T, C]) fromFile(ctx context.Context, o *runFlags, e workload.Element[T], b *matio.Dense[T], output int) error {
 	entries, err := matio.ReadSparse(o.matrix)
 	if err != nil {
 		return fail(exitBadFile, err)
@@ -146,11 +146,11 @@ func (in *input[T, C]) fromFile(ctx context.Context, o *runFlags, e product.Elem
 	}
 	in.over.A = count.Load()
 	in.fill = &fill{cost.Nonzeros, cost.Stored, cost.Ratio()}
-	in.problem = &product.Problem[T]{A: a}
+	in.problem = &workload.Problem[T]{A: a}
 	if b != nil {
 		in.problem.B = *b
 	} else {
-		in.problem.B = product.RandomB[T](size.k, size.n, o.seed)
+		in.problem.B = workload.RandomB[T](size.k, size.n, o.seed)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 // availableMemory is what the system could give without swapping, in bytes; the largest number where it does not say.

@@ -24,7 +24,7 @@ func TestRunTellsOfSlabs(t *testing.T) {
 	for recomputed, want := range map[int64]bool{0: false, 12: true} {
 		var out bytes.Buffer
 		r := &report{Pattern: "window", Kernel: "gather_bf16_128_256", Recomputed: recomputed}
-		if err := printRun(&environment{stdout: &out}, r, sparsek.ContextInfo{Backend: sparsek.CUDA, Reason: "NVIDIA H200"}); err != nil {
+		if err := printRun(&environment{stdout: &out}, r, sparsek.EngineInfo{Backend: sparsek.CUDA, Reason: "NVIDIA H200"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(out.String(), "12 slabs were computed again"); got != want || !want && strings.Contains(out.String(), "again") {
@@ -42,7 +42,7 @@ func TestVerifyFits(t *testing.T) {
 	var out bytes.Buffer
 	e := &environment{stdout: &out}
 	o := &verifyFlags{size: sizeFlag{4096, 4096, 4096}, block: blockFlag{64, 64}, dtype: "bf16"}
-	if err := printVerify(e, o, sparsek.ContextInfo{Backend: sparsek.CUDA, Reason: "NVIDIA H200"}, verifyResult{true, []*report{r, r}}); err != nil {
+	if err := printVerify(e, o, sparsek.EngineInfo{Backend: sparsek.CUDA, Reason: "NVIDIA H200"}, verifyResult{true, []*report{r, r}}); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(out.String()) {

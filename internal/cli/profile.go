@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
-	buildreport "github.com/sparsek/sparsek/internal/build/report"
-	"github.com/sparsek/sparsek/internal/doctor"
-	"github.com/sparsek/sparsek/internal/ncu"
-	"github.com/sparsek/sparsek/internal/profile"
-	"github.com/sparsek/sparsek/internal/roofline"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/bench/roofline"
+	buildreport "github.com/sparsek/sparsek/internal/build/kernelreport"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
+	"github.com/sparsek/sparsek/internal/gate/profile"
+	"github.com/sparsek/sparsek/internal/machine/doctor"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 

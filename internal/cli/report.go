@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/format"
-	"github.com/sparsek/sparsek/internal/product"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/sys/humanize"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -101,7 +101,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 }
 
 // newReport fills in what the problem and its solution tell.
-func newReport[T, C sparsek.Element](p *product.Problem[T], e product.Epilogue[C], s *product.Solution[C], in product.Element[T], c sparsek.ContextInfo) *report {
+func newReport[T, C sparsek.Element](p *workload.Problem[T], e workload.Epilogue[C], s *workload.Solution[C], in workload.Element[T], c sparsek.EngineInfo) *report {
 	t := s.Timing
 	r := &report{
 		M: p.A.Rows, N: p.B.Cols, K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK, DType: in.Name,
@@ -123,8 +123,8 @@ func newReport[T, C sparsek.Element](p *product.Problem[T], e product.Epilogue[C
 }
 
 // checkSolution fills in r.Check. The error is a wrong result, with its place, or why none could be checked.
-func checkSolution[T, C sparsek.Element](r *report, c *sparsek.Context, p *product.Problem[T], e product.Epilogue[C], s *product.Solution[C]) error {
-	found, err := product.Check(c, p, e, s)
+func checkSolution[T, C sparsek.Element](r *report, c *sparsek.Engine, p *workload.Problem[T], e workload.Epilogue[C], s *workload.Solution[C]) error {
+	found, err := workload.Check(c, p, e, s)
 	if err != nil && !errors.Is(err, sparsek.ErrCheckFailed) {
 		return fmt.Errorf("check the result: %w", err)
 	}
@@ -150,7 +150,7 @@ func rate(flop float64, d time.Duration) float64 {
 	return flop / d.Seconds() / 1e12
 }
 
-func backendName(c sparsek.ContextInfo) string {
+func backendName(c sparsek.EngineInfo) string {
 	if c.Backend == sparsek.CUDA {
 		return "GPU"
 	}
@@ -158,7 +158,7 @@ func backendName(c sparsek.ContextInfo) string {
 }
 
 // backendLine says which back-end runs and why.
-func backendLine(c sparsek.ContextInfo) string {
+func backendLine(c sparsek.EngineInfo) string {
 	if c.Backend == sparsek.CUDA {
 		return fmt.Sprintf("GPU %d: %s", c.Device, c.Reason)
 	}
@@ -176,6 +176,6 @@ func printJSON(w io.Writer, v any) error {
 	return nil
 }
 
-func formatSeconds(s float64) string { return format.Seconds(s) }
-func digits(v float64) string        { return format.Digits(v) }
-func percent(share float64) string   { return format.Percent(share) }
+func formatSeconds(s float64) string { return humanize.Seconds(s) }
+func digits(v float64) string        { return humanize.Digits(v) }
+func percent(share float64) string   { return humanize.Percent(share) }

@@ -13,11 +13,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/matio"
-	"github.com/sparsek/sparsek/internal/pattern"
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/matrix/pattern"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
 // runFlags are the flags of run, and of tune, which has some of them.
@@ -131,21 +131,21 @@ func run(ctx context.Context, e *environment, args []string) error {
 	}
 	switch o.dtype {
 	case "bf16":
-		return runTyped(ctx, e, o, product.BFloat16)
+		return runTyped(ctx, e, o, workload.BFloat16)
 	case "fp16":
-		return runTyped(ctx, e, o, product.Float16)
+		return runTyped(ctx, e, o, workload.Float16)
 	}
-	return runTyped(ctx, e, o, product.Float32)
+	return runTyped(ctx, e, o, workload.Float32)
 }
 
-func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runFlags, in product.Element[T]) error {
+func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runFlags, in workload.Element[T]) error {
 	switch o.epilogue.outputOf(o.dtype) {
 	case "bf16":
-		return runTo(ctx, e, o, in, product.BFloat16)
+		return runTo(ctx, e, o, in, workload.BFloat16)
 	case "fp16":
-		return runTo(ctx, e, o, in, product.Float16)
+		return runTo(ctx, e, o, in, workload.Float16)
 	}
-	return runTo(ctx, e, o, in, product.Float32)
+	return runTo(ctx, e, o, in, workload.Float32)
 }
 
 // checkOut refuses a place where no file can come to be. The file comes there by a rename, which would take the place of
@@ -167,7 +167,7 @@ func checkOut(path string) error {
 	return err
 }
 
-func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runFlags, in product.Element[T], element product.Element[C]) (err error) {
+func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runFlags, in workload.Element[T], element workload.Element[C]) (err error) {
 	c, err := newContext(o.device, o.threads)
 	if err != nil {
 		return err
@@ -200,13 +200,13 @@ func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runFlag
 }
 
 // compute loads, solves and checks. With a wrong result there are a report and an error.
-func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, o *runFlags, element product.Element[T], out product.Element[C], bar *term.Bar) (*report, matio.Dense[C], error) {
+func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *runFlags, element workload.Element[T], out workload.Element[C], bar *term.Bar) (*report, matio.Dense[C], error) {
 	in, err := load(ctx, o, element, out)
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
 	bar.Add(1)
-	s, err := product.Solve(ctx, c, in.problem, in.epilogue, product.Options{Kernel: o.kernel, AllowDense: o.allowDense, Repeats: o.repeats})
+	s, err := workload.Solve(ctx, c, in.problem, in.epilogue, workload.Options{Kernel: o.kernel, AllowDense: o.allowDense, Repeats: o.repeats})
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
@@ -223,7 +223,7 @@ func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, o *r
 	return r, s.C, err
 }
 
-func printRun(e *environment, r *report, c sparsek.ContextInfo) error {
+func printRun(e *environment, r *report, c sparsek.EngineInfo) error {
 	t := &table{left: 2}
 	source := r.Matrix
 	if source == "" {

@@ -5,13 +5,13 @@ package cli
 import (
 	"io"
 
-	"github.com/sparsek/sparsek/internal/format"
+	"github.com/sparsek/sparsek/internal/sys/humanize"
 )
 
 // table is text in columns. The first `left` columns are aligned to the left, the others to the right.
 type table struct {
 	left int
-	rows format.Table
+	rows humanize.Table
 }
 
 func (t *table) add(cells ...string) { t.rows.Add(cells...) }

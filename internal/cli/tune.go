@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/term"
-	"github.com/sparsek/sparsek/internal/tunegrid"
+	"github.com/sparsek/sparsek/internal/bench/tunereval"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -68,7 +68,7 @@ func tune(ctx context.Context, e *environment, args []string) error {
 	flags.BoolVar(&o.quick, "quick", false, "only what the cost model thinks worth it, as a plan that is tuned does")
 	flags.BoolVar(&o.grid, "grid", false, "judge the tuner by a grid of products drawn by --seed, instead of one product")
 	flags.BoolVar(&o.typical, "typical", false, "tune a list of typical products and remember them, instead of one product")
-	flags.IntVar(&o.cases, "cases", tunegrid.Count, "of --grid: how many")
+	flags.IntVar(&o.cases, "cases", tunereval.Count, "of --grid: how many")
 	if err := parse(e, flags, args, false); err != nil {
 		return err
 	}
@@ -91,14 +91,14 @@ func tune(ctx context.Context, e *environment, args []string) error {
 	}
 	switch o.dtype {
 	case "bf16":
-		return tuneTyped(ctx, e, o, product.BFloat16)
+		return tuneTyped(ctx, e, o, workload.BFloat16)
 	case "fp16":
-		return tuneTyped(ctx, e, o, product.Float16)
+		return tuneTyped(ctx, e, o, workload.Float16)
 	}
-	return tuneTyped(ctx, e, o, product.Float32)
+	return tuneTyped(ctx, e, o, workload.Float32)
 }
 
-func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneFlags, in product.Element[T]) (err error) {
+func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneFlags, in workload.Element[T]) (err error) {
 	c, err := newContext(o.device, o.threads)
 	if err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/term"
-	"github.com/sparsek/sparsek/internal/tunegrid"
+	"github.com/sparsek/sparsek/internal/bench/tunereval"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -35,22 +35,22 @@ type gridResult struct {
 }
 
 type gridCase struct {
-	Number     int                 `json:"number"`
-	M          int                 `json:"m"`
-	N          int                 `json:"n"`
-	K          int                 `json:"k"`
-	BlockM     int                 `json:"block_m"`
-	BlockK     int                 `json:"block_k"`
-	Pattern    string              `json:"pattern"`
-	Blocks     int                 `json:"blocks"`
-	Density    float64             `json:"density"`
-	Rows64     tunegrid.GroupLoads `json:"groups_of_64_rows"`
-	Rows128    tunegrid.GroupLoads `json:"groups_of_128_rows"`
-	LongestRow int                 `json:"longest_row"` // blocks of it
-	Fastest    string              `json:"fastest"`
-	Tuned      gridChoice          `json:"tuned"`
-	Predicted  gridChoice          `json:"predicted"`
-	Candidates []candidate         `json:"candidates"`
+	Number     int                  `json:"number"`
+	M          int                  `json:"m"`
+	N          int                  `json:"n"`
+	K          int                  `json:"k"`
+	BlockM     int                  `json:"block_m"`
+	BlockK     int                  `json:"block_k"`
+	Pattern    string               `json:"pattern"`
+	Blocks     int                  `json:"blocks"`
+	Density    float64              `json:"density"`
+	Rows64     tunereval.GroupLoads `json:"groups_of_64_rows"`
+	Rows128    tunereval.GroupLoads `json:"groups_of_128_rows"`
+	LongestRow int                  `json:"longest_row"` // blocks of it
+	Fastest    string               `json:"fastest"`
+	Tuned      gridChoice           `json:"tuned"`
+	Predicted  gridChoice           `json:"predicted"`
+	Candidates []candidate          `json:"candidates"`
 }
 
 type gridChoice struct {
@@ -101,17 +101,17 @@ func tuneMany(ctx context.Context, e *environment, o *tuneFlags, set map[string]
 		return tuneTypical(ctx, e, o, c, budget)
 	}
 	if !set["seed"] {
-		o.seed = tunegrid.Seed
+		o.seed = tunereval.Seed
 	}
 	return tuneGrid(ctx, e, o, c, budget)
 }
 
-func tuneGrid(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Context, budget time.Duration) (err error) {
+func tuneGrid(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Engine, budget time.Duration) (err error) {
 	result := &gridResult{Seed: o.seed, Backend: backendLine(c.Info())}
-	cases := tunegrid.Draw(o.seed, o.cases)
+	cases := tunereval.Draw(o.seed, o.cases)
 	bar := e.progress.Bar("tune", int64(len(cases)), term.Count)
 	for _, one := range cases {
-		v, failed := tunegrid.Judge(ctx, c, one, budget)
+		v, failed := tunereval.Judge(ctx, c, one, budget)
 		if err = ctx.Err(); err != nil {
 			break
 		}
@@ -131,13 +131,13 @@ func tuneGrid(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Cont
 }
 
 // tuneTypical tunes a list of products; what was measured before it is stopped stays in the cache.
-func tuneTypical(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Context, budget time.Duration) (err error) {
-	cases := tunegrid.Typical()
+func tuneTypical(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Engine, budget time.Duration) (err error) {
+	cases := tunereval.Typical()
 	bar := e.progress.Bar("tune", int64(len(cases)), term.Count)
 	t := &table{left: 3}
 	t.add("MxNxK", "block", "pattern", "time", "kernel")
 	for _, one := range cases {
-		info, failed := tunegrid.Remember(ctx, c, one, budget, o.allowDense)
+		info, failed := tunereval.Remember(ctx, c, one, budget, o.allowDense)
 		if err = errors.Join(failed, ctx.Err()); err != nil {
 			err = fmt.Errorf("%v: %w", one, err)
 			break
@@ -153,7 +153,7 @@ func tuneTypical(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.C
 	return errors.Join(err, t.print(e.stdout))
 }
 
-func newGridCase(v *tunegrid.Verdict) gridCase {
+func newGridCase(v *tunereval.Verdict) gridCase {
 	one := v.Case
 	g := gridCase{
 		Number: one.Number, M: one.M, N: one.N, K: one.K, BlockM: one.BlockM, BlockK: one.BlockK, Pattern: one.Pattern,

@@ -8,8 +8,8 @@ import (
 	"flag"
 	"fmt"
 
-	"github.com/sparsek/sparsek/internal/product"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -93,27 +93,27 @@ func verify(ctx context.Context, e *environment, args []string) (err error) {
 	return errors.Join(failed, printVerify(e, o, c.Info(), result))
 }
 
-func verifyPattern(ctx context.Context, c *sparsek.Context, o *verifyFlags, name string) (*report, error) {
+func verifyPattern(ctx context.Context, c *sparsek.Engine, o *verifyFlags, name string) (*report, error) {
 	switch o.dtype {
 	case "bf16":
-		return verifyTyped(ctx, c, o, name, product.BFloat16)
+		return verifyTyped(ctx, c, o, name, workload.BFloat16)
 	case "fp16":
-		return verifyTyped(ctx, c, o, name, product.Float16)
+		return verifyTyped(ctx, c, o, name, workload.Float16)
 	}
-	return verifyTyped(ctx, c, o, name, product.Float32)
+	return verifyTyped(ctx, c, o, name, workload.Float32)
 }
 
-func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Context, o *verifyFlags, name string, in product.Element[T]) (*report, error) {
+func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Engine, o *verifyFlags, name string, in workload.Element[T]) (*report, error) {
 	switch o.epilogue.outputOf(o.dtype) {
 	case "bf16":
-		return verifyTo(ctx, c, o, name, in, product.BFloat16)
+		return verifyTo(ctx, c, o, name, in, workload.BFloat16)
 	case "fp16":
-		return verifyTo(ctx, c, o, name, in, product.Float16)
+		return verifyTo(ctx, c, o, name, in, workload.Float16)
 	}
-	return verifyTo(ctx, c, o, name, in, product.Float32)
+	return verifyTo(ctx, c, o, name, in, workload.Float32)
 }
 
-func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, o *verifyFlags, name string, in product.Element[T], out product.Element[C]) (*report, error) {
+func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *verifyFlags, name string, in workload.Element[T], out workload.Element[C]) (*report, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -125,11 +125,11 @@ func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, o *
 	if err != nil {
 		return nil, err
 	}
-	options := product.Options{Kernel: o.kernel}
+	options := workload.Options{Kernel: o.kernel}
 	if c.Info().Backend == sparsek.CPU {
 		options.Repeats = 3 // the whole is to take seconds
 	}
-	s, err := product.Solve(ctx, c, p, epilogue, options)
+	s, err := workload.Solve(ctx, c, p, epilogue, options)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Context, o *
 	return r, checkSolution(r, c, p, epilogue, s)
 }
 
-func printVerify(e *environment, o *verifyFlags, c sparsek.ContextInfo, result verifyResult) error {
+func printVerify(e *environment, o *verifyFlags, c sparsek.EngineInfo, result verifyResult) error {
 	fmt.Fprintf(e.stdout, "back-end  %s\n", backendLine(c))
 	elements := string(o.dtype)
 	if epilogue := describeEpilogue(result.Cases[0]); epilogue != "" {

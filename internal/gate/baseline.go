@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/ncu"
-	"github.com/sparsek/sparsek/internal/nvsmi"
-	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
+	"github.com/sparsek/sparsek/internal/gate/profile"
+	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 )
 
 // Dir is where baselines lie in a checkout. Names of files in hashes and in the log begin with it.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/sparsek/sparsek/internal/ncu"
-	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
+	"github.com/sparsek/sparsek/internal/gate/profile"
 )
 
 // BlessOptions say what becomes the baseline.

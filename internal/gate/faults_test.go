@@ -15,8 +15,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sparsek/sparsek/internal/ncu"
-	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
+	"github.com/sparsek/sparsek/internal/gate/profile"
 )
 
 const folder = "nvidia-h200"

@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sparsek/sparsek/internal/build/report"
+	"github.com/sparsek/sparsek/internal/build/kernelreport"
 	"github.com/sparsek/sparsek/internal/gate/gatetest"
-	"github.com/sparsek/sparsek/internal/ncu"
-	"github.com/sparsek/sparsek/internal/nvsmi"
-	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
+	"github.com/sparsek/sparsek/internal/gate/profile"
+	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 )
 
 var names = []string{headlineCase, "decode-16"}
@@ -278,14 +278,14 @@ func TestNoise(t *testing.T) {
 
 func TestInspect(t *testing.T) {
 	w := newWorld(t)
-	kernels := func(sass string) *report.Report {
-		f := report.Function{Symbol: gatetest.Symbol, SASS: sass, Opcodes: map[string]int{"HGMMA": 4, "LDS": 2}}
-		return &report.Report{Kernels: []report.Kernel{{Name: "tma", Source: report.Source{Functions: []report.Function{f}}}}}
+	kernels := func(sass string) *kernelreport.Report {
+		f := kernelreport.Function{Symbol: gatetest.Symbol, SASS: sass, Opcodes: map[string]int{"HGMMA": 4, "LDS": 2}}
+		return &kernelreport.Report{Kernels: []kernelreport.Kernel{{Name: "tma", Source: kernelreport.Source{Functions: []kernelreport.Function{f}}}}}
 	}
 	now := time.Now()
 	wantVerdict(t, "the same build", Inspect(w.open(), kernels("aa"), now), Intact, "")
 	wantVerdict(t, "another build", Inspect(w.open(), kernels("bb"), now), Stale, "other machine code")
-	wantVerdict(t, "a kernel is gone", Inspect(w.open(), &report.Report{}, now), Stale, "no such function")
+	wantVerdict(t, "a kernel is gone", Inspect(w.open(), &kernelreport.Report{}, now), Stale, "no such function")
 	wantVerdict(t, "no build", Inspect(w.open(), nil, now), Intact, "no")
 	r := Inspect(w.open(), nil, now)
 	r.Block("no GPU")

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/build/report"
-	"github.com/sparsek/sparsek/internal/ncu"
-	"github.com/sparsek/sparsek/internal/nvsmi"
-	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/build/kernelreport"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
+	"github.com/sparsek/sparsek/internal/gate/profile"
+	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 )
 
 // Result is what the gate found.
@@ -72,7 +72,7 @@ func Unmeasurable(why error, date time.Time) *Result {
 
 // Inspect judges a baseline without measuring: whether it is as it was blessed, and whether it is of the machine code
 // that the build gives. kernels may be nil, where there is no build.
-func Inspect(s *Store, kernels *report.Report, date time.Time) *Result {
+func Inspect(s *Store, kernels *kernelreport.Report, date time.Time) *Result {
 	r := &Result{Verdict: Intact, Date: date, Cases: []Case{}}
 	r.addFaults(s)
 	for _, b := range s.Baselines {

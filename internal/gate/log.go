@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
 )
 
 // Blessing is a line of the log: what was made the baseline of a GPU, by what right, and why.

@@ -5,8 +5,8 @@ package gate
 import (
 	"math"
 
-	"github.com/sparsek/sparsek/internal/ncu"
-	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
+	"github.com/sparsek/sparsek/internal/gate/profile"
 )
 
 // fewestStarts of the machine must have been measured over for noise floors to count.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
 )
 
 // direction is where a metric gets better.

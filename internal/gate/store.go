@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/ncu"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
 )
 
 // Store is what lies in ci/baseline/ of a checkout.

@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sparsek/sparsek/internal/fetch"
-	"github.com/sparsek/sparsek/internal/lock"
-	"github.com/sparsek/sparsek/internal/pyindex"
-	"github.com/sparsek/sparsek/internal/term"
-	"github.com/sparsek/sparsek/internal/unpack"
+	"github.com/sparsek/sparsek/internal/sys/term"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
+	"github.com/sparsek/sparsek/internal/toolchain/lock"
+	"github.com/sparsek/sparsek/internal/toolchain/pyindex"
+	"github.com/sparsek/sparsek/internal/toolchain/unpack"
 )
 
 // The folders of a tree.

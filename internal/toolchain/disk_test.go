@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/fetch"
-	"github.com/sparsek/sparsek/internal/owndisk"
+	"github.com/sparsek/sparsek/internal/sys/testdisk"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
 )
 
 // childSize tells task "full" the size of the disk in KiB.
@@ -22,7 +22,7 @@ func mount(dir, options string, flags uintptr) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return owndisk.Mount(dir, options, flags)
+	return testdisk.Mount(dir, options, flags)
 }
 
 // helpful fails unless err is of the cache's disk and tells place and mend.
@@ -98,7 +98,7 @@ func TestDiskFull(t *testing.T) {
 	for size := step; size <= 1600; size += step {
 		cmd := w.child(t, "full")
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", childSize, size))
-		owndisk.Run(t, cmd)
+		testdisk.Run(t, cmd)
 		if t.Failed() {
 			t.Fatalf("with %d KiB", size)
 		}
@@ -107,5 +107,5 @@ func TestDiskFull(t *testing.T) {
 
 func TestReadOnlyCache(t *testing.T) {
 	w := newWorld(t)
-	owndisk.Run(t, w.child(t, "read-only"))
+	testdisk.Run(t, w.child(t, "read-only"))
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sparsek/sparsek/internal/lock"
+	"github.com/sparsek/sparsek/internal/toolchain/lock"
 )
 
 // File is a file of a package, checked, in the cache.

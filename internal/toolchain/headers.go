@@ -10,9 +10,9 @@ import (
 	"path"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/fetch"
-	"github.com/sparsek/sparsek/internal/lock"
-	"github.com/sparsek/sparsek/internal/lock/cutlass"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
+	"github.com/sparsek/sparsek/internal/toolchain/lock"
+	"github.com/sparsek/sparsek/internal/toolchain/lock/cutlass"
 )
 
 // cutlass makes the CUTLASS tree in dir, from the first carrier that has the

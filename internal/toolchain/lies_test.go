@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/fetch"
-	"github.com/sparsek/sparsek/internal/lock/cutlass"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
+	"github.com/sparsek/sparsek/internal/toolchain/lock/cutlass"
 )
 
 // refused prepares, wants an error with all of parts in it, and nothing that

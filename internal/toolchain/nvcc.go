@@ -11,8 +11,8 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/fetch"
-	"github.com/sparsek/sparsek/internal/lock"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
+	"github.com/sparsek/sparsek/internal/toolchain/lock"
 )
 
 // nvccTimeout bounds the one question that nvcc is asked here.

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/lock"
-	"github.com/sparsek/sparsek/internal/owndisk"
+	"github.com/sparsek/sparsek/internal/sys/testdisk"
+	"github.com/sparsek/sparsek/internal/toolchain/lock"
 )
 
 // childTask tells a copy of the test program what to do instead of testing, a
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	if task == nil {
 		os.Exit(m.Run())
 	}
-	owndisk.Exit(task(Options{LockPath: os.Getenv(childLock), CacheDir: os.Getenv(childCache)}))
+	testdisk.Exit(task(Options{LockPath: os.Getenv(childLock), CacheDir: os.Getenv(childCache)}))
 }
 
 func prepared(opts Options) error {

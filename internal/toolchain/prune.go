@@ -13,8 +13,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/sparsek/sparsek/internal/fetch"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/sys/term"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
 )
 
 // Unused is something in the cache that the lock has no use for.

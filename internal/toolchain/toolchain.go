@@ -28,11 +28,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sparsek/sparsek/internal/fetch"
-	"github.com/sparsek/sparsek/internal/lock"
-	"github.com/sparsek/sparsek/internal/lock/cutlass"
-	"github.com/sparsek/sparsek/internal/pyindex"
-	"github.com/sparsek/sparsek/internal/term"
+	"github.com/sparsek/sparsek/internal/sys/term"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
+	"github.com/sparsek/sparsek/internal/toolchain/lock"
+	"github.com/sparsek/sparsek/internal/toolchain/lock/cutlass"
+	"github.com/sparsek/sparsek/internal/toolchain/pyindex"
 )
 
 // Options say which toolchain is wanted and how it may be had.

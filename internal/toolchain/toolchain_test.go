@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sparsek/sparsek/internal/fetch"
-	"github.com/sparsek/sparsek/internal/lock"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
+	"github.com/sparsek/sparsek/internal/toolchain/lock"
 )
 
 func TestPrepare(t *testing.T) {

@@ -28,8 +28,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/lock"
-	"github.com/sparsek/sparsek/internal/lock/cutlass"
+	"github.com/sparsek/sparsek/internal/toolchain/lock"
+	"github.com/sparsek/sparsek/internal/toolchain/lock/cutlass"
 )
 
 // world is an index and a web server with a small toolchain in them: wheels

@@ -44,16 +44,16 @@ func TestFormat(t *testing.T) {
 }
 
 func TestEachPackageIsTestedOnce(t *testing.T) {
-	packages := []string{"m/wrapper", "m/internal/lock", "m/internal/fetch", "m/cmd/sparsek"}
+	packages := []string{"m/wrapper", "m/internal/toolchain/lock", "m/internal/toolchain/fetch", "m/cmd/sparsek"}
 	want := [][]string{
-		{"go", "test", "-json", "-count=1", "m/internal/lock", "m/cmd/sparsek"},
-		{"go", "test", "-json", "-count=1", "-race", "m/wrapper", "m/internal/fetch"},
+		{"go", "test", "-json", "-count=1", "m/internal/toolchain/lock", "m/cmd/sparsek"},
+		{"go", "test", "-json", "-count=1", "-race", "m/wrapper", "m/internal/toolchain/fetch"},
 	}
 	if diff := cmp.Diff(want, testArgs(packages)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// Without packages, go test would test the folder that it runs in.
-	if got := testArgs([]string{"m/internal/lock"}); len(got) != 1 || slices.Contains(got[0], "-race") {
+	if got := testArgs([]string{"m/internal/toolchain/lock"}); len(got) != 1 || slices.Contains(got[0], "-race") {
 		t.Errorf("got %v", got)
 	}
 }

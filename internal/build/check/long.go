@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/process"
+	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
 // LongVariable is the environment variable that tests read to run their long

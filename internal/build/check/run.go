@@ -13,13 +13,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sparsek/sparsek/internal/process"
+	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
 // raced are the packages whose code runs in several goroutines: their tests
 // run under the race detector, the others', being quicker, without.
-var raced = []string{"/wrapper", "/internal/fetch", "/internal/term", "/internal/process", "/internal/build/jobs",
-	"/internal/build/stamp"}
+var raced = []string{"/wrapper", "/internal/toolchain/fetch", "/internal/sys/term", "/internal/sys/process",
+	"/internal/build/jobs", "/internal/build/stamp"}
 
 // Vet runs go vet over all packages and over the magefile, and staticcheck
 // where it is installed. What they find goes to out.

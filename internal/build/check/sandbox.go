@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/sparsek/sparsek/internal/process"
+	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
 // SandboxKernel is the kernel that the sandbox's library has.

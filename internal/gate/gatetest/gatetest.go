@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/ncu"
-	"github.com/sparsek/sparsek/internal/ncu/ncutest"
-	"github.com/sparsek/sparsek/internal/nvsmi"
-	"github.com/sparsek/sparsek/internal/profile"
+	"github.com/sparsek/sparsek/internal/gate/ncu"
+	"github.com/sparsek/sparsek/internal/gate/ncu/ncutest"
+	"github.com/sparsek/sparsek/internal/gate/profile"
+	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 )
 
 // Commit is a clean one.

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report writes the report of a bench for people and for other programs.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/sys/humanize"
+)
+
+// JSON writes all there is.
+func JSON(w io.Writer, r *bench.Report) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(r)
+}
+
+// size is MxNxK.
+func size(c *bench.Result) string { return fmt.Sprintf("%dx%dx%d", c.M, c.N, c.K) }
+
+func block(m, k int) string { return fmt.Sprintf("%dx%d", m, k) }
+
+// speedUp is a ratio, or a tie.
+func speedUp(s *bench.SpeedUp) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Tie:
+		return "tie"
+	}
+	return humanize.Digits(s.Ratio)
+}
+
+// breakEven says where one is.
+func breakEven(b bench.BreakEven) string {
+	tie := b.TieTo > 0
+	switch {
+	case b.Where == bench.Found:
+		return fmt.Sprintf("%s dense (a tie from %s to %s)", humanize.Percent(b.Density), humanize.Percent(b.TieFrom), humanize.Percent(b.TieTo))
+	case b.TieFrom == b.Lowest && b.TieTo == b.Highest:
+		return fmt.Sprintf("a tie at every density from %s to %s", humanize.Percent(b.Lowest), humanize.Percent(b.Highest))
+	case b.Where == bench.NotReached && tie:
+		return fmt.Sprintf("not reached: faster up to %s, a tie from there to %s", humanize.Percent(b.TieFrom), humanize.Percent(b.Highest))
+	case b.Where == bench.NotReached:
+		return "not reached: faster at every density up to " + humanize.Percent(b.Highest)
+	case tie:
+		return fmt.Sprintf("a tie up to %s, slower from there to %s", humanize.Percent(b.TieTo), humanize.Percent(b.Highest))
+	}
+	return "slower at every density from " + humanize.Percent(b.Lowest) + " on"
+}
+
+// Clocks says which clocks were seen while products ran, and what slowed them down; "" where nobody told.
+func Clocks(r *bench.Report) string {
+	low, high := 0.0, 0.0
+	var why []string
+	for _, c := range r.Cases {
+		if !c.After.Known {
+			continue
+		}
+		if low == 0 {
+			low = c.After.SMClock
+		}
+		low, high = min(low, c.After.SMClock), max(high, c.After.SMClock)
+		if s := c.Before.Merge(c.After).Slowed(); s != "" {
+			for one := range strings.SplitSeq(s, ", ") {
+				if !slices.Contains(why, one) {
+					why = append(why, one)
+				}
+			}
+		}
+	}
+	if high == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("SM clocks under load: %.0f to %.0f MHz", low, high)
+	if len(why) > 0 {
+		text += "; slowed down by: " + strings.Join(why, ", ")
+	}
+	return text
+}
+
+// notes are what a table does not tell: what is missing, and the clocks.
+func notes(r *bench.Report) []string {
+	var list []string
+	if s := State(r); s != "" {
+		list = append(list, s)
+	}
+	if s := Clocks(r); s != "" {
+		list = append(list, s)
+	}
+	for _, a := range r.Absent {
+		text := a.Peer + " is not there"
+		if len(a.Cases) < r.Planned {
+			text += " in " + strings.Join(a.Cases, ", ")
+		}
+		text += ": " + a.Reason
+		if a.Mend != "" {
+			text += "; to mend it: " + a.Mend
+		}
+		list = append(list, text)
+	}
+	for _, f := range r.Failed {
+		list = append(list, f.Name+" has no result: "+f.Error)
+	}
+	return list
+}
+
+// State says that a report is not whole; "" where it is.
+func State(r *bench.Report) string {
+	if !r.Interrupted {
+		return ""
+	}
+	return fmt.Sprintf("interrupted after %d of %d cases", len(r.Cases), r.Planned)
+}
+
+// oneLine takes line breaks out of a text.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package roofline
+
+import (
+	"slices"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
+)
+
+// Ceilings of an H200's memory, in bytes a second.
+const (
+	// Tiles from L2 into the shared memory of all SMs: the most that kernels which copy tiles by TMA and compute
+	// nothing were measured to reach (9.3 to 10.3 TB/s).
+	l2Rate = 10.3e12
+	// Device memory, read and written: measured with device-to-device copies.
+	dramRate = 4.3e12
+)
+
+// tensorFLOPPerCycle is what the tensor cores of one SM of Hopper do in a cycle with dense bfloat16 or float16: NVIDIA's
+// 989 TFLOP/s are those of 132 SMs at 1.83 GHz.
+const tensorFLOPPerCycle = 4096
+
+// An H200 (SXM).
+const (
+	h200SMs     = 132
+	h200ClockHz = 1.98e9 // the highest
+)
+
+// tensorRate is the rate in FLOP/s that the tensor cores of so many SMs cannot exceed, at their highest clock. Under load
+// clocks are lower, and are a part of what is missing to it.
+func tensorRate(sms int, clockHz float64) float64 { return tensorFLOPPerCycle * float64(sms) * clockHz }
+
+// Ceilings are rates that the chip does not exceed: operations a second, and bytes a second out of L2 and DRAM.
+type Ceilings struct{ Tensor, L2, DRAM float64 }
+
+// H200 are the ceilings of an H200.
+func H200() Ceilings { return Ceilings{tensorRate(h200SMs, h200ClockHz), l2Rate, dramRate} }
+
+// CeilingsOf are those of a device: its own tensor cores, and the memory of an H200, which alone was measured. A zero
+// Device is taken for one.
+func CeilingsOf(d sparsek.DeviceInfo) Ceilings {
+	chip := H200()
+	if d.ClockHz > 0 {
+		chip.Tensor = tensorRate(d.SMs, float64(d.ClockHz))
+	}
+	return chip
+}
+
+type element = sparsek.BFloat16
+
+// elementBytes is the size of a bfloat16.
+const elementBytes = 2
+
+// Work is what a product takes.
+type Work struct {
+	FLOP float64 // on stored blocks
+	L2   float64 // bytes that the kernel moves from L2 into the SMs
+	DRAM float64 // bytes that every kernel has to move: A's values and the rows of B that they meet once, and C once
+}
+
+// WorkOf counts the work of a case with its pattern under a plan.
+func WorkOf(c Case, p bsr.Pattern, plan sparsek.PlanInfo) Work {
+	block := float64(c.BlockM) * float64(c.BlockK)
+	values := float64(p.Blocks()) * block
+	n := float64(c.N)
+	panels := blocks(c.N, plan.TileN)
+	used := map[int32]bool{}
+	for _, col := range p.ColIdx {
+		used[col] = true
+	}
+	rowsOfB := min(len(used)*c.BlockK, c.K)
+	// Tiles that are parts of one block row share its entries, and each brings all of B that they name.
+	loads := float64(plan.Entries) * max(1, float64(c.BlockM)/float64(plan.TileM))
+	return Work{
+		FLOP: 2 * values * n,
+		// Each load brings a block row of B, panel by panel; each panel brings every block of A once.
+		L2:   elementBytes * (loads*float64(c.BlockK)*n + values*float64(panels)),
+		DRAM: elementBytes * (values + float64(rowsOfB)*n + float64(c.M)*n),
+	}
+}
+
+// Bound is a time under which a product cannot come.
+type Bound struct {
+	Name    string  `json:"name"` // "tensor", "L2" or "DRAM"
+	Seconds float64 `json:"seconds"`
+}
+
+// Bounds are those of the work on a chip, the one that binds first.
+func (w Work) Bounds(chip Ceilings) []Bound {
+	list := []Bound{{"tensor", w.FLOP / chip.Tensor}, {"L2", w.L2 / chip.L2}, {"DRAM", w.DRAM / chip.DRAM}}
+	slices.SortStableFunc(list, func(a, b Bound) int {
+		switch {
+		case a.Seconds > b.Seconds:
+			return -1
+		case a.Seconds < b.Seconds:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// DenseFLOP counts the operations of the dense product.
+func (c Case) DenseFLOP() float64 { return 2 * float64(c.M) * float64(c.N) * float64(c.K) }

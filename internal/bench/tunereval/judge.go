@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunereval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sparsek/sparsek/internal/bench/workload"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// Verdict is what a case of the grid came to.
+type Verdict struct {
+	Case       Case
+	Blocks     int
+	Density    float64
+	LongestRow int        // blocks of it
+	Rows64     GroupLoads // of groups of 64 rows
+	Rows128    GroupLoads
+	// All candidates that serve, measured for this verdict, after the choices were made.
+	Candidates []sparsek.Candidate
+	Entries    map[string]int64 // of the plans of those that were measured, see sparsek.PlanInfo
+	Fastest    sparsek.Candidate
+	Tuned      Choice // by measuring
+	Predicted  Choice // by the cost model alone
+}
+
+// Choice is a kernel that was chosen, as it was then measured.
+type Choice struct {
+	Kernel string
+	Time   time.Duration
+	Slower float64 // than the fastest: 0.03 is 3 % more time
+}
+
+type element = sparsek.BFloat16
+
+// Judge has the tuner choose for a case, within the budget, and measures every candidate once more, for as long.
+// Nothing is kept in the tuning cache.
+func Judge(ctx context.Context, c *sparsek.Engine, one Case, budget time.Duration) (v *Verdict, err error) {
+	pattern, err := one.Generate()
+	if err != nil {
+		return nil, err
+	}
+	p := workload.Problem[element]{Alpha: 1, A: workload.RandomA[element](pattern, one.M, one.K, one.BlockM, one.BlockK, one.Seed)}
+	m, err := p.Matrix(c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	v = &Verdict{Case: one, Blocks: pattern.Blocks(), Density: pattern.Density(),
+		LongestRow: int(loadsOf(pattern, one.BlockM, one.BlockM).Longest),
+		Rows64:     loadsOf(pattern, one.BlockM, 64), Rows128: loadsOf(pattern, one.BlockM, 128)}
+	chosen, err := measure(ctx, m, one.N, sparsek.TunerOptions{Budget: budget})
+	if err != nil {
+		return nil, err
+	}
+	v.Candidates, err = measure(ctx, m, one.N, sparsek.TunerOptions{Budget: budget, All: true})
+	if err != nil {
+		return nil, err
+	}
+	var tuned sparsek.Candidate
+	for _, candidate := range chosen {
+		if candidate.Best {
+			tuned = candidate
+		}
+	}
+	for _, candidate := range v.Candidates {
+		if candidate.Runs > 0 && (v.Fastest.Kernel == "" || candidate.Median < v.Fastest.Median) {
+			v.Fastest = candidate
+		}
+	}
+	if v.Tuned, err = v.choice(tuned.Kernel); err != nil {
+		return nil, err
+	}
+	if v.Entries, err = entriesOf(ctx, m, one.N, v.Candidates); err != nil {
+		return nil, err
+	}
+	predicted, err := m.Plan(ctx, sparsek.PlanOptions{N: one.N, AllowDense: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, predicted.Close()) }()
+	if predicted.Info().ChosenBy != sparsek.ChosenByModel {
+		return nil, fmt.Errorf("%v: the tuning cache knows it: set SPARSEK_TUNING_CACHE=off", one)
+	}
+	v.Predicted, err = v.choice(predicted.Info().Kernel)
+	return v, err
+}
+
+// entriesOf makes the plan of each candidate that was measured.
+func entriesOf(ctx context.Context, m *sparsek.Matrix[element], n int, candidates []sparsek.Candidate) (map[string]int64, error) {
+	entries := make(map[string]int64)
+	for _, candidate := range candidates {
+		if candidate.Runs == 0 {
+			continue
+		}
+		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: n, Kernel: candidate.Kernel, AllowDense: true})
+		if err != nil {
+			return nil, err
+		}
+		entries[candidate.Kernel] = plan.Info().Entries
+		if err := plan.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+func (v *Verdict) choice(kernel string) (Choice, error) {
+	for _, candidate := range v.Candidates {
+		if candidate.Kernel == kernel && candidate.Runs > 0 {
+			return Choice{kernel, candidate.Median, candidate.Median.Seconds()/v.Fastest.Median.Seconds() - 1}, nil
+		}
+	}
+	return Choice{}, fmt.Errorf("%v: %q was chosen and cannot be measured", v.Case, kernel)
+}
+
+// measure tunes to the end of the budget, or until the ranking is clear, and gives what was found. Nothing is kept.
+func measure(ctx context.Context, m *sparsek.Matrix[element], n int, options sparsek.TunerOptions) (list []sparsek.Candidate, err error) {
+	tuner, err := m.NewTuner(ctx, sparsek.PlanOptions{N: n, AllowDense: true}, options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, tuner.Close()) }()
+	return run(ctx, tuner)
+}
+
+// run steps to the end of the budget, or until the ranking is clear.
+func run(ctx context.Context, tuner *sparsek.Tuner[element]) ([]sparsek.Candidate, error) {
+	for {
+		if _, more, err := tuner.Step(ctx); err != nil {
+			return nil, err
+		} else if !more {
+			return tuner.Candidates()
+		}
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
+	"github.com/sparsek/sparsek/wrapper/matio"
+)
+
+// ErrWrong is what CheckSample returns, wrapped, where a product is wrong: its time would say nothing.
+var ErrWrong = errors.New("wrong result")
+
+// CheckSample runs one product of a with the first of the operands and makes sure that every element was written, that
+// none was computed again and that the first, the middle and the last block row hold what they should. A must be finite.
+func CheckSample[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], n int, rotation *Rotation[T], o *Sets[T]) error {
+	const nan = 0xff // in every byte
+	shape := Shape{a.Rows, n, a.Cols}
+	if err := o.sets[0].c.Fill(nan); err != nil {
+		return err
+	}
+	if err := rotation.Multiply(ctx, 0, o.Sparse(shape)[0]); err != nil {
+		return err
+	}
+	out := matio.Dense[T]{Rows: a.Rows, Cols: n, Data: o.result[:a.Rows*n]}
+	if err := o.sets[0].c.Read(out.Data); err != nil {
+		return err
+	}
+	kernel := rotation.Info().Kernel
+	if i := firstNaN(out.Data); i >= 0 {
+		return fmt.Errorf("%w by %s: C[%d, %d] is NaN or was not written", ErrWrong, kernel, i/n, i%n)
+	}
+	again, err := rotation.Recomputed()
+	if err != nil {
+		return err
+	}
+	if again > 0 { // of finite operands
+		return fmt.Errorf("%w by %s: sums were NaN, and %d slabs of C were computed again", ErrWrong, kernel, again)
+	}
+	if a.BlockRows == 0 {
+		return nil
+	}
+	right := matio.Dense[T]{Rows: a.Cols, Cols: n, Data: o.HostB(0, shape)}
+	for _, r := range []int{0, a.BlockRows / 2, a.BlockRows - 1} {
+		report, err := CheckBlockRow(c.Library(), a, right, out, r, rotation.Info().UnitRoundoff)
+		if errors.Is(err, sparsek.ErrCheckFailed) {
+			return fmt.Errorf("%w by %s: block row %d has %d elements beyond their bound, the first at C[%d, %d]", ErrWrong,
+				kernel, r, report.Failures, int64(r*a.BlockM)+report.FirstRow, report.FirstCol)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

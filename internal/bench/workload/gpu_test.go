@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+)
+
+// A GPU rests and is asked for, and its number is not told; the CPU is left alone.
+func TestGPUState(t *testing.T) {
+	smi := filepath.Join(t.TempDir(), "smi")
+	if err := os.WriteFile(smi, []byte("#!/bin/sh\necho GPU-1, 580.65.06, 1980, 3201, 40, 350.5, 0x4\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range newContexts(t) {
+		gpu := c.Info().Backend == sparsek.CUDA
+		state := GPUState(context.Background(), c, smi)
+		if state.Known != gpu || state.UUID != "" || gpu && state.SMClock != 1980 {
+			t.Errorf("%v: %+v", c.Info().Backend, state)
+		}
+		if rest := Rest(c); (rest > 0) != gpu {
+			t.Errorf("%v rests for %v", c.Info().Backend, rest)
+		}
+	}
+}

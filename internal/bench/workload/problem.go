@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"github.com/sparsek/sparsek/internal/matrix/rng"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
+	"github.com/sparsek/sparsek/wrapper/matio"
+)
+
+// Problem is a product Alpha A B.
+type Problem[T sparsek.Element] struct {
+	A     bsr.Matrix[T]  // M x K
+	B     matio.Dense[T] // K x N
+	Alpha float32
+}
+
+// Streams of a seed, one for each thing that is made of it.
+const (
+	streamPattern = iota
+	streamA
+	streamB
+	streamBias
+)
+
+// PatternSeed is the seed of the pattern that belongs to a problem's seed.
+func PatternSeed(seed uint64) uint64 { return rng.Split(seed, streamPattern) }
+
+// RandomA gives a pattern values from [-1, 1), and zeros where its blocks stand out over rows x cols.
+func RandomA[T sparsek.Element](p bsr.Pattern, rows, cols, blockM, blockK int, seed uint64) bsr.Matrix[T] {
+	m := bsr.Matrix[T]{
+		Rows: rows, Cols: cols, BlockM: blockM, BlockK: blockK,
+		Pattern: p, Values: make([]T, p.Blocks()*blockM*blockK),
+	}
+	rng.Fill(m.Values, rng.Split(seed, streamA), sparsek.FromFloat32[T])
+	for r := range p.BlockRows {
+		for i := p.RowPtr[r]; i < p.RowPtr[r+1]; i++ {
+			block := m.Values[int(i)*blockM*blockK:][:blockM*blockK]
+			insideRows, insideCols := min(blockM, rows-r*blockM), min(blockK, cols-int(p.ColIdx[i])*blockK)
+			for row := range insideRows {
+				clear(block[row*blockK+insideCols : (row+1)*blockK])
+			}
+			clear(block[insideRows*blockK:])
+		}
+	}
+	return m
+}
+
+// RandomB makes a dense matrix of values from [-1, 1).
+func RandomB[T sparsek.Element](rows, cols int, seed uint64) matio.Dense[T] {
+	b := matio.Dense[T]{Rows: rows, Cols: cols, Data: make([]T, rows*cols)}
+	rng.Fill(b.Data, rng.Split(seed, streamB), sparsek.FromFloat32[T])
+	return b
+}
+
+// EffectiveFLOP counts the operations on stored blocks.
+func (p *Problem[T]) EffectiveFLOP() float64 {
+	return 2 * float64(p.A.Blocks()) * float64(p.A.BlockM) * float64(p.A.BlockK) * float64(p.B.Cols)
+}
+
+// DenseFLOP counts the operations that a dense product of the same size takes.
+func (p *Problem[T]) DenseFLOP() float64 {
+	return 2 * float64(p.A.Rows) * float64(p.A.Cols) * float64(p.B.Cols)
+}
+
+// Matrix takes A into c.
+func (p *Problem[T]) Matrix(c *sparsek.Engine) (*sparsek.Matrix[T], error) {
+	return sparsek.NewMatrix(c, p.bsr())
+}
+
+func (p *Problem[T]) bsr() sparsek.BSR[T, int32] {
+	return sparsek.BSR[T, int32]{
+		Rows: p.A.Rows, Cols: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK,
+		RowPtr: p.A.RowPtr, ColIdx: p.A.ColIdx, Values: p.A.Values,
+	}
+}
+
+func (p *Problem[T]) b() sparsek.Dense[T] {
+	return sparsek.Dense[T]{Rows: p.B.Rows, Cols: p.B.Cols, Data: p.B.Data}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
+)
+
+// Rotation is one matrix several times over, each copy with a plan of its own: products that take them in turn find
+// the values of A as cold in the caches as new ones would be.
+type Rotation[T sparsek.Element] struct {
+	matrices []*sparsek.Matrix[T]
+	plans    []*sparsek.Plan[T]
+}
+
+// RotationOptions say what a Rotation is made for.
+type RotationOptions struct {
+	N      int    // columns of B
+	Copies int    // of the matrix
+	Kernel string // by name; empty: the library chooses
+
+	AllowDense bool // see [sparsek.PlanOptions]
+}
+
+// NewRotation takes a into c several times and plans a product for each.
+func NewRotation[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], o RotationOptions) (*Rotation[T], error) {
+	r := &Rotation[T]{}
+	for range o.Copies {
+		if err := r.add(ctx, c, a, o); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	}
+	return r, nil
+}
+
+func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], o RotationOptions) error {
+	p := Problem[T]{A: a}
+	matrix, err := sparsek.NewMatrix(c, p.bsr())
+	if err != nil {
+		return err
+	}
+	r.matrices = append(r.matrices, matrix)
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: o.N, Kernel: o.Kernel, AllowDense: o.AllowDense})
+	if err != nil {
+		return err
+	}
+	r.plans = append(r.plans, plan)
+	return nil
+}
+
+// Info says how the plans compute.
+func (r *Rotation[T]) Info() sparsek.PlanInfo { return r.plans[0].Info() }
+
+// Recomputed counts what was computed again of all products so far; see [sparsek.Plan.Recomputed].
+func (r *Rotation[T]) Recomputed() (total int64, err error) {
+	for _, p := range r.plans {
+		one, err := p.Recomputed()
+		if err != nil {
+			return 0, err
+		}
+		total += one
+	}
+	return total, nil
+}
+
+// Copies is the number of matrices.
+func (r *Rotation[T]) Copies() int { return len(r.plans) }
+
+// Multiply runs one product, with the matrix whose turn it is.
+func (r *Rotation[T]) Multiply(ctx context.Context, turn int, o sparsek.Operands[T]) error {
+	return r.plans[turn%len(r.plans)].Multiply(ctx, 1, o.B, 0, o.C)
+}
+
+// Time times products, each behind `between` others that are not timed; see [sparsek.TimeInTurn].
+func (r *Rotation[T]) Time(ctx context.Context, operands []sparsek.Operands[T], between, repeats int) ([]time.Duration, error) {
+	return sparsek.TimeInTurn(ctx, r.plans, sparsek.TurnOptions[T]{
+		TimeOptions: sparsek.TimeOptions[T]{Alpha: 1, Operands: operands, Repeats: repeats}, Between: between,
+	})
+}
+
+// TimeGraph times products in a CUDA graph of at least `fewest`, which takes all copies of the matrix equally often; see
+// [sparsek.TimeGraph]. It gives the number of products in the graph and the times of a product, one for each of `replays`
+// replays, which follow one that is not timed.
+func (r *Rotation[T]) TimeGraph(ctx context.Context, operands []sparsek.Operands[T], fewest, replays int) (products int, times []time.Duration, err error) {
+	products = (fewest + len(r.plans) - 1) / len(r.plans) * len(r.plans)
+	times, err = sparsek.TimeGraph(ctx, r.plans, sparsek.GraphTimeOptions[T]{
+		TimeOptions: sparsek.TimeOptions[T]{Alpha: 1, Operands: operands, Warmup: 1, Repeats: replays}, Products: products,
+	})
+	return products, times, err
+}
+
+// Close frees plans and matrices.
+func (r *Rotation[T]) Close() error {
+	var all []error
+	for _, p := range r.plans {
+		all = append(all, p.Close())
+	}
+	for _, m := range r.matrices {
+		all = append(all, m.Close())
+	}
+	return errors.Join(all...)
+}
+
+const (
+	fewestCopies, mostRotated = 2, 16
+)
+
+// ColdCopies is the number of A's in a Rotation so that twice L2's size goes by between two uses of the same: of A's
+// `values`, a B of k x n and a C of m x n, in elements of so many bytes, where A is rotated with sets of B and C.
+func ColdCopies(l2 int64, element, values, m, n, k int) int {
+	product := int64(element) * (int64(values) + int64(k)*int64(n) + int64(m)*int64(n))
+	// Small B and C stay in L2, whatever is done.
+	if product < l2 {
+		product = int64(element) * int64(values)
+	}
+	return int(min(mostRotated, max(fewestCopies, 1+(2*l2+product-1)/max(1, product))))
+}

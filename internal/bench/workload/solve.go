@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"errors"
+	"math"
+	"unsafe"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/matio"
+)
+
+// Options say how a product is run.
+type Options struct {
+	Kernel     string // by name; empty: the library chooses
+	AllowDense bool   // see [sparsek.PlanOptions]
+	Repeats    int    // timed runs; 0: 5 on the CPU, 30 on a GPU
+}
+
+// Solution is a product that was run.
+type Solution[C sparsek.Element] struct {
+	C          matio.Dense[C] // M x N
+	Plan       sparsek.PlanInfo
+	Recomputed int64 // slabs of C that were computed again; see [sparsek.Plan.Recomputed]
+	Timing     Timing
+}
+
+// Solve runs the product in c and times it. The result begins as NaNs, so that nothing unwritten passes for one.
+func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Problem[T], e Epilogue[C], o Options) (s *Solution[C], err error) {
+	matrix, err := sparsek.NewMatrix(c, p.bsr())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, matrix.Close()) }()
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.B.Cols, Kernel: o.Kernel, AllowDense: o.AllowDense,
+		Output: sparsek.DTypeOf[C](), Bias: e.BiasKind, Activation: e.Activation})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, plan.Close()) }()
+
+	s = &Solution[C]{Plan: plan.Info(), C: matio.Dense[C]{Rows: p.A.Rows, Cols: p.B.Cols, Data: make([]C, p.A.Rows*p.B.Cols)}}
+	nan := sparsek.FromFloat32[C](float32(math.NaN()))
+	for i := range s.C.Data {
+		s.C.Data[i] = nan
+	}
+	operands, release, err := place(c, p, s.C)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	bias, releaseBias, err := e.options(c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, releaseBias()) }()
+	if err := plan.Multiply(ctx, p.Alpha, operands[0].B, 0, operands[0].C, bias...); err != nil {
+		return nil, err
+	}
+	if s.Recomputed, err = plan.Recomputed(); err != nil {
+		return nil, err
+	}
+	switch first := operands[0].C.(type) {
+	case sparsek.DeviceDense[C]:
+		if err := first.Buffer.Read(s.C.Data); err != nil {
+			return nil, err
+		}
+	case sparsek.Dense[C]: // the result itself: the timed products are not to write there
+		first.Data = make([]C, len(first.Data))
+		operands[0].C = first
+	}
+	repeats, warmup := 5, 1
+	if c.Info().Backend == sparsek.CUDA {
+		repeats, warmup = 30, 5
+	}
+	if o.Repeats > 0 {
+		repeats = o.Repeats
+	}
+	times, err := plan.Time(ctx, sparsek.TimeOptions[T]{Alpha: p.Alpha, Operands: operands, Warmup: warmup, Repeats: repeats}, bias...)
+	if err != nil {
+		return nil, err
+	}
+	s.Timing = Summarise(times)
+	return s, nil
+}
+
+// place brings the operands where the back-end wants them: on the CPU they stay where they are. On a GPU there are
+// so many copies, taken in turn, that L2 holds none of the last but one product.
+func place[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (sets []sparsek.Operands[T], release func() error, err error) {
+	host := sparsek.Dense[C]{Rows: result.Rows, Cols: result.Cols, Data: result.Data}
+	if c.Info().Backend == sparsek.CPU {
+		return []sparsek.Operands[T]{{B: p.b(), C: host}}, func() error { return nil }, nil
+	}
+	var closers []func() error
+	release = func() error {
+		var all []error
+		for _, closer := range closers {
+			all = append(all, closer())
+		}
+		return errors.Join(all...)
+	}
+	count, err := copies(c, p, result)
+	for range count {
+		if err != nil {
+			break
+		}
+		var b sparsek.DeviceDense[T]
+		var out sparsek.DeviceDense[C]
+		if b, err = upload(c, p.b(), &closers); err == nil {
+			out, err = upload(c, host, &closers)
+		}
+		sets = append(sets, sparsek.Operands[T]{B: b, C: out})
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, release())
+	}
+	return sets, release, nil
+}
+
+// upload copies d to a buffer of its own, and tells how to close that.
+func upload[T sparsek.Element](c *sparsek.Engine, d sparsek.Dense[T], closers *[]func() error) (sparsek.DeviceDense[T], error) {
+	buffer, err := sparsek.NewBuffer[T](c, len(d.Data))
+	if err != nil {
+		return sparsek.DeviceDense[T]{}, err
+	}
+	*closers = append(*closers, buffer.Close)
+	return sparsek.DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Buffer: buffer}, buffer.Write(d.Data)
+}
+
+// mostCopies bounds the memory that the copies of small operands take.
+const mostCopies = 16
+
+func copies[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (int, error) {
+	devices, err := c.Library().Devices()
+	if err != nil {
+		return 0, err
+	}
+	var b T
+	var out C
+	bytes := int64(len(p.B.Data))*int64(unsafe.Sizeof(b)) + int64(len(result.Data))*int64(unsafe.Sizeof(out))
+	l2 := devices[c.Info().Device].L2Bytes
+	return int(min(mostCopies, 1+2*l2/max(1, bytes))), nil
+}
+
+// Check compares every element of a solution with a float64 reference; see sparsek.Check.
+func Check[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], e Epilogue[C], s *Solution[C]) (sparsek.Report, error) {
+	return sparsek.Check(c.Library(), p.bsr(), sparsek.CheckArgs[T]{
+		Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, Threads: c.Info().Threads,
+		C:        sparsek.Dense[C]{Rows: s.C.Rows, Cols: s.C.Cols, Data: s.C.Data},
+		BiasKind: e.BiasKind, Bias: e.bias(), Activation: e.Activation,
+	})
+}

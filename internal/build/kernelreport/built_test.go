@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernelreport
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/sparsek/sparsek/internal/build/codegen/kernels"
+	"github.com/sparsek/sparsek/internal/build/sass"
+)
+
+const libraryName = "libsparsek.so"
+
+// builtLibrary is the library under test, or a reason to skip.
+func builtLibrary(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("SPARSEK_LIBRARY"); path != "" {
+		return path
+	}
+	// A compiled test program lies in build/test, beside build/lib.
+	if self, err := os.Executable(); err == nil {
+		path := filepath.Join(filepath.Dir(self), "..", "lib", libraryName)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Skip("skipped: no library built (go tool mage build) and SPARSEK_LIBRARY not set")
+	return ""
+}
+
+func builtReport(t *testing.T) *Report {
+	t.Helper()
+	library := builtLibrary(t)
+	r, err := Read(filepath.Join(filepath.Dir(library), "..", "report", "kernels.json"), library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// What a kernel of a family cannot do without.
+var opcodesOf = map[string][]string{
+	kernels.Collective:  {"HGMMA", "UTMALDG"},
+	kernels.WgmmaGather: {"HGMMA", "LDGSTS", "UTMALDG"},
+	kernels.Skinny:      {"HMMA", "LDSM", "UTMALDG"},
+	kernels.SIMT:        {"FFMA"},
+	kernels.WMMA:        {"HMMA", "LDGSTS"},
+	kernels.TMASandbox:  {"HGMMA", "UTMALDG", "USETMAXREG"},
+}
+
+// No kernel spills or uses local memory, and each one's machine code is what
+// its family claims.
+func TestKernelsAreWhatTheyClaim(t *testing.T) {
+	families := make(map[string]int)
+	for _, k := range builtReport(t).Kernels {
+		families[k.Family]++
+		if len(k.Functions) == 0 {
+			t.Errorf("%s: no machine code", k.Name)
+		}
+		if len(k.Notes) > 0 {
+			t.Errorf("%s: the compiler warns: %q", k.Name, k.Notes)
+		}
+		for _, f := range k.Functions {
+			for _, opcode := range opcodesOf[k.Family] {
+				if f.Opcodes[opcode] == 0 {
+					t.Errorf("%s: no %s in %s", k.Name, opcode, f.Symbol)
+				}
+			}
+			for _, opcode := range []string{"LDL", "STL"} {
+				if n := f.Opcodes[opcode]; n > 0 {
+					t.Errorf("%s: %d %s (local memory) in %s", k.Name, n, opcode, f.Symbol)
+				}
+			}
+			if f.SpillLoads+f.SpillStores+f.Stack > 0 {
+				t.Errorf("%s: spills or a stack: %+v", k.Name, f)
+			}
+			if sass.BaseName(f.Symbol) == "" { // a profiler is told to look for it by that
+				t.Errorf("%s: no base name in %s", k.Name, f.Symbol)
+			}
+			if f.Registers == 0 {
+				t.Errorf("%s: no registers reported for %s", k.Name, f.Symbol)
+			}
+		}
+	}
+	for family := range opcodesOf {
+		if families[family] == 0 {
+			t.Errorf("no kernel of family %s in the report", family)
+		}
+	}
+}
+
+func TestLibraryShowsOneSymbolAndNeedsLittle(t *testing.T) {
+	f, err := elf.Open(builtLibrary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF && elf.ST_BIND(s.Info) != elf.STB_LOCAL {
+			shown = append(shown, s.Name)
+		}
+	}
+	if !slices.Equal(shown, []string{"sparsek_get_api"}) {
+		t.Errorf("the library shows %q", shown)
+	}
+	needed, err := f.ImportedLibraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	libc := []string{"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+	for _, name := range needed {
+		if !slices.Contains(libc, name) {
+			t.Errorf("the library needs %s", name)
+		}
+	}
+	if name, err := f.DynString(elf.DT_SONAME); err != nil || !slices.Equal(name, []string{libraryName}) {
+		t.Errorf("its name is %q, %v", name, err)
+	}
+	if f.Section(".note.gnu.build-id") == nil {
+		t.Error("no build id")
+	}
+	for _, section := range f.Sections {
+		if section.Name == ".debug_info" {
+			t.Error("debug information is left in")
+		}
+	}
+}
+
+func TestReportOfAnotherLibraryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	report, library := filepath.Join(dir, "r.json"), filepath.Join(dir, "lib")
+	for path, text := range map[string]string{report: `{"library_sha256": "00"}`, library: "library"} {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Read(report, library); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestJoinReport(t *testing.T) {
+	usage := []sass.Usage{{Symbol: "kernel", Registers: 9, SpillLoads: 4}}
+	code := []sass.Function{{Symbol: "called", Opcodes: map[string]int{"LDL": 2}},
+		{Symbol: "kernel", Opcodes: map[string]int{"HGMMA": 3, "EXIT": 1}}}
+	got, err := Join("k.cu", usage, []string{"note"}, code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Functions) != 2 || got.Functions[0].Opcodes["LDL"] != 2 || got.Functions[1].Registers != 9 ||
+		got.Functions[1].SpillLoads != 4 || got.Functions[1].Instructions != 4 {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := Join("k.cu", usage, nil, code[:1]); err == nil {
+		t.Error("a kernel without machine code: no error")
+	}
+}

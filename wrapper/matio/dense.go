@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matio
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/sparsek/sparsek/wrapper/bsr"
+)
+
+// Dense is a dense matrix, row-major (Rows, Cols):(Cols, 1).
+type Dense[T any] struct {
+	Rows, Cols int
+	Data       []T
+}
+
+// ReadDense reads a .npy file of f2, f4 or f8 in either byte order and C or Fortran order, of one or two dimensions; a
+// vector becomes one column. convert gets the elements in the order of the file.
+func ReadDense[T any](path string, convert func(float64) T) (Dense[T], error) {
+	return withFile(path, func(f *os.File, size int64) (Dense[T], error) {
+		return readNpy(f, size, convert)
+	})
+}
+
+// readNpy reads an array that must take up all the `size` bytes of r.
+func readNpy[T any](r io.Reader, size int64, convert func(float64) T) (Dense[T], error) {
+	counted := &countingReader{r: r}
+	h, err := readNpyHeader(counted)
+	if err != nil {
+		return Dense[T]{}, err
+	}
+	if h.dtype.kind != 'f' {
+		return Dense[T]{}, fmt.Errorf("elements of type %c%d: f2, f4 and f8 can be read", h.dtype.kind, h.dtype.size)
+	}
+	if left := size - counted.n; h.bytes() != left {
+		return Dense[T]{}, fmt.Errorf("an array of shape %v takes %d bytes, but %d follow the header", h.shape, h.bytes(), left)
+	}
+	rows, cols := int64(1), int64(1)
+	switch len(h.shape) {
+	case 1:
+		rows = h.shape[0]
+	case 2:
+		rows, cols = h.shape[0], h.shape[1]
+	default:
+		return Dense[T]{}, fmt.Errorf("an array of %d dimensions: it must have one or two", len(h.shape))
+	}
+	if err := bsr.CheckShape(rows, cols); err != nil {
+		return Dense[T]{}, err
+	}
+	d := Dense[T]{int(rows), int(cols), make([]T, h.count)}
+	if err := d.readElements(r, h, convert); err != nil {
+		return Dense[T]{}, err
+	}
+	return d, nil
+}
+
+func (d *Dense[T]) readElements(r io.Reader, h npyHeader, convert func(float64) T) error {
+	value, size := h.dtype.float64(), h.dtype.size
+	buffer := make([]byte, 1<<16)
+	at, count := 0, len(d.Data)
+	for done := 0; done < count; {
+		part := buffer[:min(len(buffer), (count-done)*size)]
+		if _, err := io.ReadFull(r, part); err != nil {
+			return fmt.Errorf("the elements are cut off after %d of %d: %w", done, count, err)
+		}
+		for ; len(part) > 0; part = part[size:] {
+			d.Data[at] = convert(value(part))
+			done++
+			if at++; h.fortran {
+				if at += d.Cols - 1; at >= count {
+					at -= count - 1 // the top of the next column
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Encoding is how elements are written to a .npy file.
+type Encoding[T any] struct {
+	Type string // NumPy's name, little-endian: "<f4"
+	Size int    // bytes
+	Put  func(dst []byte, v T)
+}
+
+// Output is a .npy file in the making. Nothing is at its path before Write has come to its end.
+type Output struct{ pending *renameio.PendingFile }
+
+// CreateDense opens the file, so that a path that cannot be written is found out before any work is done. Close must
+// be called.
+func CreateDense(path string) (*Output, error) {
+	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o666))
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", path, err)
+	}
+	return &Output{pending}, nil
+}
+
+// Close removes what was written unless WriteDense succeeded.
+func (o *Output) Close() error { return o.pending.Cleanup() }
+
+// WriteDense writes d in C order and puts the file in its place.
+func WriteDense[T any](o *Output, d Dense[T], encoding Encoding[T]) error {
+	if len(d.Data) != d.Rows*d.Cols {
+		return fmt.Errorf("%d elements of a %d x %d matrix", len(d.Data), d.Rows, d.Cols)
+	}
+	w := bufio.NewWriterSize(o.pending, 1<<20)
+	if _, err := w.Write(npyHeaderBytes(encoding.Type, d.Rows, d.Cols)); err != nil {
+		return fmt.Errorf("write %s: %w", o.pending.Name(), err)
+	}
+	element := make([]byte, encoding.Size)
+	for _, v := range d.Data {
+		encoding.Put(element, v)
+		if _, err := w.Write(element); err != nil {
+			return fmt.Errorf("write %s: %w", o.pending.Name(), err)
+		}
+	}
+	if err := errors.Join(w.Flush(), o.pending.CloseAtomicallyReplace()); err != nil {
+		return fmt.Errorf("write %s: %w", o.pending.Name(), err)
+	}
+	return nil
+}
+
+// npyHeaderBytes makes a version 1 header, padded so that the elements begin at a multiple of 64 bytes.
+func npyHeaderBytes(descr string, rows, cols int) []byte {
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }", descr, rows, cols)
+	var b bytes.Buffer
+	b.WriteString(npyMagic + "\x01\x00")
+	length := (b.Len()+2+len(dict)+1+63)/64*64 - b.Len() - 2
+	b.Write(binary.LittleEndian.AppendUint16(nil, uint16(length)))
+	fmt.Fprintf(&b, "%-*s\n", length-1, dict)
+	return b.Bytes()
+}
+
+// countingReader counts what was read.
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -156,7 +156,7 @@ func ExampleMatrix_SetValues() {
 
 	c := sparsek.Dense[float32]{Rows: 4, Cols: 3, Data: make([]float32, 12)}
 	for _, values := range [][]float32{{1, 0, 0, 1, 1, 0, 0, 1}, {2, 0, 0, 2, 2, 0, 0, 2}} {
-		if err := matrix.SetValues(values); err != nil {
+		if err := matrix.SetValues(background, values); err != nil {
 			log.Fatal(err)
 		}
 		if err := plan.Multiply(background, 1, b, 0, c); err != nil {

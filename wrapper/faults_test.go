@@ -128,7 +128,7 @@ func TestMultiplyFaults(t *testing.T) {
 		}
 		_, err := plan.Time(background, TimeOptions[float32]{Repeats: 1})
 		wantFault(t, err, ErrBadSize, "no operands")
-		wantFault(t, m.SetValues(make([]float32, 17)), ErrBadSize, "Values has 17 elements")
+		wantFault(t, m.SetValues(context.Background(), make([]float32, 17)), ErrBadSize, "Values has 17 elements")
 		wantFault(t, buffer.Write(make([]float32, 49)), ErrBadSize, "49 elements")
 		wantFault(t, buffer.Read(make([]float32, 49)), ErrBadSize, "49 elements")
 		_, err = NewBuffer[float32](ctx, -1)

@@ -50,7 +50,7 @@ func TestUseAfterClose(t *testing.T) {
 		// Parents first.
 		twice(m.Close)
 		closed("plan of a closed matrix", other.Multiply(background, 1, b, 0, c))
-		closed("values of a closed matrix", m.SetValues(make([]float32, 18)))
+		closed("values of a closed matrix", m.SetValues(context.Background(), make([]float32, 18)))
 		_, err := m.Plan(background, PlanOptions{N: 8})
 		closed("new plan of a closed matrix", err)
 		later := must(NewMatrix(ctx, small()))(t)
@@ -61,7 +61,7 @@ func TestUseAfterClose(t *testing.T) {
 		closed("buffer in a closed context", err)
 		_, err = ctx.NewStream()
 		closed("stream in a closed context", err)
-		closed("matrix of a closed context", later.SetValues(make([]float32, 18)))
+		closed("matrix of a closed context", later.SetValues(context.Background(), make([]float32, 18)))
 		twice(later.Close)
 		twice(other.Close)
 	})
@@ -167,7 +167,7 @@ func TestNewValuesBetweenProducts(t *testing.T) {
 		c := func() Dense[float32] { return Dense[float32]{Rows: size, Cols: n, Data: make([]float32, size*n)} }
 		wantFault(t, plan.Multiply(context.Background(), 1, b, 0, c()), ErrNullPointer, "values")
 
-		if err := m.SetValues(constant(1)); err != nil {
+		if err := m.SetValues(context.Background(), constant(1)); err != nil {
 			t.Fatal(err)
 		}
 		var group sync.WaitGroup
@@ -193,7 +193,7 @@ func TestNewValuesBetweenProducts(t *testing.T) {
 			})
 		}
 		for i := range 20 {
-			if err := m.SetValues(constant(float32(1 + 2*(i%2)))); err != nil {
+			if err := m.SetValues(context.Background(), constant(float32(1+2*(i%2)))); err != nil {
 				t.Error(err)
 			}
 			runtime.GC() // what the library refers to must have been kept

@@ -3,8 +3,11 @@
 package sparsek
 
 import (
+	"cmp"
 	"context"
 	"runtime"
+	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sync/semaphore"
@@ -17,8 +20,12 @@ type Matrix[T Element] struct {
 	rows, cols     int
 	blockM, blockK int
 	blocks         int
+	number         uint64 // of this process's matrices, in the order in which they were made
 	values         *valueHolder[T]
 }
+
+// matrixCount numbers the matrices of the process.
+var matrixCount atomic.Uint64
 
 // valueHolder keeps alive the values that the native matrix refers to, and keeps them from changing under a product.
 type valueHolder[T Element] struct {
@@ -102,7 +109,7 @@ func (m *Matrix[T]) create(ctx *Engine, a rawBSR, host []T, buffer *DeviceBuffer
 		values.pinned.Unpin()
 		return err
 	}
-	m.ctx, m.values = ctx, values
+	m.ctx, m.values, m.number = ctx, values, matrixCount.Add(1)
 	m.handle = newHandle("matrix", pointer, ctx.handle, func() {
 		lib.matrixDestroy(pointer)
 		values.pinned.Unpin()
@@ -120,9 +127,10 @@ func (m *Matrix[T]) Cols() int { return m.cols }
 // Blocks is the number of blocks stored.
 func (m *Matrix[T]) Blocks() int { return m.blocks }
 
-// SetValues gives the blocks new values, (blocks, BlockM, BlockK), for the same pattern; plans stay good. It waits for
-// the products in progress. As in [NewMatrix], the CPU back-end goes on using the slice.
-func (m *Matrix[T]) SetValues(values []T) error {
+// SetValues gives the blocks new values, (blocks, BlockM, BlockK), for the same pattern; plans stay valid. It waits for
+// the products in progress, or for the end of ctx: then the values are as they were. As in [NewMatrix], the CPU back-end
+// goes on using the slice.
+func (m *Matrix[T]) SetValues(ctx context.Context, values []T) error {
 	const op = "set values"
 	if err := checkValues(op, m.blocks, m.blockM, m.blockK, len(values)); err != nil {
 		return err
@@ -131,7 +139,10 @@ func (m *Matrix[T]) SetValues(values []T) error {
 		return err
 	}
 	defer m.handle.release()
-	defer m.values.change()()
+	if err := m.values.beginChange(ctx); err != nil {
+		return err
+	}
+	defer m.values.endChange()
 
 	var pinned runtime.Pinner
 	if m.ctx.info.Backend == CPU && len(values) > 0 {
@@ -150,7 +161,7 @@ func (m *Matrix[T]) SetValues(values []T) error {
 
 // SetDeviceValues is SetValues with values that are in device memory already. They are referred to, not copied; the
 // matrix keeps the buffer, which must be of its context.
-func (m *Matrix[T]) SetDeviceValues(values *DeviceBuffer[T]) error {
+func (m *Matrix[T]) SetDeviceValues(ctx context.Context, values *DeviceBuffer[T]) error {
 	const op = "set values"
 	if values == nil {
 		return fault(op, ErrNullPointer, "Values is nil")
@@ -166,7 +177,10 @@ func (m *Matrix[T]) SetDeviceValues(values *DeviceBuffer[T]) error {
 	if err := takeBuffer(&use, op, "Values", m.ctx, values); err != nil {
 		return err
 	}
-	defer m.values.change()()
+	if err := m.values.beginChange(ctx); err != nil {
+		return err
+	}
+	defer m.values.endChange()
 	err := m.ctx.inStream(func(stream unsafe.Pointer) error {
 		return m.ctx.lib.matrixSetValues(m.handle.pointer, values.handle.pointer, memoryDevice, stream)
 	})
@@ -177,11 +191,40 @@ func (m *Matrix[T]) SetDeviceValues(values *DeviceBuffer[T]) error {
 	return nil
 }
 
-// change waits for the products in progress and keeps others from beginning, until what it returns is called.
-func (v *valueHolder[T]) change() (done func()) {
-	// It fails only where a context ends, which this one does not.
-	_ = v.use.Acquire(context.Background(), changeValues)
-	return func() { v.use.Release(changeValues) }
+// beginChange waits for the products in progress and keeps others from beginning, until endChange; or it gives up where
+// ctx ends.
+func (v *valueHolder[T]) beginChange(ctx context.Context) error {
+	return v.use.Acquire(ctx, changeValues)
+}
+
+func (v *valueHolder[T]) endChange() { v.use.Release(changeValues) }
+
+// useValues keeps the values of the plans' matrices from changing until release is called, or gives up where ctx ends.
+//
+// Each matrix is taken once, however many of the plans are of it: a second time would wait behind a writer that waits
+// for the first. And all are taken in the order of their numbers: two callers that took them in different orders could
+// each wait, behind a writer, for what the other has.
+func useValues[T Element](ctx context.Context, plans ...*Plan[T]) (release func(), err error) {
+	var matrices []*Matrix[T]
+	for _, p := range plans {
+		matrices = append(matrices, p.matrix)
+	}
+	slices.SortFunc(matrices, func(a, b *Matrix[T]) int { return cmp.Compare(a.number, b.number) })
+	matrices = slices.Compact(matrices)
+	taken := 0
+	release = func() {
+		for _, m := range matrices[:taken] {
+			m.values.use.Release(1)
+		}
+	}
+	for _, m := range matrices {
+		if err := m.values.use.Acquire(ctx, 1); err != nil {
+			release()
+			return nil, err
+		}
+		taken++
+	}
+	return release, nil
 }
 
 func (v *valueHolder[T]) replace(pinned runtime.Pinner, buffer *DeviceBuffer[T]) {

@@ -44,10 +44,16 @@ func (p *Plan[T]) Multiply(ctx context.Context, alpha float32, b Operand[T], bet
 	if err != nil {
 		return err
 	}
-	r, err := p.newRun(ctx, op, opts)
+	release, err := useValues(ctx, p)
 	if err != nil {
 		return err
 	}
+	r, err := p.newRun(op, opts)
+	if err != nil {
+		release()
+		return err
+	}
+	r.releaseValues = release
 	err = r.multiply(ctx, alpha, hereB, beta, hereC)
 	runtime.KeepAlive(b) // until its buffer is in use
 	runtime.KeepAlive(c)
@@ -70,12 +76,14 @@ type run[T Element] struct {
 	staged []*handle
 	pins   runtime.Pinner // host memory that a copy may still read
 
+	releaseValues func() // nil: the caller of newRun does it
+
 	inFlight bool // given up on: the device is still at it, and needs what it was given
 }
 
-// newRun takes into use the plan, its matrix's values, unless ctx ends before they are free, and a stream. It must be
+// newRun takes the plan and a stream into use; the values of its matrix are in use already, by useValues. It must be
 // ended, by end or drain.
-func (p *Plan[T]) newRun(ctx context.Context, op string, opts []MultiplyOption) (*run[T], error) {
+func (p *Plan[T]) newRun(op string, opts []MultiplyOption) (*run[T], error) {
 	var settings multiplySettings
 	for _, opt := range opts {
 		opt(&settings)
@@ -84,12 +92,7 @@ func (p *Plan[T]) newRun(ctx context.Context, op string, opts []MultiplyOption) 
 	if err := r.use.add(p.handle); err != nil {
 		return nil, err
 	}
-	if err := p.matrix.values.use.Acquire(ctx, 1); err != nil {
-		r.use.release()
-		return nil, err
-	}
 	if err := r.begin(settings.stream); err != nil {
-		p.matrix.values.use.Release(1)
 		r.use.release()
 		return nil, err
 	}
@@ -132,7 +135,9 @@ func (r *run[T]) end() {
 	if r.pooled {
 		r.plan.matrix.ctx.pool.put(r.stream)
 	}
-	r.plan.matrix.values.use.Release(1)
+	if r.releaseValues != nil {
+		r.releaseValues()
+	}
 	r.use.release()
 }
 

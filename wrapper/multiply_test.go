@@ -138,7 +138,7 @@ func TestMatrixInDeviceMemory(t *testing.T) {
 			for i := range p.a.Values {
 				p.a.Values[i] = FromFloat32[BFloat16](2 * p.a.Values[i].Float32())
 			}
-			if err := m.SetDeviceValues(upload(t, ctx, p.a.Values)); err != nil {
+			if err := m.SetDeviceValues(context.Background(), upload(t, ctx, p.a.Values)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -34,7 +34,12 @@ func (p *Plan[T]) Time(ctx context.Context, options TimeOptions[T], opts ...Mult
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r, err := p.newRun(ctx, "time multiply", opts)
+	release, err := useValues(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	r, err := p.newRun("time multiply", opts)
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,8 @@ type turns[T Element] struct {
 	b, c    []operand
 	options TimeOptions[T]
 	turn    int
+
+	releaseValues func() // of all plans
 }
 
 // begin takes the plans and all operands into use. Whether it fails or not, end must follow.
@@ -66,9 +68,12 @@ func (t *turns[T]) begin(ctx context.Context, op string, plans []*Plan[T], opts 
 	if t.stream, err = plans[0].matrix.ctx.NewStream(); err != nil {
 		return err
 	}
+	if t.releaseValues, err = useValues(ctx, plans...); err != nil {
+		return err
+	}
 	opts = append([]MultiplyOption{WithStream(t.stream)}, opts...)
 	for _, p := range plans {
-		r, err := p.newRun(ctx, op, opts)
+		r, err := p.newRun(op, opts)
 		if err != nil {
 			return err
 		}
@@ -112,6 +117,9 @@ func (t *turns[T]) end() {
 	}
 	for _, r := range t.runs {
 		r.end()
+	}
+	if t.releaseValues != nil {
+		t.releaseValues()
 	}
 	if t.stream != nil {
 		_ = t.stream.Close()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 )
@@ -54,7 +55,7 @@ func TestMatrixKeepsDeviceValues(t *testing.T) {
 		for i := range p.a.Values {
 			p.a.Values[i] = FromFloat32[BFloat16](2 * p.a.Values[i].Float32())
 		}
-		if err := m.SetDeviceValues(forgotten(p.a.Values)); err != nil {
+		if err := m.SetDeviceValues(context.Background(), forgotten(p.a.Values)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,8 +87,8 @@ func TestValuesAreHeldAndLetGo(t *testing.T) {
 func TestDeviceValuesFaults(t *testing.T) {
 	ctx, other := newContext(t, CPU), newContext(t, CPU)
 	m := must(NewMatrix(ctx, small()))(t)
-	wantFault(t, m.SetDeviceValues(nil), ErrNullPointer, "Values is nil")
-	wantFault(t, m.SetDeviceValues(must(NewBuffer[float32](other, 18))(t)), ErrBadArgument, "Values is a buffer of another context")
+	wantFault(t, m.SetDeviceValues(context.Background(), nil), ErrNullPointer, "Values is nil")
+	wantFault(t, m.SetDeviceValues(context.Background(), must(NewBuffer[float32](other, 18))(t)), ErrBadArgument, "Values is a buffer of another context")
 
 	index := func(ctx *Engine, n int) *DeviceBuffer[int64] { return must(NewBuffer[int64](ctx, n))(t) }
 	a := DeviceBSR[float32, int64]{Rows: 4, Cols: 6, BlockM: 2, BlockK: 3, RowPtr: index(ctx, 3), ColIdx: index(ctx, 3),
@@ -132,7 +133,7 @@ func TestNilOperands(t *testing.T) {
 	}
 }
 
-// While the values are being changed a product waits, and gives up where its context ends.
+// While the values are being changed, whatever multiplies waits, and gives up where its context ends.
 func TestProductWaitsForValues(t *testing.T) {
 	ctx := newContext(t, CPU)
 	a := small()
@@ -141,28 +142,112 @@ func TestProductWaitsForValues(t *testing.T) {
 	plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
 	b := Dense[float32]{Rows: 6, Cols: 8, Data: slices.Repeat([]float32{1}, 48)}
 	c := Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}
+	operands := []Operands[float32]{{b, c}}
 
-	done := m.values.change()
-	ending, stop := context.WithTimeout(context.Background(), time.Millisecond)
-	defer stop()
-	if err := plan.Multiply(ending, 1, b, 0, c); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error is %v", err)
+	if err := m.values.beginChange(context.Background()); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := plan.Time(ending, TimeOptions[float32]{Repeats: 1}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error is %v", err)
+	for name, call := range map[string]func(context.Context) error{
+		"Multiply": func(ctx context.Context) error { return plan.Multiply(ctx, 1, b, 0, c) },
+		"Time": func(ctx context.Context) error {
+			_, err := plan.Time(ctx, TimeOptions[float32]{Operands: operands, Repeats: 1})
+			return err
+		},
+		"TimeInTurn": func(ctx context.Context) error {
+			_, err := TimeInTurn(ctx, []*Plan[float32]{plan}, TurnOptions[float32]{TimeOptions: TimeOptions[float32]{Operands: operands, Repeats: 1}})
+			return err
+		},
+		"SetValues": func(ctx context.Context) error { return m.SetValues(ctx, a.Values) },
+	} {
+		stoppable := newStoppable()
+		go func() {
+			<-stoppable.waitedFor // it has come to where it waits for its end
+			stoppable.stop()
+		}()
+		if err := call(stoppable); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error is %v", name, err)
+		}
 	}
 	finished := make(chan error)
-	go func() { finished <- plan.Multiply(context.Background(), 1, b, 0, c) }()
-	select {
-	case err := <-finished:
-		t.Errorf("a product ran while the values were being changed: %v", err)
-	case <-time.After(10 * time.Millisecond):
+	waiting := newStoppable()
+	go func() { finished <- plan.Multiply(waiting, 1, b, 0, c) }()
+	<-waiting.waitedFor
+	if c.Data[0] != 0 {
+		t.Error("a product ran while the values were being changed")
 	}
-	done()
+	m.values.endChange()
 	if err := <-finished; err != nil || c.Data[0] != 3 {
 		t.Errorf("C[0, 0] = %g, error %v", c.Data[0], err)
 	}
 	if err := m.Close(); err != nil { // nothing that was given up on is in use still
 		t.Error(err)
+	}
+}
+
+// stoppable is a context that says when its end is waited for.
+type stoppable struct {
+	context.Context
+	stop      context.CancelFunc
+	once      sync.Once
+	waitedFor chan struct{}
+}
+
+func newStoppable() *stoppable {
+	ctx, stop := context.WithCancel(context.Background())
+	return &stoppable{Context: ctx, stop: stop, waitedFor: make(chan struct{})}
+}
+
+func (s *stoppable) Done() <-chan struct{} {
+	s.once.Do(func() { close(s.waitedFor) })
+	return s.Context.Done()
+}
+
+// Calls on several plans, writers between them, and no order that the callers keep: nothing may wait for good.
+func TestNoDeadlockBetweenPlansAndValues(t *testing.T) {
+	ctx := newContext(t, CPU)
+	first, second := must(NewMatrix(ctx, small()))(t), must(NewMatrix(ctx, small()))(t)
+	plan := func(m *Matrix[float32]) *Plan[float32] {
+		return must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
+	}
+	p, q, r := plan(first), plan(first), plan(second)
+	for name, lists := range map[string][][]*Plan[float32]{
+		"two plans of one matrix":       {{p, q}, {p, q}},
+		"two matrices in either order":  {{p, r}, {r, p}},
+		"three plans, the second apart": {{p, r, q}, {r, q, p}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Long before go test gives up. With calls that wait for good, all but a few of these contexts end.
+			ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+			defer stop()
+			calling, stopWriters := context.WithCancel(ctx)
+			var callers, writers sync.WaitGroup
+			for _, list := range lists {
+				callers.Go(func() {
+					b := Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}
+					c := Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}
+					options := TurnOptions[float32]{TimeOptions: TimeOptions[float32]{Operands: []Operands[float32]{{b, c}}, Repeats: 2}}
+					for i := range 3000 {
+						if _, err := TimeInTurn(ctx, list, options); err != nil {
+							t.Errorf("call %d: %v", i, err)
+							return
+						}
+					}
+				})
+			}
+			for _, m := range []*Matrix[float32]{first, second} {
+				writers.Go(func() {
+					values := make([]float32, 18)
+					for calling.Err() == nil {
+						if err := m.SetValues(calling, values); err != nil && !errors.Is(err, context.Canceled) {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			callers.Wait()
+			stopWriters()
+			writers.Wait()
+		})
 	}
 }

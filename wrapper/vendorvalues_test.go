@@ -61,13 +61,13 @@ func testLibraryValues(t *testing.T, ctx *Engine, m *Matrix[BFloat16], p *produc
 	}
 	check("first values")
 	p.a.Values = doubled(p.a.Values)
-	if err := m.SetValues(p.a.Values); err != nil {
+	if err := m.SetValues(context.Background(), p.a.Values); err != nil {
 		t.Fatal(err)
 	}
 	check("new values from the host")
 	p.a.Values = doubled(p.a.Values)
 	buffer := filled(t, ctx, p.a.Values)
-	if err := m.SetDeviceValues(buffer); err != nil {
+	if err := m.SetDeviceValues(context.Background(), buffer); err != nil {
 		t.Fatal(err)
 	}
 	check("values in device memory")
@@ -77,7 +77,7 @@ func testLibraryValues(t *testing.T, ctx *Engine, m *Matrix[BFloat16], p *produc
 	}
 	check("changed in place")
 	p.a.Values = doubled(p.a.Values)
-	if err := m.SetValues(p.a.Values); err != nil {
+	if err := m.SetValues(context.Background(), p.a.Values); err != nil {
 		t.Fatal(err)
 	}
 	check("from the host again")
@@ -99,7 +99,7 @@ func TestLibraryKernelsInManyStreams(t *testing.T) {
 				group.Go(func() { multiplyOften(t, ctx, p, plan, b) })
 			}
 			group.Wait()
-			if err := m.SetDeviceValues(filled(t, ctx, p.a.Values)); err != nil {
+			if err := m.SetDeviceValues(context.Background(), filled(t, ctx, p.a.Values)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -163,7 +163,7 @@ func TestLibraryKernelsInGraphs(t *testing.T) {
 				t.Fatalf("round %d: %v\n%+v", round, err, report)
 			}
 			p.a.Values = doubled(p.a.Values)
-			if err := m.SetDeviceValues(filled(t, ctx, p.a.Values)); err != nil {
+			if err := m.SetDeviceValues(context.Background(), filled(t, ctx, p.a.Values)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -17,8 +17,7 @@ constexpr double kElementBytes = 2;  // of A and B: what is fast is 16 bits wide
 // Work is counted in steps: 64 columns of A by one tile.
 constexpr double kStepColumns = 64;
 
-// What a family of kernels takes, fitted to measured products by scripts/fit_cost_model.py (docs/notes.md, "The cost
-// model").
+// What a family of kernels takes, fitted to measured products by scripts/fit_cost_model.py (docs/notes/cost-model.md).
 struct Cost {
   const char* family;
   int block_m;  // of the kernel; 0: of any

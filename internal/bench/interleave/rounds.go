@@ -24,8 +24,8 @@ type Series [][]time.Duration
 // All are the times of all rounds.
 func (s Series) All() []time.Duration { return slices.Concat(s...) }
 
-// Rest is what a GPU needs to be as cool for everyone's turn: without it its clock is what the products before have left of
-// it, see docs/notes.md.
+// Rest is the idle time before each turn after which a GPU's clock no longer depends on the products before
+// (docs/notes/measuring.md, "Rests between turns").
 const Rest = 20 * time.Millisecond
 
 // Interleave lets timers take turns, each after a rest, and gives all times of each. An error that a timer gives ends it,

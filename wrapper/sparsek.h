@@ -4,21 +4,21 @@
  *
  *     C = act(alpha * A * B + beta * C + bias)        A: M x K in BSR,  B: K x N dense,  C: M x N dense
  *
- * Products are summed in fp32, and all that follows the sum is done in fp32, in this order; the result is rounded once,
- * to C's type, which may be another than that of A and B. act is none, ReLU, GELU or SiLU.
+ * Products are summed in fp32, and the epilogue is computed in fp32, in the order above. The result is rounded once, to
+ * C's type, which may differ from the type of A and B. act is none, ReLU, GELU or SiLU.
  *
  * Layouts
  *   A   block compressed sparse row (BSR), blocks of bm x bk. row_ptr has ceil(M/bm) + 1 entries, col_idx has
  *       nnzb entries (block columns, strictly increasing within a block row), values holds nnzb dense blocks one
- *       after the other, each row-major (bm, bk):(bk, 1). Where M or K is no multiple of the block, the blocks at
- *       the border stand out over it: what they hold outside A is never used for M and must be zero for K.
+ *       after the other, each row-major (bm, bk):(bk, 1). Where M or K is not a multiple of the block, the last
+ *       blocks extend beyond A. Their values beyond row M are never used; those beyond column K must be zero.
  *   B   row-major (K, N):(ldb, 1)
  *   C   row-major (M, N):(ldc, 1)
  *   bias of C's type: (M), one value for each row of C, or (N), one for each column
  *   Leading dimensions count elements.
  *
- * An absent block is as if it did not exist: NaN or Inf in rows of B that no block reads never reaches C. Every
- * activation, ReLU too, makes NaN of NaN; of Inf it makes Inf, and of -Inf, its limit there, 0 or -0.
+ * An absent block takes no part in the product: NaN or Inf in rows of B that no block reads never reaches C. Every
+ * activation, ReLU too, maps NaN to NaN, Inf to Inf, and -Inf to its limit there, 0 or -0.
  *
  * The library exports one symbol, sparsek_get_api. Everything else is reached through the table that it returns,
  * so that an application may open the library at run time and check its version once.
@@ -48,18 +48,18 @@ extern "C" {
 #define SPARSEK_EXPORT
 #endif
 
-/* Raised when the table or a struct changes in a way that abi_size cannot tell. */
+/* Raised when the table or a struct changes in a way that abi_size cannot show. */
 #define SPARSEK_ABI_VERSION 1
 
 typedef enum sparsek_status {
   SPARSEK_OK = 0,
   /* faults of the call */
   SPARSEK_NULL_POINTER = 1,          /* a pointer that must not be null is */
-  SPARSEK_BAD_ABI_SIZE = 2,          /* abi_size is none that this library knows */
+  SPARSEK_BAD_ABI_SIZE = 2,          /* this library does not know this abi_size */
   SPARSEK_BAD_SIZE = 3,              /* a negative, zero or overflowing extent */
   SPARSEK_BAD_ARGUMENT = 4,          /* an enumeration value or combination that does not exist */
-  SPARSEK_BAD_LEADING_DIMENSION = 5, /* ldb or ldc below N, or not the one that was planned for */
-  SPARSEK_MISALIGNED = 6,            /* a pointer that is not aligned as the kernel or the type needs */
+  SPARSEK_BAD_LEADING_DIMENSION = 5, /* ldb or ldc below N, or different from the planned one */
+  SPARSEK_MISALIGNED = 6,            /* a pointer below the alignment that the kernel or the type needs */
   SPARSEK_WRONG_MEMORY = 7,          /* a device pointer given as host memory, or the other way round */
   /* faults of the BSR index */
   SPARSEK_ROW_PTR_START = 10, /* row_ptr[0] is not 0 */
@@ -73,8 +73,8 @@ typedef enum sparsek_status {
   SPARSEK_UNSUPPORTED_BLOCK = 21,
   SPARSEK_NO_SUCH_KERNEL = 22, /* a kernel asked for by name does not exist or does not serve the case */
   SPARSEK_NO_DEVICE = 23,      /* no CUDA driver, no GPU, or none of compute capability 9.0 */
-  SPARSEK_NO_LIBRARY = 24,     /* a library that is opened at run time is not there; the message says where it was
-                                  looked for */
+  SPARSEK_NO_LIBRARY = 24,     /* a library that is opened at run time was not found; the message says where it was
+                                  searched for */
   /* the machine */
   SPARSEK_OUT_OF_MEMORY = 30, /* host or device; the message says which */
   SPARSEK_CUDA_ERROR = 31,    /* a CUDA call failed; the message names it and its code */
@@ -100,24 +100,24 @@ typedef enum sparsek_activation {
   SPARSEK_ACTIVATION_SILU = 3  /* x / (1 + exp(-x)) */
 } sparsek_activation;
 
-/* How a plan came to its kernel. */
+/* How a plan's kernel was chosen. */
 typedef enum sparsek_chosen_by {
   SPARSEK_CHOSEN_BY_NAME = 1,  /* options->kernel */
   SPARSEK_CHOSEN_BY_MODEL = 2, /* predicted to be the fastest */
-  SPARSEK_CHOSEN_BY_CACHE = 3, /* a like product was measured before, on this machine or another */
-  SPARSEK_CHOSEN_BY_TABLE = 4, /* a like product was measured before the library was shipped */
+  SPARSEK_CHOSEN_BY_CACHE = 3, /* a similar product was measured before, on this machine or another */
+  SPARSEK_CHOSEN_BY_TABLE = 4, /* a similar product was measured before the library was shipped */
   SPARSEK_CHOSEN_BY_TUNING = 5 /* measured for this plan */
 } sparsek_chosen_by;
 typedef enum sparsek_tuning_source {
-  SPARSEK_TUNING_FILE = 0,   /* a file, without a path that of the user */
-  SPARSEK_TUNING_SHIPPED = 1 /* what came with the library */
+  SPARSEK_TUNING_FILE = 0,   /* a file; without a path, the user's */
+  SPARSEK_TUNING_SHIPPED = 1 /* the records that ship with the library */
 } sparsek_tuning_source;
 typedef enum sparsek_tuning_state {
   SPARSEK_TUNING_ABSENT = 0,    /* there is no file */
   SPARSEK_TUNING_WHOLE = 1,     /* no fault */
-  SPARSEK_TUNING_DAMAGED = 2,   /* some of its lines are no entries; the others are there */
-  SPARSEK_TUNING_FOREIGN = 3,   /* no tuning cache, or one of another version: no entries */
-  SPARSEK_TUNING_UNREADABLE = 4 /* no ordinary file, or one that cannot be read: no entries */
+  SPARSEK_TUNING_DAMAGED = 2,   /* some lines are not entries; the others were read */
+  SPARSEK_TUNING_FOREIGN = 3,   /* not a tuning cache, or one of another version: no entries */
+  SPARSEK_TUNING_UNREADABLE = 4 /* not a regular file, or one that cannot be read: no entries */
 } sparsek_tuning_state;
 
 typedef struct sparsek_context sparsek_context; /* a back-end and its device */
@@ -134,7 +134,7 @@ typedef struct sparsek_build_info {
   const char* cutlass;  /* version and commit */
   const char* cuda;     /* nvcc's version, empty in a build without CUDA */
   const char* compiler; /* of the host code */
-  const char* commit;   /* of the source tree, "-dirty" behind it where it was changed, empty if unknown */
+  const char* commit;   /* of the source tree, with the suffix "-dirty" where it was changed; empty if unknown */
 } sparsek_build_info;
 
 /* One kernel of the list cutlass_ext/kernels.json, a CPU one, or one of another library. */
@@ -143,13 +143,13 @@ typedef struct sparsek_kernel_info {
   const char* name;
   const char* why;                /* the case for which it exists */
   int32_t backend;                /* sparsek_backend */
-  int32_t dtype;                  /* sparsek_dtype of A and B; 0: every one, or of another library: bf16 and fp16 */
+  int32_t dtype;                  /* sparsek_dtype of A and B; 0: every one, or with a library: bf16 and fp16 */
   int32_t tile_m, tile_n, tile_k; /* these and stages: 0 where another library chooses them */
   int32_t stages;
   int32_t block_m;          /* block heights served: this one, 0: every one */
   int32_t block_m_multiple; /* 1: every multiple of block_m too */
   int32_t block_k_multiple; /* block widths served: multiples of this */
-  int32_t baseline;         /* 1: there to be compared with: see allow_dense where library is not "" */
+  int32_t baseline;         /* 1: a baseline for comparisons; where library is not "", see allow_dense */
   const char* library;      /* "", or "cuBLAS" or "cuSPARSE": opened when it is first needed, see dense_time */
   int32_t reads_absent;     /* 1: multiplies absent blocks as zeros; runs only with options->allow_dense */
   int32_t reserved;
@@ -163,7 +163,7 @@ typedef struct sparsek_device_info {
   int64_t memory_bytes, l2_bytes;
   int32_t driver_version; /* of the CUDA driver API, 13000 = 13.0 */
   int32_t usable;         /* 1 where the CUDA back-end runs on it */
-  int64_t clock_hz;       /* of the SMs, the highest; 0 where the driver does not tell */
+  int64_t clock_hz;       /* of the SMs, the highest; 0 where the driver does not report it */
 } sparsek_device_info;
 
 typedef struct sparsek_context_options {
@@ -210,12 +210,13 @@ typedef struct sparsek_plan_options {
   int32_t bias;       /* sparsek_bias */
   int32_t activation; /* sparsek_activation */
   int32_t reserved2;
-  /* 1: absent blocks may be multiplied as zeros. Where B holds Inf or NaN, elements of C may then be NaN whose blocks
-   * read none of it: the caller accepts that, or knows that B is finite. Only then are kernels of other libraries
-   * chosen that nobody named or tuned; a plan of theirs is made in the default stream, which it waits for. */
+  /* 1: absent blocks may be multiplied as zeros. Where B holds Inf or NaN, an element of C may then be NaN although
+   * none of its blocks reads them: the caller accepts that, or knows that B is finite. Without this, a kernel of
+   * another library is chosen only where it is named or tuned for. Such a plan is made in the default stream, and
+   * plan_create waits for that stream. */
   int32_t allow_dense;
   int32_t reserved3;
-  double tuning_seconds; /* above 0: measure, for about so long, unless a like product is known */
+  double tuning_seconds; /* above 0: measure for about this long, unless a similar product is known */
 } sparsek_plan_options;
 
 typedef struct sparsek_plan_info {
@@ -223,26 +224,27 @@ typedef struct sparsek_plan_info {
   const char* kernel;                     /* lives as long as the plan */
   const char* reason;                     /* why this kernel */
   int32_t tile_m, tile_n, tile_k, stages; /* these, tiles and entries: 0 where another library chooses them */
-  int64_t tiles;   /* CTA tiles of C (CPU: tasks); of a tile that is split its parts count instead */
-  int64_t entries; /* loads of a block row of B, summed over the row groups */
-  /* Of device memory: what the plan holds, alone or with others of its matrix, and what one product works in. */
+  int64_t tiles;                          /* CTA tiles of C (CPU: tasks); a tile that is split counts as its parts */
+  int64_t entries;                        /* loads of a block row of B, summed over the row groups */
+  /* Device memory: what the plan holds, alone or shared with other plans of its matrix, and the workspace of one
+   * product. */
   int64_t workspace_bytes;
   double unit_roundoff; /* of one accumulation step of this kernel: the u of the error bound */
   /* Slabs of 16 rows x tile_n that were computed again since the plan was made because a sum was NaN: 0 where operands
-   * and sums are finite. Where the plan was in use, reading it waits for the device. */
+   * and sums are finite. Where the plan was in use, reading this waits for the device. */
   int64_t recomputed;
   int32_t chosen_by; /* sparsek_chosen_by */
   int32_t reserved;
-  double predicted_seconds; /* of one product, by the cost model; 0: it has no word on this kernel, or was not asked */
-  double measured_seconds;  /* of one product when it, or a like one, was measured; 0: it was not */
-  const char* warning;      /* of the tuning cache: what is wrong with its file; "" where nothing is. As reason */
+  double predicted_seconds; /* of one product, by the cost model; 0: it does not cover this kernel, or was not used */
+  double measured_seconds;  /* of one product when it, or a similar one, was measured; 0: none was */
+  const char* warning;      /* about the tuning cache: what is wrong with its file, or "". Lives like reason */
 } sparsek_plan_info;
 
 /* How plans are tuned. */
 typedef struct sparsek_tuner_options {
   size_t abi_size;
-  double seconds; /* budget; each candidate that seems worth it is measured once even so */
-  int32_t all;    /* 1: measure every candidate that serves, however slow it is predicted to be */
+  double seconds; /* budget; each candidate that may be the fastest is measured at least once */
+  int32_t all;    /* 1: measure every candidate that can compute the product, however slow its prediction */
   int32_t reserved;
 } sparsek_tuner_options;
 
@@ -250,15 +252,15 @@ typedef struct sparsek_tuner_options {
 typedef struct sparsek_candidate_info {
   size_t abi_size;
   const char* kernel;
-  const char* note; /* why it is not measured, or no longer; "" where neither is so */
+  const char* note; /* why it is not measured, or no longer; "" where it is */
   int32_t serves;   /* 0: it cannot compute this product, and note says why */
   int32_t best;     /* 1: the winner so far */
   int32_t runs;     /* products that were timed */
   int32_t reserved;
-  double predicted_seconds; /* by the cost model; 0: it has no word on this kernel */
+  double predicted_seconds; /* by the cost model; 0: it does not cover this kernel */
   double seconds;           /* median of the runs; 0 where there are none */
   double spread;            /* distance of the quartiles as a share of the median */
-  double setup_seconds;     /* what new values cost beside their copy, where the kernel has a layout of its own */
+  double setup_seconds;     /* cost of new values beyond their copy, where the kernel needs its own layout */
 } sparsek_candidate_info;
 
 typedef struct sparsek_multiply_args {
@@ -272,7 +274,7 @@ typedef struct sparsek_multiply_args {
   const void* bias; /* (M) or (N), as planned, of C's type, in the back-end's memory; null where the plan has none */
 } sparsek_multiply_args;
 
-/* Dense products to compare with: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
+/* Dense products for comparison: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
  * in fp32. Set i of operands is a[i], b[i], c[i], all in device memory. */
 typedef struct sparsek_dense_time_args {
   size_t abi_size;
@@ -294,14 +296,14 @@ typedef struct sparsek_dense_time_args {
  * E bounds the error of pre: L is the number of products summed into the element, u the kernel's unit_roundoff
  * (accumulation), u32 = 2^-24 (epilogue), and k = 2, with a bias 3, the roundings of the epilogue; the terms in 2^-150
  * are underflow (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 3.1 and 2.8). The activation
- * makes lambda of that, its Lipschitz constant, and adds what its evaluation in fp32 errs by:
+ * multiplies that by lambda, its Lipschitz constant, and adds the error of its own evaluation in fp32:
  *                none   ReLU   GELU   SiLU
  *     lambda     1      1      1.13   1.1
  *     r, s       0, 0   0, 0   4, 2   4, 2
  * u_out is the unit roundoff of C's type and eta_out half of its smallest subnormal. Where ref is NaN or Inf, C must be
  * the same, and where pre is -Inf and there is an activation, C must be 0; where |ref| with its bound reaches the
- * type's overflow threshold, C may be Inf. From L u >= 1 on there is no finite bound: such an element must only be NaN
- * or Inf where ref is. */
+ * type's overflow threshold, C may be Inf. For L u >= 1 there is no finite bound: such an element is only required to
+ * be NaN or Inf where ref is. */
 typedef struct sparsek_check_args {
   size_t abi_size;
   const sparsek_bsr* a; /* host arrays */
@@ -334,23 +336,23 @@ typedef struct sparsek_check_report {
   int64_t first_row, first_col; /* the first failure in row order; -1 where none */
 } sparsek_check_report;
 
-/* A tuning cache: what was measured of kernels. Strings live as long as the handle. */
+/* A tuning cache: measured times of kernels. Strings live as long as the handle. */
 typedef struct sparsek_tuning_cache_info {
   size_t abi_size;
-  const char* path;  /* "" where there is none: the shipped one, or where the user's is off */
-  const char* fault; /* what is wrong with it and what to do; "" where nothing is */
-  const char* build; /* which build this library is: entries of others are not used, but for those of "shipped" */
+  const char* path;  /* "" for the shipped cache, and where the user's is off */
+  const char* fault; /* what is wrong with it and what to do, or "" */
+  const char* build; /* which build this library is: only entries of this build and of "shipped" are used */
   int64_t entries;
   int32_t state; /* sparsek_tuning_state */
   int32_t reserved;
 } sparsek_tuning_cache_info;
 
-/* The products that one entry is for, and when their kernels were measured. */
+/* The products that one entry serves, and when their kernels were measured. */
 typedef struct sparsek_tuning_entry {
   size_t abi_size;
   const char* id;     /* 16 letters from k to z, the same for the same product everywhere */
   const char* device; /* the GPU's name; on the CPU the vector instructions in use */
-  const char* build;  /* of the library; "shipped": every one */
+  const char* build;  /* of the library; "shipped": any */
   const char* op;     /* "dsd" */
   int64_t m, n, k;
   int64_t block_m, block_k;
@@ -359,8 +361,8 @@ typedef struct sparsek_tuning_entry {
   int32_t dtype, dtype_c;   /* sparsek_dtype of A and B, and of C */
   int32_t bias, activation; /* sparsek_bias, sparsek_activation */
   int32_t density_class;    /* of the pattern: coarse classes of its density, */
-  int32_t spread_class;     /* of how unlike its block rows are in length, */
-  int32_t union_class;      /* and of what neighbouring ones have in common */
+  int32_t spread_class;     /* of the spread of its block rows' lengths, */
+  int32_t union_class;      /* and of the columns that neighbouring rows share */
   int32_t candidates;       /* kernels that were measured */
   int32_t reserved;
 } sparsek_tuning_entry;
@@ -370,14 +372,14 @@ typedef struct sparsek_tuning_candidate {
   const char* kernel;
   double seconds;       /* of a product, the median */
   double spread;        /* distance of the quartiles / seconds */
-  double setup_seconds; /* of bringing new values into its layout */
+  double setup_seconds; /* of converting new values to its layout */
 } sparsek_tuning_candidate;
 
-/* What a change did. */
+/* The result of a change of a tuning cache. */
 typedef struct sparsek_tuning_change {
   size_t abi_size;
   int64_t entries;    /* merged: those that are new or newer; cleared: those that were removed */
-  char warning[1024]; /* of a file that was set aside, why and where it is; "" where none was */
+  char warning[1024]; /* about a file that was set aside: why and where it is; else "" */
 } sparsek_tuning_change;
 
 /* The functions. Names in comments are those of the C convention sparsek_<name>. */
@@ -405,36 +407,37 @@ typedef struct sparsek_api {
    * matrix there; device values are referenced.
    * Device arrays are read on the default stream: what a non-blocking stream writes into them must be finished. */
   sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
-  /* New values for the same pattern, (nnzb, bm, bk) of the same type. As in matrix_create; a copy to the device is
-   * ordered in the stream, and the host array must stay unchanged until the stream has come past it. Products that
-   * still run must come before it in the stream. A graph has captured where the values were: it is to be captured again
-   * where they move between host and device. */
+  /* New values for the same pattern, (nnzb, bm, bk) of the same type. Lifetimes are as in matrix_create. A copy to the
+   * device is ordered in the stream, and the host array must stay unchanged until the stream has passed it. Products
+   * that still run must come before it in the stream. A graph has captured the address of the values: capture it again
+   * after they move between host and device. */
   sparsek_status (*matrix_set_values)(sparsek_matrix*, const void* values, int32_t memory, sparsek_stream);
   void (*matrix_destroy)(sparsek_matrix*);
 
-  /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory, and waits for what it
-   * has the device do, but for no other stream; plan_destroy waits for the products of the plan. The plan of an index
-   * in device memory is made there, and is the same as that of the same index in host memory, except that the latter
-   * may bring like block rows together (fewer entries, the same C) and split tiles whose rows are far longer than
-   * others (C within the same bound, but its sums rounded otherwise). Where options->kernel names none, the kernel is
-   * the one that was the fastest when a like product was measured: by this library on such a device (the tuning cache,
-   * a file of the user's: tuning_cache_open), or before it was shipped; like is what agrees in sizes, block, types and
-   * epilogue, and about in density, in the spread of row lengths and in what neighbouring block rows share. Without
-   * such a record a cost model chooses, without measuring, or, with options->tuning_seconds, a tuner does. */
+  /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory, and waits for its own
+   * work on the device, but for no other stream; plan_destroy waits for the products of the plan. The plan of an index
+   * in device memory is made there, and equals that of the same index in host memory, with two exceptions. The planner
+   * on the host may put similar block rows together (fewer entries, the same C), and may split tiles whose rows are far
+   * longer than others (C within the same bound, but its sums rounded differently).
+   * Where options->kernel names none, the kernel is the one that was the fastest when a similar product was measured:
+   * by this library on such a device (the tuning cache, a file of the user: tuning_cache_open), or before the library
+   * was shipped. Similar products have the same sizes, block, types and epilogue, and about the same density, spread of
+   * row lengths and share of common columns in neighbouring block rows. Without such a record a cost model chooses, or,
+   * with options->tuning_seconds, a tuner measures. */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);
 
   /* Does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is written. One plan may be in
    * use on several streams at once. The same plan gives the same bits each time.
-   * Allocates nothing, unless the plan has split tiles, or copies B since its rows are not aligned to 16 bytes as the
-   * kernel wants. Then a product takes what it works in from a pool of the context, in the order of the stream; the
-   * pool has that since the plan was made, and asks the driver for more only where products run at once. A product that
-   * is captured gets memory of its own by cudaMalloc, or that of a graph which is gone: the plan keeps it for as long
-   * as the graph, an executable graph or a copy of it exists, and frees it when it is destroyed. Such a graph has no
-   * memory nodes: it can be cloned, and instantiated any number of times. Kernels of other libraries may take workspace
-   * in the order of the stream, which in a graph is memory nodes, need not give the same bits, and may round alpha A B
-   * to C's type before they add beta C. */
+   * Allocates nothing, unless the plan has split tiles, or copies B because its rows are not aligned to the 16 bytes
+   * that the kernel needs. Then a product takes its workspace from a pool of the context, in the order of the stream.
+   * The pool has held it since the plan was made, and asks the driver for more only where products run at once. A
+   * captured product gets separate memory by cudaMalloc, or that of a graph which is gone: the plan keeps it for as
+   * long as the graph, an executable graph or a copy of it exists, and frees it when the plan is destroyed. Such a
+   * graph has no memory nodes: it can be cloned, and instantiated any number of times. Kernels of other libraries may
+   * take workspace in the order of the stream, which in a graph means memory nodes, need not give the same bits, and
+   * may round alpha A B to C's type before they add beta C. */
   sparsek_status (*multiply)(sparsek_plan*, const sparsek_multiply_args*);
   /* Times `repeats` multiplies after `warmup` ones, taking args[0], args[1], ... in turn, so that rotated buffers
    * keep L2 cold; seconds[repeats] gets each one's time (CUDA events on the GPU). Waits for the device. */
@@ -444,8 +447,8 @@ typedef struct sparsek_api {
   /* Memory of the context's back-end (CUDA: device memory; CPU: host memory aligned to 64 bytes). */
   sparsek_status (*buffer_create)(sparsek_context*, size_t bytes, void** out);
   sparsek_status (*buffer_destroy)(sparsek_context*, void*);
-  /* To and from that memory, ordered in the stream. The host side must stay valid until the stream has come past
-   * it (stream_synchronize). */
+  /* To and from that memory, ordered in the stream. The host side must stay valid until the stream has passed
+   * the copy (stream_synchronize). */
   sparsek_status (*buffer_write)(sparsek_context*, void* buffer, const void* host, size_t bytes, sparsek_stream);
   sparsek_status (*buffer_read)(sparsek_context*, void* host, const void* buffer, size_t bytes, sparsek_stream);
   sparsek_status (*buffer_fill)(sparsek_context*, void* buffer, int32_t byte, size_t bytes, sparsek_stream);
@@ -462,40 +465,41 @@ typedef struct sparsek_api {
   /* Times `repeats` dense products after `warmup` ones, as multiply_time does, taking the sets of operands in turn;
    * seconds[repeats] gets each one's time. Waits for the device. cuBLAS is opened by the first call: the one of
    * SPARSEK_CUBLAS where that is set (the library's file, its folder, or Python's folder `nvidia`), else the one that
-   * the loader finds; so is cuSPARSE, by SPARSEK_CUSPARSE, for plans that need it. What came of opening one stays so
-   * for the process. SPARSEK_NO_LIBRARY where there is none, and always on the CPU back-end. */
+   * the loader finds. cuSPARSE is opened in the same way, by SPARSEK_CUSPARSE, for plans that need it. A library is
+   * opened once in a process; a failure is final. SPARSEK_NO_LIBRARY where there is none, and always on the CPU
+   * back-end. */
   sparsek_status (*dense_time)(sparsek_context*, const sparsek_dense_time_args*, double* seconds);
 
-  /* Times products without their launches: captures `count` of them, that of plans[i] with args[i], one behind the
-   * other into one CUDA graph, on a stream of its own (args[i].stream is not used), and replays it `warmup` + `repeats`
-   * times; seconds[repeats] gets the time of each of the last replays, divided by count. The plans are all of one
-   * context; one may come more than once. What other streams were given before is not waited for.
+  /* Times products without their launches: captures `count` of them, that of plans[i] with args[i], one after
+   * the other into one CUDA graph, on a separate stream (args[i].stream is not used), and replays it `warmup` +
+   * `repeats` times; seconds[repeats] gets the time of each of the last replays, divided by count. All plans must be of
+   * one context; one may occur more than once. Does not wait for earlier work in other streams.
    * SPARSEK_NO_DEVICE on the CPU back-end. */
   sparsek_status (*graph_time)(sparsek_plan* const* plans, const sparsek_multiply_args* args, int32_t count,
                                int32_t warmup, int32_t repeats, double* seconds);
 
-  /* Measures what a plan could be computed by. The tuner has operands of its own, random ones; it runs products of the
-   * matrix's values, which must be there, on a stream of its own, and never into a graph that is being captured. B, C
-   * and, on a GPU, twice the size of L2 are allocated. options->kernel must be null, and options->tuning_seconds is not
-   * used. A tuner is for one thread at a time. */
+  /* Measures the kernels that could compute a plan. The tuner allocates random operands B and C and, on a GPU, twice
+   * the size of L2. It multiplies the matrix's values, which must have been set, on a separate stream, and never into a
+   * graph that is being captured. options->kernel must be null, and options->tuning_seconds is not used. Use a tuner
+   * from one thread at a time. */
   sparsek_status (*tuner_create)(sparsek_matrix*, const sparsek_plan_options*, const sparsek_tuner_options*,
                                  sparsek_tuner** out);
-  /* Measures one candidate a little further and says which, or sets *candidate to -1 where there is nothing left to
-   * do: the budget is spent or the ranking is clear. Of candidates that are equally fast within the spread of their
-   * times the first, which has the higher priority, is the best. */
+  /* Measures one candidate a little further and sets *candidate to its index, or to -1 where nothing is left to do: the
+   * budget is spent or the ranking is clear. Among candidates that are equally fast within the spread of their times,
+   * the one of the highest priority is the best. */
   sparsek_status (*tuner_step)(sparsek_tuner*, int32_t* candidate);
   /* The candidates, in the order of priority. */
   int32_t (*tuner_candidate_count)(const sparsek_tuner*);
   sparsek_status (*tuner_candidate)(const sparsek_tuner*, int32_t index, sparsek_candidate_info* out);
-  /* A plan by the best so far; what was measured goes into the tuning cache. Afterwards the tuner can only be asked for
-   * its candidates. SPARSEK_BAD_ARGUMENT where nothing was measured. */
+  /* Makes a plan with the best kernel so far, and stores the measurements in the tuning cache. Afterwards the tuner can
+   * only be asked for its candidates. SPARSEK_BAD_ARGUMENT where nothing was measured. */
   sparsek_status (*tuner_finish)(sparsek_tuner*, sparsek_plan** out);
   void (*tuner_destroy)(sparsek_tuner*);
 
   /* Reads a tuning cache: the file, or with a null path the user's. That is the file of SPARSEK_TUNING_CACHE ("off" for
-   * none), else sparsek/tuning.txt in XDG_CACHE_HOME, else in HOME/.cache. A file that is not there has no entries, and
-   * a file with a fault is opened with what is good of it: tuning_cache_info tells. `source` is sparsek_tuning_source;
-   * the shipped cache has no path. */
+   * none), else sparsek/tuning.txt in XDG_CACHE_HOME, else in HOME/.cache. A missing file has no entries. Of a
+   * file with a fault, the good entries are read: see tuning_cache_info. `source` is sparsek_tuning_source; the shipped
+   * cache has no path. */
   sparsek_status (*tuning_cache_open)(const char* path, int32_t source, sparsek_tuning_cache** out);
   sparsek_status (*tuning_cache_info)(const sparsek_tuning_cache*, sparsek_tuning_cache_info* out);
   /* The newest entry has index 0. Strings live as long as the handle. */
@@ -504,12 +508,12 @@ typedef struct sparsek_api {
   sparsek_status (*tuning_cache_candidate)(const sparsek_tuning_cache*, int64_t index, int32_t candidate,
                                            sparsek_tuning_candidate* out);
   void (*tuning_cache_close)(sparsek_tuning_cache*);
-  /* Takes the entries of `from` into a file, or with a null path into the user's cache; where both have one for the
-   * same products, the newer stays. The file is replaced whole or, where that fails (SPARSEK_IO_ERROR), stays as it
-   * was, and no other writer's entries are lost. The user's cache is made where it is missing and, where it has a
-   * fault, set aside: renamed, and its good entries kept; another file with a fault is refused. */
+  /* Merges the entries of `from` into a file, or with a null path into the user's cache; where both have one for the
+   * same products, the newer one stays. The file is replaced atomically; where that fails (SPARSEK_IO_ERROR), it is
+   * unchanged, and no other writer's entries are lost. The user's cache is created where it is missing. Where it has a
+   * fault, it is renamed, and its good entries are kept; another file with a fault is refused. */
   sparsek_status (*tuning_cache_merge)(const char* into, const sparsek_tuning_cache* from, sparsek_tuning_change* out);
-  /* Removes the file, or with a null path the user's cache; as above where it has a fault. */
+  /* Removes the file, or with a null path the user's cache. A file with a fault is treated as by tuning_cache_merge. */
   sparsek_status (*tuning_cache_clear)(const char* path, sparsek_tuning_change* out);
 } sparsek_api;
 

@@ -6,6 +6,7 @@ tool github.com/magefile/mage
 
 require (
 	github.com/Masterminds/semver/v3 v3.5.0
+	github.com/alecthomas/kong v1.17.0
 	github.com/bgentry/go-netrc v0.0.0-20140422174119-9fd32a8b3d3d
 	github.com/gofrs/flock v0.13.1
 	github.com/google/go-cmp v0.7.0

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,54 +17,30 @@ import (
 // suiteRoofline is the suite of package roofline; the others are package bench's.
 const suiteRoofline = "roofline"
 
-// benchFlags are the flags of bench.
-type benchFlags struct {
-	suite    string
-	matrices []string
-	size     sizeFlag
-	n        int
-	block    blockFlag
-	density  *densityFlag
-	dtype    dtypeFlag
-	seed     uint64
-	device   deviceFlag
-	threads  int
-	rounds   int
-	repeats  int
-	launch   int
-	against  []string // nil: the back-end's own
-	out      outputFlags
-	cases    []string
+// benchCommand is "sparsek bench".
+type benchCommand struct {
+	Suite        string     `group:"What is timed" default:"basic" placeholder:"NAME" help:"${suites}."`
+	Matrix       []string   `group:"What is timed" sep:"none" placeholder:"FILE" help:"A from a file in place of a suite: .mtx, .mtx.gz, .npz. May be given more than once."`
+	Against      peersFlag  `group:"What is timed" placeholder:"NAMES" help:"${peers}, with commas between them, or none (default: the dense product)."`
+	Size         *sizeFlag  `group:"Product" placeholder:"MxNxK" help:"A is M x K, B is K x N (default: the suite's)."`
+	N            count      `group:"Product" default:"256" placeholder:"N" help:"Columns of B, for --matrix."`
+	Block        *blockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A; one number stands for both (default: 64x64, or the suite's)."`
+	densityFlags `group:"Product" set:"density=the suite's"`
+	DType        dtypeFlag `name:"dtype" group:"Product" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16 or fp32 (default: bf16 on a GPU, fp32 on the CPU)."`
+	Seed         uint64    `group:"Product" placeholder:"N" help:"Of patterns, values and B (default: 0); that of the suite roofline is fixed."`
+	engineFlags  `group:"Device and time"`
+	Rounds       count `group:"Device and time" default:"${rounds}" placeholder:"N" help:"How often all that is timed takes turns."`
+	Repeats      count `group:"Device and time" placeholder:"N" help:"Products that each times in a round (default: by their time, at most 8)."`
+	outputFlags  `group:"Output"`
+	Launches     count `group:"For maintainers" placeholder:"N" help:"Of the suite roofline: launch each case that often and time nothing, under a profiler; with --json."`
 
-	given map[string]bool
+	Cases []string `arg:"" optional:"" name:"case" help:"Cases of the suite (default: all)."`
 }
 
-func newBenchFlags(flags *flag.FlagSet) *benchFlags {
-	o := &benchFlags{given: map[string]bool{}}
-	flags.StringVar(&o.suite, "suite", bench.Basic, "`name`: "+strings.Join(suiteNames(), ", "))
-	flags.Func("matrix", "A from a `file` in place of a suite: .mtx, .mtx.gz, .npz; may come more than once",
-		func(path string) error {
-			o.matrices = append(o.matrices, path)
-			return nil
-		})
-	flags.Func("against", "`names`: "+strings.Join(bench.Peers(), ",")+", or none (default: the dense product)",
-		func(text string) (err error) {
-			o.against, err = bench.ParsePeers(text)
-			return err
-		})
-	flags.Var(&o.size, "size", "`MxNxK`: A is M x K, B is K x N (default: the suite's)")
-	flags.IntVar(&o.n, "n", 256, "of --matrix: columns of B")
-	flags.Var(&o.block, "block", "`BMxBK`, or one number for both (default 64, or the suite's)")
-	o.density = densityFlags(flags, 0)
-	flags.Var(&o.dtype, "dtype", "element `type`: "+strings.Join(dtypes, ", ")+" (default: bf16 on a GPU, fp32 on the CPU)")
-	flags.Uint64Var(&o.seed, "seed", 0, "of patterns, values and B (default 0); roofline's is fixed")
-	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
-	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
-	flags.IntVar(&o.rounds, "rounds", bench.DefaultRounds, "how often those that are timed take turns")
-	flags.IntVar(&o.repeats, "repeats", 0, "products that each times in a round (default: by their time, 8 at most)")
-	flags.IntVar(&o.launch, "launch", 0, "of roofline: launch each case that often and time nothing, under a profiler; with --json")
-	o.out.define(flags)
-	return o
+func (*benchCommand) Help() string {
+	return `Examples:
+  sparsek bench --against cublas,cusparse
+  sparsek bench --matrix A.npz --block 16 --n 512 --html A.html`
 }
 
 // suiteNames are those that --suite takes.
@@ -74,67 +49,48 @@ func suiteNames() []string {
 	return append(names, suiteRoofline)
 }
 
-func runBench(ctx context.Context, e *environment, args []string) error {
-	flags := newFlags("bench")
-	o := newBenchFlags(flags)
-	if err := parse(e, flags, args, true); err != nil {
+// Run times.
+func (o *benchCommand) Run(ctx context.Context, e *environment) error {
+	if err := o.validate(e); err != nil {
 		return err
 	}
-	o.cases = flags.Args()
-	flags.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
-	if err := o.validate(); err != nil {
-		return err
+	if o.Suite == suiteRoofline {
+		return benchRoofline(ctx, e, o)
 	}
-	if o.suite == suiteRoofline {
-		return benchRoofline(ctx, e, o, args)
-	}
-	return benchSuite(ctx, e, o, args)
+	return benchSuite(ctx, e, o)
 }
 
 // ofSuites are the flags that not every suite takes, beside those that a suite takes by itself.
-var ofSuites = []string{"size", "n", "block", "density", "sparsity", "dtype", "seed", "threads", "repeats", "launch", "against"}
+var ofSuites = []string{"size", "n", "block", "density", "sparsity", "dtype", "seed", "threads", "repeats", "launches", "against"}
 
 // validate refuses what does not go together.
-func (o *benchFlags) validate() error {
-	if len(o.matrices) > 0 {
-		if o.given["suite"] {
+func (o *benchCommand) validate(e *environment) error {
+	if len(o.Matrix) > 0 {
+		if e.given["suite"] {
 			return failf(exitUsage, "bench: --matrix is in place of a suite: leave out --suite")
 		}
-		o.suite = bench.Files
-	} else if !slices.Contains(suiteNames(), o.suite) {
-		return failf(exitUsage, "bench: --suite %s: want one of %s, or --matrix FILE", o.suite, strings.Join(suiteNames(), ", "))
+		o.Suite = bench.Files
+	} else if !slices.Contains(suiteNames(), o.Suite) {
+		return failf(exitUsage, "bench: --suite %s: want one of %s, or --matrix FILE", o.Suite, strings.Join(suiteNames(), ", "))
 	}
 	for _, name := range ofSuites {
-		if o.given[name] && !o.takes(name) {
+		if e.given[name] && !o.takes(name) {
 			return failf(exitUsage, "bench: --%s is not for %s", name, o.suiteInWords())
 		}
 	}
-	for _, name := range o.cases {
-		if strings.HasPrefix(name, "-") {
-			return failf(exitUsage, "bench: %s comes behind a case: flags go first", name)
-		}
-	}
 	switch {
-	case o.repeats < 0 || o.given["repeats"] && o.repeats == 0:
-		return failf(exitUsage, "bench: --repeats %d: want a positive number", o.repeats)
-	case o.rounds < 1:
-		return failf(exitUsage, "bench: --rounds %d: want a positive number", o.rounds)
-	case o.n < 1:
-		return failf(exitUsage, "bench: --n %d: want a positive number", o.n)
-	case o.density.from != "" && o.density.value == 0:
-		return failf(exitUsage, "bench: --%s leaves no blocks to multiply", o.density.from)
-	case o.launch < 0 || o.given["launch"] && o.launch == 0:
-		return failf(exitUsage, "bench: --launch %d: want a positive number", o.launch)
-	case o.launch > 0 && (!o.out.json || o.out.files()):
-		return failf(exitUsage, "bench: --launch wants --json, and no other output: it prints what was launched")
+	case o.densityFlags.given() != "" && o.value(0) == 0:
+		return failf(exitUsage, "bench: --%s leaves no blocks to multiply", o.densityFlags.given())
+	case o.Launches > 0 && (!o.JSON || o.files()):
+		return failf(exitUsage, "bench: --launches needs --json, and no other output: it prints what was launched")
 	}
-	return o.out.validate()
+	return o.outputFlags.validate()
 }
 
 // takes tells whether the suite takes a flag of ofSuites.
-func (o *benchFlags) takes(name string) bool {
-	if o.suite == suiteRoofline {
-		return name == "launch"
+func (o *benchCommand) takes(name string) bool {
+	if o.Suite == suiteRoofline {
+		return name == "launches"
 	}
 	if name == "sparsity" {
 		name = "density"
@@ -143,32 +99,36 @@ func (o *benchFlags) takes(name string) bool {
 	case "seed", "threads", "repeats", "against":
 		return true
 	}
-	return slices.Contains(bench.Takes(o.suite), name)
+	return slices.Contains(bench.Takes(o.Suite), name)
 }
 
-func (o *benchFlags) suiteInWords() string {
-	if o.suite == bench.Files {
+func (o *benchCommand) suiteInWords() string {
+	if o.Suite == bench.Files {
 		return "--matrix"
 	}
-	return "--suite " + o.suite
+	return "--suite " + o.Suite
 }
 
 // settings are what the flags say of a suite's cases.
-func (o *benchFlags) settings(backend sparsek.Backend, files []*bench.File) bench.Settings {
-	return bench.Settings{
-		Backend: backend, DType: string(o.dtype), Shape: workload.Shape{M: o.size.m, N: o.size.n, K: o.size.k},
-		BlockM: o.block.m, BlockK: o.block.k, Density: o.density.value, Seed: o.seed, N: o.n, Files: files,
+func (o *benchCommand) settings(backend sparsek.Backend, files []*bench.File) bench.Settings {
+	set := bench.Settings{Backend: backend, DType: string(o.DType), Density: o.value(0), Seed: o.Seed, N: int(o.N), Files: files}
+	if o.Size != nil {
+		set.Shape = workload.Shape{M: o.Size.m, N: o.Size.n, K: o.Size.k}
 	}
+	if o.Block != nil {
+		set.BlockM, set.BlockK = o.Block.m, o.Block.k
+	}
+	return set
 }
 
 // checkCases refuses names that the suite does not have, before a device is opened.
-func (o *benchFlags) checkCases() error {
+func (o *benchCommand) checkCases() error {
 	var err error
 	switch {
-	case o.suite == suiteRoofline:
-		_, err = roofline.Find(o.cases)
-	case o.suite != bench.Files && len(o.cases) > 0:
-		_, err = bench.Cases(o.suite, o.settings(o.device.backend, nil), o.cases)
+	case o.Suite == suiteRoofline:
+		_, err = roofline.Find(o.Cases)
+	case o.Suite != bench.Files && len(o.Cases) > 0:
+		_, err = bench.Cases(o.Suite, o.settings(o.Device.backend, nil), o.Cases)
 	}
 	if err != nil {
 		return fail(exitUsage, fmt.Errorf("bench: %w", err))

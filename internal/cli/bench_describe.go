@@ -29,7 +29,7 @@ func describeRun(c *sparsek.Engine, args []string) (runFacts, error) {
 		return runFacts{}, err
 	}
 	f := runFacts{
-		command: strings.TrimSpace("sparsek bench " + strings.Join(args, " ")), version: build.Version, commit: or(build.Commit, "unknown"),
+		command: "sparsek " + strings.Join(args, " "), version: build.Version, commit: or(build.Commit, "unknown"),
 		date: time.Now().UTC().Format(time.DateOnly),
 	}
 	info := c.Info()

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,39 +14,25 @@ import (
 
 // outputFlags say how a bench is reported.
 type outputFlags struct {
-	json, csv, markdown, gobench bool   // in place of the table
-	html, plots                  string // beside it
-}
-
-func (o *outputFlags) define(flags *flag.FlagSet) {
-	flags.BoolVar(&o.json, "json", false, "print JSON")
-	flags.BoolVar(&o.csv, "csv", false, "print CSV")
-	flags.BoolVar(&o.markdown, "markdown", false, "print Markdown, with commit, device, driver and date")
-	flags.BoolVar(&o.gobench, "gobench", false, "print the format of Go benchmarks, for benchstat")
-	flags.StringVar(&o.html, "html", "", "write a page with pictures to a `file`")
-	flags.StringVar(&o.plots, "plots", "", "write the pictures, as SVG and PNG, into a `folder`")
+	JSON     bool   `name:"json" xor:"format" help:"Print JSON."`
+	CSV      bool   `name:"csv" xor:"format" help:"Print CSV."`
+	Markdown bool   `xor:"format" help:"Print Markdown, with commit, device, driver and date."`
+	GoBench  bool   `name:"gobench" xor:"format" help:"Print the format of Go benchmarks, for benchstat."`
+	HTML     string `name:"html" placeholder:"FILE" help:"Write a page with pictures, too."`
+	Plots    string `placeholder:"FOLDER" help:"Write the pictures, as SVG and PNG, too."`
 }
 
 // files tells whether any file is to be written.
-func (o *outputFlags) files() bool { return o.html != "" || o.plots != "" }
+func (o *outputFlags) files() bool { return o.HTML != "" || o.Plots != "" }
 
 func (o *outputFlags) validate() error {
-	formats := 0
-	for _, wanted := range []bool{o.json, o.csv, o.markdown, o.gobench} {
-		if wanted {
-			formats++
+	if o.HTML != "" {
+		if err := checkOut(o.HTML); err != nil {
+			return fail(exitBadOutput, fmt.Errorf("bench: --html %s: %w", o.HTML, err))
 		}
 	}
-	if formats > 1 {
-		return failf(exitUsage, "bench: --json, --csv, --markdown and --gobench exclude each other: each is all that is printed")
-	}
-	if o.html != "" {
-		if err := checkOut(o.html); err != nil {
-			return fail(exitBadOutput, fmt.Errorf("bench: --html %s: %w", o.html, err))
-		}
-	}
-	if at, err := os.Stat(o.plots); o.plots != "" && err == nil && !at.IsDir() {
-		return failf(exitBadOutput, "bench: --plots %s: this is there and is no folder", o.plots)
+	if at, err := os.Stat(o.Plots); o.Plots != "" && err == nil && !at.IsDir() {
+		return failf(exitBadOutput, "bench: --plots %s: this is there and is no folder", o.Plots)
 	}
 	return nil
 }
@@ -55,13 +40,13 @@ func (o *outputFlags) validate() error {
 // printer is the format for standard output; nil where it is the suite's own table.
 func (o *outputFlags) printer() func(io.Writer, *bench.Report) error {
 	switch {
-	case o.json:
+	case o.JSON:
 		return benchreport.JSON
-	case o.csv:
+	case o.CSV:
 		return benchreport.CSV
-	case o.markdown:
+	case o.Markdown:
 		return benchreport.Markdown
-	case o.gobench:
+	case o.GoBench:
 		return benchreport.GoBench
 	}
 	return nil
@@ -78,20 +63,20 @@ func printReport(w io.Writer, p func(io.Writer, *bench.Report) error, r *bench.R
 // write writes the files, each as far as it can be.
 func (o *outputFlags) write(e *environment, r *bench.Report) error {
 	var all error
-	if o.html != "" {
-		if err := benchreport.HTMLFile(o.html, r); err != nil {
-			all = failf(exitBadOutput, "write --html %s: %w", o.html, err)
+	if o.HTML != "" {
+		if err := benchreport.HTMLFile(o.HTML, r); err != nil {
+			all = failf(exitBadOutput, "write --html %s: %w", o.HTML, err)
 		} else {
-			e.progress.Printf("wrote %s", o.html)
+			e.progress.Printf("wrote %s", o.HTML)
 		}
 	}
-	if o.plots != "" {
-		names, err := benchreport.Plots(o.plots, r)
+	if o.Plots != "" {
+		names, err := benchreport.Plots(o.Plots, r)
 		for _, name := range names {
 			e.progress.Printf("wrote %s", name)
 		}
 		if err != nil {
-			all = errors.Join(all, failf(exitBadOutput, "write --plots %s: %w", o.plots, err))
+			all = errors.Join(all, failf(exitBadOutput, "write --plots %s: %w", o.Plots, err))
 		}
 	}
 	return all

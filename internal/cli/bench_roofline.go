@@ -91,30 +91,30 @@ type denseReport struct {
 	RateTie   bool    `json:"rate_tie"` // so do the rates
 }
 
-func benchRoofline(ctx context.Context, e *environment, o *benchFlags, args []string) (err error) {
-	cases, err := roofline.Find(o.cases)
+func benchRoofline(ctx context.Context, e *environment, o *benchCommand) (err error) {
+	cases, err := roofline.Find(o.Cases)
 	if err != nil {
 		return failf(exitUsage, "bench: %w", err)
 	}
-	if o.device.backend == sparsek.CPU {
+	if o.Device.backend == sparsek.CPU {
 		return failf(exitUsage, "bench: --suite roofline times a GPU: leave out --device cpu")
 	}
-	device := o.device
+	device := o.Device
 	device.backend = sparsek.CUDA
-	c, err := newContext(device, 0)
+	c, err := openEngine(device, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	b, err := roofline.New(c, cases, o.rounds)
+	b, err := roofline.New(c, cases, int(o.Rounds))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if o.launch > 0 {
-		return launchCases(ctx, e, c, b, cases, o.launch)
+	if o.Launches > 0 {
+		return launchCases(ctx, e, c, b, cases, int(o.Launches))
 	}
-	r, err := newBenchReport(c, o, args)
+	r, err := newBenchReport(e, c, o)
 	if err != nil {
 		return err
 	}
@@ -123,18 +123,18 @@ func benchRoofline(ctx context.Context, e *environment, o *benchFlags, args []st
 	measured, failed := measureAll(ctx, b.Measure, cases, e.progress.Bar("bench", int64(len(cases)), term.Count))
 	addRoofline(r, len(cases), measured)
 	addFaults(ctx, r, failed, b.NoDense())
-	return errors.Join(printRooflineReport(e, o, r, newRooflineResult(r, measured, failed, b.NoDense())), o.out.write(e, r), rooflineFaults(failed))
+	return errors.Join(printRooflineReport(e, o, r, newRooflineResult(r, measured, failed, b.NoDense())), o.write(e, r), rooflineFaults(failed))
 }
 
 // printRooflineReport prints in the suite's own forms, which tell of bounds and reach, and the others in those of all.
-func printRooflineReport(e *environment, o *benchFlags, r *bench.Report, own *rooflineResult) error {
+func printRooflineReport(e *environment, o *benchCommand, r *bench.Report, own *rooflineResult) error {
 	switch {
-	case o.out.json:
+	case o.JSON:
 		return printJSON(e.stdout, own)
-	case o.out.markdown:
+	case o.Markdown:
 		return printRooflineMarkdown(e.stdout, own)
-	case o.out.printer() != nil:
-		return printReport(e.stdout, o.out.printer(), r)
+	case o.printer() != nil:
+		return printReport(e.stdout, o.printer(), r)
 	}
 	return printRoofline(e.stdout, own)
 }

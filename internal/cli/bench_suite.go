@@ -16,35 +16,35 @@ import (
 )
 
 // benchSuite times a suite of package bench, or the user's own matrices.
-func benchSuite(ctx context.Context, e *environment, o *benchFlags, args []string) (err error) {
+func benchSuite(ctx context.Context, e *environment, o *benchCommand) (err error) {
 	if err := o.checkCases(); err != nil {
 		return err
 	}
-	files, err := readFiles(ctx, o.matrices)
+	files, err := readFiles(ctx, o.Matrix)
 	if err != nil {
 		return err
 	}
-	c, err := newContext(o.device, o.threads)
+	c, err := o.open()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	cases, err := bench.Cases(o.suite, o.settings(c.Info().Backend, files), o.cases)
+	cases, err := bench.Cases(o.Suite, o.settings(c.Info().Backend, files), o.Cases)
 	if err != nil {
 		return fail(exitUsage, fmt.Errorf("bench: %w", err))
 	}
-	against := o.against
+	against := o.Against.names
 	if against == nil {
 		against = bench.DefaultPeers(c.Info().Backend)
 	}
 	if err := checkMemory(availableMemory(), need{"the operands", bench.HostBytes(cases, c.Info().Backend, bench.AnyDense(against))}); err != nil {
 		return err
 	}
-	r, err := newBenchReport(c, o, args)
+	r, err := newBenchReport(e, c, o)
 	if err != nil {
 		return err
 	}
-	runner, err := bench.NewRunner(c, cases, bench.Options{Rounds: o.rounds, Repeats: o.repeats, Against: against})
+	runner, err := bench.NewRunner(c, cases, bench.Options{Rounds: int(o.Rounds), Repeats: int(o.Repeats), Against: against})
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ type suiteTimer interface {
 }
 
 // reportSuite measures the cases and tells of them. Where the work is stopped, what was measured is told and written.
-func reportSuite(ctx context.Context, e *environment, o *benchFlags, r *bench.Report, cases []bench.Case, m suiteTimer) error {
+func reportSuite(ctx context.Context, e *environment, o *benchCommand, r *bench.Report, cases []bench.Case, m suiteTimer) error {
 	bar := e.progress.Bar("bench", int64(len(cases)), term.Count)
 	r.Run(ctx, cases, m.Measure, func() { bar.Add(1) })
 	r.Absent = append(r.Absent, m.Absent()...)
@@ -70,11 +70,11 @@ func reportSuite(ctx context.Context, e *environment, o *benchFlags, r *bench.Re
 	if len(r.Cases) == 0 {
 		return failed
 	}
-	p := o.out.printer()
+	p := o.printer()
 	if p == nil {
 		p = benchreport.Text
 	}
-	return errors.Join(printReport(e.stdout, p, r), o.out.write(e, r), failed)
+	return errors.Join(printReport(e.stdout, p, r), o.write(e, r), failed)
 }
 
 // benchFaults says what went wrong, by its exit code.
@@ -118,14 +118,14 @@ func readFiles(ctx context.Context, paths []string) ([]*bench.File, error) {
 }
 
 // newBenchReport says what is run, where and when.
-func newBenchReport(c *sparsek.Engine, o *benchFlags, args []string) (*bench.Report, error) {
-	facts, err := describeRun(c, args)
+func newBenchReport(e *environment, c *sparsek.Engine, o *benchCommand) (*bench.Report, error) {
+	facts, err := describeRun(c, e.args)
 	if err != nil {
 		return nil, err
 	}
 	return &bench.Report{
-		Format: bench.ReportFormat, Command: facts.command, Version: facts.version, Commit: facts.commit, Suite: o.suite,
-		Backend: backendName(c.Info()), Device: facts.device, Driver: facts.driver, Date: facts.date, Rounds: o.rounds,
-		Method: bench.Method(c.Info().Backend, o.rounds), Cases: []*bench.Result{}, Failed: []bench.Fault{}, Absent: []bench.Absence{},
+		Format: bench.ReportFormat, Command: facts.command, Version: facts.version, Commit: facts.commit, Suite: o.Suite,
+		Backend: backendName(c.Info()), Device: facts.device, Driver: facts.driver, Date: facts.date, Rounds: int(o.Rounds),
+		Method: bench.Method(c.Info().Backend, int(o.Rounds)), Cases: []*bench.Result{}, Failed: []bench.Fault{}, Absent: []bench.Absence{},
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,11 @@ func TestFindDriver(t *testing.T) {
 	}
 }
 
+// runBench is "sparsek bench" with its error.
+func runBench(stdout io.Writer, args ...string) error {
+	return dispatch(context.Background(), &environment{stdout: stdout, stderr: io.Discard, args: append([]string{"bench"}, args...)})
+}
+
 func TestBenchFlags(t *testing.T) {
 	folder := t.TempDir()
 	for _, c := range []struct {
@@ -46,32 +52,31 @@ func TestBenchFlags(t *testing.T) {
 		{[]string{"--suite", "decode", "--n", "4"}, "--n is not for"},
 		{[]string{"--suite", "patterns", "--density", "0"}, "leaves no blocks"},
 		{[]string{"--matrix", "a.mtx", "--size", "8x8x8"}, "--size is not for --matrix"},
-		{[]string{"--matrix", "a.mtx", "--n", "0"}, "--n 0"},
-		{[]string{"--repeats", "0"}, "--repeats 0"},
-		{[]string{"--rounds", "0"}, "--rounds 0"},
-		{[]string{"--launch", "3", "--json"}, "--launch is not for --suite basic"},
-		{[]string{"--json", "--csv"}, "exclude each other"},
-		{[]string{"--gobench", "--markdown"}, "exclude each other"},
+		{[]string{"--matrix", "a.mtx", "--n", "0"}, "--n: 0"},
+		{[]string{"--repeats", "0"}, "--repeats: 0"},
+		{[]string{"--rounds", "0"}, "--rounds: 0"},
+		{[]string{"--launches", "3", "--json"}, "--launches is not for --suite basic"},
+		{[]string{"--json", "--csv"}, "can't be used together"},
+		{[]string{"--gobench", "--markdown"}, "can't be used together"},
 		{[]string{"--against", "mkl"}, "there is no \"mkl\""},
-		{[]string{"random-64", "--json"}, "flags go first"},
 		{[]string{"b64-random"}, "there is no case"},
 		{[]string{"--suite", "roofline", "--repeats", "3"}, "--repeats is not for --suite roofline"},
 		{[]string{"--suite", "roofline", "--seed", "3"}, "--seed is not for"},
 		{[]string{"--suite", "roofline", "--against", "torch"}, "--against is not for"},
-		{[]string{"--suite", "roofline", "--rounds", "0"}, "--rounds 0"},
-		{[]string{"--suite", "roofline", "--json", "--markdown"}, "exclude each other"},
-		{[]string{"--suite", "roofline", "--launch", "2"}, "wants --json"},
-		{[]string{"--suite", "roofline", "--launch", "2", "--json", "--html", "a.html"}, "no other output"},
+		{[]string{"--suite", "roofline", "--rounds", "0"}, "--rounds: 0"},
+		{[]string{"--suite", "roofline", "--json", "--markdown"}, "can't be used together"},
+		{[]string{"--suite", "roofline", "--launches", "2"}, "needs --json"},
+		{[]string{"--suite", "roofline", "--launches", "2", "--json", "--html", "a.html"}, "no other output"},
 		{[]string{"--suite", "roofline", "--device", "cpu"}, "leave out --device cpu"},
 		{[]string{"--suite", "roofline", "random-64"}, "there is no case"},
 	} {
-		err := runBench(context.Background(), &environment{stdout: &bytes.Buffer{}}, c.args)
+		err := runBench(io.Discard, c.args...)
 		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), c.speak) {
 			t.Errorf("%v: %v, want it to speak of %q", c.args, err, c.speak)
 		}
 	}
 	for _, args := range [][]string{{"--html", filepath.Join(folder, "none", "a.html")}, {"--html", folder}, {"--plots", write(t, filepath.Join(folder, "file"), "")}} {
-		if err := runBench(context.Background(), &environment{stdout: &bytes.Buffer{}}, args); exitCode(err) != exitBadOutput {
+		if err := runBench(io.Discard, args...); exitCode(err) != exitBadOutput {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -89,7 +94,7 @@ func TestBenchFiles(t *testing.T) {
 	if _, err := os.Stat(args[3]); err != nil {
 		t.Fatal(err)
 	}
-	if err := runBench(context.Background(), &environment{stdout: &out}, args); err != nil {
+	if err := runBench(&out, args...); err != nil {
 		t.Fatal(err)
 	}
 	var r bench.Report
@@ -132,7 +137,7 @@ func TestBenchBadFiles(t *testing.T) {
 	} {
 		bad := write(t, filepath.Join(folder, "bad.mtx"), text)
 		var out bytes.Buffer
-		err := runBench(context.Background(), &environment{stdout: &out}, []string{"--matrix", good, "--matrix", bad, "--block", "2", "--device", "cpu", "--rounds", "1", "--csv"})
+		err := runBench(&out, "--matrix", good, "--matrix", bad, "--block", "2", "--device", "cpu", "--rounds", "1", "--csv")
 		if exitCode(err) != want || !strings.Contains(err.Error(), "bad.mtx") {
 			t.Errorf("%q: exit code %d, want %d: %v", text, exitCode(err), want, err)
 		}
@@ -168,15 +173,15 @@ func TestBenchInterrupted(t *testing.T) {
 	cases := []bench.Case{{Name: "first"}, {Name: "second"}, {Name: "third"}}
 	for _, format := range []string{"", "json", "csv", "markdown", "gobench"} {
 		ctx, stop := context.WithCancel(context.Background())
-		o := &benchFlags{}
-		o.out = outputFlags{json: format == "json", csv: format == "csv", markdown: format == "markdown", gobench: format == "gobench"}
-		o.out.html = filepath.Join(t.TempDir(), "page.html")
+		o := &benchCommand{}
+		o.outputFlags = outputFlags{JSON: format == "json", CSV: format == "csv", Markdown: format == "markdown", GoBench: format == "gobench"}
+		o.HTML = filepath.Join(t.TempDir(), "page.html")
 		var out bytes.Buffer
 		err := reportSuite(ctx, &environment{stdout: &out}, o, &bench.Report{Suite: "basic"}, cases, &fakeTimer{stopAt: "third", stop: stop})
 		if exitCode(err) != exitInterrupted {
 			t.Errorf("%s: %v", format, err)
 		}
-		page, readErr := os.ReadFile(o.out.html)
+		page, readErr := os.ReadFile(o.HTML)
 		if readErr != nil {
 			t.Fatal(readErr)
 		}
@@ -192,10 +197,10 @@ func TestBenchInterrupted(t *testing.T) {
 // Before the first case is done there is nothing to keep.
 func TestBenchInterruptedAtOnce(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
-	o := &benchFlags{out: outputFlags{html: filepath.Join(t.TempDir(), "page.html")}}
+	o := &benchCommand{outputFlags: outputFlags{HTML: filepath.Join(t.TempDir(), "page.html")}}
 	var out bytes.Buffer
 	err := reportSuite(ctx, &environment{stdout: &out}, o, &bench.Report{}, []bench.Case{{Name: "first"}}, &fakeTimer{stopAt: "first", stop: stop})
-	if _, at := os.Stat(o.out.html); exitCode(err) != exitInterrupted || out.Len() > 0 || !os.IsNotExist(at) {
+	if _, at := os.Stat(o.HTML); exitCode(err) != exitInterrupted || out.Len() > 0 || !os.IsNotExist(at) {
 		t.Errorf("%v, %q, %v", err, out.String(), at)
 	}
 }
@@ -211,7 +216,7 @@ func TestBenchFaults(t *testing.T) {
 		sparsek.ErrOutOfMemory:      {exitNoMemory, 1},
 	} {
 		r := &bench.Report{}
-		err := reportSuite(context.Background(), &environment{stdout: &bytes.Buffer{}}, &benchFlags{}, r, cases, &fakeTimer{fault: fault})
+		err := reportSuite(context.Background(), &environment{stdout: &bytes.Buffer{}}, &benchCommand{}, r, cases, &fakeTimer{fault: fault})
 		if exitCode(err) != want.code || len(r.Failed) != want.failed || !errors.Is(err, fault) {
 			t.Errorf("%v: exit code %d, %d failed: %v", fault, exitCode(err), len(r.Failed), err)
 		}

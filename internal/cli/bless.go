@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -15,39 +14,43 @@ import (
 // noiseDir is where profiles of the same library are looked for that tell the noise.
 const noiseDir = "build/noise"
 
-func bless(_ context.Context, e *environment, args []string) error {
-	flags := newFlags("bless")
-	reason := flags.String("reason", "", "`text` for the log: why these figures are right")
-	root := flags.String("root", ".", "`folder` of the checkout, with ci/baseline in it")
-	folder := flags.String("profile", profileDir, "`folder` of the profile, or of several, taken together")
-	noise := flags.String("noise", noiseDir, "`folder` of more profiles of the same library, for the noise floors")
-	asJSON := flags.Bool("json", false, "print JSON")
-	if err := parse(e, flags, args, false); err != nil {
-		return err
-	}
-	if *reason == "" {
-		return failf(exitUsage, "bless: --reason is missing: it says in the log why these figures are right")
-	}
-	o := gate.BlessOptions{Root: *root, Reason: *reason, Date: now()}
+// blessCommand is "sparsek bless".
+type blessCommand struct {
+	Reason  string `required:"" placeholder:"TEXT" help:"Why these figures are right, for the log."`
+	Root    string `default:"." placeholder:"FOLDER" help:"The checkout, with ci/baseline in it."`
+	Profile string `default:"build/profile" placeholder:"FOLDER" help:"The profile, or several, taken together."`
+	Noise   string `default:"build/noise" placeholder:"FOLDER" help:"More profiles of the same library, for the noise floors."`
+	jsonFlag
+}
+
+func (*blessCommand) Help() string {
+	return `Examples:
+  sparsek bless --reason "wgmma_gather loads B once for two tiles"
+  sparsek bless --reason "driver 580" --noise build/noise`
+}
+
+// Run blesses.
+func (o *blessCommand) Run(e *environment) error {
+	options := gate.BlessOptions{Root: o.Root, Reason: o.Reason, Date: now()}
 	for _, c := range roofline.Cases() {
-		o.Cases = append(o.Cases, c.Name)
+		options.Cases = append(options.Cases, c.Name)
 	}
 	var err error
-	if o.Runs, err = profile.ReadAll(*folder); err != nil {
+	if options.Runs, err = profile.ReadAll(o.Profile); err != nil {
 		return fail(exitBadFile, err)
 	}
-	o.Noise, err = profile.ReadAll(*noise)
-	if err != nil && !(errors.Is(err, profile.ErrNoProfile) && *noise == noiseDir) {
+	options.Noise, err = profile.ReadAll(o.Noise)
+	if err != nil && !(errors.Is(err, profile.ErrNoProfile) && o.Noise == noiseDir) {
 		return fail(exitBadFile, err)
 	}
-	b, err := gate.Bless(o)
+	b, err := gate.Bless(options)
 	if errors.Is(err, gate.ErrNotBlessed) {
 		return fail(exitBadFile, err)
 	}
 	if err != nil {
 		return fail(exitBadOutput, err)
 	}
-	if *asJSON {
+	if o.JSON {
 		return printJSON(e.stdout, b)
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s: %d cases of commit %s, medians of %d runs with %d launches each\nnoise: %s\n",

@@ -3,42 +3,54 @@
 package cli
 
 import (
-	"context"
-	"flag"
 	"fmt"
-	"strings"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// cacheCommands are what `sparsek cache` does.
-func cacheCommands() []command {
-	return []command{
-		{"cache list", "[flags]", "list what was measured of kernels, the newest first", cacheList},
-		{"cache show", "NUMBER|KEY [flags]", "show all kernels measured for an entry of the list", cacheShow},
-		{"cache merge", "FILE... --out FILE", "bring tuning caches together in a file", cacheMerge},
-		{"cache export", "FILE [flags]", "copy the cache's entries into a file", cacheExport},
-		{"cache import", "FILE", "take the entries of a file into the cache", cacheImport},
-		{"cache clear", "", "remove the cache", cacheClear},
-		{"cache path", "", "print where the cache is", cachePath},
-	}
+// cacheCommand is "sparsek cache".
+type cacheCommand struct {
+	List   cacheListCommand   `cmd:"" help:"List what was measured of kernels, the newest first."`
+	Show   cacheShowCommand   `cmd:"" help:"Show all kernels that were measured for an entry of the list."`
+	Merge  cacheMergeCommand  `cmd:"" help:"Merge tuning caches into a file."`
+	Export cacheExportCommand `cmd:"" help:"Copy the cache's entries into a file."`
+	Import cacheImportCommand `cmd:"" help:"Copy the entries of a file into the cache."`
+	Clear  cacheClearCommand  `cmd:"" help:"Remove the cache."`
+	Path   cachePathCommand   `cmd:"" help:"Print where the cache is."`
 }
 
-func cache(ctx context.Context, e *environment, args []string) error {
-	if len(args) == 0 || args[0] == "help" || strings.TrimLeft(args[0], "-") == "h" || strings.TrimLeft(args[0], "-") == "help" {
-		fmt.Fprint(e.stdout, "usage: sparsek cache ACTION [flags]\n\n")
-		listCommands(e.stdout, cacheCommands())
-		if len(args) == 0 {
-			return failf(exitUsage, "cache: no action given")
-		}
-		return flag.ErrHelp
+type (
+	shippedFlag struct {
+		Shipped bool `help:"What came with the library instead of the user's cache."`
 	}
-	for _, c := range cacheCommands() {
-		if c.name == "cache "+args[0] {
-			return c.run(ctx, e, args[1:])
-		}
+	cacheListCommand struct {
+		shippedFlag
+		jsonFlag
 	}
-	return failf(exitUsage, "cache: there is no action %q: \"sparsek cache help\" lists them", args[0])
+	cacheShowCommand struct {
+		Entry string `arg:"" name:"NUMBER|KEY" help:"An entry's number in the list, or its key or how that begins."`
+		shippedFlag
+		jsonFlag
+	}
+	cacheMergeCommand struct {
+		Files []string `arg:"" name:"FILE" help:"Tuning caches."`
+		Out   string   `required:"" placeholder:"FILE" help:"The file to merge them into; its own entries stay, unless others are newer."`
+	}
+	cacheExportCommand struct {
+		File string `arg:"" name:"FILE" help:"The file to copy them into; its own entries stay, unless others are newer."`
+		shippedFlag
+	}
+	cacheImportCommand struct {
+		File string `arg:"" name:"FILE" help:"A tuning cache."`
+	}
+	cacheClearCommand struct{}
+	cachePathCommand  struct{}
+)
+
+func (*cacheCommand) Help() string {
+	return `Examples:
+  sparsek cache list
+  sparsek cache merge a.txt b.txt --out all.txt`
 }
 
 // openCache opens the tuning cache of a file, or the user's where path is empty. One without a single good line is
@@ -81,33 +93,6 @@ func warn(e *environment, text string) {
 	}
 }
 
-func shippedFlag(flags *flag.FlagSet) *bool {
-	return flags.Bool("shipped", false, "what came with the library instead of the user's cache")
-}
-
-// parseFiles reads the flags of an action that takes files, which may stand before them or behind them.
-func parseFiles(e *environment, flags *flag.FlagSet, args []string, least, most int) ([]string, error) {
-	var files []string
-	for rest := args; ; {
-		if err := parse(e, flags, rest, true); err != nil {
-			return nil, err
-		}
-		if flags.NArg() == 0 {
-			break
-		}
-		files, rest = append(files, flags.Arg(0)), flags.Args()[1:]
-	}
-	if len(files) < least || len(files) > most {
-		return nil, failf(exitUsage, "%s: %d arguments (\"sparsek %s --help\" shows what it takes)", flags.Name(), len(files), flags.Name())
-	}
-	for _, file := range files {
-		if file == "" {
-			return nil, failf(exitUsage, "%s: an empty name is no file", flags.Name())
-		}
-	}
-	return files, nil
-}
-
 // mergeInto takes the entries of a cache into a file, or the user's cache, and says what came of it.
 func mergeInto(e *environment, c *sparsek.TuningCache, path string) error {
 	change, err := c.MergeInto(path)
@@ -132,19 +117,11 @@ func say(e *environment, format string, args ...any) error {
 	return nil
 }
 
-func cacheMerge(_ context.Context, e *environment, args []string) error {
-	flags := newFlags("cache merge")
-	out := flags.String("out", "", "the `FILE` to bring them together in; entries that it has stay, unless others are newer")
-	files, err := parseFiles(e, flags, args, 1, 1<<20)
-	if err != nil {
-		return err
-	}
-	if *out == "" {
-		return failf(exitUsage, "cache merge: --out FILE says where the entries go")
-	}
+// Run merges.
+func (o *cacheMergeCommand) Run(e *environment) error {
 	// All are read before anything is written.
 	var caches []*sparsek.TuningCache
-	for _, file := range files {
+	for _, file := range o.Files {
 		c, err := openCache(e, file)
 		if err != nil {
 			return err
@@ -153,38 +130,29 @@ func cacheMerge(_ context.Context, e *environment, args []string) error {
 		caches = append(caches, c)
 	}
 	for i, c := range caches {
-		if err := say(e, "%s: ", files[i]); err != nil {
+		if err := say(e, "%s: ", o.Files[i]); err != nil {
 			return err
 		}
-		if err := mergeInto(e, c, *out); err != nil {
+		if err := mergeInto(e, c, o.Out); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func cacheExport(_ context.Context, e *environment, args []string) error {
-	flags := newFlags("cache export")
-	shipped := shippedFlag(flags)
-	files, err := parseFiles(e, flags, args, 1, 1)
-	if err != nil {
-		return err
-	}
-	c, err := openShipped(e, *shipped)
+// Run exports.
+func (o *cacheExportCommand) Run(e *environment) error {
+	c, err := openShipped(e, o.Shipped)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return mergeInto(e, c, files[0])
+	return mergeInto(e, c, o.File)
 }
 
-func cacheImport(_ context.Context, e *environment, args []string) error {
-	flags := newFlags("cache import")
-	files, err := parseFiles(e, flags, args, 1, 1)
-	if err != nil {
-		return err
-	}
-	c, err := openCache(e, files[0])
+// Run imports.
+func (o *cacheImportCommand) Run(e *environment) error {
+	c, err := openCache(e, o.File)
 	if err != nil {
 		return err
 	}
@@ -192,10 +160,8 @@ func cacheImport(_ context.Context, e *environment, args []string) error {
 	return mergeInto(e, c, "")
 }
 
-func cacheClear(_ context.Context, e *environment, args []string) error {
-	if err := parse(e, newFlags("cache clear"), args, false); err != nil {
-		return err
-	}
+// Run clears.
+func (*cacheClearCommand) Run(e *environment) error {
 	lib, err := sparsek.Default()
 	if err != nil {
 		return fail(exitNoLibrary, err)
@@ -208,10 +174,8 @@ func cacheClear(_ context.Context, e *environment, args []string) error {
 	return say(e, "removed %s\n", entries(change.Entries))
 }
 
-func cachePath(_ context.Context, e *environment, args []string) error {
-	if err := parse(e, newFlags("cache path"), args, false); err != nil {
-		return err
-	}
+// Run prints the path.
+func (*cachePathCommand) Run(e *environment) error {
 	lib, err := sparsek.Default()
 	if err != nil {
 		return fail(exitNoLibrary, err)

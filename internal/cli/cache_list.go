@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -93,18 +92,13 @@ func readCache(e *environment, shipped bool) (r cacheResult, err error) {
 	return r, nil
 }
 
-func cacheList(_ context.Context, e *environment, args []string) error {
-	flags := newFlags("cache list")
-	shipped := shippedFlag(flags)
-	asJSON := flags.Bool("json", false, "print JSON")
-	if err := parse(e, flags, args, false); err != nil {
-		return err
-	}
-	r, err := readCache(e, *shipped)
+// Run lists.
+func (o *cacheListCommand) Run(e *environment) error {
+	r, err := readCache(e, o.Shipped)
 	if err != nil {
 		return err
 	}
-	if *asJSON {
+	if o.JSON {
 		return printJSON(e.stdout, r)
 	}
 	return printCache(e, r)
@@ -137,23 +131,17 @@ func printCache(e *environment, r cacheResult) error {
 	return nil
 }
 
-func cacheShow(_ context.Context, e *environment, args []string) error {
-	flags := newFlags("cache show")
-	shipped := shippedFlag(flags)
-	asJSON := flags.Bool("json", false, "print JSON")
-	which, err := parseFiles(e, flags, args, 1, 1)
+// Run shows.
+func (o *cacheShowCommand) Run(e *environment) error {
+	r, err := readCache(e, o.Shipped)
 	if err != nil {
 		return err
 	}
-	r, err := readCache(e, *shipped)
+	entry, err := findEntry(r.Entries, o.Entry)
 	if err != nil {
 		return err
 	}
-	entry, err := findEntry(r.Entries, which[0])
-	if err != nil {
-		return err
-	}
-	if *asJSON {
+	if o.JSON {
 		return printJSON(e.stdout, entry)
 	}
 	return printEntry(e, entry)

@@ -88,7 +88,7 @@ func TestCacheListAndShow(t *testing.T) {
 	wantRun(t, "cache show 4", exitUsage, "no entry 4", "shows 3")
 	wantRun(t, "cache show 0", exitUsage, "no entry 0")
 	wantRun(t, "cache show abc", exitUsage, `no key begins with "abc"`)
-	wantRun(t, "cache show", exitUsage, "0 arguments")
+	wantRun(t, "cache show", exitUsage, `expected "<NUMBER|KEY>"`)
 	if _, err := findEntry([]cacheEntry{{Key: "kkl"}, {Key: "kkm"}}, "kk"); err == nil || !strings.Contains(err.Error(), "2 entries") {
 		t.Error(err)
 	}
@@ -134,13 +134,13 @@ func TestCacheFaults(t *testing.T) {
 		code int
 		want string
 	}{
-		{"cache", exitUsage, "no action given"},
-		{"cache fly", exitUsage, `no action "fly"`},
-		{"cache list more", exitUsage, "no other arguments"},
+		{"cache", exitUsage, `expected one of "list"`},
+		{"cache fly", exitUsage, "unexpected argument fly"},
+		{"cache list more", exitUsage, "unexpected argument more"},
 		{"cache list --long", exitUsage, "cache list --help"},
-		{"cache merge --out x", exitUsage, "0 arguments"},
-		{"cache merge " + good, exitUsage, "--out FILE says"},
-		{"cache import " + good + " " + good, exitUsage, "2 arguments"},
+		{"cache merge --out x", exitUsage, `expected "<FILE> ..."`},
+		{"cache merge " + good, exitUsage, "missing flags: --out=FILE"},
+		{"cache import " + good + " " + good, exitUsage, "unexpected argument"},
 		{"cache import " + filepath.Join(dir, "none"), exitBadFile, "none: there is no such file"},
 		{"cache import " + letter, exitBadFile, letter + ": its first line is not"},
 		{"cache import " + newer, exitBadFile, "a newer sparsek"},
@@ -150,7 +150,7 @@ func TestCacheFaults(t *testing.T) {
 		{"cache merge " + good + " --out " + letter, exitBadOutput, "it is left as it is"},
 		{"cache export " + filepath.Join(dir, "no", "file"), exitBadOutput, "make its folder first"},
 		{"cache help", exitOK, "cache export"},
-		{"cache merge --help", exitOK, "usage: sparsek cache merge FILE... --out FILE"},
+		{"cache merge --help", exitOK, "Usage: sparsek cache merge --out=FILE <FILE> ..."},
 	} {
 		wantRun(t, c.args, c.code, c.want)
 	}

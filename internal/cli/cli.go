@@ -1,139 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is what the program sparsek does: its subcommands, their flags, what they print, and how they end.
+// Package cli is what the program sparsek does: its commands, their flags, what they print, and how they end.
+//
+// Each command is a struct: its fields are the flags and arguments, which package kong reads, and its method Run does the
+// work. Its method Help gives examples.
 package cli
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// environment is what a subcommand works with.
+// environment is what a command works with.
 type environment struct {
 	stdout   io.Writer // results
-	stderr   io.Writer // usage and errors
+	stderr   io.Writer // warnings and errors
 	progress *term.Reporter
+	args     []string        // of the program
+	given    map[string]bool // the flags that were given, by name
 }
 
-type command struct {
-	name, arguments, summary string
-	run                      func(ctx context.Context, e *environment, args []string) error
+// program is the command line.
+type program struct {
+	Help    helpFlag    `short:"h" help:"Show the flags of a command."`
+	Version versionFlag `help:"Show the version."`
+
+	Run    runCommand    `cmd:"" group:"Commands" help:"Multiply a matrix from a file, or a pattern, by a dense one."`
+	Verify verifyCommand `cmd:"" group:"Commands" help:"Compute three products and check every element of the results."`
+	Bench  benchCommand  `cmd:"" group:"Commands" help:"Time suites of products, or your own matrices, beside other libraries."`
+	Tune   tuneCommand   `cmd:"" group:"Commands" help:"Measure which kernel is the fastest for a product, and remember it."`
+	Cache  cacheCommand  `cmd:"" group:"Commands" help:"Show, merge or remove measurements of kernels (the tuning cache)."`
+	Info   infoCommand   `cmd:"" group:"Commands" help:"Show the library, its kernels and the devices."`
+	Doctor doctorCommand `cmd:"" group:"Commands" help:"Show what the machine lacks for products on a GPU, and what to do."`
+	Ver    versionRun    `cmd:"" name:"version" group:"Commands" help:"Show the version of the program and of the library."`
+
+	Profile profileCommand `cmd:"" group:"For maintainers" help:"Measure the roofline suite with Nsight Compute."`
+	Gate    gateCommand    `cmd:"" group:"For maintainers" help:"Compare a profile with the baseline."`
+	Bless   blessCommand   `cmd:"" group:"For maintainers" help:"Make a profile the baseline."`
 }
 
-func commands() []command {
-	return []command{
-		{"verify", "[flags]", "compute three products and check every element of the results", verify},
-		{"run", "[flags]", "multiply a matrix from a file, or a pattern, by a dense one", run},
-		{"tune", "[flags]", "measure which kernel is the fastest for a product, and remember it", tune},
-		{"bench", "[flags] [case...]", "time suites of products, or own matrices, beside other libraries", runBench},
-		{"cache", "ACTION [flags]", "show, bring together or remove what was measured of kernels", cache},
-		{"profile", "[flags] [case...]", "measure the roofline suite with Nsight Compute", takeProfiles},
-		{"gate", "[flags] [case...]", "compare a profile with the baseline", runGate},
-		{"bless", "--reason TEXT [flags]", "make a profile the baseline", bless},
-		{"info", "[flags]", "show the library, its kernels and the devices", info},
-		{"doctor", "[flags]", "show what the machine lacks for products on a GPU, and the mend", diagnose},
-		{"version", "", "show the version", version},
-	}
-}
-
-// Main runs the program with its arguments (without its name) and gives the exit code.
+// Main runs the program with its arguments (without its name) and returns the exit code.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	e := &environment{stdout, stderr, term.New(stderr)}
-	err := dispatch(ctx, e, args)
-	if code := exitCode(err); code != exitOK {
-		if code == exitInterrupted {
-			err = errors.New("interrupted")
-		}
+	e := &environment{stdout: stdout, stderr: stderr, progress: term.New(stderr), args: args}
+	err := dispatch(ctx, e)
+	code := exitCode(err)
+	if code == exitInterrupted {
+		err = errors.New("interrupted")
+	}
+	if code != exitOK {
 		fmt.Fprintf(stderr, "sparsek: %s\n", strings.TrimPrefix(err.Error(), "sparsek: "))
-		return code
 	}
-	return exitOK
+	return code
 }
 
-func dispatch(ctx context.Context, e *environment, args []string) error {
-	if len(args) == 0 {
-		usage(e.stderr)
-		return failf(exitUsage, "no command given")
+func dispatch(ctx context.Context, e *environment) error {
+	args := e.args
+	if len(args) == 0 { // the help is no result then
+		args, e.stdout = []string{"--help"}, e.stderr
 	}
-	switch args[0] {
-	case "help", "-h", "-help", "--help":
-		usage(e.stdout)
-		return nil
-	}
-	for _, c := range commands() {
-		if c.name == args[0] {
-			return c.run(ctx, e, args[1:])
-		}
-	}
-	return failf(exitUsage, "there is no command %q: \"sparsek help\" lists them", args[0])
-}
-
-func usage(w io.Writer) {
-	fmt.Fprint(w, "sparsek multiplies block-sparse matrices by dense ones.\n\nusage: sparsek COMMAND [flags]\n\n")
-	listCommands(w, commands())
-	fmt.Fprint(w, "\n\"sparsek COMMAND --help\" shows its flags. Exit codes: 0 done, 1 wrong result, 2 usage, 10 to 19 input,\n"+
-		"20 to 29 library and device, 30 output, 40 to 43 the profile gate, 130 interrupted.\n")
-}
-
-func listCommands(w io.Writer, list []command) {
-	width := 0
-	for _, c := range list {
-		width = max(width, len(c.name))
-	}
-	for _, c := range list {
-		fmt.Fprintf(w, "  %-*s  %s\n", width, c.name, c.summary)
-	}
-}
-
-// newFlags makes the flag set of a command.
-func newFlags(name string) *flag.FlagSet {
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // parse says what is wrong, once
-	flags.Usage = func() {}
-	return flags
-}
-
-// parse reads the flags of a command and refuses other arguments, unless the command takes some.
-func parse(e *environment, flags *flag.FlagSet, args []string, takesArguments bool) error {
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		printFlags(e.stdout, flags)
+	parser, err := newParser(e)
+	if err != nil {
 		return err
 	}
+	parsed, err := parser.Parse(inOrder(parser.Model.Node, args))
+	if errors.Is(err, errShown) {
+		if len(e.args) == 0 {
+			return failf(exitUsage, "give a command")
+		}
+		return nil
+	}
 	if err != nil {
-		return failf(exitUsage, "%s: %w (\"sparsek %s --help\" lists the flags)", flags.Name(), err, flags.Name())
+		return usageError(err)
 	}
-	if !takesArguments && flags.NArg() > 0 {
-		return failf(exitUsage, "%s: %q is no flag, and no other arguments are taken", flags.Name(), flags.Arg(0))
-	}
-	return nil
+	e.given = givenFlags(parsed)
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return parsed.Run(e)
 }
 
-func printFlags(w io.Writer, flags *flag.FlagSet) {
-	for _, c := range slices.Concat(commands(), cacheCommands()) {
-		if c.name == flags.Name() {
-			fmt.Fprintf(w, "usage: sparsek %s %s\n\n%s.\n", c.name, c.arguments, strings.ToUpper(c.summary[:1])+c.summary[1:])
-		}
-	}
-	fmt.Fprintln(w)
-	flags.VisitAll(func(f *flag.Flag) {
-		value, text := flag.UnquoteUsage(f)
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
-			text += " (default " + f.DefValue + ")"
-		}
-		fmt.Fprintf(w, "  --%-22s %s\n", strings.TrimSpace(f.Name+" "+value), text)
-	})
-}
-
-// errStopped ends a progress line: what the matter was is told once, at the end.
+// errStopped ends a progress line: its cause is reported once, at the end.
 var errStopped = errors.New("stopped")
 
 func endBar(bar *term.Bar, err error) {
@@ -144,18 +94,24 @@ func endBar(bar *term.Bar, err error) {
 	bar.Done()
 }
 
-// newContext opens the library and the device that was asked for.
-func newContext(device deviceFlag, threads int) (*sparsek.Engine, error) {
-	if threads < 0 {
-		return nil, failf(exitUsage, "--threads %d: want a positive number", threads)
-	}
+// openEngine opens the library and a device; 0 threads are one for each core.
+func openEngine(device deviceFlag, threads count) (*sparsek.Engine, error) {
 	lib, err := sparsek.Default()
 	if err != nil {
 		return nil, fail(exitNoLibrary, err)
 	}
-	c, err := lib.NewEngine(sparsek.EngineOptions{Backend: device.backend, Device: device.ordinal, Threads: threads})
+	c, err := lib.NewEngine(sparsek.EngineOptions{Backend: device.backend, Device: device.ordinal, Threads: int(threads)})
 	if errors.Is(err, sparsek.ErrBadArgument) { // the only argument that can be wrong here: the library has a limit
-		return nil, fail(exitUsage, fmt.Errorf("--threads %d: %w", threads, err))
+		return nil, failf(exitUsage, "--threads %d: more than the library's limit: %w", threads, withoutOperation(err))
 	}
 	return c, err
+}
+
+// withoutOperation is an error of the library without the name of the call: the message alone.
+func withoutOperation(err error) error {
+	var e *sparsek.Error
+	if errors.As(err, &e) {
+		return errors.New(e.Msg)
+	}
+	return err
 }

@@ -12,17 +12,21 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// diagnose shows what of the machine serves the library and its products on a GPU.
-func diagnose(ctx context.Context, e *environment, args []string) error {
-	flags := newFlags("doctor")
-	asJSON := flags.Bool("json", false, "print JSON")
-	if err := parse(e, flags, args, false); err != nil {
-		return err
-	}
+// doctorCommand is "sparsek doctor".
+type doctorCommand struct{ jsonFlag }
+
+func (*doctorCommand) Help() string {
+	return `Examples:
+  sparsek doctor
+  sparsek doctor --json`
+}
+
+// Run shows what of the machine serves the library and its products on a GPU.
+func (o *doctorCommand) Run(ctx context.Context, e *environment) error {
 	found, cuda := libraryFinding()
 	report := append(doctor.Report{found}, doctor.Look(ctx, os.DirFS("/")).Judge(cuda)...)
 	show := report.Print
-	if *asJSON {
+	if o.JSON {
 		show = report.PrintJSON
 	}
 	if err := show(e.stdout); err != nil {

@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
@@ -87,7 +86,7 @@ func exitCode(err error) int {
 	var f *failure
 	var status sparsek.Status
 	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
+	case err == nil:
 		return exitOK
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted

@@ -3,27 +3,25 @@
 package cli
 
 import (
-	"flag"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/sparsek/sparsek/internal/bench"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
+
+// The types below are values of flags, read by UnmarshalText.
 
 // sizeFlag is MxNxK.
 type sizeFlag struct{ m, n, k int }
 
-func (s *sizeFlag) String() string {
-	if *s == (sizeFlag{}) {
-		return ""
-	}
-	return fmt.Sprintf("%dx%dx%d", s.m, s.n, s.k)
-}
+func (s *sizeFlag) String() string { return fmt.Sprintf("%dx%dx%d", s.m, s.n, s.k) }
 
-func (s *sizeFlag) Set(text string) error {
-	n, err := numbers(text)
+func (s *sizeFlag) UnmarshalText(text []byte) error {
+	n, err := numbers(string(text))
 	if err != nil || len(n) != 3 {
 		return fmt.Errorf("want MxNxK, as in 4096x4096x4096, positive and at most %d", math.MaxInt32)
 	}
@@ -34,15 +32,10 @@ func (s *sizeFlag) Set(text string) error {
 // blockFlag is BMxBK, or one number for both.
 type blockFlag struct{ m, k int }
 
-func (b *blockFlag) String() string {
-	if *b == (blockFlag{}) {
-		return ""
-	}
-	return fmt.Sprintf("%dx%d", b.m, b.k)
-}
+func (b *blockFlag) String() string { return fmt.Sprintf("%dx%d", b.m, b.k) }
 
-func (b *blockFlag) Set(text string) error {
-	n, err := numbers(text)
+func (b *blockFlag) UnmarshalText(text []byte) error {
+	n, err := numbers(string(text))
 	if err == nil && len(n) == 1 {
 		n = append(n, n[0])
 	}
@@ -59,11 +52,47 @@ func numbers(text string) ([]int, error) {
 	for word := range strings.SplitSeq(strings.ToLower(text), "x") {
 		n, err := strconv.ParseInt(word, 10, 32)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no positive number", word)
+			return nil, fmt.Errorf("%q is not a positive number", word)
 		}
 		list = append(list, int(n))
 	}
 	return list, nil
+}
+
+// count is a positive number; 0 where the flag is not given.
+type count int
+
+func (c *count) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseInt(string(text), 10, 32)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%s: want a number from 1 to %d", text, math.MaxInt32)
+	}
+	*c = count(n)
+	return nil
+}
+
+// share is a number from 0 to 1.
+type share float64
+
+func (s *share) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(v >= 0 && v <= 1) {
+		return fmt.Errorf("%s: want a number from 0 to 1", text)
+	}
+	*s = share(v)
+	return nil
+}
+
+// factor is a number that is finite as a float32.
+type factor float64
+
+func (f *factor) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseFloat(string(text), 64)
+	if single := float64(float32(v)); err != nil || math.IsNaN(single) || math.IsInf(single, 0) {
+		return fmt.Errorf("%s: want a number that is finite as a float32", text)
+	}
+	*f = factor(v)
+	return nil
 }
 
 // deviceFlag is auto, cpu, gpu or gpu:N.
@@ -72,20 +101,8 @@ type deviceFlag struct {
 	ordinal int
 }
 
-func (d *deviceFlag) String() string {
-	switch {
-	case d.backend == sparsek.CPU:
-		return "cpu"
-	case d.backend == sparsek.CUDA && d.ordinal > 0:
-		return fmt.Sprintf("gpu:%d", d.ordinal)
-	case d.backend == sparsek.CUDA:
-		return "gpu"
-	}
-	return "auto"
-}
-
-func (d *deviceFlag) Set(text string) error {
-	switch text {
+func (d *deviceFlag) UnmarshalText(text []byte) error {
+	switch text := string(text); text {
 	case "auto":
 		*d = deviceFlag{sparsek.Auto, 0}
 	case "cpu":
@@ -96,60 +113,109 @@ func (d *deviceFlag) Set(text string) error {
 		number, ok := strings.CutPrefix(text, "gpu:")
 		n, err := strconv.ParseUint(number, 10, 16)
 		if !ok || err != nil {
-			return fmt.Errorf("want auto, cpu, gpu or gpu:N")
+			return fmt.Errorf("%q: want auto, cpu, gpu or gpu:N", text)
 		}
 		*d = deviceFlag{sparsek.CUDA, int(n)}
 	}
 	return nil
 }
 
-// densityFlag takes --density or --sparsity, not both.
-type densityFlag struct {
-	value float64
-	from  string // the flag that set it, "" where none did
-}
+// peersFlag is a list of peers; nil where the flag is not given.
+type peersFlag struct{ names []string }
 
-// densityFlags defines both flags for one value.
-func densityFlags(flags *flag.FlagSet, value float64) *densityFlag {
-	d := &densityFlag{value: value}
-	flags.Func("density", fmt.Sprintf("share of blocks that are stored, `0..1` (default %v)", value), func(text string) error {
-		return d.set("density", text)
-	})
-	flags.Func("sparsity", "`0..1`, the same as a density of 1 minus it", func(text string) error {
-		return d.set("sparsity", text)
-	})
-	return d
-}
-
-func (d *densityFlag) set(name, text string) error {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 0 && v <= 1) {
-		return fmt.Errorf("want a number from 0 to 1")
-	}
-	if d.from != "" && d.from != name {
-		return fmt.Errorf("--density and --sparsity exclude each other")
-	}
-	if d.from = name; name == "sparsity" {
-		v = 1 - v
-	}
-	d.value = v
-	return nil
+func (p *peersFlag) UnmarshalText(text []byte) (err error) {
+	p.names, err = bench.ParsePeers(string(text))
+	return err
 }
 
 // dtypes are the element types by name.
 var dtypes = []string{"bf16", "fp16", "fp32"}
 
-// dtypeFlag is one of dtypes.
+// dtypeFlag is one of dtypes; "" where the flag is not given.
 type dtypeFlag string
 
-func (d *dtypeFlag) String() string { return string(*d) }
-
-func (d *dtypeFlag) Set(text string) error {
-	for _, name := range dtypes {
-		if text == name {
-			*d = dtypeFlag(text)
-			return nil
-		}
+func (d *dtypeFlag) UnmarshalText(text []byte) error {
+	if !slices.Contains(dtypes, string(text)) {
+		return fmt.Errorf("%q: want one of %s", text, strings.Join(dtypes, ", "))
 	}
-	return fmt.Errorf("want one of %s", strings.Join(dtypes, ", "))
+	*d = dtypeFlag(text)
+	return nil
+}
+
+// biasFlag and activationFlag are of the library; none where the flag is not given.
+type (
+	biasFlag       struct{ sparsek.Bias }
+	activationFlag struct{ sparsek.Activation }
+)
+
+func (b *biasFlag) UnmarshalText(text []byte) (err error) {
+	b.Bias, err = choose(string(text), sparsek.RowBias, sparsek.ColumnBias)
+	return err
+}
+
+func (a *activationFlag) UnmarshalText(text []byte) (err error) {
+	a.Activation, err = choose(string(text), sparsek.ReLU, sparsek.GELU, sparsek.SiLU)
+	return err
+}
+
+// choose finds a value by its name.
+func choose[V fmt.Stringer](name string, values ...V) (V, error) {
+	var names []string
+	for _, v := range values {
+		if v.String() == name {
+			return v, nil
+		}
+		names = append(names, v.String())
+	}
+	var none V
+	return none, fmt.Errorf("%q: want one of %s", name, strings.Join(names, ", "))
+}
+
+// The types below are groups of flags that several commands have.
+
+// densityFlags say which share of the blocks is stored.
+type densityFlags struct {
+	Density  *share `xor:"density" placeholder:"0..1" help:"Share of the blocks that is stored (default: ${density})."`
+	Sparsity *share `xor:"density" placeholder:"0..1" help:"The same as a density of 1 minus it."`
+}
+
+// given is the flag that was given, "" where none was.
+func (d *densityFlags) given() string {
+	switch {
+	case d.Density != nil:
+		return "density"
+	case d.Sparsity != nil:
+		return "sparsity"
+	}
+	return ""
+}
+
+// value is the density; other where no flag was given.
+func (d *densityFlags) value(other float64) float64 {
+	switch {
+	case d.Density != nil:
+		return float64(*d.Density)
+	case d.Sparsity != nil:
+		return 1 - float64(*d.Sparsity)
+	}
+	return other
+}
+
+// defaultDensity is that of run, tune and verify.
+const defaultDensity = 0.125
+
+// engineFlags say where products run.
+type engineFlags struct {
+	Device  deviceFlag `default:"auto" placeholder:"NAME" help:"auto (a Hopper GPU if there is one, else the CPU), cpu, gpu or gpu:N."`
+	Threads count      `placeholder:"N" help:"Threads of the CPU back-end (default: one for each core)."`
+}
+
+// open opens the library and the device that was asked for.
+func (f *engineFlags) open() (*sparsek.Engine, error) {
+	return openEngine(f.Device, f.Threads)
+}
+
+// jsonFlag is the output of most commands.
+type jsonFlag struct {
+	JSON bool `name:"json" group:"Output" help:"Print JSON."`
 }

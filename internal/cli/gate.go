@@ -23,82 +23,76 @@ const (
 	historyFile = "build/gate/history.jsonl"
 )
 
-type gateFlags struct {
-	root, profile, again string
-	check                bool
-	logBefore            string
-	launches             int
-	reports, history     string
-	json                 bool
-	cases                []string
+// gateCommand is "sparsek gate".
+type gateCommand struct {
+	Root      string   `default:"." placeholder:"FOLDER" help:"The checkout, with ci/baseline in it."`
+	Check     bool     `help:"Measure nothing: check whether the baseline is as it was blessed, and of this build."`
+	LogBefore string   `placeholder:"FILE" help:"The log of blessings as it was: the log may only add to it."`
+	Profile   string   `placeholder:"FOLDER" help:"A profile to judge in place of measuring."`
+	Again     string   `placeholder:"FOLDER" help:"A second profile, taken after it."`
+	Launches  count    `default:"${launches}" placeholder:"N" help:"Launches of each case that are measured."`
+	Reports   string   `placeholder:"FOLDER" help:"For the reports (default: build/gate, with --check build/gate/check)."`
+	History   string   `default:"build/gate/history.jsonl" placeholder:"FILE" help:"Keeps every run."`
+	Cases     []string `arg:"" optional:"" name:"case" help:"Cases of the roofline suite (default: all)."`
+	jsonFlag
 }
 
-func runGate(ctx context.Context, e *environment, args []string) error {
-	flags := newFlags("gate")
-	var o gateFlags
-	flags.StringVar(&o.root, "root", ".", "`folder` of the checkout, with ci/baseline in it")
-	flags.BoolVar(&o.check, "check", false, "measure nothing: see whether the baseline is as it was blessed, and of this build")
-	flags.StringVar(&o.logBefore, "log-before", "", "`file` with the log of blessings as it was: the log may only add to it")
-	flags.StringVar(&o.profile, "profile", "", "`folder` of a profile to judge in place of measuring")
-	flags.StringVar(&o.again, "again", "", "`folder` of a second profile, taken after it")
-	flags.IntVar(&o.launches, "launches", profile.DefaultLaunches, "of each case that are measured")
-	flags.StringVar(&o.reports, "reports", "", "`folder` for the reports (default "+reportDir+", with --check "+checkDir+")")
-	flags.StringVar(&o.history, "history", historyFile, "`file` that keeps every run")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
-	if err := parse(e, flags, args, true); err != nil {
-		return err
-	}
-	o.cases = flags.Args()
-	if o.reports == "" {
-		o.reports = reportDir
-		if o.check {
-			o.reports = checkDir
+func (*gateCommand) Help() string {
+	return `Examples:
+  sparsek gate
+  sparsek gate --check`
+}
+
+// Run measures and judges.
+func (o *gateCommand) Run(ctx context.Context, e *environment) error {
+	if o.Reports == "" {
+		o.Reports = reportDir
+		if o.Check {
+			o.Reports = checkDir
 		}
 	}
 	if err := o.validate(); err != nil {
 		return err
 	}
-	store, err := gate.Open(o.root)
+	store, err := gate.Open(o.Root)
 	if errors.Is(err, gate.ErrNoBaseline) {
 		return o.finish(e, gate.Unmeasurable(err, now()), &gate.Store{})
 	}
 	if err != nil {
 		return fail(exitBadFile, err)
 	}
-	if o.logBefore != "" {
-		before, err := os.ReadFile(o.logBefore)
+	if o.LogBefore != "" {
+		before, err := os.ReadFile(o.LogBefore)
 		if err != nil {
 			return fail(exitBadFile, err)
 		}
 		store.CheckFollows(before)
 	}
-	if o.check {
+	if o.Check {
 		return o.finish(e, o.inspect(store), store)
 	}
-	result, err := o.judge(ctx, e, store, func(ctx context.Context) (taker, error) { return newMeasurer(ctx, o.launches) })
+	result, err := o.judge(ctx, e, store, func(ctx context.Context) (taker, error) { return newMeasurer(ctx, int(o.Launches)) })
 	if err != nil {
 		return err
 	}
 	return o.finish(e, result, store)
 }
 
-func (o *gateFlags) validate() error {
+func (o *gateCommand) validate() error {
 	switch {
-	case o.check && (o.profile != "" || len(o.cases) > 0):
+	case o.Check && (o.Profile != "" || len(o.Cases) > 0):
 		return failf(exitUsage, "gate: --check measures nothing and takes no profile and no cases")
-	case o.again != "" && o.profile == "":
+	case o.Again != "" && o.Profile == "":
 		return failf(exitUsage, "gate: --again goes with --profile")
-	case o.launches < 1:
-		return failf(exitUsage, "gate: --launches %d: want a positive number", o.launches)
 	}
-	if _, err := roofline.Find(o.cases); err != nil {
+	if _, err := roofline.Find(o.Cases); err != nil {
 		return failf(exitUsage, "gate: %w", err)
 	}
 	return nil
 }
 
 // inspect judges without a measurement. Where there is no build, hashes are all there is to check.
-func (o *gateFlags) inspect(store *gate.Store) *gate.Result {
+func (o *gateCommand) inspect(store *gate.Store) *gate.Result {
 	_, kernels, err := kernelReport()
 	if err != nil {
 		kernels = nil
@@ -115,13 +109,13 @@ type taker interface {
 
 // judge measures, what got worse a second time, and compares. Where nothing can be measured the result says
 // so, with all that can be said of the baseline.
-func (o *gateFlags) judge(ctx context.Context, e *environment, store *gate.Store,
+func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Store,
 	start func(context.Context) (taker, error)) (*gate.Result, error) {
 	cases, err := o.names()
 	if err != nil {
 		return nil, err
 	}
-	if o.profile != "" {
+	if o.Profile != "" {
 		return o.judgeFolders(store, cases)
 	}
 	blocked := func(err error) (*gate.Result, error) {
@@ -138,7 +132,7 @@ func (o *gateFlags) judge(ctx context.Context, e *environment, store *gate.Store
 		return blocked(err)
 	}
 	bar := e.progress.Bar("gate", 1, term.Count)
-	first, err := m.measure(ctx, profileDir, o.cases)
+	first, err := m.measure(ctx, profileDir, o.Cases)
 	if err != nil {
 		endBar(bar, err)
 		return blocked(err)
@@ -163,8 +157,8 @@ func (o *gateFlags) judge(ctx context.Context, e *environment, store *gate.Store
 }
 
 // names are those of the cases that must be in a profile.
-func (o *gateFlags) names() ([]string, error) {
-	cases, err := roofline.Find(o.cases)
+func (o *gateCommand) names() ([]string, error) {
+	cases, err := roofline.Find(o.Cases)
 	var names []string
 	for _, c := range cases {
 		names = append(names, c.Name)
@@ -172,14 +166,14 @@ func (o *gateFlags) names() ([]string, error) {
 	return names, err
 }
 
-func (o *gateFlags) judgeFolders(store *gate.Store, cases []string) (*gate.Result, error) {
-	first, err := profile.Read(o.profile)
+func (o *gateCommand) judgeFolders(store *gate.Store, cases []string) (*gate.Result, error) {
+	first, err := profile.Read(o.Profile)
 	if err != nil {
 		return nil, fail(exitBadFile, err)
 	}
 	var second *profile.Profile
-	if o.again != "" {
-		if second, err = profile.Read(o.again); err != nil {
+	if o.Again != "" {
+		if second, err = profile.Read(o.Again); err != nil {
 			return nil, fail(exitBadFile, err)
 		}
 	}
@@ -187,10 +181,10 @@ func (o *gateFlags) judgeFolders(store *gate.Store, cases []string) (*gate.Resul
 }
 
 // finish writes the reports and the history, prints, and gives the verdict its exit code.
-func (o *gateFlags) finish(e *environment, r *gate.Result, store *gate.Store) error {
+func (o *gateCommand) finish(e *environment, r *gate.Result, store *gate.Store) error {
 	trend := store.Log.Records(r.GPU)
-	if !o.check {
-		history, err := gate.AddToHistory(o.history, r)
+	if !o.Check {
+		history, err := gate.AddToHistory(o.History, r)
 		if err != nil {
 			return fail(exitBadOutput, err)
 		}
@@ -200,11 +194,11 @@ func (o *gateFlags) finish(e *environment, r *gate.Result, store *gate.Store) er
 			}
 		}
 	}
-	if err := gatereport.Write(o.reports, r, trend); err != nil {
+	if err := gatereport.Write(o.Reports, r, trend); err != nil {
 		return fail(exitBadOutput, err)
 	}
 	var err error
-	if o.json {
+	if o.JSON {
 		err = printJSON(e.stdout, r)
 	} else {
 		err = fail(exitBadOutput, gatereport.Terminal(e.stdout, r))
@@ -213,13 +207,13 @@ func (o *gateFlags) finish(e *environment, r *gate.Result, store *gate.Store) er
 }
 
 // exit is the error of a verdict. What --check finds stale is a warning: only a machine with a GPU can mend it.
-func (o *gateFlags) exit(v gate.Verdict) error {
+func (o *gateCommand) exit(v gate.Verdict) error {
 	codes := map[gate.Verdict]int{
 		gate.Fail: exitGateFail, gate.Ambiguous: exitAmbiguous, gate.Stale: exitStale, gate.NotMeasurable: exitNotMeasurable,
 	}
 	code, bad := codes[v]
-	if !bad || o.check && v == gate.Stale {
+	if !bad || o.Check && v == gate.Stale {
 		return nil
 	}
-	return failf(code, "the gate's verdict is %s: %s tells more", v, o.reports)
+	return failf(code, "the gate's verdict is %s: %s tells more", v, o.Reports)
 }

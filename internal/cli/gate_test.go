@@ -160,7 +160,7 @@ func TestGateExitCodes(t *testing.T) {
 		gate.NotMeasurable: {43, 43}, gate.Fail: {40, 40},
 	} {
 		for i, check := range []bool{false, true} {
-			o := gateFlags{check: check}
+			o := gateCommand{Check: check}
 			if got := exitCode(o.exit(v)); got != want[i] {
 				t.Errorf("%s, check %v: exit code %d, want %d", v, check, got, want[i])
 			}
@@ -173,7 +173,7 @@ func TestGateUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"gate", "--check", "--profile", "x"}, {"gate", "--check", "b64-random"}, {"gate", "--again", "x"}, {"gate", "--launches", "0"},
 		{"gate", "no such case"}, {"bless"}, {"bless", "--reason", "r", "x"}, {"profile", "--runs", "0"}, {"profile", "no such case"},
-		{"bench", "--launch", "1"}, {"bench", "--suite", "roofline", "--launch", "1"}, {"bench", "--suite", "roofline", "--launch", "-1"},
+		{"bench", "--launches", "1"}, {"bench", "--suite", "roofline", "--launches", "1"}, {"bench", "--suite", "roofline", "--launches", "-1"},
 	} {
 		if code, _, failed := call(args...); code != exitUsage {
 			t.Errorf("%q: %d, %s", args, code, failed)
@@ -251,8 +251,8 @@ func TestGateMeasures(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := &fakeTaker{t: t, takes: c.takes}
-			o := &gateFlags{root: ".", reports: reportDir, history: historyFile, launches: 5}
-			e := &environment{&bytes.Buffer{}, &bytes.Buffer{}, term.New(&bytes.Buffer{})}
+			o := &gateCommand{Root: ".", Reports: reportDir, History: historyFile, Launches: 5}
+			e := &environment{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, progress: term.New(&bytes.Buffer{})}
 			r, err := o.judge(t.Context(), e, store, func(context.Context) (taker, error) { return f, nil })
 			if err != nil || r.Verdict != c.want || len(f.takes) > 0 {
 				t.Fatalf("%+v, %v, %d measurements left", r, err, len(f.takes))
@@ -291,7 +291,7 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	args, err := os.ReadFile("args")
-	if err != nil || !strings.HasSuffix(string(args), " --launch 2 b16-random decode-16\n") {
+	if err != nil || !strings.HasSuffix(string(args), " --launches 2 b16-random decode-16\n") {
 		t.Errorf("%s, %v", args, err)
 	}
 	if _, err := profile.Read(profileDir); !errors.Is(err, profile.ErrNoProfile) {
@@ -307,8 +307,8 @@ func TestGateBreaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	o := &gateFlags{root: "."}
-	e := &environment{&bytes.Buffer{}, &bytes.Buffer{}, term.New(&bytes.Buffer{})}
+	o := &gateCommand{Root: "."}
+	e := &environment{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, progress: term.New(&bytes.Buffer{})}
 	_, err = o.judge(t.Context(), e, store, func(context.Context) (taker, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)

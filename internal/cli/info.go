@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -59,21 +58,28 @@ type deviceInfo struct {
 	Usable      bool   `json:"usable"`
 }
 
-func info(_ context.Context, e *environment, args []string) error {
-	flags := newFlags("info")
-	asJSON := flags.Bool("json", false, "print JSON")
-	asProvenance := flags.Bool("provenance", false, "print what the library was made of and how, an in-toto statement")
-	if err := parse(e, flags, args, false); err != nil {
-		return err
-	}
-	if *asProvenance {
+// infoCommand is "sparsek info".
+type infoCommand struct {
+	jsonFlag
+	Provenance bool `group:"Output" help:"Print what the library was made of and how, an in-toto statement."`
+}
+
+func (*infoCommand) Help() string {
+	return `Examples:
+  sparsek info
+  sparsek info --provenance`
+}
+
+// Run shows.
+func (o *infoCommand) Run(e *environment) error {
+	if o.Provenance {
 		return printProvenance(e)
 	}
 	result, err := gatherInfo()
 	if err != nil {
 		return err
 	}
-	if *asJSON {
+	if o.JSON {
 		return printJSON(e.stdout, result)
 	}
 	return printInfo(e, result)
@@ -226,21 +232,4 @@ func or(text, other string) string {
 		return other
 	}
 	return text
-}
-
-func version(_ context.Context, e *environment, args []string) error {
-	flags := newFlags("version")
-	if err := parse(e, flags, args, false); err != nil {
-		return err
-	}
-	lib, err := sparsek.Default()
-	if err != nil {
-		return fail(exitNoLibrary, err)
-	}
-	build, err := lib.BuildInfo()
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(e.stdout, "sparsek %s (commit %s)\n", build.Version, or(build.Commit, "unknown"))
-	return fail(exitBadOutput, err)
 }

@@ -64,12 +64,12 @@ type input[T, C sparsek.Element] struct {
 }
 
 // load makes the problem that the flags of run ask for.
-func load[T, C sparsek.Element](ctx context.Context, o *runFlags, e workload.Element[T], out workload.Element[C]) (*input[T, C], error) {
+func load[T, C sparsek.Element](ctx context.Context, o *productFlags, from operandFlags, e workload.Element[T], out workload.Element[C]) (*input[T, C], error) {
 	in := &input[T, C]{}
 	var b *matio.Dense[T]
-	if o.b != "" {
+	if from.B != "" {
 		var count atomic.Int64
-		read, err := matio.ReadDense(o.b, e.CountOverflow(&count))
+		read, err := matio.ReadDense(from.B, e.CountOverflow(&count))
 		if err != nil {
 			return nil, fail(exitBadFile, err)
 		}
@@ -79,70 +79,70 @@ func load[T, C sparsek.Element](ctx context.Context, o *runFlags, e workload.Ele
 		return nil, err
 	}
 	var err error
-	if o.matrix != "" {
-		err = in.fromFile(ctx, o, e, b, out.Size)
+	if o.Matrix != "" {
+		err = in.fromFile(ctx, o, e, from.B, b, out.Size)
 	} else {
-		err = in.fromPattern(o, e, b, out.Size)
+		err = in.fromPattern(o, e, from.B, b, out.Size)
 	}
 	if err != nil {
 		return nil, err
 	}
-	in.problem.Alpha = float32(o.alpha)
-	in.epilogue, in.over.Bias, err = newEpilogue(o.epilogue, out, in.problem.A.Rows, in.problem.B.Cols, o.seed)
+	in.problem.Alpha = float32(from.Alpha)
+	in.epilogue, in.over.Bias, err = newEpilogue(&o.epilogueFlags, from.BiasFile, out, in.problem.A.Rows, in.problem.B.Cols, o.Seed)
 	if err != nil {
 		return nil, err
 	}
-	if in.over.A+in.over.B > 0 && !o.allowOverflow {
+	if in.over.A+in.over.B > 0 && !o.AllowOverflow {
 		return nil, failf(exitOverflow, "%d values of A and %d of B are too large for %s and would become infinite: choose another --dtype, scale them, or give --allow-overflow",
 			in.over.A, in.over.B, e.Name)
 	}
-	if in.over.Bias > 0 && !o.allowOverflow {
+	if in.over.Bias > 0 && !o.AllowOverflow {
 		return nil, failf(exitOverflow, "%d values of the bias are too large for %s and would become infinite: choose another --out-dtype, scale them, or give --allow-overflow",
 			in.over.Bias, out.Name)
 	}
 	return in, nil
 }
 
-func (in *input[T, C]) fromPattern(o *runFlags, e workload.Element[T], b *matio.Dense[T], output int) error {
-	if err := fits(b, o.b, o.size.k, o.size.n); err != nil {
+func (in *input[T, C]) fromPattern(o *productFlags, e workload.Element[T], bPath string, b *matio.Dense[T], output int) error {
+	if err := fits(b, bPath, o.Size.k, o.Size.n); err != nil {
 		return err
 	}
-	problem, err := generate(patternSpec{o.pattern, o.size, o.block, o.density.value, o.seed, output}, e, b)
+	problem, err := generate(patternSpec{o.Pattern, *o.Size, o.Block, o.value(defaultDensity), o.Seed, output}, e, b)
 	in.problem = problem
 	return err
 }
 
-func (in *input[T, C]) fromFile(ctx context.Context, o *runFlags, e workload.Element[T], b *matio.Dense[T], output int) error {
-	entries, err := matio.ReadSparse(o.matrix)
+func (in *input[T, C]) fromFile(ctx context.Context, o *productFlags, e workload.Element[T], bPath string, b *matio.Dense[T], output int) error {
+	entries, err := matio.ReadSparse(o.Matrix)
 	if err != nil {
 		return fail(exitBadFile, err)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	size, err := sizeOf(o, entries, b)
+	size, err := sizeOf(o, entries, bPath, b)
 	if err != nil {
 		return err
 	}
 	// Beside the elements an index takes a few words for each block row; checked first, as a file of a few bytes may
 	// claim any number of rows.
-	rows := float64(entries.Rows)/float64(o.block.m) + 1
+	rows := float64(entries.Rows)/float64(o.Block.m) + 1
 	if err := checkMemory(availableMemory(), need{"the index of A", 32*rows + 16*float64(len(entries.Value))},
 		need{"C", float64(size.m) * float64(size.n) * float64(output)}); err != nil {
 		return err
 	}
-	blocking, err := bsr.Block(entries, o.block.m, o.block.k)
+	blocking, err := bsr.Block(entries, o.Block.m, o.Block.k)
 	if err != nil {
-		return failf(exitBadSizes, "%s: %w", o.matrix, err)
+		return failf(exitBadSizes, "%s: %w", o.Matrix, err)
 	}
-	stored := float64(blocking.Pattern.Blocks()) * float64(o.block.m) * float64(o.block.k)
+	stored := float64(blocking.Pattern.Blocks()) * float64(o.Block.m) * float64(o.Block.k)
 	if err := checkProductMemory(stored, size, e.Size, output); err != nil {
-		return fmt.Errorf("%s in blocks of %s (%d elements, %.3g stored): %w", o.matrix, &o.block, len(entries.Value), stored, err)
+		return fmt.Errorf("%s in blocks of %s (%d elements, %.3g stored): %w", o.Matrix, &o.Block, len(entries.Value), stored, err)
 	}
 	var count atomic.Int64
 	a, cost, err := bsr.Values(blocking, e.CountOverflow(&count))
 	if err != nil {
-		return failf(exitBadSizes, "%s: %w", o.matrix, err)
+		return failf(exitBadSizes, "%s: %w", o.Matrix, err)
 	}
 	in.over.A = count.Load()
 	in.fill = &fill{cost.Nonzeros, cost.Stored, cost.Ratio()}
@@ -150,23 +150,23 @@ func (in *input[T, C]) fromFile(ctx context.Context, o *runFlags, e workload.Ele
 	if b != nil {
 		in.problem.B = *b
 	} else {
-		in.problem.B = workload.RandomB[T](size.k, size.n, o.seed)
+		in.problem.B = workload.RandomB[T](size.k, size.n, o.Seed)
 	}
 	return nil
 }
 
 // sizeOf is MxNxK of a matrix from a file, held against --size and B.
-func sizeOf[T sparsek.Element](o *runFlags, a *bsr.Entries, b *matio.Dense[T]) (sizeFlag, error) {
-	size := sizeFlag{a.Rows, o.n, a.Cols}
+func sizeOf[T sparsek.Element](o *productFlags, a *bsr.Entries, bPath string, b *matio.Dense[T]) (sizeFlag, error) {
+	size := sizeFlag{a.Rows, int(o.N), a.Cols}
 	switch {
-	case o.size != sizeFlag{}:
-		if size.n = o.size.n; size != o.size {
-			return size, failf(exitBadSizes, "%s: the matrix is %d x %d, and --size %s says %d x %d", o.matrix, a.Rows, a.Cols, &o.size, o.size.m, o.size.k)
+	case o.Size != nil:
+		if size.n = o.Size.n; size != *o.Size {
+			return size, failf(exitBadSizes, "%s: the matrix is %d x %d, and --size %s says %d x %d", o.Matrix, a.Rows, a.Cols, o.Size, o.Size.m, o.Size.k)
 		}
 	case b != nil:
 		size.n = b.Cols
 	}
-	return size, fits(b, o.b, size.k, size.n)
+	return size, fits(b, bPath, size.k, size.n)
 }
 
 // fits makes sure that a B from a file has the size that is needed.

@@ -41,7 +41,7 @@ func TestVerifyFits(t *testing.T) {
 	}
 	var out bytes.Buffer
 	e := &environment{stdout: &out}
-	o := &verifyFlags{size: sizeFlag{4096, 4096, 4096}, block: blockFlag{64, 64}, dtype: "bf16"}
+	o := &verifyCommand{Size: sizeFlag{4096, 4096, 4096}, Block: blockFlag{64, 64}, DType: "bf16"}
 	if err := printVerify(e, o, sparsek.EngineInfo{Backend: sparsek.CUDA, Reason: "NVIDIA H200"}, verifyResult{true, []*report{r, r}}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,40 +21,38 @@ import (
 // profileDir is where profile puts what it measures, gate too, and where bless takes it from.
 const profileDir = "build/profile"
 
-type profileFlags struct {
-	out            string
-	launches, runs int
-	json           bool
+// profileCommand is "sparsek profile".
+type profileCommand struct {
+	Out      string   `default:"build/profile" placeholder:"FOLDER" help:"For what is measured."`
+	Launches count    `default:"${launches}" placeholder:"N" help:"Launches of each case that are measured."`
+	Runs     count    `default:"1" placeholder:"N" help:"How often all is measured; more than one go into folders run-1, run-2 ..."`
+	Cases    []string `arg:"" optional:"" name:"case" help:"Cases of the roofline suite (default: all)."`
+	jsonFlag
 }
 
-func takeProfiles(ctx context.Context, e *environment, args []string) error {
-	flags := newFlags("profile")
-	var o profileFlags
-	flags.StringVar(&o.out, "out", profileDir, "`folder` for what is measured")
-	flags.IntVar(&o.launches, "launches", profile.DefaultLaunches, "of each case that are measured")
-	flags.IntVar(&o.runs, "runs", 1, "how often all is measured; more than one go into folders run-1, run-2 ...")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
-	if err := parse(e, flags, args, true); err != nil {
-		return err
-	}
-	if o.launches < 1 || o.runs < 1 {
-		return failf(exitUsage, "profile: --launches and --runs want positive numbers")
-	}
-	if _, err := roofline.Find(flags.Args()); err != nil {
+func (*profileCommand) Help() string {
+	return `Examples:
+  sparsek profile
+  sparsek profile b64-random-50 --launches 10`
+}
+
+// Run measures.
+func (o *profileCommand) Run(ctx context.Context, e *environment) error {
+	if _, err := roofline.Find(o.Cases); err != nil {
 		return failf(exitUsage, "profile: %w", err)
 	}
-	m, err := newMeasurer(ctx, o.launches)
+	m, err := newMeasurer(ctx, int(o.Launches))
 	if err != nil {
 		return err
 	}
-	bar := e.progress.Bar("profile", int64(o.runs), term.Count)
+	bar := e.progress.Bar("profile", int64(o.Runs), term.Count)
 	var taken []*profile.Profile
-	for i := range o.runs {
-		dir := o.out
-		if o.runs > 1 {
-			dir = filepath.Join(o.out, fmt.Sprintf("run-%d", i+1))
+	for i := range int(o.Runs) {
+		dir := o.Out
+		if o.Runs > 1 {
+			dir = filepath.Join(o.Out, fmt.Sprintf("run-%d", i+1))
 		}
-		p, err := m.measure(ctx, dir, flags.Args())
+		p, err := m.measure(ctx, dir, o.Cases)
 		if err != nil {
 			endBar(bar, err)
 			return err
@@ -63,7 +61,7 @@ func takeProfiles(ctx context.Context, e *environment, args []string) error {
 		bar.Add(1)
 	}
 	bar.Done()
-	if o.json {
+	if o.JSON {
 		return printJSON(e.stdout, newProfileResult(taken))
 	}
 	return printProfile(e, taken[len(taken)-1], o)
@@ -151,7 +149,7 @@ func newProfileResult(taken []*profile.Profile) profileResult {
 }
 
 // printProfile prints the figures of a run.
-func printProfile(e *environment, p *profile.Profile, o profileFlags) error {
+func printProfile(e *environment, p *profile.Profile, o *profileCommand) error {
 	fmt.Fprintf(e.stdout, "%s, driver %s, ncu %s, commit %s: medians of %d launches\n\n", p.GPU, p.Driver, p.NCU, or(p.Commit, "unknown"), p.Launches)
 	t := &table{left: 2}
 	t.add("", "", "", "", "SM", "tensor", "DRAM", "L2", "DRAM", "", "", "occu-")
@@ -167,6 +165,6 @@ func printProfile(e *environment, p *profile.Profile, o profileFlags) error {
 	if err := t.print(e.stdout); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(e.stdout, "\nwritten to %s\n", o.out)
+	_, err := fmt.Fprintf(e.stdout, "\nwritten to %s\n", o.Out)
 	return fail(exitBadOutput, err)
 }

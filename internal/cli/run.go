@@ -5,13 +5,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/matrix/pattern"
@@ -20,116 +17,88 @@ import (
 	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
-// runFlags are the flags of run, and of tune, which has some of them.
-type runFlags struct {
-	command         string
-	matrix, pattern string
-	size            sizeFlag
-	n               int
-	block           blockFlag
-	density         *densityFlag
-	seed            uint64
-	dtype           dtypeFlag
-	epilogue        *epilogueFlags
-	b, out          string
-	alpha           float64
-	allowOverflow   bool
-	device          deviceFlag
-	threads         int
-	kernel          string
-	allowDense      bool
-	repeats         int
-	check, json     bool
+// productFlags say what is multiplied and on what; run and tune have them.
+type productFlags struct {
+	Matrix        string    `group:"Product" placeholder:"FILE" help:"A from a file: .mtx, .mtx.gz, or .npz of scipy.sparse.save_npz."`
+	Pattern       string    `group:"Product" placeholder:"NAME" help:"A by the name of its pattern: ${patterns}."`
+	Size          *sizeFlag `group:"Product" placeholder:"MxNxK" help:"A is M x K, B is K x N."`
+	N             count     `group:"Product" default:"256" placeholder:"N" help:"Columns of a random B, for --matrix without --size."`
+	Block         blockFlag `group:"Product" default:"64x64" placeholder:"BMxBK" help:"Blocks of A; one number stands for both."`
+	densityFlags  `group:"Product"`
+	Seed          uint64    `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
+	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16 or fp32."`
+	AllowOverflow bool      `group:"Product" help:"Accept values that --dtype or --out-dtype makes infinite."`
+	epilogueFlags `group:"Epilogue"`
+	engineFlags   `group:"Device and kernel"`
+	AllowDense    bool `group:"Device and kernel" help:"Admit kernels that multiply absent blocks as zeros: Inf and NaN in B may make NaN of C."`
+	jsonFlag
 }
 
-// newProductFlags are the flags that say what is multiplied and on what.
-func newProductFlags(flags *flag.FlagSet) *runFlags {
-	o := &runFlags{command: flags.Name(), block: blockFlag{64, 64}, dtype: "bf16", alpha: 1}
-	flags.StringVar(&o.matrix, "matrix", "", "A from a `file`: .mtx, .mtx.gz, or .npz of scipy.sparse.save_npz")
-	flags.StringVar(&o.pattern, "pattern", "", "A by `name`: "+strings.Join(pattern.Names(), ", "))
-	flags.Var(&o.size, "size", "`MxNxK`: A is M x K, B is K x N")
-	flags.IntVar(&o.n, "n", 256, "columns of a random B for --matrix without --size")
-	flags.Var(&o.block, "block", "`BMxBK`, or one number for both")
-	o.density = densityFlags(flags, 0.125)
-	flags.Uint64Var(&o.seed, "seed", 0, "of pattern, values and B (default 0)")
-	flags.Var(&o.dtype, "dtype", "element `type`: "+strings.Join(dtypes, ", "))
-	o.epilogue = newEpilogueFlags(flags)
-	flags.BoolVar(&o.allowOverflow, "allow-overflow", false, "take values that --dtype or --out-dtype makes infinite")
-	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
-	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
-	flags.BoolVar(&o.allowDense, "allow-dense", false, "let kernels multiply absent blocks as zeros: Inf and NaN in B may make NaN of C")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
-	return o
+// operandFlags are the operands that may come from files, beside A.
+type operandFlags struct {
+	B        string `name:"b" group:"Product" placeholder:"FILE" help:"B from a .npy file of f2, f4 or f8 (default: random)."`
+	BiasFile string `group:"Epilogue" placeholder:"FILE" help:"The bias from a .npy file of f2, f4 or f8 (default: random)."`
+	Alpha    factor `group:"Epilogue" default:"1" placeholder:"NUMBER" help:"Factor of the product, a float32."`
 }
 
-func newRunFlags(flags *flag.FlagSet) *runFlags {
-	o := newProductFlags(flags)
-	flags.StringVar(&o.epilogue.biasFile, "bias-file", "", "the bias from a .npy `file` of f2, f4 or f8 (else random)")
-	flags.StringVar(&o.b, "b", "", "B from a .npy `file` of f2, f4 or f8 (else random)")
-	flags.StringVar(&o.out, "out", "", "write C to a .npy `file`; bf16 is written as f4")
-	flags.Float64Var(&o.alpha, "alpha", 1, "factor of the product, a float32")
-	flags.StringVar(&o.kernel, "kernel", "", "by `name`, as info lists them (default: the library chooses)")
-	flags.IntVar(&o.repeats, "repeats", 0, "timed products (default: 5 on the CPU, 30 on a GPU)")
-	flags.BoolVar(&o.check, "check", false, "compare every element of C with a float64 reference")
-	return o
+// runCommand is "sparsek run".
+type runCommand struct {
+	productFlags
+	operandFlags
+	Kernel  string `group:"Device and kernel" placeholder:"NAME" help:"A kernel of those that info lists (default: the library chooses)."`
+	Repeats count  `group:"Device and kernel" placeholder:"N" help:"Timed products (default: 5 on the CPU, 30 on a GPU)."`
+	Check   bool   `group:"Output" help:"Compare every element of C with a float64 reference."`
+	Out     string `group:"Output" placeholder:"FILE" help:"Write C to a .npy file; bf16 is written as f4."`
+}
+
+func (*runCommand) Help() string {
+	return `Examples:
+  sparsek run --matrix A.npz --n 512 --check
+  sparsek run --pattern causal --size 8192x8192x8192 --out-dtype fp32 --json`
 }
 
 // validate refuses what does not go together.
-func (o *runFlags) validate(set map[string]bool) error {
-	if (o.matrix == "") == (o.pattern == "") {
-		return failf(exitUsage, "%s: give either --matrix or --pattern", o.command)
+func (o *productFlags) validate(e *environment, b string) error {
+	command := e.args[0]
+	if (o.Matrix == "") == (o.Pattern == "") {
+		return failf(exitUsage, "%s: give either --matrix or --pattern", command)
 	}
-	if o.repeats < 0 {
-		return failf(exitUsage, "%s: --repeats %d: want a positive number", o.command, o.repeats)
+	if e.given["n"] && (o.Pattern != "" || o.Size != nil || b != "") {
+		return failf(exitUsage, "%s: --n is for --matrix with neither --size nor --b, which say it already", command)
 	}
-	if v := float64(float32(o.alpha)); math.IsNaN(v) || math.IsInf(v, 0) {
-		return failf(exitUsage, "%s: --alpha %v: must be finite, as a float32", o.command, o.alpha)
-	}
-	if err := o.epilogue.validate(); err != nil {
-		return err
-	}
-	if o.n < 1 {
-		return failf(exitUsage, "%s: --n %d: want a positive number", o.command, o.n)
-	}
-	if set["n"] && (o.pattern != "" || set["size"] || o.b != "") {
-		return failf(exitUsage, "%s: --n is for --matrix with neither --size nor --b, which say it already", o.command)
-	}
-	if o.matrix != "" {
-		if o.density.from != "" {
-			return failf(exitUsage, "%s: --%s is for --pattern: a matrix has its own", o.command, o.density.from)
+	if o.Matrix != "" {
+		if o.densityFlags.given() != "" {
+			return failf(exitUsage, "%s: --%s is for --pattern: a matrix has its own", command, o.densityFlags.given())
 		}
 		return nil
 	}
-	uses, err := pattern.UsesDensity(o.pattern)
+	uses, err := pattern.UsesDensity(o.Pattern)
 	if err != nil {
-		return failf(exitUsage, "%s: %w", o.command, err)
+		return failf(exitUsage, "%s: %w", command, err)
 	}
-	if !uses && o.density.from != "" {
-		return failf(exitUsage, "%s: pattern %s has its own density: leave out --%s", o.command, o.pattern, o.density.from)
+	if !uses && o.densityFlags.given() != "" {
+		return failf(exitUsage, "%s: pattern %s has its own density: leave out --%s", command, o.Pattern, o.densityFlags.given())
 	}
-	if !set["size"] {
-		return failf(exitUsage, "%s: --pattern needs --size MxNxK", o.command)
+	if o.Size == nil {
+		return failf(exitUsage, "%s: --pattern needs --size MxNxK", command)
 	}
 	return nil
 }
 
-func run(ctx context.Context, e *environment, args []string) error {
-	flags := newFlags("run")
-	o := newRunFlags(flags)
-	if err := parse(e, flags, args, false); err != nil {
+// Run multiplies.
+func (o *runCommand) Run(ctx context.Context, e *environment) error {
+	if err := o.validate(e, o.B); err != nil {
 		return err
 	}
-	set := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	if err := o.validate(set); err != nil {
-		return err
+	if o.BiasFile != "" && o.Bias.Bias == sparsek.NoBias {
+		return failf(exitUsage, "run: --bias-file needs --bias row or --bias column")
 	}
-	if o.out != "" {
-		if err := checkOut(o.out); err != nil {
-			return fail(exitBadOutput, fmt.Errorf("run: --out %s: %w", o.out, err))
+	if o.Out != "" {
+		if err := checkOut(o.Out); err != nil {
+			return fail(exitBadOutput, fmt.Errorf("run: --out %s: %w", o.Out, err))
 		}
 	}
-	switch o.dtype {
+	switch o.DType {
 	case "bf16":
 		return runTyped(ctx, e, o, workload.BFloat16)
 	case "fp16":
@@ -138,8 +107,8 @@ func run(ctx context.Context, e *environment, args []string) error {
 	return runTyped(ctx, e, o, workload.Float32)
 }
 
-func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runFlags, in workload.Element[T]) error {
-	switch o.epilogue.outputOf(o.dtype) {
+func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runCommand, in workload.Element[T]) error {
+	switch o.outputOf(o.DType) {
 	case "bf16":
 		return runTo(ctx, e, o, in, workload.BFloat16)
 	case "fp16":
@@ -167,15 +136,15 @@ func checkOut(path string) error {
 	return err
 }
 
-func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runFlags, in workload.Element[T], element workload.Element[C]) (err error) {
-	c, err := newContext(o.device, o.threads)
+func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runCommand, in workload.Element[T], element workload.Element[C]) (err error) {
+	c, err := o.open()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	var out *matio.Output
-	if o.out != "" {
-		if out, err = matio.CreateDense(o.out); err != nil {
+	if o.Out != "" {
+		if out, err = matio.CreateDense(o.Out); err != nil {
 			return fail(exitBadOutput, err)
 		}
 		defer func() { err = errors.Join(err, out.Close()) }()
@@ -186,37 +155,37 @@ func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runFlag
 	if err == nil && out != nil {
 		// Only a result that stood the check is left behind.
 		if err = fail(exitBadOutput, matio.WriteDense(out, result, element.Encoding)); err == nil {
-			r.Out = o.out
+			r.Out = o.Out
 		}
 	}
 	endBar(bar, err)
 	if r == nil {
 		return err
 	}
-	if o.json {
+	if o.JSON {
 		return errors.Join(err, printJSON(e.stdout, r))
 	}
 	return errors.Join(err, printRun(e, r, c.Info()))
 }
 
 // compute loads, solves and checks. With a wrong result there are a report and an error.
-func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *runFlags, element workload.Element[T], out workload.Element[C], bar *term.Bar) (*report, matio.Dense[C], error) {
-	in, err := load(ctx, o, element, out)
+func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *runCommand, element workload.Element[T], out workload.Element[C], bar *term.Bar) (*report, matio.Dense[C], error) {
+	in, err := load(ctx, &o.productFlags, o.operandFlags, element, out)
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
 	bar.Add(1)
-	s, err := workload.Solve(ctx, c, in.problem, in.epilogue, workload.Options{Kernel: o.kernel, AllowDense: o.allowDense, Repeats: o.repeats})
+	s, err := workload.Solve(ctx, c, in.problem, in.epilogue, workload.Options{Kernel: o.Kernel, AllowDense: o.AllowDense, Repeats: int(o.Repeats)})
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
 	bar.Add(1)
 	r := newReport(in.problem, in.epilogue, s, element, c.Info())
-	r.Matrix, r.Pattern, r.Seed, r.Fill, r.Over = o.matrix, o.pattern, o.seed, in.fill, in.over
+	r.Matrix, r.Pattern, r.Seed, r.Fill, r.Over = o.Matrix, o.Pattern, o.Seed, in.fill, in.over
 	if err := ctx.Err(); err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
-	if o.check {
+	if o.Check {
 		err = checkSolution(r, c, in.problem, in.epilogue, s)
 	}
 	bar.Add(1)

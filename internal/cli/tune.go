@@ -6,24 +6,37 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/bench/tunereval"
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-type tuneFlags struct {
-	*runFlags
-	budget  time.Duration
-	quick   bool
-	grid    bool
-	typical bool
-	cases   int
+// tuneCommand is "sparsek tune".
+type tuneCommand struct {
+	productFlags
+	Budget  *time.Duration `group:"Measuring" placeholder:"TIME" help:"About how long to measure, as 500ms or 10s (default: 10s); each kernel is measured once even so."`
+	Quick   bool           `group:"Measuring" help:"Measure only what the cost model thinks worth it, as a plan that is tuned does."`
+	Typical bool           `group:"For maintainers" xor:"many" help:"Tune a list of typical products for a GPU and remember them, instead of one product."`
+	Grid    bool           `group:"For maintainers" xor:"many" help:"Judge the tuner by a grid of products drawn by --seed, instead of one product."`
+	Cases   count          `group:"For maintainers" default:"${gridcases}" placeholder:"N" help:"Products of --grid."`
+}
+
+func (*tuneCommand) Help() string {
+	return `Examples:
+  sparsek tune --size 4096x4096x4096 --density 0.1
+  sparsek tune --matrix A.npz --block 16 --n 512 --budget 2s`
+}
+
+// budget is the time to measure for.
+func (o *tuneCommand) budget() time.Duration {
+	if o.Budget == nil {
+		return 10 * time.Second
+	}
+	return *o.Budget
 }
 
 // tuneResult is what tune prints as JSON.
@@ -61,35 +74,27 @@ type candidate struct {
 	OverCuSPARSE float64 `json:"speed_up_over_cusparse_bsr,omitempty"`
 }
 
-func tune(ctx context.Context, e *environment, args []string) error {
-	flags := newFlags("tune")
-	o := &tuneFlags{runFlags: newProductFlags(flags)}
-	flags.DurationVar(&o.budget, "budget", 10*time.Second, "`time` to measure for, about; each candidate is measured once even so")
-	flags.BoolVar(&o.quick, "quick", false, "only what the cost model thinks worth it, as a plan that is tuned does")
-	flags.BoolVar(&o.grid, "grid", false, "judge the tuner by a grid of products drawn by --seed, instead of one product")
-	flags.BoolVar(&o.typical, "typical", false, "tune a list of typical products and remember them, instead of one product")
-	flags.IntVar(&o.cases, "cases", tunereval.Count, "of --grid: how many")
-	if err := parse(e, flags, args, false); err != nil {
-		return err
+// Run tunes.
+func (o *tuneCommand) Run(ctx context.Context, e *environment) error {
+	if o.budget() < 0 {
+		return failf(exitUsage, "tune: --budget %v: want a positive time", o.budget())
 	}
-	set := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	if o.budget < 0 {
-		return failf(exitUsage, "tune: --budget %v: want a positive time", o.budget)
+	if o.Grid || o.Typical {
+		return tuneMany(ctx, e, o)
 	}
-	if o.grid || o.typical {
-		return tuneMany(ctx, e, o, set)
-	}
-	if set["cases"] {
+	if e.given["cases"] {
 		return failf(exitUsage, "tune: --cases is for --grid")
 	}
-	if o.matrix == "" && o.pattern == "" {
-		o.pattern = "random"
+	if o.Matrix == "" && o.Pattern == "" {
+		o.Pattern = "random"
+		if o.Size == nil {
+			return failf(exitUsage, "tune: give --matrix FILE, or --size MxNxK for a random pattern")
+		}
 	}
-	if err := o.validate(set); err != nil {
+	if err := o.validate(e, ""); err != nil {
 		return err
 	}
-	switch o.dtype {
+	switch o.DType {
 	case "bf16":
 		return tuneTyped(ctx, e, o, workload.BFloat16)
 	case "fp16":
@@ -98,13 +103,13 @@ func tune(ctx context.Context, e *environment, args []string) error {
 	return tuneTyped(ctx, e, o, workload.Float32)
 }
 
-func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneFlags, in workload.Element[T]) (err error) {
-	c, err := newContext(o.device, o.threads)
+func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCommand, in workload.Element[T]) (err error) {
+	c, err := o.open()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	loaded, err := load(ctx, o.runFlags, in, in)
+	loaded, err := load(ctx, &o.productFlags, operandFlags{Alpha: 1}, in, in)
 	if err != nil {
 		return err
 	}
@@ -116,22 +121,22 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneFl
 	defer func() { err = errors.Join(err, m.Close()) }()
 	result := &tuneResult{
 		M: p.A.Rows, N: p.B.Cols, K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK,
-		DType: in.Name, OutDType: string(o.epilogue.outputOf(o.dtype)), Blocks: p.A.Blocks(), Density: p.A.Density(),
+		DType: in.Name, OutDType: string(o.outputOf(o.DType)), Blocks: p.A.Blocks(), Density: p.A.Density(),
 		Backend: backendName(c.Info()), BackendReason: c.Info().Reason,
 	}
 	result.Config = configName(result)
-	if !o.json {
+	if !o.JSON {
 		fmt.Fprintf(e.stdout, "Auto-tuning sparse BSR for config %s:\n", result.Config)
 	}
 	tuner, err := m.NewTuner(ctx, sparsek.PlanOptions{
-		N: p.B.Cols, Output: dtypeOf(o.epilogue.outputOf(o.dtype)), Bias: o.epilogue.bias.value,
-		Activation: o.epilogue.activation.value, AllowDense: o.allowDense,
-	}, sparsek.TunerOptions{Budget: o.budget, All: !o.quick})
+		N: p.B.Cols, Output: dtypeOf(o.outputOf(o.DType)), Bias: o.Bias.Bias,
+		Activation: o.Activation.Activation, AllowDense: o.AllowDense,
+	}, sparsek.TunerOptions{Budget: o.budget(), All: !o.Quick})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tuner.Close()) }()
-	stopped := measureCandidates(ctx, e, tuner, o.budget)
+	stopped := measureCandidates(ctx, e, tuner, o.budget())
 	if stopped != nil && !errors.Is(stopped, context.Canceled) {
 		return stopped
 	}
@@ -146,7 +151,7 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneFl
 	defer func() { err = errors.Join(err, plan.Close(), stopped) }()
 	result.Best, result.Warning = plan.Info().Kernel, plan.Info().Warning
 	result.fill(candidates, p.EffectiveFLOP())
-	if o.json {
+	if o.JSON {
 		return printJSON(e.stdout, result)
 	}
 	return printTuning(e, result)

@@ -67,25 +67,19 @@ type gridSummary struct {
 }
 
 // tuneMany is tune with --grid or --typical.
-func tuneMany(ctx context.Context, e *environment, o *tuneFlags, set map[string]bool) (err error) {
-	if o.grid && o.typical {
-		return failf(exitUsage, "tune: --grid and --typical exclude each other")
-	}
+func tuneMany(ctx context.Context, e *environment, o *tuneCommand) (err error) {
 	only := []string{"matrix", "pattern", "size", "n", "block", "density", "sparsity", "dtype", "quick", "out-dtype", "bias", "activation"}
-	if o.typical {
+	if o.Typical {
 		only = append(only, "cases", "seed", "json")
 	} else {
 		only = append(only, "allow-dense")
 	}
 	for _, name := range only {
-		if set[name] {
+		if e.given[name] {
 			return failf(exitUsage, "tune: --%s does not go with --grid or --typical", name)
 		}
 	}
-	if o.cases < 1 {
-		return failf(exitUsage, "tune: --cases %d: want a positive number", o.cases)
-	}
-	c, err := newContext(o.device, o.threads)
+	c, err := o.open()
 	if err != nil {
 		return err
 	}
@@ -94,21 +88,21 @@ func tuneMany(ctx context.Context, e *environment, o *tuneFlags, set map[string]
 	if c.Info().Backend == sparsek.CPU {
 		budget = gridBudgetOnCPUs
 	}
-	if set["budget"] {
-		budget = o.budget
+	if o.Budget != nil {
+		budget = *o.Budget
 	}
-	if o.typical {
+	if o.Typical {
 		return tuneTypical(ctx, e, o, c, budget)
 	}
-	if !set["seed"] {
-		o.seed = tunereval.Seed
+	if !e.given["seed"] {
+		o.Seed = tunereval.Seed
 	}
 	return tuneGrid(ctx, e, o, c, budget)
 }
 
-func tuneGrid(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Engine, budget time.Duration) (err error) {
-	result := &gridResult{Seed: o.seed, Backend: backendLine(c.Info())}
-	cases := tunereval.Draw(o.seed, o.cases)
+func tuneGrid(ctx context.Context, e *environment, o *tuneCommand, c *sparsek.Engine, budget time.Duration) (err error) {
+	result := &gridResult{Seed: o.Seed, Backend: backendLine(c.Info())}
+	cases := tunereval.Draw(o.Seed, int(o.Cases))
 	bar := e.progress.Bar("tune", int64(len(cases)), term.Count)
 	for _, one := range cases {
 		v, failed := tunereval.Judge(ctx, c, one, budget)
@@ -124,20 +118,20 @@ func tuneGrid(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Engi
 	}
 	endBar(bar, err)
 	result.summarise()
-	if o.json {
+	if o.JSON {
 		return errors.Join(err, printJSON(e.stdout, result))
 	}
 	return errors.Join(err, printGrid(e, result))
 }
 
 // tuneTypical tunes a list of products; what was measured before it is stopped stays in the cache.
-func tuneTypical(ctx context.Context, e *environment, o *tuneFlags, c *sparsek.Engine, budget time.Duration) (err error) {
+func tuneTypical(ctx context.Context, e *environment, o *tuneCommand, c *sparsek.Engine, budget time.Duration) (err error) {
 	cases := tunereval.Typical()
 	bar := e.progress.Bar("tune", int64(len(cases)), term.Count)
 	t := &table{left: 3}
 	t.add("MxNxK", "block", "pattern", "time", "kernel")
 	for _, one := range cases {
-		info, failed := tunereval.Remember(ctx, c, one, budget, o.allowDense)
+		info, failed := tunereval.Remember(ctx, c, one, budget, o.AllowDense)
 		if err = errors.Join(failed, ctx.Err()); err != nil {
 			err = fmt.Errorf("%v: %w", one, err)
 			break

@@ -115,8 +115,8 @@ func TestTuneRefuses(t *testing.T) {
 		{"--budget -1s", "--budget"},
 		{"--cases 3", "--cases is for --grid"},
 		{"--grid --block 16", "--block does not go with --grid"},
-		{"--grid --cases 0", "--cases 0"},
-		{"--block 16", "--pattern needs --size"},
+		{"--grid --cases 0", "--cases: 0"},
+		{"--block 16", "give --matrix FILE, or --size MxNxK"},
 		{"--matrix a.mtx --density 0.5", "--density is for --pattern"},
 	} {
 		var out, errs bytes.Buffer

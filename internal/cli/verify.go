@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
@@ -13,33 +12,23 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// verifyFlags are the flags of verify.
-type verifyFlags struct {
-	size     sizeFlag
-	block    blockFlag
-	density  *densityFlag
-	seed     uint64
-	dtype    dtypeFlag
-	epilogue *epilogueFlags
-	device   deviceFlag
-	threads  int
-	kernel   string
-	json     bool
+// verifyCommand is "sparsek verify".
+type verifyCommand struct {
+	Size          sizeFlag  `group:"Product" default:"4096x4096x4096" placeholder:"MxNxK" help:"A is M x K, B is K x N."`
+	Block         blockFlag `group:"Product" default:"64x64" placeholder:"BMxBK" help:"Blocks of A; one number stands for both."`
+	densityFlags  `group:"Product"`
+	Seed          uint64    `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
+	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16 or fp32."`
+	epilogueFlags `group:"Epilogue"`
+	engineFlags   `group:"Device and kernel"`
+	Kernel        string `group:"Device and kernel" placeholder:"NAME" help:"A kernel of those that info lists (default: the library chooses)."`
+	jsonFlag
 }
 
-func newVerifyFlags(flags *flag.FlagSet) *verifyFlags {
-	o := &verifyFlags{size: sizeFlag{4096, 4096, 4096}, block: blockFlag{64, 64}, dtype: "bf16"}
-	flags.Var(&o.size, "size", "`MxNxK`: A is M x K, B is K x N")
-	flags.Var(&o.block, "block", "`BMxBK`, or one number for both")
-	o.density = densityFlags(flags, 0.125)
-	flags.Uint64Var(&o.seed, "seed", 0, "of pattern, values and B (default 0)")
-	flags.Var(&o.dtype, "dtype", "element `type`: bf16, fp16, fp32")
-	o.epilogue = newEpilogueFlags(flags)
-	flags.Var(&o.device, "device", "`name`: auto, cpu, gpu or gpu:N")
-	flags.IntVar(&o.threads, "threads", 0, "of the CPU back-end (default: one for each core)")
-	flags.StringVar(&o.kernel, "kernel", "", "by `name`, as info lists them (default: the library chooses)")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
-	return o
+func (*verifyCommand) Help() string {
+	return `Examples:
+  sparsek verify
+  sparsek verify --size 1024x256x1024 --block 32 --dtype fp32 --device cpu`
 }
 
 // verifyPatterns are the cases: what is sparse at random, and two masks of attention.
@@ -51,13 +40,9 @@ type verifyResult struct {
 	Cases  []*report `json:"cases"`
 }
 
-func verify(ctx context.Context, e *environment, args []string) (err error) {
-	flags := newFlags("verify")
-	o := newVerifyFlags(flags)
-	if err := parse(e, flags, args, false); err != nil {
-		return err
-	}
-	c, err := newContext(o.device, o.threads)
+// Run multiplies and checks.
+func (o *verifyCommand) Run(ctx context.Context, e *environment) (err error) {
+	c, err := o.open()
 	if err != nil {
 		return err
 	}
@@ -84,7 +69,7 @@ func verify(ctx context.Context, e *environment, args []string) (err error) {
 	failed := errors.Join(broken, wrong)
 	result.Passed = failed == nil
 	endBar(bar, failed)
-	if o.json {
+	if o.JSON {
 		return errors.Join(failed, printJSON(e.stdout, result))
 	}
 	if len(result.Cases) == 0 {
@@ -93,8 +78,8 @@ func verify(ctx context.Context, e *environment, args []string) (err error) {
 	return errors.Join(failed, printVerify(e, o, c.Info(), result))
 }
 
-func verifyPattern(ctx context.Context, c *sparsek.Engine, o *verifyFlags, name string) (*report, error) {
-	switch o.dtype {
+func verifyPattern(ctx context.Context, c *sparsek.Engine, o *verifyCommand, name string) (*report, error) {
+	switch o.DType {
 	case "bf16":
 		return verifyTyped(ctx, c, o, name, workload.BFloat16)
 	case "fp16":
@@ -103,8 +88,8 @@ func verifyPattern(ctx context.Context, c *sparsek.Engine, o *verifyFlags, name 
 	return verifyTyped(ctx, c, o, name, workload.Float32)
 }
 
-func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Engine, o *verifyFlags, name string, in workload.Element[T]) (*report, error) {
-	switch o.epilogue.outputOf(o.dtype) {
+func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Engine, o *verifyCommand, name string, in workload.Element[T]) (*report, error) {
+	switch o.outputOf(o.DType) {
 	case "bf16":
 		return verifyTo(ctx, c, o, name, in, workload.BFloat16)
 	case "fp16":
@@ -113,19 +98,19 @@ func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Engine, o *v
 	return verifyTo(ctx, c, o, name, in, workload.Float32)
 }
 
-func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *verifyFlags, name string, in workload.Element[T], out workload.Element[C]) (*report, error) {
+func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *verifyCommand, name string, in workload.Element[T], out workload.Element[C]) (*report, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p, err := generate(patternSpec{name, o.size, o.block, o.density.value, o.seed, out.Size}, in, nil)
+	p, err := generate(patternSpec{name, o.Size, o.Block, o.value(defaultDensity), o.Seed, out.Size}, in, nil)
 	if err != nil {
 		return nil, err
 	}
-	epilogue, _, err := newEpilogue(o.epilogue, out, o.size.m, o.size.n, o.seed)
+	epilogue, _, err := newEpilogue(&o.epilogueFlags, "", out, o.Size.m, o.Size.n, o.Seed)
 	if err != nil {
 		return nil, err
 	}
-	options := workload.Options{Kernel: o.kernel}
+	options := workload.Options{Kernel: o.Kernel}
 	if c.Info().Backend == sparsek.CPU {
 		options.Repeats = 3 // the whole is to take seconds
 	}
@@ -134,21 +119,21 @@ func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *v
 		return nil, err
 	}
 	r := newReport(p, epilogue, s, in, c.Info())
-	r.Pattern, r.Seed = name, o.seed
+	r.Pattern, r.Seed = name, o.Seed
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	return r, checkSolution(r, c, p, epilogue, s)
 }
 
-func printVerify(e *environment, o *verifyFlags, c sparsek.EngineInfo, result verifyResult) error {
+func printVerify(e *environment, o *verifyCommand, c sparsek.EngineInfo, result verifyResult) error {
 	fmt.Fprintf(e.stdout, "back-end  %s\n", backendLine(c))
-	elements := string(o.dtype)
+	elements := string(o.DType)
 	if epilogue := describeEpilogue(result.Cases[0]); epilogue != "" {
 		elements += " (" + epilogue + ")"
 	}
 	fmt.Fprintf(e.stdout, "products  %s (MxNxK), blocks of %s, %s, seed %d; all %d elements of each C checked\n\n",
-		&o.size, &o.block, elements, o.seed, int64(o.size.m)*int64(o.size.n))
+		&o.Size, &o.Block, elements, o.Seed, int64(o.Size.m)*int64(o.Size.n))
 	t := &table{left: 3}
 	t.add("", "", "", "", "effective", "dense-equivalent", "", "largest", "closest to")
 	t.add("case", "back-end", "kernel", "time", "TFLOP/s", "TFLOP/s", "|C|max", "error", "its bound")

@@ -29,11 +29,11 @@ func TestSecretsStayOut(t *testing.T) {
 			http.Redirect(w, r, "ftp://u:"+secret+"@h/"+"?t="+secret, 302)
 		},
 		"no host": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://u:"+secret+"@no-such-host.invalid/?t="+secret, 302)
+			http.Redirect(w, r, "http://u:"+secret+"@no-such-host.invalid/?t="+secret, http.StatusFound)
 		},
 		"no location": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "http://u:"+secret+"@[bad/?t="+secret)
-			w.WriteHeader(302)
+			w.WriteHeader(http.StatusFound)
 		},
 	} {
 		srv := serve(t, func(w http.ResponseWriter, r *http.Request, _ int64) { h(w, r) })

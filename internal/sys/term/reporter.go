@@ -72,7 +72,7 @@ func (r *Reporter) Printf(format string, args ...any) {
 }
 
 // Bar starts the line of a job called name. total is the amount of work in
-// unit, or 0 where it is not known. The job ends with Done or Fail.
+// unit, or 0 where it is not known. The job ends with Done, Fail or Drop.
 func (r *Reporter) Bar(name string, total int64, unit Unit) *Bar {
 	if r == nil {
 		return nil
@@ -91,6 +91,9 @@ func (r *Reporter) Bar(name string, total int64, unit Unit) *Bar {
 	}
 	return b
 }
+
+// Step starts the line of a job of which only the time is shown.
+func (r *Reporter) Step(name string) *Bar { return r.Bar(name, 0, None) }
 
 // tick redraws live lines and lets quiet jobs speak while any job runs.
 func (r *Reporter) tick(stop chan struct{}) {
@@ -147,8 +150,8 @@ func (r *Reporter) write(text string) {
 	}
 }
 
-// end takes b off the running jobs and leaves its last line behind. The
-// caller holds the lock.
+// end takes b off the running jobs and leaves line behind, which is empty or
+// ends in a newline. The caller holds the lock.
 func (r *Reporter) end(b *Bar, line string) {
 	for i, other := range r.bars {
 		if other == b {
@@ -160,7 +163,7 @@ func (r *Reporter) end(b *Bar, line string) {
 		close(r.stop)
 		r.stop = nil
 	}
-	r.write(line + "\n")
+	r.write(line)
 }
 
 // paint wraps s in an SGR colour where colours are wanted.

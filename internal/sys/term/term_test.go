@@ -149,6 +149,60 @@ func TestRateRestartsWhenARetryGoesBack(t *testing.T) {
 	}
 }
 
+func TestWeighedWorkAndItsEstimate(t *testing.T) {
+	r, s, c := reporter(true)
+	b := r.Bar("compile", 4, Count)
+	b.Weigh(1000)
+	b.AddWeighed(190)
+	c.forward(10 * time.Second)
+	refresh(r)
+	if got, want := s.text(), "compile  1 of 4  19 %  10 s"; got != want {
+		t.Errorf("got %q, want %q: too early for an estimate", got, want)
+	}
+	b.AddWeighed(310)
+	refresh(r)
+	if got, want := s.text(), "compile  2 of 4  50 %  10 s  10 s left"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	b.AddWeighed(499)
+	b.AddWeighed(1)
+	b.Done()
+	if got, want := s.text(), "done compile: 4 in 10 s"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestStepShowsItsTimeAlone(t *testing.T) {
+	r, s, c := reporter(true)
+	b := r.Step("go vet")
+	c.forward(3 * time.Second)
+	refresh(r)
+	if got, want := s.text(), "go vet  3.0 s"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	b.End(nil)
+	if got, want := s.text(), "done go vet in 3.0 s"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Whoever drops a job reports its failure, or nobody needs to.
+func TestDroppedJobLeavesNoLine(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		r, s, _ := reporter(live)
+		b, other := r.Bar("cancelled", 4, Count), r.Step("failed")
+		b.Drop()
+		b.Done()
+		other.End(errors.New("reported elsewhere"))
+		if got := s.text(); got != "" {
+			t.Errorf("live %t: left %q", live, got)
+		}
+		if r.stop != nil {
+			t.Error("the ticker outlives the last job")
+		}
+	}
+}
+
 func TestNilIsSilent(t *testing.T) {
 	var r *Reporter
 	r.Printf("x")
@@ -158,6 +212,10 @@ func TestNilIsSilent(t *testing.T) {
 	b.SetTotal(2)
 	b.Done()
 	b.Fail(errors.New("x"))
+	b.Weigh(1)
+	b.AddWeighed(1)
+	b.Drop()
+	r.Step("x").End(nil)
 }
 
 func TestManyGoroutines(t *testing.T) {

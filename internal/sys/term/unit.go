@@ -15,13 +15,15 @@ const (
 	Bytes Unit = iota
 	// Count is a number of things: files, cases.
 	Count
+	// None is for a job whose amount nobody knows: only its time is shown.
+	None
 )
 
 func (u Unit) format(n int64) string {
-	if u == Count {
-		return fmt.Sprint(n)
+	if u == Bytes {
+		return FormatBytes(n)
 	}
-	return FormatBytes(n)
+	return fmt.Sprint(n)
 }
 
 // FormatBytes writes n in decimal multiples with three digits at most, as in

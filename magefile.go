@@ -94,7 +94,7 @@ func Test(ctx context.Context, offline *bool) error {
 	if err := check.Format("."); err != nil {
 		return err
 	}
-	if err := check.Vet(ctx, ".", os.Stderr); err != nil {
+	if err := check.Vet(ctx, ".", os.Stderr, progress); err != nil {
 		return err
 	}
 	if err := build.MakeTestPrograms(ctx, ".", progress); err != nil {

@@ -44,16 +44,32 @@ func TestFormat(t *testing.T) {
 }
 
 func TestEachPackageIsTestedOnce(t *testing.T) {
-	packages := []string{"m/wrapper", "m/internal/toolchain/lock", "m/internal/toolchain/fetch", "m/cmd/sparsek"}
-	want := [][]string{
-		{"go", "test", "-json", "-count=1", "m/internal/toolchain/lock", "m/cmd/sparsek"},
-		{"go", "test", "-json", "-count=1", "-race", "m/wrapper", "m/internal/toolchain/fetch"},
+	root := tree(t, map[string]string{
+		"plain/p.go":       "package plain\n",
+		"plain/p_test.go":  "package plain\n",
+		"statement/p.go":   "package statement\nfunc F() { go F() }\n",
+		"method/p.go":      "package method\nimport \"sync\"\nfunc F(w *sync.WaitGroup) { w.Go(func() {}) }\n",
+		"inside/p.go":      "package inside\n",
+		"inside/p_test.go": "package inside\nimport \"testing\"\nfunc TestP(t *testing.T) { go t.Log() }\n",
+	})
+	packages, err := listPackages(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, testArgs(packages)); diff != "" {
+	got, err := testArgs(packages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"go", "test", "-json", "-count=1", "m/plain"},
+		{"go", "test", "-json", "-count=1", "-race", "m/inside", "m/method", "m/statement"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// Without packages, go test would test the folder that it runs in.
-	if got := testArgs([]string{"m/internal/toolchain/lock"}); len(got) != 1 || slices.Contains(got[0], "-race") {
-		t.Errorf("got %v", got)
+	got, err = testArgs(packages[2:3])
+	if err != nil || len(got) != 1 || slices.Contains(got[0], "-race") {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

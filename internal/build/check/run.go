@@ -8,42 +8,53 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/sparsek/sparsek/internal/sys/process"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
-// raced are the packages whose code runs in several goroutines: their tests
-// run under the race detector, the others', being quicker, without.
-var raced = []string{"/wrapper", "/internal/toolchain/fetch", "/internal/sys/term", "/internal/sys/process",
-	"/internal/build/jobs", "/internal/build/stamp"}
+// vetCommands are the checks of the sources by programs of Go's. The magefile
+// is behind a build tag.
+var vetCommands = []struct {
+	what string
+	args []string
+}{
+	{"go vet", []string{"go", "vet", "./..."}},
+	{"go vet, magefile", []string{"go", "vet", "-tags=mage", "."}},
+	{"staticcheck", []string{"go", "tool", "staticcheck", "./..."}},
+	{"staticcheck, magefile", []string{"go", "tool", "staticcheck", "-tags=mage", "."}},
+}
 
-// Vet runs go vet over all packages and over the magefile, and staticcheck
-// where it is installed. What they find goes to out.
-func Vet(ctx context.Context, root string, out io.Writer) error {
-	commands := [][]string{{"go", "vet", "./..."}, {"go", "vet", "-tags=mage", "."}}
-	if program, err := exec.LookPath("staticcheck"); err == nil {
-		commands = append(commands, []string{program, "./..."})
-	}
-	for _, args := range commands {
-		if err := (process.Command{Args: args, Dir: root, Stdout: out, Stderr: out}).Run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", strings.Join(args, " "), err)
+// Vet runs go vet and the staticcheck that go.mod pins over all packages and
+// over the magefile. What they find goes to out.
+func Vet(ctx context.Context, root string, out io.Writer, progress *term.Reporter) error {
+	for _, c := range vetCommands {
+		step := progress.Step(c.what)
+		err := process.Command{Args: c.args, Dir: root, Stdout: out, Stderr: out}.Run(ctx)
+		step.End(err)
+		if err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(c.args, " "), err)
 		}
 	}
 	return nil
 }
 
 // Test runs the tests of all packages against the library at the absolute
-// path given. What go test says goes to out, and what was skipped and why.
+// path given. A line for each package goes to out, what failed tests wrote,
+// what was skipped and why, and last the number of tests that passed and
+// failed.
 func Test(ctx context.Context, root, library string, out io.Writer) error {
-	list, err := process.Command{Args: []string{"go", "list", "./..."}, Dir: root}.Output(ctx)
+	packages, err := listPackages(ctx, root)
 	if err != nil {
-		return fmt.Errorf("listing packages: %w", err)
+		return err
 	}
-	return runTests(ctx, root, testArgs(strings.Fields(list)), append(os.Environ(), "SPARSEK_LIBRARY="+library), out)
+	commands, err := testArgs(packages)
+	if err != nil {
+		return err
+	}
+	return runTests(ctx, root, commands, append(os.Environ(), "SPARSEK_LIBRARY="+library), out)
 }
 
 // runTests runs commands that write as go test -json does, up to the first
@@ -63,18 +74,19 @@ func runTests(ctx context.Context, root string, commands [][]string, env []strin
 
 // testArgs are the commands that test packages, each of them once. Results are
 // never taken from Go's cache, which does not see that the library changed.
-func testArgs(packages []string) [][]string {
-	isRaced := func(name string) bool {
-		return slices.ContainsFunc(raced, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
-	}
+func testArgs(packages []goPackage) ([][]string, error) {
 	plain := []string{"go", "test", "-json", "-count=1"}
 	race := []string{"go", "test", "-json", "-count=1", "-race"}
 	noPlain, noRace := len(plain), len(race)
-	for _, name := range packages {
-		if isRaced(name) {
-			race = append(race, name)
+	for _, p := range packages {
+		raced, err := p.raced()
+		if err != nil {
+			return nil, err
+		}
+		if raced {
+			race = append(race, p.ImportPath)
 		} else {
-			plain = append(plain, name)
+			plain = append(plain, p.ImportPath)
 		}
 	}
 	var commands [][]string
@@ -84,5 +96,5 @@ func testArgs(packages []string) [][]string {
 	if len(race) > noRace {
 		commands = append(commands, race)
 	}
-	return commands
+	return commands, nil
 }

@@ -15,16 +15,25 @@ import (
 	"sync"
 )
 
-// testLog reads what go test -json writes, and tells it as go test does
+// testLog reads what go test -json writes, and prints it as go test does
 // without: a line for each package, and before that of one that failed all
-// that its failed tests said. In the end it tells what was skipped, and why.
+// that its failed tests wrote. At the end it prints what was skipped and why,
+// and the number of tests that passed and failed. A test that has subtests is
+// counted by those; a package that fails without a test that failed, since it
+// does not compile perhaps, counts as one.
 type testLog struct {
 	out     io.Writer
 	line    []byte            // of the input, not whole yet
 	said    map[string][]said // by package, in order
 	skipped map[skip]int
-	last    string // package line, held back: the end of the output is to be go test's own
+	parents map[testName]bool // tests that have subtests
+
+	packages, passed, failed int
+	failedIn                 map[string]bool // packages with a failed test
 }
+
+// testName is a test of a package.
+type testName struct{ pkg, name string }
 
 // said is a piece of output, of a test or of the package itself.
 type said struct{ test, text string }
@@ -38,7 +47,8 @@ type testEvent struct {
 }
 
 func newTestLog(out io.Writer) *testLog {
-	return &testLog{out: out, said: make(map[string][]said), skipped: make(map[skip]int)}
+	return &testLog{out: out, said: make(map[string][]said), skipped: make(map[skip]int), parents: make(map[testName]bool),
+		failedIn: make(map[string]bool)}
 }
 
 // Write takes any part of the input.
@@ -62,6 +72,9 @@ func (l *testLog) read(line []byte) error {
 		return l.print(string(line) + "\n")
 	}
 	ended := e.Action == "pass" || e.Action == "fail" || e.Action == "skip"
+	if ended && e.Test != "" {
+		l.count(e)
+	}
 	switch {
 	case e.Action == "build-output":
 		return l.print(e.Output)
@@ -75,6 +88,26 @@ func (l *testLog) read(line []byte) error {
 	return nil
 }
 
+// count counts a test that ended. Subtests end before the test that has them.
+func (l *testLog) count(e testEvent) {
+	if i := strings.LastIndexByte(e.Test, '/'); i >= 0 {
+		// A name may itself have slashes; then no test has the shorter name.
+		for ; i >= 0; i = strings.LastIndexByte(e.Test[:i], '/') {
+			l.parents[testName{e.Package, e.Test[:i]}] = true
+		}
+	}
+	if l.parents[testName{e.Package, e.Test}] {
+		return
+	}
+	switch e.Action {
+	case "pass":
+		l.passed++
+	case "fail":
+		l.failed++
+		l.failedIn[e.Package] = true
+	}
+}
+
 // endTest forgets what a test that did not fail said.
 func (l *testLog) endTest(e testEvent) {
 	if e.Action == "skip" {
@@ -83,8 +116,8 @@ func (l *testLog) endTest(e testEvent) {
 	l.said[e.Package] = slices.DeleteFunc(l.said[e.Package], func(s said) bool { return s.test == e.Test })
 }
 
-// endPackage prints what is left: all that was said of failures, and the line
-// of the package.
+// endPackage prints what is left: all that failed tests wrote, and the line of
+// the package.
 func (l *testLog) endPackage(e testEvent) error {
 	var text strings.Builder
 	last := ""
@@ -96,13 +129,17 @@ func (l *testLog) endPackage(e testEvent) error {
 		}
 	}
 	delete(l.said, e.Package)
-	held := l.last
-	l.last = last
-	return l.print(held + text.String())
+	if e.Action != "skip" { // a package without tests
+		l.packages++
+	}
+	if e.Action == "fail" && !l.failedIn[e.Package] {
+		l.failed++
+	}
+	return l.print(text.String() + last)
 }
 
-// finish tells what is still to be told. Where go test itself was ended, that
-// is also what was said by tests that did not come to their end.
+// finish prints what is still to be printed. Where go test itself was ended,
+// that is also the output of tests that did not come to their end.
 func (l *testLog) finish() error {
 	var text strings.Builder
 	for _, pkg := range slices.Sorted(maps.Keys(l.said)) {
@@ -113,16 +150,19 @@ func (l *testLog) finish() error {
 	if len(l.line) > 0 {
 		text.Write(append(l.line, '\n'))
 	}
-	return l.print(text.String() + l.summary() + l.last)
+	return l.print(text.String() + l.summary())
 }
 
-// summary has a line for each reason: "skipped: no GPU: 14 tests in wrapper".
+// summary has a line for each reason, "skipped: no GPU: 14 tests in wrapper",
+// and a last one: "48 packages: 1204 passed, 0 failed, 67 skipped".
 func (l *testLog) summary() string {
 	skips := slices.SortedFunc(maps.Keys(l.skipped), func(a, b skip) int {
 		return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.pkg, b.pkg))
 	})
 	var text strings.Builder
+	skipped := 0
 	for i, s := range skips {
+		skipped += l.skipped[s]
 		if i == 0 || s.reason != skips[i-1].reason {
 			fmt.Fprintf(&text, "skipped: %s: ", s.reason)
 		} else {
@@ -137,6 +177,7 @@ func (l *testLog) summary() string {
 			text.WriteString("\n")
 		}
 	}
+	fmt.Fprintf(&text, "%d packages: %d passed, %d failed, %d skipped\n", l.packages, l.passed, l.failed, skipped)
 	return text.String()
 }
 
@@ -150,7 +191,7 @@ const module = "github.com/sparsek/sparsek/"
 
 var (
 	packageLine = regexp.MustCompile(`^(ok  |FAIL|\?   )\t`)
-	// What a test says stands behind its place; Skip is what it says last.
+	// What a test logs stands behind its place; the reason of Skip comes last.
 	saidAt = regexp.MustCompile(`^\s+[^\s:]+\.go:\d+: (.*)\n`)
 )
 

@@ -75,7 +75,7 @@ func runIn(t *testing.T, root string) (string, error) {
 	return out.String(), err
 }
 
-func TestSkippedTestsAreTold(t *testing.T) {
+func TestSkippedTestsAreReported(t *testing.T) {
 	out, err := runIn(t, tree(t, map[string]string{
 		"good/good_test.go": goodTests, "none/none.go": "package none\n",
 		"other/other_test.go": "package other\nimport \"testing\"\nfunc TestX(t *testing.T) { t.Skip(\"skipped: no GPU\") }\n",
@@ -85,10 +85,10 @@ func TestSkippedTestsAreTold(t *testing.T) {
 	}
 	// Packages come in any order.
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != 6 {
+	if len(lines) != 7 {
 		t.Fatalf("%d lines:\n%s", len(lines), out)
 	}
-	packages := []string{lines[0], lines[1], lines[5]}
+	packages := lines[:3]
 	slices.Sort(packages)
 	for i, want := range []string{"?   \tm/none\t[no test files]", "ok  \tm/good\t", "ok  \tm/other\t"} {
 		if !strings.HasPrefix(packages[i], want) {
@@ -96,8 +96,8 @@ func TestSkippedTestsAreTold(t *testing.T) {
 		}
 	}
 	want := []string{"skipped: no GPU: 2 tests in m/good, 1 test in m/other", "skipped: no pip here: 1 test in m/good",
-		"skipped: no reason given: 1 test in m/good"}
-	if diff := cmp.Diff(want, lines[2:5]); diff != "" {
+		"skipped: no reason given: 1 test in m/good", "2 packages: 2 passed, 0 failed, 5 skipped"}
+	if diff := cmp.Diff(want, lines[3:]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -113,7 +113,8 @@ func TestFailuresAreShownWhole(t *testing.T) {
 	for _, want := range []string{"first line\n        second line\n", "--- FAIL: TestParent", "--- FAIL: TestParent/loud",
 		"--- FAIL: TestPanic", "panic: out of order", "bad_test.go:9", "FAIL\tm/bad\t",
 		"cannot clean up\n", "FAIL\tm/exiting\t", "undefined: undefined", "FAIL\tm/broken [build failed]\n",
-		"skipped: no GPU: 1 test in m/bad, 2 tests in m/good\n", "ok  \tm/good\t"} {
+		"skipped: no GPU: 1 test in m/bad, 2 tests in m/good\n", "ok  \tm/good\t",
+		"\n4 packages: 5 passed, 4 failed, 5 skipped\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -150,7 +151,8 @@ cut off`
 	if err := log.finish(); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("warning: not JSON\n=== RUN   TestA\nhalf done\ncut off\nskipped: no GPU: 1 test in wrapper\n", out.String()); diff != "" {
+	if diff := cmp.Diff("warning: not JSON\n=== RUN   TestA\nhalf done\ncut off\nskipped: no GPU: 1 test in wrapper\n"+
+		"0 packages: 0 passed, 0 failed, 1 skipped\n", out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

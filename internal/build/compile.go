@@ -18,6 +18,7 @@ import (
 	"github.com/sparsek/sparsek/internal/build/sass"
 	"github.com/sparsek/sparsek/internal/build/stamp"
 	"github.com/sparsek/sparsek/internal/sys/process"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 // maxRounds is how often sources may change under a build before it gives up.
@@ -50,33 +51,27 @@ func (b *builder) stale(units []unit) []unit {
 	})
 }
 
-// compileRound compiles units side by side.
+// compileRound compiles units side by side. Its progress goes by how long each
+// took when it was last compiled.
 func (b *builder) compileRound(ctx context.Context, units []unit) error {
-	// A bar each for what takes minutes and what takes seconds: together they
-	// would foretell nothing.
-	cuda := newTally(b.progress, "compile CUDA", units, func(u unit) bool { return u.device })
-	host := newTally(b.progress, "compile C++", units, func(u unit) bool { return !u.device })
+	bar := b.progress.Bar("compile", int64(len(units)), term.Count)
 	var work []jobs.Job
+	var total int64
 	for _, u := range units {
-		done := host.done
-		if u.device {
-			done = cuda.done
-		}
+		before, _ := stamp.Load(b.path(stampPath(u.object())))
+		weight := u.weight(before.Milliseconds)
+		total += weight
 		work = append(work, jobs.Job{Memory: u.memory(), Run: func(ctx context.Context) error {
-			if err := b.compile(ctx, u); err != nil {
+			if err := b.compile(ctx, u, weight); err != nil {
 				return err
 			}
-			done()
+			bar.AddWeighed(weight)
 			return nil
 		}})
 	}
+	bar.Weigh(total)
 	err := jobs.Run(ctx, b.limits, work)
-	if err != nil {
-		// The caller shows all of it.
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		cuda.bar.Fail(errors.New(first))
-		host.bar.Fail(errors.New(first))
-	}
+	bar.End(err)
 	return err
 }
 
@@ -86,8 +81,9 @@ func (b *builder) unitKey(u unit) string {
 	return stamp.Key(append(b.logical(args), b.identity)...)
 }
 
-// compile makes the object of u and then its stamp.
-func (b *builder) compile(ctx context.Context, u unit) error {
+// compile makes the object of u and then its stamp. expected is how many
+// milliseconds it is expected to take.
+func (b *builder) compile(ctx context.Context, u unit, expected int64) error {
 	object := u.object()
 	if err := stamp.Remove(b.path(stampPath(object))); err != nil {
 		return fmt.Errorf("compiling %s: %w", u.source, err)
@@ -108,10 +104,11 @@ func (b *builder) compile(ctx context.Context, u unit) error {
 		args, env = b.launcher.command(args), b.launcher.environ(b.env, b.identity)
 	}
 	var output bytes.Buffer
+	started := time.Now()
 	err = process.Command{
 		Args: args, Dir: b.root, Env: env, Stdout: &output, Stderr: &output,
 	}.Run(ctx)
-	log := output.String()
+	log, took := output.String(), time.Since(started).Milliseconds()
 	if err != nil {
 		return b.compileError(u, err, log)
 	}
@@ -133,8 +130,15 @@ func (b *builder) compile(ctx context.Context, u unit) error {
 	if err := b.publish(made, object); err != nil {
 		return fmt.Errorf("compiling %s: %w", u.source, err)
 	}
-	return b.finish(object, b.unitKey(u), began, inputs, log)
+	if u.device && b.launcher.program != "" && took < compilerCacheAnswers {
+		took = expected // nvcc did not run
+	}
+	return b.finish(stamp.Stamp{Key: b.unitKey(u), Log: log, Milliseconds: took}, object, began, inputs)
 }
+
+// compilerCacheAnswers is within how many milliseconds a compiler cache brings
+// an object back; nvcc takes longer.
+const compilerCacheAnswers = 1500
 
 // readDepfile returns what a compiler read, relative to the root where it
 // lies inside. The toolchain's own files are left out: its digest stands for
@@ -163,10 +167,10 @@ func (b *builder) readDepfile(name string) ([]string, error) {
 
 func inside(file, dir string) bool { return strings.HasPrefix(file, filepath.Clean(dir)+"/") }
 
-// finish writes the stamp of an output, last of all. An output whose inputs
-// changed meanwhile gets none and so is made again.
-func (b *builder) finish(output, key string, began time.Time, inputs []string, log string) error {
-	record, err := stamp.Record(b.hasher, b.root, key, began, inputs, []string{output}, log)
+// finish completes s, the stamp of an output, and writes it, last of all. An
+// output whose inputs changed meanwhile gets none and so is made again.
+func (b *builder) finish(s stamp.Stamp, output string, began time.Time, inputs []string) error {
+	record, err := s.Record(b.hasher, b.root, began, inputs, []string{output})
 	if errors.Is(err, stamp.ErrChanged) {
 		b.progress.Printf("%s is made again: %v", output, err)
 		return nil

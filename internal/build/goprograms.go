@@ -39,16 +39,16 @@ func MakeProgram(ctx context.Context, root string, progress *term.Reporter) erro
 		return err
 	}
 	defer unlock()
-	return runGo(ctx, root, "the program", programArgs(Program))
+	return runGo(ctx, root, "the program", programArgs(Program), progress)
 }
 
 // testedThere are the packages that look at what was built, besides those
 // that import the first of them.
-var testedThere = []string{module + "/wrapper", module + "/internal/build/report"}
+var testedThere = []string{module + "/wrapper", module + "/internal/build/kernelreport"}
 
 // testedHere are packages that know the library's types alone: their tests
 // find out nothing on another machine, and what they draw with is large.
-var testedHere = []string{module + "/internal/bench/show"}
+var testedHere = []string{module + "/internal/bench/report"}
 
 const module = "github.com/sparsek/sparsek"
 
@@ -96,7 +96,7 @@ func MakeTestPrograms(ctx context.Context, root string, progress *term.Reporter)
 	if err := os.MkdirAll(filepath.Join(root, made), 0o777); err != nil {
 		return fmt.Errorf("making test programs: %w", err)
 	}
-	if err := runGo(ctx, root, "the test programs", testProgramsArgs(made, portableTests(list))); err != nil {
+	if err := runGo(ctx, root, "the test programs", testProgramsArgs(made, portableTests(list)), progress); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(filepath.Join(root, testDir)); err != nil {
@@ -108,10 +108,12 @@ func MakeTestPrograms(ctx context.Context, root string, progress *term.Reporter)
 	return nil
 }
 
-// runGo runs a command of Go's and shows all that it said where it fails.
-func runGo(ctx context.Context, root, what string, args []string) error {
+// runGo runs a command of Go's and shows all its output where it fails.
+func runGo(ctx context.Context, root, what string, args []string, progress *term.Reporter) error {
 	var output bytes.Buffer
+	step := progress.Step("build " + what)
 	err := process.Command{Args: args, Dir: root, Stdout: &output, Stderr: &output}.Run(ctx)
+	step.End(err)
 	if err != nil {
 		return fmt.Errorf("building %s: %w\n%s", what, err, strings.TrimRight(output.String(), "\n"))
 	}

@@ -3,7 +3,9 @@
 package build
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -25,10 +27,20 @@ func TestGoArgs(t *testing.T) {
 
 func TestPortableTests(t *testing.T) {
 	got := portableTests(module + "/wrapper fmt\n" + module + "/internal/cli fmt " + module + "/wrapper\n\n" +
-		module + "/internal/lock fmt\n" + module + "/internal/build " + module + "/internal/build/report\n" +
-		module + "/internal/build/report fmt\n" + module + "/internal/bench/show " + module + "/wrapper\n")
-	want := []string{module + "/wrapper", module + "/internal/cli", module + "/internal/build/report"}
+		module + "/internal/lock fmt\n" + module + "/internal/build " + module + "/internal/build/kernelreport\n" +
+		module + "/internal/build/kernelreport fmt\n" + module + "/internal/bench/report " + module + "/wrapper\n")
+	want := []string{module + "/wrapper", module + "/internal/cli", module + "/internal/build/kernelreport"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A package that was moved would silently drop out of the lists.
+func TestListedPackagesExist(t *testing.T) {
+	for _, name := range slices.Concat(testedThere, testedHere) {
+		dir := "../.." + strings.TrimPrefix(name, module)
+		if tests, err := filepath.Glob(dir + "/*_test.go"); err != nil || len(tests) == 0 {
+			t.Errorf("%s has no tests: %v", name, err)
+		}
 	}
 }

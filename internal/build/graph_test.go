@@ -3,6 +3,7 @@
 package build
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -15,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sparsek/sparsek/internal/build/codegen/kernels"
 	"github.com/sparsek/sparsek/internal/build/jobs"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	"github.com/sparsek/sparsek/internal/toolchain"
 	pins "github.com/sparsek/sparsek/internal/toolchain/lock"
 )
@@ -360,5 +363,42 @@ func TestNoHostCompiler(t *testing.T) {
 	tr.opts.CXX = "no-such-compiler"
 	if err := MakeLibrary(t.Context(), tr.opts); err == nil || !strings.Contains(err.Error(), "install g++") {
 		t.Errorf("got %v, want the mend", err)
+	}
+}
+
+// The progress of a build: one line for all that is compiled, none twice for a
+// failure.
+func TestProgress(t *testing.T) {
+	tr := newTree(t)
+	var said bytes.Buffer
+	tr.opts.Progress = term.New(&said)
+	tr.expect("first", append(slices.Clone(allSources), "link")...)
+	for _, want := range []string{"done compile: 6 in ", "done link build/lib/libsparsek.so in ", "done report kernels: 2 in "} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, said.String())
+		}
+	}
+	said.Reset()
+	tr.expect("again")
+	if said.Len() > 0 {
+		t.Errorf("nothing to do, and it said\n%s", said.String())
+	}
+	tr.write(planSource, "BROKEN\n")
+	if err := MakeLibrary(t.Context(), tr.opts); err == nil {
+		t.Error("no error")
+	}
+	if said.Len() > 0 {
+		t.Errorf("the caller reports the failure, and progress said\n%s", said.String())
+	}
+}
+
+func TestWeight(t *testing.T) {
+	collective := unit{source: "k.cu", device: true, kernel: "k", family: kernels.Collective}
+	host := unit{source: "a.cpp"}
+	if collective.weight(0) <= host.weight(0) {
+		t.Error("a kernel of CUTLASS's takes less than a C++ file")
+	}
+	if got := host.weight(1234); got != 1234 {
+		t.Errorf("got %d, want what the last build took", got)
 	}
 }

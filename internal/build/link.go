@@ -64,8 +64,10 @@ func (b *builder) link(ctx context.Context, units []unit, library string, note [
 		linked = append(slices.Clone(objects), assembly)
 	}
 	var output bytes.Buffer
+	step := b.progress.Step("link " + library)
 	err = process.Command{Args: b.linkArgs(linked, made, script, sanitized), Dir: b.root, Env: b.env,
 		Stdout: &output, Stderr: &output}.Run(ctx)
+	step.End(err)
 	if err != nil {
 		return linkError(library, err, output.String())
 	}
@@ -75,7 +77,7 @@ func (b *builder) link(ctx context.Context, units []unit, library string, note [
 	if err := b.publish(made, library); err != nil {
 		return fmt.Errorf("linking %s: %w", library, err)
 	}
-	return b.finish(library, key, began, objects, "")
+	return b.finish(stamp.Stamp{Key: key}, library, began, objects)
 }
 
 // writeNote writes the assembler source of a note, which the host compiler

@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sparsek/sparsek/internal/build/codegen/kernels"
 	"github.com/sparsek/sparsek/internal/build/kernelreport"
 	"github.com/sparsek/sparsek/internal/build/sass"
 	"github.com/sparsek/sparsek/internal/build/stamp"
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 // writeReport writes the report of the library just made, unless it is there.
@@ -25,19 +29,31 @@ func (b *builder) writeReport(ctx context.Context, list *kernels.List, units []u
 		return fmt.Errorf("reporting kernels: %w", err)
 	}
 	r := kernelreport.Report{Library: sum, Kernels: []kernelreport.Kernel{}, Others: []kernelreport.Source{}}
+	device := slices.DeleteFunc(slices.Clone(units), func(u unit) bool { return !u.device })
+	made := make([]kernelreport.Source, len(device))
+	bar := b.progress.Bar("report kernels", int64(len(device)), term.Count)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, b.limits.Cores))
+	for i, u := range device {
+		g.Go(func() (err error) {
+			if made[i], err = b.reportSource(gctx, u); err != nil {
+				return fmt.Errorf("reporting kernels: %s: %w", u.source, err)
+			}
+			bar.Add(1)
+			return nil
+		})
+	}
+	err = g.Wait()
+	bar.End(err)
+	if err != nil {
+		return err
+	}
 	sources := make(map[string]kernelreport.Source)
-	for _, u := range units {
-		if !u.device {
-			continue
-		}
-		s, err := b.reportSource(ctx, u)
-		if err != nil {
-			return fmt.Errorf("reporting kernels: %s: %w", u.source, err)
-		}
+	for i, u := range device {
 		if u.kernel != "" {
-			sources[u.kernel] = s
-		} else if len(s.Functions) > 0 {
-			r.Others = append(r.Others, s)
+			sources[u.kernel] = made[i]
+		} else if len(made[i].Functions) > 0 {
+			r.Others = append(r.Others, made[i])
 		}
 	}
 	for _, k := range list.Kernels {

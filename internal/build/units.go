@@ -60,6 +60,23 @@ func (u unit) memory() int64 {
 	}
 }
 
+// weight is how many milliseconds u is expected to take: as many as last time,
+// or, where that is 0, what files of its kind took on a core of 2.5 GHz.
+func (u unit) weight(last int64) int64 {
+	switch {
+	case last > 0:
+		return last
+	case u.family == kernels.Collective:
+		return 40_000
+	case u.kernel != "":
+		return 20_000
+	case u.device:
+		return 10_000
+	default:
+		return 3_000
+	}
+}
+
 // findUnits lists what is to be compiled: the sources in the tree at root and
 // the files generated from the list and the tuning table into gen. The longest
 // jobs come first, so that none of them is left running alone at the end.

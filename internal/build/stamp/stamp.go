@@ -22,8 +22,11 @@ type Stamp struct {
 	Key     string `json:"key"`
 	Inputs  []File `json:"inputs"`
 	Outputs []File `json:"outputs"`
-	// Log is what the command said.
+	// Log is the command's output.
 	Log string `json:"log,omitempty"`
+	// Milliseconds is how long the command took, 0 where that is not known. It
+	// serves the next run's estimates and has no say in Fresh.
+	Milliseconds int64 `json:"milliseconds,omitempty"`
 }
 
 // File is a file and its content.
@@ -64,11 +67,10 @@ func (s Stamp) Fresh(h *Hasher, root, key string) bool {
 // nobody knows which content it read.
 var ErrChanged = errors.New("changed while it was in use")
 
-// Record makes the stamp of a command that has just finished. began is what
-// Now said before it started. It fails with ErrChanged where
-// an input was written since.
-func Record(h *Hasher, root, key string, began time.Time, inputs, outputs []string, log string) (Stamp, error) {
-	s := Stamp{Key: key, Log: log}
+// Record completes the stamp of a command that has just finished with what it
+// read and wrote. began is what Now returned before it started. It fails with
+// ErrChanged where an input was written since.
+func (s Stamp) Record(h *Hasher, root string, began time.Time, inputs, outputs []string) (Stamp, error) {
 	for _, path := range inputs {
 		info, err := os.Stat(resolve(root, path))
 		if err != nil {

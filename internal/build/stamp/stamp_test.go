@@ -31,7 +31,7 @@ func TestFresh(t *testing.T) {
 		write(t, outside, "outside")
 	}
 	reset()
-	s, err := Record(NewHasher(), root, "key", time.Now().Add(time.Hour), []string{"in", outside}, []string{"out"}, "said")
+	s, err := Stamp{Key: "key", Log: "said", Milliseconds: 7}.Record(NewHasher(), root, time.Now().Add(time.Hour), []string{"in", outside}, []string{"out"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestRecordRefusesInputsOfNow(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(root, "in"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Record(NewHasher(), root, "key", began, []string{"in"}, nil, "")
+	_, err = Stamp{Key: "key"}.Record(NewHasher(), root, began, []string{"in"}, nil)
 	if !errors.Is(err, ErrChanged) {
 		t.Errorf("got %v, want ErrChanged", err)
 	}
@@ -102,7 +102,7 @@ func TestRecordRefusesInputsOfNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Record(NewHasher(), root, "key", began, []string{"in"}, nil, ""); err != nil {
+	if _, err = (Stamp{Key: "key"}).Record(NewHasher(), root, began, []string{"in"}, nil); err != nil {
 		t.Errorf("written before: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(root, "clock*")); left != nil {

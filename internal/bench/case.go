@@ -53,10 +53,7 @@ var (
 // load makes A.
 func load[T sparsek.Element](c Case, e workload.Element[T]) (bsr.Matrix[T], *bsr.Fill, error) {
 	if c.File == nil {
-		p, err := pattern.Generate(pattern.Spec{
-			Name: c.Pattern, BlockRows: blocks(c.Shape.M, c.BlockM), BlockCols: blocks(c.Shape.K, c.BlockK), Density: c.Density,
-			Seed: workload.PatternSeed(c.Seed),
-		})
+		p, err := pattern.Generate(c.spec())
 		if err != nil {
 			return bsr.Matrix[T]{}, nil, err
 		}
@@ -81,6 +78,14 @@ func load[T sparsek.Element](c Case, e workload.Element[T]) (bsr.Matrix[T], *bsr
 		return bsr.Matrix[T]{}, nil, fmt.Errorf("%w: %d of %s would become infinite in %s: choose another type, or scale them", ErrOverflow, n, c.File.Path, e.Name)
 	}
 	return a, &fill, nil
+}
+
+// spec says which pattern A has.
+func (c Case) spec() pattern.Spec {
+	return pattern.Spec{
+		Name: c.Pattern, BlockRows: blocks(c.Shape.M, c.BlockM), BlockCols: blocks(c.Shape.K, c.BlockK), Density: c.Density,
+		Seed: workload.PatternSeed(c.Seed),
+	}
 }
 
 func blocks(extent, block int) int { return (extent + block - 1) / block }
@@ -116,7 +121,7 @@ func HostBytes(cases []Case, backend sparsek.Backend, dense bool) float64 {
 		l.b = max(l.b, size*float64(c.Shape.K)*float64(c.Shape.N))
 		l.c = max(l.c, size*float64(c.Shape.M)*float64(c.Shape.N))
 		largest[c.DType] = l
-		values = max(values, size*c.stored())
+		values = max(values, size*c.blocks()*float64(c.BlockM)*float64(c.BlockK)+c.indexBytes())
 	}
 	total := values
 	for _, l := range largest {
@@ -128,14 +133,20 @@ func HostBytes(cases []Case, backend sparsek.Backend, dense bool) float64 {
 	return total
 }
 
-// stored is about the number of elements that the blocks of A hold, at most.
-func (c Case) stored() float64 {
-	places := math.Ceil(float64(c.Shape.M)/float64(c.BlockM)) * math.Ceil(float64(c.Shape.K)/float64(c.BlockK))
-	switch {
-	case c.File != nil:
-		places = min(places, float64(len(c.File.Entries.Value)))
-	case c.Density > 0:
-		places *= c.Density
+// indexBytes is about how much memory on the host the index of A takes.
+func (c Case) indexBytes() float64 {
+	return workload.IndexBytes(float64(blocks(c.Shape.M, c.BlockM)+blocks(c.Shape.K, c.BlockK)), c.blocks())
+}
+
+// blocks is about the number of blocks of A, at most.
+func (c Case) blocks() float64 {
+	places := float64(blocks(c.Shape.M, c.BlockM)) * float64(blocks(c.Shape.K, c.BlockK))
+	if c.File != nil {
+		return min(places, float64(len(c.File.Entries.Value)))
 	}
-	return places * float64(c.BlockM) * float64(c.BlockK)
+	predicted, err := c.spec().Blocks()
+	if err != nil { // more than can be counted: Generate refuses them
+		return places
+	}
+	return predicted
 }

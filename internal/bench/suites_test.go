@@ -95,6 +95,7 @@ func TestSettings(t *testing.T) {
 func TestHostBytes(t *testing.T) {
 	c := Case{Shape: workload.Shape{M: 1000, N: 100, K: 1000}, BlockM: 10, BlockK: 10, DType: "fp32", Pattern: "random", Density: 0.5}
 	const a, b, out = 4e6, 4e5, 4e5
+	index := workload.IndexBytes(200, 5000)
 	for _, one := range []struct {
 		backend sparsek.Backend
 		dense   bool
@@ -105,12 +106,12 @@ func TestHostBytes(t *testing.T) {
 		{sparsek.CPU, false, a/2 + b + out + 3*(b+out)},
 		{sparsek.CPU, true, a/2 + a + out + 3*(a+b+out)},
 	} {
-		if got := HostBytes([]Case{c, c}, one.backend, one.dense); got != one.want {
-			t.Errorf("%v, dense %v: %v, want %v", one.backend, one.dense, got, one.want)
+		if got := HostBytes([]Case{c, c}, one.backend, one.dense); got != one.want+index {
+			t.Errorf("%v, dense %v: %v, want %v", one.backend, one.dense, got, one.want+index)
 		}
 	}
 	c.Shape, c.File = workload.Shape{M: 1e6, N: 100, K: 1e6}, &File{Entries: &bsr.Entries{Rows: 1e6, Cols: 1e6, Value: make([]float64, 7)}}
-	if got, want := HostBytes([]Case{c}, sparsek.CUDA, true), 7*100*4+1e8*4+1e8*4.; got != want {
+	if got, want := HostBytes([]Case{c}, sparsek.CUDA, true), 7*100*4+workload.IndexBytes(2e5, 7)+1e8*4+1e8*4.; got != want {
 		t.Errorf("a large file: %v, want %v", got, want)
 	}
 }

@@ -258,19 +258,3 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 }
-
-func TestMemory(t *testing.T) {
-	if err := checkMemory(100, need{"A", 60}, need{"B", 40}); err != nil {
-		t.Error(err)
-	}
-	err := checkMemory(100, need{"A", 60}, need{"B", 41})
-	if exitCode(err) != exitNoMemory || !strings.Contains(err.Error(), "60 B for A, 41 B for B") {
-		t.Error(err)
-	}
-	if err := checkMemory(math.MaxInt64, need{"A", 1e40}); exitCode(err) != exitNoMemory {
-		t.Error(err)
-	}
-	if availableMemory() < 1<<20 {
-		t.Errorf("%d bytes available", availableMemory())
-	}
-}

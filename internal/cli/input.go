@@ -27,15 +27,21 @@ type patternSpec struct {
 // generate makes A and, unless b is given, B.
 func generate[T sparsek.Element](s patternSpec, e workload.Element[T], b *matio.Dense[T]) (*workload.Problem[T], error) {
 	blockRows, blockCols := (s.size.m+s.block.m-1)/s.block.m, (s.size.k+s.block.k-1)/s.block.k
-	p, err := pattern.Generate(pattern.Spec{
+	spec := pattern.Spec{
 		Name: s.name, BlockRows: blockRows, BlockCols: blockCols, Density: s.density, Seed: workload.PatternSeed(s.seed),
-	})
+	}
+	blocks, err := spec.Blocks() // predicted: nothing is made before it is known to fit
 	if err != nil {
 		return nil, fail(exitUsage, err)
 	}
-	stored := float64(p.Blocks()) * float64(s.block.m) * float64(s.block.k)
-	if err := checkProductMemory(stored, s.size, e.Size, s.output); err != nil {
+	stored := blocks * float64(s.block.m) * float64(s.block.k)
+	index := workload.IndexBytes(float64(blockRows)+float64(blockCols), blocks)
+	if err := checkProductMemory(index, stored, s.size, e.Size, s.output); err != nil {
 		return nil, err
+	}
+	p, err := pattern.Generate(spec)
+	if err != nil {
+		return nil, fail(exitUsage, err)
 	}
 	problem := &workload.Problem[T]{Alpha: 1, A: workload.RandomA[T](p, s.size.m, s.size.k, s.block.m, s.block.k, s.seed)}
 	if b != nil {
@@ -46,11 +52,12 @@ func generate[T sparsek.Element](s patternSpec, e workload.Element[T], b *matio.
 	return problem, nil
 }
 
-// checkProductMemory counts the operands on the host. element and output are the bytes of one of A and B, and of C.
-func checkProductMemory(stored float64, size sizeFlag, element, output int) error {
+// checkProductMemory counts the operands on the host, with index bytes for the index of A. element and output are the bytes of one of A and B, and of C.
+func checkProductMemory(index, stored float64, size sizeFlag, element, output int) error {
 	bytes := float64(element)
 	return checkMemory(availableMemory(),
 		need{"the blocks of A", stored * bytes},
+		need{"their index", index},
 		need{"B", float64(size.k) * float64(size.n) * bytes},
 		need{"C and a copy", 2 * float64(size.m) * float64(size.n) * float64(output)})
 }
@@ -127,6 +134,7 @@ func (in *input[T, C]) fromFile(ctx context.Context, o *productFlags, e workload
 	// Beside the elements an index takes a few words for each block row; checked first, as a file of a few bytes may
 	// claim any number of rows.
 	rows := float64(entries.Rows)/float64(o.Block.m) + 1
+	cols := float64(entries.Cols)/float64(o.Block.k) + 1
 	if err := checkMemory(availableMemory(), need{"the index of A", 32*rows + 16*float64(len(entries.Value))},
 		need{"C", float64(size.m) * float64(size.n) * float64(output)}); err != nil {
 		return err
@@ -136,7 +144,7 @@ func (in *input[T, C]) fromFile(ctx context.Context, o *productFlags, e workload
 		return failf(exitBadSizes, "%s: %w", o.Matrix, err)
 	}
 	stored := float64(blocking.Pattern.Blocks()) * float64(o.Block.m) * float64(o.Block.k)
-	if err := checkProductMemory(stored, size, e.Size, output); err != nil {
+	if err := checkProductMemory(workload.IndexBytes(rows+cols, float64(blocking.Pattern.Blocks())), stored, size, e.Size, output); err != nil {
 		return fmt.Errorf("%s in blocks of %s (%d elements, %.3g stored): %w", o.Matrix, &o.Block, len(entries.Value), stored, err)
 	}
 	var count atomic.Int64

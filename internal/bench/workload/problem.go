@@ -27,6 +27,10 @@ const (
 // PatternSeed is the seed of the pattern that belongs to a problem's seed.
 func PatternSeed(seed uint64) uint64 { return rng.Split(seed, streamPattern) }
 
+// IndexBytes predicts how much memory on the host the index of a matrix takes with its plan, for the sum of the numbers of
+// its block rows and block columns, and that of its blocks: the index here, the library's copy, and the plan's entries.
+func IndexBytes(extents, blocks float64) float64 { return 64*extents + 26*blocks }
+
 // RandomA gives a pattern values from [-1, 1), and zeros where its blocks stand out over rows x cols.
 func RandomA[T sparsek.Element](p bsr.Pattern, rows, cols, blockM, blockK int, seed uint64) bsr.Matrix[T] {
 	m := bsr.Matrix[T]{

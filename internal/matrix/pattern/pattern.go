@@ -40,17 +40,18 @@ type maker struct {
 	name        string
 	usesDensity bool
 	start       func(Spec, *rng.Source) rows
+	blocks      func(Spec) float64 // predicts how many there will be
 }
 
 var makers = []maker{
-	{"random", true, random},
-	{"bernoulli", true, bernoulli},
-	{"zipf", true, zipf},
-	{"window", true, window},
-	{"causal", false, causal},
-	{"bigbird", true, bigbird},
-	{"blockdiag", true, blockDiagonal},
-	{"stencil", false, stencil},
+	{"random", true, random, randomBlocks},
+	{"bernoulli", true, bernoulli, bernoulliBlocks},
+	{"zipf", true, zipf, zipfBlocks},
+	{"window", true, window, windowBlocks},
+	{"causal", false, causal, causalBlocks},
+	{"bigbird", true, bigbird, bigbirdBlocks},
+	{"blockdiag", true, blockDiagonal, blockDiagonalBlocks},
+	{"stencil", false, stencil, stencilBlocks},
 }
 
 // Names lists the patterns.
@@ -76,28 +77,28 @@ func UsesDensity(name string) (bool, error) {
 	return m.usesDensity, err
 }
 
-// Generate makes a pattern. The density of the result is near the wanted one, as the pattern's structure allows.
+// Generate makes a pattern. It refuses one that Blocks predicts to be too large before it takes memory. The density of the result is near the wanted one, as the pattern's structure allows.
 func Generate(spec Spec) (bsr.Pattern, error) {
-	m, err := find(spec.Name)
+	m, err := spec.check()
 	if err != nil {
 		return bsr.Pattern{}, err
 	}
-	if err := bsr.CheckShape(int64(spec.BlockRows), int64(spec.BlockCols)); err != nil {
+	blocks, err := spec.Blocks()
+	if err != nil {
 		return bsr.Pattern{}, err
-	}
-	if m.usesDensity && !(spec.Density >= 0 && spec.Density <= 1) {
-		return bsr.Pattern{}, fmt.Errorf("a density of %v is not within 0 and 1", spec.Density)
 	}
 	p := bsr.Pattern{BlockRows: spec.BlockRows, BlockCols: spec.BlockCols, RowPtr: make([]int32, spec.BlockRows+1)}
 	if spec.BlockCols == 0 || spec.BlockRows == 0 {
 		return p, nil
 	}
 	row := m.start(spec, rng.New(spec.Seed))
+	// Room for what is predicted and a little more, so that appending need not copy and hold the index twice.
+	p.ColIdx = make([]int32, 0, min(maxBlocks, int(1.01*blocks)+64))
 	for r := range spec.BlockRows {
 		p.ColIdx = append(p.ColIdx, row(r)...)
-		if len(p.ColIdx) > math.MaxInt32 {
+		if len(p.ColIdx) > maxBlocks { // predicted to be fewer
 			return bsr.Pattern{}, fmt.Errorf("pattern %s of %d x %d blocks has more than %d blocks: choose larger blocks or a lower density",
-				spec.Name, spec.BlockRows, spec.BlockCols, math.MaxInt32)
+				spec.Name, spec.BlockRows, spec.BlockCols, maxBlocks)
 		}
 		p.RowPtr[r+1] = int32(len(p.ColIdx))
 	}

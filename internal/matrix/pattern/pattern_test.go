@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"math"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -241,6 +242,55 @@ func TestBigBirdHasItsParts(t *testing.T) {
 		}
 		if !in[int32(r)] {
 			t.Fatalf("row %d lacks its diagonal block", r)
+		}
+	}
+}
+
+// The prediction is near what is made, for small and for large patterns.
+func TestBlocksArePredicted(t *testing.T) {
+	near := func(t rapid.TB, spec Spec) {
+		p, err := Generate(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := spec.Blocks()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := float64(p.Blocks())
+		if slack := 2*float64(spec.BlockRows) + 6*math.Sqrt(want+1) + 0.01*want + 10; math.Abs(got-want) > slack {
+			t.Errorf("%+v: %v blocks are predicted, %v are made", spec, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		near(t, Spec{
+			Name:      rapid.SampledFrom(Names()).Draw(t, "name"),
+			BlockRows: rapid.IntRange(0, 80).Draw(t, "rows"),
+			BlockCols: rapid.IntRange(0, 80).Draw(t, "cols"),
+			Density:   rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 0.125, 1})).Draw(t, "density"),
+		})
+	})
+	for _, name := range Names() {
+		for _, density := range []float64{0.001, 0.05, 0.5, 1} {
+			near(t, Spec{name, 1500, 1000, density, 1})
+			near(t, Spec{name, 700, 2100, density, 1})
+		}
+	}
+}
+
+// A pattern that is too large is refused before any of it is made: at once, and without memory for it.
+func TestTooLargePatterns(t *testing.T) {
+	for _, spec := range []Spec{
+		{"random", 1 << 20, 1 << 20, 0.125, 0}, {"bernoulli", 1 << 30, 1 << 30, 1, 0}, {"zipf", 1 << 24, 1 << 24, 0.1, 0},
+		{"window", 1 << 20, 1 << 20, 0.1, 0}, {"causal", 100000, 100000, 0, 0}, {"bigbird", 1 << 20, 1 << 20, 0.01, 0},
+		{"blockdiag", 1 << 20, 1 << 20, 0.01, 0}, {"stencil", 1 << 30, 1 << 30, 0, 0},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Generate(spec)
+		runtime.ReadMemStats(&after)
+		if taken := after.TotalAlloc - before.TotalAlloc; err == nil || !strings.Contains(err.Error(), "at most 2147483647 are possible") || taken > 1<<20 {
+			t.Errorf("%s: %v, after %d bytes", spec.Name, err, taken)
 		}
 	}
 }

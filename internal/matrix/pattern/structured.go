@@ -77,11 +77,7 @@ func blockDiagonal(spec Spec, _ *rng.Source) rows {
 	if spec.Density == 0 {
 		return func(int) []int32 { return nil }
 	}
-	most := min(spec.BlockRows, spec.BlockCols)
-	squares := most
-	if wanted := math.Round(1 / spec.Density); wanted < float64(most) {
-		squares = int(wanted)
-	}
+	squares := squares(spec)
 	var row []int32
 	return func(i int) []int32 {
 		// Square s has the rows from s*rows/squares on; this is its inverse.
@@ -89,6 +85,15 @@ func blockDiagonal(spec Spec, _ *rng.Source) rows {
 		row = span(row[:0], s*spec.BlockCols/squares, (s+1)*spec.BlockCols/squares)
 		return row
 	}
+}
+
+// squares is the number of squares of blockdiag.
+func squares(spec Spec) int {
+	most := min(spec.BlockRows, spec.BlockCols)
+	if wanted := math.Round(1 / spec.Density); wanted < float64(most) {
+		return int(wanted)
+	}
+	return most
 }
 
 // stencil numbers the columns along a cubic grid, x first, and gives each row the grid point on its diagonal with its

@@ -84,12 +84,9 @@ func describeValue(v *kong.Value) string {
 }
 
 // inOrder brings arguments into the order that the parser takes: the flags of a command before its other arguments, which
-// people may mix. A value that begins with one hyphen, such as a negative number, is joined to its flag. "help COMMAND"
-// becomes "COMMAND --help".
+// people may mix. A value that begins with one hyphen, such as a negative number, is joined to its flag. "help" before a
+// command becomes "--help" behind it.
 func inOrder(root *kong.Node, args []string) []string {
-	if args[0] == "help" {
-		args = append(slices.Clone(args[1:]), "--help")
-	}
 	node, commands := root, 0
 	for commands < len(args) {
 		i := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return child.Name == args[commands] })
@@ -98,6 +95,9 @@ func inOrder(root *kong.Node, args []string) []string {
 		}
 		node = node.Children[i]
 		commands++
+	}
+	if commands < len(args) && args[commands] == "help" && len(node.Children) > 0 {
+		return inOrder(root, append(slices.Concat(args[:commands], args[commands+1:]), "--help"))
 	}
 	flags, others := slices.Clone(args[:commands]), []string(nil)
 	for rest := args[commands:]; len(rest) > 0; rest = rest[1:] {

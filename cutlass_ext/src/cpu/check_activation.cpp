@@ -15,10 +15,9 @@ namespace sparsek::cpu {
 // Roundings, u = 2^-24, relative to |x|, of the formulas in cuda/epilogue.cuh. erff and expf differ by at most 2 ulp
 // from the correctly rounded result (CUDA C++ Programming Guide, "Mathematical Functions", single precision; full
 // range) and so by 2.5 ulp from the exact one; a division is rounded correctly:
-//   GELU  x/2 (1 + erf z), z = x sqrt(1/2). The error of the bracket: 2.5 u for erf, as an ulp is u below 1; u for z,
-//   as
-//         the constant and the product make it 2 u z, and 2 u z erf'(z) is at most 0.97 u; u for the sum, which is at
-//         most 2. That times |x|/2, and u |x| for the last product: 3.25 u |x|.
+//   GELU  x/2 (1 + erf z), z = x sqrt(1/2). The error of the bracket: 2.5 u for erf, as an ulp is u below 1; u for
+//         z, as the constant and the product make it 2 u z, and 2 u z erf'(z) is at most 0.97 u; u for the sum, which
+//         is at most 2. That times |x|/2, and u |x| for the last product: 3.25 u |x|.
 //   SiLU  x g / (1 + t), t = exp(-|x|), g = 1 or, for x < 0, t. The error of t is 2.5 ulp, 5 u t, which changes
 //         1 / (1 + t), and t / (1 + t) too, by 5 u t / (1 + t)^2, at most 1.25 u. Two roundings add 2 u, or, for x < 0,
 //         three roundings of a result that is at most |x|/2 add 1.5 u: 3.25 u |x|.

@@ -58,8 +58,8 @@ Bound::Bound(const sparsek_check_args& args, const OutputType& output, int64_t p
       // alpha times the sum, plus beta C0, plus the bias: each of the first two passes two roundings, or three with a
       // bias.
       epilogue_((args.bias_kind == SPARSEK_BIAS_NONE ? 2 : 3) * kFp32Roundoff),
-      // Near 0 a rounding errs by half of the smallest subnormal instead (Higham, section 2.8), unless it is that of a
-      // sum, which is exact there: each step of the products' sum, and the two products of the epilogue.
+      // Near 0 the error of a rounding is half of the smallest subnormal instead (Higham, section 2.8), except for
+      // sums, which are exact there. This counts each step of the products' sum, and the two products of the epilogue.
       underflow_((std::fabs(alpha_) * static_cast<double>(products) + 2) * kFp32HalfSubnormal),
       out_roundoff_(output.unit_roundoff),
       out_underflow_(activation_error_.underflows * kFp32HalfSubnormal + output.half_subnormal) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction sets that this processor and its operating system support.
+// What this processor and its operating system run.
 #pragma once
 
 namespace sparsek::cpu {

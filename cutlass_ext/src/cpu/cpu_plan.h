@@ -15,10 +15,10 @@
 
 namespace sparsek::cpu {
 
-// References the caller's values.
+// The values stay the caller's.
 class CpuMatrix final : public MatrixState {
  public:
-  // Throws like make_bsr_index, and SPARSEK_WRONG_MEMORY for device arrays.
+  // Throws as make_bsr_index does, and SPARSEK_WRONG_MEMORY for device arrays.
   explicit CpuMatrix(const sparsek_bsr& a);
   const BsrShape& shape() const override { return index_; }
   const PatternStats& stats() const override;
@@ -33,7 +33,7 @@ class CpuMatrix final : public MatrixState {
   std::atomic<const void*> values_{nullptr};
 };
 
-// Shared by the plans of a back-end.
+// What the plans of a back-end share.
 struct Workers {
   explicit Workers(int threads) : pool(threads), workspaces(threads) {}
   ThreadPool pool;

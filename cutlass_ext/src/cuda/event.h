@@ -7,7 +7,7 @@
 
 namespace sparsek::cuda {
 
-// A CUDA event with timing.
+// A mark in a stream that has a time.
 class Event {
  public:
   Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }

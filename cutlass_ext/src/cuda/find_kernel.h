@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of our CUDA kernels serve a product.
+// Which of our CUDA kernels serves what.
 #pragma once
 
 #include <string>

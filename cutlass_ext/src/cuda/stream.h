@@ -7,7 +7,7 @@
 
 namespace sparsek::cuda {
 
-// A non-blocking stream, which does not synchronise with the default stream.
+// A stream that no other waits for.
 class Stream {
  public:
   Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }

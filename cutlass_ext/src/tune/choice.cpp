@@ -26,10 +26,9 @@ const Candidate* find(const std::vector<Candidate>& list, const std::string& ker
   return nullptr;
 }
 
-// Whether the record lacks a kernel that serves this product and is predicted to be faster than the record's best,
-// whose prediction is `seconds`. That happens where it was measured with other options (without allow_dense, say, or
-// with rows of B that some kernels do not take). Predictions are compared only with predictions: measured times may
-// differ from all of them.
+// Whether the record lacks a kernel that serves here and should be faster than its best: it was measured with other
+// options (without allow_dense, say, or with rows of B that some kernels do not take). Predictions are compared with
+// each other alone: what is measured may be far from them all.
 bool lacks(const TuningRecord& record, const std::vector<Candidate>& candidates, double seconds) {
   for (const Candidate& candidate : candidates) {
     const auto is_it = [&](const TuningCandidate& measured) { return measured.kernel == candidate.kernel; };
@@ -39,7 +38,7 @@ bool lacks(const TuningRecord& record, const std::vector<Candidate>& candidates,
   return false;
 }
 
-// Chooses the best kernel of the record that serves this product; false where there is none.
+// The best of the record that may be taken here.
 bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswer& found, Choice& choice) {
   const TuningCandidate* best = nullptr;
   for (const TuningCandidate& measured : found.record.candidates) {
@@ -55,7 +54,7 @@ bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswe
   choice.predicted_seconds = find(candidates, best->kernel)->predicted_seconds;
   choice.measured_seconds = best->seconds;
   choice.reason = "the fastest of " + std::to_string(found.record.candidates.size()) +
-                  " when a similar product was measured, " + microseconds(best->seconds) +
+                  " when a like product was measured, " + microseconds(best->seconds) +
                   (shipped ? " (the table of this library)" : " (the tuning cache)");
   return true;
 }
@@ -73,15 +72,15 @@ void choose_predicted(const std::vector<Candidate>& candidates, Choice& choice) 
   choice.reason = "the cost model expects " + microseconds(choice.predicted_seconds) + ", the least of all that serve";
 }
 
-// Each class is 19 % wider in density than the one below.
+// Classes as wide as 19 % of the density.
 int32_t density_class(double density) {
   return density > 0 ? static_cast<int32_t>(std::lround(4 * std::log2(density))) : INT32_MIN;
 }
 
-// From rows of even length (0) to patterns where a few rows have most of the blocks (3).
+// Even rows, uneven ones, and those of which a few have most of the blocks.
 int32_t spread_class(double spread) { return spread < 0.1 ? 0 : spread < 0.5 ? 1 : spread < 1.5 ? 2 : 3; }
 
-// The share of the block rows of a group of 128 rows that use a load of B, on average, in eighths.
+// How many of the block rows of a group of 128 rows share a load of B on average, in eighths of all that could.
 int32_t union_class(const BsrShape& shape, const PatternStats& stats) {
   const int32_t together = std::max(1, 128 / shape.block_m);
   if (stats.rows128.loads == 0 || together == 1) return 8;
@@ -125,7 +124,7 @@ std::unique_ptr<PlanState> finish(Tuner& tuner, const Backend& backend, const Ma
     if (trial.times.empty()) continue;
     record.candidates.push_back({trial.candidate.kernel, trial.median(), trial.spread(), trial.setup_seconds});
   }
-  // The winner first: among equally fast kernels it need not have the lowest median.
+  // The best first: it need not be the fastest, where two are equally fast.
   std::stable_sort(record.candidates.begin(), record.candidates.end(), [&](const auto& a, const auto& b) {
     const bool a_wins = a.kernel == winner.candidate.kernel, b_wins = b.kernel == winner.candidate.kernel;
     return a_wins != b_wins ? a_wins : a.seconds < b.seconds;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records by key, one for each key.
+// Records by their keys, one of each.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@ namespace sparsek::tune {
 
 class TuningRecords {
  public:
-  // Limit on the records of a file: some megabytes.
+  // What a file keeps at most: some megabytes.
   static constexpr size_t kMost = 4096;
 
-  // Adds the record, unless there is a newer one with its key; replaces an older one or one of the same second. Returns
-  // whether anything changed.
+  // Takes the record in, instead of an older one of its key, or one of the same second. False where that changes
+  // nothing.
   bool merge(const TuningRecord& record);
-  // Adds the record, replacing any with its key.
+  // Takes the record in, whatever there is of its key.
   void put(const TuningRecord& record);
-  // Removes exactly this record; a different one with its key stays.
+  // Removes this very record; another one of its key stays.
   void erase(const TuningRecord& record);
 
-  // The record of the key, else the shipped record of the same product; null where there is none. Valid until the next
+  // The record of the key, else that of the same key for every build; null where there is none. Lives until the next
   // change.
   const TuningRecord* find(const TuningKey& key) const;
 
-  // Sorted by age, the oldest first; those of one second by key.
+  // The oldest come first; those of one second are ordered by their keys.
   std::vector<const TuningRecord*> by_age() const;
   // Keeps the newest kMost.
   void drop_oldest();

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/sys/stats"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
@@ -51,7 +50,7 @@ func HostPlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a b
 			return 0, err
 		}
 	}
-	return stats.Median(times[1:]), nil
+	return Summarise(times[1:]).Median, nil
 }
 
 // DevicePlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take where a's
@@ -86,7 +85,7 @@ func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a
 			return 0, err
 		}
 	}
-	return stats.Median(times[1:]), nil
+	return Summarise(times[1:]).Median, nil
 }
 
 func uploadIndex(c *sparsek.Engine, data []int32) (*sparsek.DeviceBuffer[int32], error) {

@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"math"
-	"time"
 	"unsafe"
 
-	"github.com/sparsek/sparsek/internal/sys/stats"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/matio"
 )
@@ -26,7 +24,7 @@ type Solution[C sparsek.Element] struct {
 	C          matio.Dense[C] // M x N
 	Plan       sparsek.PlanInfo
 	Recomputed int64 // slabs of C that were computed again; see [sparsek.Plan.Recomputed]
-	Timing     stats.Summary[time.Duration]
+	Timing     Timing
 }
 
 // Solve runs the product in c and times it. The result begins as NaNs, so that nothing unwritten passes for one.
@@ -84,7 +82,7 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 	if err != nil {
 		return nil, err
 	}
-	s.Timing = stats.Summarise(times)
+	s.Timing = Summarise(times)
 	return s, nil
 }
 

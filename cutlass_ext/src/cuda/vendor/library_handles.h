@@ -9,7 +9,7 @@
 
 namespace sparsek::cuda {
 
-// The handles of NVIDIA's libraries on one device, each created at its first use.
+// The handles of NVIDIA's libraries on one device, each made when it is first needed.
 class LibraryHandles {
  public:
   explicit LibraryHandles(int device) : device_(device) {}

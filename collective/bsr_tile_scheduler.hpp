@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile scheduler that hands each CTA of a persistent grid its work list of the plan, in order. It gives the kernel
-// not only where a tile lies but also which entries of the sparse outer loop it consists of.
+// Tile scheduler that gives each CTA of a persistent grid its work list of the plan, in order. For each tile it gives
+// the kernel the coordinates in C and the entries of the sparse outer loop.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace sparsek {
 
-struct BsrScheduler {};  // the tag by which the kernel layer selects it
+struct BsrScheduler {};  // the tag by which the kernel layer selects this scheduler
 
 class PlanTileScheduler {
  public:
   struct Arguments {
     WorkTile const* tiles = nullptr;        // (tiles)
     int32_t const* worker_begin = nullptr;  // (workers + 1); worker = blockIdx.x
-    int32_t steps_per_entry = 1;            // k tiles in a block: bk / BLK_K
+    int32_t steps_per_entry = 1;            // k tiles of a block: bk / BLK_K
   };
   using Params = Arguments;
 
   struct WorkTileInfo {
-    int32_t M_idx = 0;
-    int32_t N_idx = 0;
-    int32_t L_idx = 0;
-    int32_t entry_begin = 0;
-    int32_t k_tile_count = 0;
+    int32_t M_idx = 0;         // row group
+    int32_t N_idx = 0;         // panel of columns
+    int32_t L_idx = 0;         // always 0: there is no batch
+    int32_t entry_begin = 0;   // first entry of the row group
+    int32_t k_tile_count = 0;  // entries x steps_per_entry
     bool valid = false;
 
     CUTLASS_DEVICE bool is_valid() const { return valid; }
@@ -73,14 +73,14 @@ class PlanTileScheduler {
     return fetch_next_work(info);
   }
 
-  // The collective reads the entries itself, so the start is the first entry and not a k tile.
+  // The collective reads the entries itself, so this is the first entry and not a k tile.
   CUTLASS_DEVICE static uint32_t get_work_k_tile_start(WorkTileInfo const& info) { return info.entry_begin; }
   template <class ProblemShape, class TileShape>
   CUTLASS_DEVICE static int get_work_k_tile_count(WorkTileInfo const& info, ProblemShape, TileShape) {
     return info.k_tile_count;
   }
 
-  // Every tile is computed whole by one CTA.
+  // Each tile is computed by one CTA, without a reduction.
   CUTLASS_DEVICE static bool valid_warpgroup_in_work_tile(WorkTileInfo const&) { return true; }
   CUTLASS_DEVICE static bool compute_epilogue(WorkTileInfo const&, Params const&) { return true; }
   CUTLASS_DEVICE static bool requires_separate_reduction(Params const&) { return false; }
@@ -88,7 +88,7 @@ class PlanTileScheduler {
   CUTLASS_DEVICE static void fixup(Params const&, WorkTileInfo const&, FrgTensorC&, uint32_t, uint32_t) {}
 
  private:
-  // Reads one tile ahead, so that the latency of the work list hides behind the current tile.
+  // Reads one tile ahead, so that the current tile hides the latency of the work list.
   CUTLASS_DEVICE void fetch() {
     if (next_ < end_) ahead_ = __ldg(reinterpret_cast<int4 const*>(params_.tiles) + next_);
   }

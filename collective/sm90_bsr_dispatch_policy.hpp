@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dispatch policy of the block-sparse mainloop. It names a warp-specialised TMA + WGMMA mainloop whose outer loop
-// walks a plan instead of the K extent; the kernel stays that of CUTLASS.
+// Dispatch policy of the block-sparse mainloop: a warp-specialised TMA + WGMMA mainloop whose outer loop walks a plan
+// instead of the K extent, in CUTLASS's kernel.
 #pragma once
 
 #include "cutlass/arch/arch.h"
@@ -9,7 +9,7 @@
 namespace sparsek {
 
 // Stages_  depth of the shared-memory ring
-// Slots_   block rows of A that share a CTA tile, one a consumer warpgroup; 1 where a block row fills the tile
+// Slots_   block rows of A that share a CTA tile, one for each consumer warpgroup; 1 where a block row fills the tile
 template <int Stages_, int Slots_, class ClusterShape_ = cute::Shape<cute::_1, cute::_1, cute::_1>,
           class Schedule_ = cutlass::gemm::KernelTmaWarpSpecializedCooperative>
 struct MainloopSm90TmaGmmaBsr {

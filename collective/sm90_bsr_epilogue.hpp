@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epilogue of the block-sparse cooperative kernel: every warp brings its own 16 rows of the tile to C and waits for no
-// other warp. So the two warpgroups of a CTA need not keep step: while one stores, the tensor cores are the other's.
-// And the rows of a tile need not be neighbours, since each warp finds its own in the plan.
+// Epilogue of the block-sparse cooperative kernel: each warp stores its own 16 rows of the tile, and waits for no other
+// warp. So the two warpgroups of a CTA run independently: while one stores, the other uses the tensor cores. And the
+// rows of a tile need not be neighbours, since each warp reads the place of its rows from the plan.
 //
-//   C in A's type, alpha only   by way of shared memory, 64 columns at a time, and bulk tensor stores that run on while
+//   C (M, N):(ldc, 1)
+//     in A's type, alpha only   through shared memory, 64 columns at a time, by bulk tensor stores that continue while
 //                               the warp multiplies again
-//   all else                    from registers (cuda/row_store.cuh): bias, activation, beta, any type and alignment
+//     otherwise                 from registers (cuda/row_store.cuh): bias, activation, beta, any type and alignment
 #pragma once
 
 #include <cuda.h>
@@ -39,7 +40,7 @@ class BsrEpilogueOp {
   struct Arguments {
     cuda::LaunchArgs launch;
     bool by_tma;        // cuda::can_store_by_tma
-    CUtensorMap map_c;  // cuda::make_store_map, if so
+    CUtensorMap map_c;  // cuda::make_store_map; set if by_tma
   };
   using Params = Arguments;
 
@@ -58,8 +59,8 @@ class BsrEpilogueOp {
 
   CUTLASS_HOST_DEVICE explicit BsrEpilogueOp(Params const& params) : params_(params) {}
 
-  // sums: the accumulators of m64n256, those of columns 8 g to 8 g + 7 at 4 g: two neighbours in row lane / 4 of the
-  // warp's, and two in the row 8 further on.
+  // sums: a thread's accumulators of m64n256, (256 / 8, 4): sums(4 g) and the next are neighbours in columns 8 g to
+  // 8 g + 7 of the warp's row lane / 4, sums(4 g + 2) and the next are below them in row lane / 4 + 8.
   template <class ProblemShape, class TileShape, class TileCoord, class Sums, class TiledMma, class Residue>
   CUTLASS_DEVICE void operator()(ProblemShape, TileShape, TileCoord tile, Sums& sums, TiledMma, Residue, int thread_idx,
                                  char* shared) const {
@@ -84,7 +85,7 @@ class BsrEpilogueOp {
   Params const& params_;
 };
 
-// With the interface that the cooperative kernel expects.
+// Adapts the epilogue to the interface of the cooperative kernel.
 template <class Element, int Slots>
 class BsrEpilogue
     : public cutlass::epilogue::collective::detail::Sm90TmaWarpSpecializedAdapter<BsrEpilogueOp<Element, Slots>> {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block-sparse CollectiveMma for Hopper: C tile = sum over the entries of the tile's row group of A block x B block.
 //
-// The producer warp walks the entries: one load of a block row of B, and one load of A for each slot that has a
-// block there. Consumer warpgroups multiply from shared memory; where a tile holds several block rows (Slots = 2) each
-// warpgroup owns one and skips the entries in which it has no block, so an absent block costs no arithmetic and can
-// never reach C.
+// The producer warp walks the entries: it loads a block row of B, and a block of A for each slot that has one there.
+// Consumer warpgroups multiply from shared memory; where a tile holds several block rows (Slots = 2) each warpgroup has
+// one of them and skips the entries in which that has no block, so an absent block costs no arithmetic and never
+// reaches C.
+//
+//   A   values (bm, bk, nnzb):(bk, 1, bm bk): by TMA into stages (BLK_M, BLK_K), a box (BLK_M / Slots, BLK_K) a slot
+//   B   (N, K):(1, ldb): by TMA into stages (BLK_N, BLK_K)
 //
 // The interface is the one that CUTLASS's cooperative kernel expects of a mainloop, with two differences: the k tile
-// iterator counts entries, and mma() releases every stage itself (mma_tail has nothing left to do).
+// iterator counts entries, and mma() releases every stage itself, so that mma_tail is empty.
 #pragma once
 
 #include "collective/sm90_bsr_dispatch_policy.hpp"
@@ -61,7 +64,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
   static constexpr int kSlotRows = kBlkM / Slots;
 
   static_assert(Stages >= 2, "the ring needs two stages or more");
-  static_assert(Slots == 1 || Slots == kMmaWarpGroups, "a slot is what one warpgroup computes");
+  static_assert(Slots == 1 || Slots == kMmaWarpGroups, "one warpgroup computes one slot");
   static_assert(size(ClusterShape{}) == 1, "CTAs of a cluster would need a common entry list");
   static_assert(kBlkK == size<1>(SmemLayoutAtomA{}), "slots lie one after the other in shared memory");
   static_assert(is_base_of<GMMA::DescriptorIterator, typename TiledMma::FrgTypeA>::value &&
@@ -69,11 +72,12 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
                 "both operands come from shared memory");
   static_assert(is_same_v<GmemTiledCopyA, SM90_TMA_LOAD> && is_same_v<GmemTiledCopyB, SM90_TMA_LOAD>);
 
-  // The same bytes seen twice: by the copies a slot at a time, by the MMA as one tile.
+  // Two views of the same bytes: for the copies (rows of a slot, BLK_K, slot, stage), for the MMA (BLK_M, BLK_K,
+  // stage).
   using SmemLayoutSlotsA = decltype(tile_to_shape(
       SmemLayoutAtomA{}, make_shape(Int<kSlotRows>{}, Int<kBlkK>{}, Int<Slots>{}, Int<Stages>{})));
   using SmemLayoutA = decltype(tile_to_shape(SmemLayoutAtomA{}, make_shape(Int<kBlkM>{}, Int<kBlkK>{}, Int<Stages>{})));
-  // K atoms first: a TMA box is then as tall as the k tile.
+  // (BLK_N, BLK_K, stage), atoms ordered along K first, so that a TMA box is as tall as the k tile.
   using SmemLayoutB = decltype(tile_to_shape(SmemLayoutAtomB{}, make_shape(Int<kBlkN>{}, Int<kBlkK>{}, Int<Stages>{}),
                                              Step<_2, _1, _3>{}));
   static_assert(cosize_v<SmemLayoutSlotsA> == cosize_v<SmemLayoutA>);
@@ -82,7 +86,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     struct TensorStorage : aligned_struct<128, _0> {
       array_aligned<typename TiledMma::ValTypeA, cosize_v<SmemLayoutA>> smem_A;
       array_aligned<typename TiledMma::ValTypeB, cosize_v<SmemLayoutB>> smem_B;
-      // Bit s of present[stage]: slot s has a block in the entry that the stage holds.
+      // (Stages). Bit s of present[stage]: slot s has a block in the entry of the stage.
       cute::array<uint32_t, Stages> present;
     } tensors;
     using PipelineStorage = typename MainloopPipeline::SharedStorage;
@@ -95,10 +99,10 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     ElementA const* ptr_A;  // (bm, bk, nnzb)
     int32_t block_m, block_k;
     int32_t nnzb;           // at least 1: an empty matrix passes any readable block
-    ElementB const* ptr_B;  // (N, K)
+    ElementB const* ptr_B;  // (N, K):dB
     StrideB dB;
     int32_t const* entry_col;    // (entries): block column
-    int32_t const* entry_block;  // (entries, Slots): storage index or kNoBlock
+    int32_t const* entry_block;  // (entries, Slots):(Slots, 1): storage index or kNoBlock
   };
 
   struct Params {
@@ -113,12 +117,12 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     TMA_A tma_load_a;
     TMA_B tma_load_b;
     int32_t block_m;
-    int32_t steps_per_entry;  // k tiles in a block: bk / BLK_K
+    int32_t steps_per_entry;  // k tiles of a block: bk / BLK_K
     int32_t row_parts;        // tiles in a block row: bm / BLK_M where a block row is taller than a tile, else 1
     int32_t nnzb;
     int32_t const* entry_col;
     int32_t const* entry_block;
-    uint32_t tma_transaction_bytes = kBytesB;  // of every entry; what A adds is expected as it is loaded
+    uint32_t tma_transaction_bytes = kBytesB;  // of each entry, without A, whose bytes are added as it is loaded
   };
 
   template <class ProblemShape>
@@ -148,8 +152,9 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     cute::prefetch_tma_descriptor(params.tma_load_b.get_tma_descriptor());
   }
 
-  // gA (BLK_ROWS, BLK_K, m, k, l): m counts parts of a block, k the k tiles of a block, l the storage index
-  // gB (BLK_N, BLK_K, n, k, l)
+  // Returns (gA, gB):
+  //   gA (BLK_M / Slots, BLK_K, m, k, l): m counts parts of a block, k the k tiles of a block, l is the storage index
+  //   gB (BLK_N, BLK_K, n, k, l)
   template <class ProblemShape_MNKL>
   CUTLASS_DEVICE auto load_init(ProblemShape_MNKL const& problem_shape_MNKL, Params const& params) const {
     auto [M, N, K, L] = problem_shape_MNKL;
@@ -161,7 +166,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     return cute::make_tuple(gA, gB);
   }
 
-  // Producer: the whole warp walks the entries, 32 at a time a lane each; one lane waits and issues the copies.
+  // Producer: the warp reads 32 entries at a time, one by each lane; one lane waits for stages and issues the copies.
   template <class TensorA, class TensorB, class EntryIterator, class BlockCoord>
   CUTLASS_DEVICE void load(Params const& params, MainloopPipeline pipeline, PipelineState smem_pipe_write,
                            cute::tuple<TensorA, TensorB> const& load_inputs, BlockCoord const& blk_coord,
@@ -217,7 +222,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     if (cute::elect_one_sync()) pipeline.producer_tail(smem_pipe_write);
   }
 
-  // Consumer: accum = sum over the tile's entries, zero where there is none.
+  // Consumer: accum = sum over the tile's entries; zero where there are none.
   template <class FrgTensorC>
   CUTLASS_DEVICE void mma(MainloopPipeline pipeline, PipelineState smem_pipe_read, FrgTensorC& accum, int k_tile_count,
                           int thread_idx, TensorStorage& shared_tensors, Params const&) {
@@ -232,12 +237,12 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     Tensor tCrA = thread_mma.make_fragment_A(thread_mma.partition_A(sA));  // (MMA,MMA_M,MMA_K,PIPE)
     Tensor tCrB = thread_mma.make_fragment_B(thread_mma.partition_B(sB));  // (MMA,MMA_N,MMA_K,PIPE)
 
-    // Cleared here rather than by the first WGMMA: a slot may have no block in any of the tile's entries, and a
-    // clear behind the loop makes the compiler copy (and spill) the accumulators.
+    // Cleared here rather than by the first WGMMA: a slot may have no block in any of the tile's entries, and clearing
+    // after the loop makes the compiler copy (and spill) the accumulators.
     if (Slots > 1 || k_tile_count == 0) clear(accum);
     tiled_mma.accumulate_ = Slots > 1 ? GMMA::ScaleOut::One : GMMA::ScaleOut::Zero;
-    PipelineState in_flight = smem_pipe_read;  // the stage that the newest WGMMA reads,
-    bool pending = false;                      // if there is one
+    PipelineState in_flight = smem_pipe_read;  // the stage that the newest WGMMA reads, if pending
+    bool pending = false;
 
     CUTLASS_PRAGMA_NO_UNROLL
     for (; k_tile_count > 0; --k_tile_count) {
@@ -259,9 +264,9 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
         in_flight = smem_pipe_read;
         pending = true;
       } else {
-        // Nothing may stay in flight over a skip: a run of skips as long as the ring would wait for the stage that
-        // the last WGMMA holds. And without a WGMMA nothing holds the four warps together: a late one could miss the
-        // phase of this stage if another released it.
+        // No WGMMA may stay in flight during a skip: a run of skips as long as the ring would wait for the stage that
+        // the last WGMMA holds. And without a WGMMA nothing synchronises the four warps: a late warp could miss the
+        // phase of this stage if another warp released it. Hence the barrier.
         warpgroup_wait<0>();
         if (pending) pipeline.consumer_release(in_flight);
         pending = false;
@@ -279,7 +284,8 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
   CUTLASS_DEVICE void mma_tail(MainloopPipeline, PipelineState, int) {}
 
  private:
-  // Fills one stage: B always, A for each slot that has a block.
+  // Fills one stage: B, and A for each slot that has a block. tAgA (TMA, _, _, k, l), tAsA (TMA, _, _, SLOT, PIPE),
+  // tBgB (TMA, _, _, k), tBsB (TMA, _, _, PIPE).
   template <class TAgA, class TAsA, class TBgB, class TBsB>
   CUTLASS_DEVICE static void load_step(Params const& params, MainloopPipeline& pipeline, PipelineState const& write,
                                        TensorStorage& shared_tensors, TAgA const& tAgA, TAsA const& tAsA,
@@ -287,7 +293,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
                                        int32_t const (&block)[Slots]) {
     int const stage = write.index();
     if constexpr (Slots > 1) {
-      // The mask is written before the arrival that acquire makes, so consumers see it with the stage.
+      // The mask is written before the arrival in producer_acquire, so that consumers see it with the stage.
       auto token = pipeline.producer_try_acquire(write);
       while (token != BarrierStatus::WaitDone) token = pipeline.producer_try_acquire(write);
       uint32_t mask = 0;

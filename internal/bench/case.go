@@ -11,6 +11,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/matrix/pattern"
+	"github.com/sparsek/sparsek/internal/matrix/rng"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
@@ -23,11 +24,15 @@ type Case struct {
 	DType          string // of A, B and C: "bf16", "fp16" or "fp32"
 	Seed           uint64
 
-	Pattern string  // of internal/matrix/pattern; "" where there is a file
-	Density float64 // of the pattern, as far as it takes one
-	File    *File
+	Pattern  string  // of internal/matrix/pattern; "" where there is a file
+	Density  float64 // of the pattern, as far as it takes one
+	Shuffled bool    // the pattern's block rows are permuted
+	File     *File
 
 	Graph bool // timed in a CUDA graph too, where there is a GPU
+
+	Reach      Reach // what the project wants of the case; empty: nothing is said
+	GraphReach Reach // the same in a CUDA graph
 }
 
 // File is a matrix that was read from a file.
@@ -36,24 +41,25 @@ type File struct {
 	Entries *bsr.Entries
 }
 
-// Source says where A comes from: a pattern's name or a file's path.
-func (c Case) Source() string {
-	if c.File != nil {
-		return c.File.Path
-	}
-	return c.Pattern
-}
-
 // Errors of cases from files, wrapped.
 var (
 	ErrOverflow  = errors.New("values are too large for the element type")
 	ErrNotFinite = errors.New("values are infinite or NaN")
 )
 
+// pattern makes that of A.
+func (c Case) pattern() (bsr.Pattern, error) {
+	p, err := pattern.Generate(c.spec())
+	if err != nil || !c.Shuffled {
+		return p, err
+	}
+	return shuffleRows(p, c.Seed), nil
+}
+
 // load makes A.
 func load[T sparsek.Element](c Case, e workload.Element[T]) (bsr.Matrix[T], *bsr.Fill, error) {
 	if c.File == nil {
-		p, err := pattern.Generate(c.spec())
+		p, err := c.pattern()
 		if err != nil {
 			return bsr.Matrix[T]{}, nil, err
 		}
@@ -88,6 +94,24 @@ func (c Case) spec() pattern.Spec {
 	}
 }
 
+// streamShuffle follows those that internal/bench/workload splits off a seed.
+const streamShuffle = 16
+
+// shuffleRows permutes the block rows of a pattern.
+func shuffleRows(p bsr.Pattern, seed uint64) bsr.Pattern {
+	order := make([]int, p.BlockRows)
+	for i := range order {
+		order[i] = i
+	}
+	rng.Shuffle(rng.New(rng.Split(seed, streamShuffle)), order)
+	out := bsr.Pattern{BlockRows: p.BlockRows, BlockCols: p.BlockCols, RowPtr: []int32{0}}
+	for _, r := range order {
+		out.ColIdx = append(out.ColIdx, p.Row(r)...)
+		out.RowPtr = append(out.RowPtr, int32(len(out.ColIdx)))
+	}
+	return out
+}
+
 func blocks(extent, block int) int { return (extent + block - 1) / block }
 
 // elementBytes is the size of an element of a type by name.
@@ -98,25 +122,38 @@ func elementBytes(dtype string) int {
 	return workload.BFloat16.Size
 }
 
-// largestDense is how many bytes a dense A may have: beyond, there are no dense products to compare with.
-const largestDense = 4 << 30
-
 // denseBytes are those of a dense A.
 func (c Case) denseBytes() float64 {
 	return float64(elementBytes(c.DType)) * float64(c.Shape.M) * float64(c.Shape.K)
 }
 
-// HostBytes is about how much memory the cases take on the host, with the operands where the back-end has them there.
-// dense tells whether there are dense A's.
+// expand is A as a dense row-major matrix, with zeros where no block is stored.
+func expand[T sparsek.Element](a bsr.Matrix[T]) []T {
+	dense := make([]T, a.Rows*a.Cols)
+	for r := range a.BlockRows {
+		for i := a.RowPtr[r]; i < a.RowPtr[r+1]; i++ {
+			block, first := a.Values[int(i)*a.BlockM*a.BlockK:][:a.BlockM*a.BlockK], int(a.ColIdx[i])*a.BlockK
+			for row := range min(a.BlockM, a.Rows-r*a.BlockM) {
+				width := min(a.BlockK, a.Cols-first)
+				copy(dense[(r*a.BlockM+row)*a.Cols+first:][:width], block[row*a.BlockK:])
+			}
+		}
+	}
+	return dense
+}
+
+// HostBytes is about how much memory the cases take on the host, with the operands where the back-end has them there,
+// and with the dense A of dense peers.
 func HostBytes(cases []Case, backend sparsek.Backend, dense bool) float64 {
 	type sizes struct{ a, b, c float64 }
-	var values float64
+	var values, expanded float64
 	largest := map[string]sizes{} // by element type; they stay for all its cases
 	for _, c := range cases {
 		size := float64(elementBytes(c.DType))
 		l := largest[c.DType]
 		if dense && c.denseBytes() <= largestDense {
 			l.a = max(l.a, c.denseBytes())
+			expanded = max(expanded, c.denseBytes())
 		}
 		l.b = max(l.b, size*float64(c.Shape.K)*float64(c.Shape.N))
 		l.c = max(l.c, size*float64(c.Shape.M)*float64(c.Shape.N))
@@ -125,10 +162,14 @@ func HostBytes(cases []Case, backend sparsek.Backend, dense bool) float64 {
 	}
 	total := values
 	for _, l := range largest {
-		total += max(l.a, l.b) + l.c
-		if backend != sparsek.CUDA {
-			total += workload.SetCount * (l.a + l.b + l.c)
+		if backend == sparsek.CUDA {
+			total += max(l.a, l.b) + l.c
+		} else {
+			total += l.b + l.c + workload.SetCount*(l.b+l.c)
 		}
+	}
+	if backend != sparsek.CUDA {
+		total += expanded
 	}
 	return total
 }

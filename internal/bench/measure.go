@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/interleave"
@@ -31,11 +32,11 @@ func newTyped[T sparsek.Element](r *Runner, e workload.Element[T]) (measurer, er
 			continue
 		}
 		shapes = append(shapes, c.Shape)
-		if AnyDense(r.options.Against) && c.denseBytes() <= largestDense {
+		if r.engine.Info().Backend == sparsek.CUDA && slices.Contains(r.options.Against, CUBLAS) && c.denseBytes() <= largestDense {
 			dense = append(dense, c.Shape)
 		}
 	}
-	sets, err := workload.NewSets[T](r.context, shapes, dense, r.cases[0].Seed)
+	sets, err := workload.NewSets[T](r.engine, shapes, dense, r.cases[0].Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +49,15 @@ func newTyped[T sparsek.Element](r *Runner, e workload.Element[T]) (measurer, er
 
 func (t *typed[T]) close() error { return t.sets.Close() }
 
-// measure checks and times a case.
-func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error) {
+// product is a case whose A is in the back-end's memory and whose first product was checked.
+type product[T sparsek.Element] struct {
+	*subject[T]
+	fill     *bsr.Fill
+	rotation *workload.Rotation[T]
+}
+
+// ready makes A and checks a product of it. The rotation is the caller's to close.
+func (t *typed[T]) ready(ctx context.Context, c Case) (*product[T], error) {
 	a, fill, err := load(c, t.element)
 	if err != nil {
 		return nil, err
@@ -57,20 +65,31 @@ func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &subject[T]{
-		context: t.r.context, element: t.element, shape: c.Shape, a: a, sets: t.sets,
-		copies: workload.ColdCopies(t.r.device.L2Bytes, t.element.Size, len(a.Values), c.Shape.M, c.Shape.N, c.Shape.K),
-		dense:  c.denseBytes() <= largestDense,
+	cold := func(values int) int {
+		return workload.ColdCopies(t.r.device.L2Bytes, t.element.Size, values, c.Shape.M, c.Shape.N, c.Shape.K)
 	}
-	rotation, err := workload.NewRotation(ctx, t.r.context, a, workload.RotationOptions{N: c.Shape.N, Copies: s.copies})
+	s := &subject[T]{
+		engine: t.r.engine, element: t.element, shape: c.Shape, a: a, sets: t.sets,
+		copies: cold(len(a.Values)), denseCopies: cold(c.Shape.M * c.Shape.K), dense: c.denseBytes() <= largestDense,
+	}
+	rotation, err := workload.NewRotation(ctx, t.r.engine, a, workload.RotationOptions{N: c.Shape.N, Copies: s.copies})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rotation.Close()) }()
-	if err := workload.CheckSample(ctx, t.r.context, a, c.Shape.N, rotation, t.sets); err != nil {
+	if err := workload.CheckSample(ctx, t.r.engine, a, c.Shape.N, rotation, t.sets); err != nil {
+		return nil, errors.Join(err, rotation.Close())
+	}
+	return &product[T]{s, fill, rotation}, nil
+}
+
+// measure checks and times a case.
+func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error) {
+	p, err := t.ready(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	entrants, err := t.enter(ctx, c, s, rotation)
+	defer func() { err = errors.Join(err, p.rotation.Close()) }()
+	entrants, err := t.enter(ctx, c, p)
 	defer func() {
 		for _, e := range entrants {
 			if e.close != nil {
@@ -81,31 +100,48 @@ func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error)
 	if err != nil {
 		return nil, err
 	}
-	planTime, err := workload.HostPlanTime(ctx, t.r.context, a, c.Shape.N)
-	if err != nil {
+	out = t.describe(c, p)
+	if err := t.planTimes(ctx, out, p); err != nil {
 		return nil, err
 	}
-	out = t.describe(c, a, fill, rotation, planTime)
-	if err := t.time(ctx, out, entrants, rotation, s); err != nil {
+	if err := t.time(ctx, out, entrants, p); err != nil {
+		return nil, err
+	}
+	if err := t.sustain(ctx, out, entrants); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
+// planTimes fills in how long plans take to make.
+func (t *typed[T]) planTimes(ctx context.Context, out *Result, p *product[T]) error {
+	host, err := workload.HostPlanTime(ctx, t.r.engine, p.a, p.shape.N)
+	if err != nil {
+		return err
+	}
+	out.PlanSeconds = host.Seconds()
+	if t.r.engine.Info().Backend != sparsek.CUDA {
+		return nil
+	}
+	device, err := workload.DevicePlanTime(ctx, t.r.engine, p.a, p.shape.N)
+	out.DevicePlanSeconds = device.Seconds()
+	return err
+}
+
 // enter gives those that take turns, ours first.
-func (t *typed[T]) enter(ctx context.Context, c Case, s *subject[T], rotation *workload.Rotation[T]) ([]entrant, error) {
-	ours := entrant{name: Ours, kernel: rotation.Info().Kernel, time: timeRotation(s, rotation)}
+func (t *typed[T]) enter(ctx context.Context, c Case, p *product[T]) ([]entrant, error) {
+	ours := byRotation(p.subject, p.rotation, Ours)
 	first, err := ours.time(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
 	ours.repeats = interleave.Repeats(first[0])
 	list := []entrant{ours}
-	if c.Graph && t.r.context.Info().Backend == sparsek.CUDA {
-		list = append(list, t.inGraph(s, rotation))
+	if c.Graph && t.r.engine.Info().Backend == sparsek.CUDA {
+		list = append(list, inGraph(p.subject, p.rotation))
 	}
-	for _, p := range t.peers {
-		more, err := p.enter(ctx, s)
+	for _, peer := range t.peers {
+		more, err := peer.enter(ctx, p.subject)
 		list = append(list, more...)
 		absent, failed := missingIn(err)
 		for _, m := range absent {
@@ -123,32 +159,30 @@ func (t *typed[T]) enter(ctx context.Context, c Case, s *subject[T], rotation *w
 	return list, nil
 }
 
-const (
-	fewestInGraph = 64 // products, so that the start of a graph does not count
-	replays       = 4  // of a graph in a round
-)
-
 // inGraph is ours without the launch of each product.
-func (t *typed[T]) inGraph(s *subject[T], rotation *workload.Rotation[T]) entrant {
+func inGraph[T sparsek.Element](s *subject[T], rotation *workload.Rotation[T]) entrant {
 	operands := s.sets.Sparse(s.shape)
 	products := (fewestInGraph + rotation.Copies() - 1) / rotation.Copies() * rotation.Copies()
 	return entrant{name: OursGraph, kernel: rotation.Info().Kernel, products: products, repeats: replays,
 		time: func(ctx context.Context, repeats int) ([]time.Duration, error) {
-			_, times, err := rotation.TimeGraph(ctx, operands, fewestInGraph, repeats)
-			return times, err
+			return rotation.TimeGraph(ctx, operands, products, 1, repeats)
+		},
+		run: func(ctx context.Context, count int) (int, error) {
+			graphs := max(2, (count+products-1)/products)
+			_, err := rotation.TimeGraph(ctx, operands, products, graphs-1, 1)
+			return graphs * products, err
 		}}
 }
 
 // describe fills in what is known before anything is timed.
-func (t *typed[T]) describe(c Case, a bsr.Matrix[T], fill *bsr.Fill, rotation *workload.Rotation[T], planTime time.Duration) *Result {
-	plan := rotation.Info()
-	work := roofline.WorkOf(roofline.Case{M: c.Shape.M, N: c.Shape.N, K: c.Shape.K, BlockM: c.BlockM, BlockK: c.BlockK}, a.Pattern, plan)
-	perElement := float64(t.element.Size) / float64(workload.BFloat16.Size) // WorkOf counts bytes of bfloat16
+func (t *typed[T]) describe(c Case, p *product[T]) *Result {
+	a, plan := p.a, p.rotation.Info()
+	work := t.work(c, p)
 	out := &Result{
 		Name: c.Name, M: c.Shape.M, N: c.Shape.N, K: c.Shape.K, BlockM: c.BlockM, BlockK: c.BlockK, DType: c.DType, Seed: c.Seed,
-		Pattern: c.Pattern, Blocks: a.Blocks(), Density: a.Density(), FillIn: fillIn(fill),
-		Kernel: plan.Kernel, KernelReason: plan.Reason, PlanSeconds: planTime.Seconds(),
-		EffectiveFLOP: work.FLOP, DenseFLOP: 2 * float64(c.Shape.M) * float64(c.Shape.N) * float64(c.Shape.K), Bytes: work.DRAM * perElement,
+		Pattern: c.Pattern, Shuffled: c.Shuffled, Blocks: a.Blocks(), Density: a.Density(), FillIn: fillIn(p.fill),
+		Kernel: plan.Kernel, KernelReason: plan.Reason,
+		EffectiveFLOP: work.FLOP, DenseFLOP: 2 * float64(c.Shape.M) * float64(c.Shape.N) * float64(c.Shape.K), Bytes: work.DRAM,
 	}
 	if c.File != nil {
 		out.Matrix = c.File.Path
@@ -159,8 +193,14 @@ func (t *typed[T]) describe(c Case, a bsr.Matrix[T], fill *bsr.Fill, rotation *w
 	return out
 }
 
+// work is what a product takes.
+func (t *typed[T]) work(c Case, p *product[T]) roofline.Work {
+	return roofline.WorkOf(roofline.Product{M: c.Shape.M, N: c.Shape.N, K: c.Shape.K, BlockM: c.BlockM, BlockK: c.BlockK,
+		ElementBytes: t.element.Size}, p.a.Pattern, p.rotation.Info())
+}
+
 // time runs the rounds.
-func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, rotation *workload.Rotation[T], s *subject[T]) error {
+func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, p *product[T]) error {
 	var turns []interleave.Turn
 	for _, e := range entrants {
 		turns = append(turns, interleave.Turn{Repeats: e.repeats, Time: func(ctx context.Context, repeats int) ([]time.Duration, error) {
@@ -172,21 +212,20 @@ func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, ro
 		}})
 	}
 	out.Before = t.r.look(ctx)
-	all, err := interleave.Interleave(ctx, t.r.options.Rounds, workload.Rest(t.r.context), turns)
+	all, err := interleave.Interleave(ctx, t.r.options.Rounds, workload.Rest(t.r.engine), turns)
 	if err != nil {
 		return err
 	}
-	work := timeRotation(s, rotation)
+	load := byRotation(p.subject, p.rotation, Ours)
 	out.After, err = nvsmi.LookWhile(ctx, t.r.look, func(ctx context.Context) error {
-		_, err := work(ctx, interleave.MostRepeats)
+		_, err := load.time(ctx, interleave.MostRepeats)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for i, e := range entrants {
-		one := newTimed(e.name, e.kernel, e.dense, all[i], out.EffectiveFLOP, out.DenseFLOP)
-		one.Products = e.products
+		one := newTimed(e, all[i], out.EffectiveFLOP, out.DenseFLOP)
 		out.Timed = append(out.Timed, one)
 	}
 	out.compare()

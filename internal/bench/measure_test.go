@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 		}
 		cases = append(cases, Case{Name: "file", Shape: workload.Shape{M: 5, N: 8, K: 6}, BlockM: 2, BlockK: 3, DType: "fp32", File: &File{"x/a.mtx",
 			&bsr.Entries{Rows: 5, Cols: 6, Row: []int32{0, 4}, Col: []int32{5, 0}, Value: []float64{2, -3}}}})
-		r, err := NewRunner(c, cases, Options{Rounds: 3, Repeats: 2, Against: []string{CUBLAS, CUSPARSE, OpenBLAS}})
+		r, err := NewRunner(c, cases, Options{Rounds: 3, Repeats: 2, Against: []string{CUBLAS, CUSPARSE, OpenBLAS}, Sustained: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,6 +94,23 @@ func TestRun(t *testing.T) {
 				if (one.Find(peer) != nil) == told {
 					t.Errorf("%s, %s: timed %v, said to be missing %v", one.Name, peer, one.Find(peer) != nil, told)
 				}
+			}
+			for _, timed := range one.Timed {
+				// All but the peers that no one would take for the dense product run without a pause, too.
+				under := timed.Name == Ours || timed.Name == OursGraph || timed.Name == CUBLAS || timed.Name == OpenBLAS
+				s := timed.Sustained
+				if (s != nil) != under {
+					t.Errorf("%s, %s: sustained %+v", one.Name, timed.Name, s)
+				} else if s != nil && (s.Products < 2 || !(s.Seconds > 0) || math.Abs(s.Took/s.Seconds/float64(s.Products)-1) > 1e-9 ||
+					(s.SpeedUp > 0) != timed.Dense || math.Abs(s.Effective*s.Seconds*1e12/one.EffectiveFLOP-1) > 1e-9) {
+					t.Errorf("%s, %s: %+v", one.Name, timed.Name, s)
+				}
+			}
+			if full := one.Find(CUBLASFull); (full != nil) != (one.Find(CUBLAS) != nil) || full != nil && (!full.Full || !full.Dense) {
+				t.Errorf("%s: the dense product of a full matrix: %+v", one.Name, full)
+			}
+			if !(one.PlanSeconds > 0) || (one.DevicePlanSeconds > 0) != onGPU {
+				t.Errorf("%s: plans in %v and %v s", one.Name, one.PlanSeconds, one.DevicePlanSeconds)
 			}
 			if (one.Bounds != nil) != (onGPU && one.DType != "fp32") || !(one.Bytes > 0) {
 				t.Errorf("%s: bounds %v, %v bytes", one.Name, one.Bounds, one.Bytes)
@@ -246,6 +263,7 @@ done`
 func TestTorchStopped(t *testing.T) {
 	onEach(t, func(t *testing.T, c *sparsek.Engine) {
 		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
 		withPython(t, `touch "$TMPDIR/started"; sleep 60`)
 		small := random("small", workload.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32")
 		r, err := NewRunner(c, []Case{small}, Options{Rounds: 1, Against: []string{Torch}})
@@ -257,7 +275,12 @@ func TestTorchStopped(t *testing.T) {
 			_, err := r.Measure(ctx, small)
 			done <- err
 		}()
-		for started := false; !started; time.Sleep(time.Millisecond) {
+		for started := false; !started; {
+			select {
+			case err := <-done:
+				t.Fatalf("it ended before torch began: %v", err)
+			case <-time.After(time.Millisecond):
+			}
 			_, err := os.Stat(filepath.Join(os.Getenv("TMPDIR"), "started"))
 			started = err == nil
 		}
@@ -267,6 +290,33 @@ func TestTorchStopped(t *testing.T) {
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A as a dense matrix has its blocks where they belong, cut off at the border, and zeros elsewhere.
+func TestExpand(t *testing.T) {
+	a := bsr.Matrix[float32]{Rows: 3, Cols: 5, BlockM: 2, BlockK: 2, Values: []float32{1, 2, 3, 4, 5, 0, 6, 0, 7, 8, 0, 0},
+		Pattern: bsr.Pattern{BlockRows: 2, BlockCols: 3, RowPtr: []int32{0, 2, 3}, ColIdx: []int32{0, 2, 1}}}
+	want := []float32{1, 2, 0, 0, 5, 3, 4, 0, 0, 6, 0, 0, 7, 8, 0}
+	if got := expand(a); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// What a profiler looks at: launches that were checked once and not timed.
+func TestLaunch(t *testing.T) {
+	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+		one := cube("one", 256, 64, 64, "window", 0.4, Reach{})
+		one.Shuffled = true
+		r, err := NewRunner(c, []Case{one}, Options{Rounds: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		l, err := r.Launch(context.Background(), one, 3)
+		if err != nil || l.Launches != 4 || l.Plan.Kernel == "" || l.Work.FLOP <= 0 || l.Case.Name != "one" {
+			t.Errorf("launched: %+v, %v", l, err)
 		}
 	})
 }

@@ -17,10 +17,11 @@ import (
 
 // The peers by name.
 const (
-	CUBLAS   = "cublas"
-	CUSPARSE = "cusparse"
-	OpenBLAS = "openblas"
-	Torch    = "torch"
+	CUBLAS     = "cublas"      // the same matrix with its zeros
+	CUBLASFull = "cublas_full" // a matrix without zeros: comes with CUBLAS
+	CUSPARSE   = "cusparse"
+	OpenBLAS   = "openblas"
+	Torch      = "torch"
 )
 
 // Peers lists the names of those that can be timed beside ours.
@@ -51,30 +52,34 @@ func ParsePeers(text string) ([]string, error) {
 	return list, nil
 }
 
-// AnyDense tells whether one of the peers multiplies dense matrices.
+// AnyDense reports whether one of the peers multiplies dense matrices.
 func AnyDense(peers []string) bool {
 	return slices.Contains(peers, CUBLAS) || slices.Contains(peers, OpenBLAS)
 }
 
 // subject is a product that peers get ready to compute.
 type subject[T sparsek.Element] struct {
-	context *sparsek.Engine
-	element workload.Element[T]
-	shape   workload.Shape
-	a       bsr.Matrix[T]
-	sets    *workload.Sets[T]
-	copies  int  // of A that ours rotates
-	dense   bool // sets has dense A's
+	engine      *sparsek.Engine
+	element     workload.Element[T]
+	shape       workload.Shape
+	a           bsr.Matrix[T]
+	sets        *workload.Sets[T]
+	copies      int  // of A that ours rotates
+	denseCopies int  // of a dense A
+	dense       bool // A may be made dense
 }
 
 // entrant takes turns with ours.
 type entrant struct {
 	name, kernel string
-	dense        bool
-	products     int // in a graph, where there is one
-	repeats      int // in a round; 0: by the time of the first product
+	dense        bool // it multiplies absent blocks as zeros
+	full         bool // it multiplies a matrix without zeros in place of A
+	products     int  // in a graph, where there is one
+	repeats      int  // in a round; 0: by the time of the first product
 	time         interleave.Timer
-	close        func() error // nil: nothing to free
+	// run runs at least so many products without a pause, and gives how many it ran; nil: it is not measured under load.
+	run   func(ctx context.Context, count int) (int, error)
+	close func() error // nil: nothing to free
 }
 
 // peer brings entrants for a product: several where a library has several ways.
@@ -89,7 +94,7 @@ func newPeer[T sparsek.Element](name string, r *Runner) peer[T] {
 	case CUBLAS:
 		return cublas[T]{}
 	case CUSPARSE:
-		return byKernel[T]{"cuSPARSE", []string{"cusparse_bsr", "cusparse_bell"}}
+		return byKernel[T]{library: "cuSPARSE", kernels: []string{"cusparse_bsr", "cusparse_bell"}}
 	case OpenBLAS:
 		return openBLAS[T]{}
 	default:
@@ -118,7 +123,7 @@ func missingIn(err error) (list []*missing, rest error) {
 	return nil, err
 }
 
-// fatal tells whether nothing can be timed after an error.
+// fatal reports whether nothing can be timed after an error.
 func fatal(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, sparsek.ErrCUDA)
 }

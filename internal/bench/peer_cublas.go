@@ -4,47 +4,54 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// cublas is the dense product of the full size, by cuBLAS.
+// cublas is the dense product by cuBLAS: of the same matrix with its zeros, and of a matrix without zeros.
 type cublas[T sparsek.Element] struct{}
 
-// MendCUBLAS is what to do where cuBLAS is not there.
-const MendCUBLAS = "install cuBLAS, or name it by SPARSEK_CUBLAS: sparsek doctor says more"
-
-// densePerRound is how many dense products are timed in a round.
-const densePerRound = 4
+const mendCUBLAS = "install cuBLAS, or name it by SPARSEK_CUBLAS: sparsek doctor says more"
 
 func (cublas[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
-	if s.context.Info().Backend != sparsek.CUDA {
-		return nil, &missing{CUBLAS, "it computes on a GPU, and this is the CPU", "use a GPU, or compare with " + OpenBLAS}
+	if s.engine.Info().Backend != sparsek.CUDA {
+		return nil, &missing{CUBLAS, "it computes on a GPU, and this is the CPU", "leave out --device cpu, or compare with " + OpenBLAS}
 	}
 	if !s.dense {
 		return nil, tooLarge(CUBLAS)
 	}
-	e := entrant{name: CUBLAS, kernel: "cuBLAS GEMM", dense: true, repeats: densePerRound}
+	full := entrant{name: CUBLASFull, kernel: "cuBLAS GEMM, a matrix without zeros", dense: true, full: true, repeats: fullPerRound}
 	switch s := any(s).(type) {
 	case *subject[sparsek.BFloat16]:
-		e.time = timeCUBLAS(s)
+		full.time = timeFull(s)
 	case *subject[sparsek.Float16]:
-		e.time = timeCUBLAS(s)
+		full.time = timeFull(s)
 	default:
-		return nil, &missing{CUBLAS, "it is timed in 16 bits", "--dtype bf16 or fp16"}
+		return nil, &missing{CUBLAS, "it is timed in 16 bits", "choose --dtype bf16 or fp16"}
 	}
-	if err := tryOnce(ctx, &e, MendCUBLAS); err != nil {
+	same, err := byKernel[T]{library: "cuBLAS"}.enterOne(ctx, s, "cublas_dense", s.denseCopies)
+	if err != nil {
+		var m *missing
+		if errors.As(err, &m) {
+			m.peer = CUBLAS
+		}
 		return nil, err
 	}
-	return []entrant{e}, nil
+	same.name, same.kernel, same.dense = CUBLAS, "cuBLAS GEMM, A with its zeros", true
+	if err := tryOnce(ctx, &full, mendCUBLAS); err != nil {
+		return []entrant{same}, err
+	}
+	return []entrant{same, full}, nil
 }
 
-func timeCUBLAS[T sparsek.BFloat16 | sparsek.Float16](s *subject[T]) func(context.Context, int) ([]time.Duration, error) {
+// timeFull times dense products of random matrices without zeros.
+func timeFull[T sparsek.BFloat16 | sparsek.Float16](s *subject[T]) func(context.Context, int) ([]time.Duration, error) {
 	operands := workload.DenseOperands(s.sets, s.shape)
 	return func(ctx context.Context, repeats int) ([]time.Duration, error) {
-		return sparsek.TimeDense(ctx, s.context, sparsek.DenseTimeOptions[T]{Operands: operands, Warmup: 1, Repeats: repeats})
+		return sparsek.TimeDense(ctx, s.engine, sparsek.DenseTimeOptions[T]{Operands: operands, Warmup: 1, Repeats: repeats})
 	}
 }
 

@@ -33,7 +33,7 @@ type torchCase struct {
 }
 
 func (t torch[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
-	if err := t.process.start(ctx, s.context.Info()); err != nil {
+	if err := t.process.start(ctx, s.engine.Info()); err != nil {
 		return nil, err
 	}
 	spec := torchCase{

@@ -3,12 +3,10 @@
 package bench
 
 import (
-	"time"
-
 	"github.com/sparsek/sparsek/internal/bench/interleave"
 	"github.com/sparsek/sparsek/internal/bench/roofline"
-	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/machine/nvsmi"
+	"github.com/sparsek/sparsek/internal/sys/stats"
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
@@ -20,29 +18,31 @@ const (
 
 // Result is what was measured of a case.
 type Result struct {
-	Name    string  `json:"name"`
-	M       int     `json:"m"`
-	N       int     `json:"n"`
-	K       int     `json:"k"`
-	BlockM  int     `json:"block_m"`
-	BlockK  int     `json:"block_k"`
-	DType   string  `json:"dtype"`
-	Pattern string  `json:"pattern,omitempty"`
-	Matrix  string  `json:"matrix,omitempty"` // path of the file
-	Seed    uint64  `json:"seed"`
-	Blocks  int     `json:"blocks"`
-	Density float64 `json:"density"` // share of blocks that are stored
+	Name     string  `json:"name"`
+	M        int     `json:"m"`
+	N        int     `json:"n"`
+	K        int     `json:"k"`
+	BlockM   int     `json:"block_m"`
+	BlockK   int     `json:"block_k"`
+	DType    string  `json:"dtype"`
+	Pattern  string  `json:"pattern,omitempty"`
+	Shuffled bool    `json:"shuffled,omitempty"` // its block rows are permuted
+	Matrix   string  `json:"matrix,omitempty"`   // path of the file
+	Seed     uint64  `json:"seed"`
+	Blocks   int     `json:"blocks"`
+	Density  float64 `json:"density"` // share of blocks that are stored
 	// Elements that are stored for each nonzero one, of a matrix from a file.
 	FillIn float64 `json:"fill_in,omitempty"`
 
-	Kernel       string  `json:"kernel"`
-	KernelReason string  `json:"kernel_reason"`
-	PlanSeconds  float64 `json:"plan_seconds"` // on the host
+	Kernel            string  `json:"kernel"`
+	KernelReason      string  `json:"kernel_reason"`
+	PlanSeconds       float64 `json:"plan_seconds"`                  // to make the plan, on the host
+	DevicePlanSeconds float64 `json:"device_plan_seconds,omitempty"` // on the GPU, for an index in its memory
 
-	EffectiveFLOP float64          `json:"effective_flop"` // on stored blocks
-	DenseFLOP     float64          `json:"dense_flop"`     // of a dense product of the size
-	Bytes         float64          `json:"bytes"`          // A's blocks and the rows of B that they meet once, and C once
-	Bounds        []roofline.Bound `json:"bounds,omitempty"`
+	EffectiveFLOP float64          `json:"effective_flop"`   // on stored blocks
+	DenseFLOP     float64          `json:"dense_flop"`       // of a dense product of the size
+	Bytes         float64          `json:"bytes"`            // A's blocks and the rows of B that they meet once, and C once
+	Bounds        []roofline.Bound `json:"bounds,omitempty"` // the one that binds first
 
 	Timed []Timed `json:"timed"` // ours first
 
@@ -52,10 +52,11 @@ type Result struct {
 
 // Timed is one that took its turns.
 type Timed struct {
-	Name     string `json:"name"`             // "sparsek", "cublas"
-	Kernel   string `json:"kernel,omitempty"` // how it says that it computes
-	Dense    bool   `json:"dense"`            // it multiplies all blocks
-	Products int    `json:"products,omitempty"`
+	Name     string `json:"name"`               // "sparsek", "cublas"
+	Kernel   string `json:"kernel,omitempty"`   // how it says that it computes
+	Dense    bool   `json:"dense"`              // it multiplies absent blocks as zeros
+	Full     bool   `json:"full,omitempty"`     // it multiplies a matrix without zeros in place of A
+	Products int    `json:"products,omitempty"` // in a graph
 
 	Runs      int        `json:"runs"`
 	Seconds   float64    `json:"seconds"` // the median
@@ -68,18 +69,25 @@ type Timed struct {
 	Rounds [][]float64 `json:"rounds_seconds"` // all times, by rounds
 	// Ours is so many times as fast: the median of this one over ours. Nil for ours.
 	SpeedUp *SpeedUp `json:"speed_up,omitempty"`
+	// Ours: the share of the time that the first of the bounds allows. Above 1 that bound is wrong.
+	OfBound   float64    `json:"of_bound,omitempty"`
+	Goal      *Goal      `json:"goal,omitempty"`
+	Sustained *Sustained `json:"sustained,omitempty"`
 }
 
-// SpeedUp compares times. Where it is a tie, neither is to be called faster: they differ by no more than the spread.
+// SpeedUp compares times. Where it is a tie, neither is to be called faster.
 type SpeedUp struct {
 	Ratio float64 `json:"ratio"`
 	Tie   bool    `json:"tie"`
 }
 
-// Source is where A comes from.
+// Source says where A comes from.
 func (r *Result) Source() string {
-	if r.Matrix != "" {
+	switch {
+	case r.Matrix != "":
 		return r.Matrix
+	case r.Shuffled:
+		return r.Pattern + ", rows shuffled"
 	}
 	return r.Pattern
 }
@@ -94,11 +102,11 @@ func (r *Result) Find(name string) *Timed {
 	return nil
 }
 
-// newTimed sums up the times of one.
-func newTimed(name, kernel string, dense bool, times interleave.Series, effectiveFLOP, denseFLOP float64) Timed {
-	t := workload.Summarise(times.All())
+// newTimed sums up the times of an entrant.
+func newTimed(e entrant, times interleave.Series, effectiveFLOP, denseFLOP float64) Timed {
+	t := stats.Summarise(times.All())
 	out := Timed{
-		Name: name, Kernel: kernel, Dense: dense, Runs: t.Runs, Seconds: t.Median.Seconds(),
+		Name: e.name, Kernel: e.kernel, Dense: e.dense, Full: e.full, Products: e.products, Runs: t.Runs, Seconds: t.Median.Seconds(),
 		Quartiles: [2]float64{t.Quarter.Seconds(), t.ThreeQuarters.Seconds()}, Spread: t.Spread(),
 	}
 	if t.Median > 0 {
@@ -114,10 +122,9 @@ func newTimed(name, kernel string, dense bool, times interleave.Series, effectiv
 	return out
 }
 
-// Timing is what newTimed summed up.
-func (t *Timed) timing() workload.Timing {
-	of := func(seconds float64) time.Duration { return time.Duration(seconds*1e9 + 0.5) }
-	return workload.Timing{Runs: t.Runs, Median: of(t.Seconds), Quarter: of(t.Quartiles[0]), ThreeQuarters: of(t.Quartiles[1])}
+// Summary are the times, in seconds.
+func (t *Timed) Summary() stats.Summary[float64] {
+	return stats.Summary[float64]{Runs: t.Runs, Median: t.Seconds, Quarter: t.Quartiles[0], ThreeQuarters: t.Quartiles[1]}
 }
 
 // compare fills in the speed-ups of ours, the first, over the others. Ours in a graph is not compared: it saves what the
@@ -126,11 +133,16 @@ func (r *Result) compare() {
 	if len(r.Timed) == 0 || r.Timed[0].Seconds <= 0 {
 		return
 	}
-	ours := r.Timed[0].timing()
+	ours := r.Timed[0].Summary()
+	for i := range r.Timed {
+		if t := &r.Timed[i]; len(r.Bounds) > 0 && t.Seconds > 0 && (t.Name == Ours || t.Name == OursGraph) {
+			t.OfBound = r.Bounds[0].Seconds / t.Seconds
+		}
+	}
 	for i := 1; i < len(r.Timed); i++ {
 		t := &r.Timed[i]
 		if t.Name != OursGraph {
-			t.SpeedUp = &SpeedUp{t.Seconds / r.Timed[0].Seconds, ours.Tie(t.timing())}
+			t.SpeedUp = &SpeedUp{t.Seconds / r.Timed[0].Seconds, ours.Tie(t.Summary())}
 		}
 	}
 }
@@ -170,8 +182,10 @@ type Report struct {
 	Driver  string `json:"driver,omitempty"`
 	Date    string `json:"date"` // UTC
 
-	Rounds int      `json:"rounds"`
-	Method []string `json:"method"`
+	Rounds    int      `json:"rounds"`
+	Sustained float64  `json:"sustained_seconds,omitempty"` // at least, without a pause; 0: not timed
+	NoEnergy  string   `json:"no_energy,omitempty"`         // why the energy of products is not known
+	Method    []string `json:"method"`
 
 	Planned     int         `json:"planned"` // cases
 	Interrupted bool        `json:"interrupted"`
@@ -181,8 +195,10 @@ type Report struct {
 	BreakEven   []BreakEven `json:"break_even,omitempty"`
 
 	// Ceilings of the chip, where they are known.
-	Chip *roofline.Ceilings `json:"-"`
+	Chip *roofline.Ceilings `json:"ceilings,omitempty"`
+	// Of the environment, what makes a peer slower than it need be.
+	Narrowed []string `json:"narrowed,omitempty"`
 }
 
 // ReportFormat is Report.Format.
-const ReportFormat = 1
+const ReportFormat = 2

@@ -6,27 +6,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/roofline"
 	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/machine/nvml"
 	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// DefaultRounds is how often ours and its peers take turns.
-const DefaultRounds = 6
-
 // Options say how cases are timed.
 type Options struct {
-	Rounds  int      // at least 1
-	Repeats int      // products that each times in a round; 0: by their time, 8 at most
-	Against []string // peers, by name
-	SMI     string   // nvidia-smi; "": the one on PATH
+	Rounds    int           // at least 1
+	Repeats   int           // products that each times in a round; 0: by their time, 8 at most
+	Against   []string      // peers, by name
+	Sustained time.Duration // how long ours and the dense product run without a pause; 0: they do not
+	SMI       string        // nvidia-smi; "": the one on PATH
 }
 
 // Runner times cases in one back-end. Operands are made once for the largest case of each element type.
 type Runner struct {
-	context *sparsek.Engine
+	engine  *sparsek.Engine
 	device  sparsek.DeviceInfo // none on the CPU
 	chip    *roofline.Ceilings
 	cases   []Case
@@ -34,10 +34,14 @@ type Runner struct {
 	byType  map[string]measurer
 	absent  []Absence
 	torch   torchProcess
+
+	counter  *nvml.Device // of energy; nil where there is none
+	noEnergy error        // why
 }
 
 type measurer interface {
 	measure(ctx context.Context, c Case) (*Result, error)
+	launch(ctx context.Context, c Case, launches int) (*Launched, error)
 	close() error
 }
 
@@ -46,7 +50,7 @@ func NewRunner(c *sparsek.Engine, cases []Case, o Options) (*Runner, error) {
 	if len(cases) == 0 {
 		return nil, errors.New("there is nothing to time")
 	}
-	r := &Runner{context: c, cases: cases, options: o, byType: map[string]measurer{}}
+	r := &Runner{engine: c, cases: cases, options: o, byType: map[string]measurer{}}
 	if o.SMI == "" {
 		r.options.SMI = nvsmi.Program
 	}
@@ -59,8 +63,22 @@ func NewRunner(c *sparsek.Engine, cases []Case, o Options) (*Runner, error) {
 		chip := roofline.CeilingsOf(r.device)
 		r.chip = &chip
 	}
+	if o.Sustained > 0 {
+		r.counter, r.noEnergy = openCounter(c)
+	}
 	return r, nil
 }
+
+// openCounter finds the energy counter of what c runs on.
+func openCounter(c *sparsek.Engine) (*nvml.Device, error) {
+	if c.Info().Backend != sparsek.CUDA {
+		return nil, errors.New("the CPU has no energy counter that is read here")
+	}
+	return nvml.Open(nvsmi.VisibleDevice(c.Info().Device))
+}
+
+// NoEnergy is why the energy of products is not known; nil where it is, or was not asked for.
+func (r *Runner) NoEnergy() error { return r.noEnergy }
 
 // Chip are the ceilings of the GPU, nil on the CPU.
 func (r *Runner) Chip() *roofline.Ceilings { return r.chip }
@@ -79,25 +97,33 @@ func (r *Runner) Close() error {
 
 // Measure checks and times a case.
 func (r *Runner) Measure(ctx context.Context, c Case) (*Result, error) {
-	m := r.byType[c.DType]
-	if m == nil {
-		var err error
-		switch c.DType {
-		case workload.BFloat16.Name:
-			m, err = newTyped(r, workload.BFloat16)
-		case workload.Float16.Name:
-			m, err = newTyped(r, workload.Float16)
-		case workload.Float32.Name:
-			m, err = newTyped(r, workload.Float32)
-		default:
-			err = fmt.Errorf("there is no element type %q", c.DType)
-		}
-		if err != nil {
-			return nil, err
-		}
-		r.byType[c.DType] = m
+	m, err := r.of(c.DType)
+	if err != nil {
+		return nil, err
 	}
 	return m.measure(ctx, c)
+}
+
+// of gives what times products of an element type.
+func (r *Runner) of(dtype string) (m measurer, err error) {
+	if m := r.byType[dtype]; m != nil {
+		return m, nil
+	}
+	switch dtype {
+	case workload.BFloat16.Name:
+		m, err = newTyped(r, workload.BFloat16)
+	case workload.Float16.Name:
+		m, err = newTyped(r, workload.Float16)
+	case workload.Float32.Name:
+		m, err = newTyped(r, workload.Float32)
+	default:
+		err = fmt.Errorf("there is no element type %q", dtype)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.byType[dtype] = m
+	return m, nil
 }
 
 // miss notes that a peer was not there in a case.
@@ -111,12 +137,12 @@ func (r *Runner) miss(m *missing, name string) {
 	r.absent = append(r.absent, Absence{m.peer, m.reason, m.mend, []string{name}})
 }
 
-// look asks how the GPU stands.
+// look asks for the state of the GPU.
 func (r *Runner) look(ctx context.Context) nvsmi.State {
-	return workload.GPUState(ctx, r.context, r.options.SMI)
+	return workload.GPUState(ctx, r.engine, r.options.SMI)
 }
 
-// Ends tells whether no case after one with that error can have a result.
+// Ends reports whether no case after one with that error can have a result.
 func Ends(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, sparsek.ErrCUDA) || errors.Is(err, sparsek.ErrOutOfMemory)
 }
@@ -125,6 +151,10 @@ func Ends(ctx context.Context, err error) bool {
 // unless nothing can be measured any more: then the report has what was.
 func (r *Report) Run(ctx context.Context, cases []Case, measure func(context.Context, Case) (*Result, error), step func()) {
 	r.Planned = len(cases)
+	defer func() {
+		setGoals(r.Cases, cases)
+		r.BreakEven = BreakEvens(r.Cases)
+	}()
 	for _, c := range cases {
 		result, err := measure(ctx, c)
 		if err == nil {
@@ -145,11 +175,11 @@ func (r *Report) Run(ctx context.Context, cases []Case, measure func(context.Con
 
 // Title is one line that says what the report is of.
 func (r *Report) Title() string {
-	return fmt.Sprintf("sparsek bench, suite %s: %s, commit %s, %s", r.Suite, r.Device, short7(r.Commit), r.Date)
+	return fmt.Sprintf("sparsek bench, suite %s: %s, commit %s, %s", r.Suite, r.Device, ShortCommit(r.Commit), r.Date)
 }
 
-// short7 is a commit as people write it, with what tells that the sources were changed.
-func short7(commit string) string {
+// ShortCommit is a commit as people write it, with the mark of changed sources.
+func ShortCommit(commit string) string {
 	const length, dirty = 12, "-dirty"
 	if len(commit) > length {
 		end := ""

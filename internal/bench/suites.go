@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/matrix/pattern"
@@ -16,12 +18,14 @@ import (
 
 // The suites.
 const (
-	Basic    = "basic"    // what a first look wants
-	Sweep    = "sweep"    // densities from 1 to 100 %, to the break-even with a dense product
-	Blocks   = "blocks"   // block sizes at one density
-	Decode   = "decode"   // few columns
-	Patterns = "patterns" // all of internal/matrix/pattern at one size
-	Files    = "files"    // the user's own matrices
+	Basic     = "basic"    // a first look
+	Sweep     = "sweep"    // densities from 1 to 100 %, to the break-even with a dense product
+	Blocks    = "blocks"   // block sizes at one density
+	Decode    = "decode"   // few columns
+	Patterns  = "patterns" // all of internal/matrix/pattern at one size
+	Roofline  = "roofline" // what the project holds itself to
+	PeerTable = "peers"    // a few cases beside all that one would take without this library
+	Files     = "files"    // the user's own matrices
 )
 
 // Settings are what the user may change of a suite; zero values: the suite's own.
@@ -36,65 +40,73 @@ type Settings struct {
 	Files          []*File // of Files
 }
 
-// suite makes the cases of one; what it does not take of the settings, Takes does not list.
-type suite struct {
-	name  string
-	takes []string // settings, by the names of their flags
+// Suite is a list of cases with what belongs to it.
+type Suite struct {
+	Name    string
+	Summary string
+	// The settings that it takes, by the names of their flags: of "size", "dtype", "density", "block", "n", "matrix" and
+	// "seed".
+	Takes     []string
+	GPU       bool          // its sizes are a GPU's
+	Sustained time.Duration // how long each is timed without a pause, unless the user says otherwise
+	Against   []string      // peers, unless the user says otherwise; nil: the back-end's own
+
+	seed  uint64 // where it does not take one
 	cases func(Settings) []Case
 }
 
-func suites() []suite {
-	return []suite{
-		{Basic, nil, basic},
-		{Sweep, []string{"size", "dtype"}, sweep},
-		{Blocks, []string{"size", "dtype", "density"}, blockSizes},
-		{Decode, []string{"dtype", "density", "block"}, decode},
-		{Patterns, []string{"size", "dtype", "density", "block"}, patterns},
-		{Files, []string{"dtype", "block", "n", "matrix"}, files},
+// Suites are all there are.
+func Suites() []Suite {
+	return []Suite{
+		{Name: Basic, Summary: "a first look: some patterns, block sizes and types", Takes: []string{"seed"}, cases: basic},
+		{Name: Sweep, Summary: "densities from 1 to 100 %, to the break-even with the dense product", Takes: []string{"size", "dtype", "seed"}, cases: sweep},
+		{Name: Blocks, Summary: "each block size that kernels were tuned for", Takes: []string{"size", "dtype", "density", "seed"}, cases: blockSizes},
+		{Name: Decode, Summary: "few columns, on a GPU also in a CUDA graph", Takes: []string{"dtype", "density", "block", "seed"}, cases: decode},
+		{Name: Patterns, Summary: "every pattern at one size", Takes: []string{"size", "dtype", "density", "block", "seed"}, cases: patterns},
+		{Name: Roofline, Summary: "the cases that the project holds itself to, with bounds, goals and sustained load; on a GPU",
+			GPU: true, Sustained: DefaultSustained, seed: rooflineSeed, cases: rooflineSuite},
+		{Name: PeerTable, Summary: "typical cases beside torch, cuSPARSE and the dense product; on a GPU",
+			GPU: true, Against: []string{CUBLAS, CUSPARSE, Torch}, seed: rooflineSeed, cases: peersSuite},
+		{Name: Files, Summary: "the user's own matrices", Takes: []string{"dtype", "block", "n", "matrix", "seed"}, cases: files},
 	}
 }
 
-// Suites lists the names of the suites.
-func Suites() []string {
+// FindSuite gives the suite of that name.
+func FindSuite(name string) (Suite, error) {
 	var names []string
-	for _, s := range suites() {
-		names = append(names, s.name)
-	}
-	return names
-}
-
-// Takes lists the settings that a suite takes: of "size", "dtype", "density", "block", "n" and "matrix".
-func Takes(name string) []string {
-	for _, s := range suites() {
-		if s.name == name {
-			return s.takes
+	for _, s := range Suites() {
+		if s.Name == name {
+			return s, nil
 		}
+		names = append(names, s.Name)
 	}
-	return nil
+	return Suite{}, fmt.Errorf("there is no suite %q: take one of %s", name, strings.Join(names, ", "))
 }
 
 // Cases are those of a suite that have one of the names, in that order, or all where there are none.
 func Cases(name string, o Settings, names []string) ([]Case, error) {
-	for _, s := range suites() {
-		if s.name != name {
-			continue
-		}
-		if o.DType == "" {
-			o.DType = workload.Float32.Name // the one that dense libraries on the CPU have too
-			if o.Backend == sparsek.CUDA {
-				o.DType = workload.BFloat16.Name
-			}
-		}
-		all := s.cases(o)
-		for i := range all {
-			all[i].Seed = o.Seed
-		}
-		if len(names) == 0 {
-			return suitable(all, name, o.Backend), nil
-		}
-		return pick(all, names)
+	s, err := FindSuite(name)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("there is no suite %q: take one of %s", name, strings.Join(Suites(), ", "))
+	if o.DType == "" {
+		o.DType = workload.Float32.Name // the one that dense libraries on the CPU have too
+		if o.Backend == sparsek.CUDA {
+			o.DType = workload.BFloat16.Name
+		}
+	}
+	seed := s.seed
+	if slices.Contains(s.Takes, "seed") {
+		seed = o.Seed
+	}
+	all := s.cases(o)
+	for i := range all {
+		all[i].Seed = seed
+	}
+	if len(names) == 0 {
+		return suitable(all, name, o.Backend), nil
+	}
+	return pick(all, names)
 }
 
 func pick(all []Case, names []string) ([]Case, error) {
@@ -115,15 +127,6 @@ func pick(all []Case, names []string) ([]Case, error) {
 	return list, nil
 }
 
-// or is v, or d where v is zero.
-func or[V comparable](v, d V) V {
-	var zero V
-	if v == zero {
-		return d
-	}
-	return v
-}
-
 // shape is the size of a suite, unless the user has another: smaller on the CPU, so that it takes about a minute there
 // at most.
 func shape(o Settings) workload.Shape {
@@ -131,7 +134,10 @@ func shape(o Settings) workload.Shape {
 	if o.Backend == sparsek.CUDA {
 		own = workload.Shape{M: 8192, N: 8192, K: 8192}
 	}
-	return or(o.Shape, own)
+	if o.Shape != (workload.Shape{}) {
+		return o.Shape
+	}
+	return own
 }
 
 func random(name string, shape workload.Shape, blockM, blockK int, density float64, dtype string) Case {
@@ -211,7 +217,7 @@ var blockShapes = [][2]int{
 func blockSizes(o Settings) []Case {
 	var list []Case
 	for _, b := range blockShapes {
-		list = append(list, random(fmt.Sprintf("b%dx%d", b[0], b[1]), shape(o), b[0], b[1], or(o.Density, 0.125), o.DType))
+		list = append(list, random(fmt.Sprintf("b%dx%d", b[0], b[1]), shape(o), b[0], b[1], cmp.Or(o.Density, 0.125), o.DType))
 	}
 	return list
 }
@@ -223,7 +229,7 @@ func decode(o Settings) []Case {
 	for _, n := range decodeColumns {
 		size := shape(o)
 		size.N = n
-		c := random(fmt.Sprintf("n%d", n), size, or(o.BlockM, 64), or(o.BlockK, 64), or(o.Density, 0.2), o.DType)
+		c := random(fmt.Sprintf("n%d", n), size, cmp.Or(o.BlockM, 64), cmp.Or(o.BlockK, 64), cmp.Or(o.Density, 0.2), o.DType)
 		c.Graph = true
 		list = append(list, c)
 	}
@@ -233,7 +239,7 @@ func decode(o Settings) []Case {
 func patterns(o Settings) []Case {
 	var list []Case
 	for _, name := range pattern.Names() {
-		c := random(name, shape(o), or(o.BlockM, 64), or(o.BlockK, 64), or(o.Density, 0.125), o.DType)
+		c := random(name, shape(o), cmp.Or(o.BlockM, 64), cmp.Or(o.BlockK, 64), cmp.Or(o.Density, 0.125), o.DType)
 		c.Pattern = name
 		if uses, err := pattern.UsesDensity(name); err != nil || !uses {
 			c.Density = 0 // it has its own
@@ -252,9 +258,8 @@ func files(o Settings) []Case {
 			name = f.Path
 		}
 		seen[name] = true
-		list = append(list, Case{Name: name, File: f, DType: o.DType,
-			BlockM: cmp.Or(o.BlockM, f.Entries.BlockM, 64), BlockK: cmp.Or(o.BlockK, f.Entries.BlockK, 64),
-			Shape: workload.Shape{M: f.Entries.Rows, N: or(o.N, 256), K: f.Entries.Cols}})
+		list = append(list, Case{Name: name, File: f, DType: o.DType, BlockM: cmp.Or(o.BlockM, 64), BlockK: cmp.Or(o.BlockK, 64),
+			Shape: workload.Shape{M: f.Entries.Rows, N: cmp.Or(o.N, 256), K: f.Entries.Cols}})
 	}
 	return list
 }

@@ -7,32 +7,32 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sparsek/sparsek/internal/bench"
-	"github.com/sparsek/sparsek/internal/bench/roofline"
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// suiteRoofline is the suite of package roofline; the others are package bench's.
-const suiteRoofline = "roofline"
-
 // benchCommand is "sparsek bench".
 type benchCommand struct {
 	Suite        string     `group:"What is timed" default:"basic" placeholder:"NAME" help:"${suites}."`
+	List         bool       `group:"What is timed" help:"List the suites with their cases, or those of --suite, and time nothing."`
+	From         []string   `group:"What is timed" sep:"none" placeholder:"FILE" help:"Report what --json wrote to a file, and time nothing. May be given more than once, with --markdown."`
 	Matrix       []string   `group:"What is timed" sep:"none" placeholder:"FILE" help:"A from a file in place of a suite: .mtx, .mtx.gz, .npz. May be given more than once."`
-	Against      peersFlag  `group:"What is timed" placeholder:"NAMES" help:"${peers}, with commas between them, or none (default: the dense product)."`
+	Against      peersFlag  `group:"What is timed" placeholder:"NAMES" help:"${peers}, with commas between them, or none (default: the dense product, or the suite's)."`
 	Size         *sizeFlag  `group:"Product" placeholder:"MxNxK" help:"A is M x K, B is K x N (default: the suite's)."`
 	N            count      `group:"Product" default:"256" placeholder:"N" help:"Columns of B, for --matrix."`
-	Block        *blockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A; one number stands for both (default: the suite's, or those of a bsr .npz, or 64x64)."`
+	Block        *blockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A; one number stands for both (default: 64x64, or the suite's)."`
 	densityFlags `group:"Product" set:"density=the suite's"`
 	DType        dtypeFlag `name:"dtype" group:"Product" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16 or fp32 (default: bf16 on a GPU, fp32 on the CPU)."`
-	Seed         uint64    `group:"Product" placeholder:"N" help:"Of patterns, values and B (default: 0); that of the suite roofline is fixed."`
+	Seed         uint64    `group:"Product" placeholder:"N" help:"Of patterns, values and B (default: 0); those of the suites roofline and peers are fixed."`
 	engineFlags  `group:"Device and time"`
-	Rounds       count `group:"Device and time" default:"${rounds}" placeholder:"N" help:"How often all that is timed takes turns."`
-	Repeats      count `group:"Device and time" placeholder:"N" help:"Products that each times in a round (default: by their time, at most 8)."`
+	Rounds       count          `group:"Device and time" default:"${rounds}" placeholder:"N" help:"How often all that is timed takes turns."`
+	Repeats      count          `group:"Device and time" placeholder:"N" help:"Products that each times in a round (default: by their time, at most 8)."`
+	Sustained    *time.Duration `group:"Device and time" placeholder:"TIME" help:"How long ours and the dense product run without a pause, as in 2s; 0: not at all (default: 2s in the suite roofline)."`
 	outputFlags  `group:"Output"`
-	Launches     count `group:"For maintainers" placeholder:"N" help:"Of the suite roofline: launch each case that often and time nothing, under a profiler; with --json."`
+	Launches     count `group:"For maintainers" placeholder:"N" help:"Launch each case that often on a GPU and time nothing, under a profiler; with --json."`
 
 	Cases []string `arg:"" optional:"" name:"case" help:"Cases of the suite (default: all)."`
 }
@@ -45,8 +45,13 @@ func (*benchCommand) Help() string {
 
 // suiteNames are those that --suite takes.
 func suiteNames() []string {
-	names := slices.DeleteFunc(bench.Suites(), func(name string) bool { return name == bench.Files })
-	return append(names, suiteRoofline)
+	var names []string
+	for _, s := range bench.Suites() {
+		if s.Name != bench.Files {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // Run times.
@@ -54,14 +59,17 @@ func (o *benchCommand) Run(ctx context.Context, e *environment) error {
 	if err := o.validate(e); err != nil {
 		return err
 	}
-	if o.Suite == suiteRoofline {
-		return benchRoofline(ctx, e, o)
+	switch {
+	case o.List:
+		return o.list(e)
+	case len(o.From) > 0:
+		return o.printFrom(e)
 	}
 	return benchSuite(ctx, e, o)
 }
 
 // ofSuites are the flags that not every suite takes, beside those that a suite takes by itself.
-var ofSuites = []string{"size", "n", "block", "density", "sparsity", "dtype", "seed", "threads", "repeats", "launches", "against"}
+var ofSuites = []string{"size", "n", "block", "density", "sparsity", "dtype", "seed"}
 
 // validate refuses what does not go together.
 func (o *benchCommand) validate(e *environment) error {
@@ -84,22 +92,33 @@ func (o *benchCommand) validate(e *environment) error {
 	case o.Launches > 0 && (!o.JSON || o.files()):
 		return failf(exitUsage, "bench: --launches needs --json, and no other output: it prints what was launched")
 	}
+	switch {
+	case o.Sustained != nil && (*o.Sustained < 0 || *o.Sustained > longestSustained):
+		return failf(exitUsage, "bench: --sustained %v: give a time from 0 to %v", *o.Sustained, longestSustained)
+	case len(o.From) > 1 && !o.Markdown:
+		return failf(exitUsage, "bench: several --from need --markdown")
+	case o.gpuOnly() && o.Device.backend == sparsek.CPU:
+		return failf(exitUsage, "bench: --suite %s times a GPU: leave out --device cpu", o.Suite)
+	}
 	return o.outputFlags.validate()
 }
 
-// takes tells whether the suite takes a flag of ofSuites.
+// longestSustained keeps a slip of the pen from heating a GPU for hours.
+const longestSustained = time.Minute
+
+// takes reports whether the suite takes a flag of ofSuites.
 func (o *benchCommand) takes(name string) bool {
-	if o.Suite == suiteRoofline {
-		return name == "launches"
-	}
 	if name == "sparsity" {
 		name = "density"
 	}
-	switch name {
-	case "seed", "threads", "repeats", "against":
-		return true
-	}
-	return slices.Contains(bench.Takes(o.Suite), name)
+	s, err := bench.FindSuite(o.Suite)
+	return err == nil && slices.Contains(s.Takes, name)
+}
+
+// gpuOnly reports whether the suite is one for a GPU alone.
+func (o *benchCommand) gpuOnly() bool {
+	s, err := bench.FindSuite(o.Suite)
+	return err == nil && s.GPU
 }
 
 func (o *benchCommand) suiteInWords() string {
@@ -123,14 +142,10 @@ func (o *benchCommand) settings(backend sparsek.Backend, files []*bench.File) be
 
 // checkCases refuses names that the suite does not have, before a device is opened.
 func (o *benchCommand) checkCases() error {
-	var err error
-	switch {
-	case o.Suite == suiteRoofline:
-		_, err = roofline.Find(o.Cases)
-	case o.Suite != bench.Files && len(o.Cases) > 0:
-		_, err = bench.Cases(o.Suite, o.settings(o.Device.backend, nil), o.Cases)
+	if o.Suite == bench.Files || len(o.Cases) == 0 {
+		return nil
 	}
-	if err != nil {
+	if _, err := bench.Cases(o.Suite, o.settings(o.Device.backend, nil), o.Cases); err != nil {
 		return fail(exitUsage, fmt.Errorf("bench: %w", err))
 	}
 	return nil

@@ -8,15 +8,18 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench"
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/gate/profile"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// launchCases launches cases for a profiler and says what it was. One that fails ends it: the profiler's rows are told
-// apart by their number.
-func launchCases(ctx context.Context, e *environment, c *sparsek.Engine, b *roofline.Bench, cases []roofline.Case, launches int) error {
+// launchCases launches cases for a profiler and prints what they were. One that fails ends it: a row of the profiler
+// belongs to a launch by its number.
+func launchCases(ctx context.Context, e *environment, c *sparsek.Engine, r *bench.Runner, cases []bench.Case, launches int) error {
+	if c.Info().Backend != sparsek.CUDA {
+		return failf(exitUsage, "bench: --launches is for a GPU, and this is the CPU")
+	}
 	// A profile is of the kernels that the library takes by itself, whatever was measured on this machine.
 	if err := os.Setenv("SPARSEK_TUNING_CACHE", "off"); err != nil {
 		return err
@@ -31,7 +34,7 @@ func launchCases(ctx context.Context, e *environment, c *sparsek.Engine, b *roof
 	}
 	out := profile.Launched{GPU: devices[c.Info().Device].Name, Commit: build.Commit}
 	for _, one := range cases {
-		l, err := b.Launch(ctx, one, launches)
+		l, err := r.Launch(ctx, one, launches)
 		if errors.Is(err, workload.ErrWrong) {
 			return failf(exitWrongResult, "%s: %w", one.Name, err)
 		}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 
+	"golang.org/x/term"
+
 	"github.com/sparsek/sparsek/internal/bench"
 	benchreport "github.com/sparsek/sparsek/internal/bench/report"
 )
@@ -17,12 +19,13 @@ type outputFlags struct {
 	JSON     bool   `name:"json" xor:"format" help:"Print JSON."`
 	CSV      bool   `name:"csv" xor:"format" help:"Print CSV."`
 	Markdown bool   `xor:"format" help:"Print Markdown, with commit, device, driver and date."`
+	Method   bool   `help:"Say below tables and Markdown how the figures were measured; all other formats always do."`
 	GoBench  bool   `name:"gobench" xor:"format" help:"Print the format of Go benchmarks, for benchstat."`
 	HTML     string `name:"html" placeholder:"FILE" help:"Write a page with pictures, too."`
 	Plots    string `placeholder:"FOLDER" help:"Write the pictures, as SVG and PNG, too."`
 }
 
-// files tells whether any file is to be written.
+// files reports whether any file is to be written.
 func (o *outputFlags) files() bool { return o.HTML != "" || o.Plots != "" }
 
 func (o *outputFlags) validate() error {
@@ -37,27 +40,41 @@ func (o *outputFlags) validate() error {
 	return nil
 }
 
-// printer is the format for standard output; nil where it is the suite's own table.
-func (o *outputFlags) printer() func(io.Writer, *bench.Report) error {
+// report prints the report and writes the files.
+func (o *outputFlags) report(e *environment, r *bench.Report) error {
+	return errors.Join(o.print(e, r), o.write(e, r))
+}
+
+func (o *outputFlags) print(e *environment, r *bench.Report) (err error) {
 	switch {
 	case o.JSON:
-		return benchreport.JSON
+		err = benchreport.JSON(e.stdout, r)
 	case o.CSV:
-		return benchreport.CSV
+		err = benchreport.CSV(e.stdout, r)
 	case o.Markdown:
-		return benchreport.Markdown
+		err = benchreport.Markdown(e.stdout, []*bench.Report{r}, o.Method)
 	case o.GoBench:
-		return benchreport.GoBench
+		err = benchreport.GoBench(e.stdout, r)
+	default:
+		err = benchreport.Text(e.stdout, r, terminalWidth(e.stdout), o.Method)
+	}
+	if err != nil {
+		return failf(exitBadOutput, "print the result: %w", err)
 	}
 	return nil
 }
 
-// print writes the report to w by p.
-func printReport(w io.Writer, p func(io.Writer, *bench.Report) error, r *bench.Report) error {
-	if err := p(w, r); err != nil {
-		return failf(exitBadOutput, "print the result: %w", err)
+// terminalWidth is that of the terminal behind w, 0 where w is none.
+func terminalWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
 	}
-	return nil
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // write writes the files, each as far as it can be.

@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sparsek/sparsek/internal/bench"
-	benchreport "github.com/sparsek/sparsek/internal/bench/report"
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
@@ -24,7 +24,15 @@ func benchSuite(ctx context.Context, e *environment, o *benchCommand) (err error
 	if err != nil {
 		return err
 	}
-	c, err := o.open()
+	suite, err := bench.FindSuite(o.Suite)
+	if err != nil {
+		return fail(exitUsage, err)
+	}
+	on := o.engineFlags
+	if suite.GPU {
+		on.Device.backend = sparsek.CUDA
+	}
+	c, err := on.open()
 	if err != nil {
 		return err
 	}
@@ -35,21 +43,34 @@ func benchSuite(ctx context.Context, e *environment, o *benchCommand) (err error
 	}
 	against := o.Against.names
 	if against == nil {
+		against = suite.Against
+	}
+	if against == nil {
 		against = bench.DefaultPeers(c.Info().Backend)
 	}
 	if err := checkMemory(availableMemory(), need{"the operands", bench.HostBytes(cases, c.Info().Backend, bench.AnyDense(against))}); err != nil {
 		return err
 	}
-	r, err := newBenchReport(e, c, o)
-	if err != nil {
-		return err
+	sustained := suite.Sustained
+	if o.Sustained != nil {
+		sustained = *o.Sustained
 	}
-	runner, err := bench.NewRunner(c, cases, bench.Options{Rounds: int(o.Rounds), Repeats: int(o.Repeats), Against: against})
+	runner, err := bench.NewRunner(c, cases, bench.Options{Rounds: int(o.Rounds), Repeats: int(o.Repeats), Against: against, Sustained: sustained})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, runner.Close()) }()
+	if o.Launches > 0 {
+		return launchCases(ctx, e, c, runner, cases, int(o.Launches))
+	}
+	r, err := newBenchReport(e, c, o, sustained)
+	if err != nil {
+		return err
+	}
 	r.Chip = runner.Chip()
+	if err := runner.NoEnergy(); err != nil {
+		r.NoEnergy = err.Error()
+	}
 	return reportSuite(ctx, e, o, r, cases, runner)
 }
 
@@ -59,22 +80,17 @@ type suiteTimer interface {
 	Absent() []bench.Absence
 }
 
-// reportSuite measures the cases and tells of them. Where the work is stopped, what was measured is told and written.
+// reportSuite measures the cases and reports them. Where the work is stopped, what was measured is printed and written.
 func reportSuite(ctx context.Context, e *environment, o *benchCommand, r *bench.Report, cases []bench.Case, m suiteTimer) error {
 	bar := e.progress.Bar("bench", int64(len(cases)), term.Count)
 	r.Run(ctx, cases, m.Measure, func() { bar.Add(1) })
 	r.Absent = append(r.Absent, m.Absent()...)
-	r.BreakEven = bench.BreakEvens(r.Cases)
 	failed := benchFaults(ctx, r)
-	bar.End(failed)
+	endBar(bar, failed)
 	if len(r.Cases) == 0 {
 		return failed
 	}
-	p := o.printer()
-	if p == nil {
-		p = benchreport.Text
-	}
-	return errors.Join(printReport(e.stdout, p, r), o.write(e, r), failed)
+	return errors.Join(o.report(e, r), failed)
 }
 
 // benchFaults says what went wrong, by its exit code.
@@ -118,7 +134,7 @@ func readFiles(ctx context.Context, paths []string) ([]*bench.File, error) {
 }
 
 // newBenchReport says what is run, where and when.
-func newBenchReport(e *environment, c *sparsek.Engine, o *benchCommand) (*bench.Report, error) {
+func newBenchReport(e *environment, c *sparsek.Engine, o *benchCommand, sustained time.Duration) (*bench.Report, error) {
 	facts, err := describeRun(c, e.args)
 	if err != nil {
 		return nil, err
@@ -126,6 +142,7 @@ func newBenchReport(e *environment, c *sparsek.Engine, o *benchCommand) (*bench.
 	return &bench.Report{
 		Format: bench.ReportFormat, Command: facts.command, Version: facts.version, Commit: facts.commit, Suite: o.Suite,
 		Backend: backendName(c.Info()), Device: facts.device, Driver: facts.driver, Date: facts.date, Rounds: int(o.Rounds),
-		Method: bench.Method(c.Info().Backend, int(o.Rounds)), Cases: []*bench.Result{}, Failed: []bench.Fault{}, Absent: []bench.Absence{},
+		Sustained: sustained.Seconds(),
+		Method:    bench.Method(c.Info().Backend, int(o.Rounds), sustained), Cases: []*bench.Result{}, Failed: []bench.Fault{}, Absent: []bench.Absence{},
 	}, nil
 }

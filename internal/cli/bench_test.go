@@ -55,14 +55,15 @@ func TestBenchFlags(t *testing.T) {
 		{[]string{"--matrix", "a.mtx", "--n", "0"}, "--n: 0"},
 		{[]string{"--repeats", "0"}, "--repeats: 0"},
 		{[]string{"--rounds", "0"}, "--rounds: 0"},
-		{[]string{"--launches", "3", "--json"}, "--launches is not for --suite basic"},
+		{[]string{"--launches", "3", "--json", "--device", "cpu"}, "--launches is for a GPU"},
+		{[]string{"--sustained", "2h"}, "a time from 0 to 1m"},
+		{[]string{"--from", "a.json", "--from", "b.json"}, "need --markdown"},
+		{[]string{"--list", "--suite", "sweep", "no-such"}, "there is no case"},
 		{[]string{"--json", "--csv"}, "can't be used together"},
 		{[]string{"--gobench", "--markdown"}, "can't be used together"},
 		{[]string{"--against", "mkl"}, "there is no \"mkl\""},
 		{[]string{"b64-random"}, "there is no case"},
-		{[]string{"--suite", "roofline", "--repeats", "3"}, "--repeats is not for --suite roofline"},
 		{[]string{"--suite", "roofline", "--seed", "3"}, "--seed is not for"},
-		{[]string{"--suite", "roofline", "--against", "torch"}, "--against is not for"},
 		{[]string{"--suite", "roofline", "--rounds", "0"}, "--rounds: 0"},
 		{[]string{"--suite", "roofline", "--json", "--markdown"}, "can't be used together"},
 		{[]string{"--suite", "roofline", "--launches", "2"}, "needs --json"},
@@ -219,6 +220,54 @@ func TestBenchFaults(t *testing.T) {
 		err := reportSuite(context.Background(), &environment{stdout: &bytes.Buffer{}}, &benchCommand{}, r, cases, &fakeTimer{fault: fault})
 		if exitCode(err) != want.code || len(r.Failed) != want.failed || !errors.Is(err, fault) {
 			t.Errorf("%v: exit code %d, %d failed: %v", fault, exitCode(err), len(r.Failed), err)
+		}
+	}
+}
+
+// The list has the suites with their cases, or just the one that is named.
+func TestBenchList(t *testing.T) {
+	var all, one bytes.Buffer
+	if err := runBench(&all, "--list", "--device", "cpu"); err != nil {
+		t.Fatal(err)
+	}
+	if err := runBench(&one, "--list", "--suite", "roofline"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"basic: a first look", "fp32-64", "roofline: ", "b512x112-random", "peers: "} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, all.String())
+		}
+	}
+	if strings.Contains(all.String(), "fp16-64") { // it is not for the CPU
+		t.Errorf("a case of a GPU is listed for the CPU:\n%s", all.String())
+	}
+	if strings.Contains(one.String(), "basic") || strings.Count(one.String(), "\n") != 1+len(bench.RooflineNames()) {
+		t.Errorf("the roofline suite:\n%s", one.String())
+	}
+}
+
+// What JSON wrote is reported as it was, in every format; a file of something else is refused.
+func TestBenchFrom(t *testing.T) {
+	needLibrary(t)
+	folder := t.TempDir()
+	square := write(t, filepath.Join(folder, "square.mtx"), "%%MatrixMarket matrix coordinate real general\n4 4 3\n1 1 1\n2 3 -2\n4 4 0.5\n")
+	var text, again, both bytes.Buffer
+	args := []string{"--matrix", square, "--block", "2", "--n", "8", "--rounds", "1", "--device", "cpu", "--against", "none", "--sustained", "1ms"}
+	if err := runBench(&text, append(args, "--json")...); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, filepath.Join(folder, "run.json"), text.String())
+	if err := runBench(&again, "--from", file, "--json"); err != nil || again.String() != text.String() {
+		t.Errorf("%v:\n%s\nin place of\n%s", err, again.String(), text.String())
+	}
+	if err := runBench(&both, "--from", file, "--from", file, "--markdown"); err != nil || strings.Count(both.String(), "| square.mtx |") < 4 ||
+		!strings.Contains(both.String(), "power and energy are not known: the CPU has no energy counter") {
+		t.Errorf("%v:\n%s", err, both.String())
+	}
+	for content, want := range map[string]string{`{"format": 1}`: "measure again", "no JSON": "no report"} {
+		bad := write(t, filepath.Join(folder, "bad.json"), content)
+		if err := runBench(&again, "--from", bad); exitCode(err) != exitBadFile || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", content, err)
 		}
 	}
 }

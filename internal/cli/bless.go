@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench"
 	"github.com/sparsek/sparsek/internal/gate"
 	"github.com/sparsek/sparsek/internal/gate/profile"
 )
@@ -31,10 +31,7 @@ func (*blessCommand) Help() string {
 
 // Run blesses.
 func (o *blessCommand) Run(e *environment) error {
-	options := gate.BlessOptions{Root: o.Root, Reason: o.Reason, Date: now()}
-	for _, c := range roofline.Cases() {
-		options.Cases = append(options.Cases, c.Name)
-	}
+	options := gate.BlessOptions{Root: o.Root, Reason: o.Reason, Date: now(), Cases: bench.RooflineNames()}
 	var err error
 	if options.Runs, err = profile.ReadAll(o.Profile); err != nil {
 		return fail(exitBadFile, err)

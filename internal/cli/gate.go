@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench"
 	"github.com/sparsek/sparsek/internal/gate"
 	"github.com/sparsek/sparsek/internal/gate/profile"
 	gatereport "github.com/sparsek/sparsek/internal/gate/report"
@@ -85,7 +85,7 @@ func (o *gateCommand) validate() error {
 	case o.Again != "" && o.Profile == "":
 		return failf(exitUsage, "gate: --again goes with --profile")
 	}
-	if _, err := roofline.Find(o.Cases); err != nil {
+	if _, err := bench.RooflineCases(o.Cases); err != nil {
 		return failf(exitUsage, "gate: %w", err)
 	}
 	return nil
@@ -134,7 +134,7 @@ func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Sto
 	bar := e.progress.Bar("gate", 1, term.Count)
 	first, err := m.measure(ctx, profileDir, o.Cases)
 	if err != nil {
-		bar.End(err)
+		endBar(bar, err)
 		return blocked(err)
 	}
 	bar.Done()
@@ -145,7 +145,7 @@ func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Sto
 	}
 	bar = e.progress.Bar("gate, again", 1, term.Count)
 	second, err := m.measure(ctx, againDir, suspects)
-	bar.End(err)
+	endBar(bar, err)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
@@ -158,7 +158,7 @@ func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Sto
 
 // names are those of the cases that must be in a profile.
 func (o *gateCommand) names() ([]string, error) {
-	cases, err := roofline.Find(o.Cases)
+	cases, err := bench.RooflineCases(o.Cases)
 	var names []string
 	for _, c := range cases {
 		names = append(names, c.Name)

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench"
 	buildreport "github.com/sparsek/sparsek/internal/build/kernelreport"
 	"github.com/sparsek/sparsek/internal/gate"
 	"github.com/sparsek/sparsek/internal/gate/gatetest"
@@ -24,12 +24,7 @@ import (
 )
 
 // suite names the cases of the roofline suite.
-func suite() (names []string) {
-	for _, c := range roofline.Cases() {
-		names = append(names, c.Name)
-	}
-	return names
-}
+func suite() []string { return bench.RooflineNames() }
 
 // scaled makes a profile whose every case has a metric changed by a factor, in the folder dir.
 func scaled(t *testing.T, dir, metric string, factor float64) *profile.Profile {

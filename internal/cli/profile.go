@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench"
 	buildreport "github.com/sparsek/sparsek/internal/build/kernelreport"
 	"github.com/sparsek/sparsek/internal/gate/ncu"
 	"github.com/sparsek/sparsek/internal/gate/profile"
@@ -38,7 +38,7 @@ func (*profileCommand) Help() string {
 
 // Run measures.
 func (o *profileCommand) Run(ctx context.Context, e *environment) error {
-	if _, err := roofline.Find(o.Cases); err != nil {
+	if _, err := bench.RooflineCases(o.Cases); err != nil {
 		return failf(exitUsage, "profile: %w", err)
 	}
 	m, err := newMeasurer(ctx, int(o.Launches))
@@ -54,7 +54,7 @@ func (o *profileCommand) Run(ctx context.Context, e *environment) error {
 		}
 		p, err := m.measure(ctx, dir, o.Cases)
 		if err != nil {
-			bar.End(err)
+			endBar(bar, err)
 			return err
 		}
 		taken = append(taken, p)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structs that cross the edge, read and written within the size that the caller compiled them with.
+// Reads and writes structs of the ABI within the size that the caller compiled them with.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace sparsek {
 
-// What each struct measured in the first version of the ABI: the least that a caller can have. Members are added
-// behind it, so these numbers never change.
+// The size of each struct in the first version of the ABI: the minimum that a caller can have. Members are added at the
+// end, so these numbers never change.
 template <class T>
 struct AbiStruct;
 
@@ -44,7 +44,7 @@ SPARSEK_ABI_STRUCT(sparsek_tuning_change, 1040);
 
 #undef SPARSEK_ABI_STRUCT
 
-// No version of a struct will be larger: a larger size is one that was never set.
+// No version of a struct will be larger: a larger value means that abi_size was never set.
 constexpr size_t kLargestAbiSize = 4096;
 
 // The caller's size of *data, checked. Throws SPARSEK_NULL_POINTER or SPARSEK_BAD_ABI_SIZE; `what` names it.
@@ -58,7 +58,7 @@ size_t checked_abi_size(const T* data, const char* what) {
   return data->abi_size < sizeof(T) ? data->abi_size : sizeof(T);
 }
 
-// A copy of what the caller gave; members that the caller does not have yet are zero.
+// A copy of the caller's struct; members that the caller's version lacks are zero.
 template <class T>
 T read_struct(const T* in, const char* what) {
   const size_t size = checked_abi_size(in, what);
@@ -68,7 +68,7 @@ T read_struct(const T* in, const char* what) {
   return copy;
 }
 
-// Writes the members that the caller has, and leaves the caller's abi_size. Throws as checked_abi_size does.
+// Writes the members that the caller's version has, and keeps the caller's abi_size. Throws like checked_abi_size.
 template <class T>
 void write_struct(T* out, const T& value, const char* what) {
   const size_t size = checked_abi_size(out, what);

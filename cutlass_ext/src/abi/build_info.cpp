@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that sees the versions, so that a new commit compiles this one again and no other.
+// The only file that sees the versions, so that a new commit recompiles only this file.
 #include "abi/abi_size.h"
 #include "abi/entry.h"
 #include "abi/guard.h"

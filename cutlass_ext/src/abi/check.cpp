@@ -17,7 +17,7 @@ void require_host_bsr(const sparsek_bsr& bsr) {
     fail(SPARSEK_WRONG_MEMORY, "args->a->memory is not SPARSEK_HOST: the check takes host arrays");
   }
   if (bsr.nnzb > 0) require_not_null(bsr.values, "args->a->values");
-  make_bsr_index(bsr);  // for its checks: the reference walks the caller's own arrays
+  make_bsr_index(bsr);  // only for its checks: the reference reads the caller's arrays
 }
 
 void require_operands(const sparsek_check_args& args) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: which back-end, and why.
+// Contexts: chooses the back-end and gives the reason.
 #include "abi/abi_size.h"
 #include "abi/entry.h"
 #include "abi/guard.h"
@@ -18,7 +18,7 @@ std::string device_text(int device) {
          std::to_string(info.compute_major) + "." + std::to_string(info.compute_minor);
 }
 
-// The preferred device if it is usable, else the first that is; -1 with the reason where none is.
+// The preferred device if it is usable, else the first usable one; -1, with the reason in `why`, where there is none.
 int usable_device(int preferred, std::string& why) {
   const int count = cuda_device_count(&why);
   if (count == 0) return -1;
@@ -27,7 +27,7 @@ int usable_device(int preferred, std::string& why) {
     sparsek_device_info info{};
     try {
       cuda_device_info(device, info);
-    } catch (const Error& error) {  // one that is out of order does not keep the others from serving
+    } catch (const Error& error) {  // a broken device does not prevent the use of the others
       why = "GPU " + std::to_string(device) + " does not answer: " + error.what();
       continue;
     }

@@ -7,7 +7,7 @@
 
 namespace sparsek {
 
-// Bytes of an element; 0: there is no such type.
+// The bytes of an element; 0 for an unknown type.
 constexpr int64_t dtype_bytes(int32_t dtype) {
   switch (dtype) {
     case SPARSEK_BF16:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a fault travels inside the library: thrown as Error, turned into a status and a message at the ABI's edge.
+// Errors inside the library: thrown as Error, turned into a status and a message at the ABI.
 #pragma once
 
 #include <stdexcept>
@@ -18,7 +18,7 @@ class Error : public std::runtime_error {
   sparsek_status status_;
 };
 
-// Throws Error with a printf-style message. A message names the thing, the cause and, where there is one, the mend.
+// Throws Error with a printf-style message. A message names the thing, the cause and, where there is one, the fix.
 [[noreturn]] void fail(sparsek_status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 }  // namespace sparsek

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wall between C++ and C: what is thrown inside becomes a status and a message for the calling thread.
+// The boundary between C++ and C: an exception becomes a status and a message for the calling thread.
 #pragma once
 
 #include <utility>
@@ -12,7 +12,7 @@ namespace sparsek {
 const char* last_error() noexcept;
 void clear_last_error() noexcept;
 
-// To be called in a catch block: keeps the message of the exception in flight and returns its status.
+// Call it in a catch block: stores the message of the current exception and returns its status.
 sparsek_status record_exception() noexcept;
 
 template <class Body>

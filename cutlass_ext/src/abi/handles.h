@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind the opaque handles. Each shares what it stands on, so that handles may be destroyed in any order.
-// Members are destroyed last to first: a plan before its matrix, a matrix before its back-end.
+// The structs behind the opaque handles. Each shares ownership of the object it depends on, so that handles may be
+// destroyed in any order. Members are destroyed last to first: a plan before its matrix, a matrix before its back-end.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace sparsek {
 struct Matrix {
   std::shared_ptr<Backend> backend;
   std::unique_ptr<MatrixState> state;
-  std::atomic<bool> has_values{false};  // a pattern may come before its values
+  std::atomic<bool> has_values{false};  // a pattern may be given before its values
 };
 
 }  // namespace sparsek
@@ -32,7 +32,7 @@ struct sparsek_matrix {
 
 struct sparsek_plan {
   std::shared_ptr<sparsek::Matrix> matrix;
-  sparsek::PlanOptions options;  // with the kernel that was chosen
+  sparsek::PlanOptions options;  // including the chosen kernel
   sparsek::tune::Choice choice;
   std::unique_ptr<sparsek::PlanState> state;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this build and this machine have: kernels and devices.
+// The kernels of this build and the devices of this machine.
 #include "abi/abi_size.h"
 #include "abi/backend.h"
 #include "abi/entry.h"

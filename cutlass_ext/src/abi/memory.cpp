@@ -26,7 +26,7 @@ sparsek_status buffer_create(sparsek_context* context, size_t bytes, void** out)
     *out = nullptr;
     require_not_null(context, "context");
     require_size(bytes);
-    // An empty buffer has an address too, so that null always means that there is none.
+    // An empty buffer has an address too, so that null always means "no buffer".
     *out = context->backend->allocate(std::max<size_t>(bytes, 1));
   });
 }

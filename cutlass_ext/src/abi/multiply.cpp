@@ -22,7 +22,7 @@ int64_t planned(int64_t given, int64_t planned, const char* what) {
   return planned;
 }
 
-// An unread bias would be a mistake that nobody sees.
+// A bias that is not read would be an unnoticed mistake of the caller.
 void require_bias(const void* bias, const PlanOptions& options, const BsrShape& shape) {
   if (options.bias == SPARSEK_BIAS_NONE) {
     if (bias != nullptr) {
@@ -34,7 +34,7 @@ void require_bias(const void* bias, const PlanOptions& options, const BsrShape& 
   require_aligned(bias, dtype_bytes(options.dtype_c), "args->bias");
 }
 
-// Fills in the defaults and checks what is left. An operand without elements may be null.
+// Fills in the defaults and checks the rest. An operand without elements may be null.
 MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& given) {
   const PlanOptions& options = plan.options;
   require_values(*plan.matrix);
@@ -63,7 +63,7 @@ void require_repeats(int32_t warmup, int32_t repeats) {
   if (repeats < 1) fail(SPARSEK_BAD_SIZE, "repeats = %d is below 1", repeats);
 }
 
-// Element i of the caller's array, whose elements are as far apart as the caller's struct is large.
+// Element i of the caller's array, whose stride is the size of the caller's struct.
 const sparsek_multiply_args* element(const sparsek_multiply_args* args, int32_t i) {
   const size_t stride = args->abi_size;
   const auto* const found = reinterpret_cast<const sparsek_multiply_args*>(reinterpret_cast<const char*>(args) +

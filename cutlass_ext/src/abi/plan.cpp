@@ -11,8 +11,8 @@
 namespace sparsek::entry {
 namespace {
 
-// By the choice's kernel. Where that needs more memory than there is for A laid out anew, and nobody named it, by the
-// next best that needs none.
+// Makes the plan with the chosen kernel. Where there is not enough memory for the layout of A that it needs, and the
+// kernel was not named by the caller, uses the next best kernel that needs none.
 std::unique_ptr<PlanState> make_chosen(Backend& backend, MatrixState& state, PlanOptions options,
                                        tune::Choice& choice) {
   options.kernel = choice.kernel;
@@ -70,7 +70,7 @@ sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexc
     info.predicted_seconds = choice.predicted_seconds;
     info.measured_seconds = choice.measured_seconds;
     info.warning = choice.warning.c_str();
-    // A caller that does not know of the counter does not wait for it.
+    // A caller whose struct lacks the counter does not wait for it.
     if (size > offsetof(sparsek_plan_info, recomputed)) info.recomputed = plan->state->recomputed();
     write_struct(out, info, "out");
   });

@@ -6,7 +6,7 @@
 
 namespace sparsek {
 
-// The options of a plan as given, checked, with the defaults filled in; all but tuning_seconds, which is only checked.
+// Checks the caller's options of a plan and returns them with the defaults filled in; tuning_seconds is only checked.
 // Throws Error.
 PlanOptions resolve_plan_options(const sparsek_plan_options& given, const MatrixState& matrix);
 

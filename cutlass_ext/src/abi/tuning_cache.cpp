@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tuning caches for whoever looks into them. The library itself goes by tune/tuning_memory.h.
+// Tuning caches for inspection by the caller. The library itself uses tune/tuning_memory.h.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -16,7 +16,7 @@
 #include "tune/shipped_table.h"
 #include "tune/tuning_file.h"
 
-// What was read, and the names of its records, the newest first.
+// The records that were read and their names, the newest first.
 struct sparsek_tuning_cache {
   struct Entry {
     const sparsek::tune::TuningRecord* record;
@@ -60,7 +60,7 @@ void require_path(const char* path, const char* what) {
   if (path != nullptr && *path == '\0') fail(SPARSEK_BAD_ARGUMENT, "%s is empty: null is the user's cache", what);
 }
 
-// The file to write and what it may be.
+// The file to write, and which kind of file it is.
 struct Place {
   std::string path;
   tune::Target target;
@@ -100,7 +100,7 @@ sparsek_status tuning_cache_open(const char* path, int32_t source, sparsek_tunin
            source);
     }
     if (source == SPARSEK_TUNING_SHIPPED && path != nullptr) {
-      fail(SPARSEK_BAD_ARGUMENT, "path = \"%s\": what came with the library has none", path);
+      fail(SPARSEK_BAD_ARGUMENT, "path = \"%s\": the shipped cache has no path, pass null", path);
     }
     require_path(path, "path");
     if (source == SPARSEK_TUNING_SHIPPED) {

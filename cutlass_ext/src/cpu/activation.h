@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The activations, over the vectors of an instruction set: part of cpu/tile_kernel.h, which see. The error bound of
-// sparsek.h counts on their accuracy (cpu/check_activation.cpp): change both.
+// The activations on vectors of an instruction set: a part of cpu/tile_kernel.h. The error bound of
+// sparsek.h relies on their accuracy: a change here needs a change of cpu/check_activation.cpp.
 #pragma once
 
 #include "sparsek.h"
@@ -20,9 +20,9 @@ Isa::Vector polynomial(const float (&c)[kCount], Isa::Vector x) {
 //   v = n log 2 + r, |r| <= log(2) / 2: exp(v) = 2^n (1 + r + r^2 q(r))
 inline Isa::Vector exp_of_negative(Isa::Vector v) {
   constexpr float kLeast = -87;
-  constexpr float kRound = 0x1.8p23f;  // a number plus this is rounded to a whole one, which its last bits hold
-  constexpr float kHigh = 0.693359375f, kLow = -2.12194440e-4f;  // of log 2; n kHigh is exact
-  // Minimax for the relative error of exp, which it leaves at 2^-28.
+  constexpr float kRound = 0x1.8p23f;  // adding this rounds to an integer, which the last bits then hold
+  constexpr float kHigh = 0.693359375f, kLow = -2.12194440e-4f;  // kHigh + kLow = log 2; n kHigh is exact
+  // Minimax for the relative error of exp: 2^-28.
   constexpr float kQ[] = {0.499999940f, 0.166665196f, 0.0416683927f, 0.00836878084f, 0.00138144707f};
   const Isa::Vector rounded = Isa::multiply_add(v, Isa::broadcast(1.44269504f), Isa::broadcast(kRound));
   const Isa::Vector n = Isa::add(rounded, Isa::broadcast(-kRound));
@@ -37,7 +37,7 @@ inline Isa::Vector exp_of_negative(Isa::Vector v) {
 inline Isa::Vector gelu(Isa::Vector x) {
   constexpr float kEnd = 14;  // from here on the exponential is 0
   constexpr float kP = 0.38f;
-  // (w - 1/2) / s, minimax for the error of the whole, of which it leaves 0.2 2^-24.
+  // (w - 1/2) / s, minimax for the error of the result: 0.2 2^-24.
   constexpr float kW[] = {-1.04984868f,   0.681464374f,    -0.0106974952f, -0.130219758f,
                           -0.0232742969f, -0.00735160708f, 0.0711254776f,  -0.0312279407f};
   const Isa::Vector one = Isa::broadcast(1), half = Isa::broadcast(0.5f);
@@ -53,8 +53,7 @@ inline Isa::Vector gelu(Isa::Vector x) {
   return Isa::multiply(factor, Isa::where_below(x, 0, below, above));
 }
 
-// x / (1 + exp(-x)), by the exponential of what is never positive: it does not overflow, and keeps its digits where the
-// result is small.
+// x / (1 + exp(-x)), computed from exp(-|x|), which does not overflow, and keeps its digits where the result is small.
 inline Isa::Vector silu(Isa::Vector x) {
   const Isa::Vector factor = Isa::max(Isa::broadcast(-0x1.fffffep127f), x);  // -Inf would be multiplied by 0
   const Isa::Vector decay = exp_of_negative(Isa::multiply(Isa::absolute(factor), Isa::broadcast(-1)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every element of C against fp64, a panel of rows and columns at a time.
+// Checks every element of C against fp64, a panel of rows and columns at a time.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -48,7 +48,7 @@ class PanelMemory {
   std::unique_ptr<double, Free> memory_;
 };
 
-// Rows that belong together: at most kPanelRows of one block row.
+// A piece: at most kPanelRows rows of one block row.
 struct RowPiece {
   int64_t block_row, in_block;
   int64_t row;  // of C
@@ -65,7 +65,7 @@ class RowPieces {
 
   int64_t count() const { return rows_ == 0 ? 0 : ((rows_ - 1) / block_m_ + 1) * per_block_; }
 
-  // May be empty: the last block row may stand out over C.
+  // May be empty: the last block row may extend beyond C.
   RowPiece operator[](int64_t i) const {
     RowPiece piece;
     piece.block_row = i / per_block_;
@@ -80,14 +80,14 @@ class RowPieces {
   const int64_t rows_, block_m_, per_block_;
 };
 
-// Products summed into an element of the block row.
+// The number of products summed into an element of the block row.
 template <typename Index>
 int64_t product_count(const sparsek_bsr& a, int64_t block_row) {
   const Index* const row_ptr = static_cast<const Index*>(a.row_ptr);
   const Index* const col_idx = static_cast<const Index*>(a.col_idx);
   const int64_t blocks = row_ptr[block_row + 1] - row_ptr[block_row];
   if (blocks == 0) return 0;
-  // Only the last block column may stand out over K, and columns increase.
+  // Only the last block column may extend beyond K, and columns increase.
   const int64_t last = col_idx[row_ptr[block_row + 1] - 1];
   return (blocks - 1) * a.block_k + std::min(a.block_k, a.cols - last * a.block_k);
 }
@@ -177,7 +177,7 @@ void check_result(const sparsek_check_args& args, sparsek_check_report& report) 
     try {
       threads.emplace_back([&work, &own = state[i]] { work(own); });
     } catch (const std::system_error&) {
-      break;  // the threads that there are do the rest
+      break;  // the threads that could be started do the rest
     }
   }
   work(state[0]);

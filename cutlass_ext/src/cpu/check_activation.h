@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The activations in fp64, and what one that is evaluated in fp32 may err by.
+// The activations in fp64, and the error bound of their evaluation in fp32.
 #pragma once
 
 #include <cstdint>
 
 namespace sparsek::cpu {
 
-// For arguments x of an activation f that are themselves off by no more than e, the result is within
+// For an argument x of an activation f that has an error of at most e, the result is within
 //     lipschitz e + roundings 2^-24 (|x| + e) + underflows 2^-150
 // of f(x).
 struct ActivationError {

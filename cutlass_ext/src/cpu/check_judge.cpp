@@ -12,10 +12,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kFp32Roundoff = 0x1p-24;
 constexpr double kFp32HalfSubnormal = 0x1p-150;
 
-// gamma_n of n roundings of u.
+// gamma_n = n u / (1 - n u): the error of n roundings.
 double gamma(double n, double u) { return n * u < 1 ? n * u / (1 - n * u) : kInfinity; }
 
-// factor may be infinite: nothing of it is nothing.
+// factor may be infinite: 0 times it is 0 here.
 double scaled(double factor, double value) { return value == 0 ? 0 : factor * value; }
 
 bool before(int64_t row_a, int64_t col_a, int64_t row_b, int64_t col_b) {
@@ -55,10 +55,11 @@ Bound::Bound(const sparsek_check_args& args, const OutputType& output, int64_t p
       activation_(args.activation),
       activation_error_(activation_error(args.activation)),
       gamma_(gamma(static_cast<double>(products), args.unit_roundoff)),
-      // alpha times the sum, beta C0 and the bias added: each of the first two meets no more than two, or three.
+      // alpha times the sum, plus beta C0, plus the bias: each of the first two passes two roundings, or three with a
+      // bias.
       epilogue_((args.bias_kind == SPARSEK_BIAS_NONE ? 2 : 3) * kFp32Roundoff),
-      // Near 0 a rounding errs by half of the smallest subnormal instead (Higham, section 2.8), unless it is that of a
-      // sum, which is exact there: each step of the products' sum, and the two products of the epilogue.
+      // Near 0 the error of a rounding is half of the smallest subnormal instead (Higham, section 2.8), except for
+      // sums, which are exact there. This counts each step of the products' sum, and the two products of the epilogue.
       underflow_((std::fabs(alpha_) * static_cast<double>(products) + 2) * kFp32HalfSubnormal),
       out_roundoff_(output.unit_roundoff),
       out_underflow_(activation_error_.underflows * kFp32HalfSubnormal + output.half_subnormal) {}
@@ -68,7 +69,7 @@ Reference Bound::reference(double sum, double magnitude, double c0, double bias)
   const double addend = beta_ == 0 ? 0 : beta_ * c0;
   const double before = product + addend + bias;
   const double value = activated(activation_, before);
-  // Nothing but 0 is right where an activation has met -Inf.
+  // Only 0 is right for an activation of -Inf.
   if (std::isinf(before) && std::isfinite(value)) return {value, 0};
   const double error = scaled(gamma_, std::fabs(alpha_) * magnitude) +
                        epilogue_ * (std::fabs(product) + std::fabs(addend) + std::fabs(bias)) + underflow_;
@@ -126,7 +127,7 @@ void Tally::write(sparsek_check_report& out) const {
   out.max_ratio = std::max(out.max_ratio, 0.0);
 }
 
-// Among equals the first in row order.
+// Of equal ratios, the first element in row order.
 void Tally::take_worst(const sparsek_check_report& other) {
   const bool worse = other.max_ratio > report_.max_ratio;
   const bool as_bad = other.max_ratio == report_.max_ratio;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an element of C is near enough to its reference, and what the check reports of all of them.
+// Decides whether an element of C is within the bound of its reference, and collects the report of all elements.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace sparsek::cpu {
 struct OutputType {
   double unit_roundoff;
   double half_subnormal;  // half of the smallest subnormal: the error of rounding near 0
-  double overflow;        // what rounds to Inf: from here on
+  double overflow;        // the smallest magnitude that rounds to Inf
 };
 OutputType output_type(int32_t dtype);
 
-// What one element is judged by.
+// The reference of one element.
 struct Reference {
   double value;  // act(alpha A B + beta C0 + bias); may be NaN or Inf
   double bound;  // on |C - value|, where value is finite
@@ -26,10 +26,10 @@ struct Reference {
 // Finds the references of one block row.
 class Bound {
  public:
-  // `products`: summed into each element of the block row. No bound holds from 1 / unit_roundoff products on.
+  // products: the number summed into each element of the block row. From 1 / unit_roundoff on there is no finite bound.
   Bound(const sparsek_check_args& args, const OutputType& output, int64_t products);
 
-  // sum: of a b; magnitude: of |a| |b|; c0 is not used where beta is 0; bias is 0 where there is none.
+  // sum: of a b; magnitude: the sum of |a| |b|; c0 is not used where beta is 0; bias is 0 where there is none.
   Reference reference(double sum, double magnitude, double c0, double bias) const;
 
  private:
@@ -37,19 +37,19 @@ class Bound {
   const int32_t activation_;
   const ActivationError activation_error_;
   const double gamma_;
-  const double epilogue_;   // roundings of the epilogue, before the activation
-  const double underflow_;  // the same
+  const double epilogue_;   // error of the roundings of the epilogue before the activation
+  const double underflow_;  // error of underflows before the activation
   const double out_roundoff_;
-  const double out_underflow_;  // from the activation on
+  const double out_underflow_;  // error of underflows from the activation on
 };
 
-// A part of the report. The order in which parts are made and merged does not show in it.
+// A part of the report. The result does not depend on the order in which parts are made and merged.
 class Tally {
  public:
   Tally();
   void judge(int64_t row, int64_t col, double c, const Reference& reference, const OutputType& output);
   void merge(const Tally& other);
-  // Everything but abi_size.
+  // All members except abi_size.
   void write(sparsek_check_report& out) const;
 
  private:

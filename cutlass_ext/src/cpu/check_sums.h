@@ -10,7 +10,7 @@
 
 namespace sparsek::cpu {
 
-// Of one panel of C.
+// Extents of one panel of C.
 constexpr int kPanelRows = 64;
 constexpr int kPanelCols = 128;
 constexpr int kPanelDepth = 128;  // products summed between two visits to the sums
@@ -31,8 +31,8 @@ struct Panel {
   int cols;
 };
 
-// Fills in sum and magnitude of the panel; the matrix was checked. What lies beyond the panel's rows and columns in
-// the buffers is undefined.
+// Computes sum and magnitude of the panel; the matrix must have been checked. Elements of the buffers beyond the
+// panel's rows and columns are undefined.
 using SumFunction = void (*)(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& panel,
                              const PanelBuffers& buffers);
 

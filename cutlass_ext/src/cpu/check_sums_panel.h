@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The panel sums, over the vectors of an instruction set. Included once by each check_sums_*.cpp, which defines `Lanes`
-// before it. All of it is in an anonymous namespace, and nothing of the standard library's templates is called, so that
-// no wide instruction reaches code that other machines run.
+// The panel sums on vectors of an instruction set. Included once by each check_sums_*.cpp, which defines `Lanes`
+// before it. Everything is in an anonymous namespace, and no template of the standard library is used, so that code for
+// other machines gets no wide instructions.
 #pragma once
 
 #include "cpu/check_sums.h"
@@ -80,7 +80,7 @@ void sum_panel(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& pa
   int depth = 0;
   for (int64_t block = row_ptr[panel.block_row]; block < row_ptr[panel.block_row + 1]; ++block) {
     const Stored* const rows = values + (block * a.block_m + panel.in_block) * a.block_k;
-    const int64_t first = col_idx[block] * a.block_k;  // row of B that meets column 0 of the block
+    const int64_t first = col_idx[block] * a.block_k;  // row of B for column 0 of the block
     const int64_t width = a.cols - first < a.block_k ? a.cols - first : a.block_k;
     for (int64_t k = 0; k < width;) {
       const int room = kPanelDepth - depth;

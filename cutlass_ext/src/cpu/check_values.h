@@ -22,7 +22,7 @@ inline uint32_t to_bits(float value) {
   return bits;
 }
 
-// dtype -> how its elements lie in memory and what they are worth.
+// For a dtype: the type of its elements in memory, and their value as double.
 template <int kDtype>
 struct Element;
 
@@ -41,8 +41,8 @@ struct Element<SPARSEK_BF16> {
 template <>
 struct Element<SPARSEK_FP16> {
   using Stored = uint16_t;
-  // The five bits of the exponent, put where fp32 has eight, are 112 too low: times 2^112. All ones stay all ones.
-  // With masks instead of branches, so that the compiler makes vectors of it.
+  // The five exponent bits, placed where fp32 has eight, are 112 too low: multiply by 2^112. All ones stay all ones.
+  // Masks instead of branches let the compiler vectorise this.
   static double value(uint16_t x) {
     const uint32_t magnitude = static_cast<uint32_t>(x & 0x7fff) << 13;
     const uint32_t sign = static_cast<uint32_t>(x & 0x8000) << 16;

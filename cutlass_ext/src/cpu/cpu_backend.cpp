@@ -42,12 +42,12 @@ class CpuBackend final : public Backend {
     constexpr size_t kAlignment = 64;
     void* const buffer =
         bytes > SIZE_MAX - kAlignment ? nullptr : std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
-    if (buffer == nullptr) fail(SPARSEK_OUT_OF_MEMORY, "%zu bytes of host memory are not to be had", bytes);
+    if (buffer == nullptr) fail(SPARSEK_OUT_OF_MEMORY, "%zu bytes of host memory cannot be allocated", bytes);
     return buffer;
   }
   void release(void* buffer) override { std::free(buffer); }
 
-  // There is nothing that could run later: every call has finished when it returns.
+  // Every call has finished when it returns, so nothing is pending.
   void write(void* buffer, const void* host, size_t bytes, sparsek_stream) override { copy(buffer, host, bytes); }
   void read(void* host, const void* buffer, size_t bytes, sparsek_stream) override { copy(host, buffer, bytes); }
   void fill(void* buffer, int byte, size_t bytes, sparsek_stream) override {

@@ -13,7 +13,7 @@
 namespace sparsek::cpu {
 namespace {
 
-// 0 where the kernel does not tell.
+// 0 where the operating system does not report it.
 int affinity_count() {
   constexpr int kMostCpus = 1 << 16;
   for (int cpus = CPU_SETSIZE; cpus <= kMostCpus; cpus *= 2) {
@@ -36,7 +36,7 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-// Cores in a quota of `quota` microseconds of CPU time every `period`; 0: none ("max", -1 or no such file).
+// The cores of a quota of `quota` microseconds of CPU time in every `period`; 0: no quota ("max", -1 or no such file).
 int quota_cores(const std::string& quota, const std::string& period) {
   double cpu_time = 0, wall_time = 0;
   std::istringstream(quota) >> cpu_time;
@@ -56,7 +56,7 @@ int quota_v1(const std::string& folder) {
   return quota_cores(read_text(folder + "/cpu.cfs_quota_us"), read_text(folder + "/cpu.cfs_period_us"));
 }
 
-// The smallest quota of `path` and the groups above it; a container may see its own group as the root.
+// The smallest quota of the group `path` and its parents; a container may see its own group as the root.
 int smallest_quota(const std::string& mount, std::string path, int (*read_quota)(const std::string&)) {
   int smallest = 0;
   for (;;) {

@@ -5,8 +5,8 @@
 
 namespace sparsek::cpu {
 
-// Cores that this process may use: its affinity mask, cut down to the CPU quota of its control groups (rounded up).
-// At least 1.
+// The number of cores that this process may use: those of its affinity mask, limited by the CPU quota of its control
+// groups (rounded up). At least 1.
 int usable_cpu_count();
 
 // The CPU quota in whole cores, rounded up, or 0 where there is none: the smallest along the path from the process's

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this processor and its operating system run.
+// The instruction sets that this processor and its operating system support.
 #pragma once
 
 namespace sparsek::cpu {

@@ -23,7 +23,7 @@ TileFunction tile_function(const Kernel& kernel, sparsek_dtype dtype) {
     case SPARSEK_FP32:
       return kernel.fp32;
   }
-  fail(SPARSEK_UNSUPPORTED_DTYPE, "dtype %d is none that the CPU back-end multiplies", static_cast<int>(dtype));
+  fail(SPARSEK_UNSUPPORTED_DTYPE, "the CPU back-end does not multiply dtype %d", static_cast<int>(dtype));
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ void CpuPlan::info(sparsek_plan_info& out) const {
   out.stages = 1;
   out.tiles = static_cast<int64_t>(plan_.tiles.size());
   out.entries = plan_.entries();
-  out.workspace_bytes = 0;  // of device memory
+  out.workspace_bytes = 0;  // counts device memory only
   out.unit_roundoff = kUnitRoundoff;
 }
 

@@ -15,10 +15,10 @@
 
 namespace sparsek::cpu {
 
-// The values stay the caller's.
+// References the caller's values.
 class CpuMatrix final : public MatrixState {
  public:
-  // Throws as make_bsr_index does, and SPARSEK_WRONG_MEMORY for device arrays.
+  // Throws like make_bsr_index, and SPARSEK_WRONG_MEMORY for device arrays.
   explicit CpuMatrix(const sparsek_bsr& a);
   const BsrShape& shape() const override { return index_; }
   const PatternStats& stats() const override;
@@ -33,7 +33,7 @@ class CpuMatrix final : public MatrixState {
   std::atomic<const void*> values_{nullptr};
 };
 
-// What the plans of a back-end share.
+// Shared by the plans of a back-end.
 struct Workers {
   explicit Workers(int threads) : pool(threads), workspaces(threads) {}
   ThreadPool pool;

@@ -12,8 +12,8 @@
 namespace sparsek::cpu {
 namespace {
 
-// A thread's products a second, about, as its vectors are wide: so that kernels are told apart. What a product really
-// takes depends on the processor.
+// A thread's approximate rate of products a second by the width of its vectors. It only ranks the kernels: the real
+// time of a product depends on the processor.
 double products_a_second(const Kernel& kernel) {
   if (std::strcmp(kernel.isa, "avx512") == 0) return 40e9;
   if (std::strcmp(kernel.isa, "avx2") == 0) return 25e9;
@@ -37,7 +37,7 @@ class Operand {
   void* data() const { return data_; }
 
  private:
-  // Ordinary numbers of each type, by their bits: sign and fraction are random, the exponent is that of 0.5 to 1.
+  // Random bits of sign and fraction with the exponent of [0.5, 1), for each type.
   void fill(sparsek_dtype dtype, uint32_t seed) {
     for (int64_t i = 0; i < elements_; ++i) {
       seed = seed * 1664525u + 1013904223u;  // a linear congruential generator (Knuth, vol. 2, 3.3.4)
@@ -76,7 +76,7 @@ class CpuRehearsal final : public tune::Rehearsal {
   void time(PlanState& plan, int repeats, double* seconds) override {
     const MultiplyArgs args = arguments();
     for (int i = 0; i < repeats; ++i) {
-      // Writing this much displaces what the caches hold.
+      // Writing this much evicts the operands from the caches.
       std::memset(cold_.data(), i, kColdBytes);
       plan.multiply_time(&args, 1, 0, 1, seconds + i);
     }
@@ -96,7 +96,7 @@ class CpuRehearsal final : public tune::Rehearsal {
 
   static constexpr int64_t kColdBytes = 64 << 20;
 
-  // Of an operand (rows, n):(ld, 1): its last row ends at column n.
+  // The elements of an operand (rows, n):(ld, 1), whose last row ends at column n.
   static int64_t elements(int64_t rows, int64_t n, int64_t ld) { return rows > 0 && n > 0 ? (rows - 1) * ld + n : 0; }
 
   const PlanOptions options_;
@@ -109,7 +109,7 @@ std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const Pl
   const BsrShape& shape = matrix.shape();
   const double products = static_cast<double>(shape.nnzb) * shape.block_m * shape.block_k *
                           static_cast<double>(std::max<int64_t>(options.n, 1));
-  constexpr double kCall = 1e-6;  // seconds that a product without any work takes
+  constexpr double kCall = 1e-6;  // seconds of a product without work
   std::vector<tune::Candidate> list;
   for (ListedKernel& listed : listed_kernels()) {
     tune::Candidate candidate;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tuner needs of the CPU back-end.
+// The parts of the CPU back-end that the tuner uses.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace sparsek::cpu {
 
-// All CPU kernels with what stands against them, in the order of priority.
+// All CPU kernels in the order of priority, with the obstacles of those that do not serve.
 std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const PlanOptions& options, int threads);
 
 std::unique_ptr<tune::Rehearsal> make_rehearsal(const MatrixState& matrix, const PlanOptions& options);

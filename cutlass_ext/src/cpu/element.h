@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types as they lie in memory. Plain data: files for different instruction sets share this header.
+// Element types in memory. Plain data: files for different instruction sets share this header.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 
 namespace sparsek::cpu {
 
-// While it lives: rounding to nearest, subnormals kept, no traps, whatever the thread had set. Results must not depend
-// on which thread computes them.
+// During its lifetime the thread rounds to nearest, keeps subnormals and does not trap, whatever its settings were.
+// Results must not depend on the thread that computes them.
 class DefaultFloatingPoint {
  public:
   DefaultFloatingPoint() : before_(_mm_getcsr()) { _mm_setcsr(kAllTrapsMasked); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CPU kernel gets and gives. Plain data without inline functions: the files that implement it are compiled
+// The interface of a CPU kernel. Plain data without inline functions: the files that implement it are compiled
 // for different instruction sets, and the linker keeps only one copy of an inline function, from any of them.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace sparsek::cpu {
 
-// Scratch of one worker holds this much; see Scratch.
-constexpr int kDepth = 256;      // products summed between two visits to the accumulators: rows of B packed at once
+// Extents of one worker's scratch memory; see Scratch.
+constexpr int kDepth = 256;      // products summed between two updates of the accumulators: rows of B packed at once
 constexpr int kPieceRows = 128;  // rows of C accumulated at once
 constexpr int kTileCols = 288;   // columns of C accumulated at once; a multiple of each kernel's strips
 constexpr int kADepth = kDepth + 16;  // pitch of the copy of A: rows fall into different sets of a cache
@@ -26,9 +26,9 @@ struct Scratch {
 // One multiply.
 struct Product {
   int32_t block_m, block_k;
-  int32_t slots;               // of the plan
-  const int32_t* entry_col;    // of the plan
-  const int32_t* entry_block;  // of the plan, (entries, slots)
+  int32_t slots;               // as in the plan
+  const int32_t* entry_col;    // as in the plan, (entries)
+  const int32_t* entry_block;  // as in the plan, (entries, slots)
   int64_t rows, depth, cols;   // M, K, N
   const void* values;          // (nnzb, bm, bk)
   const void* b;               // (K, N):(ldb, 1)
@@ -50,8 +50,8 @@ struct Tile {
   int32_t entry_begin, entry_count;
 };
 
-// Each element is summed in the order of its products, whatever the tile, so that a result depends neither on the
-// tiles nor on the threads.
+// Each element is summed in the order of increasing k, whatever the tile, so that a result depends neither on the tiles
+// nor on the threads.
 using TileFunction = void (*)(const Product& product, const Tile& tile, const Scratch& scratch);
 
 struct Kernel {

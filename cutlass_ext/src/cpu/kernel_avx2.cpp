@@ -13,7 +13,7 @@ struct Isa {
   static constexpr int kLanes = 8;
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxVectors = 4;
-  // Vectors of a strip for so many rows: rows x vectors sums, a row of B and a factor fit 16 registers.
+  // The vectors of a strip for `rows` rows: rows x vectors sums, a row of B and a factor must fit 16 registers.
   static constexpr int vectors(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : 2; }
 
   static Vector zero() { return _mm256_setzero_ps(); }
@@ -23,9 +23,9 @@ struct Isa {
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
   static Vector divide(Vector a, Vector b) { return _mm256_div_ps(a, b); }
   static Vector absolute(Vector v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
-  // Of two numbers of which one is NaN: b.
+  // Returns b where one of the two is NaN.
   static Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
-  // a where x is below the limit, else, and for NaN, b.
+  // a where x is below the limit; else, and for NaN, b.
   static Vector where_below(Vector x, float limit, Vector a, Vector b) {
     return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, broadcast(limit), _CMP_LT_OQ));
   }
@@ -42,7 +42,7 @@ struct Isa {
   static Vector load(const Fp16* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 
   static void store(float* p, Vector v) { _mm256_storeu_ps(p, v); }
-  // Half of the last place less one, plus its parity: carries into the upper half as nearest-even asks.
+  // Adds half of the last place less one, plus its parity: the carry into the upper half rounds to nearest even.
   static void store(Bf16* p, Vector v) {
     const __m256i bits = _mm256_castps_si256(v);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

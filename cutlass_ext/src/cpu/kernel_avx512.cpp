@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU kernel for AVX-512 (F, BW, VL, DQ).
 
-// GCC 12 takes the unused pass-through operand of its own intrinsics for an uninitialised variable.
+// GCC 12 wrongly warns that the unused pass-through operand of its intrinsics is uninitialised.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
@@ -17,7 +17,7 @@ struct Isa {
   static constexpr int kLanes = 16;
   static constexpr int kMaxRows = 8;
   static constexpr int kMaxVectors = 6;
-  // Vectors of a strip for so many rows: rows x vectors sums, a row of B and a factor fit 32 registers.
+  // The vectors of a strip for `rows` rows: rows x vectors sums, a row of B and a factor must fit 32 registers.
   static constexpr int vectors(int rows) { return rows <= 4 ? 6 : 3; }
 
   static Vector zero() { return _mm512_setzero_ps(); }
@@ -27,9 +27,9 @@ struct Isa {
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
   static Vector divide(Vector a, Vector b) { return _mm512_div_ps(a, b); }
   static Vector absolute(Vector v) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), v); }
-  // Of two numbers of which one is NaN: b.
+  // Returns b where one of the two is NaN.
   static Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
-  // a where x is below the limit, else, and for NaN, b.
+  // a where x is below the limit; else, and for NaN, b.
   static Vector where_below(Vector x, float limit, Vector a, Vector b) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, broadcast(limit), _CMP_LT_OQ), b, a);
   }
@@ -46,7 +46,7 @@ struct Isa {
   static Vector load(const Fp16* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 
   static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
-  // Half of the last place less one, plus its parity: carries into the upper half as nearest-even asks.
+  // Adds half of the last place less one, plus its parity: the carry into the upper half rounds to nearest even.
   static void store(Bf16* p, Vector v) {
     const __m512i bits = _mm512_castps_si512(v);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

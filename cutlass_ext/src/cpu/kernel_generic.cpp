@@ -16,7 +16,7 @@ inline __m128 select(__m128i mask, __m128i if_set, __m128i if_clear) {
 inline __m128 widen(__m128i half) {
   const __m128i sign = _mm_slli_epi32(_mm_and_si128(half, _mm_set1_epi32(0x8000)), 16);
   const __m128i magnitude = _mm_slli_epi32(_mm_and_si128(half, _mm_set1_epi32(0x7fff)), 13);
-  // Read as fp32 the exponent is 112 too low; the multiplication mends that, for subnormals too, exactly.
+  // Read as fp32, the exponent is 112 too low; the multiplication corrects that exactly, for subnormals too.
   const __m128 scale = _mm_castsi128_ps(_mm_set1_epi32((127 + 112) << 23));
   const __m128i finite = _mm_castps_si128(_mm_mul_ps(_mm_castsi128_ps(magnitude), scale));
   const __m128i special = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32((0x7c00 << 13) - 1));
@@ -29,7 +29,7 @@ inline __m128i narrow(__m128 v) {
   const __m128i bits = _mm_castps_si128(v);
   const __m128i sign = _mm_and_si128(bits, _mm_set1_epi32(static_cast<int>(0x80000000u)));
   const __m128i magnitude = _mm_xor_si128(bits, sign);
-  // Below 2^-14 the last place is 2^-24: adding 1/2, whose last place that is, rounds there and leaves the digits.
+  // Below 2^-14 the last place is 2^-24, which is also the last place of 1/2: adding 1/2 rounds there.
   const __m128 half = _mm_set1_ps(0.5f);
   const __m128i subnormal =
       _mm_sub_epi32(_mm_castps_si128(_mm_add_ps(_mm_castsi128_ps(magnitude), half)), _mm_castps_si128(half));
@@ -37,7 +37,7 @@ inline __m128i narrow(__m128 v) {
   const __m128i rounded = _mm_add_epi32(magnitude, _mm_add_epi32(odd, _mm_set1_epi32(0xfff - (112 << 23))));
   const __m128i normal = _mm_srli_epi32(rounded, 13);
   const __m128i is_subnormal = _mm_cmplt_epi32(magnitude, _mm_set1_epi32(113 << 23));
-  const __m128i overflows = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x477fefff));  // from 65520 on
+  const __m128i overflows = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x477fefff));  // 65520 and above
   const __m128i is_nan = _mm_cmpgt_epi32(magnitude, _mm_set1_epi32(0x7f800000));
   __m128 result = select(is_subnormal, subnormal, normal);
   result = select(overflows, _mm_set1_epi32(0x7c00), _mm_castps_si128(result));
@@ -47,7 +47,8 @@ inline __m128i narrow(__m128 v) {
 
 // The low halves of four lanes to 8 bytes.
 inline void store_halves(void* p, __m128i v) {
-  const __m128i extended = _mm_srai_epi32(_mm_slli_epi32(v, 16), 16);  // so that the signed packing keeps the bits
+  const __m128i extended =
+      _mm_srai_epi32(_mm_slli_epi32(v, 16), 16);  // sign-extended, so that the signed packing keeps the bits
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi32(extended, extended));
 }
 
@@ -56,7 +57,7 @@ struct Isa {
   static constexpr int kLanes = 4;
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxVectors = 4;
-  // Vectors of a strip for so many rows: rows x vectors sums, a row of B and a factor fit 16 registers.
+  // The vectors of a strip for `rows` rows: rows x vectors sums, a row of B and a factor must fit 16 registers.
   static constexpr int vectors(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : 2; }
 
   static Vector zero() { return _mm_setzero_ps(); }
@@ -66,9 +67,9 @@ struct Isa {
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
   static Vector divide(Vector a, Vector b) { return _mm_div_ps(a, b); }
   static Vector absolute(Vector v) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), v); }
-  // Of two numbers of which one is NaN: b.
+  // Returns b where one of the two is NaN.
   static Vector max(Vector a, Vector b) { return _mm_max_ps(a, b); }
-  // a where x is below the limit, else, and for NaN, b.
+  // a where x is below the limit; else, and for NaN, b.
   static Vector where_below(Vector x, float limit, Vector a, Vector b) {
     return select(_mm_castps_si128(_mm_cmplt_ps(x, broadcast(limit))), _mm_castps_si128(a), _mm_castps_si128(b));
   }
@@ -88,7 +89,7 @@ struct Isa {
   }
 
   static void store(float* p, Vector v) { _mm_storeu_ps(p, v); }
-  // Half of the last place less one, plus its parity: carries into the upper half as nearest-even asks.
+  // Adds half of the last place less one, plus its parity: the carry into the upper half rounds to nearest even.
   static void store(Bf16* p, Vector v) {
     const __m128i bits = _mm_castps_si128(v);
     const __m128i odd = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));

@@ -26,7 +26,7 @@ const Entry kEntries[] = {
     {&kGenericKernel, "SSE2", has_sse2},
 };
 
-// Names of all kernels, or of those that run here.
+// The names of all kernels, or of those that run on this processor.
 std::string names(bool all) {
   std::string list;
   for (const Entry& entry : kEntries) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU kernels and which of them this processor runs.
+// The CPU kernels, and which of them run on this processor.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct ListedKernel {
 // All of them, in the order of priority.
 std::vector<ListedKernel> listed_kernels();
 
-// The first that runs here: there is always one.
+// The first kernel that runs here: the generic one always does.
 const Kernel& first_kernel();
 
 // The kernel of that name. Throws SPARSEK_NO_SUCH_KERNEL where there is none or this processor lacks its instructions.

@@ -8,11 +8,11 @@
 namespace sparsek::cpu {
 namespace {
 
-// Low block rows go together: neighbours tend to read the same rows of B, which the cache then still holds.
+// Short block rows share a tile: neighbours tend to read the same rows of B, which are then still in the cache.
 int32_t low_slots(int32_t block_m) { return block_m < 8 ? 4 : block_m <= 16 ? 2 : 1; }
 
 // The largest part, of at most kPieceRows rows, into which a tall block row can be cut evenly; the block itself where
-// the parts would be too low to be worth packing B for each.
+// the parts would be too short to justify packing B for each.
 int32_t part_rows(int32_t block_m) {
   constexpr int32_t kLeastRows = 32;
   for (int32_t rows = kPieceRows; rows >= kLeastRows; --rows) {
@@ -30,7 +30,7 @@ PlanShape choose_shape(const BsrShape& matrix, int64_t n, int threads) {
   shape.n = n;
   shape.tile_m = matrix.block_m > kPieceRows ? part_rows(matrix.block_m) : matrix.block_m * low_slots(matrix.block_m);
 
-  // Narrower tiles, still whole strips of each kernel, until each thread has a few.
+  // Makes tiles narrower, still whole strips of each kernel, until each thread has a few.
   constexpr int kTilesPerThread = 4;
   const int64_t groups = ceil_div(matrix.rows, shape.tile_m);
   shape.tile_n = kTileCols;

@@ -17,10 +17,10 @@ ThreadPool::~ThreadPool() {
   for (std::thread& helper : helpers_) helper.join();
 }
 
-// With the mutex held.
+// The mutex must be held.
 void ThreadPool::start() {
   started_ = true;
-  // Signals belong to the application's own threads, whose handlers may need a stack of theirs.
+  // Blocks all signals: the application's threads handle them, and their handlers may need an alternate stack.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -28,7 +28,7 @@ void ThreadPool::start() {
     helpers_.reserve(static_cast<size_t>(threads_ - 1));
     for (int i = 1; i < threads_; ++i) helpers_.emplace_back([this] { help(); });
   } catch (const std::system_error&) {
-    // Fewer helpers then: the callers do the rest.
+    // There are fewer helpers then, and the callers do the rest.
   } catch (const std::bad_alloc&) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -60,14 +60,15 @@ void ThreadPool::help() {
   }
 }
 
-// Runs the next part of the job without the lock. The job may be gone when this returns, unless its caller called.
+// Runs the next part of the job without the lock. The job may not exist any more when this returns, unless it was
+// called by the job's own caller.
 void ThreadPool::take_part(Job& job, std::unique_lock<std::mutex>& lock) {
   const int part = job.next++;
   if (job.next == job.parts) remove(job);
   lock.unlock();
   job.work(job.context, part);
   lock.lock();
-  // Notified under the lock: the caller cannot return and take the job away before this has let go of it.
+  // Notifies under the lock: the caller cannot return and destroy the job before the lock is released.
   if (--job.unfinished == 0) job.finished.notify_one();
 }
 

@@ -25,12 +25,12 @@ class ThreadPool {
   void run(int parts, void (*work)(void* context, int part), void* context);
 
  private:
-  // Lives on its caller's stack, in the list for as long as it has parts to give away.
+  // On its caller's stack; in the list as long as it has parts that were not handed out.
   struct Job {
     void (*work)(void*, int);
     void* context;
     int parts;
-    int next;        // the first part not given away
+    int next;        // the first part not handed out
     int unfinished;  // parts that have not returned
     std::condition_variable finished;
     Job* following = nullptr;
@@ -42,7 +42,7 @@ class ThreadPool {
   void remove(Job& job);
 
   const int threads_;
-  std::mutex mutex_;  // guards all below and every Job in the list
+  std::mutex mutex_;  // guards the members below and every Job in the list
   std::condition_variable wake_;
   Job* jobs_ = nullptr;
   bool started_ = false;

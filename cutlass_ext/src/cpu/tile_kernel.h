@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile function, over the vectors of an instruction set. Included once by each kernel_*.cpp, which defines `Isa`
-// before it. All of it is in an anonymous namespace and nothing of the standard library is called, so that no wide
-// instruction reaches code that other machines run.
+// The tile function on vectors of an instruction set. Included once by each kernel_*.cpp, which defines `Isa`
+// before it. Everything is in an anonymous namespace and nothing of the standard library is used, so that code for
+// other machines gets no wide instructions.
 //
 //   For each slot of the tile, at most kPieceRows rows at a time:
 //     gather the products, kDepth at a time: copy A's rows to fp32, note where each row of B lies
@@ -9,7 +9,7 @@
 //     C = act(alpha * sums + beta * C + bias), rounded once
 //
 //   Tall blocks read each row of B several times: it is packed to fp32 first, a strip's rows one after the other.
-//   Low blocks read it from where it lies, converting as they load.
+//   Low blocks read it in place and convert on load.
 #pragma once
 
 #include "cpu/activation.h"
@@ -37,7 +37,7 @@ struct PackedRows {
   Vector load(int k, int lane) const { return Isa::load(first + k * pitch + lane); }
 };
 
-// Rows of B where they lie.
+// Rows of B in place.
 template <typename T>
 struct RowsInPlace {
   const T* const* row;
@@ -128,7 +128,7 @@ PackedRows pack_strip(const Scratch& scratch, int depth, int col, int cols, int 
   return {first, width};
 }
 
-// Adds the gathered products to the sums.
+// Adds the gathered products to the accumulators.
 template <typename T>
 void multiply_gathered(const Scratch& scratch, bool in_place, int rows, int depth, int cols, bool first) {
   const int parts = (rows + kMaxRows - 1) / kMaxRows;
@@ -178,12 +178,12 @@ struct PartOfVector {
   }
 };
 
-// The epilogue of one row of the tile. C is of type T.
+// The epilogue of one row of the tile; C has type T.
 template <typename T, bool kMayHaveBias, sparsek_activation kActivation>
 struct RowEpilogue {
   const Vector alpha, beta;
   const bool reads_c, has_row_bias;
-  const T* const column_bias;  // of the tile's first column; null where there is none
+  const T* const column_bias;  // at the tile's first column; null where there is none
   Vector row_bias;
 
   RowEpilogue(const Product& product, const Tile& tile)
@@ -258,7 +258,7 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
     const T* const a =
         static_cast<const T*>(product.values) + *blocks * block_size + static_cast<int64_t>(in_block) * product.block_k;
     const int64_t k_begin = static_cast<int64_t>(product.entry_col[tile.entry_begin + e]) * product.block_k;
-    const int width = smaller(product.block_k, product.depth - k_begin);  // what stands out over K is not multiplied
+    const int width = smaller(product.block_k, product.depth - k_begin);  // columns beyond K are not multiplied
     for (int k = 0; k < width;) {
       const int count = smaller(width - k, kDepth - depth);
       for (int i = 0; i < rows; ++i) {

@@ -7,7 +7,7 @@
 namespace sparsek::cpu {
 namespace {
 
-constexpr size_t kPage = 4096;  // no two workers share one
+constexpr size_t kPage = 4096;  // no two workers share a page
 
 constexpr size_t kABytes = sizeof(float) * kPieceRows * kADepth;
 constexpr size_t kBBytes = sizeof(float) * kDepth * kTileCols;

@@ -33,7 +33,7 @@ class WorkspacePool {
   WorkspacePool(const WorkspacePool&) = delete;
   WorkspacePool& operator=(const WorkspacePool&) = delete;
 
-  // A workspace out of the pool, put back when this goes. Makes one more where all are in use.
+  // A workspace from the pool, returned to it by the destructor. Makes another one where all are in use.
   class Loan {
    public:
     explicit Loan(WorkspacePool& pool) : pool_(pool), workspace_(pool.take()) {}
@@ -54,7 +54,7 @@ class WorkspacePool {
   const int workers_;
   std::mutex mutex_;
   size_t made_ = 0;
-  std::vector<std::unique_ptr<Workspace>> free_;  // has room for all that were made
+  std::vector<std::unique_ptr<Workspace>> free_;  // its capacity is the number of workspaces made
 };
 
 }  // namespace sparsek::cpu

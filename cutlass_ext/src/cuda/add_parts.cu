@@ -10,14 +10,14 @@ namespace sparsek::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-// A warp does 16 rows and so few columns that the parts of one tile occupy many SMs; whole sectors of 32 bytes of C
-// still.
+// Groups of 8 columns of a warp, which has 16 rows: few, so that the parts of one tile occupy many SMs, but enough to
+// write whole 32-byte sectors of C.
 constexpr int kGroups = 2;
-constexpr int kAhead = 8;  // parts that are loaded before the first is added: L2 answers late
+constexpr int kAhead = 8;  // parts that are loaded before the first is added, to hide the latency of L2
 
 }  // namespace
 
-// A name of its own: what nvcc makes of a namespace without one differs from build to build.
+// Named, since the symbols that nvcc makes for an unnamed namespace differ from build to build.
 namespace adding {
 
 __global__ void __launch_bounds__(kWarps * 32)
@@ -25,14 +25,14 @@ __global__ void __launch_bounds__(kWarps * 32)
   const int chunks = (args.parts.groups + kGroups - 1) / kGroups;
   const int turn = blockIdx.x * kWarps + threadIdx.x / 32, lane = threadIdx.x % 32;
   const int chunk = turn % chunks, slab = turn / chunks % args.parts.slabs, at = turn / chunks / args.parts.slabs;
-  // By every thread: what is launched behind this relies on the kernel before it as well.
+  // Every thread waits: the kernel launched after this one relies on the kernel before it as well.
   wait_for_previous_launch();
   if (at >= count) return;
   const SplitTile split = tiles[at];
   const int64_t first_col = int64_t(split.n_tile) * tile_n + chunk * kGroups * 8;
   if (first_col >= args.n) return;
 
-  const int groups = min(kGroups, int((args.n - first_col + 7) / 8));  // that were stored
+  const int groups = min(kGroups, int((args.n - first_col + 7) / 8));  // groups that were stored
   float sums[kGroups][4] = {};
   for (int first = 0; first < split.parts; first += kAhead) {
     float4 loaded[kAhead][kGroups] = {};
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kWarps * 32)
   }
 
   const int slot_rows = args.parts.slabs * 16 / args.slots;
-  uint32_t row[2];  // of C
+  uint32_t row[2];  // rows of C
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const int in_tile = slab * 16 + h * 8;

@@ -5,12 +5,12 @@
 
 namespace sparsek::cuda {
 
-// Before the first launch on a device: loads the kernel, which a capture would not allow.
+// Loads the kernel. Call it before the first launch on a device, since a capture does not allow loading.
 cudaError_t prepare_add_parts();
 
-// The elements of C in tiles that were split: adds up the sums of their parts, each tile's in their order, and does
-// what comes behind the sum. To be launched right behind the kernel that left them in args.parts. tiles (count) is in
-// device memory, tile_n the columns of one.
+// Computes the elements of C in split tiles: adds up the sums of each tile's parts, in the order of the parts, and
+// applies the epilogue. Launch it directly after the kernel that wrote args.parts. tiles: (count), in device memory;
+// tile_n: the columns of a tile.
 cudaError_t add_parts(const LaunchArgs& args, const SplitTile* tiles, int32_t count, int32_t tile_n);
 
 }  // namespace sparsek::cuda

@@ -12,7 +12,7 @@ int32_t choose_cluster(const BsrShape& matrix, const PlanShape& shape, int32_t m
 }
 
 int32_t cluster_for(double tiles, double elements, int32_t most, int32_t ctas) {
-  // Of A, in a part: less is read before the sums have been brought together.
+  // The minimum of elements of A in a part: reading fewer takes less time than adding the parts' sums up.
   constexpr double kLeastElements = 4 * 64 * 64;
   int32_t cluster = 1;
   while (cluster * 2 <= most && tiles * cluster * 2 <= ctas && elements >= kLeastElements * cluster * 2) cluster *= 2;

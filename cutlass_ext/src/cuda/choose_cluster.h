@@ -8,12 +8,13 @@
 
 namespace sparsek::cuda {
 
-// How many CTAs, a power of two and at most `most`, share each tile along K, where there are so few tiles that most of
-// the `ctas` which the device runs at once would have none: an SM takes in only so much at a time. 1 where there are
-// tiles enough, or where the parts would be too short. Where it is more, no worker has more than one tile.
+// The number of CTAs that share each tile along K, a power of two and at most `most`. It is above 1 where there are so
+// few tiles that most of the `ctas` CTAs which the device runs at once would have none: the rate at which one SM loads
+// is limited. 1 where there are enough tiles, or where the parts would be too short. Above 1, no worker has more than
+// one tile.
 int32_t choose_cluster(const BsrShape& matrix, const PlanShape& shape, int32_t most, int32_t ctas);
 
-// The same for so many tiles, of so many elements of A each on average.
+// The same for `tiles` tiles of `elements` elements of A each on average.
 int32_t cluster_for(double tiles, double elements, int32_t most, int32_t ctas);
 
 }  // namespace sparsek::cuda

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel family "collective": CUTLASS's cooperative kernel around our block-sparse mainloop, epilogue and plan-driven
 // scheduler. A config gives Element, kTileM, kTileN, kTileK, kStages and kBlockM.
+//
+//   A   values (bm, bk, nnzb):(bk, 1, bm bk): by TMA into stages (kTileM, kTileK), K-major, 128-byte swizzle
+//   B   (N, K):(1, ldb): by TMA into stages (kTileN, kTileK), N-major, 128-byte swizzle
+//   C   (M, N):(ldc, 1): see collective/sm90_bsr_epilogue.hpp
 #pragma once
 
 #include "collective/bsr_tile_scheduler.hpp"
@@ -21,8 +25,8 @@ struct CollectiveKernel {
   using ClusterShape = cute::Shape<cute::_1, cute::_1, cute::_1>;
   static constexpr int kSlots = Config::kBlockM < Config::kTileM ? Config::kTileM / Config::kBlockM : 1;
 
-  using StrideA = cute::Stride<int64_t, cute::_1, int64_t>;
-  using StrideB = cute::Stride<cute::_1, int64_t, int64_t>;
+  using StrideA = cute::Stride<int64_t, cute::_1, int64_t>;  // (bm, bk, nnzb)
+  using StrideB = cute::Stride<cute::_1, int64_t, int64_t>;  // (N, K, 1)
   using TiledMma = decltype(cute::make_tiled_mma(
       cute::GMMA::ss_op_selector<Element, Element, float, TileShape, cute::GMMA::Major::K, cute::GMMA::Major::MN>(),
       cute::Layout<cute::Shape<cute::_2, cute::_1, cute::_1>>{}));

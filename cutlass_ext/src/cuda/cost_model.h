@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a product will take, foretold from its sizes and a few figures of its pattern: good enough to tell kernels
-// apart, and never measured.
+// Predicts the time of a product from its sizes and a few statistics of its pattern, without measuring: accurate enough
+// to rank kernels.
 #pragma once
 
 #include "abi/backend.h"
@@ -10,7 +10,7 @@
 
 namespace sparsek::cuda {
 
-// A product to be foretold.
+// A product whose time is predicted.
 struct Work {
   const BsrShape& shape;
   const PatternStats& stats;

@@ -17,19 +17,19 @@ namespace dealing {
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = ~0u;
 constexpr int kMostThreads = 1024;
-constexpr int32_t kMostWorkers = 132 * 32;  // SMs of the largest Hopper GPU, and CTAs that one holds
+constexpr int32_t kMostWorkers = 132 * 32;  // SMs of the largest Hopper GPU x CTAs of an SM
 
 struct Dealt {
   int32_t worker;
-  int32_t place;  // among the worker's tiles
+  int32_t place;  // index among the worker's tiles
 };
 
 struct Scratch {
-  uint32_t *length, *sorted_length;  // (groups): entries; of the row groups as they are, and longest first
+  uint32_t *length, *sorted_length;  // (groups): entries of the row groups, in their order and longest first
   int32_t *group, *sorted_group;     // (groups)
-  Dealt* dealt;                      // (tiles), in the order of dealing
-  unsigned long long* entries;       // of all row groups in sum
-  int32_t* long_groups;              // how many of the row groups are long
+  Dealt* dealt;                      // (tiles): in the order of dealing
+  unsigned long long* entries;       // (1): sum over all row groups
+  int32_t* long_groups;              // (1): number of long row groups
   void* sort;
   size_t sort_bytes;
 };
@@ -68,7 +68,7 @@ __global__ void describe_groups(Deal deal, Scratch scratch, int64_t* slot_row) {
 
 // The bytes of shared memory that deal_rounds needs.
 constexpr int queue_bytes(int32_t workers) { return workers * (3 * sizeof(QueuedWorker) + sizeof(int32_t)); }
-// With `ends`, and what the system takes of each CTA's.
+// Leaves room for `ends` and for the shared memory that the system reserves in each CTA.
 static_assert(queue_bytes(kMostWorkers) <= 226 * 1024, "the queues fit in shared memory");
 
 __device__ int32_t count_long(const Deal& deal, const Scratch& scratch) {
@@ -94,8 +94,9 @@ __global__ void __launch_bounds__(kMostThreads) deal_rounds(Deal deal, Scratch s
   const DealOrder order(deal.groups, deal.panels, deal.panels_in_flight, long_groups);
   extern __shared__ QueuedWorker queues[];
   QueuedWorker *queue = queues, *next = queues + workers, *const served = queues + 2 * workers;
-  auto* const before = reinterpret_cast<int32_t*>(queues + 3 * workers);  // of the queue come before each of `served`
-  __shared__ int32_t ends[2];                                             // of this round and of the next
+  auto* const before =
+      reinterpret_cast<int32_t*>(queues + 3 * workers);  // workers of the queue before each of `served`
+  __shared__ int32_t ends[2];                            // end of this round and of the next
   for (int32_t at = threadIdx.x; at < workers; at += blockDim.x) queue[at] = {0, at, 0};
   if (threadIdx.x == 0) ends[0] = INT_MAX;
   __syncthreads();
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(kMostThreads) deal_rounds(Deal deal, Scratch s
     done += count;
   }
 
-  // How many tiles each worker has, and from that where its own begin.
+  // Counts the tiles of each worker, and sums them up to where each worker's tiles begin.
   for (int32_t at = threadIdx.x; at < workers; at += blockDim.x) before[queue[at].worker] = queue[at].tiles;
   __syncthreads();
   if (threadIdx.x >= kWarp) return;
@@ -176,7 +177,7 @@ void deal_tiles(const Deal& deal, void* memory, int64_t* slot_row, int32_t* work
   if (deal.groups > 0) {
     dealing::describe_groups<<<ctas(deal.groups), kThreads, 0, stream>>>(deal, scratch, slot_row);
     check(cudaGetLastError(), "description of the row groups");
-    // Equal ones stay in their order.
+    // The sort is stable.
     int bits = 1;
     while (deal.longest >> bits != 0) ++bits;
     check(cub::DeviceRadixSort::SortPairsDescending(scratch.sort, scratch.sort_bytes, scratch.length,
@@ -189,14 +190,13 @@ void deal_tiles(const Deal& deal, void* memory, int64_t* slot_row, int32_t* work
     fail(SPARSEK_INTERNAL, "%d workers are more than the %d that tiles are dealt out to", deal.workers,
          dealing::kMostWorkers);
   }
-  // Always the same limit: it is the kernel's, not the launch's, and other threads make plans too.
+  // Always the same limit: it belongs to the kernel, not to the launch, and other threads make plans too.
   check(cudaFuncSetAttribute(dealing::deal_rounds, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              dealing::queue_bytes(dealing::kMostWorkers)),
         "cudaFuncSetAttribute");
   const int threads =
       std::min(dealing::kMostThreads, (deal.workers + dealing::kWarp - 1) / dealing::kWarp * dealing::kWarp);
-  dealing::deal_rounds<<<1, threads, dealing::queue_bytes(deal.workers), stream>>>(
-      deal, scratch, worker_begin);
+  dealing::deal_rounds<<<1, threads, dealing::queue_bytes(deal.workers), stream>>>(deal, scratch, worker_begin);
   check(cudaGetLastError(), "dealing of the tiles");
   if (const int64_t all = int64_t{deal.groups} * deal.panels; all > 0) {
     dealing::place_tiles<<<ctas(all), kThreads, 0, stream>>>(deal, scratch, worker_begin, tiles);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row groups and the tiles dealt out to workers, by kernels: what plan.cpp does on the host.
+// Makes row groups and deals tiles out to workers by kernels, as plan/plan.cpp does on the host.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,19 +11,19 @@
 
 namespace sparsek::cuda {
 
-// What is dealt out. All arrays are in device memory.
+// The input of dealing. All arrays are in device memory.
 struct Deal {
   RowGrid grid;
   int32_t groups, panels;
   int32_t panels_in_flight;
   int32_t workers;
   double tile_cost;
-  int32_t longest;        // a number of entries that no row group exceeds
+  int32_t longest;        // an upper bound on the entries of a row group
   const int64_t* counts;  // (groups): entries of each row group, for a leader only
-  const int64_t* begin;   // (groups): its first entry
+  const int64_t* begin;   // (groups): first entry of each row group
 };
 
-// Bytes of device memory that deal_tiles needs to work in.
+// The bytes of device memory that deal_tiles needs as scratch.
 size_t deal_scratch(int32_t groups, int32_t panels);
 
 // Fills slot_row (groups, slots), worker_begin (workers + 1) and tiles (groups * panels). Enqueued in the stream.

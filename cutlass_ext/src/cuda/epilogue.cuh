@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The epilogue of a kernel that has its sums in registers, element by element. The error bound of sparsek.h counts
-// these very operations (cpu/check_activation.cpp): change both.
+// these operations: a change here needs a change of cpu/check_activation.cpp.
 //
-// Whatever the Epilogue says is the same for all threads, so that a branch on it costs little; a kernel that wants none
-// calls activated<kActivation>.
+// Branches on the Epilogue are uniform over all threads, so they cost little; a kernel that wants none calls
+// activated<kActivation>.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,17 +13,17 @@
 
 namespace sparsek::cuda {
 
-// Each makes NaN of NaN, Inf of Inf and 0 or -0 of -Inf.
+// Each maps NaN to NaN, Inf to Inf, and -Inf to 0 or -0.
 template <sparsek_activation kActivation>
 __device__ inline float activated(float x) {
   if constexpr (kActivation == SPARSEK_ACTIVATION_RELU) {
-    return x < 0.f ? 0.f : x;  // fmaxf would make 0 of NaN
+    return x < 0.f ? 0.f : x;  // fmaxf would map NaN to 0
   } else if constexpr (kActivation == SPARSEK_ACTIVATION_GELU) {
     constexpr float kSqrtHalf = 0.707106781f;
     const float y = 0.5f * x * (1.f + erff(x * kSqrtHalf));
     return x == -INFINITY ? -0.f : y;  // the formula gives Inf * 0
   } else if constexpr (kActivation == SPARSEK_ACTIVATION_SILU) {
-    // exp of what is never positive does not overflow, and keeps its digits where the result is small.
+    // exp(-|x|) does not overflow, and keeps its digits where the result is small.
     const float decay = expf(-fabsf(x));
     const float y = (x < 0.f ? x * decay : x) / (1.f + decay);
     return x == -INFINITY ? -0.f : y;
@@ -45,7 +45,7 @@ __device__ inline float activated(sparsek_activation activation, float x) {
   }
 }
 
-// The element of C that is to be rounded to its type. c_old is not used where beta is 0, and may be anything; bias is 0
+// The element of C before it is rounded to C's type. c_old is not used where beta is 0, and may be any value; bias is 0
 // where there is none.
 __device__ inline float finish(const Epilogue& e, float sum, float c_old, float bias) {
   float x = e.alpha * sum;

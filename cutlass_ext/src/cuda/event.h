@@ -7,7 +7,7 @@
 
 namespace sparsek::cuda {
 
-// A mark in a stream that has a time.
+// A CUDA event with timing.
 class Event {
  public:
   Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule that an absent block is as if it did not exist, for kernels that multiply it as zeros.
+// Keeps absent blocks out of the result, for kernels that multiply them as zeros.
 //
-// Zeros times a finite B add nothing. Zeros times an Inf or NaN give NaN, and an accumulator that is NaN once stays so.
-// So a result without NaN is right as it is, and one with a NaN is computed again here from just the blocks that are
-// there: slowly, but only where C has a NaN or an absent block meets one. Each time is counted: a kernel that made NaNs
-// of its own would else be right, and only slow.
+// Zeros times a finite B add nothing. Zeros times Inf or NaN give NaN, and an accumulator that was NaN once stays NaN.
+// So a result without NaN is right, and a result with NaN is computed again here from only the blocks that exist:
+// slowly, but only where C has a NaN or an absent block meets one. Each time is counted, since a kernel that produced
+// NaNs by a defect would otherwise only be slow, and not wrong.
 #pragma once
 
 #include "cuda/epilogue.cuh"
@@ -20,7 +20,7 @@ __device__ inline uint32_t nan_mask(float x, float y) {
   return mask;
 }
 
-// Whether one of the warp's accumulators that belongs to C is NaN. Arguments as in store_rows.
+// Whether any of the warp's accumulators within C is NaN. Arguments as in store_rows.
 template <int Groups>
 __device__ bool any_nan(const LaunchArgs& args, const float (&acc)[Groups][4], const uint32_t (&row)[2],
                         int64_t first_col, int lane) {
@@ -29,7 +29,7 @@ __device__ bool any_nan(const LaunchArgs& args, const float (&acc)[Groups][4], c
 #pragma unroll
     for (int i = 0; i < Groups * 2; ++i) found[i % 2] |= nan_mask(acc[i / 2][i % 2 * 2], acc[i / 2][i % 2 * 2 + 1]);
   } else {
-    const int columns = int(args.n - first_col);  // of C, from first_col on
+    const int columns = int(args.n - first_col);  // columns of C from first_col on
 #pragma unroll
     for (int i = 0; i < Groups * 2; ++i) {
       const int col = i / 2 * 8 + lane % 4 * 2;
@@ -40,7 +40,7 @@ __device__ bool any_nan(const LaunchArgs& args, const float (&acc)[Groups][4], c
   return __any_sync(0xffffffffu, (found[0] && row[0] < args.rows) || (found[1] && row[1] < args.rows));
 }
 
-// Two neighbours of a column of B as one register; zero outside.
+// Two neighbours of a column of B (k, k + 1) in one register; zero outside of B.
 __device__ inline uint32_t load_pair(const LaunchArgs& args, int64_t k, int64_t col) {
   const auto* const b = static_cast<const uint16_t*>(args.b);
   const auto at = [&](int64_t row) -> uint32_t {
@@ -73,10 +73,10 @@ __device__ void sum_half(const LaunchArgs& args, const WorkTile& tile, int slot,
   }
 }
 
-// The sums of a warp's 16 rows, the first eight in slot[0] and the others in slot[1], from just the blocks of these
-// slots, counted in args.recomputed: calls put(h, col, x, y) with the sums of two neighbours in the lane's row of half
-// h, columns first_col + col on, of which those behind end_col or C may be anything. row is the lane's row of C of
-// either half. Little code and few registers rather than speed.
+// Computes the sums of a warp's 16 rows, the first eight in slot[0] and the others in slot[1], from only the blocks of
+// these slots, and counts that in args.recomputed. Calls put(h, col, x, y) with the sums of columns first_col + col and
+// first_col + col + 1 in the lane's row of half h; sums beyond end_col or C are undefined. row: the lane's row of C in
+// each half. Written for little code and few registers rather than for speed.
 template <class Element, class Put>
 __device__ void sum_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
                             const uint32_t (&row)[2], int64_t first_col, int64_t end_col, int lane, const Put& put) {
@@ -84,7 +84,7 @@ __device__ void sum_exactly(const LaunchArgs& args, const WorkTile& tile, const 
 #pragma unroll 1
   for (int64_t group = first_col; group < min(end_col, args.n); group += 8) {
 #pragma unroll 1
-    for (int h = 0; h < 2; ++h) {  // by itself, since the other half may lie in another block row
+    for (int h = 0; h < 2; ++h) {  // the halves are separate, since they may lie in different block rows
       float d[4] = {};
       sum_half<Element>(args, tile, h == 0 ? slot[0] : slot[1], h == 0 ? row[0] : row[1], h, group, lane, d);
       put(h, int(group - first_col) + lane % 4 * 2, h == 0 ? d[0] : d[2], h == 0 ? d[1] : d[3]);
@@ -92,7 +92,7 @@ __device__ void sum_exactly(const LaunchArgs& args, const WorkTile& tile, const 
   }
 }
 
-// These sums as elements of C.
+// Stores these sums as elements of C.
 template <class Element>
 __device__ void store_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
                               const uint32_t (&row)[2], int64_t first_col, int64_t end_col, int lane) {

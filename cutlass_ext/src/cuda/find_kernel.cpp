@@ -10,7 +10,7 @@ namespace {
 // Bulk tensor copies take pitches below 2^40 bytes.
 constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
 constexpr int64_t kMaxTmaExtent = (int64_t{1} << 30) - 1;
-// Kernels work out places within a block in 32 bits.
+// Kernels compute offsets within a block in 32 bits.
 constexpr int64_t kMaxBlock = (int64_t{1} << 31) - 1;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of our CUDA kernels serves what.
+// Which of our CUDA kernels serve a product.
 #pragma once
 
 #include <string>

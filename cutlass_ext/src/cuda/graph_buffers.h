@@ -12,8 +12,8 @@
 
 namespace sparsek::cuda {
 
-// Buffers of one size, each for as long as the CUDA graph that it was taken for exists, or what came of that graph. For
-// several threads at once.
+// Buffers of one size. Each belongs to a CUDA graph for as long as the graph, an executable graph or a copy of it
+// exists. Thread-safe.
 class GraphBuffers : public std::enable_shared_from_this<GraphBuffers> {
  public:
   explicit GraphBuffers(size_t bytes) : bytes_(bytes) {}

@@ -15,11 +15,11 @@ namespace unions {
 constexpr int kThreads = 256;
 constexpr int kWordsPerThread = 4;
 constexpr int kWords = kThreads * kWordsPerThread;
-constexpr int kColumns = kWords * 32;  // of a pass
+constexpr int kColumns = kWords * 32;  // columns of a pass
 
 using Scan = cub::BlockScan<int32_t, kThreads>;
 
-// What is left of a slot's blocks: [next, end); those before `stop` lie in the columns of this pass.
+// The remaining blocks [next, end) of a slot; those before `stop` lie in the columns of this pass.
 struct Slot {
   int32_t next, stop, end;
 };
@@ -55,9 +55,9 @@ __device__ void each_block(const int32_t* col_idx, const Slot* slots, int count,
   }
 }
 
-// One CTA a row group. Its columns are gone through in passes of kColumns, each from the least column that is left: a
-// bit for each column that some slot has; an entry's place is the number of bits before its own. Without kFill, the
-// entries are only counted, into `counts`.
+// One CTA for each row group. It processes the group's columns in passes of kColumns, each from the lowest remaining
+// column on: a bit is set for each column that some slot has, and an entry's place is the number of bits before its
+// own. Without kFill, the entries are only counted, into `counts`.
 template <bool kFill>
 __global__ void __launch_bounds__(kThreads)
     unite(GroupedPattern pattern, int64_t* counts, const int64_t* begin, int32_t* entry_col, int32_t* entry_block) {
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads)
       shared.first_col = INT_MAX;
       shared.last_col = -1;
     }
-    __syncthreads();  // also for what the pass before read of the slots and of the bits
+    __syncthreads();  // also orders the previous pass's reads of the slots and bits
     for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
       slots[s].next = slots[s].stop;
       if (slots[s].next == slots[s].end) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUDA back-end knows of a kernel. The table is generated from kernels.json.
+// The CUDA back-end's description of a kernel. The table is generated from kernels.json.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace sparsek::cuda {
 
-// What happens to a sum before it is C: act(alpha sum + beta C + bias), rounded to C's type. See cuda/epilogue.cuh.
+// The epilogue: act(alpha sum + beta C + bias), rounded to C's type. See cuda/epilogue.cuh.
 struct Epilogue {
   float alpha, beta;  // beta = 0: C is not read
   const void* bias;   // of C's type: (M) or (N)
@@ -20,14 +20,15 @@ struct Epilogue {
   sparsek_dtype dtype_c;
 };
 
-// Where the parts of split tiles leave their sums: (parts, slabs, groups, 32 lanes), four sums of a lane together as
-// mma_sync.cuh says of D. A slab is 16 rows of the tile, a group 8 of its columns; no group lies behind C.
+// The sums of the parts of split tiles: (parts, slabs, groups, 32 lanes), row-major, four sums of a lane together in
+// the layout of D in mma_sync.cuh. A slab is 16 rows of the tile, a group 8 of its columns; groups beyond C are left
+// out.
 struct PartSums {
   float4* sums;  // null: the plan has no parts
   int32_t slabs, groups;
 };
 
-// One multiply, as a kernel sees it. All pointers are device pointers.
+// The arguments of one product. All pointers are device pointers.
 struct LaunchArgs {
   int64_t rows, cols, n;  // M, K, N
   int32_t block_m, block_k;
@@ -46,32 +47,32 @@ struct LaunchArgs {
   const int64_t* slot_row;
   int32_t slots;
   int32_t workers;  // CTAs, or clusters of `cluster` CTAs
-  int32_t cluster;  // CTAs that share each tile along K; if more than one, no worker has more than one tile
+  int32_t cluster;  // CTAs that share each tile along K; above 1, no worker has more than one tile
   PartSums parts;
 
-  unsigned long long* recomputed;  // counts what exact_rows.cuh computes again
+  unsigned long long* recomputed;  // counts the slabs that exact_rows.cuh computes again
 
   cudaStream_t stream;
 };
 
 struct KernelOps {
-  // Before the first launch on a device, and for each plan: raises the shared-memory limit.
+  // Raises the limit of shared memory. Called for each plan, before its first launch on a device.
   cudaError_t (*prepare)();
   cudaError_t (*launch)(const LaunchArgs&);
-  int ctas_per_sm;       // of the persistent grid
-  bool tensor_cores;     // sums as they do, see unit_roundoff
+  int ctas_per_sm;       // CTAs of the persistent grid on each SM
+  bool tensor_cores;     // sums by tensor cores, see unit_roundoff
   bool tma_b;            // B needs a 16-byte aligned address and pitch
-  bool any_rows;         // takes any block rows into a row group
+  bool any_rows;         // a row group may hold any block rows
   int align_values;      // bytes to which A's values must be aligned
-  bool any_epilogue;     // else C is of A's type, and there is neither a bias nor an activation
-  int most_cluster = 1;  // CTAs that can share a tile
-  // Takes parts of tiles: leaves their sums in LaunchArgs::parts. Calls allow_dependent_launch where there are any.
+  bool any_epilogue;     // false: C must be of A's type, without bias and activation
+  int most_cluster = 1;  // the most CTAs that can share a tile
+  // Accepts parts of tiles: writes their sums to LaunchArgs::parts, and calls allow_dependent_launch if there are any.
   bool may_split = false;
 };
 
 struct KernelDesc {
   const char* name;
-  const char* family;  // what it is an instance of
+  const char* family;  // the kernel family
   const char* why;
   sparsek_dtype dtype;
   int tile_m;  // 0: as tall as a block row
@@ -79,7 +80,7 @@ struct KernelDesc {
   int block_m;            // block heights served: this one,
   bool block_m_multiple;  // or every multiple of it
   int block_k_multiple;   // block widths served: multiples of this
-  bool baseline;          // there to be compared with: only taken by name
+  bool baseline;          // for comparisons: runs only where it is named
   const KernelOps* ops;
 };
 

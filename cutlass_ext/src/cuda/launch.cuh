@@ -6,11 +6,11 @@
 namespace sparsek::cuda {
 
 struct LaunchWay {
-  bool overlap = false;  // it may begin before the kernel before it in the stream has ended, see dependent_launch.cuh
+  bool overlap = false;  // may begin before the previous kernel in the stream has ended, see dependent_launch.cuh
   int cluster = 1;       // CTAs of a cluster
 };
 
-// Launches a kernel and returns what came of it: not an older error of the thread, as cudaGetLastError might.
+// Launches a kernel and returns the status of this launch; cudaGetLastError might return an older error of the thread.
 template <class... Formal, class... Actual>
 cudaError_t launch_kernel(void (*kernel)(Formal...), int ctas, int threads, size_t shared_bytes, cudaStream_t stream,
                           const LaunchWay& way, const Actual&... arguments) {

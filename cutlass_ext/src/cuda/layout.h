@@ -5,7 +5,7 @@
 
 namespace sparsek::cuda {
 
-// Arrays one behind the other in one allocation, each aligned as an allocation of its own would be.
+// Arrays one after the other in one allocation, each aligned like a separate allocation.
 class Layout {
  public:
   // Where an array of `count` elements begins, in bytes.

@@ -8,9 +8,8 @@
 
 namespace sparsek::cuda {
 
-// The kernels that a product may be computed by, ours but for the baselines and, where they are wanted,
-// those of NVIDIA's libraries, with what
-// stands against them and how long the cost model thinks that they take; in the order of priority.
+// The kernels that may compute a product, in the order of priority: ours without the baselines and, where requested,
+// those of NVIDIA's libraries. Each has the reason why it does not serve, or its predicted time.
 std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options, int sm_count,
                                              bool libraries);
 

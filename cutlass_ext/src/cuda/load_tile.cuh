@@ -7,7 +7,7 @@ namespace sparsek::cuda {
 
 static_assert(sizeof(WorkTile) == sizeof(int4), "a work tile is read as one int4");
 
-// By way of L1, where the tiles before and behind it come to as well.
+// Loads a work tile through L1: its neighbours in the list share the cache line.
 __device__ inline WorkTile load_tile(const WorkTile* from) {
   const int4 words = __ldg(reinterpret_cast<const int4*>(from));
   return {words.x, words.y, words.z, words.w};

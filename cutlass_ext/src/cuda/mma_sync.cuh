@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor-core instruction of one warp, and how its operands leave shared memory.
+// The tensor-core instruction of one warp, and the loads of its operands from shared memory.
 //
 // m16n8k16, lane = 4 r + c with r in 0..7 and c in 0..3:
 //   A (16, 16)  a[0] (r, 2c..), a[1] (r + 8, 2c..), a[2] (r, 2c + 8..), a[3] (r + 8, 2c + 8..), two elements each
 //   B (16, 8)   b0 (2c.., r), b1 (2c + 8.., r), two elements of a column each
 //   D (16, 8)   d[0], d[1] (r, 2c..), d[2], d[3] (r + 8, 2c..)
-// A warp's quarter of wgmma m64nNk16 has its rows of A and D in the same places.
+// A warp's 16 rows of wgmma m64nNk16 have the same layout of A and D.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ __device__ inline void load_matrices(uint32_t (&r)[4], uint32_t shared_address) 
                : "r"(shared_address));
 }
 
-// The same, each matrix transposed.
+// Like load_matrices, with each matrix transposed.
 __device__ inline void load_matrices_transposed(uint32_t (&r)[4], uint32_t shared_address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

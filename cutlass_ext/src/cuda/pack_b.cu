@@ -13,10 +13,10 @@ constexpr int64_t kMostCtas = 132 * 16;
 
 }  // namespace
 
-// A name of its own: what nvcc makes of a namespace without one differs from build to build.
+// Named, since the symbols that nvcc makes for an unnamed namespace differ from build to build.
 namespace packing {
 
-// A thread writes 16 bytes at a time.
+// Each thread writes 16 bytes at a time.
 __global__ void __launch_bounds__(kThreads)
     pack_kernel(uint4* to, const uint16_t* from, int64_t pitch, int64_t n, int64_t vectors_in_row, int64_t vectors) {
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < vectors; i += gridDim.x * int64_t{kThreads}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a kernel whose sums lie as mma_sync.cuh says leaves those of a part of a tile, instead of an epilogue.
+// Stores the sums of a part of a tile in the workspace, instead of an epilogue, for kernels that hold their sums in the
+// layout of D in mma_sync.cuh. The layout of the workspace: PartSums in cuda/kernel.h.
 #pragma once
 
 #include "cuda/exact_rows.cuh"
@@ -7,12 +8,12 @@
 
 namespace sparsek::cuda {
 
-// A slab's sums of a part, of lane 0 in the first group of columns; the next group of columns is 32 on.
+// The address of a slab's sums of a part, for lane 0 and the first group of columns. The next group is 32 elements on.
 __device__ inline float4* slab_of_part(const PartSums& parts, int part, int slab) {
   return parts.sums + (int64_t(part) * parts.slabs + slab) * parts.groups * 32;
 }
 
-// The warp's sums, columns first_col on; `to` is the lane's place.
+// Stores the warp's sums of the columns from first_col on. to: the lane's address in the slab.
 template <int Groups>
 __device__ void store_part(const LaunchArgs& args, const float (&acc)[Groups][4], int64_t first_col, float4* to) {
   const int columns = int(min(int64_t(Groups * 8), args.n - first_col));
@@ -22,7 +23,7 @@ __device__ void store_part(const LaunchArgs& args, const float (&acc)[Groups][4]
   }
 }
 
-// The same, computed again from just the blocks that are there.
+// Like store_part, with the sums computed again from only the blocks that exist.
 template <class Element>
 __device__ void store_part_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
                                    const uint32_t (&row)[2], int64_t first_col, int lane, float4* to) {
@@ -32,16 +33,16 @@ __device__ void store_part_exactly(const LaunchArgs& args, const WorkTile& tile,
   });
 }
 
-// threadIdx.x, read where it is asked for: the compiler makes nothing of it ahead, which would take registers through
-// the mainloop.
+// threadIdx.x, read at the place of the call, so that the compiler computes nothing from it earlier, which would occupy
+// registers during the mainloop.
 __device__ inline int read_thread() {
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
   return thread;
 }
 
-// Leaves the sums of part `part`, whose tile, slots, rows and columns are as for store_exactly. Slab s of the tile is
-// that of warp s behind first_thread.
+// Stores the sums of part `part`. tile, slot, row and first_col are as for store_exactly. Slab s of the tile belongs to
+// warp s, counted from first_thread on.
 template <class Element, int Groups>
 __device__ void leave_part(const LaunchArgs& args, const float (&acc)[Groups][4], const WorkTile& tile, int part,
                            const int (&slot)[2], const uint32_t (&row)[2], int64_t first_col, int first_thread) {

@@ -5,7 +5,7 @@
 
 namespace sparsek::cuda {
 
-// A place in a ring of stages. Producer and consumers step through it alike.
+// A position in a ring of stages. Producer and consumers step through it in the same order.
 template <int Stages>
 struct RingState {
   int stage = 0;
@@ -19,8 +19,8 @@ struct RingState {
   }
 };
 
-// A word of a stage for a whole warp, read by its first lane: the one that releases the stage, and so says itself that
-// it has been read.
+// Reads a word of a stage for a whole warp, by lane 0: the lane that releases the stage, so that the release is ordered
+// after the read.
 __device__ inline uint32_t read_by_one(const uint32_t* word, int lane) {
   return __shfl_sync(0xffffffffu, lane == 0 ? *word : 0, 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue of kernels that hold their sums as mma_sync.cuh says: any rows, N, pitch and alignment of C. What it
-// computes is what epilogue.cuh says, asked once for many sums.
+// The epilogue of kernels that hold their sums in the layout of D in mma_sync.cuh: any rows, N, pitch and alignment of
+// C. It computes the same as epilogue.cuh, with conditions checked once for many sums.
 #pragma once
 
 #include <type_traits>
@@ -13,13 +13,13 @@
 
 namespace sparsek::cuda {
 
-// A warp's 16 rows of C and some of its columns, as a lane sees them: sums[g][0] and sums[g][1] are neighbours in
-// row[0], sums[g][2] and sums[g][3] in row[1], at columns 8 g + col from first_col on.
+// A lane's elements of a warp's 16 rows of C: sums[g][0] and sums[g][1] are in row[0], sums[g][2] and sums[g][3] in
+// row[1], at columns first_col + 8 g + col and the next.
 struct RowTile {
   uint32_t row[2];
   uint32_t first_col;
-  int columns;  // of C, from first_col on; may be negative or more than there are sums
-  int col;      // the lane's first
+  int columns;  // columns of C from first_col on; may be negative, or more than there are sums
+  int col;      // the lane's first column within a group
 };
 
 // Calls f(type{}) with the type of C's elements.
@@ -50,7 +50,7 @@ __device__ void scale(const LaunchArgs& args, float (&sums)[Groups][4], const Ro
       const int at = i / 2 * 8 + tile.col + i % 2;
       float& x = sums[i / 2][h * 2 + i % 2];
       if (tile.row[h] < args.rows && at < tile.columns) x = fmaf(e.beta, float(c[at]), x);
-      if (i % 16 == 15) asm volatile("" ::: "memory");  // no registers for more loads at once
+      if (i % 16 == 15) asm volatile("" ::: "memory");  // limits the loads in flight: there are no registers for more
     }
   }
 }
@@ -103,13 +103,13 @@ __device__ uint32_t pack(float x, float y) {
   return reinterpret_cast<const uint32_t&>(to);
 }
 
-// C = sums. Where rows are aligned, each group of four lanes stores full sectors of 32 bytes; of 16-bit elements after
-// neighbouring lanes swapped halves. C is not read again: it should not displace A and B from L2.
+// C = sums. Where rows are aligned, each group of four lanes stores full sectors of 32 bytes, for 16-bit elements after
+// neighbouring lanes have swapped halves. C is not read again, and should not evict A and B from L2.
 template <class Type, int Groups>
 __device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], const RowTile& tile) {
   constexpr bool kNarrow = sizeof(Type) == 2;
   auto* const c = static_cast<Type*>(args.c);
-  // 8 bytes of C: what a lane stores at once lies in C or outside.
+  // 8 bytes of C: the elements that a lane stores at once lie in C, or outside of it, as a whole.
   constexpr int kVector = kNarrow ? 4 : 2;
   const bool in_vectors = (args.ldc % kVector | reinterpret_cast<uintptr_t>(c) % 8) == 0 &&
                           (tile.columns >= Groups * 8 || tile.columns % kVector == 0);
@@ -144,8 +144,8 @@ __device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], co
   }
 }
 
-// Every epilogue. Unrolled over all sums the code would be long and need more registers than there are, and registers
-// cannot be indexed at run time: so the sums move up to where the code names them.
+// Every epilogue. Unrolled over all sums, the code would be long and need too many registers, and registers cannot be
+// indexed at run time: so each turn moves the remaining sums to the registers that the code names.
 template <int Groups>
 __device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTile tile) {
   constexpr int kTogether = Groups < 8 ? Groups : 8;
@@ -168,7 +168,7 @@ __device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTi
   }
 }
 
-// Whether elements of C are but sums times alpha, rounded to A's type.
+// Whether C is only alpha times the sums, rounded to A's type.
 template <class Element>
 __host__ __device__ bool only_scales(const Epilogue& e) {
   constexpr sparsek_dtype kSame = std::is_same_v<Element, cutlass::bfloat16_t> ? SPARSEK_BF16 : SPARSEK_FP16;
@@ -176,7 +176,8 @@ __host__ __device__ bool only_scales(const Epilogue& e) {
          e.dtype_c == kSame;
 }
 
-// A warp's 16 rows of C from the sums acc, the columns from first_col on. row: the lane's rows of C. Element: of A.
+// Stores a warp's 16 rows of C, the columns from first_col on, from the sums acc in the layout of D in mma_sync.cuh.
+// row: the lane's rows of C. Element: the type of A.
 template <class Element, int Groups>
 __device__ void store_rows(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
                            uint32_t first_col, int lane) {

@@ -9,9 +9,9 @@
 namespace sparsek::cuda {
 namespace {
 
-// The newest first; the one without a number is there where CUDA was installed to develop with.
+// The newest first; the name without a number exists in installations for development.
 constexpr const char* kVersions[] = {".13", ".12", ""};
-// Where Python's packages for CUDA 13 have all libraries, below `nvidia`.
+// The folder, below `nvidia`, of all libraries in Python's packages for CUDA 13.
 constexpr const char* kCommonFolder = "cu13/lib";
 
 bool is_folder(const std::string& path) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers, words and bulk copies by addresses in shared memory, for loops in which a pointer would cost too much: each
-// use of one asks for the place of the CTA in its cluster.
+// Barriers, words and bulk copies by 32-bit addresses in shared memory, for loops in which a pointer would cost too
+// much: each use of a generic pointer reads the rank of the CTA in its cluster.
 #pragma once
 
 #include <cuda.h>
@@ -16,7 +16,7 @@ constexpr uint32_t kBarrierBytes = 8;
 static_assert(sizeof(cutlass::arch::ClusterBarrier) == kBarrierBytes &&
               sizeof(cutlass::arch::ClusterTransactionBarrier) == kBarrierBytes);
 
-// Of what lies in shared memory. The compiler takes it for a number that it cannot work out anew.
+// The address of an object in shared memory, opaque to the compiler, so that it keeps the value in a register.
 __device__ inline uint32_t shared_address(const void* of) {
   uint32_t address = cute::cast_smem_ptr_to_uint(of);
   asm volatile("" : "+r"(address));
@@ -40,7 +40,7 @@ __device__ inline void wait_for_phase(uint32_t barrier, uint32_t parity) {
       : "memory");
 }
 
-// Arrives at a barrier, whose phase then lasts until so many bytes more have been copied.
+// Arrives at a barrier, whose phase then lasts until `bytes` more bytes have been copied.
 __device__ inline void arrive_and_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
@@ -49,7 +49,7 @@ struct BoxOrigin {
   int x, y, z;
 };
 
-// Copies the box of a tensor of three dimensions that begins there, and tells the barrier.
+// Copies the box of a 3-D tensor that begins at the given coordinates, and signals the barrier.
 __device__ inline void load_box(const CUtensorMap& map, uint32_t barrier, uint64_t cache_hint, uint32_t to,
                                 BoxOrigin from) {
   asm volatile(

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "simt": every block shape, type, pitch, alignment and epilogue, on the ordinary cores. It exists so
-// that the GPU serves every matrix; where a tensor-core kernel fits it is not chosen.
+// Kernel family "simt": every block shape, type, pitch, alignment and epilogue, on the ordinary cores. With it the GPU
+// serves every matrix; it is not chosen where a tensor-core kernel serves.
+//
+//   A   values (nnzb, bm, bk):(bm bk, bk, 1), read from global memory
+//   B   (K, N):(ldb, 1), read from global memory
+//   C   (M, N):(ldc, 1), from registers
 #pragma once
 
 #include "cuda/epilogue.cuh"
@@ -11,8 +15,8 @@
 
 namespace sparsek::cuda {
 
-constexpr int kSimtColumns = 64;   // of a tile; one thread each
-constexpr int kSimtRowGroups = 4;  // of threads
+constexpr int kSimtColumns = 64;   // columns of a tile; one thread each
+constexpr int kSimtRowGroups = 4;  // groups of threads, each with rows of its own
 constexpr int kSimtRowsPerThread = 8;
 constexpr int kSimtThreads = kSimtColumns * kSimtRowGroups;
 constexpr int kSimtCtasPerSm = 2;
@@ -38,7 +42,7 @@ __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(cons
         const Element* block =
             values + (int64_t(args.entry_block[e]) * args.block_m + row_in_block + m0) * args.block_k;
         const int64_t k0 = int64_t(args.entry_col[e]) * args.block_k;
-        const int k_count = int(min(int64_t(args.block_k), args.cols - k0));  // the last block stands out over K
+        const int k_count = int(min(int64_t(args.block_k), args.cols - k0));  // the last block may extend beyond K
         for (int k = 0; k < k_count; ++k) {
           const float b_value = float(b[(k0 + k) * args.ldb + n]);
 #pragma unroll

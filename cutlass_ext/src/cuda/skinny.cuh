@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "skinny": products with few columns, as in decoding, where reading A once is what takes the time.
+// Kernel family "skinny": products with few columns, as in decoding, where the time is that of reading A once.
 //
 // A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 16 or 64. A stage of the ring holds BoxK
-// columns of the row group's A and the rows of B that belong to them. Two CTAs share an SM, so that one loads while the
-// other ends; where B is small, their rings leave room for as many of the next launch. Each of the 4 consumer warps
+// columns of the row group's A and the matching rows of B. Two CTAs share an SM, so that one loads while the other
+// ends; where B is small, their rings leave room for two CTAs of the next launch. Each of the 4 consumer warps
 // multiplies its 16 rows by mma.sync where their block row has a block, so an absent block never reaches C. Where there
-// are few tiles, the CTAs of a cluster share each along K: a CTA takes its part of the entries, and each warp's sums are
-// brought together in the shared memory of one CTA, in the order of the parts.
+// are few tiles, the CTAs of a cluster share each tile along K: a CTA takes its part of the entries, and each warp's
+// sums are added up in the shared memory of one CTA, in the order of the parts.
 //
-//   A   (64, BoxK), swizzle of a whole row; loaded a slot of the row group at a time, where it has a block
-//   B   (BoxK, TileN), swizzle of a whole row
-//   C   from registers: any rows, M, N, pitch and alignment
+//   A   stage (64, BoxK):(BoxK, 1), swizzled over a whole row; by TMA, one copy for each slot that has a block
+//   B   stage (BoxK, TileN):(TileN, 1), swizzled over a whole row; by TMA
+//   C   (M, N):(ldc, 1) from registers: any rows, M, N, pitch and alignment
 //
-// The kernel may begin while the one before it in the stream ends (programmatic dependent launch): it sets itself up,
-// reads the plan, and waits before it touches anything else. So may the one behind it, once nearly all that this one
-// loads is asked for.
+// The kernel may begin while the previous kernel in the stream ends (programmatic dependent launch): it initialises its
+// barriers, reads the plan, and waits before it accesses anything else. It lets the next kernel begin when it has
+// requested nearly all of its loads.
 #pragma once
 
 #include <cuda.h>
@@ -40,7 +40,7 @@ constexpr int kTileM = 64;
 constexpr int kConsumerWarps = kTileM / 16;
 constexpr int kThreads = (kConsumerWarps + 1) * 32;
 constexpr int kCtasPerSm = 2;
-// Launches whose CTAs find room beside each other.
+// The number of launches whose CTAs fit on an SM together.
 template <int TileN>
 constexpr int kLaunches = TileN == 16 ? 2 : 1;
 template <int TileN>
@@ -53,14 +53,14 @@ struct Params {
   CUtensorMap map_b;  // (N, K, 1)
   LaunchArgs args;
   int slot_rows;
-  int units_per_entry;  // stages of an entry
+  int units_per_entry;  // stages of an entry: bk / BoxK
 };
 
-// What a CTA has to do: its part of the tiles [begin, end) of its worker.
+// The work of a CTA: its part of each of the tiles [begin, end) of its worker.
 struct Work {
   int worker, part;
   int begin, end;
-  WorkTile guess;  // tile `worker`: its first where each worker has just one, read without waiting for `begin`
+  WorkTile guess;  // tile `worker`: the first one where each worker has one tile; read without waiting for `begin`
 
   __device__ explicit Work(const LaunchArgs& args)
       : worker(blockIdx.x / args.cluster),
@@ -73,7 +73,7 @@ struct Work {
   }
 };
 
-// Of the warps' sums, which come from so many other CTAs each.
+// The number of warps' sums that a CTA receives from the other CTAs of its cluster.
 constexpr int foreign_sums(int cluster) { return kConsumerWarps / cluster * (cluster - 1); }
 constexpr int kMostForeignSums = foreign_sums(kMostSplit);
 
@@ -82,18 +82,19 @@ struct SharedStorage {
   static constexpr int kBytesA = kTileM * BoxK * 2, kBytesB = BoxK * TileN * 2;
   static constexpr int kFit = kRingBytes<TileN> / (kBytesA + kBytesB);
   static constexpr int kStages = kFit < 32 ? kFit : 32;
-  alignas(1024) uint8_t a[kStages][kBytesA];
-  alignas(1024) uint8_t b[kStages][kBytesB];
-  // Sums of this CTA's rows from the other parts: (a warp's and a part's, 8 columns, lane).
+  alignas(1024) uint8_t a[kStages][kBytesA];  // (stage, 64, BoxK)
+  alignas(1024) uint8_t b[kStages][kBytesB];  // (stage, BoxK, TileN)
+  // Sums of this CTA's warps from the other parts: (warp and part, group of 8 columns, lane), layout of D in
+  // mma_sync.cuh.
   float4 sums[kMostForeignSums][TileN / 8][32];
-  uint32_t present[kStages];  // bit s: slot s has a block there
+  uint32_t present[kStages];  // bit s: slot s has a block in the stage
   cutlass::arch::ClusterTransactionBarrier full[kStages];
   cutlass::arch::ClusterBarrier empty[kStages];
   cutlass::arch::ClusterTransactionBarrier sums_there;
 };
 
-// Where a ring lies in shared memory: kept in registers, since the compiler would ask for the place of the CTA in its
-// cluster anew for every copy.
+// The addresses of a ring in shared memory. They are kept in registers, since with pointers the compiler would read the
+// rank of the CTA in its cluster for every copy.
 struct RingAddress {
   uint32_t a, b, present, full, empty;
 
@@ -106,8 +107,8 @@ struct RingAddress {
         empty(shared_address(shared.empty)) {}
 };
 
-// Lane s loads what slot s has; lane 0 loads B as well. The plan is read 32 entries at a time, a lane each, and those
-// 32 ahead: otherwise its latency would come once an entry.
+// Lane s loads the block of slot s; lane 0 loads B as well. The plan is read 32 entries at a time, one by each lane,
+// and 32 entries ahead: otherwise each entry would cost the latency of the read.
 template <int BoxK, int TileN>
 __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, const Work& work, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
@@ -121,7 +122,7 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   bool waited = false;
   for (int t = work.begin; t < work.end; ++t) {
     const WorkTile tile = work.tile(args, t);
-    int32_t next_block[kMostSlots], next_col = 0;  // of the lane's entry
+    int32_t next_block[kMostSlots], next_col = 0;  // the plan of the lane's entry
     const auto read_plan = [&](int first) {
       const int64_t at = int64_t(tile.entry_begin) + first + lane;
       const bool inside = first + lane < tile.entry_count;
@@ -145,10 +146,10 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
       const int32_t cols = next_col;
       read_plan(first + 32);
       for (int e = 0; e < min(32, tile.entry_count - first); ++e) {
-        // So that what is launched next reads its plan while the last stages come: earlier it would only take from the
-        // bandwidth, and behind the last one it begins too late.
+        // Lets the next kernel read its plan while the last stages arrive: earlier it would take bandwidth from this
+        // one, and later it would begin too late.
         if (t == work.end - 1 && first + e == tile.entry_count - 1) allow_dependent_launch();
-        int32_t block = kNoBlock;  // of the lane's slot
+        int32_t block = kNoBlock;  // block of the lane's slot
         uint32_t present = 0;
 #pragma unroll
         for (int s = 0; s < kMostSlots; ++s) {
@@ -180,19 +181,20 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   }
 }
 
-// Byte `byte` of row `row` of an array of rows of RowBytes (32, 64 or 128) that TMA swizzled by their length.
+// The offset of byte `byte` of row `row` in an array whose rows of RowBytes (32, 64 or 128) bytes TMA swizzled over
+// their length.
 template <int RowBytes>
 __device__ uint32_t swizzled(int row, int byte) {
   return row * RowBytes + (byte ^ row * RowBytes / 128 % (RowBytes / 16) * 16);
 }
 
-// Brings the parts of a warp's sums together in the CTA whose part is warp % cluster. Tells whether that is this one.
+// Adds the parts of a warp's sums up in the CTA whose part is warp % cluster. Returns whether that is this CTA.
 template <int BoxK, int TileN>
 __device__ bool gather_sums(SharedStorage<BoxK, TileN>& shared, float (&acc)[TileN / 8][4], int cluster, int part,
                             int warp, int lane) {
   const int here = warp % cluster, first = warp / cluster * (cluster - 1);
   const auto place = [&](int of_part) { return first + of_part - (of_part > here); };
-  cute::cluster_wait();  // for the barriers of the other CTAs
+  cute::cluster_wait();  // until the barriers of the other CTAs are initialised
   if (part != here) {
     const uint32_t barrier = address_in(here, &shared.sums_there);
 #pragma unroll
@@ -284,7 +286,7 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
   if (p.args.cluster > 1) cute::cluster_arrive();
   if (warp == kConsumerWarps) {
     produce(p, shared, work, lane);
-    if (p.args.cluster > 1) cute::cluster_wait();  // what arrived must wait
+    if (p.args.cluster > 1) cute::cluster_wait();  // a warp that arrived must also wait
   } else {
     consume<Element>(p, shared, work, warp, lane);
   }
@@ -302,8 +304,8 @@ struct SkinnyKernel {
   static constexpr int kSharedBytes = sizeof(skinny_kernel::SharedStorage<BoxK, Config::kTileN>);
 
   template <int BoxK>
-  static constexpr bool kFits = skinny_kernel::kLaunches<Config::kTileN> * skinny_kernel::kCtasPerSm *
-                                    (kSharedBytes<BoxK> + 1024) <= 228 * 1024;
+  static constexpr bool kFits =
+      skinny_kernel::kLaunches<Config::kTileN> * skinny_kernel::kCtasPerSm * (kSharedBytes<BoxK> + 1024) <= 228 * 1024;
   static_assert(kFits<16> && kFits<32> && kFits<64>, "so many CTAs share an SM, each with a reserved KB");
 
   template <int BoxK>
@@ -347,7 +349,7 @@ struct SkinnyKernel {
 template <class Config>
 constexpr KernelOps skinny_ops() {
   using K = SkinnyKernel<Config>;
-  return {&K::prepare,       &K::launch,          skinny_kernel::kCtasPerSm, /*tensor_cores=*/true, /*tma_b=*/true,
+  return {&K::prepare,       &K::launch,          skinny_kernel::kCtasPerSm, /*tensor_cores=*/true,    /*tma_b=*/true,
           /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true,     skinny_kernel::kMostSplit};
 }
 

@@ -7,7 +7,7 @@
 
 namespace sparsek::cuda {
 
-// A stream that no other waits for.
+// A non-blocking stream, which does not synchronise with the default stream.
 class Stream {
  public:
   Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }

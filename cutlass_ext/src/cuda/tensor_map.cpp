@@ -6,7 +6,7 @@
 namespace sparsek::cuda {
 namespace {
 
-// Asked of the runtime, so that the library needs no libcuda to be linked or loaded.
+// Found through the runtime, so that the library can be linked and loaded without libcuda.
 PFN_cuTensorMapEncodeTiled_v12000 encoder() {
   static const auto function = [] {
     void* entry = nullptr;
@@ -34,11 +34,11 @@ cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorM
   const CUtensorMapSwizzle swizzle = swizzle_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
                                      : swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                                            : CU_TENSOR_MAP_SWIZZLE_32B;
-  // Elements are only moved: their type does not matter beside its size.
+  // Elements are only moved: only the size of their type matters.
   const CUresult result = encoder()(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 3, const_cast<void*>(address), extent, stride,
                                     box_extent, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  return static_cast<cudaError_t>(result);  // the runtime has the driver's numbers
+  return static_cast<cudaError_t>(result);  // the runtime uses the driver's numbers
 }
 
 }  // namespace sparsek::cuda

@@ -8,14 +8,14 @@
 
 namespace sparsek::cuda {
 
-// A 3-D view of 16-bit elements: extents, innermost first, and the bytes from one to the next of the outer two.
+// A 3-D view of 16-bit elements: extents, innermost first, and the strides of the two outer dimensions in bytes.
 struct TensorMapShape {
   int64_t extent[3];
   int64_t stride_bytes[2];
 };
 
-// The descriptor by which TMA loads or stores boxes of a view, swizzled by 32, 64 or 128 bytes; what lies outside is read
-// as zero, and not written. The address and the strides are multiples of 16 bytes.
+// Makes the descriptor by which TMA loads or stores boxes of a view, swizzled by 32, 64 or 128 bytes. Elements outside
+// of the view are read as zero, and not written. The address and the strides must be multiples of 16 bytes.
 cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3],
                             int swizzle_bytes);
 

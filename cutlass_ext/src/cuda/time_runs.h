@@ -10,8 +10,8 @@
 
 namespace sparsek::cuda {
 
-// Times `repeats` of what run() puts into the stream, after `warmup` of it, and waits for them; seconds[repeats] gets
-// each one's time.
+// Times the work that `repeats` calls of run() enqueue in the stream, after `warmup` calls, and waits for it.
+// seconds: (repeats), the time of each call's work.
 template <class Run>
 void time_runs(cudaStream_t stream, int warmup, int repeats, Run&& run, double* seconds) {
   for (int i = 0; i < warmup; ++i) run();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "tma_sandbox", a baseline: the parts of a Hopper kernel put together by hand, without a CUTLASS
-// collective, to try an idea on before it goes into the others and to compare these with. Only taken by name.
+// Kernel family "tma_sandbox", a baseline: a Hopper kernel written by hand, without a CUTLASS collective, to try an
+// idea before it goes into the other families, and to compare them with. It runs only where it is named.
 //
 // A CTA computes 128 x 256 elements of C. Blocks are multiples of 128 high, so that a tile lies in one block row, and
 // multiples of 64 wide.
 //
 //   A   by TMA from a view (bk, bm, nnzb) of the values:  stage (128, 64), K-major, 128-byte swizzle
 //   B   by TMA:                                           stage (4 chunks of 64 columns, 64, 64), N-major, the same
-//   C   from registers: any M, N and pitch
+//   swizzle C   (M, N):(ldc, 1) from registers: any M, N and pitch
 //
 // One producer thread fills the ring; each of two consumer warpgroups multiplies 64 rows by wgmma m64n256k16, with one
 // group of four in flight while it waits for the next stage.
@@ -34,12 +34,12 @@ namespace tma_sandbox {
 constexpr int kConsumers = 2;  // warpgroups
 constexpr int kConsumerWarps = kConsumers * 4;
 constexpr int kThreads = (kConsumers + 1) * 128;
-constexpr int kGroupRows = 64;  // of a consumer warpgroup
+constexpr int kGroupRows = 64;  // rows of a consumer warpgroup
 constexpr int kTileM = kConsumers * kGroupRows, kTileN = 256, kTileK = 64;
 constexpr int kChunkColumns = 64;  // the inner extent of a 128-byte swizzle
 constexpr int kChunks = kTileN / kChunkColumns;
 constexpr int kMmaK = 16;
-constexpr int kRowBytes = kTileK * 2;  // of A and of a chunk of B: one row of the swizzle
+constexpr int kRowBytes = kTileK * 2;  // bytes of a row of A and of a chunk of B: one row of the swizzle
 constexpr int kBytesA = kTileM * kRowBytes, kChunkBytes = kTileK * kRowBytes, kBytesB = kChunks * kChunkBytes;
 
 struct Params {
@@ -50,15 +50,16 @@ struct Params {
 
 template <int Stages>
 struct SharedStorage {
-  alignas(1024) uint8_t a[Stages][kBytesA];
-  alignas(1024) uint8_t b[Stages][kBytesB];
+  alignas(1024) uint8_t a[Stages][kBytesA];  // (stage, 128, 64)
+  alignas(1024) uint8_t b[Stages][kBytesB];  // (stage, chunk, 64, 64)
   cutlass::arch::ClusterTransactionBarrier full[Stages];
   cutlass::arch::ClusterBarrier empty[Stages];
 };
 
-// How wgmma finds an operand in shared memory (PTX ISA, "Matrix Descriptor Format"), addresses and offsets in units of
-// 16 bytes: bits 0-13 the address, 16-29 the leading offset, 32-45 the stride offset, 62-63 the swizzle, 1 for 128
-// bytes. The address is that of the first of eight rows of the swizzle, plus what lies before the slice within a row.
+// The descriptor of an operand of wgmma in shared memory (PTX ISA, "Matrix Descriptor Format"), addresses and offsets
+// in units of 16 bytes: bits 0-13 the address, 16-29 the leading offset, 32-45 the stride offset, 62-63 the swizzle, 1
+// for 128 bytes. The address is that of the first of eight rows of the swizzle, plus the offset of the slice within a
+// row.
 __device__ constexpr uint64_t descriptor(uint32_t address, int leading_bytes, int stride_bytes) {
   return uint64_t(address / 16) | uint64_t(leading_bytes / 16) << 16 | uint64_t(stride_bytes / 16) << 32 |
          uint64_t(1) << 62;
@@ -76,14 +77,14 @@ __device__ inline uint64_t descriptor_b(uint32_t address, int slice) {
   return descriptor(address + slice * kMmaK * kRowBytes, kChunkBytes, 8 * kRowBytes);
 }
 
-// acc(64, 256) += A(64, 16) B(16, 256). A thread's sums lie as those of 32 mma.sync m16n8 side by side: [n / 8][4].
+// acc(64, 256) += A(64, 16) B(16, 256). A thread's sums have the layout of 32 mma.sync m16n8 side by side: [n / 8][4].
 template <size_t... I>
 __device__ void multiply(float (&acc)[32][4], uint64_t a, uint64_t b, std::index_sequence<I...>) {
   using Mma = cute::SM90::GMMA::MMA_64x256x16_F32BF16BF16_SS<cute::SM90::GMMA::Major::K, cute::SM90::GMMA::Major::MN>;
   Mma::fma(a, b, acc[I / 4][I % 4]...);
 }
 
-// Keeps the compiler from moving uses of the sums over what comes before and behind.
+// Keeps the compiler from moving uses of the sums across this call.
 __device__ inline void fence_sums(float (&acc)[32][4]) {
 #pragma unroll
   for (int i = 0; i < 128; ++i) cute::warpgroup_fence_operand(acc[i / 4][i % 4]);
@@ -131,7 +132,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     const WorkTile tile = args.tiles[t];
     const int steps = tile.entry_count * (args.block_k / kTileK);
     float acc[32][4] = {};
-    int before = 0;  // the stage of the step before
+    int before = 0;  // the stage of the previous step
     for (int step = 0; step < steps; ++step, ++state) {
       shared.full[state.stage].wait(state.phase);
       fence_sums(acc);

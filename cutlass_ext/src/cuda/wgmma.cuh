@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma m64n256k16.
+// The instruction wgmma m64n256k16, and the descriptors of its operands.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace sparsek::cuda {
 
-// Of B (16, 256) in shared memory, N contiguous, in chunks of 64 columns of (rows, 64) elements, 128-byte swizzle:
-// the next 8 rows lie 1024 bytes on, the next chunk chunk_bytes.
+// The descriptor of B (16, 256) in shared memory, N contiguous, in chunks of (rows, 64) elements, 128-byte swizzle: the
+// next 8 rows are 1024 bytes on, the next chunk chunk_bytes.
 __device__ inline uint64_t wgmma_descriptor_b(uint32_t shared_address, uint32_t chunk_bytes) {
   cute::GmmaDescriptor descriptor;
   descriptor.desc_ = 0;
@@ -24,13 +24,13 @@ __device__ inline uint64_t wgmma_descriptor_b(uint32_t shared_address, uint32_t 
   return descriptor.desc_;
 }
 
-// Of A (64, 64) in shared memory, K contiguous, 128-byte swizzle: the next 8 rows lie 1024 bytes on.
+// The descriptor of A (64, 64) in shared memory, K contiguous, 128-byte swizzle: the next 8 rows are 1024 bytes on.
 __device__ inline uint64_t wgmma_descriptor_a(uint32_t shared_address) {
   return wgmma_descriptor_b(shared_address, 16);
 }
 
-// The same that many bytes further on in shared memory: what carries out of the address would leave the 256 KB that it
-// can name, so that the upper half of a descriptor never changes.
+// The descriptor of the operand `bytes` further on in shared memory. The address stays within the 256 KB that it can
+// express, so there is no carry into the upper half of the descriptor.
 __device__ inline uint64_t advanced(uint64_t descriptor, uint32_t bytes) {
   return descriptor >> 32 << 32 | (uint32_t(descriptor) + (bytes >> 4));
 }
@@ -51,13 +51,13 @@ __device__ void wgmma_ss(float (&acc)[32][4], uint64_t a, uint64_t b, std::index
   WgmmaSs<Element>::Op::fma(a, b, acc[I / 4][I % 4]..., cute::SM90::GMMA::ScaleOut::One);
 }
 
-// acc(64, 256) += a(64, 16) b(16, 256), begun and not waited for. acc[g] are columns 8 g to 8 g + 7.
+// Begins acc(64, 256) += a(64, 16) b(16, 256) without waiting. acc[g] are columns 8 g to 8 g + 7.
 template <class Element>
 __device__ void wgmma_ss(float (&acc)[32][4], uint64_t a, uint64_t b) {
   wgmma_ss<Element>(acc, a, b, std::make_index_sequence<128>());
 }
 
-// Reads of the accumulators stay behind a wait that stands before this.
+// Keeps reads of the accumulators after a wait that precedes this call.
 __device__ inline void wgmma_fence(float (&acc)[32][4]) {
 #pragma unroll
   for (int i = 0; i < 128; ++i) asm volatile("" : "+f"(acc[i / 4][i % 4])::"memory");

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "wgmma_gather": tensor cores by warpgroup for every block whose height and width are multiples of 8.
+// Kernel family "wgmma_gather": wgmma for every block whose height and width are multiples of 8.
 //
-// A CTA computes 128 rows of C, a row group of the plan, times 256 columns. The product is cut into units: 16 columns of
-// A times 16 rows of B, of one entry of the row group; a stage holds four, of whatever entries follow each other. The
-// producers gather A 16 bytes a thread, from wherever the plan says that a row of the tile has its block, and write
-// zeros where it has none: so what wgmma reads is one dense tile, whatever the shape of the blocks. A unit in which
-// none of a warpgroup's 64 rows has a block is skipped. exact_rows.cuh keeps the zeros from being seen in C.
+// A CTA computes 128 rows of C, a row group of the plan, times 256 columns. The product is cut into units: 16 columns
+// of A times 16 rows of B, of one entry of the row group; a stage holds four consecutive units, of one or several
+// entries. The producers gather A, 16 bytes a thread, from the blocks that the plan names for each row of the tile, and
+// write zeros where a row has no block. So wgmma reads one dense tile, whatever the shape of the blocks. A unit in
+// which none of a warpgroup's 64 rows has a block is skipped. exact_rows.cuh keeps the effect of the zeros out of C.
 //
-//   A   (128, 64), K-major, 128-byte swizzle: by cp.async
-//   B   (unit, chunk of 64 columns, 16, 64), N-major, 128-byte swizzle: by TMA
-//   C   by way of shared memory and bulk stores, or from registers: any rows, M, N, pitch and alignment; of a part of a
-//       tile the sums go to the workspace instead
+//   A   stage (128, 64), K-major, 128-byte swizzle: by cp.async
+//   B   stage (unit, chunk of 64 columns, 16, 64), N-major, 128-byte swizzle: by TMA
+//   C   (M, N):(ldc, 1) through shared memory and bulk stores, or from registers: any rows, M, N, pitch, alignment;
+//       the sums of a part of a tile go to the workspace instead
 #pragma once
 
 #include <cuda.h>
@@ -37,8 +37,8 @@ namespace wgmma_gather_kernel {
 
 constexpr int kTileM = 128;
 constexpr int kTileN = 256;
-constexpr int kUnitK = 16;  // of one wgmma instruction
-constexpr int kUnits = 4;   // of a stage
+constexpr int kUnitK = 16;  // columns of A of one wgmma instruction
+constexpr int kUnits = 4;   // units of a stage
 constexpr int kStageK = kUnits * kUnitK;
 constexpr int kChunkColumns = 64;
 constexpr int kChunks = kTileN / kChunkColumns;
@@ -53,8 +53,7 @@ constexpr int kProducerWarps = 4;
 constexpr int kProducers = kProducerWarps * 32;
 constexpr int kThreads = kProducers + kConsumerWarps * 32;
 
-// A producer copies a vector, 16 bytes, of every kRowStep-th row. Where in its row a vector lies is the same again
-// kSwizzleRows further on.
+// A producer thread copies a vector of 16 bytes of every kRowStep-th row. The swizzle repeats after kSwizzleRows rows.
 constexpr int kVectors = kRowBytesA / 16;
 constexpr int kUnitVectors = kVectors / kUnits;
 constexpr int kRowStep = 32 / kVectors;
@@ -63,20 +62,20 @@ constexpr int kSwizzleRows = 8;
 
 struct Params {
   CUtensorMap map_b;  // (64, K, N / 64) where N is a multiple of 64, else (N, K, 1)
-  CUtensorMap map_c;  // where by_tma
+  CUtensorMap map_c;  // (N, M, 1); set if by_tma
   LaunchArgs args;
   int units_per_entry;
-  int entry_step, part_step;  // from a unit of a stage to that of the warp's next, within the tile and within its entry
-  uint32_t block_bytes, row_step_bytes;  // of a block of A; from a producer's row of it to the next
-  int box_chunks;  // chunks of 64 columns that one TMA box of B covers
-  bool chunks_are_outer;
-  bool by_tma;  // C
+  int entry_step, part_step;  // from a unit of a stage to that of the warp's next stage: entries, and units of an entry
+  uint32_t block_bytes, row_step_bytes;  // bytes of a block of A; from a producer's row of it to the next
+  int box_chunks;                        // chunks of 64 columns that one TMA box of B covers
+  bool chunks_are_outer;                 // map_b has a dimension for chunks
+  bool by_tma;                           // C is stored by TMA
 };
 
 template <int Stages>
 struct SharedStorage {
-  alignas(1024) uint8_t b[Stages][kStageBytesB];
-  alignas(1024) uint8_t a[Stages][kStageBytesA];
+  alignas(1024) uint8_t b[Stages][kStageBytesB];  // (stage, unit, chunk, 16, 64)
+  alignas(1024) uint8_t a[Stages][kStageBytesA];  // (stage, 128, 64)
   alignas(1024) StoreBuffers buffers[kConsumerWarps];
   uint32_t present[Stages];  // bit 8 g + 2 u: one of the rows of warpgroup g has a block in unit u
   cutlass::arch::ClusterTransactionBarrier full[Stages];
@@ -87,8 +86,8 @@ __device__ inline int stages_of(const Params& p, const WorkTile& tile) {
   return (tile.entry_count * p.units_per_entry + kUnits - 1) / kUnits;
 }
 
-// What a producer copies of a stage: of each slot's block, or nothing where there is none, the columns from k on; and
-// the block column, or kNoBlock behind the tile's last unit.
+// The unit that a producer thread copies: the columns from k on of each slot's block, or kNoBlock where a slot has
+// none; and the block column, or kNoBlock after the tile's last unit.
 template <int Slots>
 struct UnitPlan {
   int32_t block[Slots];
@@ -110,17 +109,17 @@ __device__ void load_blocks(const int32_t* entry, int32_t (&block)[Slots]) {
   }
 }
 
-// 16 bytes from global to shared memory; zeros, and nothing is read, where not `here`.
+// Copies 16 bytes from global to shared memory; where `here` is false, writes zeros and reads nothing.
 __device__ inline void copy_or_clear(uint32_t to, const void* from, bool here) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(here ? 16 : 0) : "memory");
 }
 
-// A producer warp fills one place of the ring, all by itself: so what there is to do once a stage is done by one warp
-// and not by all, and while it waits for the plan of its next stage the others fill theirs. The lanes lie over A as its
-// vectors do: kVectors side by side, kUnitVectors of them a unit. Of each unit's lanes the first loads B.
+// Each producer warp fills one stage of the ring by itself. So the work that is needed once for a stage is done by one
+// warp, and while that warp waits for the plan of its next stage the others fill theirs. Lanes are mapped to the
+// vectors of A: kVectors side by side in a row, kUnitVectors of them in a unit. The first lane of each unit loads B.
 template <int Slots, int Stages>
 __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp, int lane) {
-  static_assert(Stages == kProducerWarps, "a place of the ring for each");
+  static_assert(Stages == kProducerWarps, "each producer warp has one stage");
   constexpr int kSlotRows = kTileM / Slots;
   const LaunchArgs& args = p.args;
   const int vector = lane % kVectors, first_row = lane / kVectors;
@@ -136,7 +135,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
   auto& full = shared.full[warp];
   const auto barrier = reinterpret_cast<uint64_t*>(&full);
   uint32_t phase = 1;
-  int skip = warp;  // stages of the tile before the warp's first
+  int skip = warp;  // stages of the tile before the first one of this warp
 
   const int end = __ldg(args.worker_begin + blockIdx.x + 1);
   for (int t = __ldg(args.worker_begin + blockIdx.x); t < end; ++t) {
@@ -146,7 +145,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
     const int chunks = int(min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns));
     const int boxes = (chunks + p.box_chunks - 1) / p.box_chunks;
 
-    // Of the stage that is read next.
+    // Entry of the next stage to read, and unit within it.
     int entry = (skip * kUnits + unit) / p.units_per_entry, part = (skip * kUnits + unit) % p.units_per_entry;
     UnitPlan<Slots> plan = {};
     const auto read_plan = [&] {
@@ -165,7 +164,8 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
       }
     };
     read_plan();
-    // Of each slot the bytes from the begin of a block to its first row. Where a slot is a whole block row, none.
+    // For each slot, the bytes from the beginning of a block to the slot's first row: 0 where a slot is a whole block
+    // row.
     uint32_t slot_bytes[Slots] = {};
     if (args.block_m != kSlotRows) {
 #pragma unroll
@@ -177,7 +177,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
 
     int stages = stages_of(p, tile) - skip;
     for (; stages > 0; stages -= kProducerWarps, phase ^= 1) {
-      // kNoBlock has all bits set, and no other of the numbers has.
+      // Only kNoBlock has all bits set, so the AND is kNoBlock only where no slot has a block.
       int32_t upper = kNoBlock, lower = kNoBlock;
 #pragma unroll
       for (int j = 0; j < (Slots + 1) / 2; ++j) {
@@ -201,8 +201,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
 #pragma unroll 1
         for (int box = 0; box < boxes; ++box) {
           const int chunk = panel * kChunks + box * p.box_chunks;
-          cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kHint,
-                                       shared.b[warp] + unit * kUnitBytesB + box * box_bytes,
+          cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kHint, shared.b[warp] + unit * kUnitBytesB + box * box_bytes,
                                        p.chunks_are_outer ? 0 : chunk * kChunkColumns, plan.col * args.block_k + plan.k,
                                        p.chunks_are_outer ? chunk : 0);
         }
@@ -228,7 +227,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
   }
 }
 
-// Waits until at most `groups` of the committed groups of wgmma, which are Most or fewer, are not finished.
+// Waits until at most `groups` of the committed groups of wgmma are unfinished. groups: at most Most.
 template <int Most>
 __device__ void wait_for_all_but(int groups) {
   if constexpr (Most > 0) {
@@ -246,13 +245,13 @@ template <class Element, int Slots, int Stages>
 __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp, int lane) {
   constexpr int kSlotRows = kTileM / Slots;
   const LaunchArgs& args = p.args;
-  // The slot of the lane's row r, and that of its row r + 8.
+  // The slots of the lane's rows r (half 0) and r + 8 (half 1).
   const auto slot = [&](int half) { return (warp * 16 + half * 8) / kSlotRows; };
   const int warpgroup = warp / 4;
   const uint64_t first_a = wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + warpgroup * 64 * kRowBytesA);
   const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kChunkBytes);
   RingState<Stages> state;
-  const auto release = [&](int stage) {  // when every lane has read it
+  const auto release = [&](int stage) {  // after every lane has read it
     __syncwarp();
     if (lane == 0) shared.empty[stage].arrive();
   };
@@ -260,28 +259,28 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   const int end = __ldg(args.worker_begin + blockIdx.x + 1);
   for (int turn = __ldg(args.worker_begin + blockIdx.x); turn < end; ++turn) {
     const WorkTile tile = load_tile(args.tiles + turn);
-    prefetch_to_l1(args.tiles + turn + 1);  // behind the last there are other parts of the plan
+    prefetch_to_l1(args.tiles + turn + 1);  // after the last tile, this is another part of the plan
     const int64_t* const rows = args.slot_row + int64_t(tile.m_tile) * Slots;
     prefetch_to_l1(rows + slot(0));
     float acc[kGroups][4] = {};
-    bool pending = false;  // wgmma reads the stage before
+    bool pending = false;  // wgmma may still read the previous stage
     for (int stages = stages_of(p, tile); stages > 0; --stages, ++state) {
       shared.full[state.stage].wait(state.phase);
       const uint32_t present = read_by_one(&shared.present[state.stage], lane) >> warpgroup * 8;
       cutlass::arch::fence_view_async_shared();  // A was written by threads, and is read by tensor cores
       const uint64_t a = advanced(first_a, state.stage * kStageBytesA);
       const uint64_t b = advanced(first_b, state.stage * kStageBytesB);
-      int groups = 0;  // of wgmma instructions, committed together
+      int groups = 0;  // committed groups of wgmma instructions
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {
         if (!(present >> u * 2 & 1)) continue;
-        ++groups;  // each by itself: ptxas serialises those under conditions of their own if they share one
+        ++groups;  // one group each: ptxas serialises wgmma under different conditions that share a group
         cute::warpgroup_arrive();
         wgmma_ss<Element>(acc, advanced(a, u * kUnitK * 2), advanced(b, u * kUnitBytesB));
         cute::warpgroup_commit_batch();
       }
       wait_for_all_but<kUnits>(groups);
-      // The stage before is read to its end.
+      // wgmma has read all of the previous stage.
       if (pending) release(state.previous());
       pending = true;
     }
@@ -289,7 +288,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     wgmma_fence(acc);
     if (pending) release(state.previous());
 
-    uint32_t row[2];  // of C
+    uint32_t row[2];  // rows of C
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       row[h] = uint32_t(__ldg(rows + slot(h))) + (warp * 16 + h * 8) % kSlotRows + lane / 4;
@@ -312,12 +311,12 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
 template <class Element, int Slots, int Stages>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Params p) {
   extern __shared__ __align__(1024) uint8_t memory[];
-  if (p.args.parts.sums != nullptr) allow_dependent_launch();  // of add_parts.cu, which fills SMs as they become free
+  if (p.args.parts.sums != nullptr) allow_dependent_launch();  // lets add_parts.cu begin on SMs that become free
   auto& shared = *reinterpret_cast<SharedStorage<Stages>*>(memory);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
     for (int s = 0; s < Stages; ++s) {
-      shared.full[s].init(32 + 1);  // the copies of each lane, and those of B
+      shared.full[s].init(32 + 1);  // arrivals: the copies of each lane, and those of B
       shared.empty[s].init(kConsumerWarps);
     }
     cutlass::arch::fence_barrier_init();
@@ -325,7 +324,8 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
   __syncthreads();
   // The accumulators alone take 128 registers of a consumer thread; a producer holds the blocks of a stage.
   constexpr int kProducerRegisters = Slots <= 8 ? 72 : 88, kConsumerRegisters = Slots <= 8 ? 216 : 208;
-  static_assert(kProducerRegisters + 2 * kConsumerRegisters <= 3 * (65536 / kThreads / 8 * 8), "what a CTA starts with");
+  static_assert(kProducerRegisters + 2 * kConsumerRegisters <= 3 * (65536 / kThreads / 8 * 8),
+                "a CTA has no more registers than at its launch");
   if (warp < kProducerWarps) {
     cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
     produce<Slots>(p, shared, warp, lane);
@@ -368,12 +368,13 @@ struct WgmmaGatherKernel {
     p.box_chunks = !p.chunks_are_outer ? 1 : int(all_chunks < k::kChunks ? all_chunks : k::kChunks);
 
     const int64_t row_bytes = args.ldb * 2;
-    const TensorMapShape shape_b =
-        p.chunks_are_outer ? TensorMapShape{{k::kChunkColumns, args.cols, all_chunks}, {row_bytes, k::kChunkColumns * 2}}
-                           : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
+    const TensorMapShape shape_b = p.chunks_are_outer ? TensorMapShape{{k::kChunkColumns, args.cols, all_chunks},
+                                                                       {row_bytes, k::kChunkColumns * 2}}
+                                                      : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
     cudaError_t error = make_tensor_map(&p.map_b, args.b, shape_b, {k::kChunkColumns, k::kUnitK, p.box_chunks}, 128);
     if (error != cudaSuccess) return error;
-    p.by_tma = k::kTileM / args.slots >= kStoreRows && can_store_by_tma<Element>(args);  // a warp's rows follow each other
+    p.by_tma =
+        k::kTileM / args.slots >= kStoreRows && can_store_by_tma<Element>(args);  // a warp's rows are consecutive
     if (p.by_tma) error = make_store_map(&p.map_c, args);
     if (error != cudaSuccess) return error;
     const auto kernel = args.slots == 1   ? kKernel<1>
@@ -388,8 +389,8 @@ struct WgmmaGatherKernel {
 template <class Config>
 constexpr KernelOps wgmma_gather_ops() {
   using K = WgmmaGatherKernel<Config>;
-  return {&K::prepare,       &K::launch,           /*ctas_per_sm=*/1,     /*tensor_cores=*/true, /*tma_b=*/true,
-          /*any_rows=*/true, /*align_values=*/16,  /*any_epilogue=*/true, /*most_cluster=*/1,    /*may_split=*/true};
+  return {&K::prepare,       &K::launch,          /*ctas_per_sm=*/1,     /*tensor_cores=*/true, /*tma_b=*/true,
+          /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true, /*most_cluster=*/1,    /*may_split=*/true};
 }
 
 }  // namespace sparsek::cuda

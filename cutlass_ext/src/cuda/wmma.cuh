@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "wmma", a baseline: what the fragments of the CUDA programming guide reach. It is there to be compared
-// with and is only taken by name.
+// Kernel family "wmma", a baseline: the fragments of the CUDA programming guide, for comparison. It runs only where it
+// is named.
 //
 // A CTA computes TileM x 128 elements of C, TileM being 128 or a multiple of 256. The sums of a tile of 512 x 128 would
 // take all of an SM's registers, so a tile that is taller than 256 is computed in parts of 256 rows, one after the
@@ -8,7 +8,7 @@
 //
 //   A   by cp.async, a step of TileK columns at a time:  stage (rows of the part, TileK):(TileK + 8, 1)
 //   B   by cp.async:                                      stage (TileK, 128):(128 + 8, 1)
-//   C   fragment by fragment by way of shared memory: any M, N and pitch
+//   C   (M, N):(ldc, 1) fragment by fragment through shared memory: any M, N and pitch
 //
 // The stages are filled in turn, one ahead of the products.
 #pragma once
@@ -29,14 +29,14 @@ namespace wmma {
 
 namespace fragments = nvcuda::wmma;
 
-constexpr int kWarpRows = 4, kWarpColumns = 2;  // of warps
+constexpr int kWarpRows = 4, kWarpColumns = 2;  // rows and columns of warps
 constexpr int kThreads = kWarpRows * kWarpColumns * 32;
 constexpr int kTileN = 128;
 constexpr int kStages = 2;
-constexpr int kEdge = 16;     // of a fragment
-constexpr int kPadding = 8;   // elements behind each row: rows begin in different banks
+constexpr int kEdge = 16;     // rows and columns of a fragment
+constexpr int kPadding = 8;   // elements after each row, so that rows begin in different banks
 constexpr int kVector = 8;    // elements of one copy
-constexpr int kPatchLd = 20;  // of a fragment of C: lanes that read a row each do not collide
+constexpr int kPatchLd = 20;  // pitch of a fragment of C: lanes that read a row each have no bank conflicts
 
 template <int TileM, int TileK>
 struct Shape {
@@ -44,7 +44,7 @@ struct Shape {
   static constexpr int kParts = TileM / kPartM;
   static constexpr int kTileK = TileK;
   static constexpr int kLdA = TileK + kPadding, kLdB = kTileN + kPadding;
-  static constexpr int kFragmentsM = kPartM / kWarpRows / kEdge;  // of a warp
+  static constexpr int kFragmentsM = kPartM / kWarpRows / kEdge;  // fragments of a warp
   static constexpr int kFragmentsN = kTileN / kWarpColumns / kEdge;
   static constexpr int kCtasPerSm = kPartM == 128 ? 2 : 1;
   static_assert(TileM % kPartM == 0 && kPartM % (kWarpRows * kEdge) == 0 && TileK % kEdge == 0);
@@ -52,14 +52,14 @@ struct Shape {
 
 template <class S>
 struct Stage {
-  alignas(128) __nv_bfloat16 a[S::kPartM * S::kLdA];
-  alignas(128) __nv_bfloat16 b[S::kTileK * S::kLdB];
+  alignas(128) __nv_bfloat16 a[S::kPartM * S::kLdA];  // (kPartM, kTileK):(kLdA, 1)
+  alignas(128) __nv_bfloat16 b[S::kTileK * S::kLdB];  // (kTileK, kTileN):(kLdB, 1)
 };
 
 template <class S>
 union SharedStorage {
   Stage<S> stages[kStages];
-  // A fragment of C for each warp, when the stages are done with.
+  // A fragment of C (16, 16):(kPatchLd, 1) for each warp, used when the stages are not needed any more.
   alignas(128) float patches[kThreads / 32][kEdge * kPatchLd];
 };
 
@@ -75,8 +75,8 @@ struct Step {
   }
 };
 
-// How the threads share the rows of a matrix in shared memory that are so many copies wide: each has its place in a row
-// and takes every kRowsAtOnce-th one.
+// Assigns threads to a matrix in shared memory whose rows are Vectors copies wide: each thread has a fixed column and
+// copies every kRowsAtOnce-th row.
 template <int Rows, int Vectors>
 struct Shares {
   static constexpr int kRowsAtOnce = 1 << (31 - __builtin_clz(kThreads / Vectors));
@@ -86,13 +86,13 @@ struct Shares {
   const int row = threadIdx.x / Vectors, col = threadIdx.x % Vectors * kVector;
 };
 
-// Begins the copy of one vector: its first elements, and zeros for the others.
+// Begins the copy of one vector: the first `elements` elements, and zeros for the others.
 __device__ inline void copy(__nv_bfloat16* to, const __nv_bfloat16* from, int elements) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(cute::cast_smem_ptr_to_uint(to)), "l"(from),
                "r"(elements * int(sizeof(__nv_bfloat16))));
 }
 
-// Begins the copies of one step; what lies outside of B is zero.
+// Begins the copies of one step; elements outside of B are zero.
 template <class S>
 __device__ void load(const LaunchArgs& args, Stage<S>& stage, const WorkTile& tile, int row_in_block, Step step) {
   using SharesA = Shares<S::kPartM, S::kTileK / kVector>;
@@ -151,7 +151,7 @@ __device__ void multiply(const Stage<S>& stage, Accumulators<S>& acc, int warp_r
   }
 }
 
-// C = alpha patch + beta C for 16 x 16 elements, half a row a lane.
+// C = alpha patch + beta C for 16 x 16 elements; each lane has half a row.
 __device__ inline void store_patch(const LaunchArgs& args, const float* patch, int64_t first_row, int64_t first_col,
                                    int lane) {
   const int64_t row = first_row + lane / 2, col = first_col + lane % 2 * kVector;
@@ -197,7 +197,7 @@ __device__ void compute_part(const LaunchArgs& args, SharedStorage<S>& shared, c
   const auto load_next = [&](int step) {
     if (step < steps) load<S>(args, shared.stages[step % kStages], tile, row_in_block, next);
     next.advance(args.block_k, S::kTileK);
-    cutlass::arch::cp_async_fence();  // of nothing, behind the last step, so that the count of groups stays
+    cutlass::arch::cp_async_fence();  // an empty group after the last step, so that the count of groups stays the same
   };
   load_next(0);
   for (int step = 0; step < steps; ++step) {
@@ -220,7 +220,7 @@ __device__ void compute_part(const LaunchArgs& args, SharedStorage<S>& shared, c
       __syncwarp();
     }
   }
-  __syncthreads();  // the patches lie where the next part's first stage goes
+  __syncthreads();  // the patches share memory with the next part's first stage
 }
 
 template <class S>
@@ -257,7 +257,7 @@ struct WmmaKernel {
 template <class Config>
 constexpr KernelOps wmma_ops() {
   using K = WmmaKernel<Config>;
-  return {&K::prepare,        &K::launch,          K::Shape::kCtasPerSm, /*tensor_cores=*/true, /*tma_b=*/true,
+  return {&K::prepare,        &K::launch,          K::Shape::kCtasPerSm,  /*tensor_cores=*/true, /*tma_b=*/true,
           /*any_rows=*/false, /*align_values=*/16, /*any_epilogue=*/false};
 }
 

@@ -40,7 +40,7 @@ std::vector<int32_t> copy_row_ptr(const Index* row_ptr, int32_t block_rows, int6
   std::vector<int32_t> copy(static_cast<size_t>(block_rows) + 1);
   int64_t previous = 0;
   for (int64_t i = 0; i <= block_rows; ++i) {
-    const int64_t value = row_ptr[i];  // read once: what was checked is what is used
+    const int64_t value = row_ptr[i];  // read once, so that the checked value is the one that is used
     if (i == 0 && value != 0) fail(SPARSEK_ROW_PTR_START, "row_ptr[0] = %" PRId64 " is not 0", value);
     if (value < previous) {
       fail(SPARSEK_ROW_PTR_NOT_MONOTONE, "row_ptr[%" PRId64 "] = %" PRId64 " is below row_ptr[%" PRId64 "] = %" PRId64,
@@ -49,7 +49,7 @@ std::vector<int32_t> copy_row_ptr(const Index* row_ptr, int32_t block_rows, int6
     if (i == block_rows && value != nnzb) {
       fail(SPARSEK_ROW_PTR_END, "row_ptr[%" PRId64 "] = %" PRId64 ", the last, is not nnzb = %" PRId64, i, value, nnzb);
     }
-    // Monotone up to an end of nnzb: whatever passes fits, and whatever does not is refused before it is used.
+    // row_ptr rises monotonically to nnzb, so every range that passes lies within col_idx.
     copy[static_cast<size_t>(i)] = static_cast<int32_t>(value);
     previous = value;
   }

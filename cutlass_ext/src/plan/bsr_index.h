@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a BSR matrix is apart from its values: its sizes, and its index in host memory, checked.
+// A BSR matrix without its values: its sizes, and its checked index in host memory.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct BsrIndex : BsrShape {
   std::vector<int32_t> col_idx;  // (nnzb), strictly increasing within a block row
 };
 
-// Copies the index out of host arrays and checks it: one pass, each fault with its own status and the place in the
-// message. Throws Error. The values are not looked at. Pointers are assumed to be host pointers.
+// Copies the index from host arrays and checks it in the same pass. Throws Error; each fault has its own status, and
+// the message names the place. Does not read the values. Pointers are assumed to be host pointers.
 BsrIndex make_bsr_index(const sparsek_bsr& a);
 
-// The checks on sizes and enumerations that need no array: extents positive (rows, cols and n may be 0), nnzb and
+// Checks the sizes and enumerations, without reading an array: extents positive (rows, cols and n may be 0), nnzb and
 // the block counts within int32, bytes of the values within int64, types known. Throws Error.
 void check_bsr_header(const sparsek_bsr& a);
 

@@ -24,7 +24,7 @@ void ColumnUnion::append(const std::vector<BlockRange>& slots, std::vector<int32
     blocks += slot.end - slot.begin;
   }
   if (blocks == 0) return;
-  // A word of the bit set is looked at in about the time that a block takes.
+  // Reading a word of the bit set takes about as long as a block.
   const int64_t words = (static_cast<int64_t>(last_col) - first_col) / 64 + 1;
   if (words > 4 * blocks) return append_scattered(slots, entry_col, entry_block);
   if (static_cast<int64_t>(present_.size()) < words) {
@@ -40,7 +40,7 @@ void ColumnUnion::append_one(BlockRange slot, std::vector<int32_t>& entry_col,
   for (int32_t block = slot.begin; block < slot.end; ++block) entry_block.push_back(block);
 }
 
-// Which of the two columns comes first cannot be foretold: this merge does not branch on it.
+// Merges without a branch on which of the two columns comes first: it would be mispredicted half of the time.
 void ColumnUnion::append_two(BlockRange first, BlockRange second, std::vector<int32_t>& entry_col,
                              std::vector<int32_t>& entry_block) const {
   const size_t begin = entry_col.size();
@@ -70,7 +70,7 @@ void ColumnUnion::append_two(BlockRange first, BlockRange second, std::vector<in
   entry_block.resize(2 * end);
 }
 
-// Columns that lie close together, the first being first_col: by way of a bit for each column of the range.
+// For columns that lie close together, the first being first_col: sets a bit for each column of the range.
 void ColumnUnion::append_near(const std::vector<BlockRange>& slots, int32_t first_col, std::vector<int32_t>& entry_col,
                               std::vector<int32_t>& entry_block) {
   size_t words = 0;
@@ -99,7 +99,7 @@ void ColumnUnion::append_near(const std::vector<BlockRange>& slots, int32_t firs
   }
 }
 
-// Few columns far apart: the least of what is left of each slot, again and again.
+// For few columns far apart: repeatedly takes the least of the slots' next columns.
 void ColumnUnion::append_scattered(const std::vector<BlockRange>& slots, std::vector<int32_t>& entry_col,
                                    std::vector<int32_t>& entry_block) {
   next_.clear();

@@ -6,19 +6,19 @@
 
 namespace sparsek {
 
-// Storage indices [begin, end): the blocks of a block row, or none.
+// Storage indices [begin, end) of the blocks of a block row; may be empty.
 struct BlockRange {
   int32_t begin = 0, end = 0;
 };
 
-// Makes the union lists of row groups, one after the other. Not for several threads at once.
+// Makes the union lists of row groups, one after the other. Not thread-safe.
 class ColumnUnion {
  public:
   // col_idx: block columns of all blocks, strictly increasing within a range; it must outlive this.
   explicit ColumnUnion(const std::vector<int32_t>& col_idx) : col_idx_(col_idx.data()) {}
 
-  // Appends the union of the block columns of the slots, in increasing order, to entry_col, and to entry_block for each
-  // of them the storage index of every slot's block, or kNoBlock.
+  // Appends the union of the slots' block columns, in increasing order, to entry_col; and to entry_block, for each of
+  // these columns, the storage index of every slot's block, or kNoBlock: (columns, slots).
   void append(const std::vector<BlockRange>& slots, std::vector<int32_t>& entry_col, std::vector<int32_t>& entry_block);
 
  private:
@@ -32,8 +32,8 @@ class ColumnUnion {
 
   const int32_t* col_idx_;
   std::vector<uint64_t> present_;  // a bit for each column of a group; all clear between groups
-  std::vector<int32_t> place_;     // the entry of each column, within the group
-  std::vector<int32_t> next_;      // of each slot
+  std::vector<int32_t> place_;     // entry of each column within the group
+  std::vector<int32_t> next_;      // next storage index of each slot
 };
 
 }  // namespace sparsek

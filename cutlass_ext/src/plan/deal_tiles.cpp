@@ -14,7 +14,7 @@ int32_t count_panels(const PlanShape& shape) {
   return static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
 }
 
-// visit(piece, panel) for each tile, in the order of dealing: that of DealOrder.
+// Calls visit(piece, panel) for each tile in the order of DealOrder.
 template <class Visit>
 void each_tile(const std::vector<Piece>& pieces, const PlanShape& shape, const Visit& visit) {
   const int32_t panels = count_panels(shape);

@@ -7,11 +7,11 @@
 
 namespace sparsek {
 
-// Which of some workers has the least work so far; of several, the lowest. A tournament: each node holds the winner of
+// The worker with the least work so far; of several, the lowest. A tournament tree: each node holds the winner of
 // its two children, so a change costs one comparison a level.
 class LeastLoaded {
  public:
-  // At least one worker; none has any work.
+  // workers: at least 1. All begin with no work.
   explicit LeastLoaded(int32_t workers) {
     while (leaves_ < workers) leaves_ *= 2;
     nodes_.resize(2 * static_cast<size_t>(leaves_), {std::numeric_limits<double>::infinity(), leaves_});
@@ -22,7 +22,7 @@ class LeastLoaded {
   int32_t worker() const { return nodes_[1].worker; }
   double load() const { return nodes_[1].load; }
 
-  // Gives worker() this much work in all.
+  // Sets the total work of worker().
   void set_load(double load) {
     Node changed = {load, worker()};
     uint32_t node = leaves_ + changed.worker;
@@ -39,14 +39,14 @@ class LeastLoaded {
     int32_t worker;
   };
 
-  // Without a branch: which of the two it is cannot be foretold.
+  // Without a branch, which would often be mispredicted.
   static Node winner(const Node& a, const Node& b) {
     const bool first = (a.load < b.load) | ((a.load == b.load) & (a.worker < b.worker));
     return {first ? a.load : b.load, first ? a.worker : b.worker};
   }
 
   int32_t leaves_ = 1;
-  std::vector<Node> nodes_;  // nodes_[1] is the root, those from leaves_ on are the workers
+  std::vector<Node> nodes_;  // nodes_[1] is the root; the workers begin at leaves_
 };
 
 }  // namespace sparsek

@@ -8,7 +8,7 @@
 namespace sparsek {
 namespace {
 
-// Block rows in a group of that many rows.
+// The number of block rows in a group of `rows` rows.
 int32_t together(const BsrShape& shape, int32_t rows) { return std::max(1, rows / shape.block_m); }
 
 double density_of(const BsrShape& shape) {
@@ -62,7 +62,7 @@ PatternStats pattern_stats(RowOrders& orders) {
   const int32_t few = together(index, 64), many = together(index, 128);
   stats.rows64 = group_loads(index, few);
   stats.rows128 = many == few ? stats.rows64 : group_loads(index, many);
-  // As the planner: it takes block rows apart only where a slot is a whole one.
+  // Like the planner, which reorders block rows only where a slot is a whole block row.
   const bool ordered = index.block_m >= 8 && 128 % index.block_m == 0;
   stats.ordered_loads = ordered ? orders.of(many).loads : stats.rows128.loads;
   return stats;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the choice of a kernel goes by: figures of a pattern, from its index.
+// Statistics of a pattern, computed from its index, by which a kernel is chosen.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace sparsek {
 
-// How neighbouring block rows share block columns when so many of them are computed together.
+// How neighbouring block rows share block columns when they are computed as groups.
 struct GroupLoads {
-  int64_t loads = 0;    // of block rows of B: the sizes of the unions of the groups' block columns
-  int64_t longest = 0;  // the largest of these
+  int64_t loads = 0;    // loads of block rows of B: the sum over groups of the union of their block columns
+  int64_t longest = 0;  // the largest union of one group
 };
 
 struct PatternStats {
-  double density = 0;       // blocks stored, as a share of all
-  double row_spread = 0;    // standard deviation of the blocks of a block row, as a share of their mean
+  double density = 0;       // stored blocks / all blocks
+  double row_spread = 0;    // standard deviation / mean of the blocks of a block row
   int64_t longest_row = 0;  // blocks of the longest block row
-  // Of row groups of 64 and of 128 rows; where a block row is as tall, each is a group.
+  // For row groups of 64 and of 128 rows. A block row that is at least as tall is a group by itself.
   GroupLoads rows64, rows128;
-  // Of groups of 128 rows, in the order that the planner gives the block rows (row_order.h), where it may give them one.
+  // Loads for groups of 128 rows in the order that the planner chooses (row_order.h), where it may reorder block rows.
   int64_t ordered_loads = 0;
 
   const GroupLoads& of_height(int32_t rows) const { return rows > 64 ? rows128 : rows64; }
@@ -29,8 +29,8 @@ struct PatternStats {
 
 PatternStats pattern_stats(RowOrders& orders);
 
-// The same where of the index only the longest block row is known: what a pattern of independent random blocks has on
-// average.
+// The expected statistics of a pattern of independent random blocks, for an index of which only the longest block row
+// is known.
 PatternStats expected_stats(const BsrShape& shape, int64_t longest_row);
 
 }  // namespace sparsek

@@ -33,9 +33,9 @@ void check_entries(int64_t entries) {
   }
 }
 
-// Where the rows of a group have few columns in common, B's panels are read all over and two of them are what stays in
-// the cache; where they share most columns (or a block row fills the tile), loads of A count as much and four panels
-// read each block of A from the cache (docs/notes/planning.md, "Panels in flight").
+// Where the rows of a group have few columns in common, the panels of B are read all over, and only two of them stay in
+// L2. Where they share most columns (or a block row fills the tile), loads of A cost as much, and with four panels each
+// block of A is read from L2 (docs/notes/planning.md, "Panels in flight").
 int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb) {
   const bool share = nnzb * 5 >= entries * slots * 4;
   return slots > 1 && !share ? 2 : 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan: a flat work list made once from a pattern, read by the CUDA kernels and by the CPU back-end alike.
+// The plan: a flat work list made once from a pattern, read by the CUDA kernels and by the CPU back-end.
 //
 //   C is cut into tiles of tile_m x tile_n. The rows of a tile are a row group, made of slots: slot s of group g is
 //   slot_rows rows from slot_row[g, s] on, all in one block row. The block rows of a group share one union list of
@@ -10,7 +10,7 @@
 //           [worker_begin[w], worker_begin[w + 1]); a tile names its row group and the range of the group's entries
 //
 //   A tile whose entries would keep one worker busy when the others are done may be split: it is dealt out in parts,
-//   each a range of the entries. The sums of a part go into a workspace, and are added up when all are there
+//   each a range of the entries. The sums of the parts go into a workspace, and are added up when all are complete
 //   (plan/split.h).
 #pragma once
 
@@ -28,13 +28,13 @@ constexpr int32_t kNoBlock = -1;
 // One CTA tile of C, or a part of one; 16 bytes, so that a kernel reads it with one load.
 struct WorkTile {
   int32_t m_tile;       // the row group
-  int32_t n_tile;       // the panel of columns; of a part see part_tile
-  int32_t entry_begin;  // of the tile's row group, or of the part
+  int32_t n_tile;       // the panel of columns; for a part see below
+  int32_t entry_begin;  // first entry of the tile's row group, or of the part
   int32_t entry_count;  // 0: the tile holds beta * C only
 };
 
-// A part is told by an n_tile below 0: ~n_tile has the panel in its lowest kPanelBits bits, and above them the place of
-// the part's sums in the workspace. So a kernel that gets no parts takes n_tile as it is.
+// A part has an n_tile below 0: ~n_tile holds the panel in its lowest kPanelBits bits, and above them the place of the
+// part's sums in the workspace. So a kernel that gets no parts uses n_tile unchanged.
 constexpr int32_t kPanelBits = 20;
 constexpr int32_t kMostParts = 1 << (31 - kPanelBits);
 
@@ -46,7 +46,7 @@ constexpr int32_t panel_of(const WorkTile& tile) {
 // The place of a part's sums, or -1 for a whole tile.
 constexpr int32_t part_of(const WorkTile& tile) { return tile.n_tile < 0 ? ~tile.n_tile >> kPanelBits : -1; }
 
-// A tile of C whose parts have to be added up: those from first_part on, in this order.
+// A tile of C whose parts have to be added up: consecutive parts from first_part on, in this order.
 struct SplitTile {
   int32_t m_tile, n_tile;  // row group and panel
   int32_t first_part, parts;
@@ -54,21 +54,22 @@ struct SplitTile {
 
 struct PlanShape {
   int32_t tile_m = 0, tile_n = 0;
-  int32_t workers = 1;           // CTAs of the persistent grid, or threads
-  int64_t n = 0;                 // columns of B and C
-  int32_t panels_in_flight = 1;  // panels of tile_n columns whose tiles are dealt out together; 0: chosen
-  double tile_cost = 0;          // fixed cost of a tile in units of one entry, for the balance of the work lists
-  bool any_rows = false;         // the kernel takes any block rows into a group, not only neighbours
+  int32_t workers = 1;  // CTAs of the persistent grid, or threads
+  int64_t n = 0;        // columns of B and C
+  int32_t panels_in_flight =
+      1;                  // panels of tile_n columns whose tiles are dealt out together; 0: chosen by the planner
+  double tile_cost = 0;   // fixed cost of a tile in units of one entry, for the balance of the work lists
+  bool any_rows = false;  // a group may hold any block rows, not only neighbours
 
-  // For kernels that can split tiles; costs in units of one entry, as the balance of the work lists has them.
-  int32_t most_parts = 0;  // of all split tiles together, kMostParts at the most; 0: no tile is split
-  double join_cost = 0;    // of adding parts up, however few
-  double part_cost = 0;    // of adding up one part more
+  // For kernels that can split tiles; costs in units of one entry, like tile_cost.
+  int32_t most_parts = 0;  // limit on the parts of all split tiles together, at most kMostParts; 0: no tile is split
+  double join_cost = 0;    // fixed cost of adding parts up
+  double part_cost = 0;    // cost of adding up each further part
 };
 
 struct Plan {
   PlanShape shape;
-  int32_t slots = 1;                 // of a row group: tile_m / slot_rows
+  int32_t slots = 1;                 // slots of a row group: tile_m / slot_rows
   int32_t slot_rows = 1;             // the greatest common divisor of tile_m and bm
   std::vector<int64_t> slot_row;     // (groups, slots): first row of C; without any_rows (g * slots + s) * slot_rows
   std::vector<int32_t> entry_col;    // (entries): block column
@@ -76,25 +77,25 @@ struct Plan {
   std::vector<WorkTile> tiles;
   std::vector<int32_t> worker_begin;  // (workers + 1)
   std::vector<SplitTile> split_tiles;
-  int32_t parts = 0;  // of all split tiles
+  int32_t parts = 0;  // parts of all split tiles together
 
   int64_t entries() const { return static_cast<int64_t>(entry_col.size()); }
 };
 
 // Deterministic: the same index and shape give the same plan, bit for bit. Throws Error where C has too many tiles.
 // For an index in device memory cuda/device_plan.h makes the same plan, bit for bit, except that it ignores any_rows
-// and most_parts: its row groups are neighbours always, and its tiles whole.
+// and most_parts: its row groups are always neighbours, and its tiles whole.
 Plan make_plan(const BsrIndex& index, const PlanShape& shape);
-// The same, with what is known already of the order of the index's block rows.
+// The same, reusing the orders of the index's block rows that were computed before.
 Plan make_plan(RowOrders& orders, const PlanShape& shape);
 
-// What both planners go by.
+// Rules that both planners share.
 
-// Row groups times panels. Throws Error where there are more than int32 holds.
+// The number of tiles, row groups times panels. Throws Error where there are more than int32 holds.
 int64_t count_tiles(int64_t rows, const PlanShape& shape);
 // Throws Error where the row groups have more entries than a tile can name.
 void check_entries(int64_t entries);
-// How many panels of columns share the L2 cache, where a shape leaves that open.
+// How many panels of columns share the L2 cache, where panels_in_flight is 0.
 int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb);
 
 }  // namespace sparsek

@@ -5,8 +5,8 @@
 
 namespace sparsek {
 
-// Row groups in the natural order of the rows: slot s of group g begins at row (g * slots + s) * slot_rows. All in
-// closed form and constexpr, so that each thread of a kernel can work out its own.
+// Row groups in the natural order of the rows: slot s of group g begins at row (g * slots + s) * slot_rows. All
+// functions are closed-form and constexpr, so that each thread of a kernel can compute its own group.
 struct RowGrid {
   int64_t rows = 0;  // M
   int32_t block_m = 1;
@@ -23,7 +23,7 @@ struct RowGrid {
     return row < rows ? row / block_m : -1;
   }
 
-  // The first of the groups that share one list of entries: those all of whose slots lie in the same block row.
+  // The first of the groups that share this group's entries, because all their slots lie in the same block row.
   constexpr int64_t leader(int64_t group) const {
     const int64_t only = block_row(group, 0);
     if (block_row(group, slots - 1) != only) return group;

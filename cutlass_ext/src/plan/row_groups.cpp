@@ -6,7 +6,7 @@
 namespace sparsek {
 namespace {
 
-// The blocks of the group's slots: of each the whole block row that it lies in.
+// Sets blocks[s] to the blocks of the block row in which slot s lies.
 void find_blocks(const BsrIndex& index, const int64_t* slot_row, std::vector<BlockRange>& blocks) {
   for (size_t s = 0; s < blocks.size(); ++s) {
     const int64_t row = slot_row[s] / index.block_m;
@@ -14,7 +14,7 @@ void find_blocks(const BsrIndex& index, const int64_t* slot_row, std::vector<Blo
   }
 }
 
-// The block row in which the whole group lies, or -1.
+// The block row in which the whole group lies, or -1 where there are several.
 int64_t only_block_row(const BsrIndex& index, const int64_t* slot_row, int32_t slots) {
   const int64_t first = slot_row[0] / index.block_m, last = slot_row[slots - 1];
   return last < index.rows && last / index.block_m == first ? first : -1;
@@ -45,7 +45,7 @@ std::vector<EntryRange> make_row_groups(RowOrders& orders, Plan& plan) {
   for (int64_t g = 0; g < group_count; ++g) {
     const int64_t* const rows = plan.slot_row.data() + g * slots;
     const int64_t only = only_block_row(index, rows, slots);
-    if (only >= 0 && only == before) {  // a further part of the same block row
+    if (only >= 0 && only == before) {  // another group of the same block row
       groups.push_back(groups.back());
       continue;
     }

@@ -9,7 +9,7 @@
 
 namespace sparsek {
 
-// The entries of a row group: [begin, end) of the plan's.
+// The entries [begin, end) of a row group in the plan.
 struct EntryRange {
   int32_t begin, end;
   int32_t count() const { return end - begin; }

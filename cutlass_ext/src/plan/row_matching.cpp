@@ -11,18 +11,18 @@
 namespace sparsek {
 namespace {
 
-// The rows that are matched with each other: at most so many, and fewer where the matrix has many block columns.
+// Limits on the rows that are matched with each other: fewer where the matrix has many block columns.
 constexpr int32_t kMostRows = 512;
 constexpr size_t kMostWords = size_t{1} << 21;  // of 64 block columns, compared at the first level
 
-// Bundles of block rows that stay together, all of as many rows.
+// Bundles of block rows that stay together, all of the same number of rows.
 struct Bundles {
-  int32_t size;  // rows of each
+  int32_t size;  // rows of a bundle
   int32_t count;
   size_t words;
   std::vector<int32_t> rows;      // (count, size)
   std::vector<uint64_t> columns;  // (count, words): a bit for each block column that one of the rows has
-  std::vector<int64_t> blocks;    // (count)
+  std::vector<int64_t> blocks;    // (count): stored blocks
 
   Bundles(int32_t size_, int32_t count_, size_t words_)
       : size(size_), count(count_), words(words_), rows(size_t(size) * count), columns(words * count), blocks(count) {}
@@ -30,25 +30,24 @@ struct Bundles {
 
 constexpr int32_t kNobody = -1;
 
-// What bundles i and j would gain as a pair: what they have in common; and of several with as much, the one whose number
-// differs in the lowest bits comes first. No two are as near to the same one, so that the merit tells which it is; and
-// neighbours stay neighbours where nothing speaks against it.
+// The gain of pairing bundles i and j: the number of columns that they have in common. Ties go to the partner whose
+// number differs in lower bits. No two partners of i tie completely, so a merit identifies the partner; and neighbours
+// stay together where nothing else is better.
 using Merit = int64_t;
 constexpr Merit kNone = -1;
 
-constexpr Merit merit_of(int32_t common, int32_t i, int32_t j) {
-  return Merit{common} << 32 | (INT_MAX - (i ^ j));
-}
+constexpr Merit merit_of(int32_t common, int32_t i, int32_t j) { return Merit{common} << 32 | (INT_MAX - (i ^ j)); }
 constexpr int32_t partner_of(Merit merit, int32_t i) { return i ^ (INT_MAX - static_cast<int32_t>(merit & INT_MAX)); }
 
 struct Search {
-  std::vector<int32_t> in_common;  // (count, count): block columns that two have in common, the higher number first
-  std::vector<Merit> best;         // (count): of each with any other
+  std::vector<int32_t>
+      in_common;            // (count, count):(count, 1): block columns that bundles i > j have in common, at (i, j)
+  std::vector<Merit> best;  // (count): the best merit of each bundle
 
   explicit Search(int32_t count) : in_common(size_t(count) * count), best(count, kNone) {}
 };
 
-// Without a branch: what two have in common cannot be foretold.
+// Without a branch, which would often be mispredicted: the counts are irregular.
 [[gnu::always_inline]] inline void compare_all(const Bundles& bundles, int64_t most_blocks, Search& search) {
   const int32_t n = bundles.count;
   for (int32_t i = 0; i < n; ++i) {
@@ -70,7 +69,7 @@ struct Search {
 }
 
 #ifdef __x86_64__
-// The instruction is not part of the least that x86-64 has, and without it counting takes several times as long.
+// popcnt is not part of the x86-64 baseline, and without it counting takes several times as long.
 [[gnu::target("popcnt")]] void compare_all_by_popcnt(const Bundles& bundles, int64_t most_blocks, Search& search) {
   compare_all(bundles, most_blocks, search);
 }
@@ -88,9 +87,9 @@ Search search_partners(const Bundles& bundles, int64_t most_blocks) {
   return search;
 }
 
-// The partner of each of an even number of bundles. Each looks for the one with which it would gain most; two that look
-// for each other are a pair, and those whose favourite is taken look again. There is a pair in each round, since of all
-// pairs that are left one gains most.
+// The partner of each of an even number of bundles. In each round every bundle picks the partner with the highest
+// merit; two that pick each other become a pair, and bundles whose choice is taken pick again. Each round makes at
+// least one pair: the one with the highest merit of all that remain.
 std::vector<int32_t> find_partners(const Bundles& bundles, int64_t most_blocks) {
   const int32_t n = bundles.count;
   Search search = search_partners(bundles, most_blocks);
@@ -117,8 +116,9 @@ std::vector<int32_t> find_partners(const Bundles& bundles, int64_t most_blocks) 
       }
     }
   }
-  // Those too long for any that is left: the longest with the shortest.
-  std::stable_sort(left.begin(), left.end(), [&](int32_t a, int32_t b) { return bundles.blocks[a] > bundles.blocks[b]; });
+  // The remaining bundles are too long for each other: pair the longest with the shortest.
+  std::stable_sort(left.begin(), left.end(),
+                   [&](int32_t a, int32_t b) { return bundles.blocks[a] > bundles.blocks[b]; });
   for (size_t k = 0; k < left.size(); ++k) partner[left[k]] = left[left.size() - 1 - k];
   return partner;
 }
@@ -146,7 +146,7 @@ int64_t blocks_of(const BsrIndex& index, int64_t row) {
   return row < index.block_rows ? index.row_ptr[row + 1] - index.row_ptr[row] : 0;
 }
 
-// The most blocks that `size` neighbours have.
+// The largest number of blocks in a group of `size` neighbours.
 int64_t longest_of(const BsrIndex& index, int32_t size) {
   int64_t longest = 0;
   for (int64_t first = 0; first < index.block_rows; first += size) {
@@ -156,8 +156,9 @@ int64_t longest_of(const BsrIndex& index, int32_t size) {
   return longest;
 }
 
-// A bundle of each of the rows. Only columns that two of them have get a bit: no others are ever in common, and where
-// blocks are few and columns many, there are far more of those. place: -1 for each block column, before and after.
+// Makes a bundle of each of the rows. Only columns that at least two rows have get a bit: the others are never in
+// common, and where blocks are few and columns many, they are the majority. place: scratch, -1 for each block column
+// before and after.
 Bundles bundle_rows(const BsrIndex& index, const int32_t* rows, int32_t count, std::vector<int32_t>& place) {
   constexpr int32_t kUnseen = -1, kOnce = -2;
   const auto each_block = [&](auto visit) {
@@ -193,7 +194,7 @@ std::vector<int32_t> match_rows(const BsrIndex& index, std::vector<int32_t> orde
   if (group < 1 || (group & (group - 1)) != 0) fail(SPARSEK_INTERNAL, "rows are matched in groups of %d", group);
   const size_t groups = (order.size() + group - 1) / group;
   for (auto none = static_cast<int32_t>(order.size()); order.size() < groups * group; ++none) order.push_back(none);
-  std::vector<int64_t> most_blocks;  // of pairs at each level
+  std::vector<int64_t> most_blocks;  // limit on the blocks of a pair, for each level
   for (int32_t size = 2; size <= group; size *= 2) {
     most_blocks.push_back(static_cast<int64_t>(kMostLonger * static_cast<double>(longest_of(index, size))));
   }

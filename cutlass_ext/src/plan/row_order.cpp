@@ -11,10 +11,10 @@
 namespace sparsek {
 namespace {
 
-// What an order of the block rows comes to.
+// The cost of an order of the block rows.
 struct Cost {
-  int64_t loads = 0;    // of block rows of B: the sizes of the unions of the groups' block columns
-  int64_t longest = 0;  // the blocks of the group that has the most
+  int64_t loads = 0;    // loads of block rows of B: the sum over groups of the union of their block columns
+  int64_t longest = 0;  // blocks of the longest group
 };
 
 Cost cost_of(const BsrIndex& index, const std::vector<int32_t>& order, int32_t group) {
@@ -41,14 +41,14 @@ std::vector<int32_t> natural_order(const BsrIndex& index) {
   return order;
 }
 
-// `order` sorted by the keys of the block rows; rows of the same key stay as they are.
+// `order`, sorted stably by the keys of the block rows.
 template <class Key>
 std::vector<int32_t> sorted_by(const std::vector<Key>& keys, std::vector<int32_t> order) {
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return keys[a] < keys[b]; });
   return order;
 }
 
-// Bands whose rows were permuted: by the middle of a row's columns.
+// Orders rows by the mean of their columns: recovers bands whose rows were permuted.
 std::vector<int32_t> by_middle(const BsrIndex& index) {
   std::vector<double> middle(index.block_rows, 0);
   for (int32_t row = 0; row < index.block_rows; ++row) {
@@ -59,8 +59,9 @@ std::vector<int32_t> by_middle(const BsrIndex& index) {
   return sorted_by(middle, natural_order(index));
 }
 
-// Families of like rows: by three minima of hashes of the columns. Two rows agree in one with a probability that is
-// the share of columns which they have in common (Broder, On the resemblance and containment of documents, 1997).
+// Orders rows by three min-hashes of their columns: brings families of similar rows together. The probability that two
+// rows agree in one min-hash is the share of columns that they have in common (Broder, On the resemblance and
+// containment of documents, 1997).
 std::vector<int32_t> by_min_hash(const BsrIndex& index, const std::vector<int32_t>& order) {
   constexpr int kHashes = 3;
   std::vector<std::array<uint32_t, kHashes>> minima(index.block_rows);
@@ -92,7 +93,7 @@ RowOrder order_rows(const BsrIndex& index, int32_t group) {
     best.loads = to_beat = cost.loads;
     best.rows = std::move(order);
   };
-  if (index.block_rows > rows_matched_together(index, group)) {  // like rows may lie too far apart to be matched
+  if (index.block_rows > rows_matched_together(index, group)) {  // similar rows may lie too far apart to be matched
     const std::vector<int32_t> middle = by_middle(index);
     consider(middle);
     consider(by_min_hash(index, middle));

@@ -8,16 +8,17 @@
 namespace sparsek {
 namespace {
 
-// A gain below this share of the whole is within what the costs are wrong by.
+// A smaller relative gain is within the error of the costs.
 constexpr double kLeastGain = 0.1;
 
-// The lengths that are tried: each this share of the one before, until a tile would have too many parts for the second
-// kernel, which adds them one after the other, or so many in turn were no better.
+// Each length that is tried is kStep times the one before. The search ends where a tile would have more than
+// kMostOfTile parts, which the second kernel adds one after the other, or after kPatience lengths without an
+// improvement.
 constexpr double kStep = 0.8;
 constexpr int32_t kMostOfTile = 32;
 constexpr int32_t kPatience = 4;
 
-// Each group in parts of at most `most` entries.
+// The number of parts of each group if a part has at most `most` entries.
 std::vector<int32_t> parts_of(const std::vector<EntryRange>& groups, int32_t most) {
   std::vector<int32_t> parts;
   parts.reserve(groups.size());
@@ -25,7 +26,7 @@ std::vector<int32_t> parts_of(const std::vector<EntryRange>& groups, int32_t mos
   return parts;
 }
 
-// Parts of groups that are cut.
+// The number of parts of the groups that are cut.
 int64_t count_parts(const std::vector<int32_t>& parts) {
   int64_t sum = 0;
   for (const int32_t of_group : parts) sum += of_group > 1 ? of_group : 0;
@@ -47,7 +48,8 @@ std::vector<int32_t> choose_parts(const std::vector<EntryRange>& groups, const P
   }
   const double mean = (groups.size() * shape.tile_cost + entries) * panels / shape.workers;
   const auto worth_it = [&](double whole, double split) { return split < (1 - kLeastGain) * whole; };
-  // Dealing to the least busy worker is done at the latest one tile after the mean; splitting, not before the mean.
+  // Whole tiles, dealt to the least busy worker, end at most one tile after the mean; split ones end at the mean or
+  // later.
   if (!worth_it(mean + shape.tile_cost + longest, mean + shape.join_cost)) return best;
   const double whole = deal(cut(groups, best), shape).most;
   if (!worth_it(whole, mean + shape.join_cost)) return best;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tiles are split along K.
 //
-// A tile is one worker's. Where a row group is far longer than the others, or there are fewer tiles than workers, its
-// worker is busy when the others are done; in parts, the tile is shared. What that costs, in units of one entry:
+// A tile is computed by one worker. Where a row group is far longer than the others, or there are fewer tiles than
+// workers, that worker is busy when the others are done; a tile that is split into parts is shared. The costs of
+// splitting, in units of one entry:
 //
-//   tile_cost  each part more: a worker fills its ring and stores sums again, in fp32 what was C before
-//   join_cost  once: a second kernel, and its wait for the last part
-//   part_cost  each part: to read its sums again
+//   tile_cost  for each further part: a worker fills its ring again, and stores sums in fp32 instead of C
+//   join_cost  once: the second kernel, and its wait for the last part
+//   part_cost  for each part: reading its sums
 //
-// A plan is dealt out as if it were split at ever shorter lengths, and the one that is done first is taken. So parts
-// are never shorter than pays, and a plan that is balanced well enough as it is remains whole.
+// The planner deals tiles out for ever shorter lengths of a part, and takes the length with which the last worker ends
+// first. So parts are never too short to pay off, and a plan that is balanced stays whole.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@
 
 namespace sparsek {
 
-// Into how many parts the tiles of each row group are cut; 1: they stay whole. shape.panels_in_flight must be known.
+// (groups): the number of parts of the tiles of each row group; 1: whole. shape.panels_in_flight must be set.
 std::vector<int32_t> choose_parts(const std::vector<EntryRange>& groups, const PlanShape& shape);
 
 }  // namespace sparsek

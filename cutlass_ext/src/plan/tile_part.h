@@ -7,7 +7,7 @@
 
 namespace sparsek {
 
-// Part `part` of the `parts` into which a tile is cut along K: so many of its entries, one part behind the other.
+// Part `part` of `parts` parts of a tile along K: consecutive ranges of its entries of nearly equal length.
 constexpr WorkTile tile_part(const WorkTile& tile, int32_t part, int32_t parts) {
   const auto begin = static_cast<int32_t>(int64_t{tile.entry_count} * part / parts);
   const auto end = static_cast<int32_t>(int64_t{tile.entry_count} * (part + 1) / parts);

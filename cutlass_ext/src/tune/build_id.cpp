@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kDigits = 16;
 
 struct Search {
-  uintptr_t inside;  // an address in the object that is looked for
+  uintptr_t inside;  // an address in the object to find
   std::string id;
 };
 
@@ -37,7 +37,7 @@ std::string hexadecimal(const unsigned char* bytes, size_t count) {
   return text;
 }
 
-// The build id in a segment of notes, each a header, a name and a description, padded to 4 bytes.
+// The build id in a segment of notes, or "". A note is a header, a name and a description, each padded to 4 bytes.
 std::string find_note(const unsigned char* at, size_t left) {
   constexpr char kOwner[] = "GNU";
   ElfW(Nhdr) note;
@@ -60,7 +60,7 @@ int visit(dl_phdr_info* object, size_t, void* data) {
   if (!contains(*object, search.inside)) return 0;
   for (int i = 0; i < object->dlpi_phnum && search.id.empty(); ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
-    if (segment.p_type != PT_NOTE || segment.p_align > 4) continue;  // notes of 8 are another format's
+    if (segment.p_type != PT_NOTE || segment.p_align > 4) continue;  // notes aligned to 8 have another format
     search.id = find_note(reinterpret_cast<const unsigned char*>(object->dlpi_addr + segment.p_vaddr), segment.p_memsz);
   }
   return 1;

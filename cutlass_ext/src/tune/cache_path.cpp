@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kName = "/sparsek/tuning.txt";
 
-// A program that runs with another user's rights does not write where this one's environment says.
+// "" in a set-user-ID program: it must not write where the calling user's environment says.
 std::string variable(const char* name) {
   const char* const value = secure_getenv(name);
   return value == nullptr ? "" : value;
@@ -23,7 +23,7 @@ CachePath user_cache_path() {
   }
   if (!given.empty()) return {given, ""};
   const std::string xdg = variable("XDG_CACHE_HOME");
-  if (!xdg.empty() && xdg[0] == '/') return {xdg + kName, ""};  // the specification: others are to be ignored
+  if (!xdg.empty() && xdg[0] == '/') return {xdg + kName, ""};  // the XDG specification says to ignore relative paths
   const std::string home = variable("HOME");
   if (!home.empty()) return {home + "/.cache" + kName, ""};
   return {"", std::string("there is no HOME: set ") + kCacheVariable + " to a file to keep measurements"};

@@ -5,7 +5,7 @@
 
 namespace sparsek::tune {
 
-// A kernel that a product could be computed by.
+// A kernel that could compute a product.
 struct Candidate {
   std::string kernel;            // as plan_options names it
   std::string obstacle;          // why it does not serve; empty where it does

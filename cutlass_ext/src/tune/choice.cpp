@@ -26,9 +26,10 @@ const Candidate* find(const std::vector<Candidate>& list, const std::string& ker
   return nullptr;
 }
 
-// Whether the record lacks a kernel that serves here and should be faster than its best: it was measured with other
-// options (without allow_dense, say, or with rows of B that some kernels do not take). Predictions are compared with
-// each other alone: what is measured may be far from them all.
+// Whether the record lacks a kernel that serves this product and is predicted to be faster than the record's best,
+// whose prediction is `seconds`. That happens where it was measured with other options (without allow_dense, say, or
+// with rows of B that some kernels do not take). Predictions are compared only with predictions: measured times may
+// differ from all of them.
 bool lacks(const TuningRecord& record, const std::vector<Candidate>& candidates, double seconds) {
   for (const Candidate& candidate : candidates) {
     const auto is_it = [&](const TuningCandidate& measured) { return measured.kernel == candidate.kernel; };
@@ -38,7 +39,7 @@ bool lacks(const TuningRecord& record, const std::vector<Candidate>& candidates,
   return false;
 }
 
-// The best of the record that may be taken here.
+// Chooses the best kernel of the record that serves this product; false where there is none.
 bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswer& found, Choice& choice) {
   const TuningCandidate* best = nullptr;
   for (const TuningCandidate& measured : found.record.candidates) {
@@ -54,7 +55,7 @@ bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswe
   choice.predicted_seconds = find(candidates, best->kernel)->predicted_seconds;
   choice.measured_seconds = best->seconds;
   choice.reason = "the fastest of " + std::to_string(found.record.candidates.size()) +
-                  " when a like product was measured, " + microseconds(best->seconds) +
+                  " when a similar product was measured, " + microseconds(best->seconds) +
                   (shipped ? " (the table of this library)" : " (the tuning cache)");
   return true;
 }
@@ -72,15 +73,15 @@ void choose_predicted(const std::vector<Candidate>& candidates, Choice& choice) 
   choice.reason = "the cost model expects " + microseconds(choice.predicted_seconds) + ", the least of all that serve";
 }
 
-// Classes as wide as 19 % of the density.
+// Each class is 19 % wider in density than the one below.
 int32_t density_class(double density) {
   return density > 0 ? static_cast<int32_t>(std::lround(4 * std::log2(density))) : INT32_MIN;
 }
 
-// Even rows, uneven ones, and those of which a few have most of the blocks.
+// From rows of even length (0) to patterns where a few rows have most of the blocks (3).
 int32_t spread_class(double spread) { return spread < 0.1 ? 0 : spread < 0.5 ? 1 : spread < 1.5 ? 2 : 3; }
 
-// How many of the block rows of a group of 128 rows share a load of B on average, in eighths of all that could.
+// The share of the block rows of a group of 128 rows that use a load of B, on average, in eighths.
 int32_t union_class(const BsrShape& shape, const PatternStats& stats) {
   const int32_t together = std::max(1, 128 / shape.block_m);
   if (stats.rows128.loads == 0 || together == 1) return 8;
@@ -124,7 +125,7 @@ std::unique_ptr<PlanState> finish(Tuner& tuner, const Backend& backend, const Ma
     if (trial.times.empty()) continue;
     record.candidates.push_back({trial.candidate.kernel, trial.median(), trial.spread(), trial.setup_seconds});
   }
-  // The best first: it need not be the fastest, where two are equally fast.
+  // The winner first: among equally fast kernels it need not have the lowest median.
   std::stable_sort(record.candidates.begin(), record.candidates.end(), [&](const auto& a, const auto& b) {
     const bool a_wins = a.kernel == winner.candidate.kernel, b_wins = b.kernel == winner.candidate.kernel;
     return a_wins != b_wins ? a_wins : a.seconds < b.seconds;

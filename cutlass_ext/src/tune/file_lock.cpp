@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause(1);
 
-// Who held it before removed the file: a lock on what was removed locks nobody out.
+// The previous holder may have removed the file after it was opened here: a lock on a removed file excludes nobody.
 bool is_current(const Descriptor& file, const std::string& path) {
   struct stat held, there;
   return fstat(file.get(), &held) == 0 && stat(path.c_str(), &there) == 0 && held.st_dev == there.st_dev &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One writer at a time, among the threads and processes of a machine.
+// A lock between the threads and processes of a machine, for one writer at a time.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,11 @@
 
 namespace sparsek::tune {
 
-// Holds the lock from its making to its end. The lock is flock's, on a file of its own, which is there as long as the
-// lock is held; a process that is killed leaves the file but not the lock.
+// Holds the lock during its lifetime. It uses flock on a separate file, which exists as long as the lock is held; a
+// process that is killed leaves the file but not the lock.
 class FileLock {
  public:
-  // Waits while others hold it, for that long at most: a write takes milliseconds. Throws SPARSEK_IO_ERROR.
+  // Waits at most `patience` while others hold the lock: a write takes milliseconds. Throws SPARSEK_IO_ERROR.
   explicit FileLock(const std::string& path, std::chrono::milliseconds patience = std::chrono::seconds(10));
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

@@ -13,7 +13,7 @@
 namespace sparsek::tune {
 namespace {
 
-const char* mend(int code) {
+const char* fix_for(int code) {
   switch (code) {
     case ENOSPC:
     case EDQUOT:
@@ -35,7 +35,7 @@ const char* mend(int code) {
 
 void fail_io(const std::string& path, const char* what, int code) {
   fail(SPARSEK_IO_ERROR, "%s: %s failed: %s%s", path.c_str(), what, std::generic_category().message(code).c_str(),
-       mend(code));
+       fix_for(code));
 }
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files by system calls, which tell what went wrong. Faults are thrown as Error with SPARSEK_IO_ERROR.
+// Files by system calls, whose errno gives the cause. Faults are thrown as Error with SPARSEK_IO_ERROR.
 #pragma once
 
 #include <sys/stat.h>
@@ -9,10 +9,10 @@
 
 namespace sparsek::tune {
 
-// Throws "PATH: WHAT failed: CAUSE", with the mend where there is one; code is errno's.
+// Throws "PATH: WHAT failed: CAUSE", with the fix where one is known. code: an errno.
 [[noreturn]] void fail_io(const std::string& path, const char* what, int code);
 
-// An open file. Closed with it, whatever happens.
+// An open file descriptor, closed by the destructor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -30,19 +30,19 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// open(2), again where a signal comes between; closed in programs that the process starts. Not open: see errno.
+// open(2), repeated after EINTR, with O_CLOEXEC. Where the result is not open, errno has the cause.
 Descriptor open_file(const std::string& path, int flags, unsigned mode = 0);
 
-// All that is in the file, and no more than `limit` bytes. 0, or errno's.
+// Reads the file into `text`, at most `limit` bytes. Returns 0 or an errno.
 int read_all(const Descriptor& file, size_t limit, std::string& text);
-// 0, or errno's.
+// Returns 0 or an errno.
 int write_all(const Descriptor& file, std::string_view text);
 
-// The folder that the path lies in, "." where it names none.
+// The folder of the path, or "." where the path has none.
 std::string folder_of(const std::string& path);
-// Makes a folder and those above it that are missing, for the user alone.
+// Makes a folder and its missing parents, with mode 0700.
 void make_folders(const std::string& path);
-// Makes what was renamed or removed in it last. A file system that cannot is none to fail for.
+// Makes renames and removals in the folder durable. Ignores file systems that cannot do that.
 void sync_folder(const std::string& path);
 
 }  // namespace sparsek::tune

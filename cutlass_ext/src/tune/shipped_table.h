@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurements that come with the library: the files of cutlass_ext/tuning.
+// The measurements that ship with the library: the files of cutlass_ext/tuning.
 #pragma once
 
 #include "tune/tuning_text.h"
@@ -11,11 +11,11 @@ struct ShippedFile {
   const char* text;
 };
 
-// Generated from the folder, in the order of the names.
+// Generated from the folder, sorted by name.
 extern const ShippedFile kShippedFiles[];
 extern const int kShippedFileCount;
 
-// All of them together, read once.
+// The records of all files together, parsed once.
 const TuningContent& shipped_table();
 
 }  // namespace sparsek::tune

@@ -10,19 +10,19 @@
 namespace sparsek::tune {
 namespace {
 
-// What is predicted to take so many times as long as the best is not measured: predictions err by less.
+// A candidate predicted to take this many times as long as the best is not measured: predictions err by less.
 constexpr double kHopeless = 3;
-// A turn of a candidate takes about so long, with so many products.
+// The length of a candidate's turn, and the limits on its products.
 constexpr double kTurnSeconds = 1.5e-3;
 constexpr int kFewestInTurn = 1, kMostInTurn = 16;
-// A candidate is out of the running when even its faster runs are slower than the slower ones of the best, by this
-// factor; after its first turn by the other one.
+// A candidate is dropped when even its faster runs are slower than the slower runs of the best by kClearlySlower; after
+// its first turn, by kFarSlower.
 constexpr double kClearlySlower = 1.03, kFarSlower = 1.5;
-// A candidate that is still open is decided after so long, with so many products.
+// After this much measured time, within these numbers of products, a candidate that is still open is decided.
 constexpr double kDecidedSeconds = 20e-3;
 constexpr int kFewestDecide = 21, kMostDecide = 151;
-// For so long a candidate runs untimed first: making its plan left the GPU idle, which takes a while to be at its
-// clock.
+// A candidate runs untimed for this long first: the GPU was idle while its plan was made, and takes a while to reach
+// its clock.
 constexpr double kWarmUpSeconds = 1e-3;
 constexpr int kMostToWarmUp = 32;
 
@@ -38,8 +38,8 @@ bool is_decided(const Trial& trial) {
   return static_cast<double>(trial.times.size()) >= enough;
 }
 
-// Two medians are equal where they differ by less than the spread of the times: by at most so much, as a choice that is
-// always the same is worth no more, and by at least so much, as no two runs agree better.
+// Two medians are equal where they differ by less than the spread of the times. The tolerance is at least kLeastTie,
+// since no two runs agree better, and at most kMostTie, since a stable choice is not worth more time.
 bool is_tie(const Trial& a, const Trial& b) {
   constexpr double kLeastTie = 0.005, kMostTie = 0.015;
   const double tie = std::clamp((a.spread() + b.spread()) / 2, kLeastTie, kMostTie);
@@ -113,7 +113,7 @@ void Tuner::measure(int place) {
       options.kernel = trial.candidate.kernel;
       plans_[place] = backend_.make_plan(matrix_, options);
       trial.setup_seconds = plans_[place]->setup_time();
-      rehearsal_->time(*plans_[place], 1, &one);  // brings its code to the device
+      rehearsal_->time(*plans_[place], 1, &one);  // loads its code onto the device
       const double often = kWarmUpSeconds / std::max(one, 1e-9);
       rehearsal_->warm_up(*plans_[place], std::clamp(static_cast<int>(often), 1, kMostToWarmUp));
       rehearsal_->time(*plans_[place], 1, &one);
@@ -125,7 +125,7 @@ void Tuner::measure(int place) {
     trial.times.insert(trial.times.end(), times.begin(), times.end());
     std::sort(trial.times.begin(), trial.times.end());
   } catch (const Error& error) {
-    // One that cannot be run is no reason to do without the others.
+    // A candidate that cannot run does not stop the others.
     trial.open = false;
     trial.note = error.what();
     trial.times.clear();
@@ -146,7 +146,7 @@ void Tuner::drop() {
     if (!far && !clear) continue;
     trial.open = false;
     trial.note = text("%.2f times the time of the fastest", trial.median() / first.median());
-    plans_[i].reset();  // and the memory that it holds
+    plans_[i].reset();  // frees its memory
   }
 }
 

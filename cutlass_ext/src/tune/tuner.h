@@ -16,37 +16,37 @@ namespace sparsek::tune {
 // A candidate under measurement.
 struct Trial {
   Candidate candidate;
-  std::string note;           // why it is not measured, or no longer; empty where neither is so
-  std::vector<double> times;  // of products, seconds, in ascending order
-  double setup_seconds = 0;   // what new values cost beside their copy: PlanState::setup_time
+  std::string note;           // why it is not measured, or no longer; empty where it is
+  std::vector<double> times;  // seconds of each product, ascending
+  double setup_seconds = 0;   // cost of new values beyond their copy: PlanState::setup_time
   bool open = true;           // it may still win
 
   double median() const { return quantile(0.5); }
-  // Distance of the quartiles as a share of the median.
+  // Distance of the quartiles / median.
   double spread() const { return (quantile(0.75) - quantile(0.25)) / median(); }
-  // Linear between the times; there is at least one.
+  // Interpolates linearly; needs at least one time.
   double quantile(double share) const;
 };
 
 struct TunerOptions {
-  double seconds = 0;  // budget; each candidate that seems worth it is measured once even so
-  bool all = false;    // measure every candidate that serves, however slow it is predicted to be
+  double seconds = 0;  // budget; each candidate that may be the fastest is measured at least once
+  bool all = false;    // measure every candidate that serves, however slow its prediction
 };
 
-// Of two candidates that are equally fast within what their times tell, the one of higher priority, which comes first
-// in the list of candidates, is taken: so the choice is stable. Not for several threads at once.
+// Among candidates that are equally fast within the spread of their times, the first of the list, which has the highest
+// priority, wins, so that the choice is stable. Not thread-safe.
 class Tuner {
  public:
   // `backend` and `matrix` must outlive it. Throws SPARSEK_UNSUPPORTED_BLOCK where no candidate serves.
   Tuner(Backend& backend, MatrixState& matrix, const PlanOptions& options, const TunerOptions& tuning);
 
-  // Measures one candidate a little further. Its place in trials(), or -1 where there is nothing left to do.
+  // Measures one candidate a little further. Returns its index in trials(), or -1 where nothing is left to do.
   int step();
 
   const std::vector<Trial>& trials() const { return trials_; }
-  // The place of the winner so far; -1 where none was measured.
+  // The index of the best so far; -1 where none was measured.
   int best() const;
-  // A plan by the winner. The tuner is done with: no step may follow. Throws SPARSEK_BAD_ARGUMENT where none was
+  // Makes a plan with the winner. step must not be called afterwards. Throws SPARSEK_BAD_ARGUMENT where nothing was
   // measured.
   std::unique_ptr<PlanState> finish();
 
@@ -65,9 +65,9 @@ class Tuner {
   TunerOptions tuning_;
   Clock::time_point begin_;
   std::vector<Trial> trials_;
-  std::vector<std::unique_ptr<PlanState>> plans_;  // of each trial, made when it is first measured
+  std::vector<std::unique_ptr<PlanState>> plans_;  // (trials): made when the trial is first measured
   std::unique_ptr<Rehearsal> rehearsal_;
-  int next_ = 0;  // whose turn it is
+  int next_ = 0;  // index of the trial whose turn is next
 };
 
 }  // namespace sparsek::tune

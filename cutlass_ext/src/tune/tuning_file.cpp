@@ -19,7 +19,7 @@
 namespace sparsek::tune {
 namespace {
 
-// Far above what kMost records take: whatever is larger is something else.
+// Far more than kMost records need: a larger file is not a tuning file.
 constexpr size_t kLargestFile = size_t{64} << 20;
 
 TuningContent faulty(TuningState state, const std::string& fault) {
@@ -35,14 +35,14 @@ TuningContent read_content(const std::string& path) {
     if (errno == ENOENT || errno == ENOTDIR) return {};
     return faulty(TuningState::kUnreadable, std::generic_category().message(errno));
   }
-  // Devices are not even opened: that may do something. Nor is any of these ever moved out of the way.
+  // Device files are not even opened, as that may have effects. None of these is ever renamed.
   if (S_ISDIR(status.st_mode)) return faulty(TuningState::kUnreadable, "it is a folder: name a file in it");
   if (!S_ISREG(status.st_mode)) return faulty(TuningState::kUnreadable, "it is no ordinary file");
   const Descriptor file = open_file(path, O_RDONLY);
   if (!file.is_open()) {
     const int code = errno;
     if (code == ENOENT) return {};
-    // That it may not be read will not mend itself; a lack of memory or descriptors, or a disk in trouble, may.
+    // A missing permission is permanent; a lack of memory or descriptors, or a disk error, may be temporary.
     const bool is_forbidden = code == EACCES || code == EPERM;
     return faulty(is_forbidden ? TuningState::kForeign : TuningState::kUnreadable,
                   "it cannot be opened: " + std::generic_category().message(code));
@@ -56,7 +56,7 @@ TuningContent read_content(const std::string& path) {
   return parse_tuning_text(text);
 }
 
-// Where a chain of symbolic links ends: what they name is written, and they stay.
+// The target of a chain of symbolic links: the target is written, and the links stay.
 std::string resolve(const std::string& path) {
   struct stat status;
   if (lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
@@ -73,8 +73,8 @@ std::string set_aside_name(const std::string& path) {
   return name;
 }
 
-// Gives the file a second name, so that there is no moment without a file of the first. Some file systems have no
-// second names: there it is renamed.
+// Gives the file a second name by a hard link, so that the first name always exists. Where the file system has no hard
+// links, the file is renamed.
 std::string set_aside(const std::string& path) {
   const std::string name = set_aside_name(path);
   if (link(path.c_str(), name.c_str()) != 0 && rename(path.c_str(), name.c_str()) != 0) {
@@ -83,7 +83,7 @@ std::string set_aside(const std::string& path) {
   return name;
 }
 
-// Beyond that limit a write would end the process, not fail.
+// Beyond that limit a write would end the process (SIGXFSZ) instead of failing.
 void require_size_allowed(const std::string& path, size_t size) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur) {
@@ -94,7 +94,7 @@ void require_size_allowed(const std::string& path, size_t size) {
 // A file that is removed unless it was renamed.
 class NewFile {
  public:
-  // Whoever was killed while it wrote may have left one. The lock is held, so nobody else writes it.
+  // A writer that was killed may have left one. The lock is held, so no other process writes it now.
   explicit NewFile(const std::string& path) : path_(path + ".new") {
     unlink(path_.c_str());
     file_ = open_file(path_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
@@ -139,7 +139,7 @@ void require_replaceable(const TuningContent& content, Target target) {
 
 bool has_fault(const TuningContent& content) { return !content.fault.empty(); }
 
-// Runs a writer's work, and tells of the user's cache how to do without it.
+// Runs a writer's work; adds to an error about the user's cache how to do without it.
 template <class Work>
 std::string with_mend(Target target, Work&& work) {
   try {

@@ -7,7 +7,7 @@
 namespace sparsek::tune {
 namespace {
 
-// A value of an enumeration and what stands for it in a file. A value without a name is written as its number.
+// A value of an enumeration and its name in a file. A value without a name is written as its number.
 struct Name {
   int32_t value;
   const char* name;
@@ -102,7 +102,7 @@ std::string key_text(const TuningKey& key) {
 bool parse_key(std::string_view text, TuningKey& key) {
   Reader reader{text};
   for_each_field(key, reader);
-  // Written again it must be the same: so a key has one text alone.
+  // Written again it must be the same, so that each key has exactly one text.
   return reader.good && key_text(key) == text;
 }
 

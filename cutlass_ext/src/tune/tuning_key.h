@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a measurement depends on: two products of the same key are served by the same kernel.
+// What a measurement depends on: products with equal keys get the same kernel.
 #pragma once
 
 #include <cstdint>
@@ -8,33 +8,33 @@
 
 namespace sparsek::tune {
 
-// The build of records in a shipped table: they are of every build of this library.
+// The build of records in a shipped table: they serve every build of this library.
 inline constexpr const char* kShippedBuild = "shipped";
 
-// A member that is added goes into the list of fields in tuning_key.cpp too, and raises kTuningVersion (tuning_text.h).
+// A new member must be added to the list of fields in tuning_key.cpp too, and raises kTuningVersion (tuning_text.h).
 struct TuningKey {
-  std::string device;    // "NVIDIA H200"; of the CPU back-end, its instruction set
-  int32_t sm_count = 0;  // of the CPU back-end, its threads
-  std::string build;     // of the library (build_id.h), or kShippedBuild
+  std::string device;    // "NVIDIA H200"; on the CPU back-end, its instruction set
+  int32_t sm_count = 0;  // on the CPU back-end, its threads
+  std::string build;     // library_build() (build_id.h), or kShippedBuild
   std::string op;        // "dsd"
   int64_t m = 0, n = 0, k = 0;
   int64_t bm = 0, bk = 0;
   int32_t dtype = 0, dtype_c = 0;  // sparsek_dtype
   int32_t bias = 0;                // sparsek_bias
   int32_t activation = 0;          // sparsek_activation
-  // Statistics of the pattern, in coarse classes, so that like patterns have one key.
+  // Statistics of the pattern, in coarse classes, so that similar patterns share a key.
   int32_t density_class = 0;
-  int32_t spread_class = 0;  // of the lengths of block rows
-  int32_t union_class = 0;   // of what neighbouring block rows have in common
+  int32_t spread_class = 0;  // spread of the lengths of block rows
+  int32_t union_class = 0;   // columns that neighbouring block rows have in common
 };
 
-// The key in words, the same for equal keys and for them alone: "device=NVIDIA%20H200 sm_count=132 ...".
+// The key as text, the same for equal keys only: "device=NVIDIA%20H200 sm_count=132 ...".
 std::string key_text(const TuningKey& key);
 
-// Reads what key_text writes; false where the text is anything else.
+// Parses the output of key_text; false for any other text.
 bool parse_key(std::string_view text, TuningKey& key);
 
-// 16 letters from k to z that stand for the key on every machine, to name it by: no number looks like them.
+// A name for the key, the same on every machine: 16 letters from k to z, which cannot be mistaken for a number.
 std::string key_id(const TuningKey& key);
 
 }  // namespace sparsek::tune

@@ -38,13 +38,13 @@ TuningAnswer TuningMemory::lookup(const TuningKey& key) {
   return answer;
 }
 
-// Reads the file if it is not the one that was read last. Returns what is wrong with it.
+// Reads the file if it changed since it was last read. Returns its fault, or "".
 std::string TuningMemory::refresh(const std::string& path) {
-  // Taken before the file is read: one that is replaced meanwhile is read again next time.
+  // Taken before the file is read: a file that is replaced meanwhile is read again next time.
   const FileStamp stamp = path.empty() ? FileStamp{} : stamp_of(path);
   if (path == read_path_ && stamp == read_stamp_) return "";
   TuningContent content = path.empty() ? TuningContent{} : read_tuning_file(path);
-  const char* const used = content.records.size() == 0 ? "; it is not used" : "; what is good of it is used";
+  const char* const used = content.records.size() == 0 ? "; it is not used" : "; its good lines are used";
   read_ = std::move(content.records);
   read_path_ = path;
   read_stamp_ = stamp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has been measured: by this process, by others before it, and before the library was shipped.
+// All known measurements: those of this process, of earlier ones, and those that ship with the library.
 #pragma once
 
 #include <mutex>
@@ -15,25 +15,25 @@ enum class TuningSource { kNone, kCache, kTable };
 
 struct TuningAnswer {
   TuningSource source = TuningSource::kNone;
-  TuningRecord record;  // of kCache and kTable
-  std::string warning;  // a fault of the file, told once for each state of it; "" where there is none
+  TuningRecord record;  // for kCache and kTable
+  std::string warning;  // a fault of the file, reported once for each state of the file; else ""
 };
 
-// May be used from several threads at once. No function throws for a fault of the file.
+// Thread-safe. No function throws for a fault of the file.
 class TuningMemory {
  public:
-  // A path of its own, "" for no file; without one, that of user_cache_path, asked for each time. The table outlives
-  // it.
+  // path: of the file, "" for none; without a value, user_cache_path(), evaluated on each use. The table must outlive
+  // this.
   TuningMemory(const TuningRecords& table, std::optional<std::string> path);
 
-  // The process's own.
+  // The instance of the process.
   static TuningMemory& process();
 
-  // The file is read where it has changed since.
+  // Reads the file again where it has changed.
   TuningAnswer lookup(const TuningKey& key);
 
-  // Keeps the record, instead of any of its key, in the file. What cannot be written is kept in this process, where
-  // there is no path silently, and tried again with the next one. Returns a warning, or "".
+  // Stores the record in the file, instead of any record with its key. Where it cannot be written, it is kept in this
+  // process and written with the next one. Returns a warning, or "" (also where there is no path).
   std::string remember(const TuningRecord& record);
 
  private:
@@ -43,7 +43,7 @@ class TuningMemory {
   const TuningRecords& table_;
   const std::optional<std::string> given_path_;
 
-  std::mutex mutex_;  // of what follows; not held while a file is written
+  std::mutex mutex_;  // guards the members below; not held while a file is written
   TuningRecords unwritten_;
   std::string read_path_;
   FileStamp read_stamp_;

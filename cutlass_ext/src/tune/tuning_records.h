@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records by their keys, one of each.
+// Records by key, one for each key.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@ namespace sparsek::tune {
 
 class TuningRecords {
  public:
-  // What a file keeps at most: some megabytes.
+  // Limit on the records of a file: some megabytes.
   static constexpr size_t kMost = 4096;
 
-  // Takes the record in, instead of an older one of its key, or one of the same second. False where that changes
-  // nothing.
+  // Adds the record, unless there is a newer one with its key; replaces an older one or one of the same second. Returns
+  // whether anything changed.
   bool merge(const TuningRecord& record);
-  // Takes the record in, whatever there is of its key.
+  // Adds the record, replacing any with its key.
   void put(const TuningRecord& record);
-  // Removes this very record; another one of its key stays.
+  // Removes exactly this record; a different one with its key stays.
   void erase(const TuningRecord& record);
 
-  // The record of the key, else that of the same key for every build; null where there is none. Lives until the next
+  // The record of the key, else the shipped record of the same product; null where there is none. Valid until the next
   // change.
   const TuningRecord* find(const TuningKey& key) const;
 
-  // The oldest come first; those of one second are ordered by their keys.
+  // Sorted by age, the oldest first; those of one second by key.
   std::vector<const TuningRecord*> by_age() const;
   // Keeps the newest kMost.
   void drop_oldest();

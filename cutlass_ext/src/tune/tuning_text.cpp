@@ -10,7 +10,7 @@ constexpr std::string_view kTitle = "sparsek tuning cache, version ";
 
 std::string header() { return std::string(kTitle) + number_word(kTuningVersion); }
 
-// What is wrong with a file of that first line, "" where it is one of this version.
+// The fault of a file with this first line; "" where it is of this version.
 std::string header_fault(std::string_view line) {
   if (line == header()) return "";
   int64_t version = 0;

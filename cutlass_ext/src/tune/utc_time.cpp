@@ -26,7 +26,7 @@ bool parse_time(std::string_view text, int64_t& time) {
   const char* const end = strptime(copy.c_str(), kFormat, &parts);
   if (end == nullptr || *end != '\0') return false;
   time = timegm(&parts);
-  // The 31st of February is a day for strptime.
+  // strptime accepts the 31st of February.
   return time >= 0 && time <= kLastTime && format_time(time) == text;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of a tuning file: what stands between two blanks of a line. Numbers do not depend on the locale.
+// Words of a tuning file, separated by blanks. Numbers do not depend on the locale.
 #pragma once
 
 #include <charconv>
@@ -9,12 +9,12 @@
 
 namespace sparsek::tune {
 
-// Any bytes as one word: what could be taken for a part of the line is written %XX, its value in hexadecimal.
+// Writes any bytes as one word: bytes with a meaning in the line become %XX, their value in hexadecimal.
 std::string escape(std::string_view bytes);
-// The other way round; false where it is no such word.
+// The inverse of escape; false where the word is malformed.
 bool unescape(std::string_view word, std::string& bytes);
 
-// A double is written with as few digits as read back bit for bit.
+// A double is written with the fewest digits that read back bit for bit.
 template <class Number>
 std::string number_word(Number value) {
   static_assert(std::is_arithmetic_v<Number>, "a number");
@@ -22,7 +22,7 @@ std::string number_word(Number value) {
   return std::string(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
 }
 
-// False where the word is anything but a number of that type.
+// False where the word is not a number of that type.
 template <class Number>
 bool parse_number(std::string_view word, Number& value) {
   const char* const end = word.data() + word.size();
@@ -30,7 +30,7 @@ bool parse_number(std::string_view word, Number& value) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-// The text up to the separator, or all of it, which is taken off the front of `rest` with the separator.
+// Removes the text up to the separator, or all of it, and the separator from the front of `rest`, and returns the text.
 std::string_view take_until(std::string_view& rest, std::string_view separator);
 
 }  // namespace sparsek::tune

@@ -34,7 +34,7 @@ func Interleave(ctx context.Context, rounds int, rest time.Duration, turns []Tur
 	all := make([]Series, len(turns))
 	for range rounds {
 		for i, t := range turns {
-			if err := sleep(ctx, rest); err != nil {
+			if err := Sleep(ctx, rest); err != nil {
 				return nil, err
 			}
 			times, err := t.Time(ctx, t.Repeats)
@@ -47,7 +47,8 @@ func Interleave(ctx context.Context, rounds int, rest time.Duration, turns []Tur
 	return all, nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits that long, or until ctx is done.
+func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -20,6 +21,41 @@ func JSON(w io.Writer, r *bench.Report) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(r)
+}
+
+// Read reads a report that JSON wrote to a file.
+func Read(path string) (*bench.Report, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var r bench.Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s is no report of sparsek bench --json: %w", path, err)
+	}
+	if r.Format != bench.ReportFormat {
+		return nil, fmt.Errorf("%s is of format %d, and this program reads %d: measure again", path, r.Format, bench.ReportFormat)
+	}
+	return &r, nil
+}
+
+// List prints the cases of a suite.
+func List(w io.Writer, s bench.Suite, cases []bench.Case) error {
+	if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, s.Summary); err != nil {
+		return err
+	}
+	t := &humanize.Table{Left: 5}
+	for _, c := range cases {
+		pattern := c.Pattern
+		if c.Density > 0 {
+			pattern += " " + humanize.Percent(c.Density)
+		}
+		if c.Shuffled {
+			pattern += ", rows shuffled"
+		}
+		t.Add("  "+c.Name, fmt.Sprintf("%dx%dx%d", c.Shape.M, c.Shape.N, c.Shape.K), block(c.BlockM, c.BlockK), c.DType, pattern)
+	}
+	return t.Print(w)
 }
 
 // size is MxNxK.
@@ -86,14 +122,28 @@ func Clocks(r *bench.Report) string {
 	return text
 }
 
-// notes are what a table does not tell: what is missing, and the clocks.
+// notes are what the tables do not say: noise, clocks, the peers' names, and what is missing.
 func notes(r *bench.Report) []string {
 	var list []string
 	if s := State(r); s != "" {
 		list = append(list, s)
 	}
+	if s := noise(r); s != "" {
+		list = append(list, s)
+	}
 	if s := Clocks(r); s != "" {
 		list = append(list, s)
+	}
+	list = append(list, names(r)...)
+	list = append(list, r.Narrowed...)
+	if len(entries(r, func(t *bench.Timed) bool { return t.Name == bench.OursGraph })) > 0 {
+		list = append(list, bench.OursGraph+": a product's share of the time of a CUDA graph of many, replayed")
+	}
+	if len(entries(r, func(t *bench.Timed) bool { return t.OfBound > 1 })) > 0 {
+		list = append(list, "! faster than the bound allows: the bound is wrong")
+	}
+	if r.NoEnergy != "" {
+		list = append(list, "power and energy are not known: "+r.NoEnergy)
 	}
 	for _, a := range r.Absent {
 		text := a.Peer + " is not there"
@@ -102,7 +152,7 @@ func notes(r *bench.Report) []string {
 		}
 		text += ": " + a.Reason
 		if a.Mend != "" {
-			text += "; to mend it: " + a.Mend
+			text += "; to fix it: " + a.Mend
 		}
 		list = append(list, text)
 	}

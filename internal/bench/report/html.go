@@ -13,7 +13,7 @@ import (
 //go:embed page.html.in
 var pageText string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"blockOf": block, "breakEven": breakEven}).Parse(pageText))
+var page = template.Must(template.New("page").Parse(pageText))
 
 // drawing is a picture in the page.
 type drawing struct {
@@ -36,13 +36,11 @@ func HTML(w io.Writer, r *bench.Report) error {
 		// The library escapes the texts that it draws.
 		drawings = append(drawings, drawing{p.name, p.title, template.HTML(inline(text))})
 	}
-	rows := grid(r)
 	return page.Execute(w, struct {
 		*bench.Report
 		State    string
 		Notes    []string
 		Drawings []drawing
-		Heading  []string
-		Rows     [][]string
-	}{r, State(r), notes(r), drawings, rows[0], rows[1:]})
+		Tables   []table
+	}{r, State(r), notes(r), drawings, tables(r, times(r))})
 }

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/sys/stats"
 )
 
 // remarks are the lines that tell what a table of numbers does not, for formats that pass over lines with # in front.
@@ -40,7 +40,7 @@ func writeRemarks(out *strings.Builder, r *bench.Report) {
 var csvColumns = []string{
 	"suite", "case", "m", "n", "k", "block_m", "block_k", "dtype", "source", "seed", "blocks", "density", "by", "kernel", "dense", "runs",
 	"seconds", "seconds_quarter", "seconds_three_quarters", "spread", "effective_tflops", "dense_equivalent_tflops", "speed_up", "tie",
-	"sm_mhz_before", "sm_mhz_after", "slowed_down_by",
+	"sm_mhz_before", "sm_mhz_after", "slowed_down_by", "sustained_seconds", "sustained_joules", "sustained_watts",
 }
 
 // CSV writes a row for each that was timed in each case. Lines with # in front tell the rest.
@@ -70,6 +70,8 @@ func CSV(w io.Writer, r *bench.Report) error {
 				strconv.FormatBool(t.Dense), strconv.Itoa(t.Runs), real(t.Seconds), real(t.Quartiles[0]), real(t.Quartiles[1]), real(t.Spread),
 				real(t.Effective), real(t.DenseEquivalent), ratio, tie,
 				clock(one.Before.Known, one.Before.SMClock), clock(one.After.Known, one.After.SMClock), one.Before.Merge(one.After).Slowed(),
+				under(t, func(s *bench.Sustained) float64 { return s.Seconds }), under(t, func(s *bench.Sustained) float64 { return s.Joules }),
+				under(t, func(s *bench.Sustained) float64 { return s.Watts }),
 			})
 			if err != nil {
 				return err
@@ -82,6 +84,14 @@ func CSV(w io.Writer, r *bench.Report) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// under is a figure of what ran without a pause; "" where it is not known.
+func under(t bench.Timed, of func(*bench.Sustained) float64) string {
+	if t.Sustained == nil || of(t.Sustained) == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(of(t.Sustained), 'g', -1, 64)
 }
 
 // GoBench writes the format of Go benchmarks: a line for each round of each that was timed, with the median of the round.
@@ -97,7 +107,7 @@ func GoBench(w io.Writer, r *bench.Report) error {
 				if len(round) == 0 {
 					continue
 				}
-				seconds := median(round)
+				seconds := stats.Median(round)
 				fmt.Fprintf(&out, "Benchmark%s/case=%s/impl=%s %d %.1f ns/op", title(r.Suite), benchName(c.Name), benchName(t.Name), len(round), seconds*1e9)
 				if seconds > 0 {
 					fmt.Fprintf(&out, " %.6g effective-TFLOP/s %.6g dense-equivalent-TFLOP/s", c.EffectiveFLOP/seconds/1e12, c.DenseFLOP/seconds/1e12)
@@ -108,12 +118,6 @@ func GoBench(w io.Writer, r *bench.Report) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 func title(name string) string {

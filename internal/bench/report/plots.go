@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/sys/stats"
 )
 
 // picture is a plot with the name of its files.
@@ -275,7 +276,7 @@ func level(r *bench.Report, name string) curve {
 			times = append(times, 1e3*t.Seconds)
 		}
 	}
-	m := median(times)
+	m := stats.Median(times)
 	return curve{name, true, plotter.XYs{{X: low, Y: m}, {X: high, Y: m}}}
 }
 

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -46,7 +47,7 @@ func sample() *bench.Report {
 	r := &bench.Report{
 		Format: bench.ReportFormat, Command: "sparsek bench --suite sweep --against cublas,torch", Version: "1.2.3",
 		Commit: "0123456789abcdef0123456789abcdef01234567", Suite: bench.Sweep, Backend: "GPU", Device: "NVIDIA H200", Driver: "580.65.06 (CUDA 13.0)",
-		Date: "2026-11-21", Rounds: 3, Method: bench.Method(sparsek.CUDA, 3), Planned: 5, Interrupted: true, Chip: &roofline.Ceilings{Tensor: 1e15, L2: 1e13, DRAM: 4e12},
+		Date: "2026-11-21", Rounds: 3, Method: bench.Method(sparsek.CUDA, 3, 2*time.Second), Sustained: 2, Planned: 5, Interrupted: true, Chip: &roofline.Ceilings{Tensor: 1e15, L2: 1e13, DRAM: 4e12},
 		Failed: []bench.Fault{{Name: "b64-d100", Error: "no kernel | for <this>\nand that"}},
 		Absent: []bench.Absence{
 			{Peer: bench.Torch, Reason: "torch is not installed", Mend: "install it", Cases: []string{"b32-d10", "b32-d50", "b64-d10", "b64-d50", "b64-d100"}},
@@ -69,6 +70,15 @@ func sample() *bench.Report {
 				timed(bench.CUBLAS, "cuBLAS GEMM", true, 180e-6, flop, denseFLOP)},
 			Before: nvsmi.State{Known: true, SMClock: 1980, Seen: 1}, After: nvsmi.State{Known: true, SMClock: 1755, Reasons: 4, Seen: 1},
 		}
+		one.Timed[0].OfBound = 4e-5 / c.seconds
+		one.Timed[0].Goal = &bench.Goal{Text: "400 TFLOP/s", TFLOPs: 400, Reached: one.Timed[0].Effective / 400}
+		for i := range one.Timed {
+			t := &one.Timed[i]
+			t.Sustained = &bench.Sustained{Products: 9, Took: 9 * 1.25 * t.Seconds, Seconds: 1.25 * t.Seconds, Effective: t.Effective / 1.25,
+				DenseEquivalent: t.DenseEquivalent / 1.25, Watts: 650, Joules: 650 * 1.25 * t.Seconds, EffectivePerWatt: t.Effective / 1.25 / 650,
+				State: nvsmi.State{Known: true, SMClock: 1410, Reasons: 4, Seen: 1}}
+		}
+		one.Timed[1].Sustained.SpeedUp = 1.25 * 180e-6 / c.seconds
 		one.Timed[1].SpeedUp = &bench.SpeedUp{Ratio: c.ratio, Tie: c.name == "b64-d50"}
 		r.Cases = append(r.Cases, one)
 	}
@@ -76,10 +86,14 @@ func sample() *bench.Report {
 	return r
 }
 
+// tall and markdown are the formats for people with all that they can say.
+func tall(w io.Writer, r *bench.Report) error     { return Text(w, r, 0, true) }
+func markdown(w io.Writer, r *bench.Report) error { return Markdown(w, []*bench.Report{r}, true) }
+
 // The formats are what they were; -update writes them anew.
 func TestGolden(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, *bench.Report) error{
-		"sweep.txt": Text, "sweep.md": Markdown, "sweep.csv": CSV, "sweep.json": JSON, "sweep.gobench": GoBench,
+		"sweep.txt": tall, "sweep.md": markdown, "sweep.csv": CSV, "sweep.json": JSON, "sweep.gobench": GoBench,
 	} {
 		var got bytes.Buffer
 		if err := write(&got, sample()); err != nil {
@@ -103,14 +117,14 @@ func TestGolden(t *testing.T) {
 
 // Every format for people tells of ties, of what is missing, of the method, and that it stopped.
 func TestTells(t *testing.T) {
-	for name, write := range map[string]func(io.Writer, *bench.Report) error{"text": Text, "Markdown": Markdown, "CSV": CSV, "GoBench": GoBench, "HTML": HTML} {
+	for name, write := range map[string]func(io.Writer, *bench.Report) error{"text": tall, "Markdown": markdown, "CSV": CSV, "GoBench": GoBench, "HTML": HTML} {
 		var out bytes.Buffer
 		r := sample()
 		if err := write(&out, r); err != nil {
 			t.Fatal(err)
 		}
-		text := strings.Join(strings.Fields(strings.NewReplacer("&#43;", "+", "&lt;", "<", "&gt;", ">").Replace(out.String())), " ")
-		wanted := []string{"interrupted after 4 of 5 cases", "torch is not there: torch is not installed; to mend it: install it",
+		text := strings.Join(strings.Fields(strings.NewReplacer("&#39;", "'", "&#43;", "+", "&lt;", "<", "&gt;", ">").Replace(out.String())), " ")
+		wanted := []string{"interrupted after 4 of 5 cases", "torch is not there: torch is not installed; to fix it: install it",
 			"cusparse_bell is not there in b64-d50", "b64-d100 has no result", "SM clocks under load: 1755 to 1755 MHz; slowed down by: power cap"}
 		for _, want := range append(wanted, r.Method...) {
 			if !strings.Contains(text, want) {
@@ -180,7 +194,6 @@ func TestJSONParsesBack(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}
-	r.Chip = nil // not told
 	if diff := cmp.Diff(r, &back); diff != "" {
 		t.Error(diff)
 	}

@@ -6,101 +6,93 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sparsek/sparsek/internal/bench"
-	"github.com/sparsek/sparsek/internal/sys/humanize"
 )
 
-// Text writes a table for a terminal, with the method below.
-func Text(w io.Writer, r *bench.Report) error {
+// Text writes tables for a terminal of that width, 0: as wide as they are; method: with the method below.
+func Text(w io.Writer, r *bench.Report, width int, method bool) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s\n", r.Title())
-	if s := State(r); s != "" {
-		fmt.Fprintf(&out, "%s\n", s)
-	}
-	out.WriteString("\n")
-	t := &humanize.Table{Left: 4}
-	t.Add("", "", "", "", "", "", "effective", "dense-equivalent", "")
-	t.Add("case", "MxNxK", "pattern", "kernel", "median", "spread", "TFLOP/s", "TFLOP/s", "speed-up")
-	for _, c := range r.Cases {
-		for i, one := range c.Timed {
-			lead := []string{"", "", "", one.Name}
-			if i == 0 {
-				source := c.Pattern
-				if c.Matrix != "" {
-					source = "file"
-				}
-				lead = []string{c.Name, size(c), source + " " + humanize.Percent(c.Density), one.Kernel}
-			}
-			t.Add(append(lead, humanize.Seconds(one.Seconds), humanize.Percent(one.Spread), humanize.Digits(one.Effective),
-				humanize.Digits(one.DenseEquivalent), speedUp(one.SpeedUp))...)
+	fmt.Fprintln(&out, wrap(r.Title(), width))
+	for i, t := range tables(r, times(r)) {
+		if i == 0 {
+			fmt.Fprintln(&out)
 		}
-	}
-	if err := t.Print(&out); err != nil {
-		return err
-	}
-	if len(r.BreakEven) > 0 {
-		out.WriteString("\nbreak-even\n")
-		even := &humanize.Table{Left: 3}
-		for _, b := range r.BreakEven {
-			even.Add("  "+block(b.BlockM, b.BlockK), "with "+b.Against, breakEven(b))
-		}
-		if err := even.Print(&out); err != nil {
+		if err := t.print(&out, width); err != nil {
 			return err
 		}
 	}
 	for _, note := range notes(r) {
-		fmt.Fprintf(&out, "\n%s\n", note)
+		fmt.Fprintf(&out, "\n%s\n", wrap(note, width))
 	}
-	fmt.Fprintf(&out, "\n%s\n", strings.Join(r.Method, "\n"))
-	_, err := io.WriteString(w, out.String())
-	return err
-}
-
-// grid is the table with all columns, of which the first row is the heading.
-func grid(r *bench.Report) [][]string {
-	rows := [][]string{{"case", "MxNxK", "block", "type", "pattern", "by", "kernel", "median", "spread", "effective TFLOP/s",
-		"dense-equivalent TFLOP/s", "speed-up of ours", "SM clock, MHz", "slowed down by"}}
-	for _, c := range r.Cases {
-		for _, one := range c.Timed {
-			clock, why := "", ""
-			if c.After.Known {
-				clock, why = fmt.Sprintf("%.0f", c.After.SMClock), c.Before.Merge(c.After).Slowed()
-			}
-			rows = append(rows, []string{c.Name, size(c), block(c.BlockM, c.BlockK), c.DType, c.Source() + ", " + humanize.Percent(c.Density), one.Name,
-				one.Kernel, humanize.Seconds(one.Seconds), humanize.Percent(one.Spread), humanize.Digits(one.Effective),
-				humanize.Digits(one.DenseEquivalent), speedUp(one.SpeedUp), clock, why})
-		}
-	}
-	return rows
-}
-
-// Markdown writes a table with all columns, below what it takes to measure it again, and the method.
-func Markdown(w io.Writer, r *bench.Report) error {
-	var out strings.Builder
-	fmt.Fprintf(&out, "`%s`: commit %s, %s%s, %s.\n\n", r.Command, r.Commit, r.Device, driver(r), r.Date)
-	if s := State(r); s != "" {
-		fmt.Fprintf(&out, "**%s**\n\n", s)
-	}
-	if err := markdownTable(&out, grid(r)); err != nil {
-		return err
-	}
-	if len(r.BreakEven) > 0 {
+	if method {
 		out.WriteString("\n")
-		rows := [][]string{{"block", "against", "break-even"}}
-		for _, b := range r.BreakEven {
-			rows = append(rows, []string{block(b.BlockM, b.BlockK), b.Against, breakEven(b)})
+		for _, line := range r.Method {
+			fmt.Fprintln(&out, wrap(line, width))
 		}
-		if err := markdownTable(&out, rows); err != nil {
-			return err
-		}
-	}
-	out.WriteString("\n")
-	for _, line := range append(notes(r), r.Method...) {
-		fmt.Fprintf(&out, "- %s\n", oneLine(line))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// wrap breaks a text into lines of at most that width, 0: none.
+func wrap(text string, width int) string {
+	if width <= 0 {
+		return text
+	}
+	var out strings.Builder
+	at := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case at+1+n > width:
+			out.WriteString("\n")
+			at = 0
+		default:
+			out.WriteString(" ")
+			at++
+		}
+		out.WriteString(word)
+		at += n
+	}
+	return out.String()
+}
+
+// Markdown writes the tables of reports, below what it takes to measure them again; method: with the method, once for
+// all reports that share it.
+func Markdown(w io.Writer, reports []*bench.Report, method bool) error {
+	var out strings.Builder
+	for i, r := range reports {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		if len(reports) > 1 {
+			fmt.Fprintf(&out, "## %s, suite %s\n\n", escape(r.Device), r.Suite)
+		}
+		fmt.Fprintf(&out, "`%s`: commit %s, %s%s, %s.\n", r.Command, r.Commit, r.Device, driver(r), r.Date)
+		for _, t := range tables(r, beside(r)) {
+			if err := t.markdown(&out); err != nil {
+				return err
+			}
+		}
+		bullets(&out, notes(r))
+		if method && (i == len(reports)-1 || strings.Join(reports[i+1].Method, "\n") != strings.Join(r.Method, "\n")) {
+			bullets(&out, r.Method)
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func bullets(out *strings.Builder, lines []string) {
+	if len(lines) > 0 {
+		out.WriteString("\n")
+	}
+	for _, line := range lines {
+		fmt.Fprintf(out, "- %s\n", oneLine(line))
+	}
 }
 
 func driver(r *bench.Report) string {
@@ -108,17 +100,4 @@ func driver(r *bench.Report) string {
 		return ""
 	}
 	return ", driver " + r.Driver
-}
-
-// markdownTable writes cells as they are, whatever they hold.
-func markdownTable(w io.Writer, rows [][]string) error {
-	t := &humanize.Table{}
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = strings.ReplaceAll(oneLine(cell), "|", `\|`)
-		}
-		t.Add(cells...)
-	}
-	return t.Markdown(w)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package roofline has the bounds of block-sparse products: the work that they take, against what the chip allows.
 package roofline
 
 import (
@@ -33,7 +34,11 @@ const (
 func tensorRate(sms int, clockHz float64) float64 { return tensorFLOPPerCycle * float64(sms) * clockHz }
 
 // Ceilings are rates that the chip does not exceed: operations a second, and bytes a second out of L2 and DRAM.
-type Ceilings struct{ Tensor, L2, DRAM float64 }
+type Ceilings struct {
+	Tensor float64 `json:"tensor"`
+	L2     float64 `json:"l2"`
+	DRAM   float64 `json:"dram"`
+}
 
 // H200 are the ceilings of an H200.
 func H200() Ceilings { return Ceilings{tensorRate(h200SMs, h200ClockHz), l2Rate, dramRate} }
@@ -48,10 +53,12 @@ func CeilingsOf(d sparsek.DeviceInfo) Ceilings {
 	return chip
 }
 
-type element = sparsek.BFloat16
-
-// elementBytes is the size of a bfloat16.
-const elementBytes = 2
+// Product is a block-sparse product: A is M x K in blocks of BlockM x BlockK, B is K x N and C is M x N.
+type Product struct {
+	M, N, K        int
+	BlockM, BlockK int
+	ElementBytes   int // of an element of A, B and C
+}
 
 // Work is what a product takes.
 type Work struct {
@@ -60,12 +67,13 @@ type Work struct {
 	DRAM float64 // bytes that every kernel has to move: A's values and the rows of B that they meet once, and C once
 }
 
-// WorkOf counts the work of a case with its pattern under a plan.
-func WorkOf(c Case, p bsr.Pattern, plan sparsek.PlanInfo) Work {
+// WorkOf counts the work of a product with its pattern under a plan.
+func WorkOf(c Product, p bsr.Pattern, plan sparsek.PlanInfo) Work {
 	block := float64(c.BlockM) * float64(c.BlockK)
 	values := float64(p.Blocks()) * block
 	n := float64(c.N)
-	panels := blocks(c.N, plan.TileN)
+	panels := (c.N + plan.TileN - 1) / plan.TileN
+	size := float64(c.ElementBytes)
 	used := map[int32]bool{}
 	for _, col := range p.ColIdx {
 		used[col] = true
@@ -76,8 +84,8 @@ func WorkOf(c Case, p bsr.Pattern, plan sparsek.PlanInfo) Work {
 	return Work{
 		FLOP: 2 * values * n,
 		// Each load brings a block row of B, panel by panel; each panel brings every block of A once.
-		L2:   elementBytes * (loads*float64(c.BlockK)*n + values*float64(panels)),
-		DRAM: elementBytes * (values + float64(rowsOfB)*n + float64(c.M)*n),
+		L2:   size * (loads*float64(c.BlockK)*n + values*float64(panels)),
+		DRAM: size * (values + float64(rowsOfB)*n + float64(c.M)*n),
 	}
 }
 
@@ -101,6 +109,3 @@ func (w Work) Bounds(chip Ceilings) []Bound {
 	})
 	return list
 }
-
-// DenseFLOP counts the operations of the dense product.
-func (c Case) DenseFLOP() float64 { return 2 * float64(c.M) * float64(c.N) * float64(c.K) }

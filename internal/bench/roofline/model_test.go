@@ -5,9 +5,8 @@ package roofline
 import (
 	"math"
 	"testing"
-	"time"
 
-	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/matrix/pattern"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
@@ -22,7 +21,7 @@ func near(t *testing.T, what string, got, want float64) {
 // Two block rows of 64 x 64 that share a column: 3 blocks, 2 entries where they are merged, panels of 256 and 44
 // columns.
 func TestWork(t *testing.T) {
-	c := Case{M: 128, N: 300, K: 256, BlockM: 64, BlockK: 64}
+	c := Product{M: 128, N: 300, K: 256, BlockM: 64, BlockK: 64, ElementBytes: 2}
 	p := bsr.Pattern{BlockRows: 2, BlockCols: 4, RowPtr: []int32{0, 2, 3}, ColIdx: []int32{0, 2, 2}}
 	w := WorkOf(c, p, sparsek.PlanInfo{TileM: 128, TileN: 256, Entries: 2})
 	near(t, "FLOP", w.FLOP, 2*3*64*64*300)
@@ -41,7 +40,7 @@ func TestWork(t *testing.T) {
 
 // A block row of 256 in tiles of 128 rows: its entries are counted once, and each of the two tiles loads them.
 func TestWorkOfTallBlocks(t *testing.T) {
-	c := Case{M: 512, N: 256, K: 512, BlockM: 256, BlockK: 256}
+	c := Product{M: 512, N: 256, K: 512, BlockM: 256, BlockK: 256, ElementBytes: 2}
 	p := bsr.Pattern{BlockRows: 2, BlockCols: 2, RowPtr: []int32{0, 1, 3}, ColIdx: []int32{0, 0, 1}}
 	w := WorkOf(c, p, sparsek.PlanInfo{TileM: 128, TileN: 256, Entries: 3})
 	near(t, "L2", w.L2, 2*(2*3*256*256+3*256*256))
@@ -50,15 +49,16 @@ func TestWorkOfTallBlocks(t *testing.T) {
 // The figures that were measured and worked out by hand for a wall: at blocks of 64, 8192^3, no sharing, a tile 64 x 256
 // moves (64 + 256) * 64 * 2 bytes for 2 * 64 * 256 * 64 operations, 51.2 a byte.
 func TestBoundsOfSmallBlocks(t *testing.T) {
-	list, err := Find([]string{"b64-random", "decode-16"})
-	if err != nil {
-		t.Fatal(err)
+	generate := func(density float64) bsr.Pattern {
+		p, err := pattern.Generate(pattern.Spec{Name: "random", BlockRows: 128, BlockCols: 128, Density: density, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
 	}
-	p, err := list[0].Generate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := WorkOf(list[0], p, sparsek.PlanInfo{TileM: 64, TileN: 256, Entries: int64(p.Blocks())})
+	p := generate(0.125)
+	c := Product{M: 8192, N: 8192, K: 8192, BlockM: 64, BlockK: 64, ElementBytes: 2}
+	w := WorkOf(c, p, sparsek.PlanInfo{TileM: 64, TileN: 256, Entries: int64(p.Blocks())})
 	near(t, "operations a byte", w.FLOP/w.L2, 51.2)
 	bounds := w.Bounds(Ceilings{700e12, l2Rate, dramRate})
 	if len(bounds) != 3 || bounds[0].Name != "L2" || bounds[1].Name != "tensor" || bounds[2].Name != "DRAM" {
@@ -69,11 +69,11 @@ func TestBoundsOfSmallBlocks(t *testing.T) {
 		t.Errorf("bounds are %+v", bounds)
 	}
 	near(t, "tensor bound", bounds[0].Seconds, w.FLOP/300e12)
+	c.ElementBytes = 4
+	near(t, "bytes of fp32", WorkOf(c, p, sparsek.PlanInfo{TileM: 64, TileN: 256, Entries: int64(p.Blocks())}).DRAM, 2*w.DRAM)
 
-	if p, err = list[1].Generate(); err != nil {
-		t.Fatal(err)
-	}
-	w = WorkOf(list[1], p, sparsek.PlanInfo{TileM: 64, TileN: 256, Entries: int64(p.Blocks())})
+	p, c.N, c.ElementBytes = generate(0.2), 16, 2
+	w = WorkOf(c, p, sparsek.PlanInfo{TileM: 64, TileN: 256, Entries: int64(p.Blocks())})
 	if bounds = w.Bounds(H200()); bounds[0].Name != "DRAM" || math.Abs(bounds[0].Seconds-6.4e-6) > 0.3e-6 {
 		t.Errorf("decode: bounds are %+v, want DRAM with about 6.4 us", bounds)
 	}
@@ -90,19 +90,4 @@ func TestTensorRate(t *testing.T) {
 	if half.L2 != l2Rate || half.DRAM != dramRate || CeilingsOf(sparsek.DeviceInfo{SMs: 132}) != H200() {
 		t.Errorf("%+v", half)
 	}
-}
-
-func TestResult(t *testing.T) {
-	r := Result{
-		Case: Case{M: 100, N: 100, K: 100}, Work: Work{FLOP: 1e9},
-		Timing: workload.Timing{Median: 10 * time.Microsecond}, Bounds: []Bound{{"L2", 8e-6}, {"DRAM", 1e-6}},
-	}
-	near(t, "rate", r.Effective(r.Timing), 100)
-	near(t, "fraction", r.Fraction(r.Timing), 0.8)
-	if r.DenseRate() != 0 || r.SpeedUp() != 0 {
-		t.Error("a dense product that was not measured has a rate")
-	}
-	r.Dense = &workload.Timing{Median: 40 * time.Microsecond}
-	near(t, "dense rate", r.DenseRate(), 2e6/40e-6/1e12)
-	near(t, "speed-up", r.SpeedUp(), 4)
 }

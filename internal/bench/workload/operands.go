@@ -73,8 +73,7 @@ func (s *set[T]) fill(c *sparsek.Engine, a, b []T, out int) (err error) {
 func (o *Sets[T]) hostA(set int) []T { return o.host[2*set*stagger:] }
 func (o *Sets[T]) hostB(set int) []T { return o.host[(2*set+1)*stagger:] }
 
-// HostA and HostB are copies of the dense A and B of a set in host memory, to be read only.
-func (o *Sets[T]) HostA(set int, s Shape) []T { return o.hostA(set % SetCount)[:s.M*s.K] }
+// HostB is a copy of the B of a set in host memory, to be read only.
 func (o *Sets[T]) HostB(set int, s Shape) []T { return o.hostB(set % SetCount)[:s.K*s.N] }
 
 // Sparse are B and C of products of a shape.

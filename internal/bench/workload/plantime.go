@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sparsek/sparsek/internal/sys/stats"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
@@ -50,7 +51,7 @@ func HostPlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a b
 			return 0, err
 		}
 	}
-	return Summarise(times[1:]).Median, nil
+	return stats.Median(times[1:]), nil
 }
 
 // DevicePlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take where a's
@@ -85,7 +86,7 @@ func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a
 			return 0, err
 		}
 	}
-	return Summarise(times[1:]).Median, nil
+	return stats.Median(times[1:]), nil
 }
 
 func uploadIndex(c *sparsek.Engine, data []int32) (*sparsek.DeviceBuffer[int32], error) {

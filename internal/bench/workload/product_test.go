@@ -8,7 +8,6 @@ import (
 	"math"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -126,22 +125,6 @@ func TestFLOP(t *testing.T) {
 	}
 	if got, want := p.DenseFLOP(), 2.0*128*128*100; got != want {
 		t.Errorf("dense %v, want %v", got, want)
-	}
-}
-
-func TestSummarise(t *testing.T) {
-	got := Summarise([]time.Duration{50, 10, 20, 40, 30})
-	if want := (Timing{5, 30, 20, 40}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	if got.Spread() != 20.0/30 {
-		t.Errorf("spread %v", got.Spread())
-	}
-	if got := Summarise([]time.Duration{7}); got != (Timing{1, 7, 7, 7}) {
-		t.Errorf("%+v", got)
-	}
-	if (Timing{}).Spread() != 0 {
-		t.Error("spread of no time")
 	}
 }
 

@@ -83,15 +83,12 @@ func (r *Rotation[T]) Time(ctx context.Context, operands []sparsek.Operands[T], 
 	})
 }
 
-// TimeGraph times products in a CUDA graph of at least `fewest`, which takes all copies of the matrix equally often; see
-// [sparsek.TimeGraph]. It gives the number of products in the graph and the times of a product, one for each of `replays`
-// replays, which follow one that is not timed.
-func (r *Rotation[T]) TimeGraph(ctx context.Context, operands []sparsek.Operands[T], fewest, replays int) (products int, times []time.Duration, err error) {
-	products = (fewest + len(r.plans) - 1) / len(r.plans) * len(r.plans)
-	times, err = sparsek.TimeGraph(ctx, r.plans, sparsek.GraphTimeOptions[T]{
-		TimeOptions: sparsek.TimeOptions[T]{Alpha: 1, Operands: operands, Warmup: 1, Repeats: replays}, Products: products,
+// TimeGraph times products in a CUDA graph of so many, which should be a multiple of Copies; see [sparsek.TimeGraph]. It
+// gives the times of a product, one for each of `replays` replays, which follow `warmup` that are not timed.
+func (r *Rotation[T]) TimeGraph(ctx context.Context, operands []sparsek.Operands[T], products, warmup, replays int) ([]time.Duration, error) {
+	return sparsek.TimeGraph(ctx, r.plans, sparsek.GraphTimeOptions[T]{
+		TimeOptions: sparsek.TimeOptions[T]{Alpha: 1, Operands: operands, Warmup: warmup, Repeats: replays}, Products: products,
 	})
-	return products, times, err
 }
 
 // Close frees plans and matrices.

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 	"unsafe"
 
+	"github.com/sparsek/sparsek/internal/sys/stats"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/matio"
 )
@@ -24,7 +26,7 @@ type Solution[C sparsek.Element] struct {
 	C          matio.Dense[C] // M x N
 	Plan       sparsek.PlanInfo
 	Recomputed int64 // slabs of C that were computed again; see [sparsek.Plan.Recomputed]
-	Timing     Timing
+	Timing     stats.Summary[time.Duration]
 }
 
 // Solve runs the product in c and times it. The result begins as NaNs, so that nothing unwritten passes for one.
@@ -82,7 +84,7 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 	if err != nil {
 		return nil, err
 	}
-	s.Timing = Summarise(times)
+	s.Timing = stats.Summarise(times)
 	return s, nil
 }
 

@@ -2,7 +2,7 @@
 
 package profile
 
-import "github.com/sparsek/sparsek/internal/bench/roofline"
+import "github.com/sparsek/sparsek/internal/bench"
 
 // Launched is what `sparsek bench --suite roofline --launches N --json` prints, and what a profile is read by: the
 // profiler's rows are those of these launches, in this order.
@@ -29,7 +29,7 @@ type Plan struct {
 }
 
 // NewLaunchedCase takes over what was launched.
-func NewLaunchedCase(l *roofline.Launched) LaunchedCase {
+func NewLaunchedCase(l *bench.Launched) LaunchedCase {
 	return LaunchedCase{
 		Name: l.Case.Name, Launches: l.Launches, Kernel: l.Plan.Kernel, FLOP: l.Work.FLOP,
 		Plan: Plan{[3]int{l.Plan.TileM, l.Plan.TileN, l.Plan.TileK}, l.Plan.Tiles, l.Plan.Entries},

@@ -82,7 +82,7 @@ func Look(ctx context.Context, smi string, device int) State {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	text, err := process.Command{Args: []string{
-		smi, "--query-gpu=" + stateQuery, "--format=csv,noheader,nounits", "--id=" + visibleDevice(os.Getenv("CUDA_VISIBLE_DEVICES"), device),
+		smi, "--query-gpu=" + stateQuery, "--format=csv,noheader,nounits", "--id=" + VisibleDevice(device),
 	}}.Output(ctx)
 	if err != nil {
 		return State{}
@@ -107,7 +107,11 @@ func LookWhile(ctx context.Context, look func(context.Context) State, work func(
 	}
 }
 
-// visibleDevice is what nvidia-smi calls a GPU that CUDA counts as number device.
+// VisibleDevice is what nvidia-smi calls a GPU that CUDA counts as number device.
+func VisibleDevice(device int) string {
+	return visibleDevice(os.Getenv("CUDA_VISIBLE_DEVICES"), device)
+}
+
 func visibleDevice(visible string, device int) string {
 	if strings.TrimSpace(visible) == "" {
 		return strconv.Itoa(device)

@@ -8,8 +8,8 @@
 namespace sparsek::cuda {
 namespace {
 
-// cuSPARSE's descriptors of a product's operands. They are small, in host memory, and what a call needs of them is read
-// before it returns: made for each call, none is ever shared.
+// cuSPARSE's descriptors of a product's operands. They are small, in host memory, and a call reads them before it
+// returns: so each call makes its own, and none is shared.
 class Operands {
  public:
   Operands(const CusparseLibrary& library, const SparseProduct& x) : library_(library) {
@@ -31,7 +31,7 @@ class Operands {
   void* c() const { return c_; }
 
  private:
-  // The interface takes what it only reads as if it wrote it.
+  // The interface takes non-const pointers to data that it only reads.
   int make(const SparseProduct& x) {
     const auto writable = [](const void* data) { return const_cast<void*>(data); };
     const cudaDataType type = data_type(x.dtype);
@@ -58,7 +58,7 @@ class Operands {
   void *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
 };
 
-// Device memory from the stream's point of view: there for what is put into the stream meanwhile.
+// Device memory allocated and freed in the order of the stream: valid for work that is enqueued during its lifetime.
 class StreamMemory {
  public:
   StreamMemory(size_t bytes, cudaStream_t stream) : stream_(stream) {

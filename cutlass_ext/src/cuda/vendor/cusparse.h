@@ -41,11 +41,11 @@ class Cusparse {
   Cusparse(const Cusparse&) = delete;
   Cusparse& operator=(const Cusparse&) = delete;
 
-  // Device memory that a product needs while it runs; nothing is read. Throws SPARSEK_NO_SUCH_KERNEL where cuSPARSE
-  // does not serve it.
+  // The bytes of device memory that a product needs while it runs; reads no operands. Throws SPARSEK_NO_SUCH_KERNEL
+  // where cuSPARSE does not serve it.
   size_t workspace_bytes(const SparseProduct& product);
-  // Where the product needs workspace, it takes it from the device's pool, in the order of the stream: streams that use
-  // one plan at once share none, and a graph has it as nodes of its own.
+  // A product that needs workspace takes it from the device's pool in the order of the stream: streams that use one
+  // plan at once share none, and a graph gets memory nodes.
   void multiply(const SparseProduct& product, size_t workspace_bytes, cudaStream_t stream);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace sparsek::cuda {
 
-// The handles of NVIDIA's libraries on one device, each made when it is first needed.
+// The handles of NVIDIA's libraries on one device, each created at its first use.
 class LibraryHandles {
  public:
   explicit LibraryHandles(int device) : device_(device) {}

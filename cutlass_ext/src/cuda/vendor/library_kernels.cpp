@@ -7,10 +7,10 @@
 namespace sparsek::cuda {
 namespace {
 
-// Blocked-ELL with more blocks than this for each stored one is no layout for the matrix.
+// The limit on Blocked-ELL's padding: blocks in the layout for each stored block.
 constexpr int64_t kMostPadding = 4;
 
-// Of a library's interface with 32-bit extents and strides.
+// The limit of interfaces with 32-bit extents and strides.
 std::string dense_obstacle(const BsrShape& matrix, const PlanOptions& options) {
   for (const int64_t extent : {matrix.rows, dense_pitch(matrix.cols), options.ldb, options.ldc}) {
     if (extent > INT32_MAX) return "its extents and strides must be below 2^31";
@@ -28,7 +28,7 @@ std::string sparse_obstacle(const LibraryKernel& kernel, const BsrShape& matrix,
                        options.ldb * dtype_bytes(dtype) % kSparseAlignment == 0 &&
                        options.ldc * dtype_bytes(options.dtype_c) % kSparseAlignment == 0;
   if (!aligned) return "it is given B and C whose rows are aligned to 16 bytes alone";
-  // It was seen to write behind the rows of C where N is 1.
+  // With N = 1 it was seen to write past the end of rows of C.
   if (kernel.format == LibraryFormat::kBlockedEll && options.n % 8 != 0) return "it is given N in multiples of 8 alone";
   if (kernel.format == LibraryFormat::kBlockedEll && longest_row > kMostPadding * matrix.nnzb / matrix.block_rows) {
     return "with its rows padded to the longest, of " + std::to_string(longest_row) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVIDIA's libraries offer as kernels of a plan. They are taken by name, and chosen with
-// allow_dense or by the tuner.
+// The kernels of NVIDIA's libraries that a plan can use. They run where they are named, and are chosen with allow_dense
+// or by the tuner.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace sparsek::cuda {
 
 struct OpenedLibrary;
 
-// How A is laid out for a library.
+// The layout of A for a library.
 enum class LibraryFormat { kDense, kBsr, kBlockedEll };
 
 struct LibraryKernel {
@@ -26,23 +26,23 @@ struct LibraryKernel {
 
 const std::array<LibraryKernel, 3>& library_kernels();
 
-// Null where there is none of that name.
+// The kernel of that name, or null.
 const LibraryKernel* find_library_kernel(const std::string& name);
 
-// Why a kernel does not serve a case, wherever its library is; empty where it does. longest_row: blocks of the block
-// row that has most.
+// Why a kernel does not serve a case, whether or not its library is installed; empty where it does. longest_row: blocks
+// of the longest block row.
 std::string obstacle(const LibraryKernel& kernel, const BsrShape& matrix, int64_t longest_row, sparsek_dtype dtype,
                      const PlanOptions& options);
 
-// Why the library is not there; empty where it is. It is opened by the first call of the process.
+// Why the library cannot be used; empty where it can. The first call of the process opens it.
 const std::string& missing_library(const LibraryKernel& kernel);
 
-// Bytes to which cuSPARSE is given operands and their rows: it does not say what it needs where it loads and stores
-// several elements at once.
+// The alignment in bytes of operands and their rows that is required for cuSPARSE, which does not document what it
+// needs where it loads and stores several elements at once.
 constexpr int kSparseAlignment = 16;
 
-// Elements from one row to the next of A laid out densely: a multiple of 16 bytes, or cuBLAS would leave out its best
-// kernels.
+// The pitch in elements of A as a dense matrix: a multiple of 16 bytes, since cuBLAS does not use its best kernels
+// otherwise.
 constexpr int64_t dense_pitch(int64_t cols) { return (cols + 7) / 8 * 8; }
 
 }  // namespace sparsek::cuda

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import "github.com/sparsek/sparsek/internal/bench/workload"
+
+// rooflineSeed is that of every case's pattern and values. It was fixed before anything was tuned, and stays.
+const rooflineSeed = 1
+
+// eighth is the density of most cases. A window of it at blocks of 64 has 8 blocks on either side of the diagonal:
+// 12.8 % of all.
+const eighth = 0.125
+
+// rooflineSuite are the cases that the project holds itself to, in the order in which they are shown.
+func rooflineSuite(Settings) []Case {
+	tall := cube("b512x112-random", 8192, 512, 112, "random", 16./74, Reach{DenseShare: 1})
+	tall.Shape.K = 8288
+	shuffled := cube("b64-shuffled", 8192, 64, 64, "window", eighth, Reach{Share: 0.95, Of: "b64-window"})
+	shuffled.Shuffled = true
+	return []Case{
+		cube("b64-random-4096", 4096, 64, 64, "random", eighth, Reach{TFLOPs: 460}),
+		cube("b64-random", 8192, 64, 64, "random", eighth, Reach{TFLOPs: 520}),
+		cube("b64-random-2", 8192, 64, 64, "random", 0.023, Reach{TFLOPs: 400}),
+		cube("b64-random-50", 8192, 64, 64, "random", 0.5, Reach{TFLOPs: 650}),
+		cube("b64-causal", 8192, 64, 64, "causal", 0, Reach{TFLOPs: 800}),
+		cube("b64-window", 8192, 64, 64, "window", eighth, Reach{TFLOPs: 710}),
+		shuffled,
+		cube("b64-zipf", 8192, 64, 64, "zipf", eighth, Reach{Share: 0.95, Of: "b64-random"}),
+		cube("b128-random", 8192, 128, 128, "random", eighth, Reach{TFLOPs: 700}),
+		cube("b128-random-50", 8192, 128, 128, "random", 0.5, Reach{DenseShare: 1.05}),
+		cube("b128-causal", 8192, 128, 128, "causal", 0, Reach{DenseShare: 1.05}),
+		cube("b256-random-25", 8192, 256, 256, "random", 0.25, Reach{DenseShare: 1.05}),
+		cube("b32-random", 8192, 32, 32, "random", eighth, Reach{TFLOPs: 300}),
+		cube("b32-window", 8192, 32, 32, "window", eighth, Reach{TFLOPs: 650}),
+		cube("b16-random", 8192, 16, 16, "random", eighth, Reach{TFLOPs: 195}),
+		cube("b16-window", 8192, 16, 16, "window", eighth, Reach{TFLOPs: 600}),
+		cube("b64x32-random", 8192, 64, 32, "random", eighth, Reach{TFLOPs: 480}),
+		cube("b32x64-random", 8192, 32, 64, "random", eighth, Reach{TFLOPs: 306}),
+		cube("b128x64-random", 8192, 128, 64, "random", eighth, Reach{TFLOPs: 690}),
+		tall,
+		narrow("decode-16", 16, Reach{Seconds: 10e-6}, Reach{Seconds: 8e-6}),
+		narrow("decode-64", 64, Reach{Seconds: 10e-6}, Reach{Seconds: 8.5e-6}),
+	}
+}
+
+func cube(name string, size, blockM, blockK int, pattern string, density float64, reach Reach) Case {
+	return Case{Name: name, Shape: workload.Shape{M: size, N: size, K: size}, BlockM: blockM, BlockK: blockK, DType: workload.BFloat16.Name,
+		Pattern: pattern, Density: density, Reach: reach}
+}
+
+func narrow(name string, n int, reach, graphReach Reach) Case {
+	c := cube(name, 8192, 64, 64, "random", 0.2, reach)
+	c.Shape.N, c.Graph, c.GraphReach = n, true, graphReach
+	return c
+}
+
+// RooflineCases are the cases of the roofline suite that have one of the names, or all where there are none.
+func RooflineCases(names []string) ([]Case, error) { return Cases(Roofline, Settings{}, names) }
+
+// RooflineNames are those of all its cases.
+func RooflineNames() (names []string) {
+	for _, c := range rooflineSuite(Settings{}) {
+		names = append(names, c.Name)
+	}
+	return names
+}

@@ -123,8 +123,20 @@ func (w *world) add(name, version, file string, data []byte) *lock.Package {
 	return &lock.Package{Name: name, Version: version, File: file, Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}
 }
 
-// wheel puts a wheel on the server and into the lock.
+// wheel puts a wheel of the CUDA compiler on the server and into the lock.
 func (w *world) wheel(t *testing.T, name string, files map[string]string) {
+	t.Helper()
+	w.lock.CUDA.Wheels = append(w.lock.CUDA.Wheels, w.pack(t, name, files))
+}
+
+// tool puts the wheel of a tool on the server and into the lock.
+func (w *world) tool(t *testing.T, name string, files map[string]string) {
+	t.Helper()
+	w.lock.Tools = append(w.lock.Tools, w.pack(t, name, files))
+}
+
+// pack puts a wheel on the server.
+func (w *world) pack(t *testing.T, name string, files map[string]string) lock.Package {
 	t.Helper()
 	var buf bytes.Buffer
 	zw := zip.NewWriter(&buf)
@@ -141,7 +153,7 @@ func (w *world) wheel(t *testing.T, name string, files map[string]string) {
 		t.Fatal(err)
 	}
 	file := strings.ReplaceAll(name, "-", "_") + "-1.0-py3-none-manylinux_x86_64.whl"
-	w.lock.CUDA.Wheels = append(w.lock.CUDA.Wheels, *w.add(name, "1.0", file, buf.Bytes()))
+	return *w.add(name, "1.0", file, buf.Bytes())
 }
 
 func (w *world) options() Options {

@@ -22,13 +22,14 @@ struct Cost {
   const char* family;
   int block_m;  // of the kernel; 0: of any
   int tile_n;
-  double factor;          // of all: near 1, with which the choice is right most often
-  double launch;          // microseconds: the launch, the way in and the way out
-  double tile;            // steps: what a tile costs beside its steps (epilogue, refill of the ring)
-  double step;            // microseconds of one step of a CTA that waits for nobody
-  double l2_rate;         // bytes a second that all SMs draw out of L2
-  double join;            // steps: what it costs that tiles are split
-  double copy_a, copy_b;  // microseconds of a bulk copy of one box; of wgmma_gather, whose copies are others, what fits best
+  double factor;   // of all: near 1, with which the choice is right most often
+  double launch;   // microseconds: the launch, the way in and the way out
+  double tile;     // steps: what a tile costs beside its steps (epilogue, refill of the ring)
+  double step;     // microseconds of one step of a CTA that waits for nobody
+  double l2_rate;  // bytes a second that all SMs draw out of L2
+  double join;     // steps: what it costs that tiles are split
+  // Microseconds of a bulk copy of one box; of wgmma_gather, whose copies are others, what fits best.
+  double copy_a, copy_b;
   int ctas_per_sm;
 };
 

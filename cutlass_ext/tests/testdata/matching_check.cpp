@@ -19,13 +19,13 @@ namespace {
 
 using sparsek::BsrIndex;
 
-#define REQUIRE(condition)                                                                                       \
-  do {                                                                                                           \
-    if (!(condition)) {                                                                                          \
-      std::printf("line %d: %s: %d block rows, %d columns, %lld blocks, groups of %d\n", __LINE__, #condition,   \
-                  index.block_rows, index.block_cols, static_cast<long long>(index.nnzb), group);                \
-      std::exit(1);                                                                                              \
-    }                                                                                                            \
+#define REQUIRE(condition)                                                                                     \
+  do {                                                                                                         \
+    if (!(condition)) {                                                                                        \
+      std::printf("line %d: %s: %d block rows, %d columns, %lld blocks, groups of %d\n", __LINE__, #condition, \
+                  index.block_rows, index.block_cols, static_cast<long long>(index.nnzb), group);              \
+      std::exit(1);                                                                                            \
+    }                                                                                                          \
   } while (0)
 
 BsrIndex index_of(int32_t block_rows, int32_t block_cols, int32_t block_m, int percent) {

@@ -4,54 +4,107 @@ package check
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"go/format"
-	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/sparsek/sparsek/internal/build/checkout"
+	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
-// Format fails where a Go file in the tree at root is not as gofmt writes it,
-// and names each such file. Folders that Go does not look into are left out,
-// and so is build/.
-func Format(root string) error {
-	tree := os.DirFS(root)
-	var wrong []string
-	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+// clangFormatted are the endings of the files that clang-format formats.
+var clangFormatted = []string{".h", ".hpp", ".cuh", ".c", ".cpp", ".cu"}
+
+// Format checks that each Go file among the sources at root is as gofmt writes
+// it, and each C, C++ and CUDA file as the program clangFormat does with the
+// checkout's .clang-format. It fails with the names of those that are not.
+// With fix it formats them instead.
+func Format(ctx context.Context, root, clangFormat string, fix bool) error {
+	files, err := checkout.Files(ctx, root)
+	if err != nil {
+		return err
+	}
+	var goFiles, cFiles []string
+	for _, name := range files {
+		switch ext := path.Ext(name); {
+		case strings.Contains(name, "/testdata/") && ext == ".go": // Go does not look into it
+		case name == "mage_output_file.go": // mage writes it while it runs
+		case ext == ".go":
+			goFiles = append(goFiles, name)
+		case slices.Contains(clangFormatted, ext):
+			cFiles = append(cFiles, name)
 		}
-		if entry.IsDir() {
-			base := path.Base(name)
-			hidden := name != "." && (base[0] == '.' || base[0] == '_')
-			if hidden || base == "testdata" || base == "vendor" || name == "build" {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		// The file that mage writes while it runs is not ours.
-		if path.Ext(name) != ".go" || name == "mage_output_file.go" {
-			return nil
-		}
-		text, err := fs.ReadFile(tree, name)
-		if err != nil {
-			return err
-		}
-		formatted, err := format.Source(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if !bytes.Equal(text, formatted) {
-			wrong = append(wrong, name)
-		}
-		return nil
-	})
+	}
+	wrong, err := gofmt(root, goFiles, fix)
+	if err == nil && len(cFiles) > 0 {
+		var more []string
+		more, err = runClangFormat(ctx, root, clangFormat, cFiles, fix)
+		wrong = append(wrong, more...)
+	}
 	if err != nil {
 		return fmt.Errorf("checking the format: %w", err)
 	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("not formatted: run gofmt -w %s", strings.Join(wrong, " "))
+	if len(wrong) > 0 && !fix {
+		return fmt.Errorf("not formatted: run go tool mage format, which changes %s", strings.Join(wrong, " "))
 	}
 	return nil
+}
+
+// gofmt returns the files that are not as gofmt writes them, and with fix
+// formats them.
+func gofmt(root string, files []string, fix bool) (wrong []string, err error) {
+	for _, name := range files {
+		file := filepath.Join(root, name)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		formatted, err := format.Source(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if bytes.Equal(text, formatted) {
+			continue
+		}
+		wrong = append(wrong, name)
+		if fix {
+			if err := os.WriteFile(file, formatted, 0o666); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return wrong, nil
+}
+
+// clangComplaint is a line of clang-format's about a place that it would
+// change.
+var clangComplaint = regexp.MustCompile(`(?m)^(.+?):\d+:\d+: error: code should be clang-formatted`)
+
+// runClangFormat returns the files that clang-format would change, and with
+// fix has it change them.
+func runClangFormat(ctx context.Context, root, program string, files []string, fix bool) (wrong []string, err error) {
+	args := append([]string{program, "--style=file", "--dry-run", "--Werror"}, files...)
+	if fix {
+		args = append([]string{program, "--style=file", "-i"}, files...)
+	}
+	var said bytes.Buffer
+	err = process.Command{Args: args, Dir: root, Stdout: &said, Stderr: &said}.Run(ctx)
+	for _, m := range clangComplaint.FindAllStringSubmatch(said.String(), -1) {
+		wrong = append(wrong, m[1])
+	}
+	var failed *process.Error
+	if errors.As(err, &failed) && len(wrong) > 0 {
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, strings.TrimSpace(said.String()))
+	}
+	return slices.Compact(wrong), nil
 }

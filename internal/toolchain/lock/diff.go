@@ -5,6 +5,7 @@ package lock
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -42,11 +43,12 @@ func Diff(from, to *Lock) []Change {
 		add(fmt.Sprintf("cutlass carrier %d", i+1), describe(a.Carriers, i), describe(b.Carriers, i))
 	}
 	add("cuda version", from.CUDA.Version, to.CUDA.Version)
+	before, after := slices.Concat(from.CUDA.Wheels, from.Tools), slices.Concat(to.CUDA.Wheels, to.Tools)
 	old := map[string]Package{}
-	for _, w := range from.CUDA.Wheels {
+	for _, w := range before {
 		old[w.Name] = w
 	}
-	for _, w := range to.CUDA.Wheels {
+	for _, w := range after {
 		was := old[w.Name]
 		delete(old, w.Name)
 		add(w.Name+" version", was.Version, w.Version)
@@ -54,7 +56,7 @@ func Diff(from, to *Lock) []Change {
 		add(w.Name+" bytes", decimal(was.Bytes), decimal(w.Bytes))
 		add(w.Name+" sha256", was.SHA256, w.SHA256)
 	}
-	for _, w := range from.CUDA.Wheels {
+	for _, w := range before {
 		if _, gone := old[w.Name]; gone {
 			add(w.Name+" version", w.Version, "")
 		}
@@ -82,18 +84,28 @@ func describe(carriers []Carrier, i int) string {
 	return fmt.Sprintf("%s (at most %d bytes) at %s", c.URL, c.MaxBytes, c.Prefix)
 }
 
-// Replace puts the lock to in the place of from at path. Before that it tells
-// each change, a line each; where that fails, nothing is written.
-func Replace(path string, from, to *Lock, out io.Writer) error {
+// Show writes each change from the lock from to the lock to, a line each, and
+// says whether there are any. path is the lock's file.
+func Show(path string, from, to *Lock, out io.Writer) (changed bool, err error) {
 	changes := Diff(from, to)
 	if len(changes) == 0 {
-		_, err := fmt.Fprintf(out, "%s stays as it is\n", path)
-		return err
+		_, err := fmt.Fprintf(out, "%s is up to date\n", path)
+		return false, err
 	}
 	for _, change := range changes {
 		if _, err := fmt.Fprintln(out, change); err != nil {
-			return fmt.Errorf("showing the changes: %w; %s is not written", err, path)
+			return true, fmt.Errorf("showing the changes: %w; %s is not written", err, path)
 		}
 	}
-	return to.Save(path)
+	return true, nil
+}
+
+// Replace puts the lock to in the place of from at path, where they differ.
+// Before that it shows each change; where that fails, nothing is written.
+func Replace(path string, from, to *Lock, out io.Writer) (changed bool, err error) {
+	changed, err = Show(path, from, to, out)
+	if err != nil || !changed {
+		return changed, err
+	}
+	return true, to.Save(path)
 }

@@ -115,6 +115,7 @@ func (s *server) locked() *Lock {
 		s.pin(&l.CUDA.Wheels[i], "wheel of "+l.CUDA.Wheels[i].Name)
 	}
 	s.pin(l.CUTLASS.Carriers[1].Package, "carrier")
+	s.pin(&l.Tools[0], "wheel of a tool")
 	return l
 }
 
@@ -137,7 +138,8 @@ func TestVerify(t *testing.T) {
 	index, cache := s.reach(t)
 	archive := s.URL + "/f/cutlass-" + l.CUTLASS.Commit + ".tar.gz"
 	checks, err := Verify(context.Background(), l, index, cache)
-	want := map[string]State{"nvidia-cuda-nvcc 13.0.88": OK, "nvidia-nvvm 13.0.88": OK, "carrier 1.0": OK, archive: Missing}
+	want := map[string]State{"nvidia-cuda-nvcc 13.0.88": OK, "nvidia-nvvm 13.0.88": OK, "clang-format 19.1.7": OK,
+		"carrier 1.0": OK, archive: Missing}
 	if diff := cmp.Diff(want, states(checks)); err != nil || diff != "" {
 		t.Fatalf("%v %s", err, diff)
 	}
@@ -154,6 +156,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 		"gone":       {func(s *server, l *Lock) { delete(s.files, l.CUDA.Wheels[1].File) }, "nvidia-nvvm 13.0.88: missing"},
 		"other sum":  {func(s *server, l *Lock) { s.sums[l.CUDA.Wheels[1].File] = sumA }, "nvidia-nvvm 13.0.88: differs"},
 		"other size": {func(s *server, l *Lock) { l.CUDA.Wheels[0].Bytes++ }, "nvidia-cuda-nvcc 13.0.88: differs"},
+		"a tool":     {func(s *server, l *Lock) { delete(s.files, l.Tools[0].File) }, "clang-format 19.1.7: missing"},
 		"nobody":     {func(s *server, l *Lock) { s.Close() }, "nvidia-cuda-nvcc 13.0.88: unreachable"},
 		"no carrier": {func(s *server, l *Lock) { delete(s.files, "carrier-1.0.tar.gz") }, "carrier 1.0: missing"},
 	} {
@@ -197,7 +200,8 @@ func TestUpdate(t *testing.T) {
 		"nvidia_cuda_nvcc-13.0.9-py3-none-manylinux_x86_64.whl", "nvidia_cuda_nvcc-13.0.100-py3-none-manylinux_x86_64.whl",
 		"nvidia_cuda_nvcc-13.0.101-py3-none-win_amd64.whl", "nvidia_cuda_nvcc-13.0.102-py3-none-manylinux_aarch64.whl",
 		"nvidia_cuda_nvcc-13.0.103rc1-py3-none-manylinux_x86_64.whl", "nvidia_cuda_nvcc-13.0.104-py3-none-manylinux_x86_64.whl",
-		"nvidia_cuda_nvcc-13.1.5-py3-none-manylinux_x86_64.whl",
+		"nvidia_cuda_nvcc-13.0.105-py3-none-musllinux_1_2_x86_64.whl", "nvidia_cuda_nvcc-13.1.5-py3-none-manylinux_x86_64.whl",
+		"clang_format-19.1.8-py2.py3-none-manylinux_x86_64.whl",
 	} {
 		s.files[f] = "new " + f
 	}
@@ -209,6 +213,9 @@ func TestUpdate(t *testing.T) {
 	w := next.CUDA.Wheels[0]
 	if data := s.files[w.File]; w.Version != "13.0.100" || w.SHA256 != hexSum(data) || w.Bytes != int64(len(data)) || next.CUDA.Version != "13.0.100" {
 		t.Errorf("got %+v", next.CUDA)
+	}
+	if next.Tools[0].Version != "19.1.8" {
+		t.Errorf("got %+v", next.Tools)
 	}
 	if diff := cmp.Diff(before, l); diff != "" {
 		t.Errorf("the old lock was changed: %s", diff)

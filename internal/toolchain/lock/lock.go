@@ -21,6 +21,22 @@ const FileName = "toolchain.lock.json"
 type Lock struct {
 	CUTLASS CUTLASS `json:"cutlass"`
 	CUDA    CUDA    `json:"cuda"`
+	// Tools are packages of programs that check the sources. Nothing of them
+	// goes into the library.
+	Tools []Package `json:"tools,omitempty"`
+}
+
+// ClangFormat is the name of the package of clang-format, among Tools.
+const ClangFormat = "clang-format"
+
+// Tool returns the pin of a package of Tools.
+func (l *Lock) Tool(name string) (Package, error) {
+	for _, p := range l.Tools {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return Package{}, fmt.Errorf("%s has no %q under \"tools\": restore the file from version control", FileName, name)
 }
 
 // CUTLASS pins a release of the CUTLASS headers.
@@ -83,7 +99,7 @@ func (l *Lock) Packages() []Package {
 			all = append(all, *c.Package)
 		}
 	}
-	return all
+	return append(all, l.Tools...)
 }
 
 // Load reads and checks the lock at path.

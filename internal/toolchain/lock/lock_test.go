@@ -34,6 +34,7 @@ func sample() *Lock {
 			{compiler, "13.0.88", "nvidia_cuda_nvcc-13.0.88-py3-none-manylinux_x86_64.whl", 20, sumA},
 			{"nvidia-nvvm", "13.0.88", "nvidia_nvvm-13.0.88-py3-none-manylinux_x86_64.whl", 30, sumA},
 		}},
+		Tools: []Package{{ClangFormat, "19.1.7", "clang_format-19.1.7-py2.py3-none-manylinux_x86_64.whl", 40, sumA}},
 	}
 }
 
@@ -98,6 +99,8 @@ func TestFaultsAreNamed(t *testing.T) {
 		"wheels[0]: nvidia-cuda-nvcc: file \"../x":    func(l *Lock) { l.CUDA.Wheels[0].File = "../x.whl" },
 		"wheels[0]: nvidia-cuda-nvcc: version":        func(l *Lock) { l.CUDA.Wheels[0].Version = "" },
 		"wheels[0]: name \"a/b\"":                     func(l *Lock) { l.CUDA.Wheels[0].Name = "a/b" },
+		"tools[0]: clang-format: sha256":              func(l *Lock) { l.Tools[0].SHA256 = "" },
+		"tools[0]: \"nvidia-cuda-nvcc\" comes twice":  func(l *Lock) { l.Tools[0].Name = compiler },
 		"wheels[1]: \"nvidia-cuda-nvcc\" comes twice": func(l *Lock) { l.CUDA.Wheels[1].Name = compiler },
 	} {
 		l := sample()

@@ -47,14 +47,18 @@ func TestReplaceShowsBeforeItWrites(t *testing.T) {
 		}
 	}
 	closed := &watch{look: unchanged, err: errors.New("closed")}
-	if err := Replace(path, from, to, closed); !errors.Is(err, closed.err) {
+	if _, err := Replace(path, from, to, closed); !errors.Is(err, closed.err) {
 		t.Errorf("got %v", err)
 	}
 	unchanged()
 
 	seen := &watch{look: unchanged}
-	if err := Replace(path, from, to, seen); err != nil {
-		t.Fatal(err)
+	if changed, err := Show(path, from, to, seen); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	unchanged()
+	if changed, err := Replace(path, from, to, seen); err != nil || !changed {
+		t.Fatal(changed, err)
 	}
 	for _, want := range []string{"cutlass commit: ", strings.Repeat("d", 40), from.CUDA.Wheels[0].Name + " bytes: "} {
 		if !strings.Contains(seen.String(), want) {
@@ -66,8 +70,9 @@ func TestReplaceShowsBeforeItWrites(t *testing.T) {
 	}
 
 	same := &watch{look: func() {}}
-	if err := Replace(filepath.Join(t.TempDir(), "none", "x"), to, to, same); err != nil || !strings.Contains(same.String(), "stays") {
-		t.Errorf("without a change: %v, %q", err, same.String())
+	changed, err := Replace(filepath.Join(t.TempDir(), "none", "x"), to, to, same)
+	if err != nil || changed || !strings.Contains(same.String(), "up to date") {
+		t.Errorf("without a change: %t, %v, %q", changed, err, same.String())
 	}
 }
 

@@ -41,14 +41,16 @@ func Update(ctx context.Context, l *Lock, wants Wants, index *pyindex.Resolver, 
 	next := l.clone()
 	u := &updater{index: index, cache: cache}
 	known := map[string]bool{CUTLASSName: true}
-	for i := range next.CUDA.Wheels {
-		w := &next.CUDA.Wheels[i]
-		known[w.Name] = true
-		if err := u.wheel(ctx, w, wants[w.Name]); err != nil {
-			return nil, fmt.Errorf("update %s: %w", w.Name, err)
-		}
-		if w.Name == compiler {
-			next.CUDA.Version = w.Version
+	for _, list := range [][]Package{next.CUDA.Wheels, next.Tools} {
+		for i := range list {
+			w := &list[i]
+			known[w.Name] = true
+			if err := u.wheel(ctx, w, wants[w.Name]); err != nil {
+				return nil, fmt.Errorf("update %s: %w", w.Name, err)
+			}
+			if w.Name == compiler {
+				next.CUDA.Version = w.Version
+			}
 		}
 	}
 	for name := range wants {
@@ -70,6 +72,7 @@ func Update(ctx context.Context, l *Lock, wants Wants, index *pyindex.Resolver, 
 func (l *Lock) clone() *Lock {
 	c := *l
 	c.CUDA.Wheels = slices.Clone(l.CUDA.Wheels)
+	c.Tools = slices.Clone(l.Tools)
 	c.CUTLASS.Carriers = slices.Clone(l.CUTLASS.Carriers)
 	return &c
 }
@@ -127,10 +130,10 @@ func choose(links []pyindex.Link, pin *Package, version string) (best pyindex.Li
 }
 
 // wheelVersion reads the version out of the name of a wheel of a package for
-// Linux on x86_64.
+// Linux with glibc ("manylinux") on x86_64.
 func wheelVersion(file, name string) (string, bool) {
 	parts := strings.Split(strings.TrimSuffix(file, ".whl"), "-")
-	if len(parts) < 5 || !strings.HasSuffix(file, "x86_64.whl") || !strings.Contains(file, "linux") {
+	if len(parts) < 5 || !strings.HasSuffix(file, "x86_64.whl") || !strings.Contains(file, "manylinux") {
 		return "", false
 	}
 	return parts[1], pyindex.Normalize(parts[0]) == pyindex.Normalize(name)

@@ -50,13 +50,18 @@ func (l *Lock) Validate() error {
 		check("cuda.wheels", errors.New("none"))
 	}
 	names := map[string]bool{}
-	for i, w := range l.CUDA.Wheels {
-		where := fmt.Sprintf("cuda.wheels[%d]", i)
-		check(where, w.validate())
-		if names[w.Name] {
-			check(where, fmt.Errorf("%q comes twice", w.Name))
+	for _, list := range []struct {
+		name     string
+		packages []Package
+	}{{"cuda.wheels", l.CUDA.Wheels}, {"tools", l.Tools}} {
+		for i, w := range list.packages {
+			where := fmt.Sprintf("%s[%d]", list.name, i)
+			check(where, w.validate())
+			if names[w.Name] {
+				check(where, fmt.Errorf("%q comes twice", w.Name))
+			}
+			names[w.Name] = true
 		}
-		names[w.Name] = true
 	}
 	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/toolchain/fetch"
@@ -45,12 +46,12 @@ func (c *Check) bad() bool {
 
 // Verify asks for every pinned file of l whether the index still has it with
 // the pinned hash and size, and checks those that are in the cache. Nothing is
-// downloaded. The checks come in the order of the lock. The error says which
+// downloaded. The checks come in the order of the lock, those of CUTLASS last. The error says which
 // pins fail; CUTLASS fails only if no carrier of it is left.
 func Verify(ctx context.Context, l *Lock, index *pyindex.Resolver, cache *fetch.Cache) ([]Check, error) {
 	var checks []Check
 	var errs []error
-	for _, p := range l.CUDA.Wheels {
+	for _, p := range slices.Concat(l.CUDA.Wheels, l.Tools) {
 		c := checkPackage(ctx, p, index, cache)
 		checks = append(checks, c)
 		if c.bad() {

@@ -124,7 +124,7 @@ func TestDiskOfAFolderToBe(t *testing.T) {
 
 // This checkout, on the machine that the tests run on.
 func TestLookHere(t *testing.T) {
-	f, err := Look(t.Context(), "../../..", "", true)
+	f, err := Look(t.Context(), "../../../..", "", true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nvsmi asks nvidia-smi how a GPU stands: its clocks, and what slows it down.
+// Package nvsmi reads the state of a GPU from nvidia-smi: its clocks, and the reasons for which they are reduced.
 package nvsmi
 
 import (

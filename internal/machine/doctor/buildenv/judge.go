@@ -94,7 +94,7 @@ func (f *Facts) nvcc() doctor.Finding {
 	case f.Tree == nil, errors.Is(f.Tree, cutlass.ErrDigest):
 	case errors.Is(f.Tree, toolchain.ErrMissing):
 		out.State, out.Detail, out.Mend = doctor.Missing, f.Lock.CUDA.Version+" is not fetched yet", fetchMend
-	case toolchain.Mendable(f.Tree):
+	case toolchain.Repairable(f.Tree):
 		out.State, out.Detail, out.Mend = doctor.Damaged, f.Tree.Error(), fetchMend
 	default:
 		out.State, out.Detail, out.Needed = doctor.Damaged, f.Tree.Error(), doctor.Build

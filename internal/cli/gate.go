@@ -206,7 +206,7 @@ func (o *gateCommand) finish(e *environment, r *gate.Result, store *gate.Store) 
 	return errors.Join(err, o.exit(r.Verdict))
 }
 
-// exit is the error of a verdict. What --check finds stale is a warning: only a machine with a GPU can mend it.
+// exit is the error of a verdict. What --check finds stale is a warning: only a machine with a GPU can fix it.
 func (o *gateCommand) exit(v gate.Verdict) error {
 	codes := map[gate.Verdict]int{
 		gate.Fail: exitGateFail, gate.Ambiguous: exitAmbiguous, gate.Stale: exitStale, gate.NotMeasurable: exitNotMeasurable,

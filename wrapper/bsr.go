@@ -4,18 +4,20 @@ package sparsek
 
 import (
 	"math/bits"
+
+	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
 // BSR is a block compressed sparse row matrix of Rows x Cols in blocks of BlockM x BlockK.
 //
-// Where Rows or Cols is no multiple of the block, the blocks at the border stand out over it: what they hold below
+// Where Rows or Cols is no multiple of the block, the blocks at the border extend beyond it: what they hold below
 // the last row is never used, and what they hold right of the last column must be zero.
 type BSR[T Element, I Index] struct {
 	Rows, Cols     int // M, K
 	BlockM, BlockK int
 	RowPtr         []I // (ceil(M/BlockM) + 1): block row r has the blocks RowPtr[r] to RowPtr[r+1]-1
 	ColIdx         []I // (blocks): block columns, strictly increasing within a block row
-	Values         []T // (blocks, BlockM, BlockK), row-major; nil: given later with SetValues
+	Values         []T // (blocks, BlockM, BlockK), row-major; nil: set later by SetValues
 }
 
 // DeviceBSR is a [BSR] in device memory.
@@ -23,7 +25,7 @@ type DeviceBSR[T Element, I Index] struct {
 	Rows, Cols     int
 	BlockM, BlockK int
 	RowPtr, ColIdx *DeviceBuffer[I] // of exactly the length
-	Values         *DeviceBuffer[T] // of exactly the length; nil: given later with SetDeviceValues
+	Values         *DeviceBuffer[T] // of exactly the length; nil: set later by SetDeviceValues
 }
 
 // lengths are those of a BSR matrix's arrays.
@@ -62,13 +64,25 @@ func checkValues(op string, blocks, blockM, blockK, have int) error {
 }
 
 // raw drops the types. The arrays stay the caller's.
-func (a *BSR[T, I]) raw() rawBSR {
-	return rawBSR{
-		rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, nnzb: len(a.ColIdx),
-		dtype: DTypeOf[T](), indexType: indexTypeOf[I](), memory: memoryHost,
-		rowPtr: addressOf(a.RowPtr), colIdx: addressOf(a.ColIdx), values: addressOf(a.Values),
+func (a *BSR[T, I]) raw() native.BSR {
+	return native.BSR{
+		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, Blocks: len(a.ColIdx),
+		DType: int32(DTypeOf[T]()), IndexType: indexTypeOf[I](), Memory: native.Host,
+		RowPtr: addressOf(a.RowPtr), ColIdx: addressOf(a.ColIdx), Values: addressOf(a.Values),
 	}
 }
+
+// indexTypeOf is C's number of I.
+func indexTypeOf[I Index]() int32 {
+	var zero I
+	if _, ok := any(zero).(int32); ok {
+		return native.Int32
+	}
+	return native.Int64
+}
+
+// checked is raw where the arrays are as long as the sizes say.
+func (a *BSR[T, I]) checked(op string) (native.BSR, error) { return a.raw(), a.check(op) }
 
 func (a *BSR[T, I]) check(op string) error {
 	return checkLengths(op, a.Rows, a.BlockM, a.BlockK,

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 
 	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
 )
 
 // product is a product on paper: its operands with room between and behind the rows. C is of elements C.
@@ -160,7 +164,7 @@ func (p *product[T, C, I]) newC() Dense[C] {
 }
 
 // verify compares c with a plain loop in float64, with the library's own check, and looks at the guard bands.
-func (p *product[T, C, I]) verify(t rapid.TB, ctx *Engine, info PlanInfo, c Dense[C]) {
+func (p *product[T, C, I]) verify(t rapid.TB, engine *Engine, info PlanInfo, c Dense[C]) {
 	t.Helper()
 	for i := range c.Data {
 		row, col := 0, i
@@ -219,17 +223,17 @@ func (p *product[T, C, I]) verify(t rapid.TB, ctx *Engine, info PlanInfo, c Dens
 			}
 		}
 	}
-	report, err := Check(ctx.Library(), p.a, p.checkArgs(c, info))
+	report, err := check.Product(engine.Library(), p.a, p.checkArgs(c, info))
 	if err != nil {
 		t.Fatalf("%v\n%+v", err, report)
 	}
-	if report.Elements != int64(p.a.Rows)*int64(p.n) || report.Failures != 0 || report.MaxRatio > 1 {
+	if report.Elements != p.a.Rows*p.n || report.Failures != 0 || report.MaxRatio > 1 {
 		t.Fatalf("check of %d x %d elements: %+v", p.a.Rows, p.n, report)
 	}
 }
 
-func (p *product[T, C, I]) checkArgs(c Dense[C], info PlanInfo) CheckArgs[T] {
-	return CheckArgs[T]{Alpha: p.alpha, Beta: p.beta, B: p.b, C0: p.c0, C: c, UnitRoundoff: info.UnitRoundoff,
+func (p *product[T, C, I]) checkArgs(c Dense[C], info PlanInfo) check.Args {
+	return check.Args{Alpha: p.alpha, Beta: p.beta, B: p.b, C0: p.c0, C: c, UnitRoundoff: info.UnitRoundoff,
 		BiasKind: p.biasKind, Bias: p.bias, Activation: p.activation}
 }
 
@@ -260,38 +264,38 @@ func within(got, want, tolerance float64) bool {
 // run multiplies by way of host memory, or of device memory, and gives C. Operands are aligned to 16 bytes, as the fast
 // kernels need it, where the strides allow that, and to an element else. With a finite B nothing may have been computed
 // again.
-func (p *product[T, C, I]) run(t rapid.TB, ctx *Engine, onDevice bool) (Dense[C], PlanInfo) {
+func (p *product[T, C, I]) run(t rapid.TB, engine *Engine, onDevice bool) (Dense[C], PlanInfo) {
 	t.Helper()
-	m := must(NewMatrix(ctx, p.a))(t)
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
-	alignment, offsetB, offsetC := min(sizeOf[T](), sizeOf[C]()), 3, 5
+	alignment, offsetB, offsetC := min(SizeOf[T](), SizeOf[C]()), 3, 5
 	if p.b.Stride%8 == 0 && p.c0.Stride%8 == 0 {
 		alignment, offsetB, offsetC = 16, 8, 16
 	}
 	plan := must(m.Plan(context.Background(), p.planOptions(alignment)))(t)
 	defer plan.Close()
 	defer func() {
-		if again := must(plan.Recomputed())(t); again != 0 && !p.infinite {
+		if again := must(plan.Recomputed(context.Background()))(t); again != 0 && !p.infinite {
 			t.Fatalf("kernel %s: sums were NaN, and %d slabs were computed again", plan.Info().Kernel, again)
 		}
 	}()
 	c := p.newC()
 	if !onDevice {
-		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c, p.multiplyOptions(p.bias)...); err != nil {
+		if err := plan.Multiply(context.Background(), p.alpha, p.beta, p.operands(p.b, c, p.bias)); err != nil {
 			t.Fatal(err)
 		}
 		return c, plan.Info()
 	}
-	b, dc := inBuffer(t, ctx, p.b, offsetB), inBuffer(t, ctx, c, offsetC)
+	b, dc := inBuffer(t, engine, p.b, offsetB), inBuffer(t, engine, c, offsetC)
 	defer b.Buffer.Close()
 	defer dc.Buffer.Close()
-	bias := inBuffer(t, ctx, p.bias, 1) // aligned to an element, whatever the plan
+	bias := inBuffer(t, engine, p.bias, 1) // aligned to an element, whatever the plan
 	defer bias.Buffer.Close()
-	if err := plan.Multiply(context.Background(), p.alpha, b, p.beta, dc, p.multiplyOptions(bias)...); err != nil {
+	if err := plan.Multiply(context.Background(), p.alpha, p.beta, p.operands(b, dc, bias)); err != nil {
 		t.Fatal(err)
 	}
 	padded := make([]C, dc.Buffer.Len())
-	if err := dc.Buffer.Read(padded); err != nil {
+	if err := dc.Buffer.Read(context.Background(), padded); err != nil {
 		t.Fatal(err)
 	}
 	c.Data = padded[dc.Offset:]
@@ -303,17 +307,27 @@ func (p *product[T, C, I]) planOptions(alignment int) PlanOptions {
 		Output: DTypeOf[C](), Bias: p.biasKind, Activation: p.activation, Kernel: p.kernel, AllowDense: p.allowDense}
 }
 
-func (p *product[T, C, I]) multiplyOptions(bias AnyDense) []MultiplyOption {
+// operands are those of the product, with a bias where it has one.
+func (p *product[T, C, I]) operands(b, c, bias Operand) Operands {
 	if p.biasKind == NoBias {
-		return nil
+		bias = nil
 	}
-	return []MultiplyOption{WithBias(bias)}
+	return Operands{B: b, C: c, Bias: bias}
+}
+
+// multiplyIn runs a product in a stream and waits for it, or without one.
+func multiplyIn(plan *Plan, s *Stream, alpha, beta float32, o Operands) error {
+	ctx := context.Background()
+	if s == nil {
+		return plan.Multiply(ctx, alpha, beta, o)
+	}
+	return errors.Join(plan.Enqueue(ctx, s, alpha, beta, o), s.Wait(ctx))
 }
 
 // inBuffer copies d to a buffer, behind `offset` other elements.
-func inBuffer[T Element](t rapid.TB, ctx *Engine, d Dense[T], offset int) DeviceDense[T] {
-	buffer := must(NewBuffer[T](ctx, len(d.Data)+offset))(t)
-	if err := buffer.Write(append(make([]T, offset), d.Data...)); err != nil {
+func inBuffer[T Element](t rapid.TB, engine *Engine, d Dense[T], offset int) DeviceDense[T] {
+	buffer := must(NewBuffer[T](engine, len(d.Data)+offset))(t)
+	if err := buffer.Write(context.Background(), append(make([]T, offset), d.Data...)); err != nil {
 		t.Fatal(err)
 	}
 	return DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Stride: d.Stride, Buffer: buffer, Offset: offset}

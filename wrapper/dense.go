@@ -23,20 +23,17 @@ type DeviceDense[T Element] struct {
 	Offset     int // elements
 }
 
-// AnyDense is a [Dense] or a [DeviceDense] of any type of elements: C and the bias, whose type a plan chooses.
-type AnyDense interface {
+// Operand is a dense matrix of a product: a [Dense] or a [DeviceDense] of any type of elements, or a pointer to one.
+type Operand interface {
 	operand() operand
 }
 
-// Operand is B: a [Dense] or a [DeviceDense] of the matrix's type of elements.
-type Operand[T Element] interface {
-	AnyDense
-	element() T
+// Operands are the dense matrices of a product C = act(alpha A B + beta C + bias) with a plan.
+type Operands struct {
+	B    Operand // K x N, of the matrix's type
+	C    Operand // M x N, of the type that the plan gives; it must not overlap B or the bias
+	Bias Operand // nil, or of a plan with one: M x 1 for RowBias, 1 x N for ColumnBias, of C's type, without gaps
 }
-
-func (Dense[T]) element() (zero T) { return zero }
-
-func (DeviceDense[T]) element() (zero T) { return zero }
 
 // operand is either kind of dense matrix without its type, its stride filled in.
 type operand struct {
@@ -45,7 +42,7 @@ type operand struct {
 	elements           int            // in memory, from the first of the matrix to the last that is there
 	host               unsafe.Pointer // nil: in a buffer, or nothing
 	buffer             *handle        // nil: in host memory
-	ctx                *Engine        // of the buffer
+	engine             *Engine        // of the buffer
 	offset             int            // into the buffer, elements
 }
 
@@ -57,29 +54,26 @@ func (d Dense[T]) operand() operand {
 func (d DeviceDense[T]) operand() operand {
 	o := operand{rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), dtype: DTypeOf[T]()}
 	if d.Buffer != nil {
-		o.elements, o.buffer, o.ctx, o.offset = d.Buffer.n-d.Offset, d.Buffer.handle, d.Buffer.ctx, d.Offset
+		o.elements, o.buffer, o.engine, o.offset = d.Buffer.n-d.Offset, d.Buffer.handle, d.Buffer.engine, d.Offset
 	}
 	return o
 }
 
-// missing tells whether d is nil or a nil pointer, which has no method to ask.
-func missing(d AnyDense) bool {
-	if d == nil {
+// missing returns whether o is nil or a nil pointer, which has no method to ask.
+func missing(o Operand) bool {
+	if o == nil {
 		return true
 	}
-	v := reflect.ValueOf(d)
+	v := reflect.ValueOf(o)
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// operands are B and C with the types dropped.
-func operands[T Element](op string, b Operand[T], c AnyDense) (operand, operand, error) {
-	if missing(b) {
-		return operand{}, operand{}, fault(op, ErrNullPointer, "B is nil")
+// operandOf drops the type of o. name is "B", "C" or the like.
+func operandOf(op, name string, o Operand) (operand, error) {
+	if missing(o) {
+		return operand{}, fault(op, ErrNullPointer, "%s is nil", name)
 	}
-	if missing(c) {
-		return operand{}, operand{}, fault(op, ErrNullPointer, "C is nil")
-	}
-	return b.operand(), c.operand(), nil
+	return o.operand(), nil
 }
 
 func strideOf(stride, cols int) int {
@@ -119,6 +113,13 @@ func (o operand) check(op, name string, rows, cols, stride int) error {
 		return fault(op, ErrBadSize, "%s has %d elements: %d x %d with stride %d need %d", name, o.elements, rows, cols, o.stride, need)
 	}
 	return nil
+}
+
+// overlaps returns whether the two have memory in common, going by what lies between the first and the last element.
+// Their buffers must be in use.
+func (o operand) overlaps(other operand) bool {
+	a, b := uintptr(o.address()), uintptr(other.address())
+	return a < b+uintptr(other.bytes()) && b < a+uintptr(o.bytes())
 }
 
 // bytes are those from the first element to the last.

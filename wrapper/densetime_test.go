@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
 	"errors"
 	"testing"
 	"time"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 func TestTimeDense(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		const m, n, k = 16, 32, 24 // all different, so that no two of them can be confused
 		matrix := func(rows, cols int) DeviceDense[BFloat16] {
-			buffer := must(NewBuffer[BFloat16](ctx, rows*cols))(t)
+			buffer := must(NewBuffer[BFloat16](engine, rows*cols))(t)
 			host := make([]BFloat16, rows*cols)
 			for i := range host {
 				host[i] = ToBFloat16(float32(i/cols%5 - i%cols%3))
 			}
-			if err := buffer.Write(host); err != nil {
+			if err := buffer.Write(context.Background(), host); err != nil {
 				t.Fatal(err)
 			}
 			return DeviceDense[BFloat16]{Rows: rows, Cols: cols, Buffer: buffer}
 		}
-		var sets []DenseOperands[BFloat16]
+		var sets []timing.DenseOperands[BFloat16]
 		for range 2 {
-			sets = append(sets, DenseOperands[BFloat16]{matrix(m, k), matrix(k, n), matrix(m, n)})
+			sets = append(sets, timing.DenseOperands[BFloat16]{A: matrix(m, k), B: matrix(k, n), C: matrix(m, n)})
 		}
-		options := DenseTimeOptions[BFloat16]{Operands: sets, Warmup: 1, Repeats: 3}
-		times, err := TimeDense(context.Background(), ctx, options)
-		if ctx.Info().Backend == CPU {
+		options := timing.DenseOptions[BFloat16]{Operands: sets, Warmup: 1, Repeats: 3}
+		times, err := timing.Dense(context.Background(), engine, options)
+		if engine.Info().Backend == CPU {
 			wantFault(t, err, ErrNoLibrary, "cuBLAS")
 		} else if errors.Is(err, ErrNoLibrary) {
 			t.Logf("no comparison: %v", err)
@@ -39,23 +42,23 @@ func TestTimeDense(t *testing.T) {
 			checkDense(t, times, sets)
 		}
 
-		options.Operands = []DenseOperands[BFloat16]{sets[0], {sets[0].A, sets[0].C, sets[0].C}}
-		_, err = TimeDense(context.Background(), ctx, options)
+		options.Operands = []timing.DenseOperands[BFloat16]{sets[0], {A: sets[0].A, B: sets[0].C, C: sets[0].C}}
+		_, err = timing.Dense(context.Background(), engine, options)
 		wantFault(t, err, ErrBadSize, "B is 16 x 32 where 24 x 32 is needed")
-		options.Operands = []DenseOperands[BFloat16]{{sets[0].A, sets[0].B, DeviceDense[BFloat16]{Rows: m, Cols: n}}}
-		_, err = TimeDense(context.Background(), ctx, options)
+		options.Operands = []timing.DenseOperands[BFloat16]{{A: sets[0].A, B: sets[0].B, C: DeviceDense[BFloat16]{Rows: m, Cols: n}}}
+		_, err = timing.Dense(context.Background(), engine, options)
 		wantFault(t, err, ErrNullPointer, "C has no buffer")
 		options.Operands = nil
-		_, err = TimeDense(context.Background(), ctx, options)
+		_, err = timing.Dense(context.Background(), engine, options)
 		wantFault(t, err, ErrBadSize, "no operands")
 		options.Operands, options.Repeats = sets, 0
-		_, err = TimeDense(context.Background(), ctx, options)
+		_, err = timing.Dense(context.Background(), engine, options)
 		wantFault(t, err, ErrBadSize, "0 repeats")
 	})
 }
 
 // checkDense compares with sums of small whole numbers, which bfloat16 holds exactly.
-func checkDense(t *testing.T, times []time.Duration, sets []DenseOperands[BFloat16]) {
+func checkDense(t *testing.T, times []time.Duration, sets []timing.DenseOperands[BFloat16]) {
 	for _, d := range times {
 		if d <= 0 || d > time.Minute {
 			t.Errorf("a product took %v", d)
@@ -64,7 +67,7 @@ func checkDense(t *testing.T, times []time.Duration, sets []DenseOperands[BFloat
 	for _, set := range sets {
 		m, k, n := set.A.Rows, set.A.Cols, set.B.Cols
 		a, b, c := make([]BFloat16, m*k), make([]BFloat16, k*n), make([]BFloat16, m*n)
-		if err := errors.Join(set.A.Buffer.Read(a), set.B.Buffer.Read(b), set.C.Buffer.Read(c)); err != nil {
+		if err := errors.Join(set.A.Buffer.Read(context.Background(), a), set.B.Buffer.Read(context.Background(), b), set.C.Buffer.Read(context.Background(), c)); err != nil {
 			t.Fatal(err)
 		}
 		for i := range c {

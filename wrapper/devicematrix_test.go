@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -10,17 +10,19 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
 )
 
 // onDevice puts a into device memory and makes a matrix of it there. done frees both.
-func onDevice[T Element, I Index](t rapid.TB, ctx *Engine, a BSR[T, I]) (m *Matrix[T], done func(), err error) {
+func onDevice[T Element, I Index](t rapid.TB, engine *Engine, a BSR[T, I]) (m *Matrix, done func(), err error) {
 	t.Helper()
-	rowPtr, colIdx, values := filled(t, ctx, a.RowPtr), filled(t, ctx, a.ColIdx), filled(t, ctx, a.Values)
-	m, err = NewDeviceMatrix(ctx, DeviceBSR[T, I]{Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK,
+	rowPtr, colIdx, values := filled(t, engine, a.RowPtr), filled(t, engine, a.ColIdx), filled(t, engine, a.Values)
+	m, err = NewDeviceMatrix(context.Background(), engine, DeviceBSR[T, I]{Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK,
 		RowPtr: rowPtr, ColIdx: colIdx, Values: values})
 	// The index was copied: what becomes of it is of no concern any more.
 	for _, index := range []*DeviceBuffer[I]{rowPtr, colIdx} {
-		if fillErr := index.Fill(0xff); fillErr != nil {
+		if fillErr := index.Fill(context.Background(), 0xff); fillErr != nil {
 			t.Fatal(fillErr)
 		}
 		index.Close()
@@ -33,41 +35,41 @@ func onDevice[T Element, I Index](t rapid.TB, ctx *Engine, a BSR[T, I]) (m *Matr
 	}, err
 }
 
-func filled[T Element | Index](t rapid.TB, ctx *Engine, data []T) *DeviceBuffer[T] {
+func filled[T Element | Index](t rapid.TB, engine *Engine, data []T) *DeviceBuffer[T] {
 	t.Helper()
-	buffer := must(NewBuffer[T](ctx, len(data)))(t)
-	if err := buffer.Write(data); err != nil {
+	buffer := must(NewBuffer[T](engine, len(data)))(t)
+	if err := buffer.Write(context.Background(), data); err != nil {
 		t.Fatal(err)
 	}
 	return buffer
 }
 
 // comparePlans multiplies by a plan that was made on the host and by one that was made on the GPU.
-func comparePlans[T Element, I Index](t rapid.TB, ctx *Engine, p *product[T, T, I]) {
+func comparePlans[T Element, I Index](t rapid.TB, engine *Engine, p *product[T, T, I]) {
 	t.Helper()
-	host := must(NewMatrix(ctx, p.a))(t)
+	host := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer host.Close()
-	device, done, err := onDevice(t, ctx, p.a)
+	device, done, err := onDevice(t, engine, p.a)
 	must(device, err)(t)
 	defer done()
 	var c [2]Dense[T]
 	var info [2]PlanInfo
-	for i, m := range []*Matrix[T]{host, device} {
-		alignment := sizeOf[T]()
+	for i, m := range []*Matrix{host, device} {
+		alignment := SizeOf[T]()
 		if p.b.Stride%8 == 0 && p.c0.Stride%8 == 0 {
 			alignment = 16
 		}
 		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment, Kernel: p.kernel}))(t)
 		defer plan.Close()
 		c[i], info[i] = p.newC(), plan.Info()
-		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c[i]); err != nil {
+		if err := plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: p.b, C: c[i]}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.verify(t, ctx, info[1], c[1])
+	p.verify(t, engine, info[1], c[1])
 	// On the host, tiles may be split. Sums of parts are rounded otherwise.
 	if info[0].Tiles > info[1].Tiles {
-		p.verify(t, ctx, info[0], c[0])
+		p.verify(t, engine, info[0], c[0])
 		return
 	}
 	// On the host, rows may be paired by likeness. That saves entries, and changes no element of C.
@@ -84,30 +86,30 @@ func comparePlans[T Element, I Index](t rapid.TB, ctx *Engine, p *product[T, T, 
 	}
 }
 
-func compareEach[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
+func compareEach[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawServed(rt, kernel)
 		s.rows *= rapid.IntRange(1, 4).Draw(rt, "rows again")
-		if !serves[T, T](rt, ctx, s) {
+		if !serves[T, T](rt, engine, s) {
 			s.n, s.gapB, s.gapC = (s.n+7)/8*8, s.gapB/8*8, s.gapC/8*8
 		}
 		p := newProduct[T, int32](s)
-		comparePlans(rt, ctx, p)
+		comparePlans(rt, engine, p)
 	})
 }
 
 // The planner on the GPU gives the plan of the one on the host.
 func TestPlansOnDevice(t *testing.T) {
-	ctx := newContext(t, CUDA)
-	for _, kernel := range kernelsOf(t, ctx) {
+	engine := newEngine(t, CUDA)
+	for _, kernel := range kernelsOf(t, engine) {
 		t.Run(kernel.Name, func(t *testing.T) {
 			switch kernel.DType {
-			case "bf16":
-				compareEach[BFloat16](t, ctx, kernel)
-			case "fp16":
-				compareEach[Float16](t, ctx, kernel)
+			case BF16:
+				compareEach[BFloat16](t, engine, kernel)
+			case FP16:
+				compareEach[Float16](t, engine, kernel)
 			default:
-				compareEach[float32](t, ctx, kernel)
+				compareEach[float32](t, engine, kernel)
 			}
 		})
 	}
@@ -116,7 +118,7 @@ func TestPlansOnDevice(t *testing.T) {
 // Patterns that the planner takes special ways with: columns so far apart that they are gone through in several passes,
 // more tiles than workers, a long row among empty ones, no block at all, no row, no column of B.
 func TestOddPlansOnDevice(t *testing.T) {
-	ctx := newContext(t, CUDA)
+	engine := newEngine(t, CUDA)
 	for name, s := range map[string]shape{
 		"several passes":  {rows: 40, cols: 150_000, n: 8, blockM: 8, blockK: 1, density: 0.004},
 		"far apart":       {rows: 16, cols: 150_000, n: 8, blockM: 16, blockK: 1, density: 0.0001},
@@ -129,11 +131,11 @@ func TestOddPlansOnDevice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.alpha, s.beta, s.seed = 1, 1, 9
-			comparePlans(t, ctx, newProduct[float32, int64](s))
+			comparePlans(t, engine, newProduct[float32, int64](s))
 		})
 	}
 	t.Run("several passes of many slots", func(t *testing.T) {
-		comparePlans(t, ctx, newProduct[BFloat16, int32](shape{rows: 250, cols: 320_000, n: 8, blockM: 8, blockK: 8, density: 0.001, alpha: 1, seed: 5}))
+		comparePlans(t, engine, newProduct[BFloat16, int32](shape{rows: 250, cols: 320_000, n: 8, blockM: 8, blockK: 8, density: 0.001, alpha: 1, seed: 5}))
 	})
 	t.Run("one long row", func(t *testing.T) {
 		p := newProduct[BFloat16, int32](shape{rows: 64 * 64, cols: 64 * 30, n: 2048, blockM: 64, blockK: 64, alpha: 1, seed: 3})
@@ -148,13 +150,13 @@ func TestOddPlansOnDevice(t *testing.T) {
 		for range 30 * 64 * 64 {
 			p.a.Values = append(p.a.Values, FromFloat32[BFloat16](0.5))
 		}
-		comparePlans(t, ctx, p)
+		comparePlans(t, engine, p)
 	})
 }
 
 // An index is as wrong in device memory as it is on the host.
 func TestDeviceIndexFaults(t *testing.T) {
-	ctx := newContext(t, CUDA)
+	engine := newEngine(t, CUDA)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := shape{rows: 12, cols: 300, blockM: 4, blockK: 2, n: 8, density: 0.5, seed: rapid.Uint64().Draw(rt, "seed")}
 		a := newProduct[float32, int64](s).a
@@ -165,11 +167,11 @@ func TestDeviceIndexFaults(t *testing.T) {
 		value := rapid.OneOf(rapid.Int64Range(-2, 152), rapid.SampledFrom(a.RowPtr), rapid.SampledFrom([]int64{1 << 32, 1<<32 + 1, -1 << 40}))
 		array[rapid.IntRange(0, len(array)-1).Draw(rt, "place")] = value.Draw(rt, "value")
 
-		m, hostErr := NewMatrix(ctx, a)
+		m, hostErr := NewMatrix(context.Background(), engine, a)
 		if hostErr == nil {
 			m.Close()
 		}
-		_, done, deviceErr := onDevice(rt, ctx, a)
+		_, done, deviceErr := onDevice(rt, engine, a)
 		done()
 		var want, got *Error
 		if errors.As(hostErr, &want) != errors.As(deviceErr, &got) || want != nil && want.Status != got.Status {

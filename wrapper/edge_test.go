@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/sparsek/sparsek/wrapper/internal/abitest"
+
+	. "github.com/sparsek/sparsek/wrapper"
 )
 
 // What no Go program can do through this package: nulls, wrong abi_sizes, enumeration values that do not exist.
@@ -40,13 +42,13 @@ func TestGraphCapture(t *testing.T) {
 
 func TestStatusNames(t *testing.T) {
 	lib := library(t)
-	for status, name := range statusNames {
-		if got := lib.statusName(status); got != name {
+	for status, name := range StatusNames {
+		if got := lib.StatusName(status); got != name {
 			t.Errorf("status %d is %s in Go and %s in the library", int32(status), name, got)
 		}
 	}
 	for status := range Status(64) {
-		if name := lib.statusName(status); name != "SPARSEK_UNKNOWN_STATUS" && status != 0 && statusNames[status] == "" {
+		if name := lib.StatusName(status); name != "SPARSEK_UNKNOWN_STATUS" && status != 0 && StatusNames[status] == "" {
 			t.Errorf("%s is not known in Go", name)
 		}
 	}

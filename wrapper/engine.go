@@ -3,18 +3,24 @@
 package sparsek
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
 	"unsafe"
+
+	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
 // Backend is where products are computed.
 type Backend int32
 
 const (
-	Auto Backend = 0 // a Hopper GPU if there is one, else the CPU
-	CPU  Backend = 1
+	// Auto is a Hopper GPU where there is one, else the CPU.
+	Auto Backend = 0
+	// CPU computes on the cores of the host, with its vector instructions. Device memory is host memory there.
+	CPU Backend = 1
+	// CUDA computes on an NVIDIA GPU of compute capability 9.0.
 	CUDA Backend = 2
 )
 
@@ -30,14 +36,14 @@ func (b Backend) String() string {
 	return fmt.Sprintf("Backend(%d)", int32(b))
 }
 
-// EngineOptions say which back-end a context has. The zero value: the best there is.
+// EngineOptions say which back-end an engine has. The zero value: the best there is.
 type EngineOptions struct {
 	Backend Backend
 	Device  int // CUDA ordinal; with Auto, the one preferred
 	Threads int // of the CPU back-end; 0: one for each core this process may use
 }
 
-// EngineInfo says which back-end a context got.
+// EngineInfo says which back-end an engine got.
 type EngineInfo struct {
 	Backend Backend // CPU or CUDA
 	Device  int     // CUDA ordinal
@@ -54,7 +60,7 @@ type Engine struct {
 	pool   *streamPool
 }
 
-// NewEngine makes a context in the library that [Default] finds.
+// NewEngine makes an engine in the library that [Default] finds.
 func NewEngine(opts EngineOptions) (*Engine, error) {
 	lib, err := Default()
 	if err != nil {
@@ -63,52 +69,72 @@ func NewEngine(opts EngineOptions) (*Engine, error) {
 	return lib.NewEngine(opts)
 }
 
-// NewEngine makes a context. With [CUDA] and no usable device the error is [ErrNoDevice]; with [Auto] it is a CPU
-// context, and [EngineInfo].Reason says why.
+// NewEngine makes an engine. With [CUDA] and no usable device the error is [ErrNoDevice]; with [Auto] it is an engine
+// of the CPU, and [EngineInfo].Reason says why.
 func (l *Library) NewEngine(opts EngineOptions) (*Engine, error) {
-	pointer, err := l.contextCreate(opts)
+	lib := l.native
+	pointer, err := lib.ContextCreate(native.ContextOptions{Backend: int32(opts.Backend), Device: opts.Device, Threads: opts.Threads})
 	if err != nil {
 		return nil, err
 	}
-	info, err := l.contextInfo(pointer)
+	info, err := lib.ContextInfo(pointer)
 	if err != nil {
-		l.contextDestroy(pointer)
+		lib.ContextDestroy(pointer)
 		return nil, err
 	}
-	pool := &streamPool{lib: l, context: pointer}
-	h := newHandle("context", pointer, nil, func() {
+	pool := &streamPool{lib: lib, context: pointer}
+	h := newHandle("engine", pointer, nil, func() {
 		pool.destroy()
-		l.contextDestroy(pointer)
+		lib.ContextDestroy(pointer)
 	})
-	c := &Engine{handle: h, lib: l, info: info, pool: pool}
-	runtime.AddCleanup(c, (*handle).close, h)
-	return c, nil
+	e := &Engine{handle: h, lib: l, pool: pool, info: EngineInfo{
+		Backend: Backend(info.Backend), Device: info.Device, Threads: info.Threads, Reason: info.Reason, ISA: info.ISA}}
+	runtime.AddCleanup(e, (*handle).close, h)
+	return e, nil
 }
 
-// Library is the library the context was made in.
-func (c *Engine) Library() *Library { return c.lib }
+// Library is the library the engine was made in.
+func (e *Engine) Library() *Library { return e.lib }
 
 // Info says which back-end this is, and why.
-func (c *Engine) Info() EngineInfo { return c.info }
+func (e *Engine) Info() EngineInfo { return e.info }
 
-// Close waits for the calls in progress. What was made in the context can then only be closed; with the last of it the
-// context is freed. Closing again does nothing.
-func (c *Engine) Close() error {
-	c.handle.close()
+// Close waits for the calls in progress and for the streams' work. What was made in the engine can then only be closed;
+// with the last of it the engine is freed. Closing again does nothing.
+func (e *Engine) Close() error {
+	if e.made("close") == nil {
+		e.handle.close()
+	}
 	return nil
 }
 
+// made refuses a nil engine and the zero value.
+func (e *Engine) made(op string) error {
+	if e == nil || e.handle == nil {
+		return fault(op, ErrNullPointer, "there is no engine: make one by NewEngine")
+	}
+	return nil
+}
+
+// checkContext refuses a nil context and one that has ended.
+func checkContext(op string, ctx context.Context) error {
+	if ctx == nil {
+		return fault(op, ErrNullPointer, "ctx is nil: pass context.Background() where nothing ends the call early")
+	}
+	return ctx.Err()
+}
+
 // streamPool keeps streams for calls that were given none, so that goroutines do not wait for each other's work. On
-// the CPU a stream is nothing, and nil serves all.
+// the CPU a stream is nothing, and 0 serves all.
 type streamPool struct {
-	lib     *Library
+	lib     *native.Library
 	context unsafe.Pointer
 
 	mu   sync.Mutex
-	free []unsafe.Pointer
+	free []uintptr
 }
 
-func (p *streamPool) get() (unsafe.Pointer, error) {
+func (p *streamPool) get() (uintptr, error) {
 	p.mu.Lock()
 	if last := len(p.free) - 1; last >= 0 {
 		stream := p.free[last]
@@ -117,10 +143,10 @@ func (p *streamPool) get() (unsafe.Pointer, error) {
 		return stream, nil
 	}
 	p.mu.Unlock()
-	return p.lib.streamCreate(p.context)
+	return p.lib.StreamCreate(p.context)
 }
 
-func (p *streamPool) put(stream unsafe.Pointer) {
+func (p *streamPool) put(stream uintptr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, stream)
@@ -130,8 +156,8 @@ func (p *streamPool) destroy() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, stream := range p.free {
-		// Nothing can be done about a stream that does not go away, and nothing runs in it.
-		_ = p.lib.streamDestroy(p.context, stream)
+		// Nothing can be done about a stream that cannot be destroyed, and nothing runs in it.
+		_ = p.lib.StreamDestroy(p.context, stream)
 	}
 	p.free = nil
 }

@@ -7,6 +7,7 @@ import "fmt"
 // DType names a type of elements where it is chosen at run time.
 type DType int32
 
+// The types of elements.
 const (
 	BF16 DType = 1 // BFloat16
 	FP16 DType = 2 // Float16
@@ -51,6 +52,7 @@ func (d DType) size() int {
 // Bias says which elements of C a bias belongs to.
 type Bias int32
 
+// The kinds of bias.
 const (
 	NoBias     Bias = 0
 	RowBias    Bias = 1 // M x 1: one value for each row of C
@@ -69,10 +71,11 @@ func (b Bias) String() string {
 	return fmt.Sprintf("Bias(%d)", int32(b))
 }
 
-// Activation is a function that each element of C goes through, in float32, before it is rounded. Each makes NaN of NaN,
-// Inf of Inf and, without an activation aside, 0 of -Inf.
+// Activation is a function that each element of C goes through, in float32, before it is rounded. NaN stays NaN, Inf stays
+// Inf, and -Inf becomes 0 (without an activation it stays -Inf).
 type Activation int32
 
+// The activations.
 const (
 	NoActivation Activation = 0
 	ReLU         Activation = 1 // max(x, 0)
@@ -94,12 +97,6 @@ func (a Activation) String() string {
 	return fmt.Sprintf("Activation(%d)", int32(a))
 }
 
-// WithBias gives the bias of a product whose plan has one: M x 1 for [RowBias] and 1 x N for [ColumnBias], of C's type,
-// its values one after the other. A [Dense] on a GPU is copied there for each product.
-func WithBias(bias AnyDense) MultiplyOption {
-	return func(settings *multiplySettings) { settings.bias, settings.hasBias = bias, true }
-}
-
 // checkBias makes sure that o is a bias of that kind for a C of rows x cols.
 func (o operand) checkBias(op string, kind Bias, rows, cols int) error {
 	if kind == RowBias {
@@ -114,35 +111,4 @@ func (o operand) checkBias(op string, kind Bias, rows, cols int) error {
 		return fault(op, ErrBadLeadingDimension, "the bias's stride is %d: its values must lie one after the other", o.stride)
 	}
 	return nil
-}
-
-// takeBias makes sure that the bias is what was planned for, and takes its buffer into use.
-func (r *run[T]) takeBias(settings multiplySettings) error {
-	p := r.plan
-	switch {
-	case p.bias == NoBias && settings.hasBias:
-		return fault(r.op, ErrBadArgument, "a bias is given to a plan without one: set PlanOptions.Bias")
-	case p.bias == NoBias:
-		return nil
-	case !settings.hasBias:
-		return fault(r.op, ErrNullPointer, "the plan is for a %v bias: give it by WithBias", p.bias)
-	case missing(settings.bias):
-		return fault(r.op, ErrNullPointer, "the bias is nil")
-	}
-	r.bias = settings.bias.operand()
-	if err := r.bias.checkBias(r.op, p.bias, p.matrix.rows, p.n); err != nil {
-		return err
-	}
-	if err := r.checkOutput("the bias", r.bias); err != nil {
-		return err
-	}
-	return r.takeBuffer(r.bias)
-}
-
-// stageBias brings the bias to where the back-end reads it.
-func (r *run[T]) stageBias() (err error) {
-	if r.plan.bias != NoBias && r.plan.matrix.ctx.info.Backend == CUDA {
-		r.bias, err = r.stage(r.bias, true)
-	}
-	return err
 }

@@ -36,12 +36,12 @@ var (
 
 func Example() {
 	background := context.Background()
-	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
+	engine, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ctx.Close()
-	matrix, err := sparsek.NewMatrix(ctx, a)
+	defer engine.Close()
+	matrix, err := sparsek.NewMatrix(background, engine, a)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func Example() {
 	defer plan.Close()
 
 	c := sparsek.Dense[float32]{Rows: 4, Cols: 3, Data: make([]float32, 12)}
-	if err := plan.Multiply(background, 1, b, 0, c); err != nil {
+	if err := plan.Multiply(background, 1, 0, sparsek.Operands{B: b, C: c}); err != nil {
 		log.Fatal(err)
 	}
 	for row := range 4 {
@@ -67,14 +67,14 @@ func Example() {
 }
 
 // A layer of a network: C = ReLU(A B + bias), with a value of the bias for each row, and C in bfloat16.
-func ExampleWithBias() {
+func ExampleOperands() {
 	background := context.Background()
-	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
+	engine, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ctx.Close()
-	matrix, err := sparsek.NewMatrix(ctx, a)
+	defer engine.Close()
+	matrix, err := sparsek.NewMatrix(background, engine, a)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func ExampleWithBias() {
 		bias.Data[row] = sparsek.ToBFloat16(v)
 	}
 	c := sparsek.Dense[sparsek.BFloat16]{Rows: 4, Cols: 3, Data: make([]sparsek.BFloat16, 12)}
-	if err := plan.Multiply(background, 1, b, 0, c, sparsek.WithBias(bias)); err != nil {
+	if err := plan.Multiply(background, 1, 0, sparsek.Operands{B: b, C: c, Bias: bias}); err != nil {
 		log.Fatal(err)
 	}
 	for row := range 4 {
@@ -104,20 +104,20 @@ func ExampleWithBias() {
 	// 0 0 10
 }
 
-// The kernels are measured for this plan, unless a like product was measured before: then its fastest is taken.
-func ExampleWithTuning() {
+// The kernels are measured for this plan, unless a similar product was measured before: then its fastest is taken.
+func ExamplePlanOptions() {
 	background := context.Background()
-	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
+	engine, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ctx.Close()
-	matrix, err := sparsek.NewMatrix(ctx, a)
+	defer engine.Close()
+	matrix, err := sparsek.NewMatrix(background, engine, a)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer matrix.Close()
-	plan, err := matrix.Plan(background, sparsek.PlanOptions{N: 3}, sparsek.WithTuning(10*time.Millisecond))
+	plan, err := matrix.Plan(background, sparsek.PlanOptions{N: 3, Tuning: 10 * time.Millisecond})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func ExampleWithTuning() {
 	fmt.Println(info.ChosenBy != sparsek.ChosenByModel, info.Measured > 0)
 
 	c := sparsek.Dense[float32]{Rows: 4, Cols: 3, Data: make([]float32, 12)}
-	if err := plan.Multiply(background, 1, b, 0, c); err != nil {
+	if err := plan.Multiply(background, 1, 0, sparsek.Operands{B: b, C: c}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(c.Data[9:])
@@ -136,14 +136,14 @@ func ExampleWithTuning() {
 }
 
 // One plan serves new values of the same pattern.
-func ExampleMatrix_SetValues() {
+func ExampleSetValues() {
 	background := context.Background()
-	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
+	engine, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ctx.Close()
-	matrix, err := sparsek.NewMatrix(ctx, a)
+	defer engine.Close()
+	matrix, err := sparsek.NewMatrix(background, engine, a)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -156,10 +156,10 @@ func ExampleMatrix_SetValues() {
 
 	c := sparsek.Dense[float32]{Rows: 4, Cols: 3, Data: make([]float32, 12)}
 	for _, values := range [][]float32{{1, 0, 0, 1, 1, 0, 0, 1}, {2, 0, 0, 2, 2, 0, 0, 2}} {
-		if err := matrix.SetValues(background, values); err != nil {
+		if err := sparsek.SetValues(background, matrix, values); err != nil {
 			log.Fatal(err)
 		}
-		if err := plan.Multiply(background, 1, b, 0, c); err != nil {
+		if err := plan.Multiply(background, 1, 0, sparsek.Operands{B: b, C: c}); err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(c.Data[:3])
@@ -172,12 +172,12 @@ func ExampleMatrix_SetValues() {
 // Operands that stay in the back-end's memory are not copied: this is the way to many products on a GPU.
 func ExampleDeviceBuffer() {
 	background := context.Background()
-	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{})
+	engine, err := sparsek.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ctx.Close()
-	matrix, err := sparsek.NewMatrix(ctx, a)
+	defer engine.Close()
+	matrix, err := sparsek.NewMatrix(background, engine, a)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -188,29 +188,29 @@ func ExampleDeviceBuffer() {
 	}
 	defer plan.Close()
 
-	in, err := sparsek.NewBuffer[float32](ctx, 12)
+	in, err := sparsek.NewBuffer[float32](engine, 12)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer in.Close()
-	out, err := sparsek.NewBuffer[float32](ctx, 12)
+	out, err := sparsek.NewBuffer[float32](engine, 12)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer out.Close()
-	if err := in.Write(b.Data); err != nil {
+	if err := in.Write(background, b.Data); err != nil {
 		log.Fatal(err)
 	}
 	from := sparsek.DeviceDense[float32]{Rows: 4, Cols: 3, Buffer: in}
 	to := sparsek.DeviceDense[float32]{Rows: 4, Cols: 3, Buffer: out}
 	for range 2 {
-		if err := plan.Multiply(background, 1, from, 0, to); err != nil {
+		if err := plan.Multiply(background, 1, 0, sparsek.Operands{B: from, C: to}); err != nil {
 			log.Fatal(err)
 		}
 		from, to = to, from
 	}
 	result := make([]float32, 3)
-	if err := in.Read(result); err != nil {
+	if err := in.Read(background, result); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(result)
@@ -220,14 +220,14 @@ func ExampleDeviceBuffer() {
 
 // Every fault has its own status.
 func ExampleError() {
-	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{Backend: sparsek.CPU})
+	engine, err := sparsek.NewEngine(sparsek.EngineOptions{Backend: sparsek.CPU})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ctx.Close()
+	defer engine.Close()
 	wrong := a
 	wrong.ColIdx = []int32{0, 2}
-	_, err = sparsek.NewMatrix(ctx, wrong)
+	_, err = sparsek.NewMatrix(context.Background(), engine, wrong)
 	var fault *sparsek.Error
 	fmt.Println(errors.Is(err, sparsek.ErrColIdxRange), errors.As(err, &fault))
 	fmt.Println(fault.Op)

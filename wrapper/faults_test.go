@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 // small is a matrix of 4 x 6 in blocks of 2 x 3 with three blocks.
@@ -50,12 +54,12 @@ func TestMatrixFaults(t *testing.T) {
 		"unsorted":          {func(a *BSR[float32, int64]) { a.ColIdx[1], a.ColIdx[2] = 1, 0 }, ErrColIdxUnsorted, "col_idx[2] = 0"},
 		"repeated":          {func(a *BSR[float32, int64]) { a.ColIdx[1] = 1 }, ErrColIdxRepeated, "col_idx[2] = 1"},
 	}
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		for name, fault := range faults {
 			t.Run(name, func(t *testing.T) {
 				a := small()
 				fault.spoil(&a)
-				m, err := NewMatrix(ctx, a)
+				m, err := NewMatrix(context.Background(), engine, a)
 				if m != nil {
 					t.Error("a matrix was made")
 				}
@@ -66,18 +70,19 @@ func TestMatrixFaults(t *testing.T) {
 }
 
 func TestPlanFaults(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
-		m := must(NewMatrix(ctx, small()))(t)
+	onEach(t, func(t *testing.T, engine *Engine) {
+		m := must(NewMatrix(context.Background(), engine, small()))(t)
 		defer m.Close()
 		for _, fault := range []struct {
 			opts     PlanOptions
 			status   Status
 			speaksOf string
 		}{
-			{PlanOptions{N: -1}, ErrBadSize, "n = -1"},
+			{PlanOptions{N: -1}, ErrBadSize, "N is -1"},
 			{PlanOptions{N: 8, LDB: 7}, ErrBadLeadingDimension, "ldb = 7"},
 			{PlanOptions{N: 8, LDC: -1}, ErrBadLeadingDimension, "ldc = -1"},
 			{PlanOptions{N: 8, LDB: math.MaxInt}, ErrBadSize, "ldb"},
+			{PlanOptions{}, ErrBadSize, "set PlanOptions.N"},
 			{PlanOptions{N: 8, Alignment: 12}, ErrBadArgument, "alignment = 12"},
 			{PlanOptions{N: 8, Alignment: 1 << 40}, ErrBadArgument, "alignment = -1"},
 			{PlanOptions{N: 8, Kernel: "no such thing"}, ErrNoSuchKernel, "no such thing"},
@@ -90,13 +95,13 @@ func TestPlanFaults(t *testing.T) {
 }
 
 func TestMultiplyFaults(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		background := context.Background()
-		m := must(NewMatrix(ctx, small()))(t)
+		m := must(NewMatrix(context.Background(), engine, small()))(t)
 		plan := must(m.Plan(background, PlanOptions{N: 8, LDC: 10}))(t)
 		b := Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}
 		c := Dense[float32]{Rows: 4, Cols: 8, Stride: 10, Data: make([]float32, 38)}
-		if err := plan.Multiply(background, 1, b, 0, c); err != nil {
+		if err := plan.Multiply(background, 1, 0, Operands{B: b, C: c}); err != nil {
 			t.Fatal(err)
 		}
 		with := func(d Dense[float32], change func(*Dense[float32])) Dense[float32] {
@@ -104,7 +109,7 @@ func TestMultiplyFaults(t *testing.T) {
 			return d
 		}
 		for _, fault := range []struct {
-			b, c     Operand[float32]
+			b, c     Operand
 			status   Status
 			speaksOf string
 		}{
@@ -117,37 +122,37 @@ func TestMultiplyFaults(t *testing.T) {
 			{b, with(c, func(d *Dense[float32]) { d.Stride = 11 }), ErrBadLeadingDimension, "stride 11 is not the 10"},
 			{DeviceDense[float32]{Rows: 6, Cols: 8}, c, ErrBadSize, "B has 0 elements"},
 		} {
-			wantFault(t, plan.Multiply(background, 1, fault.b, 0, fault.c), fault.status, fault.speaksOf)
+			wantFault(t, plan.Multiply(background, 1, 0, Operands{B: fault.b, C: fault.c}), fault.status, fault.speaksOf)
 		}
 
-		buffer := must(NewBuffer[float32](ctx, 48))(t)
+		buffer := must(NewBuffer[float32](engine, 48))(t)
 		defer buffer.Close()
 		for offset, speaksOf := range map[int]string{1: "B has 47 elements", 49: "offset 49", -1: "offset -1"} {
 			view := DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: buffer, Offset: offset}
-			wantFault(t, plan.Multiply(background, 1, view, 0, c), ErrBadSize, speaksOf)
+			wantFault(t, plan.Multiply(background, 1, 0, Operands{B: view, C: c}), ErrBadSize, speaksOf)
 		}
-		_, err := plan.Time(background, TimeOptions[float32]{Repeats: 1})
+		_, err := timing.Products(background, plan, timing.Options{Repeats: 1})
 		wantFault(t, err, ErrBadSize, "no operands")
-		wantFault(t, m.SetValues(context.Background(), make([]float32, 17)), ErrBadSize, "Values has 17 elements")
-		wantFault(t, buffer.Write(make([]float32, 49)), ErrBadSize, "49 elements")
-		wantFault(t, buffer.Read(make([]float32, 49)), ErrBadSize, "49 elements")
-		_, err = NewBuffer[float32](ctx, -1)
+		wantFault(t, SetValues(context.Background(), m, make([]float32, 17)), ErrBadSize, "Values has 17 elements")
+		wantFault(t, buffer.Write(context.Background(), make([]float32, 49)), ErrBadSize, "49 elements")
+		wantFault(t, buffer.Read(context.Background(), make([]float32, 49)), ErrBadSize, "49 elements")
+		_, err = NewBuffer[float32](engine, -1)
 		wantFault(t, err, ErrBadSize, "-1 elements")
 	})
 }
 
 // What belongs to one context is refused by another.
 func TestContextsDoNotMix(t *testing.T) {
-	one, other := newContext(t, CPU), newContext(t, CPU)
-	m := must(NewMatrix(one, small()))(t)
+	one, other := newEngine(t, CPU), newEngine(t, CPU)
+	m := must(NewMatrix(context.Background(), one, small()))(t)
 	plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
 	buffer := must(NewBuffer[float32](other, 48))(t)
 	stream := must(other.NewStream())(t)
 	b := DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: buffer}
 	c := Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}
-	wantFault(t, plan.Multiply(context.Background(), 1, b, 0, c), ErrBadArgument, "another context")
+	wantFault(t, plan.Multiply(context.Background(), 1, 0, Operands{B: b, C: c}), ErrBadArgument, "another engine")
 	hostB := Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}
-	wantFault(t, plan.Multiply(context.Background(), 1, hostB, 0, c, WithStream(stream)), ErrBadArgument, "another context")
+	wantFault(t, plan.Enqueue(context.Background(), stream, 1, 0, Operands{B: hostB, C: c}), ErrBadArgument, "another engine")
 }
 
 func TestContextFaults(t *testing.T) {
@@ -174,52 +179,52 @@ func TestAuto(t *testing.T) {
 	for _, device := range must(lib.Devices())(t) {
 		usable = usable || device.Usable
 	}
-	ctx := must(lib.NewEngine(EngineOptions{}))(t)
-	defer ctx.Close()
-	info := ctx.Info()
+	engine := must(lib.NewEngine(EngineOptions{}))(t)
+	defer engine.Close()
+	info := engine.Info()
 	if want := map[bool]Backend{true: CUDA, false: CPU}[usable]; info.Backend != want || info.Reason == "" {
 		t.Errorf("context is %+v, want %v and a reason", info, want)
 	}
 }
 
 func TestCheckFindsAWrongElement(t *testing.T) {
-	ctx := newContext(t, CPU)
+	engine := newEngine(t, CPU)
 	p := newProduct[BFloat16, int32](shape{rows: 70, cols: 90, n: 33, blockM: 8, blockK: 8, density: 0.5, gapC: 3, alpha: 1, beta: 1, seed: 5})
-	c, info := p.run(t, ctx, false)
-	args := CheckArgs[BFloat16]{Alpha: 1, Beta: 1, B: p.b, C0: p.c0, C: c, UnitRoundoff: info.UnitRoundoff}
+	c, info := p.run(t, engine, false)
+	args := check.Args{Alpha: 1, Beta: 1, B: p.b, C0: p.c0, C: c, UnitRoundoff: info.UnitRoundoff}
 	at := &c.Data[41*c.Stride+7]
 	*at = ToBFloat16(at.Float32()*1.5 + 3)
-	report, err := Check(ctx.Library(), p.a, args)
+	report, err := check.Product(engine.Library(), p.a, args)
 	wantFault(t, err, ErrCheckFailed, "C[41, 7]")
 	if report.Failures != 1 || report.FirstRow != 41 || report.FirstCol != 7 || report.WorstRow != 41 || report.MaxRatio <= 1 {
 		t.Errorf("report is %+v", report)
 	}
 	*at = ToBFloat16(float32(math.NaN()))
-	_, err = Check(ctx.Library(), p.a, args)
+	_, err = check.Product(engine.Library(), p.a, args)
 	wantFault(t, err, ErrCheckFailed, "C[41, 7]")
 
 	moved := p.c0
 	moved.Stride++
 	args.C0 = moved
-	_, err = Check(ctx.Library(), p.a, args)
+	_, err = check.Product(engine.Library(), p.a, args)
 	wantFault(t, err, ErrBadLeadingDimension, "C0")
 }
 
 func TestTime(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
-		m := must(NewMatrix(ctx, small()))(t)
+	onEach(t, func(t *testing.T, engine *Engine) {
+		m := must(NewMatrix(context.Background(), engine, small()))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
-		var operands []Operands[float32]
+		var operands []Operands
 		var results []*DeviceBuffer[float32]
 		for range 3 {
-			b, c := must(NewBuffer[float32](ctx, 48))(t), must(NewBuffer[float32](ctx, 32))(t)
-			if err := errors.Join(b.Fill(0), c.Fill(0xff)); err != nil {
+			b, c := must(NewBuffer[float32](engine, 48))(t), must(NewBuffer[float32](engine, 32))(t)
+			if err := errors.Join(b.Fill(context.Background(), 0), c.Fill(context.Background(), 0xff)); err != nil {
 				t.Fatal(err)
 			}
-			operands = append(operands, Operands[float32]{DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: c}})
+			operands = append(operands, Operands{B: DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, C: DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: c}})
 			results = append(results, c)
 		}
-		times, err := plan.Time(context.Background(), TimeOptions[float32]{Alpha: 1, Operands: operands, Warmup: 1, Repeats: 5})
+		times, err := timing.Products(context.Background(), plan, timing.Options{Alpha: 1, Operands: operands, Warmup: 1, Repeats: 5})
 		if err != nil || len(times) != 5 {
 			t.Fatalf("%d times, error %v", len(times), err)
 		}
@@ -231,16 +236,16 @@ func TestTime(t *testing.T) {
 		// Each pair had its turn.
 		for i, c := range results {
 			got := make([]float32, 32)
-			if err := c.Read(got); err != nil {
+			if err := c.Read(context.Background(), got); err != nil {
 				t.Fatal(err)
 			}
 			if got[31] != 0 {
 				t.Errorf("C number %d holds %g, want 0", i, got[31])
 			}
 		}
-		if ctx.Info().Backend == CUDA {
-			host := Operands[float32]{Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}, Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}}
-			_, err := plan.Time(context.Background(), TimeOptions[float32]{Alpha: 1, Operands: []Operands[float32]{host}, Repeats: 1})
+		if engine.Info().Backend == CUDA {
+			host := Operands{B: Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}, C: Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}}
+			_, err := timing.Products(context.Background(), plan, timing.Options{Alpha: 1, Operands: []Operands{host}, Repeats: 1})
 			wantFault(t, err, ErrWrongMemory, "host memory")
 		}
 	})

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
-import "testing"
+import (
+	"testing"
 
-func testFewBlocks[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
+	. "github.com/sparsek/sparsek/wrapper"
+)
+
+func testFewBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
 	const blockRows, blockCols = 6, 5
 	for name, row := range map[string]struct {
@@ -27,8 +31,8 @@ func testFewBlocks[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 				p.setPattern(pattern, func() T { next++; return FromFloat32[T](float32(next%31-15) / 8) })
 				p.poison()
 				for _, onDevice := range []bool{false, true} {
-					c, info := p.run(t, ctx, onDevice)
-					p.verify(t, ctx, info, c)
+					c, info := p.run(t, engine, onDevice)
+					p.verify(t, engine, info, c)
 				}
 			}
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -9,6 +9,9 @@ import (
 	"math"
 	"testing"
 	"unsafe"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
 // maxIndex is the number of index entries up to which a matrix is tried out: the arrays must be there.
@@ -27,11 +30,12 @@ func FuzzMatrix(f *testing.F) {
 	f.Add(int64(0), int64(0), int64(1), int64(1), int64(0), int32(2), int32(2), index(0, 0), index(), int64(0))
 	f.Add(int64(1)<<62, int64(1)<<62, int64(1)<<62, int64(1)<<62, int64(1), int32(1), int32(1), index(0, 1), index(0), int64(1)<<62)
 	f.Add(int64(-1), int64(-1), int64(0), int64(0), int64(-1), int32(9), int32(9), index(), index(), int64(-1))
-	ctx := newContext(f, CPU)
+	engine := newEngine(f, CPU)
+	lib, pointer := engine.Library().Native(), engine.Native()
 	f.Fuzz(func(t *testing.T, rows, cols, blockM, blockK, nnzb int64, dtype, indexType int32, rowPtr, colIdx []byte, n int64) {
-		a := rawBSR{
-			rows: int(rows), cols: int(cols), blockM: int(blockM), blockK: int(blockK), nnzb: int(nnzb),
-			dtype: DType(dtype), indexType: indexType, memory: memoryHost,
+		a := native.BSR{
+			Rows: int(rows), Cols: int(cols), BlockM: int(blockM), BlockK: int(blockK), Blocks: int(nnzb),
+			DType: dtype, IndexType: indexType, Memory: native.Host,
 		}
 		// The arrays must be as long as the sizes say: what the fuzzer gave, and zeros. Sizes beyond maxIndex are given
 		// only where the library must refuse them before it looks at an array.
@@ -43,33 +47,33 @@ func FuzzMatrix(f *testing.F) {
 		if !hostile && (entries > maxIndex || nnzb > maxIndex) {
 			t.Skip("skipped: large")
 		}
-		a.rowPtr = indexArray(rowPtr, min(entries, maxIndex))
-		a.colIdx = indexArray(colIdx, min(max(nnzb, 0), maxIndex))
+		a.RowPtr = indexArray(rowPtr, min(entries, maxIndex))
+		a.ColIdx = indexArray(colIdx, min(max(nnzb, 0), maxIndex))
 		small := !hostile && blockM <= 64 && blockK <= 64 && rows <= maxIndex && cols <= maxIndex
 		if small {
 			values := make([]float32, 1+nnzb*blockM*blockK)
-			a.values = unsafe.Pointer(&values[0])
+			a.Values = unsafe.Pointer(&values[0])
 		}
-		pointer, err := ctx.lib.matrixCreate(ctx.handle.pointer, a)
+		matrix, err := lib.MatrixCreate(pointer, a)
 		if err != nil {
 			wantOwnError(t, err)
 			return
 		}
-		defer ctx.lib.matrixDestroy(pointer)
+		defer lib.MatrixDestroy(matrix)
 		if hostile {
 			t.Fatalf("%+v was taken", a)
 		}
 		if !small {
 			return
 		}
-		plan, err := ctx.lib.planCreate(pointer, PlanOptions{N: int(n % 40), Alignment: 4})
+		plan, err := lib.PlanCreate(matrix, native.PlanOptions{N: int(n % 40), Alignment: 4})
 		if err != nil {
 			wantOwnError(t, err)
 			return
 		}
-		defer ctx.lib.planDestroy(plan)
+		defer lib.PlanDestroy(plan)
 		b, c := make([]float32, 1+cols*40), make([]float32, 1+rows*40)
-		if err := ctx.lib.multiply(plan, 1, 0, rawOperand{unsafe.Pointer(&b[0]), 0}, rawOperand{unsafe.Pointer(&c[0]), 0}, nil, nil); err != nil {
+		if err := lib.Multiply(plan, 1, 0, native.Operand{Data: unsafe.Pointer(&b[0])}, native.Operand{Data: unsafe.Pointer(&c[0])}, nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range c {
@@ -85,7 +89,7 @@ func FuzzBSR(f *testing.F) {
 	f.Add(4, 6, 2, 3, []byte{0, 1, 3}, []byte{1, 0, 1}, 8, 8, 8)
 	f.Add(1<<40, 1<<40, 1<<39, 1<<39, []byte{0, 1, 2}, []byte{0, 1}, 1, 1, 1)
 	f.Add(-1, 0, 0, -5, []byte{}, []byte{}, -1, 0, 0)
-	ctx := newContext(f, CPU)
+	engine := newEngine(f, CPU)
 	f.Fuzz(func(t *testing.T, rows, cols, blockM, blockK int, rowPtr, colIdx []byte, n, ldb, ldc int) {
 		a := BSR[BFloat16, int32]{Rows: rows, Cols: cols, BlockM: blockM, BlockK: blockK}
 		for _, v := range rowPtr {
@@ -97,7 +101,7 @@ func FuzzBSR(f *testing.F) {
 		if size := uint64(blockM) * uint64(blockK); size < 1<<16 && blockM > 0 && blockM < 1<<16 {
 			a.Values = make([]BFloat16, len(colIdx)*int(size))
 		}
-		m, err := NewMatrix(ctx, a)
+		m, err := NewMatrix(context.Background(), engine, a)
 		if err != nil {
 			wantOwnError(t, err)
 			return
@@ -114,7 +118,7 @@ func FuzzBSR(f *testing.F) {
 		defer plan.Close()
 		b := Dense[BFloat16]{Rows: cols, Cols: n, Stride: ldb, Data: make([]BFloat16, 1<<12)}
 		c := Dense[BFloat16]{Rows: rows, Cols: n, Stride: ldc, Data: make([]BFloat16, 1<<12)}
-		if err := plan.Multiply(context.Background(), 1, b, 0, c); err != nil {
+		if err := plan.Multiply(context.Background(), 1, 0, Operands{B: b, C: c}); err != nil {
 			wantOwnError(t, err)
 		}
 	})
@@ -131,7 +135,7 @@ func indexArray(bytes []byte, entries int64) unsafe.Pointer {
 func wantOwnError(t *testing.T, err error) {
 	t.Helper()
 	var fault *Error
-	if !errors.As(err, &fault) || fault.Msg == "" || fault.Status == ErrInternal || statusNames[fault.Status] == "" {
+	if !errors.As(err, &fault) || fault.Msg == "" || fault.Status == ErrInternal || StatusNames[fault.Status] == "" {
 		t.Fatalf("%#v is no error of the library's own", err)
 	}
 }

@@ -4,6 +4,8 @@ package sparsek
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -24,6 +26,7 @@ type handle struct {
 	users  int
 	refs   int // children that are not freed yet, and 1 until it is closed
 	closed bool
+	queues map[*queue]struct{} // whose work uses it or a child of it
 }
 
 // newHandle makes a handle of a new native object. The parent must be in use by the caller.
@@ -72,7 +75,30 @@ func (h *handle) release() {
 	}
 }
 
-// close waits for the uses in progress. Closing again does nothing.
+// enter notes that work of q uses h, which is in use. It returns whether somebody waits for the end of that use.
+func (h *handle) enter(q *queue) (wanted bool) {
+	for ; h != nil; h = h.parent {
+		h.mu.Lock()
+		if h.queues == nil {
+			h.queues = make(map[*queue]struct{})
+		}
+		h.queues[q] = struct{}{}
+		wanted = wanted || h.closed
+		h.mu.Unlock()
+	}
+	return wanted
+}
+
+// leave takes back enter, for h and all that it stands on: q uses none of them any more.
+func (h *handle) leave(q *queue) {
+	for ; h != nil; h = h.parent {
+		h.mu.Lock()
+		delete(h.queues, q)
+		h.mu.Unlock()
+	}
+}
+
+// close waits for the uses in progress, those by streams among them. Closing again does nothing.
 func (h *handle) close() {
 	h.mu.Lock()
 	if h.closed {
@@ -80,6 +106,12 @@ func (h *handle) close() {
 		return
 	}
 	h.closed = true
+	queues := slices.Collect(maps.Keys(h.queues))
+	h.mu.Unlock()
+	for _, q := range queues {
+		q.settle()
+	}
+	h.mu.Lock()
 	for h.users > 0 {
 		h.idle.Wait()
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
 )
 
 // kernelsOf are our own kernels of a context's back-end.
-func kernelsOf(t *testing.T, ctx *Engine) []Kernel {
+func kernelsOf(t *testing.T, engine *Engine) []Kernel {
 	var own []Kernel
-	for _, kernel := range must(ctx.Library().Kernels())(t) {
-		if kernel.Backend == ctx.Info().Backend && kernel.Library == "" {
+	for _, kernel := range must(engine.Library().Kernels())(t) {
+		if kernel.Backend == engine.Info().Backend && kernel.Library == "" {
 			own = append(own, kernel)
 		}
 	}
@@ -23,14 +25,14 @@ func kernelsOf(t *testing.T, ctx *Engine) []Kernel {
 
 // kernels are the names of those to try: on the CPU all that run here, or only the best would be; on a GPU the empty name,
 // which lets the library choose by the block.
-func kernels(t *testing.T, ctx *Engine) []string {
-	if ctx.Info().Backend != CPU {
+func kernels(t *testing.T, engine *Engine) []string {
+	if engine.Info().Backend != CPU {
 		return []string{""}
 	}
 	var names []string
-	m := must(NewMatrix(ctx, small()))(t)
+	m := must(NewMatrix(context.Background(), engine, small()))(t)
 	defer m.Close()
-	for _, kernel := range must(ctx.Library().Kernels())(t) {
+	for _, kernel := range must(engine.Library().Kernels())(t) {
 		if kernel.Backend != CPU {
 			continue
 		}
@@ -46,22 +48,22 @@ func kernels(t *testing.T, ctx *Engine) []string {
 }
 
 // onEachKernel runs a test on each kernel of each back-end, the one of its element type.
-func onEachKernel(t *testing.T, bf16, fp16, fp32 func(t *testing.T, ctx *Engine, kernel Kernel)) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
-		for _, kernel := range kernelsOf(t, ctx) {
+func onEachKernel(t *testing.T, bf16, fp16, fp32 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	onEach(t, func(t *testing.T, engine *Engine) {
+		for _, kernel := range kernelsOf(t, engine) {
 			t.Run(kernel.Name, func(t *testing.T) {
 				blockM, blockK := leastBlock(kernel)
 				ideal := shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK, kernel: kernel.Name}
-				if ctx.Info().Backend == CPU && !serves[BFloat16, BFloat16](t, ctx, ideal) {
+				if engine.Info().Backend == CPU && !serves[BFloat16, BFloat16](t, engine, ideal) {
 					t.Skip("skipped: not for this processor")
 				}
 				switch kernel.DType {
-				case "bf16", "": // every type
-					bf16(t, ctx, kernel)
-				case "fp16":
-					fp16(t, ctx, kernel)
+				case BF16, 0: // every type
+					bf16(t, engine, kernel)
+				case FP16:
+					fp16(t, engine, kernel)
 				default:
-					fp32(t, ctx, kernel)
+					fp32(t, engine, kernel)
 				}
 			})
 		}
@@ -99,10 +101,10 @@ func drawServed(t *rapid.T, kernel Kernel) shape {
 }
 
 // serves tells whether the library takes the kernel for a product of the shape with a C of elements C.
-func serves[T, C Element](t rapid.TB, ctx *Engine, s shape) bool {
+func serves[T, C Element](t rapid.TB, engine *Engine, s shape) bool {
 	s.density = 0
 	p := newProductTo[T, C, int32](s)
-	m := must(NewMatrix(ctx, p.a))(t)
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	plan, err := m.Plan(context.Background(), p.planOptions(16))
 	if errors.Is(err, ErrNoSuchKernel) {
@@ -112,37 +114,37 @@ func serves[T, C Element](t rapid.TB, ctx *Engine, s shape) bool {
 	return true
 }
 
-func testKernel[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
+func testKernel[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
-	anyEpilogue := serves[T, T](t, ctx, shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK,
+	anyEpilogue := serves[T, T](t, engine, shape{rows: blockM, cols: blockK, n: 8, blockM: blockM, blockK: blockK,
 		activation: ReLU, kernel: kernel.Name})
-	anyRowsOfB := serves[T, T](t, ctx, shape{rows: blockM, cols: blockK, n: 3, blockM: blockM, blockK: blockK, kernel: kernel.Name})
+	anyRowsOfB := serves[T, T](t, engine, shape{rows: blockM, cols: blockK, n: 3, blockM: blockM, blockK: blockK, kernel: kernel.Name})
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawServed(rt, kernel)
 		if anyRowsOfB && rapid.Bool().Draw(rt, "rows of B anywhere") {
 			s.gapB = rapid.IntRange(0, 9).Draw(rt, "gap of B")
 		}
 		if !anyEpilogue || rapid.Bool().Draw(rt, "plain") {
-			testKernelTo[T, T](rt, ctx, s)
+			testKernelTo[T, T](rt, engine, s)
 			return
 		}
 		s.bias, s.activation = drawEpilogue(rt)
 		switch rapid.SampledFrom([]DType{BF16, FP16, FP32}).Draw(rt, "type of C") {
 		case BF16:
-			testKernelTo[T, BFloat16](rt, ctx, s)
+			testKernelTo[T, BFloat16](rt, engine, s)
 		case FP16:
-			testKernelTo[T, Float16](rt, ctx, s)
+			testKernelTo[T, Float16](rt, engine, s)
 		case FP32:
-			testKernelTo[T, float32](rt, ctx, s)
+			testKernelTo[T, float32](rt, engine, s)
 		}
 	})
 }
 
-func testKernelTo[T, C Element](t *rapid.T, ctx *Engine, s shape) {
-	if !serves[T, C](t, ctx, s) {
+func testKernelTo[T, C Element](t *rapid.T, engine *Engine, s shape) {
+	if !serves[T, C](t, engine, s) {
 		s.n, s.gapB, s.gapC = (s.n+7)/8*8, s.gapB/8*8, s.gapC/8*8
 	}
-	if info := testProduct[T, C, int32](t, ctx, s); info.Kernel != s.kernel {
+	if info := testProduct[T, C, int32](t, engine, s); info.Kernel != s.kernel {
 		t.Fatalf("kernel %s ran", info.Kernel)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // gpu makes a context, or skips the test where there is no GPU or where the host has less memory free.
 func gpu(t *testing.T, hostBytes int64) *sparsek.Engine {
 	t.Helper()
-	ctx, err := sparsek.NewEngine(sparsek.EngineOptions{Backend: sparsek.CUDA})
+	engine, err := sparsek.NewEngine(sparsek.EngineOptions{Backend: sparsek.CUDA})
 	if errors.Is(err, sparsek.ErrLibraryNotFound) {
 		t.Skip("skipped: libsparsek.so not found")
 	}
@@ -31,7 +31,7 @@ func gpu(t *testing.T, hostBytes int64) *sparsek.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ctx.Close() })
+	t.Cleanup(func() { engine.Close() })
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		t.Skipf("skipped: whether %d bytes are free is not known: %v", hostBytes, err)
@@ -45,7 +45,7 @@ func gpu(t *testing.T, hostBytes int64) *sparsek.Engine {
 	if free<<10 < hostBytes {
 		t.Skipf("skipped: %d bytes of host memory are free, and %d are needed", free<<10, hostBytes)
 	}
-	return ctx
+	return engine
 }
 
 // fits passes on what a call returned, or skips the test where that took more memory than the device has.
@@ -73,25 +73,25 @@ func normal[T sparsek.Element](count int, seed uint64) []T {
 
 // testLarge multiplies a by a random B with every kernel that serves it, and looks at the block rows that are given:
 // those hold what they should. empty looks at the rest of C.
-func testLarge[T sparsek.Element](t *testing.T, ctx *sparsek.Engine, dtype string, a bsr.Matrix[T], n int, rows []int, empty func(t *testing.T, c []T)) {
-	matrix := fits(sparsek.NewMatrix(ctx, sparsek.BSR[T, int32]{
+func testLarge[T sparsek.Element](t *testing.T, engine *sparsek.Engine, a bsr.Matrix[T], n int, rows []int, empty func(t *testing.T, c []T)) {
+	matrix := fits(sparsek.NewMatrix(context.Background(), engine, sparsek.BSR[T, int32]{
 		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, RowPtr: a.RowPtr, ColIdx: a.ColIdx, Values: a.Values,
 	}))(t)
 	defer matrix.Close()
 	b := matio.Dense[T]{Rows: a.Cols, Cols: n, Data: normal[T](a.Cols*n, 42)}
-	deviceB := fits(sparsek.NewBuffer[T](ctx, len(b.Data)))(t)
+	deviceB := fits(sparsek.NewBuffer[T](engine, len(b.Data)))(t)
 	defer deviceB.Close()
-	if err := deviceB.Write(b.Data); err != nil {
+	if err := deviceB.Write(context.Background(), b.Data); err != nil {
 		t.Fatal(err)
 	}
-	deviceC := fits(sparsek.NewBuffer[T](ctx, a.Rows*n))(t)
+	deviceC := fits(sparsek.NewBuffer[T](engine, a.Rows*n))(t)
 	defer deviceC.Close()
 	c := matio.Dense[T]{Rows: a.Rows, Cols: n, Data: make([]T, a.Rows*n)}
 
-	kernels := fits(ctx.Library().Kernels())(t)
+	kernels := fits(engine.Library().Kernels())(t)
 	ran := 0
 	for _, kernel := range kernels {
-		if kernel.Backend != sparsek.CUDA || kernel.DType != dtype {
+		if kernel.Backend != sparsek.CUDA || kernel.DType != sparsek.DTypeOf[T]() {
 			continue
 		}
 		plan, err := matrix.Plan(context.Background(), sparsek.PlanOptions{N: n, Kernel: kernel.Name})
@@ -100,16 +100,16 @@ func testLarge[T sparsek.Element](t *testing.T, ctx *sparsek.Engine, dtype strin
 		}
 		fits(plan, err)(t)
 		ran++
-		if err := deviceC.Fill(0xff); err != nil {
+		if err := deviceC.Fill(context.Background(), 0xff); err != nil {
 			t.Fatal(err)
 		}
-		err = plan.Multiply(context.Background(), 1, sparsek.DeviceDense[T]{Rows: a.Cols, Cols: n, Buffer: deviceB}, 0,
-			sparsek.DeviceDense[T]{Rows: a.Rows, Cols: n, Buffer: deviceC})
-		if err := errors.Join(err, plan.Close(), deviceC.Read(c.Data)); err != nil {
+		err = plan.Multiply(context.Background(), 1, 0, sparsek.Operands{
+			B: sparsek.DeviceDense[T]{Rows: a.Cols, Cols: n, Buffer: deviceB}, C: sparsek.DeviceDense[T]{Rows: a.Rows, Cols: n, Buffer: deviceC}})
+		if err := errors.Join(err, plan.Close(), deviceC.Read(context.Background(), c.Data)); err != nil {
 			t.Fatalf("%s: %v", kernel.Name, err)
 		}
 		for _, r := range rows {
-			if report, err := workload.CheckBlockRow(ctx.Library(), a, b, c, r, plan.Info().UnitRoundoff); err != nil {
+			if report, err := workload.CheckBlockRow(engine.Library(), a, b, c, r, plan.Info().UnitRoundoff); err != nil {
 				t.Errorf("%s: block row %d: %v\n%+v", kernel.Name, r, err, report)
 			}
 		}
@@ -129,7 +129,7 @@ const many = 1 << 31 // elements
 func TestLargeC(t *testing.T) {
 	const block, n, rows = 64, 8, 1<<28 + 64
 	const blockRows = rows / block
-	ctx := gpu(t, 3*rows*n) // two bytes an element of C, and room
+	engine := gpu(t, 3*rows*n) // two bytes an element of C, and room
 	full := []int{0, 1, blockRows / 2, blockRows - 2, blockRows - 1}
 	a := bsr.Matrix[sparsek.Float16]{Rows: rows, Cols: 2 * block, BlockM: block, BlockK: block}
 	a.Pattern = bsr.Pattern{BlockRows: blockRows, BlockCols: 2, RowPtr: make([]int32, blockRows+1)}
@@ -143,7 +143,7 @@ func TestLargeC(t *testing.T) {
 	if rows*n <= many {
 		t.Fatal("C is too small")
 	}
-	testLarge(t, ctx, "fp16", a, n, full, func(t *testing.T, c []sparsek.Float16) {
+	testLarge(t, engine, a, n, full, func(t *testing.T, c []sparsek.Float16) {
 		var zeros [block * n]sparsek.Float16
 		for r := range blockRows {
 			if [block * n]sparsek.Float16(c[r*block*n:]) != zeros && !slices.Contains(full, r) {
@@ -158,7 +158,7 @@ func TestLargeC(t *testing.T) {
 func TestLargeValues(t *testing.T) {
 	const block, n, blockRows, blockCols = 512, 8, 82, 100
 	const count = blockRows * blockCols * block * block
-	ctx := gpu(t, 3*count) // two bytes an element of A, and room
+	engine := gpu(t, 3*count) // two bytes an element of A, and room
 	a := bsr.Matrix[sparsek.BFloat16]{Rows: blockRows * block, Cols: blockCols * block, BlockM: block, BlockK: block}
 	a.Pattern = bsr.Pattern{BlockRows: blockRows, BlockCols: blockCols, RowPtr: []int32{0}}
 	for range blockRows {
@@ -176,7 +176,7 @@ func TestLargeValues(t *testing.T) {
 	for at := 0; at < count; {
 		at += copy(a.Values[at:], chunk)
 	}
-	testLarge(t, ctx, "bf16", a, n, []int{0, blockRows / 2, blockRows - 2, blockRows - 1}, func(t *testing.T, c []sparsek.BFloat16) {
+	testLarge(t, engine, a, n, []int{0, blockRows / 2, blockRows - 2, blockRows - 1}, func(t *testing.T, c []sparsek.BFloat16) {
 		for i, v := range c {
 			if v&0x7fff > 0x7f80 { // the exponent of infinity with a fraction
 				t.Errorf("C[%d, %d] is NaN or was not written", i/n, i%n)

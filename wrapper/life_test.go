@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -10,16 +10,20 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 func TestUseAfterClose(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		background := context.Background()
-		m := must(NewMatrix(ctx, small()))(t)
+		m := must(NewMatrix(context.Background(), engine, small()))(t)
 		plan := must(m.Plan(background, PlanOptions{N: 8}))(t)
 		other := must(m.Plan(background, PlanOptions{N: 8}))(t)
-		buffer := must(NewBuffer[float32](ctx, 48))(t)
-		stream := must(ctx.NewStream())(t)
+		buffer := must(NewBuffer[float32](engine, 48))(t)
+		stream := must(engine.NewStream())(t)
 		b := Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}
 		c := Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}
 
@@ -36,91 +40,49 @@ func TestUseAfterClose(t *testing.T) {
 			}
 		}
 		twice(plan.Close)
-		closed("closed plan", plan.Multiply(background, 1, b, 0, c))
+		closed("closed plan", plan.Multiply(background, 1, 0, Operands{B: b, C: c}))
 		twice(buffer.Close)
-		closed("closed buffer", buffer.Fill(0))
-		closed("product with a closed buffer", other.Multiply(background, 1, DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: buffer}, 0, c))
+		closed("closed buffer", buffer.Fill(context.Background(), 0))
+		closed("product with a closed buffer", other.Multiply(background, 1, 0, Operands{B: DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: buffer}, C: c}))
 		twice(stream.Close)
 		closed("closed stream", stream.Wait(background))
-		closed("product in a closed stream", other.Multiply(background, 1, b, 0, c, WithStream(stream)))
-		if err := other.Multiply(background, 1, b, 0, c); err != nil {
+		closed("product in a closed stream", other.Enqueue(background, stream, 1, 0, Operands{B: b, C: c}))
+		if err := other.Multiply(background, 1, 0, Operands{B: b, C: c}); err != nil {
 			t.Error(err)
 		}
 
 		// Parents first.
 		twice(m.Close)
-		closed("plan of a closed matrix", other.Multiply(background, 1, b, 0, c))
-		closed("values of a closed matrix", m.SetValues(context.Background(), make([]float32, 18)))
+		closed("plan of a closed matrix", other.Multiply(background, 1, 0, Operands{B: b, C: c}))
+		closed("values of a closed matrix", SetValues(context.Background(), m, make([]float32, 18)))
 		_, err := m.Plan(background, PlanOptions{N: 8})
 		closed("new plan of a closed matrix", err)
-		later := must(NewMatrix(ctx, small()))(t)
-		twice(ctx.Close)
-		_, err = NewMatrix(ctx, small())
+		later := must(NewMatrix(context.Background(), engine, small()))(t)
+		twice(engine.Close)
+		_, err = NewMatrix(context.Background(), engine, small())
 		closed("matrix in a closed context", err)
-		_, err = NewBuffer[float32](ctx, 1)
+		_, err = NewBuffer[float32](engine, 1)
 		closed("buffer in a closed context", err)
-		_, err = ctx.NewStream()
+		_, err = engine.NewStream()
 		closed("stream in a closed context", err)
-		closed("matrix of a closed context", later.SetValues(context.Background(), make([]float32, 18)))
+		closed("matrix of a closed context", SetValues(context.Background(), later, make([]float32, 18)))
 		twice(later.Close)
 		twice(other.Close)
 	})
 }
 
-func TestNativeObjectsAreFreedLastToFirst(t *testing.T) {
-	var freed []string
-	object := func(kind string, parent *handle) *handle {
-		return newHandle(kind, nil, parent, func() { freed = append(freed, kind) })
-	}
-	parent := object("context", nil)
-	child := object("matrix", parent)
-	grandchild := object("plan", child)
-	parent.close()
-	child.close()
-	if len(freed) > 0 {
-		t.Fatalf("%v freed under a living child", freed)
-	}
-	grandchild.close()
-	if want := []string{"plan", "matrix", "context"}; !slices.Equal(freed, want) {
-		t.Errorf("freed %v, want %v", freed, want)
-	}
-}
-
-func TestCloseWaitsForUsers(t *testing.T) {
-	freed := make(chan struct{})
-	h := newHandle("plan", nil, nil, func() { close(freed) })
-	if err := h.acquire(); err != nil {
-		t.Fatal(err)
-	}
-	go h.close()
-	for h.acquire() == nil { // until close has begun
-		h.release()
-		runtime.Gosched()
-	}
-	select {
-	case <-freed:
-		t.Fatal("freed while in use")
-	default:
-	}
-	h.release()
-	<-freed
-}
-
 // What is dropped without Close is freed all the same.
 func TestDroppedObjectsAreFreed(t *testing.T) {
-	ctx := newContext(t, CPU)
+	engine := newEngine(t, CPU)
 	func() {
-		m := must(NewMatrix(ctx, small()))(t)
+		m := must(NewMatrix(context.Background(), engine, small()))(t)
 		must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
-		must(NewBuffer[float32](ctx, 48))(t)
-		must(ctx.NewStream())(t)
+		must(NewBuffer[float32](engine, 48))(t)
+		must(engine.NewStream())(t)
 	}()
 	for range 1000 {
 		runtime.GC()
-		ctx.handle.mu.Lock()
-		refs := ctx.handle.refs
-		ctx.handle.mu.Unlock()
-		if refs == 1 {
+		if engine.Children() == 0 {
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -129,20 +91,20 @@ func TestDroppedObjectsAreFreed(t *testing.T) {
 }
 
 func TestManyGoroutinesOnOnePlan(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		p := newProduct[BFloat16, int32](shape{rows: 192, cols: 192, n: 64, blockM: 64, blockK: 64, density: 0.6, alpha: 1, beta: 0.5, seed: 11})
-		m := must(NewMatrix(ctx, p.a))(t)
+		m := must(NewMatrix(context.Background(), engine, p.a))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n}))(t)
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {
 				for range 5 {
 					c := p.newC()
-					if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+					if err := plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: p.b, C: c}); err != nil {
 						t.Error(err)
 						return
 					}
-					if report, err := Check(ctx.Library(), p.a, CheckArgs[BFloat16]{Alpha: p.alpha, Beta: p.beta, B: p.b, C0: p.c0, C: c,
+					if report, err := check.Product(engine.Library(), p.a, check.Args{Alpha: p.alpha, Beta: p.beta, B: p.b, C0: p.c0, C: c,
 						UnitRoundoff: plan.Info().UnitRoundoff, Threads: 1}); err != nil {
 						t.Errorf("%v: %+v", err, report)
 					}
@@ -155,19 +117,19 @@ func TestManyGoroutinesOnOnePlan(t *testing.T) {
 
 // A product sees one set of values or the other, whole.
 func TestNewValuesBetweenProducts(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		const size, n = 128, 64
 		p := newProduct[float32, int32](shape{rows: size, cols: size, n: n, blockM: 64, blockK: 64, density: 2, alpha: 1, seed: 1})
 		elements := len(p.a.Values)
 		constant := func(v float32) []float32 { return slices.Repeat([]float32{v}, elements) }
 		p.a.Values = nil
-		m := must(NewMatrix(ctx, p.a))(t)
+		m := must(NewMatrix(context.Background(), engine, p.a))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: n}))(t)
 		b := Dense[float32]{Rows: size, Cols: n, Data: slices.Repeat([]float32{1}, size*n)}
 		c := func() Dense[float32] { return Dense[float32]{Rows: size, Cols: n, Data: make([]float32, size*n)} }
-		wantFault(t, plan.Multiply(context.Background(), 1, b, 0, c()), ErrNullPointer, "values")
+		wantFault(t, plan.Multiply(context.Background(), 1, 0, Operands{B: b, C: c()}), ErrNullPointer, "values")
 
-		if err := m.SetValues(context.Background(), constant(1)); err != nil {
+		if err := SetValues(context.Background(), m, constant(1)); err != nil {
 			t.Fatal(err)
 		}
 		var group sync.WaitGroup
@@ -175,7 +137,7 @@ func TestNewValuesBetweenProducts(t *testing.T) {
 			group.Go(func() {
 				for range 20 {
 					c := c()
-					if err := plan.Multiply(context.Background(), 1, b, 0, c); err != nil {
+					if err := plan.Multiply(context.Background(), 1, 0, Operands{B: b, C: c}); err != nil {
 						t.Error(err)
 						return
 					}
@@ -193,7 +155,7 @@ func TestNewValuesBetweenProducts(t *testing.T) {
 			})
 		}
 		for i := range 20 {
-			if err := m.SetValues(context.Background(), constant(float32(1+2*(i%2)))); err != nil {
+			if err := SetValues(context.Background(), m, constant(float32(1+2*(i%2)))); err != nil {
 				t.Error(err)
 			}
 			runtime.GC() // what the library refers to must have been kept
@@ -203,14 +165,14 @@ func TestNewValuesBetweenProducts(t *testing.T) {
 }
 
 func TestCancelledBeforeLaunch(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
-		m := must(NewMatrix(ctx, small()))(t)
+	onEach(t, func(t *testing.T, engine *Engine) {
+		m := must(NewMatrix(context.Background(), engine, small()))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
 		stopped, stop := context.WithCancel(context.Background())
 		stop()
 		b := Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}
 		c := Dense[float32]{Rows: 4, Cols: 8, Data: slices.Repeat([]float32{7}, 32)}
-		if err := plan.Multiply(stopped, 1, b, 0, c); !errors.Is(err, context.Canceled) {
+		if err := plan.Multiply(stopped, 1, 0, Operands{B: b, C: c}); !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}
 		if slices.ContainsFunc(c.Data, func(v float32) bool { return v != 7 }) {
@@ -219,7 +181,7 @@ func TestCancelledBeforeLaunch(t *testing.T) {
 		if _, err := m.Plan(stopped, PlanOptions{N: 8}); !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}
-		if _, err := plan.Time(stopped, TimeOptions[float32]{}); !errors.Is(err, context.Canceled) {
+		if _, err := timing.Products(stopped, plan, timing.Options{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}
 	})
@@ -227,17 +189,17 @@ func TestCancelledBeforeLaunch(t *testing.T) {
 
 // More products than anyone would wait for are given up on when the context ends.
 func TestCancelledTiming(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
-		m := must(NewMatrix(ctx, small()))(t)
+	onEach(t, func(t *testing.T, engine *Engine) {
+		m := must(NewMatrix(context.Background(), engine, small()))(t)
 		plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
-		b, c := must(NewBuffer[float32](ctx, 48))(t), must(NewBuffer[float32](ctx, 32))(t)
-		if err := b.Fill(0); err != nil {
+		b, c := must(NewBuffer[float32](engine, 48))(t), must(NewBuffer[float32](engine, 32))(t)
+		if err := b.Fill(context.Background(), 0); err != nil {
 			t.Fatal(err)
 		}
 		ending, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer stop()
-		operands := []Operands[float32]{{DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: c}}}
-		times, err := plan.Time(ending, TimeOptions[float32]{Alpha: 1, Operands: operands, Repeats: 1 << 30})
+		operands := []Operands{{B: DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, C: DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: c}}}
+		times, err := timing.Products(ending, plan, timing.Options{Alpha: 1, Operands: operands, Repeats: 1 << 30})
 		if !errors.Is(err, context.DeadlineExceeded) || times != nil {
 			t.Errorf("%d times, error %v", len(times), err)
 		}
@@ -247,22 +209,22 @@ func TestCancelledTiming(t *testing.T) {
 // A product that is given up on leaves C in host memory alone or, where it was done first, finished; and whatever it
 // used can be closed at once.
 func TestCancelledInFlight(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		p := newProduct[BFloat16, int32](shape{rows: 2048, cols: 1024, n: 512, blockM: 64, blockK: 64, density: 0.1, alpha: 1, seed: 2})
-		want, _ := p.run(t, ctx, false)
+		want, _ := p.run(t, engine, false)
 		givenUp := 0
 		for range 20 {
-			m := must(NewMatrix(ctx, p.a))(t)
+			m := must(NewMatrix(context.Background(), engine, p.a))(t)
 			plan := must(m.Plan(context.Background(), PlanOptions{N: p.n}))(t)
-			buffer := must(NewBuffer[BFloat16](ctx, len(p.b.Data)))(t)
-			if err := buffer.Write(p.b.Data); err != nil {
+			buffer := must(NewBuffer[BFloat16](engine, len(p.b.Data)))(t)
+			if err := buffer.Write(context.Background(), p.b.Data); err != nil {
 				t.Fatal(err)
 			}
 			b := DeviceDense[BFloat16]{Rows: p.b.Rows, Cols: p.b.Cols, Buffer: buffer}
 			c := p.newC()
 			stopping, stop := context.WithCancel(context.Background())
 			time.AfterFunc(50*time.Microsecond, stop)
-			err := plan.Multiply(stopping, p.alpha, b, p.beta, c)
+			err := plan.Multiply(stopping, p.alpha, p.beta, Operands{B: b, C: c})
 			if err != nil {
 				givenUp++
 			}

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
-	"bytes"
-	_ "embed"
 	"errors"
 	"flag"
 	"math"
@@ -12,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
 )
 
 // Examples cannot skip themselves, nor set variables; and no test is to read or write its user's measurements.
@@ -37,24 +37,24 @@ func library(t testing.TB) *Library {
 	return lib
 }
 
-func newContext(t testing.TB, backend Backend) *Engine {
+func newEngine(t testing.TB, backend Backend) *Engine {
 	t.Helper()
 	lib := library(t)
-	ctx, err := lib.NewEngine(EngineOptions{Backend: backend})
+	engine, err := lib.NewEngine(EngineOptions{Backend: backend})
 	if backend == CUDA && errors.Is(err, ErrNoDevice) {
 		t.Skip("skipped: no GPU")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ctx.Close() })
-	return ctx
+	t.Cleanup(func() { engine.Close() })
+	return engine
 }
 
 // onEach runs a test on each back-end.
-func onEach(t *testing.T, test func(t *testing.T, ctx *Engine)) {
+func onEach(t *testing.T, test func(t *testing.T, engine *Engine)) {
 	for _, backend := range []Backend{CPU, CUDA} {
-		t.Run(backend.String(), func(t *testing.T) { test(t, newContext(t, backend)) })
+		t.Run(backend.String(), func(t *testing.T) { test(t, newEngine(t, backend)) })
 	}
 }
 
@@ -65,22 +65,6 @@ func must[T any](value T, err error) func(rapid.TB) T {
 			t.Fatal(err)
 		}
 		return value
-	}
-}
-
-//go:embed sparsek.h
-var headerCopy []byte
-
-func TestHeaderIsTheLibrarys(t *testing.T) {
-	original, err := os.ReadFile("../cutlass_ext/include/sparsek.h")
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("skipped: not run in the source tree")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(original, headerCopy) {
-		t.Error("wrapper/sparsek.h is not cutlass_ext/include/sparsek.h: copy it")
 	}
 }
 

@@ -3,115 +3,122 @@
 package sparsek
 
 import (
-	"cmp"
 	"context"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
-// Matrix is a BSR matrix in a context: its index checked and copied, its values in the back-end's memory.
-type Matrix[T Element] struct {
+// Matrix is a BSR matrix in an engine: its index checked and copied, its values in the back-end's memory.
+//
+// The type of its elements is a value ([Matrix.DType]), not a type parameter, and so is that of a plan: a plan's C may
+// be of another type than A and B and is chosen at run time, so that parameters could state but a part of what has to
+// agree. Data have type parameters ([BSR], [Dense], [DeviceBuffer]); each call compares their types with the plan's.
+type Matrix struct {
 	handle         *handle
-	ctx            *Engine
+	engine         *Engine
 	rows, cols     int
 	blockM, blockK int
 	blocks         int
+	dtype          DType
 	number         uint64 // of this process's matrices, in the order in which they were made
-	values         *valueHolder[T]
+	values         *valueHolder
 }
 
 // matrixCount numbers the matrices of the process.
 var matrixCount atomic.Uint64
 
-// valueHolder keeps alive the values that the native matrix refers to, and keeps them from changing under a product.
-type valueHolder[T Element] struct {
-	use    *semaphore.Weighted // 1 for a product, changeValues to change them: a lock that can be given up on
-	pinned runtime.Pinner      // on the CPU: the caller's slice
-	buffer *DeviceBuffer[T]    // in device memory, the caller's: held as long as it is referred to, or it would be freed
-}
-
-// changeValues is above any number of products at a time.
-const changeValues = 1 << 32
-
-// NewMatrix checks a's index and takes the matrix into ctx.
+// NewMatrix checks a's index and takes the matrix into the engine. ctx is looked at before that.
 //
-// On a GPU the values are copied to it. On the CPU they are not: a.Values stays in use, pinned, until SetValues gives
+// On a GPU the values are copied to it. On the CPU they are not: a.Values stays in use, pinned, until [SetValues] gives
 // others, or until the matrix and its plans are closed, and must not change while a product runs.
 //
 // Each fault of the index has its own status ([ErrColIdxRange] and so on) and names the place.
-func NewMatrix[T Element, I Index](ctx *Engine, a BSR[T, I]) (*Matrix[T], error) {
-	if err := a.check("create matrix"); err != nil {
+func NewMatrix[T Element, I Index](ctx context.Context, engine *Engine, a BSR[T, I]) (*Matrix, error) {
+	const op = "create matrix"
+	if err := checkContext(op, ctx); err != nil {
 		return nil, err
 	}
-	m := &Matrix[T]{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: len(a.ColIdx)}
-	if err := m.create(ctx, a.raw(), a.Values, nil); err != nil {
+	if err := a.check(op); err != nil {
+		return nil, err
+	}
+	m := &Matrix{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: len(a.ColIdx), dtype: DTypeOf[T]()}
+	if err := m.create(op, engine, a.raw(), &valueHolder{}, addressOf(a.Values)); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
 // NewDeviceMatrix takes a matrix that is in device memory already. The index is checked and copied within that memory,
-// where plans are made of it; the values are referred to, and their buffer cannot be used for anything else meanwhile
-// but to be rewritten between products.
-func NewDeviceMatrix[T Element, I Index](ctx *Engine, a DeviceBSR[T, I]) (*Matrix[T], error) {
+// where plans are made of it; the values are referred to, and their buffer must not be used for anything else meanwhile
+// but to be rewritten between products. ctx is looked at before that.
+func NewDeviceMatrix[T Element, I Index](ctx context.Context, engine *Engine, a DeviceBSR[T, I]) (*Matrix, error) {
 	const op = "create matrix"
+	if err := checkContext(op, ctx); err != nil {
+		return nil, err
+	}
 	if a.RowPtr == nil || a.ColIdx == nil {
 		return nil, fault(op, ErrNullPointer, "RowPtr or ColIdx is nil")
 	}
 	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil}
-	raw := rawBSR{
-		rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, nnzb: a.ColIdx.n,
-		dtype: DTypeOf[T](), indexType: indexTypeOf[I](), memory: memoryDevice, validateDevice: 1,
-		rowPtr: a.RowPtr.handle.pointer, colIdx: a.ColIdx.handle.pointer,
+	raw := native.BSR{
+		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, Blocks: a.ColIdx.n,
+		DType: int32(DTypeOf[T]()), IndexType: indexTypeOf[I](), Memory: native.Device,
 	}
 	var use lease
 	defer use.release()
-	if err := takeBuffer(&use, op, "RowPtr", ctx, a.RowPtr); err != nil {
+	if err := takeBuffer(&use, op, "RowPtr", engine, a.RowPtr); err != nil {
 		return nil, err
 	}
-	if err := takeBuffer(&use, op, "ColIdx", ctx, a.ColIdx); err != nil {
+	if err := takeBuffer(&use, op, "ColIdx", engine, a.ColIdx); err != nil {
 		return nil, err
 	}
+	raw.RowPtr, raw.ColIdx = a.RowPtr.handle.pointer, a.ColIdx.handle.pointer
+	values := &valueHolder{}
 	if a.Values != nil {
 		have.values = a.Values.n
-		raw.values = a.Values.handle.pointer
-		if err := takeBuffer(&use, op, "Values", ctx, a.Values); err != nil {
+		if err := takeBuffer(&use, op, "Values", engine, a.Values); err != nil {
 			return nil, err
 		}
+		raw.Values = a.Values.handle.pointer
+		values.buffer, values.keep = a.Values.handle, a.Values
 	}
 	if err := checkLengths(op, a.Rows, a.BlockM, a.BlockK, have); err != nil {
 		return nil, err
 	}
-	m := &Matrix[T]{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: a.ColIdx.n}
-	if err := m.create(ctx, raw, nil, a.Values); err != nil {
+	m := &Matrix{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: a.ColIdx.n, dtype: DTypeOf[T]()}
+	if err := m.create(op, engine, raw, values, nil); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// create makes the native matrix. Its values are a host slice, a buffer or, where both are nil, not there yet.
-func (m *Matrix[T]) create(ctx *Engine, a rawBSR, host []T, buffer *DeviceBuffer[T]) error {
-	if err := ctx.handle.acquire(); err != nil {
+// create makes the native matrix. On the CPU the host's values, if there are any, are pinned for its life.
+func (m *Matrix) create(op string, engine *Engine, a native.BSR, values *valueHolder, host unsafe.Pointer) error {
+	if err := engine.made(op); err != nil {
 		return err
 	}
-	defer ctx.handle.release()
-	values := &valueHolder[T]{use: semaphore.NewWeighted(changeValues), buffer: buffer}
-	if ctx.info.Backend == CPU && len(host) > 0 {
-		values.pinned.Pin(unsafe.SliceData(host))
+	if err := engine.handle.acquire(); err != nil {
+		return err
 	}
-	lib := ctx.lib
-	pointer, err := lib.matrixCreate(ctx.handle.pointer, a)
+	defer engine.handle.release()
+	values.use = semaphore.NewWeighted(changeValues)
+	if engine.info.Backend == CPU && host != nil {
+		values.pinned.Pin(host)
+	}
+	lib := engine.lib.native
+	pointer, err := lib.MatrixCreate(engine.handle.pointer, a)
 	if err != nil {
 		values.pinned.Unpin()
 		return err
 	}
-	m.ctx, m.values, m.number = ctx, values, matrixCount.Add(1)
-	m.handle = newHandle("matrix", pointer, ctx.handle, func() {
-		lib.matrixDestroy(pointer)
+	m.engine, m.values, m.number = engine, values, matrixCount.Add(1)
+	m.handle = newHandle("matrix", pointer, engine.handle, func() {
+		lib.MatrixDestroy(pointer)
 		values.pinned.Unpin()
 	})
 	runtime.AddCleanup(m, (*handle).close, m.handle)
@@ -119,130 +126,124 @@ func (m *Matrix[T]) create(ctx *Engine, a rawBSR, host []T, buffer *DeviceBuffer
 }
 
 // Rows is M.
-func (m *Matrix[T]) Rows() int { return m.rows }
+func (m *Matrix) Rows() int { return m.rows }
 
 // Cols is K.
-func (m *Matrix[T]) Cols() int { return m.cols }
+func (m *Matrix) Cols() int { return m.cols }
 
 // Blocks is the number of blocks stored.
-func (m *Matrix[T]) Blocks() int { return m.blocks }
+func (m *Matrix) Blocks() int { return m.blocks }
 
-// SetValues gives the blocks new values, (blocks, BlockM, BlockK), for the same pattern; plans stay valid. It waits for
-// the products in progress, or for the end of ctx: then the values are as they were. As in [NewMatrix], the CPU back-end
-// goes on using the slice.
-func (m *Matrix[T]) SetValues(ctx context.Context, values []T) error {
+// DType is the type of the elements of A, and so of B.
+func (m *Matrix) DType() DType { return m.dtype }
+
+// SetValues gives the blocks of m new values, (blocks, BlockM, BlockK), for the same pattern; plans stay valid. It waits
+// for the products in progress, those in streams among them, or for the end of ctx: then the values are as they were.
+// As in [NewMatrix], the CPU back-end goes on using the slice.
+func SetValues[T Element](ctx context.Context, m *Matrix, values []T) error {
 	const op = "set values"
-	if err := checkValues(op, m.blocks, m.blockM, m.blockK, len(values)); err != nil {
+	done, err := changing[T](op, ctx, m, len(values), nil)
+	if err != nil {
 		return err
 	}
-	if err := m.handle.acquire(); err != nil {
-		return err
-	}
-	defer m.handle.release()
-	if err := m.values.beginChange(ctx); err != nil {
-		return err
-	}
-	defer m.values.endChange()
-
+	defer done()
 	var pinned runtime.Pinner
-	if m.ctx.info.Backend == CPU && len(values) > 0 {
+	if m.engine.info.Backend == CPU && len(values) > 0 {
 		pinned.Pin(unsafe.SliceData(values))
 	}
-	err := m.ctx.inStream(func(stream unsafe.Pointer) error {
-		return m.ctx.lib.matrixSetValues(m.handle.pointer, addressOf(values), memoryHost, stream)
+	err = m.engine.inStream(func(stream uintptr) error {
+		return m.engine.lib.native.MatrixSetValues(m.handle.pointer, addressOf(values), native.Host, stream)
 	})
 	if err != nil {
 		pinned.Unpin()
 		return err
 	}
-	m.values.replace(pinned, nil)
+	m.values.replace(pinned, nil, nil)
 	return nil
 }
 
-// SetDeviceValues is SetValues with values that are in device memory already. They are referred to, not copied; the
-// matrix keeps the buffer, which must be of its context.
-func (m *Matrix[T]) SetDeviceValues(ctx context.Context, values *DeviceBuffer[T]) error {
+// SetDeviceValues is [SetValues] with values that are in device memory already. They are referred to, not copied; the
+// matrix keeps the buffer, which must be of its engine.
+func SetDeviceValues[T Element](ctx context.Context, m *Matrix, values *DeviceBuffer[T]) error {
 	const op = "set values"
 	if values == nil {
 		return fault(op, ErrNullPointer, "Values is nil")
 	}
-	if err := checkValues(op, m.blocks, m.blockM, m.blockK, values.n); err != nil {
+	take := func(use *lease) error { return takeBuffer(use, op, "Values", m.engine, values) }
+	done, err := changing[T](op, ctx, m, values.n, take)
+	if err != nil {
 		return err
 	}
-	var use lease
-	defer use.release()
-	if err := use.add(m.handle); err != nil {
-		return err
-	}
-	if err := takeBuffer(&use, op, "Values", m.ctx, values); err != nil {
-		return err
-	}
-	if err := m.values.beginChange(ctx); err != nil {
-		return err
-	}
-	defer m.values.endChange()
-	err := m.ctx.inStream(func(stream unsafe.Pointer) error {
-		return m.ctx.lib.matrixSetValues(m.handle.pointer, values.handle.pointer, memoryDevice, stream)
+	defer done()
+	err = m.engine.inStream(func(stream uintptr) error {
+		return m.engine.lib.native.MatrixSetValues(m.handle.pointer, values.handle.pointer, native.Device, stream)
 	})
 	if err != nil {
 		return err
 	}
-	m.values.replace(runtime.Pinner{}, values)
+	m.values.replace(runtime.Pinner{}, values.handle, values)
 	return nil
 }
 
-// beginChange waits for the products in progress and keeps others from beginning, until endChange; or it gives up where
-// ctx ends.
-func (v *valueHolder[T]) beginChange(ctx context.Context) error {
-	return v.use.Acquire(ctx, changeValues)
-}
-
-func (v *valueHolder[T]) endChange() { v.use.Release(changeValues) }
-
-// useValues keeps the values of the plans' matrices from changing until release is called, or gives up where ctx ends.
-//
-// Each matrix is taken once, however many of the plans are of it: a second time would wait behind a writer that waits
-// for the first. And all are taken in the order of their numbers: two callers that took them in different orders could
-// each wait, behind a writer, for what the other has.
-func useValues[T Element](ctx context.Context, plans ...*Plan[T]) (release func(), err error) {
-	var matrices []*Matrix[T]
-	for _, p := range plans {
-		matrices = append(matrices, p.matrix)
+// changing checks that m takes so many values of T and has its values to itself until done is called. take may take more
+// into use.
+func changing[T Element](op string, ctx context.Context, m *Matrix, n int, take func(*lease) error) (done func(), err error) {
+	if err := m.made(op); err != nil {
+		return nil, err
 	}
-	slices.SortFunc(matrices, func(a, b *Matrix[T]) int { return cmp.Compare(a.number, b.number) })
-	matrices = slices.Compact(matrices)
-	taken := 0
-	release = func() {
-		for _, m := range matrices[:taken] {
-			m.values.use.Release(1)
-		}
+	if err := checkContext(op, ctx); err != nil {
+		return nil, err
 	}
-	for _, m := range matrices {
-		if err := m.values.use.Acquire(ctx, 1); err != nil {
-			release()
+	if got := DTypeOf[T](); got != m.dtype {
+		return nil, fault(op, ErrBadArgument, "Values is of %v and the matrix of %v", got, m.dtype)
+	}
+	if err := checkValues(op, m.blocks, m.blockM, m.blockK, n); err != nil {
+		return nil, err
+	}
+	use := &lease{}
+	if err := use.add(m.handle); err != nil {
+		return nil, err
+	}
+	if take != nil {
+		if err := take(use); err != nil {
+			use.release()
 			return nil, err
 		}
-		taken++
 	}
-	return release, nil
+	if err := m.values.beginChange(ctx); err != nil {
+		use.release()
+		return nil, err
+	}
+	return func() {
+		m.values.endChange()
+		use.release()
+	}, nil
 }
 
-func (v *valueHolder[T]) replace(pinned runtime.Pinner, buffer *DeviceBuffer[T]) {
-	v.pinned.Unpin()
-	v.pinned, v.buffer = pinned, buffer
-}
-
-// takeBuffer takes into use a buffer that must be of ctx. name is the argument's.
-func takeBuffer[T Element | Index](use *lease, op, name string, ctx *Engine, b *DeviceBuffer[T]) error {
-	if b.ctx != ctx {
-		return fault(op, ErrBadArgument, "%s is a buffer of another context than the matrix", name)
+// takeBuffer takes into use a buffer that must be of the engine. name is the argument's.
+func takeBuffer[T Element | Index](use *lease, op, name string, engine *Engine, b *DeviceBuffer[T]) error {
+	if err := b.made(op); err != nil {
+		return err
+	}
+	if b.engine != engine {
+		return fault(op, ErrBadArgument, "%s is a buffer of another engine than the matrix", name)
 	}
 	return use.add(b.handle)
 }
 
-// Close waits for the calls in progress. Plans of the matrix can then only be closed; with the last of them the
-// matrix is freed. Closing again does nothing.
-func (m *Matrix[T]) Close() error {
-	m.handle.close()
+// Close waits for the calls in progress and for the streams' work. Plans of the matrix can then only be closed; with the
+// last of them the matrix is freed. Closing again does nothing.
+func (m *Matrix) Close() error {
+	if m.made("close") == nil {
+		m.handle.close()
+	}
+	return nil
+}
+
+// made refuses a nil matrix and the zero value.
+func (m *Matrix) made(op string) error {
+	if m == nil || m.handle == nil {
+		return fault(op, ErrNullPointer, "there is no matrix: make one by NewMatrix or NewDeviceMatrix")
+	}
 	return nil
 }

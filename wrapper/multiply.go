@@ -6,57 +6,32 @@ import (
 	"context"
 	"runtime"
 	"unsafe"
+
+	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
-// MultiplyOption changes how a product is run.
-type MultiplyOption func(*multiplySettings)
-
-type multiplySettings struct {
-	stream  *Stream
-	bias    AnyDense
-	hasBias bool
-}
-
-// WithStream runs the product in s, behind what is there already. Without it each product has a stream to itself.
-func WithStream(s *Stream) MultiplyOption {
-	return func(settings *multiplySettings) { settings.stream = s }
-}
-
-// Multiply computes C = alpha A B + beta C and returns when C is written. B is K x N, C is M x N, with the strides and
-// of the type of the plan. With beta = 0, C is not read. Where the plan has a bias ([WithBias] gives it) it is added,
-// and where it has an activation C goes through it: C = act(alpha A B + beta C + bias), all in float32, rounded once.
+// Multiply computes C = act(alpha A B + beta C + bias) and returns when C is written. The dense matrices have the
+// strides and types of the plan; bias and activation are those that it was made for. All is computed in float32 and
+// rounded once. With beta = 0, C is not read.
 //
-// Nothing is copied where B and C are in the back-end's memory: any [Dense] on the CPU, a [DeviceDense] on a GPU. A
+// Nothing is copied where the operands are in the back-end's memory: any [Dense] on the CPU, a [DeviceDense] on a GPU. A
 // [Dense] on a GPU is staged: device memory is allocated for it, and it is copied there and, for C, back; what lies
 // between its rows is left alone.
 //
 // ctx is looked at before the launch. On a GPU it is then looked at until the product is done: where it ends first,
 // Multiply returns ctx.Err() at once; a C in host memory is then as it was, one in device memory may still be written.
 // The buffers, the matrix and the plan stay in use until the device is done: Close waits for that, and so does
-// SetValues. On the CPU a product that has begun is finished. Where SetValues is at work, Multiply waits for it, or for
+// [SetValues]. On the CPU a product that has begun is finished. Where SetValues is at work, Multiply waits for it, or for
 // the end of ctx.
-func (p *Plan[T]) Multiply(ctx context.Context, alpha float32, b Operand[T], beta float32, c AnyDense, opts ...MultiplyOption) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+//
+// The product runs in a stream of its own. To order it with other work, see [Plan.Enqueue].
+func (p *Plan) Multiply(ctx context.Context, alpha, beta float32, o Operands) error {
 	const op = "multiply"
-	hereB, hereC, err := operands(op, b, c)
+	r, err := p.newRun(ctx, op, nil)
 	if err != nil {
 		return err
 	}
-	release, err := useValues(ctx, p)
-	if err != nil {
-		return err
-	}
-	r, err := p.newRun(op, opts)
-	if err != nil {
-		release()
-		return err
-	}
-	r.releaseValues = release
-	err = r.multiply(ctx, alpha, hereB, beta, hereC)
-	runtime.KeepAlive(b) // until its buffer is in use
-	runtime.KeepAlive(c)
+	err = r.multiply(ctx, alpha, beta, o)
 	if r.inFlight {
 		go r.drain()
 	} else {
@@ -65,109 +40,190 @@ func (p *Plan[T]) Multiply(ctx context.Context, alpha float32, b Operand[T], bet
 	return err
 }
 
+// Enqueue is [Plan.Multiply] behind what is in stream s already, and without waiting for it: the device may be at work
+// when it returns. Operands must be in the back-end's memory; on the CPU the product is done on return. What it uses
+// stays in use until the stream has been waited for ([Stream]).
+//
+// ctx is looked at before the launch; where [SetValues] is at work, Enqueue waits for it, or for the end of ctx.
+func (p *Plan) Enqueue(ctx context.Context, s *Stream, alpha, beta float32, o Operands) error {
+	const op = "enqueue product"
+	if err := s.made(op); err != nil {
+		return err
+	}
+	r, err := p.newRun(ctx, op, s)
+	if err != nil {
+		return err
+	}
+	b, c, err := r.bind(o)
+	if err != nil {
+		r.end()
+		return err
+	}
+	err = r.launch(alpha, b, beta, c)
+	// Also after an error: some of the product may have been enqueued.
+	s.queue.hold(&r.use, p.matrix.values, nil)
+	return err
+}
+
 // run is one call on a plan: what it has in use until the device is done with it.
-type run[T Element] struct {
-	plan   *Plan[T]
+type run struct {
+	plan   *Plan
 	op     string
-	stream unsafe.Pointer
+	stream uintptr
 	pooled bool // the stream is the pool's
 	use    lease
 	bias   operand // where the plan has one
 	staged []*handle
 	pins   runtime.Pinner // host memory that a copy may still read
 
-	releaseValues func() // nil: the caller of newRun does it
+	ownsValues bool // the values of the plan's matrix were taken into use by the run
 
 	inFlight bool // given up on: the device is still at it, and needs what it was given
+
+	room [6]*handle // for use, so that it takes no memory of its own
 }
 
-// newRun takes the plan and a stream into use; the values of its matrix are in use already, by useValues. It must be
-// ended, by end or drain.
-func (p *Plan[T]) newRun(op string, opts []MultiplyOption) (*run[T], error) {
-	var settings multiplySettings
-	for _, opt := range opts {
-		opt(&settings)
-	}
-	r := &run[T]{plan: p, op: op}
-	if err := r.use.add(p.handle); err != nil {
+// newRun takes the plan, the values of its matrix and a stream into use: s, or one of the pool's. It waits for whoever
+// changes the values, or for the end of ctx. The run must be ended, by end or drain.
+func (p *Plan) newRun(ctx context.Context, op string, s *Stream) (*run, error) {
+	if err := p.made(op); err != nil {
 		return nil, err
 	}
-	if err := r.begin(settings.stream); err != nil {
-		r.use.release()
+	if err := checkContext(op, ctx); err != nil {
 		return nil, err
 	}
-	if err := r.takeBias(settings); err != nil {
-		r.end()
+	values := p.matrix.values
+	if err := values.use.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	runtime.KeepAlive(settings.bias) // until its buffer is in use
+	r, err := p.newRunOfValues(op, s)
+	if err != nil {
+		values.use.Release(1)
+		return nil, err
+	}
+	r.ownsValues = true
 	return r, nil
 }
 
-func (r *run[T]) begin(stream *Stream) error {
+// newRunOfValues is newRun where the values are in use already.
+func (p *Plan) newRunOfValues(op string, s *Stream) (*run, error) {
+	r := &run{plan: p, op: op}
+	r.use.handles = r.room[:0]
+	if err := r.begin(s); err != nil {
+		r.use.release()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *run) begin(s *Stream) error {
+	if err := r.use.add(r.plan.handle); err != nil {
+		return err
+	}
 	if values := r.plan.matrix.values.buffer; values != nil {
-		if err := r.use.add(values.handle); err != nil {
+		if err := r.use.add(values); err != nil {
 			return err
 		}
 	}
-	ctx := r.plan.matrix.ctx
-	if stream == nil {
-		pooled, err := ctx.pool.get()
+	engine := r.plan.matrix.engine
+	if s == nil {
+		pooled, err := engine.pool.get()
 		r.stream, r.pooled = pooled, err == nil
 		return err
 	}
-	if stream.ctx != ctx {
-		return fault(r.op, ErrBadArgument, "the stream is of another context than the matrix")
+	if s.engine != engine {
+		return fault(r.op, ErrBadArgument, "the stream is of another engine than the plan")
 	}
-	if err := r.use.add(stream.handle); err != nil {
+	if err := r.use.add(s.handle); err != nil {
 		return err
 	}
-	r.stream = stream.handle.pointer
+	r.stream = s.queue.stream
 	return nil
 }
 
 // end gives back everything. The stream must have come past all work of the run.
-func (r *run[T]) end() {
+func (r *run) end() {
 	for _, buffer := range r.staged {
 		buffer.close()
 	}
 	r.pins.Unpin()
 	if r.pooled {
-		r.plan.matrix.ctx.pool.put(r.stream)
+		r.plan.matrix.engine.pool.put(r.stream)
 	}
-	if r.releaseValues != nil {
-		r.releaseValues()
+	if r.ownsValues {
+		r.plan.matrix.values.use.Release(1)
 	}
 	r.use.release()
 }
 
-func (r *run[T]) drain() {
-	ctx := r.plan.matrix.ctx
-	// An error here is one of the device, which the next call on it reports.
-	_ = ctx.lib.streamSynchronize(ctx.handle.pointer, r.stream)
+func (r *run) drain() {
+	_ = r.settle(nil) // an error here is one of the device, which the next call on it reports
 	r.end()
 }
 
-// check makes sure that B and C are what was planned for, and takes their buffers into use.
-func (r *run[T]) check(b, c operand) error {
+// check makes sure that the operands are what was planned for, and takes their buffers into use.
+func (r *run) check(o Operands) (b, c operand, err error) {
 	p := r.plan
+	if b, err = operandOf(r.op, "B", o.B); err != nil {
+		return b, c, err
+	}
+	if c, err = operandOf(r.op, "C", o.C); err != nil {
+		return b, c, err
+	}
+	if b.dtype != p.matrix.dtype {
+		return b, c, fault(r.op, ErrBadArgument, "B is of %v and the matrix of %v", b.dtype, p.matrix.dtype)
+	}
 	if err := b.check(r.op, "B", p.matrix.cols, p.n, p.ldb); err != nil {
-		return err
+		return b, c, err
 	}
 	if err := c.check(r.op, "C", p.matrix.rows, p.n, p.ldc); err != nil {
-		return err
+		return b, c, err
 	}
 	if err := r.checkOutput("C", c); err != nil {
+		return b, c, err
+	}
+	for _, x := range [...]operand{b, c} {
+		if err := r.takeBuffer(x); err != nil {
+			return b, c, err
+		}
+	}
+	if err := r.takeBias(o.Bias); err != nil {
+		return b, c, err
+	}
+	runtime.KeepAlive(o) // until the buffers are in use
+	if c.overlaps(b) {
+		return b, c, fault(r.op, ErrBadArgument, "C overlaps B: the product needs memory of its own")
+	}
+	if p.bias != NoBias && c.overlaps(r.bias) {
+		return b, c, fault(r.op, ErrBadArgument, "C overlaps the bias: the product needs memory of its own")
+	}
+	return b, c, nil
+}
+
+// takeBias makes sure that the bias is what was planned for, and takes its buffer into use.
+func (r *run) takeBias(bias Operand) error {
+	p := r.plan
+	if p.bias == NoBias {
+		if bias != nil {
+			return fault(r.op, ErrBadArgument, "a bias is given to a plan without one: set PlanOptions.Bias")
+		}
+		return nil
+	}
+	if missing(bias) {
+		return fault(r.op, ErrNullPointer, "the plan is for a %v bias: set Operands.Bias", p.bias)
+	}
+	r.bias = bias.operand()
+	if err := r.bias.checkBias(r.op, p.bias, p.matrix.rows, p.n); err != nil {
 		return err
 	}
-	if err := r.takeBuffer(b); err != nil {
+	if err := r.checkOutput("the bias", r.bias); err != nil {
 		return err
 	}
-	return r.takeBuffer(c)
+	return r.takeBuffer(r.bias)
 }
 
 // checkOutput makes sure that C or the bias is of the type that was planned for.
-func (r *run[T]) checkOutput(name string, o operand) error {
+func (r *run) checkOutput(name string, o operand) error {
 	if o.dtype != r.plan.output {
 		return fault(r.op, ErrBadArgument, "%s is of %v where the plan gives %v: set PlanOptions.Output", name, o.dtype, r.plan.output)
 	}
@@ -175,43 +231,56 @@ func (r *run[T]) checkOutput(name string, o operand) error {
 }
 
 // takeBuffer takes an operand's buffer, if it is in one, into use.
-func (r *run[T]) takeBuffer(o operand) error {
+func (r *run) takeBuffer(o operand) error {
 	if o.buffer == nil {
 		return nil
 	}
-	if o.ctx != r.plan.matrix.ctx {
-		return fault(r.op, ErrBadArgument, "a buffer is of another context than the matrix")
+	if o.engine != r.plan.matrix.engine {
+		return fault(r.op, ErrBadArgument, "a buffer is of another engine than the plan")
 	}
 	return r.use.add(o.buffer)
 }
 
+// bind is check for operands that must be where the back-end reads them.
+func (r *run) bind(o Operands) (b, c operand, err error) {
+	if b, c, err = r.check(o); err != nil || r.plan.matrix.engine.info.Backend == CPU {
+		return b, c, err
+	}
+	for i, x := range [...]operand{b, c, r.bias} {
+		if x.host != nil {
+			name := [...]string{"B", "C", "the bias"}[i]
+			return b, c, fault(r.op, ErrWrongMemory, "%s is in host memory, which only Multiply copies: use a DeviceDense", name)
+		}
+	}
+	return b, c, nil
+}
+
 // multiply enqueues all and waits for it, or sets inFlight.
-func (r *run[T]) multiply(ctx context.Context, alpha float32, b operand, beta float32, c operand) error {
-	if err := r.check(b, c); err != nil {
+func (r *run) multiply(ctx context.Context, alpha, beta float32, o Operands) error {
+	b, c, err := r.check(o)
+	if err != nil {
 		return err
 	}
-	onDevice := r.plan.matrix.ctx.info.Backend == CUDA
-	result := c
-	if onDevice {
-		var err error
-		if b, err = r.stage(b, true); err != nil {
-			return r.settle(err)
-		}
-		if c, err = r.stage(c, beta != 0); err != nil {
-			return r.settle(err)
-		}
+	engine := r.plan.matrix.engine
+	if engine.info.Backend == CPU {
+		return r.launch(alpha, b, beta, c)
 	}
-	if err := r.stageBias(); err != nil {
+	result := c
+	if b, err = r.stage(b, true); err != nil {
 		return r.settle(err)
 	}
-	native := r.plan.matrix.ctx
+	if c, err = r.stage(c, beta != 0); err != nil {
+		return r.settle(err)
+	}
+	if r.plan.bias != NoBias {
+		if r.bias, err = r.stage(r.bias, true); err != nil {
+			return r.settle(err)
+		}
+	}
 	if err := r.launch(alpha, b, beta, c); err != nil {
 		return r.settle(err)
 	}
-	if !onDevice {
-		return nil
-	}
-	if err := native.waitStream(ctx, r.stream); err != nil {
+	if err := waitStream(ctx, engine.lib.native, engine.handle.pointer, r.stream); err != nil {
 		r.inFlight = ctx.Err() != nil
 		return err
 	}
@@ -222,49 +291,49 @@ func (r *run[T]) multiply(ctx context.Context, alpha float32, b operand, beta fl
 }
 
 // launch enqueues the product of operands that are where the back-end reads them.
-func (r *run[T]) launch(alpha float32, b operand, beta float32, c operand) error {
-	return r.plan.matrix.ctx.lib.multiply(r.plan.handle.pointer, alpha, beta,
-		rawOperand{b.address(), b.stride}, rawOperand{c.address(), c.stride}, r.bias.address(), r.stream)
+func (r *run) launch(alpha float32, b operand, beta float32, c operand) error {
+	return r.plan.matrix.engine.lib.native.Multiply(r.plan.handle.pointer, alpha, beta,
+		native.Operand{Data: b.address(), Stride: b.stride}, native.Operand{Data: c.address(), Stride: c.stride}, r.bias.address(), r.stream)
 }
 
 // settle waits for what was enqueued before err.
-func (r *run[T]) settle(err error) error {
-	ctx := r.plan.matrix.ctx
-	_ = ctx.lib.streamSynchronize(ctx.handle.pointer, r.stream)
+func (r *run) settle(err error) error {
+	engine := r.plan.matrix.engine
+	_ = engine.lib.native.StreamSynchronize(engine.handle.pointer, r.stream)
 	return err
 }
 
 // stage gives o in device memory: o itself where it is there, else a new buffer, with o's elements if they are read.
-func (r *run[T]) stage(o operand, read bool) (operand, error) {
+func (r *run) stage(o operand, read bool) (operand, error) {
 	if o.buffer != nil {
 		return o, nil
 	}
-	ctx := r.plan.matrix.ctx
-	buffer, err := ctx.newMemory(o.bytes())
+	engine := r.plan.matrix.engine
+	buffer, err := engine.newMemory(o.bytes())
 	if err != nil {
 		return o, err
 	}
 	r.staged = append(r.staged, buffer)
 	if read && o.bytes() > 0 {
 		r.pins.Pin(o.host)
-		if err := ctx.lib.bufferWrite(ctx.handle.pointer, buffer.pointer, o.host, o.bytes(), r.stream); err != nil {
+		if err := engine.lib.native.BufferWrite(engine.handle.pointer, buffer.pointer, o.host, o.bytes(), r.stream); err != nil {
 			return o, err
 		}
 	}
-	o.host, o.buffer, o.ctx = nil, buffer, ctx
+	o.host, o.buffer, o.engine = nil, buffer, engine
 	return o, nil
 }
 
 // fetch copies a staged C back. Rows with gaps between them come by way of another slice, so that what others write
 // in the gaps meanwhile is not lost.
-func (r *run[T]) fetch(host, staged operand) error {
-	ctx := r.plan.matrix.ctx
+func (r *run) fetch(host, staged operand) error {
+	engine := r.plan.matrix.engine
 	direct := host.stride == host.cols
 	target := host.address()
 	if !direct {
 		target = addressOf(make([]byte, host.bytes()))
 	}
-	err := ctx.lib.bufferRead(ctx.handle.pointer, target, staged.buffer.pointer, host.bytes(), r.stream)
+	err := engine.lib.native.BufferRead(engine.handle.pointer, target, staged.buffer.pointer, host.bytes(), r.stream)
 	if err := r.settle(err); err != nil {
 		return err
 	}

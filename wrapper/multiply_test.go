@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
 )
 
 // blocks are those that each back-end must serve: any. The kernels of the GPU are for the large ones.
@@ -21,7 +23,7 @@ func drawShape(t *rapid.T) shape {
 	gap := rapid.OneOf(rapid.SampledFrom([]int{0, 8}), rapid.IntRange(0, 9))
 	scalar := rapid.SampledFrom([]float32{0, 1, -1, 0.5, 2.25})
 	return shape{
-		rows: extent(block[0], "rows"), cols: extent(block[1], "cols"), n: rapid.OneOf(rapid.IntRange(0, 150), rapid.SampledFrom([]int{8, 64, 128, 256})).Draw(t, "n"),
+		rows: extent(block[0], "rows"), cols: extent(block[1], "cols"), n: rapid.OneOf(rapid.IntRange(1, 150), rapid.SampledFrom([]int{8, 64, 128, 256})).Draw(t, "n"),
 		blockM: block[0], blockK: block[1],
 		density: rapid.SampledFrom([]float64{0, 0.1, 0.5, 1}).Draw(t, "density"),
 		gapB:    gap.Draw(t, "gap of B"), gapC: gap.Draw(t, "gap of C"),
@@ -45,51 +47,51 @@ func spoil[T, C Element, I Index](t *rapid.T, p *product[T, C, I]) {
 	}
 }
 
-func testProducts[T Element, I Index](t *testing.T, ctx *Engine) {
+func testProducts[T Element, I Index](t *testing.T, engine *Engine) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawShape(rt)
 		// The kernels without an epilogue of their own have their turn in most products.
 		if rapid.Bool().Draw(rt, "plain") {
-			testProduct[T, T, I](rt, ctx, s)
+			testProduct[T, T, I](rt, engine, s)
 			return
 		}
 		s.bias, s.activation = drawEpilogue(rt)
 		switch rapid.SampledFrom([]DType{BF16, FP16, FP32}).Draw(rt, "type of C") {
 		case BF16:
-			testProduct[T, BFloat16, I](rt, ctx, s)
+			testProduct[T, BFloat16, I](rt, engine, s)
 		case FP16:
-			testProduct[T, Float16, I](rt, ctx, s)
+			testProduct[T, Float16, I](rt, engine, s)
 		case FP32:
-			testProduct[T, float32, I](rt, ctx, s)
+			testProduct[T, float32, I](rt, engine, s)
 		}
 	})
 }
 
-func testProduct[T, C Element, I Index](t *rapid.T, ctx *Engine, s shape) PlanInfo {
+func testProduct[T, C Element, I Index](t *rapid.T, engine *Engine, s shape) PlanInfo {
 	p := newProductTo[T, C, I](s)
 	spoil(t, p)
-	c, info := p.run(t, ctx, rapid.Bool().Draw(t, "in device memory"))
-	p.verify(t, ctx, info, c)
+	c, info := p.run(t, engine, rapid.Bool().Draw(t, "in device memory"))
+	p.verify(t, engine, info, c)
 	return info
 }
 
 func TestProducts(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
-		t.Run("bf16", func(t *testing.T) { testProducts[BFloat16, int32](t, ctx) })
-		t.Run("fp16", func(t *testing.T) { testProducts[Float16, int64](t, ctx) })
-		t.Run("fp32", func(t *testing.T) { testProducts[float32, int32](t, ctx) })
+	onEach(t, func(t *testing.T, engine *Engine) {
+		t.Run("bf16", func(t *testing.T) { testProducts[BFloat16, int32](t, engine) })
+		t.Run("fp16", func(t *testing.T) { testProducts[Float16, int64](t, engine) })
+		t.Run("fp32", func(t *testing.T) { testProducts[float32, int32](t, engine) })
 	})
 }
 
 // The shapes that the tensor-core kernels are for: whole tiles, aligned.
 func TestWholeTiles(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		for _, block := range []int{64, 128} {
 			p := newProduct[BFloat16, int32](shape{rows: 384, cols: 384, n: 256, blockM: block, blockK: block,
 				density: 0.3, alpha: 1, beta: 0.5, seed: 3})
 			for _, onDevice := range []bool{false, true} {
-				c, info := p.run(t, ctx, onDevice)
-				p.verify(t, ctx, info, c)
+				c, info := p.run(t, engine, onDevice)
+				p.verify(t, engine, info, c)
 				t.Logf("blocks of %d: kernel %s", block, info.Kernel)
 			}
 		}
@@ -98,14 +100,14 @@ func TestWholeTiles(t *testing.T) {
 
 // NaN and Inf in rows of B that no block reads, and in a C that is not to be read, never reach C.
 func TestAbsentBlocksDoNotLeak(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		for seed := range uint64(4) {
 			for _, block := range []int{3, 64, 128} {
 				p := newProduct[Float16, int32](shape{rows: 4 * block, cols: 6 * block, n: 72, blockM: block, blockK: block,
 					density: 0.2, alpha: 2, seed: seed})
 				p.poison()
-				c, info := p.run(t, ctx, true)
-				p.verify(t, ctx, info, c)
+				c, info := p.run(t, engine, true)
+				p.verify(t, engine, info, c)
 			}
 		}
 	})
@@ -113,13 +115,13 @@ func TestAbsentBlocksDoNotLeak(t *testing.T) {
 
 // A matrix may be in the device's memory already. On the CPU there is no such memory.
 func TestMatrixInDeviceMemory(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		p := newProduct[BFloat16, int32](shape{rows: 256, cols: 192, n: 64, blockM: 64, blockK: 64, density: 0.7, alpha: 1, beta: 1, seed: 4})
-		rowPtr, colIdx, values := upload(t, ctx, p.a.RowPtr), upload(t, ctx, p.a.ColIdx), upload(t, ctx, p.a.Values)
+		rowPtr, colIdx, values := upload(t, engine, p.a.RowPtr), upload(t, engine, p.a.ColIdx), upload(t, engine, p.a.Values)
 		a := DeviceBSR[BFloat16, int32]{Rows: p.a.Rows, Cols: p.a.Cols, BlockM: p.a.BlockM, BlockK: p.a.BlockK,
 			RowPtr: rowPtr, ColIdx: colIdx, Values: values}
-		m, err := NewDeviceMatrix(ctx, a)
-		if ctx.Info().Backend == CPU {
+		m, err := NewDeviceMatrix(context.Background(), engine, a)
+		if engine.Info().Backend == CPU {
 			wantFault(t, err, ErrWrongMemory, "")
 			return
 		}
@@ -131,33 +133,33 @@ func TestMatrixInDeviceMemory(t *testing.T) {
 		defer plan.Close()
 		for range 2 {
 			c := p.newC()
-			if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+			if err := plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: p.b, C: c}); err != nil {
 				t.Fatal(err)
 			}
-			p.verify(t, ctx, plan.Info(), c)
+			p.verify(t, engine, plan.Info(), c)
 			for i := range p.a.Values {
 				p.a.Values[i] = FromFloat32[BFloat16](2 * p.a.Values[i].Float32())
 			}
-			if err := m.SetDeviceValues(context.Background(), upload(t, ctx, p.a.Values)); err != nil {
+			if err := SetDeviceValues(context.Background(), m, upload(t, engine, p.a.Values)); err != nil {
 				t.Fatal(err)
 			}
 		}
 
 		p.a.ColIdx[len(p.a.ColIdx)-1] = 3
-		if err := colIdx.Write(p.a.ColIdx); err != nil {
+		if err := colIdx.Write(context.Background(), p.a.ColIdx); err != nil {
 			t.Fatal(err)
 		}
-		_, err = NewDeviceMatrix(ctx, a)
+		_, err = NewDeviceMatrix(context.Background(), engine, a)
 		wantFault(t, err, ErrColIdxRange, "col_idx[")
 		a.RowPtr = colIdx
-		_, err = NewDeviceMatrix(ctx, a)
+		_, err = NewDeviceMatrix(context.Background(), engine, a)
 		wantFault(t, err, ErrBadSize, "RowPtr has")
 	})
 }
 
-func upload[T Element | Index](t *testing.T, ctx *Engine, data []T) *DeviceBuffer[T] {
-	buffer := must(NewBuffer[T](ctx, len(data)))(t)
-	if err := buffer.Write(data); err != nil {
+func upload[T Element | Index](t *testing.T, engine *Engine, data []T) *DeviceBuffer[T] {
+	buffer := must(NewBuffer[T](engine, len(data)))(t)
+	if err := buffer.Write(context.Background(), data); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { buffer.Close() })

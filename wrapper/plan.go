@@ -4,37 +4,31 @@ package sparsek
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"time"
 	"unsafe"
+
+	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
 // PlanOptions say what a plan is for.
 type PlanOptions struct {
-	N         int    // columns of B and C
+	N         int    // columns of B and C, at least 1
 	LDB, LDC  int    // strides of B and C, in elements; 0: N
 	Alignment int    // bytes to which B and C will be aligned, if not to a larger element; 0: 16 on a GPU, an element's size on the CPU
 	Kernel    string // by name (see Library.Kernels); empty: the library chooses
 
 	Output     DType      // of C and the bias; 0: that of A and B
-	Bias       Bias       // added to alpha A B + beta C; each product is given it by WithBias
-	Activation Activation // what C goes through then
+	Bias       Bias       // added to alpha A B + beta C; each product is given it in Operands
+	Activation Activation // applied last
 
 	// AllowDense allows kernels that multiply absent blocks as zeros (Kernel.ReadsAbsent). Where B holds Inf or NaN,
 	// elements of C may then be NaN whose blocks read none of it.
 	AllowDense bool
-	// Above 0: the kernels that seem worth it are measured, for about so long, unless the tuning cache knows a like
-	// product. Usually given by [WithTuning].
+	// Tuning above 0 has the kernels that seem worth it measured, for about so long, unless the tuning cache knows a
+	// similar product. The matrix's values must be there. Package tuning does the same step by step.
 	Tuning time.Duration
-}
-
-// PlanOption changes how a plan is made.
-type PlanOption func(*PlanOptions)
-
-// WithTuning has the kernels that seem worth it measured, for about so long, unless the tuning cache knows a like product.
-// The matrix's values must be there.
-func WithTuning(budget time.Duration) PlanOption {
-	return func(o *PlanOptions) { o.Tuning = budget }
 }
 
 // ChosenBy is how a plan came to its kernel.
@@ -44,8 +38,8 @@ type ChosenBy int32
 const (
 	ChosenByName   ChosenBy = iota + 1 // PlanOptions.Kernel
 	ChosenByModel                      // predicted to be the fastest
-	ChosenByCache                      // a like product was measured before
-	ChosenByTable                      // a like product was measured before the library was shipped
+	ChosenByCache                      // a similar product was measured before
+	ChosenByTable                      // a similar product was measured before the library was shipped
 	ChosenByTuning                     // measured for this plan
 )
 
@@ -67,19 +61,19 @@ type PlanInfo struct {
 	Tiles               int64   // of C, and of split ones the parts; on the CPU: tasks
 	Entries             int64   // loads of a block row of B, summed over the row groups
 	WorkspaceBytes      int64   // of device memory: what the plan holds, alone or with others of its matrix, and what one product works in
-	UnitRoundoff        float64 // of one accumulation step: what Check's bound is made of
+	UnitRoundoff        float64 // of one accumulation step: package check needs it
 
 	ChosenBy  ChosenBy
-	Predicted time.Duration // of one product, by the cost model; 0: it has no word on this kernel, or was not asked
-	Measured  time.Duration // of one product when it, or a like one, was measured; 0: it was not
+	Predicted time.Duration // of one product, by the cost model; 0: the model does not know this kernel, or was not asked
+	Measured  time.Duration // of one product when it, or a similar one, was measured; 0: it was not
 	Warning   string        // what is wrong with the file of the tuning cache; empty: nothing
 }
 
 // Plan is how one pattern is multiplied: made once, used for any number of products, also with new values, and from
 // several goroutines at once.
-type Plan[T Element] struct {
+type Plan struct {
 	handle   *handle
-	matrix   *Matrix[T]
+	matrix   *Matrix
 	n        int
 	ldb, ldc int
 	output   DType
@@ -87,59 +81,70 @@ type Plan[T Element] struct {
 	info     PlanInfo
 }
 
-// Plan chooses a kernel and makes its work list. The kernel is the one that was the fastest when a like product was
-// measured, as the tuning cache or the library's own table tells; where neither does, a cost model chooses, or, with
-// [WithTuning], what is measured now. [PlanInfo] says which and why. A large pattern takes a while: ctx is looked at
-// before that, and between measurements.
-func (m *Matrix[T]) Plan(ctx context.Context, opts PlanOptions, more ...PlanOption) (*Plan[T], error) {
-	for _, change := range more {
-		change(&opts)
+// Plan chooses a kernel and makes its work list. The kernel is the one that was the fastest when a similar product was
+// measured, according to the tuning cache or the library's own table; where neither has one, a cost model chooses, or,
+// with [PlanOptions].Tuning, what is measured now. [PlanInfo] says which and why. A large pattern takes a while: ctx is
+// looked at before that, and between measurements.
+func (m *Matrix) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
+	if err := m.made("create plan"); err != nil {
+		return nil, err
 	}
-	budget := opts.Tuning
-	opts.Tuning = 0
 	p, err := m.planOnce(ctx, opts)
-	if err != nil || budget <= 0 || p.info.ChosenBy != ChosenByModel {
+	if err != nil || opts.Tuning <= 0 || p.info.ChosenBy != ChosenByModel {
 		return p, err
 	}
 	if err := p.Close(); err != nil {
 		return nil, err
 	}
-	tuner, err := m.NewTuner(ctx, opts, TunerOptions{Budget: budget})
+	t, err := m.newTuner(ctx, opts, native.TunerOptions{Seconds: opts.Tuning.Seconds()})
 	if err != nil {
 		return nil, err
 	}
-	defer tuner.Close()
+	defer t.handle.close()
 	for {
-		if _, more, err := tuner.Step(ctx); err != nil {
+		if at, err := t.step(ctx); err != nil {
 			return nil, err
-		} else if !more {
-			return tuner.Finish()
+		} else if at < 0 {
+			return t.finish()
 		}
 	}
 }
 
-// complete fills in the defaults.
-func (m *Matrix[T]) complete(opts PlanOptions) PlanOptions {
+// complete checks the options and fills in the defaults.
+func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
+	if opts.N < 1 {
+		return opts, fault(op, ErrBadSize, "N is %d: set PlanOptions.N to the columns of B and C, at least 1", opts.N)
+	}
 	if opts.Output == 0 {
-		opts.Output = DTypeOf[T]()
+		opts.Output = m.dtype
 	}
-	if opts.Alignment == 0 && m.ctx.info.Backend == CPU {
-		opts.Alignment = min(sizeOf[T](), opts.Output.size())
+	if opts.Alignment == 0 && m.engine.info.Backend == CPU {
+		opts.Alignment = min(m.dtype.size(), opts.Output.size())
 	}
-	return opts
+	return opts, nil
+}
+
+// raw is C's form of the options.
+func (o *PlanOptions) raw() native.PlanOptions {
+	return native.PlanOptions{N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, Kernel: o.Kernel,
+		Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense}
 }
 
 // planOnce makes a plan without measuring.
-func (m *Matrix[T]) planOnce(ctx context.Context, opts PlanOptions) (*Plan[T], error) {
-	if err := ctx.Err(); err != nil {
+func (m *Matrix) planOnce(ctx context.Context, opts PlanOptions) (*Plan, error) {
+	const op = "create plan"
+	if err := checkContext(op, ctx); err != nil {
+		return nil, err
+	}
+	opts, err := m.complete(op, opts)
+	if err != nil {
 		return nil, err
 	}
 	if err := m.handle.acquire(); err != nil {
 		return nil, err
 	}
 	defer m.handle.release()
-	opts = m.complete(opts)
-	pointer, err := m.ctx.lib.planCreate(m.handle.pointer, opts)
+	pointer, err := m.engine.lib.native.PlanCreate(m.handle.pointer, opts.raw())
 	if err != nil {
 		return nil, err
 	}
@@ -147,16 +152,16 @@ func (m *Matrix[T]) planOnce(ctx context.Context, opts PlanOptions) (*Plan[T], e
 }
 
 // newPlan takes over a native plan. The matrix must be in use by the caller.
-func (m *Matrix[T]) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan[T], error) {
-	lib := m.ctx.lib
-	info, err := lib.planInfo(pointer)
+func (m *Matrix) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan, error) {
+	lib := m.engine.lib.native
+	info, err := lib.PlanInfo(pointer)
 	if err != nil {
-		lib.planDestroy(pointer)
+		lib.PlanDestroy(pointer)
 		return nil, err
 	}
-	h := newHandle("plan", pointer, m.handle, func() { lib.planDestroy(pointer) })
-	p := &Plan[T]{
-		handle: h, matrix: m, info: info,
+	h := newHandle("plan", pointer, m.handle, func() { lib.PlanDestroy(pointer) })
+	p := &Plan{
+		handle: h, matrix: m, info: planInfo(info),
 		n: opts.N, ldb: strideOf(opts.LDB, opts.N), ldc: strideOf(opts.LDC, opts.N),
 		output: opts.Output, bias: opts.Bias,
 	}
@@ -164,23 +169,51 @@ func (m *Matrix[T]) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan[T],
 	return p, nil
 }
 
+func planInfo(i native.PlanInfo) PlanInfo {
+	return PlanInfo{Kernel: i.Kernel, Reason: i.Reason, TileM: i.TileM, TileN: i.TileN, TileK: i.TileK, Stages: i.Stages,
+		Tiles: i.Tiles, Entries: i.Entries, WorkspaceBytes: i.WorkspaceBytes, UnitRoundoff: i.UnitRoundoff,
+		ChosenBy: ChosenBy(i.ChosenBy), Predicted: duration(i.Predicted), Measured: duration(i.Measured), Warning: i.Warning}
+}
+
+func duration(seconds float64) time.Duration {
+	return time.Duration(math.Round(seconds * float64(time.Second)))
+}
+
 // Info says how the plan computes.
-func (p *Plan[T]) Info() PlanInfo { return p.info }
+func (p *Plan) Info() PlanInfo { return p.info }
 
 // Recomputed counts the slabs of 16 rows x TileN that were computed again since the plan was made, because a sum was
 // NaN. Some kernels multiply absent blocks as zeros, and meet an Inf or NaN of B that way; they then compute the rows
 // again from just the blocks that are there. With operands and sums that are finite it stays 0. It waits for the device
-// where the plan was in use.
-func (p *Plan[T]) Recomputed() (int64, error) {
+// where the plan was in use; ctx is looked at before that.
+func (p *Plan) Recomputed(ctx context.Context) (int64, error) {
+	const op = "describe plan"
+	if err := p.made(op); err != nil {
+		return 0, err
+	}
+	if err := checkContext(op, ctx); err != nil {
+		return 0, err
+	}
 	if err := p.handle.acquire(); err != nil {
 		return 0, err
 	}
 	defer p.handle.release()
-	return p.matrix.ctx.lib.planRecomputed(p.handle.pointer)
+	info, err := p.matrix.engine.lib.native.PlanInfo(p.handle.pointer)
+	return info.Recomputed, err
 }
 
-// Close waits for the calls in progress and frees the plan. Closing again does nothing.
-func (p *Plan[T]) Close() error {
-	p.handle.close()
+// Close waits for the calls in progress and for the streams' work, and frees the plan. Closing again does nothing.
+func (p *Plan) Close() error {
+	if p.made("close") == nil {
+		p.handle.close()
+	}
+	return nil
+}
+
+// made refuses a nil plan and the zero value.
+func (p *Plan) made(op string) error {
+	if p == nil || p.handle == nil {
+		return fault(op, ErrNullPointer, "there is no plan: make one by Matrix.Plan")
+	}
 	return nil
 }

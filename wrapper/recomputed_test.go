@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	. "github.com/sparsek/sparsek/wrapper"
 )
 
 // Block rows that have no block where B holds NaN or Inf get what they would get of a finite B, by every kernel; and
@@ -18,7 +20,7 @@ func TestRecomputed(t *testing.T) {
 }
 
 // Block row 0 alone has a block in column 0, where B holds a NaN and an Inf; column 1 is everyone's.
-func testRecomputed[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
+func testRecomputed[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
 	const n = 512
 	blockRows := max(2, 64/blockM) // those of a warpgroup
@@ -26,17 +28,17 @@ func testRecomputed[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	pattern := slices.Repeat([][]int32{{1}}, blockRows)
 	pattern[0] = []int32{0, 1}
 	p.setPattern(pattern, func() T { return FromFloat32[T](-0.75) })
-	m := must(NewMatrix(ctx, p.a))(t)
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	plan := must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name}))(t)
 	defer plan.Close()
 	multiply := func() (recomputed int64) {
 		c := p.newC()
-		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+		if err := plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: p.b, C: c}); err != nil {
 			t.Fatal(err)
 		}
-		p.verify(t, ctx, plan.Info(), c)
-		return must(plan.Recomputed())(t)
+		p.verify(t, engine, plan.Info(), c)
+		return must(plan.Recomputed(context.Background()))(t)
 	}
 	if again := multiply(); again != 0 {
 		t.Errorf("%d slabs were computed again, and B is finite", again)
@@ -53,7 +55,7 @@ func testRecomputed[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 		}
 	}
 	plan.Close()
-	if _, err := plan.Recomputed(); !errors.Is(err, ErrClosed) {
+	if _, err := plan.Recomputed(context.Background()); !errors.Is(err, ErrClosed) {
 		t.Errorf("of a closed plan: %v", err)
 	}
 }

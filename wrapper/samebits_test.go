@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -8,16 +8,19 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
 )
 
 // repeatable is a plan whose products show in what order they are summed: terms of many magnitudes, and a C that takes
 // away what the sums are rounded to, so that their last digits are left.
 type repeatable[T Element] struct {
-	ctx  *Engine
-	p    *product[T, T, int32]
-	plan *Plan[T]
-	b    DeviceDense[T]
-	c0   []T // - A B, rounded
+	engine *Engine
+	p      *product[T, T, int32]
+	plan   *Plan
+	b      DeviceDense[T]
+	c0     []T // - A B, rounded
 }
 
 // fewTiles is a product of some tiles of a kernel.
@@ -27,7 +30,7 @@ func fewTiles(kernel Kernel) shape {
 	return shape{rows: blockRows * blockM, cols: blockCols * blockK, n: 520, blockM: blockM, blockK: blockK, density: 0.6, alpha: 1, seed: 21, kernel: kernel.Name}
 }
 
-func newRepeatable[T Element](t *testing.T, ctx *Engine, s shape) *repeatable[T] {
+func newRepeatable[T Element](t *testing.T, engine *Engine, s shape) *repeatable[T] {
 	p := newProduct[T, int32](s)
 	random := rand.New(rand.NewPCG(22, 1))
 	for _, list := range [][]T{p.a.Values, p.b.Data} {
@@ -35,13 +38,13 @@ func newRepeatable[T Element](t *testing.T, ctx *Engine, s shape) *repeatable[T]
 			list[i] = FromFloat32[T](float32(random.NormFloat64()))
 		}
 	}
-	m := must(NewMatrix(ctx, p.a))(t)
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Kernel: s.kernel}))(t)
 	t.Cleanup(func() { plan.Close(); m.Close() })
-	b := DeviceDense[T]{Rows: p.b.Rows, Cols: p.b.Cols, Buffer: upload(t, ctx, p.b.Data)}
-	r := &repeatable[T]{ctx: ctx, p: p, plan: plan, b: b, c0: make([]T, p.a.Rows*p.n)}
-	c := must(r.multiply(0))(t)
-	report, err := Check(ctx.Library(), p.a, CheckArgs[T]{Alpha: 1, B: p.b, UnitRoundoff: plan.Info().UnitRoundoff, C: Dense[T]{Rows: p.a.Rows, Cols: p.n, Data: c}})
+	b := DeviceDense[T]{Rows: p.b.Rows, Cols: p.b.Cols, Buffer: upload(t, engine, p.b.Data)}
+	r := &repeatable[T]{engine: engine, p: p, plan: plan, b: b, c0: make([]T, p.a.Rows*p.n)}
+	c := must(r.multiply(0, nil))(t)
+	report, err := check.Product(engine.Library(), p.a, check.Args{Alpha: 1, B: p.b, UnitRoundoff: plan.Info().UnitRoundoff, C: Dense[T]{Rows: p.a.Rows, Cols: p.n, Data: c}})
 	if err != nil {
 		t.Fatalf("%v\n%+v", err, report)
 	}
@@ -52,32 +55,32 @@ func newRepeatable[T Element](t *testing.T, ctx *Engine, s shape) *repeatable[T]
 }
 
 // multiply gives A B + beta c0.
-func (s *repeatable[T]) multiply(beta float32, opts ...MultiplyOption) ([]T, error) {
-	buffer, err := NewBuffer[T](s.ctx, len(s.c0))
+func (s *repeatable[T]) multiply(beta float32, stream *Stream) ([]T, error) {
+	buffer, err := NewBuffer[T](s.engine, len(s.c0))
 	if err != nil {
 		return nil, err
 	}
 	defer buffer.Close()
-	if err := buffer.Write(s.c0); err != nil {
+	if err := buffer.Write(context.Background(), s.c0); err != nil {
 		return nil, err
 	}
 	c := DeviceDense[T]{Rows: s.p.a.Rows, Cols: s.p.n, Buffer: buffer}
-	if err := s.plan.Multiply(context.Background(), 1, s.b, beta, c, opts...); err != nil {
+	if err := multiplyIn(s.plan, stream, 1, beta, Operands{B: s.b, C: c}); err != nil {
 		return nil, err
 	}
 	out := make([]T, buffer.Len())
-	return out, buffer.Read(out)
+	return out, buffer.Read(context.Background(), out)
 }
 
-func testSameBits[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
-	newRepeatable[T](t, ctx, fewTiles(kernel)).repeat(t)
+func testSameBits[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	newRepeatable[T](t, engine, fewTiles(kernel)).repeat(t)
 }
 
 func (s *repeatable[T]) repeat(t *testing.T) {
 	t.Helper()
-	want := must(s.multiply(1))(t)
+	want := must(s.multiply(1, nil))(t)
 	for i := range 20 {
-		if !slices.Equal(must(s.multiply(1))(t), want) {
+		if !slices.Equal(must(s.multiply(1, nil))(t), want) {
 			t.Fatalf("product %d after the first has other bits", i+1)
 		}
 	}
@@ -88,24 +91,23 @@ func TestSameBits(t *testing.T) {
 	onEachKernel(t, testSameBits[BFloat16], testSameBits[Float16], testSameBits[float32])
 }
 
-func testManyStreams[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
-	s := newRepeatable[T](t, ctx, fewTiles(kernel))
-	want := must(s.multiply(1))(t)
+func testManyStreams[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	s := newRepeatable[T](t, engine, fewTiles(kernel))
+	want := must(s.multiply(1, nil))(t)
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {
-			var opts []MultiplyOption
+			var stream *Stream
 			if worker%2 == 0 {
-				stream, err := ctx.NewStream()
-				if err != nil {
+				var err error
+				if stream, err = engine.NewStream(); err != nil {
 					t.Error(err)
 					return
 				}
 				defer stream.Close()
-				opts = append(opts, WithStream(stream))
 			}
 			for range 10 {
-				got, err := s.multiply(1, opts...)
+				got, err := s.multiply(1, stream)
 				if err != nil {
 					t.Error(err)
 					return

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
 const (
@@ -85,20 +87,28 @@ func openFirst(paths []string, askLoader bool) (*Library, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sparsek: open %s: %w", path, err)
 		}
-		lib, err := dlopen(absolute)
+		lib, err := openLibrary(absolute)
 		if err != nil {
 			return nil, fmt.Errorf("sparsek: open %s: %w", path, err)
 		}
 		return lib, nil
 	}
 	if askLoader {
-		lib, err := dlopen(libraryName)
+		lib, err := openLibrary(libraryName)
 		if err == nil {
 			return lib, nil
 		}
 		tried = append(tried, fmt.Sprintf("%s (the loader says: %v)", libraryName, err))
 	}
 	return nil, &NotFoundError{Tried: tried}
+}
+
+func openLibrary(name string) (*Library, error) {
+	lib, err := native.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Library{native: lib}, nil
 }
 
 func searchList() []string {

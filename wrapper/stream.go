@@ -6,54 +6,100 @@ import (
 	"context"
 	"runtime"
 	"time"
-	"unsafe"
 )
 
-// Stream is a queue of work on a context's device, a cudaStream_t; on the CPU, where a product is finished when the
-// call returns, it is nothing.
+// Stream is a queue of work on an engine's device, a cudaStream_t; on the CPU, where work is done when the call that
+// enqueues it returns, it is nothing.
+//
+// What the work of a stream uses (plans with the values of their matrices, buffers, host memory of copies) stays in use
+// until the stream has been waited for: by [Stream.Wait], or by whoever needs it back, such as [SetValues] or a Close.
+// So nothing is freed or changed under a kernel that reads it. Programs that enqueue without an end call Wait now and
+// then, lest host memory of copies is held for good.
 type Stream struct {
 	handle *handle
-	ctx    *Engine
+	engine *Engine
+	queue  *queue
 }
 
-// NewStream makes a stream.
-func (c *Engine) NewStream() (*Stream, error) {
-	if err := c.handle.acquire(); err != nil {
+// NewStream makes a stream. It does not wait for the default stream, nor the default stream for it.
+func (e *Engine) NewStream() (*Stream, error) {
+	const op = "create stream"
+	if err := e.made(op); err != nil {
 		return nil, err
 	}
-	defer c.handle.release()
-	lib, context := c.lib, c.handle.pointer
-	pointer, err := lib.streamCreate(context)
+	if err := e.handle.acquire(); err != nil {
+		return nil, err
+	}
+	defer e.handle.release()
+	lib, context := e.lib.native, e.handle.pointer
+	native, err := lib.StreamCreate(context)
 	if err != nil {
 		return nil, err
 	}
-	h := newHandle("stream", pointer, c.handle, func() { _ = lib.streamDestroy(context, pointer) })
-	s := &Stream{handle: h, ctx: c}
-	runtime.AddCleanup(s, (*handle).close, h)
-	return s, nil
+	return e.newStream(native, func() { _ = lib.StreamDestroy(context, native) }), nil
 }
 
-// Wait returns when all work in the stream is done, or, with ctx.Err(), when ctx is.
+// StreamAt is a stream that another library made: cudaStream is a cudaStream_t of the engine's device and its primary
+// context (0, 1 and 2 are CUDA's default streams). It must exist until Close, which waits for its work and destroys
+// nothing.
+//
+// Where the stream is being captured into a CUDA graph, what is enqueued becomes a part of the graph. What the graph
+// uses must then stay open, and its values where they are, for as long as the graph runs; nothing of this package may
+// wait for the stream before the capture is over.
+func (e *Engine) StreamAt(cudaStream uintptr) (*Stream, error) {
+	const op = "take over stream"
+	if err := e.made(op); err != nil {
+		return nil, err
+	}
+	if err := e.handle.acquire(); err != nil {
+		return nil, err
+	}
+	defer e.handle.release()
+	return e.newStream(cudaStream, func() {}), nil
+}
+
+// newStream makes a stream of a native one. The engine must be in use by the caller.
+func (e *Engine) newStream(native uintptr, free func()) *Stream {
+	h := newHandle("stream", nil, e.handle, free)
+	q := &queue{lib: e.lib.native, context: e.handle.pointer, stream: native, onGPU: e.info.Backend == CUDA}
+	s := &Stream{handle: h, engine: e, queue: q}
+	runtime.AddCleanup(s, (*handle).close, h)
+	return s
+}
+
+// Handle is the native stream, a cudaStream_t, for other libraries. It is valid until Close.
+func (s *Stream) Handle() uintptr { return s.queue.stream }
+
+// Wait returns when all work that was enqueued before is done, or, with ctx.Err(), when ctx ends.
 func (s *Stream) Wait(ctx context.Context) error {
+	const op = "wait for stream"
+	if err := s.made(op); err != nil {
+		return err
+	}
+	if err := checkContext(op, ctx); err != nil {
+		return err
+	}
 	if err := s.handle.acquire(); err != nil {
 		return err
 	}
 	defer s.handle.release()
-	return s.ctx.waitStream(ctx, s.handle.pointer)
+	return s.queue.wait(ctx)
 }
 
-// Close waits for the calls in progress and frees the stream. Closing again does nothing.
+// Close waits for the calls in progress and for the stream's work, and frees the stream. Closing again does nothing.
 func (s *Stream) Close() error {
-	s.handle.close()
+	if s.made("close") == nil {
+		s.handle.close()
+	}
 	return nil
 }
 
-// waitStream waits in the driver where ctx cannot end, and else polls.
-func (c *Engine) waitStream(ctx context.Context, stream unsafe.Pointer) error {
-	if ctx.Done() == nil {
-		return c.lib.streamSynchronize(c.handle.pointer, stream)
+// made refuses a nil stream and the zero value.
+func (s *Stream) made(op string) error {
+	if s == nil || s.handle == nil {
+		return fault(op, ErrNullPointer, "there is no stream: make one by Engine.NewStream or Engine.StreamAt")
 	}
-	return poll(ctx, func() (bool, error) { return c.lib.streamDone(c.handle.pointer, stream) })
+	return nil
 }
 
 // poll asks until the answer is yes, an error comes, or ctx ends.

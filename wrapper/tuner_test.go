@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/tuning"
 )
 
 // ownCache gives the test a tuning cache of its own.
@@ -31,10 +34,10 @@ func TestTuner(t *testing.T) {
 	onEach(t, testTuner[BFloat16])
 }
 
-func testTuner[T Element](t *testing.T, ctx *Engine) {
+func testTuner[T Element](t *testing.T, engine *Engine) {
 	path := ownCache(t)
 	p := tunable[T]()
-	m := must(NewMatrix(ctx, p.a))(t)
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	options := PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride}
 	before := must(m.Plan(context.Background(), options))(t)
@@ -42,7 +45,7 @@ func testTuner[T Element](t *testing.T, ctx *Engine) {
 	if info := before.Info(); info.ChosenBy != ChosenByModel || info.Predicted <= 0 || info.Measured != 0 {
 		t.Errorf("without measurements: chosen by %v, predicted %v, measured %v", info.ChosenBy, info.Predicted, info.Measured)
 	}
-	tuner := must(m.NewTuner(context.Background(), options, TunerOptions{Budget: 20 * time.Millisecond, All: true}))(t)
+	tuner := must(tuning.NewTuner(context.Background(), m, options, tuning.Options{Budget: 20 * time.Millisecond, All: true}))(t)
 	defer tuner.Close()
 	steps := 0
 	for {
@@ -80,10 +83,10 @@ func testTuner[T Element](t *testing.T, ctx *Engine) {
 		t.Errorf("the plan is %+v, the best was %s", info, best)
 	}
 	c := p.newC()
-	if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+	if err := plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: p.b, C: c}); err != nil {
 		t.Fatal(err)
 	}
-	p.verify(t, ctx, plan.Info(), c)
+	p.verify(t, engine, plan.Info(), c)
 
 	if _, _, err := tuner.Step(context.Background()); !errors.Is(err, ErrBadArgument) {
 		t.Errorf("a step after the plan: %v", err)
@@ -103,15 +106,15 @@ func testTuner[T Element](t *testing.T, ctx *Engine) {
 	}
 }
 
-// WithTuning measures once, and not again what the cache knows.
-func TestWithTuning(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+// Options with Tuning have a plan measured once, and not again what the cache knows.
+func TestPlanWithTuning(t *testing.T) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		ownCache(t)
 		p := tunable[Float16]()
-		m := must(NewMatrix(ctx, p.a))(t)
+		m := must(NewMatrix(context.Background(), engine, p.a))(t)
 		defer m.Close()
 		for _, want := range []ChosenBy{ChosenByTuning, ChosenByCache} {
-			plan := must(m.Plan(context.Background(), PlanOptions{N: p.n}, WithTuning(time.Millisecond)))(t)
+			plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Tuning: time.Millisecond}))(t)
 			if info := plan.Info(); info.ChosenBy != want || info.Measured <= 0 || info.Reason == "" {
 				t.Errorf("%+v, want chosen by %v", info, want)
 			}
@@ -122,16 +125,16 @@ func TestWithTuning(t *testing.T) {
 
 // A cache that cannot be written costs a warning and nothing else; one that is not a cache is left where it is.
 func TestTuningWithoutCache(t *testing.T) {
-	ctx := newContext(t, CPU)
+	engine := newEngine(t, CPU)
 	folder := t.TempDir()
 	t.Setenv("SPARSEK_TUNING_CACHE", filepath.Join(folder, "none", "tuning.txt"))
 	if err := os.WriteFile(filepath.Join(folder, "none"), nil, 0o666); err != nil { // a file where a folder should be
 		t.Fatal(err)
 	}
 	p := tunable[float32]()
-	m := must(NewMatrix(ctx, p.a))(t)
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
-	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n}, WithTuning(time.Millisecond)))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Tuning: time.Millisecond}))(t)
 	defer plan.Close()
 	if info := plan.Info(); info.ChosenBy != ChosenByTuning || !strings.Contains(info.Warning, "none") {
 		t.Errorf("%+v, want a plan with a warning", info)
@@ -139,23 +142,23 @@ func TestTuningWithoutCache(t *testing.T) {
 }
 
 func TestTunerRefuses(t *testing.T) {
-	ctx := newContext(t, CPU)
+	engine := newEngine(t, CPU)
 	ownCache(t)
 	p := tunable[float32]()
-	m := must(NewMatrix(ctx, p.a))(t)
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
-	if _, err := m.NewTuner(stopped, PlanOptions{N: 8}, TunerOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := tuning.NewTuner(stopped, m, PlanOptions{N: 8}, tuning.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %v", err)
 	}
-	if _, err := m.NewTuner(context.Background(), PlanOptions{N: 8, Kernel: "cpu_generic"}, TunerOptions{}); !errors.Is(err, ErrBadArgument) {
+	if _, err := tuning.NewTuner(context.Background(), m, PlanOptions{N: 8, Kernel: "cpu_generic"}, tuning.Options{}); !errors.Is(err, ErrBadArgument) {
 		t.Errorf("with a kernel's name: %v", err)
 	}
-	if _, err := m.NewTuner(context.Background(), PlanOptions{N: 8}, TunerOptions{Budget: -1}); !errors.Is(err, ErrBadArgument) {
+	if _, err := tuning.NewTuner(context.Background(), m, PlanOptions{N: 8}, tuning.Options{Budget: -1}); !errors.Is(err, ErrBadArgument) {
 		t.Errorf("a negative budget: %v", err)
 	}
-	early := must(m.NewTuner(context.Background(), PlanOptions{N: 8}, TunerOptions{}))(t)
+	early := must(tuning.NewTuner(context.Background(), m, PlanOptions{N: 8}, tuning.Options{}))(t)
 	if _, err := early.Finish(); !errors.Is(err, ErrBadArgument) {
 		t.Errorf("a plan before any measurement: %v", err)
 	}
@@ -165,35 +168,34 @@ func TestTunerRefuses(t *testing.T) {
 	}
 	bare := p.a
 	bare.Values = nil
-	pattern := must(NewMatrix(ctx, bare))(t)
+	pattern := must(NewMatrix(context.Background(), engine, bare))(t)
 	defer pattern.Close()
-	if _, err := pattern.NewTuner(context.Background(), PlanOptions{N: 8}, TunerOptions{}); !errors.Is(err, ErrNullPointer) {
+	if _, err := tuning.NewTuner(context.Background(), pattern, PlanOptions{N: 8}, tuning.Options{}); !errors.Is(err, ErrNullPointer) {
 		t.Errorf("without values: %v", err)
 	}
 }
 
 // Several goroutines tune at once, beside products of the same matrix.
 func TestTunersAtOnce(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
+	onEach(t, func(t *testing.T, engine *Engine) {
 		ownCache(t)
 		p := tunable[BFloat16]()
-		m := must(NewMatrix(ctx, p.a))(t)
+		m := must(NewMatrix(context.Background(), engine, p.a))(t)
 		defer m.Close()
 		var group sync.WaitGroup
 		for i := range 4 {
 			group.Go(func() {
-				plan, err := m.Plan(context.Background(), PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride},
-					WithTuning(time.Duration(i)*time.Millisecond))
+				plan, err := m.Plan(context.Background(), PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Tuning: time.Duration(i) * time.Millisecond})
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				defer plan.Close()
 				c := p.newC()
-				if err := plan.Multiply(context.Background(), p.alpha, p.b, p.beta, c); err != nil {
+				if err := plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: p.b, C: c}); err != nil {
 					t.Error(err)
 				}
-				p.verify(t, ctx, plan.Info(), c)
+				p.verify(t, engine, plan.Info(), c)
 			})
 		}
 		group.Wait()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"errors"
@@ -13,6 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/tuning"
 )
 
 const tuningHeader = "sparsek tuning cache, version 1\n"
@@ -31,9 +34,9 @@ func writeText(t testing.TB, path, text string) {
 	}
 }
 
-func openTuning(t testing.TB, lib *Library, path string) *TuningCache {
+func openTuning(t testing.TB, lib *Library, path string) *tuning.Cache {
 	t.Helper()
-	c, err := lib.TuningCache(path)
+	c, err := tuning.Open(lib, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,16 +49,16 @@ func TestTuningCacheIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tuning.txt")
 	writeText(t, path, tuningHeader+tuningLine("64", "01")+tuningLine("128", "02"))
 	c := openTuning(t, lib, path)
-	if c.State != TuningWhole || c.Fault != "" || c.Path != path || len(c.Build) != 16 || len(c.Entries) != 2 {
+	if c.State != tuning.Whole || c.Fault != "" || c.Path != path || len(c.Build) != 16 || len(c.Entries) != 2 {
 		t.Fatalf("%+v", c)
 	}
-	want := TuningEntry{
+	want := tuning.Entry{
 		Device: "NVIDIA H200", SMs: 132, Build: "0123456789abcdef", Op: "dsd", M: 128, N: 256, K: 512, BlockM: 64, BlockK: 32,
 		DType: BF16, Output: FP32, Bias: ColumnBias, Activation: SiLU, DensityClass: 3, SpreadClass: -1, UnionClass: 2,
 		Measured:   time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC),
-		Candidates: []TuningCandidate{{"fast", 1.5e-05, 0.25, 0.001}, {"slow", 2e-05, 0, 0.5}},
+		Candidates: []tuning.Result{{Kernel: "fast", Median: 15 * time.Microsecond, Spread: 0.25, Setup: time.Millisecond}, {Kernel: "slow", Median: 20 * time.Microsecond, Setup: 500 * time.Millisecond}},
 	}
-	if diff := cmp.Diff(want, c.Entries[0], cmpopts.IgnoreFields(TuningEntry{}, "ID")); diff != "" {
+	if diff := cmp.Diff(want, c.Entries[0], cmpopts.IgnoreFields(tuning.Entry{}, "ID")); diff != "" {
 		t.Errorf("the newest entry (-want +got):\n%s", diff)
 	}
 	if c.Entries[1].M != 64 || c.Entries[0].ID == c.Entries[1].ID || len(c.Entries[0].ID) != 16 {
@@ -67,7 +70,7 @@ func TestTuningCacheFaults(t *testing.T) {
 	lib := library(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tuning.txt")
-	expect := func(text string, state TuningState, entries int, fault string) {
+	expect := func(text string, state tuning.State, entries int, fault string) {
 		t.Helper()
 		if text != "" {
 			writeText(t, path, text)
@@ -77,14 +80,14 @@ func TestTuningCacheFaults(t *testing.T) {
 			t.Errorf("%q: %v with %d entries, %q", text, c.State, len(c.Entries), c.Fault)
 		}
 	}
-	expect("", TuningAbsent, 0, "")
-	expect(tuningHeader+tuningLine("1", "01")+"no entry\n", TuningDamaged, 1, "line 3")
-	expect(tuningHeader+tuningLine("1", "01")+tuningLine("2", "01")[:200], TuningDamaged, 1, "ends in the middle")
-	expect("sparsek tuning cache, version 2\n", TuningForeign, 0, "a newer sparsek")
-	expect("something\n", TuningForeign, 0, "first line")
+	expect("", tuning.Absent, 0, "")
+	expect(tuningHeader+tuningLine("1", "01")+"no entry\n", tuning.Damaged, 1, "line 3")
+	expect(tuningHeader+tuningLine("1", "01")+tuningLine("2", "01")[:200], tuning.Damaged, 1, "ends in the middle")
+	expect("sparsek tuning cache, version 2\n", tuning.Foreign, 0, "a newer sparsek")
+	expect("something\n", tuning.Foreign, 0, "first line")
 	path = dir
-	expect("", TuningUnreadable, 0, "it is a folder")
-	_, err := lib.TuningCache("a\x00b")
+	expect("", tuning.Unreadable, 0, "it is a folder")
+	_, err := tuning.Open(lib, "a\x00b")
 	wantFault(t, err, ErrBadArgument, "zero byte")
 }
 
@@ -94,10 +97,10 @@ func TestTuningCacheMergeAndClear(t *testing.T) {
 	a, b := filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.txt")
 	writeText(t, a, tuningHeader+tuningLine("1", "01")+tuningLine("2", "09"))
 	writeText(t, b, tuningHeader+tuningLine("1", "05")+tuningLine("2", "05")+tuningLine("3", "05"))
-	merge := func(from, into string, want int64) {
+	merge := func(from, into string, want int) {
 		t.Helper()
 		change, err := openTuning(t, lib, from).MergeInto(into)
-		if err != nil || change != (TuningChange{Entries: want}) {
+		if err != nil || change != (tuning.Change{Entries: want}) {
 			t.Errorf("%+v, %v, want %d entries", change, err, want)
 		}
 	}
@@ -121,15 +124,15 @@ func TestTuningCacheMergeAndClear(t *testing.T) {
 		t.Errorf("%v\n%s\n%s", err, first, second)
 	}
 
-	change, err := lib.ClearTuningCache(c)
-	if err != nil || change.Entries != 3 || openTuning(t, lib, c).State != TuningAbsent {
+	change, err := tuning.Clear(lib, c)
+	if err != nil || change.Entries != 3 || openTuning(t, lib, c).State != tuning.Absent {
 		t.Errorf("%+v, %v", change, err)
 	}
 	// A file that is none is not touched.
 	writeText(t, c, "a letter\n")
 	_, err = openTuning(t, lib, a).MergeInto(c)
 	wantFault(t, err, ErrIO, "first line")
-	_, err = lib.ClearTuningCache(c)
+	_, err = tuning.Clear(lib, c)
 	wantFault(t, err, ErrIO, "first line")
 	if text, err := os.ReadFile(c); err != nil || string(text) != "a letter\n" {
 		t.Errorf("%q, %v", text, err)
@@ -164,7 +167,7 @@ func TestUsersTuningCache(t *testing.T) {
 	at("XDG_CACHE_HOME", "relative", "")
 	at("HOME", "", "")
 	at("SPARSEK_TUNING_CACHE", "off", "")
-	_, err := lib.ClearTuningCache("")
+	_, err := tuning.Clear(lib, "")
 	wantFault(t, err, ErrIO, "SPARSEK_TUNING_CACHE is off")
 	path := filepath.Join(dir, "new", "cache.txt")
 	at("SPARSEK_TUNING_CACHE", path, path)
@@ -172,7 +175,7 @@ func TestUsersTuningCache(t *testing.T) {
 	from := filepath.Join(dir, "from.txt")
 	writeText(t, from, tuningHeader+tuningLine("1", "01"))
 	change, err := openTuning(t, lib, from).MergeInto("")
-	if err != nil || change != (TuningChange{Entries: 1}) {
+	if err != nil || change != (tuning.Change{Entries: 1}) {
 		t.Fatalf("%+v, %v", change, err)
 	}
 	writeText(t, path, tuningHeader+tuningLine("2", "02")+"no entry\n")
@@ -180,19 +183,19 @@ func TestUsersTuningCache(t *testing.T) {
 	if err != nil || change.Entries != 1 || !strings.Contains(change.Warning, "line 3: it is now "+path+".set-aside-") {
 		t.Errorf("%+v, %v", change, err)
 	}
-	if c := openTuning(t, lib, ""); c.State != TuningWhole || len(c.Entries) != 2 {
+	if c := openTuning(t, lib, ""); c.State != tuning.Whole || len(c.Entries) != 2 {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestShippedTuning(t *testing.T) {
-	c, err := library(t).ShippedTuning()
-	if err != nil || c.State != TuningWhole || c.Fault != "" || c.Path != "" {
+	c, err := tuning.Shipped(library(t))
+	if err != nil || c.State != tuning.Whole || c.Fault != "" || c.Path != "" {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	defer c.Close()
 	for _, e := range c.Entries {
-		if e.Build != ShippedBuild {
+		if e.Build != tuning.ShippedBuild {
 			t.Errorf("%+v serves one build alone", e)
 		}
 	}
@@ -210,27 +213,27 @@ func FuzzTuningCache(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		from, into := filepath.Join(dir, "from.txt"), filepath.Join(dir, "into.txt")
 		writeText(t, from, string(text))
-		read, err := lib.TuningCache(from)
+		read, err := tuning.Open(lib, from)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer read.Close()
-		bad := read.State == TuningDamaged || read.State == TuningForeign
-		if bad == (read.Fault == "") || !bad && read.State != TuningWhole || read.State == TuningForeign && len(read.Entries) > 0 {
+		bad := read.State == tuning.Damaged || read.State == tuning.Foreign
+		if bad == (read.Fault == "") || !bad && read.State != tuning.Whole || read.State == tuning.Foreign && len(read.Entries) > 0 {
 			t.Fatalf("%v, %q, %d entries", read.State, read.Fault, len(read.Entries))
 		}
-		if _, err := lib.ClearTuningCache(into); err != nil {
+		if _, err := tuning.Clear(lib, into); err != nil {
 			t.Fatal(err)
 		}
-		if change, err := read.MergeInto(into); err != nil || change.Entries != int64(len(read.Entries)) {
+		if change, err := read.MergeInto(into); err != nil || change.Entries != len(read.Entries) {
 			t.Fatalf("%+v, %v", change, err)
 		}
-		again, err := lib.TuningCache(into)
+		again, err := tuning.Open(lib, into)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer again.Close()
-		if diff := cmp.Diff(read.Entries, again.Entries, cmpopts.EquateEmpty()); again.State != TuningWhole || diff != "" {
+		if diff := cmp.Diff(read.Entries, again.Entries, cmpopts.EquateEmpty()); again.State != tuning.Whole || diff != "" {
 			t.Fatalf("%v, %q, (-read +written):\n%s", again.State, again.Fault, diff)
 		}
 	})

@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
 	"errors"
 	"testing"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 // twoPlans are plans of matrices of ones and of twos, and four pairs of operands: Bs of ones, and Cs that hold nothing
 // yet.
-func twoPlans(t *testing.T, ctx *Engine) (plans []*Plan[float32], operands []Operands[float32], results []*DeviceBuffer[float32]) {
+func twoPlans(t *testing.T, engine *Engine) (plans []*Plan, operands []Operands, results []*DeviceBuffer[float32]) {
 	for i := range 2 {
 		a := small()
 		for j := range a.Values {
 			a.Values[j] = float32(i + 1)
 		}
-		plans = append(plans, must(must(NewMatrix(ctx, a))(t).Plan(context.Background(), PlanOptions{N: 8}))(t))
+		plans = append(plans, must(must(NewMatrix(context.Background(), engine, a))(t).Plan(context.Background(), PlanOptions{N: 8}))(t))
 	}
 	ones := make([]float32, 48)
 	for i := range ones {
 		ones[i] = 1
 	}
 	for range 4 {
-		b, c := must(NewBuffer[float32](ctx, 48))(t), must(NewBuffer[float32](ctx, 32))(t)
-		if err := errors.Join(b.Write(ones), c.Fill(0xff)); err != nil {
+		b, c := must(NewBuffer[float32](engine, 48))(t), must(NewBuffer[float32](engine, 32))(t)
+		if err := errors.Join(b.Write(context.Background(), ones), c.Fill(context.Background(), 0xff)); err != nil {
 			t.Fatal(err)
 		}
-		operands = append(operands, Operands[float32]{DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: c}})
+		operands = append(operands, Operands{B: DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: b}, C: DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: c}})
 		results = append(results, c)
 	}
 	return plans, operands, results
@@ -38,7 +41,7 @@ func checkTwoPlans(t *testing.T, results []*DeviceBuffer[float32]) {
 	t.Helper()
 	for i, c := range results {
 		got := make([]float32, 32)
-		if err := c.Read(got); err != nil {
+		if err := c.Read(context.Background(), got); err != nil {
 			t.Fatal(err)
 		}
 		// The last block row has two blocks of three columns.
@@ -50,29 +53,29 @@ func checkTwoPlans(t *testing.T, results []*DeviceBuffer[float32]) {
 
 // Each plan and each pair of operands has its turn, also the untimed ones.
 func TestTimeInTurn(t *testing.T) {
-	onEach(t, func(t *testing.T, ctx *Engine) {
-		plans, operands, results := twoPlans(t, ctx)
-		options := TurnOptions[float32]{TimeOptions: TimeOptions[float32]{Alpha: 1, Operands: operands, Warmup: 1, Repeats: 1}, Between: 2}
-		times, err := TimeInTurn(context.Background(), plans, options)
+	onEach(t, func(t *testing.T, engine *Engine) {
+		plans, operands, results := twoPlans(t, engine)
+		options := timing.InTurnOptions{Options: timing.Options{Alpha: 1, Operands: operands, Warmup: 1, Repeats: 1}, Between: 2}
+		times, err := timing.InTurn(context.Background(), plans, options)
 		if err != nil || len(times) != 1 || times[0] < 0 {
 			t.Fatalf("%v, error %v", times, err)
 		}
 		checkTwoPlans(t, results)
-		if times, err = TimeInTurn(context.Background(), plans, TurnOptions[float32]{TimeOptions: TimeOptions[float32]{Operands: operands, Repeats: 3}}); len(times) != 3 {
+		if times, err = timing.InTurn(context.Background(), plans, timing.InTurnOptions{Options: timing.Options{Operands: operands, Repeats: 3}}); len(times) != 3 {
 			t.Errorf("%d times, error %v", len(times), err)
 		}
 		stopped, stop := context.WithCancel(context.Background())
 		stop()
-		if _, err := TimeInTurn(stopped, plans, options); !errors.Is(err, context.Canceled) {
+		if _, err := timing.InTurn(stopped, plans, options); !errors.Is(err, context.Canceled) {
 			t.Errorf("a stopped context: %v", err)
 		}
-		_, err = TimeInTurn(context.Background(), nil, options)
+		_, err = timing.InTurn(context.Background(), nil, options)
 		wantFault(t, err, ErrBadSize, "no plans")
 		options.Operands = nil
-		_, err = TimeInTurn(context.Background(), plans, options)
+		_, err = timing.InTurn(context.Background(), plans, options)
 		wantFault(t, err, ErrBadSize, "no operands")
 		options.Operands, options.Repeats = operands, 0
-		_, err = TimeInTurn(context.Background(), plans, options)
+		_, err = timing.InTurn(context.Background(), plans, options)
 		wantFault(t, err, ErrBadSize, "0 repeats")
 	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package sparsek_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
 )
 
 // libraryKernels are those of other libraries, with a name that starts so: "" for all.
@@ -35,7 +37,7 @@ func TestLibraryKernelsAreListed(t *testing.T) {
 			continue
 		}
 		got := all[at]
-		if got.Library != want.Library || got.ReadsAbsent != want.ReadsAbsent || !got.Baseline || got.Backend != CUDA || got.DType != "" {
+		if got.Library != want.Library || got.ReadsAbsent != want.ReadsAbsent || !got.Baseline || got.Backend != CUDA || got.DType != 0 {
 			t.Errorf("%s is listed as %+v", name, got)
 		}
 		if slices.ContainsFunc(all[at:], func(k Kernel) bool { return k.Library == "" && k.Backend == CUDA }) {
@@ -51,28 +53,28 @@ func TestLibraryKernelsAreListed(t *testing.T) {
 
 // The CPU back-end has none of them, whatever is allowed.
 func TestLibraryKernelsOnCPU(t *testing.T) {
-	ctx := newContext(t, CPU)
-	m := must(NewMatrix(ctx, small()))(t)
-	for _, kernel := range libraryKernels(t, ctx.Library(), "") {
+	engine := newEngine(t, CPU)
+	m := must(NewMatrix(context.Background(), engine, small()))(t)
+	for _, kernel := range libraryKernels(t, engine.Library(), "") {
 		_, err := m.Plan(context.Background(), PlanOptions{N: 8, Kernel: kernel.Name, AllowDense: true})
 		wantFault(t, err, ErrNoSuchKernel, kernel.Name)
 	}
 }
 
 // onLibraryKernels runs a test on each kernel of another library, or skips it where the library is not there.
-func onLibraryKernels(t *testing.T, test func(t *testing.T, ctx *Engine, kernel Kernel)) {
-	ctx := newContext(t, CUDA)
-	for _, kernel := range libraryKernels(t, ctx.Library(), "") {
+func onLibraryKernels(t *testing.T, test func(t *testing.T, engine *Engine, kernel Kernel)) {
+	engine := newEngine(t, CUDA)
+	for _, kernel := range libraryKernels(t, engine.Library(), "") {
 		t.Run(kernel.Name, func(t *testing.T) {
 			p := libraryProduct[BFloat16, BFloat16](kernel, shape{rows: 64, cols: 64, n: 64, blockM: 64, blockK: 64, density: 1, alpha: 1})
-			m := must(NewMatrix(ctx, p.a))(t)
+			m := must(NewMatrix(context.Background(), engine, p.a))(t)
 			defer m.Close()
 			plan, err := m.Plan(context.Background(), p.planOptions(16))
 			if errors.Is(err, ErrNoLibrary) {
 				t.Skipf("skipped: %v", err)
 			}
 			must(plan, err)(t).Close()
-			test(t, ctx, kernel)
+			test(t, engine, kernel)
 		})
 	}
 }
@@ -122,8 +124,8 @@ func drawLibraryShape(t *rapid.T, kernel Kernel) shape {
 }
 
 // refusal is what the library itself has against a product, if anything: what it serves is not the same in all versions.
-func refusal[T, C Element](t *rapid.T, ctx *Engine, p *product[T, C, int32]) error {
-	m := must(NewMatrix(ctx, p.a))(t)
+func refusal[T, C Element](t *rapid.T, engine *Engine, p *product[T, C, int32]) error {
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	plan, err := m.Plan(context.Background(), p.planOptions(16))
 	if p.kernel == "cusparse_bell" && (pads(p) || p.n%8 != 0) {
@@ -139,12 +141,12 @@ func refusal[T, C Element](t *rapid.T, ctx *Engine, p *product[T, C, int32]) err
 	return nil
 }
 
-func testLibraryProduct[T, C Element](t *rapid.T, ctx *Engine, kernel Kernel, s shape) error {
+func testLibraryProduct[T, C Element](t *rapid.T, engine *Engine, kernel Kernel, s shape) error {
 	if kernel.Name == "cublas_dense" && DTypeOf[C]() != FP32 {
 		s.beta = 0 // with another, alpha A B may be rounded to C's type before beta C is added, once more than ours
 	}
 	p := libraryProduct[T, C](kernel, s)
-	if err := refusal(t, ctx, p); err != nil {
+	if err := refusal(t, engine, p); err != nil {
 		return err
 	}
 	if s.beta == 0 { // C must not be read
@@ -157,17 +159,17 @@ func testLibraryProduct[T, C Element](t *rapid.T, ctx *Engine, kernel Kernel, s 
 	if !kernel.ReadsAbsent && rapid.Bool().Draw(t, "NaN and Inf where no block reads") {
 		p.poison()
 	}
-	c, info := p.run(t, ctx, rapid.Bool().Draw(t, "in device memory"))
+	c, info := p.run(t, engine, rapid.Bool().Draw(t, "in device memory"))
 	if info.Kernel != kernel.Name {
 		t.Fatalf("kernel %s ran", info.Kernel)
 	}
-	p.verify(t, ctx, info, c)
+	p.verify(t, engine, info, c)
 	return nil
 }
 
 // Each of them gives what the check wants, in every type that it writes.
 func TestLibraryKernels(t *testing.T) {
-	onLibraryKernels(t, func(t *testing.T, ctx *Engine, kernel Kernel) {
+	onLibraryKernels(t, func(t *testing.T, engine *Engine, kernel Kernel) {
 		for name, test := range map[string]func(*rapid.T, *Engine, Kernel, shape) error{
 			"bf16": testLibraryProduct[BFloat16, BFloat16], "bf16 to fp32": testLibraryProduct[BFloat16, float32],
 			"fp16": testLibraryProduct[Float16, Float16], "fp16 to fp32": testLibraryProduct[Float16, float32],
@@ -175,7 +177,7 @@ func TestLibraryKernels(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				served, refused := 0, map[string]int{}
 				rapid.Check(t, func(rt *rapid.T) {
-					if err := test(rt, ctx, kernel, drawLibraryShape(rt, kernel)); err != nil {
+					if err := test(rt, engine, kernel, drawLibraryShape(rt, kernel)); err != nil {
 						refused[err.Error()]++
 					} else {
 						served++
@@ -192,13 +194,13 @@ func TestLibraryKernels(t *testing.T) {
 
 // What a library does not serve is refused when the plan is made, with the reason.
 func TestLibraryKernelFaults(t *testing.T) {
-	ctx := newContext(t, CUDA)
-	for _, kernel := range libraryKernels(t, ctx.Library(), "") {
+	engine := newEngine(t, CUDA)
+	for _, kernel := range libraryKernels(t, engine.Library(), "") {
 		t.Run(kernel.Name, func(t *testing.T) {
 			p := usual(kernel)
-			m := must(NewMatrix(ctx, p.a))(t)
+			m := must(NewMatrix(context.Background(), engine, p.a))(t)
 			defer m.Close()
-			refused := func(m *Matrix[BFloat16], speaksOf string, change func(*PlanOptions)) {
+			refused := func(m *Matrix, speaksOf string, change func(*PlanOptions)) {
 				t.Helper()
 				options := p.planOptions(16)
 				change(&options)
@@ -213,7 +215,7 @@ func TestLibraryKernelFaults(t *testing.T) {
 			}
 			if kernel.Library == "cuSPARSE" {
 				refused(m, "16 bytes", func(o *PlanOptions) { o.LDB = p.n + 4 })
-				oblong := must(NewMatrix(ctx, libraryProduct[BFloat16, BFloat16](kernel,
+				oblong := must(NewMatrix(context.Background(), engine, libraryProduct[BFloat16, BFloat16](kernel,
 					shape{rows: 64, cols: 64, n: 8, blockM: 32, blockK: 16, density: 1}).a))(t)
 				defer oblong.Close()
 				refused(oblong, "square", func(*PlanOptions) {})
@@ -227,20 +229,20 @@ const absentEnv = "SPARSEK_TEST_ABSENT"
 // A library that is not there is told as such, by an error of its own. What came of opening one stays so for a process:
 // another one is asked.
 func TestLibraryKernelsWithoutLibraries(t *testing.T) {
-	ctx := newContext(t, CUDA)
+	engine := newEngine(t, CUDA)
 	if os.Getenv(absentEnv) == "" {
 		self := exec.Command(must(os.Executable())(t), "-test.run=^"+t.Name()+"$", "-test.v")
 		self.Env = append(os.Environ(), absentEnv+"=1", "SPARSEK_CUBLAS=/nowhere/cublas", "SPARSEK_CUSPARSE=/nowhere/cusparse",
-			libraryEnv+"="+ctx.Library().Path())
+			LibraryEnv+"="+engine.Library().Path())
 		out, err := self.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 			t.Errorf("%v\n%s", err, out)
 		}
 		return
 	}
-	for _, kernel := range libraryKernels(t, ctx.Library(), "") {
+	for _, kernel := range libraryKernels(t, engine.Library(), "") {
 		p := usual(kernel)
-		m := must(NewMatrix(ctx, p.a))(t)
+		m := must(NewMatrix(context.Background(), engine, p.a))(t)
 		_, err := m.Plan(context.Background(), p.planOptions(16))
 		wantFault(t, err, ErrNoLibrary, "/nowhere/"+strings.ToLower(kernel.Library))
 		m.Close()

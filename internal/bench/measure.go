@@ -25,7 +25,7 @@ type typed[T sparsek.Element] struct {
 	peers   []peer[T]
 }
 
-func newTyped[T sparsek.Element](r *Runner, e workload.Element[T]) (measurer, error) {
+func newTyped[T sparsek.Element](ctx context.Context, r *Runner, e workload.Element[T]) (measurer, error) {
 	var shapes, dense []workload.Shape
 	for _, c := range r.cases {
 		if c.DType != e.Name {
@@ -36,7 +36,7 @@ func newTyped[T sparsek.Element](r *Runner, e workload.Element[T]) (measurer, er
 			dense = append(dense, c.Shape)
 		}
 	}
-	sets, err := workload.NewSets[T](r.engine, shapes, dense, r.cases[0].Seed)
+	sets, err := workload.NewSets[T](ctx, r.engine, shapes, dense, r.cases[0].Seed)
 	if err != nil {
 		return nil, err
 	}

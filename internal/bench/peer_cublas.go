@@ -9,6 +9,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 // cublas is the dense product by cuBLAS: of the same matrix with its zeros, and of a matrix without zeros.
@@ -18,7 +19,7 @@ const mendCUBLAS = "install cuBLAS, or name it by SPARSEK_CUBLAS: sparsek doctor
 
 func (cublas[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 	if s.engine.Info().Backend != sparsek.CUDA {
-		return nil, &missing{CUBLAS, "it computes on a GPU, and this is the CPU", "use a GPU, or compare with " + OpenBLAS}
+		return nil, &missing{CUBLAS, "it computes on a GPU, and this is the CPU", "leave out --device cpu, or compare with " + OpenBLAS}
 	}
 	if !s.dense {
 		return nil, tooLarge(CUBLAS)
@@ -51,7 +52,7 @@ func (cublas[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 func timeFull[T sparsek.BFloat16 | sparsek.Float16](s *subject[T]) func(context.Context, int) ([]time.Duration, error) {
 	operands := workload.DenseOperands(s.sets, s.shape)
 	return func(ctx context.Context, repeats int) ([]time.Duration, error) {
-		return sparsek.TimeDense(ctx, s.engine, sparsek.DenseTimeOptions[T]{Operands: operands, Warmup: 1, Repeats: repeats})
+		return timing.Dense(ctx, s.engine, timing.DenseOptions[T]{Operands: operands, Warmup: 1, Repeats: repeats})
 	}
 }
 

@@ -24,10 +24,10 @@ func (openBLAS[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) 
 	case !s.dense:
 		return nil, tooLarge(OpenBLAS)
 	}
-	const fix = "install OpenBLAS, as by: apt install libopenblas0"
+	const mend = "install OpenBLAS, as by: apt install libopenblas0"
 	l, err := blas.Open(s.engine.Info().Threads)
 	if errors.Is(err, blas.ErrNotInstalled) {
-		return nil, &missing{OpenBLAS, err.Error(), fix}
+		return nil, &missing{OpenBLAS, err.Error(), mend}
 	}
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (openBLAS[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) 
 			}
 			return count, nil
 		}}
-	if err := tryOnce(ctx, &e, fix); err != nil {
+	if err := tryOnce(ctx, &e, mend); err != nil {
 		return nil, err
 	}
 	return []entrant{e}, nil

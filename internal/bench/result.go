@@ -166,7 +166,7 @@ type Fault struct {
 type Absence struct {
 	Peer   string   `json:"peer"`
 	Reason string   `json:"reason"`
-	Fix    string   `json:"fix"`
+	Mend   string   `json:"mend"`
 	Cases  []string `json:"cases"` // without it
 }
 

@@ -97,7 +97,7 @@ func (r *Runner) Close() error {
 
 // Measure checks and times a case.
 func (r *Runner) Measure(ctx context.Context, c Case) (*Result, error) {
-	m, err := r.of(c.DType)
+	m, err := r.of(ctx, c.DType)
 	if err != nil {
 		return nil, err
 	}
@@ -105,17 +105,17 @@ func (r *Runner) Measure(ctx context.Context, c Case) (*Result, error) {
 }
 
 // of gives what times products of an element type.
-func (r *Runner) of(dtype string) (m measurer, err error) {
+func (r *Runner) of(ctx context.Context, dtype string) (m measurer, err error) {
 	if m := r.byType[dtype]; m != nil {
 		return m, nil
 	}
 	switch dtype {
 	case workload.BFloat16.Name:
-		m, err = newTyped(r, workload.BFloat16)
+		m, err = newTyped(ctx, r, workload.BFloat16)
 	case workload.Float16.Name:
-		m, err = newTyped(r, workload.Float16)
+		m, err = newTyped(ctx, r, workload.Float16)
 	case workload.Float32.Name:
-		m, err = newTyped(r, workload.Float32)
+		m, err = newTyped(ctx, r, workload.Float32)
 	default:
 		err = fmt.Errorf("there is no element type %q", dtype)
 	}
@@ -134,7 +134,7 @@ func (r *Runner) miss(m *missing, name string) {
 			return
 		}
 	}
-	r.absent = append(r.absent, Absence{m.peer, m.reason, m.fix, []string{name}})
+	r.absent = append(r.absent, Absence{m.peer, m.reason, m.mend, []string{name}})
 }
 
 // look asks for the state of the GPU.

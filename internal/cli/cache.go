@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/tuning"
 )
 
 // cacheCommand is "sparsek cache".
@@ -55,19 +56,19 @@ func (*cacheCommand) Help() string {
 
 // openCache opens the tuning cache of a file, or the user's where path is empty. One without a single good line is
 // refused; of another fault it warns.
-func openCache(e *environment, path string) (*sparsek.TuningCache, error) {
+func openCache(e *environment, path string) (*tuning.Cache, error) {
 	lib, err := sparsek.Default()
 	if err != nil {
 		return nil, fail(exitNoLibrary, err)
 	}
-	c, err := lib.TuningCache(path)
+	c, err := tuning.Open(lib, path)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case c.State == sparsek.TuningAbsent && path != "":
+	case c.State == tuning.Absent && path != "":
 		return nil, failf(exitBadFile, "%s: there is no such file", path)
-	case c.State == sparsek.TuningForeign, c.State == sparsek.TuningUnreadable:
+	case c.State == tuning.Foreign, c.State == tuning.Unreadable:
 		return nil, failf(exitBadFile, "%s", c.Fault)
 	case c.Fault != "":
 		warn(e, c.Fault)
@@ -76,7 +77,7 @@ func openCache(e *environment, path string) (*sparsek.TuningCache, error) {
 }
 
 // openShipped opens what came with the library, or the user's cache.
-func openShipped(e *environment, shipped bool) (*sparsek.TuningCache, error) {
+func openShipped(e *environment, shipped bool) (*tuning.Cache, error) {
 	if !shipped {
 		return openCache(e, "")
 	}
@@ -84,7 +85,7 @@ func openShipped(e *environment, shipped bool) (*sparsek.TuningCache, error) {
 	if err != nil {
 		return nil, fail(exitNoLibrary, err)
 	}
-	return lib.ShippedTuning()
+	return tuning.Shipped(lib)
 }
 
 func warn(e *environment, text string) {
@@ -94,7 +95,7 @@ func warn(e *environment, text string) {
 }
 
 // mergeInto takes the entries of a cache into a file, or the user's cache, and says what came of it.
-func mergeInto(e *environment, c *sparsek.TuningCache, path string) error {
+func mergeInto(e *environment, c *tuning.Cache, path string) error {
 	change, err := c.MergeInto(path)
 	if err != nil {
 		return fail(exitBadOutput, err)
@@ -103,7 +104,7 @@ func mergeInto(e *environment, c *sparsek.TuningCache, path string) error {
 	return say(e, "%s are new or newer, of %d\n", entries(change.Entries), len(c.Entries))
 }
 
-func entries(n int64) string {
+func entries(n int) string {
 	if n == 1 {
 		return "1 entry"
 	}
@@ -120,7 +121,7 @@ func say(e *environment, format string, args ...any) error {
 // Run merges.
 func (o *cacheMergeCommand) Run(e *environment) error {
 	// All are read before anything is written.
-	var caches []*sparsek.TuningCache
+	var caches []*tuning.Cache
 	for _, file := range o.Files {
 		c, err := openCache(e, file)
 		if err != nil {
@@ -166,7 +167,7 @@ func (*cacheClearCommand) Run(e *environment) error {
 	if err != nil {
 		return fail(exitNoLibrary, err)
 	}
-	change, err := lib.ClearTuningCache("")
+	change, err := tuning.Clear(lib, "")
 	if err != nil {
 		return fail(exitBadOutput, err)
 	}
@@ -180,7 +181,7 @@ func (*cachePathCommand) Run(e *environment) error {
 	if err != nil {
 		return fail(exitNoLibrary, err)
 	}
-	c, err := lib.TuningCache("")
+	c, err := tuning.Open(lib, "")
 	if err != nil {
 		return err
 	}

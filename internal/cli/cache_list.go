@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/tuning"
 )
 
 // cacheResult is what `cache list` prints as JSON, and `cache show` an entry of.
@@ -29,11 +29,11 @@ type cacheEntry struct {
 	Build        string           `json:"build"`
 	Used         bool             `json:"used"` // by this build of the library
 	Op           string           `json:"op"`
-	M            int64            `json:"m"`
-	N            int64            `json:"n"`
-	K            int64            `json:"k"`
-	BlockM       int64            `json:"block_m"`
-	BlockK       int64            `json:"block_k"`
+	M            int              `json:"m"`
+	N            int              `json:"n"`
+	K            int              `json:"k"`
+	BlockM       int              `json:"block_m"`
+	BlockK       int              `json:"block_k"`
 	DType        string           `json:"dtype"`
 	Output       string           `json:"out_dtype"`
 	Bias         string           `json:"bias"`
@@ -51,16 +51,16 @@ type cacheCandidate struct {
 	SetupSeconds float64 `json:"setup_seconds"`
 }
 
-func newCacheEntry(t sparsek.TuningEntry, build string) cacheEntry {
+func newCacheEntry(t tuning.Entry, build string) cacheEntry {
 	entry := cacheEntry{
 		Key: t.ID, Measured: t.Measured, Device: t.Device, SMs: t.SMs, Build: t.Build,
-		Used: t.Build == build || t.Build == sparsek.ShippedBuild,
+		Used: t.Build == build || t.Build == tuning.ShippedBuild,
 		Op:   t.Op, M: t.M, N: t.N, K: t.K, BlockM: t.BlockM, BlockK: t.BlockK,
 		DType: t.DType.String(), Output: t.Output.String(), Bias: t.Bias.String(), Activation: t.Activation.String(),
 		DensityClass: t.DensityClass, SpreadClass: t.SpreadClass, UnionClass: t.UnionClass,
 	}
 	for _, c := range t.Candidates {
-		entry.Candidates = append(entry.Candidates, cacheCandidate(c))
+		entry.Candidates = append(entry.Candidates, cacheCandidate{c.Kernel, c.Median.Seconds(), c.Spread, c.Setup.Seconds()})
 	}
 	return entry
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/tuning"
 )
 
 const tuningHeader = "sparsek tuning cache, version 1\n"
@@ -53,13 +53,13 @@ func wantRun(t *testing.T, args string, wantCode int, wants ...string) string {
 
 func TestCacheListAndShow(t *testing.T) {
 	lib := needLibrary(t)
-	c, err := lib.TuningCache("")
+	c, err := tuning.Open(lib, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	path := useCache(t, filepath.Join(t.TempDir(), "tuning.txt"),
-		tuningHeader+tuningLine("other", 64, 1)+tuningLine(c.Build, 8192, 2)+tuningLine(sparsek.ShippedBuild, 4096, 3))
+		tuningHeader+tuningLine("other", 64, 1)+tuningLine(c.Build, 8192, 2)+tuningLine(tuning.ShippedBuild, 4096, 3))
 	out := wantRun(t, "cache list", exitOK, "H200", "4096x8192x8192", "64x64", "bf16-fp32", "10.0 us", "fastest_kernel_64", "of another build of the library", "1 of 3")
 	lines := strings.Split(out, "\n")
 	for i, want := range []string{"key", "1 ", "2 ", "3*", "* of"} {

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -42,7 +41,7 @@ type kernelInfo struct {
 	BlockM          int    `json:"block_m"` // 0: every one
 	BlockMMultiples bool   `json:"block_m_multiples"`
 	BlockKMultiple  int    `json:"block_k_multiple"`
-	Baseline        bool   `json:"baseline"`          // no candidate of a plan by itself, see purpose
+	Baseline        bool   `json:"baseline"`          // runs only where it is asked for by name
 	Library         string `json:"library,omitempty"` // of NVIDIA's, opened when it is first needed
 	ReadsAbsent     bool   `json:"reads_absent"`      // multiplies absent blocks as zeros: runs only with --allow-dense
 	Why             string `json:"why"`
@@ -62,21 +61,17 @@ type deviceInfo struct {
 // infoCommand is "sparsek info".
 type infoCommand struct {
 	jsonFlag
-	Matrix     string `group:"Output" placeholder:"FILE" xor:"what" help:"Show what blocks of several sizes would store of a sparse matrix, instead."`
-	Provenance bool   `group:"Output" xor:"what" help:"Print what the library was made of and how, an in-toto statement."`
+	Provenance bool `group:"Output" help:"Print what the library was made of and how, an in-toto statement."`
 }
 
 func (*infoCommand) Help() string {
 	return `Examples:
   sparsek info
-  sparsek info --matrix A.npz`
+  sparsek info --provenance`
 }
 
 // Run shows.
-func (o *infoCommand) Run(ctx context.Context, e *environment) error {
-	if o.Matrix != "" {
-		return describeMatrix(ctx, e, o.Matrix, o.JSON)
-	}
+func (o *infoCommand) Run(e *environment) error {
 	if o.Provenance {
 		return printProvenance(e)
 	}
@@ -138,7 +133,7 @@ func gatherInfo() (r infoResult, err error) {
 	}
 	for _, k := range kernels {
 		r.Kernels = append(r.Kernels, kernelInfo{
-			k.Name, backendName(sparsek.EngineInfo{Backend: k.Backend}), k.DType, [3]int{k.TileM, k.TileN, k.TileK}, k.Stages,
+			k.Name, backendName(sparsek.EngineInfo{Backend: k.Backend}), dtypeName(k.DType), [3]int{k.TileM, k.TileN, k.TileK}, k.Stages,
 			k.BlockM, k.BlockMMultiples, k.BlockKMultiple, k.Baseline, k.Library, k.ReadsAbsent, k.Why,
 		})
 	}
@@ -184,6 +179,14 @@ func printInfo(e *environment, r infoResult) error {
 	return k.print(e.stdout)
 }
 
+// dtypeName is empty for 0, which stands for every type.
+func dtypeName(d sparsek.DType) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
 // dtypesOf names the types of A and B.
 func dtypesOf(k kernelInfo) string {
 	if k.Library != "" {
@@ -192,15 +195,13 @@ func dtypesOf(k kernelInfo) string {
 	return or(k.DType, "every")
 }
 
-// purpose says what the kernel is for, and when it is chosen where none is named.
+// purpose tells for what the kernel is, and when it is taken.
 func purpose(k kernelInfo) string {
 	switch {
 	case k.ReadsAbsent:
-		return "chosen only with --allow-dense: " + k.Why
-	case k.Library != "":
-		return "chosen only where it was measured to be the fastest: " + k.Why
+		return "baseline, only by name and with --allow-dense: " + k.Why
 	case k.Baseline:
-		return "never chosen, runs by name: " + k.Why
+		return "baseline, only by name: " + k.Why
 	}
 	return k.Why
 }

@@ -54,7 +54,7 @@ func (o *profileCommand) Run(ctx context.Context, e *environment) error {
 		}
 		p, err := m.measure(ctx, dir, o.Cases)
 		if err != nil {
-			bar.End(err)
+			endBar(bar, err)
 			return err
 		}
 		taken = append(taken, p)

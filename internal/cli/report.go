@@ -36,8 +36,6 @@ type report struct {
 	Density float64  `json:"density"`        // share of blocks that are stored
 	Fill    *fill    `json:"fill,omitempty"` // of a matrix from a file
 	Over    overflow `json:"overflow"`
-	// Values that are infinite or NaN in the files already.
-	NotFinite int64 `json:"not_finite,omitempty"`
 
 	Backend       string `json:"backend"`
 	BackendReason string `json:"backend_reason"`
@@ -68,20 +66,20 @@ type overflow struct {
 	Bias int64 `json:"bias,omitempty"`
 }
 
-// check is sparsek.Report in JSON.
+// check is the report of a check, in JSON.
 type check struct {
-	Elements   int64  `json:"elements"`
-	Failures   int64  `json:"failures"`
+	Elements   int    `json:"elements"`
+	Failures   int    `json:"failures"`
 	MaxAbsC    number `json:"max_abs_c"`
 	MaxError   number `json:"max_error"`
 	MaxRatio   number `json:"max_error_over_bound"`
-	WorstRow   int64  `json:"worst_row"`
-	WorstCol   int64  `json:"worst_col"`
+	WorstRow   int    `json:"worst_row"`
+	WorstCol   int    `json:"worst_col"`
 	WorstC     number `json:"worst_c"`
 	WorstWant  number `json:"worst_want"`
 	WorstBound number `json:"worst_bound"`
-	FirstRow   int64  `json:"first_failure_row"`
-	FirstCol   int64  `json:"first_failure_col"`
+	FirstRow   int    `json:"first_failure_row"`
+	FirstCol   int    `json:"first_failure_col"`
 }
 
 // closest is the error of the element that is closest to its bound, or furthest beyond it, and the bound.

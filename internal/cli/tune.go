@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/tuning"
 )
 
 // tuneCommand is "sparsek tune".
@@ -57,7 +59,7 @@ type tuneResult struct {
 	Candidates    []candidate `json:"candidates"`        // in the order of priority
 }
 
-// candidate is sparsek.Candidate in JSON.
+// candidate is tuning.Candidate in JSON.
 type candidate struct {
 	Kernel    string  `json:"kernel"`
 	Note      string  `json:"note,omitempty"`
@@ -113,7 +115,7 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCo
 		return err
 	}
 	p := loaded.problem
-	m, err := p.Matrix(c)
+	m, err := p.Matrix(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -127,10 +129,10 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCo
 	if !o.JSON {
 		fmt.Fprintf(e.stdout, "Auto-tuning sparse BSR for config %s:\n", result.Config)
 	}
-	tuner, err := m.NewTuner(ctx, sparsek.PlanOptions{
+	tuner, err := tuning.NewTuner(ctx, m, sparsek.PlanOptions{
 		N: p.B.Cols, Output: dtypeOf(o.outputOf(o.DType)), Bias: o.Bias.Bias,
 		Activation: o.Activation.Activation, AllowDense: o.AllowDense,
-	}, sparsek.TunerOptions{Budget: o.budget(), All: !o.Quick})
+	}, tuning.Options{Budget: o.budget(), All: !o.Quick})
 	if err != nil {
 		return err
 	}
@@ -157,14 +159,19 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCo
 }
 
 // measureCandidates steps until there is nothing left to do, or until it is stopped.
-func measureCandidates[T sparsek.Element](ctx context.Context, e *environment, tuner *sparsek.Tuner[T], budget time.Duration) error {
-	step := e.progress.Step(fmt.Sprintf("measure kernels for about %v", budget))
+func measureCandidates(ctx context.Context, e *environment, tuner *tuning.Tuner, budget time.Duration) error {
+	bar := e.progress.Bar("tune", budget.Milliseconds(), term.Count)
+	begin := time.Now()
+	var done int64
 	for {
 		_, more, err := tuner.Step(ctx)
 		if err != nil || !more {
-			step.End(err)
+			endBar(bar, err)
 			return err
 		}
+		now := min(time.Since(begin), budget).Milliseconds()
+		bar.Add(now - done)
+		done = now
 	}
 }
 
@@ -179,7 +186,7 @@ func configName(r *tuneResult) string {
 
 const cuSPARSE = "cusparse_bsr"
 
-func (r *tuneResult) fill(candidates []sparsek.Candidate, flop float64) {
+func (r *tuneResult) fill(candidates []tuning.Candidate, flop float64) {
 	var slow time.Duration
 	for _, c := range candidates {
 		if c.Kernel == cuSPARSE {

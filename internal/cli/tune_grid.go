@@ -91,9 +91,6 @@ func tuneMany(ctx context.Context, e *environment, o *tuneCommand) (err error) {
 	if o.Budget != nil {
 		budget = *o.Budget
 	}
-	if o.Typical && c.Info().Backend == sparsek.CPU {
-		return failf(exitNoDevice, "tune: --typical tunes products of a GPU's size, and there is no GPU here: tune your own with --matrix or --size")
-	}
 	if o.Typical {
 		return tuneTypical(ctx, e, o, c, budget)
 	}
@@ -119,7 +116,7 @@ func tuneGrid(ctx context.Context, e *environment, o *tuneCommand, c *sparsek.En
 		}
 		bar.Add(1)
 	}
-	bar.End(err)
+	endBar(bar, err)
 	result.summarise()
 	if o.JSON {
 		return errors.Join(err, printJSON(e.stdout, result))
@@ -146,7 +143,7 @@ func tuneTypical(ctx context.Context, e *environment, o *tuneCommand, c *sparsek
 		t.add(size.String(), block.String(), one.Pattern+" "+percent(one.Density), formatSeconds(info.Measured.Seconds()), info.Kernel)
 		bar.Add(1)
 	}
-	bar.End(err)
+	endBar(bar, err)
 	return errors.Join(err, t.print(e.stdout))
 }
 

@@ -151,8 +151,8 @@ func notes(r *bench.Report) []string {
 			text += " in " + strings.Join(a.Cases, ", ")
 		}
 		text += ": " + a.Reason
-		if a.Fix != "" {
-			text += "; to fix it: " + a.Fix
+		if a.Mend != "" {
+			text += "; to fix it: " + a.Mend
 		}
 		list = append(list, text)
 	}

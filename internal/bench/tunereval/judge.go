@@ -10,6 +10,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/tuning"
 )
 
 // Verdict is what a case of the grid came to.
@@ -21,9 +22,9 @@ type Verdict struct {
 	Rows64     GroupLoads // of groups of 64 rows
 	Rows128    GroupLoads
 	// All candidates that serve, measured for this verdict, after the choices were made.
-	Candidates []sparsek.Candidate
+	Candidates []tuning.Candidate
 	Entries    map[string]int64 // of the plans of those that were measured, see sparsek.PlanInfo
-	Fastest    sparsek.Candidate
+	Fastest    tuning.Candidate
 	Tuned      Choice // by measuring
 	Predicted  Choice // by the cost model alone
 }
@@ -45,7 +46,7 @@ func Judge(ctx context.Context, c *sparsek.Engine, one Case, budget time.Duratio
 		return nil, err
 	}
 	p := workload.Problem[element]{Alpha: 1, A: workload.RandomA[element](pattern, one.M, one.K, one.BlockM, one.BlockK, one.Seed)}
-	m, err := p.Matrix(c)
+	m, err := p.Matrix(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -53,15 +54,15 @@ func Judge(ctx context.Context, c *sparsek.Engine, one Case, budget time.Duratio
 	v = &Verdict{Case: one, Blocks: pattern.Blocks(), Density: pattern.Density(),
 		LongestRow: int(loadsOf(pattern, one.BlockM, one.BlockM).Longest),
 		Rows64:     loadsOf(pattern, one.BlockM, 64), Rows128: loadsOf(pattern, one.BlockM, 128)}
-	chosen, err := measure(ctx, m, one.N, sparsek.TunerOptions{Budget: budget})
+	chosen, err := measure(ctx, m, one.N, tuning.Options{Budget: budget})
 	if err != nil {
 		return nil, err
 	}
-	v.Candidates, err = measure(ctx, m, one.N, sparsek.TunerOptions{Budget: budget, All: true})
+	v.Candidates, err = measure(ctx, m, one.N, tuning.Options{Budget: budget, All: true})
 	if err != nil {
 		return nil, err
 	}
-	var tuned sparsek.Candidate
+	var tuned tuning.Candidate
 	for _, candidate := range chosen {
 		if candidate.Best {
 			tuned = candidate
@@ -91,7 +92,7 @@ func Judge(ctx context.Context, c *sparsek.Engine, one Case, budget time.Duratio
 }
 
 // entriesOf makes the plan of each candidate that was measured.
-func entriesOf(ctx context.Context, m *sparsek.Matrix[element], n int, candidates []sparsek.Candidate) (map[string]int64, error) {
+func entriesOf(ctx context.Context, m *sparsek.Matrix, n int, candidates []tuning.Candidate) (map[string]int64, error) {
 	entries := make(map[string]int64)
 	for _, candidate := range candidates {
 		if candidate.Runs == 0 {
@@ -119,8 +120,8 @@ func (v *Verdict) choice(kernel string) (Choice, error) {
 }
 
 // measure tunes to the end of the budget, or until the ranking is clear, and gives what was found. Nothing is kept.
-func measure(ctx context.Context, m *sparsek.Matrix[element], n int, options sparsek.TunerOptions) (list []sparsek.Candidate, err error) {
-	tuner, err := m.NewTuner(ctx, sparsek.PlanOptions{N: n, AllowDense: true}, options)
+func measure(ctx context.Context, m *sparsek.Matrix, n int, options tuning.Options) (list []tuning.Candidate, err error) {
+	tuner, err := tuning.NewTuner(ctx, m, sparsek.PlanOptions{N: n, AllowDense: true}, options)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func measure(ctx context.Context, m *sparsek.Matrix[element], n int, options spa
 }
 
 // run steps to the end of the budget, or until the ranking is clear.
-func run(ctx context.Context, tuner *sparsek.Tuner[element]) ([]sparsek.Candidate, error) {
+func run(ctx context.Context, tuner *tuning.Tuner) ([]tuning.Candidate, error) {
 	for {
 		if _, more, err := tuner.Step(ctx); err != nil {
 			return nil, err

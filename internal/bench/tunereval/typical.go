@@ -9,6 +9,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/tuning"
 )
 
 // Typical are products as applications have them: what a table that is shipped with the library should know.
@@ -41,12 +42,12 @@ func Remember(ctx context.Context, c *sparsek.Engine, one Case, budget time.Dura
 		return info, err
 	}
 	p := workload.Problem[element]{Alpha: 1, A: workload.RandomA[element](pattern, one.M, one.K, one.BlockM, one.BlockK, one.Seed)}
-	m, err := p.Matrix(c)
+	m, err := p.Matrix(ctx, c)
 	if err != nil {
 		return info, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	tuner, err := m.NewTuner(ctx, sparsek.PlanOptions{N: one.N, AllowDense: allowDense}, sparsek.TunerOptions{Budget: budget})
+	tuner, err := tuning.NewTuner(ctx, m, sparsek.PlanOptions{N: one.N, AllowDense: allowDense}, tuning.Options{Budget: budget})
 	if err != nil {
 		return info, err
 	}

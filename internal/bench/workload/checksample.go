@@ -20,21 +20,21 @@ var ErrWrong = errors.New("wrong result")
 func CheckSample[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], n int, rotation *Rotation[T], o *Sets[T]) error {
 	const nan = 0xff // in every byte
 	shape := Shape{a.Rows, n, a.Cols}
-	if err := o.sets[0].c.Fill(nan); err != nil {
+	if err := o.sets[0].c.Fill(ctx, nan); err != nil {
 		return err
 	}
 	if err := rotation.Multiply(ctx, 0, o.Sparse(shape)[0]); err != nil {
 		return err
 	}
 	out := matio.Dense[T]{Rows: a.Rows, Cols: n, Data: o.result[:a.Rows*n]}
-	if err := o.sets[0].c.Read(out.Data); err != nil {
+	if err := o.sets[0].c.Read(ctx, out.Data); err != nil {
 		return err
 	}
 	kernel := rotation.Info().Kernel
 	if i := firstNaN(out.Data); i >= 0 {
 		return fmt.Errorf("%w by %s: C[%d, %d] is NaN or was not written", ErrWrong, kernel, i/n, i%n)
 	}
-	again, err := rotation.Recomputed()
+	again, err := rotation.Recomputed(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func CheckSample[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bs
 		report, err := CheckBlockRow(c.Library(), a, right, out, r, rotation.Info().UnitRoundoff)
 		if errors.Is(err, sparsek.ErrCheckFailed) {
 			return fmt.Errorf("%w by %s: block row %d has %d elements beyond their bound, the first at C[%d, %d]", ErrWrong,
-				kernel, r, report.Failures, int64(r*a.BlockM)+report.FirstRow, report.FirstCol)
+				kernel, r, report.Failures, r*a.BlockM+report.FirstRow, report.FirstCol)
 		}
 		if err != nil {
 			return err

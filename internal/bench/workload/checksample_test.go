@@ -45,7 +45,7 @@ func testWrong(t *testing.T, c *sparsek.Engine) {
 		t.Fatal(err)
 	}
 	a := RandomA[sparsek.BFloat16](p, m, k, block, block, 1)
-	sets, err := NewSets[sparsek.BFloat16](c, []Shape{{m, n, k}}, nil, 1)
+	sets, err := NewSets[sparsek.BFloat16](t.Context(), c, []Shape{{m, n, k}}, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

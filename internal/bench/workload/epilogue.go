@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"context"
 	"errors"
 
 	"github.com/sparsek/sparsek/internal/matrix/rng"
@@ -44,23 +45,23 @@ func (e Epilogue[C]) bias() sparsek.Dense[C] {
 	return d
 }
 
-// options give the bias to a product in c, on a GPU by way of a buffer, which release closes.
-func (e Epilogue[C]) options(c *sparsek.Engine) (options []sparsek.MultiplyOption, release func() error, err error) {
+// operand is the bias for a product in c, nil where there is none; on a GPU it is in a buffer, which release closes.
+func (e Epilogue[C]) operand(ctx context.Context, c *sparsek.Engine) (bias sparsek.Operand, release func() error, err error) {
 	none := func() error { return nil }
 	if e.BiasKind == sparsek.NoBias {
 		return nil, none, nil
 	}
 	host := e.bias()
 	if c.Info().Backend == sparsek.CPU {
-		return []sparsek.MultiplyOption{sparsek.WithBias(host)}, none, nil
+		return host, none, nil
 	}
 	buffer, err := sparsek.NewBuffer[C](c, len(host.Data))
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := buffer.Write(host.Data); err != nil {
+	if err := buffer.Write(ctx, host.Data); err != nil {
 		return nil, nil, errors.Join(err, buffer.Close())
 	}
 	on := sparsek.DeviceDense[C]{Rows: host.Rows, Cols: host.Cols, Buffer: buffer}
-	return []sparsek.MultiplyOption{sparsek.WithBias(on)}, buffer.Close, nil
+	return on, buffer.Close, nil
 }

@@ -3,10 +3,12 @@
 package workload
 
 import (
+	"context"
 	"errors"
 	"math"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 // SetCount is how many sets of dense operands there are, taken in turn.
@@ -31,7 +33,7 @@ type set[T sparsek.Element] struct {
 }
 
 // NewSets makes operands for products of those shapes, with dense A's for the shapes in dense.
-func NewSets[T sparsek.Element](c *sparsek.Engine, shapes, dense []Shape, seed uint64) (*Sets[T], error) {
+func NewSets[T sparsek.Element](ctx context.Context, c *sparsek.Engine, shapes, dense []Shape, seed uint64) (*Sets[T], error) {
 	var a, b, out int
 	for _, s := range shapes {
 		b, out = max(b, s.K*s.N), max(out, s.M*s.N)
@@ -42,7 +44,7 @@ func NewSets[T sparsek.Element](c *sparsek.Engine, shapes, dense []Shape, seed u
 	o := &Sets[T]{result: make([]T, out)}
 	o.host = RandomB[T](1, max(a, b)+2*SetCount*stagger, seed).Data
 	for i := range o.sets {
-		if err := o.sets[i].fill(c, o.hostA(i)[:a], o.hostB(i)[:b], out); err != nil {
+		if err := o.sets[i].fill(ctx, c, o.hostA(i)[:a], o.hostB(i)[:b], out); err != nil {
 			return nil, errors.Join(err, o.Close())
 		}
 	}
@@ -50,19 +52,19 @@ func NewSets[T sparsek.Element](c *sparsek.Engine, shapes, dense []Shape, seed u
 }
 
 // fill makes the buffers of a set. A dense A is left out where there is none.
-func (s *set[T]) fill(c *sparsek.Engine, a, b []T, out int) (err error) {
+func (s *set[T]) fill(ctx context.Context, c *sparsek.Engine, a, b []T, out int) (err error) {
 	if len(a) > 0 {
 		if s.a, err = sparsek.NewBuffer[T](c, len(a)); err != nil {
 			return err
 		}
-		if err = s.a.Write(a); err != nil {
+		if err = s.a.Write(ctx, a); err != nil {
 			return err
 		}
 	}
 	if s.b, err = sparsek.NewBuffer[T](c, len(b)); err != nil {
 		return err
 	}
-	if err = s.b.Write(b); err != nil {
+	if err = s.b.Write(ctx, b); err != nil {
 		return err
 	}
 	s.c, err = sparsek.NewBuffer[T](c, out)
@@ -77,10 +79,10 @@ func (o *Sets[T]) hostB(set int) []T { return o.host[(2*set+1)*stagger:] }
 func (o *Sets[T]) HostB(set int, s Shape) []T { return o.hostB(set % SetCount)[:s.K*s.N] }
 
 // Sparse are B and C of products of a shape.
-func (o *Sets[T]) Sparse(s Shape) []sparsek.Operands[T] {
-	var list []sparsek.Operands[T]
+func (o *Sets[T]) Sparse(s Shape) []sparsek.Operands {
+	var list []sparsek.Operands
 	for i := range o.sets {
-		list = append(list, sparsek.Operands[T]{
+		list = append(list, sparsek.Operands{
 			B: sparsek.DeviceDense[T]{Rows: s.K, Cols: s.N, Buffer: o.sets[i].b},
 			C: sparsek.DeviceDense[T]{Rows: s.M, Cols: s.N, Buffer: o.sets[i].c},
 		})
@@ -89,10 +91,10 @@ func (o *Sets[T]) Sparse(s Shape) []sparsek.Operands[T] {
 }
 
 // DenseOperands are A, B and C of dense products of a shape; o must have dense A's.
-func DenseOperands[T sparsek.BFloat16 | sparsek.Float16](o *Sets[T], s Shape) []sparsek.DenseOperands[T] {
-	var list []sparsek.DenseOperands[T]
+func DenseOperands[T sparsek.BFloat16 | sparsek.Float16](o *Sets[T], s Shape) []timing.DenseOperands[T] {
+	var list []timing.DenseOperands[T]
 	for i := range o.sets {
-		list = append(list, sparsek.DenseOperands[T]{
+		list = append(list, timing.DenseOperands[T]{
 			A: sparsek.DeviceDense[T]{Rows: s.M, Cols: s.K, Buffer: o.sets[i].a},
 			B: sparsek.DeviceDense[T]{Rows: s.K, Cols: s.N, Buffer: o.sets[i].b},
 			C: sparsek.DeviceDense[T]{Rows: s.M, Cols: s.N, Buffer: o.sets[i].c},

@@ -37,7 +37,7 @@ func HostPlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a b
 	p := Problem[T]{A: a}
 	var times []time.Duration
 	for !enoughPlans(times) {
-		m, err := p.Matrix(c)
+		m, err := p.Matrix(ctx, c)
 		if err != nil {
 			return 0, err
 		}
@@ -57,17 +57,17 @@ func HostPlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a b
 // DevicePlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take where a's
 // index is in device memory: c must be a GPU's.
 func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], n int) (median time.Duration, err error) {
-	rowPtr, err := uploadIndex(c, a.RowPtr)
+	rowPtr, err := uploadIndex(ctx, c, a.RowPtr)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, rowPtr.Close()) }()
-	colIdx, err := uploadIndex(c, a.ColIdx)
+	colIdx, err := uploadIndex(ctx, c, a.ColIdx)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, colIdx.Close()) }()
-	m, err := sparsek.NewDeviceMatrix(c, sparsek.DeviceBSR[T, int32]{
+	m, err := sparsek.NewDeviceMatrix(ctx, c, sparsek.DeviceBSR[T, int32]{
 		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, RowPtr: rowPtr, ColIdx: colIdx,
 	})
 	if err != nil {
@@ -89,12 +89,12 @@ func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a
 	return stats.Median(times[1:]), nil
 }
 
-func uploadIndex(c *sparsek.Engine, data []int32) (*sparsek.DeviceBuffer[int32], error) {
+func uploadIndex(ctx context.Context, c *sparsek.Engine, data []int32) (*sparsek.DeviceBuffer[int32], error) {
 	buffer, err := sparsek.NewBuffer[int32](c, len(data))
 	if err != nil {
 		return nil, err
 	}
-	if err := buffer.Write(data); err != nil {
+	if err := buffer.Write(ctx, data); err != nil {
 		return nil, errors.Join(err, buffer.Close())
 	}
 	return buffer, nil

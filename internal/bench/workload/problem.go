@@ -3,6 +3,8 @@
 package workload
 
 import (
+	"context"
+
 	"github.com/sparsek/sparsek/internal/matrix/rng"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
@@ -69,8 +71,8 @@ func (p *Problem[T]) DenseFLOP() float64 {
 }
 
 // Matrix takes A into c.
-func (p *Problem[T]) Matrix(c *sparsek.Engine) (*sparsek.Matrix[T], error) {
-	return sparsek.NewMatrix(c, p.bsr())
+func (p *Problem[T]) Matrix(ctx context.Context, c *sparsek.Engine) (*sparsek.Matrix, error) {
+	return sparsek.NewMatrix(ctx, c, p.bsr())
 }
 
 func (p *Problem[T]) bsr() sparsek.BSR[T, int32] {

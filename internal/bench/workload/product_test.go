@@ -95,7 +95,7 @@ func testSolve[C sparsek.Element](t *testing.T, c *sparsek.Engine, name string, 
 		t.Errorf("%s: timing %+v", name, s.Timing)
 	}
 	report, err := Check(c, p, e, s)
-	if err != nil || report.Elements != int64(m*n) || report.Failures != 0 {
+	if err != nil || report.Elements != m*n || report.Failures != 0 {
 		t.Fatalf("%s %d x %d: %+v, %v", name, m, n, report, err)
 	}
 	// One element that is off must be found and named.
@@ -103,7 +103,7 @@ func testSolve[C sparsek.Element](t *testing.T, c *sparsek.Engine, name string, 
 	at := &s.C.Data[row*n+col]
 	*at = sparsek.FromFloat32[C](sparsek.ToFloat32(*at) + 1)
 	report, err = Check(c, p, e, s)
-	if !errors.Is(err, sparsek.ErrCheckFailed) || report.Failures != 1 || report.WorstRow != int64(row) || report.WorstCol != int64(col) {
+	if !errors.Is(err, sparsek.ErrCheckFailed) || report.Failures != 1 || report.WorstRow != row || report.WorstCol != col {
 		t.Errorf("%s %d x %d: %+v, %v", name, m, n, report, err)
 	}
 }

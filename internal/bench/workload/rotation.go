@@ -9,13 +9,14 @@ import (
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 // Rotation is one matrix several times over, each copy with a plan of its own: products that take them in turn find
 // the values of A as cold in the caches as new ones would be.
 type Rotation[T sparsek.Element] struct {
-	matrices []*sparsek.Matrix[T]
-	plans    []*sparsek.Plan[T]
+	matrices []*sparsek.Matrix
+	plans    []*sparsek.Plan
 }
 
 // RotationOptions say what a Rotation is made for.
@@ -40,7 +41,7 @@ func NewRotation[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bs
 
 func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], o RotationOptions) error {
 	p := Problem[T]{A: a}
-	matrix, err := sparsek.NewMatrix(c, p.bsr())
+	matrix, err := sparsek.NewMatrix(ctx, c, p.bsr())
 	if err != nil {
 		return err
 	}
@@ -57,9 +58,9 @@ func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T
 func (r *Rotation[T]) Info() sparsek.PlanInfo { return r.plans[0].Info() }
 
 // Recomputed counts what was computed again of all products so far; see [sparsek.Plan.Recomputed].
-func (r *Rotation[T]) Recomputed() (total int64, err error) {
+func (r *Rotation[T]) Recomputed(ctx context.Context) (total int64, err error) {
 	for _, p := range r.plans {
-		one, err := p.Recomputed()
+		one, err := p.Recomputed(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -72,22 +73,22 @@ func (r *Rotation[T]) Recomputed() (total int64, err error) {
 func (r *Rotation[T]) Copies() int { return len(r.plans) }
 
 // Multiply runs one product, with the matrix whose turn it is.
-func (r *Rotation[T]) Multiply(ctx context.Context, turn int, o sparsek.Operands[T]) error {
-	return r.plans[turn%len(r.plans)].Multiply(ctx, 1, o.B, 0, o.C)
+func (r *Rotation[T]) Multiply(ctx context.Context, turn int, o sparsek.Operands) error {
+	return r.plans[turn%len(r.plans)].Multiply(ctx, 1, 0, o)
 }
 
-// Time times products, each behind `between` others that are not timed; see [sparsek.TimeInTurn].
-func (r *Rotation[T]) Time(ctx context.Context, operands []sparsek.Operands[T], between, repeats int) ([]time.Duration, error) {
-	return sparsek.TimeInTurn(ctx, r.plans, sparsek.TurnOptions[T]{
-		TimeOptions: sparsek.TimeOptions[T]{Alpha: 1, Operands: operands, Repeats: repeats}, Between: between,
+// Time times products, each behind `between` others that are not timed; see [timing.InTurn].
+func (r *Rotation[T]) Time(ctx context.Context, operands []sparsek.Operands, between, repeats int) ([]time.Duration, error) {
+	return timing.InTurn(ctx, r.plans, timing.InTurnOptions{
+		Options: timing.Options{Alpha: 1, Operands: operands, Repeats: repeats}, Between: between,
 	})
 }
 
-// TimeGraph times products in a CUDA graph of so many, which should be a multiple of Copies; see [sparsek.TimeGraph]. It
+// TimeGraph times products in a CUDA graph of so many, which should be a multiple of Copies; see [timing.Graph]. It
 // gives the times of a product, one for each of `replays` replays, which follow `warmup` that are not timed.
-func (r *Rotation[T]) TimeGraph(ctx context.Context, operands []sparsek.Operands[T], products, warmup, replays int) ([]time.Duration, error) {
-	return sparsek.TimeGraph(ctx, r.plans, sparsek.GraphTimeOptions[T]{
-		TimeOptions: sparsek.TimeOptions[T]{Alpha: 1, Operands: operands, Warmup: warmup, Repeats: replays}, Products: products,
+func (r *Rotation[T]) TimeGraph(ctx context.Context, operands []sparsek.Operands, products, warmup, replays int) ([]time.Duration, error) {
+	return timing.Graph(ctx, r.plans, timing.GraphOptions{
+		Options: timing.Options{Alpha: 1, Operands: operands, Warmup: warmup, Repeats: replays}, Products: products,
 	})
 }
 

@@ -11,7 +11,9 @@ import (
 
 	"github.com/sparsek/sparsek/internal/sys/stats"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
 	"github.com/sparsek/sparsek/wrapper/matio"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 // Options say how a product is run.
@@ -31,7 +33,7 @@ type Solution[C sparsek.Element] struct {
 
 // Solve runs the product in c and times it. The result begins as NaNs, so that nothing unwritten passes for one.
 func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Problem[T], e Epilogue[C], o Options) (s *Solution[C], err error) {
-	matrix, err := sparsek.NewMatrix(c, p.bsr())
+	matrix, err := sparsek.NewMatrix(ctx, c, p.bsr())
 	if err != nil {
 		return nil, err
 	}
@@ -48,25 +50,28 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 	for i := range s.C.Data {
 		s.C.Data[i] = nan
 	}
-	operands, release, err := place(c, p, s.C)
+	operands, release, err := place(ctx, c, p, s.C)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	bias, releaseBias, err := e.options(c)
+	bias, releaseBias, err := e.operand(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, releaseBias()) }()
-	if err := plan.Multiply(ctx, p.Alpha, operands[0].B, 0, operands[0].C, bias...); err != nil {
+	for i := range operands {
+		operands[i].Bias = bias
+	}
+	if err := plan.Multiply(ctx, p.Alpha, 0, operands[0]); err != nil {
 		return nil, err
 	}
-	if s.Recomputed, err = plan.Recomputed(); err != nil {
+	if s.Recomputed, err = plan.Recomputed(ctx); err != nil {
 		return nil, err
 	}
 	switch first := operands[0].C.(type) {
 	case sparsek.DeviceDense[C]:
-		if err := first.Buffer.Read(s.C.Data); err != nil {
+		if err := first.Buffer.Read(ctx, s.C.Data); err != nil {
 			return nil, err
 		}
 	case sparsek.Dense[C]: // the result itself: the timed products are not to write there
@@ -80,7 +85,7 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 	if o.Repeats > 0 {
 		repeats = o.Repeats
 	}
-	times, err := plan.Time(ctx, sparsek.TimeOptions[T]{Alpha: p.Alpha, Operands: operands, Warmup: warmup, Repeats: repeats}, bias...)
+	times, err := timing.Products(ctx, plan, timing.Options{Alpha: p.Alpha, Operands: operands, Warmup: warmup, Repeats: repeats})
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +95,10 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 
 // place brings the operands where the back-end wants them: on the CPU they stay where they are. On a GPU there are
 // so many copies, taken in turn, that L2 holds none of the last but one product.
-func place[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (sets []sparsek.Operands[T], release func() error, err error) {
+func place[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (sets []sparsek.Operands, release func() error, err error) {
 	host := sparsek.Dense[C]{Rows: result.Rows, Cols: result.Cols, Data: result.Data}
 	if c.Info().Backend == sparsek.CPU {
-		return []sparsek.Operands[T]{{B: p.b(), C: host}}, func() error { return nil }, nil
+		return []sparsek.Operands{{B: p.b(), C: host}}, func() error { return nil }, nil
 	}
 	var closers []func() error
 	release = func() error {
@@ -110,10 +115,10 @@ func place[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], result matio.
 		}
 		var b sparsek.DeviceDense[T]
 		var out sparsek.DeviceDense[C]
-		if b, err = upload(c, p.b(), &closers); err == nil {
-			out, err = upload(c, host, &closers)
+		if b, err = upload(ctx, c, p.b(), &closers); err == nil {
+			out, err = upload(ctx, c, host, &closers)
 		}
-		sets = append(sets, sparsek.Operands[T]{B: b, C: out})
+		sets = append(sets, sparsek.Operands{B: b, C: out})
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, release())
@@ -122,13 +127,13 @@ func place[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], result matio.
 }
 
 // upload copies d to a buffer of its own, and tells how to close that.
-func upload[T sparsek.Element](c *sparsek.Engine, d sparsek.Dense[T], closers *[]func() error) (sparsek.DeviceDense[T], error) {
+func upload[T sparsek.Element](ctx context.Context, c *sparsek.Engine, d sparsek.Dense[T], closers *[]func() error) (sparsek.DeviceDense[T], error) {
 	buffer, err := sparsek.NewBuffer[T](c, len(d.Data))
 	if err != nil {
 		return sparsek.DeviceDense[T]{}, err
 	}
 	*closers = append(*closers, buffer.Close)
-	return sparsek.DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Buffer: buffer}, buffer.Write(d.Data)
+	return sparsek.DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Buffer: buffer}, buffer.Write(ctx, d.Data)
 }
 
 // mostCopies bounds the memory that the copies of small operands take.
@@ -146,9 +151,9 @@ func copies[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], result matio
 	return int(min(mostCopies, 1+2*l2/max(1, bytes))), nil
 }
 
-// Check compares every element of a solution with a float64 reference; see sparsek.Check.
-func Check[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], e Epilogue[C], s *Solution[C]) (sparsek.Report, error) {
-	return sparsek.Check(c.Library(), p.bsr(), sparsek.CheckArgs[T]{
+// Check compares every element of a solution with a float64 reference; see package check.
+func Check[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], e Epilogue[C], s *Solution[C]) (check.Report, error) {
+	return check.Product(c.Library(), p.bsr(), check.Args{
 		Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, Threads: c.Info().Threads,
 		C:        sparsek.Dense[C]{Rows: s.C.Rows, Cols: s.C.Cols, Data: s.C.Data},
 		BiasKind: e.BiasKind, Bias: e.bias(), Activation: e.Activation,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor checks whether a machine has what sparsek needs, and says how
-// to fix what is missing. Gathering facts and judging them are separate steps.
-// This package checks what products on a GPU need; package buildenv inside it
-// what a build needs.
+// Package doctor finds out what a machine has of what sparsek needs, and says
+// how to mend what it lacks. Facts are gathered first and judged apart from
+// that. This package looks at what products on a GPU need; package checkout
+// inside it at what a build needs.
 package doctor
 
 import (
@@ -14,10 +14,10 @@ import (
 	"text/tabwriter"
 )
 
-// State is the state of one thing that is checked.
+// State is how a thing stands.
 type State string
 
-// The values of State. Unknown: it could not be determined.
+// What a State can be. Unknown is what could not be found out.
 const (
 	OK        State = "ok"
 	Missing   State = "missing"
@@ -29,29 +29,30 @@ const (
 	Unknown   State = "unknown"
 )
 
-// Need names what does not work without a thing.
+// Need says what cannot work without a thing.
 type Need string
 
-// The values of Need. Nothing depends on an optional thing.
+// What can be needed for. Optional things are needed for nothing by themselves.
 const (
 	Optional Need = ""
 	Build    Need = "build"
 	GPU      Need = "gpu"
 )
 
-// Finding is the result of one check.
+// Finding is what was found out about one thing.
 type Finding struct {
 	Name   string `json:"name"`
 	State  State  `json:"state"`
 	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty"`    // what to do; empty where nothing needs to be done
+	Mend   string `json:"mend,omitempty"`   // what to do; empty where nothing needs to be done
 	Needed Need   `json:"needed,omitempty"` // what does not work unless it is ok
 }
 
-// Report is the result of all checks.
+// Report is what a doctor says.
 type Report []Finding
 
-// Works reports whether every thing that need depends on is OK or Unknown.
+// Works says whether nothing stands in the way of what is asked. What is not
+// known does not.
 func (r Report) Works(need Need) bool {
 	for _, f := range r {
 		if f.Needed == need && f.State != OK && f.State != Unknown {
@@ -61,7 +62,7 @@ func (r Report) Works(need Need) bool {
 	return true
 }
 
-// about reports whether the report has a thing that need depends on.
+// about says whether anything in the report is needed for it.
 func (r Report) about(need Need) bool {
 	for _, f := range r {
 		if f.Needed == need {
@@ -77,8 +78,8 @@ func (r Report) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range r {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, f.State, oneLine(f.Detail))
-		if f.Fix != "" {
-			fmt.Fprintf(t, "\t\t-> %s\n", f.Fix)
+		if f.Mend != "" {
+			fmt.Fprintf(t, "\t\t-> %s\n", f.Mend)
 		}
 	}
 	fmt.Fprintln(t)
@@ -97,8 +98,8 @@ func (r Report) Print(w io.Writer) error {
 	return t.Flush()
 }
 
-// PrintJSON writes the report as a JSON document. A verdict on which the report
-// has no finding is null.
+// PrintJSON writes the report as a JSON document. A verdict that the report
+// says nothing of is null.
 func (r Report) PrintJSON(w io.Writer) error {
 	verdict := func(need Need) *bool {
 		if !r.about(need) {

@@ -4,8 +4,8 @@
 
 package gpu
 
-// Open returns ErrNoCGO.
+// Open would try to open a library.
 func Open(string, ...string) (file string, err error) { return "", ErrNoCGO }
 
-// Query returns ErrNoCGO.
+// Query would ask the driver.
 func Query() (Driver, error) { return Driver{}, ErrNoCGO }

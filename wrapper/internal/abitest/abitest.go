@@ -5,7 +5,7 @@
 package abitest
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../.. -std=gnu11
+#cgo CFLAGS: -I${SRCDIR}/../native -std=gnu11
 #cgo linux LDFLAGS: -ldl
 #include <stdlib.h>
 #include "edge.h"

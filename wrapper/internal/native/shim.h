@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What cgo calls: it cannot call through the table's function pointers itself. Each function builds its structs
- * here, from arguments, so that Go pointers travel as arguments (which cgo keeps alive and unmoved) and never inside
- * of Go memory. A failed call brings its message with it: the message belongs to the OS thread, which the goroutine
- * may leave as soon as the call is over.
+ * What cgo calls: it cannot call through the table's function pointers itself. A failed call brings its message with
+ * it: the message belongs to the OS thread, which the goroutine may leave as soon as the call is over. Structs from Go
+ * hold no pointers to Go's memory but pinned ones. Streams come as integers: see package native.
  */
 #ifndef SPARSEK_SHIM_H_
 #define SPARSEK_SHIM_H_
@@ -46,10 +45,9 @@ static inline shim_result shim_device_info(const sparsek_api* api, int32_t devic
   return shim_end(api, api->device_info(device, out));
 }
 
-static inline shim_result shim_context_create(const sparsek_api* api, int32_t backend, int32_t device, int32_t threads,
+static inline shim_result shim_context_create(const sparsek_api* api, const sparsek_context_options* options,
                                               sparsek_context** out) {
-  sparsek_context_options options = {sizeof(options), backend, device, threads};
-  return shim_end(api, api->context_create(&options, out));
+  return shim_end(api, api->context_create(options, out));
 }
 
 static inline shim_result shim_context_info(const sparsek_api* api, const sparsek_context* context,
@@ -62,30 +60,21 @@ static inline void shim_context_destroy(const sparsek_api* api, sparsek_context*
   api->context_destroy(context);
 }
 
-static inline shim_result shim_matrix_create(const sparsek_api* api, sparsek_context* context, int64_t rows,
-                                             int64_t cols, int64_t block_m, int64_t block_k, int64_t nnzb,
-                                             int32_t dtype, int32_t index_type, int32_t memory, int32_t validate_device,
-                                             const void* row_ptr, const void* col_idx, const void* values,
+static inline shim_result shim_matrix_create(const sparsek_api* api, sparsek_context* context, const sparsek_bsr* bsr,
                                              sparsek_matrix** out) {
-  sparsek_bsr bsr = {sizeof(bsr),     rows,    cols,    block_m, block_k, nnzb, dtype, index_type, memory,
-                     validate_device, row_ptr, col_idx, values};
-  return shim_end(api, api->matrix_create(context, &bsr, out));
+  return shim_end(api, api->matrix_create(context, bsr, out));
 }
 
 static inline shim_result shim_matrix_set_values(const sparsek_api* api, sparsek_matrix* matrix, const void* values,
-                                                 int32_t memory, sparsek_stream stream) {
-  return shim_end(api, api->matrix_set_values(matrix, values, memory, stream));
+                                                 int32_t memory, uintptr_t stream) {
+  return shim_end(api, api->matrix_set_values(matrix, values, memory, (sparsek_stream)stream));
 }
 
 static inline void shim_matrix_destroy(const sparsek_api* api, sparsek_matrix* matrix) { api->matrix_destroy(matrix); }
 
-/* options without the kernel: Go must not store C's pointer in memory of its own. */
 static inline shim_result shim_plan_create(const sparsek_api* api, sparsek_matrix* matrix,
-                                           const sparsek_plan_options* options, const char* kernel,
-                                           sparsek_plan** out) {
-  sparsek_plan_options named = *options;
-  named.kernel = kernel;
-  return shim_end(api, api->plan_create(matrix, &named, out));
+                                           const sparsek_plan_options* options, sparsek_plan** out) {
+  return shim_end(api, api->plan_create(matrix, options, out));
 }
 
 static inline shim_result shim_tuner_create(const sparsek_api* api, sparsek_matrix* matrix,
@@ -123,46 +112,62 @@ static inline void shim_plan_destroy(const sparsek_api* api, sparsek_plan* plan)
 
 static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, float alpha, float beta,
                                         const void* b, int64_t ldb, void* c, int64_t ldc, const void* bias,
-                                        sparsek_stream stream) {
-  sparsek_multiply_args args = {sizeof(args), alpha, beta, b, ldb, c, ldc, stream, bias};
+                                        uintptr_t stream) {
+  sparsek_multiply_args args = {sizeof(args), alpha, beta, b, ldb, c, ldc, (sparsek_stream)stream, bias};
   return shim_end(api, api->multiply(plan, &args));
 }
 
-/* b and c: `count` addresses each, pinned by the caller. */
-static inline shim_result shim_multiply_time(const sparsek_api* api, sparsek_plan* plan, float alpha, float beta,
-                                             const uintptr_t* b, int64_t ldb, const uintptr_t* c, int64_t ldc,
-                                             int32_t count, const void* bias, sparsek_stream stream, int32_t warmup,
-                                             int32_t repeats, double* seconds) {
-  sparsek_multiply_args* args = (sparsek_multiply_args*)calloc((size_t)count, sizeof(*args));
-  if (args == NULL) {
-    shim_result result = {SPARSEK_OUT_OF_MEMORY, strdup("host memory is exhausted")};
-    return result;
-  }
-  for (int32_t i = 0; i < count; ++i) {
-    sparsek_multiply_args one = {sizeof(one), alpha, beta, (const void*)b[i], ldb, (void*)c[i], ldc, stream, bias};
+/* What products that are timed have in common. */
+typedef struct shim_products {
+  float alpha, beta;
+  int64_t ldb, ldc; /* 0: the planned ones */
+  int32_t count;    /* of addresses */
+  int32_t warmup, repeats;
+  uintptr_t stream;
+} shim_products;
+
+/* One multiply_args for each of the `count` addresses in b, c and bias; allocated. */
+static inline sparsek_multiply_args* shim_products_args(const shim_products* products, const uintptr_t* b,
+                                                        const uintptr_t* c, const uintptr_t* bias) {
+  sparsek_multiply_args* args = (sparsek_multiply_args*)calloc((size_t)products->count, sizeof(*args));
+  for (int32_t i = 0; args != NULL && i < products->count; ++i) {
+    sparsek_multiply_args one = {sizeof(one),         products->alpha, products->beta, (const void*)b[i],
+                                 products->ldb,       (void*)c[i],     products->ldc,  (sparsek_stream)products->stream,
+                                 (const void*)bias[i]};
     args[i] = one;
   }
-  shim_result result = shim_end(api, api->multiply_time(plan, args, count, warmup, repeats, seconds));
+  return args;
+}
+
+static inline shim_result shim_no_memory(void) {
+  shim_result result = {SPARSEK_OUT_OF_MEMORY, strdup("host memory is exhausted")};
+  return result;
+}
+
+static inline shim_result shim_multiply_at(const sparsek_api* api, sparsek_plan* plan, shim_products products,
+                                           const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias) {
+  return shim_multiply(api, plan, products.alpha, products.beta, (const void*)b[0], products.ldb, (void*)c[0],
+                       products.ldc, (const void*)bias[0], products.stream);
+}
+
+static inline shim_result shim_multiply_time(const sparsek_api* api, sparsek_plan* plan, shim_products products,
+                                             const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias,
+                                             double* seconds) {
+  sparsek_multiply_args* args = shim_products_args(&products, b, c, bias);
+  if (args == NULL) return shim_no_memory();
+  shim_result result =
+      shim_end(api, api->multiply_time(plan, args, products.count, products.warmup, products.repeats, seconds));
   free(args);
   return result;
 }
 
-/* plans, b, c and bias: `count` addresses each. The strides are the planned ones. */
-static inline shim_result shim_graph_time(const sparsek_api* api, const uintptr_t* plans, float alpha, float beta,
-                                          const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias, int32_t count,
-                                          int32_t warmup, int32_t repeats, double* seconds) {
-  sparsek_multiply_args* args = (sparsek_multiply_args*)calloc((size_t)count, sizeof(*args));
-  if (args == NULL) {
-    shim_result result = {SPARSEK_OUT_OF_MEMORY, strdup("host memory is exhausted")};
-    return result;
-  }
-  for (int32_t i = 0; i < count; ++i) {
-    sparsek_multiply_args one = {sizeof(one), alpha, beta, (const void*)b[i],   0,
-                                 (void*)c[i], 0,     NULL, (const void*)bias[i]};
-    args[i] = one;
-  }
-  shim_result result =
-      shim_end(api, api->graph_time((sparsek_plan* const*)plans, args, count, warmup, repeats, seconds));
+static inline shim_result shim_graph_time(const sparsek_api* api, const uintptr_t* plans, shim_products products,
+                                          const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias,
+                                          double* seconds) {
+  sparsek_multiply_args* args = shim_products_args(&products, b, c, bias);
+  if (args == NULL) return shim_no_memory();
+  shim_result result = shim_end(api, api->graph_time((sparsek_plan* const*)plans, args, products.count, products.warmup,
+                                                     products.repeats, seconds));
   free(args);
   return result;
 }
@@ -177,61 +182,54 @@ static inline shim_result shim_buffer_destroy(const sparsek_api* api, sparsek_co
 }
 
 static inline shim_result shim_buffer_write(const sparsek_api* api, sparsek_context* context, void* buffer,
-                                            const void* host, size_t bytes, sparsek_stream stream) {
-  return shim_end(api, api->buffer_write(context, buffer, host, bytes, stream));
+                                            const void* host, size_t bytes, uintptr_t stream) {
+  return shim_end(api, api->buffer_write(context, buffer, host, bytes, (sparsek_stream)stream));
 }
 
 static inline shim_result shim_buffer_read(const sparsek_api* api, sparsek_context* context, void* host,
-                                           const void* buffer, size_t bytes, sparsek_stream stream) {
-  return shim_end(api, api->buffer_read(context, host, buffer, bytes, stream));
+                                           const void* buffer, size_t bytes, uintptr_t stream) {
+  return shim_end(api, api->buffer_read(context, host, buffer, bytes, (sparsek_stream)stream));
 }
 
 static inline shim_result shim_buffer_fill(const sparsek_api* api, sparsek_context* context, void* buffer, int32_t byte,
-                                           size_t bytes, sparsek_stream stream) {
-  return shim_end(api, api->buffer_fill(context, buffer, byte, bytes, stream));
+                                           size_t bytes, uintptr_t stream) {
+  return shim_end(api, api->buffer_fill(context, buffer, byte, bytes, (sparsek_stream)stream));
 }
 
-static inline shim_result shim_stream_create(const sparsek_api* api, sparsek_context* context, sparsek_stream* out) {
-  return shim_end(api, api->stream_create(context, out));
+static inline shim_result shim_stream_create(const sparsek_api* api, sparsek_context* context, uintptr_t* out) {
+  sparsek_stream stream = NULL;
+  shim_result result = shim_end(api, api->stream_create(context, &stream));
+  *out = (uintptr_t)stream;
+  return result;
 }
 
-static inline shim_result shim_stream_destroy(const sparsek_api* api, sparsek_context* context, sparsek_stream stream) {
-  return shim_end(api, api->stream_destroy(context, stream));
+static inline shim_result shim_stream_destroy(const sparsek_api* api, sparsek_context* context, uintptr_t stream) {
+  return shim_end(api, api->stream_destroy(context, (sparsek_stream)stream));
 }
 
-static inline shim_result shim_stream_synchronize(const sparsek_api* api, sparsek_context* context,
-                                                  sparsek_stream stream) {
-  return shim_end(api, api->stream_synchronize(context, stream));
+static inline shim_result shim_stream_synchronize(const sparsek_api* api, sparsek_context* context, uintptr_t stream) {
+  return shim_end(api, api->stream_synchronize(context, (sparsek_stream)stream));
 }
 
-static inline shim_result shim_stream_query(const sparsek_api* api, sparsek_context* context, sparsek_stream stream,
+static inline shim_result shim_stream_query(const sparsek_api* api, sparsek_context* context, uintptr_t stream,
                                             int32_t* done) {
-  return shim_end(api, api->stream_query(context, stream, done));
+  return shim_end(api, api->stream_query(context, (sparsek_stream)stream, done));
 }
 
-static inline shim_result shim_check(const sparsek_api* api, int64_t rows, int64_t cols, int64_t block_m,
-                                     int64_t block_k, int64_t nnzb, int32_t dtype, int32_t index_type,
-                                     const void* row_ptr, const void* col_idx, const void* values, int64_t n,
-                                     const void* b, int64_t ldb, const void* c0, const void* c, int64_t ldc,
-                                     float alpha, float beta, double unit_roundoff, int32_t threads, int32_t dtype_c,
-                                     int32_t bias_kind, int32_t activation, const void* bias,
+static inline shim_result shim_check(const sparsek_api* api, const sparsek_check_args* args,
                                      sparsek_check_report* out) {
-  sparsek_bsr bsr = {sizeof(bsr), rows,         cols, block_m, block_k, nnzb,  dtype,
-                     index_type,  SPARSEK_HOST, 0,    row_ptr, col_idx, values};
-  sparsek_check_args args = {sizeof(args), &bsr,          n,       b, ldb,     c0,        c,          ldc, alpha,
-                             beta,         unit_roundoff, threads, 0, dtype_c, bias_kind, activation, 0,   bias};
   out->abi_size = sizeof(*out);
-  return shim_end(api, api->check(&args, out));
+  return shim_end(api, api->check(args, out));
 }
 
-/* a, b and c: `count` addresses each, in device memory. */
-static inline shim_result shim_dense_time(const sparsek_api* api, sparsek_context* context, int64_t m, int64_t n,
-                                          int64_t k, int32_t dtype, const uintptr_t* a, const uintptr_t* b,
-                                          const uintptr_t* c, int32_t count, sparsek_stream stream, int32_t warmup,
-                                          int32_t repeats, double* seconds) {
-  sparsek_dense_time_args args = {
-      sizeof(args),    m,      n,       k,     dtype, count, (const void* const*)a, (const void* const*)b,
-      (void* const*)c, warmup, repeats, stream};
+/* a, b and c: addresses in device memory, args.set_count of each. */
+static inline shim_result shim_dense_time(const sparsek_api* api, sparsek_context* context,
+                                          sparsek_dense_time_args args, const uintptr_t* a, const uintptr_t* b,
+                                          const uintptr_t* c, uintptr_t stream, double* seconds) {
+  args.a = (const void* const*)a;
+  args.b = (const void* const*)b;
+  args.c = (void* const*)c;
+  args.stream = (sparsek_stream)stream;
   return shim_end(api, api->dense_time(context, &args, seconds));
 }
 

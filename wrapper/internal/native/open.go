@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sparsek
+package native
 
 /*
 #cgo linux LDFLAGS: -ldl
@@ -52,9 +52,9 @@ import (
 	"unsafe"
 )
 
-// dlopen loads the library, for good: what it holds on to (CUDA's runtime among it) cannot be unloaded safely. A name
+// Open loads the library, for good: what it holds on to (CUDA's runtime among it) cannot be unloaded safely. A name
 // without a slash is left to the loader's own search.
-func dlopen(name string) (*Library, error) {
+func Open(name string) (*Library, error) {
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
 	result := C.open_library(text)

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package native calls libsparsek: every function of its table once, with Go's types for C's, and nothing else. What
+// its handles refer to, and for how long, is for package sparsek to know.
+//
+// Addresses of objects and of memory are unsafe.Pointers. Streams are uintptrs: some values of a cudaStream_t are no
+// addresses (1 is the default stream of the process, 2 that of a thread), and Go's stacks must not hold such pointers.
+package native
+
+/*
+#cgo noescape shim_multiply
+#cgo nocallback shim_multiply
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"math"
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+// NewError makes the error of a failed call: package sparsek sets it, whose type it is. op is what was asked for.
+var NewError func(op string, status int32, message string) error
+
+// Library is a loaded libsparsek. It may be used from several goroutines at once.
+type Library struct {
+	api  *C.sparsek_api
+	path string
+}
+
+// Path is the file the library was loaded from.
+func (l *Library) Path() string { return l.path }
+
+// The numbers of sparsek.h.
+const (
+	BadSize      int32 = C.SPARSEK_BAD_SIZE
+	BadArgument  int32 = C.SPARSEK_BAD_ARGUMENT
+	NoSuchKernel int32 = C.SPARSEK_NO_SUCH_KERNEL
+
+	Host   int32 = C.SPARSEK_HOST
+	Device int32 = C.SPARSEK_DEVICE
+
+	Int32 int32 = C.SPARSEK_INT32
+	Int64 int32 = C.SPARSEK_INT64
+)
+
+// end makes an error of a failed call.
+func end(op string, result C.shim_result) error {
+	if result.status == C.SPARSEK_OK {
+		return nil
+	}
+	defer C.free(unsafe.Pointer(result.message))
+	return NewError(op, int32(result.status), C.GoString(result.message))
+}
+
+// toInt32 narrows an int for the ABI; what does not fit becomes -1, which the library refuses wherever it is used.
+func toInt32(x int) C.int32_t {
+	if x < math.MinInt32 || x > math.MaxInt32 {
+		return -1
+	}
+	return C.int32_t(x)
+}
+
+func toFlag(set bool) C.int32_t {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// StatusName is the name of a status in sparsek.h.
+func (l *Library) StatusName(status int32) string {
+	return C.GoString(C.shim_status_name(l.api, C.int32_t(status)))
+}
+
+// BuildInfo is sparsek_build_info.
+type BuildInfo struct{ Version, CUTLASS, CUDA, Compiler, Commit string }
+
+// BuildInfo calls build_info.
+func (l *Library) BuildInfo() (BuildInfo, error) {
+	var out C.sparsek_build_info
+	if err := end("describe build", C.shim_build_info(l.api, &out)); err != nil {
+		return BuildInfo{}, err
+	}
+	return BuildInfo{
+		Version:  C.GoString(out.version),
+		CUTLASS:  C.GoString(out.cutlass),
+		CUDA:     C.GoString(out.cuda),
+		Compiler: C.GoString(out.compiler),
+		Commit:   C.GoString(out.commit),
+	}, nil
+}
+
+// Kernel is sparsek_kernel_info.
+type Kernel struct {
+	Name, Why           string
+	Backend, DType      int32
+	TileM, TileN, TileK int
+	Stages              int
+	BlockM              int
+	BlockMMultiple      bool
+	BlockKMultiple      int
+	Baseline            bool
+	Library             string
+	ReadsAbsent         bool
+}
+
+// Kernels calls kernel_info for each kernel.
+func (l *Library) Kernels() ([]Kernel, error) {
+	kernels := make([]Kernel, C.shim_kernel_count(l.api))
+	for i := range kernels {
+		var out C.sparsek_kernel_info
+		if err := end("describe kernel", C.shim_kernel_info(l.api, C.int32_t(i), &out)); err != nil {
+			return nil, err
+		}
+		kernels[i] = Kernel{
+			Name: C.GoString(out.name), Why: C.GoString(out.why),
+			Backend: int32(out.backend), DType: int32(out.dtype),
+			TileM: int(out.tile_m), TileN: int(out.tile_n), TileK: int(out.tile_k),
+			Stages:         int(out.stages),
+			BlockM:         int(out.block_m),
+			BlockMMultiple: out.block_m_multiple != 0,
+			BlockKMultiple: int(out.block_k_multiple),
+			Baseline:       out.baseline != 0,
+			Library:        C.GoString(out.library),
+			ReadsAbsent:    out.reads_absent != 0,
+		}
+	}
+	return kernels, nil
+}
+
+// DeviceInfo is sparsek_device_info.
+type DeviceInfo struct {
+	Name                       string
+	ComputeMajor, ComputeMinor int
+	SMs                        int
+	MemoryBytes, L2Bytes       int64
+	DriverVersion              int
+	ClockHz                    int64
+	Usable                     bool
+}
+
+// Devices calls device_info for each device.
+func (l *Library) Devices() ([]DeviceInfo, error) {
+	devices := make([]DeviceInfo, C.shim_device_count(l.api))
+	for i := range devices {
+		var out C.sparsek_device_info
+		if err := end("describe device", C.shim_device_info(l.api, C.int32_t(i), &out)); err != nil {
+			return nil, err
+		}
+		devices[i] = DeviceInfo{
+			Name:         C.GoString(&out.name[0]),
+			ComputeMajor: int(out.compute_major), ComputeMinor: int(out.compute_minor),
+			SMs:         int(out.sm_count),
+			MemoryBytes: int64(out.memory_bytes), L2Bytes: int64(out.l2_bytes),
+			DriverVersion: int(out.driver_version),
+			ClockHz:       int64(out.clock_hz),
+			Usable:        out.usable != 0,
+		}
+	}
+	return devices, nil
+}
+
+// ContextOptions are sparsek_context_options.
+type ContextOptions struct {
+	Backend         int32
+	Device, Threads int
+}
+
+// ContextCreate calls context_create.
+func (l *Library) ContextCreate(options ContextOptions) (unsafe.Pointer, error) {
+	raw := C.sparsek_context_options{abi_size: C.sizeof_sparsek_context_options,
+		backend: C.int32_t(options.Backend), device: toInt32(options.Device), threads: toInt32(options.Threads)}
+	var out *C.sparsek_context
+	err := end("create engine", C.shim_context_create(l.api, &raw, &out))
+	return unsafe.Pointer(out), err
+}
+
+// ContextInfo is sparsek_context_info.
+type ContextInfo struct {
+	Backend         int32
+	Device, Threads int
+	Reason, ISA     string
+}
+
+// ContextInfo calls context_info.
+func (l *Library) ContextInfo(context unsafe.Pointer) (ContextInfo, error) {
+	var out C.sparsek_context_info
+	if err := end("describe engine", C.shim_context_info(l.api, (*C.sparsek_context)(context), &out)); err != nil {
+		return ContextInfo{}, err
+	}
+	return ContextInfo{int32(out.backend), int(out.device), int(out.threads), C.GoString(out.reason), C.GoString(out.isa)}, nil
+}
+
+// ContextDestroy calls context_destroy.
+func (l *Library) ContextDestroy(context unsafe.Pointer) {
+	C.shim_context_destroy(l.api, (*C.sparsek_context)(context))
+}
+
+// BSR is sparsek_bsr. The arrays may be Go's: they need be neither pinned nor kept alive but by the caller's hold on
+// them during the call.
+type BSR struct {
+	Rows, Cols, BlockM, BlockK, Blocks int
+	DType, IndexType, Memory           int32
+	RowPtr, ColIdx, Values             unsafe.Pointer
+}
+
+// c is C's form of a. Its arrays are pinned by pins.
+func (a *BSR) c(pins *runtime.Pinner) C.sparsek_bsr {
+	for _, array := range []unsafe.Pointer{a.RowPtr, a.ColIdx, a.Values} {
+		if array != nil {
+			pins.Pin(array)
+		}
+	}
+	return C.sparsek_bsr{
+		abi_size: C.sizeof_sparsek_bsr,
+		rows:     C.int64_t(a.Rows), cols: C.int64_t(a.Cols), block_m: C.int64_t(a.BlockM), block_k: C.int64_t(a.BlockK),
+		nnzb:  C.int64_t(a.Blocks),
+		dtype: C.int32_t(a.DType), index_type: C.int32_t(a.IndexType), memory: C.int32_t(a.Memory),
+		validate_device: toFlag(a.Memory == Device),
+		row_ptr:         a.RowPtr, col_idx: a.ColIdx, values: a.Values,
+	}
+}
+
+// MatrixCreate calls matrix_create.
+func (l *Library) MatrixCreate(context unsafe.Pointer, a BSR) (unsafe.Pointer, error) {
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	raw := a.c(&pins)
+	var out *C.sparsek_matrix
+	err := end("create matrix", C.shim_matrix_create(l.api, (*C.sparsek_context)(context), &raw, &out))
+	return unsafe.Pointer(out), err
+}
+
+// MatrixSetValues calls matrix_set_values.
+func (l *Library) MatrixSetValues(matrix, values unsafe.Pointer, memory int32, stream uintptr) error {
+	return end("set values", C.shim_matrix_set_values(l.api, (*C.sparsek_matrix)(matrix), values, C.int32_t(memory), C.uintptr_t(stream)))
+}
+
+// MatrixDestroy calls matrix_destroy.
+func (l *Library) MatrixDestroy(matrix unsafe.Pointer) {
+	C.shim_matrix_destroy(l.api, (*C.sparsek_matrix)(matrix))
+}
+
+// PlanOptions are sparsek_plan_options.
+type PlanOptions struct {
+	N, LDB, LDC              int
+	Alignment                int
+	Kernel                   string
+	Output, Bias, Activation int32
+	AllowDense               bool
+}
+
+// c is C's form of o, all but the kernel.
+func (o *PlanOptions) c() C.sparsek_plan_options {
+	return C.sparsek_plan_options{
+		abi_size: C.sizeof_sparsek_plan_options,
+		n:        C.int64_t(o.N), ldb: C.int64_t(o.LDB), ldc: C.int64_t(o.LDC),
+		alignment: toInt32(o.Alignment),
+		dtype_c:   C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
+		allow_dense: toFlag(o.AllowDense),
+	}
+}
+
+// PlanCreate calls plan_create.
+func (l *Library) PlanCreate(matrix unsafe.Pointer, options PlanOptions) (unsafe.Pointer, error) {
+	const op = "create plan"
+	raw := options.c()
+	if options.Kernel != "" {
+		if strings.ContainsRune(options.Kernel, 0) {
+			return nil, NewError(op, NoSuchKernel, "kernel "+strings.ReplaceAll(options.Kernel, "\x00", "\\x00")+": a name has no zero byte")
+		}
+		raw.kernel = C.CString(options.Kernel)
+		defer C.free(unsafe.Pointer(raw.kernel))
+	}
+	var out *C.sparsek_plan
+	err := end(op, C.shim_plan_create(l.api, (*C.sparsek_matrix)(matrix), &raw, &out))
+	return unsafe.Pointer(out), err
+}
+
+// PlanInfo is sparsek_plan_info. Times are in seconds.
+type PlanInfo struct {
+	Kernel, Reason, Warning string
+	TileM, TileN, TileK     int
+	Stages                  int
+	Tiles, Entries          int64
+	WorkspaceBytes          int64
+	UnitRoundoff            float64
+	Recomputed              int64
+	ChosenBy                int32
+	Predicted, Measured     float64
+}
+
+// PlanInfo calls plan_info, which waits for the device where the plan was in use.
+func (l *Library) PlanInfo(plan unsafe.Pointer) (PlanInfo, error) {
+	var out C.sparsek_plan_info
+	if err := end("describe plan", C.shim_plan_info(l.api, (*C.sparsek_plan)(plan), &out)); err != nil {
+		return PlanInfo{}, err
+	}
+	return PlanInfo{
+		Kernel: C.GoString(out.kernel), Reason: C.GoString(out.reason), Warning: C.GoString(out.warning),
+		TileM: int(out.tile_m), TileN: int(out.tile_n), TileK: int(out.tile_k),
+		Stages: int(out.stages),
+		Tiles:  int64(out.tiles), Entries: int64(out.entries),
+		WorkspaceBytes: int64(out.workspace_bytes),
+		UnitRoundoff:   float64(out.unit_roundoff),
+		Recomputed:     int64(out.recomputed),
+		ChosenBy:       int32(out.chosen_by),
+		Predicted:      float64(out.predicted_seconds), Measured: float64(out.measured_seconds),
+	}, nil
+}
+
+// PlanDestroy calls plan_destroy.
+func (l *Library) PlanDestroy(plan unsafe.Pointer) {
+	C.shim_plan_destroy(l.api, (*C.sparsek_plan)(plan))
+}
+
+// Operand is a dense matrix without its type: the address of its first element, and its stride in elements.
+type Operand struct {
+	Data   unsafe.Pointer
+	Stride int
+}
+
+// Multiply calls multiply. bias is nil where the plan has none. The addresses are arguments and not members of a struct:
+// that way Go's memory needs no pinning, which would cost as much as the call.
+func (l *Library) Multiply(plan unsafe.Pointer, alpha, beta float32, b, c Operand, bias unsafe.Pointer, stream uintptr) error {
+	return end("multiply", C.shim_multiply(l.api, (*C.sparsek_plan)(plan), C.float(alpha), C.float(beta),
+		b.Data, C.int64_t(b.Stride), c.Data, C.int64_t(c.Stride), bias, C.uintptr_t(stream)))
+}

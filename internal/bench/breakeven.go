@@ -13,11 +13,17 @@ type BreakEven struct {
 	BlockK  int    `json:"block_k"`
 	Against string `json:"against"` // the dense peer
 	Where   Where  `json:"where"`
-	// Found: the density, between the two measured ones around it.
+	// Found: the density at which straight lines between the measured densities cross the dense product's time.
 	Density float64 `json:"density,omitempty"`
-	// The densities between which the two are a tie, as far as they were measured; both 0 where there is none.
+	// The highest density at which ours was faster, and the lowest one above it at which it was slower; 0: none.
+	Faster float64 `json:"faster,omitempty"`
+	Slower float64 `json:"slower,omitempty"`
+	// The lowest and the highest density between these two at which they were a tie; both 0 where there is none.
 	TieFrom float64 `json:"tie_from,omitempty"`
 	TieTo   float64 `json:"tie_to,omitempty"`
+	// Densities below Faster at which ours was not faster: noise, most of the time.
+	OddTies   []float64 `json:"odd_ties,omitempty"`
+	OddSlower []float64 `json:"odd_slower,omitempty"`
 	// The lowest and the highest density that were measured.
 	Lowest  float64 `json:"lowest"`
 	Highest float64 `json:"highest"`
@@ -28,13 +34,17 @@ type Where string
 
 const (
 	Found      Where = "found"
-	NotReached Where = "not reached"  // above the highest density that was measured
-	Below      Where = "below lowest" // below the lowest one
+	NotReached Where = "not reached"  // ours was slower at no density above the highest at which it was faster
+	Below      Where = "below lowest" // ours was faster nowhere, and slower somewhere
+	AllTies    Where = "all ties"
 )
 
-// sample is a measured density: the time of ours as a share of the dense product's, and the share by which the two may
-// differ and be a tie.
-type sample struct{ density, ratio, slack float64 }
+// sample is a measured density: the time of ours as a share of the dense product's, and whether ours takes less (-1),
+// takes more (1) or ties (0).
+type sample struct {
+	density, ratio float64
+	order          int
+}
 
 // BreakEvens finds the break-even of each block size and dense peer, where at least two densities of a pattern and a
 // size were measured. It is that of straight lines between the measured densities.
@@ -58,8 +68,7 @@ func BreakEvens(results []*Result) []BreakEven {
 			if samples[g] == nil {
 				order = append(order, g)
 			}
-			slack := max(ours.Quartiles[1]-ours.Quartiles[0], t.Quartiles[1]-t.Quartiles[0]) / t.Seconds
-			samples[g] = append(samples[g], sample{r.Density, ours.Seconds / t.Seconds, slack})
+			samples[g] = append(samples[g], sample{r.Density, ours.Seconds / t.Seconds, ours.Summary().Compare(t.Summary())})
 		}
 	}
 	var list []BreakEven
@@ -78,34 +87,55 @@ func breakEven(samples []sample) (b BreakEven, ok bool) {
 		return b, false
 	}
 	b.Lowest, b.Highest = samples[0].density, samples[len(samples)-1].density
-	b.Density, b.Where = crossing(samples, func(s sample) float64 { return s.ratio })
-	// Were ours slower, or faster, by what still is a tie, it would be here.
-	from, first := crossing(samples, func(s sample) float64 { return s.ratio + s.slack })
-	to, last := crossing(samples, func(s sample) float64 { return s.ratio - s.slack })
-	if first == NotReached || last == Below {
-		return b, true
+	faster := -1 // the last place
+	for i, s := range samples {
+		if s.order < 0 {
+			faster = i
+		}
 	}
-	b.TieFrom, b.TieTo = b.Lowest, b.Highest
-	if first == Found {
-		b.TieFrom = from
+	for _, s := range samples[:max(0, faster)] {
+		switch s.order {
+		case 0:
+			b.OddTies = append(b.OddTies, s.density)
+		case 1:
+			b.OddSlower = append(b.OddSlower, s.density)
+		}
 	}
-	if last == Found {
-		b.TieTo = to
+	slower := len(samples) // the first place behind it
+	for i := faster + 1; i < len(samples); i++ {
+		if samples[i].order > 0 {
+			slower = i
+			break
+		}
+		if b.TieTo = samples[i].density; b.TieFrom == 0 {
+			b.TieFrom = b.TieTo
+		}
+	}
+	if faster >= 0 {
+		b.Faster = samples[faster].density
+	}
+	if slower < len(samples) {
+		b.Slower = samples[slower].density
+	}
+	switch {
+	case faster >= 0 && slower < len(samples):
+		b.Where, b.Density = Found, crossing(samples[faster:slower+1])
+	case faster >= 0:
+		b.Where = NotReached
+	case slower < len(samples):
+		b.Where = Below
+	default:
+		b.Where = AllTies
 	}
 	return b, true
 }
 
-// crossing is the first density from which on the ratio is not below 1.
-func crossing(samples []sample, ratio func(sample) float64) (float64, Where) {
-	if ratio(samples[0]) >= 1 {
-		return 0, Below
+// crossing is the first density at which the ratio is 1, of samples whose first is below that and whose last is above.
+func crossing(samples []sample) float64 {
+	i := 1
+	for samples[i].ratio < 1 {
+		i++
 	}
-	for i := 1; i < len(samples); i++ {
-		low, high := ratio(samples[i-1]), ratio(samples[i])
-		if high >= 1 {
-			share := (1 - low) / (high - low)
-			return samples[i-1].density + share*(samples[i].density-samples[i-1].density), Found
-		}
-	}
-	return 0, NotReached
+	low, high := samples[i-1], samples[i]
+	return low.density + (1-low.ratio)/(high.ratio-low.ratio)*(high.density-low.density)
 }

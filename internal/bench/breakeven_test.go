@@ -3,13 +3,15 @@
 package bench
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// With times that are straight lines the break-even is exact, wherever it was measured; the tie is around it.
+// With times that are straight lines the break-even is exact, wherever it was measured; ties are around it.
 func TestBreakEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fixed := rapid.Float64Range(0, 0.9).Draw(t, "fixed")
@@ -17,49 +19,53 @@ func TestBreakEven(t *testing.T) {
 		slack := rapid.Float64Range(0, 0.3).Draw(t, "slack")
 		densities := rapid.SliceOfNDistinct(rapid.IntRange(1, 100), 2, 10, rapid.ID[int]).Draw(t, "densities")
 		var samples []sample
-		low, high := 1.0, 0.0
+		var of [3][]float64 // densities at which ours is faster, ties and is slower
+		slices.Sort(densities)
 		for _, percent := range densities {
 			d := float64(percent) / 100
-			low, high = min(low, d), max(high, d)
-			samples = append(samples, sample{d, fixed + slope*d, slack})
+			ratio := fixed + slope*d
+			order := 0
+			if math.Abs(ratio-1) > slack {
+				order = cmp.Compare(ratio, 1)
+			}
+			of[order+1] = append(of[order+1], d)
+			samples = append(samples, sample{d, ratio, order})
 		}
-		got, ok := breakEven(samples)
-		if !ok || got.Lowest != low || got.Highest != high {
+		got, ok := breakEven(rapid.Permutation(samples).Draw(t, "order"))
+		if !ok || got.Lowest != samples[0].density || got.Highest != samples[len(samples)-1].density || got.OddTies != nil || got.OddSlower != nil {
 			t.Fatalf("%+v", got)
 		}
-		at := func(slack float64) float64 { return (1 - fixed - slack) / slope }
-		want := at(0)
-		const near = 1e-9
-		switch {
-		case want > high+near:
-			if got.Where != NotReached {
-				t.Fatalf("%+v, want none up to %v", got, high)
-			}
-		case want < low-near:
-			if got.Where != Below {
-				t.Fatalf("%+v, want it below %v", got, low)
-			}
-		case want > low+near && want < high-near:
-			if got.Where != Found || math.Abs(got.Density-want) > near {
-				t.Fatalf("%+v, want %v", got, want)
-			}
-			if got.TieFrom > got.Density+near || got.TieTo < got.Density-near || got.TieFrom < low-near || got.TieTo > high+near {
-				t.Fatalf("%+v: the tie is not around it", got)
-			}
+		faster, ties, slower := of[0], of[1], of[2]
+		want := map[[2]bool]Where{{true, true}: Found, {true, false}: NotReached, {false, true}: Below, {false, false}: AllTies}[[2]bool{len(faster) > 0, len(slower) > 0}]
+		if got.Where != want {
+			t.Fatalf("%+v, want %v", got, want)
 		}
-		// The tie is where the line is within the slack of 1, wherever the break-even is.
-		from, to := max(low, at(slack)), min(high, at(-slack))
-		switch {
-		case from > to+near || slack == 0 && got.Where != Found:
-			if got.TieFrom != 0 || got.TieTo != 0 {
-				t.Fatalf("%+v: a tie where there is none", got)
-			}
-		case from < to-near:
-			if math.Abs(got.TieFrom-from) > near || math.Abs(got.TieTo-to) > near {
-				t.Fatalf("%+v: want a tie from %v to %v", got, from, to)
-			}
+		if want == Found && math.Abs(got.Density-(1-fixed)/slope) > 1e-9 {
+			t.Fatalf("%+v, want %v", got, (1-fixed)/slope)
+		}
+		if len(faster) > 0 && got.Faster != slices.Max(faster) || len(slower) > 0 && got.Slower != slices.Min(slower) {
+			t.Fatalf("%+v: faster at %v, slower at %v", got, faster, slower)
+		}
+		if len(ties) > 0 && (got.TieFrom != slices.Min(ties) || got.TieTo != slices.Max(ties)) || len(ties) == 0 && (got.TieFrom != 0 || got.TieTo != 0) {
+			t.Fatalf("%+v, ties at %v", got, ties)
 		}
 	})
+}
+
+// One noisy sample among others that are clear is named, and moves nothing.
+func TestBreakEvenNoise(t *testing.T) {
+	list := []sample{{0.1, 0.14, -1}, {0.203, 0.97, 0}, {0.3, 0.18, -1}, {0.5, 0.33, -1}, {0.7, 0.45, -1}, {1, 0.55, -1}}
+	if got, ok := breakEven(list); !ok || got.Where != NotReached || got.Faster != 1 || got.TieFrom != 0 || !slices.Equal(got.OddTies, []float64{0.203}) {
+		t.Errorf("a tie below: %+v", got)
+	}
+	list[1] = sample{0.203, 1.6, 1}
+	if got, _ := breakEven(list); got.Where != NotReached || !slices.Equal(got.OddSlower, []float64{0.203}) || got.OddTies != nil {
+		t.Errorf("slower below: %+v", got)
+	}
+	list = append(list[:4], sample{0.7, 0.99, 0}, sample{0.8, 1.02, 0}, sample{1, 1.5, 1})
+	if got, _ := breakEven(list); got.Where != Found || got.Density < 0.7 || got.Density > 0.8 || got.TieFrom != 0.7 || got.TieTo != 0.8 || got.Faster != 0.5 || got.Slower != 1 {
+		t.Errorf("found, with noise below: %+v", got)
+	}
 }
 
 // Each block size has its own, against each dense peer; what is not dense, or of a file, has none.

@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/blas"
@@ -41,7 +42,7 @@ func (openBLAS[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) 
 		}
 		return l.Sgemm(f.shape.M, f.shape.N, f.shape.K, dense, f.sets.HostB(turn, f.shape), c)
 	}
-	e := entrant{name: OpenBLAS, kernel: l.Config(), dense: true,
+	e := entrant{name: OpenBLAS, kernel: fmt.Sprintf("%s, %d threads", l.Config(), s.engine.Info().Threads), dense: true,
 		time: func(ctx context.Context, repeats int) (times []time.Duration, err error) {
 			for range repeats {
 				start := time.Now()

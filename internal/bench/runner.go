@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"time"
 
+	"github.com/sparsek/sparsek/internal/bench/blas"
 	"github.com/sparsek/sparsek/internal/bench/roofline"
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/machine/nvml"
@@ -82,6 +85,14 @@ func (r *Runner) NoEnergy() error { return r.noEnergy }
 
 // Chip are the ceilings of the GPU, nil on the CPU.
 func (r *Runner) Chip() *roofline.Ceilings { return r.chip }
+
+// Narrowed says what of the environment may make a peer slower than it is by itself.
+func (r *Runner) Narrowed() []string {
+	if r.device.Name == "" && slices.Contains(r.options.Against, OpenBLAS) {
+		return blas.Narrowed(os.Environ())
+	}
+	return nil
+}
 
 // Absent lists the peers that were asked for and were not there.
 func (r *Runner) Absent() []Absence { return r.absent }

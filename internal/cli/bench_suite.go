@@ -67,7 +67,7 @@ func benchSuite(ctx context.Context, e *environment, o *benchCommand) (err error
 	if err != nil {
 		return err
 	}
-	r.Chip = runner.Chip()
+	r.Chip, r.Narrowed = runner.Chip(), runner.Narrowed()
 	if err := runner.NoEnergy(); err != nil {
 		r.NoEnergy = err.Error()
 	}

@@ -116,7 +116,7 @@ func TestBenchFiles(t *testing.T) {
 	if !absent["cublas"] || !absent["cusparse_bsr"] || !absent["cusparse_bell"] {
 		t.Errorf("absent: %+v", r.Absent)
 	}
-	for _, path := range []string{page, filepath.Join(plots, "roofline.svg"), filepath.Join(plots, "rates.png")} {
+	for _, path := range []string{page, filepath.Join(plots, "intensity.svg"), filepath.Join(plots, "rates.png")} {
 		if at, err := os.Stat(path); err != nil || at.Size() < 1000 {
 			t.Errorf("%s: %v, %v", path, at, err)
 		}

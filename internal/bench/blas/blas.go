@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"unsafe"
 )
 
@@ -46,6 +47,18 @@ type Library struct {
 // timeout is OpenBLAS's variable for how long its threads spin after a product, as a power of two of cycles. With its own
 // value they take the cores from what is timed next, for some tens of milliseconds; 4 is the least.
 const timeout, shortest = "OPENBLAS_THREAD_TIMEOUT", "4"
+
+// Narrowed says which of the environment's variables choose OpenBLAS's kernels or threads in its place, and so may make it
+// slower than it is. environ is as of os.Environ.
+func Narrowed(environ []string) (list []string) {
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, "OPENBLAS_") && name != timeout {
+			list = append(list, pair+" is set, and may make OpenBLAS slower than it is by itself: unset it to compare with its best")
+		}
+	}
+	return list
+}
 
 // Open loads OpenBLAS, to run on so many threads, which do not spin when they have nothing to do unless the user's
 // environment wants them to.

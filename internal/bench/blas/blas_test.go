@@ -4,6 +4,7 @@ package blas
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -45,5 +46,12 @@ func TestSgemm(t *testing.T) {
 	}
 	if err := l.Sgemm(0, n, k, a, b, c); err == nil {
 		t.Error("0 rows are accepted")
+	}
+}
+
+func TestNarrowed(t *testing.T) {
+	got := Narrowed([]string{"HOME=/", "OPENBLAS_CORETYPE=Haswell", "OPENBLAS_THREAD_TIMEOUT=4", "OPENBLASX=1"})
+	if len(got) != 1 || !strings.HasPrefix(got[0], "OPENBLAS_CORETYPE=Haswell is set") {
+		t.Errorf("%q", got)
 	}
 }

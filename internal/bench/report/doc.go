@@ -76,20 +76,49 @@ func speedUp(s *bench.SpeedUp) string {
 
 // breakEven says where one is.
 func breakEven(b bench.BreakEven) string {
-	tie := b.TieTo > 0
+	tie := ""
 	switch {
-	case b.Where == bench.Found:
-		return fmt.Sprintf("%s dense (a tie from %s to %s)", humanize.Percent(b.Density), humanize.Percent(b.TieFrom), humanize.Percent(b.TieTo))
-	case b.TieFrom == b.Lowest && b.TieTo == b.Highest:
-		return fmt.Sprintf("a tie at every density from %s to %s", humanize.Percent(b.Lowest), humanize.Percent(b.Highest))
-	case b.Where == bench.NotReached && tie:
-		return fmt.Sprintf("not reached: faster up to %s, a tie from there to %s", humanize.Percent(b.TieFrom), humanize.Percent(b.Highest))
-	case b.Where == bench.NotReached:
-		return "not reached: faster at every density up to " + humanize.Percent(b.Highest)
-	case tie:
-		return fmt.Sprintf("a tie up to %s, slower from there to %s", humanize.Percent(b.TieTo), humanize.Percent(b.Highest))
+	case b.TieTo == 0:
+	case b.TieFrom == b.TieTo:
+		tie = "a tie at " + humanize.Percent(b.TieFrom)
+	default:
+		tie = fmt.Sprintf("a tie from %s to %s", humanize.Percent(b.TieFrom), humanize.Percent(b.TieTo))
 	}
-	return "slower at every density from " + humanize.Percent(b.Lowest) + " on"
+	var text string
+	switch {
+	case b.Where == bench.Found && tie != "":
+		text = fmt.Sprintf("%s (%s)", humanize.Percent(b.Density), tie)
+	case b.Where == bench.Found:
+		text = fmt.Sprintf("%s (faster at %s, slower at %s)", humanize.Percent(b.Density), humanize.Percent(b.Faster), humanize.Percent(b.Slower))
+	case b.Where == bench.NotReached:
+		text = "not reached: faster up to " + humanize.Percent(b.Faster)
+		if tie != "" {
+			text += ", " + tie
+		}
+	case b.Where == bench.AllTies:
+		text = fmt.Sprintf("a tie at every density from %s to %s", humanize.Percent(b.Lowest), humanize.Percent(b.Highest))
+	case tie != "":
+		text = fmt.Sprintf("%s, slower from %s on", tie, humanize.Percent(b.Slower))
+	default:
+		text = "slower at every density from " + humanize.Percent(b.Lowest) + " on"
+	}
+	for _, odd := range []struct {
+		what string
+		at   []float64
+	}{{"tie", b.OddTies}, {"slower", b.OddSlower}} {
+		if len(odd.at) > 0 {
+			text += "; " + odd.what + " at " + densities(odd.at)
+		}
+	}
+	return text
+}
+
+func densities(list []float64) string {
+	var words []string
+	for _, d := range list {
+		words = append(words, humanize.Percent(d))
+	}
+	return strings.Join(words, ", ")
 }
 
 // Clocks says which clocks were seen while products ran, and what slowed them down; "" where nobody told.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -25,17 +24,17 @@ const (
 	dotsPerInch                 = 144
 )
 
-func drawSVG(p *plot.Plot) ([]byte, error) {
+func drawSVG(p *picture) ([]byte, error) {
 	canvas := vgsvg.New(pictureWidth, pictureHeight)
-	p.Draw(draw.New(canvas))
+	p.draw(draw.New(canvas))
 	var text bytes.Buffer
 	_, err := canvas.WriteTo(&text)
 	return text.Bytes(), err
 }
 
-func drawPNG(p *plot.Plot) ([]byte, error) {
+func drawPNG(p *picture) ([]byte, error) {
 	canvas := vgimg.NewWith(vgimg.UseWH(pictureWidth, pictureHeight), vgimg.UseDPI(dotsPerInch))
-	p.Draw(draw.New(canvas))
+	p.draw(draw.New(canvas))
 	var data bytes.Buffer
 	_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(&data)
 	return data.Bytes(), err
@@ -71,9 +70,9 @@ func Plots(folder string, r *bench.Report) ([]string, error) {
 	for _, p := range list {
 		for _, kind := range []struct {
 			ending string
-			draw   func(*plot.Plot) ([]byte, error)
+			draw   func(*picture) ([]byte, error)
 		}{{"svg", drawSVG}, {"png", drawPNG}} {
-			data, err := kind.draw(p.plot)
+			data, err := kind.draw(&p)
 			if err != nil {
 				return names, fmt.Errorf("draw %s: %w", p.name, err)
 			}

@@ -29,7 +29,7 @@ func HTML(w io.Writer, r *bench.Report) error {
 	}
 	var drawings []drawing
 	for _, p := range list {
-		text, err := drawSVG(p.plot)
+		text, err := drawSVG(&p)
 		if err != nil {
 			return err
 		}

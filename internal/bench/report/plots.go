@@ -3,11 +3,11 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"image/color"
 	"math"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -20,11 +20,12 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/stats"
 )
 
-// picture is a plot with the name of its files.
+// picture is a plot with its legend, which stands beside it, and the name of its files.
 type picture struct {
-	name  string
-	title string
-	plot  *plot.Plot
+	name   string
+	title  string
+	plot   *plot.Plot
+	legend plot.Legend
 }
 
 // palette tells lines apart, also for those who do not see colours as others do (Okabe and Ito's set).
@@ -56,8 +57,8 @@ func pictures(r *bench.Report) ([]picture, error) {
 	return list, nil
 }
 
-// newPlot has the title and its subtitle, which says of what run it is.
-func newPlot(r *bench.Report, title, x, y string) *plot.Plot {
+// newPicture has the title and its subtitle, which says of what run it is.
+func newPicture(r *bench.Report, name, title, x, y string) *picture {
 	p := plot.New()
 	p.Title.Text = title + "\n" + r.Title()
 	if s := State(r); s != "" {
@@ -65,46 +66,88 @@ func newPlot(r *bench.Report, title, x, y string) *plot.Plot {
 	}
 	p.X.Label.Text, p.Y.Label.Text = x, y
 	p.Title.Padding = vg.Points(6)
-	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
+	legend := plot.NewLegend()
+	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &legend.TextStyle} {
 		style.Font.Variant = "Sans"
 		style.Font.Size = font.Length(9)
 	}
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = color.RGBA{225, 225, 225, 255}, color.RGBA{225, 225, 225, 255}
 	p.Add(grid)
-	p.Legend.Top = true
-	p.Legend.Padding = vg.Points(2)
-	return p
+	legend.Top, legend.Left = true, true
+	legend.Padding = vg.Points(3)
+	return &picture{name: name, title: title, plot: p, legend: legend}
 }
 
-// logTicks marks 1, 2 and 5 of each power of ten.
+// draw draws plot and legend side by side.
+func (p *picture) draw(c draw.Canvas) {
+	width := p.legend.Rectangle(c).Size().X
+	if width > 0 {
+		width += vg.Points(6)
+	}
+	p.plot.Draw(draw.Crop(c, 0, -width, 0, 0))
+	right := draw.Crop(c, c.Max.X-c.Min.X-width, 0, 0, -vg.Points(40))
+	p.legend.Draw(right)
+}
+
+// fewestTicks is how many ticks of an axis bear a label at least: with fewer nobody can read a value.
+const fewestTicks = 3
+
+// logTicks marks 1, 2 and 5 of each power of ten, or more where that would be fewer than fewestTicks.
 var logTicks = plot.TickerFunc(func(low, high float64) []plot.Tick {
-	var list []plot.Tick
-	for exponent := math.Floor(math.Log10(low)); exponent <= math.Ceil(math.Log10(high)); exponent++ {
-		for _, m := range []float64{1, 2, 5} {
-			if v := m * math.Pow(10, exponent); v >= low*0.999 && v <= high*1.001 {
-				list = append(list, plot.Tick{Value: v, Label: fmt.Sprintf("%.4g", v)})
+	for _, marks := range [][]float64{{1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, {1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9}} {
+		var list []plot.Tick
+		for exponent := math.Floor(math.Log10(low)); exponent <= math.Ceil(math.Log10(high)); exponent++ {
+			for _, m := range marks {
+				if v := m * math.Pow(10, exponent); v >= low*0.999 && v <= high*1.001 {
+					list = append(list, plot.Tick{Value: v, Label: fmt.Sprintf("%.4g", v)})
+				}
 			}
 		}
+		if len(list) >= fewestTicks {
+			return list
+		}
+	}
+	var list []plot.Tick // a narrow range: equal steps
+	for i := range fewestTicks {
+		v := low + (high-low)*float64(i)/(fewestTicks-1)
+		list = append(list, plot.Tick{Value: v, Label: fmt.Sprintf("%.3g", v)})
 	}
 	return list
 })
 
 func logAxis(a *plot.Axis) { a.Scale, a.Tick.Marker = plot.LogScale{}, logTicks }
 
-// addLine adds a line with its points.
-func addLine(p *plot.Plot, name string, points plotter.XYs, i int, dashed bool) error {
-	line, marks, err := plotter.NewLinePoints(points)
+// addLine adds a line with its points and their quartiles.
+func (p *picture) addLine(l curve, i int) error {
+	line, marks, err := plotter.NewLinePoints(l.points)
 	if err != nil {
 		return err
 	}
 	line.Color, marks.Color = colour(i), colour(i)
 	line.Width, marks.Shape, marks.Radius = vg.Points(1.5), glyph(i), vg.Points(2.5)
-	if dashed {
+	if l.dashed {
 		line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
 	}
-	p.Add(line, marks)
-	p.Legend.Add(name, line, marks)
+	p.plot.Add(line, marks)
+	p.legend.Add(l.name, line, marks)
+	return p.addWhiskers(l.points, l.whiskers, colour(i))
+}
+
+// addWhiskers adds the quartiles around points, where they are known.
+func (p *picture) addWhiskers(points plotter.XYs, whiskers plotter.YErrors, c color.Color) error {
+	if len(whiskers) != len(points) {
+		return nil
+	}
+	bars, err := plotter.NewYErrorBars(struct {
+		plotter.XYer
+		plotter.YErrorer
+	}{points, whiskers})
+	if err != nil {
+		return err
+	}
+	bars.Color, bars.Width, bars.CapWidth = c, vg.Points(0.8), vg.Points(4)
+	p.plot.Add(bars)
 	return nil
 }
 
@@ -125,20 +168,14 @@ func addRule(p *plot.Plot, points plotter.XYs, c color.Color, dashed bool) error
 // mostLabels is the number of cases up to which points bear their names.
 const mostLabels = 24
 
-// makeRoom makes room for so many lines of a legend above what a logarithmic axis shows.
-func makeRoom(p *plot.Plot, lines int) {
-	const line = 0.045 // of the height
-	share := min(0.5, line*float64(lines))
-	p.Y.Max *= math.Pow(p.Y.Max/p.Y.Min, share/(1-share))
-}
-
 // rooflinePicture has each case of ours by the operations that it does for a byte that has to move, under the ceilings
 // of the chip where they are known.
 func rooflinePicture(r *bench.Report) (*picture, error) {
 	type group struct { // blocks of one size
-		name   string
-		points plotter.XYs
-		labels []string
+		name     string
+		points   plotter.XYs
+		labels   []string
+		whiskers plotter.YErrors
 	}
 	var groups []group
 	lowX, highX, highY := math.Inf(1), 0.0, 0.0
@@ -156,60 +193,71 @@ func rooflinePicture(r *bench.Report) (*picture, error) {
 		}
 		g := &groups[at]
 		g.points, g.labels = append(g.points, plotter.XY{X: x, Y: ours.Effective}), append(g.labels, c.Name)
+		g.whiskers = append(g.whiskers, around(ours, ours.Effective, func(seconds float64) float64 { return c.EffectiveFLOP / seconds / 1e12 }))
 		lowX, highX, highY = min(lowX, x), max(highX, x), max(highY, ours.Effective)
 	}
 	if len(groups) == 0 {
 		return nil, nil
 	}
-	const heading = "Roofline"
-	p := newPlot(r, heading, "operations on stored blocks for each byte of A's blocks, B and C", "effective TFLOP/s")
-	logAxis(&p.X)
-	logAxis(&p.Y)
+	name, heading := "intensity", "Rate by arithmetic intensity"
+	if r.Chip != nil {
+		name, heading = "roofline", "Roofline"
+	}
+	p := newPicture(r, name, heading, "operations on stored blocks for each byte of A's blocks, B and C", "effective TFLOP/s")
+	logAxis(&p.plot.X)
+	logAxis(&p.plot.Y)
 	if r.Chip != nil {
 		ridge := r.Chip.Tensor / r.Chip.DRAM
 		lowX, highX = min(lowX, ridge/2), max(highX, 2*ridge)
 		roof := plotter.XYs{{X: lowX, Y: lowX * r.Chip.DRAM / 1e12}, {X: ridge, Y: r.Chip.Tensor / 1e12}, {X: highX, Y: r.Chip.Tensor / 1e12}}
-		if err := addRule(p, roof, grey, false); err != nil {
+		if err := addRule(p.plot, roof, grey, false); err != nil {
 			return nil, err
 		}
 		highY = max(highY, r.Chip.Tensor/1e12)
 	}
+	all := &labels{}
 	for i, g := range groups {
 		marks, err := plotter.NewScatter(g.points)
 		if err != nil {
 			return nil, err
 		}
 		marks.Color, marks.Shape, marks.Radius = colour(i), glyph(i), vg.Points(2.5)
-		p.Add(marks)
-		p.Legend.Add(g.name, marks)
-		if len(r.Cases) > mostLabels {
-			continue
-		}
-		labels, err := plotter.NewLabels(plotter.XYLabels{XYs: g.points, Labels: g.labels})
-		if err != nil {
+		p.plot.Add(marks)
+		p.legend.Add(g.name, marks)
+		if err := p.addWhiskers(g.points, g.whiskers, colour(i)); err != nil {
 			return nil, err
 		}
-		for i := range labels.TextStyle {
-			labels.TextStyle[i].Font.Variant, labels.TextStyle[i].Font.Size = "Sans", font.Length(6.5)
-		}
-		labels.Offset = vg.Point{X: vg.Points(3), Y: vg.Points(-2)}
-		p.Add(labels)
+		all.points, all.texts = append(all.points, g.points...), append(all.texts, g.labels...)
 	}
-	p.X.Min, p.X.Max, p.Y.Max = lowX/1.2, highX*1.4, highY*1.3
-	p.Legend.Left = true
-	makeRoom(p, len(groups))
-	return &picture{"roofline", heading, p}, nil
+	p.plot.X.Min, p.plot.X.Max = lowX/1.2, highX*1.4
+	p.plot.Y.Min, p.plot.Y.Max = p.plot.Y.Min/1.1, highY*1.15
+	if len(r.Cases) <= mostLabels {
+		p.plot.Add(all)
+	}
+	return p, nil
 }
 
 // curve is a line by density: of ours in blocks of one size, or of another.
 type curve struct {
-	name   string
-	dashed bool
-	points plotter.XYs
+	name     string
+	dashed   bool
+	points   plotter.XYs
+	whiskers plotter.YErrors
 }
 
-// curves collects values by density into the curves that they are named for; those without a name are left out.
-func curves(r *bench.Report, value func(c *bench.Result, t *bench.Timed) (name string, v float64)) []curve {
+// around are the distances from a value to those at the quartiles of a time, of which it is a function.
+func around(t *bench.Timed, value float64, of func(seconds float64) float64) (w struct{ Low, High float64 }) {
+	if t.Quartiles[0] <= 0 {
+		return w
+	}
+	a, b := of(t.Quartiles[0]), of(t.Quartiles[1])
+	w.Low, w.High = max(0, value-min(a, b)), max(0, max(a, b)-value)
+	return w
+}
+
+// curves collects values by density into the curves that they are named for; those without a name are left out. timed is
+// whose quartiles the whiskers are of, and of makes the value of its time.
+func curves(r *bench.Report, value func(c *bench.Result, t *bench.Timed) (name string, timed *bench.Timed, of func(seconds float64) float64)) []curve {
 	var list []curve
 	for _, c := range r.Cases {
 		if c.Pattern != "random" || c.Density <= 0 {
@@ -217,23 +265,33 @@ func curves(r *bench.Report, value func(c *bench.Result, t *bench.Timed) (name s
 		}
 		for i := range c.Timed {
 			t := &c.Timed[i]
-			name, v := value(c, t)
-			if name == "" || !(v > 0) {
+			name, timed, of := value(c, t)
+			if name == "" || !(of(timed.Seconds) > 0) {
 				continue
 			}
+			v := of(timed.Seconds)
 			at := slices.IndexFunc(list, func(l curve) bool { return l.name == name })
 			if at < 0 {
 				at = len(list)
 				list = append(list, curve{name: name, dashed: t.Name != bench.Ours})
 			}
 			list[at].points = append(list[at].points, plotter.XY{X: 100 * c.Density, Y: v})
+			list[at].whiskers = append(list[at].whiskers, around(timed, v, of))
 		}
 	}
 	list = slices.DeleteFunc(list, func(l curve) bool { return len(l.points) < 2 })
-	for _, l := range list {
-		slices.SortFunc(l.points, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) })
+	for i := range list {
+		sort.Sort(&list[i])
 	}
 	return list
+}
+
+// Len, Less and Swap sort a curve by density.
+func (l *curve) Len() int           { return len(l.points) }
+func (l *curve) Less(i, j int) bool { return l.points[i].X < l.points[j].X }
+func (l *curve) Swap(i, j int) {
+	l.points[i], l.points[j] = l.points[j], l.points[i]
+	l.whiskers[i], l.whiskers[j] = l.whiskers[j], l.whiskers[i]
 }
 
 // timePicture has the times by density, where there are several densities.
@@ -241,11 +299,11 @@ func timePicture(r *bench.Report) (*picture, error) {
 	if len(r.BreakEven) == 0 && r.Suite != bench.Sweep {
 		return nil, nil
 	}
-	list := curves(r, func(c *bench.Result, t *bench.Timed) (string, float64) {
+	list := curves(r, func(c *bench.Result, t *bench.Timed) (string, *bench.Timed, func(float64) float64) {
 		if t.Dense {
-			return "", 0
+			return "", nil, nil
 		}
-		return t.Name + ", " + block(c.BlockM, c.BlockK), 1e3 * t.Seconds
+		return t.Name + ", " + block(c.BlockM, c.BlockK), t, func(seconds float64) float64 { return 1e3 * seconds }
 	})
 	for _, name := range denseNames(r) {
 		list = append(list, level(r, name))
@@ -266,7 +324,7 @@ func denseNames(r *bench.Report) []string {
 	return names
 }
 
-// level is a dense product's time, which neither density nor block size changes: the median over all cases.
+// level is a dense product's time, which density and block size hardly change: the median over all cases.
 func level(r *bench.Report, name string) curve {
 	low, high := math.Inf(1), 0.0
 	var times []float64
@@ -277,29 +335,64 @@ func level(r *bench.Report, name string) curve {
 		}
 	}
 	m := stats.Median(times)
-	return curve{name, true, plotter.XYs{{X: low, Y: m}, {X: high, Y: m}}}
+	return curve{name: name + ", median", dashed: true, points: plotter.XYs{{X: low, Y: m}, {X: high, Y: m}}}
 }
 
-// breakEvenPicture has ours over the dense product: below 1 ours is faster.
+// breakEvenPicture has ours over the dense product of the same matrix: below 1 ours is faster. Ties are shaded.
 func breakEvenPicture(r *bench.Report) (*picture, error) {
 	if len(r.BreakEven) == 0 {
 		return nil, nil
 	}
-	list := curves(r, func(c *bench.Result, t *bench.Timed) (string, float64) {
-		ours := c.Find(bench.Ours)
-		if ours == nil || !t.Dense || t.Seconds <= 0 {
-			return "", 0
+	peers := 0
+	for _, c := range r.Cases[:1] {
+		for _, t := range c.Timed {
+			if t.Dense && !t.Full {
+				peers++
+			}
 		}
-		return block(c.BlockM, c.BlockK) + " with " + t.Name, ours.Seconds / t.Seconds
+	}
+	against := ""
+	list := curves(r, func(c *bench.Result, t *bench.Timed) (string, *bench.Timed, func(float64) float64) {
+		ours := c.Find(bench.Ours)
+		if ours == nil || !t.Dense || t.Full || t.Seconds <= 0 {
+			return "", nil, nil
+		}
+		name := block(c.BlockM, c.BlockK)
+		if against = t.Name; peers > 1 {
+			name += " with " + t.Name
+		}
+		return name, ours, func(seconds float64) float64 { return seconds / t.Seconds }
 	})
 	for i := range list {
 		list[i].dashed = false
 	}
-	p, err := curvePicture(r, list, "break-even", "Break-even with the dense product", "time of ours / time of dense")
+	if peers > 1 {
+		against = "the dense product"
+	}
+	p, err := curvePicture(r, list, "break-even", "Break-even with "+against, "time of ours / time of dense")
 	if p == nil || err != nil {
 		return p, err
 	}
 	low, high := p.plot.X.Min, p.plot.X.Max
+	for _, b := range r.BreakEven {
+		at := slices.IndexFunc(list, func(l curve) bool {
+			return l.name == block(b.BlockM, b.BlockK) || l.name == block(b.BlockM, b.BlockK)+" with "+b.Against
+		})
+		if b.TieTo == 0 || at < 0 || b.Against == bench.CUBLASFull {
+			continue
+		}
+		const least = 1.02 // a tie at one density is to be seen, too
+		from, to, bottom, top := 100*b.TieFrom/least, 100*b.TieTo*least, p.plot.Y.Min, p.plot.Y.Max
+		shade, err := plotter.NewPolygon(plotter.XYs{{X: from, Y: bottom}, {X: to, Y: bottom}, {X: to, Y: top}, {X: from, Y: top}})
+		if err != nil {
+			return nil, err
+		}
+		c := colour(at)
+		shade.Color, shade.LineStyle.Width = color.NRGBA{c.R, c.G, c.B, 40}, 0
+		p.plot.Add(shade)
+		p.legend.Add("tie, "+list[at].name, shade)
+	}
+	p.plot.X.Min, p.plot.X.Max = low, high
 	return p, addRule(p.plot, plotter.XYs{{X: low, Y: 1}, {X: high, Y: 1}}, grey, true)
 }
 
@@ -307,17 +400,15 @@ func curvePicture(r *bench.Report, list []curve, name, heading, y string) (*pict
 	if len(list) == 0 {
 		return nil, nil
 	}
-	p := newPlot(r, heading, "stored blocks, % of all", y)
-	logAxis(&p.X)
-	logAxis(&p.Y)
+	p := newPicture(r, name, heading, "stored blocks, % of all", y)
+	logAxis(&p.plot.X)
+	logAxis(&p.plot.Y)
 	for i, l := range list {
-		if err := addLine(p, l.name, l.points, i, l.dashed); err != nil {
+		if err := p.addLine(l, i); err != nil {
 			return nil, err
 		}
 	}
-	p.Legend.Left = true
-	makeRoom(p, len(list))
-	return &picture{name, heading, p}, nil
+	return p, nil
 }
 
 // ratePicture has bars of the effective rates of all, case by case, where densities are not what differs.
@@ -335,13 +426,18 @@ func ratePicture(r *bench.Report) (*picture, error) {
 		}
 	}
 	const heading = "Effective rate by case"
-	p := newPlot(r, heading, "", "effective TFLOP/s")
+	p := newPicture(r, "rates", heading, "", "effective TFLOP/s")
 	width := max(vg.Points(2), min(vg.Points(16), vg.Points(450/float64(len(cases)*(len(names)+1)))))
 	for i, name := range names {
 		values := make(plotter.Values, len(r.Cases))
+		offset := width * vg.Length(float64(i)-float64(len(names)-1)/2)
+		var tops plotter.XYs
+		var whiskers plotter.YErrors
 		for j, c := range r.Cases {
 			if t := c.Find(name); t != nil {
 				values[j] = t.Effective
+				tops = append(tops, plotter.XY{X: float64(j), Y: t.Effective})
+				whiskers = append(whiskers, around(t, t.Effective, func(seconds float64) float64 { return c.EffectiveFLOP / seconds / 1e12 }))
 			}
 		}
 		bars, err := plotter.NewBarChart(values, width)
@@ -349,14 +445,14 @@ func ratePicture(r *bench.Report) (*picture, error) {
 			return nil, err
 		}
 		bars.Color, bars.LineStyle.Width = colour(i), 0
-		bars.Offset = width * vg.Length(float64(i)-float64(len(names)-1)/2)
-		p.Add(bars)
-		p.Legend.Add(name, bars)
+		bars.Offset = offset
+		p.plot.Add(bars, &shifted{tops, whiskers, offset})
+		p.legend.Add(name, bars)
 	}
-	p.NominalX(cases...)
-	p.X.Min, p.X.Max = -0.7, float64(len(cases))-0.3 // bars at the ends are whole
-	p.Y.Min, p.Y.Max = 0, p.Y.Max*(1+0.06*float64(len(names)))
-	p.X.Tick.Label.Rotation = math.Pi / 4
-	p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = text.XRight, text.YCenter
-	return &picture{"rates", heading, p}, nil
+	p.plot.NominalX(cases...)
+	p.plot.X.Min, p.plot.X.Max = -0.7, float64(len(cases))-0.3 // bars at the ends are whole
+	p.plot.Y.Min, p.plot.Y.Max = 0, p.plot.Y.Max*1.05
+	p.plot.X.Tick.Label.Rotation = math.Pi / 4
+	p.plot.X.Tick.Label.XAlign, p.plot.X.Tick.Label.YAlign = text.XRight, text.YCenter
+	return p, nil
 }

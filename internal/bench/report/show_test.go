@@ -143,12 +143,16 @@ func TestTells(t *testing.T) {
 // Where there is a tie, nobody is called faster or slower.
 func TestBreakEvenInWords(t *testing.T) {
 	for want, b := range map[string]bench.BreakEven{
-		"30.0 % dense (a tie from 25.0 % to 35.0 %)":                   {Where: bench.Found, Density: 0.3, TieFrom: 0.25, TieTo: 0.35, Lowest: 0.01, Highest: 1},
-		"not reached: faster at every density up to 50.0 %":            {Where: bench.NotReached, Lowest: 0.01, Highest: 0.5},
-		"not reached: faster up to 40.0 %, a tie from there to 50.0 %": {Where: bench.NotReached, TieFrom: 0.4, TieTo: 0.5, Lowest: 0.01, Highest: 0.5},
-		"slower at every density from 1.0 % on":                        {Where: bench.Below, Lowest: 0.01, Highest: 0.5},
-		"a tie up to 2.0 %, slower from there to 50.0 %":               {Where: bench.Below, TieFrom: 0.01, TieTo: 0.02, Lowest: 0.01, Highest: 0.5},
-		"a tie at every density from 1.0 % to 50.0 %":                  {Where: bench.NotReached, TieFrom: 0.01, TieTo: 0.5, Lowest: 0.01, Highest: 0.5},
+		"30.0 % (a tie from 25.0 % to 35.0 %)":                  {Where: bench.Found, Density: 0.3, Faster: 0.2, Slower: 0.4, TieFrom: 0.25, TieTo: 0.35},
+		"30.0 % (a tie at 25.0 %)":                              {Where: bench.Found, Density: 0.3, Faster: 0.2, Slower: 0.4, TieFrom: 0.25, TieTo: 0.25},
+		"30.0 % (faster at 20.0 %, slower at 40.0 %)":           {Where: bench.Found, Density: 0.3, Faster: 0.2, Slower: 0.4},
+		"not reached: faster up to 50.0 %":                      {Where: bench.NotReached, Faster: 0.5},
+		"not reached: faster up to 40.0 %, a tie at 50.0 %":     {Where: bench.NotReached, Faster: 0.4, TieFrom: 0.5, TieTo: 0.5},
+		"not reached: faster up to 50.0 %; tie at 1.0 %, 5.0 %": {Where: bench.NotReached, Faster: 0.5, OddTies: []float64{0.01, 0.05}},
+		"not reached: faster up to 50.0 %; slower at 1.0 %":     {Where: bench.NotReached, Faster: 0.5, OddSlower: []float64{0.01}},
+		"slower at every density from 1.0 % on":                 {Where: bench.Below, Lowest: 0.01, Slower: 0.01},
+		"a tie from 1.0 % to 2.0 %, slower from 5.0 % on":       {Where: bench.Below, TieFrom: 0.01, TieTo: 0.02, Lowest: 0.01, Slower: 0.05},
+		"a tie at every density from 1.0 % to 50.0 %":           {Where: bench.AllTies, TieFrom: 0.01, TieTo: 0.5, Lowest: 0.01, Highest: 0.5},
 	} {
 		if got := breakEven(b); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -258,7 +262,7 @@ func TestHTMLNeedsNothing(t *testing.T) {
 			t.Errorf("the page has %q", never)
 		}
 	}
-	for _, want := range []string{`id="roofline"`, `id="time"`, `id="break-even"`, "a tie from", "0123456789abcdef0123456789abcdef01234567", "NVIDIA H200", "580.65.06"} {
+	for _, want := range []string{`id="roofline"`, `id="time"`, `id="break-even"`, "a tie at", "0123456789abcdef0123456789abcdef01234567", "NVIDIA H200", "580.65.06"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -279,7 +283,7 @@ func TestPlots(t *testing.T) {
 		want []string
 	}{
 		{sample(), []string{"roofline", "time", "break-even"}},
-		{onCPU, []string{"roofline", "time", "break-even"}},
+		{onCPU, []string{"intensity", "time", "break-even"}},
 		{single, []string{"roofline", "rates"}},
 		{&bench.Report{Suite: bench.Sweep}, nil},
 	} {

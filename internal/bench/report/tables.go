@@ -310,6 +310,41 @@ func beside(r *bench.Report) table {
 	return build("Times", r.Cases, columns, cells...)
 }
 
+// longNames are those of peers in a table for people who do not know the program.
+var longNames = []struct{ name, text string }{
+	{bench.Torch, "torch BSR"}, {"cusparse_bsr", "cuSPARSE BSR"}, {"cusparse_bell", "cuSPARSE Blocked-ELL"}, {bench.CUBLAS, "cuBLAS, dense"},
+	{bench.OpenBLAS, "OpenBLAS, dense"},
+}
+
+// compact is a table with one column for each peer: its time, and how many times as fast ours is.
+func compact(r *bench.Report) table {
+	columns := []column{{heading: "A, blocks stored"}, {heading: "block", once: true}, {heading: "MxNxK", once: true}, {heading: "sparsek"}}
+	cells := []func(*bench.Result) string{
+		func(c *bench.Result) string { return source(c) + ", " + humanize.Percent(c.Density) },
+		func(c *bench.Result) string { return block(c.BlockM, c.BlockK) }, size,
+		func(c *bench.Result) string {
+			if t := c.Find(bench.Ours); t != nil {
+				return humanize.Seconds(t.Seconds)
+			}
+			return ""
+		},
+	}
+	for _, peer := range longNames {
+		columns = append(columns, column{heading: peer.text})
+		cells = append(cells, func(c *bench.Result) string {
+			t := c.Find(peer.name)
+			switch {
+			case t == nil:
+				return ""
+			case t.SpeedUp == nil || t.SpeedUp.Tie:
+				return humanize.Seconds(t.Seconds) + " (tie)"
+			}
+			return fmt.Sprintf("%s (%sx)", humanize.Seconds(t.Seconds), humanize.Digits(t.SpeedUp.Ratio))
+		})
+	}
+	return build("Time, and in brackets how many times as fast sparsek is", r.Cases, columns, cells...)
+}
+
 // peerNames are those that took turns with ours, in their order.
 func peerNames(r *bench.Report) []string {
 	var names []string
@@ -444,6 +479,9 @@ func breakEvens(r *bench.Report) (t table, ok bool) {
 // tables are those of a report: the first is of times.
 func tables(r *bench.Report, first table) []table {
 	list := []table{first}
+	if r.Suite == bench.PeerTable {
+		return list
+	}
 	for _, make := range []func(*bench.Report) (table, bool){bounds, sustained, breakEvens} {
 		if t, ok := make(r); ok {
 			list = append(list, t)

@@ -72,7 +72,11 @@ func Markdown(w io.Writer, reports []*bench.Report, method bool) error {
 			fmt.Fprintf(&out, "## %s, suite %s\n\n", escape(r.Device), r.Suite)
 		}
 		fmt.Fprintf(&out, "`%s`: commit %s, %s%s, %s.\n", r.Command, r.Commit, r.Device, driver(r), r.Date)
-		for _, t := range tables(r, beside(r)) {
+		first := beside(r)
+		if r.Suite == bench.PeerTable {
+			first = compact(r)
+		}
+		for _, t := range tables(r, first) {
 			if err := t.markdown(&out); err != nil {
 				return err
 			}

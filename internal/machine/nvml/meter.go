@@ -4,8 +4,8 @@ package nvml
 
 import "time"
 
-// poll is how often the counter is read, so that a step of it is seen soon.
-const poll = 2 * time.Millisecond
+// poll is how often the counter is read: often enough to see a step of it soon, seldom enough to cost the driver little.
+const poll = 10 * time.Millisecond
 
 // Meter measures power while it runs.
 type Meter struct {

@@ -54,7 +54,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%v J, %v", joules, err)
 	}
 	m := d.Measure()
-	time.Sleep(100 * poll)
+	time.Sleep(30 * poll)
 	if watts := m.Stop(); !(watts > 0) {
 		t.Errorf("%v W", watts)
 	}

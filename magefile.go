@@ -188,7 +188,7 @@ func Repro(ctx context.Context, offline *bool) error {
 // Clean removes build/. What was fetched stays in the cache.
 func Clean(ctx context.Context) error { return build.Clean(ctx, ".", progress) }
 
-// Doctor shows what building and running need and how to mend what is missing. Exit code 1: no build works here;
+// Doctor shows what building and running need and how to fix what is missing. Exit code 1: no build works here;
 // 3: no GPU job does. -json prints JSON, -offline asks no package index.
 func Doctor(ctx context.Context, json, offline *bool) error {
 	facts, err := buildenv.Look(ctx, ".", os.Getenv("CXX"), offline != nil && *offline)

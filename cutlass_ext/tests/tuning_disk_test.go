@@ -35,7 +35,7 @@ func runOnOwnDisk(t *testing.T, task string) {
 }
 
 // warned fails unless a record was not kept, with a warning that tells the
-// cause and the mend, and the file holds the records [0, count) as before.
+// cause and the fix, and the file holds the records [0, count) as before.
 func warned(p *programs, path string, count int, cause string) error {
 	lines, err := p.run("remember", path, strconv.Itoa(count), "1")
 	if err != nil {

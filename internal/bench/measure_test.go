@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 			}
 			for _, peer := range []string{CUBLAS, OpenBLAS, "cusparse_bsr", "cusparse_bell"} {
 				told := slices.ContainsFunc(r.Absent(), func(a Absence) bool {
-					return a.Peer == peer && a.Reason != "" && a.Mend != "" && slices.Contains(a.Cases, one.Name)
+					return a.Peer == peer && a.Reason != "" && a.Fix != "" && slices.Contains(a.Cases, one.Name)
 				})
 				if (one.Find(peer) != nil) == told {
 					t.Errorf("%s, %s: timed %v, said to be missing %v", one.Name, peer, one.Find(peer) != nil, told)
@@ -238,7 +238,7 @@ done`
 				} else if timed != nil && (timed.Seconds != 0.25 || timed.Kernel != "torch 2.11.0, A @ B" || timed.SpeedUp == nil) {
 					t.Errorf("%+v", timed)
 				}
-				if c.reason != "" && (len(r.Absent()) != 1 || !strings.Contains(r.Absent()[0].Reason, c.reason) || r.Absent()[0].Mend == "") {
+				if c.reason != "" && (len(r.Absent()) != 1 || !strings.Contains(r.Absent()[0].Reason, c.reason) || r.Absent()[0].Fix == "") {
 					t.Errorf("absent: %+v", r.Absent())
 				}
 				// The next case is measured, whatever became of torch.

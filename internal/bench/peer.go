@@ -103,7 +103,7 @@ func newPeer[T sparsek.Element](name string, r *Runner) peer[T] {
 }
 
 // missing is an entrant that is not to be had, or several where errors are joined.
-type missing struct{ peer, reason, mend string }
+type missing struct{ peer, reason, fix string }
 
 func (m *missing) Error() string { return m.peer + " is not there: " + m.reason }
 
@@ -129,7 +129,7 @@ func fatal(ctx context.Context, err error) bool {
 }
 
 // tryOnce runs a product of an entrant, which says how many go into a round. One that fails is missing.
-func tryOnce(ctx context.Context, e *entrant, mend string) error {
+func tryOnce(ctx context.Context, e *entrant, fix string) error {
 	times, err := e.time(ctx, 1)
 	if err == nil {
 		if e.repeats == 0 {
@@ -143,5 +143,5 @@ func tryOnce(ctx context.Context, e *entrant, mend string) error {
 	if fatal(ctx, err) {
 		return err
 	}
-	return &missing{e.name, err.Error(), mend}
+	return &missing{e.name, err.Error(), fix}
 }

@@ -19,7 +19,7 @@ const mendCUBLAS = "install cuBLAS, or name it by SPARSEK_CUBLAS: sparsek doctor
 
 func (cublas[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 	if s.engine.Info().Backend != sparsek.CUDA {
-		return nil, &missing{CUBLAS, "it computes on a GPU, and this is the CPU", "leave out --device cpu, or compare with " + OpenBLAS}
+		return nil, &missing{CUBLAS, "it computes on a GPU, and this is the CPU", "use a GPU, or compare with " + OpenBLAS}
 	}
 	if !s.dense {
 		return nil, tooLarge(CUBLAS)

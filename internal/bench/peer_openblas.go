@@ -25,10 +25,10 @@ func (openBLAS[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) 
 	case !s.dense:
 		return nil, tooLarge(OpenBLAS)
 	}
-	const mend = "install OpenBLAS, as by: apt install libopenblas0"
+	const fix = "install OpenBLAS, as by: apt install libopenblas0"
 	l, err := blas.Open(s.engine.Info().Threads)
 	if errors.Is(err, blas.ErrNotInstalled) {
-		return nil, &missing{OpenBLAS, err.Error(), mend}
+		return nil, &missing{OpenBLAS, err.Error(), fix}
 	}
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (openBLAS[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) 
 			}
 			return count, nil
 		}}
-	if err := tryOnce(ctx, &e, mend); err != nil {
+	if err := tryOnce(ctx, &e, fix); err != nil {
 		return nil, err
 	}
 	return []entrant{e}, nil

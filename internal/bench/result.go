@@ -166,7 +166,7 @@ type Fault struct {
 type Absence struct {
 	Peer   string   `json:"peer"`
 	Reason string   `json:"reason"`
-	Mend   string   `json:"mend"`
+	Fix    string   `json:"fix"`
 	Cases  []string `json:"cases"` // without it
 }
 

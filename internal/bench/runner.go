@@ -145,7 +145,7 @@ func (r *Runner) miss(m *missing, name string) {
 			return
 		}
 	}
-	r.absent = append(r.absent, Absence{m.peer, m.reason, m.mend, []string{name}})
+	r.absent = append(r.absent, Absence{m.peer, m.reason, m.fix, []string{name}})
 }
 
 // look asks for the state of the GPU.

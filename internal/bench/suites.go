@@ -258,7 +258,8 @@ func files(o Settings) []Case {
 			name = f.Path
 		}
 		seen[name] = true
-		list = append(list, Case{Name: name, File: f, DType: o.DType, BlockM: cmp.Or(o.BlockM, 64), BlockK: cmp.Or(o.BlockK, 64),
+		list = append(list, Case{Name: name, File: f, DType: o.DType,
+			BlockM: cmp.Or(o.BlockM, f.Entries.BlockM, 64), BlockK: cmp.Or(o.BlockK, f.Entries.BlockK, 64),
 			Shape: workload.Shape{M: f.Entries.Rows, N: cmp.Or(o.N, 256), K: f.Entries.Cols}})
 	}
 	return list

@@ -64,7 +64,7 @@ func (t *torchProcess) start(ctx context.Context, on sparsek.EngineInfo) error {
 		return t.absent
 	}
 	t.started = true
-	const mend = "install torch for the python3 on PATH"
+	const fix = "install torch for the python3 on PATH"
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.absent = &missing{Torch, "there is no python3 on PATH", "install Python 3 with torch"}
@@ -75,18 +75,18 @@ func (t *torchProcess) start(ctx context.Context, on sparsek.EngineInfo) error {
 		device = fmt.Sprintf("cuda:%d", on.Device)
 	}
 	if err := t.launch(ctx, python, device); err != nil {
-		t.absent = &missing{Torch, err.Error(), "mend that, or leave torch out"}
+		t.absent = &missing{Torch, err.Error(), "fix that, or leave torch out"}
 		return t.absent
 	}
 	answer, err := t.receive(ctx)
 	var said *torchError
 	if errors.As(err, &said) {
-		t.absent = &missing{Torch, said.text, mend}
+		t.absent = &missing{Torch, said.text, fix}
 		return t.absent
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			err = &missing{Torch, err.Error(), mend}
+			err = &missing{Torch, err.Error(), fix}
 		}
 		t.absent = err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
-// resumes ends the mend of what is not the source's fault.
+// resumes ends the fix of what is not the source's fault.
 const resumes = "; then build again: it goes on from what was finished"
 
 // compileError tells why u has no object: the file and its kernel first, then
@@ -68,7 +68,7 @@ var (
 )
 
 // diagnose tells why a compiler or linker failed that is not the source's
-// fault, with the mend; it is empty where the source seems to be wrong. memory
+// fault, with the fix; it is empty where the source seems to be wrong. memory
 // is what it may take, in bytes, 0 for little.
 func diagnose(failed *process.Error, log string, memory int64) string {
 	signal := failed.Signal()

@@ -74,9 +74,9 @@ func TestCompilerMisfortunes(t *testing.T) {
 		if tr.exists(objectPath("build/gen/"+word+".cu")) || tr.exists(Library) {
 			t.Errorf("%s: left something that looks finished", word)
 		}
-		tr.write(kernelsFile, strings.Replace(tr.read(kernelsFile), word, "mended", 1))
+		tr.write(kernelsFile, strings.Replace(tr.read(kernelsFile), word, "fixed", 1))
 		if err := MakeLibrary(t.Context(), tr.opts); err != nil {
-			t.Errorf("%s, then mended: %v", word, err)
+			t.Errorf("%s, then fixed: %v", word, err)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestCompilerMisfortunes(t *testing.T) {
 func TestFullDiskUnderTheBuildItself(t *testing.T) {
 	err := mendDisk(fmt.Errorf("recording x.o: %w", &os.PathError{Op: "write", Path: "x.o.stamp", Err: syscall.ENOSPC}))
 	if !strings.Contains(err.Error(), "free some space") || !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("got %v, want the mend", err)
+		t.Errorf("got %v, want the fix", err)
 	}
 	other := errors.New("other")
 	if got := mendDisk(other); got != other {

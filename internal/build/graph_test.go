@@ -226,8 +226,8 @@ func TestFailingCompile(t *testing.T) {
 		t.Error("a failed build left something that looks finished")
 	}
 	tr.ran()
-	tr.write(planSource, "mended\n")
-	tr.expect("mended: what had been finished is kept", planSource, "link")
+	tr.write(planSource, "fixed\n")
+	tr.expect("fixed: what had been finished is kept", planSource, "link")
 }
 
 func TestAFailureAfterASuccessKeepsNoStamp(t *testing.T) {
@@ -238,8 +238,8 @@ func TestAFailureAfterASuccessKeepsNoStamp(t *testing.T) {
 		t.Fatal("no error")
 	}
 	tr.ran()
-	tr.write(planSource, "mended\n")
-	tr.expect("mended", planSource, "link")
+	tr.write(planSource, "fixed\n")
+	tr.expect("fixed", planSource, "link")
 }
 
 func TestCancelledBuild(t *testing.T) {
@@ -362,7 +362,7 @@ func TestNoHostCompiler(t *testing.T) {
 	tr := newTree(t)
 	tr.opts.CXX = "no-such-compiler"
 	if err := MakeLibrary(t.Context(), tr.opts); err == nil || !strings.Contains(err.Error(), "install g++") {
-		t.Errorf("got %v, want the mend", err)
+		t.Errorf("got %v, want the fix", err)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestChoiceOfCompilerCache(t *testing.T) {
 		t.Errorf("got %v, %v; want %s before %s", l, err, ccache, sccache)
 	}
 	if _, err := findLauncher("no-such-cache"); err == nil || !strings.Contains(err.Error(), "to off") {
-		t.Errorf("got %v, want the mend", err)
+		t.Errorf("got %v, want the fix", err)
 	}
 	t.Setenv("PATH", t.TempDir())
 	if l, err := findLauncher(""); err != nil || l != (launcher{}) {
@@ -108,7 +108,7 @@ func TestFailingCompilerCacheIsNamed(t *testing.T) {
 	t.Setenv(LauncherVariable, "")
 	err := MakeLibrary(t.Context(), tr.opts)
 	if err == nil || !strings.Contains(err.Error(), LauncherVariable+"=off") {
-		t.Errorf("got %v, want the mend", err)
+		t.Errorf("got %v, want the fix", err)
 	}
 }
 

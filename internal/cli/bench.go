@@ -23,7 +23,7 @@ type benchCommand struct {
 	Against      peersFlag  `group:"What is timed" placeholder:"NAMES" help:"${peers}, with commas between them, or none (default: the dense product, or the suite's)."`
 	Size         *sizeFlag  `group:"Product" placeholder:"MxNxK" help:"A is M x K, B is K x N (default: the suite's)."`
 	N            count      `group:"Product" default:"256" placeholder:"N" help:"Columns of B, for --matrix."`
-	Block        *blockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A; one number stands for both (default: 64x64, or the suite's)."`
+	Block        *blockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A; one number stands for both (default: the suite's, or those of a bsr .npz, or 64x64)."`
 	densityFlags `group:"Product" set:"density=the suite's"`
 	DType        dtypeFlag `name:"dtype" group:"Product" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16 or fp32 (default: bf16 on a GPU, fp32 on the CPU)."`
 	Seed         uint64    `group:"Product" placeholder:"N" help:"Of patterns, values and B (default: 0); those of the suites roofline and peers are fixed."`

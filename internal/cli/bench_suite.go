@@ -86,7 +86,7 @@ func reportSuite(ctx context.Context, e *environment, o *benchCommand, r *bench.
 	r.Run(ctx, cases, m.Measure, func() { bar.Add(1) })
 	r.Absent = append(r.Absent, m.Absent()...)
 	failed := benchFaults(ctx, r)
-	endBar(bar, failed)
+	bar.End(failed)
 	if len(r.Cases) == 0 {
 		return failed
 	}

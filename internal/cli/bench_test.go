@@ -109,7 +109,7 @@ func TestBenchFiles(t *testing.T) {
 	absent := map[string]bool{}
 	for _, a := range r.Absent {
 		absent[a.Peer] = true
-		if a.Reason == "" || a.Mend == "" {
+		if a.Reason == "" || a.Fix == "" {
 			t.Errorf("%+v", a)
 		}
 	}

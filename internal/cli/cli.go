@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
@@ -45,9 +46,12 @@ type program struct {
 	Bless   blessCommand   `cmd:"" group:"For maintainers" help:"Make a profile the baseline."`
 }
 
+// patience is how long work may take without progress being shown.
+const patience = 500 * time.Millisecond
+
 // Main runs the program with its arguments (without its name) and returns the exit code.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	e := &environment{stdout: stdout, stderr: stderr, progress: term.New(stderr), args: args}
+	e := &environment{stdout: stdout, stderr: stderr, progress: term.New(stderr).Patient(patience), args: args}
 	err := dispatch(ctx, e)
 	code := exitCode(err)
 	if code == exitInterrupted {
@@ -81,17 +85,6 @@ func dispatch(ctx context.Context, e *environment) error {
 	e.given = givenFlags(parsed)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(e)
-}
-
-// errStopped ends a progress line: its cause is reported once, at the end.
-var errStopped = errors.New("stopped")
-
-func endBar(bar *term.Bar, err error) {
-	if err != nil {
-		bar.Fail(errStopped)
-		return
-	}
-	bar.Done()
 }
 
 // openEngine opens the library and a device; 0 threads are one for each core.

@@ -255,7 +255,7 @@ func TestInfoAndVersion(t *testing.T) {
 	needLibrary(t)
 	code, stdout, stderr := invoke("info")
 	if code != exitOK || !strings.Contains(stdout, "kernel") || !strings.Contains(stdout, "library") ||
-		!strings.Contains(stdout, "baseline, only by name: ") {
+		!strings.Contains(stdout, "never chosen, runs by name: ") {
 		t.Errorf("code %d: %s, %s", code, stdout, stderr)
 	}
 	code, stdout, stderr = invoke("info", "--json")
@@ -283,7 +283,7 @@ func TestInfoAndVersion(t *testing.T) {
 func TestKernelsOfLibraries(t *testing.T) {
 	needLibrary(t)
 	_, stdout, _ := invoke("info")
-	for _, want := range []string{"cublas_dense", "by cuBLAS", "by cuSPARSE", "bf16, fp16", "only by name and with --allow-dense: "} {
+	for _, want := range []string{"cublas_dense", "by cuBLAS", "by cuSPARSE", "bf16, fp16", "chosen only with --allow-dense: ", "chosen only where it was measured to be the fastest: "} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("info does not speak of %q:\n%s", want, stdout)
 		}
@@ -363,4 +363,52 @@ func TestRunWithoutBlocksOrElements(t *testing.T) {
 			t.Errorf("%s: code %d, %s%s", name, code, stdout, stderr)
 		}
 	}
+}
+
+// Without --block a file keeps its own blocks; auto takes those with little fill-in; info --matrix shows them all.
+func TestBlocksOfAFile(t *testing.T) {
+	needLibrary(t)
+	matrix := filepath.Join(files(t), "elasticity_bsr.npz")
+	run := func(args ...string) (r report) {
+		t.Helper()
+		code, stdout, stderr := invoke(append([]string{"run", "--matrix", matrix, "--dtype", "fp32", "--n", "4", "--repeats", "1", "--check", "--json"}, args...)...)
+		if err := json.Unmarshal([]byte(stdout), &r); code != exitOK || err != nil {
+			t.Fatalf("%v: code %d, %v, %s", args, code, err, stderr)
+		}
+		return r
+	}
+	if r := run(); r.BlockM != 3 || r.BlockK != 3 {
+		t.Errorf("blocks of %d x %d, not the file's 3 x 3", r.BlockM, r.BlockK)
+	}
+	if r := run("--block", "16x32"); r.BlockM != 16 || r.BlockK != 32 {
+		t.Errorf("blocks of %d x %d", r.BlockM, r.BlockK)
+	}
+	code, stdout, _ := invoke("info", "--matrix", matrix, "--json")
+	var info matrixInfo
+	if err := json.Unmarshal([]byte(stdout), &info); code != exitOK || err != nil || len(info.Blocks) < 8 || info.Elements == 0 {
+		t.Fatalf("code %d, %v, %s", code, err, stdout)
+	}
+	own, best := 0, 0
+	for _, f := range info.Blocks {
+		if f.Own {
+			own = f.BlockM
+		}
+		if f.Best {
+			best = f.BlockM
+		}
+	}
+	if r := run("--block", "auto"); own != 3 || r.BlockM != best || best == 0 {
+		t.Errorf("auto is %d, the best %d, the file's %d", r.BlockM, best, own)
+	}
+	wantRun(t, "run --repeats 1 --n 4 --block 64 --matrix "+matrix, exitOK, "--block auto, or see sparsek info --matrix")
+	wantRun(t, "info --matrix "+matrix, exitOK, "fill-in", "3x3", "the file's own", "--block auto")
+	wantRun(t, "info --matrix none.mtx", exitBadFile, "none.mtx")
+	wantRun(t, "run --pattern random --size 8x8x8 --block auto", exitUsage, "a pattern is made of blocks")
+}
+
+// NaN in a file is multiplied, and reported.
+func TestRunReportsNaN(t *testing.T) {
+	needLibrary(t)
+	matrix := write(t, filepath.Join(t.TempDir(), "a.mtx"), "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 nan\n2 2 1\n")
+	wantRun(t, "run --repeats 1 --n 4 --block 2 --check --matrix "+matrix, exitOK, "1 values of A or B are infinite or NaN")
 }

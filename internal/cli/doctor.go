@@ -47,17 +47,17 @@ func libraryFinding() (f doctor.Finding, cuda string) {
 	lib, err := sparsek.Default()
 	if err != nil {
 		f.State, f.Detail = doctor.Missing, strings.TrimPrefix(err.Error(), "sparsek: ")
-		f.Mend = "build it, or set SPARSEK_LIBRARY to the file or its folder"
+		f.Fix = "build it, or set SPARSEK_LIBRARY to the file or its folder"
 		return f, ""
 	}
 	build, err := lib.BuildInfo()
 	if err != nil {
-		f.State, f.Detail, f.Mend = doctor.Damaged, err.Error(), "build it again"
+		f.State, f.Detail, f.Fix = doctor.Damaged, err.Error(), "build it again"
 		return f, ""
 	}
 	f.State, f.Detail = doctor.OK, build.Version+", CUDA "+or(build.CUDA, "none")+" ("+lib.Path()+")"
 	if build.CUDA == "" {
-		f.State, f.Mend = doctor.Off, "it was built without CUDA: go tool mage build makes one with it"
+		f.State, f.Fix = doctor.Off, "it was built without CUDA: go tool mage build makes one with it"
 	}
 	return f, build.CUDA
 }

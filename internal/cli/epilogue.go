@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -30,9 +31,8 @@ func (o *epilogueFlags) outputOf(dtype dtypeFlag) dtypeFlag {
 // the number of its values that out made infinite.
 func newEpilogue[C sparsek.Element](o *epilogueFlags, biasFile string, out workload.Element[C], m, n int, seed uint64) (e workload.Epilogue[C], over int64, err error) {
 	e = workload.Epilogue[C]{BiasKind: o.Bias.Bias, Activation: o.Activation.Activation}
-	length := workload.BiasLength(e.BiasKind, m, n)
 	if biasFile == "" {
-		e.Bias = workload.RandomBias[C](length, seed)
+		e.Bias = workload.RandomBias[C](workload.BiasLength(e.BiasKind, m, n), seed)
 		return e, 0, nil
 	}
 	var count atomic.Int64
@@ -40,12 +40,30 @@ func newEpilogue[C sparsek.Element](o *epilogueFlags, biasFile string, out workl
 	if err != nil {
 		return e, 0, fail(exitBadFile, err)
 	}
-	if min(read.Rows, read.Cols) > 1 || len(read.Data) != length {
+	if e.BiasKind == sparsek.NoBias {
+		if e.BiasKind, err = biasOf(len(read.Data), m, n); err != nil {
+			return e, 0, failf(exitBadSizes, "%s: %w", biasFile, err)
+		}
+	}
+	if length := workload.BiasLength(e.BiasKind, m, n); min(read.Rows, read.Cols) > 1 || len(read.Data) != length {
 		return e, 0, failf(exitBadSizes, "%s: the bias is %d x %d, and %d values are needed, one for each %v of C",
 			biasFile, read.Rows, read.Cols, length, e.BiasKind)
 	}
 	e.Bias = read.Data
 	return e, count.Load(), nil
+}
+
+// biasOf is the kind of a bias of so many values, where only one fits a C of m x n.
+func biasOf(length, m, n int) (sparsek.Bias, error) {
+	switch {
+	case length == m && length == n:
+		return sparsek.NoBias, fmt.Errorf("%d values may be one for each row or for each column of C: add --bias row or --bias column", length)
+	case length == m:
+		return sparsek.RowBias, nil
+	case length == n:
+		return sparsek.ColumnBias, nil
+	}
+	return sparsek.NoBias, fmt.Errorf("the bias has %d values, and C is %d x %d: %d values are needed for its rows, or %d for its columns", length, m, n, m, n)
 }
 
 // describeEpilogue is "C in fp32, bias by row, gelu"; empty where there is nothing to tell.

@@ -88,6 +88,9 @@ func TestBiasFromAFile(t *testing.T) {
 		code int
 		want string
 	}{
+		{"--bias-file column.npy", exitOK, "bias by column"},
+		{"--bias-file row.npy", exitOK, "bias by row"},
+		{"--bias-file b.npy", exitBadSizes, "values are needed for its rows"},
 		{"--bias column --bias-file none.npy", exitBadFile, "none.npy"},
 		{"--bias row --bias-file column.npy", exitBadSizes, "the bias is 1 x 3, and "},
 		{"--bias column --bias-file b.npy", exitBadSizes, "3 values are needed, one for each column of C"},

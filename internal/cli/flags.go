@@ -46,6 +46,26 @@ func (b *blockFlag) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// anyBlockFlag is a block size of a command that reads files; zero where the flag is not given.
+type anyBlockFlag struct {
+	blockFlag
+	auto bool // by what the file holds
+}
+
+func (b *anyBlockFlag) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		*b = anyBlockFlag{auto: true}
+		return nil
+	}
+	if err := b.blockFlag.UnmarshalText(text); err != nil {
+		return fmt.Errorf("%w, or auto", err)
+	}
+	return nil
+}
+
+// defaultBlock is that of patterns, and of files that have no blocks of their own.
+var defaultBlock = blockFlag{64, 64}
+
 // numbers reads positive numbers with an x between them.
 func numbers(text string) ([]int, error) {
 	var list []int

@@ -129,7 +129,6 @@ func TestUsageErrors(t *testing.T) {
 		{"run --matrix a.mtx --out-dtype fp8", "want one of bf16, fp16, fp32"},
 		{"run --matrix a.mtx --bias diagonal", "want one of row, column"},
 		{"run --matrix a.mtx --activation tanh", "want one of relu, gelu, silu"},
-		{"run --matrix a.mtx --bias-file b.npy", "--bias-file needs --bias"},
 		{"verify --activation swish", "want one of relu, gelu, silu"},
 		{"verify --bias-file b.npy", "unknown flag"},
 		{"run --matrix a.mtx extra", "unexpected argument extra"},

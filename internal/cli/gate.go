@@ -134,7 +134,7 @@ func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Sto
 	bar := e.progress.Bar("gate", 1, term.Count)
 	first, err := m.measure(ctx, profileDir, o.Cases)
 	if err != nil {
-		endBar(bar, err)
+		bar.End(err)
 		return blocked(err)
 	}
 	bar.Done()
@@ -145,7 +145,7 @@ func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Sto
 	}
 	bar = e.progress.Bar("gate, again", 1, term.Count)
 	second, err := m.measure(ctx, againDir, suspects)
-	endBar(bar, err)
+	bar.End(err)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
@@ -206,7 +206,7 @@ func (o *gateCommand) finish(e *environment, r *gate.Result, store *gate.Store) 
 	return errors.Join(err, o.exit(r.Verdict))
 }
 
-// exit is the error of a verdict. What --check finds stale is a warning: only a machine with a GPU can mend it.
+// exit is the error of a verdict. What --check finds stale is a warning: only a machine with a GPU can fix it.
 func (o *gateCommand) exit(v gate.Verdict) error {
 	codes := map[gate.Verdict]int{
 		gate.Fail: exitGateFail, gate.Ambiguous: exitAmbiguous, gate.Stale: exitStale, gate.NotMeasurable: exitNotMeasurable,

@@ -310,7 +310,7 @@ func TestGateBreaks(t *testing.T) {
 	}
 }
 
-// Whatever machine this is, profile measures on it or says why it cannot, with the mend.
+// Whatever machine this is, profile measures on it or says why it cannot, with the fix.
 func TestProfileWithoutAGPU(t *testing.T) {
 	lib := needLibrary(t)
 	if devices, err := lib.Devices(); err != nil || len(devices) > 0 {

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -41,7 +42,7 @@ type kernelInfo struct {
 	BlockM          int    `json:"block_m"` // 0: every one
 	BlockMMultiples bool   `json:"block_m_multiples"`
 	BlockKMultiple  int    `json:"block_k_multiple"`
-	Baseline        bool   `json:"baseline"`          // runs only where it is asked for by name
+	Baseline        bool   `json:"baseline"`          // no candidate of a plan by itself, see purpose
 	Library         string `json:"library,omitempty"` // of NVIDIA's, opened when it is first needed
 	ReadsAbsent     bool   `json:"reads_absent"`      // multiplies absent blocks as zeros: runs only with --allow-dense
 	Why             string `json:"why"`
@@ -61,17 +62,21 @@ type deviceInfo struct {
 // infoCommand is "sparsek info".
 type infoCommand struct {
 	jsonFlag
-	Provenance bool `group:"Output" help:"Print what the library was made of and how, an in-toto statement."`
+	Matrix     string `group:"Output" placeholder:"FILE" xor:"what" help:"Show what blocks of several sizes would store of a sparse matrix, instead."`
+	Provenance bool   `group:"Output" xor:"what" help:"Print what the library was made of and how, an in-toto statement."`
 }
 
 func (*infoCommand) Help() string {
 	return `Examples:
   sparsek info
-  sparsek info --provenance`
+  sparsek info --matrix A.npz`
 }
 
 // Run shows.
-func (o *infoCommand) Run(e *environment) error {
+func (o *infoCommand) Run(ctx context.Context, e *environment) error {
+	if o.Matrix != "" {
+		return describeMatrix(ctx, e, o.Matrix, o.JSON)
+	}
 	if o.Provenance {
 		return printProvenance(e)
 	}
@@ -195,13 +200,15 @@ func dtypesOf(k kernelInfo) string {
 	return or(k.DType, "every")
 }
 
-// purpose tells for what the kernel is, and when it is taken.
+// purpose says what the kernel is for, and when it is chosen where none is named.
 func purpose(k kernelInfo) string {
 	switch {
 	case k.ReadsAbsent:
-		return "baseline, only by name and with --allow-dense: " + k.Why
+		return "chosen only with --allow-dense: " + k.Why
+	case k.Library != "":
+		return "chosen only where it was measured to be the fastest: " + k.Why
 	case k.Baseline:
-		return "baseline, only by name: " + k.Why
+		return "never chosen, runs by name: " + k.Why
 	}
 	return k.Why
 }

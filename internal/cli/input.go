@@ -5,9 +5,11 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
+	"github.com/sparsek/sparsek/internal/matrix/blocksize"
 	"github.com/sparsek/sparsek/internal/matrix/pattern"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
@@ -68,6 +70,7 @@ type input[T, C sparsek.Element] struct {
 	epilogue workload.Epilogue[C]
 	fill     *fill
 	over     overflow
+	strange  int64 // values of A and B that are infinite or NaN in their files
 }
 
 // load makes the problem that the flags of run ask for.
@@ -76,7 +79,7 @@ func load[T, C sparsek.Element](ctx context.Context, o *productFlags, from opera
 	var b *matio.Dense[T]
 	if from.B != "" {
 		var count atomic.Int64
-		read, err := matio.ReadDense(from.B, e.CountOverflow(&count))
+		read, err := matio.ReadDense(from.B, countNotFinite(&in.strange, e.CountOverflow(&count)))
 		if err != nil {
 			return nil, fail(exitBadFile, err)
 		}
@@ -114,7 +117,7 @@ func (in *input[T, C]) fromPattern(o *productFlags, e workload.Element[T], bPath
 	if err := fits(b, bPath, o.Size.k, o.Size.n); err != nil {
 		return err
 	}
-	problem, err := generate(patternSpec{o.Pattern, *o.Size, o.Block, o.value(defaultDensity), o.Seed, output}, e, b)
+	problem, err := generate(patternSpec{o.Pattern, *o.Size, blockOf(o.Block, nil), o.value(defaultDensity), o.Seed, output}, e, b)
 	in.problem = problem
 	return err
 }
@@ -131,21 +134,32 @@ func (in *input[T, C]) fromFile(ctx context.Context, o *productFlags, e workload
 	if err != nil {
 		return err
 	}
+	for _, v := range entries.Value {
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			in.strange++
+		}
+	}
+	block := blockOf(o.Block, entries)
+	if o.Block.auto {
+		if block.m, block.k, err = blocksize.Best(ctx, entries); err != nil {
+			return err
+		}
+	}
 	// Beside the elements an index takes a few words for each block row; checked first, as a file of a few bytes may
 	// claim any number of rows.
-	rows := float64(entries.Rows)/float64(o.Block.m) + 1
-	cols := float64(entries.Cols)/float64(o.Block.k) + 1
+	rows := float64(entries.Rows)/float64(block.m) + 1
+	cols := float64(entries.Cols)/float64(block.k) + 1
 	if err := checkMemory(availableMemory(), need{"the index of A", 32*rows + 16*float64(len(entries.Value))},
 		need{"C", float64(size.m) * float64(size.n) * float64(output)}); err != nil {
 		return err
 	}
-	blocking, err := bsr.Block(entries, o.Block.m, o.Block.k)
+	blocking, err := bsr.Block(entries, block.m, block.k)
 	if err != nil {
 		return failf(exitBadSizes, "%s: %w", o.Matrix, err)
 	}
-	stored := float64(blocking.Pattern.Blocks()) * float64(o.Block.m) * float64(o.Block.k)
+	stored := float64(blocking.Pattern.Blocks()) * float64(block.m) * float64(block.k)
 	if err := checkProductMemory(workload.IndexBytes(rows+cols, float64(blocking.Pattern.Blocks())), stored, size, e.Size, output); err != nil {
-		return fmt.Errorf("%s in blocks of %s (%d elements, %.3g stored): %w", o.Matrix, &o.Block, len(entries.Value), stored, err)
+		return fmt.Errorf("%s in blocks of %s (%d elements, %.3g stored): %w", o.Matrix, &block, len(entries.Value), stored, err)
 	}
 	var count atomic.Int64
 	a, cost, err := bsr.Values(blocking, e.CountOverflow(&count))
@@ -161,6 +175,27 @@ func (in *input[T, C]) fromFile(ctx context.Context, o *productFlags, e workload
 		in.problem.B = workload.RandomB[T](size.k, size.n, o.Seed)
 	}
 	return nil
+}
+
+// countNotFinite counts infinite values and NaN before convert; a file is converted by one goroutine.
+func countNotFinite[T any](count *int64, convert func(float64) T) func(float64) T {
+	return func(v float64) T {
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			*count++
+		}
+		return convert(v)
+	}
+}
+
+// blockOf is the block size that was asked for, or else that of the file, or else the default.
+func blockOf(asked anyBlockFlag, file *bsr.Entries) blockFlag {
+	switch {
+	case asked.blockFlag != blockFlag{}:
+		return asked.blockFlag
+	case file != nil && file.BlockM > 0:
+		return blockFlag{file.BlockM, file.BlockK}
+	}
+	return defaultBlock
 }
 
 // sizeOf is MxNxK of a matrix from a file, held against --size and B.

@@ -54,7 +54,7 @@ func (o *profileCommand) Run(ctx context.Context, e *environment) error {
 		}
 		p, err := m.measure(ctx, dir, o.Cases)
 		if err != nil {
-			endBar(bar, err)
+			bar.End(err)
 			return err
 		}
 		taken = append(taken, p)

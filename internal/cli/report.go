@@ -36,6 +36,8 @@ type report struct {
 	Density float64  `json:"density"`        // share of blocks that are stored
 	Fill    *fill    `json:"fill,omitempty"` // of a matrix from a file
 	Over    overflow `json:"overflow"`
+	// Values that are infinite or NaN in the files already.
+	NotFinite int64 `json:"not_finite,omitempty"`
 
 	Backend       string `json:"backend"`
 	BackendReason string `json:"backend_reason"`

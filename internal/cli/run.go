@@ -12,18 +12,17 @@ import (
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/matrix/pattern"
-	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
 // productFlags say what is multiplied and on what; run and tune have them.
 type productFlags struct {
-	Matrix        string    `group:"Product" placeholder:"FILE" help:"A from a file: .mtx, .mtx.gz, or .npz of scipy.sparse.save_npz."`
-	Pattern       string    `group:"Product" placeholder:"NAME" help:"A by the name of its pattern: ${patterns}."`
-	Size          *sizeFlag `group:"Product" placeholder:"MxNxK" help:"A is M x K, B is K x N."`
-	N             count     `group:"Product" default:"256" placeholder:"N" help:"Columns of a random B, for --matrix without --size."`
-	Block         blockFlag `group:"Product" default:"64x64" placeholder:"BMxBK" help:"Blocks of A; one number stands for both."`
+	Matrix        string       `group:"Product" placeholder:"FILE" help:"A from a file: .mtx, .mtx.gz, or .npz of scipy.sparse.save_npz."`
+	Pattern       string       `group:"Product" placeholder:"NAME" help:"A by the name of its pattern: ${patterns}."`
+	Size          *sizeFlag    `group:"Product" placeholder:"MxNxK" help:"A is M x K, B is K x N."`
+	N             count        `group:"Product" default:"256" placeholder:"N" help:"Columns of a random B, for --matrix without --size."`
+	Block         anyBlockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A, one number for both, or auto for little fill-in of a file (default: those of a bsr .npz, else 64x64)."`
 	densityFlags  `group:"Product"`
 	Seed          uint64    `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
 	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16 or fp32."`
@@ -76,6 +75,9 @@ func (o *productFlags) validate(e *environment, b string) error {
 	if err != nil {
 		return failf(exitUsage, "%s: %w", command, err)
 	}
+	if o.Block.auto {
+		return failf(exitUsage, "%s: --block auto is for --matrix: a pattern is made of blocks", command)
+	}
 	if !uses && o.densityFlags.given() != "" {
 		return failf(exitUsage, "%s: pattern %s has its own density: leave out --%s", command, o.Pattern, o.densityFlags.given())
 	}
@@ -89,9 +91,6 @@ func (o *productFlags) validate(e *environment, b string) error {
 func (o *runCommand) Run(ctx context.Context, e *environment) error {
 	if err := o.validate(e, o.B); err != nil {
 		return err
-	}
-	if o.BiasFile != "" && o.Bias.Bias == sparsek.NoBias {
-		return failf(exitUsage, "run: --bias-file needs --bias row or --bias column")
 	}
 	if o.Out != "" {
 		if err := checkOut(o.Out); err != nil {
@@ -150,15 +149,15 @@ func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runComm
 		defer func() { err = errors.Join(err, out.Close()) }()
 	}
 
-	bar := e.progress.Bar("run", 3, term.Count) // load, multiply, check
-	r, result, err := compute(ctx, c, o, in, element, bar)
+	bar := e.progress.Step("run")
+	r, result, err := compute(ctx, c, o, in, element)
 	if err == nil && out != nil {
 		// Only a result that stood the check is left behind.
 		if err = fail(exitBadOutput, matio.WriteDense(out, result, element.Encoding)); err == nil {
 			r.Out = o.Out
 		}
 	}
-	endBar(bar, err)
+	bar.End(err)
 	if r == nil {
 		return err
 	}
@@ -169,28 +168,29 @@ func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runComm
 }
 
 // compute loads, solves and checks. With a wrong result there are a report and an error.
-func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *runCommand, element workload.Element[T], out workload.Element[C], bar *term.Bar) (*report, matio.Dense[C], error) {
+func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *runCommand, element workload.Element[T], out workload.Element[C]) (*report, matio.Dense[C], error) {
 	in, err := load(ctx, &o.productFlags, o.operandFlags, element, out)
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
-	bar.Add(1)
 	s, err := workload.Solve(ctx, c, in.problem, in.epilogue, workload.Options{Kernel: o.Kernel, AllowDense: o.AllowDense, Repeats: int(o.Repeats)})
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
-	bar.Add(1)
 	r := newReport(in.problem, in.epilogue, s, element, c.Info())
 	r.Matrix, r.Pattern, r.Seed, r.Fill, r.Over = o.Matrix, o.Pattern, o.Seed, in.fill, in.over
+	r.NotFinite = in.strange
 	if err := ctx.Err(); err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
 	if o.Check {
 		err = checkSolution(r, c, in.problem, in.epilogue, s)
 	}
-	bar.Add(1)
 	return r, s.C, err
 }
+
+// largeFillIn is what is worth a hint.
+const largeFillIn = 4
 
 func printRun(e *environment, r *report, c sparsek.EngineInfo) error {
 	t := &table{left: 2}
@@ -205,12 +205,18 @@ func printRun(e *environment, r *report, c sparsek.EngineInfo) error {
 		t.add("fill-in", "no blocks")
 	case r.Fill != nil:
 		t.add("fill-in", fmt.Sprintf("%d nonzeros, %d elements stored: %s for each", r.Fill.Nonzeros, r.Fill.Stored, digits(r.Fill.Ratio)))
+		if r.Fill.Ratio >= largeFillIn {
+			t.add("", fmt.Sprintf("other blocks may store less: --block auto, or see sparsek info --matrix %s", r.Matrix))
+		}
 	}
 	if r.Over.A+r.Over.B > 0 {
 		t.add("overflow", fmt.Sprintf("%d values of A and %d of B became infinite", r.Over.A, r.Over.B))
 	}
 	if r.Over.Bias > 0 {
 		t.add("overflow", fmt.Sprintf("%d values of the bias became infinite", r.Over.Bias))
+	}
+	if r.NotFinite > 0 {
+		t.add("note", fmt.Sprintf("%d values of A or B are infinite or NaN: so are elements of C", r.NotFinite))
 	}
 	t.add("product", fmt.Sprintf("%d x %d by %d x %d", r.M, r.K, r.K, r.N))
 	if epilogue := describeEpilogue(r); epilogue != "" {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
-	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/tuning"
 )
@@ -160,18 +159,13 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCo
 
 // measureCandidates steps until there is nothing left to do, or until it is stopped.
 func measureCandidates(ctx context.Context, e *environment, tuner *tuning.Tuner, budget time.Duration) error {
-	bar := e.progress.Bar("tune", budget.Milliseconds(), term.Count)
-	begin := time.Now()
-	var done int64
+	step := e.progress.Step(fmt.Sprintf("measure kernels for about %v", budget))
 	for {
 		_, more, err := tuner.Step(ctx)
 		if err != nil || !more {
-			endBar(bar, err)
+			step.End(err)
 			return err
 		}
-		now := min(time.Since(begin), budget).Milliseconds()
-		bar.Add(now - done)
-		done = now
 	}
 }
 

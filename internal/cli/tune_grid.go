@@ -91,6 +91,9 @@ func tuneMany(ctx context.Context, e *environment, o *tuneCommand) (err error) {
 	if o.Budget != nil {
 		budget = *o.Budget
 	}
+	if o.Typical && c.Info().Backend == sparsek.CPU {
+		return failf(exitNoDevice, "tune: --typical tunes products of a GPU's size, and there is no GPU here: tune your own with --matrix or --size")
+	}
 	if o.Typical {
 		return tuneTypical(ctx, e, o, c, budget)
 	}
@@ -116,7 +119,7 @@ func tuneGrid(ctx context.Context, e *environment, o *tuneCommand, c *sparsek.En
 		}
 		bar.Add(1)
 	}
-	endBar(bar, err)
+	bar.End(err)
 	result.summarise()
 	if o.JSON {
 		return errors.Join(err, printJSON(e.stdout, result))
@@ -143,7 +146,7 @@ func tuneTypical(ctx context.Context, e *environment, o *tuneCommand, c *sparsek
 		t.add(size.String(), block.String(), one.Pattern+" "+percent(one.Density), formatSeconds(info.Measured.Seconds()), info.Kernel)
 		bar.Add(1)
 	}
-	endBar(bar, err)
+	bar.End(err)
 	return errors.Join(err, t.print(e.stdout))
 }
 

@@ -110,6 +110,12 @@ func TestGridSummary(t *testing.T) {
 	}
 }
 
+// The list is for a GPU; on the CPU it would take hours.
+func TestTuneTypicalOnTheCPU(t *testing.T) {
+	needLibrary(t)
+	wantRun(t, "tune --typical --device cpu", exitNoDevice, "products of a GPU's size")
+}
+
 func TestTuneRefuses(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--budget -1s", "--budget"},

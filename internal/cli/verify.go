@@ -68,7 +68,7 @@ func (o *verifyCommand) Run(ctx context.Context, e *environment) (err error) {
 	// What stopped the work comes first, so that it gives the exit code.
 	failed := errors.Join(broken, wrong)
 	result.Passed = failed == nil
-	endBar(bar, failed)
+	bar.End(failed)
 	if o.JSON {
 		return errors.Join(failed, printJSON(e.stdout, result))
 	}

@@ -43,7 +43,7 @@ func Bless(o BlessOptions) (*Baseline, error) {
 	}
 	log, err := ParseLog(files[LogFile])
 	if err != nil {
-		return nil, fmt.Errorf("%w: mend the log first, from the repository's history: %w", ErrNotBlessed, err)
+		return nil, fmt.Errorf("%w: fix the log first, from the repository's history: %w", ErrNotBlessed, err)
 	}
 	b, made, err := o.make(files)
 	if err != nil {

@@ -28,8 +28,8 @@ const (
 	licensesDir = "licenses"
 )
 
-// Beside a tree, before its digest: one that is being made, and one that is
-// being removed.
+// Prefixes of a tree's digest, for folders beside the tree: one that is being
+// made, and one that is being removed.
 const (
 	newPrefix = ".new-"
 	oldPrefix = ".old-"
@@ -47,11 +47,11 @@ type builder struct {
 	cache    *fetch.Cache
 	index    *pyindex.Resolver
 	progress *term.Reporter
-	dir      string // where the tree is to be
+	dir      string // the tree's folder
 }
 
-// build fetches and unpacks all parts beside dir and then puts the whole in
-// dir's place.
+// build fetches and unpacks all parts beside dir, and then renames the result
+// to dir.
 func (b *builder) build(ctx context.Context) error {
 	parent, name := filepath.Split(b.dir)
 	stage, old := filepath.Join(parent, newPrefix+name), filepath.Join(parent, oldPrefix+name)
@@ -110,7 +110,7 @@ func (b *builder) fill(ctx context.Context, stage string) error {
 		}
 		bar.Add(1)
 	}
-	if err := mend(root); err != nil {
+	if err := complete(root); err != nil {
 		bar.Fail(err)
 		return b.disk(err)
 	}
@@ -155,16 +155,16 @@ func unpackWheel(ctx context.Context, archive string, w lock.Package, root *os.R
 	})
 }
 
-// mend makes up for what the wheels lack beside NVIDIA's own installer:
+// complete adds what the wheels lack compared with NVIDIA's installer:
 // nvcc.profile searches lib64, and some tools have lost their run bits.
-func mend(root *os.Root) error {
+func complete(root *os.Root) error {
 	if err := root.Symlink("lib", path.Join(cudaDir, "lib64")); err != nil {
 		return err
 	}
 	for _, dir := range []string{path.Join(cudaDir, "bin"), path.Join(cudaDir, "nvvm", "bin")} {
 		entries, err := fs.ReadDir(root.FS(), dir)
 		if err != nil {
-			return fmt.Errorf("the CUDA packages have no folder %s: %w; mend the lock", dir, err)
+			return fmt.Errorf("the CUDA packages have no folder %s: %w; fix the lock", dir, err)
 		}
 		for _, e := range entries {
 			if e.Type().IsRegular() && path.Ext(e.Name()) != ".profile" {

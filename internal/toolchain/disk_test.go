@@ -25,7 +25,7 @@ func mount(dir, options string, flags uintptr) error {
 	return testdisk.Mount(dir, options, flags)
 }
 
-// helpful fails unless err is of the cache's disk and tells place and mend.
+// helpful fails unless err is about the cache's disk and names the place and the fix.
 func helpful(err error, cause error, dir string) error {
 	var disk *fetch.DiskError
 	switch {

@@ -17,18 +17,18 @@ import (
 	"github.com/sparsek/sparsek/internal/toolchain/fetch"
 )
 
-// Unused is something in the cache that the lock has no use for.
+// Unused is something in the cache that the lock does not need.
 type Unused struct {
 	Kind  string // "tree", "download" or "leftover" (of a run that was killed)
 	Path  string // from the cache folder
 	Bytes int64
-	// InUse: a build works with it or a fetch is at it just now.
+	// InUse: a build or a fetch uses it now.
 	InUse bool
 
 	locks []string // to be held while it is removed
 }
 
-// Pruning is what there is to remove from a cache.
+// Pruning lists what can be removed from a cache.
 type Pruning struct {
 	Dir    string
 	Unused []Unused
@@ -36,8 +36,8 @@ type Pruning struct {
 	cache *fetch.Cache
 }
 
-// FindUnused lists what the cache holds that the lock has no use for, trees
-// first. It changes nothing. What the cache did not put there is not listed.
+// FindUnused lists what the cache holds and the lock does not need, trees
+// first. It changes nothing. Foreign files are not listed.
 func FindUnused(ctx context.Context, opts Options) (*Pruning, error) {
 	b, err := newBuilder(opts)
 	if err != nil {
@@ -93,8 +93,8 @@ func (p *Pruning) Print(w io.Writer) {
 	fmt.Fprintf(w, "%s that the lock has no use for\n", term.FormatBytes(bytes))
 }
 
-// Remove removes what was found and is not in use by now. It returns what it
-// freed, in bytes, also where it fails.
+// Remove removes what was found and is not in use now. It returns the bytes
+// that it freed, also where it fails.
 func (p *Pruning) Remove(ctx context.Context) (freed int64, err error) {
 	for _, u := range p.Unused {
 		if err := ctx.Err(); err != nil {

@@ -11,10 +11,10 @@
 //	licenses/       the licence of each package
 //	manifest.json   size, mode and sha256 of each file of cuda and licenses
 //
-// A tree comes to its name by a rename when all of it was checked. Each use
+// A tree gets its name by a rename after all of it was checked. Each use
 // checks it again: CUTLASS against the digests in the lock, the rest against
-// the manifest, and what nvcc and version.h say against the lock. A tree that
-// was damaged since is made anew.
+// the manifest, and the versions of nvcc and version.h against the lock. A
+// damaged tree is made again.
 package toolchain
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/sparsek/sparsek/internal/toolchain/pyindex"
 )
 
-// Options say which toolchain is wanted and how it may be had.
+// Options select a toolchain and the ways to get it.
 type Options struct {
 	// Lock has the pins; if it is nil they are read from LockPath.
 	Lock     *lock.Lock
@@ -62,7 +62,7 @@ type Toolchain struct {
 	CUTLASSVersion string // as version.h says, "4.3.0"
 	CUTLASSCommit  string // 40 hex digits
 
-	// Lock is what it was made by.
+	// Lock is the lock that it was made from.
 	Lock *lock.Lock
 
 	// Digest identifies all that the tools are made of, 64 hex digits: builds
@@ -73,7 +73,7 @@ type Toolchain struct {
 }
 
 // Prepare returns the toolchain of the lock, which it fetches and unpacks if
-// need be. Without need it uses no network and writes nothing.
+// necessary. Otherwise it uses no network and writes nothing.
 func Prepare(ctx context.Context, opts Options) (*Toolchain, error) {
 	b, err := newBuilder(opts)
 	if err != nil {
@@ -86,7 +86,7 @@ func Prepare(ctx context.Context, opts Options) (*Toolchain, error) {
 	return t, nil
 }
 
-// Check returns the toolchain of the lock without fetching or mending anything.
+// Check returns the toolchain of the lock without fetching or repairing anything.
 // The error is ErrMissing where it has not been made yet.
 func Check(ctx context.Context, opts Options) (*Toolchain, error) {
 	b, err := newBuilder(opts)
@@ -97,7 +97,7 @@ func Check(ctx context.Context, opts Options) (*Toolchain, error) {
 	return t, check(ctx, t.Dir(), b.lock)
 }
 
-// newBuilder finds the lock, the cache and the index that opts speak of.
+// newBuilder finds the lock, the cache and the index that opts name.
 func newBuilder(opts Options) (*builder, error) {
 	l := opts.Lock
 	if l == nil {
@@ -166,11 +166,11 @@ func (t *Toolchain) Dir() string { return filepath.Dir(t.CUDA) }
 // Moved is the same toolchain in another folder.
 func (t *Toolchain) Moved(dir string) *Toolchain { return at(dir, t.Lock, t.Digest) }
 
-// ensure makes sure that t is there and whole.
+// ensure makes sure that t exists and is whole.
 func (b *builder) ensure(ctx context.Context, t *Toolchain) error {
 	b.dir = t.Dir()
 	state := check(ctx, b.dir, b.lock)
-	if state == nil || !Mendable(state) {
+	if state == nil || !Repairable(state) {
 		return state
 	}
 	unlock, err := b.cache.Lock(ctx, treeKey(t.Digest), "toolchain")
@@ -178,8 +178,8 @@ func (b *builder) ensure(ctx context.Context, t *Toolchain) error {
 		return err
 	}
 	defer unlock()
-	// Whoever held the lock may have made it.
-	if state = check(ctx, b.dir, b.lock); state == nil || !Mendable(state) {
+	// The previous holder of the lock may have made it.
+	if state = check(ctx, b.dir, b.lock); state == nil || !Repairable(state) {
 		return state
 	}
 	if errors.Is(state, errDamaged) {
@@ -196,13 +196,13 @@ var ErrMissing = errors.New("not unpacked yet")
 
 var errDamaged = errors.New("damaged tree")
 
-// Mendable says whether Prepare mends what Check found.
-func Mendable(err error) bool {
+// Repairable reports whether Prepare repairs the fault that Check found.
+func Repairable(err error) bool {
 	return errors.Is(err, ErrMissing) || errors.Is(err, errDamaged)
 }
 
-// check says whether the tree at dir is whole and what the lock wants:
-// ErrMissing, errDamaged, or what is wrong with the tools themselves.
+// check reports whether the tree at dir is whole and matches the lock; the
+// error is ErrMissing, errDamaged, or a fault of the tools themselves.
 func check(ctx context.Context, dir string, l *lock.Lock) error {
 	if err := ctx.Err(); err != nil {
 		return err

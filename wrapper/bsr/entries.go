@@ -14,6 +14,8 @@ type Entries struct {
 	Row, Col   []int32   // (nnz), within Rows and Cols
 	Value      []float64 // (nnz)
 	Boolean    bool
+
+	BlockM, BlockK int // of the blocks that a file listed the elements in; 0 where it has none
 }
 
 // CheckShape returns an error for a matrix that Entries or a Pattern cannot index.

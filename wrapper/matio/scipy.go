@@ -133,6 +133,7 @@ func (s *sciPyMatrix) blocked() error {
 	if rows%bm != 0 || cols%bk != 0 {
 		return fmt.Errorf("blocks of %d x %d do not divide a matrix of %d x %d", bm, bk, rows, cols)
 	}
+	s.entries.BlockM, s.entries.BlockK = int(bm), int(bk)
 	return s.compressed(int(rows/bm), int(cols/bk), int(bm), int(bk), s.entries.Add)
 }
 

@@ -180,8 +180,8 @@ func notes(r *bench.Report) []string {
 			text += " in " + strings.Join(a.Cases, ", ")
 		}
 		text += ": " + a.Reason
-		if a.Mend != "" {
-			text += "; to fix it: " + a.Mend
+		if a.Fix != "" {
+			text += "; to fix it: " + a.Fix
 		}
 		list = append(list, text)
 	}

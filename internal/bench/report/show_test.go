@@ -50,8 +50,8 @@ func sample() *bench.Report {
 		Date: "2026-11-21", Rounds: 3, Method: bench.Method(sparsek.CUDA, 3, 2*time.Second), Sustained: 2, Planned: 5, Interrupted: true, Chip: &roofline.Ceilings{Tensor: 1e15, L2: 1e13, DRAM: 4e12},
 		Failed: []bench.Fault{{Name: "b64-d100", Error: "no kernel | for <this>\nand that"}},
 		Absent: []bench.Absence{
-			{Peer: bench.Torch, Reason: "torch is not installed", Mend: "install it", Cases: []string{"b32-d10", "b32-d50", "b64-d10", "b64-d50", "b64-d100"}},
-			{Peer: "cusparse_bell", Reason: "too many blocks", Mend: "take fewer", Cases: []string{"b64-d50"}},
+			{Peer: bench.Torch, Reason: "torch is not installed", Fix: "install it", Cases: []string{"b32-d10", "b32-d50", "b64-d10", "b64-d50", "b64-d100"}},
+			{Peer: "cusparse_bell", Reason: "too many blocks", Fix: "take fewer", Cases: []string{"b64-d50"}},
 		},
 	}
 	const denseFLOP = 2.0 * 4096 * 4096 * 4096

@@ -199,7 +199,7 @@ func TestWhatCannotBeMeasured(t *testing.T) {
 		}
 		_, err := m.take()
 		var not *NotMeasurable
-		if !errors.Is(err, c.want) || !errors.As(Explain(err), &not) || not.Mend == "" {
+		if !errors.Is(err, c.want) || !errors.As(Explain(err), &not) || not.Fix == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -249,9 +249,9 @@ func TestReady(t *testing.T) {
 	if err := Ready(ok); err != nil {
 		t.Error(err)
 	}
-	err := Ready(append(ok, doctor.Finding{Name: doctor.NameProfiler, State: doctor.Missing, Detail: "no ncu", Mend: "install it"}))
+	err := Ready(append(ok, doctor.Finding{Name: doctor.NameProfiler, State: doctor.Missing, Detail: "no ncu", Fix: "install it"}))
 	var not *NotMeasurable
-	if !errors.As(err, &not) || not.Mend != "install it" || !strings.Contains(err.Error(), "no ncu") {
+	if !errors.As(err, &not) || not.Fix != "install it" || !strings.Contains(err.Error(), "no ncu") {
 		t.Errorf("got %v", err)
 	}
 }

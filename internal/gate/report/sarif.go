@@ -70,7 +70,7 @@ func ruleOf(v gate.Verdict) string {
 	return ""
 }
 
-// levelOf is how bad a finding is. What is stale without a measurement is a warning: only a GPU can mend it.
+// levelOf is how bad a finding is. What is stale without a measurement is a warning: only a GPU can fix it.
 func levelOf(v gate.Verdict, r *gate.Result) string {
 	if v == gate.Ambiguous || v == gate.Stale && !measured(r) {
 		return "warning"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor finds out what a machine has of what sparsek needs, and says
-// how to mend what it lacks. Facts are gathered first and judged apart from
-// that. This package looks at what products on a GPU need; package checkout
-// inside it at what a build needs.
+// Package doctor checks whether a machine has what sparsek needs, and says how
+// to fix what is missing. Gathering facts and judging them are separate steps.
+// This package checks what products on a GPU need; package buildenv inside it
+// what a build needs.
 package doctor
 
 import (
@@ -14,10 +14,10 @@ import (
 	"text/tabwriter"
 )
 
-// State is how a thing stands.
+// State is the state of one thing that is checked.
 type State string
 
-// What a State can be. Unknown is what could not be found out.
+// The values of State. Unknown: it could not be determined.
 const (
 	OK        State = "ok"
 	Missing   State = "missing"
@@ -29,30 +29,29 @@ const (
 	Unknown   State = "unknown"
 )
 
-// Need says what cannot work without a thing.
+// Need names what does not work without a thing.
 type Need string
 
-// What can be needed for. Optional things are needed for nothing by themselves.
+// The values of Need. Nothing depends on an optional thing.
 const (
 	Optional Need = ""
 	Build    Need = "build"
 	GPU      Need = "gpu"
 )
 
-// Finding is what was found out about one thing.
+// Finding is the result of one check.
 type Finding struct {
 	Name   string `json:"name"`
 	State  State  `json:"state"`
 	Detail string `json:"detail"`
-	Mend   string `json:"mend,omitempty"`   // what to do; empty where nothing needs to be done
+	Fix    string `json:"fix,omitempty"`    // what to do; empty where nothing needs to be done
 	Needed Need   `json:"needed,omitempty"` // what does not work unless it is ok
 }
 
-// Report is what a doctor says.
+// Report is the result of all checks.
 type Report []Finding
 
-// Works says whether nothing stands in the way of what is asked. What is not
-// known does not.
+// Works reports whether every thing that need depends on is OK or Unknown.
 func (r Report) Works(need Need) bool {
 	for _, f := range r {
 		if f.Needed == need && f.State != OK && f.State != Unknown {
@@ -62,7 +61,7 @@ func (r Report) Works(need Need) bool {
 	return true
 }
 
-// about says whether anything in the report is needed for it.
+// about reports whether the report has a thing that need depends on.
 func (r Report) about(need Need) bool {
 	for _, f := range r {
 		if f.Needed == need {
@@ -78,8 +77,8 @@ func (r Report) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range r {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, f.State, oneLine(f.Detail))
-		if f.Mend != "" {
-			fmt.Fprintf(t, "\t\t-> %s\n", f.Mend)
+		if f.Fix != "" {
+			fmt.Fprintf(t, "\t\t-> %s\n", f.Fix)
 		}
 	}
 	fmt.Fprintln(t)
@@ -98,8 +97,8 @@ func (r Report) Print(w io.Writer) error {
 	return t.Flush()
 }
 
-// PrintJSON writes the report as a JSON document. A verdict that the report
-// says nothing of is null.
+// PrintJSON writes the report as a JSON document. A verdict on which the report
+// has no finding is null.
 func (r Report) PrintJSON(w io.Writer) error {
 	verdict := func(need Need) *bool {
 		if !r.about(need) {

@@ -47,7 +47,7 @@ func TestHealthyMachine(t *testing.T) {
 		t.Error("a GPU job cannot work")
 	}
 	for _, f := range r {
-		if f.State != OK || f.Mend != "" {
+		if f.State != OK || f.Fix != "" {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -60,7 +60,7 @@ func TestWhatIsWrong(t *testing.T) {
 		spoil func(*Machine)
 		name  string
 		state State
-		says  string // in the detail or the mend
+		says  string // in the detail or the fix
 		works bool   // a GPU job
 	}{
 		{"no driver", func(m *Machine) {
@@ -90,7 +90,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{"no cuBLAS", func(m *Machine) { m.CUBLAS.Err = errors.New("x") }, "cuBLAS", Missing, "LD_LIBRARY_PATH", true},
 		{"no ncu", func(m *Machine) { m.Profiler = "" }, "Nsight Compute", Missing, "install", true},
 		{"an old ncu", func(m *Machine) { m.ProfilerVersion = "2021.1.0" }, "Nsight Compute", TooOld, "2022.3", true},
-		{"an ncu that does not run", func(m *Machine) { m.ProfilerVersion = "" }, "Nsight Compute", Damaged, "anew", true},
+		{"an ncu that does not run", func(m *Machine) { m.ProfilerVersion = "" }, "Nsight Compute", Damaged, "again", true},
 		{"no permission", func(m *Machine) { m.Counters.SysAdmin = false }, "profiling permission", Off, "NVreg_RestrictProfilingToAdminUsers=0", true},
 		{"everyone may", func(m *Machine) { m.Counters = Counters{Known: true} }, "profiling permission", OK, "everyone", true},
 		{"CAP_PERFMON", func(m *Machine) { m.Counters.SysAdmin, m.Counters.PerfMon = false, true }, "profiling permission", OK, "CAP_PERFMON", true},
@@ -103,11 +103,11 @@ func TestWhatIsWrong(t *testing.T) {
 		test.spoil(&m)
 		r := m.Judge("13.0.88")
 		f := find(t, r, test.name)
-		if f.State != test.state || !strings.Contains(f.Detail+f.Mend, test.says) {
+		if f.State != test.state || !strings.Contains(f.Detail+f.Fix, test.says) {
 			t.Errorf("%s: %+v, want %s and %q", test.what, f, test.state, test.says)
 		}
-		if f.State != OK && f.State != Unknown && f.Mend == "" {
-			t.Errorf("%s: no mend", test.what)
+		if f.State != OK && f.State != Unknown && f.Fix == "" {
+			t.Errorf("%s: no fix", test.what)
 		}
 		if r.Works(GPU) != test.works {
 			t.Errorf("%s: a GPU job works: %t", test.what, r.Works(GPU))

@@ -24,27 +24,27 @@ const (
 	oldestProfiler = "2022.3"
 )
 
-// Names of findings that others look for.
+// Names of findings that other packages use.
 const (
 	NameDriver   = "driver"
 	NameGPU      = "GPU"
 	NameProfiler = "Nsight Compute"
 )
 
-// CountersMend is what to do where the driver lets administrators alone read the GPU's counters.
-const CountersMend = "on the host, not in a container: put \"options nvidia NVreg_RestrictProfilingToAdminUsers=0\" into a file of " +
+// CountersFix is the fix where the driver lets only administrators read the GPU's counters.
+const CountersFix = "on the host, not in a container: put \"options nvidia NVreg_RestrictProfilingToAdminUsers=0\" into a file of " +
 	"/etc/modprobe.d and reload the module or restart; or run with CAP_SYS_ADMIN (from driver " + perfMonDriver + " on CAP_PERFMON). " +
-	"Nothing inside a container that was started without one of these can mend it"
+	"Nothing inside a container that was started without one of these can fix it"
 
-// Judge says what of the machine serves a library made with CUDA of a version
-// such as "13.0.88".
+// Judge checks the machine for a library made with CUDA of a version such as
+// "13.0.88".
 func (m Machine) Judge(cuda string) Report {
 	return Report{m.driver(cuda), m.compat(cuda), m.device(),
 		library("cuBLAS", m.CUBLAS, cublas), library("cuSPARSE", m.CUSPARSE, cusparse), m.profiler(), m.counters()}
 }
 
-// serves says whether the driver has a CUDA of the version's major number: a
-// library runs on each of the same.
+// serves reports whether the driver supports CUDA of the version's major
+// number: a library runs with any driver for the same major number.
 func (m Machine) serves(cuda string) bool {
 	v, err := semver.NewVersion(cuda)
 	return err != nil || uint64(m.Driver.CUDA/1000) >= v.Major()
@@ -59,21 +59,21 @@ func (m Machine) driver(cuda string) Finding {
 	served := fmt.Sprintf("%s, serves CUDA %d.%d (%s)", what, m.Driver.CUDA/1000, m.Driver.CUDA%1000/10, m.Driver.Library)
 	switch {
 	case errors.Is(m.DriverErr, gpu.ErrNoCGO):
-		f.State, f.Detail, f.Mend = Unknown, what+"; "+m.DriverErr.Error(), "ask build/bin/sparsek doctor"
+		f.State, f.Detail, f.Fix = Unknown, what+"; "+m.DriverErr.Error(), "ask build/bin/sparsek doctor"
 	case errors.Is(m.DriverErr, gpu.ErrNoDriver) && m.Module == "":
 		f.State, f.Detail = Missing, "no NVIDIA driver"
-		f.Mend = "for products on a GPU: install driver " + oldestDriver + " or newer, or start the container with its GPUs (--gpus all)"
+		f.Fix = "for products on a GPU: install driver " + oldestDriver + " or newer, or start the container with its GPUs (--gpus all)"
 	case errors.Is(m.DriverErr, gpu.ErrNoDriver):
 		f.State, f.Detail = Missing, what+", but the loader finds no libcuda.so.1"
-		f.Mend = "install the driver's libraries, or start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+		f.Fix = "install the driver's libraries, or start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 	case errors.Is(m.DriverErr, context.DeadlineExceeded):
-		f.State, f.Detail, f.Mend = Off, what+", but it does not answer", "see whether nvidia-smi answers; reset the GPU or restart the machine"
+		f.State, f.Detail, f.Fix = Off, what+", but it does not answer", "see whether nvidia-smi answers; reset the GPU or restart the machine"
 	case m.DriverErr != nil && (m.Driver.CUDA == 0 || m.serves(cuda)):
 		f.State, f.Detail = Off, what+": "+m.DriverErr.Error()
-		f.Mend = "see what nvidia-smi says; module and libraries must be of one version: reload the module or restart the machine"
+		f.Fix = "see what nvidia-smi says; module and libraries must be of one version: reload the module or restart the machine"
 	case !m.serves(cuda):
 		f.State, f.Detail = TooOld, served+"; "+cuda+" is wanted"
-		f.Mend = "update to driver " + oldestDriver + " or newer, or see forward compatibility"
+		f.Fix = "update to driver " + oldestDriver + " or newer, or see forward compatibility"
 	default:
 		f.State, f.Detail = OK, served
 	}
@@ -92,10 +92,10 @@ func (m Machine) compat(cuda string) Finding {
 	case m.serves(cuda):
 	case len(m.Compat) > 0:
 		f.State, f.Detail = Off, "installed in "+strings.Join(m.Compat, ", ")+"; the loader takes "+m.Driver.Library
-		f.Mend = "put it first: LD_LIBRARY_PATH=" + slices.Max(m.Compat)
+		f.Fix = "put it first: LD_LIBRARY_PATH=" + slices.Max(m.Compat)
 	default:
 		f.State, f.Detail = Missing, "the driver is older than CUDA "+cuda
-		f.Mend = "on a data-centre GPU install the package cuda-compat-" + strings.Join(firstTwo(cuda), "-") + ", else update the driver"
+		f.Fix = "on a data-centre GPU install the package cuda-compat-" + strings.Join(firstTwo(cuda), "-") + ", else update the driver"
 	}
 	return f
 }
@@ -124,17 +124,17 @@ func (m Machine) device() Finding {
 	switch {
 	case len(all) == 0:
 		f.State, f.Detail = Missing, "none"
-		f.Mend = "nothing to do for the CPU back-end; kernels need a Hopper GPU (H100, H200, GH200) that CUDA_VISIBLE_DEVICES does not hide"
+		f.Fix = "nothing to do for the CPU back-end; kernels need a Hopper GPU (H100, H200, GH200) that CUDA_VISIBLE_DEVICES does not hide"
 	case f.State == OK:
 	case newest > 9:
-		f.State, f.Mend = TooNew, "the kernels are Hopper's (compute capability 9.0); the CPU back-end works"
+		f.State, f.Fix = TooNew, "the kernels are Hopper's (compute capability 9.0); the CPU back-end works"
 	default:
-		f.State, f.Mend = TooOld, "the kernels need a Hopper GPU (compute capability 9.0); the CPU back-end works"
+		f.State, f.Fix = TooOld, "the kernels need a Hopper GPU (compute capability 9.0); the CPU back-end works"
 	}
 	return f
 }
 
-// library judges one that is only compared with. variable may name it.
+// library judges a library that is only used for comparisons.
 func library(name string, o Opened, l runtimeLibrary) Finding {
 	switch {
 	case o.Err == nil:
@@ -143,18 +143,18 @@ func library(name string, o Opened, l runtimeLibrary) Finding {
 		return Finding{Name: name, State: Unknown, Detail: o.Err.Error()}
 	}
 	return Finding{Name: name, State: Missing, Detail: "only its own kernels and comparisons need it; " + o.Err.Error(),
-		Mend: "install it, put its folder on LD_LIBRARY_PATH, or name it with " + l.variable}
+		Fix: "install it, put its folder on LD_LIBRARY_PATH, or name it with " + l.variable}
 }
 
 func (m Machine) profiler() Finding {
 	f := Finding{Name: NameProfiler, State: OK, Detail: m.ProfilerVersion + " (" + m.Profiler + ")"}
 	switch {
 	case m.Profiler == "":
-		f.State, f.Detail, f.Mend = Missing, "no ncu; only profiles need it", "install Nsight Compute, or put the folder of ncu on PATH"
+		f.State, f.Detail, f.Fix = Missing, "no ncu; only profiles need it", "install Nsight Compute, or put the folder of ncu on PATH"
 	case m.ProfilerVersion == "":
-		f.State, f.Detail, f.Mend = Damaged, m.Profiler+" does not tell its version", "install Nsight Compute anew"
+		f.State, f.Detail, f.Fix = Damaged, m.Profiler+" does not report its version", "install Nsight Compute again"
 	case before(m.ProfilerVersion, oldestProfiler):
-		f.State, f.Mend = TooOld, "install "+oldestProfiler+" or newer: older ones do not know Hopper"
+		f.State, f.Fix = TooOld, "install "+oldestProfiler+" or newer: older ones do not know Hopper"
 	}
 	return f
 }
@@ -164,7 +164,7 @@ func (m Machine) counters() Finding {
 	c := m.Counters
 	switch {
 	case !c.Known:
-		f.State, f.Detail = Unknown, "no driver here tells"
+		f.State, f.Detail = Unknown, "no driver reports it"
 	case !c.AdminOnly:
 		f.Detail = "the driver lets everyone read counters"
 	case c.SysAdmin:
@@ -172,8 +172,8 @@ func (m Machine) counters() Finding {
 	case c.PerfMon && m.Module != "" && !before(m.Module, perfMonDriver):
 		f.Detail = "for administrators, and this process has CAP_PERFMON"
 	default:
-		f.State, f.Detail = Off, "the driver lets administrators alone read counters (RmProfilingAdminOnly)"
-		f.Mend = CountersMend
+		f.State, f.Detail = Off, "the driver lets only administrators read counters (RmProfilingAdminOnly)"
+		f.Fix = CountersFix
 	}
 	return f
 }

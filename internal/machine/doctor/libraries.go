@@ -11,7 +11,7 @@ import (
 	"github.com/sparsek/sparsek/internal/machine/gpu"
 )
 
-// runtimeLibrary is one that libsparsek opens at run time, and how.
+// runtimeLibrary is a library that libsparsek opens at run time, with the places where it is searched for.
 type runtimeLibrary struct {
 	variable string // of the environment; names the library, its folder, or the folder nvidia of Python's packages
 	file     string // without a version
@@ -28,7 +28,7 @@ var (
 		"libnvJitLink.so", "nvJitLinkVersion"}
 )
 
-// libraryVersions are those that are tried, as libsparsek does.
+// libraryVersions are the versions that libsparsek tries too.
 var libraryVersions = []string{".13", ".12", ""}
 
 // versions are the names that a file may have.
@@ -40,7 +40,7 @@ func versions(file string) []string {
 	return names
 }
 
-// open opens the library as libsparsek does: the one given, else the loader's.
+// open opens the library as libsparsek does: the one that the variable names, else the loader's.
 func (l runtimeLibrary) open(root fs.FS, given string) Opened {
 	if given == "" {
 		file, err := gpu.Open(l.symbol, versions(l.file)...)
@@ -50,13 +50,13 @@ func (l runtimeLibrary) open(root fs.FS, given string) Opened {
 	if err != nil {
 		return Opened{Err: err}
 	}
-	// Where this cannot be opened the library itself says so.
+	// Where this fails, opening the library itself reports it.
 	_, _ = gpu.Open(l.besideSymbol, versions(filepath.Join(filepath.Dir(file), l.beside))...)
 	file, err = gpu.Open(l.symbol, file)
 	return Opened{file, err}
 }
 
-// find finds the file that the variable means.
+// find returns the file that the variable names.
 func (l runtimeLibrary) find(root fs.FS, given string) (string, error) {
 	at := func(path string) (fs.FileInfo, error) { return fs.Stat(root, strings.TrimPrefix(path, "/")) }
 	given, err := filepath.Abs(given)

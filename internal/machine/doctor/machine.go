@@ -18,7 +18,7 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
-// Machine is what was found out about the GPU side of a machine.
+// Machine holds the facts about the GPU side of a machine.
 type Machine struct {
 	Module    string // version of the driver's kernel module; empty: none is seen
 	Driver    gpu.Driver
@@ -32,15 +32,15 @@ type Machine struct {
 	Counters        Counters
 }
 
-// Opened is what came of opening a library.
+// Opened is the result of opening a library.
 type Opened struct {
 	File string
 	Err  error
 }
 
-// Counters is who may read the GPU's performance counters.
+// Counters says which processes may read the GPU's performance counters.
 type Counters struct {
-	Known     bool // the driver tells
+	Known     bool // the driver reports it
 	AdminOnly bool // it restricts them
 	// SysAdmin and PerfMon: this process has the capability, on the whole
 	// machine and not in a user namespace of its own only.
@@ -50,7 +50,7 @@ type Counters struct {
 // driverTimeout bounds the questions to a driver, which may hang.
 const driverTimeout = 20 * time.Second
 
-// Look finds out about the machine. root is its file system: os.DirFS("/").
+// Look gathers the facts about the machine. root is its file system: os.DirFS("/").
 func Look(ctx context.Context, root fs.FS) Machine {
 	m := Machine{Module: module(read(root, "proc/driver/nvidia/version")), Compat: compatFolders(root)}
 	m.Counters = counters(read(root, "proc/driver/nvidia/params"), read(root, "proc/self/status"), read(root, "proc/self/uid_map"))
@@ -66,7 +66,7 @@ func Look(ctx context.Context, root fs.FS) Machine {
 	return m
 }
 
-// query asks the driver and gives up on one that hangs.
+// query asks the driver, with a time limit in case it hangs.
 func query(ctx context.Context) (gpu.Driver, error) {
 	type answer struct {
 		driver gpu.Driver

@@ -13,10 +13,10 @@ var ErrNoCGO = errors.New("this program was built without cgo and cannot open li
 // ErrNoDriver means that the loader finds no libcuda.so.1.
 var ErrNoDriver = errors.New("the loader finds no libcuda.so.1")
 
-// Driver is what the user's part of NVIDIA's driver says.
+// Driver describes the user-space part of NVIDIA's driver.
 type Driver struct {
 	Library string   `json:"library"` // file of libcuda
-	CUDA    int      `json:"cuda"`    // newest CUDA that it serves, 13000 for 13.0
+	CUDA    int      `json:"cuda"`    // newest CUDA that it supports, 13000 for 13.0
 	Devices []Device `json:"devices"`
 }
 

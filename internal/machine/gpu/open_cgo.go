@@ -40,7 +40,7 @@ import (
 	"unsafe"
 )
 
-// CUDA's numbers for what is asked here.
+// CUDA's numbers of the codes and attributes used here.
 const (
 	noDevice     = 100 // CUDA_ERROR_NO_DEVICE
 	computeMajor = 75  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
@@ -67,8 +67,8 @@ func Open(symbol string, names ...string) (file string, err error) {
 	return "", first
 }
 
-// Query asks the driver. The error is ErrNoDriver where there is none; what is
-// known of a driver that refuses to start is returned beside the error.
+// Query asks the driver. The error is ErrNoDriver where there is none; for a
+// driver that does not start, the known facts are returned with the error.
 func Query() (Driver, error) {
 	var d Driver
 	handle, err := open("libcuda.so.1")

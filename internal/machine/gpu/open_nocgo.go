@@ -4,8 +4,8 @@
 
 package gpu
 
-// Open would try to open a library.
+// Open returns ErrNoCGO.
 func Open(string, ...string) (file string, err error) { return "", ErrNoCGO }
 
-// Query would ask the driver.
+// Query returns ErrNoCGO.
 func Query() (Driver, error) { return Driver{}, ErrNoCGO }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nvsmi asks nvidia-smi how a GPU stands: its clocks, and what slows it down.
+// Package nvsmi reads the state of a GPU from nvidia-smi: its clocks, and the reasons for which they are reduced.
 package nvsmi
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
-// State is how a GPU stood over a time, as nvidia-smi tells it.
+// State is the state of a GPU over a time, as nvidia-smi reports it.
 type State struct {
 	Known       bool    `json:"known"` // nvidia-smi answered
 	UUID        string  `json:"uuid,omitempty"`
@@ -24,14 +24,14 @@ type State struct {
 	Temperature float64 `json:"celsius"`    // the highest that was seen
 	Power       float64 `json:"watts"`      // the highest that was seen
 	Reasons     uint64  `json:"clock_event_reasons"`
-	Seen        int     `json:"seen"` // times that were looked at
+	Seen        int     `json:"seen"` // number of readings
 }
 
 // The driver's reasons for lower clocks (NVML's nvmlClocksEventReason...), but for that the GPU has nothing to do.
 var reasons = []struct {
 	bit      uint64
 	name     string
-	throttle bool // figures say nothing of a kernel then
+	throttle bool // figures measured then say nothing about a kernel
 }{
 	{0x2, "clocks set by the user", false}, {0x4, "power cap", false}, {0x8, "hardware slowdown", true}, {0x10, "sync boost", false},
 	{0x20, "too hot (software)", true}, {0x40, "too hot (hardware)", true}, {0x80, "power brake (hardware)", true},
@@ -56,7 +56,7 @@ func (s State) why(counts func(throttle bool) bool) string {
 	return strings.Join(why, ", ")
 }
 
-// Merge takes in what was seen later.
+// Merge adds later readings.
 func (s State) Merge(next State) State {
 	switch {
 	case !next.Known:
@@ -90,7 +90,7 @@ func Look(ctx context.Context, smi string, device int) State {
 	return parseState(text)
 }
 
-// LookWhile looks while work runs, over and over: an idle GPU would tell of other clocks.
+// LookWhile reads the state repeatedly while work runs: an idle GPU has other clocks.
 func LookWhile(ctx context.Context, look func(context.Context) State, work func(context.Context) error) (State, error) {
 	seen := make(chan State, 1)
 	go func() { seen <- look(ctx) }()
@@ -107,7 +107,7 @@ func LookWhile(ctx context.Context, look func(context.Context) State, work func(
 	}
 }
 
-// VisibleDevice is what nvidia-smi calls a GPU that CUDA counts as number device.
+// VisibleDevice is nvidia-smi's name for the GPU that CUDA counts as number device.
 func VisibleDevice(device int) string {
 	return visibleDevice(os.Getenv("CUDA_VISIBLE_DEVICES"), device)
 }
@@ -141,7 +141,7 @@ func parseState(text string) State {
 	return State{true, fields[0], fields[1], number(2), number(3), number(4), number(5), reasons, 1}
 }
 
-// lookEvery is how often the GPU's state is asked for while it works: seldom enough to disturb nothing.
+// lookEvery is the interval between readings while the GPU works: long enough not to disturb it.
 const lookEvery = 5 * time.Second
 
 // Watch looks at the state of the first GPU that CUDA shows until stop is called, which gives all that was seen.

@@ -24,16 +24,16 @@ import (
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
-// Spec says which pattern to make.
+// Spec describes a pattern.
 type Spec struct {
 	Name                 string
 	BlockRows, BlockCols int
-	Density              float64 // share of blocks wanted, 0 to 1; see UsesDensity
+	Density              float64 // requested share of blocks, 0 to 1; see UsesDensity
 	Seed                 uint64
 }
 
-// rows makes the block columns of one block row after the other. Each must come sorted and without repetition; the
-// slice is only read until the next call.
+// rows makes the block columns of one block row after the other, each sorted and without repetition; the slice is valid
+// until the next call.
 type rows func(r int) []int32
 
 type maker struct {
@@ -71,7 +71,7 @@ func find(name string) (maker, error) {
 	return makers[i], nil
 }
 
-// UsesDensity tells whether a density can be chosen for a pattern; causal and stencil have their own.
+// UsesDensity reports whether a density can be chosen for a pattern; causal and stencil have a fixed one.
 func UsesDensity(name string) (bool, error) {
 	m, err := find(name)
 	return m.usesDensity, err

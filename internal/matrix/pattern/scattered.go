@@ -20,7 +20,7 @@ func newSampler(source *rng.Source, columns int) *sampler {
 	return &sampler{source, span(make([]int32, 0, columns), 0, columns)}
 }
 
-// draw gives k different columns in random order, valid until the next call.
+// draw returns k different columns in random order, valid until the next call.
 func (s *sampler) draw(k int) []int32 {
 	for i := range k {
 		j := i + s.source.Below(len(s.permutation)-i)
@@ -46,7 +46,7 @@ func lengths(spec Spec, source *rng.Source, length func(r int) int) rows {
 }
 
 func bernoulli(spec Spec, source *rng.Source) rows {
-	// 53 bits are what a float64 holds, so the comparison is exact and density 1 takes every block.
+	// A float64 holds 53 bits, so the comparison is exact and density 1 takes every block.
 	below := uint64(spec.Density * (1 << 53))
 	var row []int32
 	return func(int) []int32 {

@@ -27,13 +27,13 @@ type Source struct{ state uint64 }
 // New starts the sequence of a seed.
 func New(seed uint64) *Source { return &Source{seed} }
 
-// Uint64 gives the next 64 bits.
+// Uint64 returns the next 64 bits.
 func (s *Source) Uint64() uint64 {
 	s.state += gamma
 	return mix(s.state)
 }
 
-// Below gives a number from 0 to n-1, each as likely as the others; n must be positive.
+// Below returns a uniformly distributed number from 0 to n-1; n must be positive.
 func (s *Source) Below(n int) int {
 	limit := uint64(n)
 	high, low := bits.Mul64(s.Uint64(), limit)
@@ -55,7 +55,7 @@ func Shuffle[T any](s *Source, list []T) {
 	}
 }
 
-// Split gives a seed for the purpose numbered `stream`, unrelated to those of other purposes.
+// Split returns a seed for the purpose numbered `stream`, independent of those of other purposes.
 func Split(seed, stream uint64) uint64 { return mix(mix(seed+gamma) + (stream+1)*gamma) }
 
 // Fill sets dst[i] to convert(u), where u is the i-th of the seed's numbers, uniform over the multiples of 2^-23 in

@@ -35,5 +35,5 @@ func Digits(v float64) string {
 	return strconv.FormatFloat(v, 'e', 1, 64)
 }
 
-// Percent writes a share as one of a hundred.
+// Percent writes a share as a percentage.
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }

@@ -2,8 +2,8 @@
 
 // Package process runs a program under a context.
 //
-// Each program gets a process group of its own, so that a cancelled context
-// ends it together with everything that it started: a compiler driver's
-// passes, a test's helpers. Arguments are passed as they are; no shell and no
-// variable expansion stand in between.
+// Each program gets its own process group, so that a cancelled context ends
+// it together with everything that it started: a compiler driver's passes, a
+// test's helpers. Arguments are passed unchanged, without a shell or variable
+// expansion.
 package process

@@ -18,14 +18,14 @@ import (
 // below the five seconds that mage leaves after an interrupt.
 const grace = 2 * time.Second
 
-// A shell's status for a program that a signal ended is the sum of the first
-// and the signal's number.
+// A shell's status for a program that a signal ended is this number plus the
+// signal's.
 const (
 	shellSignal = 128
 	lastSignal  = 64
 )
 
-// Command says what to run.
+// Command describes a program to run.
 type Command struct {
 	Args   []string  // the program (a path, or a name looked up in PATH) and its arguments
 	Dir    string    // working directory; empty: this process's own
@@ -39,7 +39,7 @@ type Command struct {
 type Error struct {
 	Program string // base name
 	Code    int    // exit status; -1 where it did not start or a signal ended it
-	Stderr  string // what it wrote there, where Output ran it
+	Stderr  string // its standard error, if Output ran it
 	Err     error
 }
 
@@ -53,8 +53,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Signal is the signal that ended the program, or one that it ran and told of
-// as shells do, with a status of 128 and more; 0 where there was none.
+// Signal is the signal that ended the program, or a child of it whose signal
+// it reported as shells do, with a status of 128 or more; 0 where there was
+// none.
 func (e *Error) Signal() syscall.Signal {
 	var exit *exec.ExitError
 	if errors.As(e.Err, &exit) {
@@ -68,9 +69,9 @@ func (e *Error) Signal() syscall.Signal {
 	return 0
 }
 
-// Run runs the command to its end. It fails with an *Error, or with the
-// context's cause where that was cancelled first; then nothing of the
-// command's process group runs any more.
+// Run runs the command and waits for its end. It fails with an *Error, or with
+// the context's cause where that was cancelled first; then no process of the
+// command's group runs any more.
 func (c Command) Run(ctx context.Context) error {
 	if len(c.Args) == 0 {
 		return errors.New("process: no program given")
@@ -82,7 +83,7 @@ func (c Command) Run(ctx context.Context) error {
 	cmd.WaitDelay = grace
 	err := cmd.Run()
 	if ctx.Err() != nil && cmd.Process != nil {
-		// The leader is gone; what it left behind in its group goes too.
+		// The leader has ended; this ends the rest of its group.
 		_ = signalGroup(cmd, syscall.SIGKILL)
 		if err != nil {
 			return fmt.Errorf("%s: %w", filepath.Base(c.Args[0]), context.Cause(ctx))

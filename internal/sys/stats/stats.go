@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Number is what is measured: a time, or a figure of another unit.
+// Number is a measured value: a time, or a number of another unit.
 type Number interface{ time.Duration | float64 }
 
 // Summary describes a series of measurements of the same thing.

@@ -94,6 +94,10 @@ func (b *Bar) Done() {
 	}
 	b.ended = true
 	took := b.r.now().Sub(b.began)
+	if took < b.r.quiet {
+		b.r.end(b, "")
+		return
+	}
 	line := fmt.Sprintf("%s %s: %s in %s", b.r.paint("32", "done"), b.name, b.unit.format(b.done), seconds(took))
 	if b.unit == None {
 		line = fmt.Sprintf("%s %s in %s", b.r.paint("32", "done"), b.name, seconds(took))

@@ -25,6 +25,7 @@ const (
 // Reporter writes the progress of any number of jobs to one writer.
 type Reporter struct {
 	mu     sync.Mutex
+	quiet  time.Duration // see Patient
 	w      io.Writer
 	live   bool
 	colour bool
@@ -53,6 +54,16 @@ func New(w io.Writer) *Reporter {
 	}
 	r.live = os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
 	r.colour = r.live && os.Getenv("NO_COLOR") == ""
+	return r
+}
+
+// Patient has jobs show nothing until they have run for so long: one that ends well before leaves no line.
+func (r *Reporter) Patient(quiet time.Duration) *Reporter {
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.quiet = quiet
+	}
 	return r
 }
 
@@ -139,6 +150,9 @@ func (r *Reporter) write(text string) {
 	if r.live {
 		now, width := r.now(), r.width()
 		for _, b := range r.bars {
+			if now.Sub(b.began) < r.quiet {
+				continue
+			}
 			s.WriteString(clip(b.status(now), width-1))
 			s.WriteByte('\n')
 			r.drawn++

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testdisk gives a test's process a disk of its own, to be filled or made read-only: a tmpfs in a mount
-// namespace, which harms nobody and holds for root too.
+// Package testdisk gives a test's process a separate disk that it can fill or make read-only: a tmpfs in a mount
+// namespace, which affects no other process and also limits root.
 package testdisk
 
 import (
@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// notAllowed is how a process ends that may not mount anything.
+// notAllowed is the exit status of a process that may not mount anything.
 const notAllowed = 77
 
-var errNotAllowed = errors.New("no disk of our own to be had")
+var errNotAllowed = errors.New("this process may not mount a disk")
 
 // Run runs a process, a copy of the test program that ends by Exit, where it may Mount, or skips the test.
 func Run(t *testing.T, cmd *exec.Cmd) {
@@ -36,7 +36,7 @@ func Run(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// Mount mounts a tmpfs at a folder that is there, with its options ("size=64k") and the flags of mount(2).
+// Mount mounts a tmpfs at an existing folder, with its options ("size=64k") and the flags of mount(2).
 func Mount(dir, options string, flags uintptr) error {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, options); err != nil {
 		return fmt.Errorf("%w: %w", errNotAllowed, err)
@@ -44,7 +44,7 @@ func Mount(dir, options string, flags uintptr) error {
 	return nil
 }
 
-// Exit ends a process that Run started, with what came of its work.
+// Exit ends a process that Run started, and reports the result of its work.
 func Exit(err error) {
 	if err == nil {
 		os.Exit(0)

@@ -18,14 +18,14 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
-// minRate is the least a carrier may send, in bytes a second over the stall
-// time, so that a slow drip ends as well as silence does.
+// minRate is the lowest rate of a carrier, in bytes a second over the stall
+// time, so that a very slow transfer ends as well as a silent one.
 const minRate = 1 << 10
 
 // attempt downloads address to dst once, with go-getter. A pinned file has the
 // right bytes when it returns nil.
 func (d *download) attempt(ctx context.Context, address string) error {
-	// go-getter would append to what is there.
+	// go-getter would append to an existing file.
 	if err := os.Remove(d.dst); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return d.cache.diskError(err)
 	}
@@ -54,11 +54,12 @@ func (d *download) attempt(ctx context.Context, address string) error {
 	return tr.finish(d.dst)
 }
 
-// repeatedSlash is what go-getter takes for the mark of a sub-folder.
+// repeatedSlash is go-getter's mark of a sub-folder.
 var repeatedSlash = regexp.MustCompile(`/{2,}`)
 
-// getterSource writes address as go-getter wants it: with the sum to check in
-// its query and nothing in it that go-getter takes for an order.
+// getterSource converts address to the form that go-getter expects: with the
+// sum to check in its query, and without anything that go-getter would
+// interpret as an instruction.
 func getterSource(address, sha string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -94,7 +95,7 @@ type tracker struct {
 }
 
 // TrackProgress is called by go-getter when the body begins. total is below
-// zero where the server does not tell it.
+// zero where the server does not report it.
 func (t *tracker) TrackProgress(_ string, _, total int64, body io.ReadCloser) io.ReadCloser {
 	b := &trackedBody{ReadCloser: body, t: t}
 	switch f := t.file; {
@@ -153,8 +154,8 @@ func (t *tracker) watch(stall time.Duration, cancel context.CancelCauseFunc) (st
 	return func() { close(done) }
 }
 
-// finish checks the size of what came, as the transport does not where the
-// server did not tell the length, and as no tracker sees a copied file.
+// finish checks the size of the received file: the transport does not check
+// it where the server reports no length, and no tracker sees a copied file.
 func (t *tracker) finish(dst string) error {
 	info, err := os.Stat(dst)
 	if err != nil {

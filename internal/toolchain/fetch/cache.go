@@ -22,7 +22,7 @@ import (
 // CacheVariable names the environment variable that places the cache.
 const CacheVariable = "SPARSEK_CACHE"
 
-// Options say how a Cache works. The zero value is what a user wants.
+// Options configure a Cache. The zero value is right for users.
 type Options struct {
 	// Dir is the cache folder; "" stands for SPARSEK_CACHE, else the folder
 	// sparsek in the user's cache folder. It need not exist.
@@ -36,8 +36,8 @@ type Options struct {
 	// for NewClient without further certificates.
 	Client func(context.Context) (*http.Client, error)
 
-	// Attempts is how often a carrier is tried that fails in a way that may
-	// pass; 0 stands for 4.
+	// Attempts is how often a carrier with temporary failures is tried; 0
+	// stands for 4.
 	Attempts int
 	// Backoff is the wait before the second attempt, doubled for each after
 	// it; 0 stands for half a second.
@@ -76,8 +76,8 @@ func Open(opts Options) (*Cache, error) {
 	return c, nil
 }
 
-// sharedClient makes the client on first use. A failure is not remembered, so
-// that a cancelled first use does not spoil the second.
+// sharedClient makes the client on first use. A failure is not kept, so that
+// a cancelled first use does not break the second.
 func sharedClient(make func(context.Context) (*http.Client, error)) func(context.Context) (*http.Client, error) {
 	if make == nil {
 		make = func(context.Context) (*http.Client, error) { return NewClient() }
@@ -105,7 +105,7 @@ func cacheDir(dir string) (string, error) {
 	if dir == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
-			return "", fmt.Errorf("no place for the cache: %w; set %s to a folder", err, CacheVariable)
+			return "", fmt.Errorf("no folder for the cache: %w; set %s to a folder", err, CacheVariable)
 		}
 		dir = filepath.Join(base, "sparsek")
 	}
@@ -119,7 +119,7 @@ func cacheDir(dir string) (string, error) {
 // Dir is the cache folder, an absolute path.
 func (c *Cache) Dir() string { return c.dir }
 
-// Offline tells whether the network is forbidden.
+// Offline reports whether the network is forbidden.
 func (c *Cache) Offline() bool { return c.opts.Offline }
 
 // Client is the HTTP client that the cache's downloads go through.
@@ -128,9 +128,9 @@ func (c *Cache) Client(ctx context.Context) (*http.Client, error) { return c.cli
 // Path is where a file of that sha256, 64 hex digits, is kept, or would be.
 func (c *Cache) Path(sha string) string { return filepath.Join(c.dir, "sha256", sha) }
 
-// Check says how the file of that size and sha256 stands in the cache: nil if
-// it is there and whole, fs.ErrNotExist if it is not there, ErrChecksum,
-// ErrTruncated or ErrTooBig if it is damaged.
+// Check reports the state of the file of that size and sha256 in the cache:
+// nil if it exists and is whole, fs.ErrNotExist if it does not exist,
+// ErrChecksum, ErrTruncated or ErrTooBig if it is damaged.
 func (c *Cache) Check(ctx context.Context, bytes int64, sha string) error {
 	return checkFile(ctx, c.Path(sha), bytes, sha)
 }
@@ -161,7 +161,7 @@ func checkFile(ctx context.Context, path string, bytes int64, sha string) error 
 	return nil
 }
 
-// damaged says whether an error of Check means a file that must be replaced.
+// damaged reports whether an error of Check means a file that must be replaced.
 func damaged(err error) bool {
 	return errors.Is(err, ErrChecksum) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrTooBig)
 }

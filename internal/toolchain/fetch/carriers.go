@@ -14,29 +14,29 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
-// CarriersError says why no carrier gave a file.
+// CarriersError holds the reasons why no carrier provided a file.
 type CarriersError struct {
 	Name   string
 	Causes []error // one for each carrier that was tried, in order
 }
 
 func (e *CarriersError) Error() string {
-	const mend = "check the network, the proxy (HTTPS_PROXY) and pip's index settings"
+	const fix = "check the network, the proxy (HTTPS_PROXY) and pip's index settings"
 	switch len(e.Causes) {
 	case 0:
-		return fmt.Sprintf("fetch %s: no carrier is known; mend the lock", e.Name)
+		return fmt.Sprintf("fetch %s: no carrier is known; fix the lock", e.Name)
 	case 1:
-		return fmt.Sprintf("fetch %s from %v; %s", e.Name, e.Causes[0], mend)
+		return fmt.Sprintf("fetch %s from %v; %s", e.Name, e.Causes[0], fix)
 	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "fetch %s: no carrier gave it; %s:", e.Name, mend)
+	fmt.Fprintf(&s, "fetch %s: no carrier gave it; %s:", e.Name, fix)
 	for _, cause := range e.Causes {
 		fmt.Fprintf(&s, "\n  %v", cause)
 	}
 	return s.String()
 }
 
-// Unwrap gives the causes to errors.Is and errors.As.
+// Unwrap returns the causes, for errors.Is and errors.As.
 func (e *CarriersError) Unwrap() []error { return e.Causes }
 
 // download brings f to dst from the first carrier that gives it.
@@ -52,7 +52,7 @@ func (c *Cache) download(ctx context.Context, client *http.Client, f File, dst s
 	case err == nil:
 		d.bar.Done()
 	case errors.As(err, &all):
-		d.bar.Fail(errors.New("not fetched")) // the causes come with err
+		d.bar.Fail(errors.New("not fetched")) // err reports the causes
 	default:
 		d.bar.Fail(err)
 	}
@@ -72,8 +72,8 @@ func (d *download) say(format string, args ...any) {
 	d.cache.opts.Progress.Printf("%s: %s", d.file.Name, fmt.Sprintf(format, args...))
 }
 
-// fromAny goes over the carriers in order. One that nobody answers at is left
-// at once for the next, and asked again after all the others.
+// fromAny tries the carriers in order. One that does not answer is skipped at
+// once, and tried again after all others.
 func (d *download) fromAny(ctx context.Context) error {
 	f, attempts := d.file, d.cache.opts.Attempts
 	causes := make([]error, len(f.Sources))
@@ -125,14 +125,14 @@ func (d *download) fromSource(ctx context.Context, src Source) error {
 	return err
 }
 
-// fromURL tries one address as often as it may help.
+// fromURL tries one address as often as a retry may help.
 func (d *download) fromURL(ctx context.Context, address string) error {
 	for attempt := 1; ; attempt++ {
 		err := d.attempt(ctx, address)
 		if err == nil || judge(ctx, err) != retry || attempt >= d.cache.opts.Attempts {
 			return err
 		}
-		// The wrong bytes once may be the wire's fault, twice they are the carrier's.
+		// Wrong bytes once may be a fault of the transfer; twice, they are the carrier's.
 		if errors.Is(err, ErrChecksum) && attempt >= 2 {
 			return err
 		}

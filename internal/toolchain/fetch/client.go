@@ -44,8 +44,8 @@ func NewClient(caFiles ...string) (*http.Client, error) {
 	t.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = tlsTimeout
 	t.ResponseHeaderTimeout = headerTimeout
-	// What a server sends must reach the disk as it is: a compression that the
-	// transport undid would change lengths, or unpack a .tar.gz half-way.
+	// The bytes must reach the disk unchanged: transparent decompression would
+	// change lengths, or turn a .tar.gz into a .tar.
 	t.DisableCompression = true
 	if err := trust(t, caFiles); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func NewClient(caFiles ...string) (*http.Client, error) {
 	}, nil
 }
 
-// trust adds the certificates of files to those that t trusts. Empty names are
-// passed over, and so are folders, which requests takes and Go has no use for.
+// trust adds the certificates in files to those that t trusts. It skips empty
+// names, and folders, which the library requests accepts and Go does not.
 func trust(t *http.Transport, files []string) error {
 	var pool *x509.CertPool
 	for _, file := range files {
@@ -71,7 +71,7 @@ func trust(t *http.Transport, files []string) error {
 		}
 		pem, err := os.ReadFile(file)
 		if err != nil {
-			return fmt.Errorf("certificates: %w; mend PIP_CERT, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE or pip's cert setting", err)
+			return fmt.Errorf("certificates: %w; correct PIP_CERT, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE or pip's cert setting", err)
 		}
 		if pool == nil {
 			if pool, err = x509.SystemCertPool(); err != nil {
@@ -79,7 +79,7 @@ func trust(t *http.Transport, files []string) error {
 			}
 		}
 		if !pool.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("certificates: %s has no PEM certificate; mend PIP_CERT, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE or pip's cert setting", file)
+			return fmt.Errorf("certificates: %s has no PEM certificate; correct PIP_CERT, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE or pip's cert setting", file)
 		}
 	}
 	if pool != nil {

@@ -26,17 +26,17 @@ var (
 	ErrTruncated = errors.New("fewer bytes than expected")
 	// ErrChecksum means that the bytes are not the pinned ones.
 	ErrChecksum = errors.New("wrong sha256")
-	// ErrStalled means that a carrier sent nothing, or next to nothing, for
-	// the time Options.Stall.
+	// ErrStalled means that a carrier sent less than the lowest rate for the
+	// time Options.Stall.
 	ErrStalled = errors.New("stalled")
-	// ErrRedirects means that a carrier sent us in circles.
+	// ErrRedirects means that a carrier redirected too often.
 	ErrRedirects = errors.New("too many redirects")
 )
 
-// errUseless means an address that no waiting makes better.
+// errUseless means an address for which a retry cannot help.
 var errUseless = errors.New("unusable address")
 
-// DiskError is a fault of the disk or folder that the cache lies on.
+// DiskError is a fault of the disk or folder of the cache.
 type DiskError struct {
 	Dir string
 	Err error
@@ -51,7 +51,7 @@ func (e *DiskError) Unwrap() error { return e.Err }
 // StatusError is an HTTP answer that is not the file.
 type StatusError struct {
 	Code       int
-	RetryAfter time.Duration // what the server asks for; 0 if it does not
+	RetryAfter time.Duration // the wait that the server asks for; 0 if it does not
 }
 
 func (e *StatusError) Error() string {
@@ -63,15 +63,15 @@ func (e *StatusError) Error() string {
 	return s
 }
 
-// OfflineError is a file that is needed, not in the cache and, offline, not to
-// be had.
+// OfflineError is a file that is needed, is not in the cache and cannot be
+// fetched offline.
 type OfflineError struct {
 	Name   string // what is missing
 	Base   string // its file name; "" if it is not pinned
 	Bytes  int64  // its size; 0 if it is not pinned
 	SHA256 string // its hash; "" if it is not pinned
-	Path   string // where in the cache it would be
-	Bad    bool   // it is there, but damaged
+	Path   string // its place in the cache
+	Bad    bool   // it exists, but is damaged
 }
 
 func (e *OfflineError) Error() string {
@@ -86,17 +86,17 @@ func (e *OfflineError) Error() string {
 	return s
 }
 
-// fate is what an error means for the next step.
+// fate is the next step after an error.
 type fate int
 
 const (
-	retry       fate = iota // the same carrier may do better in a moment
-	nextCarrier             // this carrier will not do better
-	unreachable             // nobody answers: others first, then perhaps again
-	giveUp                  // no carrier will do better: disk, cancellation
+	retry       fate = iota // the same carrier may succeed soon
+	nextCarrier             // this carrier will not succeed
+	unreachable             // no answer: try others first, then perhaps again
+	giveUp                  // no carrier can succeed: disk, cancellation
 )
 
-// judge sorts the errors of one attempt.
+// judge classifies the error of one attempt.
 func judge(ctx context.Context, err error) fate {
 	var disk *DiskError
 	var status *StatusError
@@ -122,22 +122,22 @@ func judge(ctx context.Context, err error) fate {
 	return retry
 }
 
-// isCertificate says whether err is a server's certificate that nobody we
-// trust has signed.
+// isCertificate reports whether err is about a server's certificate that no
+// trusted authority has signed.
 func isCertificate(err error) bool {
 	var cert *tls.CertificateVerificationError
 	return errors.As(err, &cert)
 }
 
-// transportError turns what an attempt ended with into a cause that can be
+// transportError converts the error of an attempt into a cause that can be
 // judged and shown: without the URL, whose user info and query can be secret,
-// and with our reason where it was we who cut the attempt.
+// and with our reason where we cancelled the attempt.
 func transportError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, ErrTooBig) || errors.Is(err, ErrTruncated) {
-		return err // said by our own reader, see tracker
+		return err // from our own reader, see tracker
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

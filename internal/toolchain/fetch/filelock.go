@@ -11,19 +11,21 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lockPoll is how often a lock that another process holds is asked for.
+// lockPoll is the interval between attempts to take a lock that another
+// process holds.
 const lockPoll = 100 * time.Millisecond
 
 // Lock takes the lock called key, a plain file name, and waits for it while
-// another goroutine or process has it; what names the work for those who
-// wait. The system frees the lock when its holder ends, however it ends.
+// another goroutine or process has it; what names the work, for the message
+// of those who wait. The system frees the lock when its holder ends, however
+// it ends.
 func (c *Cache) Lock(ctx context.Context, key, what string) (unlock func(), err error) {
 	dir, err := c.makeDir("lock")
 	if err != nil {
 		return nil, err
 	}
-	// The lock file stays: to remove it would let two holders in, one on the
-	// old file and one on a new one.
+	// The lock file stays: removing it would allow two holders, one of the old
+	// file and one of a new file.
 	l := flock.New(filepath.Join(dir, key+".lock"))
 	ok, err := l.TryLock()
 	if err == nil && !ok {

@@ -15,21 +15,21 @@ import (
 	"strings"
 )
 
-// File is a file to be had.
+// File is a file to fetch.
 type File struct {
-	Name    string   // how people know it
+	Name    string   // its name in messages
 	Base    string   // its file name on the carrier
 	Bytes   int64    // size, exact
 	SHA256  string   // 64 lower-case hex digits
 	Sources []Source // tried in order
 }
 
-// Source is a carrier: somewhere a file may be had.
+// Source is a carrier: a place that may have a file.
 type Source struct {
 	// Label names the carrier in messages; it has no secrets.
 	Label string
-	// URLs tells where the file is, best first; http, https and file URLs. It
-	// is called only when the carrier's turn has come.
+	// URLs returns the addresses of the file, best first; http, https and file
+	// URLs. It is called only when it is the carrier's turn.
 	URLs func(ctx context.Context) ([]string, error)
 }
 
@@ -41,8 +41,8 @@ func URL(address string) Source {
 	}
 }
 
-// Get returns the path of the file f in the cache, where it is fetched if it
-// is not there or damaged. The bytes at the path were hashed by this call.
+// Get returns the path of the file f in the cache, and fetches it if it is
+// missing or damaged. This call hashes the bytes at the path.
 func (c *Cache) Get(ctx context.Context, f File) (string, error) {
 	if err := f.validate(); err != nil {
 		return "", err
@@ -62,7 +62,7 @@ func (c *Cache) Get(ctx context.Context, f File) (string, error) {
 		return "", fmt.Errorf("%s: %w", f.Name, err)
 	}
 	defer unlock()
-	// Whoever held the lock may have fetched it.
+	// The previous holder of the lock may have fetched it.
 	if state = c.Check(ctx, f.Bytes, f.SHA256); state == nil {
 		return path, nil
 	}
@@ -76,8 +76,8 @@ func (c *Cache) Get(ctx context.Context, f File) (string, error) {
 }
 
 // Download fetches a file of at most maxBytes whose hash is not pinned, hands
-// its path to use and removes it when use returns. The caller must check what
-// it got by other means.
+// its path to use and removes it when use returns. The caller must check the
+// file by other means.
 func (c *Cache) Download(ctx context.Context, name string, maxBytes int64, sources []Source, use func(path string) error) error {
 	if c.opts.Offline {
 		return &OfflineError{Name: name}
@@ -91,7 +91,7 @@ func (c *Cache) Download(ctx context.Context, name string, maxBytes int64, sourc
 	return c.fetch(ctx, f, use)
 }
 
-// pinned tells whether size and hash are known.
+// pinned reports whether size and hash are known.
 func (f *File) pinned() bool { return f.SHA256 != "" }
 
 // key names the file's lock and its part file, so that one that a killed
@@ -105,12 +105,12 @@ func (f *File) key() string {
 }
 
 func (f *File) validate() error {
-	// go-getter takes an empty sum for none, so the pin is checked here.
+	// go-getter does not check an empty sum, so the pin is checked here.
 	if raw, err := hex.DecodeString(f.SHA256); err != nil || len(raw) != sha256.Size || f.SHA256 != strings.ToLower(f.SHA256) {
-		return fmt.Errorf("%s: sha256 %q is not 64 lower-case hex digits; mend the lock", f.Name, f.SHA256)
+		return fmt.Errorf("%s: sha256 %q is not 64 lower-case hex digits; fix the lock", f.Name, f.SHA256)
 	}
 	if f.Bytes <= 0 {
-		return fmt.Errorf("%s: a size of %d bytes; mend the lock", f.Name, f.Bytes)
+		return fmt.Errorf("%s: a size of %d bytes; fix the lock", f.Name, f.Bytes)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 type Page struct {
 	Body        []byte
 	ContentType string
-	URL         *url.URL // where it came from, after redirects
+	URL         *url.URL // its address, after redirects
 }
 
 const (
@@ -26,8 +26,8 @@ const (
 )
 
 // GetPage reads a small document, of at most maxBytes, into memory, asking for
-// the media types of accept. Errors that may pass are tried again. Errors name
-// no URL.
+// the media types of accept. Temporary failures are retried. Errors name no
+// URL.
 func GetPage(ctx context.Context, client *http.Client, address, accept string, maxBytes int64) (*Page, error) {
 	for attempt := 1; ; attempt++ {
 		page, err := getPage(ctx, client, address, accept, maxBytes)

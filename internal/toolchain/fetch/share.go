@@ -12,7 +12,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// TryLock takes the lock called key if nobody has or shares it.
+// TryLock takes the lock called key if it is neither held nor shared.
 func (c *Cache) TryLock(key string) (unlock func(), ok bool, err error) {
 	dir, err := c.makeDir("lock")
 	if err != nil {
@@ -26,10 +26,10 @@ func (c *Cache) TryLock(key string) (unlock func(), ok bool, err error) {
 	return func() { _ = l.Close() }, ok, nil
 }
 
-// Share takes the lock called key together with any number of others who share
-// it, and so keeps out whoever wants it alone. It waits for one who has it
-// alone, who must not keep it long. In a cache that cannot be written to nobody
-// can take anything away, so no lock is needed there and none is taken.
+// Share takes the lock called key as a shared lock, which excludes exclusive
+// holders. It waits for an exclusive holder, who must not keep it long. In a
+// cache that cannot be written nothing can be removed, so no lock is needed
+// there and none is taken.
 func (c *Cache) Share(key string) (release func(), err error) {
 	dir, err := c.makeDir("lock")
 	if readOnly(err) {

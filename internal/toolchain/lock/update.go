@@ -99,7 +99,7 @@ func (u *updater) wheel(ctx context.Context, w *Package, version string) error {
 			return err
 		}
 		if link.SHA256 != "" && link.SHA256 != sum {
-			return fmt.Errorf("%w: %s lists %s, what came has %s", fetch.ErrChecksum, link.From, link.SHA256, sum)
+			return fmt.Errorf("%w: %s lists %s, the fetched file has %s", fetch.ErrChecksum, link.From, link.SHA256, sum)
 		}
 		w.Version, w.File, w.Bytes, w.SHA256 = version, link.File, size, sum
 		return nil

@@ -4,8 +4,8 @@
 // or uv would look for them.
 //
 // A package is known by its coordinate (name, version, file) and by a hash
-// that is pinned elsewhere. The index is none of our business: it is the one
-// in the environment (PIP_INDEX_URL, UV_DEFAULT_INDEX and their kin), else in
+// that is pinned elsewhere. This package does not choose the index: it is the
+// one in the environment (PIP_INDEX_URL, UV_DEFAULT_INDEX and so on), else in
 // pip's configuration files, else the one that the installed pip comes with.
 // Both forms of the simple repository API are read, HTML (PEP 503) and JSON
 // (PEP 691), and so are folders and pages of links (find-links). Credentials

@@ -31,7 +31,7 @@ func parseHTML(body []byte, base *url.URL) ([]Link, error) {
 		}
 		u, err := join(base, strings.TrimSpace(href))
 		if err != nil {
-			continue // a link that nobody can follow
+			continue // a link that cannot be followed
 		}
 		if t.name == "base" {
 			base = u

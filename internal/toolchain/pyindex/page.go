@@ -14,8 +14,8 @@ import (
 type Link struct {
 	File   string // file name
 	URL    string // absolute; may hold credentials
-	SHA256 string // lower-case hex; "" where the page does not tell
-	Size   int64  // bytes; 0 where the page does not tell
+	SHA256 string // lower-case hex; "" where the page has none
+	Size   int64  // bytes; 0 where the page has none
 	Yanked bool
 	From   string // the page or folder it was found in, without credentials
 }
@@ -56,7 +56,7 @@ func parseJSON(body []byte, base *url.URL) ([]Link, error) {
 	for _, f := range page.Files {
 		u, err := join(base, f.URL)
 		if err != nil {
-			continue // a file that nobody can fetch
+			continue // a file that cannot be fetched
 		}
 		_, reason := f.Yanked.(string)
 		links = append(links, Link{

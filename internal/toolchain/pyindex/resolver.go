@@ -63,8 +63,8 @@ func Open(env Environment) *Resolver {
 }
 
 // Client returns the HTTP client that trusts what pip trusts; for
-// fetch.Options. Where pip's settings cannot be had, those of the environment
-// and the system hold: not every carrier needs an index.
+// fetch.Options. Where pip's settings cannot be read, those of the environment
+// and the system apply: not every carrier needs an index.
 func (r *Resolver) Client(ctx context.Context) (*http.Client, error) {
 	_, client, err := r.load(ctx)
 	switch {
@@ -161,7 +161,7 @@ func Normalize(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }
 
-// belongs says whether a file is one of a package, by its name.
+// belongs reports whether a file is one of a package, by its name.
 func belongs(file, name string) bool {
 	rest, ok := strings.CutPrefix(Normalize(file), Normalize(name)+"-")
 	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9'

@@ -9,7 +9,7 @@ import (
 )
 
 // Limits bound what an archive may unpack to. Entries that are skipped count
-// as well: a bomb hurts before anything of it is kept.
+// as well: a decompression bomb does harm even if nothing of it is kept.
 type Limits struct {
 	Entries int   // files and folders
 	Bytes   int64 // unpacked size of all entries together
@@ -20,11 +20,11 @@ type Limits struct {
 // 2 GiB, 200 times the archive's size.
 var DefaultLimits = Limits{Entries: 100_000, Bytes: 2 << 30, Ratio: 200}
 
-// ratioFloor is how much any archive may unpack to, so that a tiny archive of
-// a few repetitive files passes.
+// ratioFloor is the size that any archive may unpack to, so that a tiny
+// archive of a few repetitive files passes.
 const ratioFloor = 1 << 20
 
-// budget is what is left of the limits while one archive is read.
+// budget is the remainder of the limits while an archive is read.
 type budget struct {
 	entries int
 	bytes   int64
@@ -49,8 +49,8 @@ func (b *budget) entry() error {
 	return nil
 }
 
-// reader takes what is read through it off the budget and stops when the
-// context ends.
+// reader deducts the bytes read through it from the budget, and stops when
+// the context ends.
 type reader struct {
 	ctx context.Context
 	r   io.Reader
@@ -61,7 +61,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	// One byte more than the rest tells "used up" from "too big".
+	// One byte more than the rest distinguishes "used up" from "too big".
 	if int64(len(p)) > r.b.bytes+1 {
 		p = p[:r.b.bytes+1]
 	}

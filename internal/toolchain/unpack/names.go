@@ -23,7 +23,7 @@ var (
 
 const (
 	maxName      = 1024 // bytes of a whole name
-	maxComponent = 255  // bytes between two slashes, as file systems have it
+	maxComponent = 255  // bytes between two slashes, the limit of file systems
 )
 
 // cleanName checks the name of an entry and returns it without the slash that
@@ -108,16 +108,16 @@ func (t *tree) add(name string, isDir bool) error {
 func (t *tree) note(name string) error {
 	key := fold(name)
 	if first, ok := t.spelling[key]; ok && first != name {
-		return fmt.Errorf("%w: %q and %q differ in letter case alone", ErrRepeated, first, name)
+		return fmt.Errorf("%w: %q and %q differ only in letter case", ErrRepeated, first, name)
 	}
 	t.spelling[key] = name
 	return nil
 }
 
-// fold maps names that differ in letter case alone to one key.
+// fold maps names that differ only in letter case to one key.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
-		// The least rune of the orbit stands for all of its cases.
+		// The smallest rune of the orbit represents all of its cases.
 		least := r
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
 			least = min(least, f)

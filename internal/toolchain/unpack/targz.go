@@ -57,9 +57,9 @@ func TarGz(ctx context.Context, r io.Reader, size int64, root *os.Root, opts Opt
 	return nil
 }
 
-// modeOf is the mode of an entry, irregular for all that is neither a plain
-// file nor a folder. To FileInfo hard links look like files, and so do sparse
-// files, whose holes no byte of the stream pays for.
+// modeOf is the mode of an entry, irregular for anything that is neither a
+// plain file nor a folder. FileInfo reports hard links as files, and sparse
+// files too, whose holes are not bytes of the stream.
 func modeOf(h *tar.Header) fs.FileMode {
 	mode := h.FileInfo().Mode()
 	sparse := slices.ContainsFunc(slices.Collect(maps.Keys(h.PAXRecords)), func(key string) bool {
@@ -71,8 +71,8 @@ func modeOf(h *tar.Header) fs.FileMode {
 	return mode
 }
 
-// corrupt marks the errors of the archive readers as damage; all others pass
-// as they are.
+// corrupt marks the errors of the archive readers as damage; others pass
+// unchanged.
 func corrupt(err error) error {
 	for _, e := range []error{
 		gzip.ErrHeader, gzip.ErrChecksum, tar.ErrHeader, io.ErrUnexpectedEOF, io.EOF,

@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// Options say what to take out of an archive.
+// Options select the entries of an archive.
 type Options struct {
 	// Limits bound the whole archive; the zero value stands for DefaultLimits.
 	Limits Limits
 	// Select maps the clean name of an entry to its place under the
-	// destination, both with forward slashes, or says that it is not wanted.
-	// Nil takes everything as it is named.
+	// destination, both with forward slashes, or reports that it is skipped.
+	// Nil takes everything under its own name.
 	Select func(name string) (place string, wanted bool)
 }
 
 // File unpacks the archive at filename into root, by the ending of kind (a
 // file name: .tar.gz, .tgz, .zip or .whl), because a file in a
-// content-addressed cache has no ending of its own. Files come out with mode
-// 0755 if the archive marks them executable for anyone and 0644 otherwise.
+// content-addressed cache has no ending. Files get mode 0755 if the archive
+// marks them executable for anyone and 0644 otherwise.
 func File(ctx context.Context, filename, kind string, root *os.Root, opts Options) error {
 	f, err := os.Open(filename)
 	if err != nil {
@@ -70,8 +70,8 @@ func newWriter(ctx context.Context, root *os.Root, opts Options, archive int64) 
 	return &writer{ctx, root, opts.Select, newTree(), newBudget(opts.Limits, archive)}
 }
 
-// begin accounts for an entry and tells where it goes; place is "" for one
-// that is to be skipped.
+// begin accounts for an entry and returns its place; "" for an entry to
+// skip.
 func (w *writer) begin(name string, mode fs.FileMode) (place string, err error) {
 	if err := w.ctx.Err(); err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func (w *writer) begin(name string, mode fs.FileMode) (place string, err error) 
 		return "", fmt.Errorf("%q is %w (%s)", clip(name), ErrType, mode.Type())
 	}
 	if !fs.ValidPath(place) || place == "." {
-		return "", fmt.Errorf("%w %q: its place %q is no path below the destination", ErrName, clip(name), place)
+		return "", fmt.Errorf("%w %q: its place %q is not below the destination", ErrName, clip(name), place)
 	}
 	return place, w.names.add(place, mode.IsDir())
 }
@@ -111,7 +111,7 @@ func (w *writer) put(place string, mode fs.FileMode, r io.Reader) error {
 	if mode&0o111 != 0 {
 		perm = 0o755
 	}
-	// O_EXCL: what is already there, a link perhaps, is never written through.
+	// O_EXCL: never writes through an existing file or link.
 	f, err := w.root.OpenFile(place, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 const flagEncrypted = 1
 
 // Zip unpacks a zip archive of size bytes into root. Entries without mode bits
-// come out as plain files.
+// become plain files.
 func Zip(ctx context.Context, r io.ReaderAt, size int64, root *os.Root, opts Options) error {
 	w := newWriter(ctx, root, opts, size)
 	zr, err := zip.NewReader(r, size)
@@ -31,7 +31,7 @@ func Zip(ctx context.Context, r io.ReaderAt, size int64, root *os.Root, opts Opt
 			return fmt.Errorf("%q is encrypted", clip(f.Name))
 		}
 		if mode.IsDir() != strings.HasSuffix(f.Name, "/") {
-			return fmt.Errorf("%w: %q is marked as a folder by its mode or its name alone", ErrCorrupt, clip(f.Name))
+			return fmt.Errorf("%w: %q is marked as a folder only by its mode or only by its name", ErrCorrupt, clip(f.Name))
 		}
 		place, err := w.begin(f.Name, mode)
 		if err != nil {
@@ -60,7 +60,7 @@ func putZipped(w *writer, place string, f *zip.File) error {
 	return err
 }
 
-// isFlate says whether err comes from damaged deflate data.
+// isFlate reports whether err is about damaged deflate data.
 func isFlate(err error) bool {
 	var bad flate.CorruptInputError
 	return errors.As(err, &bad)

@@ -34,7 +34,7 @@ func TestHealthyCheckout(t *testing.T) {
 		t.Error("a build cannot work")
 	}
 	for _, f := range r {
-		if f.State != doctor.OK || f.Mend != "" {
+		if f.State != doctor.OK || f.Fix != "" {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -47,7 +47,7 @@ func TestWhatIsWrong(t *testing.T) {
 		spoil func(*Facts)
 		name  string
 		state doctor.State
-		says  string // in the detail or the mend
+		says  string // in the detail or the fix
 		works bool   // a build
 	}{
 		{"another platform", func(f *Facts) { f.Platform = "darwin/arm64" }, "platform", doctor.Missing, "x86-64", false},
@@ -82,7 +82,7 @@ func TestWhatIsWrong(t *testing.T) {
 				found = one
 			}
 		}
-		if found.State != test.state || !strings.Contains(found.Detail+found.Mend, test.says) {
+		if found.State != test.state || !strings.Contains(found.Detail+found.Fix, test.says) {
 			t.Errorf("%s: %+v, want %s and %q", test.what, found, test.state, test.says)
 		}
 		if r.Works(doctor.Build) != test.works {

@@ -24,21 +24,21 @@ import (
 	"github.com/sparsek/sparsek/internal/toolchain/pyindex"
 )
 
-// Facts is what was found out about a checkout and its machine.
+// Facts holds the facts about a checkout and its machine.
 type Facts struct {
 	Platform string // "linux/amd64"
 	Lock     *lock.Lock
 	Go       Go
 	Compiler Compiler
-	// Tree is how the toolchain stands: nil, toolchain.ErrMissing or what is
-	// wrong with it.
+	// Tree is the state of the toolchain: nil, toolchain.ErrMissing or its
+	// fault.
 	Tree     error
 	Uncached []lock.Package // not in the cache, or damaged there
 	Index    Index
 	Disks    []Disk
 }
 
-// Go is the Go that runs here.
+// Go is the installed Go.
 type Go struct {
 	Version string // "1.26.8"
 	Wanted  string // by go.mod
@@ -49,15 +49,14 @@ type Go struct {
 // Compiler is the host compiler.
 type Compiler struct {
 	Name    string
-	GNU     int // __GNUC__; 0: it is none of the kind
+	GNU     int // __GNUC__; 0: not a GNU compiler
 	Clang   int // __clang_major__; 0: it is not clang
 	Version string
 	Newest  int // the newest g++ that nvcc takes
 	Err     error
 }
 
-// Index is what the package index said when it was asked for a file of the
-// lock.
+// Index is the answer of the package index about a file of the lock.
 type Index struct {
 	Asked bool
 	From  string
@@ -71,11 +70,11 @@ type Disk struct {
 	Err        error // it cannot be written to
 }
 
-// newestGCC is what host_config.h of CUDA 13.0 says; it serves until the
-// toolchain is there to be asked.
+// newestGCC is the limit in host_config.h of CUDA 13.0; it is used as long as
+// the toolchain is not unpacked.
 const newestGCC = 15
 
-// What a build takes of the disks, in bytes: measured, rounded up.
+// The disk space that a build needs, in bytes: measured, rounded up.
 const (
 	treeBytes  = 400 << 20
 	buildBytes = 300 << 20
@@ -90,8 +89,8 @@ const (
 // indexTimeout bounds the question to the package index.
 const indexTimeout = 20 * time.Second
 
-// Look finds out about the checkout at root. offline asks no package index.
-// cxx is the host compiler; empty: g++.
+// Look gathers the facts about the checkout at root. With offline it does not
+// ask the package index. cxx is the host compiler; empty: g++.
 func Look(ctx context.Context, root, cxx string, offline bool) (*Facts, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -155,8 +154,8 @@ func askGo(ctx context.Context, root string) (g Go) {
 	return g
 }
 
-// askCompiler asks the compiler for its macros, which say what it is whatever
-// its name, and hostConfig for the newest one that nvcc takes.
+// askCompiler reads the compiler's macros, which identify it whatever its name,
+// and hostConfig for the newest g++ that nvcc accepts.
 func askCompiler(ctx context.Context, cxx, hostConfig string) Compiler {
 	if cxx == "" {
 		cxx = "g++"
@@ -179,7 +178,7 @@ func askCompiler(ctx context.Context, cxx, hostConfig string) Compiler {
 
 var gnuLimit = regexp.MustCompile(`(?m)^#if __GNUC__ > (\d+)\s*$`)
 
-// newestTaken reads the newest g++ that nvcc takes out of its host_config.h.
+// newestTaken reads from host_config.h the newest g++ that nvcc accepts.
 func newestTaken(text string) (int, bool) {
 	m := gnuLimit.FindStringSubmatch(text)
 	if m == nil {
@@ -189,7 +188,7 @@ func newestTaken(text string) (int, bool) {
 	return n, err == nil
 }
 
-// macro is the number that a macro stands for, 0 where there is none.
+// macro is the value of a macro, 0 where it is not defined.
 func macro(text, name string) int {
 	for line := range strings.Lines(text) {
 		if words := strings.Fields(line); len(words) == 3 && words[0] == "#define" && words[1] == name {
@@ -218,8 +217,8 @@ func askIndex(ctx context.Context, missing []lock.Package, l *lock.Lock) Index {
 // writeAndEnter are the rights of access(2) that a folder must give.
 const writeAndEnter = 2 | 1
 
-// measure looks at the file system under the folder, or under the nearest one
-// above it that is there.
+// measure examines the file system of the folder, or of its nearest existing
+// parent.
 func (d *Disk) measure() {
 	dir := d.Path
 	for {

@@ -15,13 +15,13 @@ import (
 	"github.com/sparsek/sparsek/internal/toolchain/lock/cutlass"
 )
 
-// oldestGCC is the first whose C++17 library is whole.
+// oldestGCC is the first with a complete C++17 library.
 const oldestGCC = 9
 
 // platform is what CUDA's packages are for.
 const platform = "linux/amd64"
 
-// Judge says what of it serves a build.
+// Judge checks the facts for a build.
 func (f *Facts) Judge() doctor.Report {
 	r := doctor.Report{f.platform(), f.goLanguage(), f.compiler(), f.cutlass(), f.nvcc(), f.index()}
 	for _, d := range f.Disks {
@@ -35,19 +35,19 @@ func (f *Facts) platform() doctor.Finding {
 		return doctor.Finding{Name: "platform", State: doctor.OK, Detail: f.Platform, Needed: doctor.Build}
 	}
 	return doctor.Finding{Name: "platform", State: doctor.Missing, Detail: f.Platform, Needed: doctor.Build,
-		Mend: "build on Linux on x86-64: the compiler's packages are for it"}
+		Fix: "build on Linux on x86-64: the compiler's packages are for it"}
 }
 
 func (f *Facts) goLanguage() doctor.Finding {
 	g, out := f.Go, doctor.Finding{Name: "Go", State: doctor.OK, Detail: f.Go.Version, Needed: doctor.Build}
 	switch {
 	case g.Err != nil:
-		out.State, out.Detail, out.Mend = doctor.Missing, g.Err.Error(), "install Go "+g.Wanted+" and put it on PATH"
+		out.State, out.Detail, out.Fix = doctor.Missing, g.Err.Error(), "install Go "+g.Wanted+" and put it on PATH"
 	case goversion.Compare("go"+g.Version, "go"+g.Wanted) < 0:
 		out.State, out.Detail = doctor.TooOld, g.Version+"; go.mod wants "+g.Wanted
-		out.Mend = "install Go " + g.Wanted + ", or let Go fetch it: GOTOOLCHAIN=auto"
+		out.Fix = "install Go " + g.Wanted + ", or let Go fetch it: GOTOOLCHAIN=auto"
 	case !g.Cgo:
-		out.State, out.Detail, out.Mend = doctor.Off, g.Version+" without cgo", "install gcc, and unset CGO_ENABLED: the Go package opens the library with it"
+		out.State, out.Detail, out.Fix = doctor.Off, g.Version+" without cgo", "install gcc, and unset CGO_ENABLED: the Go package opens the library with it"
 	}
 	return out
 }
@@ -59,31 +59,31 @@ func (f *Facts) compiler() doctor.Finding {
 	another := fmt.Sprintf("install g++-%d, say, and set CXX=g++-%d", c.Newest, c.Newest)
 	switch {
 	case c.Err != nil:
-		out.State, out.Detail, out.Mend = doctor.Missing, c.Err.Error(), "install g++ (package g++, or build-essential), or name one with CXX"
+		out.State, out.Detail, out.Fix = doctor.Missing, c.Err.Error(), "install g++ (package g++, or build-essential), or name one with CXX"
 	case c.Clang > 0:
 		out.State, out.Detail = doctor.Unknown, fmt.Sprintf("%s is clang %d; builds are tested with g++", c.Name, c.Clang)
-		out.Mend = "where it fails, name a g++ with CXX"
+		out.Fix = "where it fails, name a g++ with CXX"
 	case c.GNU == 0:
-		out.State, out.Detail, out.Mend = doctor.Missing, c.Name+" is not a g++", "install g++, or name one with CXX"
+		out.State, out.Detail, out.Fix = doctor.Missing, c.Name+" is not a g++", "install g++, or name one with CXX"
 	case c.GNU > c.Newest:
-		out.State, out.Mend = doctor.TooNew, another
+		out.State, out.Fix = doctor.TooNew, another
 	case c.GNU < oldestGCC:
-		out.State, out.Mend = doctor.TooOld, another
+		out.State, out.Fix = doctor.TooOld, another
 	}
 	return out
 }
 
-// fetchMend is what brings the toolchain.
-const fetchMend = "go tool mage fetch (a build does it too)"
+// fetchFix is the command that fetches the toolchain.
+const fetchFix = "go tool mage fetch (a build does it too)"
 
 func (f *Facts) cutlass() doctor.Finding {
 	c := f.Lock.CUTLASS
 	out := doctor.Finding{Name: "CUTLASS", State: doctor.OK, Detail: c.Version + ", commit " + c.Commit[:min(12, len(c.Commit))]}
 	switch {
 	case errors.Is(f.Tree, toolchain.ErrMissing):
-		out.State, out.Detail, out.Mend = doctor.Missing, c.Version+" is not fetched yet", fetchMend
+		out.State, out.Detail, out.Fix = doctor.Missing, c.Version+" is not fetched yet", fetchFix
 	case errors.Is(f.Tree, cutlass.ErrDigest):
-		out.State, out.Detail, out.Mend = doctor.Damaged, f.Tree.Error(), fetchMend
+		out.State, out.Detail, out.Fix = doctor.Damaged, f.Tree.Error(), fetchFix
 	}
 	return out
 }
@@ -93,17 +93,17 @@ func (f *Facts) nvcc() doctor.Finding {
 	switch {
 	case f.Tree == nil, errors.Is(f.Tree, cutlass.ErrDigest):
 	case errors.Is(f.Tree, toolchain.ErrMissing):
-		out.State, out.Detail, out.Mend = doctor.Missing, f.Lock.CUDA.Version+" is not fetched yet", fetchMend
-	case toolchain.Mendable(f.Tree):
-		out.State, out.Detail, out.Mend = doctor.Damaged, f.Tree.Error(), fetchMend
+		out.State, out.Detail, out.Fix = doctor.Missing, f.Lock.CUDA.Version+" is not fetched yet", fetchFix
+	case toolchain.Repairable(f.Tree):
+		out.State, out.Detail, out.Fix = doctor.Damaged, f.Tree.Error(), fetchFix
 	default:
 		out.State, out.Detail, out.Needed = doctor.Damaged, f.Tree.Error(), doctor.Build
-		out.Mend = "do what it says; " + fetch.CacheVariable + " moves the cache"
+		out.Fix = "do what it says; " + fetch.CacheVariable + " moves the cache"
 	}
 	return out
 }
 
-// index is needed only for what is neither unpacked nor in the cache.
+// The index is needed only for files that are neither unpacked nor in the cache.
 func (f *Facts) index() doctor.Finding {
 	out := doctor.Finding{Name: "package index", State: doctor.OK, Detail: f.Index.From}
 	if f.Tree != nil && len(f.Uncached) > 0 {
@@ -116,12 +116,12 @@ func (f *Facts) index() doctor.Finding {
 	missing := "to be fetched: " + strings.Join(names, ", ")
 	switch {
 	case !f.Index.Asked && out.Needed == doctor.Build:
-		out.State, out.Detail, out.Mend = doctor.Off, "offline; "+missing, "go online once, or bring the cache from another machine"
+		out.State, out.Detail, out.Fix = doctor.Off, "offline; "+missing, "go online once, or bring the cache from another machine"
 	case !f.Index.Asked:
 		out.State, out.Detail = doctor.Off, "offline; nothing is to be fetched"
 	case f.Index.Err != nil:
 		out.State, out.Detail = doctor.Missing, f.Index.Err.Error()
-		out.Mend = "set PIP_INDEX_URL, or install pip; HTTPS_PROXY for a proxy"
+		out.Fix = "set PIP_INDEX_URL, or install pip; HTTPS_PROXY for a proxy"
 		if out.Needed == doctor.Optional {
 			out.Detail = "nothing is to be fetched; " + out.Detail
 		}
@@ -134,14 +134,14 @@ func (d Disk) judge() doctor.Finding {
 		Detail: fmt.Sprintf("%s free, up to %s needed (%s)", term.FormatBytes(d.Free), term.FormatBytes(d.Need), d.Path)}
 	switch {
 	case d.Err != nil:
-		out.State, out.Detail, out.Mend = doctor.Off, d.Err.Error(), "give the right to write, or take another folder"
+		out.State, out.Detail, out.Fix = doctor.Off, d.Err.Error(), "give the right to write, or take another folder"
 		if d.Name == cacheDisk {
-			out.Mend += " (" + fetch.CacheVariable + ")"
+			out.Fix += " (" + fetch.CacheVariable + ")"
 		}
 	case d.Free < d.Need:
-		out.State, out.Mend = doctor.TooLittle, "free some space"
+		out.State, out.Fix = doctor.TooLittle, "free some space"
 		if d.Name == cacheDisk {
-			out.Mend += ": go tool mage cache:prune, or another folder (" + fetch.CacheVariable + ")"
+			out.Fix += ": go tool mage cache:prune, or another folder (" + fetch.CacheVariable + ")"
 		}
 	}
 	return out

@@ -90,7 +90,7 @@ func Verify(dir string, want Tree) error {
 	case got.Tools != want.Tools:
 		return fmt.Errorf("%w: %s has the digest %s and not %s", ErrDigest, Tools, got.Tools, want.Tools)
 	}
-	return fmt.Errorf("%w: the lock says version %s, the version.h of the pinned tree %s; mend the lock", ErrDigest, want.Version, got.Version)
+	return fmt.Errorf("%w: the lock says version %s, the version.h of the pinned tree %s; fix the lock", ErrDigest, want.Version, got.Version)
 }
 
 var versionParts = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+CUTLASS_(MAJOR|MINOR|PATCH)[ \t]+(\d+)\b`)

@@ -55,7 +55,7 @@ func TestVerify(t *testing.T) {
 	}
 	lies := want
 	lies.Version = "4.3.9"
-	if err := Verify(dir, lies); !errors.Is(err, ErrDigest) || !strings.Contains(err.Error(), "mend the lock") {
+	if err := Verify(dir, lies); !errors.Is(err, ErrDigest) || !strings.Contains(err.Error(), "fix the lock") {
 		t.Errorf("a lock that states another version: got %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -400,5 +401,44 @@ func TestWeight(t *testing.T) {
 	}
 	if got := host.weight(1234); got != 1234 {
 		t.Errorf("got %d, want what the last build took", got)
+	}
+}
+
+func TestCompileCommands(t *testing.T) {
+	tr := newTree(t)
+	n, err := WriteCompileCommands(t.Context(), tr.opts)
+	if err != nil || n != len(allSources) {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if ran := tr.ran(); len(ran) > 0 {
+		t.Errorf("compiled %q", ran)
+	}
+	var commands []compileCommand
+	if err := json.Unmarshal([]byte(tr.read(CompileCommands)), &commands); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, c := range commands {
+		files = append(files, c.File)
+		if c.Directory != tr.root || c.Arguments[len(c.Arguments)-1] != c.File || !slices.Contains(c.Arguments, c.Output) {
+			t.Errorf("got %+v", c)
+		}
+		if !tr.exists(c.File) {
+			t.Errorf("there is no %s", c.File)
+		}
+		wanted := tr.opts.CXX
+		if strings.HasSuffix(c.File, ".cu") {
+			wanted = tr.opts.Toolchain.NVCC
+		}
+		if c.Arguments[0] != wanted {
+			t.Errorf("%s is compiled by %s", c.File, c.Arguments[0])
+		}
+	}
+	slices.Sort(files)
+	if want := slices.Sorted(slices.Values(allSources)); !slices.Equal(files, want) {
+		t.Errorf("got %q, want %q", files, want)
+	}
+	if tr.exists(tempDir) {
+		t.Error("left a temporary folder behind")
 	}
 }

@@ -30,6 +30,9 @@ const (
 	Program    = "build/bin/sparsek"
 	ReportFile = "build/report/kernels.json"
 
+	// CompileCommands is what WriteCompileCommands makes.
+	CompileCommands = "build/compile_commands.json"
+
 	// SanitizedLibrary is what a build with Options.Sanitize makes.
 	SanitizedLibrary = "build/sanitize/lib/libsparsek.so"
 	// SandboxLibrary is what a build with Options.Sandbox makes.

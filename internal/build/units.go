@@ -61,17 +61,20 @@ func (u unit) memory() int64 {
 }
 
 // weight is how many milliseconds u is expected to take: as many as last time,
-// or, where that is 0, what files of its kind took on a core of 2.5 GHz.
+// or, where that is 0, what files of its kind take:
+// only their ratio matters.
 func (u unit) weight(last int64) int64 {
 	switch {
 	case last > 0:
 		return last
 	case u.family == kernels.Collective:
-		return 40_000
+		return 80_000
+	case u.family == kernels.WgmmaGather:
+		return 27_000
 	case u.kernel != "":
-		return 20_000
+		return 15_000
 	case u.device:
-		return 10_000
+		return 8_000
 	default:
 		return 3_000
 	}

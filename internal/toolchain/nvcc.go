@@ -40,7 +40,7 @@ func checkTools(ctx context.Context, dir string, l *lock.Lock) error {
 		return fmt.Errorf("%s --version says %q, which names no version", nvcc, out)
 	}
 	if got := string(m[1]); got != l.CUDA.Version {
-		return fmt.Errorf("%s says it is %s and the lock says %s; fix the lock with lock:update", nvcc, got, l.CUDA.Version)
+		return fmt.Errorf("%s says it is %s and the lock says %s; update the lock with go tool mage lockUpdate", nvcc, got, l.CUDA.Version)
 	}
 	return nil
 }

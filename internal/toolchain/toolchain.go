@@ -79,7 +79,7 @@ func Prepare(ctx context.Context, opts Options) (*Toolchain, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := b.describe()
+	t := Place(b.cache, b.lock)
 	if err := b.ensure(ctx, t); err != nil {
 		return nil, fmt.Errorf("toolchain: %w", err)
 	}
@@ -93,7 +93,7 @@ func Check(ctx context.Context, opts Options) (*Toolchain, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := b.describe()
+	t := Place(b.cache, b.lock)
 	return t, check(ctx, t.Dir(), b.lock)
 }
 
@@ -115,11 +115,12 @@ func newBuilder(opts Options) (*builder, error) {
 	return &builder{lock: l, cache: cache, index: index, progress: opts.Progress}, err
 }
 
-// describe is the toolchain of the lock, where it is in the cache or is to be.
-func (b *builder) describe() *Toolchain {
-	digest := Digest(b.lock)
-	t := at(filepath.Join(b.cache.Dir(), "tree", digest), b.lock, digest)
-	t.cache = b.cache
+// Place is the toolchain of a lock, unchecked, where it is in the cache or is
+// to be.
+func Place(cache *fetch.Cache, l *lock.Lock) *Toolchain {
+	digest := Digest(l)
+	t := at(filepath.Join(cache.Dir(), "tree", digest), l, digest)
+	t.cache = cache
 	return t
 }
 

@@ -72,7 +72,7 @@ func (s step) run(ctx context.Context, o LongOptions) error {
 	if s.fuzz {
 		return process.Command{Args: s.args, Dir: o.Root, Env: env, Stdout: o.Out, Stderr: o.Out}.Run(ctx)
 	}
-	return runTests(ctx, o.Root, [][]string{s.args}, env, o.Out)
+	return runTests(ctx, o.Root, [][]string{s.args}, env, o.Out, nil)
 }
 
 // longSteps are the commands, in order.

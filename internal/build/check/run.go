@@ -31,8 +31,8 @@ var vetCommands = []struct {
 // over the magefile. What they find goes to out.
 func Vet(ctx context.Context, root string, out io.Writer, progress *term.Reporter) error {
 	for _, c := range vetCommands {
-		step := progress.Step(c.what)
-		err := process.Command{Args: c.args, Dir: root, Stdout: out, Stderr: out}.Run(ctx)
+		step, through := progress.Step(c.what), progress.Through(out)
+		err := process.Command{Args: c.args, Dir: root, Stdout: through, Stderr: through}.Run(ctx)
 		step.End(err)
 		if err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(c.args, " "), err)
@@ -45,7 +45,7 @@ func Vet(ctx context.Context, root string, out io.Writer, progress *term.Reporte
 // path given. A line for each package goes to out, what failed tests wrote,
 // what was skipped and why, and last the number of tests that passed and
 // failed.
-func Test(ctx context.Context, root, library string, out io.Writer) error {
+func Test(ctx context.Context, root, library string, out io.Writer, progress *term.Reporter) error {
 	packages, err := listPackages(ctx, root)
 	if err != nil {
 		return err
@@ -54,14 +54,17 @@ func Test(ctx context.Context, root, library string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return runTests(ctx, root, commands, append(os.Environ(), "SPARSEK_LIBRARY="+library), out)
+	bar := progress.Bar("test packages", int64(len(packages)), term.Count)
+	err = runTests(ctx, root, commands, append(os.Environ(), "SPARSEK_LIBRARY="+library), progress.Through(out), bar)
+	bar.End(err)
+	return err
 }
 
 // runTests runs commands that write as go test -json does, up to the first
-// that fails.
-func runTests(ctx context.Context, root string, commands [][]string, env []string, out io.Writer) (err error) {
+// that fails. bar counts the packages.
+func runTests(ctx context.Context, root string, commands [][]string, env []string, out io.Writer, bar *term.Bar) (err error) {
 	one := shared{new(sync.Mutex), out}
-	log := newTestLog(one)
+	log := newTestLog(one, bar)
 	defer func() { err = errors.Join(err, log.finish()) }()
 	for _, args := range commands {
 		command := process.Command{Args: args, Dir: root, Stdout: log, Stderr: one, Env: env}

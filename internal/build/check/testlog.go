@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
 // testLog reads what go test -json writes, and prints it as go test does
@@ -23,6 +25,7 @@ import (
 // does not compile perhaps, counts as one.
 type testLog struct {
 	out     io.Writer
+	bar     *term.Bar         // counts the packages
 	line    []byte            // of the input, not whole yet
 	said    map[string][]said // by package, in order
 	skipped map[skip]int
@@ -46,8 +49,8 @@ type testEvent struct {
 	Action, Package, Test, Output string
 }
 
-func newTestLog(out io.Writer) *testLog {
-	return &testLog{out: out, said: make(map[string][]said), skipped: make(map[skip]int), parents: make(map[testName]bool),
+func newTestLog(out io.Writer, bar *term.Bar) *testLog {
+	return &testLog{out: out, bar: bar, said: make(map[string][]said), skipped: make(map[skip]int), parents: make(map[testName]bool),
 		failedIn: make(map[string]bool)}
 }
 
@@ -129,6 +132,7 @@ func (l *testLog) endPackage(e testEvent) error {
 		}
 	}
 	delete(l.said, e.Package)
+	l.bar.Add(1)
 	if e.Action != "skip" { // a package without tests
 		l.packages++
 	}
@@ -182,6 +186,9 @@ func (l *testLog) summary() string {
 }
 
 func (l *testLog) print(text string) error {
+	if text == "" {
+		return nil
+	}
 	_, err := io.WriteString(l.out, text)
 	return err
 }

@@ -71,7 +71,7 @@ func runIn(t *testing.T, root string) (string, error) {
 	}
 	var out bytes.Buffer
 	err := runTests(t.Context(), root, [][]string{{"go", "test", "-json", "-count=1", "./..."}},
-		append(os.Environ(), "GOFLAGS=", "GOWORK=off"), &out)
+		append(os.Environ(), "GOFLAGS=", "GOWORK=off"), &out, nil)
 	return out.String(), err
 }
 
@@ -137,7 +137,7 @@ func TestLogOfPieces(t *testing.T) {
 {"Action":"skip","Package":"` + wrapper + `","Test":"TestB"}
 cut off`
 	var out bytes.Buffer
-	log := newTestLog(&out)
+	log := newTestLog(&out, nil)
 	buffer := make([]byte, 1)
 	for r := iotest.OneByteReader(strings.NewReader(input)); ; {
 		n, err := r.Read(buffer)

@@ -141,27 +141,67 @@ func (r *Reporter) refresh() {
 // and draws them again below it, in one call of Write so that nothing tears.
 // The caller holds the lock.
 func (r *Reporter) write(text string) {
-	var s strings.Builder
-	if r.drawn > 0 {
-		fmt.Fprintf(&s, "\x1b[%dA\r\x1b[J", r.drawn)
+	r.put(r.erase() + text + r.draw())
+}
+
+// erase is what takes the live lines off the screen. The caller holds the lock.
+func (r *Reporter) erase() string {
+	if r.drawn == 0 {
+		return ""
 	}
-	s.WriteString(text)
+	sequence := fmt.Sprintf("\x1b[%dA\r\x1b[J", r.drawn)
 	r.drawn = 0
-	if r.live {
-		now, width := r.now(), r.width()
-		for _, b := range r.bars {
-			if now.Sub(b.began) < r.quiet {
-				continue
-			}
-			s.WriteString(clip(b.status(now), width-1))
-			s.WriteByte('\n')
-			r.drawn++
+	return sequence
+}
+
+// draw is what puts the live lines on the screen. The caller holds the lock.
+func (r *Reporter) draw() string {
+	if !r.live {
+		return ""
+	}
+	var s strings.Builder
+	now, width := r.now(), r.width()
+	for _, b := range r.bars {
+		if now.Sub(b.began) < r.quiet {
+			continue
 		}
+		s.WriteString(clip(b.status(now), width-1))
+		s.WriteByte('\n')
+		r.drawn++
 	}
-	if s.Len() > 0 {
-		// Progress is a courtesy: work goes on if the reader has gone away.
-		_, _ = io.WriteString(r.w, s.String())
+	return s.String()
+}
+
+// put writes text, if there is any. Progress is a courtesy: work goes on if
+// the reader has gone away.
+func (r *Reporter) put(text string) {
+	if text != "" {
+		_, _ = io.WriteString(r.w, text)
 	}
+}
+
+// Through returns a writer to w that takes the live lines off the screen while
+// it writes, for a w that may be the same terminal. What is written ends in a
+// newline.
+func (r *Reporter) Through(w io.Writer) io.Writer {
+	if r == nil {
+		return w
+	}
+	return through{r, w}
+}
+
+type through struct {
+	r *Reporter
+	w io.Writer
+}
+
+func (t through) Write(p []byte) (int, error) {
+	t.r.mu.Lock()
+	defer t.r.mu.Unlock()
+	t.r.put(t.r.erase())
+	n, err := t.w.Write(p)
+	t.r.put(t.r.draw())
+	return n, err
 }
 
 // end takes b off the running jobs and leaves line behind, which is empty or

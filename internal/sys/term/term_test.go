@@ -4,6 +4,7 @@ package term
 
 import (
 	"errors"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -200,6 +201,26 @@ func TestDroppedJobLeavesNoLine(t *testing.T) {
 		if r.stop != nil {
 			t.Error("the ticker outlives the last job")
 		}
+	}
+}
+
+// Results that share the terminal with live lines stand above them.
+func TestThrough(t *testing.T) {
+	r, s, _ := reporter(true)
+	b := r.Step("test")
+	if _, err := io.WriteString(r.Through(s), "ok\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.text(), "ok\ntest"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	b.Drop()
+	if got, want := s.text(), "ok"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var none *Reporter
+	if _, err := io.WriteString(none.Through(s), "no reporter\n"); err != nil || !strings.Contains(s.text(), "no reporter") {
+		t.Errorf("got %q, %v", s.text(), err)
 	}
 }
 

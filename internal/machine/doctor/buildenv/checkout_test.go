@@ -12,6 +12,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/machine/doctor"
 	"github.com/sparsek/sparsek/internal/toolchain"
+	"github.com/sparsek/sparsek/internal/toolchain/fetch"
 	"github.com/sparsek/sparsek/internal/toolchain/lock"
 	"github.com/sparsek/sparsek/internal/toolchain/lock/cutlass"
 )
@@ -70,7 +71,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{"no index, nothing to fetch", func(f *Facts) { f.Index.Err = errors.New("no route") }, "package index", doctor.Missing, "nothing is to be fetched", true},
 		{"another CUTLASS", func(f *Facts) { f.Tree = fmt.Errorf("x: %w", cutlass.ErrDigest) }, "CUTLASS", doctor.Damaged, "fetch", true},
 		{"an nvcc that does not run", func(f *Facts) { f.Tree = errors.New("nvcc does not run") }, "nvcc", doctor.Damaged, "SPARSEK_CACHE", false},
-		{"a full disk", func(f *Facts) { f.Disks[1].Free = 0 }, cacheDisk, doctor.TooLittle, "cache:prune", false},
+		{"a full disk", func(f *Facts) { f.Disks[1].Free = 0 }, cacheDisk, doctor.TooLittle, "cachePrune", false},
 		{"a read-only checkout", func(f *Facts) { f.Disks[0].Err = errors.New("x") }, checkoutDisk, doctor.Off, "right to write", false},
 	} {
 		f := healthy()
@@ -104,6 +105,39 @@ func TestReading(t *testing.T) {
 	}
 	if got := macro(macros, "__clang_major__"); got != 0 {
 		t.Errorf("__clang_major__ is %d", got)
+	}
+}
+
+// What a build finds out before it begins names all that is in its way, and
+// nothing else.
+func TestPreflight(t *testing.T) {
+	if err := healthy().stops(); err != nil {
+		t.Errorf("a healthy machine: %v", err)
+	}
+	f := healthy()
+	f.Go.Cgo = false
+	f.Compiler.GNU, f.Compiler.Clang = 4, 19 // works perhaps
+	f.Disks[1].Free = 0
+	err := f.stops()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"Go: off", "install gcc", "disk of the cache: too little", "cachePrune"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "g++:") || strings.Contains(err.Error(), "disk of the checkout") {
+		t.Errorf("it names what is in nobody's way: %v", err)
+	}
+}
+
+func TestPreflightHere(t *testing.T) {
+	t.Setenv(fetch.CacheVariable, t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	err := Preflight(t.Context(), "../../../..", "")
+	if err == nil || !strings.Contains(err.Error(), "install g++") || !strings.Contains(err.Error(), "Go: missing") {
+		t.Errorf("without a compiler: %v", err)
 	}
 }
 

@@ -80,6 +80,9 @@ const (
 	buildBytes = 300 << 20
 )
 
+// build is where a build puts what it makes, in the checkout.
+const build = "build"
+
 // The names of disks.
 const (
 	checkoutDisk = "disk of the checkout"
@@ -212,6 +215,47 @@ func askIndex(ctx context.Context, missing []lock.Package, l *lock.Lock) Index {
 		return Index{Asked: true, Err: err}
 	}
 	return Index{Asked: true, From: links[0].From}
+}
+
+// Preflight finds out in a moment what would end a build of the checkout at
+// root only after minutes: Go without cgo, no g++ that nvcc takes, too little
+// space on a disk. cxx is the host compiler; empty: g++. The error names each
+// with the fix, as the doctor does.
+func Preflight(ctx context.Context, root, cxx string) error {
+	f := &Facts{Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	if f.Lock, err = lock.Load(filepath.Join(root, lock.FileName)); err != nil {
+		return err
+	}
+	cache, err := fetch.Open(fetch.Options{})
+	if err != nil {
+		return err
+	}
+	tree := toolchain.Place(cache, f.Lock)
+	f.Go = askGo(ctx, root)
+	f.Compiler = askCompiler(ctx, cxx, filepath.Join(tree.CUDA, "include", "crt", "host_config.h"))
+	if _, err := os.Stat(filepath.Join(root, build)); err != nil {
+		f.Disks = append(f.Disks, Disk{Name: checkoutDisk, Path: root, Need: buildBytes})
+	}
+	if _, err := os.Stat(tree.Dir()); err != nil {
+		need := int64(treeBytes)
+		for _, p := range f.Lock.Packages() {
+			if info, err := os.Stat(cache.Path(p.SHA256)); err != nil || info.Size() != p.Bytes {
+				need += p.Bytes
+			}
+		}
+		f.Disks = append(f.Disks, Disk{Name: cacheDisk, Path: cache.Dir(), Need: need})
+	}
+	for i := range f.Disks {
+		f.Disks[i].measure()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return f.stops()
 }
 
 // writeAndEnter are the rights of access(2) that a folder must give.

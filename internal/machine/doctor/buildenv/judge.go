@@ -30,6 +30,24 @@ func (f *Facts) Judge() doctor.Report {
 	return r
 }
 
+// stops is an error with all that Preflight found in the way of a build.
+func (f *Facts) stops() error {
+	r := doctor.Report{f.platform(), f.goLanguage(), f.compiler()}
+	for _, d := range f.Disks {
+		r = append(r, d.judge())
+	}
+	var errs []error
+	for _, one := range r {
+		if !(doctor.Report{one}).Works(doctor.Build) {
+			errs = append(errs, fmt.Errorf("%s: %s: %s; to fix it: %s", one.Name, one.State, one.Detail, one.Fix))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("this machine cannot build yet (go tool mage doctor shows more):\n%w", errors.Join(errs...))
+}
+
 func (f *Facts) platform() doctor.Finding {
 	if f.Platform == platform {
 		return doctor.Finding{Name: "platform", State: doctor.OK, Detail: f.Platform, Needed: doctor.Build}
@@ -141,7 +159,7 @@ func (d Disk) judge() doctor.Finding {
 	case d.Free < d.Need:
 		out.State, out.Fix = doctor.TooLittle, "free some space"
 		if d.Name == cacheDisk {
-			out.Fix += ": go tool mage cache:prune, or another folder (" + fetch.CacheVariable + ")"
+			out.Fix += ": go tool mage cachePrune, or another folder (" + fetch.CacheVariable + ")"
 		}
 	}
 	return out

@@ -7,37 +7,30 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sparsek/sparsek/internal/cli/exitcode"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// Exit codes, in ranges by cause; docs/cli.md lists them.
+// The exit codes, by their short names here.
 const (
-	exitOK          = 0
-	exitWrongResult = 1
-	exitUsage       = 2
-
-	// what was given to work on
-	exitBadFile  = 10 // cannot be read, or is not what it should be
-	exitOverflow = 11 // values that the type does not hold
-	exitBadSizes = 12 // sizes that do not fit each other, or an index that is wrong
-
-	// the library and the machine
-	exitNoLibrary   = 20
-	exitNoDevice    = 21
-	exitUnsupported = 22
-	exitNoMemory    = 23
-	exitCUDA        = 24
-	exitInternal    = 29
-
-	exitBadOutput = 30
-
-	// what the profile gate found
-	exitGateFail      = 40 // a regression, or a baseline that is not what was blessed
-	exitAmbiguous     = 41
-	exitStale         = 42 // the baseline is of other machine code
-	exitNotMeasurable = 43
-
-	exitInterrupted = 130 // as shells have it for SIGINT
+	exitOK            = exitcode.OK
+	exitWrongResult   = exitcode.WrongResult
+	exitUsage         = exitcode.Usage
+	exitBadFile       = exitcode.BadFile
+	exitOverflow      = exitcode.Overflow
+	exitBadSizes      = exitcode.BadSizes
+	exitNoLibrary     = exitcode.NoLibrary
+	exitNoDevice      = exitcode.NoDevice
+	exitUnsupported   = exitcode.Unsupported
+	exitNoMemory      = exitcode.NoMemory
+	exitCUDA          = exitcode.CUDA
+	exitInternal      = exitcode.Internal
+	exitBadOutput     = exitcode.BadOutput
+	exitGateFail      = exitcode.GateFail
+	exitAmbiguous     = exitcode.Ambiguous
+	exitStale         = exitcode.Stale
+	exitNotMeasurable = exitcode.NotMeasurable
+	exitInterrupted   = exitcode.Interrupted
 )
 
 // failure is an error with its exit code.

@@ -9,15 +9,12 @@ import (
 	"io"
 	"os"
 
+	"github.com/sparsek/sparsek/internal/cli/exitcode"
 	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
 // SandboxKernel is the kernel that the sandbox's library has.
 const SandboxKernel = "tma_sandbox"
-
-// noDevice is the program's exit code where there is no GPU, as docs/cli.md
-// lists it.
-const noDevice = 21
 
 // sandboxRuns are the flags of its products: whole tiles, and tiles that stand
 // out over the matrix in each direction.
@@ -31,7 +28,7 @@ func Sandbox(ctx context.Context, program, library string, out io.Writer) error 
 		args := append([]string{program, "verify", "--device", "gpu", "--kernel", SandboxKernel, "--block", "128"}, flags...)
 		err := process.Command{Args: args, Stdout: out, Stderr: out, Env: append(os.Environ(), "SPARSEK_LIBRARY="+library)}.Run(ctx)
 		var failed *process.Error
-		if errors.As(err, &failed) && failed.Code == noDevice {
+		if errors.As(err, &failed) && failed.Code == exitcode.NoDevice {
 			_, err := fmt.Fprintf(out, "%s: built, not verified: no GPU\n", SandboxKernel)
 			return err
 		}

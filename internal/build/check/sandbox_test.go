@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sparsek/sparsek/internal/cli/exitcode"
 )
 
 func TestSandbox(t *testing.T) {
@@ -18,7 +20,7 @@ func TestSandbox(t *testing.T) {
 		says, want string
 	}{
 		{0, len(sandboxRuns), "", ""},
-		{noDevice, 1, "not verified: no GPU", ""},
+		{exitcode.NoDevice, 1, "not verified: no GPU", ""},
 		{1, 1, "", "verifying tma_sandbox"},
 		{20, 1, "", "verifying tma_sandbox"},
 	} {

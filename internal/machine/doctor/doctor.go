@@ -8,10 +8,10 @@ package doctor
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/sparsek/sparsek/internal/sys/humanize"
 )
 
 // State is the state of one thing that is checked.
@@ -74,14 +74,14 @@ func (r Report) about(need Need) bool {
 // Print writes the report as a table, with what to do below each line, and the
 // verdicts at the end.
 func (r Report) Print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := humanize.Table{Left: 3}
 	for _, f := range r {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, f.State, oneLine(f.Detail))
+		t.Add(f.Name, string(f.State), oneLine(f.Detail))
 		if f.Fix != "" {
-			fmt.Fprintf(t, "\t\t-> %s\n", f.Fix)
+			t.Add("", "", "-> "+f.Fix)
 		}
 	}
-	fmt.Fprintln(t)
+	t.Add()
 	for _, v := range []struct {
 		need Need
 		name string
@@ -89,12 +89,12 @@ func (r Report) Print(w io.Writer) error {
 		switch {
 		case !r.about(v.need):
 		case r.Works(v.need):
-			fmt.Fprintf(t, "%s\tcan work\n", v.name)
+			t.Add(v.name, "can work")
 		default:
-			fmt.Fprintf(t, "%s\tcannot work\n", v.name)
+			t.Add(v.name, "cannot work")
 		}
 	}
-	return t.Flush()
+	return t.Print(w)
 }
 
 // PrintJSON writes the report as a JSON document. A verdict on which the report

@@ -177,6 +177,7 @@ func rooflinePicture(r *bench.Report) (*picture, error) {
 		labels   []string
 		whiskers plotter.YErrors
 	}
+	unit, scale := rateUnit(r)
 	var groups []group
 	lowX, highX, highY := math.Inf(1), 0.0, 0.0
 	for _, c := range r.Cases {
@@ -192,9 +193,9 @@ func rooflinePicture(r *bench.Report) (*picture, error) {
 			groups = append(groups, group{name: name})
 		}
 		g := &groups[at]
-		g.points, g.labels = append(g.points, plotter.XY{X: x, Y: ours.Effective}), append(g.labels, c.Name)
-		g.whiskers = append(g.whiskers, around(ours, ours.Effective, func(seconds float64) float64 { return c.EffectiveFLOP / seconds / 1e12 }))
-		lowX, highX, highY = min(lowX, x), max(highX, x), max(highY, ours.Effective)
+		g.points, g.labels = append(g.points, plotter.XY{X: x, Y: scale * ours.Effective}), append(g.labels, c.Name)
+		g.whiskers = append(g.whiskers, around(ours, scale*ours.Effective, func(seconds float64) float64 { return scale * c.EffectiveFLOP / seconds / 1e12 }))
+		lowX, highX, highY = min(lowX, x), max(highX, x), max(highY, scale*ours.Effective)
 	}
 	if len(groups) == 0 {
 		return nil, nil
@@ -203,17 +204,17 @@ func rooflinePicture(r *bench.Report) (*picture, error) {
 	if r.Chip != nil {
 		name, heading = "roofline", "Roofline"
 	}
-	p := newPicture(r, name, heading, "operations on stored blocks for each byte of A's blocks, B and C", "effective TFLOP/s")
+	p := newPicture(r, name, heading, "operations on stored blocks for each byte of A's blocks, B and C", "effective "+unit)
 	logAxis(&p.plot.X)
 	logAxis(&p.plot.Y)
 	if r.Chip != nil {
 		ridge := r.Chip.Tensor / r.Chip.DRAM
 		lowX, highX = min(lowX, ridge/2), max(highX, 2*ridge)
-		roof := plotter.XYs{{X: lowX, Y: lowX * r.Chip.DRAM / 1e12}, {X: ridge, Y: r.Chip.Tensor / 1e12}, {X: highX, Y: r.Chip.Tensor / 1e12}}
+		roof := plotter.XYs{{X: lowX, Y: scale * lowX * r.Chip.DRAM / 1e12}, {X: ridge, Y: scale * r.Chip.Tensor / 1e12}, {X: highX, Y: scale * r.Chip.Tensor / 1e12}}
 		if err := addRule(p.plot, roof, grey, false); err != nil {
 			return nil, err
 		}
-		highY = max(highY, r.Chip.Tensor/1e12)
+		highY = max(highY, scale*r.Chip.Tensor/1e12)
 	}
 	all := &labels{}
 	for i, g := range groups {
@@ -426,7 +427,8 @@ func ratePicture(r *bench.Report) (*picture, error) {
 		}
 	}
 	const heading = "Effective rate by case"
-	p := newPicture(r, "rates", heading, "", "effective TFLOP/s")
+	unit, scale := rateUnit(r)
+	p := newPicture(r, "rates", heading, "", "effective "+unit)
 	width := max(vg.Points(2), min(vg.Points(16), vg.Points(450/float64(len(cases)*(len(names)+1)))))
 	for i, name := range names {
 		values := make(plotter.Values, len(r.Cases))
@@ -435,9 +437,9 @@ func ratePicture(r *bench.Report) (*picture, error) {
 		var whiskers plotter.YErrors
 		for j, c := range r.Cases {
 			if t := c.Find(name); t != nil {
-				values[j] = t.Effective
-				tops = append(tops, plotter.XY{X: float64(j), Y: t.Effective})
-				whiskers = append(whiskers, around(t, t.Effective, func(seconds float64) float64 { return c.EffectiveFLOP / seconds / 1e12 }))
+				values[j] = scale * t.Effective
+				tops = append(tops, plotter.XY{X: float64(j), Y: values[j]})
+				whiskers = append(whiskers, around(t, values[j], func(seconds float64) float64 { return scale * c.EffectiveFLOP / seconds / 1e12 }))
 			}
 		}
 		bars, err := plotter.NewBarChart(values, width)

@@ -242,8 +242,19 @@ func source(c *bench.Result) string {
 	return c.Source()
 }
 
+// rateUnit is the unit of rates in tables, and how many of it a TFLOP/s has: a CPU's are small.
+func rateUnit(r *bench.Report) (unit string, scale float64) {
+	for _, e := range entries(r, func(*bench.Timed) bool { return true }) {
+		if e.t.Effective >= 1 {
+			return "TFLOP/s", 1
+		}
+	}
+	return "GFLOP/s", 1000
+}
+
 // times is the table of all that was timed, a row each.
 func times(r *bench.Report) table {
+	unit, scale := rateUnit(r)
 	columns, cells := about()
 	var of []func(entry) string
 	for _, cell := range cells {
@@ -255,14 +266,14 @@ func times(r *bench.Report) table {
 		})
 	}
 	columns = append(columns, column{heading: "by", left: true}, column{heading: "time"}, column{heading: "spread", leave: 9},
-		column{heading: "effective\nTFLOP/s"}, column{heading: "dense-equiv.\nTFLOP/s", leave: 1}, column{heading: "speed-up\nof ours"},
+		column{heading: "effective\n" + unit}, column{heading: "dense-equiv.\n" + unit, leave: 1}, column{heading: "speed-up\nof ours"},
 		column{heading: "SM clock\nMHz", leave: 2, once: true}, column{heading: "slowed\ndown by", leave: 1})
 	of = append(of,
 		func(e entry) string { return e.t.Name },
 		func(e entry) string { return humanize.Seconds(e.t.Seconds) },
 		func(e entry) string { return humanize.Percent(e.t.Spread) },
-		func(e entry) string { return humanize.Digits(e.t.Effective) },
-		func(e entry) string { return humanize.Digits(e.t.DenseEquivalent) },
+		func(e entry) string { return humanize.Digits(scale * e.t.Effective) },
+		func(e entry) string { return humanize.Digits(scale * e.t.DenseEquivalent) },
 		func(e entry) string { return speedUp(e.t.SpeedUp) },
 		func(e entry) string {
 			if !e.c.After.Known || e.t.Name != bench.Ours {
@@ -281,6 +292,7 @@ func times(r *bench.Report) table {
 
 // beside is the table with a row for each case, and each peer's time and speed-up beside ours.
 func beside(r *bench.Report) table {
+	unit, scale := rateUnit(r)
 	columns, cells := about()
 	ours := func(text func(*bench.Timed) string) func(*bench.Result) string {
 		return func(c *bench.Result) string {
@@ -290,11 +302,14 @@ func beside(r *bench.Report) table {
 			return ""
 		}
 	}
-	columns = append(columns, column{heading: "time"}, column{heading: "spread"}, column{heading: "effective TFLOP/s"})
+	columns = append(columns, column{heading: "time"}, column{heading: "spread"}, column{heading: "effective " + unit})
 	cells = append(cells, ours(func(t *bench.Timed) string { return humanize.Seconds(t.Seconds) }),
 		ours(func(t *bench.Timed) string { return humanize.Percent(t.Spread) }),
-		ours(func(t *bench.Timed) string { return humanize.Digits(t.Effective) }))
+		ours(func(t *bench.Timed) string { return humanize.Digits(scale * t.Effective) }))
 	for _, name := range peerNames(r) {
+		if name == bench.OursGraph && slices.ContainsFunc(r.Cases, func(c *bench.Result) bool { return len(c.Bounds) > 0 }) {
+			continue // the table of bounds has it
+		}
 		of := func(text func(*bench.Timed) string) func(*bench.Result) string {
 			return func(c *bench.Result) string {
 				if t := c.Find(name); t != nil {
@@ -421,6 +436,7 @@ func wholePercent(share float64) string {
 // sustained is the table of products that ran without a pause; ok is false where none did.
 func sustained(r *bench.Report) (t table, ok bool) {
 	rows := entries(r, func(t *bench.Timed) bool { return t.Sustained != nil })
+	unit, scale := rateUnit(r)
 	digits := func(v float64) string {
 		if v == 0 {
 			return ""
@@ -428,7 +444,7 @@ func sustained(r *bench.Report) (t table, ok bool) {
 		return humanize.Digits(v)
 	}
 	t = build(fmt.Sprintf("Sustained load, %g s without a pause", r.Sustained), rows, []column{
-		caseColumn(), {heading: "by", left: true}, {heading: "rested\nTFLOP/s"}, {heading: "sustained\nTFLOP/s"}, {heading: "speed-up\nof ours"},
+		caseColumn(), {heading: "by", left: true}, {heading: "rested\n" + unit}, {heading: "sustained\n" + unit}, {heading: "speed-up\nof ours"},
 		{heading: "power\nW", leave: 3}, {heading: "mJ a\nproduct"}, {heading: "TFLOP/s\na watt"},
 		{heading: "SM clock\nMHz", leave: 2, once: true}, {heading: "slowed\ndown by", leave: 1},
 	},
@@ -439,9 +455,9 @@ func sustained(r *bench.Report) (t table, ok bool) {
 			return e.c.Name
 		},
 		func(e entry) string { return e.t.Name },
-		func(e entry) string { return digits(rate(e.t, e.t.Effective, e.t.DenseEquivalent)) },
+		func(e entry) string { return digits(scale * rate(e.t, e.t.Effective, e.t.DenseEquivalent)) },
 		func(e entry) string {
-			return digits(rate(e.t, e.t.Sustained.Effective, e.t.Sustained.DenseEquivalent))
+			return digits(scale * rate(e.t, e.t.Sustained.Effective, e.t.Sustained.DenseEquivalent))
 		},
 		func(e entry) string { return digits(e.t.Sustained.SpeedUp) },
 		func(e entry) string { return digits(e.t.Sustained.Watts) },

@@ -69,7 +69,7 @@ func Markdown(w io.Writer, reports []*bench.Report, method bool) error {
 			out.WriteString("\n")
 		}
 		if len(reports) > 1 {
-			fmt.Fprintf(&out, "## %s, suite %s\n\n", escape(r.Device), r.Suite)
+			fmt.Fprintf(&out, "### %s, suite %s\n\n", escape(r.Device), r.Suite)
 		}
 		fmt.Fprintf(&out, "`%s`: commit %s, %s%s, %s.\n", r.Command, r.Commit, r.Device, driver(r), r.Date)
 		first := beside(r)

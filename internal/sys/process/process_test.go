@@ -87,7 +87,12 @@ func TestCancelEndsTheWholeGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for alive := true; alive; { // ends with the test's own time limit if the process lives on
+	const patience = time.Minute // far more than a signal takes
+	for alive, began := true, time.Now(); alive; {
+		if time.Since(began) > patience {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatalf("process %d of the group lives on %v after the command was cancelled", pid, patience)
+		}
 		state, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		// A zombie has ended: whoever inherited it has only not looked yet.
 		zombie := err == nil && strings.Contains(string(state), ") Z ")

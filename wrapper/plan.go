@@ -31,7 +31,7 @@ type PlanOptions struct {
 	Tuning time.Duration
 }
 
-// ChosenBy is how a plan came to its kernel.
+// ChosenBy says how a plan's kernel was chosen.
 type ChosenBy int32
 
 // The ways to a kernel.

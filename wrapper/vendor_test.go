@@ -226,8 +226,8 @@ func TestLibraryKernelFaults(t *testing.T) {
 
 const absentEnv = "SPARSEK_TEST_ABSENT"
 
-// A library that is not there is told as such, by an error of its own. What came of opening one stays so for a process:
-// another one is asked.
+// A missing library is reported by an error of its own. The result of opening one is final for a process, so another
+// process is asked.
 func TestLibraryKernelsWithoutLibraries(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	if os.Getenv(absentEnv) == "" {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// tools is what commands are made of. Commands run in root, so that sources
+// tools are the programs and folders that commands use. Commands run in root, so that sources
 // are named the same wherever the checkout lies.
 type tools struct {
 	root    string // of the checkout, absolute
@@ -26,7 +26,7 @@ func (t tools) compileArgs(u unit, object, depfile string, defines []string) []s
 	if u.device {
 		args = append(args, t.nvcc, "-ccbin", t.cxx, "-c",
 			"-gencode=arch=compute_90a,code=sm_90a", "-std=c++17", "--expt-relaxed-constexpr", "-DNDEBUG", "-O3",
-			// These make the object depend on nothing but the sources. The last gives the name that is hashed into
+			// These make the object depend only on the sources. The last gives the name that is hashed into
 			// whatever lies in an anonymous namespace, ours or libcu++'s; nvcc would take the absolute path.
 			"--frandom-seed="+u.source, "--objdir-as-tempdir", "-Xcudafe", "--orig_src_path_name="+u.source,
 			"-Xcompiler", strings.Join(hostCode(), ","), "-Xptxas", "-v")
@@ -49,13 +49,13 @@ func (t tools) compileArgs(u unit, object, depfile string, defines []string) []s
 	return append(args, "-MD", "-MF", depfile, "-o", object, u.source)
 }
 
-// hostCode is how g++ makes code for the library, by itself and under nvcc.
+// hostCode are g++'s options for the library's code, by itself and under nvcc.
 func hostCode() []string {
 	return []string{"-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"}
 }
 
-// prefixMapOption is how nvcc is given the maps, each as an argument of its
-// own, so that a compiler cache can tell them from the rest.
+// prefixMapOption passes the maps to nvcc, each as a separate argument, so that
+// a compiler cache can distinguish them.
 const prefixMapOption = "-Xcompiler='-ffile-prefix-map="
 
 // prefixMaps keep this machine's folders out of __FILE__.
@@ -77,11 +77,11 @@ func quoted(args []string) []string {
 	return out
 }
 
-// sanitizers are what a sanitized library is made with.
+// sanitizers are those of a sanitized library.
 const sanitizers = "-fsanitize=address,undefined"
 
-// sanitizedCode comes behind all other options and overrides them: asserts are
-// on, and what a sanitizer finds ends the program, with file and line.
+// sanitizedCode comes after all other options and overrides them: asserts are
+// on, and a finding of a sanitizer ends the program, with file and line.
 func sanitizedCode() []string {
 	return []string{sanitizers, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-O1", "-g1", "-UNDEBUG"}
 }
@@ -100,7 +100,7 @@ func isaFlags(source string) []string {
 // linkArgs is the command that links objects into library. exports is the
 // version script. C++'s and CUDA's run-time libraries go in, so that the
 // library needs libc and libm only; a sanitized one needs the sanitizers' too
-// and keeps what tells its lines.
+// and keeps its line information.
 func (t tools) linkArgs(objects []string, library, exports string, sanitized bool) []string {
 	args := []string{t.cxx, "-shared", "-o", library, "-static-libstdc++", "-static-libgcc",
 		"-Wl,-soname," + filepath.Base(Library), "-Wl,--version-script=" + exports, "-Wl,--exclude-libs,ALL",
@@ -125,11 +125,11 @@ func (t tools) logical(args []string) []string {
 	return out
 }
 
-// buildInfoSource alone is told the versions, so that a new commit compiles
-// no other file again.
+// Only buildInfoSource is compiled with the versions, so that a new commit
+// recompiles no other file.
 const buildInfoSource = "cutlass_ext/src/abi/build_info.cpp"
 
-// buildInfo is what the library says of itself.
+// buildInfo is the library's description of itself.
 type buildInfo struct {
 	cutlass, cutlassCommit, cuda, commit string
 }
@@ -152,9 +152,9 @@ func define(name, value string) string {
 	return "-D" + name + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// compilerEnv is environ without what makes compilers behave differently and
-// with messages in English. A temp that is not empty is where compilers have
-// their temporary files.
+// compilerEnv is environ without variables that change the behaviour of
+// compilers, and with messages in English. temp, if not empty, is the folder
+// of the compilers' temporary files.
 func compilerEnv(environ []string, temp string) []string {
 	unwanted := []string{"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
 		"DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "SOURCE_DATE_EPOCH", "LD_RUN_PATH",

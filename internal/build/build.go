@@ -35,7 +35,7 @@ type Options struct {
 // to date. With Options.Sanitize it makes build/sanitize/lib/libsparsek.so and
 // nothing beside it, with Options.Sandbox build/sandbox/lib/libsparsek.so.
 func MakeLibrary(ctx context.Context, o Options) (err error) {
-	defer func() { err = mendDisk(err) }()
+	defer func() { err = explainFullDisk(err) }()
 	root, err := filepath.Abs(o.Root)
 	if err != nil {
 		return err
@@ -124,8 +124,8 @@ type builder struct {
 	temp      string // a folder of this run, relative to root
 }
 
-// newBuilder finds out about the host compiler and the source tree and makes
-// the run's own folder. Whatever an earlier run left half done goes away.
+// newBuilder examines the host compiler and the source tree and makes the
+// folder of this run. It removes what an earlier run left unfinished.
 func newBuilder(ctx context.Context, root string, o Options) (*builder, error) {
 	b := &builder{
 		tools: tools{root: root, cxx: o.CXX, nvcc: o.Toolchain.NVCC, cuda: o.Toolchain.CUDA,
@@ -171,5 +171,5 @@ func newBuilder(ctx context.Context, root string, o Options) (*builder, error) {
 	return b, err
 }
 
-// path is where a path relative to the root lies.
+// path is the absolute path of a path relative to the root.
 func (b *builder) path(relative string) string { return filepath.Join(b.root, relative) }

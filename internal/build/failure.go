@@ -13,11 +13,11 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
-// resumes ends the fix of what is not the source's fault.
+// resumes is the end of a message about a failure that is not the source's fault.
 const resumes = "; then build again: it goes on from what was finished"
 
-// compileError tells why u has no object: the file and its kernel first, then
-// what to do where the source is not to blame, then all that the compiler said.
+// compileError reports why u has no object: the file and its kernel first, then
+// what to do where the cause is not the source, then all that the compiler wrote.
 func (b *builder) compileError(u unit, err error, log string) error {
 	what := u.source
 	if u.kernel != "" {
@@ -37,7 +37,7 @@ func (b *builder) compileError(u unit, err error, log string) error {
 	return withLog(fmt.Errorf("%s: %s: %w", what, reason, err), log)
 }
 
-// linkError tells why there is no library.
+// linkError reports why there is no library.
 func linkError(library string, err error, log string) error {
 	reason := "does not link"
 	var failed *process.Error
@@ -49,7 +49,7 @@ func linkError(library string, err error, log string) error {
 	return withLog(fmt.Errorf("%s: %s: %w", library, reason, err), log)
 }
 
-// withLog puts what a program said behind the error.
+// withLog appends the output of a program to the error.
 func withLog(err error, log string) error {
 	if log = strings.TrimRight(log, "\n"); log == "" {
 		return err
@@ -57,8 +57,8 @@ func withLog(err error, log string) error {
 	return fmt.Errorf("%w\n%s", err, log)
 }
 
-// What compilers say of a machine that has run out of something, or of
-// themselves. nvcc's parts report signals as shells do, g++ in words.
+// Messages of compilers about exhausted resources, or about their own failures.
+// nvcc's parts report signals as shells do, g++ in words.
 var (
 	saysDiskFull = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`)
 	saysNoMemory = regexp.MustCompile(`(?i)\bout of memory\b|virtual memory exhausted|cannot allocate memory|std::bad_alloc|` +
@@ -67,9 +67,9 @@ var (
 		`segmentation fault|bus error|illegal instruction|stack overflow`)
 )
 
-// diagnose tells why a compiler or linker failed that is not the source's
-// fault, with the fix; it is empty where the source seems to be wrong. memory
-// is what it may take, in bytes, 0 for little.
+// diagnose returns the cause, with the fix, of a failure of a compiler or
+// linker that is not the source's fault; it is empty where the source seems to
+// be wrong. memory is what the program may need, in bytes, 0 for little.
 func diagnose(failed *process.Error, log string, memory int64) string {
 	signal := failed.Signal()
 	need := ""
@@ -97,13 +97,13 @@ func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// isNoMemory speaks of a program that could not be started.
+// isNoMemory reports whether a program could not be started for lack of memory.
 func isNoMemory(err error) bool {
 	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EAGAIN)
 }
 
-// mendDisk adds what to do to an error of the build's own files on a full disk.
-func mendDisk(err error) error {
+// explainFullDisk adds what to do to an error of the build's own files on a full disk.
+func explainFullDisk(err error) error {
 	var failed *process.Error
 	if !isDiskFull(err) || errors.As(err, &failed) {
 		return err

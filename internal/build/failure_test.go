@@ -82,15 +82,15 @@ func TestCompilerMisfortunes(t *testing.T) {
 }
 
 func TestFullDiskUnderTheBuildItself(t *testing.T) {
-	err := mendDisk(fmt.Errorf("recording x.o: %w", &os.PathError{Op: "write", Path: "x.o.stamp", Err: syscall.ENOSPC}))
+	err := explainFullDisk(fmt.Errorf("recording x.o: %w", &os.PathError{Op: "write", Path: "x.o.stamp", Err: syscall.ENOSPC}))
 	if !strings.Contains(err.Error(), "free some space") || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("got %v, want the fix", err)
 	}
 	other := errors.New("other")
-	if got := mendDisk(other); got != other {
+	if got := explainFullDisk(other); got != other {
 		t.Errorf("got %v", got)
 	}
-	if mendDisk(nil) != nil {
+	if explainFullDisk(nil) != nil {
 		t.Error("an error of none")
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
-// goFlags make Go's programs small and the same wherever they are built. The
-// commit is told by the library; Go need not ask for it.
+// goFlags make Go's programs small and independent of the place where they are
+// built. The library reports the commit; Go need not read it.
 func goFlags() []string { return []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"} }
 
 // programArgs is the command that makes the program.
@@ -42,12 +42,12 @@ func MakeProgram(ctx context.Context, root string, progress *term.Reporter) erro
 	return runGo(ctx, root, "the program", programArgs(Program), progress)
 }
 
-// testedThere are the packages that look at what was built, besides those
+// testedThere are the packages that examine the build's results, besides those
 // that import the first of them.
 var testedThere = []string{module + "/wrapper", module + "/internal/build/kernelreport"}
 
-// testedHere are packages that know the library's types alone: their tests
-// find out nothing on another machine, and what they draw with is large.
+// testedHere are packages that use only the library's types: their tests need
+// not run on another machine, and their plotting dependency is large.
 var testedHere = []string{module + "/internal/bench/report"}
 
 const module = "github.com/sparsek/sparsek"
@@ -59,8 +59,8 @@ func listImports() []string {
 		`{{range .TestImports}} {{.}}{{end}}{{range .XTestImports}} {{.}}{{end}}{{end}}`, "./..."}
 }
 
-// portableTests picks the packages whose tests have something to find out on
-// another machine, from what listImports prints.
+// portableTests selects the packages whose tests are worth running on another
+// machine, from the output of listImports.
 func portableTests(list string) []string {
 	var packages []string
 	for line := range strings.Lines(list) {
@@ -108,7 +108,7 @@ func MakeTestPrograms(ctx context.Context, root string, progress *term.Reporter)
 	return nil
 }
 
-// runGo runs a command of Go's and shows all its output where it fails.
+// runGo runs a go command and shows all its output where it fails.
 func runGo(ctx context.Context, root, what string, args []string, progress *term.Reporter) error {
 	var output bytes.Buffer
 	step := progress.Step("build " + what)

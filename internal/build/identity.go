@@ -11,7 +11,7 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/process"
 )
 
-// hostTools is what the host's tools say that they are.
+// hostTools are the versions that the host's tools report.
 type hostTools struct {
 	compiler string
 	linker   string

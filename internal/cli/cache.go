@@ -22,7 +22,7 @@ type cacheCommand struct {
 
 type (
 	shippedFlag struct {
-		Shipped bool `help:"What came with the library instead of the user's cache."`
+		Shipped bool `help:"The table that ships with the library instead of the user's cache."`
 	}
 	cacheListCommand struct {
 		shippedFlag
@@ -76,7 +76,7 @@ func openCache(e *environment, path string) (*tuning.Cache, error) {
 	return c, nil
 }
 
-// openShipped opens what came with the library, or the user's cache.
+// openShipped opens the table that ships with the library, or the user's cache.
 func openShipped(e *environment, shipped bool) (*tuning.Cache, error) {
 	if !shipped {
 		return openCache(e, "")
@@ -94,7 +94,7 @@ func warn(e *environment, text string) {
 	}
 }
 
-// mergeInto takes the entries of a cache into a file, or the user's cache, and says what came of it.
+// mergeInto merges the entries of a cache into a file, or the user's cache, and prints the result.
 func mergeInto(e *environment, c *tuning.Cache, path string) error {
 	change, err := c.MergeInto(path)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // cacheResult is what `cache list` prints as JSON, and `cache show` an entry of.
 type cacheResult struct {
-	Path    string       `json:"path"` // empty: what came with the library
+	Path    string       `json:"path"` // empty: the table that ships with the library
 	State   string       `json:"state"`
 	Fault   string       `json:"fault"`
 	Build   string       `json:"build"` // of the library
@@ -78,7 +78,7 @@ func (c cacheEntry) types() string {
 	return c.DType + "-" + c.Output
 }
 
-// readCache opens the user's cache, or what came with the library, and makes it ready to be printed.
+// readCache opens the user's cache, or the table that ships with the library, and prepares it for printing.
 func readCache(e *environment, shipped bool) (r cacheResult, err error) {
 	c, err := openShipped(e, shipped)
 	if err != nil {

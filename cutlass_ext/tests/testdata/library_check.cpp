@@ -80,7 +80,7 @@ int main(int, char** argv) {
       return 1;
     }
   }
-  // What came of opening one stays so.
+  // The result of opening one is final.
   setenv("SPARSEK_CUSPARSE", (std::string(argv[1]) + "/empty").c_str(), 1);
   const OpenedLibrary& first = sparsek::cuda::cusparse_file();
   setenv("SPARSEK_CUSPARSE", (std::string(argv[1]) + "/new/libprobe.so.13").c_str(), 1);

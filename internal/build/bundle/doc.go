@@ -10,8 +10,8 @@
 //	modules/   the Go modules, as a module proxy serves them
 //	licenses/  of sparsek, CUTLASS, each package and each module
 //
-// Nothing in it is believed: a build checks each package against
+// Nothing in it is trusted: a build checks each package against
 // toolchain.lock.json and each module against go.sum, both of them among the
-// sources. Those are vouched for by the sha256 of the whole, which is written
-// beside it. The same sources give the same bytes.
+// sources. The sources are covered by the sha256 of the whole, which is
+// written beside it. The same sources give the same bytes.
 package bundle

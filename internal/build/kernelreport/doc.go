@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernelreport is what a build tells of its kernels: registers, spills,
+// Package kernelreport is a build's report on its kernels: registers, spills,
 // shared memory, stages and machine instructions, in build/report.
 package kernelreport

@@ -17,7 +17,7 @@ import (
 	"github.com/sparsek/sparsek/internal/build/stamp"
 )
 
-// Report says what the compiler made of the kernels in one library.
+// Report describes the compiled kernels of one library.
 type Report struct {
 	Library string   `json:"library_sha256"` // of the library it speaks of
 	Kernels []Kernel `json:"kernels"`        // in the order of the list
@@ -59,8 +59,8 @@ type Function struct {
 	SASS         string         `json:"sass_sha256"` // of the machine code
 }
 
-// Read reads the report at path and refuses one that speaks of another
-// library than the one at library.
+// Read reads the report at path and refuses one about another library than the
+// one at library.
 func Read(path, library string) (*Report, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -87,8 +87,8 @@ func Read(path, library string) (*Report, error) {
 	return &r, nil
 }
 
-// Write writes the report to path, whole or not at all, by way of the folder
-// temp on the same file system.
+// Write writes the report to path, whole or not at all, through the folder temp
+// on the same file system.
 func (r Report) Write(path, temp string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {
@@ -100,8 +100,8 @@ func (r Report) Write(path, temp string) error {
 	return nil
 }
 
-// Join matches the two lists by symbol. Each kernel must stand in both;
-// code without figures is that of functions which kernels call.
+// Join matches the two lists by symbol. Each kernel must be in both; code
+// without figures belongs to functions that kernels call.
 func Join(file string, usage []sass.Usage, notes []string, code []sass.Function) (Source, error) {
 	s := Source{File: file, Notes: notes, Functions: []Function{}}
 	figures := make(map[string]sass.Usage)

@@ -40,11 +40,11 @@ func Assembly(payload string) []byte {
 `, section, noteType, owner, payload)
 }
 
-// ErrNone says that a library has no provenance in it.
+// ErrNone means that a library has no provenance in it.
 var ErrNone = errors.New("has no provenance in it; was it built by other means, or stripped?")
 
-// Read makes the statement about a library: what it says of itself, and the
-// digest of its bytes as they are now.
+// Read makes the statement about a library from the note in it and the digest
+// of its current bytes.
 func Read(library string) (Statement, error) {
 	f, err := os.Open(library)
 	if err != nil {

@@ -48,7 +48,7 @@ func (c Command) Args(log string) []string {
 	return append(args, c.Program...)
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	CSV    []byte // the profiler's output, with its own lines
 	Stdout string // of the program

@@ -56,7 +56,7 @@ func (t *Tile) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// dtype is what the generator knows of an element type.
+// dtype is the generator's description of an element type.
 type dtype struct {
 	element string // in C++
 	status  string // its sparsek_dtype

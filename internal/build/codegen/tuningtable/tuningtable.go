@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tuningtable generates the measurements that come with the library:
+// Package tuningtable generates the measurements that ship with the library:
 // a C++ source with the text of each file of cutlass_ext/tuning. The library
 // itself reads them, as it reads a user's tuning cache.
 package tuningtable

@@ -54,3 +54,16 @@ func HoldValues(m *Matrix, b *DeviceBuffer[float32]) { m.values.replace(runtime.
 
 func (m *Matrix) BeginChange(ctx context.Context) error { return m.values.beginChange(ctx) }
 func (m *Matrix) EndChange()                            { m.values.endChange() }
+
+// Defer has a stream of the CPU behave like one of a GPU: what its work uses stays in use until it is waited for.
+func (s *Stream) Defer() { s.queue.onGPU = true }
+
+// Held counts what the stream's work uses.
+func (s *Stream) Held() int {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	return len(s.queue.held.handles) + len(s.queue.held.values)
+}
+
+// Native is the native plan.
+func (p *Plan) Native() unsafe.Pointer { return p.handle.pointer }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"time"
 	"unsafe"
 )
 
@@ -155,4 +156,12 @@ func (p *Products) c() C.shim_products {
 		alpha: C.float(p.Alpha), beta: C.float(p.Beta), ldb: C.int64_t(p.LDB), ldc: C.int64_t(p.LDC),
 		count: toInt32(len(p.B)), warmup: toInt32(p.Warmup), repeats: toInt32(p.Repeats), stream: C.uintptr_t(p.Stream),
 	}
+}
+
+// MultiplyLoop calls multiply Repeats times in a loop of C, with the first of the operands, and gives how long that took:
+// what a call from Go is compared with.
+func (l *Library) MultiplyLoop(p Products) (time.Duration, error) {
+	var nanoseconds C.int64_t
+	err := end("multiply", C.shim_multiply_loop(l.api, (*C.sparsek_plan)(p.Plan), p.c(), p.B.c(), p.C.c(), p.Bias.c(), &nanoseconds))
+	return time.Duration(nanoseconds), err
 }

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "sparsek.h"
 
@@ -148,6 +149,21 @@ static inline shim_result shim_multiply_at(const sparsek_api* api, sparsek_plan*
                                            const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias) {
   return shim_multiply(api, plan, products.alpha, products.beta, (const void*)b[0], products.ldb, (void*)c[0],
                        products.ldc, (const void*)bias[0], products.stream);
+}
+
+static inline shim_result shim_multiply_loop(const sparsek_api* api, sparsek_plan* plan, shim_products products,
+                                             const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias,
+                                             int64_t* nanoseconds) {
+  sparsek_multiply_args args = {sizeof(args),        products.alpha, products.beta, (const void*)b[0],
+                                products.ldb,        (void*)c[0],    products.ldc,  (sparsek_stream)products.stream,
+                                (const void*)bias[0]};
+  struct timespec begun, ended;
+  sparsek_status status = SPARSEK_OK;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  for (int32_t i = 0; i < products.repeats && status == SPARSEK_OK; ++i) status = api->multiply(plan, &args);
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  *nanoseconds = (int64_t)(ended.tv_sec - begun.tv_sec) * 1000000000 + (ended.tv_nsec - begun.tv_nsec);
+  return shim_end(api, status);
 }
 
 static inline shim_result shim_multiply_time(const sparsek_api* api, sparsek_plan* plan, shim_products products,

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/internal/native"
+)
+
+// BenchmarkEnqueue compares a product of 8 x 8 x 1 that is called from Go with the same called in a loop of C. What is
+// reported besides the time of Go's call is that of C's, and the difference: what Go costs.
+func BenchmarkEnqueue(b *testing.B) {
+	for _, backend := range []Backend{CPU, CUDA} {
+		b.Run(backend.String(), func(b *testing.B) {
+			engine := newEngine(b, backend)
+			ctx := b.Context()
+			type element = BFloat16 // a GPU's fastest kernels take it
+			a := BSR[element, int32]{Rows: 8, Cols: 8, BlockM: 8, BlockK: 8, RowPtr: []int32{0, 1}, ColIdx: []int32{0}, Values: make([]element, 64)}
+			plan := must(must(NewMatrix(ctx, engine, a))(b).Plan(ctx, PlanOptions{N: 1, Alignment: 2}))(b)
+			in, out := must(NewBuffer[element](engine, 8))(b), must(NewBuffer[element](engine, 8))(b)
+			stream := must(engine.NewStream())(b)
+			o := Operands{B: DeviceDense[element]{Rows: 8, Cols: 1, Buffer: in}, C: DeviceDense[element]{Rows: 8, Cols: 1, Buffer: out}}
+			if err := in.Fill(ctx, 0); err != nil {
+				b.Fatal(err)
+			}
+			// A GPU's queue has room for about a thousand launches: more would be timed waiting.
+			const batch = 500
+			inGo := func() (time.Duration, error) {
+				begun := time.Now()
+				for range batch {
+					if err := plan.Enqueue(ctx, stream, 1, 0, o); err != nil {
+						return 0, err
+					}
+				}
+				return time.Since(begun), stream.Wait(ctx)
+			}
+			products := native.Products{Plan: plan.Native(), Alpha: 1, B: native.Addresses{uintptr(in.Pointer())},
+				C: native.Addresses{uintptr(out.Pointer())}, Bias: native.Addresses{0}, Stream: stream.Handle(), Repeats: batch}
+			inC := func() (time.Duration, error) {
+				elapsed, err := engine.Library().Native().MultiplyLoop(products)
+				if err != nil {
+					return 0, err
+				}
+				return elapsed, stream.Wait(ctx)
+			}
+			var goTime, cTime time.Duration
+			batches := 0
+			for b.Loop() {
+				for _, one := range []struct {
+					run func() (time.Duration, error)
+					sum *time.Duration
+				}{{inGo, &goTime}, {inC, &cTime}} {
+					took, err := one.run()
+					if err != nil {
+						b.Fatal(err)
+					}
+					*one.sum += took
+				}
+				batches++
+			}
+			each := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(batches*batch) }
+			b.ReportMetric(0, "ns/op") // of two batches, which says nothing
+			b.ReportMetric(each(goTime), "ns/call-Go")
+			b.ReportMetric(each(cTime), "ns/call-C")
+			b.ReportMetric(each(goTime)-each(cTime), "ns/difference")
+		})
+	}
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // Matrix is a BSR matrix. Values holds the blocks one after the other, each row-major (BlockM, BlockK). Blocks at the
-// border may stand out over Rows and Cols; they hold zeros there.
+// border may extend beyond Rows and Cols; they hold zeros there.
 type Matrix[T any] struct {
 	Rows, Cols     int
 	BlockM, BlockK int
@@ -19,7 +19,7 @@ type Matrix[T any] struct {
 	Values []T // (nnzb, BlockM, BlockK)
 }
 
-// Fill tells what a block size costs.
+// Fill is the cost of a block size.
 type Fill struct {
 	Nonzeros int64 // elements of the matrix that are not zero
 	Stored   int64 // elements that the blocks hold: nnzb * BlockM * BlockK

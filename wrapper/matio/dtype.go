@@ -63,7 +63,7 @@ func parseDtype(descr string) (dtype, error) {
 	return d, nil
 }
 
-// number tells whether elements have a value as a number.
+// number reports whether elements have a value as a number.
 func (d dtype) number() bool { return d.kind != 'S' && d.kind != 'U' }
 
 // float64 gives the function that reads one element as the nearest float64. d must be a number.

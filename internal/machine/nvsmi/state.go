@@ -42,7 +42,7 @@ var reasons = []struct {
 // where nobody tells.
 func (s State) Throttled() string { return s.why(func(throttle bool) bool { return throttle }) }
 
-// Slowed says all reasons for which clocks were below the highest; "" where there were none, or where nobody tells. A
+// Slowed says all reasons for which clocks were below the highest; "" where there were none, or where nvidia-smi does not report it. A
 // power cap is one: products at the full rate of the tensor cores run into it.
 func (s State) Slowed() string { return s.why(func(bool) bool { return true }) }
 
@@ -120,7 +120,7 @@ func visibleDevice(visible string, device int) string {
 	return strings.TrimSpace(list[min(device, len(list)-1)])
 }
 
-// parseState reads one line of nvidia-smi's. A figure that it does not tell ("[N/A]") is 0.
+// parseState reads one line of nvidia-smi's output. A figure that it does not report ("[N/A]") is 0.
 func parseState(text string) State {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	fields := strings.Split(line, ",")

@@ -72,7 +72,7 @@ func decimal(bytes int64) string {
 	return strconv.FormatInt(bytes, 10)
 }
 
-// describe writes all there is to tell of a carrier; none as "".
+// describe writes all facts about a carrier; none as "".
 func describe(carriers []Carrier, i int) string {
 	if i >= len(carriers) {
 		return ""

@@ -19,9 +19,9 @@ import (
 type State string
 
 const (
-	// OK: to be had with the pinned hash, and size if the index tells it.
+	// OK: available with the pinned hash, and size if the index lists it.
 	OK State = "ok"
-	// Untold: to be had, but the index tells neither hash nor size.
+	// Untold: available, but the index lists neither hash nor size.
 	Untold State = "untold"
 	// Unreachable: nobody answered; nothing is known.
 	Unreachable State = "unreachable"
@@ -35,7 +35,7 @@ const (
 type Check struct {
 	Name   string // "nvidia-nvvm 13.0.88", or the URL of a carrier
 	State  State
-	Detail string // the cause, or where it is to be had
+	Detail string // the cause, or where it is available
 	Cached string // "whole", "damaged" or "" if it is not in the cache
 }
 

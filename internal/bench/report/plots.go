@@ -24,6 +24,7 @@ import (
 type picture struct {
 	name   string
 	title  string
+	below  string // what the horizontal axis shows
 	plot   *plot.Plot
 	legend plot.Legend
 }
@@ -64,7 +65,7 @@ func newPicture(r *bench.Report, name, title, x, y string) *picture {
 	if s := State(r); s != "" {
 		p.Title.Text += ", " + s
 	}
-	p.X.Label.Text, p.Y.Label.Text = x, y
+	p.Y.Label.Text = y
 	p.Title.Padding = vg.Points(6)
 	legend := plot.NewLegend()
 	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &legend.TextStyle} {
@@ -76,7 +77,7 @@ func newPicture(r *bench.Report, name, title, x, y string) *picture {
 	p.Add(grid)
 	legend.Top, legend.Left = true, true
 	legend.Padding = vg.Points(3)
-	return &picture{name: name, title: title, plot: p, legend: legend}
+	return &picture{name: name, title: title, below: x, plot: p, legend: legend}
 }
 
 // draw draws plot and legend side by side.
@@ -85,7 +86,15 @@ func (p *picture) draw(c draw.Canvas) {
 	if width > 0 {
 		width += vg.Points(6)
 	}
-	p.plot.Draw(draw.Crop(c, 0, -width, 0, 0))
+	left := draw.Crop(c, 0, -width, 0, 0)
+	if p.below != "" {
+		// The plot itself takes the label of a logarithmic axis for one at its right end, and leaves room there.
+		style := p.plot.X.Label.TextStyle
+		style.XAlign, style.YAlign = text.XCenter, text.YBottom
+		left.FillText(style, vg.Point{X: left.Center().X, Y: left.Min.Y + vg.Points(2)}, p.below)
+		left = draw.Crop(left, 0, 0, style.FontExtents().Height+vg.Points(4), 0)
+	}
+	p.plot.Draw(left)
 	right := draw.Crop(c, c.Max.X-c.Min.X-width, 0, 0, -vg.Points(40))
 	p.legend.Draw(right)
 }

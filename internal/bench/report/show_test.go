@@ -11,6 +11,7 @@ import (
 	"flag"
 	"image/png"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,8 +20,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/plot/vg"
+	"pgregory.net/rapid"
 
 	"github.com/sparsek/sparsek/internal/bench"
 	"github.com/sparsek/sparsek/internal/bench/roofline"
@@ -321,5 +325,65 @@ func TestPlots(t *testing.T) {
 				t.Errorf("%s does not say of which device it is", name)
 			}
 		}
+	}
+}
+
+// On a narrow terminal every line fits; what is left out for that is named, and never the time or the case.
+func TestTextFits(t *testing.T) {
+	r := sample()
+	for i := range r.Cases {
+		r.Cases[i].Pattern, r.Cases[i].K = []string{"random", "window"}[i%2], 4096+i
+		r.Cases[i].Kernel += strings.Repeat("x", i)
+	}
+	for _, width := range []int{80, 100, 400} {
+		var out bytes.Buffer
+		if err := Text(&out, r, width, true); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d columns of %d: %s", n, width, line)
+			}
+		}
+		for _, want := range []string{"b64-d10", "time", "sparsek", "speed-up", "sustained"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("at %d columns %q is missing:\n%s", width, want, out.String())
+			}
+		}
+		if left := strings.Contains(out.String(), "left out, as the terminal is narrow: "); left != (width < 400) {
+			t.Errorf("at %d columns:\n%s", width, out.String())
+		}
+	}
+}
+
+// Whatever the range, an axis bears at least three labels.
+func TestTicks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		low := math.Pow(10, rapid.Float64Range(-6, 6).Draw(t, "low"))
+		high := low * (1.0001 + rapid.Float64Range(0, 1e4).Draw(t, "range"))
+		list := logTicks(low, high)
+		labels := map[string]bool{}
+		for _, tick := range list {
+			if tick.Value < low*0.99 || tick.Value > high*1.01 || tick.Label == "" {
+				t.Fatalf("%v from %v to %v", tick, low, high)
+			}
+			labels[tick.Label] = true
+		}
+		if len(list) < 3 || high > 1.1*low && len(labels) < 3 {
+			t.Fatalf("%v from %v to %v", list, low, high)
+		}
+	})
+}
+
+// Names of points near each other lie on no other name.
+func TestPlace(t *testing.T) {
+	within := vg.Rectangle{Max: vg.Point{X: 400, Y: 300}}
+	var taken []vg.Rectangle
+	for i := range 8 {
+		box := place(vg.Point{X: 200 + vg.Length(i), Y: 150 - vg.Length(i)}, 40, 7, within, taken)
+		if overlaps(box, taken) || !inside(box, within) {
+			t.Errorf("name %d at %v lies on another of %v", i, box, taken)
+		}
+		taken = append(taken, box)
 	}
 }

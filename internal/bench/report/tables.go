@@ -18,6 +18,7 @@ import (
 type table struct {
 	Title   string
 	Same    string // what all rows have in common, in place of columns
+	LeftOut string // columns, for want of room
 	columns []column
 }
 
@@ -165,7 +166,7 @@ func (t table) print(w io.Writer, width int) error {
 		return err
 	}
 	if len(left) > 0 {
-		_, err := fmt.Fprintf(w, "left out, as the terminal is narrow: %s\n", strings.Join(left, ", "))
+		_, err := fmt.Fprintln(w, wrap("left out, as the terminal is narrow: "+strings.Join(left, ", "), width))
 		return err
 	}
 	return nil

@@ -29,7 +29,7 @@ type picture struct {
 	legend plot.Legend
 }
 
-// palette tells lines apart, also for those who do not see colours as others do (Okabe and Ito's set).
+// palette has colours that people with colour vision deficiency can distinguish, too (Okabe and Ito's set).
 var palette = []color.RGBA{
 	{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {230, 159, 0, 255}, {86, 180, 233, 255}, {60, 60, 60, 255},
 }

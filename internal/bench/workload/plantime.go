@@ -18,7 +18,7 @@ const (
 	plansTake              = 30 * time.Millisecond // beyond the fewest, none is made once this time is over
 )
 
-// enoughPlans tells whether these times are of plans enough.
+// enoughPlans reports whether these times are of enough plans.
 func enoughPlans(times []time.Duration) bool {
 	if len(times) < 1+fewestPlans {
 		return false

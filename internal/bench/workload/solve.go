@@ -126,7 +126,7 @@ func place[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 	return sets, release, nil
 }
 
-// upload copies d to a buffer of its own, and tells how to close that.
+// upload copies d to a buffer of its own, and adds to closers what closes it.
 func upload[T sparsek.Element](ctx context.Context, c *sparsek.Engine, d sparsek.Dense[T], closers *[]func() error) (sparsek.DeviceDense[T], error) {
 	buffer, err := sparsek.NewBuffer[T](c, len(d.Data))
 	if err != nil {

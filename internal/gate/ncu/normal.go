@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sparsek/sparsek/internal/sys/stats"
 )
 
 // Samples are the values of metrics by short name, one for each launch.
@@ -43,27 +45,22 @@ func Sample(launches []Launch, metrics []Metric) (Samples, error) {
 // Medians are those of the samples.
 func (s Samples) Medians() Figures {
 	f := Figures{}
-	for name, values := range s {
-		f[name] = quantile(values, 0.5)
+	for name := range s {
+		f[name] = s.summary(name).Median
 	}
 	return f
 }
 
 // Spread is the distance of a metric's quartiles.
-func (s Samples) Spread(name string) float64 {
-	return quantile(s[name], 0.75) - quantile(s[name], 0.25)
-}
+func (s Samples) Spread(name string) float64 { return s.summary(name).Distance() }
 
-// quantile is interpolated between the values next to it; NaN where there are no values.
-func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
+// summary describes the values of a metric; all is NaN where there are none.
+func (s Samples) summary(name string) stats.Summary[float64] {
+	if len(s[name]) == 0 {
+		nan := math.NaN()
+		return stats.Summary[float64]{Median: nan, Quarter: nan, ThreeQuarters: nan}
 	}
-	sorted := slices.Sorted(slices.Values(values))
-	place := q * float64(len(sorted)-1)
-	low := int(place)
-	high := min(low+1, len(sorted)-1)
-	return sorted[low] + (place-float64(low))*(sorted[high]-sorted[low])
+	return stats.Summarise(s[name])
 }
 
 // Normal is the normal form: a line "key: %.2f" for each figure, sorted by key, and an empty line that ends it.

@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -71,6 +72,24 @@ func (c cacheEntry) best() cacheCandidate { return c.Candidates[0] }
 func (c cacheEntry) size() string  { return fmt.Sprintf("%dx%dx%d", c.M, c.N, c.K) }
 func (c cacheEntry) block() string { return fmt.Sprintf("%dx%d", c.BlockM, c.BlockK) }
 
+// density is the middle of the entry's class of densities: classes are quarters of a power of two (tune/choice.cpp).
+func (c cacheEntry) density() string {
+	share := min(1, math.Exp2(float64(c.DensityClass)/4))
+	if share < 0.1 {
+		return fmt.Sprintf("%.2g %%", 100*share)
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+// pattern says in words what products the entry is for, by its classes (tune/choice.cpp).
+func (c cacheEntry) pattern() string {
+	spreads := []string{"block rows of about the same length", "block rows of different lengths",
+		"block rows of very different lengths", "most blocks in a few block rows"}
+	spread := spreads[min(max(c.SpreadClass, 0), len(spreads)-1)]
+	return fmt.Sprintf("about %s of the blocks stored; %s; of neighbouring block rows, %.0f %% use a block column that one uses",
+		c.density(), spread, 100*min(1, float64(c.UnionClass)/8))
+}
+
 func (c cacheEntry) types() string {
 	if c.Output == c.DType {
 		return c.DType
@@ -104,13 +123,13 @@ func (o *cacheListCommand) Run(e *environment) error {
 	return printCache(e, r)
 }
 
-// printCache prints a table that fits a terminal of 80 columns, unless names or sizes are long.
+// printCache prints a table that fits a terminal of 88 columns, unless names or sizes are long.
 func printCache(e *environment, r cacheResult) error {
 	if len(r.Entries) == 0 {
 		return say(e, "nothing was measured yet\n")
 	}
-	t := &table{left: 6}
-	t.add("", "key", "device", "MxNxK", "block", "type", "time", "kernel")
+	t := &table{left: 5}
+	t.add("", "key", "device", "MxNxK", "block", "stored", "type", "time", "kernel")
 	others := 0
 	for i, entry := range r.Entries {
 		number := strconv.Itoa(i + 1)
@@ -119,7 +138,7 @@ func printCache(e *environment, r cacheResult) error {
 			others++
 		}
 		best := entry.best()
-		t.add(number, entry.Key[:6], strings.TrimPrefix(entry.Device, "NVIDIA "), entry.size(), entry.block(), entry.types(),
+		t.add(number, entry.Key[:5], strings.TrimPrefix(entry.Device, "NVIDIA "), entry.size(), entry.block(), entry.density(), entry.types(),
 			formatSeconds(best.Seconds), best.Kernel)
 	}
 	if err := t.print(e.stdout); err != nil {
@@ -174,16 +193,20 @@ func printEntry(e *environment, entry cacheEntry) error {
 	t := &table{left: 2}
 	t.add("key", entry.Key)
 	t.add("measured", entry.Measured.Format(time.DateTime)+" UTC")
-	t.add("device", fmt.Sprintf("%s, %d SMs or threads", entry.Device, entry.SMs))
+	units := "SMs"
+	if !strings.HasPrefix(entry.Device, "NVIDIA") {
+		units = "threads"
+	}
+	t.add("device", fmt.Sprintf("%s, %d %s", entry.Device, entry.SMs, units))
 	build := entry.Build
 	if !entry.Used {
 		build += ", which is not this one: the entry is not used"
 	}
 	t.add("build", build)
-	t.add("product", fmt.Sprintf("%s %s in blocks of %s", entry.Op, entry.size(), entry.block()))
+	t.add("product", fmt.Sprintf("%s (MxNxK) in blocks of %s", entry.size(), entry.block()))
 	t.add("types", fmt.Sprintf("%s, C in %s", entry.DType, entry.Output))
 	t.add("epilogue", fmt.Sprintf("bias %s, activation %s", entry.Bias, entry.Activation))
-	t.add("pattern", fmt.Sprintf("classes: density %d, spread %d, union %d", entry.DensityClass, entry.SpreadClass, entry.UnionClass))
+	t.add("pattern", entry.pattern())
 	if err := t.print(e.stdout); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/google/renameio/v2"
@@ -107,6 +108,15 @@ func CreateDense(path string) (*Output, error) {
 // Close removes what was written unless WriteDense succeeded.
 func (o *Output) Close() error { return o.pending.Cleanup() }
 
+// bare is the cause of an error that names the file itself.
+func bare(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
 // WriteDense writes d in C order and puts the file in its place.
 func WriteDense[T any](o *Output, d Dense[T], encoding Encoding[T]) error {
 	if len(d.Data) != d.Rows*d.Cols {
@@ -114,17 +124,17 @@ func WriteDense[T any](o *Output, d Dense[T], encoding Encoding[T]) error {
 	}
 	w := bufio.NewWriterSize(o.pending, 1<<20)
 	if _, err := w.Write(npyHeaderBytes(encoding.Type, d.Rows, d.Cols)); err != nil {
-		return fmt.Errorf("write %s: %w", o.pending.Name(), err)
+		return fmt.Errorf("write %s: %w", o.pending.Name(), bare(err))
 	}
 	element := make([]byte, encoding.Size)
 	for _, v := range d.Data {
 		encoding.Put(element, v)
 		if _, err := w.Write(element); err != nil {
-			return fmt.Errorf("write %s: %w", o.pending.Name(), err)
+			return fmt.Errorf("write %s: %w", o.pending.Name(), bare(err))
 		}
 	}
 	if err := errors.Join(w.Flush(), o.pending.CloseAtomicallyReplace()); err != nil {
-		return fmt.Errorf("write %s: %w", o.pending.Name(), err)
+		return fmt.Errorf("write %s: %w", o.pending.Name(), bare(err))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/sparsek/sparsek/internal/build"
+	"github.com/sparsek/sparsek/internal/cli/exitcode"
 	"github.com/sparsek/sparsek/internal/machine/doctor/buildenv"
 	"github.com/sparsek/sparsek/internal/sys/process"
 	"github.com/sparsek/sparsek/internal/sys/term"
@@ -47,12 +48,9 @@ type coder struct {
 
 func (c coder) Unwrap() error { return c.error }
 
-// Exit codes: as a shell's for a program that SIGINT ended, and as
-// docs/toolchain.md gives it for doctor.
-const (
-	interrupted = 130
-	noGPUJob    = 3
-)
+// noGPUJob is doctor's exit code where a build works and a GPU job does not, as
+// docs/toolchain.md gives it.
+const noGPUJob = 3
 
 // End writes how a target ended, if it failed, and returns the exit code: that
 // of the program that it ran, if that failed.
@@ -64,7 +62,7 @@ func End(err error, w io.Writer) int {
 		return 0
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(w, "interrupted")
-		return interrupted
+		return exitcode.Interrupted
 	case errors.As(err, &chosen):
 		fmt.Fprintln(w, err)
 		return chosen.code

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sparsek/sparsek/internal/cli/exitcode"
 	"github.com/sparsek/sparsek/internal/sys/process"
 	"github.com/sparsek/sparsek/internal/toolchain/lock"
 )
@@ -26,7 +27,7 @@ func TestEnd(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{errors.New("x is missing"), 1, "Error: x is missing\n"},
-		{fmt.Errorf("nvcc: %w", context.Canceled), interrupted, "interrupted\n"},
+		{fmt.Errorf("nvcc: %w", context.Canceled), exitcode.Interrupted, "interrupted\n"},
 		{fmt.Errorf("doctor: %w", coder{errors.New("no GPU jobs"), noGPUJob}), noGPUJob, "doctor: no GPU jobs\n"},
 		{&process.Error{Program: programName, Code: 21, Err: errors.New("exit status 21")}, 21, "Error: sparsek: exit status 21\n"},
 		{&process.Error{Program: "go", Code: 2, Err: errors.New("exit status 2")}, 1, "Error: go: exit status 2\n"},

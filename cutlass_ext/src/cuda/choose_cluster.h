@@ -14,7 +14,7 @@ namespace sparsek::cuda {
 // one tile.
 int32_t choose_cluster(const BsrShape& matrix, const PlanShape& shape, int32_t most, int32_t ctas);
 
-// The same for `tiles` tiles of `elements` elements of A each on average.
-int32_t cluster_for(double tiles, double elements, int32_t most, int32_t ctas);
+// The same for `tiles` tiles of tile_n columns, of `elements` elements of A each on average.
+int32_t cluster_for(double tiles, double elements, int32_t most, int32_t ctas, int32_t tile_n);
 
 }  // namespace sparsek::cuda

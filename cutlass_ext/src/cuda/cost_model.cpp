@@ -156,7 +156,8 @@ double predict(const KernelDesc& kernel, const Work& work) {
   // The CTAs of a cluster have a part of each tile each.
   const double ctas = static_cast<double>(work.sm_count) * cost->ctas_per_sm;
   const double elements = values_of(work) / ceil_div(static_cast<double>(shape.rows), kernel.tile_m);
-  const double cluster = cluster_for(tiles, elements, kernel.ops->most_cluster, static_cast<int32_t>(ctas));
+  const double cluster =
+      cluster_for(tiles, elements, kernel.ops->most_cluster, static_cast<int32_t>(ctas), kernel.tile_n);
   const double workers = ctas / cluster;
 
   // The worker that ends last: it has a fair share, or the longest tile, or, of a few even tiles, one more than others.

@@ -1,192 +1,203 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fits the coefficients of cutlass_ext/src/cuda/cost_model.cpp to measured products.
+"""Fits the coefficients of the GPU's cost model to measured products.
 
-    SPARSEK_TUNING_CACHE=off build/bin/sparsek tune --grid --seed 1 --cases 300 --json > grid.json    # on the GPU
-    python3 scripts/fit_cost_model.py grid.json...
+    SPARSEK_TUNING_CACHE=off build/bin/sparsek tune --grid --seed 1 --cases 400 --budget 150ms --json > grid.json
+    python3 scripts/fit_cost_model.py grid.json...               # how good the coefficients of the source are
+    python3 scripts/fit_cost_model.py --fit grid.json...         # fits, and reports on cases that were held out
+    python3 scripts/fit_cost_model.py --write grid.json...       # fits, and writes them into cost_coefficients.h
 
-Needs numpy and scipy. Prints each family's coefficients, how far predictions are off, the factors with which the choice is
-best, and in how many of the cases the fastest by prediction is within 5 % of the fastest; with --worst in front of the
-files, the worst of both. The formulas are those of cost_model.cpp: change both. Take any seed but that of the grid by
-which the tuner is judged.
+Needs a C++ compiler, NumPy and SciPy. Each file is of one GPU; give files of all kinds of GPU together, measured with
+any seed but that by which the tuner is judged. --misses lists the cases where the choice costs more than 5 %.
+
+The formulas are those of cutlass_ext/src/cuda/cost_model.cpp, which is compiled and called. The predictions for each
+kernel are fitted to its times, most of all where it is nearly as fast as the fastest.
 """
+import argparse
+import ctypes
 import json
-import math
-import sys
+import pathlib
+import subprocess
+import tempfile
 
 import numpy as np
 from scipy.optimize import least_squares
 
-SMS = 132
-DRAM = 4.0e6  # bytes a microsecond
-LEAST_ELEMENTS = 4 * 64 * 64  # of A, in the part of a CTA of a cluster: choose_cluster.cpp
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+HEADER = ROOT / "cutlass_ext/src/cuda/cost_coefficients.h"
+SOURCES = ["tests/testdata/cost_model_library.cpp", "src/cuda/cost_model.cpp", "src/cuda/choose_cluster.cpp",
+           "src/abi/error.cpp"] + [f"src/plan/{name}.cpp" for name in (
+               "plan", "deal_tiles", "split", "column_union", "row_groups", "row_order", "row_matching")]
+GOOD = 1.05  # a choice that takes at most so many times as long as the fastest kernel
+NEAR = 2  # a kernel is fitted to the cases where it takes at most so many times as long as the fastest ...
+FAR = 30  # ... and, with little weight, at most so many times
+SPREAD = 0.25  # times whose quartiles are further apart were disturbed, and are left out
+FOLDS = 5
 
 
-def together(a, b):
-    return (a**4 + b**4) ** 0.25
+class Model:
+    """cost_model.cpp, compiled."""
+
+    def __init__(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = f"{folder}/cost_model.so"
+            subprocess.run(["g++", "-std=c++17", "-O2", "-shared", "-fPIC", "-Iinclude", "-Isrc",
+                            "-Itests/testdata/no_cuda", "-o", library, *SOURCES], cwd=ROOT / "cutlass_ext", check=True)
+            self.library = ctypes.CDLL(library)
+        self.count = self.library.coefficient_count()
+        self.source = np.zeros(self.count)
+        self.library.coefficients_of_source(self.source.ctypes.data_as(ctypes.c_void_p))
+
+    def range(self, kernel):
+        count = ctypes.c_int()
+        begin = self.library.coefficient_range(kernel.encode(), ctypes.byref(count))
+        return begin, begin + count.value
+
+    def predict(self, kernel, cases, coefficients):
+        """Microseconds of each row of cases, see case_row."""
+        out = np.zeros(len(cases))
+        pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (cases, coefficients, out)]
+        self.library.predict_cases(kernel.encode(), pointers[0], len(cases), pointers[1], pointers[2])
+        return out
 
 
-# family: tile_m, tile_n, CTAs an SM, largest cluster, may split; first guess of launch, tile, step, L2 rate (bytes a
-# microsecond), join, copy of A, copy of B.
-FAMILIES = {
-    "skinny_bf16_64_16": (64, 16, 2, 4, False, (5.1, 1.2, 0.5, 2e7, 1, 0.05, 0.05)),
-    "skinny_bf16_64_64": (64, 64, 2, 4, False, (5.8, 1.2, 0.5, 6.5e6, 1, 0.05, 0.05)),
-    "tma_bf16_64x2_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001, 0.001)),
-    "tma_bf16_128_256": (128, 256, 1, 1, False, (5.6, 3.6, 0.56, 11e6, 1, 0.001, 0.001)),
-    "gather_bf16_128_256": (128, 256, 1, 1, True, (7.6, 4.1, 0.5, 7.6e6, 6, 0.02, 0.02)),
-}
+def case_row(case, device):
+    """struct Case of cost_model_library.cpp."""
+    low, high = case["groups_of_64_rows"], case["groups_of_128_rows"]
+    return [case["m"], case["n"], case["k"], case["block_m"], case["block_k"], case["blocks"], case["longest_row"],
+            low["loads"], low["longest"], high["loads"], high["longest"], case["ordered_loads"], device["sm_count"],
+            device["clock_hz"], device["memory_bytes_per_second"], device["l2_bytes"]]
 
 
-def predict(case, family, theta):
-    tile_m, tile_n, per_sm, most_cluster, may_split, _ = FAMILIES[family]
-    launch, tile, step, l2, join, copy_a, copy_b = theta
-    group = dict(case["groups_of_64_rows" if tile_m == 64 else "groups_of_128_rows"])
-    if tile_m == 128:
-        group["loads"] = case["entries"].get(family, group["loads"])  # in the order that the planner gives the block rows
-    parts = max(1, case["block_m"] / tile_m)
-    block_k = case["block_k"]
-    unit = next(u for u in (64, 32, 16, 8) if block_k % u == 0)
-    per_load = block_k / 64
-    panels = math.ceil(case["n"] / tile_n)
-    tiles = math.ceil(case["m"] / tile_m) * panels
-    steps = group["loads"] * parts * panels * per_load
-    longest = group["longest"] * per_load
-    cluster = 1
-    ctas = SMS * per_sm
-    elements = case["blocks"] * case["block_m"] * block_k / math.ceil(case["m"] / tile_m)
-    while cluster * 2 <= most_cluster and tiles * cluster * 2 <= ctas and elements >= LEAST_ELEMENTS * cluster * 2:
-        cluster *= 2
-    workers = ctas / cluster
-    critical = max((steps / cluster + tile * tiles) / workers, longest / cluster + tile)
-    waves = math.ceil(tiles / workers)
-    if waves < 4:
-        critical = max(critical, waves * (steps / tiles / cluster + tile))
-    if may_split:
-        critical = min(critical, (steps + tile * (tiles + workers)) / workers + join)
-    values = case["blocks"] * case["block_m"] * block_k
-    moved = 2 * (steps * 64 * tile_n + values * panels)
-    from_l2 = moved / steps * min(ctas, tiles * cluster) / l2 if steps else 0
-    per = parts * panels * block_k / unit / steps if steps else 0
-    copying = (copy_b * group["loads"] + copy_a * case["blocks"]) * per
-    dram = 2 * (values + min(case["k"], group["loads"] * block_k) * case["n"] + case["m"] * case["n"])
-    return launch + together(critical * together(step + copying, from_l2), dram / DRAM)
+class Data:
+    """Measured products. times[kernel]: microseconds, NaN where a kernel was not measured."""
+
+    def __init__(self, paths):
+        self.cases, self.devices, rows, times, self.groups = [], [], [], [], []
+        for path in paths:
+            result = json.load(open(path))
+            for case in result["cases"]:
+                measured = {c["kernel"]: c["seconds"] * 1e6 for c in case["candidates"]
+                            if c["runs"] > 0 and c.get("spread", 0) < SPREAD}
+                if case["blocks"] == 0 or not measured:
+                    continue
+                self.cases.append(case)
+                self.devices.append(result["device"]["name"])
+                self.groups.append((result["seed"], case["number"]))
+                rows.append(case_row(case, result["device"]))
+                times.append(measured)
+        self.rows = np.ascontiguousarray(rows, dtype=float)
+        self.kernels = sorted({kernel for measured in times for kernel in measured})
+        self.times = np.array([[measured.get(kernel, np.nan) for kernel in self.kernels] for measured in times])
+        self.best = np.nanmin(self.times, axis=1)
+        self.devices = np.array(self.devices)
+        # The same product on two GPUs is in one fold.
+        places = {group: place for place, group in enumerate(sorted(set(self.groups)))}
+        self.fold = np.array([places[group] % FOLDS for group in self.groups])
+
+    def predictions(self, model, coefficients, chosen):
+        out = np.full((len(chosen), len(self.kernels)), np.nan)
+        for place, kernel in enumerate(self.kernels):
+            known = np.flatnonzero(~np.isnan(self.times[chosen, place]))
+            out[known, place] = model.predict(kernel, np.ascontiguousarray(self.rows[chosen[known]]), coefficients)
+        return out
 
 
-TILES = [(128, 256, 1), (256, 128, 1), (128, 128, 0.85), (64, 256, 0.85), (64, 128, 0.7), (128, 64, 0.7), (64, 64, 0.5),
-         (64, 32, 0.25), (64, 16, 0.125)]
+def fit(model, data, chosen):
+    """Each kernel's predictions to its times, by least squares of their logarithms."""
+    coefficients, fitted = model.source, model.source.copy()
+    for place, kernel in enumerate(data.kernels):
+        times, best = data.times[chosen, place], data.best[chosen]
+        known = ~np.isnan(times) & (times < FAR * best)
+        rows, times = np.ascontiguousarray(data.rows[chosen[known]]), times[known]
+        weight = np.where(times < NEAR * best[known], best[known] / times, 0.1)
+        begin, end = model.range(kernel)
+        free = begin + np.flatnonzero(coefficients[begin:end] > 0)
+        start = np.log(coefficients[free])
+
+        def residuals(x):
+            fitted[free] = np.exp(x)
+            error = weight * np.log(model.predict(kernel, rows, fitted) / times)
+            return np.concatenate([error, 0.01 * (x - start)])
+
+        found = least_squares(residuals, start, bounds=(start - 3, start + 3), loss="soft_l1", f_scale=0.05)
+        fitted[free] = np.exp(found.x)
+    return fitted
 
 
-def predict_dense(case, theta):
-    launch, rate, memory = theta
-    m, n, k = case["m"], case["n"], case["k"]
-    best = min(math.ceil(math.ceil(m / tm) * math.ceil(n / tn) * split / SMS) * 2 * tm * tn * k / split / (rate / SMS * share)
-               for tm, tn, share in TILES for split in (1, 2, 4, 8))
-    return launch + together(best, 2 * (m * k + k * n + m * n) / memory)
+def good_choices(model, data, chosen, coefficients):
+    predicted = data.predictions(model, coefficients, chosen)
+    choice = np.nanargmin(predicted, axis=1)
+    taken = data.times[chosen, choice]
+    return taken / data.best[chosen], choice, predicted
 
 
-def predict_bell(case, theta):
-    """A tile is a block row by 128 columns, and as long as the longest row."""
-    launch, per_sm, step, column, memory = theta
-    rows = math.ceil(case["m"] / case["block_m"])
-    blocks = case["longest_row"]
-    tiles = rows * math.ceil(case["n"] / 128)
-    waves = max(1, tiles / (SMS * per_sm))
-    padded = blocks * rows * case["block_m"] * case["block_k"]
-    moved = 2 * (padded + case["k"] * case["n"] + case["m"] * case["n"])
-    return launch + together(waves * blocks * (step + column * case["block_k"] * max(1, case["block_m"] / 64)), moved / memory)
+def report(title, ratios, devices):
+    for device in sorted(set(devices)):
+        of = ratios[devices == device]
+        print(f"{title}, {device}: choice within {GOOD - 1:.0%} of the fastest in {np.sum(of <= GOOD)} of {len(of)} "
+              f"({np.mean(of <= GOOD):.1%}), {np.mean(of) - 1:.1%} slower on average")
 
 
-def predict_bsr(case, theta):
-    """Ordinary cores, or the longest row."""
-    launch, rate, step, column = theta
-    values = case["blocks"] * case["block_m"] * case["block_k"]
-    row = case["longest_row"] * (step + column * case["block_k"])
-    return launch + together(2 * values * case["n"] / rate, row)
+def list_misses(data, chosen, ratios, choice, predicted):
+    for i in np.flatnonzero(ratios > GOOD):
+        case, times = data.cases[chosen[i]], data.times[chosen[i]]
+        near = [f"{kernel} {times[place]:.1f} ({predicted[i, place]:.1f})" for place, kernel in enumerate(data.kernels)
+                if times[place] < 1.5 * data.best[chosen[i]]]
+        print(f"  {data.devices[chosen[i]]} {case['m']}x{case['n']}x{case['k']} b{case['block_m']}x{case['block_k']} "
+              f"{case['pattern']} {case['density']:.3f}: {data.kernels[choice[i]]} +{ratios[i] - 1:.0%}; measured "
+              f"(predicted): {', '.join(near)}")
 
 
-def fit(name, samples, model, first):
-    def residuals(x):
-        return [math.log(model(case, np.exp(x)) / time) for case, time in samples]
-
-    found = least_squares(residuals, np.log(first), loss="soft_l1", f_scale=0.1)
-    error = np.array(residuals(found.x))
-    theta = np.exp(found.x)
-    print(f"{name}: {', '.join(f'{v:.4g}' for v in theta)}   ({len(samples)} products, half of them within "
-          f"{np.median(abs(error)):.1%}, 9 of 10 within {np.quantile(abs(error), 0.9):.1%})")
-    for e, case, time in sorted(((e, c, t) for e, (c, t) in zip(error, samples)), key=lambda x: -abs(x[0]))[:WORST]:
-        print(f"    {e:+.2f} of {time:.1f} us: {case['m']}x{case['n']}x{case['k']} b{case['block_m']}x{case['block_k']} "
-              f"{case['pattern']} {case['density']:.3f} {case['groups_of_128_rows']}")
-    return theta
+def report_errors(model, data, coefficients):
+    everything = np.arange(len(data.rows))
+    errors = np.abs(np.log(data.predictions(model, coefficients, everything) / data.times))
+    for place, kernel in enumerate(data.kernels):
+        of = errors[data.times[:, place] < NEAR * data.best, place]
+        if len(of) > 0:
+            print(f"{kernel}: {len(of)} products, half of the predictions within {np.median(of):.1%}, nine in ten "
+                  f"within {np.quantile(of, 0.9):.1%}")
 
 
-WORST = 0
+def write(coefficients, model, kernels):
+    lines, first = [], 0
+    for begin, end in sorted({model.range(kernel) for kernel in kernels}):
+        assert begin == first, "a kernel has no measurements"
+        first = end
+        lines.append("    {" + ", ".join(f"{value:.4g}" for value in coefficients[begin:end]) + "},\n")
+    assert first == model.count
+    text = HEADER.read_text()
+    begin = text.index("constexpr CostCoefficients kCostCoefficients = {\n")
+    end = text.index("};\n", begin)
+    HEADER.write_text(text[:begin] + "constexpr CostCoefficients kCostCoefficients = {\n" + "".join(lines) + text[end:])
 
 
-def best_factors(found, cases, times):
-    """A factor of each prediction, near 1, with which the choice is good most often."""
-    predicted = [{k: f(case) for k, f in found.items() if k in time} for case, time in zip(cases, times)]
-
-    def good(factors):
-        count = 0
-        for known, time in zip(predicted, times):
-            choice = min(known, key=lambda k: known[k] * factors[k], default=None)
-            count += choice is not None and time[choice] <= 1.05 * min(time.values())
-        return count
-
-    rng = np.random.default_rng(0)
-    factors = dict.fromkeys(found, 1.0)
-    best = good(factors)
-    for width in np.repeat([0.08, 0.04, 0.02], 600):
-        tried = {k: float(np.clip(v + rng.normal(0, width) * (rng.random() < 0.4), 0.85, 1.3)) for k, v in factors.items()}
-        count = good(tried)
-        if count >= best:
-            factors, best = tried, count
-    return factors
-
-
-def main(paths):
-    cases = [case for path in paths for case in json.load(open(path))["cases"] if case["blocks"] > 0]
-    times = [{k["kernel"]: k["seconds"] * 1e6 for k in case["candidates"] if k["runs"] > 0} for case in cases]
-    for case in cases:
-        case["entries"] = {k["kernel"]: k["entries"] for k in case["candidates"] if "entries" in k}
-    found = {}
-    for family, settings in FAMILIES.items():
-        samples = [(case, time[family]) for case, time in zip(cases, times) if family in time]
-        theta = fit(family, samples, lambda case, t, f=family: predict(case, f, t), settings[5])
-        found[family] = lambda case, f=family, t=theta: predict(case, f, t)
-    samples = [(case, time["cublas_dense"]) for case, time in zip(cases, times) if "cublas_dense" in time]
-    theta = fit("cublas_dense", samples, predict_dense, (8.4, 844e6, 4.2e6))
-    found["cublas_dense"] = lambda case, t=theta: predict_dense(case, t)
-    samples = [(case, time["cusparse_bell"]) for case, time in zip(cases, times) if "cusparse_bell" in time]
-    theta = fit("cusparse_bell", samples, predict_bell, (6, 4, 0.2, 0.01, 3e6))
-    found["cusparse_bell"] = lambda case, t=theta: predict_bell(case, t)
-    samples = [(case, time["cusparse_bsr"]) for case, time in zip(cases, times) if "cusparse_bsr" in time]
-    theta = fit("cusparse_bsr", samples, predict_bsr, (6, 12e6, 0.1, 0.01))
-    found["cusparse_bsr"] = lambda case, t=theta: predict_bsr(case, t)
-    factors = best_factors(found, cases, times)
-    print("factors: " + ", ".join(f"{k} {v:.2f}" for k, v in factors.items()))
-    found = {k: lambda case, f=f, x=factors[k]: x * f(case) for k, f in found.items()}
-    for without in ((), ("cublas_dense", "cusparse_bell", "cusparse_bsr")):
-        good = 0
-        for case, time in zip(cases, times):
-            known = {k: f(case) for k, f in found.items() if k in time and k not in without}
-            if not known:
-                continue
-            among = known if without else {k for k, t in time.items() if t > 0}
-            choice, best = min(known, key=known.get), min(among, key=time.get)
-            good += time[choice] <= 1.05 * time[best]
-            if time[choice] > 1.05 * time[best] and WORST:
-                print(f"    miss: {case['m']}x{case['n']}x{case['k']} b{case['block_m']}x{case['block_k']} {case['pattern']} "
-                      f"{case['density']:.3f}: {choice} {time[choice]:.1f} (predicted {known[choice]:.1f}), best {best} "
-                      f"{time[best]:.1f} ({known.get(best, 0):.1f})")
-        print(f"choice by prediction within 5 % of the fastest{' of ours' if without else ''}: {good} of {len(cases)}")
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--misses", action="store_true")
+    parser.add_argument("files", nargs="+")
+    options = parser.parse_args()
+    model, data = Model(), Data(options.files)
+    everything = np.arange(len(data.rows))
+    coefficients = model.source
+    if options.fit:
+        held_out = np.zeros(len(data.rows))
+        for fold in range(FOLDS):
+            inside, outside = np.flatnonzero(data.fold != fold), np.flatnonzero(data.fold == fold)
+            held_out[outside] = good_choices(model, data, outside, fit(model, data, inside))[0]
+        report("held out", held_out, data.devices)
+    if options.fit or options.write:
+        coefficients = fit(model, data, everything)
+    if options.write:
+        write(coefficients, model, data.kernels)
+    ratios, choice, predicted = good_choices(model, data, everything, coefficients)
+    report("all", ratios, data.devices)
+    report_errors(model, data, coefficients)
+    if options.misses:
+        list_misses(data, everything, ratios, choice, predicted)
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    if arguments and arguments[0] == "--worst":
-        WORST = 8
-        arguments = arguments[1:]
-    if not arguments:
-        sys.exit(__doc__)
-    main(arguments)
+    main()

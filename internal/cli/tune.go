@@ -69,7 +69,6 @@ type candidate struct {
 	Spread    float64 `json:"spread,omitempty"`  // distance of the quartiles as a share of it
 	Setup     float64 `json:"setup_seconds,omitempty"`
 	Effective float64 `json:"effective_tflops,omitempty"`
-	Entries   int64   `json:"entries,omitempty"` // of its plan: loads of a block row of B; of a grid's cases alone
 	// The time of cusparse_bsr over this one's; 0 where either was not measured.
 	OverCuSPARSE float64 `json:"speed_up_over_cusparse_bsr,omitempty"`
 }

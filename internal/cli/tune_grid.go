@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/tunereval"
+	"github.com/sparsek/sparsek/internal/machine/gpu"
 	"github.com/sparsek/sparsek/internal/sys/term"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
@@ -29,9 +30,19 @@ const (
 type gridResult struct {
 	Seed      uint64        `json:"seed"`
 	Backend   string        `json:"backend"`
+	Device    *gridDevice   `json:"device,omitempty"` // of the CUDA back-end
 	Cases     []gridCase    `json:"cases"`
 	Summary   []gridSummary `json:"summary"`
 	Unmatched []string      `json:"failed"` // cases without a verdict, and why
+}
+
+// gridDevice is what the cost model knows of a GPU: sparsek::cuda::DeviceRates.
+type gridDevice struct {
+	Name       string  `json:"name"`
+	SMs        int     `json:"sm_count"`
+	ClockHz    int64   `json:"clock_hz"`
+	MemoryRate float64 `json:"memory_bytes_per_second"`
+	L2Bytes    int64   `json:"l2_bytes"`
 }
 
 type gridCase struct {
@@ -46,6 +57,7 @@ type gridCase struct {
 	Density    float64              `json:"density"`
 	Rows64     tunereval.GroupLoads `json:"groups_of_64_rows"`
 	Rows128    tunereval.GroupLoads `json:"groups_of_128_rows"`
+	Ordered    int64                `json:"ordered_loads"`
 	LongestRow int                  `json:"longest_row"` // blocks of it
 	Fastest    string               `json:"fastest"`
 	Tuned      gridChoice           `json:"tuned"`
@@ -105,6 +117,9 @@ func tuneMany(ctx context.Context, e *environment, o *tuneCommand) (err error) {
 
 func tuneGrid(ctx context.Context, e *environment, o *tuneCommand, c *sparsek.Engine, budget time.Duration) (err error) {
 	result := &gridResult{Seed: o.Seed, Backend: backendLine(c.Info())}
+	if result.Device, err = describeDevice(c); err != nil {
+		return err
+	}
 	cases := tunereval.Draw(o.Seed, int(o.Cases))
 	bar := e.progress.Bar("tune", int64(len(cases)), term.Count)
 	for _, one := range cases {
@@ -125,6 +140,23 @@ func tuneGrid(ctx context.Context, e *environment, o *tuneCommand, c *sparsek.En
 		return errors.Join(err, printJSON(e.stdout, result))
 	}
 	return errors.Join(err, printGrid(e, result))
+}
+
+// describeDevice gives nil on CPUs. What the driver does not report is 0.
+func describeDevice(c *sparsek.Engine) (*gridDevice, error) {
+	if c.Info().Backend != sparsek.CUDA {
+		return nil, nil
+	}
+	devices, err := c.Library().Devices()
+	if err != nil {
+		return nil, err
+	}
+	device := devices[c.Info().Device]
+	described := &gridDevice{Name: device.Name, SMs: device.SMs, ClockHz: device.ClockHz, L2Bytes: device.L2Bytes}
+	if driver, err := gpu.Query(); err == nil && c.Info().Device < len(driver.Devices) {
+		described.MemoryRate = driver.Devices[c.Info().Device].MemoryRate
+	}
+	return described, nil
 }
 
 // tuneTypical tunes a list of products; what was measured before it is stopped stays in the cache.
@@ -154,16 +186,13 @@ func newGridCase(v *tunereval.Verdict) gridCase {
 	one := v.Case
 	g := gridCase{
 		Number: one.Number, M: one.M, N: one.N, K: one.K, BlockM: one.BlockM, BlockK: one.BlockK, Pattern: one.Pattern,
-		Blocks: v.Blocks, Density: v.Density, Rows64: v.Rows64, Rows128: v.Rows128, LongestRow: v.LongestRow, Fastest: v.Fastest.Kernel,
+		Blocks: v.Blocks, Density: v.Density, Rows64: v.Rows64, Rows128: v.Rows128, Ordered: v.OrderedLoads, LongestRow: v.LongestRow, Fastest: v.Fastest.Kernel,
 		Tuned:     gridChoice{v.Tuned.Kernel, v.Tuned.Time.Seconds(), v.Tuned.Slower},
 		Predicted: gridChoice{v.Predicted.Kernel, v.Predicted.Time.Seconds(), v.Predicted.Slower},
 	}
 	r := &tuneResult{}
 	r.fill(v.Candidates, 2*float64(v.Blocks)*float64(one.BlockM)*float64(one.BlockK)*float64(one.N))
 	g.Candidates = r.Candidates
-	for i := range g.Candidates {
-		g.Candidates[i].Entries = v.Entries[g.Candidates[i].Kernel]
-	}
 	return g
 }
 

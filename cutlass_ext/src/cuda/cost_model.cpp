@@ -4,56 +4,25 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "cuda/choose_cluster.h"
 
 namespace sparsek::cuda {
 namespace {
 
+// Times are microseconds, rates are by the microsecond.
 constexpr double kMicrosecond = 1e-6;
-// H200: device memory as copies reach it, and the number of its SMs, by which the rates below scale.
-constexpr double kDramRate = 4.0e12, kSms = 132;
-constexpr double kElementBytes = 2;  // of A and B: what is fast is 16 bits wide
+constexpr double kElementBytes = 2;  // of A and B, for the tensor cores
 // Work is counted in steps: 64 columns of A by one tile.
 constexpr double kStepColumns = 64;
 
-// What a family of kernels takes, fitted to measured products by scripts/fit_cost_model.py (docs/notes/cost-model.md).
-struct Cost {
-  const char* family;
-  int block_m;  // of the kernel; 0: of any
-  int tile_n;
-  double factor;   // of all: near 1, with which the choice is right most often
-  double launch;   // microseconds: the launch, the way in and the way out
-  double tile;     // steps: what a tile costs beside its steps (epilogue, refill of the ring)
-  double step;     // microseconds of one step of a CTA that waits for nobody
-  double l2_rate;  // bytes a second that all SMs draw out of L2
-  double join;     // steps: what it costs that tiles are split
-  // Microseconds of a bulk copy of one box; of wgmma_gather, whose copies are others, what fits best.
-  double copy_a, copy_b;
-  int ctas_per_sm;
-};
-
-constexpr Cost kCosts[] = {
-    {"skinny", 0, 16, 0.97, 5.366, 1.834, 0.0727, 8.59e12, 0, 0.0341, 0.303, 2},
-    {"skinny", 0, 64, 1.05, 5.841, 1.858, 0.0785, 8.71e12, 0, 0.0280, 0.343, 2},
-    {"collective", 64, 256, 0.87, 6.245, 3.38, 0.0873, 9.15e12, 0, 0.236, 0.0002, 1},
-    {"collective", 128, 256, 1.01, 5.541, 3.718, 0.587, 11.2e12, 0, 0, 0, 1},
-    {"wgmma_gather", 0, 256, 1.01, 6.068, 2.915, 0.709, 8.82e12, 10.3, 0.0012, 0.0188, 1},
-};
-
-const Cost* find_cost(const KernelDesc& kernel) {
-  for (const Cost& cost : kCosts) {
-    const bool same = std::strcmp(cost.family, kernel.family) == 0 && cost.tile_n == kernel.tile_n;
-    if (same && (cost.block_m == 0 || cost.block_m == kernel.block_m)) return &cost;
-  }
-  return nullptr;
+// Of two times that overlap for the most part, somewhat more than the longer.
+double together(double a, double b, double power) {
+  return std::pow(std::pow(a, power) + std::pow(b, power), 1 / power);
 }
-
-// Of two times that overlap for the most part, a little more than the longer.
-double together(double a, double b) {
-  constexpr double kPower = 4;
-  return std::pow(std::pow(a, kPower) + std::pow(b, kPower), 1 / kPower);
-}
+constexpr double kOnChip = 3;      // computing, copies and L2
+constexpr double kWithMemory = 2;  // all that, and device memory
 
 double ceil_div(double a, double b) { return std::ceil(a / b); }
 
@@ -61,138 +30,251 @@ double values_of(const Work& work) {
   return static_cast<double>(work.shape.nnzb) * work.shape.block_m * work.shape.block_k;
 }
 
-// What every kernel has to move: A's values and the rows of B that they meet once, and C once.
-double dram_seconds(const Work& work, double loads) {
-  const double columns = static_cast<double>(work.n);
-  const double rows_of_b = std::min(static_cast<double>(work.shape.cols), loads * work.shape.block_k);
-  const double bytes = kElementBytes * (values_of(work) + rows_of_b * columns) +
-                       static_cast<double>(work.element_bytes_c * work.shape.rows) * columns;
-  return bytes / kDramRate;
+double bytes_of_c(const Work& work) {
+  return static_cast<double>(work.element_bytes_c) * static_cast<double>(work.shape.rows) * static_cast<double>(work.n);
 }
 
-// Columns of A, and rows of B, that one bulk copy brings.
-int32_t unit_of(const BsrShape& shape) {
-  for (const int32_t unit : {64, 32, 16}) {
-    if (shape.block_k % unit == 0) return unit;
-  }
-  return 8;
+// Time on the SMs here, of what takes `fitted` on the SMs that the coefficients were fitted on.
+double on_sms(double fitted, const Work& work) { return fitted * kFittedClock / work.device.sm_clock; }
+
+// What all SMs do together here, by a rate that was fitted on kFittedSms SMs.
+double by_all_sms(double rate, const Work& work) {
+  return rate * work.device.sm_count / kFittedSms * work.device.sm_clock / kFittedClock;
 }
+
+double memory_rate(double share, const Work& work) { return share * work.device.memory_rate * kMicrosecond; }
 
 // A kernel of its own that reads B and writes it.
-double pack_seconds(const Work& work) {
-  constexpr double kLaunch = 2.5 * kMicrosecond;
-  return kLaunch + 2 * kElementBytes * static_cast<double>(work.shape.cols) * static_cast<double>(work.n) / kDramRate;
+double pack_b(const Work& work) {
+  constexpr double kLaunch = 2.5, kShare = 0.85;
+  return kLaunch + 2 * static_cast<double>(work.element_bytes * work.shape.cols * work.n) / memory_rate(kShare, work);
 }
 
-// The ordinary cores, one product after the other.
-double predict_simt(const Work& work) {
-  constexpr double kRate = 8e12;  // operations a second
-  constexpr double kLaunch = 6 * kMicrosecond;
-  const double longest = static_cast<double>(work.stats.longest_row) * work.shape.block_m * work.shape.block_k * 64;
-  const double busy = values_of(work) * static_cast<double>(work.n) / work.sm_count;
-  return kLaunch + 2 * std::max(busy, longest) / (kRate / kSms);
+struct Family {
+  const char* name;
+  int block_m;  // of the kernel; 0: of any
+  int tile_n;
+  TiledCost CostCoefficients::* cost;
+  bool gathers;  // looks every slot up, whether it has a block or not
+};
+
+constexpr Family kFamilies[] = {
+    {"skinny", 0, 16, &CostCoefficients::skinny_16, false},
+    {"skinny", 0, 64, &CostCoefficients::skinny_64, false},
+    {"collective", 64, 256, &CostCoefficients::collective_64, false},
+    {"collective", 128, 256, &CostCoefficients::collective_128, false},
+    {"wgmma_gather", 0, 256, &CostCoefficients::gather, true},
+};
+
+const Family* find_family(const KernelDesc& kernel) {
+  for (const Family& family : kFamilies) {
+    const bool same = std::strcmp(family.name, kernel.family) == 0 && family.tile_n == kernel.tile_n;
+    if (same && (family.block_m == 0 || family.block_m == kernel.block_m)) return &family;
+  }
+  return nullptr;
 }
 
-double predict_dense(const Work& work) {
-  constexpr double kFactor = 0.98, kLaunch = 7.19 * kMicrosecond, kRate = 855e12, kMemoryRate = 4.1e12;
-  // Tiles that cuBLAS has, and the share of the tensor cores' rate that such a tile can reach.
+// Loads of row groups of 64 rows in the order that the planner gives the block rows. Only that for 128 rows is known:
+// of what it saves there, groups half as high have a part.
+double ordered_loads_of_64(const Work& work) {
+  constexpr double kPart = 0.6;
+  const PatternStats& stats = work.stats;
+  if (work.shape.block_m >= 64 || stats.rows128.loads == 0) return static_cast<double>(stats.rows64.loads);
+  const double saved = 1 - static_cast<double>(stats.ordered_loads) / static_cast<double>(stats.rows128.loads);
+  return static_cast<double>(stats.rows64.loads) * (1 - kPart * saved);
+}
+
+// Columns of A, and rows of B, that one copy brings.
+int32_t unit_of(const BsrShape& shape, int32_t most) {
+  int32_t unit = most;
+  while (unit > 8 && shape.block_k % unit != 0) unit /= 2;
+  return unit;
+}
+
+// What a product consists of for a kernel on tensor cores.
+struct Tiles {
+  double loads;    // entries of all row groups together
+  double longest;  // steps of the longest tile
+  double panels, count;
+  double steps;  // of all tiles together
+  double width;  // columns of B and C that a tile has on average
+  int32_t slots;
+  double cluster, ctas;
+
+  Tiles(const KernelDesc& kernel, const Work& work) {
+    const BsrShape& shape = work.shape;
+    const bool low = kernel.tile_m <= 64;
+    const GroupLoads& group = low ? work.stats.rows64 : work.stats.rows128;
+    loads = low ? ordered_loads_of_64(work) : static_cast<double>(std::min(group.loads, work.stats.ordered_loads));
+    if (!kernel.ops->any_rows) loads = static_cast<double>(group.loads);
+    const double steps_of_entry = shape.block_k / kStepColumns;
+    longest = static_cast<double>(group.longest) * steps_of_entry;
+    panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
+    const double groups = ceil_div(static_cast<double>(shape.rows), kernel.tile_m);
+    count = groups * panels;
+    steps = loads * panels * steps_of_entry;
+    width = 8 * ceil_div(static_cast<double>(work.n) / panels, 8);
+    slots = kernel.tile_m / std::gcd(kernel.tile_m, shape.block_m);
+    ctas = static_cast<double>(work.device.sm_count) * kernel.ops->ctas_per_sm;
+    cluster = cluster_for(count, values_of(work) / groups, kernel.ops->most_cluster, static_cast<int32_t>(ctas),
+                          kernel.tile_n);
+  }
+};
+
+// One step of a CTA while `active` CTAs work.
+double step_time(const Family& family, const TiledCost& cost, const KernelDesc& kernel, const Tiles& tiles,
+                 const Work& work, double active) {
+  if (tiles.steps == 0) return 0;
+  const BsrShape& shape = work.shape;
+  const double units = static_cast<double>(shape.block_k) / unit_of(shape, family.gathers ? 16 : 64);
+  const double pieces = static_cast<double>(shape.block_m) / std::gcd(kernel.tile_m, shape.block_m);
+  const double boxes_a = family.gathers ? tiles.loads * tiles.slots : static_cast<double>(shape.nnzb) * pieces;
+  const double copies = (cost.entry * tiles.loads + cost.box_b * tiles.loads * units + cost.box_a * boxes_a * units) *
+                        tiles.panels / tiles.steps;
+  // Of the two halves of a tile of 128 rows, one that has no block is left out.
+  double busy = 1;
+  if (kernel.tile_m > 64) busy = std::min(1.0, ordered_loads_of_64(work) / (2 * std::max(1.0, tiles.loads)));
+  const double bytes = kElementBytes * (kStepColumns * tiles.width + values_of(work) * tiles.panels / tiles.steps);
+  const double computing = on_sms(together(copies, cost.mma * busy, kOnChip), work);
+  return together(computing, bytes * active / by_all_sms(cost.l2_rate, work), kOnChip);
+}
+
+// The worker that ends last: it has a fair share, or the longest tile, or, of few tiles, one more than others.
+double critical_time(const Family& family, const TiledCost& cost, const KernelDesc& kernel, const Tiles& tiles,
+                     const Work& work) {
+  constexpr double kWholeTile = 128.0 * 256, kEvenedOut = 4;  // so many tiles a worker differ little in sum
+  const double workers = tiles.ctas / tiles.cluster;
+  const double tile = on_sms(cost.tile + cost.epilogue * kernel.tile_m * tiles.width / kWholeTile, work);
+  const double step = step_time(family, cost, kernel, tiles, work, std::min(tiles.ctas, tiles.count * tiles.cluster));
+  // The CTAs of a cluster have a part of each tile each.
+  const double all = tiles.steps / tiles.cluster * step + tile * tiles.count;
+  double critical = std::max(all / workers, tiles.longest / tiles.cluster * step + tile);
+  const double waves = ceil_div(tiles.count, workers);
+  if (waves < kEvenedOut) critical = std::max(critical, waves * all / tiles.count);
+  if (tiles.cluster > 1) critical += on_sms(cost.cluster, work);
+  if (kernel.ops->may_split) {
+    // In parts, each worker has about the same; and there is a second kernel.
+    const double busy_step = step_time(family, cost, kernel, tiles, work, tiles.ctas);
+    const double shared = (tiles.steps * busy_step + tile * tiles.count) / workers + tile + cost.join +
+                          on_sms(cost.part, work) * tiles.width / kernel.tile_n;
+    critical = std::min(critical, shared);
+  }
+  return critical;
+}
+
+// What a kernel has to move: the rows of B that the blocks meet once, C once, and A once for the panels of columns that
+// are computed at the same time; what of A stays in L2 is not read again.
+double bytes_moved(const Tiles& tiles, const Work& work) {
+  constexpr double kShareOfL2 = 0.5;
+  const double a = static_cast<double>(work.element_bytes) * values_of(work);
+  const int32_t at_once = choose_panels(tiles.slots, static_cast<int64_t>(tiles.loads), work.shape.nnzb);
+  const double passes = std::max(1.0, tiles.panels / at_once);
+  const double missed = a > 0 ? std::max(0.0, 1 - kShareOfL2 * work.device.l2_bytes / a) : 0;
+  const double rows_of_b = std::min(static_cast<double>(work.shape.cols), tiles.loads * work.shape.block_k);
+  return a * (1 + (passes - 1) * missed) +
+         static_cast<double>(work.element_bytes) * rows_of_b * static_cast<double>(work.n) + bytes_of_c(work);
+}
+
+double predict_tiled(const Family& family, const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
+  const TiledCost& cost = costs.*family.cost;
+  if (work.shape.rows == 0 || work.n == 0) return cost.launch;
+  const Tiles tiles(kernel, work);
+  const double critical = critical_time(family, cost, kernel, tiles, work);
+  const double moving = bytes_moved(tiles, work) / memory_rate(cost.memory, work);
+  return cost.launch + together(critical, moving, kWithMemory) + (work.packs_b ? pack_b(work) : 0);
+}
+
+// A tile is a block row by 64 columns. What a column of a block takes is latency: of the loads that a warp waits for,
+// and of the other warps'.
+double predict_simt(const Work& work, const SimtCost& cost) {
+  constexpr double kColumns = 64, kWarpColumns = 32, kRowsAtOnce = 32, kRowsOfWarp = 8, kCtasPerSm = 2;
+  const BsrShape& shape = work.shape;
+  const double n = static_cast<double>(work.n);
+  const double turns = ceil_div(shape.block_m, kRowsAtOnce), panels = ceil_div(n, kColumns);
+  const double warps = ceil_div(std::min<double>(shape.block_m, kRowsAtOnce), kRowsOfWarp) *
+                       ceil_div(std::min(n, kColumns), kWarpColumns);
+  const double columns = shape.block_k * turns;  // of a block
+  const double workers = work.device.sm_count * kCtasPerSm;
+  const double lone =
+      static_cast<double>(work.stats.longest_row) * columns * (cost.column + cost.warp * warps / 2) + cost.tile;
+  double critical = lone;
+  if (shape.block_rows * panels > work.device.sm_count) {
+    const double all =
+        (static_cast<double>(shape.nnzb) * columns * (cost.column + cost.warp * warps) + cost.tile * shape.block_rows) *
+        panels;
+    critical = std::max(critical, all / workers);
+  }
+  return cost.launch + on_sms(critical, work);
+}
+
+double predict_dense(const Work& work, const DenseCost& cost) {
   struct Tile {
-    double m, n, share;
+    double m, n;
   };
-  constexpr Tile kTiles[] = {{128, 256, 1}, {256, 128, 1}, {128, 128, .85}, {64, 256, .85}, {64, 128, .7},
-                             {128, 64, .7}, {64, 64, .5},  {64, 32, .25},   {64, 16, .125}};
+  constexpr Tile kTiles[] = {{256, 128}, {256, 64},  {192, 128}, {192, 64}, {128, 256}, {128, 224},
+                             {128, 192}, {128, 160}, {128, 128}, {128, 96}, {128, 64},  {128, 32},
+                             {128, 16},  {64, 256},  {64, 224},  {64, 192}, {64, 160},  {64, 128},
+                             {64, 96},   {64, 64},   {64, 32},   {64, 16}};
+  constexpr double kWholeTile = 128.0 * 256, kMillion = 1e6;
+  constexpr double kFp32Rate = 51e6;  // operations a microsecond of the ordinary cores, which fp32 is multiplied by
   const double m = static_cast<double>(work.shape.rows), n = static_cast<double>(work.n);
   const double k = static_cast<double>(work.shape.cols);
   double best = INFINITY;
   for (const Tile& tile : kTiles) {
-    for (const double split : {1., 2., 4., 8.}) {  // of K
-      const double waves = ceil_div(ceil_div(m, tile.m) * ceil_div(n, tile.n) * split, work.sm_count);
-      best = std::min(best, waves * 2 * tile.m * tile.n * k / split / (kRate / kSms * tile.share));
+    const double computing = 2 * tile.m * tile.n * kStepColumns / (cost.mma_rate / kFittedSms);
+    const double reading = (tile.m + tile.n) * kStepColumns * kElementBytes / (cost.l2_rate / kFittedSms);
+    const double step = together(together(computing, reading, kOnChip), cost.step, kOnChip);
+    const double end = cost.tile * std::sqrt(tile.m * tile.n / kWholeTile);
+    const double count = ceil_div(m, tile.m) * ceil_div(n, tile.n);
+    for (const double parts : {1., 2., 4.}) {  // of K
+      const double waves = ceil_div(count * parts, work.device.sm_count);
+      const double adding = parts > 1 ? parts * (cost.split + cost.sums * m * n / kMillion) : 0;
+      best = std::min(best, waves * (ceil_div(k / parts, kStepColumns) * step + end) + adding);
     }
   }
-  const double bytes = kElementBytes * (m * k + k * n) + static_cast<double>(work.element_bytes_c) * m * n;
-  return kFactor * (kLaunch + together(best, bytes / kMemoryRate));
+  const double bytes = static_cast<double>(work.element_bytes) * (m * k + k * n) + bytes_of_c(work);
+  if (work.element_bytes > 2) best = 2 * m * n * k / kFp32Rate;
+  return cost.launch + together(on_sms(best, work), bytes / memory_rate(cost.memory, work), kWithMemory);
 }
 
-// Ordinary cores, or the longest row.
-double predict_cusparse_bsr(const Work& work) {
-  constexpr double kFactor = 1.24, kRate = 9.57e12, kLaunch = 4.51 * kMicrosecond, kColumn = 0.207 * kMicrosecond;
-  const double row = static_cast<double>(work.stats.longest_row) * kColumn * work.shape.block_k;
-  const double all = 2 * values_of(work) * static_cast<double>(work.n) / (kRate * work.sm_count / kSms);
-  return kFactor * (kLaunch + together(all, row));
+double predict_bsr(const Work& work, const BsrCost& cost) {
+  const double elements = static_cast<double>(work.shape.block_m) * work.shape.block_k;
+  const double row = static_cast<double>(work.stats.longest_row) * (cost.block + cost.area * elements);
+  const double all = 2 * values_of(work) * static_cast<double>(work.n) / by_all_sms(cost.rate, work);
+  return cost.launch + together(all, on_sms(row, work), kWithMemory);
 }
 
-// A tile is a block row by 128 columns, and as long as the longest row.
-double predict_cusparse_bell(const Work& work) {
-  constexpr double kFactor = 0.97, kLaunch = 6.71 * kMicrosecond, kPerSm = 0.296, kColumn = 0.00337 * kMicrosecond;
-  constexpr double kMemoryRate = 2.47e12;
+double predict_bell(const Work& work, const BellCost& cost) {
+  constexpr double kColumns = 128;
   const BsrShape& shape = work.shape;
   const double n = static_cast<double>(work.n), longest = static_cast<double>(work.stats.longest_row);
-  const double waves = std::max(1.0, shape.block_rows * ceil_div(n, 128) / (work.sm_count * kPerSm));
+  const double tiles = shape.block_rows * ceil_div(n, kColumns) * std::max(1.0, shape.block_m / kColumns);
+  const double waves = std::max(1.0, tiles / (work.device.sm_count * cost.tiles));
+  const double tile = cost.tile + longest * (cost.block + cost.column * shape.block_k);
   const double padded = longest * shape.block_rows * shape.block_m * shape.block_k;
-  const double bytes = kElementBytes * (padded + static_cast<double>(shape.cols) * n) +
-                       static_cast<double>(work.element_bytes_c * shape.rows) * n;
-  const double block = kColumn * shape.block_k * std::max(1.0, shape.block_m / 64.0);
-  return kFactor * (kLaunch + together(waves * longest * block, bytes / kMemoryRate));
+  const double bytes =
+      static_cast<double>(work.element_bytes) * (padded + static_cast<double>(shape.cols) * n) + bytes_of_c(work);
+  const double computing =
+      together(on_sms(waves * tile, work), 2 * padded * n / by_all_sms(cost.rate, work), kWithMemory);
+  return cost.launch + together(computing, bytes / memory_rate(cost.memory, work), kWithMemory);
 }
 
 }  // namespace
 
-double predict(const KernelDesc& kernel, const Work& work) {
-  const Cost* const cost = find_cost(kernel);
-  if (cost == nullptr) return predict_simt(work);
-  const BsrShape& shape = work.shape;
-  if (shape.rows == 0 || work.n == 0) return cost->launch * kMicrosecond;
-
-  GroupLoads group = work.stats.of_height(kernel.tile_m);
-  if (kernel.ops->any_rows && kernel.tile_m > 64) group.loads = std::min(group.loads, work.stats.ordered_loads);
-  // Tiles that are parts of one block row each load all of its entries.
-  const double parts = std::max(1.0, static_cast<double>(shape.block_m) / kernel.tile_m);
-  const double steps_per_load = shape.block_k / kStepColumns;
-  const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
-  const double tiles = ceil_div(static_cast<double>(shape.rows), kernel.tile_m) * panels;
-  const double steps = static_cast<double>(group.loads) * parts * panels * steps_per_load;
-  const double longest = static_cast<double>(group.longest) * steps_per_load;
-  // The CTAs of a cluster have a part of each tile each.
-  const double ctas = static_cast<double>(work.sm_count) * cost->ctas_per_sm;
-  const double elements = values_of(work) / ceil_div(static_cast<double>(shape.rows), kernel.tile_m);
-  const double cluster =
-      cluster_for(tiles, elements, kernel.ops->most_cluster, static_cast<int32_t>(ctas), kernel.tile_n);
-  const double workers = ctas / cluster;
-
-  // The worker that ends last: it has a fair share, or the longest tile, or, of a few even tiles, one more than others.
-  double critical = std::max((steps / cluster + cost->tile * tiles) / workers, longest / cluster + cost->tile);
-  const double waves = ceil_div(tiles, workers);
-  constexpr double kEvenedOut = 4;  // so many tiles a worker differ little in sum
-  if (waves < kEvenedOut) critical = std::max(critical, waves * (steps / tiles / cluster + cost->tile));
-  if (kernel.ops->may_split) {
-    // In parts, each worker has about the same; and there is a second kernel.
-    const double shared = (steps + cost->tile * (tiles + workers)) / workers + cost->join;
-    critical = std::min(critical, shared);
-  }
-
-  double step = cost->step * kMicrosecond;
-  if (steps > 0) {
-    const double bytes = kElementBytes * (steps * kStepColumns * kernel.tile_n + values_of(work) * panels);
-    const double l2_rate = cost->l2_rate * work.sm_count / kSms;
-    const double boxes = parts * panels * shape.block_k / unit_of(shape) / steps;
-    const double copying =
-        (cost->copy_a * static_cast<double>(shape.nnzb) + cost->copy_b * static_cast<double>(group.loads)) * boxes;
-    step = together(step + copying * kMicrosecond, bytes / steps * std::min(ctas, tiles * cluster) / l2_rate);
-  }
-  const double packing = work.packs_b ? pack_seconds(work) : 0;
-  const double working = together(critical * step, dram_seconds(work, static_cast<double>(group.loads)));
-  return packing + cost->factor * (cost->launch * kMicrosecond + working);
+double predict(const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
+  const Family* const family = find_family(kernel);
+  return kMicrosecond *
+         (family == nullptr ? predict_simt(work, costs.simt) : predict_tiled(*family, kernel, work, costs));
 }
 
-double predict(LibraryFormat format, const Work& work) {
+double predict(LibraryFormat format, const Work& work, const CostCoefficients& costs) {
   switch (format) {
     case LibraryFormat::kDense:
-      return predict_dense(work);
+      return kMicrosecond * predict_dense(work, costs.dense);
     case LibraryFormat::kBsr:
-      return predict_cusparse_bsr(work);
+      return kMicrosecond * predict_bsr(work, costs.bsr);
     case LibraryFormat::kBlockedEll:
-      return predict_cusparse_bell(work);
+      return kMicrosecond * predict_bell(work, costs.bell);
   }
   return 0;
 }

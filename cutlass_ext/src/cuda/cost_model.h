@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts the time of a product from its sizes and a few statistics of its pattern, without measuring: accurate enough
-// to rank kernels.
+// Predicts how long a product takes, from its sizes and a few figures of its pattern: well enough to compare kernels,
+// without measuring anything.
 #pragma once
 
 #include "abi/backend.h"
+#include "cuda/cost_coefficients.h"
+#include "cuda/device_rates.h"
 #include "cuda/kernel.h"
 #include "cuda/vendor/library_kernels.h"
 #include "plan/pattern_stats.h"
@@ -14,16 +16,16 @@ namespace sparsek::cuda {
 struct Work {
   const BsrShape& shape;
   const PatternStats& stats;
-  int64_t n;  // columns of B and C
-  int64_t element_bytes_c;
-  int sm_count;
+  int64_t n;                               // columns of B and C
+  int64_t element_bytes, element_bytes_c;  // of A and B, and of C
+  DeviceRates device;
   bool packs_b;  // B is copied for the kernel
 };
 
 // Seconds of one product by a kernel that serves it.
-double predict(const KernelDesc& kernel, const Work& work);
+double predict(const KernelDesc& kernel, const Work& work, const CostCoefficients& costs = kCostCoefficients);
 // By one of NVIDIA's libraries: dense and of the whole size, on BSR, or on Blocked-ELL, whose rows are padded to the
 // longest.
-double predict(LibraryFormat format, const Work& work);
+double predict(LibraryFormat format, const Work& work, const CostCoefficients& costs = kCostCoefficients);
 
 }  // namespace sparsek::cuda

@@ -10,6 +10,7 @@
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
+#include "cuda/device_rates.h"
 #include "cuda/graph_time.h"
 #include "cuda/list_candidates.h"
 #include "cuda/memory_pool.h"
@@ -30,7 +31,7 @@ class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, const sparsek_device_info& info)
       : device_(device),
-        sm_count_(info.sm_count),
+        rates_(cuda::device_rates(device)),
         l2_bytes_(static_cast<size_t>(info.l2_bytes)),
         name_(info.name),
         libraries_(device) {}
@@ -51,14 +52,14 @@ class CudaBackend final : public Backend {
     if (const cuda::LibraryKernel* const kernel = cuda::find_library_kernel(options.kernel)) {
       return cuda::make_library_plan(*kernel, a, options, libraries_);
     }
-    return std::make_unique<cuda::CudaPlan>(a, options, sm_count_, plan_memory());
+    return std::make_unique<cuda::CudaPlan>(a, options, rates_.sm_count, plan_memory());
   }
 
   const std::string& processor() const override { return name_; }
-  int units() const override { return sm_count_; }
+  int units() const override { return rates_.sm_count; }
   std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options,
                                           bool libraries) override {
-    return cuda::list_candidates(static_cast<const cuda::CudaMatrix&>(matrix), options, sm_count_, libraries);
+    return cuda::list_candidates(static_cast<const cuda::CudaMatrix&>(matrix), options, rates_, libraries);
   }
   std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
@@ -128,7 +129,8 @@ class CudaBackend final : public Backend {
     return *plan_memory_;
   }
 
-  const int device_, sm_count_;
+  const int device_;
+  const cuda::DeviceRates rates_;
   const size_t l2_bytes_;
   const std::string name_;
   std::mutex memory_mutex_;

@@ -8,9 +8,10 @@
 
 namespace sparsek::cuda {
 
-std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options, int sm_count,
-                                             bool libraries) {
-  Work work = {matrix.shape(), matrix.stats(), options.n, dtype_bytes(options.dtype_c), sm_count, false};
+std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options,
+                                             const DeviceRates& device, bool libraries) {
+  Work work = {matrix.shape(), matrix.stats(), options.n, dtype_bytes(matrix.dtype), dtype_bytes(options.dtype_c),
+               device,         false};
   std::vector<tune::Candidate> list;
   for (int i = 0; i < kKernelCount; ++i) {
     const KernelDesc& kernel = kKernels[i];

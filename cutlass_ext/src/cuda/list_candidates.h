@@ -5,12 +5,14 @@
 
 #include "abi/backend.h"
 #include "cuda/cuda_matrix.h"
+#include "cuda/device_rates.h"
 
 namespace sparsek::cuda {
 
-// The kernels that may compute a product, in the order of priority: ours without the baselines and, where requested,
-// those of NVIDIA's libraries. Each has the reason why it does not serve, or its predicted time.
-std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options, int sm_count,
-                                             bool libraries);
+// The kernels that a product may be computed by: ours but for the baselines, and those of NVIDIA's libraries where
+// `libraries` is set. Each has the reason why it does not serve, or the time that the cost model predicts. In the order
+// of priority.
+std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options,
+                                             const DeviceRates& device, bool libraries);
 
 }  // namespace sparsek::cuda

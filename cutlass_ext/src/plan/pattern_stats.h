@@ -9,22 +9,20 @@
 
 namespace sparsek {
 
-// How neighbouring block rows share block columns when they are computed as groups.
+// How neighbouring rows share block columns when they are computed as groups. A row group may hold parts of block rows,
+// or be a part of one: it loads all block columns of each block row that it touches.
 struct GroupLoads {
   int64_t loads = 0;    // loads of block rows of B: the sum over groups of the union of their block columns
   int64_t longest = 0;  // the largest union of one group
 };
 
 struct PatternStats {
-  double density = 0;       // stored blocks / all blocks
-  double row_spread = 0;    // standard deviation / mean of the blocks of a block row
-  int64_t longest_row = 0;  // blocks of the longest block row
-  // For row groups of 64 and of 128 rows. A block row that is at least as tall is a group by itself.
-  GroupLoads rows64, rows128;
+  double density = 0;          // stored blocks / all blocks
+  double row_spread = 0;       // standard deviation / mean of the blocks of a block row
+  int64_t longest_row = 0;     // blocks of the longest block row
+  GroupLoads rows64, rows128;  // for row groups of 64 and of 128 rows, in the order of the matrix
   // Loads for groups of 128 rows in the order that the planner chooses (row_order.h), where it may reorder block rows.
   int64_t ordered_loads = 0;
-
-  const GroupLoads& of_height(int32_t rows) const { return rows > 64 ? rows128 : rows64; }
 };
 
 PatternStats pattern_stats(RowOrders& orders);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cost model must say whatever its coefficients are. Prints the first thing that is wrong.
+// What the cost model must predict whatever its coefficients are. Prints the first thing that is wrong.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
+#include "cost_model_kernels.h"
 #include "cuda/cost_model.h"
 
 namespace {
@@ -12,21 +12,16 @@ namespace {
 using namespace sparsek;
 using namespace sparsek::cuda;
 
-KernelOps ops(int most_cluster, bool may_split) {
-  KernelOps made = {};
-  made.most_cluster = most_cluster;
-  made.may_split = may_split;
-  return made;
-}
+constexpr DeviceRates kH200 = {132, 1.98e9, 4.8e12, 63e6};
 
-const KernelOps kOps = ops(1, false), kShares = ops(4, false), kSplits = ops(1, true);
-const KernelDesc kModelled[] = {
-    {"a", "skinny", "", SPARSEK_BF16, 64, 16, 64, 9, 16, true, 16, false, &kOps},
-    {"b", "skinny", "", SPARSEK_BF16, 64, 64, 64, 6, 16, true, 16, false, &kOps},
-    {"c", "collective", "", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false, &kOps},
-    {"d", "wgmma_gather", "", SPARSEK_BF16, 128, 256, 64, 4, 8, true, 8, false, &kOps},
-    {"e", "simt", "", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kOps},
-};
+// The same kernel where it shares no tile, with `ops` for its own.
+KernelDesc alone(KernelDesc kernel, KernelOps& ops) {
+  ops = *kernel.ops;
+  ops.most_cluster = 1;
+  ops.may_split = false;
+  kernel.ops = &ops;
+  return kernel;
+}
 
 BsrShape shape_of(int64_t m, int64_t k, int32_t block, double density) {
   BsrShape shape;
@@ -39,9 +34,9 @@ BsrShape shape_of(int64_t m, int64_t k, int32_t block, double density) {
   return shape;
 }
 
-double predicted(const KernelDesc& kernel, const BsrShape& shape, int64_t n) {
+double predicted(const KernelDesc& kernel, const BsrShape& shape, int64_t n, const DeviceRates& device = kH200) {
   const PatternStats stats = expected_stats(shape, shape.block_rows > 0 ? shape.nnzb / shape.block_rows : 0);
-  return predict(kernel, {shape, stats, n, 2, 132, false});
+  return predict(kernel, {shape, stats, n, 2, 2, device, false});
 }
 
 void expect(bool holds, const char* what, const KernelDesc& kernel) {
@@ -53,7 +48,9 @@ void expect(bool holds, const char* what, const KernelDesc& kernel) {
 }  // namespace
 
 int main() {
-  for (const KernelDesc& kernel : kModelled) {
+  for (const KernelDesc& modelled : kModelled) {
+    KernelOps ops;
+    const KernelDesc kernel = alone(modelled, ops);
     const BsrShape half = shape_of(4096, 4096, 64, 0.5), few = shape_of(4096, 4096, 64, 0.05);
     const double time = predicted(kernel, half, 4096);
     expect(time > 2e-6 && time < 1, "a product takes from microseconds to a second", kernel);
@@ -68,24 +65,44 @@ int main() {
     // The same blocks, one row with as many as all others together: a worker has them to itself.
     PatternStats even = expected_stats(half, half.nnzb / half.block_rows), uneven = even;
     uneven.longest_row = uneven.rows64.longest = uneven.rows128.longest = 64 * 64;
-    expect(predict(kernel, {half, uneven, 64, 2, 132, false}) > 2 * predict(kernel, {half, even, 64, 2, 132, false}),
+    expect(predict(kernel, {half, uneven, 64, 2, 2, kH200, false}) >
+               2 * predict(kernel, {half, even, 64, 2, 2, kH200, false}),
            "one long row takes more", kernel);
   }
   // Few long rows: sharing them pays.
-  const BsrShape few_rows = shape_of(256, 8192, 64, 0.9);
-  for (const auto& [kernel, shared] : {std::pair{kModelled[0], &kShares}, std::pair{kModelled[3], &kSplits}}) {
-    KernelDesc sharing = kernel;
-    sharing.ops = shared;
-    expect(predicted(sharing, few_rows, 16) < 0.8 * predicted(kernel, few_rows, 16), "long rows in parts take less",
+  const BsrShape few_rows = shape_of(256, 8192, 64, 0.9), many_rows = shape_of(65536, 4096, 64, 0.1);
+  for (const KernelDesc& kernel : kModelled) {
+    if (kernel.ops->most_cluster == 1 && !kernel.ops->may_split) continue;
+    KernelOps ops;
+    const KernelDesc lone = alone(kernel, ops);
+    expect(predicted(kernel, few_rows, 16) < 0.8 * predicted(lone, few_rows, 16), "long rows in parts take less",
            kernel);
-    const BsrShape many_rows = shape_of(65536, 4096, 64, 0.1);
-    expect(predicted(sharing, many_rows, 4096) == predicted(kernel, many_rows, 4096), "tiles enough are not cut",
-           kernel);
+    expect(predicted(kernel, many_rows, 4096) == predicted(lone, many_rows, 4096), "tiles enough are not cut", kernel);
   }
+  // Other devices. The clock and the SMs count where a product is bound by them, the memory where it reads A once.
+  const BsrShape large = shape_of(8192, 8192, 64, 0.5);
+  for (const KernelDesc& kernel : kModelled) {
+    DeviceRates slow = kH200, small = kH200, far = kH200;
+    slow.sm_clock /= 2;
+    small.sm_count /= 2;
+    far.memory_rate /= 4;
+    const double time = predicted(kernel, large, 8192);
+    expect(predicted(kernel, large, 8192, slow) > 1.8 * time, "half the clock takes twice the time", kernel);
+    expect(predicted(kernel, large, 8192, small) > 1.8 * time, "so do half the SMs", kernel);
+    if (kernel.tile_n == 16) {
+      expect(predicted(kernel, large, 16, far) > 2 * predicted(kernel, large, 16), "slow memory takes more", kernel);
+    }
+  }
+  // Many short rows and one column: the ordinary cores are far slower.
+  const BsrShape thin = shape_of(221184, 221184, 16, 7. / 13824);
+  expect(predicted(kModelled[5], thin, 1) > 4 * predicted(kModelled[4], thin, 1), "latency bounds it", kModelled[5]);
   const BsrShape shape = shape_of(4096, 4096, 64, 0.1);
   const PatternStats stats = expected_stats(shape, shape.block_rows > 0 ? shape.nnzb / shape.block_rows : 0);
-  const Work work = {shape, stats, 4096, 2, 132, false};
+  const Work work = {shape, stats, 4096, 2, 2, kH200, false};
   expect(predict(LibraryFormat::kDense, work) > 140e-6, "the dense product is bound by the tensor cores", kModelled[0]);
   expect(predict(LibraryFormat::kBsr, work) > 10 * predict(kModelled[2], work), "cuSPARSE is slow", kModelled[0]);
   expect(predict(LibraryFormat::kBlockedEll, work) > predict(kModelled[2], work), "so is Blocked-ELL", kModelled[0]);
+  const Work fp32 = {shape, stats, 4096, 4, 4, kH200, false};
+  expect(predict(LibraryFormat::kDense, fp32) > 10 * predict(LibraryFormat::kDense, work), "fp32 is slow",
+         kModelled[0]);
 }

@@ -11,6 +11,7 @@
 
 #include "abi/error.h"
 #include "plan/pattern_stats.h"
+#include "plan/plan.h"
 #include "plan/row_matching.h"
 #include "plan/row_order.h"
 #include "random_index.h"
@@ -133,6 +134,20 @@ void check_stats(const BsrIndex& index) {
   REQUIRE(stats.ordered_loads <= stats.rows128.loads);
   if (128 % index.block_m != 0 || index.block_m < 8) REQUIRE(stats.ordered_loads == stats.rows128.loads);
   if (128 % index.block_m == 0 && group > 1) REQUIRE(stats.ordered_loads == orders.of(group).loads);
+  // The row groups are those of a plan that keeps the rows in their order.
+  for (const auto& [height, loads] : {std::pair{64, stats.rows64}, std::pair{128, stats.rows128}}) {
+    sparsek::PlanShape shape;
+    shape.tile_m = height;
+    shape.tile_n = 64;
+    shape.n = 64;
+    const sparsek::Plan plan = sparsek::make_plan(orders, shape);
+    int64_t sum = 0, longest = 0;
+    for (const sparsek::WorkTile& tile : plan.tiles) {
+      sum += tile.entry_count;
+      longest = std::max<int64_t>(longest, tile.entry_count);
+    }
+    REQUIRE(loads.loads == sum && loads.longest == longest);
+  }
 }
 
 // Few blocks in many columns: done in a blink, where each row was as long as all columns it took minutes.

@@ -21,9 +21,10 @@ type Verdict struct {
 	LongestRow int        // blocks of it
 	Rows64     GroupLoads // of groups of 64 rows
 	Rows128    GroupLoads
+	// Of groups of 128 rows, in the order that the planner gives the block rows.
+	OrderedLoads int64
 	// All candidates that serve, measured for this verdict, after the choices were made.
 	Candidates []tuning.Candidate
-	Entries    map[string]int64 // of the plans of those that were measured, see sparsek.PlanInfo
 	Fastest    tuning.Candidate
 	Tuned      Choice // by measuring
 	Predicted  Choice // by the cost model alone
@@ -52,8 +53,8 @@ func Judge(ctx context.Context, c *sparsek.Engine, one Case, budget time.Duratio
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	v = &Verdict{Case: one, Blocks: pattern.Blocks(), Density: pattern.Density(),
-		LongestRow: int(loadsOf(pattern, one.BlockM, one.BlockM).Longest),
-		Rows64:     loadsOf(pattern, one.BlockM, 64), Rows128: loadsOf(pattern, one.BlockM, 128)}
+		LongestRow: int(loadsOf(pattern, one.M, one.BlockM, one.BlockM).Longest),
+		Rows64:     loadsOf(pattern, one.M, one.BlockM, 64), Rows128: loadsOf(pattern, one.M, one.BlockM, 128)}
 	chosen, err := measure(ctx, m, one.N, tuning.Options{Budget: budget})
 	if err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func Judge(ctx context.Context, c *sparsek.Engine, one Case, budget time.Duratio
 	if v.Tuned, err = v.choice(tuned.Kernel); err != nil {
 		return nil, err
 	}
-	if v.Entries, err = entriesOf(ctx, m, one.N, v.Candidates); err != nil {
+	if v.OrderedLoads, err = orderedLoads(ctx, m, v); err != nil {
 		return nil, err
 	}
 	predicted, err := m.Plan(ctx, sparsek.PlanOptions{N: one.N, AllowDense: true})
@@ -91,23 +92,30 @@ func Judge(ctx context.Context, c *sparsek.Engine, one Case, budget time.Duratio
 	return v, err
 }
 
-// entriesOf makes the plan of each candidate that was measured.
-func entriesOf(ctx context.Context, m *sparsek.Matrix, n int, candidates []tuning.Candidate) (map[string]int64, error) {
-	entries := make(map[string]int64)
-	for _, candidate := range candidates {
+// orderedLoads reads the loads of groups of 128 rows off a plan by a measured kernel with such tiles; without one they are
+// those in the order of the matrix.
+func orderedLoads(ctx context.Context, m *sparsek.Matrix, v *Verdict) (loads int64, err error) {
+	loads = v.Rows128.Loads
+	if v.Case.BlockM > 128 { // a row group is a part of a block row, of which a plan counts the entries once
+		return loads, nil
+	}
+	for _, candidate := range v.Candidates {
 		if candidate.Runs == 0 {
 			continue
 		}
-		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: n, Kernel: candidate.Kernel, AllowDense: true})
+		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: v.Case.N, Kernel: candidate.Kernel, AllowDense: true})
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		entries[candidate.Kernel] = plan.Info().Entries
+		info := plan.Info()
 		if err := plan.Close(); err != nil {
-			return nil, err
+			return 0, err
+		}
+		if info.TileM == 128 {
+			return min(loads, info.Entries), nil
 		}
 	}
-	return entries, nil
+	return loads, nil
 }
 
 func (v *Verdict) choice(kernel string) (Choice, error) {

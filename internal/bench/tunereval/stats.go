@@ -4,20 +4,21 @@ package tunereval
 
 import "github.com/sparsek/sparsek/wrapper/bsr"
 
-// GroupLoads is how neighbouring block rows share block columns when so many of them are computed together: what the
-// library's cost model goes by, for those who fit it.
+// GroupLoads is how neighbouring rows share block columns when they are computed as groups: sparsek::GroupLoads of
+// plan/pattern_stats.h, which the cost model reads and its fit needs.
 type GroupLoads struct {
-	Loads   int64 `json:"loads"`   // of block rows of B: the sizes of the unions of the groups' block columns
-	Longest int64 `json:"longest"` // the largest of these
+	Loads   int64 `json:"loads"`   // of block rows of B: the sum over groups of the union of their block columns
+	Longest int64 `json:"longest"` // the largest union of one group
 }
 
-// loadsOf are those of groups of so many rows in blocks of blockM rows, at least one block row each.
-func loadsOf(p bsr.Pattern, blockM, rows int) (g GroupLoads) {
-	together := max(1, rows/blockM)
+// loadsOf describes groups of `height` rows of a matrix of so many rows in blocks of blockM rows. A group loads all block
+// columns of each block row that it touches.
+func loadsOf(p bsr.Pattern, rows, blockM, height int) (g GroupLoads) {
 	seenBy := make([]int, p.BlockCols)
-	for first := 0; first < p.BlockRows; first += together {
+	for first := 0; first < rows; first += height {
+		last := min(first+height, rows) - 1
 		var loads int64
-		for _, col := range p.ColIdx[p.RowPtr[first]:p.RowPtr[min(first+together, p.BlockRows)]] {
+		for _, col := range p.ColIdx[p.RowPtr[first/blockM]:p.RowPtr[last/blockM+1]] {
 			if seenBy[col] != first+1 {
 				seenBy[col] = first + 1
 				loads++

@@ -25,4 +25,6 @@ type Device struct {
 	Name  string `json:"name"`
 	Major int    `json:"major"` // compute capability
 	Minor int    `json:"minor"`
+	// Bytes a second that the clock and the width of the device memory's bus allow; 0 where the driver does not report it.
+	MemoryRate float64 `json:"memory_bytes_per_second,omitempty"`
 }

@@ -42,9 +42,11 @@ import (
 
 // CUDA's numbers of the codes and attributes used here.
 const (
-	noDevice     = 100 // CUDA_ERROR_NO_DEVICE
-	computeMajor = 75  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-	computeMinor = 76
+	noDevice       = 100 // CUDA_ERROR_NO_DEVICE
+	memoryClock    = 36  // CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE
+	memoryBusWidth = 37
+	computeMajor   = 75 // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+	computeMinor   = 76
 )
 
 // Open tries to open a library, one that has the symbol, by the names given in
@@ -114,7 +116,14 @@ func Query() (Driver, error) {
 		if err != nil {
 			return d, err
 		}
-		d.Devices = append(d.Devices, Device{C.GoString(&name[0]), int(major), int(minor)})
+		// Memory transfers on both edges of its clock, which is in kHz; the width is in bits.
+		var kilohertz, bits C.int
+		if C.call_attribute(functions["cuDeviceGetAttribute"].at, &kilohertz, memoryClock, device) != 0 ||
+			C.call_attribute(functions["cuDeviceGetAttribute"].at, &bits, memoryBusWidth, device) != 0 {
+			kilohertz, bits = 0, 0
+		}
+		rate := 2 * 1e3 * float64(kilohertz) * float64(bits) / 8
+		d.Devices = append(d.Devices, Device{C.GoString(&name[0]), int(major), int(minor), rate})
 	}
 	return d, nil
 }

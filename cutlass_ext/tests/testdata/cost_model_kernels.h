@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that the cost model knows, as far as it looks at them: kernels.json without CUDA.
+#pragma once
+
+#include "cuda/kernel.h"
+
+namespace sparsek::cuda {
+
+constexpr KernelOps modelled_ops(int ctas_per_sm, int most_cluster, bool may_split) {
+  KernelOps ops = {};
+  ops.ctas_per_sm = ctas_per_sm;
+  ops.any_rows = true;
+  ops.most_cluster = most_cluster;
+  ops.may_split = may_split;
+  return ops;
+}
+
+constexpr KernelOps kSkinnyOps = modelled_ops(2, 4, false), kTileOps = modelled_ops(1, 1, false),
+                    kGatherOps = modelled_ops(1, 1, true), kSimtOps = modelled_ops(2, 1, false);
+
+constexpr KernelDesc kModelled[] = {
+    {"skinny_bf16_64_16", "skinny", "", SPARSEK_BF16, 64, 16, 64, 4, 16, true, 16, false, &kSkinnyOps},
+    {"skinny_bf16_64_64", "skinny", "", SPARSEK_BF16, 64, 64, 64, 6, 16, true, 16, false, &kSkinnyOps},
+    {"tma_bf16_64x2_256", "collective", "", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false, &kTileOps},
+    {"tma_bf16_128_256", "collective", "", SPARSEK_BF16, 128, 256, 64, 4, 128, true, 64, false, &kTileOps},
+    {"gather_bf16_128_256", "wgmma_gather", "", SPARSEK_BF16, 128, 256, 64, 4, 8, true, 8, false, &kGatherOps},
+    {"simt_bf16", "simt", "", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
+};
+
+}  // namespace sparsek::cuda

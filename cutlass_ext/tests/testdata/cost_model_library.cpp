@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost model for scripts/fit_cost_model.py, as a library with a C interface: predictions of measured products by
+// whatever coefficients.
+#include <cstring>
+
+#include "cost_model_kernels.h"
+#include "cuda/cost_model.h"
+
+using namespace sparsek;
+using namespace sparsek::cuda;
+
+extern "C" {
+
+// All members are double, so that the script needs no layout.
+struct Case {
+  double m, n, k, block_m, block_k, blocks, longest_row;
+  double loads_64, longest_64, loads_128, longest_128, ordered_loads;  // as in PatternStats
+  double sm_count, sm_clock, memory_rate, l2_bytes;                    // as in DeviceRates
+};
+
+int coefficient_count() { return sizeof(CostCoefficients) / sizeof(double); }
+void coefficients_of_source(double* out) { std::memcpy(out, &kCostCoefficients, sizeof(kCostCoefficients)); }
+
+// Where in CostCoefficients those of a kernel begin, and how many they are.
+int coefficient_range(const char* kernel, int* count) {
+  const CostCoefficients c = {};
+  const auto range = [&](const auto& part) {
+    *count = sizeof(part) / sizeof(double);
+    return static_cast<int>(reinterpret_cast<const double*>(&part) - reinterpret_cast<const double*>(&c));
+  };
+  const auto is = [&](const char* name) { return std::strcmp(kernel, name) == 0; };
+  if (is("skinny_bf16_64_16")) return range(c.skinny_16);
+  if (is("skinny_bf16_64_64")) return range(c.skinny_64);
+  if (is("tma_bf16_64x2_256")) return range(c.collective_64);
+  if (is("tma_bf16_128_256")) return range(c.collective_128);
+  if (is("gather_bf16_128_256")) return range(c.gather);
+  if (is("simt_bf16")) return range(c.simt);
+  if (is("cublas_dense")) return range(c.dense);
+  if (is("cusparse_bsr")) return range(c.bsr);
+  if (is("cusparse_bell")) return range(c.bell);
+  return -1;
+}
+
+// Microseconds of each case by a kernel.
+void predict_cases(const char* kernel, const Case* cases, int count, const double* coefficients, double* out) {
+  CostCoefficients costs;
+  std::memcpy(&costs, coefficients, sizeof(costs));
+  const auto is = [&](const char* name) { return std::strcmp(kernel, name) == 0; };
+  for (int i = 0; i < count; ++i) {
+    const Case& c = cases[i];
+    BsrShape shape;
+    shape.rows = static_cast<int64_t>(c.m);
+    shape.cols = static_cast<int64_t>(c.k);
+    shape.block_m = static_cast<int32_t>(c.block_m);
+    shape.block_k = static_cast<int32_t>(c.block_k);
+    shape.block_rows = static_cast<int32_t>((shape.rows + shape.block_m - 1) / shape.block_m);
+    shape.block_cols = static_cast<int32_t>((shape.cols + shape.block_k - 1) / shape.block_k);
+    shape.nnzb = static_cast<int64_t>(c.blocks);
+    PatternStats stats;
+    stats.longest_row = static_cast<int64_t>(c.longest_row);
+    stats.rows64 = {static_cast<int64_t>(c.loads_64), static_cast<int64_t>(c.longest_64)};
+    stats.rows128 = {static_cast<int64_t>(c.loads_128), static_cast<int64_t>(c.longest_128)};
+    stats.ordered_loads = static_cast<int64_t>(c.ordered_loads);
+    const auto n = static_cast<int64_t>(c.n);
+    const bool packs = n % 8 != 0 && std::strncmp(kernel, "simt", 4) != 0;
+    const Work work = {shape, stats, n, 2, 2, {static_cast<int>(c.sm_count), c.sm_clock, c.memory_rate, c.l2_bytes},
+                       packs};
+    double seconds = 0;
+    if (is("cublas_dense")) seconds = predict(LibraryFormat::kDense, work, costs);
+    if (is("cusparse_bsr")) seconds = predict(LibraryFormat::kBsr, work, costs);
+    if (is("cusparse_bell")) seconds = predict(LibraryFormat::kBlockedEll, work, costs);
+    for (const KernelDesc& one : kModelled) {
+      if (is(one.name)) seconds = predict(one, work, costs);
+    }
+    out[i] = seconds * 1e6;
+  }
+}
+
+}  // extern "C"

@@ -74,3 +74,13 @@ func TestSmallAndStopped(t *testing.T) {
 		t.Error("not stopped")
 	}
 }
+
+// A block costs as much as 32 elements more: a few zeros in fewer blocks are better than many small blocks.
+func TestBlocksCost(t *testing.T) {
+	e := &bsr.Entries{Rows: 64, Cols: 64}
+	e.Add(0, 0, 1)
+	e.Add(1, 1, 1)
+	if m, k, err := Best(t.Context(), e); m != 2 || k != 2 || err != nil {
+		t.Error(m, k, err)
+	}
+}

@@ -154,6 +154,21 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A page that was cut off is no page without our file.
+func TestCutPages(t *testing.T) {
+	b := base(t, "https://i.example/simple/pkg/")
+	for _, part := range []string{`<a href="x.whl#sha256=12" data-yanked >`, `<!-- text -->`, `<!DOCTYPE html>`, `<script> x </script>`} {
+		for n := 2; n < len(part); n++ {
+			if got, err := parseHTML([]byte(`<a href="a.whl">a</a> `+part[:n]), b); err == nil {
+				t.Errorf("%q: got %v", part[:n], got)
+			}
+		}
+		if got, err := parseHTML([]byte(`<a href="a.whl">a</a> `+part), b); err != nil || len(got) == 0 {
+			t.Errorf("%q: got %v, %v", part, got, err)
+		}
+	}
+}
+
 func FuzzPages(f *testing.F) {
 	f.Add([]byte(`<a href="x.whl#sha256=12">x</a>`), true)
 	f.Add([]byte(`{"files":[{"filename":"a","url":"b","yanked":true}]}`), false)

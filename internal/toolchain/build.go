@@ -84,6 +84,11 @@ func (b *builder) build(ctx context.Context) error {
 
 // fill makes the parts of the tree in stage.
 func (b *builder) fill(ctx context.Context, stage string) error {
+	if b.cache.Offline() {
+		if err := b.missing(ctx); err != nil {
+			return err
+		}
+	}
 	wheels := make([]string, len(b.lock.CUDA.Wheels))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(downloads)
@@ -105,13 +110,13 @@ func (b *builder) fill(ctx context.Context, stage string) error {
 	bar := b.progress.Bar("unpacking", int64(len(wheels)), term.Count)
 	for i, w := range b.lock.CUDA.Wheels {
 		if err := unpackWheel(ctx, wheels[i], w, root); err != nil {
-			bar.Fail(err)
+			bar.Drop()
 			return b.disk(err)
 		}
 		bar.Add(1)
 	}
 	if err := complete(root); err != nil {
-		bar.Fail(err)
+		bar.Drop()
 		return b.disk(err)
 	}
 	bar.Done()

@@ -35,7 +35,12 @@ func (b *builder) cutlass(ctx context.Context, dir string) error {
 		}
 		causes = append(causes, err)
 		if i < len(carriers)-1 {
-			b.progress.Printf("%v; trying the next carrier", err)
+			cause := err
+			var none *fetch.CarriersError
+			if errors.As(err, &none) {
+				cause = errors.Join(none.Causes...) // without the advice: nothing is wrong yet
+			}
+			b.progress.Printf("CUTLASS %s: not from %v; trying the next carrier", b.lock.CUTLASS.Version, cause)
 		}
 	}
 	if len(causes) == 0 {

@@ -3,6 +3,7 @@
 package toolchain
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -11,9 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sparsek/sparsek/internal/sys/term"
 	"github.com/sparsek/sparsek/internal/toolchain/fetch"
 	"github.com/sparsek/sparsek/internal/toolchain/lock"
 )
@@ -160,6 +163,40 @@ func TestToolsMustBeThoseOfTheLock(t *testing.T) {
 	}
 }
 
+// One download fails and cancels the others: only that one is reported, and a
+// carrier that is passed over is no failure.
+func TestProgressOfAFailure(t *testing.T) {
+	w := newWorld(t)
+	w.pace = 20 * time.Millisecond
+	w.wheel(t, "nvidia-gone", map[string]string{"nvidia/cu13/bin/gone": "x"})
+	delete(w.files, w.lock.CUDA.Wheels[2].File)
+	var said bytes.Buffer
+	opts := w.options()
+	opts.Progress = term.New(&said)
+	_, err := Prepare(t.Context(), opts)
+	if err == nil || !strings.Contains(err.Error(), "nvidia-gone") {
+		t.Fatalf("got %v", err)
+	}
+	if strings.Contains(said.String(), "cancel") || strings.Contains(said.String(), "failed") {
+		t.Errorf("progress said\n%s", said.String())
+	}
+}
+
+func TestProgressOfASkippedCarrier(t *testing.T) {
+	w := newWorld(t)
+	var said bytes.Buffer
+	w.lock.CUTLASS.Carriers = append([]lock.Carrier{{URL: "https://no-such-host.invalid/{commit}.tar.gz", MaxBytes: 1 << 20,
+		Prefix: "cutlass-{commit}/"}}, w.lock.CUTLASS.Carriers...)
+	opts := w.options()
+	opts.Progress = term.New(&said)
+	if _, err := Prepare(t.Context(), opts); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), ": not from https://no-such-host.invalid/") || strings.Contains(said.String(), "failed") {
+		t.Errorf("progress said\n%s", said.String())
+	}
+}
+
 func TestOfflineNamesWhatIsMissing(t *testing.T) {
 	w := newWorld(t)
 	opts := w.options()
@@ -168,6 +205,15 @@ func TestOfflineNamesWhatIsMissing(t *testing.T) {
 	var off *fetch.OfflineError
 	if !errors.As(err, &off) || off.Path == "" || w.hits.Load() != 0 {
 		t.Fatalf("got %v, %d requests", err, w.hits.Load())
+	}
+	// All of it, so that nobody has to copy file by file and try again.
+	for _, p := range w.lock.CUDA.Wheels {
+		if !strings.Contains(err.Error(), p.File) || !strings.Contains(err.Error(), p.SHA256) {
+			t.Errorf("%s is not named in %v", p.File, err)
+		}
+	}
+	if !strings.Contains(err.Error(), "offline, and 3 files") {
+		t.Errorf("want two wheels and one carrier of CUTLASS, got %v", err)
 	}
 }
 

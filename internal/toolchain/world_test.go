@@ -28,6 +28,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sparsek/sparsek/internal/sys/testnet"
 	"github.com/sparsek/sparsek/internal/toolchain/lock"
 	"github.com/sparsek/sparsek/internal/toolchain/lock/cutlass"
 )
@@ -56,6 +57,7 @@ var headers = map[string]string{
 // newWorld starts a server and points pip's settings at it alone.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	testnet.NeedLoopback(t)
 	w := &world{files: map[string][]byte{}, cache: filepath.Join(t.TempDir(), "cache")}
 	w.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.hits.Add(1)

@@ -47,15 +47,9 @@ func (c *Cache) download(ctx context.Context, client *http.Client, f File, dst s
 	}
 	d := &download{cache: c, client: client, file: f, dst: dst, bar: c.opts.Progress.Bar(f.Name, total, term.Bytes)}
 	err := d.fromAny(ctx)
-	var all *CarriersError
-	switch {
-	case err == nil:
-		d.bar.Done()
-	case errors.As(err, &all):
-		d.bar.Fail(errors.New("not fetched")) // err reports the causes
-	default:
-		d.bar.Fail(err)
-	}
+	// The caller reports err, or has another carrier to try; of several
+	// downloads that one failure cancelled, only that one is reported.
+	d.bar.End(err)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/sparsek/sparsek/internal/sys/term"
+	"github.com/sparsek/sparsek/internal/sys/testnet"
 )
 
 func TestSecretsStayOut(t *testing.T) {
@@ -104,6 +105,7 @@ func TestLogins(t *testing.T) {
 }
 
 func TestOwnCertificates(t *testing.T) {
+	testnet.NeedLoopback(t)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of the handshakes that we refuse
 	srv.StartTLS()

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sparsek/sparsek/internal/sys/term"
+	"github.com/sparsek/sparsek/internal/sys/testnet"
 )
 
 // body is what the carriers of the tests should give.
@@ -60,6 +61,7 @@ type carrier struct {
 
 func serve(t testing.TB, h func(w http.ResponseWriter, r *http.Request, hit int64)) *carrier {
 	t.Helper()
+	testnet.NeedLoopback(t)
 	c := &carrier{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h(w, r, c.hits.Add(1))

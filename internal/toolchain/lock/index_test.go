@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sparsek/sparsek/internal/sys/testnet"
 	"github.com/sparsek/sparsek/internal/toolchain/fetch"
 	"github.com/sparsek/sparsek/internal/toolchain/pyindex"
 )
@@ -39,6 +40,7 @@ func hexSum(data string) string {
 }
 
 func newServer(t *testing.T) *server {
+	testnet.NeedLoopback(t)
 	s := &server{files: map[string]string{}, sums: map[string]string{}}
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch dir, name := filepath.Split(r.URL.Path); {

@@ -4,7 +4,6 @@ package pyindex
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -37,7 +36,7 @@ func Load(ctx context.Context, env Environment) (*Config, error) {
 	if env.Pip == nil {
 		env.Pip = runPython
 	}
-	settings, pipErr := pipSettings(ctx, env)
+	settings, _ := pipSettings(ctx, env) // without pip there are none
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -62,7 +61,8 @@ func Load(ctx context.Context, env Environment) (*Config, error) {
 	if index == "" {
 		var err error
 		if index, err = defaultIndex(ctx, env); err != nil {
-			return nil, fmt.Errorf("no package index is known: %w; set PIP_INDEX_URL, or install pip", errors.Join(pipErr, err))
+			return nil, fmt.Errorf("no package index is known, since pip cannot be asked: %w; install pip (Debian, Ubuntu: "+
+				"apt install python3-pip; Fedora: dnf install python3-pip), or set PIP_INDEX_URL to your package index", err)
 		}
 	}
 	cfg.Indexes = append([]string{bare(index)}, strings.Fields(first(env.Getenv("PIP_EXTRA_INDEX_URL"), settings["extra-index-url"]))...)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/sparsek/sparsek/internal/sys/testnet"
 	"github.com/sparsek/sparsek/internal/toolchain/fetch"
 )
 
@@ -77,7 +78,8 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if _, err := Load(context.Background(), environment(nil, "")); err == nil || !strings.Contains(err.Error(), "PIP_INDEX_URL") {
+	if _, err := Load(context.Background(), environment(nil, "")); err == nil || !strings.Contains(err.Error(), "PIP_INDEX_URL") ||
+		strings.Count(err.Error(), "no python") != 1 {
 		t.Errorf("nothing known: got %v", err)
 	}
 	if _, err := Load(context.Background(), environment(map[string]string{"PIP_NO_INDEX": "perhaps"}, "\n")); err == nil {
@@ -201,6 +203,7 @@ var wheel = Coordinate{Name: "My.Pkg", Version: "1.0", File: "my_pkg-1.0-py3-non
 // folder, or an index without it.
 func index(t *testing.T, has bool) *httptest.Server {
 	t.Helper()
+	testnet.NeedLoopback(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !has || r.URL.Path != "/simple/my-pkg/" {
 			http.NotFound(w, r)
@@ -294,6 +297,14 @@ func TestPythonOfThisMachine(t *testing.T) {
 	}
 	if len(cfg.Indexes) == 0 && len(cfg.FindLinks) == 0 {
 		t.Error("pip looks nowhere")
+	}
+	// Without pip the one that Python has for ensurepip, where it has one.
+	if _, err := runPython(context.Background(), "-c", "import ensurepip"); err == nil {
+		const hide = "import sys; sys.modules['pip'] = None\n" // an import then fails as if it were not installed
+		out, err := runPython(context.Background(), "-c", hide+strings.Replace(askDefaultIndex, "import ensurepip", "del sys.modules['pip']; import ensurepip", 1))
+		if err != nil || !strings.Contains(out, "://") {
+			t.Errorf("without pip: %q, %v", out, err)
+		}
 	}
 	_, err = runPython(context.Background(), "-c", "import sys; sys.exit('because')")
 	if err == nil || !strings.Contains(err.Error(), "because") {

@@ -15,12 +15,14 @@ import (
 // pythonTimeout bounds one question to Python.
 const pythonTimeout = 30 * time.Second
 
+var errNoPython = errors.New("there is no python3 on PATH")
+
 // runPython runs Python and returns its standard output.
 func runPython(ctx context.Context, args ...string) (string, error) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		if python, err = exec.LookPath("python"); err != nil {
-			return "", errors.New("there is no python3 on PATH")
+			return "", errNoPython
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, pythonTimeout, fmt.Errorf("no answer within %s", pythonTimeout))
@@ -33,7 +35,7 @@ func runPython(ctx context.Context, args ...string) (string, error) {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return "", fmt.Errorf("%s %s: %w%s", python, strings.Join(args, " "), err, lastLine(stderr.String()))
+		return "", fmt.Errorf("%s: %w%s", python, err, lastLine(stderr.String()))
 	}
 	return stdout.String(), nil
 }
@@ -47,9 +49,23 @@ func lastLine(s string) string {
 	return ""
 }
 
-// defaultIndex is the index that the installed pip uses unless told otherwise.
+// askDefaultIndex has Python print the index that pip uses unless told
+// otherwise. Where pip is not installed, the one that Python brings for
+// ensurepip knows it too.
+const askDefaultIndex = `
+try:
+    import pip
+except ImportError:
+    import ensurepip, pathlib, sys
+    bundled = pathlib.Path(ensurepip.__file__).parent / "_bundled"
+    sys.path[:0] = [str(wheel) for wheel in bundled.glob("pip-*.whl")]
+from pip._internal.models.index import PyPI
+print(PyPI.simple_url)
+`
+
+// defaultIndex is the index that pip uses unless told otherwise.
 func defaultIndex(ctx context.Context, env Environment) (string, error) {
-	out, err := env.Pip(ctx, "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)")
+	out, err := env.Pip(ctx, "-c", askDefaultIndex)
 	if err != nil {
 		return "", err
 	}

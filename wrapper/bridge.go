@@ -59,9 +59,9 @@ func (b bridgedTuner) Finish() (plan any, err error)           { return b.t.fini
 func (b bridgedTuner) Close()                                  { b.t.handle.close() }
 
 // hostOperand is an Operand that must be in host memory.
-func hostOperand(op, name string, o any) (operand, error) {
+func hostOperand(op, name string, o any) (host operand, err error) {
 	d, _ := o.(Operand)
-	host, err := operandOf(op, name, d)
+	err = host.of(op, name, d)
 	if err == nil && host.buffer != nil {
 		err = fault(op, ErrWrongMemory, "%s is in a buffer: read it to host memory first", name)
 	}
@@ -112,8 +112,8 @@ func begin(ctx context.Context, op string, plans []*Plan, sets []Operands) (*bri
 	}
 	use := &bridge.Use{Native: engine.lib.native, OnGPU: engine.info.Backend == CUDA, Stream: stream.queue.stream, End: end}
 	for _, p := range plans {
-		r, err := p.newRunOfValues(op, stream)
-		if err != nil {
+		r := &run{plan: p, op: op}
+		if err := r.begin(stream); err != nil {
 			end()
 			return nil, err
 		}
@@ -121,18 +121,17 @@ func begin(ctx context.Context, op string, plans []*Plan, sets []Operands) (*bri
 		use.Plans = append(use.Plans, bridge.Plan{Pointer: p.handle.pointer, LDB: p.ldb, LDC: p.ldc})
 		use.B, use.C, use.Bias = nil, nil, nil // the same for each plan
 		for i, o := range sets {
-			b, c, err := r.bind(o)
-			if err != nil {
+			if err := r.bind(o); err != nil {
 				end()
 				return nil, fmt.Errorf("operands %d: %w", i, err)
 			}
-			for _, x := range [...]operand{b, c, r.bias} {
+			for _, x := range [...]*operand{&r.b, &r.c, &r.bias} {
 				if x.buffer == nil && x.span() > 0 {
 					r.pins.Pin(x.host)
 				}
 			}
-			use.B = append(use.B, uintptr(b.address()))
-			use.C = append(use.C, uintptr(c.address()))
+			use.B = append(use.B, uintptr(r.b.address()))
+			use.C = append(use.C, uintptr(r.c.address()))
 			use.Bias = append(use.Bias, uintptr(r.bias.address()))
 		}
 	}
@@ -153,8 +152,8 @@ func beginEngine(ctx context.Context, op string, e *Engine) (*bridge.Engine, err
 	}
 	take := func(name string, o any, rows, cols int) (uintptr, error) {
 		d, _ := o.(Operand)
-		x, err := operandOf(op, name, d)
-		if err != nil {
+		var x operand
+		if err := x.of(op, name, d); err != nil {
 			return 0, err
 		}
 		if x.buffer == nil {

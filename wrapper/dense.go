@@ -68,12 +68,13 @@ func missing(o Operand) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// operandOf drops the type of o. name is "B", "C" or the like.
-func operandOf(op, name string, o Operand) (operand, error) {
+// of makes x the operand without its type. name is "B", "C" or the like.
+func (x *operand) of(op, name string, o Operand) error {
 	if missing(o) {
-		return operand{}, fault(op, ErrNullPointer, "%s is nil", name)
+		return fault(op, ErrNullPointer, "%s is nil", name)
 	}
-	return o.operand(), nil
+	*x = o.operand()
+	return nil
 }
 
 func strideOf(stride, cols int) int {
@@ -84,7 +85,7 @@ func strideOf(stride, cols int) int {
 }
 
 // span is the number of elements from the first to the last, gaps included.
-func (o operand) span() int {
+func (o *operand) span() int {
 	if o.rows == 0 || o.cols == 0 {
 		return 0
 	}
@@ -93,7 +94,7 @@ func (o operand) span() int {
 
 // check makes sure that o is a rows x cols matrix with that stride (any, where stride is negative) that lies within
 // its memory. name is "B", "C" or the like.
-func (o operand) check(op, name string, rows, cols, stride int) error {
+func (o *operand) check(op, name string, rows, cols, stride int) error {
 	if o.rows != rows || o.cols != cols {
 		return fault(op, ErrBadSize, "%s is %d x %d where %d x %d is needed", name, o.rows, o.cols, rows, cols)
 	}
@@ -117,16 +118,16 @@ func (o operand) check(op, name string, rows, cols, stride int) error {
 
 // overlaps returns whether the two have memory in common, going by what lies between the first and the last element.
 // Their buffers must be in use.
-func (o operand) overlaps(other operand) bool {
+func (o *operand) overlaps(other *operand) bool {
 	a, b := uintptr(o.address()), uintptr(other.address())
 	return a < b+uintptr(other.bytes()) && b < a+uintptr(o.bytes())
 }
 
 // bytes are those from the first element to the last.
-func (o operand) bytes() int { return o.span() * o.dtype.size() }
+func (o *operand) bytes() int { return o.span() * o.dtype.size() }
 
 // address is that of the first element; nil where there is none. A buffer must be in use.
-func (o operand) address() unsafe.Pointer {
+func (o *operand) address() unsafe.Pointer {
 	if o.buffer != nil {
 		return unsafe.Add(o.buffer.pointer, o.offset*o.dtype.size())
 	}

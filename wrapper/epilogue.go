@@ -98,7 +98,7 @@ func (a Activation) String() string {
 }
 
 // checkBias makes sure that o is a bias of that kind for a C of rows x cols.
-func (o operand) checkBias(op string, kind Bias, rows, cols int) error {
+func (o *operand) checkBias(op string, kind Bias, rows, cols int) error {
 	if kind == RowBias {
 		cols = 1
 	} else {

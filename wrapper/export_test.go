@@ -42,11 +42,7 @@ func (e *Engine) Children() int {
 // Closed returns a function that says whether the buffer is closed, without keeping it from being collected.
 func (b *DeviceBuffer[T]) Closed() func() bool {
 	h := b.handle
-	return func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.closed
-	}
+	return func() bool { return h.open() != nil }
 }
 
 // HoldValues has the matrix hold the buffer as it holds values in device memory.

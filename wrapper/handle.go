@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -21,13 +22,16 @@ type handle struct {
 	parent  *handle // used along with it; may be nil
 	free    func()
 
+	uses atomic.Int64 // in progress, and closedBit from the beginning of close on
+
 	mu     sync.Mutex
-	idle   sync.Cond
-	users  int
-	refs   int // children that are not freed yet, and 1 until it is closed
-	closed bool
+	idle   sync.Cond           // uses is closedBit
+	refs   int                 // children that are not freed yet, and 1 until it is closed
 	queues map[*queue]struct{} // whose work uses it or a child of it
 }
+
+// closedBit is above any number of uses.
+const closedBit = 1 << 62
 
 // newHandle makes a handle of a new native object. The parent must be in use by the caller.
 func newHandle(kind string, pointer unsafe.Pointer, parent *handle, free func()) *handle {
@@ -48,31 +52,35 @@ func (h *handle) acquire() error {
 			return err
 		}
 	}
-	h.mu.Lock()
-	closed := h.closed
-	if !closed {
-		h.users++
-	}
-	h.mu.Unlock()
-	if closed {
-		if h.parent != nil {
-			h.parent.release()
-		}
-		return fmt.Errorf("%w: the %s is closed", ErrClosed, h.kind)
+	if h.uses.Add(1)&closedBit != 0 {
+		h.release()
+		return h.useAfterClose()
 	}
 	return nil
 }
 
+func (h *handle) useAfterClose() error {
+	return fmt.Errorf("%w: the %s is closed", ErrClosed, h.kind)
+}
+
 func (h *handle) release() {
-	h.mu.Lock()
-	h.users--
-	if h.users == 0 {
-		h.idle.Broadcast()
+	for ; h != nil; h = h.parent {
+		if h.uses.Add(-1) == closedBit {
+			h.mu.Lock()
+			h.idle.Broadcast()
+			h.mu.Unlock()
+		}
 	}
-	h.mu.Unlock()
-	if h.parent != nil {
-		h.parent.release()
+}
+
+// open returns an error where h, or what it stands on, is closed. That it is used must be certain by other means.
+func (h *handle) open() error {
+	for ; h != nil; h = h.parent {
+		if h.uses.Load()&closedBit != 0 {
+			return h.useAfterClose()
+		}
 	}
+	return nil
 }
 
 // enter notes that work of q uses h, which is in use. It returns whether somebody waits for the end of that use.
@@ -83,7 +91,7 @@ func (h *handle) enter(q *queue) (wanted bool) {
 			h.queues = make(map[*queue]struct{})
 		}
 		h.queues[q] = struct{}{}
-		wanted = wanted || h.closed
+		wanted = wanted || h.uses.Load()&closedBit != 0
 		h.mu.Unlock()
 	}
 	return wanted
@@ -100,19 +108,17 @@ func (h *handle) leave(q *queue) {
 
 // close waits for the uses in progress, those by streams among them. Closing again does nothing.
 func (h *handle) close() {
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
+	if h.uses.Or(closedBit)&closedBit != 0 {
 		return
 	}
-	h.closed = true
+	h.mu.Lock()
 	queues := slices.Collect(maps.Keys(h.queues))
 	h.mu.Unlock()
 	for _, q := range queues {
 		q.settle()
 	}
 	h.mu.Lock()
-	for h.users > 0 {
+	for h.uses.Load() != closedBit {
 		h.idle.Wait()
 	}
 	h.mu.Unlock()
@@ -134,19 +140,31 @@ func (h *handle) drop() {
 }
 
 // lease is a number of handles in use at once.
-type lease struct{ handles []*handle }
+type lease struct {
+	few  [6]*handle // enough for a product, so that it takes no memory
+	n    int        // in few
+	more []*handle
+}
 
 func (l *lease) add(h *handle) error {
 	if err := h.acquire(); err != nil {
 		return err
 	}
-	l.handles = append(l.handles, h)
+	if l.n < len(l.few) {
+		l.few[l.n] = h
+		l.n++
+	} else {
+		l.more = append(l.more, h)
+	}
 	return nil
 }
 
 func (l *lease) release() {
-	for _, h := range l.handles {
+	for _, h := range l.few[:l.n] {
 		h.release()
 	}
-	l.handles = nil
+	for _, h := range l.more {
+		h.release()
+	}
+	l.n, l.more = 0, nil
 }

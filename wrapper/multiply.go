@@ -27,11 +27,17 @@ import (
 // The product runs in a stream of its own. To order it with other work, see [Plan.Enqueue].
 func (p *Plan) Multiply(ctx context.Context, alpha, beta float32, o Operands) error {
 	const op = "multiply"
-	r, err := p.newRun(ctx, op, nil)
-	if err != nil {
+	if err := p.made(op); err != nil {
 		return err
 	}
-	err = r.multiply(ctx, alpha, beta, o)
+	if err := checkContext(op, ctx); err != nil {
+		return err
+	}
+	r := &run{plan: p, op: op}
+	if err := r.start(ctx, nil); err != nil {
+		return err
+	}
+	err := r.multiply(ctx, alpha, beta, o)
 	if r.inFlight {
 		go r.drain()
 	} else {
@@ -50,19 +56,60 @@ func (p *Plan) Enqueue(ctx context.Context, s *Stream, alpha, beta float32, o Op
 	if err := s.made(op); err != nil {
 		return err
 	}
-	r, err := p.newRun(ctx, op, s)
-	if err != nil {
+	if err := p.made(op); err != nil {
 		return err
 	}
-	b, c, err := r.bind(o)
-	if err != nil {
+	if err := checkContext(op, ctx); err != nil {
+		return err
+	}
+	r := run{plan: p, op: op} // on the stack: nothing keeps it
+	if done, err := r.enqueueAgain(s, alpha, beta, o); done {
+		return err
+	}
+	if err := r.start(ctx, s); err != nil {
+		return err
+	}
+	if err := r.bind(o); err != nil {
 		r.end()
 		return err
 	}
-	err = r.launch(alpha, b, beta, c)
+	err := r.launch(alpha, beta)
 	// Also after an error: some of the product may have been enqueued.
 	s.queue.hold(&r.use, p.matrix.values, nil)
 	return err
+}
+
+// enqueueAgain enqueues the product where the stream uses all of it already, and nobody waits for the end of that. Then
+// there is nothing to take into use, and the call costs half.
+func (r *run) enqueueAgain(s *Stream, alpha, beta float32, o Operands) (done bool, err error) {
+	q, m := s.queue, r.plan.matrix
+	if !q.onGPU || s.engine != m.engine {
+		return false, nil
+	}
+	if err := r.match(o); err != nil {
+		return true, err
+	}
+	q.mu.Lock() // so that none of it is released before the product is in the stream
+	defer q.mu.Unlock()
+	if _, held := q.held.values[m.values]; !held || m.values.writers.Load() > 0 {
+		return false, nil
+	}
+	for _, h := range [...]*handle{s.handle, r.plan.handle, r.b.buffer, r.c.buffer, r.bias.buffer, m.values.buffer} {
+		if h == nil {
+			continue
+		}
+		if _, held := q.held.handles[h]; !held || h.open() != nil {
+			return false, nil
+		}
+	}
+	if err := r.inPlace(); err != nil {
+		return true, err
+	}
+	if err := r.apart(); err != nil {
+		return true, err
+	}
+	r.stream = q.stream
+	return true, r.launch(alpha, beta)
 }
 
 // run is one call on a plan: what it has in use until the device is done with it.
@@ -72,6 +119,7 @@ type run struct {
 	stream uintptr
 	pooled bool // the stream is the pool's
 	use    lease
+	b, c   operand
 	bias   operand // where the plan has one
 	staged []*handle
 	pins   runtime.Pinner // host memory that a copy may still read
@@ -79,44 +127,36 @@ type run struct {
 	ownsValues bool // the values of the plan's matrix were taken into use by the run
 
 	inFlight bool // given up on: the device is still at it, and needs what it was given
-
-	room [6]*handle // for use, so that it takes no memory of its own
 }
 
-// newRun takes the plan, the values of its matrix and a stream into use: s, or one of the pool's. It waits for whoever
+// start takes the plan, the values of its matrix and a stream into use: s, or one of the pool's. It waits for whoever
 // changes the values, or for the end of ctx. The run must be ended, by end or drain.
-func (p *Plan) newRun(ctx context.Context, op string, s *Stream) (*run, error) {
-	if err := p.made(op); err != nil {
-		return nil, err
+func (r *run) start(ctx context.Context, s *Stream) error {
+	values := r.plan.matrix.values
+	if !values.use.TryAcquire(1) {
+		if err := values.use.Acquire(ctx, 1); err != nil {
+			return err
+		}
 	}
-	if err := checkContext(op, ctx); err != nil {
-		return nil, err
-	}
-	values := p.matrix.values
-	if err := values.use.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	r, err := p.newRunOfValues(op, s)
-	if err != nil {
+	if err := r.begin(s); err != nil {
 		values.use.Release(1)
-		return nil, err
+		return err
 	}
 	r.ownsValues = true
-	return r, nil
+	return nil
 }
 
-// newRunOfValues is newRun where the values are in use already.
-func (p *Plan) newRunOfValues(op string, s *Stream) (*run, error) {
-	r := &run{plan: p, op: op}
-	r.use.handles = r.room[:0]
-	if err := r.begin(s); err != nil {
-		r.use.release()
-		return nil, err
-	}
-	return r, nil
-}
-
+// begin is start where the values are in use already.
 func (r *run) begin(s *Stream) error {
+	err := r.takeStream(s)
+	if err != nil {
+		r.use.release()
+	}
+	return err
+}
+
+// takeStream takes the plan, the buffer of its matrix's values and the stream into use.
+func (r *run) takeStream(s *Stream) error {
 	if err := r.use.add(r.plan.handle); err != nil {
 		return err
 	}
@@ -162,46 +202,51 @@ func (r *run) drain() {
 }
 
 // check makes sure that the operands are what was planned for, and takes their buffers into use.
-func (r *run) check(o Operands) (b, c operand, err error) {
-	p := r.plan
-	if b, err = operandOf(r.op, "B", o.B); err != nil {
-		return b, c, err
+func (r *run) check(o Operands) error {
+	if err := r.match(o); err != nil {
+		return err
 	}
-	if c, err = operandOf(r.op, "C", o.C); err != nil {
-		return b, c, err
-	}
-	if b.dtype != p.matrix.dtype {
-		return b, c, fault(r.op, ErrBadArgument, "B is of %v and the matrix of %v", b.dtype, p.matrix.dtype)
-	}
-	if err := b.check(r.op, "B", p.matrix.cols, p.n, p.ldb); err != nil {
-		return b, c, err
-	}
-	if err := c.check(r.op, "C", p.matrix.rows, p.n, p.ldc); err != nil {
-		return b, c, err
-	}
-	if err := r.checkOutput("C", c); err != nil {
-		return b, c, err
-	}
-	for _, x := range [...]operand{b, c} {
-		if err := r.takeBuffer(x); err != nil {
-			return b, c, err
+	for _, x := range [...]*operand{&r.b, &r.c, &r.bias} {
+		if x.buffer == nil {
+			continue
+		}
+		if x.engine != r.plan.matrix.engine {
+			return fault(r.op, ErrBadArgument, "a buffer is of another engine than the plan")
+		}
+		if err := r.use.add(x.buffer); err != nil {
+			return err
 		}
 	}
-	if err := r.takeBias(o.Bias); err != nil {
-		return b, c, err
-	}
 	runtime.KeepAlive(o) // until the buffers are in use
-	if c.overlaps(b) {
-		return b, c, fault(r.op, ErrBadArgument, "C overlaps B: the product needs memory of its own")
-	}
-	if p.bias != NoBias && c.overlaps(r.bias) {
-		return b, c, fault(r.op, ErrBadArgument, "C overlaps the bias: the product needs memory of its own")
-	}
-	return b, c, nil
+	return r.apart()
 }
 
-// takeBias makes sure that the bias is what was planned for, and takes its buffer into use.
-func (r *run) takeBias(bias Operand) error {
+// match makes sure that the operands have the sizes, strides and types that were planned for.
+func (r *run) match(o Operands) error {
+	p := r.plan
+	if err := r.b.of(r.op, "B", o.B); err != nil {
+		return err
+	}
+	if err := r.c.of(r.op, "C", o.C); err != nil {
+		return err
+	}
+	if r.b.dtype != p.matrix.dtype {
+		return fault(r.op, ErrBadArgument, "B is of %v and the matrix of %v", r.b.dtype, p.matrix.dtype)
+	}
+	if err := r.b.check(r.op, "B", p.matrix.cols, p.n, p.ldb); err != nil {
+		return err
+	}
+	if err := r.c.check(r.op, "C", p.matrix.rows, p.n, p.ldc); err != nil {
+		return err
+	}
+	if err := r.checkOutput("C", r.c.dtype); err != nil {
+		return err
+	}
+	return r.matchBias(o.Bias)
+}
+
+// matchBias makes sure that the bias is what was planned for.
+func (r *run) matchBias(bias Operand) error {
 	p := r.plan
 	if p.bias == NoBias {
 		if bias != nil {
@@ -216,68 +261,72 @@ func (r *run) takeBias(bias Operand) error {
 	if err := r.bias.checkBias(r.op, p.bias, p.matrix.rows, p.n); err != nil {
 		return err
 	}
-	if err := r.checkOutput("the bias", r.bias); err != nil {
-		return err
-	}
-	return r.takeBuffer(r.bias)
+	return r.checkOutput("the bias", r.bias.dtype)
 }
 
-// checkOutput makes sure that C or the bias is of the type that was planned for.
-func (r *run) checkOutput(name string, o operand) error {
-	if o.dtype != r.plan.output {
-		return fault(r.op, ErrBadArgument, "%s is of %v where the plan gives %v: set PlanOptions.Output", name, o.dtype, r.plan.output)
+// apart makes sure that C overlaps nothing that is read. The buffers must be in use.
+func (r *run) apart() error {
+	if r.c.overlaps(&r.b) {
+		return fault(r.op, ErrBadArgument, "C overlaps B: the product needs memory of its own")
+	}
+	if r.plan.bias != NoBias && r.c.overlaps(&r.bias) {
+		return fault(r.op, ErrBadArgument, "C overlaps the bias: the product needs memory of its own")
 	}
 	return nil
 }
 
-// takeBuffer takes an operand's buffer, if it is in one, into use.
-func (r *run) takeBuffer(o operand) error {
-	if o.buffer == nil {
-		return nil
+// checkOutput makes sure that C or the bias is of the type that was planned for.
+func (r *run) checkOutput(name string, dtype DType) error {
+	if dtype != r.plan.output {
+		return fault(r.op, ErrBadArgument, "%s is of %v where the plan gives %v: set PlanOptions.Output", name, dtype, r.plan.output)
 	}
-	if o.engine != r.plan.matrix.engine {
-		return fault(r.op, ErrBadArgument, "a buffer is of another engine than the plan")
-	}
-	return r.use.add(o.buffer)
+	return nil
 }
 
 // bind is check for operands that must be where the back-end reads them.
-func (r *run) bind(o Operands) (b, c operand, err error) {
-	if b, c, err = r.check(o); err != nil || r.plan.matrix.engine.info.Backend == CPU {
-		return b, c, err
+func (r *run) bind(o Operands) error {
+	if err := r.check(o); err != nil {
+		return err
 	}
-	for i, x := range [...]operand{b, c, r.bias} {
+	return r.inPlace()
+}
+
+// inPlace makes sure that the operands are where the back-end reads them.
+func (r *run) inPlace() error {
+	if r.plan.matrix.engine.info.Backend == CPU {
+		return nil
+	}
+	for i, x := range [...]*operand{&r.b, &r.c, &r.bias} {
 		if x.host != nil {
 			name := [...]string{"B", "C", "the bias"}[i]
-			return b, c, fault(r.op, ErrWrongMemory, "%s is in host memory, which only Multiply copies: use a DeviceDense", name)
+			return fault(r.op, ErrWrongMemory, "%s is in host memory, which only Multiply copies: use a DeviceDense", name)
 		}
 	}
-	return b, c, nil
+	return nil
 }
 
 // multiply enqueues all and waits for it, or sets inFlight.
 func (r *run) multiply(ctx context.Context, alpha, beta float32, o Operands) error {
-	b, c, err := r.check(o)
-	if err != nil {
+	if err := r.check(o); err != nil {
 		return err
 	}
 	engine := r.plan.matrix.engine
 	if engine.info.Backend == CPU {
-		return r.launch(alpha, b, beta, c)
+		return r.launch(alpha, beta)
 	}
-	result := c
-	if b, err = r.stage(b, true); err != nil {
+	result := r.c
+	if err := r.stage(&r.b, true); err != nil {
 		return r.settle(err)
 	}
-	if c, err = r.stage(c, beta != 0); err != nil {
+	if err := r.stage(&r.c, beta != 0); err != nil {
 		return r.settle(err)
 	}
 	if r.plan.bias != NoBias {
-		if r.bias, err = r.stage(r.bias, true); err != nil {
+		if err := r.stage(&r.bias, true); err != nil {
 			return r.settle(err)
 		}
 	}
-	if err := r.launch(alpha, b, beta, c); err != nil {
+	if err := r.launch(alpha, beta); err != nil {
 		return r.settle(err)
 	}
 	if err := waitStream(ctx, engine.lib.native, engine.handle.pointer, r.stream); err != nil {
@@ -285,15 +334,15 @@ func (r *run) multiply(ctx context.Context, alpha, beta float32, o Operands) err
 		return err
 	}
 	if result.buffer == nil {
-		return r.fetch(result, c)
+		return r.fetch(result)
 	}
 	return nil
 }
 
 // launch enqueues the product of operands that are where the back-end reads them.
-func (r *run) launch(alpha float32, b operand, beta float32, c operand) error {
+func (r *run) launch(alpha, beta float32) error {
 	return r.plan.matrix.engine.lib.native.Multiply(r.plan.handle.pointer, alpha, beta,
-		native.Operand{Data: b.address(), Stride: b.stride}, native.Operand{Data: c.address(), Stride: c.stride}, r.bias.address(), r.stream)
+		native.Operand{Data: r.b.address(), Stride: r.b.stride}, native.Operand{Data: r.c.address(), Stride: r.c.stride}, r.bias.address(), r.stream)
 }
 
 // settle waits for what was enqueued before err.
@@ -303,37 +352,37 @@ func (r *run) settle(err error) error {
 	return err
 }
 
-// stage gives o in device memory: o itself where it is there, else a new buffer, with o's elements if they are read.
-func (r *run) stage(o operand, read bool) (operand, error) {
+// stage moves o to device memory where it is not there: to a new buffer, with o's elements if they are read.
+func (r *run) stage(o *operand, read bool) error {
 	if o.buffer != nil {
-		return o, nil
+		return nil
 	}
 	engine := r.plan.matrix.engine
 	buffer, err := engine.newMemory(o.bytes())
 	if err != nil {
-		return o, err
+		return err
 	}
 	r.staged = append(r.staged, buffer)
 	if read && o.bytes() > 0 {
 		r.pins.Pin(o.host)
 		if err := engine.lib.native.BufferWrite(engine.handle.pointer, buffer.pointer, o.host, o.bytes(), r.stream); err != nil {
-			return o, err
+			return err
 		}
 	}
 	o.host, o.buffer, o.engine = nil, buffer, engine
-	return o, nil
+	return nil
 }
 
 // fetch copies a staged C back. Rows with gaps between them come by way of another slice, so that what others write
 // in the gaps meanwhile is not lost.
-func (r *run) fetch(host, staged operand) error {
+func (r *run) fetch(host operand) error {
 	engine := r.plan.matrix.engine
 	direct := host.stride == host.cols
 	target := host.address()
 	if !direct {
 		target = addressOf(make([]byte, host.bytes()))
 	}
-	err := engine.lib.native.BufferRead(engine.handle.pointer, target, staged.buffer.pointer, host.bytes(), r.stream)
+	err := engine.lib.native.BufferRead(engine.handle.pointer, target, r.c.buffer.pointer, host.bytes(), r.stream)
 	if err := r.settle(err); err != nil {
 		return err
 	}

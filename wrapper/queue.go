@@ -48,7 +48,10 @@ func (q *queue) hold(use *lease, values *valueHolder, pins *runtime.Pinner) {
 	}
 	wanted := false
 	q.mu.Lock()
-	for _, h := range use.handles {
+	for _, h := range use.few[:use.n] {
+		wanted = q.holdHandle(h) || wanted
+	}
+	for _, h := range use.more {
 		wanted = q.holdHandle(h) || wanted
 	}
 	if values != nil {
@@ -58,7 +61,7 @@ func (q *queue) hold(use *lease, values *valueHolder, pins *runtime.Pinner) {
 		q.held.pins = append(q.held.pins, pins)
 	}
 	q.mu.Unlock()
-	use.handles = nil
+	use.n, use.more = 0, nil
 	if wanted {
 		go q.settle()
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -22,7 +23,7 @@ type valueHolder struct {
 
 	mu      sync.Mutex
 	queues  map[*queue]struct{} // whose work reads them
-	writers int                 // that wait
+	writers atomic.Int32        // that wait
 }
 
 // changeValues is above any number of products at a time.
@@ -32,14 +33,10 @@ const changeValues = 1 << 32
 // endChange; or it gives up where ctx ends.
 func (v *valueHolder) beginChange(ctx context.Context) error {
 	v.mu.Lock()
-	v.writers++
+	v.writers.Add(1)
 	queues := slices.Collect(maps.Keys(v.queues))
 	v.mu.Unlock()
-	defer func() {
-		v.mu.Lock()
-		v.writers--
-		v.mu.Unlock()
-	}()
+	defer v.writers.Add(-1)
 	for _, q := range queues {
 		if err := q.wait(ctx); err != nil && ctx.Err() != nil {
 			return err
@@ -58,7 +55,7 @@ func (v *valueHolder) enter(q *queue) (wanted bool) {
 		v.queues = make(map[*queue]struct{})
 	}
 	v.queues[q] = struct{}{}
-	return v.writers > 0
+	return v.writers.Load() > 0
 }
 
 // leave takes back enter.

@@ -47,8 +47,8 @@ var (
 	ErrNotFinite = errors.New("values are infinite or NaN")
 )
 
-// pattern makes that of A.
-func (c Case) pattern() (bsr.Pattern, error) {
+// Generate makes the pattern of A, which a file must not give.
+func (c Case) Generate() (bsr.Pattern, error) {
 	p, err := pattern.Generate(c.spec())
 	if err != nil || !c.Shuffled {
 		return p, err
@@ -59,7 +59,7 @@ func (c Case) pattern() (bsr.Pattern, error) {
 // load makes A.
 func load[T sparsek.Element](c Case, e workload.Element[T]) (bsr.Matrix[T], *bsr.Fill, error) {
 	if c.File == nil {
-		p, err := c.pattern()
+		p, err := c.Generate()
 		if err != nil {
 			return bsr.Matrix[T]{}, nil, err
 		}

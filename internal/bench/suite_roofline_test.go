@@ -20,7 +20,7 @@ func patternOf(t *testing.T, name string) bsr.Pattern {
 		t.Fatal(err)
 	}
 	c := list[0]
-	p, err := c.pattern()
+	p, err := c.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,17 +21,26 @@ type LaunchedCase struct {
 	FLOP     float64 `json:"flop"` // on stored blocks, of one launch
 }
 
-// Plan is what of a plan decides how much work a kernel has.
+// Plan is what of a plan decides how much work a kernel has, and in which order.
 type Plan struct {
 	Tile    [3]int `json:"tile"`
 	Tiles   int64  `json:"tiles"`
 	Entries int64  `json:"entries"`
+	Digest  string `json:"digest,omitempty"` // of the work list; empty where the library does not give it
+}
+
+// Same says whether two plans are the same, as far as is known of both.
+func (p Plan) Same(other Plan) bool {
+	if p.Digest == "" || other.Digest == "" {
+		p.Digest, other.Digest = "", ""
+	}
+	return p == other
 }
 
 // NewLaunchedCase takes over what was launched.
 func NewLaunchedCase(l *bench.Launched) LaunchedCase {
 	return LaunchedCase{
 		Name: l.Case.Name, Launches: l.Launches, Kernel: l.Plan.Kernel, FLOP: l.Work.FLOP,
-		Plan: Plan{[3]int{l.Plan.TileM, l.Plan.TileN, l.Plan.TileK}, l.Plan.Tiles, l.Plan.Entries},
+		Plan: Plan{Tile: [3]int{l.Plan.TileM, l.Plan.TileN, l.Plan.TileK}, Tiles: l.Plan.Tiles, Entries: l.Plan.Entries},
 	}
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pair
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sparsek/sparsek/internal/matrix/pattern"
+	"github.com/sparsek/sparsek/wrapper/bsr"
+)
+
+// In a period each library has each variant twice, at the same mean place.
+func TestSequence(t *testing.T) {
+	for seed := range uint64(50) {
+		list := sequenceOf(2, rand.New(rand.NewPCG(seed, 0)))
+		if len(list) != 2*period {
+			t.Fatalf("%d turns", len(list))
+		}
+		for p := range 2 {
+			var count [sides][variants]int
+			var place [sides]int
+			for i, s := range list[p*period : (p+1)*period] {
+				count[s][i%variants]++
+				place[s] += i
+			}
+			if count != [sides][variants]int{{2, 2, 2}, {2, 2, 2}} || place[0] != place[1] {
+				t.Errorf("seed %d: %v, places %v", seed, count, place)
+			}
+		}
+	}
+}
+
+// Two copies of the library work in one process, and share operands.
+func TestTwoLibraries(t *testing.T) {
+	lib := os.Getenv("SPARSEK_LIBRARY")
+	if lib == "" {
+		t.Skip("skipped: SPARSEK_LIBRARY names no library")
+	}
+	text, err := os.ReadFile(lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "libsparsek.so")
+	if err := os.WriteFile(other, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	small := Product{Name: "small", M: 256, N: 64, K: 256, BlockM: 64, BlockK: 64, Generate: func() (bsr.Pattern, error) {
+		return pattern.Generate(pattern.Spec{Name: "random", BlockRows: 4, BlockCols: 4, Density: 0.5, Seed: 1})
+	}}
+	cases, err := Measure(t.Context(), Options{Libraries: [2]string{lib, other}, Products: []Product{small}, Margin: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cases[0]
+	if len(c.Rounds) < firstRounds || c.Seconds[0] <= 0 || c.Seconds[1] <= 0 || math.IsNaN(c.Ratio) || c.Plans[0] != c.Plans[1] ||
+		c.Plans[0].Kernel == "" {
+		t.Errorf("%+v", c)
+	}
+}

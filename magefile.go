@@ -63,17 +63,22 @@ func Bench(ctx context.Context, args *string, offline *bool) {
 func Profile(ctx context.Context, offline *bool) { end(in(offline).Run(ctx, "profile")) }
 
 // ProfileNoise profiles five times over into build/noise, for the noise floors of a baseline. Those need runs over at
-// least two starts of the machine: each start adds its own.
+// least four starts of the machine: each start adds its own.
 func ProfileNoise(ctx context.Context, offline *bool) { end(in(offline).ProfileNoise(ctx)) }
 
-// Gate builds, measures and compares with ci/baseline. -check measures nothing, for machines without a GPU.
+// Gate builds, and compares products with those of the blessed library. -check measures nothing, for machines without a
+// GPU.
 func Gate(ctx context.Context, check *bool, offline *bool) {
 	if or(check, false) {
 		end(in(offline).Run(ctx, "gate", "--check"))
 		return
 	}
-	end(in(offline).Run(ctx, "gate"))
+	end(in(offline).Gate(ctx))
 }
+
+// Blessed makes build/blessed, the libraries that the gate compares with: from the cache, or by building the commits that
+// were blessed.
+func Blessed(ctx context.Context, offline *bool) { end(in(offline).Blessed(ctx)) }
 
 // Bless makes what is in build/profile the baseline and adds -reason=TEXT to the log.
 func Bless(ctx context.Context, reason *string, offline *bool) {

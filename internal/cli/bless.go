@@ -5,10 +5,14 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/sparsek/sparsek/internal/bench"
 	"github.com/sparsek/sparsek/internal/gate"
+	"github.com/sparsek/sparsek/internal/gate/blessed"
+	"github.com/sparsek/sparsek/internal/gate/pair"
 	"github.com/sparsek/sparsek/internal/gate/profile"
+	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
 // noiseDir is where profiles of the same library are looked for that tell the noise.
@@ -47,12 +51,33 @@ func (o *blessCommand) Run(e *environment) error {
 	if err != nil {
 		return fail(exitBadOutput, err)
 	}
+	kept, err := keepLibrary(b)
+	if err != nil {
+		return fail(exitBadOutput, err)
+	}
 	if o.JSON {
 		return printJSON(e.stdout, b)
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s: %d cases of commit %s, medians of %d runs with %d launches each\nnoise: %s\n",
-		b.GPU, len(b.Cases), b.Commit, b.Runs, b.Launches, noiseLine(b.Noise))
+	_, err = fmt.Fprintf(e.stdout, "%s: %d cases of commit %s, medians of %d runs with %d launches each\nnoise: %s\nlibrary: %s\n",
+		b.GPU, len(b.Cases), b.Commit, b.Runs, b.Launches, noiseLine(b.Noise), kept)
 	return fail(exitBadOutput, err)
+}
+
+// keepLibrary keeps the library of a baseline for the gate, if it is the one that this program uses, and says where it is.
+func keepLibrary(b *gate.Baseline) (string, error) {
+	lib, err := sparsek.Default()
+	if err == nil {
+		var now pair.Library
+		if now, err = pair.Describe(lib.Path()); err == nil && now.SHA256 != b.Library {
+			err = blessed.ErrMissing
+		}
+	}
+	if err != nil {
+		return fmt.Sprintf("%s is not here; mage blessed builds it from commit %s", b.Library, b.Commit), nil
+	}
+	folder := filepath.Join(filepath.Dir(lib.Path()), "..", blessed.Folder)
+	sum, err := blessed.Keep(folder, lib.Path())
+	return blessed.Place(filepath.Clean(folder), sum), err
 }
 
 func noiseLine(n gate.Noise) string {

@@ -30,6 +30,7 @@ const (
 	exitAmbiguous     = exitcode.Ambiguous
 	exitStale         = exitcode.Stale
 	exitNotMeasurable = exitcode.NotMeasurable
+	exitDrift         = exitcode.Drift
 	exitInterrupted   = exitcode.Interrupted
 )
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/bench"
 	"github.com/sparsek/sparsek/internal/gate"
+	"github.com/sparsek/sparsek/internal/gate/blessed"
 	"github.com/sparsek/sparsek/internal/gate/profile"
 	gatereport "github.com/sparsek/sparsek/internal/gate/report"
 	"github.com/sparsek/sparsek/internal/sys/term"
@@ -19,21 +20,23 @@ import (
 const (
 	againDir    = "build/profile-again"
 	reportDir   = "build/gate"
-	checkDir    = "build/gate/check" // of --check, which must not take the place of what was measured
 	historyFile = "build/gate/history.jsonl"
 )
 
 // gateCommand is "sparsek gate".
 type gateCommand struct {
-	Root      string   `default:"." placeholder:"FOLDER" help:"The checkout, with ci/baseline in it."`
-	Check     bool     `help:"Measure nothing: check whether the baseline is as it was blessed, and of this build."`
-	LogBefore string   `placeholder:"FILE" help:"The log of blessings as it was: the log may only add to it."`
-	Profile   string   `placeholder:"FOLDER" help:"A profile to judge in place of measuring."`
-	Again     string   `placeholder:"FOLDER" help:"A second profile, taken after it."`
-	Launches  count    `default:"${launches}" placeholder:"N" help:"Launches of each case that are measured."`
-	Reports   string   `placeholder:"FOLDER" help:"For the reports (default: build/gate, with --check build/gate/check)."`
-	History   string   `default:"build/gate/history.jsonl" placeholder:"FILE" help:"Keeps every run."`
-	Cases     []string `arg:"" optional:"" name:"case" help:"Cases of the roofline suite (default: all)."`
+	Root       string   `default:"." placeholder:"FOLDER" help:"The checkout, with ci/baseline in it."`
+	Check      bool     `help:"Measure nothing: check whether the baseline is as it was blessed, and of this build."`
+	LogBefore  string   `placeholder:"FILE" help:"The log of blessings as it was: the log may only add to it."`
+	Profile    string   `placeholder:"FOLDER" help:"A profile to judge in place of measuring."`
+	Again      string   `placeholder:"FOLDER" help:"A second profile, taken after it."`
+	Recorded   bool     `help:"Compare counters with the recorded ones, and not times with those of the blessed library."`
+	Blessed    string   `placeholder:"FOLDER" help:"Where blessed libraries are, by their hash (default: build/blessed, beside the program)."`
+	NoCounters bool     `help:"Take no counters of cases that got slower."`
+	Launches   count    `default:"${launches}" placeholder:"N" help:"Launches of each case that are measured with counters."`
+	Reports    string   `placeholder:"FOLDER" help:"For the reports (default: build/gate, and none with --check)."`
+	History    string   `default:"build/gate/history.jsonl" placeholder:"FILE" help:"Keeps every run."`
+	Cases      []string `arg:"" optional:"" name:"case" help:"Cases of the roofline suite (default: all)."`
 	jsonFlag
 }
 
@@ -45,11 +48,8 @@ func (*gateCommand) Help() string {
 
 // Run measures and judges.
 func (o *gateCommand) Run(ctx context.Context, e *environment) error {
-	if o.Reports == "" {
+	if o.Reports == "" && !o.Check {
 		o.Reports = reportDir
-		if o.Check {
-			o.Reports = checkDir
-		}
 	}
 	if err := o.validate(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (o *gateCommand) Run(ctx context.Context, e *environment) error {
 	if o.Check {
 		return o.finish(e, o.inspect(store), store)
 	}
-	result, err := o.judge(ctx, e, store, func(ctx context.Context) (taker, error) { return newMeasurer(ctx, int(o.Launches)) })
+	result, err := o.judge(ctx, e, store, realMachine{o})
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (o *gateCommand) Run(ctx context.Context, e *environment) error {
 
 func (o *gateCommand) validate() error {
 	switch {
-	case o.Check && (o.Profile != "" || len(o.Cases) > 0):
-		return failf(exitUsage, "gate: --check measures nothing and takes no profile and no cases")
+	case o.Check && (o.Profile != "" || o.Recorded || len(o.Cases) > 0):
+		return failf(exitUsage, "gate: --check measures nothing and takes neither --profile nor --recorded nor cases")
 	case o.Again != "" && o.Profile == "":
 		return failf(exitUsage, "gate: --again goes with --profile")
 	}
@@ -102,15 +102,9 @@ func (o *gateCommand) inspect(store *gate.Store) *gate.Result {
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
-// taker takes a profile of the cases, all where none is named, and writes it to a folder.
-type taker interface {
-	measure(ctx context.Context, dir string, cases []string) (*profile.Profile, error)
-}
-
-// judge measures, what got worse a second time, and compares. Where nothing can be measured the result says
-// so, with all that can be said of the baseline.
-func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Store,
-	start func(context.Context) (taker, error)) (*gate.Result, error) {
+// judge measures, what got worse a second time, and compares. Where nothing can be measured the result says so, with all
+// that can be said of the baseline.
+func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Store, m machine) (*gate.Result, error) {
 	cases, err := o.names()
 	if err != nil {
 		return nil, err
@@ -118,33 +112,46 @@ func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Sto
 	if o.Profile != "" {
 		return o.judgeFolders(store, cases)
 	}
-	blocked := func(err error) (*gate.Result, error) {
-		var not *profile.NotMeasurable
-		if !errors.As(err, &not) {
-			return nil, err
+	var r *gate.Result
+	if o.Recorded {
+		r, err = o.judgeRecorded(ctx, e, store, m, cases)
+	} else {
+		r, err = o.judgePaired(ctx, e, store, m, cases)
+		if errors.Is(err, blessed.ErrMissing) {
+			missing := err
+			if r, err = o.judgeRecorded(ctx, e, store, m, cases); err == nil {
+				r.Notes = append(r.Notes, missing.Error()+": mage gate builds it")
+			}
 		}
-		r := o.inspect(store)
+	}
+	var not *profile.NotMeasurable
+	if errors.As(err, &not) {
+		r = o.inspect(store)
 		r.Block(not.Error())
 		return r, nil
 	}
-	m, err := start(ctx)
+	return r, err
+}
+
+// judgeRecorded takes profiles and compares them with the recorded baseline.
+func (o *gateCommand) judgeRecorded(ctx context.Context, e *environment, store *gate.Store, m machine, cases []string) (*gate.Result, error) {
+	t, err := m.profiler(ctx)
 	if err != nil {
-		return blocked(err)
+		return nil, err
 	}
 	bar := e.progress.Bar("gate", 1, term.Count)
-	first, err := m.measure(ctx, profileDir, o.Cases)
+	first, err := t.measure(ctx, profileDir, o.Cases)
+	bar.End(err)
 	if err != nil {
-		bar.End(err)
-		return blocked(err)
+		return nil, err
 	}
-	bar.Done()
 	r := gate.Judge(store, first, nil, cases)
 	suspects := r.Suspects()
 	if len(suspects) == 0 {
 		return r, nil
 	}
 	bar = e.progress.Bar("gate, again", 1, term.Count)
-	second, err := m.measure(ctx, againDir, suspects)
+	second, err := t.measure(ctx, againDir, suspects)
 	bar.End(err)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -154,6 +161,67 @@ func (o *gateCommand) judge(ctx context.Context, e *environment, store *gate.Sto
 		return r, nil
 	}
 	return gate.Judge(store, first, second, cases), nil
+}
+
+// judgePaired has the blessed library and the build take turns. Of the cases that got slower it takes a profile, which
+// may say why.
+func (o *gateCommand) judgePaired(ctx context.Context, e *environment, store *gate.Store, m machine, cases []string) (*gate.Result, error) {
+	c, err := m.pairs(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	kernels, err := m.kernels()
+	if err != nil {
+		return nil, err
+	}
+	bar := e.progress.Bar("gate", 1, term.Count)
+	first, err := c.compare(ctx, o.Cases, false)
+	bar.Add(1)
+	bar.End(err)
+	if err != nil {
+		return nil, err
+	}
+	r := gate.JudgePairs(store, first, nil, kernels, cases)
+	suspects := r.PairSuspects()
+	if len(suspects) == 0 {
+		return r, nil
+	}
+	bar = e.progress.Bar("gate, again", 1, term.Count)
+	second, err := c.compare(ctx, suspects, true)
+	bar.Add(1)
+	bar.End(err)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		r.Notes = append(r.Notes, "the second measurement failed: "+err.Error())
+		return r, nil
+	}
+	r = gate.JudgePairs(store, first, second, kernels, cases)
+	if slow := r.Slow(); !o.NoCounters && len(slow) > 0 {
+		o.explain(ctx, e, store, m, r, slow[:min(len(slow), mostExplained)])
+	}
+	return r, ctx.Err()
+}
+
+// mostExplained is the number of cases of which counters are taken: the slowest. It takes about a second for each.
+const mostExplained = 4
+
+// explain adds counters of cases that got slower to the result, beside the recorded ones. Without them the verdict is
+// the same.
+func (o *gateCommand) explain(ctx context.Context, e *environment, store *gate.Store, m machine, r *gate.Result, slow []string) {
+	t, err := m.profiler(ctx)
+	var p *profile.Profile
+	if err == nil {
+		bar := e.progress.Bar("counters", 1, term.Count)
+		p, err = t.measure(ctx, profileDir, slow)
+		bar.End(err)
+	}
+	if err != nil {
+		r.Notes = append(r.Notes, "no counters of the slower cases: "+err.Error())
+		return
+	}
+	r.AddCounters(store, p)
 }
 
 // names are those of the cases that must be in a profile.
@@ -194,8 +262,10 @@ func (o *gateCommand) finish(e *environment, r *gate.Result, store *gate.Store) 
 			}
 		}
 	}
-	if err := gatereport.Write(o.Reports, r, trend); err != nil {
-		return fail(exitBadOutput, err)
+	if o.Reports != "" {
+		if err := gatereport.Write(o.Reports, r, trend); err != nil {
+			return fail(exitBadOutput, err)
+		}
 	}
 	var err error
 	if o.JSON {
@@ -210,10 +280,15 @@ func (o *gateCommand) finish(e *environment, r *gate.Result, store *gate.Store) 
 func (o *gateCommand) exit(v gate.Verdict) error {
 	codes := map[gate.Verdict]int{
 		gate.Fail: exitGateFail, gate.Ambiguous: exitAmbiguous, gate.Stale: exitStale, gate.NotMeasurable: exitNotMeasurable,
+		gate.Drift: exitDrift,
 	}
 	code, bad := codes[v]
 	if !bad || o.Check && v == gate.Stale {
 		return nil
 	}
-	return failf(code, "the gate's verdict is %s: %s tells more", v, o.Reports)
+	where := ""
+	if o.Reports != "" {
+		where = ": see " + o.Reports
+	}
+	return failf(code, "the gate's verdict is %s%s", v, where)
 }

@@ -8,15 +8,18 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sparsek/sparsek/internal/bench"
 	buildreport "github.com/sparsek/sparsek/internal/build/kernelreport"
 	"github.com/sparsek/sparsek/internal/gate"
+	"github.com/sparsek/sparsek/internal/gate/blessed"
 	"github.com/sparsek/sparsek/internal/gate/gatetest"
 	"github.com/sparsek/sparsek/internal/gate/ncu"
 	"github.com/sparsek/sparsek/internal/gate/profile"
@@ -39,11 +42,16 @@ func call(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), failed.String()
 }
 
-// blessed is a folder, made the current one, with a baseline.
-func blessed(t *testing.T) {
+// blessOne makes a folder the current one, and a baseline in it.
+func blessOne(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	scaled(t, profileDir, "cycles", 1)
+	for i, start := range []string{"b", "c", "d"} {
+		gatetest.Profile(t, filepath.Join(noiseDir, start), suite(), func(p *profile.Profile) {
+			p.Start, p.Date = start, p.Date.Add(time.Duration(i+1)*time.Hour)
+		}, nil)
+	}
 	code, out, failed := call("bless", "--reason", "the first")
 	if code != exitOK || !strings.Contains(out, "NVIDIA H200: 22 cases of commit "+gatetest.Commit) {
 		t.Fatalf("%d, %s, %s", code, out, failed)
@@ -52,11 +60,19 @@ func blessed(t *testing.T) {
 
 // From profile folders to exit codes and reports.
 func TestGateOfFolders(t *testing.T) {
-	blessed(t)
+	blessOne(t)
 	scaled(t, "good", "cycles", 1.04)
 	scaled(t, "slow", "cycles", 1.06)
-	scaled(t, "less-dram", "dram_bw", 0.9)
+	scaled(t, "less-dram", "dram_bw", 0.92)
 	gatetest.Profile(t, "faster", suite(), nil, func(_ string, f ncu.Figures) { f["cycles"], f["dram_bw"] = 0.8*f["cycles"], 0.8*f["dram_bw"] })
+	drifted := func(p *profile.Profile) {
+		for i := range p.Cases {
+			p.Cases[i].SASS = "bb"
+		}
+	}
+	gatetest.Profile(t, "slow-code", suite(), drifted, func(_ string, f ncu.Figures) { f["cycles"] *= 1.06 })
+	gatetest.Profile(t, "less-dram-code", suite(), drifted, func(_ string, f ncu.Figures) { f["dram_bw"] *= 0.92 })
+	scaled(t, "far", "cycles", 1.12)
 	gatetest.Profile(t, "recompiled", suite(), func(p *profile.Profile) { p.Cases[3].SASS = "bb" }, nil)
 	gatetest.Profile(t, "h100", suite(), func(p *profile.Profile) { p.GPU = "NVIDIA H100" }, nil)
 	for _, c := range []struct {
@@ -66,10 +82,15 @@ func TestGateOfFolders(t *testing.T) {
 	}{
 		{"good", "", exitOK, "\nPASS: "},
 		{"faster", "", exitOK, "the kernel is faster"},
-		{"slow", "slow", exitGateFail, "cause: the environment"},
-		{"less-dram", "less-dram", exitGateFail, "dram_bw 45.20 -> 40.68"},
-		{"slow", "good", exitOK, "worse once"},
-		{"slow", "", exitAmbiguous, "not measured a second time"},
+		{"slow-code", "slow-code", exitGateFail, "cause: the machine code"},
+		{"less-dram-code", "less-dram-code", exitGateFail, "dram_bw 45.20 -> 41.58"},
+		{"slow", "slow", exitOK, "neither machine code nor plan changed"},
+		{"less-dram", "less-dram", exitOK, "neither machine code nor plan changed"},
+		{"far", "far", exitDrift, "cause: the environment"},
+		{"far", "good", exitOK, "worse once"},
+		{"far", "", exitAmbiguous, "not measured a second time"},
+		{"slow-code", "good", exitStale, "worse once"},
+		{"slow-code", "", exitAmbiguous, "not measured a second time"},
 		{"recompiled", "", exitStale, "b64-random-50: the baseline is of other machine code"},
 		{"h100", "", exitNotMeasurable, "no baseline for NVIDIA H100"},
 	} {
@@ -82,13 +103,13 @@ func TestGateOfFolders(t *testing.T) {
 			t.Errorf("%s, %s: exit code %d, want %d, with %q in\n%s%s", c.first, c.again, code, c.code, c.speaksOf, out, failed)
 		}
 	}
-	code, out, _ := call("gate", "--profile", "slow", "--again", "slow", "--json")
+	code, out, _ := call("gate", "--profile", "slow-code", "--again", "slow-code", "--json")
 	var r gate.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitGateFail || r.Verdict != gate.Fail || len(r.Cases) != 22 {
 		t.Errorf("%d, %v, %+v", code, err, r)
 	}
 	history, err := gate.ReadHistory(historyFile)
-	if err != nil || len(history) != 9 || history[2].Verdict != gate.Fail {
+	if err != nil || len(history) != 14 || history[2].Verdict != gate.Fail {
 		t.Errorf("%+v, %v", history, err)
 	}
 	for _, name := range []string{"gate.json", "gate.md", "junit.xml", "gate.sarif", "gate.html"} {
@@ -109,7 +130,7 @@ func TestGateOfFolders(t *testing.T) {
 
 // Without a GPU: whole, changed by hand, with a log that was cut, and none.
 func TestGateCheck(t *testing.T) {
-	blessed(t)
+	blessOne(t)
 	if code, out, failed := call("gate", "--check"); code != exitOK || !strings.Contains(out, ": the baseline") {
 		t.Errorf("%d, %s, %s", code, out, failed)
 	}
@@ -138,8 +159,13 @@ func TestGateCheck(t *testing.T) {
 	if code, out, failed := call("gate", "--check"); code != exitNotMeasurable || !strings.Contains(out, "bless makes one") {
 		t.Errorf("no baseline: %d, %s, %s", code, out, failed)
 	}
-	if text, err := os.ReadFile(filepath.Join(checkDir, "junit.xml")); err != nil || !bytes.Contains(text, []byte("bless makes one")) {
-		t.Errorf("%s, %v", text, err)
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("a check wrote %v, %v", left, err)
+	}
+	if call("gate", "--check", "--reports", "r"); true {
+		if text, err := os.ReadFile("r/junit.xml"); err != nil || !bytes.Contains(text, []byte("bless makes one")) {
+			t.Errorf("reports that were asked for: %s, %v", text, err)
+		}
 	}
 	if code, out, _ := call("gate"); code != exitNotMeasurable || !strings.Contains(out, "bless makes one") {
 		t.Errorf("no baseline: %d, %s", code, out)
@@ -152,7 +178,7 @@ func TestGateCheck(t *testing.T) {
 func TestGateExitCodes(t *testing.T) {
 	for v, want := range map[gate.Verdict][2]int{ // with a GPU, and of --check
 		gate.Pass: {exitOK, exitOK}, gate.Intact: {exitOK, exitOK}, gate.Stale: {42, exitOK}, gate.Ambiguous: {41, 41},
-		gate.NotMeasurable: {43, 43}, gate.Fail: {40, 40},
+		gate.NotMeasurable: {43, 43}, gate.Fail: {40, 40}, gate.Drift: {44, 44},
 	} {
 		for i, check := range []bool{false, true} {
 			o := gateCommand{Check: check}
@@ -166,7 +192,7 @@ func TestGateExitCodes(t *testing.T) {
 func TestGateUsage(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range [][]string{
-		{"gate", "--check", "--profile", "x"}, {"gate", "--check", "b64-random"}, {"gate", "--again", "x"}, {"gate", "--launches", "0"},
+		{"gate", "--check", "--profile", "x"}, {"gate", "--check", "b64-random"}, {"gate", "--check", "--recorded"}, {"gate", "--again", "x"}, {"gate", "--launches", "0"},
 		{"gate", "no such case"}, {"bless"}, {"bless", "--reason", "r", "x"}, {"profile", "--runs", "0"}, {"profile", "no such case"},
 		{"bench", "--launches", "1"}, {"bench", "--suite", "roofline", "--launches", "1"}, {"bench", "--suite", "roofline", "--launches", "-1"},
 	} {
@@ -180,7 +206,7 @@ func TestGateUsage(t *testing.T) {
 }
 
 func TestNotBlessed(t *testing.T) {
-	blessed(t)
+	blessOne(t)
 	gatetest.Profile(t, profileDir, suite(), func(p *profile.Profile) { p.Commit += "-dirty" }, nil)
 	if code, _, failed := call("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "commit everything") {
 		t.Errorf("changed sources: %d, %s", code, failed)
@@ -209,13 +235,40 @@ func (f *fakeTaker) measure(_ context.Context, dir string, cases []string) (*pro
 	return take(dir)
 }
 
+// fakeMachine has no blessed library, unless it has a comparer, or fails with err.
+type fakeMachine struct {
+	taker    taker
+	comparer comparer
+	report   *buildreport.Report
+	err      error
+}
+
+func (f fakeMachine) profiler(context.Context) (taker, error) { return f.taker, f.err }
+func (f fakeMachine) kernels() (*buildreport.Report, error)   { return f.report, f.err }
+func (f fakeMachine) pairs(context.Context, *gate.Store) (comparer, error) {
+	if f.comparer == nil && f.err == nil {
+		return nil, fmt.Errorf("%w: a test", blessed.ErrMissing)
+	}
+	return f.comparer, f.err
+}
+
 // What is measured, how often, and what comes of obstacles.
 func TestGateMeasures(t *testing.T) {
+	recompiled := func(p *profile.Profile) {
+		for i := range p.Cases {
+			p.Cases[i].SASS = "bb"
+		}
+	}
 	times := func(factor float64) func(string) (*profile.Profile, error) {
-		return func(dir string) (*profile.Profile, error) { return scaled(t, dir, "cycles", factor), nil }
+		return func(dir string) (*profile.Profile, error) {
+			if factor == 1 {
+				return scaled(t, dir, "cycles", 1), nil
+			}
+			return gatetest.Profile(t, dir, suite(), recompiled, func(_ string, f ncu.Figures) { f["cycles"] *= factor }), nil
+		}
 	}
 	oneSlow := func(dir string) (*profile.Profile, error) {
-		return gatetest.Profile(t, dir, suite(), nil, func(name string, f ncu.Figures) {
+		return gatetest.Profile(t, dir, suite(), recompiled, func(name string, f ncu.Figures) {
 			if name == "b64-random-50" {
 				f["cycles"] *= 1.1
 			}
@@ -233,14 +286,14 @@ func TestGateMeasures(t *testing.T) {
 		"good":               {[]func(string) (*profile.Profile, error){times(1)}, gate.Pass, nil, ""},
 		"slow twice":         {[]func(string) (*profile.Profile, error){times(1.1), times(1.1)}, gate.Fail, suite(), ""},
 		"one slow twice":     {[]func(string) (*profile.Profile, error){oneSlow, oneSlow}, gate.Fail, []string{"b64-random-50"}, ""},
-		"slow once":          {[]func(string) (*profile.Profile, error){times(1.1), times(1)}, gate.Pass, suite(), ""},
+		"slow once":          {[]func(string) (*profile.Profile, error){times(1.1), times(1)}, gate.Stale, suite(), ""},
 		"second fails":       {[]func(string) (*profile.Profile, error){times(1.1), fails(profile.ErrThrottled)}, gate.Ambiguous, suite(), "second measurement failed"},
 		"counters forbidden": {[]func(string) (*profile.Profile, error){fails(ncu.ErrPermission)}, gate.NotMeasurable, nil, "NVreg_RestrictProfilingToAdminUsers=0"},
 		"ncu absent":         {[]func(string) (*profile.Profile, error){fails(ncu.ErrNoProfiler)}, gate.NotMeasurable, nil, "install Nsight Compute"},
 		"throttled":          {[]func(string) (*profile.Profile, error){fails(profile.ErrThrottled)}, gate.NotMeasurable, nil, "cool down"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			blessed(t)
+			blessOne(t)
 			store, err := gate.Open(".")
 			if err != nil {
 				t.Fatal(err)
@@ -248,7 +301,7 @@ func TestGateMeasures(t *testing.T) {
 			f := &fakeTaker{t: t, takes: c.takes}
 			o := &gateCommand{Root: ".", Reports: reportDir, History: historyFile, Launches: 5}
 			e := &environment{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, progress: term.New(&bytes.Buffer{})}
-			r, err := o.judge(t.Context(), e, store, func(context.Context) (taker, error) { return f, nil })
+			r, err := o.judge(t.Context(), e, store, fakeMachine{taker: f})
 			if err != nil || r.Verdict != c.want || len(f.takes) > 0 {
 				t.Fatalf("%+v, %v, %d measurements left", r, err, len(f.takes))
 			}
@@ -296,7 +349,7 @@ func TestMeasure(t *testing.T) {
 
 // An error that is no obstacle is told as it is.
 func TestGateBreaks(t *testing.T) {
-	blessed(t)
+	blessOne(t)
 	store, err := gate.Open(".")
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +357,7 @@ func TestGateBreaks(t *testing.T) {
 	broken := errors.New("broken")
 	o := &gateCommand{Root: "."}
 	e := &environment{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, progress: term.New(&bytes.Buffer{})}
-	_, err = o.judge(t.Context(), e, store, func(context.Context) (taker, error) { return nil, broken })
+	_, err = o.judge(t.Context(), e, store, fakeMachine{err: broken})
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}

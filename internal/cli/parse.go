@@ -39,7 +39,7 @@ func newParser(e *environment) (*kong.Kong, error) {
 		kong.Name("sparsek"),
 		kong.Description("sparsek multiplies block-sparse matrices by dense ones.\n\n"+
 			"Exit codes: 0 done, 1 wrong result, 2 usage, 10 to 19 input, 20 to 29 library and device, 30 output, "+
-			"40 to 43 the profile gate, 130 interrupted."),
+			"40 to 44 the profile gate, 130 interrupted."),
 		kong.NoDefaultHelp(),
 		kong.Writers(e.stdout, e.stderr),
 		kong.Bind(e),

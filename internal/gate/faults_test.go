@@ -80,7 +80,7 @@ func TestFaultsInTheStore(t *testing.T) {
 		"CSV missing":        {func(w *world) { w.remove(csv) }, csv + " was blessed and is missing"},
 		"a file more":        {func(w *world) { w.write(Dir+"/"+folder+"/x.norm.txt", "x") }, "x.norm.txt was never blessed"},
 		"record edited":      {func(w *world) { w.edit(recordFile(folder), `"aa"`, `"bb"`) }, recordFile(folder)},
-		"noise edited":       {func(w *world) { w.edit(recordFile(folder), `"runs": 0`, `"runs": 9`) }, recordFile(folder)},
+		"noise edited":       {func(w *world) { w.edit(recordFile(folder), `"runs": 4`, `"runs": 9`) }, recordFile(folder)},
 		"record missing":     {func(w *world) { w.remove(recordFile(folder)) }, recordFile(folder)},
 		"legend edited":      {func(w *world) { w.edit(legendFile, "dram__throughput", "dram__bytes") }, legendFile},
 		"log missing":        {func(w *world) { w.remove(LogFile) }, LogFile},

@@ -30,8 +30,30 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t, t.TempDir()}
 	w.bless("the first", w.one("cycles", 1.01))
-	w.bless("the second", w.profile(nil, nil))
+	w.blessStarts("the second", nil)
 	return w
+}
+
+// blessStarts blesses one profile, with the noise of three more starts of the machine.
+func (w *world) blessStarts(reason string, figures func(name string, f ncu.Figures)) *Baseline {
+	w.t.Helper()
+	o := BlessOptions{Root: w.root, Reason: reason, Cases: names, Runs: []*profile.Profile{w.profile(nil, figures)},
+		Date: time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)}
+	for _, start := range []string{"b", "c", "d"} {
+		o.Noise = append(o.Noise, w.profile(func(p *profile.Profile) { p.Start = start }, figures))
+	}
+	b, err := Bless(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+// otherPlan makes a profile one of other plans, so that what moved has a cause.
+func otherPlan(p *profile.Profile) {
+	for i := range p.Cases {
+		p.Cases[i].Plan.Entries++
+	}
 }
 
 func (w *world) profile(change func(p *profile.Profile), figures func(name string, f ncu.Figures)) *profile.Profile {
@@ -39,10 +61,10 @@ func (w *world) profile(change func(p *profile.Profile), figures func(name strin
 	return gatetest.Profile(w.t, filepath.Join(w.t.TempDir(), "p"), names, change, figures)
 }
 
-// one changes a metric of the headline case by a factor.
+// one changes a metric of the headline case by a factor, and the plan.
 func (w *world) one(metric string, factor float64) *profile.Profile {
 	w.t.Helper()
-	return w.profile(nil, func(name string, f ncu.Figures) {
+	return w.profile(otherPlan, func(name string, f ncu.Figures) {
 		if name == headlineCase {
 			f[metric] *= factor
 		}
@@ -102,7 +124,7 @@ func TestRule(t *testing.T) {
 		speaksOf string
 	}{
 		{"the same", "cycles", 1, Pass, ""},
-		{"cycles 6 % up", "cycles", 1.06, Fail, causeEnvironment},
+		{"cycles 6 % up", "cycles", 1.06, Fail, causePlan},
 		{"cycles 4 % up", "cycles", 1.04, Pass, ""},
 		{"tensor core 6 % down", "tensor_core", 0.94, Fail, "tensor_core FAIL"},
 		{"tensor core 4 % down", "tensor_core", 0.96, Pass, ""},
@@ -118,7 +140,7 @@ func TestRule(t *testing.T) {
 	} {
 		wantVerdict(t, c.what, w.judge(w.one(c.metric, c.factor)), c.want, c.speaksOf)
 	}
-	spilled := w.profile(nil, func(_ string, f ncu.Figures) { f["spill_stores"] = 1 })
+	spilled := w.profile(otherPlan, func(_ string, f ncu.Figures) { f["spill_stores"] = 1 })
 	r := w.judge(spilled)
 	wantVerdict(t, "the first spill", r, Fail, "spill_stores FAIL")
 	for _, m := range r.Cases[0].Metrics {
@@ -132,7 +154,7 @@ func TestRule(t *testing.T) {
 func TestFasterKernel(t *testing.T) {
 	w := newWorld(t)
 	both := func(cycles float64, metric string, value float64) *profile.Profile {
-		return w.profile(nil, func(name string, f ncu.Figures) {
+		return w.profile(otherPlan, func(name string, f ncu.Figures) {
 			f["cycles"] *= cycles
 			f[metric] = value
 		})
@@ -200,8 +222,11 @@ func TestCauses(t *testing.T) {
 		change(&p.Cases[0])
 		return p
 	}
-	wantVerdict(t, "plan", w.judge(slower(func(c *profile.Case) { c.Plan.Entries++ })), Fail, causePlan)
-	recompiled := func(c *profile.Case) { c.SASS, c.Opcodes = "bb", map[string]int{"HGMMA": 2, "LDS": 2, "NOP": 1} }
+	wantVerdict(t, "plan", w.judge(slower(func(c *profile.Case) { c.Plan.Entries += 2 })), Fail, causePlan)
+	recompiled := func(c *profile.Case) {
+		c.Plan.Entries--
+		c.SASS, c.Opcodes = "bb", map[string]int{"HGMMA": 2, "LDS": 2, "NOP": 1}
+	}
 	r := w.judge(slower(recompiled))
 	wantVerdict(t, "machine code", r, Fail, causeCode)
 	if diff := cmp.Diff([]Difference{{"HGMMA", 4, 2}, {"NOP", 0, 1}}, r.Cases[0].Code); diff != "" {
@@ -209,6 +234,7 @@ func TestCauses(t *testing.T) {
 	}
 	// As fast as before, but not what was blessed.
 	stale := w.profile(nil, nil)
+	stale.Cases[0].Plan.Entries++
 	recompiled(&stale.Cases[0])
 	wantVerdict(t, "recompiled", w.judge(stale), Stale, "other machine code")
 	renamed := w.profile(nil, nil)
@@ -238,9 +264,41 @@ func TestNotMeasurable(t *testing.T) {
 	wantVerdict(t, "a new case", Judge(w.open(), p, p, more), Stale, "no such case")
 }
 
+// What nothing explains never fails: it is a note or, where it is large and shows twice, drift.
+func TestUnexplained(t *testing.T) {
+	w := newWorld(t)
+	same := func(metric string, factor float64) *profile.Profile {
+		p := w.one(metric, factor)
+		p.Cases[0].Plan.Entries--
+		p.Cases[1].Plan.Entries--
+		return p
+	}
+	const note = "neither machine code nor plan changed"
+	wantVerdict(t, "cycles 9 % up, tensor core 9 % down", w.judge(same("cycles", 1.09)), Pass, note)
+	wantVerdict(t, "tensor core 9 % down", w.judge(same("tensor_core", 0.91)), Pass, note)
+	wantVerdict(t, "cycles 11 % up", w.judge(same("cycles", 1.11)), Drift, causeEnvironment)
+	wantVerdict(t, "twice as many", w.judge(same("cycles", 2)), Drift, causeEnvironment)
+	if got := Judge(w.open(), same("cycles", 1.09), nil, names).Suspects(); len(got) > 0 {
+		t.Errorf("what cannot matter is measured again: %q", got)
+	}
+	if got := Judge(w.open(), same("cycles", 1.11), nil, names).Suspects(); !slices.Equal(got, names[:1]) {
+		t.Errorf("to be measured again: %q", got)
+	}
+	// The digests of work lists count where both are known.
+	digest := func(text string) *profile.Profile {
+		p := same("cycles", 1.06)
+		p.Cases[0].Plan.Digest = text
+		return p
+	}
+	wantVerdict(t, "a digest on one side", w.judge(digest("1")), Pass, note)
+	if a, b := (profile.Plan{Tiles: 1, Digest: "1"}), (profile.Plan{Tiles: 1, Digest: "2"}); a.Same(b) || !a.Same(a) || !a.Same(profile.Plan{Tiles: 1}) {
+		t.Error("digests of plans")
+	}
+}
+
 // Noise that was measured widens the limit; what was measured over one start does not count.
 func TestNoise(t *testing.T) {
-	w := newWorld(t)
+	w := &world{t, t.TempDir()}
 	run := func(start string, minute int, cycles float64) *profile.Profile {
 		return w.profile(func(p *profile.Profile) {
 			p.State.UUID, p.State.SMClock = "GPU-1", 1980-float64(minute)
@@ -255,7 +313,7 @@ func TestNoise(t *testing.T) {
 	if b.Noise.Starts != 0 || len(b.Cases[0].Noise) != 0 {
 		t.Errorf("one start gave noise: %+v", b)
 	}
-	wantVerdict(t, "no noise floors", w.judge(w.profile(nil, nil)), Pass, "not measured over two starts")
+	wantVerdict(t, "no noise floors", w.judge(w.profile(nil, nil)), Pass, "fewer than 4 starts")
 	b = w.bless("two starts", run("a", 1, 80000), run("a", 1, 80000), run("b", 2, 88000), run("b", 3, 80000))
 	if want := (Noise{3, 2}); b.Noise != want || b.Cases[0].Noise["cycles"] != 0.1 || b.Cases[1].Noise["cycles"] != 0 {
 		t.Errorf("%+v, %v, %v", b.Noise, b.Cases[0].Noise, b.Cases[1].Noise)
@@ -266,12 +324,22 @@ func TestNoise(t *testing.T) {
 	if got := b.Cases[0].Figures["cycles"]; got != 80000.5 { // the median of all launches of the four runs
 		t.Errorf("cycles %v", got)
 	}
-	wantVerdict(t, "within the noise", w.judge(run("c", 4, 87000)), Pass, "")
-	noFaster := w.profile(nil, func(_ string, f ncu.Figures) { f["cycles"], f["dram_bw"] = 0.95*80000, 30 })
+	run2 := func(start string, minute int, cycles float64) *profile.Profile {
+		p := run(start, minute, cycles)
+		otherPlan(p)
+		return p
+	}
+	wantVerdict(t, "two starts are too few to fail", w.judge(run2("c", 4, 99000)), Ambiguous, "not measured over 4 starts")
+	b = w.bless("four starts", run("a", 1, 80000), run("b", 2, 88000), run("c", 3, 80000), run("d", 4, 80000))
+	if want := (Noise{4, 4}); b.Noise != want || b.Cases[0].Noise["cycles"] != 0.1 {
+		t.Errorf("%+v, %v", b.Noise, b.Cases[0].Noise)
+	}
+	wantVerdict(t, "within the noise", w.judge(run2("c", 4, 87000)), Pass, "4 runs over 4 starts")
+	noFaster := w.profile(otherPlan, func(_ string, f ncu.Figures) { f["cycles"], f["dram_bw"] = 0.95*80000, 30 })
 	wantVerdict(t, "a gain within the noise excuses nothing", w.judge(noFaster), Fail, "dram_bw FAIL")
-	wantVerdict(t, "beyond the noise", w.judge(run("c", 4, 89000)), Fail, "cycles FAIL")
+	wantVerdict(t, "beyond the noise", w.judge(run2("c", 4, 89000)), Fail, "cycles FAIL")
 	// A later blessing of one run keeps the floors.
-	if b = w.bless("one run", run("c", 5, 80000)); b.Noise.Starts != 2 || b.Cases[0].Noise["cycles"] != 0.1 {
+	if b = w.bless("one run", run("c", 5, 80000)); b.Noise.Starts != 4 || b.Cases[0].Noise["cycles"] != 0.1 {
 		t.Errorf("the noise floors are gone: %+v", b.Noise)
 	}
 }
@@ -302,7 +370,7 @@ func TestTables(t *testing.T) {
 	if len(directions) != len(ncu.Metrics()) {
 		t.Error("a direction has no metric")
 	}
-	order := []Verdict{"", Pass, Intact, Stale, Ambiguous, NotMeasurable, Fail}
+	order := []Verdict{"", Pass, Intact, Drift, Stale, Ambiguous, NotMeasurable, Fail}
 	for i, mild := range order {
 		for _, bad := range order[i:] {
 			if worse(mild, bad) != bad || worse(bad, mild) != bad {

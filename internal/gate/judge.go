@@ -36,6 +36,9 @@ type Origin struct {
 	Driver string      `json:"driver"`
 	Noise  Noise       `json:"noise"`
 	State  nvsmi.State `json:"state"`
+
+	Library string `json:"library_sha256"`
+	Paired  bool   `json:"paired"` // products of this very library took turns with the candidate's
 }
 
 // Case is what was found of one case.
@@ -44,7 +47,9 @@ type Case struct {
 	Kernel  string       `json:"kernel"`
 	Verdict Verdict      `json:"verdict"`
 	Why     string       `json:"why,omitempty"`
-	Cause   string       `json:"cause,omitempty"` // where figures moved
+	Note    string       `json:"note,omitempty"`
+	Paired  *Paired      `json:"paired,omitempty"` // nil where figures are compared with recorded ones
+	Cause   string       `json:"cause,omitempty"`  // where figures moved
 	Metrics []Metric     `json:"metrics,omitempty"`
 	Code    []Difference `json:"instructions,omitempty"` // where the machine code changed
 	FLOP    float64      `json:"flop,omitempty"`
@@ -87,7 +92,7 @@ func Inspect(s *Store, kernels *kernelreport.Report, date time.Time) *Result {
 		}
 	}
 	if kernels == nil {
-		r.Notes = append(r.Notes, "not compared with a build: there is none here")
+		r.Notes = append(r.Notes, "there is no build here: whether the baseline is of this source tree's machine code was not checked")
 	}
 	return r
 }
@@ -155,7 +160,7 @@ func Judge(s *Store, first, second *profile.Profile, cases []string) *Result {
 		r.Block(fmt.Sprintf("%v; measure on that GPU, or bless a profile of this one", err))
 		return r
 	}
-	r.Baseline = &Origin{b.Commit, b.Date, b.Driver, b.Noise, b.State}
+	r.Baseline = &Origin{Commit: b.Commit, Date: b.Date, Driver: b.Driver, Noise: b.Noise, State: b.State, Library: b.Library}
 	if why := first.State.Throttled(); why != "" {
 		r.Block("the GPU was slowed down while it was measured: " + why + "; let it cool down and measure again")
 	}
@@ -181,8 +186,10 @@ func (r *Result) addNotes(b *Baseline, p *profile.Profile) {
 	if p.Driver != b.Driver {
 		r.Notes = append(r.Notes, fmt.Sprintf("driver %s, the baseline has %s", p.Driver, b.Driver))
 	}
-	if b.Noise.Starts < fewestStarts {
-		r.Notes = append(r.Notes, "the noise was not measured over two starts of the machine: the limit is 5 % for every metric")
+	r.Notes = append(r.Notes, fmt.Sprintf("compared with recorded figures, since the blessed library was not at hand; "+
+		"noise floors of %d runs over %d starts of the machine", b.Noise.Runs, b.Noise.Starts))
+	if b.Noise.Starts < startsToFail {
+		r.Notes = append(r.Notes, fmt.Sprintf("noise floors over fewer than %d starts do not show what is usual: nothing can fail by them", startsToFail))
 	}
 	if !p.State.Known {
 		r.Notes = append(r.Notes, "nvidia-smi does not tell clocks and why they are low: nobody knows whether the GPU was slowed down")
@@ -226,12 +233,21 @@ func judgeCase(b *Baseline, name string, first, second *profile.Case) Case {
 		}
 		c.Metrics = append(c.Metrics, compare(e, m.Name, figures, again, spread))
 	}
+	sameCode := c.compareCode(e, first.SASS, first.Opcodes, first.Symbol == e.Symbol)
+	if sameCode && first.Plan.Same(e.Plan) {
+		for i := range c.Metrics {
+			c.Metrics[i].unexplained()
+		}
+	}
 	moved := false
 	for i := range c.Metrics {
-		c.Verdict = worse(c.Verdict, c.Metrics[i].Verdict)
-		moved = moved || c.Metrics[i].Verdict == Fail || c.Metrics[i].Verdict == Ambiguous
+		m := &c.Metrics[i]
+		if m.Verdict == Fail && b.Noise.Starts < startsToFail {
+			m.Verdict, m.Note = Ambiguous, fmt.Sprintf("worse twice, but its noise was not measured over %d starts of the machine", startsToFail)
+		}
+		c.Verdict = worse(c.Verdict, m.Verdict)
+		moved = moved || slices.Contains([]Verdict{Fail, Ambiguous, Drift}, m.Verdict)
 	}
-	sameCode := c.compareCode(e, first.SASS, first.Opcodes, first.Symbol == e.Symbol)
 	if first.Symbol != e.Symbol {
 		c.Why = "another function of a kernel was run: " + first.Kernel + " instead of " + e.Kernel
 		c.Code = differences(e.Opcodes, first.Opcodes)
@@ -240,7 +256,7 @@ func judgeCase(b *Baseline, name string, first, second *profile.Case) Case {
 		switch {
 		case !sameCode:
 			c.Cause = causeCode
-		case first.Plan != e.Plan:
+		case !first.Plan.Same(e.Plan):
 			c.Cause = causePlan
 		default:
 			c.Cause = causeEnvironment

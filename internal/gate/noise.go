@@ -9,8 +9,13 @@ import (
 	"github.com/sparsek/sparsek/internal/gate/profile"
 )
 
-// fewestStarts of the machine must have been measured over for noise floors to count.
-const fewestStarts = 2
+const (
+	// fewestStarts of the machine must have been measured over for noise floors to be recorded.
+	fewestStarts = 2
+	// startsToFail are those over which they must have been measured for a metric to fail by them: what differs between
+	// starts, such as where operands lie in memory, is more than what differs within one.
+	startsToFail = 4
+)
 
 // noiseOf says what profiles of the same library were measured over; a run that is among them twice counts once.
 func noiseOf(runs []*profile.Profile) (distinct []*profile.Profile, n Noise) {

@@ -39,6 +39,25 @@ const (
 	resolution = 0.01
 )
 
+// largeDrift is the share by which a metric must be worse for a difference that nothing explains to be more than a note.
+const largeDrift = 0.10
+
+// unexplained takes back what was found against a metric of a case whose machine code and plan did not change.
+func (m *Metric) unexplained() {
+	large := max(largeDrift, m.Limit)
+	switch {
+	case m.Verdict != Fail && m.Verdict != Ambiguous:
+		return
+	case m.Second == nil && m.Worse > large: // to be measured again
+		return
+	case m.Second != nil && min(m.Worse, worsening(directions[m.Name], m.Baseline, *m.Second)) > large:
+		m.Verdict = Drift
+	default:
+		m.Verdict = Pass
+	}
+	m.Note = "worse, though neither machine code nor plan changed"
+}
+
 // Metric is the comparison of one metric of a case.
 type Metric struct {
 	Name     string   `json:"name"`

@@ -11,13 +11,14 @@ type Verdict string
 const (
 	Pass          Verdict = "PASS"
 	Intact        Verdict = "INTACT"         // nothing was measured; the baseline is as it was blessed
+	Drift         Verdict = "DRIFT"          // figures are far worse, and neither machine code nor plan changed
 	Stale         Verdict = "STALE"          // the baseline is of other machine code than the build gives
 	Ambiguous     Verdict = "AMBIGUOUS"      // a regression that could not be shown twice, or that drowns in noise
 	NotMeasurable Verdict = "NOT MEASURABLE" // here and now there are no figures to compare
 	Fail          Verdict = "FAIL"           // a regression that showed twice, or a baseline that was changed by hand
 )
 
-var severity = []Verdict{Pass, Intact, Stale, Ambiguous, NotMeasurable, Fail}
+var severity = []Verdict{Pass, Intact, Drift, Stale, Ambiguous, NotMeasurable, Fail}
 
 // worse gives the worse of two; "" is none.
 func worse(a, b Verdict) Verdict {

@@ -29,6 +29,7 @@ const (
 	Ambiguous     = 41
 	Stale         = 42 // the baseline is of other machine code
 	NotMeasurable = 43
+	Drift         = 44 // figures are far worse, and neither machine code nor plan changed
 
 	Interrupted = 130 // as shells have it for SIGINT
 )

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/sparsek/sparsek/internal/gate"
+	"github.com/sparsek/sparsek/internal/gate/pair"
 )
 
 //go:embed page.html.in
@@ -15,6 +16,7 @@ var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"number": number, "percent": percent, "change": change, "class": class, "details": details, "heading": heading, "meaning": meaning,
+	"ratio": func(i pair.Interval) string { return ratio(&i) }, "ratioOf": ratio,
 	"metric": metric, "share": func(v float64) float64 { return 100 * v },
 }).Parse(pageText))
 

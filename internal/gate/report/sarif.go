@@ -64,7 +64,7 @@ type sarifPhysical struct {
 // ruleOf is the rule of a verdict; "" for those that are no finding.
 func ruleOf(v gate.Verdict) string {
 	switch v {
-	case gate.Fail, gate.NotMeasurable, gate.Ambiguous, gate.Stale:
+	case gate.Fail, gate.NotMeasurable, gate.Ambiguous, gate.Stale, gate.Drift:
 		return strings.ReplaceAll(strings.ToLower(string(v)), " ", "-")
 	}
 	return ""
@@ -72,7 +72,7 @@ func ruleOf(v gate.Verdict) string {
 
 // levelOf is how bad a finding is. What is stale without a measurement is a warning: only a GPU can fix it.
 func levelOf(v gate.Verdict, r *gate.Result) string {
-	if v == gate.Ambiguous || v == gate.Stale && !measured(r) {
+	if v == gate.Ambiguous || v == gate.Drift || v == gate.Stale && !measured(r) {
 		return "warning"
 	}
 	return "error"
@@ -81,7 +81,7 @@ func levelOf(v gate.Verdict, r *gate.Result) string {
 // SARIF writes a result for each case that did not pass and for each reason of the whole, at the files of the baseline.
 func SARIF(w io.Writer, r *gate.Result) error {
 	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "sparsek gate"}}, Results: []sarifResult{}}
-	for _, v := range []gate.Verdict{gate.Fail, gate.NotMeasurable, gate.Ambiguous, gate.Stale} {
+	for _, v := range []gate.Verdict{gate.Fail, gate.NotMeasurable, gate.Ambiguous, gate.Stale, gate.Drift} {
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{ruleOf(v), sarifText{meaning(v)}})
 	}
 	for _, reason := range r.Reasons {

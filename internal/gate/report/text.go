@@ -5,10 +5,12 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/sparsek/sparsek/internal/gate"
+	"github.com/sparsek/sparsek/internal/gate/pair"
 )
 
 // Terminal prints a table, what there is to say below it, and the verdict in the last line.
@@ -18,12 +20,18 @@ func Terminal(w io.Writer, r *gate.Result) error {
 		fmt.Fprintf(&text, "%s\n\n", h)
 	}
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.StripEscape)
-	if measured(r) {
+	switch {
+	case paired(r):
+		fmt.Fprintln(t, "case\tkernel\ttime\tblessed\tratio (99 % interval)\trounds\tverdict")
+	case measured(r):
 		fmt.Fprintln(t, "case\tkernel\tcycles\t\ttime\ttensor core\tverdict")
 	}
 	for i := range r.Cases {
 		c := &r.Cases[i]
-		if cycles := metric(c, "cycles"); cycles != nil {
+		if p := c.Paired; p != nil {
+			fmt.Fprintf(t, "%s\t%s\t%.4g us\t%.4g us\t%s\t%d\t%s\n", c.Name, c.Kernel, 1e6*p.Seconds[pair.Candidate],
+				1e6*p.Seconds[pair.Blessed], ratio(&p.First), p.Rounds, c.Verdict)
+		} else if cycles := metric(c, "cycles"); cycles != nil {
 			time, tensor := metric(c, "duration_ns"), metric(c, "tensor_core")
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.4g us (%s)\t%s (%s)\t%s\n", c.Name, c.Kernel, number(cycles.First), percent(cycles.Worse),
 				time.First/1e3, percent(time.Worse), number(tensor.First), percent(-tensor.Worse), c.Verdict)
@@ -47,9 +55,12 @@ func Terminal(w io.Writer, r *gate.Result) error {
 	return err
 }
 
+// paired says whether products took turns with those of the blessed library.
+func paired(r *gate.Result) bool { return r.Baseline != nil && r.Baseline.Paired }
+
 func measured(r *gate.Result) bool {
 	for i := range r.Cases {
-		if len(r.Cases[i].Metrics) > 0 {
+		if len(r.Cases[i].Metrics) > 0 || r.Cases[i].Paired != nil {
 			return true
 		}
 	}
@@ -80,8 +91,16 @@ func Markdown(w io.Writer, r *gate.Result) error {
 			fmt.Fprintf(&text, "- %s\n", escape(line))
 		}
 	}
-	if measured(r) {
-		text.WriteString("\n<details><summary>All cases</summary>\n\n| case | kernel | metric | baseline | measured | again | change | limit | verdict |\n" +
+	if paired(r) {
+		text.WriteString("\n<details><summary>All cases</summary>\n\n| case | kernel | time, us | blessed, us | ratio | 99 % interval | again | rounds | verdict |\n" +
+			"| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+		for i := range r.Cases {
+			writePair(&text, &r.Cases[i])
+		}
+		text.WriteString("\n</details>\n")
+	}
+	if hasCounters(r) {
+		text.WriteString("\n<details><summary>Counters</summary>\n\n| case | kernel | metric | baseline | measured | again | change | limit | verdict |\n" +
 			"| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 		for i := range r.Cases {
 			for j := range r.Cases[i].Metrics {
@@ -92,6 +111,23 @@ func Markdown(w io.Writer, r *gate.Result) error {
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+func hasCounters(r *gate.Result) bool {
+	return slices.ContainsFunc(r.Cases, func(c gate.Case) bool { return len(c.Metrics) > 0 })
+}
+
+func writePair(text *strings.Builder, c *gate.Case) {
+	p := c.Paired
+	if p == nil {
+		return
+	}
+	second := ""
+	if p.Second != nil {
+		second = ratio(p.Second)
+	}
+	fmt.Fprintf(text, "| %s | %s | %.4g | %.4g | %.4f | %.4f to %.4f | %s | %d | %s |\n", escape(c.Name), escape(c.Kernel),
+		1e6*p.Seconds[pair.Candidate], 1e6*p.Seconds[pair.Blessed], p.First.Ratio, p.First.Low, p.First.High, second, p.Rounds, c.Verdict)
 }
 
 func writeRow(text *strings.Builder, c *gate.Case, m *gate.Metric) {

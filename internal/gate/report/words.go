@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/gate"
+	"github.com/sparsek/sparsek/internal/gate/pair"
 )
 
 // number writes a figure with the two decimals of the normal form, and whole ones without.
@@ -82,14 +83,16 @@ func matters(m *gate.Metric) bool {
 // details are the lines to say of a case, the worst first; none where it passed and nothing moved.
 func details(c *gate.Case) []string {
 	var lines []string
-	if c.Why != "" {
-		lines = append(lines, c.Why)
+	for _, line := range []string{c.Why, pairSentence(c), c.Note} {
+		if line != "" {
+			lines = append(lines, line)
+		}
 	}
 	if c.Cause != "" {
 		lines = append(lines, "cause: "+c.Cause)
 	}
 	for i := range c.Metrics {
-		if matters(&c.Metrics[i]) {
+		if matters(&c.Metrics[i]) || c.Paired != nil {
 			lines = append(lines, sentence(&c.Metrics[i]))
 		}
 	}
@@ -108,15 +111,42 @@ func instructions(list []gate.Difference) string {
 	return strings.Join(words, ", ")
 }
 
+// ratio writes a ratio of times with its interval.
+func ratio(i *pair.Interval) string {
+	return fmt.Sprintf("%.4f (%.4f to %.4f)", i.Ratio, i.Low, i.High)
+}
+
+// pairSentence says how a case compares with the blessed library, where that is worth a line; else it is empty.
+func pairSentence(c *gate.Case) string {
+	p := c.Paired
+	if p == nil || c.Verdict == gate.Pass && c.Note == "" && !p.Slower {
+		return ""
+	}
+	text := "time divided by that of the blessed library: " + ratio(&p.First)
+	if p.Second != nil {
+		text += ", again " + ratio(p.Second)
+	}
+	return text
+}
+
 // heading says what was measured and compared with what.
 func heading(r *gate.Result) string {
 	var parts []string
 	if r.GPU != "" {
-		parts = append(parts, fmt.Sprintf("%s, driver %s, ncu %s, commit %s", r.GPU, r.Driver, r.NCU, short(r.Commit)))
+		text := r.GPU
+		for _, one := range [][2]string{{"driver", r.Driver}, {"ncu", r.NCU}, {"commit", short(r.Commit)}} {
+			if one[1] != "" {
+				text += ", " + one[0] + " " + one[1]
+			}
+		}
+		parts = append(parts, text)
 	}
 	if b := r.Baseline; b != nil {
 		text := fmt.Sprintf("baseline of %s, commit %s", b.Date.Format("2006-01-02"), short(b.Commit))
-		if b.Noise.Starts > 0 {
+		if b.Paired {
+			text = fmt.Sprintf("products in turn with those of the blessed library (%s, commit %s of %s)", short(b.Library), short(b.Commit),
+				b.Date.Format("2006-01-02"))
+		} else if b.Noise.Starts > 0 {
 			text += fmt.Sprintf(", noise over %d runs and %d starts", b.Noise.Runs, b.Noise.Starts)
 		}
 		parts = append(parts, text)
@@ -142,6 +172,7 @@ func meaning(v gate.Verdict) string {
 		gate.Stale:         "the baseline is of other machine code than the build gives: measure, then bless",
 		gate.Ambiguous:     "something got worse, and it was not shown twice: measure again",
 		gate.NotMeasurable: "there are no figures to judge by",
+		gate.Drift:         "figures are far worse, though neither machine code nor plans changed: look at the machine",
 		gate.Fail:          "something got worse twice, or the baseline was changed by hand",
 	}[v]
 }

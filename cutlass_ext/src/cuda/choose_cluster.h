@@ -12,9 +12,20 @@ namespace sparsek::cuda {
 // few tiles that most of the `ctas` CTAs which the device runs at once would have none: the rate at which one SM loads
 // is limited. 1 where there are enough tiles, or where the parts would be too short. Above 1, no worker has more than
 // one tile.
-int32_t choose_cluster(const BsrShape& matrix, const PlanShape& shape, int32_t most, int32_t ctas);
+//
+// longest_row: blocks of the longest block row.
+int32_t choose_cluster(const BsrShape& matrix, int64_t longest_row, const PlanShape& shape, int32_t most, int32_t ctas);
 
-// The same for `tiles` tiles of tile_n columns, of `elements` elements of A each on average.
-int32_t cluster_for(double tiles, double elements, int32_t most, int32_t ctas, int32_t tile_n);
+// What that goes by.
+struct SharedTiles {
+  double count;
+  double elements;    // of A in a tile, on average
+  double unevenness;  // see below
+  int32_t tile_n;     // columns of a tile
+};
+int32_t cluster_for(const SharedTiles& tiles, int32_t most, int32_t ctas);
+
+// Blocks of the longest block row / mean blocks of a block row; 1 without blocks.
+double unevenness(const BsrShape& matrix, int64_t longest_row);
 
 }  // namespace sparsek::cuda

@@ -116,8 +116,9 @@ struct Tiles {
     width = 8 * ceil_div(static_cast<double>(work.n) / panels, 8);
     slots = kernel.tile_m / std::gcd(kernel.tile_m, shape.block_m);
     ctas = static_cast<double>(work.device.sm_count) * kernel.ops->ctas_per_sm;
-    cluster = cluster_for(count, values_of(work) / groups, kernel.ops->most_cluster, static_cast<int32_t>(ctas),
-                          kernel.tile_n);
+    const SharedTiles shared = {count, values_of(work) / groups, unevenness(shape, work.stats.longest_row),
+                                kernel.tile_n};
+    cluster = cluster_for(shared, kernel.ops->most_cluster, static_cast<int32_t>(ctas));
   }
 };
 

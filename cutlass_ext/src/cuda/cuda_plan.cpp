@@ -12,6 +12,7 @@
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
 #include "cuda/time_runs.h"
+#include "cuda/vendor/index_arrays.h"
 #include "cuda/wait_for_device.h"
 
 namespace sparsek::cuda {
@@ -48,7 +49,9 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
   shape.any_rows = kernel_->ops->any_rows;
   const int32_t ctas = sm_count * kernel_->ops->ctas_per_sm;
-  cluster_ = choose_cluster(pattern, shape, kernel_->ops->most_cluster, ctas);
+  cluster_ = kernel_->ops->most_cluster == 1
+                 ? 1
+                 : choose_cluster(pattern, longest_row(matrix.index()), shape, kernel_->ops->most_cluster, ctas);
   shape.workers = ctas / cluster_;
   if (kernel_->ops->may_split && options_.n > 0) {
     shape.most_parts =

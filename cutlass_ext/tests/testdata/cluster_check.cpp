@@ -78,7 +78,7 @@ void check_one_tile_a_worker() {
     shape.any_rows = true;
     shape.panels_in_flight = 0;
     const int32_t most = 1 << draw(0, 3);
-    const int32_t cluster = sparsek::cuda::choose_cluster(index, shape, most, kCtas);
+    const int32_t cluster = sparsek::cuda::choose_cluster(index, draw(0, index.block_cols), shape, most, kCtas);
     REQUIRE(cluster >= 1 && cluster <= most && (cluster & (cluster - 1)) == 0);
     if (cluster == 1) continue;
     ++shared;
@@ -98,21 +98,24 @@ void check_choices() {
     int64_t rows, nnzb;
     int32_t most, want;
     int32_t tile_n = 16;
+    int64_t longest_row = 26;  // all rows have as many
   };
   // Blocks of 64; tiles of 64 rows.
   for (const Case& c : {Case{16384, 6656, 4, 1}, Case{8192, 3328, 4, 2}, Case{4096, 1664, 4, 4}, Case{64, 26, 4, 4},
                         Case{64, 26, 1, 1}, Case{64, 15, 4, 2}, Case{64, 7, 4, 1}, Case{64, 0, 4, 1}, Case{0, 0, 4, 1},
                         Case{4224, 1716, 4, 4}, Case{4225, 1716, 4, 2},
                         // Of tiles of 64 columns, fewer clusters of 4 run at once than there are SMs for.
-                        Case{4096, 1664, 4, 2, 64}, Case{3648, 1664, 4, 4, 64}, Case{3712, 1664, 4, 2, 64}}) {
+                        Case{4096, 1664, 4, 2, 64}, Case{4096, 1664, 4, 4, 64, 39}, Case{4096, 1664, 4, 2, 64, 38},
+                        Case{3648, 1664, 4, 4, 64}, Case{3712, 1664, 4, 2, 64}}) {
     sparsek::BsrShape matrix;
     matrix.rows = c.rows;
     matrix.block_m = matrix.block_k = 64;
+    matrix.block_rows = static_cast<int32_t>((c.rows + 63) / 64);
     matrix.nnzb = c.nnzb;
     PlanShape shape;
     shape.tile_m = 64;
     shape.tile_n = shape.n = c.tile_n;
-    REQUIRE(sparsek::cuda::choose_cluster(matrix, shape, c.most, 264) == c.want);
+    REQUIRE(sparsek::cuda::choose_cluster(matrix, c.longest_row, shape, c.most, 264) == c.want);
   }
 }
 

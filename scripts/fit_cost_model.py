@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits the coefficients of the GPU's cost model to measured products.
 
-    SPARSEK_TUNING_CACHE=off build/bin/sparsek tune --grid --seed 1 --cases 400 --budget 150ms --json > grid.json
+    SPARSEK_TUNING_CACHE=off build/bin/sparsek tune --grid --seed 1 --cases 400 --budget 100ms --json > grid.json
     python3 scripts/fit_cost_model.py grid.json...               # how good the coefficients of the source are
     python3 scripts/fit_cost_model.py --fit grid.json...         # fits, and reports on cases that were held out
     python3 scripts/fit_cost_model.py --write grid.json...       # fits, and writes them into cost_coefficients.h

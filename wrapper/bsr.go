@@ -5,10 +5,12 @@ package sparsek
 import (
 	"math/bits"
 
+	"github.com/sparsek/sparsek/wrapper/bsr"
 	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
-// BSR is a block compressed sparse row matrix of Rows x Cols in blocks of BlockM x BlockK.
+// BSR is a block compressed sparse row matrix of Rows x Cols in blocks of BlockM x BlockK. Package bsr makes them of CSR,
+// COO and dense arrays, package matio of files; [BSROf] takes what they make.
 //
 // Where Rows or Cols is no multiple of the block, the blocks at the border extend beyond it: what they hold below
 // the last row is never used, and what they hold right of the last column must be zero.
@@ -26,6 +28,11 @@ type DeviceBSR[T Element, I Index] struct {
 	BlockM, BlockK int
 	RowPtr, ColIdx *DeviceBuffer[I] // of exactly the length
 	Values         *DeviceBuffer[T] // of exactly the length; nil: set later by SetDeviceValues
+}
+
+// BSROf is a matrix of package bsr, in the types of this package. The arrays are the same.
+func BSROf[T Element](m bsr.Matrix[T]) BSR[T, int32] {
+	return BSR[T, int32]{Rows: m.Rows, Cols: m.Cols, BlockM: m.BlockM, BlockK: m.BlockK, RowPtr: m.RowPtr, ColIdx: m.ColIdx, Values: m.Values}
 }
 
 // lengths are those of a BSR matrix's arrays.

@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// Dense is a row-major matrix in host memory: element (i, j) is Data[i*Stride + j].
+// Dense is a row-major matrix in host memory: element (i, j) is Data[i*Stride + j]. Its fields are those of
+// gonum.org/v1/gonum/blas/blas32.General, in this order: Dense[float32](g) converts one.
 type Dense[T Element] struct {
 	Rows, Cols int
 	Stride     int // elements from one row to the next, at least Cols; 0: Cols

@@ -8,11 +8,12 @@ import (
 	"github.com/sparsek/sparsek/wrapper/half"
 )
 
-// BFloat16 is the bit pattern of a bfloat16: 1 sign, 8 exponent and 7 fraction bits.
-type BFloat16 uint16
+// BFloat16 is the bit pattern of a bfloat16: 1 sign, 8 exponent and 7 fraction bits. Package half converts slices.
+type BFloat16 = half.BFloat16
 
-// Float16 is the bit pattern of an IEEE 754 binary16: 1 sign, 5 exponent and 10 fraction bits.
-type Float16 uint16
+// Float16 is the bit pattern of an IEEE 754 binary16: 1 sign, 5 exponent and 10 fraction bits. Package half converts
+// slices.
+type Float16 = half.Float16
 
 // Element is the type of the elements of A, B and C. Products are accumulated in float32.
 type Element interface {
@@ -24,17 +25,11 @@ type Index interface {
 	int32 | int64
 }
 
-// Float32 gives the value, exactly.
-func (x BFloat16) Float32() float32 { return half.FromBFloat16(uint16(x)) }
-
-// Float32 gives the value, exactly.
-func (x Float16) Float32() float32 { return half.FromFloat16(uint16(x)) }
-
 // ToBFloat16 rounds to nearest, ties to even; values beyond the largest finite one become infinite.
-func ToBFloat16(x float32) BFloat16 { return BFloat16(half.BFloat16(x)) }
+func ToBFloat16(x float32) BFloat16 { return half.ToBFloat16(x) }
 
 // ToFloat16 rounds to nearest, ties to even; values beyond the largest finite one become infinite.
-func ToFloat16(x float32) Float16 { return Float16(half.Float16(x)) }
+func ToFloat16(x float32) Float16 { return half.ToFloat16(x) }
 
 // FromFloat32 gives the T nearest to x, as [ToBFloat16] and [ToFloat16] do.
 func FromFloat32[T Element](x float32) T {

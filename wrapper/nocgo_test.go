@@ -9,6 +9,17 @@ import (
 	"testing"
 )
 
+// needGo skips a test where there is no go command, or no source tree: a compiled test program may run anywhere.
+func needGo(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("skipped: there is no go command")
+	}
+	if _, err := os.Stat("../go.mod"); err != nil {
+		t.Skip("skipped: not run in the source tree")
+	}
+}
+
 // goWithoutCgo runs the go command as on a machine without a C compiler.
 func goWithoutCgo(args ...string) (output string, err error) {
 	command := exec.Command("go", args...)
@@ -19,6 +30,7 @@ func goWithoutCgo(args ...string) (output string, err error) {
 
 // Without cgo a program that imports the package is told so in one sentence.
 func TestWithoutCgo(t *testing.T) {
+	needGo(t)
 	const sentence = `"sparsek needs cgo: set CGO_ENABLED=1 and install a C compiler"`
 	for _, args := range [][]string{{"build", "."}, {"vet", "./timing"}, {"build", "./tuning"}} {
 		out, err := goWithoutCgo(args...)
@@ -30,6 +42,7 @@ func TestWithoutCgo(t *testing.T) {
 
 // What applications need without the library needs no cgo, either.
 func TestPackagesWithoutCgo(t *testing.T) {
+	needGo(t)
 	for _, command := range []string{"build", "vet"} {
 		if out, err := goWithoutCgo(command, "./bsr", "./matio", "./half"); err != nil {
 			t.Errorf("go %s: %v\n%s", command, err, out)

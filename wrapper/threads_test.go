@@ -39,10 +39,13 @@ func firstCalls[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	defer plan.Close()
 	b := inBuffer(t, engine, p.b, 0)
 	defer b.Buffer.Close()
-	c := inBuffer(t, engine, p.newC(), 0)
-	defer c.Buffer.Close()
 
 	const threads = 8
+	var results [threads]DeviceDense[T]
+	for i := range results {
+		results[i] = inBuffer(t, engine, p.newC(), 0)
+		defer results[i].Buffer.Close()
+	}
 	var running, done sync.WaitGroup
 	failures := make([]error, threads)
 	running.Add(threads)
@@ -51,11 +54,18 @@ func firstCalls[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and is of no use to others
 			running.Done()
 			running.Wait() // so that each has a thread of its own
-			failures[i] = plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: b, C: c})
+			failures[i] = plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: b, C: results[i]})
 		})
 	}
 	done.Wait()
 	if err := errors.Join(failures...); err != nil {
-		t.Error(err)
+		t.Fatal(err)
+	}
+	for _, c := range results {
+		got := p.newC()
+		if err := c.Buffer.Read(context.Background(), got.Data); err != nil {
+			t.Fatal(err)
+		}
+		p.verify(t, engine, plan.Info(), got)
 	}
 }

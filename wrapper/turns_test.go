@@ -57,7 +57,7 @@ func TestTimeInTurn(t *testing.T) {
 		plans, operands, results := twoPlans(t, engine)
 		options := timing.InTurnOptions{Options: timing.Options{Alpha: 1, Operands: operands, Warmup: 1, Repeats: 1}, Between: 2}
 		times, err := timing.InTurn(context.Background(), plans, options)
-		if err != nil || len(times) != 1 || times[0] < 0 {
+		if err != nil || len(times) != 1 || times[0] <= 0 {
 			t.Fatalf("%v, error %v", times, err)
 		}
 		checkTwoPlans(t, results)

@@ -7,18 +7,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sparsek/sparsek/internal/matrix/blocksize"
 	"github.com/sparsek/sparsek/internal/sys/term"
+	"github.com/sparsek/sparsek/wrapper/bsr"
 	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
 // matrixInfo is what info --matrix prints as JSON.
 type matrixInfo struct {
-	Matrix   string          `json:"matrix"`
-	Rows     int             `json:"rows"`
-	Cols     int             `json:"cols"`
-	Elements int             `json:"elements"` // that the file lists
-	Blocks   []blocksize.Fit `json:"blocks"`   // by size, the smallest first
+	Matrix   string    `json:"matrix"`
+	Rows     int       `json:"rows"`
+	Cols     int       `json:"cols"`
+	Elements int       `json:"elements"` // that the file lists
+	Blocks   []bsr.Fit `json:"blocks"`   // by size, the smallest first
 }
 
 // describeMatrix shows what blocks of several sizes would store of a file.
@@ -30,7 +30,7 @@ func describeMatrix(ctx context.Context, e *environment, path string, asJSON boo
 		return fail(exitBadFile, err)
 	}
 	step = e.progress.Step("count blocks")
-	fits, err := blocksize.Compare(ctx, entries)
+	fits, err := bsr.CompareSizes(ctx, entries)
 	step.End(err)
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/sparsek/sparsek/internal/bench/workload"
-	"github.com/sparsek/sparsek/internal/matrix/blocksize"
 	"github.com/sparsek/sparsek/internal/matrix/pattern"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
@@ -141,7 +140,7 @@ func (in *input[T, C]) fromFile(ctx context.Context, o *productFlags, e workload
 	}
 	block := blockOf(o.Block, entries)
 	if o.Block.auto {
-		if block.m, block.k, err = blocksize.Best(ctx, entries); err != nil {
+		if block.m, block.k, err = bsr.BestSize(ctx, entries); err != nil {
 			return err
 		}
 	}

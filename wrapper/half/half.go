@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package half converts between float32, float64 and the two 16-bit floating point types, as bit patterns.
+// Package half has the two 16-bit floating point types, and converts them from and to float32 and float64. It needs no
+// cgo.
 //
 // Rounding is to nearest, ties to even, and happens once: a float64 is not rounded to float32 on the way. Values
 // beyond the largest finite one become infinities; subnormals are kept; a NaN stays a (quiet) NaN of its sign.
@@ -8,17 +9,23 @@ package half
 
 import "math"
 
-// BFloat16 gives the bfloat16 (8 exponent bits, 7 fraction bits) nearest to x.
-func BFloat16(x float32) uint16 {
+// BFloat16 is the bit pattern of a bfloat16: 1 sign, 8 exponent and 7 fraction bits.
+type BFloat16 uint16
+
+// Float16 is the bit pattern of an IEEE 754 binary16: 1 sign, 5 exponent and 10 fraction bits.
+type Float16 uint16
+
+// ToBFloat16 gives the bfloat16 nearest to x.
+func ToBFloat16(x float32) BFloat16 {
 	b := math.Float32bits(x)
 	if b&0x7fffffff > 0x7f800000 {
-		return uint16(b>>16) | 0x0040
+		return BFloat16(b>>16) | 0x0040
 	}
-	return uint16((b + 0x7fff + b>>16&1) >> 16)
+	return BFloat16((b + 0x7fff + b>>16&1) >> 16)
 }
 
-// FromBFloat16 gives the value of a bfloat16, exactly.
-func FromBFloat16(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
+// Float32 gives the value, exactly.
+func (h BFloat16) Float32() float32 { return math.Float32frombits(uint32(h) << 16) }
 
 const (
 	fp16Overflow  = 0x47800000 // 2^16: everything from here on is an infinity whatever the rounding
@@ -28,26 +35,26 @@ const (
 	fp16Denormaliser = 0x3f000000
 )
 
-// Float16 gives the IEEE binary16 nearest to x.
-func Float16(x float32) uint16 {
+// ToFloat16 gives the binary16 nearest to x.
+func ToFloat16(x float32) Float16 {
 	b := math.Float32bits(x)
-	sign := uint16(b >> 16 & 0x8000)
+	sign := Float16(b >> 16 & 0x8000)
 	b &= 0x7fffffff
 	switch {
 	case b > 0x7f800000:
-		return sign | 0x7e00 | uint16(b>>13&0x3ff)
+		return sign | 0x7e00 | Float16(b>>13&0x3ff)
 	case b >= fp16Overflow:
 		return sign | 0x7c00
 	case b < fp16MinNormal:
 		sum := math.Float32frombits(b) + math.Float32frombits(fp16Denormaliser)
-		return sign | uint16(math.Float32bits(sum)-fp16Denormaliser)
+		return sign | Float16(math.Float32bits(sum)-fp16Denormaliser)
 	}
 	// The exponent's bias changes from 127 to 15; a carry out of the fraction runs into the exponent, up to infinity.
-	return sign | uint16((b-(127-15)<<23+0xfff+b>>13&1)>>13)
+	return sign | Float16((b-(127-15)<<23+0xfff+b>>13&1)>>13)
 }
 
-// FromFloat16 gives the value of an IEEE binary16, exactly.
-func FromFloat16(h uint16) float32 {
+// Float32 gives the value, exactly.
+func (h Float16) Float32() float32 {
 	sign := uint32(h&0x8000) << 16
 	exponent, fraction := uint32(h>>10&0x1f), uint32(h&0x3ff)
 	switch exponent {
@@ -64,10 +71,10 @@ func FromFloat16(h uint16) float32 {
 }
 
 // BFloat16From64 gives the bfloat16 nearest to x.
-func BFloat16From64(x float64) uint16 { return BFloat16(roundToOdd(x)) }
+func BFloat16From64(x float64) BFloat16 { return ToBFloat16(roundToOdd(x)) }
 
-// Float16From64 gives the IEEE binary16 nearest to x.
-func Float16From64(x float64) uint16 { return Float16(roundToOdd(x)) }
+// Float16From64 gives the binary16 nearest to x.
+func Float16From64(x float64) Float16 { return ToFloat16(roundToOdd(x)) }
 
 // roundToOdd gives a float32 from which rounding to a type of at least two fewer bits gives the same as rounding x
 // itself: the last bit is set where anything was cut off, so that no false tie arises (Boldo and Melquiond, "When

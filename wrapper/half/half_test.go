@@ -14,11 +14,11 @@ import (
 func TestFloat16RoundTripsEveryValue(t *testing.T) {
 	for i := range 1 << 16 {
 		h := uint16(i)
-		got, want := FromFloat16(h), float16.Frombits(h).Float32()
+		got, want := fromFloat16(h), float16.Frombits(h).Float32()
 		if math.Float32bits(got) != math.Float32bits(want) {
 			t.Fatalf("FromFloat16(%#04x) = %x, want %x", h, math.Float32bits(got), math.Float32bits(want))
 		}
-		back := Float16(got)
+		back := toFloat16(got)
 		if got != got {
 			if back&0x7c00 != 0x7c00 || back&0x200 == 0 || back>>15 != h>>15 {
 				t.Fatalf("NaN %#04x comes back as %#04x", h, back)
@@ -26,7 +26,7 @@ func TestFloat16RoundTripsEveryValue(t *testing.T) {
 			continue
 		}
 		if back != h {
-			t.Fatalf("Float16(FromFloat16(%#04x)) = %#04x", h, back)
+			t.Fatalf("Float16(fromFloat16(%#04x)) = %#04x", h, back)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func float32s(yield func(float32) bool) {
 
 func TestFloat16AgainstOracle(t *testing.T) {
 	for x := range float32s {
-		got, want := Float16(x), float16.Fromfloat32(x).Bits()
+		got, want := toFloat16(x), float16.Fromfloat32(x).Bits()
 		if got != want && x == x {
 			t.Fatalf("Float16(%g = %#x) = %#04x, want %#04x", x, math.Float32bits(x), got, want)
 		}
@@ -62,7 +62,7 @@ func nearestBFloat16(x float32) uint16 {
 		if h&0x7fff == 0x7f80 { // as if the exponent went on
 			return math.Copysign(math.Ldexp(1, 128), float64(int16(h)))
 		}
-		return float64(FromBFloat16(h))
+		return float64(fromBFloat16(h))
 	}
 	below, above := math.Abs(float64(x)-value(low)), math.Abs(value(high)-float64(x))
 	if below < above || below == above && low&1 == 0 {
@@ -73,14 +73,14 @@ func nearestBFloat16(x float32) uint16 {
 
 func TestBFloat16(t *testing.T) {
 	for x := range float32s {
-		got := BFloat16(x)
+		got := toBFloat16(x)
 		switch {
 		case x != x:
-			if v := FromBFloat16(got); v == v || got&0x40 == 0 {
+			if v := fromBFloat16(got); v == v || got&0x40 == 0 {
 				t.Fatalf("BFloat16(NaN %#x) = %#04x is no quiet NaN", math.Float32bits(x), got)
 			}
 		case math.IsInf(float64(x), 0):
-			if FromBFloat16(got) != x {
+			if fromBFloat16(got) != x {
 				t.Fatalf("BFloat16(%g) = %#04x", x, got)
 			}
 		default:
@@ -95,10 +95,10 @@ func TestBFloat16(t *testing.T) {
 func TestFrom64RoundsOnce(t *testing.T) {
 	check := func(x float64) {
 		t.Helper()
-		if got, want := BFloat16From64(x), exact(x, 8, -133, 128, FromBFloat16, 0x7f80); got != want {
+		if got, want := uint16(BFloat16From64(x)), exact(x, 8, -133, 128, fromBFloat16, 0x7f80); got != want {
 			t.Errorf("BFloat16From64(%v) = %#04x, want %#04x", x, got, want)
 		}
-		if got, want := Float16From64(x), exact(x, 11, -24, 16, FromFloat16, 0x7c00); got != want {
+		if got, want := uint16(Float16From64(x)), exact(x, 11, -24, 16, fromFloat16, 0x7c00); got != want {
 			t.Errorf("Float16From64(%v) = %#04x, want %#04x", x, got, want)
 		}
 	}
@@ -116,12 +116,12 @@ func TestFrom64RoundsOnce(t *testing.T) {
 		x := math.Ldexp(random.Float64()*2-1, random.IntN(60)-35)
 		check(x)
 		// On a tie of each type, and one float64 beside it.
-		tie := float64(FromFloat16(uint16(random.IntN(0x7bff)))+FromFloat16(uint16(random.IntN(2)))) + math.Ldexp(1, random.IntN(40)-30)
+		tie := float64(fromFloat16(uint16(random.IntN(0x7bff)))+fromFloat16(uint16(random.IntN(2)))) + math.Ldexp(1, random.IntN(40)-30)
 		check(tie)
 		check(math.Nextafter(tie, math.Inf(1)))
 		check(math.Nextafter(tie, 0))
 	}
-	if h := BFloat16From64(math.NaN()); FromBFloat16(h) == FromBFloat16(h) {
+	if h := uint16(BFloat16From64(math.NaN())); fromBFloat16(h) == fromBFloat16(h) {
 		t.Errorf("NaN becomes %#04x", h)
 	}
 }
@@ -162,4 +162,37 @@ func exact(x float64, bits uint, least, limit int, value func(uint16) float32, i
 		}
 	}
 	return sign | low
+}
+
+// The functions by bits.
+func toBFloat16(x float32) uint16   { return uint16(ToBFloat16(x)) }
+func toFloat16(x float32) uint16    { return uint16(ToFloat16(x)) }
+func fromBFloat16(h uint16) float32 { return BFloat16(h).Float32() }
+func fromFloat16(h uint16) float32  { return Float16(h).Float32() }
+
+// Slices are converted like single elements, as far as both go.
+func TestSlices(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, lengths := range [][2]int{{0, 3}, {3, 0}, {100, 100}, {7, 9}, {9, 7}} {
+		src := make([]float32, lengths[1])
+		for i := range src {
+			src[i] = float32(random.NormFloat64())
+		}
+		b, h, back := make([]BFloat16, lengths[0]), make([]Float16, lengths[0]), make([]float32, lengths[1])
+		n := min(lengths[0], lengths[1])
+		if Encode(b, src) != n || Encode(h, src) != n {
+			t.Fatalf("%v: not %d elements", lengths, n)
+		}
+		for i, x := range src[:n] {
+			if b[i] != ToBFloat16(x) || h[i] != ToFloat16(x) {
+				t.Errorf("%g is %#04x and %#04x", x, b[i], h[i])
+			}
+		}
+		if Decode(back, b) != n || n > 0 && back[n-1] != b[n-1].Float32() {
+			t.Errorf("%v: %v of %v", lengths, back, b)
+		}
+		if Decode(back, h) != n || n > 0 && back[n-1] != h[n-1].Float32() {
+			t.Errorf("%v: %v of %v", lengths, back, h)
+		}
+	}
 }

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 
 	"github.com/google/renameio/v2"
 
 	"github.com/sparsek/sparsek/wrapper/bsr"
+	"github.com/sparsek/sparsek/wrapper/half"
 )
 
 // Dense is a dense matrix, row-major (Rows, Cols):(Cols, 1).
@@ -27,12 +29,12 @@ type Dense[T any] struct {
 // vector becomes one column. convert gets the elements in the order of the file.
 func ReadDense[T any](path string, convert func(float64) T) (Dense[T], error) {
 	return withFile(path, func(f *os.File, size int64) (Dense[T], error) {
-		return readNpy(f, size, convert)
+		return ReadNPY(f, size, convert)
 	})
 }
 
-// readNpy reads an array that must take up all the `size` bytes of r.
-func readNpy[T any](r io.Reader, size int64, convert func(float64) T) (Dense[T], error) {
+// ReadNPY reads a .npy array, as [ReadDense] does, which must take up all the `size` bytes of r.
+func ReadNPY[T any](r io.Reader, size int64, convert func(float64) T) (Dense[T], error) {
 	counted := &countingReader{r: r}
 	h, err := readNpyHeader(counted)
 	if err != nil {
@@ -92,6 +94,19 @@ type Encoding[T any] struct {
 	Put  func(dst []byte, v T)
 }
 
+// The exact encodings of the types of elements. NumPy has no bfloat16: it becomes float32.
+var (
+	Float32 = Encoding[float32]{"<f4", 4, func(dst []byte, v float32) {
+		binary.LittleEndian.PutUint32(dst, math.Float32bits(v))
+	}}
+	Float16 = Encoding[half.Float16]{"<f2", 2, func(dst []byte, v half.Float16) {
+		binary.LittleEndian.PutUint16(dst, uint16(v))
+	}}
+	BFloat16 = Encoding[half.BFloat16]{"<f4", 4, func(dst []byte, v half.BFloat16) {
+		binary.LittleEndian.PutUint32(dst, math.Float32bits(v.Float32()))
+	}}
+)
+
 // Output is a .npy file in the making. Nothing is at its path before Write has come to its end.
 type Output struct{ pending *renameio.PendingFile }
 
@@ -119,24 +134,33 @@ func bare(err error) error {
 
 // WriteDense writes d in C order and puts the file in its place.
 func WriteDense[T any](o *Output, d Dense[T], encoding Encoding[T]) error {
+	err := WriteNPY(o.pending, d, encoding)
+	if err == nil {
+		err = o.pending.CloseAtomicallyReplace()
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", o.pending.Name(), bare(err))
+	}
+	return nil
+}
+
+// WriteNPY writes d as a .npy array of version 1, in C order.
+func WriteNPY[T any](out io.Writer, d Dense[T], encoding Encoding[T]) error {
 	if len(d.Data) != d.Rows*d.Cols {
 		return fmt.Errorf("%d elements of a %d x %d matrix", len(d.Data), d.Rows, d.Cols)
 	}
-	w := bufio.NewWriterSize(o.pending, 1<<20)
+	w := bufio.NewWriterSize(out, 1<<20)
 	if _, err := w.Write(npyHeaderBytes(encoding.Type, d.Rows, d.Cols)); err != nil {
-		return fmt.Errorf("write %s: %w", o.pending.Name(), bare(err))
+		return err
 	}
 	element := make([]byte, encoding.Size)
 	for _, v := range d.Data {
 		encoding.Put(element, v)
 		if _, err := w.Write(element); err != nil {
-			return fmt.Errorf("write %s: %w", o.pending.Name(), bare(err))
+			return err
 		}
 	}
-	if err := errors.Join(w.Flush(), o.pending.CloseAtomicallyReplace()); err != nil {
-		return fmt.Errorf("write %s: %w", o.pending.Name(), bare(err))
-	}
-	return nil
+	return w.Flush()
 }
 
 // npyHeaderBytes makes a version 1 header, padded so that the elements begin at a multiple of 64 bytes.

@@ -73,7 +73,7 @@ func (d dtype) float64() func(b []byte) float64 {
 	case 'f':
 		switch d.size {
 		case 2:
-			return func(b []byte) float64 { return float64(half.FromFloat16(o.Uint16(b))) }
+			return func(b []byte) float64 { return float64(half.Float16(o.Uint16(b)).Float32()) }
 		case 4:
 			return func(b []byte) float64 { return float64(math.Float32frombits(o.Uint32(b))) }
 		}

@@ -56,7 +56,7 @@ func check(t *testing.T, e *bsr.Entries, err error) {
 func FuzzMatrixMarket(f *testing.F) {
 	seed(f, ".mtx")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := readMatrixMarket(bytes.NewReader(b))
+		e, err := ReadMatrixMarket(bytes.NewReader(b))
 		check(t, e, err)
 	})
 }
@@ -64,7 +64,7 @@ func FuzzMatrixMarket(f *testing.F) {
 func FuzzSciPy(f *testing.F) {
 	seed(f, ".npz")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := readSciPy(bytes.NewReader(b), int64(len(b)))
+		e, err := ReadSciPy(bytes.NewReader(b), int64(len(b)))
 		check(t, e, err)
 	})
 }
@@ -72,7 +72,7 @@ func FuzzSciPy(f *testing.F) {
 func FuzzNpy(f *testing.F) {
 	seed(f, ".npy")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := readNpy(bytes.NewReader(b), int64(len(b)), same)
+		d, err := ReadNPY(bytes.NewReader(b), int64(len(b)), same)
 		if err == nil && len(d.Data) != d.Rows*d.Cols {
 			t.Fatalf("%d elements of %d x %d", len(d.Data), d.Rows, d.Cols)
 		}

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package matio reads and writes the files that matrices come in: Matrix Market (.mtx, .mtx.gz), what
-// scipy.sparse.save_npz writes (.npz), and dense NumPy arrays (.npy).
+// scipy.sparse.save_npz writes (.npz), and dense NumPy arrays (.npy). It needs no cgo.
+//
+// [ReadMatrixMarket], [ReadSciPy], [ReadNPY] and [WriteNPY] work on readers and writers; [ReadSparse], [ReadDense] and
+// [CreateDense] on names of files, and put the name into their errors.
 //
 // Files may come from anywhere: what a file claims about its sizes is held against the bytes that are there before
 // memory is taken for it.
@@ -22,11 +25,11 @@ func ReadSparse(path string) (*bsr.Entries, error) {
 	}
 	switch name := strings.ToLower(path); {
 	case strings.HasSuffix(name, ".mtx"):
-		read = func(f *os.File, _ int64) (*bsr.Entries, error) { return readMatrixMarket(f) }
+		read = func(f *os.File, _ int64) (*bsr.Entries, error) { return ReadMatrixMarket(f) }
 	case strings.HasSuffix(name, ".mtx.gz"):
 		read = func(f *os.File, _ int64) (*bsr.Entries, error) { return readGzip(f) }
 	case strings.HasSuffix(name, ".npz"):
-		read = func(f *os.File, size int64) (*bsr.Entries, error) { return readSciPy(f, size) }
+		read = func(f *os.File, size int64) (*bsr.Entries, error) { return ReadSciPy(f, size) }
 	}
 	return withFile(path, read)
 }

@@ -33,11 +33,12 @@ func readGzip(r io.Reader) (*bsr.Entries, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no gzip file: %w", err)
 	}
-	return readMatrixMarket(plain)
+	return ReadMatrixMarket(plain)
 }
 
-// readMatrixMarket reads a whole file. Memory grows with the entries that are there, whatever the size line says.
-func readMatrixMarket(r io.Reader) (*bsr.Entries, error) {
+// ReadMatrixMarket reads a whole Matrix Market file: coordinate or array; real, integer or pattern; general, symmetric or
+// skew-symmetric. Errors name the line. Memory grows with the entries that are there, whatever the size line says.
+func ReadMatrixMarket(r io.Reader) (*bsr.Entries, error) {
 	lines := &lineReader{scanner: bufio.NewScanner(r)}
 	lines.scanner.Buffer(make([]byte, 64<<10), longestLine)
 	e, err := parseMatrixMarket(lines)

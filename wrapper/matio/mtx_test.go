@@ -15,7 +15,7 @@ import (
 
 func TestMatrixMarketByHand(t *testing.T) {
 	const text = "%%matrixmarket MATRIX Coordinate double symmetric\r\n% made by hand\n\n  3 3\t3 \n%\n1 1 1.5D+01\n\n3 1 -.5e0\n2 3 inf\n\n% the end\n"
-	got, err := readMatrixMarket(strings.NewReader(text))
+	got, err := ReadMatrixMarket(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestMatrixMarketFaults(t *testing.T) {
 		{"%%MatrixMarket matrix array real general\n2 1\n1\n", "line 4: the file ends before the value of row 2, column 1"},
 		{"%%MatrixMarket matrix array real general\n2147483647 2147483647\n1\n", "row 2, column 1"},
 	} {
-		if _, err := readMatrixMarket(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := ReadMatrixMarket(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.80q: %v, want %q", c.text, err, c.want)
 		}
 	}

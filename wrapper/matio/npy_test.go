@@ -50,7 +50,7 @@ func TestNpyHeaders(t *testing.T) {
 		{"", `where "{" is due`},
 	} {
 		b := npy(c.dict, make([]byte, 8))
-		d, err := readNpy(bytes.NewReader(b), int64(len(b)), same)
+		d, err := ReadNPY(bytes.NewReader(b), int64(len(b)), same)
 		switch {
 		case c.want == "" && (err != nil || len(d.Data) != 2):
 			t.Errorf("%s: %v, %v", c.dict, d, err)
@@ -65,7 +65,7 @@ func TestNpyHeaders(t *testing.T) {
 		"a header of 16777216":    []byte(npyMagic + "\x02\x00\x00\x00\x00\x01"),
 		"does not begin as .npy ": {},
 	} {
-		if _, err := readNpy(bytes.NewReader(b), int64(len(b)), same); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadNPY(bytes.NewReader(b), int64(len(b)), same); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", b, err, want)
 		}
 	}
@@ -76,7 +76,7 @@ func TestClaimsTakeNoMemory(t *testing.T) {
 	b := npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2000000000, 1000)}", nil)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := readNpy(bytes.NewReader(b), int64(len(b)), same); err == nil {
+	if _, err := ReadNPY(bytes.NewReader(b), int64(len(b)), same); err == nil {
 		t.Error("no error")
 	}
 	runtime.ReadMemStats(&after)

@@ -103,7 +103,7 @@ func TestSciPyFaults(t *testing.T) {
 			delete(files, c.name)
 		}
 		b := archive(t, files)
-		if _, err := readSciPy(bytes.NewReader(b), int64(len(b))); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if _, err := ReadSciPy(bytes.NewReader(b), int64(len(b))); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %q: %v, want %q", c.name, files["format"], err, c.want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestArchiveFaults(t *testing.T) {
 	damaged := bytes.Clone(whole)
 	copy(damaged[at+16:], "\x00\x00\x00\x00") // the checksum
 	for want, b := range map[string][]byte{"no .npz archive": cut, "claims 2147483647 bytes": huge, "checksum": damaged} {
-		if _, err := readSciPy(bytes.NewReader(b), int64(len(b))); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadSciPy(bytes.NewReader(b), int64(len(b))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

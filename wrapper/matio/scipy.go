@@ -9,8 +9,9 @@ import (
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
-// readSciPy reads what scipy.sparse.save_npz wrote, of any of its formats.
-func readSciPy(r io.ReaderAt, size int64) (*bsr.Entries, error) {
+// ReadSciPy reads what scipy.sparse.save_npz wrote, in `size` bytes: bsr, csr, csc, coo or dia, compressed or not. Errors
+// name the array.
+func ReadSciPy(r io.ReaderAt, size int64) (*bsr.Entries, error) {
 	z, err := openNpz(r, size)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@
 package workload
 
 import (
-	"encoding/binary"
 	"math"
 	"sync/atomic"
 
@@ -26,24 +25,18 @@ type Element[T sparsek.Element] struct {
 var (
 	BFloat16 = Element[sparsek.BFloat16]{
 		"bf16", 2,
-		func(x float64) sparsek.BFloat16 { return sparsek.BFloat16(half.BFloat16From64(x)) },
-		matio.Encoding[sparsek.BFloat16]{Type: "<f4", Size: 4, Put: func(dst []byte, v sparsek.BFloat16) {
-			binary.LittleEndian.PutUint32(dst, math.Float32bits(v.Float32()))
-		}},
+		half.BFloat16From64,
+		matio.BFloat16,
 	}
 	Float16 = Element[sparsek.Float16]{
 		"fp16", 2,
-		func(x float64) sparsek.Float16 { return sparsek.Float16(half.Float16From64(x)) },
-		matio.Encoding[sparsek.Float16]{Type: "<f2", Size: 2, Put: func(dst []byte, v sparsek.Float16) {
-			binary.LittleEndian.PutUint16(dst, uint16(v))
-		}},
+		half.Float16From64,
+		matio.Float16,
 	}
 	Float32 = Element[float32]{
 		"fp32", 4,
 		func(x float64) float32 { return float32(x) },
-		matio.Encoding[float32]{Type: "<f4", Size: 4, Put: func(dst []byte, v float32) {
-			binary.LittleEndian.PutUint32(dst, math.Float32bits(v))
-		}},
+		matio.Float32,
 	}
 )
 

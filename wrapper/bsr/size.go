@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blocksize compares block sizes for a sparse matrix by what they store.
-package blocksize
+package bsr
 
 import (
 	"context"
 	"slices"
-
-	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
 // Fit is what blocks of a size store of a matrix.
@@ -19,29 +16,29 @@ type Fit struct {
 	Stored  int64   `json:"stored"`  // elements
 	FillIn  float64 `json:"fill_in"` // stored elements for each that is listed; 1 where none is
 	Own     bool    `json:"own"`     // the blocks of the file
-	Best    bool    `json:"best"`    // by the rule of Compare
+	Best    bool    `json:"best"`    // by the rule of CompareSizes
 }
 
 // perBlock is what a block costs beside its elements, in elements: its index, and the part of a vector or of a tensor
 // core's tile that it does not fill.
 const perBlock = 32
 
-// cost is what Compare chooses by.
+// cost is what CompareSizes chooses by.
 func (f Fit) cost() int64 { return f.Stored + perBlock*int64(f.Blocks) }
 
 // sizes are the square blocks that are compared, beside those of the file.
 var sizes = []int{1, 2, 4, 8, 16, 32, 64, 128}
 
-// Compare counts what blocks of several sizes store, the smallest first. The best is the one for which stored elements
+// CompareSizes counts what blocks of several sizes store, the smallest first. The best is the one for which stored elements
 // and 32 for each block are the fewest: a rule of thumb, which knows nothing of the device. It takes a pass over the
 // elements for each size.
-func Compare(ctx context.Context, e *bsr.Entries) ([]Fit, error) {
+func CompareSizes(ctx context.Context, e *Entries) ([]Fit, error) {
 	var list []Fit
 	add := func(m, k int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		blocking, err := bsr.Block(e, m, k)
+		blocking, err := Block(e, m, k)
 		if err != nil {
 			return err
 		}
@@ -81,9 +78,9 @@ func Compare(ctx context.Context, e *bsr.Entries) ([]Fit, error) {
 	return list, nil
 }
 
-// Best is the best size for a matrix.
-func Best(ctx context.Context, e *bsr.Entries) (m, k int, err error) {
-	list, err := Compare(ctx, e)
+// BestSize is the size of blocks that [CompareSizes] calls the best.
+func BestSize(ctx context.Context, e *Entries) (m, k int, err error) {
+	list, err := CompareSizes(ctx, e)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package blocksize
+package bsr
 
 import (
 	"context"
 	"testing"
-
-	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
 // blocky is a matrix of n x n with full blocks of size x size at the given block places.
-func blocky(n, size int, places ...[2]int) *bsr.Entries {
-	e := &bsr.Entries{Rows: n, Cols: n}
+func blocky(n, size int, places ...[2]int) *Entries {
+	e := &Entries{Rows: n, Cols: n}
 	for _, p := range places {
 		for i := range size {
 			for j := range size {
@@ -22,9 +20,9 @@ func blocky(n, size int, places ...[2]int) *bsr.Entries {
 	return e
 }
 
-func TestCompare(t *testing.T) {
+func TestCompareSizes(t *testing.T) {
 	e := blocky(96, 16, [2]int{0, 0}, [2]int{2, 3}, [2]int{5, 5})
-	list, err := Compare(t.Context(), e)
+	list, err := CompareSizes(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,37 +48,37 @@ func TestCompare(t *testing.T) {
 func TestOwnBlocks(t *testing.T) {
 	e := blocky(90, 3, [2]int{0, 0}, [2]int{7, 9}, [2]int{20, 20}, [2]int{29, 0})
 	e.BlockM, e.BlockK = 3, 3
-	list, err := Compare(t.Context(), e)
+	list, err := CompareSizes(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f := list[2]; !f.Own || f.BlockM != 3 || f.Blocks != 4 || f.FillIn != 1 || !f.Best {
 		t.Errorf("%+v", list)
 	}
-	if m, k, err := Best(t.Context(), e); m != 3 || k != 3 || err != nil {
+	if m, k, err := BestSize(t.Context(), e); m != 3 || k != 3 || err != nil {
 		t.Error(m, k, err)
 	}
 }
 
 func TestSmallAndStopped(t *testing.T) {
-	for _, e := range []*bsr.Entries{{}, {Rows: 1, Cols: 1}, blocky(5, 5, [2]int{0, 0})} {
-		if list, err := Compare(t.Context(), e); err != nil || len(list) == 0 || list[len(list)-1].BlockM > 8 {
+	for _, e := range []*Entries{{}, {Rows: 1, Cols: 1}, blocky(5, 5, [2]int{0, 0})} {
+		if list, err := CompareSizes(t.Context(), e); err != nil || len(list) == 0 || list[len(list)-1].BlockM > 8 {
 			t.Errorf("%+v, %v", list, err)
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := Compare(ctx, &bsr.Entries{}); err == nil {
+	if _, err := CompareSizes(ctx, &Entries{}); err == nil {
 		t.Error("not stopped")
 	}
 }
 
 // A block costs as much as 32 elements more: a few zeros in fewer blocks are better than many small blocks.
 func TestBlocksCost(t *testing.T) {
-	e := &bsr.Entries{Rows: 64, Cols: 64}
+	e := &Entries{Rows: 64, Cols: 64}
 	e.Add(0, 0, 1)
 	e.Add(1, 1, 1)
-	if m, k, err := Best(t.Context(), e); m != 2 || k != 2 || err != nil {
+	if m, k, err := BestSize(t.Context(), e); m != 2 || k != 2 || err != nil {
 		t.Error(m, k, err)
 	}
 }

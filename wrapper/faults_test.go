@@ -141,8 +141,8 @@ func TestMultiplyFaults(t *testing.T) {
 	})
 }
 
-// What belongs to one context is refused by another.
-func TestContextsDoNotMix(t *testing.T) {
+// What belongs to one engine is refused by another.
+func TestEnginesDoNotMix(t *testing.T) {
 	one, other := newEngine(t, CPU), newEngine(t, CPU)
 	m := must(NewMatrix(context.Background(), one, small()))(t)
 	plan := must(m.Plan(context.Background(), PlanOptions{N: 8}))(t)
@@ -155,7 +155,7 @@ func TestContextsDoNotMix(t *testing.T) {
 	wantFault(t, plan.Enqueue(context.Background(), stream, 1, 0, Operands{B: hostB, C: c}), ErrBadArgument, "another engine")
 }
 
-func TestContextFaults(t *testing.T) {
+func TestEngineFaults(t *testing.T) {
 	lib := library(t)
 	for _, fault := range []struct {
 		opts     EngineOptions
@@ -183,7 +183,7 @@ func TestAuto(t *testing.T) {
 	defer engine.Close()
 	info := engine.Info()
 	if want := map[bool]Backend{true: CUDA, false: CPU}[usable]; info.Backend != want || info.Reason == "" {
-		t.Errorf("context is %+v, want %v and a reason", info, want)
+		t.Errorf("the engine is %+v, want %v and a reason", info, want)
 	}
 }
 

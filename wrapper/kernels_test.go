@@ -12,7 +12,7 @@ import (
 	. "github.com/sparsek/sparsek/wrapper"
 )
 
-// kernelsOf are our own kernels of a context's back-end.
+// kernelsOf are our own kernels of an engine's back-end.
 func kernelsOf(t *testing.T, engine *Engine) []Kernel {
 	var own []Kernel
 	for _, kernel := range must(engine.Library().Kernels())(t) {

@@ -18,7 +18,7 @@ import (
 	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
-// gpu makes a context, or skips the test where there is no GPU or where the host has less memory free.
+// gpu makes an engine, or skips the test where there is no GPU or where the host has less memory free.
 func gpu(t *testing.T, hostBytes int64) *sparsek.Engine {
 	t.Helper()
 	engine, err := sparsek.NewEngine(sparsek.EngineOptions{Backend: sparsek.CUDA})

@@ -147,16 +147,16 @@ func TestProductWaitsForValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, call := range map[string]func(context.Context) error{
-		"Multiply": func(engine context.Context) error { return plan.Multiply(engine, 1, 0, Operands{B: b, C: c}) },
-		"Time": func(engine context.Context) error {
-			_, err := timing.Products(engine, plan, timing.Options{Operands: operands, Repeats: 1})
+		"Multiply": func(ctx context.Context) error { return plan.Multiply(ctx, 1, 0, Operands{B: b, C: c}) },
+		"Time": func(ctx context.Context) error {
+			_, err := timing.Products(ctx, plan, timing.Options{Operands: operands, Repeats: 1})
 			return err
 		},
-		"TimeInTurn": func(engine context.Context) error {
-			_, err := timing.InTurn(engine, []*Plan{plan}, timing.InTurnOptions{Options: timing.Options{Operands: operands, Repeats: 1}})
+		"TimeInTurn": func(ctx context.Context) error {
+			_, err := timing.InTurn(ctx, []*Plan{plan}, timing.InTurnOptions{Options: timing.Options{Operands: operands, Repeats: 1}})
 			return err
 		},
-		"SetValues": func(engine context.Context) error { return SetValues(engine, m, a.Values) },
+		"SetValues": func(ctx context.Context) error { return SetValues(ctx, m, a.Values) },
 	} {
 		stoppable := newStoppable()
 		go func() {
@@ -192,8 +192,8 @@ type stoppable struct {
 }
 
 func newStoppable() *stoppable {
-	engine, stop := context.WithCancel(context.Background())
-	return &stoppable{Context: engine, stop: stop, waitedFor: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	return &stoppable{Context: ctx, stop: stop, waitedFor: make(chan struct{})}
 }
 
 func (s *stoppable) Done() <-chan struct{} {
@@ -216,9 +216,9 @@ func TestNoDeadlockBetweenPlansAndValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Long before go test gives up. With calls that wait for good, all but a few of these contexts end.
-			engine, stop := context.WithTimeout(context.Background(), 30*time.Second)
+			ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
 			defer stop()
-			calling, stopWriters := context.WithCancel(engine)
+			calling, stopWriters := context.WithCancel(ctx)
 			var callers, writers sync.WaitGroup
 			for _, list := range lists {
 				callers.Go(func() {
@@ -226,7 +226,7 @@ func TestNoDeadlockBetweenPlansAndValues(t *testing.T) {
 					c := Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}
 					options := timing.InTurnOptions{Options: timing.Options{Operands: []Operands{{B: b, C: c}}, Repeats: 2}}
 					for i := range 3000 {
-						if _, err := timing.InTurn(engine, list, options); err != nil {
+						if _, err := timing.InTurn(ctx, list, options); err != nil {
 							t.Errorf("call %d: %v", i, err)
 							return
 						}

@@ -219,10 +219,10 @@ done`
 		"wrong count": {`echo '{"torch": "2"}'; read a; echo '{"entry": "A @ B"}'; read b; echo '{"seconds": []}'; cat >/dev/null`, "gave 0 times", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, ctx *sparsek.Engine) {
+			onEach(t, func(t *testing.T, engine *sparsek.Engine) {
 				withPython(t, c.script)
 				small, other := random("small", workload.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32"), random("other", workload.Shape{M: 64, N: 8, K: 64}, 16, 16, 1, "fp32")
-				r, err := NewRunner(ctx, []Case{small, other}, Options{Rounds: 2, Repeats: 2, Against: []string{Torch}})
+				r, err := NewRunner(engine, []Case{small, other}, Options{Rounds: 2, Repeats: 2, Against: []string{Torch}})
 				if err != nil {
 					t.Fatal(err)
 				}

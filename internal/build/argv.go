@@ -40,13 +40,29 @@ func (t tools) compileArgs(u unit, object, depfile string, defines []string) []s
 			args = append(args, sanitizedCode()...)
 		}
 	}
+	args = append(args, t.searchPaths()...)
+	return append(args, "-MD", "-MF", depfile, "-o", object, u.source)
+}
+
+// searchPaths are where headers are looked for.
+func (t tools) searchPaths() []string {
+	var args []string
 	for _, dir := range []string{includeDir, sourceDir, ".", genDir} {
 		args = append(args, "-I"+dir)
 	}
 	for _, dir := range []string{t.cutlass, filepath.Join(t.cuda, "include"), filepath.Join(t.cuda, "include", "cccl")} {
 		args = append(args, "-isystem", dir)
 	}
-	return append(args, "-MD", "-MF", depfile, "-o", object, u.source)
+	return args
+}
+
+// clangArgs is how Clang's tools are told to read u, a source of nvcc's, whose
+// own options they do not know.
+func (t tools) clangArgs(u unit, object string) []string {
+	args := []string{"clang++", "-x", "cuda", "--cuda-path=" + t.cuda, "--cuda-gpu-arch=sm_90a", "-Wno-unknown-cuda-version",
+		"-std=c++17", "-DNDEBUG"}
+	args = append(args, t.searchPaths()...)
+	return append(args, "-c", "-o", object, u.source)
 }
 
 // hostCode are g++'s options for the library's code, by itself and under nvcc.

@@ -24,7 +24,8 @@ type compileCommand struct {
 }
 
 // WriteCompileCommands writes CompileCommands: the command that compiles each
-// source, among them the generated ones, which it generates. Nothing is
+// source, among them the generated ones, which it generates; for what nvcc
+// compiles, the same search paths and macros as Clang takes them. Nothing is
 // compiled. It returns the number of sources.
 func WriteCompileCommands(ctx context.Context, o Options) (int, error) {
 	root, err := filepath.Abs(o.Root)
@@ -55,8 +56,11 @@ func WriteCompileCommands(ctx context.Context, o Options) (int, error) {
 	var commands []compileCommand
 	for _, u := range units {
 		object := u.object()
-		commands = append(commands, compileCommand{Directory: root, File: u.source, Output: object,
-			Arguments: b.compileArgs(u, object, object+".d", b.info.defines(u.source))})
+		args := b.compileArgs(u, object, object+".d", b.info.defines(u.source))
+		if u.device {
+			args = b.clangArgs(u, object)
+		}
+		commands = append(commands, compileCommand{Directory: root, File: u.source, Output: object, Arguments: args})
 	}
 	text, err := json.MarshalIndent(commands, "", " ")
 	if err != nil {

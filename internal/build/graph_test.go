@@ -428,7 +428,10 @@ func TestCompileCommands(t *testing.T) {
 		}
 		wanted := tr.opts.CXX
 		if strings.HasSuffix(c.File, ".cu") {
-			wanted = tr.opts.Toolchain.NVCC
+			wanted = "clang++" // which its tools take for themselves
+			if slices.Contains(c.Arguments, "-ccbin") || !slices.Contains(c.Arguments, "-I"+sourceDir) {
+				t.Errorf("not for Clang: %q", c.Arguments)
+			}
 		}
 		if c.Arguments[0] != wanted {
 			t.Errorf("%s is compiled by %s", c.File, c.Arguments[0])

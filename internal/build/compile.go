@@ -62,11 +62,15 @@ func (b *builder) compileRound(ctx context.Context, units []unit) error {
 		weight := u.weight(before.Milliseconds)
 		total += weight
 		work = append(work, jobs.Job{Memory: u.memory(), Run: func(ctx context.Context) error {
-			if err := b.compile(ctx, u, weight); err != nil {
-				return err
+			cached, err := b.compile(ctx, u, weight)
+			switch {
+			case err != nil:
+			case cached:
+				bar.AddFree(weight)
+			default:
+				bar.AddWeighed(weight)
 			}
-			bar.AddWeighed(weight)
-			return nil
+			return err
 		}})
 	}
 	bar.Weigh(total)
@@ -82,19 +86,20 @@ func (b *builder) unitKey(u unit) string {
 }
 
 // compile makes the object of u and then its stamp. expected is how many
-// milliseconds it is expected to take.
-func (b *builder) compile(ctx context.Context, u unit, expected int64) error {
+// milliseconds it is expected to take; cached says that a compiler cache brought
+// the object.
+func (b *builder) compile(ctx context.Context, u unit, expected int64) (cached bool, err error) {
 	object := u.object()
 	if err := stamp.Remove(b.path(stampPath(object))); err != nil {
-		return fmt.Errorf("compiling %s: %w", u.source, err)
+		return false, fmt.Errorf("compiling %s: %w", u.source, err)
 	}
 	temp := filepath.Join(b.temp, u.source)
 	if err := os.MkdirAll(b.path(temp), 0o777); err != nil {
-		return fmt.Errorf("compiling %s: %w", u.source, err)
+		return false, fmt.Errorf("compiling %s: %w", u.source, err)
 	}
 	began, err := stamp.Now(b.path(temp))
 	if err != nil {
-		return fmt.Errorf("compiling %s: %w", u.source, err)
+		return false, fmt.Errorf("compiling %s: %w", u.source, err)
 	}
 	// nvcc names its intermediate files after the source in the object's
 	// folder, so each unit has one.
@@ -110,12 +115,12 @@ func (b *builder) compile(ctx context.Context, u unit, expected int64) error {
 	}.Run(ctx)
 	log, took := output.String(), time.Since(started).Milliseconds()
 	if err != nil {
-		return b.compileError(u, err, log)
+		return false, b.compileError(u, err, log)
 	}
 	if u.device {
 		_, notes, err := sass.ParseUsage(log)
 		if err != nil {
-			return fmt.Errorf("compiling %s: %w", u.source, err)
+			return false, fmt.Errorf("compiling %s: %w", u.source, err)
 		}
 		if len(notes) > 0 {
 			b.progress.Printf("%s:\n%s", u.source, strings.Join(notes, "\n"))
@@ -125,15 +130,15 @@ func (b *builder) compile(ctx context.Context, u unit, expected int64) error {
 	}
 	inputs, err := b.readDepfile(depfile)
 	if err != nil {
-		return fmt.Errorf("compiling %s: %w", u.source, err)
+		return false, fmt.Errorf("compiling %s: %w", u.source, err)
 	}
 	if err := b.publish(made, object); err != nil {
-		return fmt.Errorf("compiling %s: %w", u.source, err)
+		return false, fmt.Errorf("compiling %s: %w", u.source, err)
 	}
-	if u.device && b.launcher.program != "" && took < compilerCacheAnswers {
-		took = expected // nvcc did not run
+	if cached = u.device && b.launcher.program != "" && took < compilerCacheAnswers; cached {
+		took = expected
 	}
-	return b.finish(stamp.Stamp{Key: b.unitKey(u), Log: log, Milliseconds: took}, object, began, inputs)
+	return cached, b.finish(stamp.Stamp{Key: b.unitKey(u), Log: log, Milliseconds: took}, object, began, inputs)
 }
 
 // compilerCacheAnswers is within how many milliseconds a compiler cache brings

@@ -81,6 +81,18 @@ func (b *Bar) AddWeighed(weight int64) {
 	b.weightDone += weight
 }
 
+// AddFree counts one more as done, of the weight given, that took no time: the
+// share done and the time left go by the others.
+func (b *Bar) AddFree(weight int64) {
+	if b == nil {
+		return
+	}
+	b.r.mu.Lock()
+	defer b.r.mu.Unlock()
+	b.done++
+	b.weight -= weight
+}
+
 // Done ends the job well and leaves a line that says how long it took. Only
 // the first of Done, Fail and Drop counts.
 func (b *Bar) Done() {

@@ -160,13 +160,13 @@ func TestWeighedWorkAndItsEstimate(t *testing.T) {
 	if got, want := s.text(), "compile  1 of 4  19 %  10 s"; got != want {
 		t.Errorf("got %q, want %q: too early for an estimate", got, want)
 	}
-	b.AddWeighed(310)
+	b.AddFree(200) // of the other 800
+	b.AddWeighed(210)
 	refresh(r)
-	if got, want := s.text(), "compile  2 of 4  50 %  10 s  10 s left"; got != want {
+	if got, want := s.text(), "compile  3 of 4  50 %  10 s  10 s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	b.AddWeighed(499)
-	b.AddWeighed(1)
+	b.AddWeighed(400)
 	b.Done()
 	if got, want := s.text(), "done compile: 4 in 10 s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -235,6 +235,7 @@ func TestNilIsSilent(t *testing.T) {
 	b.Fail(errors.New("x"))
 	b.Weigh(1)
 	b.AddWeighed(1)
+	b.AddFree(1)
 	b.Drop()
 	r.Step("x").End(nil)
 }

@@ -27,7 +27,7 @@ func TestSecretsStayOut(t *testing.T) {
 		"broken":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 		"cut":     func(w http.ResponseWriter, _ *http.Request) { w.Write(body[:5]); cut(w) },
 		"bad redirect": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "ftp://u:"+secret+"@h/"+"?t="+secret, 302)
+			http.Redirect(w, r, "ftp://u:"+secret+"@h/"+"?t="+secret, http.StatusFound)
 		},
 		"no host": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://u:"+secret+"@no-such-host.invalid/?t="+secret, http.StatusFound)

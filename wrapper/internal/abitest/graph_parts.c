@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A product whose tiles are split, and which therefore needs memory to work in, captured into CUDA graphs: several
- * graphs of one plan run at once, and are instantiated twice, cloned and outlived by their executable graphs and copies.
+ * graphs of one plan run at once, and are instantiated twice, cloned and outlived by their executable graphs and
+ * copies.
  */
 #include <dlfcn.h>
 #include <string.h>

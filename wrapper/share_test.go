@@ -100,6 +100,7 @@ func TestNothingGiven(t *testing.T) {
 	stream := must(engine.NewStream())(t)
 	buffer := must(NewBuffer[float32](engine, 8))(t)
 	o := Operands{B: Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}, C: Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}}
+	var none context.Context
 	second := func(_ any, err error) error { return err }
 	var none context.Context
 	for what, errs := range map[string][]error{

@@ -3,6 +3,7 @@
 package sparsek_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,14 +30,42 @@ func TestGraphCapture(t *testing.T) {
 		"whole tiles": func() string { return abitest.Graph(lib.Path()) },
 		"split tiles": func() string { return abitest.SplitGraph(lib.Path(), "gather_bf16_128_256") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			switch result := run(); {
-			case strings.HasPrefix(result, "skipped: "):
-				t.Skip(result)
-			case result != "":
-				t.Error(result)
-			}
-		})
+		t.Run(name, func(t *testing.T) { report(t, run()) })
+	}
+}
+
+// report fails or skips the test where a program of package abitest has something to say.
+func report(t *testing.T, result string) {
+	t.Helper()
+	switch {
+	case strings.HasPrefix(result, "skipped: "):
+		t.Skip(result)
+	case result != "":
+		t.Error(result)
+	}
+}
+
+// No call of the library spoils the capture of a stream, on whatever thread.
+func TestCapturesStayWhole(t *testing.T) {
+	lib := library(t)
+	for _, blocking := range []bool{false, true} {
+		for _, sameThread := range []bool{false, true} {
+			t.Run(fmt.Sprintf("blocking %t, same thread %t", blocking, sameThread), func(t *testing.T) {
+				report(t, abitest.Capture(lib.Path(), blocking, sameThread))
+			})
+		}
+	}
+}
+
+// A plan and its matrix are destroyed without waiting for their products, and what these read stays theirs.
+func TestDestroyedBeforeProductsRan(t *testing.T) {
+	lib := library(t)
+	for name, how := range abitest.ReleaseCases {
+		for _, noMemory := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, without memory %t", name, noMemory), func(t *testing.T) {
+				report(t, abitest.Release(lib.Path(), how, noMemory))
+			})
+		}
 	}
 }
 

@@ -30,7 +30,22 @@
  * its use. Each call sets the device it needs and restores the one it found.
  *
  * Versions: a struct's first member abi_size is set by the caller to sizeof(the struct) as compiled; the library
- * reads (and writes) no more than that, so that members can be added at the end.
+ * reads (and writes) no more than that, so that members can be added at the end. Members that the library does not
+ * know, and those that are reserved, must be 0 in structs that it reads: SPARSEK_BAD_ABI_SIZE, SPARSEK_BAD_ARGUMENT.
+ *
+ * CUDA graphs: while a stream is being captured, in whatever mode, every function may be called, on the thread that
+ * captures and on others, and none spoils the capture. Work that is put into the captured stream (multiply,
+ * matrix_set_values, buffer_write, buffer_read, buffer_fill) becomes part of the graph; all other work runs at once and
+ * is no part of it. Functions that would wait for the captured stream (stream_synchronize, stream_query, multiply_time,
+ * dense_time) return SPARSEK_BAD_ARGUMENT. While a stream that waits for the default stream is being captured, CUDA
+ * forbids the use of the default stream: what is given a null stream returns SPARSEK_CUDA_ERROR. Plans of kernels of
+ * other libraries capture what those libraries can have captured.
+ *
+ * Lifetime on the GPU: plan_destroy and matrix_destroy wait for no product. What products that were enqueued before
+ * still read is given back when they have ended; the streams that they are in may be destroyed before or afterwards.
+ * A plan with a product in a graph is an exception: destroying it waits for the device, no execution of the graph may
+ * begin from then on, and the same holds for its matrix. Memory that was used in streams of the application is kept, up
+ * to 64 MiB, until the application names the stream again; beyond that the call that destroys waits for the device.
  */
 #ifndef SPARSEK_H_
 #define SPARSEK_H_
@@ -212,8 +227,7 @@ typedef struct sparsek_plan_options {
   int32_t reserved2;
   /* 1: absent blocks may be multiplied as zeros. Where B holds Inf or NaN, an element of C may then be NaN although
    * none of its blocks reads them: the caller accepts that, or knows that B is finite. Without this, a kernel of
-   * another library is chosen only where it is named or tuned for. Such a plan is made in the default stream, and
-   * plan_create waits for that stream. */
+   * another library is chosen only where it is named or tuned for. */
   int32_t allow_dense;
   int32_t reserved3;
   double tuning_seconds; /* above 0: measure for about this long, unless a similar product is known */
@@ -266,7 +280,7 @@ typedef struct sparsek_candidate_info {
 typedef struct sparsek_multiply_args {
   size_t abi_size;
   float alpha, beta; /* finite; beta = 0: C is not read */
-  const void* b;     /* (K, N):(ldb, 1), of the matrix's type, in the back-end's memory */
+  const void* b;     /* (K, N):(ldb, 1), of the matrix's type, in the back-end's memory; must not overlap C */
   int64_t ldb;       /* 0: the planned one */
   void* c;           /* (M, N):(ldc, 1), of the planned type, in the back-end's memory */
   int64_t ldc;       /* 0: the planned one */
@@ -405,7 +419,8 @@ typedef struct sparsek_api {
    * that of device arrays by a kernel, which this waits for, in device memory, where it stays. Values: host values are
    * copied to the device by the CUDA back-end and referenced (not copied) by the CPU back-end, so they must outlive the
    * matrix there; device values are referenced.
-   * Device arrays are read on the default stream: what a non-blocking stream writes into them must be finished. */
+   * Device arrays are read behind what the default stream was given before: what a non-blocking stream writes into them
+   * must be finished. */
   sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
   /* New values for the same pattern, (nnzb, bm, bk) of the same type. Lifetimes are as in matrix_create. A copy to the
    * device is ordered in the stream, and the host array must stay unchanged until the stream has passed it. Products
@@ -415,21 +430,21 @@ typedef struct sparsek_api {
   void (*matrix_destroy)(sparsek_matrix*);
 
   /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory, and waits for its own
-   * work on the device, but for no other stream; plan_destroy waits for the products of the plan. The plan of an index
-   * in device memory is made there, and equals that of the same index in host memory, with two exceptions. The planner
-   * on the host may put similar block rows together (fewer entries, the same C), and may split tiles whose rows are far
-   * longer than others (C within the same bound, but its sums rounded differently).
-   * Where options->kernel names none, the kernel is the one that was the fastest when a similar product was measured:
-   * by this library on such a device (the tuning cache, a file of the user: tuning_cache_open), or before the library
-   * was shipped. Similar products have the same sizes, block, types and epilogue, and about the same density, spread of
-   * row lengths and share of common columns in neighbouring block rows. Without such a record a cost model chooses, or,
-   * with options->tuning_seconds, a tuner measures. */
+   * work on the device, but for no other stream. The plan of an index in device memory is made there, and equals that
+   * of the same index in host memory, with two exceptions. The planner on the host may put similar block rows together
+   * (fewer entries, the same C), and may split tiles whose rows are far longer than others (C within the same bound,
+   * but its sums rounded differently). Where options->kernel names none, the kernel is the one that was the fastest
+   * when a similar product was measured: by this library on such a device (the tuning cache, a file of the user:
+   * tuning_cache_open), or before the library was shipped. Similar products have the same sizes, block, types and
+   * epilogue, and about the same density, spread of row lengths and share of common columns in neighbouring block rows.
+   * Without such a record a cost model chooses, or, with options->tuning_seconds, a tuner measures. */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);
 
-  /* Does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is written. One plan may be in
-   * use on several streams at once. The same plan gives the same bits each time.
+  /* Does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is written. C must not overlap B,
+   * the bias or the values of A (SPARSEK_BAD_ARGUMENT for the first two); B and C may be columns of one array. One plan
+   * may be in use on several streams at once. The same plan gives the same bits each time.
    * Allocates nothing, unless the plan has split tiles, or copies B because its rows are not aligned to the 16 bytes
    * that the kernel needs. Then a product takes its workspace from a pool of the context, in the order of the stream.
    * The pool has held it since the plan was made, and asks the driver for more only where products run at once. A
@@ -492,7 +507,8 @@ typedef struct sparsek_api {
   int32_t (*tuner_candidate_count)(const sparsek_tuner*);
   sparsek_status (*tuner_candidate)(const sparsek_tuner*, int32_t index, sparsek_candidate_info* out);
   /* Makes a plan with the best kernel so far, and stores the measurements in the tuning cache. Afterwards the tuner can
-   * only be asked for its candidates. SPARSEK_BAD_ARGUMENT where nothing was measured. */
+   * only be asked for its candidates; where the call fails, the tuner is unchanged. SPARSEK_BAD_ARGUMENT where nothing
+   * was measured. */
   sparsek_status (*tuner_finish)(sparsek_tuner*, sparsek_plan** out);
   void (*tuner_destroy)(sparsek_tuner*);
 

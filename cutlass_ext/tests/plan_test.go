@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tests runs checks of the C++ sources that need neither the built
-// library nor a GPU.
+// Package tests runs checks of the C++ sources that need no GPU and, but for
+// what happens when memory runs out, not the built library.
 package tests
 
 import (
@@ -76,7 +76,8 @@ func TestTuner(t *testing.T) {
 
 // The memory of plans, with a runtime that has the host's memory for the device's.
 func TestPlanMemory(t *testing.T) {
-	run(t, "testdata/memory_check.cpp", "-I", "testdata/cuda_on_host", "../src/cuda/plan_memory.cpp", "../src/cuda/memory_pool.cpp")
+	run(t, "testdata/memory_check.cpp", "-I", "testdata/cuda_on_host", "../src/cuda/plan_memory.cpp", "../src/cuda/memory_pool.cpp",
+		"../src/cuda/releases.cpp", "../src/cuda/device_scope.cpp")
 }
 
 // Tiles that the CTAs of a cluster share.

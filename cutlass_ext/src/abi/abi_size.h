@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "abi/error.h"
@@ -58,13 +59,49 @@ size_t checked_abi_size(const T* data, const char* what) {
   return data->abi_size < sizeof(T) ? data->abi_size : sizeof(T);
 }
 
-// A copy of the caller's struct; members that the caller's version lacks are zero.
+// Members of a newer version than this library's mean something that it would leave out unless they are 0. Throws
+// SPARSEK_BAD_ABI_SIZE.
+template <class T>
+void require_known(const T* in, const char* what) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(in);
+  for (size_t at = sizeof(T); at < in->abi_size; ++at) {
+    if (bytes[at] == 0) continue;
+    fail(SPARSEK_BAD_ABI_SIZE,
+         "%s has a member at byte %zu that is not 0 and that this library does not know: its %s ends at byte %zu; use "
+         "a newer library, or set the member to 0",
+         what, at, AbiStruct<T>::kName, sizeof(T));
+  }
+}
+
+// Members that are there for versions to come. Throws SPARSEK_BAD_ARGUMENT where one is not 0.
+inline void require_zero(int32_t value, const char* what, const char* member) {
+  if (value != 0) fail(SPARSEK_BAD_ARGUMENT, "%s->%s = %d: it has no meaning yet, set it to 0", what, member, value);
+}
+template <class T>
+void require_reserved(const T&, const char*) {}
+inline void require_reserved(const sparsek_plan_options& given, const char* what) {
+  require_zero(given.reserved, what, "reserved");
+  require_zero(given.reserved2, what, "reserved2");
+  require_zero(given.reserved3, what, "reserved3");
+}
+inline void require_reserved(const sparsek_tuner_options& given, const char* what) {
+  require_zero(given.reserved, what, "reserved");
+}
+inline void require_reserved(const sparsek_check_args& given, const char* what) {
+  require_zero(given.reserved, what, "reserved");
+  require_zero(given.reserved2, what, "reserved2");
+}
+
+// A copy of what the caller gave; members that the caller does not have yet are zero. Throws where the caller asks for
+// what this version does not know.
 template <class T>
 T read_struct(const T* in, const char* what) {
   const size_t size = checked_abi_size(in, what);
+  require_known(in, what);
   T copy{};
   std::memcpy(&copy, in, size);
   copy.abi_size = sizeof(T);
+  require_reserved(copy, what);
   return copy;
 }
 

@@ -43,7 +43,8 @@ struct MultiplyArgs {
   void* c;
   int64_t ldc;
   sparsek_stream stream;
-  const void* bias;  // null where there is none
+  const void* bias;           // null where there is none
+  bool in_own_graph = false;  // captured into a graph that is destroyed before the call ends which this product is of
 };
 
 class PlanState {

@@ -96,6 +96,9 @@ sparsek_status context_info(const sparsek_context* context, sparsek_context_info
   });
 }
 
-void context_destroy(sparsek_context* context) noexcept { delete context; }
+void context_destroy(sparsek_context* context) noexcept {
+  const CaptureScope scope;
+  delete context;
+}
 
 }  // namespace sparsek::entry

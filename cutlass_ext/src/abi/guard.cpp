@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "abi/guard.h"
 
+#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -12,6 +13,9 @@ namespace {
 
 // A plain array, so that keeping the message of a failed allocation allocates nothing.
 thread_local char message[1024];
+
+constexpr int kRelaxed = 2;  // cudaStreamCaptureModeRelaxed
+std::atomic<ExchangeCaptureMode> exchange_capture_mode{nullptr};
 
 sparsek_status record(sparsek_status status, const char* text) noexcept {
   std::snprintf(message, sizeof(message), "%s", text);
@@ -36,6 +40,16 @@ sparsek_status record_exception() noexcept {
   } catch (...) {
     return record(SPARSEK_INTERNAL, "an exception of unknown type");
   }
+}
+
+void set_capture_mode_exchange(ExchangeCaptureMode exchange) noexcept { exchange_capture_mode = exchange; }
+
+CaptureScope::CaptureScope() noexcept : exchange_(exchange_capture_mode) {
+  if (exchange_ != nullptr) before_ = exchange_(kRelaxed);
+}
+
+CaptureScope::~CaptureScope() {
+  if (exchange_ != nullptr) exchange_(before_);
 }
 
 }  // namespace sparsek

@@ -37,6 +37,9 @@ sparsek_status matrix_set_values(sparsek_matrix* matrix, const void* values, int
   });
 }
 
-void matrix_destroy(sparsek_matrix* matrix) noexcept { delete matrix; }
+void matrix_destroy(sparsek_matrix* matrix) noexcept {
+  const CaptureScope scope;
+  delete matrix;
+}
 
 }  // namespace sparsek::entry

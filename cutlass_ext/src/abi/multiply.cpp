@@ -34,7 +34,35 @@ void require_bias(const void* bias, const PlanOptions& options, const BsrShape& 
   require_aligned(bias, dtype_bytes(options.dtype_c), "args->bias");
 }
 
-// Fills in the defaults and checks the rest. An operand without elements may be null.
+// An operand's address, for the alignment that the plan was made for, which is at least its element's.
+void require_planned_alignment(const void* pointer, int32_t alignment, int64_t element, const char* what) {
+  const auto wanted = static_cast<uintptr_t>(std::max<int64_t>(alignment, element));
+  if (reinterpret_cast<uintptr_t>(pointer) % wanted == 0) return;
+  if (reinterpret_cast<uintptr_t>(pointer) % static_cast<uintptr_t>(element) != 0) {
+    return require_aligned(pointer, element, what);
+  }
+  fail(SPARSEK_MISALIGNED,
+       "%s = %p is not aligned to %zu bytes, as the plan expects: align it, or set options->alignment when the plan is "
+       "made",
+       what, pointer, static_cast<size_t>(wanted));
+}
+
+// What is written must not be read by the same product, whose elements are computed in any order.
+void require_apart(const MultiplyArgs& args, const PlanOptions& options, const MatrixState& matrix) {
+  const int64_t element_b = dtype_bytes(matrix.dtype), element_c = dtype_bytes(options.dtype_c);
+  const BsrShape& shape = matrix.shape();
+  const ByteRows c = {args.c, shape.rows, options.n * element_c, args.ldc * element_c};
+  if (overlap(c, {args.b, shape.cols, options.n * element_b, args.ldb * element_b})) {
+    fail(SPARSEK_BAD_ARGUMENT, "args->b and args->c overlap: a product needs a C of its own");
+  }
+  if (args.bias == nullptr) return;
+  const int64_t bias_bytes = (options.bias == SPARSEK_BIAS_ROW ? shape.rows : options.n) * element_c;
+  if (overlap(c, {args.bias, 1, bias_bytes, bias_bytes})) {
+    fail(SPARSEK_BAD_ARGUMENT, "args->bias and args->c overlap: a product needs a C of its own");
+  }
+}
+
+// Fills in the defaults and checks what is left. An operand without elements may be null.
 MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& given) {
   const PlanOptions& options = plan.options;
   require_values(*plan.matrix);
@@ -51,10 +79,11 @@ MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& give
   const BsrShape& shape = plan.matrix->state->shape();
   if (shape.cols > 0 && options.n > 0) require_not_null(args.b, "args->b");
   if (shape.rows > 0 && options.n > 0) require_not_null(args.c, "args->c");
-  require_aligned(args.b, std::max<int64_t>(options.alignment, dtype_bytes(plan.matrix->state->dtype)), "args->b");
-  require_aligned(args.c, std::max<int64_t>(options.alignment, dtype_bytes(options.dtype_c)), "args->c");
+  require_planned_alignment(args.b, options.alignment, dtype_bytes(plan.matrix->state->dtype), "args->b");
+  require_planned_alignment(args.c, options.alignment, dtype_bytes(options.dtype_c), "args->c");
   require_bias(given.bias, options, shape);
   args.bias = given.bias;
+  require_apart(args, options, *plan.matrix->state);
   return args;
 }
 
@@ -77,7 +106,7 @@ const sparsek_multiply_args* element(const sparsek_multiply_args* args, int32_t 
 }  // namespace
 
 sparsek_status multiply(sparsek_plan* plan, const sparsek_multiply_args* args) noexcept {
-  return guard([&] {
+  return guard_enqueue([&] {
     require_not_null(plan, "plan");
     plan->state->multiply(resolve(*plan, read_struct(args, "args")));
   });

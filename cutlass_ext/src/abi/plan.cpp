@@ -50,7 +50,8 @@ sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* o
       require_values(*plan->matrix);
       tune::Tuner tuner(backend, state, plan->options, {known.tuning_seconds, false});
       while (tuner.step() >= 0) continue;
-      plan->state = tune::finish(tuner, backend, state, plan->options, plan->choice, tune::TuningMemory::process());
+      plan->choice = tune::conclude(tuner, backend, state, plan->options, tune::TuningMemory::process());
+      plan->state = tuner.take_best();
     }
     if (!tunes) plan->state = make_chosen(backend, state, plan->options, plan->choice);
     plan->options.kernel = plan->choice.kernel;
@@ -76,6 +77,9 @@ sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexc
   });
 }
 
-void plan_destroy(sparsek_plan* plan) noexcept { delete plan; }
+void plan_destroy(sparsek_plan* plan) noexcept {
+  const CaptureScope scope;
+  delete plan;
+}
 
 }  // namespace sparsek::entry

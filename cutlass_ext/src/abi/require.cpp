@@ -69,6 +69,17 @@ void require_dense(int64_t rows, int64_t n, int64_t ld, int64_t element_bytes, c
   }
 }
 
+bool overlap(const ByteRows& a, const ByteRows& b) {
+  if (a.rows == 0 || a.width == 0 || b.rows == 0 || b.width == 0) return false;
+  const auto begin_a = reinterpret_cast<uintptr_t>(a.data), begin_b = reinterpret_cast<uintptr_t>(b.data);
+  if (begin_b < begin_a) return overlap(b, a);
+  const auto bytes_a = static_cast<uintptr_t>((a.rows - 1) * a.pitch + a.width);
+  if (begin_b - begin_a >= bytes_a) return false;
+  if (a.pitch != b.pitch) return true;
+  const auto shift = static_cast<int64_t>((begin_b - begin_a) % static_cast<uintptr_t>(a.pitch));
+  return shift < a.width || shift + b.width > a.pitch;
+}
+
 void require_bsr(const sparsek_bsr& bsr) {
   check_bsr_header(bsr);
   require_memory(bsr.memory, "bsr->memory");

@@ -27,7 +27,15 @@ sparsek_memory require_memory(int32_t memory, const char* what);
 // A dense operand (rows, n):(ld, 1): ld at least n, and its bytes within int64.
 void require_dense(int64_t rows, int64_t n, int64_t ld, int64_t element_bytes, const char* ld_name);
 
-// The caller's BSR matrix: its header (check_bsr_header), and nulls and alignment of its pointers.
+// Two dense matrices in the same memory, rows of `width` bytes that begin `pitch` bytes apart. They do not overlap
+// where one ends before the other begins, or where, with the same pitch, the rows of one lie in the gaps of the other.
+struct ByteRows {
+  const void* data;
+  int64_t rows, width, pitch;
+};
+bool overlap(const ByteRows& a, const ByteRows& b);
+
+// A BSR matrix as given: its header (check_bsr_header), its memory and its pointers, nulls and alignment.
 void require_bsr(const sparsek_bsr& bsr);
 
 }  // namespace sparsek

@@ -94,14 +94,19 @@ sparsek_status tuner_finish(sparsek_tuner* tuner, sparsek_plan** out) noexcept {
     auto plan = std::make_unique<sparsek_plan>();
     plan->matrix = tuner->matrix;
     plan->options = tuner->options;
-    plan->state = tune::finish(*tuner->tuner, *tuner->matrix->backend, *tuner->matrix->state, tuner->options,
-                               plan->choice, tune::TuningMemory::process());
+    plan->choice = tune::conclude(*tuner->tuner, *tuner->matrix->backend, *tuner->matrix->state, tuner->options,
+                                  tune::TuningMemory::process());
     plan->options.kernel = plan->choice.kernel;
+    // Last, since it cannot fail: a tuner whose plan could not be made is as it was.
+    plan->state = tuner->tuner->take_best();
     tuner->finished = true;
     *out = plan.release();
   });
 }
 
-void tuner_destroy(sparsek_tuner* tuner) noexcept { delete tuner; }
+void tuner_destroy(sparsek_tuner* tuner) noexcept {
+  const CaptureScope scope;
+  delete tuner;
+}
 
 }  // namespace sparsek::entry

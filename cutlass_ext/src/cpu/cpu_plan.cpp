@@ -38,11 +38,10 @@ CpuMatrix::CpuMatrix(const sparsek_bsr& a) {
 }
 
 const PatternStats& CpuMatrix::stats() const {
-  std::call_once(stats_once_, [this] {
+  return stats_.get([this] {
     RowOrders orders(index_);
-    stats_ = pattern_stats(orders);
+    return pattern_stats(orders);
   });
-  return stats_;
 }
 
 void CpuMatrix::set_values(const void* values, sparsek_memory memory, sparsek_stream) {

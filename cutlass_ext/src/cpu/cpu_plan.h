@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "abi/backend.h"
@@ -28,8 +27,7 @@ class CpuMatrix final : public MatrixState {
 
  private:
   BsrIndex index_;
-  mutable std::once_flag stats_once_;
-  mutable PatternStats stats_;
+  mutable LazyStats stats_;
   std::atomic<const void*> values_{nullptr};
 };
 

@@ -4,6 +4,7 @@
 #include "cuda/cublas_library.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/data_type.h"
+#include "cuda/device_scope.h"
 #include "cuda/time_runs.h"
 
 namespace sparsek::cuda {
@@ -36,6 +37,7 @@ void Cublas::time(const sparsek_dense_time_args& args, double* seconds) {
     check_memory(args.c[set], SPARSEK_DEVICE, device_, "c");
   }
   const auto stream = static_cast<cudaStream_t>(args.stream);
+  require_not_captured(stream, "dense_time");
   const auto dtype = static_cast<sparsek_dtype>(args.dtype);
   int turn = 0;
   const auto run = [&] {

@@ -6,11 +6,12 @@
 
 #include "abi/backend.h"
 #include "abi/error.h"
-#include "cuda/capture_mode.h"
+#include "abi/guard.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
 #include "cuda/device_rates.h"
+#include "cuda/device_scope.h"
 #include "cuda/graph_time.h"
 #include "cuda/list_candidates.h"
 #include "cuda/memory_pool.h"
@@ -24,6 +25,10 @@ namespace {
 
 using cuda::check;
 using cuda::DeviceScope;
+using cuda::FinalDeviceScope;
+using cuda::is_captured;
+using cuda::LibraryHandles;
+using cuda::require_not_captured;
 
 cudaStream_t stream_of(sparsek_stream stream) { return static_cast<cudaStream_t>(stream); }
 
@@ -34,7 +39,13 @@ class CudaBackend final : public Backend {
         rates_(cuda::device_rates(device)),
         l2_bytes_(static_cast<size_t>(info.l2_bytes)),
         name_(info.name),
-        libraries_(device) {}
+        libraries_(std::make_unique<LibraryHandles>(device)) {}
+  ~CudaBackend() override {
+    const FinalDeviceScope scope(device_);
+    libraries_.reset();
+    plan_memory_.reset();
+    pool_.reset();
+  }
 
   sparsek_backend kind() const override { return SPARSEK_CUDA; }
   int device() const override { return device_; }
@@ -43,16 +54,15 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr& a) override {
     DeviceScope scope(device_);
-    return std::make_unique<cuda::CudaMatrix>(a, device_);
+    return std::make_unique<cuda::CudaMatrix>(a, device_, plan_memory());
   }
   std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
-    cuda::RelaxedCapture relaxed;
     auto& a = static_cast<cuda::CudaMatrix&>(matrix);
     if (const cuda::LibraryKernel* const kernel = cuda::find_library_kernel(options.kernel)) {
-      return cuda::make_library_plan(*kernel, a, options, libraries_);
+      return cuda::make_library_plan(*kernel, a, options, *libraries_);
     }
-    return std::make_unique<cuda::CudaPlan>(a, options, rates_.sm_count, plan_memory());
+    return std::make_unique<cuda::CudaPlan>(a, options, rates_.sm_count);
   }
 
   const std::string& processor() const override { return name_; }
@@ -78,14 +88,17 @@ class CudaBackend final : public Backend {
   }
   void write(void* buffer, const void* host, size_t bytes, sparsek_stream stream) override {
     DeviceScope scope(device_);
+    named(stream);
     check(cudaMemcpyAsync(buffer, host, bytes, cudaMemcpyHostToDevice, stream_of(stream)), "cudaMemcpyAsync");
   }
   void read(void* host, const void* buffer, size_t bytes, sparsek_stream stream) override {
     DeviceScope scope(device_);
+    named(stream);
     check(cudaMemcpyAsync(host, buffer, bytes, cudaMemcpyDeviceToHost, stream_of(stream)), "cudaMemcpyAsync");
   }
   void fill(void* buffer, int byte, size_t bytes, sparsek_stream stream) override {
     DeviceScope scope(device_);
+    named(stream);
     check(cudaMemsetAsync(buffer, byte, bytes, stream_of(stream)), "cudaMemsetAsync");
   }
 
@@ -93,18 +106,28 @@ class CudaBackend final : public Backend {
     DeviceScope scope(device_);
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    try {
+      plan_memory().releases().opened(stream);
+    } catch (...) {
+      cudaStreamDestroy(stream);
+      throw;
+    }
     return stream;
   }
   void stream_destroy(sparsek_stream stream) override {
     DeviceScope scope(device_);
+    plan_memory().releases().closing(stream_of(stream));
     check(cudaStreamDestroy(stream_of(stream)), "cudaStreamDestroy");
   }
   void stream_synchronize(sparsek_stream stream) override {
     DeviceScope scope(device_);
+    require_not_captured(stream_of(stream), "stream_synchronize");
     check(cudaStreamSynchronize(stream_of(stream)), "cudaStreamSynchronize");
+    plan_memory().releases().seen(stream_of(stream));
   }
   bool stream_done(sparsek_stream stream) override {
     DeviceScope scope(device_);
+    require_not_captured(stream_of(stream), "stream_query");
     const cudaError_t error = cudaStreamQuery(stream_of(stream));
     if (error == cudaErrorNotReady) return false;
     check(error, "cudaStreamQuery");
@@ -118,15 +141,19 @@ class CudaBackend final : public Backend {
   }
   void dense_time(const sparsek_dense_time_args& args, double* seconds) override {
     DeviceScope scope(device_);
-    libraries_.cublas().time(args, seconds);
+    libraries_->cublas().time(args, seconds);
   }
 
  private:
   cuda::PlanMemory& plan_memory() {
     const std::lock_guard<std::mutex> lock(memory_mutex_);
     if (pool_ == nullptr) pool_ = std::make_unique<cuda::MemoryPool>(device_);
-    if (plan_memory_ == nullptr) plan_memory_ = std::make_unique<cuda::PlanMemory>(*pool_);
+    if (plan_memory_ == nullptr) plan_memory_ = std::make_unique<cuda::PlanMemory>(*pool_, device_);
     return *plan_memory_;
+  }
+  // Before a copy is put into a stream. Throws where that would spoil another's capture.
+  void named(sparsek_stream stream) {
+    if (!is_captured(stream_of(stream))) plan_memory().releases().seen(stream_of(stream));
   }
 
   const int device_;
@@ -136,7 +163,7 @@ class CudaBackend final : public Backend {
   std::mutex memory_mutex_;
   std::unique_ptr<cuda::MemoryPool> pool_;  // this and the next are made when they are first needed
   std::unique_ptr<cuda::PlanMemory> plan_memory_;
-  cuda::LibraryHandles libraries_;
+  std::unique_ptr<LibraryHandles> libraries_;
 };
 
 }  // namespace
@@ -154,6 +181,7 @@ std::unique_ptr<Backend> make_cuda_backend(int device) {
     fail(SPARSEK_NO_DEVICE, "CUDA device %d (%s) has compute capability %d.%d; the kernels need 9.0 (Hopper)", device,
          info.name, info.compute_major, info.compute_minor);
   }
+  set_capture_mode_exchange(cuda::exchange_capture_mode);
   return std::make_unique<CudaBackend>(device, info);
 }
 

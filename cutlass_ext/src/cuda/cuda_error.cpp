@@ -13,15 +13,4 @@ void check(cudaError_t error, const char* call) {
        static_cast<int>(error));
 }
 
-DeviceScope::DeviceScope(int device) : device_(device) {
-  check(cudaGetDevice(&previous_), "cudaGetDevice");
-  // Also where it is current: on a thread of the operating system that has made no such call yet there is no context,
-  // and calls of the driver, which encode the descriptors of bulk copies, would fail.
-  check(cudaSetDevice(device_), "cudaSetDevice");
-}
-
-DeviceScope::~DeviceScope() {
-  if (previous_ != device_) cudaSetDevice(previous_);
-}
-
 }  // namespace sparsek::cuda

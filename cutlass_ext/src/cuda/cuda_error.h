@@ -9,16 +9,4 @@ namespace sparsek::cuda {
 // call, the name and the text of the error.
 void check(cudaError_t error, const char* call);
 
-// Makes a device current for the scope.
-class DeviceScope {
- public:
-  explicit DeviceScope(int device);
-  ~DeviceScope();
-  DeviceScope(const DeviceScope&) = delete;
-  DeviceScope& operator=(const DeviceScope&) = delete;
-
- private:
-  int device_, previous_ = 0;
-};
-
 }  // namespace sparsek::cuda

@@ -5,6 +5,7 @@
 
 #include "abi/dtype.h"
 #include "abi/error.h"
+#include "cuda/device_scope.h"
 #include "cuda/stream.h"
 #include "cuda/time_runs.h"
 
@@ -29,23 +30,29 @@ void check_memory(const void* pointer, sparsek_memory memory, int device, const 
 
 namespace {
 
-AnyIndex make_index(const sparsek_bsr& a, int device) {
+AnyIndex make_index(const sparsek_bsr& a, int device, PlanMemory& device_memory, const StreamUses& uses) {
   const auto memory = static_cast<sparsek_memory>(a.memory);
   check_memory(a.row_ptr, memory, device, "row_ptr");
   if (a.nnzb > 0) check_memory(a.col_idx, memory, device, "col_idx");
-  if (memory == SPARSEK_DEVICE) return make_device_index(a);
+  if (memory == SPARSEK_DEVICE) return make_device_index(a, device_memory, uses);
   return make_bsr_index(a);
 }
 
 }  // namespace
 
-CudaMatrix::CudaMatrix(const sparsek_bsr& a, int device) : device_(device), index_(make_index(a, device)) {
+CudaMatrix::CudaMatrix(const sparsek_bsr& a, int device, PlanMemory& memory)
+    : device_(device), memory_(memory), index_(make_index(a, device, memory, uses_)) {
   dtype = static_cast<sparsek_dtype>(a.dtype);
   if (const auto* const host = std::get_if<BsrIndex>(&index_)) orders_ = std::make_unique<RowOrders>(*host);
-  if (a.values != nullptr) {
-    set_values(a.values, static_cast<sparsek_memory>(a.memory), nullptr);
-    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  if (a.values == nullptr || shape().nnzb == 0) return;
+  check_memory(a.values, static_cast<sparsek_memory>(a.memory), device_, "values");
+  if (a.memory == SPARSEK_DEVICE) {
+    values_ = a.values;
+    return;
   }
+  copy_values(a.values, memory_.stream());
+  check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
+  values_ = owned_values_.data();
 }
 
 const BsrShape& CudaMatrix::shape() const {
@@ -53,10 +60,8 @@ const BsrShape& CudaMatrix::shape() const {
 }
 
 const PatternStats& CudaMatrix::stats() const {
-  std::call_once(stats_once_, [this] {
-    stats_ = orders_ != nullptr ? pattern_stats(*orders_) : expected_stats(shape(), longest_row(index_));
-  });
-  return stats_;
+  return stats_.get(
+      [this] { return orders_ != nullptr ? pattern_stats(*orders_) : expected_stats(shape(), longest_row(index_)); });
 }
 
 size_t CudaMatrix::value_bytes() const {
@@ -72,29 +77,36 @@ void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_s
     return;
   }
   const auto order = static_cast<cudaStream_t>(stream);
+  const bool captured = memory_.releases().use(uses_, order);
   const std::lock_guard lock(owning_);
-  if (owned_values_.data() == nullptr) owned_values_ = DeviceArray<char>(value_bytes());
-  owned_ = owned_values_.data();
-  check(cudaMemcpyAsync(owned_values_.data(), values, value_bytes(), cudaMemcpyHostToDevice, order), "cudaMemcpyAsync");
+  copy_values(values, order);
   for (const auto& place : expanded_) {
     if (const auto used = place.lock()) used->fill(owned_values_.data(), order);
   }
   // Nothing outside of a graph can wait for a part of it.
-  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(order, &capturing), "cudaStreamIsCapturing");
-  if (capturing == cudaStreamCaptureStatusNone) copied_.record(order);
+  if (!captured) copied_.record(order);
   values_ = owned_values_.data();
+}
+
+void CudaMatrix::copy_values(const void* host, cudaStream_t stream) {
+  if (owned_values_.data() == nullptr) {
+    owned_values_ = PoolArray<char>(memory_, value_bytes(), &uses_);
+    // In whatever stream they are used.
+    check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
+  }
+  owned_ = owned_values_.data();
+  check(cudaMemcpyAsync(owned_values_.data(), host, value_bytes(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
 }
 
 std::shared_ptr<const ExpandedValues> CudaMatrix::expanded(Expansion expansion) {
   const std::lock_guard lock(owning_);
   auto& place = expanded_[static_cast<int>(expansion)];
   if (auto used = place.lock()) return used;
-  const auto made = std::make_shared<const ExpandedValues>(index_, expansion);
+  const auto made = std::make_shared<const ExpandedValues>(index_, expansion, memory_, uses_);
   if (values_ != nullptr && !is_referenced(values_)) {
     copied_.wait();
-    made->fill(values_, cudaStreamLegacy);
-    check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+    made->fill(values_, memory_.stream());
+    check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
   }
   place = made;
   return made;

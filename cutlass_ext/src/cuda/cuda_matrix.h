@@ -6,8 +6,9 @@
 #include <mutex>
 
 #include "abi/backend.h"
-#include "cuda/device_array.h"
 #include "cuda/event.h"
+#include "cuda/plan_memory.h"
+#include "cuda/stream_uses.h"
 #include "cuda/vendor/expanded_values.h"
 #include "cuda/vendor/index_arrays.h"
 #include "plan/row_order.h"
@@ -16,8 +17,8 @@ namespace sparsek::cuda {
 
 class CudaMatrix final : public MatrixState {
  public:
-  // The current device must be `device`.
-  CudaMatrix(const sparsek_bsr& a, int device);
+  // The current device must be `device`. memory must outlive the matrix.
+  CudaMatrix(const sparsek_bsr& a, int device, PlanMemory& memory);
 
   const BsrShape& shape() const override;
   const PatternStats& stats() const override;
@@ -29,6 +30,9 @@ class CudaMatrix final : public MatrixState {
   void wait_for_copy() const { copied_.wait(); }
   RowOrders* orders() const { return orders_.get(); }  // of an index on the host, else null
   int device() const { return device_; }
+  PlanMemory& memory() const { return memory_; }
+  // Those of a plan, which is no more: its products read the values and, some, the index.
+  void add_uses(const StreamUses& uses) noexcept { uses_.add_all(uses); }
   const void* values() const { return values_; }  // in device memory; null until they are set
   size_t value_bytes() const;
 
@@ -44,14 +48,18 @@ class CudaMatrix final : public MatrixState {
   double fill_time(const ExpandedValues& expanded);
 
  private:
+  // With owning_ held.
+  void copy_values(const void* host, cudaStream_t stream);
+
   int device_;
+  PlanMemory& memory_;
+  StreamUses uses_;  // of what this has in device memory, but for those of plans that exist
   AnyIndex index_;
   std::atomic<const void*> values_ = nullptr;
   std::unique_ptr<RowOrders> orders_;
-  mutable std::once_flag stats_once_;
-  mutable PatternStats stats_;
+  mutable LazyStats stats_;
   std::mutex owning_;                         // held while one of those below changes or is filled
-  DeviceArray<char> owned_values_;            // where the values came from the host
+  PoolArray<char> owned_values_;              // where the values came from the host
   std::atomic<const void*> owned_ = nullptr;  // its address
   Event copied_;                              // behind the last copy to it, and what was filled with that
   std::weak_ptr<const ExpandedValues> expanded_[kExpansions];

@@ -9,11 +9,11 @@
 #include "cuda/add_parts.h"
 #include "cuda/choose_cluster.h"
 #include "cuda/device_plan.h"
+#include "cuda/device_scope.h"
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
 #include "cuda/time_runs.h"
 #include "cuda/vendor/index_arrays.h"
-#include "cuda/wait_for_device.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -32,8 +32,8 @@ int64_t bytes_of_part(const PartSums& layout) { return int64_t{512} * layout.sla
 
 }  // namespace
 
-CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, PlanMemory& memory)
-    : matrix_(matrix), options_(options) {
+CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count) : matrix_(matrix), options_(options) {
+  PlanMemory& memory = matrix.memory();
   const BsrShape& pattern = matrix.shape();
   constexpr int64_t kLimit = INT32_MAX;
   if (pattern.rows > kLimit || pattern.cols > kLimit || options.n > kLimit) {
@@ -60,9 +60,9 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
     shape.part_cost = kPartCost * 64 / pattern.block_k * part_layout().groups * 8 / shape.tile_n;
   }
   if (RowOrders* const orders = matrix.orders()) {
-    arrays_ = PlanArrays(memory, sparsek::make_plan(*orders, shape));
+    arrays_ = PlanArrays(memory, sparsek::make_plan(*orders, shape), uses_);
   } else {
-    arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape, memory);
+    arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape, memory, uses_);
   }
   if (packs_b(*kernel_, options_)) {
     packed_pitch_ = packed_pitch(options_.n);
@@ -74,9 +74,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
   check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
 }
 
-CudaPlan::~CudaPlan() {
-  if (used_) wait_for_device(matrix_.device());  // any stream may hold products of this plan
-}
+CudaPlan::~CudaPlan() { matrix_.add_uses(uses_); }
 
 int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.shape().block_m; }
 
@@ -105,12 +103,13 @@ void CudaPlan::info(sparsek_plan_info& out) const {
 }
 
 int64_t CudaPlan::recomputed() const {
-  if (!used_) return 0;  // and so a new plan is described without waiting for the products of others
+  if (uses_.none()) return 0;  // and so a new plan is described without waiting for the products of others
   DeviceScope scope(matrix_.device());
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  unsigned long long count = 0;
-  check(cudaMemcpy(&count, arrays_.recomputed(), sizeof(count), cudaMemcpyDeviceToHost), "cudaMemcpy");
-  return static_cast<int64_t>(count);
+  PlanMemory& memory = matrix_.memory();
+  if (!memory.releases().wait_for_device()) {
+    fail(SPARSEK_OUT_OF_MEMORY, "waiting for the products of the plan: out of device memory");
+  }
+  return static_cast<int64_t>(memory.read(arrays_.recomputed()));
 }
 
 void CudaPlan::multiply(const MultiplyArgs& args) {
@@ -152,8 +151,13 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.slots = sizes.slots;
   launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
-  used_ = true;
+  record_use(args);
   this->launch(launch);
+}
+
+void CudaPlan::record_use(const MultiplyArgs& args) {
+  // A graph of the library's own is gone when the call ends that made it.
+  if (!args.in_own_graph) matrix_.memory().releases().use(uses_, static_cast<cudaStream_t>(args.stream));
 }
 
 size_t CudaPlan::bytes_of_parts() const {
@@ -179,6 +183,7 @@ void CudaPlan::launch(LaunchArgs args) {
 void CudaPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {
   DeviceScope scope(matrix_.device());
   const auto stream = static_cast<cudaStream_t>(args[0].stream);
+  require_not_captured(stream, "multiply_time");
   int turn = 0;
   const auto run = [&] {
     MultiplyArgs now = args[turn++ % arg_count];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "abi/backend.h"
@@ -15,9 +14,8 @@ namespace sparsek::cuda {
 // A kernel and its work list, in device memory.
 class CudaPlan final : public PlanState {
  public:
-  // memory must outlive the plan.
-  CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, PlanMemory& memory);
-  // Waits for the products of the plan.
+  CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);
+  // Waits for nothing, unless a product was captured into a graph: then for the device.
   ~CudaPlan() override;
 
   void info(sparsek_plan_info& out) const override;
@@ -29,6 +27,7 @@ class CudaPlan final : public PlanState {
   int32_t tile_rows() const;
   // Slabs and groups of a part's sums.
   PartSums part_layout() const;
+  void record_use(const MultiplyArgs& args);
   void launch(LaunchArgs args);
   size_t bytes_of_parts() const;
 
@@ -36,10 +35,10 @@ class CudaPlan final : public PlanState {
   PlanOptions options_;
   const KernelDesc* kernel_;
   int32_t cluster_ = 1;  // CTAs that share a tile
+  StreamUses uses_;      // of what follows
   PlanArrays arrays_;
   int64_t packed_pitch_ = 0;              // of B, where it is copied for the kernel; else 0
   std::unique_ptr<Workspace> workspace_;  // where tiles are split or B is copied
-  std::atomic<bool> used_{false};         // a kernel was launched, or captured into a graph
 };
 
 }  // namespace sparsek::cuda

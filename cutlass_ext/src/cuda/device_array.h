@@ -7,16 +7,19 @@
 #include <utility>
 
 #include "cuda/cuda_error.h"
+#include "cuda/device_scope.h"
 
 namespace sparsek::cuda {
 
-// Owns an array in device memory.
+// Owns an array in device memory that is of no pool: freeing it waits for the device.
 template <class T>
 class DeviceArray {
  public:
   DeviceArray() = default;
   explicit DeviceArray(size_t count) : count_(count) {
-    if (count > 0) check(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)), "cudaMalloc");
+    if (count == 0) return;
+    const RelaxedCapture relaxed;
+    check(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)), "cudaMalloc");
   }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(DeviceArray&& other) noexcept { swap(other); }

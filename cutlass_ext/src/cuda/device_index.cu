@@ -80,63 +80,68 @@ __global__ void __launch_bounds__(kWarp* kRowsPerCta)
   }
 }
 
-template <class Index>
-long long value_at(const void* array, int64_t place) {
-  Index value = 0;
-  check(cudaMemcpy(&value, static_cast<const Index*>(array) + place, sizeof(value), cudaMemcpyDeviceToHost),
-        "cudaMemcpy");
-  return static_cast<long long>(value);
+// To the host, behind what the stream holds.
+template <class T>
+void read(T& to, const T* from, cudaStream_t stream) {
+  check(cudaMemcpyAsync(&to, from, sizeof(T), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(stream), "copy of the index");
 }
 
 template <class Index>
-[[noreturn]] void report(const sparsek_bsr& a, const BsrShape& shape, Fault fault) {
+[[noreturn]] void report(const sparsek_bsr& a, const BsrShape& shape, Fault fault, cudaStream_t stream) {
   const sparsek_status status = status_of(fault);
   const long long place = place_of(fault);
+  const auto value_at = [&](const void* array, int64_t at) {
+    Index value = 0;
+    read(value, static_cast<const Index*>(array) + at, stream);
+    return static_cast<long long>(value);
+  };
   switch (status) {
     case SPARSEK_ROW_PTR_START:
-      fail(status, "row_ptr[0] = %lld is not 0", value_at<Index>(a.row_ptr, 0));
+      fail(status, "row_ptr[0] = %lld is not 0", value_at(a.row_ptr, 0));
     case SPARSEK_ROW_PTR_END:
-      fail(status, "row_ptr[%lld] = %lld is not nnzb = %lld", place, value_at<Index>(a.row_ptr, place),
+      fail(status, "row_ptr[%lld] = %lld is not nnzb = %lld", place, value_at(a.row_ptr, place),
            static_cast<long long>(a.nnzb));
     case SPARSEK_ROW_PTR_NOT_MONOTONE:
-      fail(status, "row_ptr[%lld] = %lld is below row_ptr[%lld] = %lld", place, value_at<Index>(a.row_ptr, place),
-           place - 1, value_at<Index>(a.row_ptr, place - 1));
+      fail(status, "row_ptr[%lld] = %lld is below row_ptr[%lld] = %lld", place, value_at(a.row_ptr, place), place - 1,
+           value_at(a.row_ptr, place - 1));
     case SPARSEK_COL_IDX_RANGE:
-      fail(status, "col_idx[%lld] = %lld is not within 0 and %d block columns", place,
-           value_at<Index>(a.col_idx, place), shape.block_cols);
+      fail(status, "col_idx[%lld] = %lld is not within 0 and %d block columns", place, value_at(a.col_idx, place),
+           shape.block_cols);
     default:
-      fail(status, "col_idx[%lld] = %lld %s col_idx[%lld] in the same block row", place,
-           value_at<Index>(a.col_idx, place), status == SPARSEK_COL_IDX_REPEATED ? "repeats" : "is below", place - 1);
+      fail(status, "col_idx[%lld] = %lld %s col_idx[%lld] in the same block row", place, value_at(a.col_idx, place),
+           status == SPARSEK_COL_IDX_REPEATED ? "repeats" : "is below", place - 1);
   }
 }
 
 template <class Index>
-void take(const sparsek_bsr& a, DeviceIndex& index) {
-  const DeviceArray<Found> place(size_t{1});
-  check(cudaMemsetAsync(place.data(), 0xff, place.bytes(), cudaStreamLegacy), "cudaMemsetAsync");
+void take(const sparsek_bsr& a, DeviceIndex& index, PlanMemory& memory, cudaStream_t stream) {
+  const PoolArray<Found> place(memory, 1, nullptr, stream);
+  check(cudaMemsetAsync(place.data(), 0xff, place.bytes(), stream), "cudaMemsetAsync");
   const unsigned grid = static_cast<unsigned>(index.block_rows / kRowsPerCta + 1);
   const Copy to = {index.block_rows,     index.block_cols,     index.nnzb,
                    index.row_ptr.data(), index.col_idx.data(), place.data()};
-  copy_index<<<grid, kWarp * kRowsPerCta, 0, cudaStreamLegacy>>>(static_cast<const Index*>(a.row_ptr),
-                                                                 static_cast<const Index*>(a.col_idx), to);
+  copy_index<<<grid, kWarp * kRowsPerCta, 0, stream>>>(static_cast<const Index*>(a.row_ptr),
+                                                       static_cast<const Index*>(a.col_idx), to);
   check(cudaGetLastError(), "copy of the index");
   Found found = {};
-  check(cudaMemcpy(&found, place.data(), sizeof(found), cudaMemcpyDeviceToHost), "copy of the index");
-  if (found.first != kNoFault) report<Index>(a, index, found.first);
+  read(found, place.data(), stream);
+  if (found.first != kNoFault) report<Index>(a, index, found.first, stream);
   index.longest_row = std::max(found.longest_row, 0);
 }
 
 }  // namespace indexing
 
-DeviceIndex make_device_index(const sparsek_bsr& a) {
+DeviceIndex make_device_index(const sparsek_bsr& a, PlanMemory& memory, const StreamUses& uses) {
+  const cudaStream_t stream = memory.releases().behind_default();
   DeviceIndex index;
   static_cast<BsrShape&>(index) = make_bsr_shape(a);
-  index.row_ptr = DeviceArray<int32_t>(static_cast<size_t>(index.block_rows) + 1);
-  index.col_idx = DeviceArray<int32_t>(static_cast<size_t>(index.nnzb));
+  index.row_ptr = PoolArray<int32_t>(memory, static_cast<size_t>(index.block_rows) + 1, &uses, stream);
+  index.col_idx = PoolArray<int32_t>(memory, static_cast<size_t>(index.nnzb), &uses, stream);
   if (a.index_type == SPARSEK_INT64) {
-    indexing::take<int64_t>(a, index);
+    indexing::take<int64_t>(a, index, memory, stream);
   } else {
-    indexing::take<int32_t>(a, index);
+    indexing::take<int32_t>(a, index, memory, stream);
   }
   return index;
 }

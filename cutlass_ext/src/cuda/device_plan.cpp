@@ -10,7 +10,7 @@
 
 namespace sparsek::cuda {
 
-PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemory& memory) {
+PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemory& memory, const StreamUses& uses) {
   PlanSizes sizes;
   RowGrid grid;
   grid.rows = index.rows;
@@ -27,7 +27,7 @@ PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemor
   Layout layout;
   const size_t counts_at = layout.place<int64_t>(sizes.groups + 1), begin_at = layout.place<int64_t>(sizes.groups + 1);
   const size_t scratch_at = layout.place<std::byte>(std::max(scan_bytes(groups), deal_scratch(groups, panels)));
-  const PlanMemory::Block work = memory.allocate(layout.bytes());
+  const PlanMemory::Block work = memory.allocate(layout.bytes(), nullptr);
   auto* const counts = reinterpret_cast<int64_t*>(work.data() + counts_at);
   auto* const begin = reinterpret_cast<int64_t*>(work.data() + begin_at);
   void* const scratch = work.data() + scratch_at;
@@ -41,7 +41,7 @@ PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemor
     shape.panels_in_flight = choose_panels(sizes.slots, sizes.entries, index.nnzb);
   }
 
-  PlanArrays arrays(memory, sizes);
+  PlanArrays arrays(memory, sizes, uses);
   check(cudaMemsetAsync(arrays.recomputed(), 0, sizeof(*arrays.recomputed()), stream), "cudaMemsetAsync");
   fill_entries(pattern, begin, sizes.entries, arrays.entry_col(), arrays.entry_block(), stream);
   Deal deal = {};

@@ -9,7 +9,8 @@ namespace sparsek::cuda {
 
 // The plan of make_plan for an index in device memory, made there by kernels in the stream of `memory`: the same, bit
 // for bit, except that shape.any_rows is ignored. One number comes back to the host, that of the entries, for the
-// allocation. Complete when the call returns. Throws as make_plan does.
-PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemory& memory);
+// allocation. uses: of the products, as in PlanMemory::allocate. Complete when the call returns. Throws as make_plan
+// does.
+PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemory& memory, const StreamUses& uses);
 
 }  // namespace sparsek::cuda

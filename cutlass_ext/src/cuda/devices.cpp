@@ -8,10 +8,12 @@
 #include "abi/backend.h"
 #include "abi/error.h"
 #include "cuda/cuda_error.h"
+#include "cuda/device_scope.h"
 
 namespace sparsek {
 
 int cuda_device_count(std::string* why) {
+  const cuda::RelaxedCapture relaxed;
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess && count > 0) return count;
@@ -30,6 +32,7 @@ int cuda_device_count(std::string* why) {
 }
 
 void cuda_device_info(int device, sparsek_device_info& out) {
+  const cuda::RelaxedCapture relaxed;
   cudaDeviceProp properties;
   cuda::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   std::snprintf(out.name, sizeof(out.name), "%s", properties.name);

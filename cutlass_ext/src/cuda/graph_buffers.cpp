@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "cuda/capture_mode.h"
 #include "cuda/cuda_error.h"
 
 namespace sparsek::cuda {
@@ -33,7 +32,6 @@ std::unique_ptr<GraphBuffers::Loan> GraphBuffers::take() {
     }
   }
   // Not while the lock is held: the thread that gives back must not wait for the driver.
-  const RelaxedCapture relaxed;
   DeviceArray<std::byte> made(bytes_);
   const std::lock_guard<std::mutex> lock(mutex_);
   free_.reserve(buffers_.size() + 1);  // so that giving back needs no memory

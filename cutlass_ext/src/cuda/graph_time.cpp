@@ -50,6 +50,7 @@ void graph_time(PlanState* const* plans, const MultiplyArgs* args, int count, in
     for (int i = 0; i < count; ++i) {
       MultiplyArgs now = args[i];
       now.stream = stream;
+      now.in_own_graph = true;
       plans[i]->multiply(now);
     }
   });

@@ -22,6 +22,9 @@ MemoryPool::MemoryPool(int device) {
   cudaMemPool_t pool = nullptr;
   check(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate");
   pool_.reset(pool);
+  // Memory whose release still waits for products is not handed out: its next user would wait for them too.
+  int allowed = 0;
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &allowed), "cudaMemPoolSetAttribute");
   keep(0);
 }
 

@@ -27,7 +27,7 @@ HostPart part(const std::vector<T>& from, size_t at) {
 
 }  // namespace
 
-PlanArrays::PlanArrays(PlanMemory& memory, const PlanSizes& sizes) : sizes_(sizes) {
+PlanArrays::PlanArrays(PlanMemory& memory, const PlanSizes& sizes, const StreamUses& uses) : sizes_(sizes) {
   Layout layout;
   begin_[kTiles] = layout.place<WorkTile>(sizes.tiles);
   begin_[kWorkerBegin] = layout.place<int32_t>(sizes.workers + size_t{1});
@@ -36,10 +36,11 @@ PlanArrays::PlanArrays(PlanMemory& memory, const PlanSizes& sizes) : sizes_(size
   begin_[kSlotRow] = layout.place<int64_t>(sizes.groups * sizes.slots);
   begin_[kSplitTiles] = layout.place<SplitTile>(sizes.split_tiles);
   begin_[kRecomputed] = layout.place<unsigned long long>(1);
-  block_ = memory.allocate(layout.bytes());
+  block_ = memory.allocate(layout.bytes(), &uses);
 }
 
-PlanArrays::PlanArrays(PlanMemory& memory, const Plan& plan) : PlanArrays(memory, sizes_of(plan)) {
+PlanArrays::PlanArrays(PlanMemory& memory, const Plan& plan, const StreamUses& uses)
+    : PlanArrays(memory, sizes_of(plan), uses) {
   const unsigned long long none = 0;
   memory.write(block_, {part(plan.tiles, begin_[kTiles]),
                         part(plan.worker_begin, begin_[kWorkerBegin]),

@@ -19,10 +19,10 @@ struct PlanSizes {
 class PlanArrays {
  public:
   PlanArrays() = default;
-  // Complete when the constructor returns.
-  PlanArrays(PlanMemory& memory, const Plan& plan);
+  // Complete when the constructor returns. uses: of the products, as in PlanMemory::allocate.
+  PlanArrays(PlanMemory& memory, const Plan& plan, const StreamUses& uses);
   // To be filled in, in the stream of `memory`.
-  PlanArrays(PlanMemory& memory, const PlanSizes& sizes);
+  PlanArrays(PlanMemory& memory, const PlanSizes& sizes, const StreamUses& uses);
 
   const PlanSizes& sizes() const { return sizes_; }
   WorkTile* tiles() const { return at<WorkTile>(kTiles); }               // (tiles)

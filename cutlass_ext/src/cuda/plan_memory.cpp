@@ -5,9 +5,11 @@
 #include <cstring>
 #include <utility>
 
+#include "abi/error.h"
+
 namespace sparsek::cuda {
 
-PlanMemory::PlanMemory(MemoryPool& pool) : pool_(pool) {
+PlanMemory::PlanMemory(MemoryPool& pool, int device) : pool_(pool), releases_(device) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   stream_.reset(stream);
@@ -16,17 +18,33 @@ PlanMemory::PlanMemory(MemoryPool& pool) : pool_(pool) {
   staging_.reset(static_cast<std::byte*>(staging));
 }
 
-PlanMemory::Block PlanMemory::allocate(size_t bytes) {
-  return Block(static_cast<std::byte*>(pool_.allocate(bytes, stream())), bytes, stream());
+PlanMemory::Block PlanMemory::allocate(size_t bytes, const StreamUses* uses, cudaStream_t stream) {
+  Block block;
+  try {
+    block.data_ = static_cast<std::byte*>(pool_.allocate(bytes, stream));
+  } catch (const Error& error) {
+    if (error.status() != SPARSEK_OUT_OF_MEMORY) throw;
+    releases_.settle();  // what was released may not have been freed yet
+    block.data_ = static_cast<std::byte*>(pool_.allocate(bytes, stream));
+  }
+  block.bytes_ = bytes;
+  block.from_ = this;
+  block.uses_ = uses;
+  block.stream_ = stream;
+  return block;
 }
 
 PlanMemory::Block::~Block() {
-  if (data_ != nullptr) cudaFreeAsync(data_, stream_);
+  if (data_ == nullptr) return;
+  static const StreamUses kNone;
+  from_->releases_.release(data_, bytes_, uses_ == nullptr ? kNone : *uses_, stream_);
 }
 
 void PlanMemory::Block::swap(Block& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(from_, other.from_);
+  std::swap(uses_, other.uses_);
   std::swap(stream_, other.stream_);
 }
 

@@ -12,6 +12,7 @@
 
 #include "cuda/cuda_error.h"
 #include "cuda/memory_pool.h"
+#include "cuda/releases.h"
 
 namespace sparsek::cuda {
 
@@ -22,17 +23,16 @@ struct HostPart {
   size_t at;
 };
 
-// The device memory that the plans of a context lie in, and the stream in which they are made. From a pool, so that a
-// plan lies where one before it lay: a call of cudaMalloc or cudaFree takes longer than making a small plan, and waits
-// for whatever runs. For several threads at once.
+// The device memory that the matrices and plans of a context lie in, and the stream in which they are made. From a
+// pool, so that a plan lies where one before it lay: a call of cudaMalloc or cudaFree takes longer than making a small
+// plan, and waits for whatever runs. For several threads at once.
 class PlanMemory {
  public:
   // The current device must be that of the pool, here and wherever a function of this is called. The pool must outlive
   // this.
-  explicit PlanMemory(MemoryPool& pool);
+  PlanMemory(MemoryPool& pool, int device);
 
-  // Owns some bytes. They are given back in the order of the stream: whatever else reads or writes them must have
-  // ended.
+  // Owns some bytes. They are given back without waiting, behind the uses of them that are recorded.
   class Block {
    public:
     Block() = default;
@@ -48,18 +48,22 @@ class PlanMemory {
 
    private:
     friend class PlanMemory;
-    Block(std::byte* data, size_t bytes, cudaStream_t stream) : data_(data), bytes_(bytes), stream_(stream) {}
     void swap(Block& other) noexcept;
 
     std::byte* data_ = nullptr;
     size_t bytes_ = 0;
+    PlanMemory* from_ = nullptr;
+    const StreamUses* uses_ = nullptr;
     cudaStream_t stream_ = nullptr;
   };
 
-  // To be used in the stream, or when what the stream holds has ended.
-  Block allocate(size_t bytes);
+  // To be used in the stream, or when what the stream holds has ended. uses: where its uses in other streams are
+  // recorded; it must outlive the block. Null: there are none. Throws SPARSEK_OUT_OF_MEMORY.
+  Block allocate(size_t bytes, const StreamUses* uses) { return allocate(bytes, uses, stream()); }
+  Block allocate(size_t bytes, const StreamUses* uses, cudaStream_t stream);
   cudaStream_t stream() const { return stream_.get(); }
   MemoryPool& pool() { return pool_; }
+  Releases& releases() { return releases_; }
 
   // Both are ordered in the stream, and complete when they return. What lies between the parts of a block gets any
   // value; parts are in ascending order.
@@ -86,9 +90,30 @@ class PlanMemory {
   void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 
   MemoryPool& pool_;
+  Releases releases_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
   std::mutex staging_use_;
   std::unique_ptr<std::byte, Destroy> staging_;  // pinned: the GPU copies from it and to it by itself
+};
+
+// Owns an array in such memory.
+template <class T>
+class PoolArray {
+ public:
+  PoolArray() = default;
+  // As PlanMemory::allocate.
+  PoolArray(PlanMemory& memory, size_t count, const StreamUses* uses)
+      : PoolArray(memory, count, uses, memory.stream()) {}
+  PoolArray(PlanMemory& memory, size_t count, const StreamUses* uses, cudaStream_t stream) {
+    if (count > 0) block_ = memory.allocate(count * sizeof(T), uses, stream);
+  }
+
+  T* data() const { return reinterpret_cast<T*>(block_.data()); }
+  size_t bytes() const { return block_.bytes(); }
+  const PlanMemory::Block& block() const { return block_; }
+
+ private:
+  PlanMemory::Block block_;
 };
 
 }  // namespace sparsek::cuda

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "abi/dtype.h"
-#include "cuda/capture_mode.h"
 #include "cuda/device_array.h"
+#include "cuda/device_scope.h"
 #include "cuda/event.h"
-#include "cuda/stream.h"
+#include "cuda/releases.h"
 #include "cuda/stream_gate.h"
 
 namespace sparsek::cuda {
@@ -74,6 +74,7 @@ class CudaRehearsal final : public tune::Rehearsal {
   CudaRehearsal(const CudaMatrix& matrix, const PlanOptions& options, size_t l2_bytes)
       : device_(matrix.device()),
         options_(options),
+        stream_(matrix.memory().releases()),
         b_(elements(matrix.shape().cols, options.n, options.ldb) * dtype_bytes(matrix.dtype)),
         c_(elements(matrix.shape().rows, options.n, options.ldc) * dtype_bytes(options.dtype_c)),
         bias_(bias_elements(matrix, options) * dtype_bytes(options.dtype_c)),
@@ -84,18 +85,16 @@ class CudaRehearsal final : public tune::Rehearsal {
     check(cudaMemsetAsync(cold_.data(), 0, cold_.bytes(), stream_), "cudaMemsetAsync");
     stream_.wait();
   }
-  ~CudaRehearsal() override { cudaStreamSynchronize(stream_); }  // an error is told where it is looked for
+  ~CudaRehearsal() override { cudaStreamSynchronize(stream_); }  // an error is reported where it is looked for
 
   void warm_up(PlanState& plan, int products) override {
     DeviceScope scope(device_);
-    RelaxedCapture relaxed;
     for (int i = 0; i < products; ++i) plan.multiply(arguments());
     stream_.wait();
   }
 
   void time(PlanState& plan, int repeats, double* seconds) override {
     DeviceScope scope(device_);
-    RelaxedCapture relaxed;
     const MultiplyArgs args = arguments();
     std::vector<Event> begin(repeats), end(repeats);
     StreamGate gate(stream_);  // a host that is slow to enqueue a product must not make its time longer
@@ -135,7 +134,7 @@ class CudaRehearsal final : public tune::Rehearsal {
 
   const int device_;
   const PlanOptions options_;
-  Stream stream_;
+  UsingStream stream_;
   DeviceArray<char> b_, c_, bias_;
   DeviceArray<uint4> cold_;
   DeviceArray<uint32_t> never_;
@@ -144,7 +143,6 @@ class CudaRehearsal final : public tune::Rehearsal {
 }  // namespace
 
 std::unique_ptr<tune::Rehearsal> make_rehearsal(const CudaMatrix& matrix, const PlanOptions& options, size_t l2_bytes) {
-  RelaxedCapture relaxed;
   matrix.wait_for_copy();  // of values, which may be on its way in another stream
   return std::make_unique<CudaRehearsal>(matrix, options, l2_bytes);
 }

@@ -7,10 +7,13 @@
 
 namespace sparsek::cuda {
 
-// A non-blocking stream, which does not synchronise with the default stream.
+// A stream of the library.
 class Stream {
  public:
-  Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
+  // A non-blocking stream does not synchronise with the default stream.
+  explicit Stream(unsigned flags = cudaStreamNonBlocking) {
+    check(cudaStreamCreateWithFlags(&stream_, flags), "cudaStreamCreate");
+  }
   ~Stream() { cudaStreamDestroy(stream_); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "cuda/device_scope.h"
 #include "cuda/memory_pool.h"
 
 namespace sparsek::cuda {
@@ -43,6 +44,7 @@ class Workspace {
     void* data() const { return data_; }
 
    private:
+    const RelaxedCapture relaxed_;
     MemoryPool& pool_;
     cudaStream_t stream_;
     void* data_;

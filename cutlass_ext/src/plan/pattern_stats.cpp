@@ -83,8 +83,8 @@ PatternStats pattern_stats(RowOrders& orders) {
     const double mean = static_cast<double>(index.nnzb) / index.block_rows;
     stats.row_spread = std::sqrt(std::max(0.0, squares / index.block_rows - mean * mean)) / mean;
   }
-  stats.rows64 = group_loads(index, 64);
-  stats.rows128 = group_loads(index, 128);
+  stats.rows64 = group_loads(orders.narrow(), 64);
+  stats.rows128 = group_loads(orders.narrow(), 128);
   // Like the planner, which reorders block rows only where a slot is a whole block row.
   const bool ordered = index.block_m >= 8 && 128 % index.block_m == 0;
   stats.ordered_loads = ordered ? orders.of(128 / index.block_m).loads : stats.rows128.loads;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
+#include <optional>
 
 #include "plan/bsr_index.h"
 #include "plan/row_order.h"
@@ -26,6 +28,23 @@ struct PatternStats {
 };
 
 PatternStats pattern_stats(RowOrders& orders);
+
+// Statistics that are computed when they are first needed. Thread-safe.
+class LazyStats {
+ public:
+  // work() computes them; where it throws, the next call tries again. This is not std::call_once: an exception passes
+  // through its C code only if the loader can open libgcc_s.so, and the process aborts where memory is short.
+  template <class Work>
+  const PatternStats& get(Work&& work) {
+    const std::lock_guard lock(mutex_);
+    if (!stats_) stats_ = work();
+    return *stats_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<PatternStats> stats_;
+};
 
 // The expected statistics of a pattern of independent random blocks, for an index of which only the longest block row
 // is known.

@@ -80,6 +80,23 @@ std::vector<int32_t> by_min_hash(const BsrIndex& index, const std::vector<int32_
 
 }  // namespace
 
+bool is_wide(const BsrIndex& index) {
+  constexpr int64_t kColumnsOfBlock = 8, kFewColumns = 1 << 16;
+  return index.block_cols > std::max(kFewColumns, kColumnsOfBlock * index.nnzb);
+}
+
+BsrIndex narrowed(const BsrIndex& index) {
+  std::vector<int32_t> columns = index.col_idx;
+  std::sort(columns.begin(), columns.end());
+  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+  BsrIndex narrow = index;
+  narrow.block_cols = static_cast<int32_t>(columns.size());
+  for (int32_t& col : narrow.col_idx) {
+    col = static_cast<int32_t>(std::lower_bound(columns.begin(), columns.end(), col) - columns.begin());
+  }
+  return narrow;
+}
+
 RowOrder order_rows(const BsrIndex& index, int32_t group) {
   RowOrder best = {natural_order(index), 0};
   const Cost natural = cost_of(index, best.rows, group);

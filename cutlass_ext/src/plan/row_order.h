@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "plan/bsr_index.h"
@@ -20,6 +21,11 @@ struct RowOrder {
 // longest group longer than kMostLonger (row_matching.h) allows. group: a power of two.
 RowOrder order_rows(const BsrIndex& index, int32_t group);
 
+// Whether the matrix has so many more block columns than blocks that arrays as long as it is wide would be a waste.
+bool is_wide(const BsrIndex& index);
+// The index with its block columns numbered anew, in the same order, without those that have no block. `cols` stays.
+BsrIndex narrowed(const BsrIndex& index);
+
 // Caches the orders of one pattern: the choice of a kernel and the plan need the same ones. Thread-safe.
 class RowOrders {
  public:
@@ -27,17 +33,28 @@ class RowOrders {
   explicit RowOrders(const BsrIndex& index) : index_(index) {}
 
   const BsrIndex& index() const { return index_; }
+  // The index of the same pattern for work that needs memory for each block column.
+  const BsrIndex& narrow() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return locked_narrow();
+  }
   // The result of order_rows. The reference is valid for the lifetime of this object.
   const RowOrder& of(int32_t group) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto [found, added] = by_group_.try_emplace(group);
-    if (added) found->second = order_rows(index_, group);
-    return found->second;
+    const auto known = by_group_.find(group);
+    if (known != by_group_.end()) return known->second;
+    return by_group_.emplace(group, order_rows(locked_narrow(), group)).first->second;
   }
 
  private:
+  const BsrIndex& locked_narrow() {
+    if (is_wide(index_) && !narrowed_) narrowed_ = narrowed(index_);
+    return narrowed_ ? *narrowed_ : index_;
+  }
+
   const BsrIndex& index_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // of what follows
+  std::optional<BsrIndex> narrowed_;
   std::map<int32_t, RowOrder> by_group_;
 };
 

@@ -112,15 +112,13 @@ Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& op
   return choice;
 }
 
-std::unique_ptr<PlanState> finish(Tuner& tuner, const Backend& backend, const MatrixState& matrix,
-                                  const PlanOptions& options, Choice& choice, TuningMemory& memory) {
-  const int best = tuner.best();
-  std::unique_ptr<PlanState> plan = tuner.finish();
+Choice conclude(const Tuner& tuner, const Backend& backend, const MatrixState& matrix, const PlanOptions& options,
+                TuningMemory& memory) {
   const std::vector<Trial>& trials = tuner.trials();
   TuningRecord record;
   record.key = tuning_key(backend, matrix, options);
   record.measured = static_cast<int64_t>(std::time(nullptr));
-  const Trial& winner = trials[best];
+  const Trial& winner = trials[tuner.require_best()];
   for (const Trial& trial : trials) {
     if (trial.times.empty()) continue;
     record.candidates.push_back({trial.candidate.kernel, trial.median(), trial.spread(), trial.setup_seconds});
@@ -130,6 +128,7 @@ std::unique_ptr<PlanState> finish(Tuner& tuner, const Backend& backend, const Ma
     const bool a_wins = a.kernel == winner.candidate.kernel, b_wins = b.kernel == winner.candidate.kernel;
     return a_wins != b_wins ? a_wins : a.seconds < b.seconds;
   });
+  Choice choice;
   choice.kernel = winner.candidate.kernel;
   choice.by = SPARSEK_CHOSEN_BY_TUNING;
   choice.predicted_seconds = winner.candidate.predicted_seconds;
@@ -137,7 +136,7 @@ std::unique_ptr<PlanState> finish(Tuner& tuner, const Backend& backend, const Ma
   choice.reason = "the fastest of " + std::to_string(record.candidates.size()) + " that were measured, " +
                   microseconds(winner.median());
   choice.warning = memory.remember(record);
-  return plan;
+  return choice;
 }
 
 TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const PlanOptions& options) {

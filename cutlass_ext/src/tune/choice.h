@@ -25,10 +25,10 @@ struct Choice {
 // no kernel serves the product.
 Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& options, TuningMemory& memory);
 
-// The plan of the tuner's winner; sets `choice`, and stores the measurements in `memory`. Throws
-// SPARSEK_BAD_ARGUMENT where nothing was measured.
-std::unique_ptr<PlanState> finish(Tuner& tuner, const Backend& backend, const MatrixState& matrix,
-                                  const PlanOptions& options, Choice& choice, TuningMemory& memory);
+// The winner of the tuner, which is not changed; stores the measurements in `memory`. Throws SPARSEK_BAD_ARGUMENT where
+// nothing was measured.
+Choice conclude(const Tuner& tuner, const Backend& backend, const MatrixState& matrix, const PlanOptions& options,
+                TuningMemory& memory);
 
 // The key under which the memory keeps measurements of this product.
 TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const PlanOptions& options);

@@ -164,15 +164,19 @@ int Tuner::best() const {
   return fastest;
 }
 
-std::unique_ptr<PlanState> Tuner::finish() {
+int Tuner::require_best() const {
   const int winner = best();
   if (winner < 0) {
     std::string why;
     for (const Trial& trial : trials_) why += "; " + trial.candidate.kernel + ": " + trial.note;
     fail(SPARSEK_BAD_ARGUMENT, "no candidate was measured%s", why.c_str());
   }
+  return winner;
+}
+
+std::unique_ptr<PlanState> Tuner::take_best() noexcept {
   rehearsal_.reset();
-  return std::move(plans_[winner]);
+  return std::move(plans_[best()]);
 }
 
 }  // namespace sparsek::tune

@@ -46,9 +46,10 @@ class Tuner {
   const std::vector<Trial>& trials() const { return trials_; }
   // The index of the best so far; -1 where none was measured.
   int best() const;
-  // Makes a plan with the winner. step must not be called afterwards. Throws SPARSEK_BAD_ARGUMENT where nothing was
-  // measured.
-  std::unique_ptr<PlanState> finish();
+  // The same; throws SPARSEK_BAD_ARGUMENT where none was measured.
+  int require_best() const;
+  // The winner's plan; there must be one. Afterwards the tuner can only be asked for its trials.
+  std::unique_ptr<PlanState> take_best() noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;

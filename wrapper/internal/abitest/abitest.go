@@ -10,6 +10,7 @@ package abitest
 #include <stdlib.h>
 #include "edge.h"
 #include "graph.h"
+#include "release.h"
 */
 import "C"
 
@@ -43,4 +44,42 @@ func SplitGraph(path, kernel string) string {
 	result := C.graph_parts_run(text, name)
 	defer C.free(unsafe.Pointer(result))
 	return C.GoString(result)
+}
+
+// Capture makes each call of the library at path while a stream is captured in global mode, from another thread or from
+// the one that captures. With blocking, the captured stream waits for the default stream. The result is as Graph's.
+func Capture(path string, blocking, sameThread bool) string {
+	text := C.CString(path)
+	defer C.free(unsafe.Pointer(text))
+	// The capture ends on the thread on which it begins, since all of it is one call.
+	result := C.capture_run(text, number(blocking), number(sameThread))
+	defer C.free(unsafe.Pointer(result))
+	return C.GoString(result)
+}
+
+// ReleaseCases are the ways in which a plan is used before Release destroys it.
+var ReleaseCases = map[string]C.release_case{
+	"a stream of the library":                C.kReleaseOwnStream,
+	"a stream of the application":            C.kReleaseForeignStream,
+	"a stream of the library, destroyed":     C.kReleaseClosedStream,
+	"a stream of the application, destroyed": C.kReleaseLostStream,
+	"the default stream":                     C.kReleaseDefaultStream,
+	"a graph":                                C.kReleaseGraph,
+}
+
+// Release destroys a plan while a product of it is still to run, with noMemory when no device memory is left, and looks
+// at what the product gives. The result is as Graph's.
+func Release(path string, how C.release_case, noMemory bool) string {
+	text := C.CString(path)
+	defer C.free(unsafe.Pointer(text))
+	result := C.release_run(text, how, number(noMemory))
+	defer C.free(unsafe.Pointer(result))
+	return C.GoString(result)
+}
+
+func number(condition bool) C.int {
+	if condition {
+		return 1
+	}
+	return 0
 }

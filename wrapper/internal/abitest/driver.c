@@ -18,8 +18,16 @@ int driver_open(driver* d) {
   *(void**)&d->launch = dlsym(library, "cuGraphLaunch");
   *(void**)&d->destroy_exec = dlsym(library, "cuGraphExecDestroy");
   *(void**)&d->destroy_graph = dlsym(library, "cuGraphDestroy");
-  return d->begin_capture && d->end_capture && d->instantiate && d->launch && d->clone && d->destroy_exec &&
-         d->destroy_graph;
+  *(void**)&d->create_stream = dlsym(library, "cuStreamCreate");
+  *(void**)&d->destroy_stream = dlsym(library, "cuStreamDestroy_v2");
+  *(void**)&d->wait_stream = dlsym(library, "cuStreamSynchronize");
+  *(void**)&d->wait_context = dlsym(library, "cuCtxSynchronize");
+  *(void**)&d->launch_host = dlsym(library, "cuLaunchHostFunc");
+  *(void**)&d->allocate = dlsym(library, "cuMemAlloc_v2");
+  *(void**)&d->release = dlsym(library, "cuMemFree_v2");
+  return d->create_stream && d->destroy_stream && d->wait_stream && d->wait_context && d->launch_host && d->allocate &&
+         d->release && d->begin_capture && d->end_capture && d->instantiate && d->launch && d->clone &&
+         d->destroy_exec && d->destroy_graph;
 }
 
 char* text(const char* format, ...) {

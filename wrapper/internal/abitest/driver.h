@@ -17,7 +17,16 @@ typedef struct driver {
   int (*clone)(void** to, void* graph);
   int (*destroy_exec)(void* exec);
   int (*destroy_graph)(void* graph);
+  int (*create_stream)(void** stream, unsigned flags); /* kBlocking or kNonBlocking */
+  int (*destroy_stream)(void* stream);
+  int (*wait_stream)(void* stream);
+  int (*wait_context)(void);
+  int (*launch_host)(void* stream, void (*function)(void*), void* argument);
+  int (*allocate)(unsigned long long* address, size_t bytes);
+  int (*release)(unsigned long long address);
 } driver;
+
+enum { kBlocking = 0, kNonBlocking = 1 };
 
 /* 0 where there is none, or none that has all of it. */
 int driver_open(driver* d);

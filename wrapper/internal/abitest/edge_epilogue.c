@@ -20,7 +20,7 @@ static void test_first_version(edge* e) {
   e->api->plan_destroy(plan);
 
   sparsek_bsr bsr = good_bsr();
-  sparsek_check_args check = {sizeof(check), &bsr, 8, b, 8, NULL, c, 8, 1, 0, 0x1p-24, 1, 0, 99, 99, 99, 99, b};
+  sparsek_check_args check = {sizeof(check), &bsr, 8, b, 8, NULL, c, 8, 1, 0, 0x1p-24, 1, 0, 99, 99, 99, 0, b};
   sparsek_check_report report = {.abi_size = sizeof(report)};
   EXPECT(UNSUPPORTED_DTYPE, "dtype_c", check(&check, &report));
   check.abi_size = kFirstCheckArgs;

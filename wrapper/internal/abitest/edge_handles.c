@@ -97,6 +97,18 @@ void test_plan(edge* e) {
   BAD_PLAN(BAD_ARGUMENT, "alignment = 2", alignment, 2);
   BAD_PLAN(BAD_ARGUMENT, "alignment = 24", alignment, 24);
   BAD_PLAN(BAD_ARGUMENT, "alignment = -16", alignment, -16);
+  BAD_PLAN(BAD_ARGUMENT, "options->reserved = 7", reserved, 7);
+  BAD_PLAN(BAD_ARGUMENT, "options->reserved2 = -1", reserved2, -1);
+  BAD_PLAN(BAD_ARGUMENT, "options->reserved3 = 1", reserved3, 1);
+  struct {
+    sparsek_plan_options known;
+    char unknown[24];
+  } newer = {good_plan(), {0}};
+  newer.known.abi_size = sizeof(newer);
+  EXPECT(OK, "", plan_create(e->matrix, &newer.known, &plan));
+  e->api->plan_destroy(plan);
+  newer.unknown[17] = 1;
+  EXPECT(BAD_ABI_SIZE, "options has a member at byte", plan_create(e->matrix, &newer.known, &plan));
   BAD_PLAN(BAD_ARGUMENT, "allow_dense = 2", allow_dense, 2);
   BAD_PLAN(BAD_ARGUMENT, "allow_dense = -1", allow_dense, -1);
   BAD_PLAN(NO_SUCH_KERNEL, "no such thing", kernel, "no such thing");
@@ -149,6 +161,33 @@ void test_multiply(edge* e) {
   EXPECT(NULL_POINTER, "args->c", multiply(e->plan, args));
   args[0].c = (char*)c + 1;
   EXPECT(MISALIGNED, "args->c", multiply(e->plan, args));
+
+  /* C is none of what the product reads, unless their rows lie in each other's gaps. */
+  args[0].c = b;
+  EXPECT(BAD_ARGUMENT, "args->b and args->c overlap", multiply(e->plan, args));
+  args[0].c = b + 47;
+  EXPECT(BAD_ARGUMENT, "args->b and args->c overlap", multiply(e->plan, args));
+  float both[6 * 16 + 8] = {0};
+  sparsek_plan* side_by_side = NULL;
+  sparsek_plan_options pitched = good_plan();
+  pitched.ldb = pitched.ldc = 16;
+  EXPECT(OK, "", plan_create(e->matrix, &pitched, &side_by_side));
+  args[0].b = both;
+  args[0].ldb = args[0].ldc = 16;
+  for (int shift = -7; shift <= 7; ++shift) {
+    args[0].c = both + 8 + shift;
+    if (shift == 0) {
+      EXPECT(OK, "", multiply(side_by_side, args));
+    } else {
+      EXPECT(BAD_ARGUMENT, "overlap", multiply(side_by_side, args));
+    }
+  }
+  args[0].b = both + 8;
+  args[0].c = both;
+  EXPECT(OK, "", multiply(side_by_side, args));
+  e->api->plan_destroy(side_by_side);
+  args[0].b = b;
+  args[0].ldb = args[0].ldc = 0;
   args[0].c = c;
 
   /* The alignment that a plan was promised is asked for, not only that of an element. */
@@ -160,7 +199,7 @@ void test_multiply(edge* e) {
   EXPECT(OK, "", plan_create(e->matrix, &options, &aligned));
   args[0].b = start;
   args[0].c = start + 8;
-  EXPECT(MISALIGNED, "args->c", multiply(aligned, args));
+  EXPECT(MISALIGNED, "or set options->alignment", multiply(aligned, args));
   args[0].b = start + 8;
   args[0].c = start;
   EXPECT(MISALIGNED, "args->b", multiply(aligned, args));

@@ -69,16 +69,16 @@ const BsrShape& shape_of(const AnyIndex& index) {
 
 }  // namespace expanding
 
-ExpandedValues::ExpandedValues(const AnyIndex& index, Expansion expansion)
-    : shape_(expanding::shape_of(index)), expansion_(expansion), arrays_(index) {
+ExpandedValues::ExpandedValues(const AnyIndex& index, Expansion expansion, PlanMemory& memory, const StreamUses& uses)
+    : shape_(expanding::shape_of(index)), expansion_(expansion), arrays_(index, memory, uses) {
   const bool dense = expansion == Expansion::kDense;
   cols_ = dense ? shape_.cols : longest_row(index) * shape_.block_k;
   pitch_ = dense ? dense_pitch(cols_) : cols_;
   const size_t count = static_cast<size_t>(shape_.rows) * static_cast<size_t>(pitch_);
   require_free_memory(count * sizeof(uint16_t), dense ? "A as a dense matrix" : "A as Blocked-ELL");
-  elements_ = DeviceArray<uint16_t>(count);
-  check(cudaMemset(elements_.data(), 0, elements_.bytes()), "cudaMemset");
-  check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+  elements_ = PoolArray<uint16_t>(memory, count, &uses);
+  check(cudaMemsetAsync(elements_.data(), 0, elements_.bytes(), memory.stream()), "cudaMemsetAsync");
+  check(cudaStreamSynchronize(memory.stream()), "cudaStreamSynchronize");
 }
 
 void ExpandedValues::fill(const void* values, cudaStream_t stream) const {
@@ -97,14 +97,15 @@ void ExpandedValues::fill(const void* values, cudaStream_t stream) const {
   }
 }
 
-DeviceArray<int32_t> blocked_ell_columns(const AnyIndex& index, int64_t width) {
+PoolArray<int32_t> blocked_ell_columns(const AnyIndex& index, int64_t width, PlanMemory& memory,
+                                       const StreamUses& uses) {
   const BsrShape& shape = expanding::shape_of(index);
-  const IndexArrays arrays(index);
-  DeviceArray<int32_t> columns(static_cast<size_t>(shape.block_rows) * static_cast<size_t>(width));
-  expanding::list_columns<<<static_cast<unsigned>(shape.block_rows), expanding::kThreads, 0, cudaStreamLegacy>>>(
+  const IndexArrays arrays(index, memory, uses);
+  PoolArray<int32_t> columns(memory, static_cast<size_t>(shape.block_rows) * static_cast<size_t>(width), &uses);
+  expanding::list_columns<<<static_cast<unsigned>(shape.block_rows), expanding::kThreads, 0, memory.stream()>>>(
       arrays.row_ptr(), arrays.col_idx(), width, columns.data());
   check(cudaGetLastError(), "columns of Blocked-ELL");
-  check(cudaStreamSynchronize(cudaStreamLegacy), "columns of Blocked-ELL");
+  check(cudaStreamSynchronize(memory.stream()), "columns of Blocked-ELL");
   return columns;
 }
 

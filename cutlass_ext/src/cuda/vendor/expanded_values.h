@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/device_array.h"
+#include "cuda/plan_memory.h"
 #include "cuda/vendor/index_arrays.h"
 
 namespace sparsek::cuda {
@@ -21,8 +21,8 @@ constexpr int kExpansions = 2;
 class ExpandedValues {
  public:
   // Complete, with all of it 0, when the constructor returns. Throws SPARSEK_OUT_OF_MEMORY with the bytes that it takes
-  // and those that are free.
-  ExpandedValues(const AnyIndex& index, Expansion expansion);
+  // and those that are free. uses: as in PlanMemory::allocate.
+  ExpandedValues(const AnyIndex& index, Expansion expansion, PlanMemory& memory, const StreamUses& uses);
 
   // Puts values, (nnzb, bm, bk), into their places; ordered in the stream. It allocates nothing. Several of it may be
   // at work at once where their values are equal: they write the same.
@@ -37,11 +37,13 @@ class ExpandedValues {
   Expansion expansion_;
   int64_t cols_, pitch_;
   IndexArrays arrays_;
-  DeviceArray<uint16_t> elements_;
+  PoolArray<uint16_t> elements_;
 };
 
 // The column index of Blocked-ELL, (block_rows, width): the columns of each block row, and behind them -1.
-DeviceArray<int32_t> blocked_ell_columns(const AnyIndex& index, int64_t width);
+// Complete when the call returns. uses: as in PlanMemory::allocate.
+PoolArray<int32_t> blocked_ell_columns(const AnyIndex& index, int64_t width, PlanMemory& memory,
+                                       const StreamUses& uses);
 
 // Throws SPARSEK_OUT_OF_MEMORY where less device memory is free; `what` is to be put there.
 void require_free_memory(size_t bytes, const char* what);

@@ -7,12 +7,9 @@
 namespace sparsek::cuda {
 namespace {
 
-DeviceArray<int32_t> copy(const std::vector<int32_t>& host) {
-  DeviceArray<int32_t> array(host.size());
-  if (host.empty()) return array;
-  check(cudaMemcpy(array.data(), host.data(), array.bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
-  // From pageable memory the call may return before the last byte has landed, and other streams do not wait for it.
-  check(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
+PoolArray<int32_t> copy(const std::vector<int32_t>& host, PlanMemory& memory, const StreamUses& uses) {
+  PoolArray<int32_t> array(memory, host.size(), &uses);
+  if (!host.empty()) memory.write(array.block(), {{host.data(), array.bytes(), 0}});
   return array;
 }
 
@@ -28,15 +25,15 @@ int64_t longest_row(const AnyIndex& index) {
   return longest;
 }
 
-IndexArrays::IndexArrays(const AnyIndex& index) {
+IndexArrays::IndexArrays(const AnyIndex& index, PlanMemory& memory, const StreamUses& uses) {
   if (const auto* const device = std::get_if<DeviceIndex>(&index)) {
     row_ptr_ = device->row_ptr.data();
     col_idx_ = device->col_idx.data();
     return;
   }
   const auto& host = std::get<BsrIndex>(index);
-  copies_[0] = copy(host.row_ptr);
-  copies_[1] = copy(host.col_idx);
+  copies_[0] = copy(host.row_ptr, memory, uses);
+  copies_[1] = copy(host.col_idx, memory, uses);
   row_ptr_ = copies_[0].data();
   col_idx_ = copies_[1].data();
 }

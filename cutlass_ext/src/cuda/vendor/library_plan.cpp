@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "abi/error.h"
-#include "cuda/capture_mode.h"
+#include "cuda/device_scope.h"
 #include "cuda/time_runs.h"
 #include "cuda/vendor/dense_plan.h"
 #include "cuda/vendor/sparse_plan.h"
-#include "cuda/wait_for_device.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -42,7 +41,7 @@ LibraryPlan::LibraryPlan(const LibraryKernel& kernel, CudaMatrix& matrix, const 
     : kernel_(kernel), matrix_(matrix), options_(options), expanded_(std::move(expanded)) {}
 
 LibraryPlan::~LibraryPlan() {
-  if (used_) wait_for_device(matrix_.device());  // any stream may hold products of this plan
+  matrix_.add_uses(uses_);  // also of the expanded values, which are given back behind those
 }
 
 void LibraryPlan::info(sparsek_plan_info& out) const {
@@ -53,10 +52,11 @@ void LibraryPlan::info(sparsek_plan_info& out) const {
 }
 
 void LibraryPlan::multiply(const MultiplyArgs& args) {
+  const RelaxedCapture relaxed;  // for whatever the library does
   DeviceScope scope(matrix_.device());
   check_memory(args.c, SPARSEK_DEVICE, matrix_.device(), "c");
   check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
-  used_ = true;
+  if (!args.in_own_graph) matrix_.memory().releases().use(uses_, static_cast<cudaStream_t>(args.stream));
   const void* values = matrix_.values();
   if (expanded_ != nullptr) {
     if (matrix_.is_referenced(values)) expanded_->fill(values, static_cast<cudaStream_t>(args.stream));
@@ -67,6 +67,7 @@ void LibraryPlan::multiply(const MultiplyArgs& args) {
 
 void LibraryPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {
   DeviceScope scope(matrix_.device());
+  require_not_captured(static_cast<cudaStream_t>(args[0].stream), "multiply_time");
   int turn = 0;
   const auto run = [&] {
     MultiplyArgs now = args[turn++ % arg_count];
@@ -79,7 +80,6 @@ void LibraryPlan::multiply_time(const MultiplyArgs* args, int arg_count, int war
 double LibraryPlan::setup_time() {
   if (expanded_ == nullptr) return 0;
   DeviceScope scope(matrix_.device());
-  RelaxedCapture relaxed;
   return matrix_.fill_time(*expanded_);
 }
 

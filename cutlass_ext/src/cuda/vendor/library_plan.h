@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -25,7 +24,7 @@ std::unique_ptr<PlanState> make_library_plan(const LibraryKernel& kernel, CudaMa
 // What plans of libraries have in common.
 class LibraryPlan : public PlanState {
  public:
-  // Waits for the products of the plan.
+  // Waits for nothing, unless a product was captured into a graph: then for the device.
   ~LibraryPlan() override;
   void info(sparsek_plan_info& out) const final;
   void multiply(const MultiplyArgs& args) final;
@@ -40,6 +39,7 @@ class LibraryPlan : public PlanState {
   const CudaMatrix& matrix() const { return matrix_; }
   const PlanOptions& options() const { return options_; }
   const ExpandedValues& expanded() const { return *expanded_; }
+  const StreamUses& uses() const { return uses_; }  // of what a plan has in device memory
 
  private:
   // The product of A, its values in device memory, expanded where they have to be.
@@ -51,7 +51,7 @@ class LibraryPlan : public PlanState {
   CudaMatrix& matrix_;
   const PlanOptions options_;
   const std::shared_ptr<const ExpandedValues> expanded_;
-  std::atomic<bool> used_{false};
+  StreamUses uses_;
 };
 
 }  // namespace sparsek::cuda

@@ -21,13 +21,13 @@ SparsePlan::SparsePlan(const LibraryKernel& kernel, CudaMatrix& matrix, const Pl
   product_.ldb = options.ldb;
   product_.ldc = options.ldc;
   if (kernel.format == LibraryFormat::kBsr) {
-    arrays_.emplace(matrix.index());
+    arrays_.emplace(matrix.index(), matrix.memory(), uses());
     product_.blocks = a.nnzb;
     product_.row_ptr = arrays_->row_ptr();
     product_.col_idx = arrays_->col_idx();
   } else {
     product_.blocks = longest_row(matrix.index());
-    ell_columns_ = blocked_ell_columns(matrix.index(), product_.blocks);
+    ell_columns_ = blocked_ell_columns(matrix.index(), product_.blocks, matrix.memory(), uses());
     product_.col_idx = ell_columns_.data();
   }
 

@@ -18,7 +18,7 @@ class SparsePlan final : public LibraryPlan {
 
   Cusparse& cusparse_;
   std::optional<IndexArrays> arrays_;  // of BSR
-  DeviceArray<int32_t> ell_columns_;   // of Blocked-ELL
+  PoolArray<int32_t> ell_columns_;     // of Blocked-ELL
   SparseProduct product_;              // but for what each product brings
   size_t workspace_bytes_;
 };

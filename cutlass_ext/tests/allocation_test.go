@@ -33,13 +33,14 @@ func TestAllocationsFail(t *testing.T) {
 		stride int // of the allocations that fail, but in a long test; measuring takes its time
 		least  int // calls in which one failed
 	}{
-		{"context_create", 1, 10}, {"matrix_create", 1, 6}, {"plan_create", 1, 100}, {"plan_create_tuned", 3, 30},
+		{"context_create", 1, 10}, {"matrix_create", 1, 6}, {"plan_create", 1, 100}, {"plan_create_tuned", 16, 8},
 		{"tuner_create", 6, 4}, {"tuner_step", 6, 4}, {"tuner_finish", 24, 6}, {"multiply", 1, 0}, {"multiply_time", 1, 1},
 		{"matrix_set_values", 1, 0}, {"plan_info", 1, 0}, {"check", 1, 40}, {"tuning_cache_open", 97, 40}, {"limits", 1, 20},
 	} {
 		t.Run(call.name, func(t *testing.T) {
 			cmd := exec.Command(program, library.Path(), call.name, strconv.Itoa(rounds(call.stride, 1)))
-			cmd.Env = append(cmd.Environ(), "SPARSEK_TUNING_CACHE="+filepath.Join(t.TempDir(), "tuning.txt"))
+			// Without a file, which would be longer with each plan that is tuned.
+			cmd.Env = append(cmd.Environ(), "SPARSEK_TUNING_CACHE=off")
 			out, err := cmd.CombinedOutput()
 			text := strings.TrimSpace(string(out))
 			if err != nil {

@@ -102,7 +102,6 @@ func TestNothingGiven(t *testing.T) {
 	o := Operands{B: Dense[float32]{Rows: 6, Cols: 8, Data: make([]float32, 48)}, C: Dense[float32]{Rows: 4, Cols: 8, Data: make([]float32, 32)}}
 	var none context.Context
 	second := func(_ any, err error) error { return err }
-	var none context.Context
 	for what, errs := range map[string][]error{
 		"no engine": {
 			second(NewMatrix(ctx, nil, small())), second(NewMatrix(ctx, &Engine{}, small())), second(NewBuffer[float32](nil, 1)),

@@ -69,6 +69,11 @@ func TestCostModelLibrary(t *testing.T) {
 	compile(t, "testdata/cost_model_library.cpp", append([]string{"-shared", "-fPIC"}, costModel...)...)
 }
 
+// What the CPU's cost model predicts for small blocks and large ones.
+func TestCPUCostModel(t *testing.T) {
+	run(t, "testdata/cpu_cost_check.cpp", "../src/cpu/cost_model.cpp", "../src/cpu/plan_shape.cpp")
+}
+
 // The tuner, on products that take the times it is told.
 func TestTuner(t *testing.T) {
 	run(t, "testdata/tuner_check.cpp", "../src/tune/tuner.cpp")

@@ -7,18 +7,11 @@
 #include <new>
 
 #include "abi/dtype.h"
+#include "cpu/cost_model.h"
 #include "cpu/kernel_list.h"
 
 namespace sparsek::cpu {
 namespace {
-
-// A thread's approximate rate of products a second by the width of its vectors. It only ranks the kernels: the real
-// time of a product depends on the processor.
-double products_a_second(const Kernel& kernel) {
-  if (std::strcmp(kernel.isa, "avx512") == 0) return 40e9;
-  if (std::strcmp(kernel.isa, "avx2") == 0) return 25e9;
-  return 4e9;
-}
 
 // Memory for one operand, aligned to 64 bytes and filled with random numbers.
 class Operand {
@@ -106,17 +99,13 @@ class CpuRehearsal final : public tune::Rehearsal {
 }  // namespace
 
 std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const PlanOptions& options, int threads) {
-  const BsrShape& shape = matrix.shape();
-  const double products = static_cast<double>(shape.nnzb) * shape.block_m * shape.block_k *
-                          static_cast<double>(std::max<int64_t>(options.n, 1));
-  constexpr double kCall = 1e-6;  // seconds of a product without work
   std::vector<tune::Candidate> list;
   for (ListedKernel& listed : listed_kernels()) {
     tune::Candidate candidate;
     candidate.kernel = listed.kernel->name;
     candidate.obstacle = std::move(listed.obstacle);
     if (candidate.obstacle.empty()) {
-      candidate.predicted_seconds = kCall + products / (products_a_second(*listed.kernel) * threads);
+      candidate.predicted_seconds = predict(*listed.kernel, matrix.shape(), options.n, threads);
     }
     list.push_back(std::move(candidate));
   }

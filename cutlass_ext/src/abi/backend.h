@@ -50,10 +50,12 @@ struct MultiplyArgs {
 class PlanState {
  public:
   virtual ~PlanState() = default;
-  // All but recomputed.
+  // All but recomputed and digest.
   virtual void info(sparsek_plan_info& out) const = 0;
   // As sparsek_plan_info says: it may wait for the device.
   virtual int64_t recomputed() const { return 0; }
+  // As sparsek_plan_info says. It waits for a copy from the device, but for no product.
+  virtual uint64_t digest() const { return 0; }
   virtual void multiply(const MultiplyArgs& args) = 0;
   virtual void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) = 0;
   // Seconds that laying the matrix's values out for this plan takes: once for new ones from the host, with each product

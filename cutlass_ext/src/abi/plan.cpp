@@ -73,6 +73,7 @@ sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexc
     info.warning = choice.warning.c_str();
     // A caller whose struct lacks the counter does not wait for it.
     if (size > offsetof(sparsek_plan_info, recomputed)) info.recomputed = plan->state->recomputed();
+    if (size > offsetof(sparsek_plan_info, digest)) info.digest = plan->state->digest();
     write_struct(out, info, "out");
   });
 }

@@ -8,6 +8,7 @@
 #include "abi/error.h"
 #include "cpu/floating_point.h"
 #include "cpu/plan_shape.h"
+#include "plan/digest.h"
 
 namespace sparsek::cpu {
 namespace {
@@ -69,6 +70,17 @@ void CpuPlan::info(sparsek_plan_info& out) const {
   out.entries = plan_.entries();
   out.workspace_bytes = 0;  // counts device memory only
   out.unit_roundoff = kUnitRoundoff;
+}
+
+uint64_t CpuPlan::digest() const {
+  Digest digest;
+  digest.add(plan_.slots);
+  digest.add(plan_.tiles);
+  digest.add(plan_.worker_begin);
+  digest.add(plan_.entry_col);
+  digest.add(plan_.entry_block);
+  digest.add(plan_.slot_row);
+  return digest.value();
 }
 
 void CpuPlan::run_worker(const Product& product, int worker, const Scratch& scratch) const {

@@ -42,6 +42,7 @@ class CpuPlan final : public PlanState {
  public:
   CpuPlan(const CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<Workers> workers);
   void info(sparsek_plan_info& out) const override;
+  uint64_t digest() const override;
   void multiply(const MultiplyArgs& args) override;
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 

@@ -14,6 +14,7 @@
 #include "cuda/pack_b.h"
 #include "cuda/time_runs.h"
 #include "cuda/vendor/index_arrays.h"
+#include "plan/digest.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -110,6 +111,15 @@ int64_t CudaPlan::recomputed() const {
     fail(SPARSEK_OUT_OF_MEMORY, "waiting for the products of the plan: out of device memory");
   }
   return static_cast<int64_t>(memory.read(arrays_.recomputed()));
+}
+
+uint64_t CudaPlan::digest() const {
+  DeviceScope scope(matrix_.device());
+  Digest digest;
+  digest.add(cluster_);
+  digest.add(packed_pitch_);
+  arrays_.add_to(digest);
+  return digest.value();
 }
 
 void CudaPlan::multiply(const MultiplyArgs& args) {

@@ -20,6 +20,7 @@ class CudaPlan final : public PlanState {
 
   void info(sparsek_plan_info& out) const override;
   int64_t recomputed() const override;
+  uint64_t digest() const override;
   void multiply(const MultiplyArgs& args) override;
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/plan_arrays.h"
 
+#include <type_traits>
 #include <vector>
 
 #include "cuda/layout.h"
+#include "cuda/stream.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -49,6 +51,28 @@ PlanArrays::PlanArrays(PlanMemory& memory, const Plan& plan, const StreamUses& u
                         part(plan.slot_row, begin_[kSlotRow]),
                         part(plan.split_tiles, begin_[kSplitTiles]),
                         {&none, sizeof(none), begin_[kRecomputed]}});
+}
+
+void PlanArrays::add_to(Digest& digest) const {
+  const Stream stream;
+  const auto add = [&](const auto* from, int64_t count) {
+    std::vector<std::remove_const_t<std::remove_pointer_t<decltype(from)>>> host(static_cast<size_t>(count));
+    if (count > 0) {
+      check(cudaMemcpyAsync(host.data(), from, host.size() * sizeof(host[0]), cudaMemcpyDeviceToHost, stream),
+            "cudaMemcpyAsync");
+      stream.wait();
+    }
+    digest.add(host);
+  };
+  digest.add(sizes_.slots);
+  digest.add(sizes_.parts);
+  if (sizes_.tiles == 0) return;
+  add(tiles(), sizes_.tiles);
+  add(worker_begin(), sizes_.workers + int64_t{1});
+  add(entry_col(), sizes_.entries);
+  add(entry_block(), sizes_.entries * sizes_.slots);
+  add(slot_row(), sizes_.groups * sizes_.slots);
+  add(split_tiles(), sizes_.split_tiles);
 }
 
 }  // namespace sparsek::cuda

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/plan_memory.h"
+#include "plan/digest.h"
 #include "plan/plan.h"
 
 namespace sparsek::cuda {
@@ -33,6 +34,9 @@ class PlanArrays {
   SplitTile* split_tiles() const { return at<SplitTile>(kSplitTiles); }  // (split_tiles)
   unsigned long long* recomputed() const { return at<unsigned long long>(kRecomputed); }  // (1): see exact_rows.cuh
   size_t bytes() const { return block_.bytes(); }
+
+  // All but the counter, copied to the host.
+  void add_to(Digest& digest) const;
 
  private:
   enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kSlotRow, kSplitTiles, kRecomputed, kParts };

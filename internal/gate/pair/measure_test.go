@@ -56,8 +56,45 @@ func TestTwoLibraries(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := cases[0]
+	if c.Plans[0].Digest == "" || digestOf(t, lib, 0) == digestOf(t, lib, 1) || digestOf(t, lib, 1) != digestOf(t, lib, 1) {
+		t.Errorf("digests: %q, then %q and %q", c.Plans[0].Digest, digestOf(t, lib, 0), digestOf(t, lib, 1))
+	}
 	if len(c.Rounds) < firstRounds || c.Seconds[0] <= 0 || c.Seconds[1] <= 0 || math.IsNaN(c.Ratio) || c.Plans[0] != c.Plans[1] ||
 		c.Plans[0].Kernel == "" {
 		t.Errorf("%+v", c)
 	}
+}
+
+// digestOf is that of a plan for two block rows of one block each, the first of which lies in that column: plans of both
+// columns have as many tiles and entries.
+func digestOf(t *testing.T, lib string, column int32) string {
+	t.Helper()
+	d, err := openDevice(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	l, err := openLibrary(lib)
+	if err == nil {
+		err = l.start(false, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := d.allocate(2 * elementBytes * 64 * 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.release(values)
+	p, err := d.plan(l, &Product{M: 128, N: 64, K: 128, BlockM: 64, BlockK: 64},
+		bsr.Pattern{BlockRows: 2, BlockCols: 2, RowPtr: []int32{0, 1, 2}, ColIdx: []int32{column, 1 - column}}, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	info, err := p.info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Digest
 }

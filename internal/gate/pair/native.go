@@ -121,8 +121,12 @@ func (p *plan) info() (Plan, error) {
 	if err := failure(C.pair_plan_info(p.of.c, p.plan, &out)); err != nil {
 		return Plan{}, err
 	}
+	digest := ""
+	if out.digest != 0 { // a library that does not know of it leaves it as it was
+		digest = fmt.Sprintf("%016x", uint64(out.digest))
+	}
 	return Plan{C.GoString(out.kernel), profile.Plan{
-		Tile: [3]int{int(out.tile_m), int(out.tile_n), int(out.tile_k)}, Tiles: int64(out.tiles), Entries: int64(out.entries),
+		Digest: digest, Tile: [3]int{int(out.tile_m), int(out.tile_n), int(out.tile_k)}, Tiles: int64(out.tiles), Entries: int64(out.entries),
 	}}, nil
 }
 

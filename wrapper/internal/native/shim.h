@@ -7,6 +7,7 @@
 #ifndef SPARSEK_SHIM_H_
 #define SPARSEK_SHIM_H_
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -104,8 +105,9 @@ static inline shim_result shim_tuner_finish(const sparsek_api* api, sparsek_tune
 
 static inline void shim_tuner_destroy(const sparsek_api* api, sparsek_tuner* tuner) { api->tuner_destroy(tuner); }
 
+/* All but the digest, which is not wanted here and has to be computed. */
 static inline shim_result shim_plan_info(const sparsek_api* api, const sparsek_plan* plan, sparsek_plan_info* out) {
-  out->abi_size = sizeof(*out);
+  out->abi_size = offsetof(sparsek_plan_info, digest);
   return shim_end(api, api->plan_info(plan, out));
 }
 

@@ -252,6 +252,9 @@ typedef struct sparsek_plan_info {
   double predicted_seconds; /* of one product, by the cost model; 0: it does not cover this kernel, or was not used */
   double measured_seconds;  /* of one product when it, or a similar one, was measured; 0: none was */
   const char* warning;      /* about the tuning cache: what is wrong with its file, or "". Lives like reason */
+  /* A hash of the work list, computed when it is read: two plans of one kernel with the same digest do the same work in
+   * the same order. 0 where another library chooses. A caller whose abi_size ends before it does not wait for it. */
+  uint64_t digest;
 } sparsek_plan_info;
 
 /* How plans are tuned. */

@@ -29,6 +29,7 @@ typedef struct setting {
   const sparsek_api* api;
   driver cuda;
   int blocking;
+  void* captured;
   sparsek_context *context, *old_context;
   sparsek_matrix *matrix, *old_matrix;
   sparsek_plan *plan, *old_plan;
@@ -37,6 +38,24 @@ typedef struct setting {
   void *device_b, *device_c, *old_buffer, *row_ptr, *col_idx, *device_values;
   char* failure;
 } setting;
+
+/* Names the first call after which the capture is spoilt. */
+static char* whole(const setting* s, const char* call) {
+  int status = 0;
+  const int result = s->cuda.is_capturing(s->captured, &status);
+  const int is_capture_error = result >= 900 && result <= 908; /* others: this thread has no context yet */
+  if (!is_capture_error && status != kInvalidated) return NULL;
+  return text("the capture is spoilt after %s (%d, %d)", call, result, status);
+}
+
+#define STEP(call)                        \
+  do {                                    \
+    TRY(call);                            \
+    char* const spoilt = whole(s, #call); \
+    if (spoilt != NULL) return spoilt;    \
+  } while (0)
+/* For calls that give nothing. */
+#define STEP_VOID(call) STEP((call, 0))
 
 static char* use_plan(setting* s, sparsek_matrix* matrix, const char* kernel, int n) {
   const sparsek_api* api = s->api;
@@ -49,12 +68,12 @@ static char* use_plan(setting* s, sparsek_matrix* matrix, const char* kernel, in
       .abi_size = sizeof(args), .alpha = 1, .b = s->device_b, .c = s->device_c, .stream = s->stream};
   double seconds[3];
   sparsek_plan_info info = {sizeof(info)};
-  TRY(api->multiply(plan, &args));
-  TRY(api->plan_info(plan, &info));
-  TRY(api->multiply_time(plan, &args, 1, 1, 3, seconds));
-  TRY(api->graph_time(&plan, &args, 1, 1, 3, seconds));
-  api->plan_destroy(plan);
-  TRY(api->stream_synchronize(s->context, s->stream));
+  STEP(api->multiply(plan, &args));
+  STEP(api->plan_info(plan, &info));
+  STEP(api->multiply_time(plan, &args, 1, 1, 3, seconds));
+  STEP(api->graph_time(&plan, &args, 1, 1, 3, seconds));
+  STEP_VOID(api->plan_destroy(plan));
+  STEP(api->stream_synchronize(s->context, s->stream));
   return NULL;
 }
 
@@ -65,6 +84,8 @@ static char* use_plan(setting* s, sparsek_matrix* matrix, const char* kernel, in
     const sparsek_status want = s->blocking ? SPARSEK_CUDA_ERROR : SPARSEK_OK;                                    \
     if (status != want) return text("%s gave %d: %s", #call, (int)status, api->last_error());                     \
     if (s->blocking && strstr(api->last_error(), "default stream") == NULL) return text("%s", api->last_error()); \
+    char* const spoilt = whole(s, #call);                                                                         \
+    if (spoilt != NULL) return spoilt;                                                                            \
   } while (0)
 
 static char* default_stream(setting* s) {
@@ -88,8 +109,8 @@ static char* calls(setting* s) {
   sparsek_context* context = NULL;
   sparsek_device_info device = {sizeof(device)};
   if (api->device_count() < 1) return text("no device");
-  TRY(api->device_info(0, &device));
-  TRY(api->context_create(&context_options, &context));
+  STEP(api->device_info(0, &device));
+  STEP(api->context_create(&context_options, &context));
 
   sparsek_bsr host = host_bsr(), on_device = host_bsr(), faulty = host_bsr();
   on_device.memory = faulty.memory = SPARSEK_DEVICE;
@@ -99,12 +120,12 @@ static char* calls(setting* s) {
   faulty.row_ptr = faulty.col_idx = s->row_ptr;
   faulty.values = s->device_values;
   sparsek_matrix *matrix = NULL, *device_matrix = NULL, *none = NULL;
-  TRY(api->matrix_create(context, &host, &matrix));
-  TRY(api->matrix_create(context, &on_device, &device_matrix));
+  STEP(api->matrix_create(context, &host, &matrix));
+  STEP(api->matrix_create(context, &on_device, &device_matrix));
   if (api->matrix_create(context, &faulty, &none) == SPARSEK_OK) return text("a faulty index was taken");
 
-  TRY(api->matrix_set_values(s->matrix, values, SPARSEK_HOST, s->stream));
-  TRY(api->stream_synchronize(s->context, s->stream));
+  STEP(api->matrix_set_values(s->matrix, values, SPARSEK_HOST, s->stream));
+  STEP(api->stream_synchronize(s->context, s->stream));
   static const char* const kernels[] = {NULL,           "skinny_bf16_64_16", "gather_bf16_128_256", "simt_bf16",
                                         "cublas_dense", "cusparse_bsr",      "cusparse_bell"};
   for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels); ++i) {
@@ -114,46 +135,46 @@ static char* calls(setting* s) {
 
   sparsek_plan_options tuned = {.abi_size = sizeof(tuned), .n = kN, .tuning_seconds = 0.01};
   sparsek_plan* plan = NULL;
-  TRY(api->plan_create(matrix, &tuned, &plan));
-  api->plan_destroy(plan);
+  STEP(api->plan_create(matrix, &tuned, &plan));
+  STEP_VOID(api->plan_destroy(plan));
   sparsek_plan_options options = {.abi_size = sizeof(options), .n = kN};
   sparsek_tuner_options tuning = {sizeof(tuning), 0.01, 0, 0};
   sparsek_tuner* tuner = NULL;
   int32_t candidate = 0;
-  TRY(api->tuner_create(matrix, &options, &tuning, &tuner));
-  while (candidate >= 0) TRY(api->tuner_step(tuner, &candidate));
-  TRY(api->tuner_finish(tuner, &plan));
-  api->tuner_destroy(tuner);
-  api->plan_destroy(plan);
+  STEP(api->tuner_create(matrix, &options, &tuning, &tuner));
+  while (candidate >= 0) STEP(api->tuner_step(tuner, &candidate));
+  STEP(api->tuner_finish(tuner, &plan));
+  STEP_VOID(api->tuner_destroy(tuner));
+  STEP_VOID(api->plan_destroy(plan));
 
   void* buffer = NULL;
   sparsek_stream stream = NULL;
   int32_t done = 0;
-  TRY(api->buffer_create(context, sizeof(b), &buffer));
-  TRY(api->stream_create(context, &stream));
-  TRY(api->buffer_write(context, buffer, b, sizeof(b), stream));
-  TRY(api->buffer_fill(context, buffer, 0, sizeof(b), stream));
-  TRY(api->buffer_read(context, replayed, buffer, sizeof(b), stream));
-  TRY(api->stream_query(context, stream, &done));
-  TRY(api->stream_synchronize(context, stream));
+  STEP(api->buffer_create(context, sizeof(b), &buffer));
+  STEP(api->stream_create(context, &stream));
+  STEP(api->buffer_write(context, buffer, b, sizeof(b), stream));
+  STEP(api->buffer_fill(context, buffer, 0, sizeof(b), stream));
+  STEP(api->buffer_read(context, replayed, buffer, sizeof(b), stream));
+  STEP(api->stream_query(context, stream, &done));
+  STEP(api->stream_synchronize(context, stream));
   const void* set[] = {buffer};
   sparsek_dense_time_args dense = {sizeof(dense), 64, 64, 64, SPARSEK_BF16, 1, set, set, &buffer, 1, 2, stream};
   double seconds[2];
   const sparsek_status dense_status = api->dense_time(context, &dense, seconds);
-  if (dense_status != SPARSEK_NO_LIBRARY) TRY(dense_status);
+  if (dense_status != SPARSEK_NO_LIBRARY) STEP(dense_status);
   if ((failure = default_stream(s)) != NULL) return failure;
-  TRY(api->buffer_destroy(context, buffer));
-  TRY(api->stream_destroy(context, stream));
-  api->matrix_destroy(device_matrix);
-  api->matrix_destroy(matrix);
-  api->context_destroy(context);
+  STEP(api->buffer_destroy(context, buffer));
+  STEP(api->stream_destroy(context, stream));
+  STEP_VOID(api->matrix_destroy(device_matrix));
+  STEP_VOID(api->matrix_destroy(matrix));
+  STEP_VOID(api->context_destroy(context));
 
-  api->plan_destroy(s->old_plan);
-  api->tuner_destroy(s->old_tuner);
-  api->matrix_destroy(s->old_matrix);
-  TRY(api->stream_destroy(s->old_context, s->old_stream));
-  TRY(api->buffer_destroy(s->old_context, s->old_buffer));
-  api->context_destroy(s->old_context);
+  STEP_VOID(api->plan_destroy(s->old_plan));
+  STEP_VOID(api->tuner_destroy(s->old_tuner));
+  STEP_VOID(api->matrix_destroy(s->old_matrix));
+  STEP(api->stream_destroy(s->old_context, s->old_stream));
+  STEP(api->buffer_destroy(s->old_context, s->old_buffer));
+  STEP_VOID(api->context_destroy(s->old_context));
   return NULL;
 }
 
@@ -211,6 +232,7 @@ static char* capture_and_replay(setting* s, int same_thread) {
   TRY(api->buffer_fill(s->context, c, 0xff, sizeof(direct), s->stream));
   TRY(api->stream_synchronize(s->context, s->stream));
   sparsek_multiply_args args = {.abi_size = sizeof(args), .alpha = 1, .b = s->device_b, .c = c, .stream = captured};
+  s->captured = captured;
   TRY(s->cuda.begin_capture(captured, kGlobal));
   TRY(api->multiply(s->plan, &args));
   if (same_thread) {

@@ -12,6 +12,7 @@ int driver_open(driver* d) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return 0;
   *(void**)&d->begin_capture = dlsym(library, "cuStreamBeginCapture_v2");
+  *(void**)&d->is_capturing = dlsym(library, "cuStreamIsCapturing");
   *(void**)&d->end_capture = dlsym(library, "cuStreamEndCapture");
   *(void**)&d->instantiate = dlsym(library, "cuGraphInstantiateWithFlags");
   *(void**)&d->clone = dlsym(library, "cuGraphClone");
@@ -26,7 +27,7 @@ int driver_open(driver* d) {
   *(void**)&d->allocate = dlsym(library, "cuMemAlloc_v2");
   *(void**)&d->release = dlsym(library, "cuMemFree_v2");
   return d->create_stream && d->destroy_stream && d->wait_stream && d->wait_context && d->launch_host && d->allocate &&
-         d->release && d->begin_capture && d->end_capture && d->instantiate && d->launch && d->clone &&
+         d->release && d->begin_capture && d->is_capturing && d->end_capture && d->instantiate && d->launch && d->clone &&
          d->destroy_exec && d->destroy_graph;
 }
 

@@ -12,6 +12,7 @@
 typedef struct driver {
   int (*begin_capture)(void* stream, int mode);
   int (*end_capture)(void* stream, void** graph);
+  int (*is_capturing)(void* stream, int* status); /* kInvalidated: the capture is spoilt */
   int (*instantiate)(void** exec, void* graph, unsigned long long flags);
   int (*launch)(void* exec, void* stream);
   int (*clone)(void** to, void* graph);
@@ -26,7 +27,7 @@ typedef struct driver {
   int (*release)(unsigned long long address);
 } driver;
 
-enum { kBlocking = 0, kNonBlocking = 1 };
+enum { kBlocking = 0, kNonBlocking = 1, kInvalidated = 2 };
 
 /* 0 where there is none, or none that has all of it. */
 int driver_open(driver* d);

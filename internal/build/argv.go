@@ -119,7 +119,7 @@ func isaFlags(source string) []string {
 // and keeps its line information.
 func (t tools) linkArgs(objects []string, library, exports string, sanitized bool) []string {
 	args := []string{t.cxx, "-shared", "-o", library, "-static-libstdc++", "-static-libgcc",
-		"-Wl,-soname," + filepath.Base(Library), "-Wl,--version-script=" + exports, "-Wl,--exclude-libs,ALL",
+		"-Wl,-soname," + SONAME, "-Wl,--version-script=" + exports, "-Wl,--exclude-libs,ALL",
 		"-Wl,--build-id=sha1", "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,-z,relro,-z,now,-z,noexecstack"}
 	if sanitized {
 		args = append(args, sanitizers)

@@ -3,6 +3,9 @@
 package build
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -115,7 +118,7 @@ func TestLinkArgs(t *testing.T) {
 		t.Errorf("wrong order: %q", args)
 	}
 	for _, want := range []string{"-static-libstdc++", "-static-libgcc", "-Wl,--version-script=map", "-Wl,--no-undefined",
-		"-Wl,-soname,libsparsek.so"} {
+		"-Wl,-soname,libsparsek.so.1"} {
 		position(want)
 	}
 }
@@ -128,5 +131,17 @@ func TestCompilerEnv(t *testing.T) {
 	got = compilerEnv([]string{"TMPDIR=/tmp"}, "/mine")
 	if want := []string{"TMPDIR=/tmp", "TMPDIR=/mine", "LC_ALL=C"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The name that programs are linked with changes when the ABI does.
+func TestSONAMEHasTheVersionOfTheABI(t *testing.T) {
+	header, err := os.ReadFile("../../cutlass_ext/include/sparsek.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^#define SPARSEK_ABI_VERSION (\d+)$`).FindSubmatch(header)
+	if found == nil || SONAME != filepath.Base(Library)+"."+string(found[1]) {
+		t.Errorf("SONAME is %s, and the header says %q", SONAME, found)
 	}
 }

@@ -30,6 +30,9 @@ const (
 	Program    = "build/bin/sparsek"
 	ReportFile = "build/report/kernels.json"
 
+	// SONAME is what the loader knows the library by: its file name and the version of its ABI, SPARSEK_ABI_VERSION.
+	SONAME = "libsparsek.so.1"
+
 	// CompileCommands is what WriteCompileCommands makes.
 	CompileCommands = "build/compile_commands.json"
 

@@ -25,6 +25,10 @@ type Options struct {
 //go:embed sparsek.pc.in
 var pkgConfig string
 
+// soname is the library's file: programs that are linked with it ask for this name, which has the version of its ABI.
+// libsparsek.so is a link to it, for the linker and for programs that open the library at run time.
+const soname = "libsparsek.so.1"
+
 // Run installs the library, the header, the pkg-config file, the program and
 // the licences, and returns the files' paths. Each file is written whole or
 // not at all; nothing is written where the build is not complete.
@@ -47,7 +51,7 @@ func Run(o Options) ([]string, error) {
 		return nil
 	}
 	if err := errors.Join(
-		add("lib/libsparsek.so", "lib/libsparsek.so", 0o755),
+		add("lib/libsparsek.so", "lib/"+soname, 0o755),
 		add("include/sparsek.h", "include/sparsek.h", 0o644),
 		add("bin/sparsek", "bin/sparsek", 0o755),
 	); err != nil {
@@ -73,5 +77,9 @@ func Run(o Options) ([]string, error) {
 		}
 		written = append(written, to)
 	}
-	return written, nil
+	link := filepath.Join(o.DestDir, o.Prefix, "lib/libsparsek.so")
+	if err := renameio.Symlink(soname, link); err != nil {
+		return written, fmt.Errorf("installing: %w", err)
+	}
+	return append(written, link), nil
 }

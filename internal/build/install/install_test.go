@@ -53,7 +53,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"opt/sparsek/lib/libsparsek.so":              "-rwxr-xr-x",
+		"opt/sparsek/lib/libsparsek.so":              "Lrwxrwxrwx",
+		"opt/sparsek/lib/libsparsek.so.1":            "-rwxr-xr-x",
 		"opt/sparsek/lib/pkgconfig/sparsek.pc":       "-rw-r--r--",
 		"opt/sparsek/include/sparsek.h":              "-rw-r--r--",
 		"opt/sparsek/bin/sparsek":                    "-rwxr-xr-x",
@@ -106,5 +107,23 @@ func TestIncompleteBuildInstallsNothing(t *testing.T) {
 	}
 	if _, err := Run(Options{Build: build, Prefix: "relative"}); err == nil {
 		t.Error("a relative prefix was taken")
+	}
+}
+
+// An installation of a version whose library was one file is replaced.
+func TestReplacesAFileByTheLink(t *testing.T) {
+	prefix := t.TempDir()
+	old := filepath.Join(prefix, "lib/libsparsek.so")
+	if err := os.MkdirAll(filepath.Dir(old), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(Options{Build: fakeBuild(t), Prefix: prefix, Version: "1.2.3"}); err != nil {
+		t.Fatal(err)
+	}
+	if target, err := os.Readlink(old); err != nil || target != "libsparsek.so.1" {
+		t.Errorf("it is a link to %q, %v", target, err)
 	}
 }

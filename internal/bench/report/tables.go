@@ -482,7 +482,8 @@ func rate(t *bench.Timed, effective, dense float64) float64 {
 	return effective
 }
 
-// breakEvens is the table of break-evens; ok is false where there are none.
+// breakEvens is the table of break-evens; ok is false where there are none. A suite whose densities were not chosen for
+// it has none: two densities far apart do not locate a break-even.
 func breakEvens(r *bench.Report) (t table, ok bool) {
 	t = build("Break-even: the share of stored blocks up to which ours is faster", r.BreakEven, []column{
 		{heading: "block", left: true}, {heading: "against", left: true}, {heading: "break-even", left: true},
@@ -490,7 +491,7 @@ func breakEvens(r *bench.Report) (t table, ok bool) {
 		func(b bench.BreakEven) string { return block(b.BlockM, b.BlockK) },
 		func(b bench.BreakEven) string { return b.Against },
 		breakEven)
-	return t, len(r.BreakEven) > 0
+	return t, len(r.BreakEven) > 0 && r.Suite != bench.Roofline
 }
 
 // tables are those of a report: the first is of times.

@@ -5,18 +5,21 @@ package roofline
 
 import (
 	"slices"
+	"strings"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
-// Ceilings of an H200's memory, in bytes a second.
+// Rates of memory, in bytes a second.
 const (
 	// Tiles from L2 into the shared memory of all SMs: the most that kernels which copy tiles by TMA and compute
-	// nothing were measured to reach (9.3 to 10.3 TB/s).
+	// nothing were measured to reach on an H200 (9.3 to 10.3 TB/s). Products on an H100 come to 8.8 TB/s, so the same
+	// rate bounds it as well.
 	l2Rate = 10.3e12
-	// Device memory, read and written: measured with device-to-device copies.
-	dramRate = 4.3e12
+	// Device memory, read and written, by device-to-device copies of 2 GiB: an H200, and an H100 with HBM3.
+	dramRateH200 = 4.3e12
+	dramRateH100 = 2.98e12
 )
 
 // tensorFLOPPerCycle is what the tensor cores of one SM of Hopper do in a cycle with dense bfloat16 or float16: NVIDIA's
@@ -41,14 +44,17 @@ type Ceilings struct {
 }
 
 // H200 are the ceilings of an H200.
-func H200() Ceilings { return Ceilings{tensorRate(h200SMs, h200ClockHz), l2Rate, dramRate} }
+func H200() Ceilings { return Ceilings{tensorRate(h200SMs, h200ClockHz), l2Rate, dramRateH200} }
 
-// CeilingsOf are those of a device: its own tensor cores, and the memory of an H200, which alone was measured. A zero
-// Device is taken for one.
+// CeilingsOf are those of a device: its own tensor cores, and the memory of an H100 by its name, else of an H200. A zero
+// DeviceInfo is taken for an H200.
 func CeilingsOf(d sparsek.DeviceInfo) Ceilings {
 	chip := H200()
 	if d.ClockHz > 0 {
 		chip.Tensor = tensorRate(d.SMs, float64(d.ClockHz))
+	}
+	if strings.Contains(d.Name, "H100") {
+		chip.DRAM = dramRateH100
 	}
 	return chip
 }

@@ -60,12 +60,12 @@ func TestBoundsOfSmallBlocks(t *testing.T) {
 	c := Product{M: 8192, N: 8192, K: 8192, BlockM: 64, BlockK: 64, ElementBytes: 2}
 	w := WorkOf(c, p, sparsek.PlanInfo{TileM: 64, TileN: 256, Entries: int64(p.Blocks())})
 	near(t, "operations a byte", w.FLOP/w.L2, 51.2)
-	bounds := w.Bounds(Ceilings{700e12, l2Rate, dramRate})
+	bounds := w.Bounds(Ceilings{700e12, l2Rate, dramRateH200})
 	if len(bounds) != 3 || bounds[0].Name != "L2" || bounds[1].Name != "tensor" || bounds[2].Name != "DRAM" {
 		t.Errorf("bounds are %+v", bounds)
 	}
 	near(t, "L2 bound", bounds[0].Seconds, w.L2/10.3e12)
-	if bounds = w.Bounds(Ceilings{300e12, l2Rate, dramRate}); bounds[0].Name != "tensor" {
+	if bounds = w.Bounds(Ceilings{300e12, l2Rate, dramRateH200}); bounds[0].Name != "tensor" {
 		t.Errorf("bounds are %+v", bounds)
 	}
 	near(t, "tensor bound", bounds[0].Seconds, w.FLOP/300e12)
@@ -87,7 +87,10 @@ func TestTensorRate(t *testing.T) {
 	near(t, "an H200", H200().Tensor, 4096*132*1.98e9)
 	half := CeilingsOf(sparsek.DeviceInfo{SMs: 66, ClockHz: 1980e6})
 	near(t, "half of one", half.Tensor, H200().Tensor/2)
-	if half.L2 != l2Rate || half.DRAM != dramRate || CeilingsOf(sparsek.DeviceInfo{SMs: 132}) != H200() {
+	if half.L2 != l2Rate || half.DRAM != dramRateH200 || CeilingsOf(sparsek.DeviceInfo{SMs: 132}) != H200() {
 		t.Errorf("%+v", half)
+	}
+	if h100 := CeilingsOf(sparsek.DeviceInfo{Name: "NVIDIA H100 80GB HBM3", SMs: 132}); h100.DRAM != dramRateH100 || h100.L2 != l2Rate {
+		t.Errorf("an H100: %+v", h100)
 	}
 }

@@ -43,3 +43,20 @@ func testFewBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 func TestFewBlocks(t *testing.T) {
 	onEachKernel(t, testFewBlocks[BFloat16], testFewBlocks[Float16], testFewBlocks[float32])
 }
+
+func testNoColumns[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	blockM, blockK := leastBlock(kernel)
+	for _, n := range []int{1, 8, 20} {
+		p := newProduct[T, int32](shape{rows: 3*blockM - blockM/3, cols: 0, n: n, blockM: blockM, blockK: blockK,
+			alpha: 1.5, beta: 0.5, seed: 32, kernel: kernel.Name})
+		for _, onDevice := range []bool{false, true} {
+			c, info := p.run(t, engine, onDevice)
+			p.verify(t, engine, info, c)
+		}
+	}
+}
+
+// A without columns: C = beta C. B has no rows then, also for kernels that copy B where its rows are not aligned.
+func TestNoColumns(t *testing.T) {
+	onEachKernel(t, testNoColumns[BFloat16], testNoColumns[Float16], testNoColumns[float32])
+}

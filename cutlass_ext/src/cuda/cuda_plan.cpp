@@ -147,7 +147,7 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.nnzb = shape.nnzb;
   launch.values = shape.nnzb > 0 ? values : unread;
   launch.b = shape.cols > 0 ? args.b : unread;
-  launch.ldb = args.ldb;
+  launch.ldb = shape.cols > 0 ? args.ldb : packed_pitch(options_.n);  // a stride that descriptors take
   launch.c = args.c;
   launch.ldc = args.ldc;
   launch.epilogue = {args.alpha, args.beta, args.bias, options_.bias, options_.activation, options_.dtype_c};

@@ -69,7 +69,7 @@ func judgePair(b *Baseline, name string, first, second *pair.Case, kernels *kern
 	c.Kernel = is.Kernel
 	p := &Paired{First: first.Interval, Seconds: first.Seconds, Rounds: len(first.Rounds)}
 	c.Paired = p
-	p.SamePlan = was.Same(is.Plan)
+	p.SamePlan = was.Kernel == is.Kernel && was.Same(is.Plan)
 	p.SameCode = c.compareKernels(b, was.Kernel, is.Kernel, kernels)
 	again := pair.Interval{}
 	if second != nil {

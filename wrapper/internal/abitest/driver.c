@@ -27,8 +27,8 @@ int driver_open(driver* d) {
   *(void**)&d->allocate = dlsym(library, "cuMemAlloc_v2");
   *(void**)&d->release = dlsym(library, "cuMemFree_v2");
   return d->create_stream && d->destroy_stream && d->wait_stream && d->wait_context && d->launch_host && d->allocate &&
-         d->release && d->begin_capture && d->is_capturing && d->end_capture && d->instantiate && d->launch && d->clone &&
-         d->destroy_exec && d->destroy_graph;
+         d->release && d->begin_capture && d->is_capturing && d->end_capture && d->instantiate && d->launch &&
+         d->clone && d->destroy_exec && d->destroy_graph;
 }
 
 char* text(const char* format, ...) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sparsek/sparsek/internal/build/version"
 )
 
 // tools are the programs and folders that commands use. Commands run in root, so that sources
@@ -156,7 +158,7 @@ func (b buildInfo) defines(source string) []string {
 		return nil
 	}
 	return []string{
-		define("SPARSEK_VERSION", Version),
+		define("SPARSEK_VERSION", version.Sparsek),
 		define("SPARSEK_CUTLASS_VERSION", fmt.Sprintf("%s (%s)", b.cutlass, b.cutlassCommit)),
 		define("SPARSEK_CUDA_VERSION", b.cuda),
 		define("SPARSEK_COMMIT", b.commit),

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/sparsek/sparsek/internal/build/version"
 )
 
 func toolsAt(prefix string) tools {
@@ -93,7 +95,7 @@ func TestVectorInstructionsStayInTheirFiles(t *testing.T) {
 
 func TestDefines(t *testing.T) {
 	info := buildInfo{cutlass: "4.3.0", cutlassCommit: "abc", cuda: "13", commit: `a"b\c`}
-	want := []string{`-DSPARSEK_VERSION="` + Version + `"`, `-DSPARSEK_CUTLASS_VERSION="4.3.0 (abc)"`,
+	want := []string{`-DSPARSEK_VERSION="` + version.Sparsek + `"`, `-DSPARSEK_CUTLASS_VERSION="4.3.0 (abc)"`,
 		`-DSPARSEK_CUDA_VERSION="13"`, `-DSPARSEK_COMMIT="a\"b\\c"`}
 	if diff := cmp.Diff(want, info.defines(buildInfoSource)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/build/provenance"
 	"github.com/sparsek/sparsek/internal/build/stamp"
+	"github.com/sparsek/sparsek/internal/build/version"
 	pins "github.com/sparsek/sparsek/internal/toolchain/lock"
 )
 
@@ -47,7 +48,7 @@ func (b *builder) predicate(units []unit) (provenance.Predicate, error) {
 			ResolvedDependencies: materials,
 		},
 		RunDetails: provenance.RunDetails{Builder: provenance.BuilderID{ID: provenance.Builder,
-			Version: map[string]string{"sparsek": Version}}},
+			Version: map[string]string{"sparsek": version.Sparsek}}},
 	}, nil
 }
 

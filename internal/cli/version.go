@@ -7,7 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sparsek/sparsek/internal/build"
+	"github.com/sparsek/sparsek/internal/build/version"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -30,7 +30,7 @@ func (versionFlag) IsBool() bool { return true }
 
 // Run prints the version of the program, and that of the library or why there is none.
 func (*versionRun) Run(e *environment) error {
-	return say(e, "sparsek %s\nlibrary %s\n", build.Version, libraryVersion())
+	return say(e, "sparsek %s\nlibrary %s\n", version.Sparsek, libraryVersion())
 }
 
 func libraryVersion() string {

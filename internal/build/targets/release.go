@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/sparsek/sparsek/internal/build"
 	"github.com/sparsek/sparsek/internal/build/bundle"
 	"github.com/sparsek/sparsek/internal/build/install"
 	"github.com/sparsek/sparsek/internal/build/repro"
+	"github.com/sparsek/sparsek/internal/build/version"
 	"github.com/sparsek/sparsek/internal/sys/term"
 	"github.com/sparsek/sparsek/internal/toolchain"
 )
@@ -21,7 +21,7 @@ func (c Checkout) Install(ctx context.Context, prefix string) error {
 	if err := c.Build(ctx); err != nil {
 		return err
 	}
-	files, err := install.Run(install.Options{Build: "build", Prefix: prefix, DestDir: os.Getenv("DESTDIR"), Version: build.Version})
+	files, err := install.Run(install.Options{Build: "build", Prefix: prefix, DestDir: os.Getenv("DESTDIR"), Version: version.Sparsek})
 	for _, file := range files {
 		fmt.Fprintln(c.Out, file)
 	}
@@ -38,8 +38,8 @@ func (c Checkout) Bundle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := bundle.Options{Root: root, Version: build.Version, Toolchain: tools, Files: files, Offline: c.Offline,
-		Program: "./cmd/sparsek", Out: "build/sparsek-" + build.Version + "-bundle.tar", Progress: c.Progress}
+	o := bundle.Options{Root: root, Version: version.Sparsek, Toolchain: tools, Files: files, Offline: c.Offline,
+		Program: "./cmd/sparsek", Out: "build/sparsek-" + version.Sparsek + "-bundle.tar", Progress: c.Progress}
 	made, err := bundle.Write(ctx, o)
 	if err == nil {
 		fmt.Fprintf(c.Out, "%s: %s, commit %s\nsha256 %s\n", o.Out, term.FormatBytes(made.Bytes), made.Commit, made.SHA256)

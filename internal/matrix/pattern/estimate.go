@@ -76,8 +76,20 @@ func windowBlocks(s Spec) float64 {
 	return min(s.places(), s.places()*(s.Density-s.Density*s.Density/4)+float64(s.BlockRows))
 }
 
+// causalBlocks is exact: the sum over i of floor(i cols / rows) + 1 (Graham, Knuth, Patashnik: Concrete Mathematics, 3.32).
 func causalBlocks(s Spec) float64 {
-	return min(s.places(), s.places()/2+float64(s.BlockRows))
+	rows, cols := float64(s.BlockRows), float64(s.BlockCols)
+	if rows == 0 || cols == 0 {
+		return 0
+	}
+	return rows + ((rows-1)*(cols-1)+float64(gcd(s.BlockRows, s.BlockCols))-1)/2
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 func bigbirdBlocks(s Spec) float64 {

@@ -46,9 +46,9 @@ func MakeProgram(ctx context.Context, root string, progress *term.Reporter) erro
 // that import the first of them.
 var testedThere = []string{module + "/wrapper", module + "/internal/build/kernelreport"}
 
-// testedHere are packages that use only the library's types: their tests need
-// not run on another machine, and their plotting dependency is large.
-var testedHere = []string{module + "/internal/bench/report"}
+// testedHere are packages that use only the library's types, or only its CPU
+// back-end: a GPU adds nothing to their tests, and some link much.
+var testedHere = []string{module + "/internal/bench/report", module + "/internal/bench/roofline", module + "/internal/cli"}
 
 const module = "github.com/sparsek/sparsek"
 

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // programs are compiled once, by the first test that needs them.
@@ -46,28 +48,21 @@ func (p *programs) compile(options ...string) error {
 	}
 	options = slices.Concat([]string{"-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", "../include", "-I", "../src",
 		`-DSPARSEK_VERSION="1.2.3"`, `-DSPARSEK_COMMIT="c0ffee"`, `-DSPARSEK_CUTLASS_VERSION=""`, `-DSPARSEK_CUDA_VERSION=""`}, options)
-	var running []*exec.Cmd
-	var objects []string
-	var output bytes.Buffer
+	var compilers errgroup.Group
+	compilers.SetLimit(2)
+	objects := make([]string, len(sources))
 	for i, source := range sources {
-		object := filepath.Join(p.dir, strconv.Itoa(i)+".o")
-		cmd := exec.Command("g++", append(slices.Clone(options), "-c", source, "-o", object)...)
-		cmd.Stderr = &output
-		// Two at a time.
-		if i >= 2 {
-			if err := running[i-2].Wait(); err != nil {
-				return fmt.Errorf("%s: %w\n%s", sources[i-2], err, output.String())
+		objects[i] = filepath.Join(p.dir, strconv.Itoa(i)+".o")
+		compilers.Go(func() error {
+			out, err := exec.Command("g++", append(slices.Clone(options), "-c", source, "-o", objects[i])...).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("%s: %w\n%s", source, err, out)
 			}
-		}
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		running, objects = append(running, cmd), append(objects, object)
+			return nil
+		})
 	}
-	for _, cmd := range running[max(0, len(running)-2):] {
-		if err := cmd.Wait(); err != nil {
-			return fmt.Errorf("%w\n%s", err, output.String())
-		}
+	if err := compilers.Wait(); err != nil {
+		return err
 	}
 	link := func(program string, sources ...string) error {
 		args := slices.Concat(options, []string{"-Wl,--build-id=0x" + buildID, "-o", program}, sources, objects, []string{"-lpthread"})

@@ -26,10 +26,11 @@ func TestGoArgs(t *testing.T) {
 }
 
 func TestPortableTests(t *testing.T) {
-	got := portableTests(module + "/wrapper fmt\n" + module + "/internal/cli fmt " + module + "/wrapper\n\n" +
+	got := portableTests(module + "/wrapper fmt\n" + module + "/internal/bench fmt " + module + "/wrapper\n\n" +
+		module + "/internal/cli fmt " + module + "/wrapper\n" +
 		module + "/internal/lock fmt\n" + module + "/internal/build " + module + "/internal/build/kernelreport\n" +
 		module + "/internal/build/kernelreport fmt\n" + module + "/internal/bench/report " + module + "/wrapper\n")
-	want := []string{module + "/wrapper", module + "/internal/cli", module + "/internal/build/kernelreport"}
+	want := []string{module + "/wrapper", module + "/internal/bench", module + "/internal/build/kernelreport"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -13,9 +13,16 @@
 namespace sparsek::tune {
 namespace {
 
-std::string microseconds(double seconds) {
+// Seconds for people: "8.7 us", "125 ms".
+std::string duration(double seconds) {
   char text[48];
-  std::snprintf(text, sizeof(text), "%.1f us", seconds * 1e6);
+  if (seconds < 1e-3) {
+    std::snprintf(text, sizeof(text), "%.1f us", seconds * 1e6);
+  } else if (seconds < 1) {
+    std::snprintf(text, sizeof(text), "%.3g ms", seconds * 1e3);
+  } else {
+    std::snprintf(text, sizeof(text), "%.3g s", seconds);
+  }
   return text;
 }
 
@@ -55,7 +62,7 @@ bool choose_measured(const std::vector<Candidate>& candidates, const TuningAnswe
   choice.predicted_seconds = find(candidates, best->kernel)->predicted_seconds;
   choice.measured_seconds = best->seconds;
   choice.reason = "the fastest of " + std::to_string(found.record.candidates.size()) +
-                  " when a similar product was measured, " + microseconds(best->seconds) +
+                  " when a similar product was measured, " + duration(best->seconds) +
                   (shipped ? " (the table of this library)" : " (the tuning cache)");
   return true;
 }
@@ -70,7 +77,7 @@ void choose_predicted(const std::vector<Candidate>& candidates, Choice& choice) 
   choice.kernel = fastest->kernel;
   choice.predicted_seconds = fastest->predicted_seconds;
   choice.by = SPARSEK_CHOSEN_BY_MODEL;
-  choice.reason = "the cost model expects " + microseconds(choice.predicted_seconds) + ", the least of all that serve";
+  choice.reason = "the cost model expects " + duration(choice.predicted_seconds) + ", the least of all that serve";
 }
 
 // Each class is 19 % wider in density than the one below.
@@ -134,7 +141,7 @@ Choice conclude(const Tuner& tuner, const Backend& backend, const MatrixState& m
   choice.predicted_seconds = winner.candidate.predicted_seconds;
   choice.measured_seconds = winner.median();
   choice.reason = "the fastest of " + std::to_string(record.candidates.size()) + " that were measured, " +
-                  microseconds(winner.median());
+                  duration(winner.median());
   choice.warning = memory.remember(record);
   return choice;
 }

@@ -98,7 +98,7 @@ func (c *childComparer) compare(ctx context.Context, cases []string, again bool)
 	}
 	var r pair.Comparison
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return nil, fmt.Errorf("comparing the libraries: what came of it cannot be read: %w", err)
+		return nil, fmt.Errorf("comparing the libraries: the result cannot be read: %w", err)
 	}
 	return &r, nil
 }

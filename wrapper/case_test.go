@@ -166,6 +166,14 @@ func (p *product[T, C, I]) newC() Dense[C] {
 // verify compares c with a plain loop in float64, with the library's own check, and looks at the guard bands.
 func (p *product[T, C, I]) verify(t rapid.TB, engine *Engine, info PlanInfo, c Dense[C]) {
 	t.Helper()
+	p.verifyGuards(t, c)
+	p.verifyPlainly(t, info, c)
+	p.verifyByCheck(t, engine, info, c)
+}
+
+// verifyGuards makes sure that nothing outside of C was written.
+func (p *product[T, C, I]) verifyGuards(t rapid.TB, c Dense[C]) {
+	t.Helper()
 	for i := range c.Data {
 		row, col := 0, i
 		if c.Stride > 0 {
@@ -175,6 +183,11 @@ func (p *product[T, C, I]) verify(t rapid.TB, engine *Engine, info PlanInfo, c D
 			t.Fatalf("element %d, outside of C, was written: row %d, column %d", i, row, col)
 		}
 	}
+}
+
+// verifyPlainly compares c with a plain loop in float64.
+func (p *product[T, C, I]) verifyPlainly(t rapid.TB, info PlanInfo, c Dense[C]) {
+	t.Helper()
 	sum, bound := make([]float64, p.n), make([]float64, p.n)
 	for i := range p.a.Rows {
 		clear(sum)
@@ -223,6 +236,11 @@ func (p *product[T, C, I]) verify(t rapid.TB, engine *Engine, info PlanInfo, c D
 			}
 		}
 	}
+}
+
+// verifyByCheck compares every element of c with the library's own check.
+func (p *product[T, C, I]) verifyByCheck(t rapid.TB, engine *Engine, info PlanInfo, c Dense[C]) {
+	t.Helper()
 	report, err := check.Product(engine.Library(), p.a, p.checkArgs(c, info))
 	if err != nil {
 		t.Fatalf("%v\n%+v", err, report)

@@ -8,78 +8,9 @@ package foreign
 /*
 #cgo CFLAGS: -std=gnu11
 #cgo linux LDFLAGS: -ldl
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct driver {
-	int (*init)(unsigned);
-	int (*device_get)(int *, int);
-	int (*primary_retain)(void **, int);
-	int (*set_current)(void *);
-	int (*mem_alloc)(uint64_t *, size_t);
-	int (*mem_free)(uint64_t);
-	int (*to_device)(uint64_t, const void *, size_t, void *);
-	int (*to_host)(void *, uint64_t, size_t, void *);
-	int (*stream_create)(void **, unsigned);
-	int (*stream_destroy)(void *);
-	int (*stream_synchronize)(void *);
-	void *context;
-} driver;
-
-// driver_open gives the number of a CUDA error, or -1 where the driver or one of its functions is missing.
-static int driver_open(driver *d, int device) {
-	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (lib == NULL) return -1;
-	struct { void **at; const char *name; } list[] = {
-		{(void **)&d->init, "cuInit"}, {(void **)&d->device_get, "cuDeviceGet"},
-		{(void **)&d->primary_retain, "cuDevicePrimaryCtxRetain"}, {(void **)&d->set_current, "cuCtxSetCurrent"},
-		{(void **)&d->mem_alloc, "cuMemAlloc_v2"}, {(void **)&d->mem_free, "cuMemFree_v2"},
-		{(void **)&d->to_device, "cuMemcpyHtoDAsync_v2"}, {(void **)&d->to_host, "cuMemcpyDtoHAsync_v2"},
-		{(void **)&d->stream_create, "cuStreamCreate"}, {(void **)&d->stream_destroy, "cuStreamDestroy_v2"},
-		{(void **)&d->stream_synchronize, "cuStreamSynchronize"},
-	};
-	for (size_t i = 0; i < sizeof list / sizeof *list; ++i)
-		if ((*list[i].at = dlsym(lib, list[i].name)) == NULL) return -1;
-	int gpu = 0, error = d->init(0);
-	if (error == 0) error = d->device_get(&gpu, device);
-	if (error == 0) error = d->primary_retain(&d->context, gpu);
-	return error;
-}
-
-// Each call may be on a thread that has no context yet.
-static int driver_alloc(driver *d, size_t bytes, uint64_t *out) {
-	int error = d->set_current(d->context);
-	return error != 0 ? error : d->mem_alloc(out, bytes);
-}
-static int driver_free(driver *d, uint64_t at) {
-	int error = d->set_current(d->context);
-	return error != 0 ? error : d->mem_free(at);
-}
-static int driver_stream(driver *d, uintptr_t *out) {
-	void *stream = NULL;
-	int error = d->set_current(d->context);
-	if (error == 0) error = d->stream_create(&stream, 1); // one that does not wait for the default stream
-	*out = (uintptr_t)stream;
-	return error;
-}
-static int driver_stream_end(driver *d, uintptr_t stream) {
-	int error = d->set_current(d->context);
-	return error != 0 ? error : d->stream_destroy((void *)stream);
-}
-static int driver_write(driver *d, uint64_t to, const void *from, size_t bytes, uintptr_t stream) {
-	int error = d->set_current(d->context);
-	if (error == 0) error = d->to_device(to, from, bytes, (void *)stream);
-	return error != 0 ? error : d->stream_synchronize((void *)stream);
-}
-static int driver_read(driver *d, void *to, uint64_t from, size_t bytes, uintptr_t stream) {
-	int error = d->set_current(d->context);
-	if (error == 0) error = d->to_host(to, from, bytes, (void *)stream);
-	return error != 0 ? error : d->stream_synchronize((void *)stream);
-}
+#include "driver.h"
 */
 import "C"
 

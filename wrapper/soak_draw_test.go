@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/internal/foreign"
+)
+
+// draw is a product of TestSoak, and how it is computed.
+type draw struct {
+	shape                   // density is that of most block rows, see pattern
+	typeA, typeC     DType  // of A and B, and of C
+	index64          bool   // int64 indices
+	pattern          string // one of soakPatterns
+	spoilt           string // where B holds NaN and Inf
+	indexOnDevice    bool   // with its values
+	operandsOnDevice bool
+	alignment        int // PlanOptions.Alignment
+	offsetB, offsetC int // of the operands in their buffers, elements
+	streams          [2]string
+	products         int  // that each stream, or each graph, makes
+	newValues        bool // once more with other values of A
+	capture          foreign.CaptureMode
+	closeFirst       bool // the plan is closed before the graph
+}
+
+var soakPatterns = []string{"bernoulli", "zipf", "one long row", "window", "same columns"}
+
+func pick[T any](random *rand.Rand, list ...T) T { return list[random.IntN(len(list))] }
+
+// between is from least to most.
+func between(random *rand.Rand, least, most int) int { return least + random.IntN(most-least+1) }
+
+func newDraw(s *soak, random *rand.Rand) *draw {
+	onGPU := s.engine.Info().Backend == CUDA
+	d := &draw{typeA: pick(random, BF16, FP16, FP32), index64: random.IntN(4) == 0}
+	tileM, tileN := 128, 256
+	block := drawBlock(random)
+	if *soakKernels != "" || random.IntN(2) == 0 {
+		kernel := pick(random, s.kernels...)
+		d.kernel = kernel.Name
+		if kernel.DType != 0 {
+			d.typeA = kernel.DType
+		}
+		block = drawBlockFor(random, kernel)
+		tileM, tileN = max(kernel.TileM, 1), max(kernel.TileN, 1)
+		if kernel.TileM == 0 {
+			tileM = block[0]
+		}
+	}
+	d.blockM, d.blockK = block[0], block[1]
+	d.typeC = d.typeA
+	if random.IntN(2) == 0 { // kernels without an epilogue of their own have their turn in most products
+		d.typeC = pick(random, BF16, FP16, FP32)
+		d.bias, d.activation = pick(random, NoBias, RowBias, ColumnBias), pick(random, NoActivation, ReLU, GELU, SiLU)
+	}
+	d.pattern = pick(random, soakPatterns...)
+	d.density = pick(random, 0, 0.02, 0.1, 0.3, 0.6, 1)
+	d.drawSizes(s, random, tileM, tileN)
+	d.gapB, d.gapC = drawGap(random, d.n), drawGap(random, d.n)
+	d.alpha, d.beta = pick[float32](random, 1, 1, -1, 0.5, 0), pick[float32](random, 0, 0, 1, -1, 2.25)
+	d.seed = random.Uint64()
+	d.spoilt = pick(random, "nowhere", "nowhere", "nowhere", "where no block reads", "anywhere", "both")
+	d.indexOnDevice = onGPU && random.IntN(2) == 0
+	d.operandsOnDevice = random.IntN(4) > 0
+	d.drawAlignment(random, onGPU)
+	for i := range d.streams {
+		d.streams[i] = pick(random, "pool", "own", "own", "foreign", "default")
+	}
+	d.products = between(random, 1, 4)
+	d.newValues = random.IntN(3) == 0
+	d.capture = pick(random, foreign.CaptureGlobal, foreign.CaptureThreadLocal, foreign.CaptureRelaxed)
+	d.closeFirst = random.IntN(2) == 0
+	return d
+}
+
+// drawBlock is of any size from 1 x 1 to 512 x 112, or one of those that kernels are made for.
+func drawBlock(random *rand.Rand) [2]int {
+	switch random.IntN(4) {
+	case 0:
+		return [2]int{between(random, 1, 40), between(random, 1, 40)}
+	case 1:
+		return [2]int{8 * between(random, 1, 64), 8 * between(random, 1, 14)}
+	}
+	return pick(random, [2]int{1, 1}, [2]int{1, 4}, [2]int{3, 3}, [2]int{8, 8}, [2]int{16, 16}, [2]int{32, 32}, [2]int{48, 80}, [2]int{64, 64},
+		[2]int{64, 128}, [2]int{128, 64}, [2]int{128, 128}, [2]int{256, 64}, [2]int{512, 112})
+}
+
+// drawBlockFor is of a size that a kernel serves.
+func drawBlockFor(random *rand.Rand, kernel Kernel) [2]int {
+	blockM, blockK := leastBlock(kernel)
+	most := 1
+	if kernel.BlockM == 0 || kernel.BlockMMultiples {
+		most = max(1, min(512/blockM, 64))
+	}
+	return [2]int{blockM * pick(random, 1, 1, between(random, 1, min(4, most)), between(random, 1, most)),
+		blockK * pick(random, 1, 1, 2, between(random, 1, max(1, min(112/blockK, 14))))}
+}
+
+// drawSizes makes a product of few tiles, one of long rows, or one with several tiles for each CTA. The soak's terms
+// bound its cost.
+func (d *draw) drawSizes(s *soak, random *rand.Rand, tileM, tileN int) {
+	short := func(whole, block int) int { // of whole blocks, in most cases
+		return max(0, whole*block-pick(random, 0, 0, random.IntN(block)))
+	}
+	n := pick(random, 1, 8, 16, 17, 64, 128, 256, 257, 264, 512, between(random, 1, 300))
+	blockRows, blockCols := between(random, 0, 6), between(random, 0, 6)
+	limit := s.terms
+	switch random.IntN(5) {
+	case 0, 1: // few tiles
+	case 2: // long rows
+		limit /= 4
+		blockRows, blockCols = between(random, 1, 4), int(min(200, limit/int64(d.blockM*d.blockK*n)+1))
+	default: // several tiles for each CTA
+		tiles := s.parallel*between(random, 1, 3) + between(random, 1, s.parallel)
+		blockCols = between(random, 1, 4)
+		for {
+			panels := between(random, 1, min(tiles, 32))
+			rows := (tiles + panels - 1) / panels * tileM
+			blockRows, n = (rows+d.blockM-1)/d.blockM, short(panels, tileN)
+			if int64(rows)*int64(n)*int64(blockCols*d.blockK) <= limit {
+				break
+			}
+			blockCols, tiles = max(1, blockCols/2), max(1, tiles*3/4)
+			if tiles == 1 {
+				break
+			}
+		}
+	}
+	for n > 1 && int64(blockRows*d.blockM)*int64(blockCols*d.blockK)*int64(n) > limit {
+		n = (n + 1) / 2
+	}
+	for blockRows*blockCols > 1 && int64(blockRows*d.blockM)*int64(blockCols*d.blockK)*int64(n) > limit {
+		blockRows, blockCols = (blockRows+1)/2, (blockCols+1)/2
+	}
+	d.rows, d.cols, d.n = short(blockRows, d.blockM), short(blockCols, d.blockK), max(1, n)
+}
+
+// drawGap is what lies behind a row of n elements: rows begin at multiples of 8 elements in most cases.
+func drawGap(random *rand.Rand, n int) int {
+	toEight := (n+7)/8*8 - n
+	return pick(random, toEight, toEight, toEight+8, 0, random.IntN(10))
+}
+
+func (d *draw) drawAlignment(random *rand.Rand, onGPU bool) {
+	least := max(sizeOfType(d.typeA), sizeOfType(d.typeC))
+	d.alignment = pick(random, 16, 16, least)
+	if !onGPU && !d.operandsOnDevice {
+		d.alignment = least // no more is known of a slice
+	}
+	d.offsetB = pick(random, 0, 1, 3) * max(1, d.alignment/sizeOfType(d.typeA))
+	d.offsetC = pick(random, 0, 1, 5) * max(1, d.alignment/sizeOfType(d.typeC))
+}
+
+func sizeOfType(t DType) int {
+	if t == FP32 {
+		return 4
+	}
+	return 2
+}
+
+// blockColumns are the columns of the blocks of each block row.
+func (d *draw) blockColumns(random *rand.Rand) [][]int {
+	rows := make([][]int, (d.rows+d.blockM-1)/d.blockM)
+	cols := (d.cols + d.blockK - 1) / d.blockK
+	some := func(density float64) (list []int) {
+		for col := range cols {
+			if random.Float64() < density {
+				list = append(list, col)
+			}
+		}
+		return list
+	}
+	same := some(max(d.density, 0.3))
+	long := random.IntN(max(1, len(rows)))
+	for i := range rows {
+		switch {
+		case random.IntN(8) == 0: // empty
+		case d.pattern == "zipf":
+			rows[i] = some(min(1, d.density*4/float64(1+random.IntN(16))))
+		case d.pattern == "one long row" && i == long:
+			rows[i] = some(1)
+		case d.pattern == "one long row":
+			rows[i] = some(d.density / 8)
+		case d.pattern == "window":
+			width := int(d.density*float64(cols)/2) + 1
+			for col := max(0, i*cols/len(rows)-width); col < min(cols, i*cols/len(rows)+width); col++ {
+				rows[i] = append(rows[i], col)
+			}
+		case d.pattern == "same columns":
+			rows[i] = slices.Clone(same)
+		default:
+			rows[i] = some(d.density)
+		}
+	}
+	return rows
+}
+
+// newDrawnProduct makes the operands. Other numbers give other patterns and values of the same shape.
+func newDrawnProduct[T, C Element, I Index](d *draw, number uint64) *product[T, C, I] {
+	s := d.shape
+	s.density, s.seed = 0, d.seed+number
+	p := newProductTo[T, C, I](s)
+	random := rand.New(rand.NewPCG(s.seed, 5))
+	var rows [][]I
+	for _, cols := range d.blockColumns(random) {
+		var row []I
+		for _, col := range cols {
+			row = append(row, I(col))
+		}
+		rows = append(rows, row)
+	}
+	p.setPattern(rows, func() T { return smallValue[T](random) })
+	switch d.spoilt {
+	case "where no block reads":
+		p.poison()
+	case "anywhere":
+		p.scatter(random.Uint64())
+	case "both":
+		p.poison()
+		p.scatter(random.Uint64())
+	}
+	return p
+}
+
+// run computes the draw in its types.
+func (d *draw) run(t soakTB, s *soak, lane *soakLane) {
+	switch d.typeA {
+	case BF16:
+		runDrawOf[BFloat16](t, s, lane, d)
+	case FP16:
+		runDrawOf[Float16](t, s, lane, d)
+	case FP32:
+		runDrawOf[float32](t, s, lane, d)
+	default:
+		panic(fmt.Sprintf("no element type %v", d.typeA))
+	}
+}
+
+func runDrawOf[T Element](t soakTB, s *soak, lane *soakLane, d *draw) {
+	switch d.typeC {
+	case BF16:
+		runDrawTo[T, BFloat16](t, s, lane, d)
+	case FP16:
+		runDrawTo[T, Float16](t, s, lane, d)
+	default:
+		runDrawTo[T, float32](t, s, lane, d)
+	}
+}
+
+func runDrawTo[T, C Element](t soakTB, s *soak, lane *soakLane, d *draw) {
+	if d.index64 {
+		runDraw[T, C, int64](t, s, lane, d)
+	} else {
+		runDraw[T, C, int32](t, s, lane, d)
+	}
+}

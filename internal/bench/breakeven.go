@@ -47,7 +47,8 @@ type sample struct {
 }
 
 // BreakEvens finds the break-even of each block size and dense peer, where at least two densities of a pattern and a
-// size were measured. It is that of straight lines between the measured densities.
+// size were measured. It is that of straight lines between the measured densities. Results with held SMs have another
+// purpose, and none.
 func BreakEvens(results []*Result) []BreakEven {
 	type group struct {
 		blockM, blockK, m, n, k int
@@ -57,7 +58,7 @@ func BreakEvens(results []*Result) []BreakEven {
 	samples := map[group][]sample{}
 	for _, r := range results {
 		ours := r.Find(Ours)
-		if ours == nil || r.Pattern == "" {
+		if ours == nil || r.Pattern == "" || r.held() {
 			continue
 		}
 		for _, t := range r.Timed {

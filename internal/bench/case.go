@@ -29,7 +29,8 @@ type Case struct {
 	Shuffled bool    // the pattern's block rows are permuted
 	File     *File
 
-	Graph bool // timed in a CUDA graph too, where there is a GPU
+	Graph bool  // timed in a CUDA graph too, where there is a GPU
+	Held  []int // timed while so many SMs are held too, where there is a GPU
 
 	Reach      Reach // what the project wants of the case; empty: nothing is said
 	GraphReach Reach // the same in a CUDA graph

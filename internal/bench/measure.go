@@ -156,6 +156,9 @@ func (t *typed[T]) enter(ctx context.Context, c Case, p *product[T]) ([]entrant,
 			list[i].repeats = t.r.options.Repeats
 		}
 	}
+	if len(c.Held) > 0 && t.r.engine.Info().Backend == sparsek.CUDA {
+		list = withHeld(t.r.engine, list, c.Held)
+	}
 	return list, nil
 }
 

@@ -122,6 +122,42 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// Ours and the dense product are timed while SMs are held, where there are any, and nothing else is.
+func TestRunWithHeldSMs(t *testing.T) {
+	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+		one := random("held", workload.Shape{M: 256, N: 256, K: 256}, 64, 64, 0.5, "bf16")
+		one.Graph, one.Held = true, []int{1, 4}
+		r, err := NewRunner(c, []Case{one}, Options{Rounds: 2, Repeats: 2, Against: []string{CUBLAS}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		result, err := r.Measure(context.Background(), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{Ours}
+		if c.Info().Backend == sparsek.CUDA {
+			want = append(want, OursGraph)
+			if result.Find(CUBLAS) != nil {
+				want = append(want, CUBLAS, CUBLASFull, Ours+"_held_1", CUBLAS+"_held_1", Ours+"_held_4", CUBLAS+"_held_4")
+			} else {
+				want = append(want, Ours+"_held_1", Ours+"_held_4")
+			}
+		}
+		var got []string
+		for _, timed := range result.Timed {
+			got = append(got, timed.Name)
+			if (timed.Held > 0) != (timed.Slowdown != nil) || timed.Runs != 4 && timed.Name != CUBLASFull {
+				t.Errorf("%+v", timed)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("timed were %v, want %v", got, want)
+		}
+	})
+}
+
 // A matrix that cannot be timed is refused before anything runs.
 func TestRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, c *sparsek.Engine) {

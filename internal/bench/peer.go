@@ -72,10 +72,12 @@ type subject[T sparsek.Element] struct {
 // entrant takes turns with ours.
 type entrant struct {
 	name, kernel string
-	dense        bool // it multiplies absent blocks as zeros
-	full         bool // it multiplies a matrix without zeros in place of A
-	products     int  // in a graph, where there is one
-	repeats      int  // in a round; 0: by the time of the first product
+	dense        bool   // it multiplies absent blocks as zeros
+	full         bool   // it multiplies a matrix without zeros in place of A
+	products     int    // in a graph, where there is one
+	held         int    // SMs that are held meanwhile
+	of           string // the name of the same with no SM held; "" for that itself
+	repeats      int    // in a round; 0: by the time of the first product
 	time         interleave.Timer
 	// run runs at least so many products without a pause, and gives how many it ran; nil: it is not measured under load.
 	run   func(ctx context.Context, count int) (int, error)

@@ -3,6 +3,8 @@
 package bench
 
 import (
+	"slices"
+
 	"github.com/sparsek/sparsek/internal/bench/interleave"
 	"github.com/sparsek/sparsek/internal/bench/roofline"
 	"github.com/sparsek/sparsek/internal/machine/nvsmi"
@@ -57,6 +59,8 @@ type Timed struct {
 	Dense    bool   `json:"dense"`              // it multiplies absent blocks as zeros
 	Full     bool   `json:"full,omitempty"`     // it multiplies a matrix without zeros in place of A
 	Products int    `json:"products,omitempty"` // in a graph
+	Held     int    `json:"held_sms,omitempty"` // SMs that another kernel held meanwhile
+	Of       string `json:"of,omitempty"`       // the name of the same with no SM held
 
 	Runs      int        `json:"runs"`
 	Seconds   float64    `json:"seconds"` // the median
@@ -69,6 +73,8 @@ type Timed struct {
 	Rounds [][]float64 `json:"rounds_seconds"` // all times, by rounds
 	// Ours is so many times as fast: the median of this one over ours. Nil for ours.
 	SpeedUp *SpeedUp `json:"speed_up,omitempty"`
+	// It takes so many times as long as with no SM held: its median over that one's. Nil where no SM is held.
+	Slowdown *SpeedUp `json:"slowdown,omitempty"`
 	// Ours: the share of the time that the first of the bounds allows. Above 1 that bound is wrong.
 	OfBound   float64    `json:"of_bound,omitempty"`
 	Goal      *Goal      `json:"goal,omitempty"`
@@ -92,6 +98,11 @@ func (r *Result) Source() string {
 	return r.Pattern
 }
 
+// held reports whether some were timed while SMs were held.
+func (r *Result) held() bool {
+	return slices.ContainsFunc(r.Timed, func(t Timed) bool { return t.Held > 0 })
+}
+
 // Find gives the one of that name, nil where it took no turns.
 func (r *Result) Find(name string) *Timed {
 	for i := range r.Timed {
@@ -106,7 +117,8 @@ func (r *Result) Find(name string) *Timed {
 func newTimed(e entrant, times interleave.Series, effectiveFLOP, denseFLOP float64) Timed {
 	t := stats.Summarise(times.All())
 	out := Timed{
-		Name: e.name, Kernel: e.kernel, Dense: e.dense, Full: e.full, Products: e.products, Runs: t.Runs, Seconds: t.Median.Seconds(),
+		Name: e.name, Kernel: e.kernel, Dense: e.dense, Full: e.full, Products: e.products, Held: e.held, Of: e.of,
+		Runs: t.Runs, Seconds: t.Median.Seconds(),
 		Quartiles: [2]float64{t.Quarter.Seconds(), t.ThreeQuarters.Seconds()}, Spread: t.Spread(),
 	}
 	if t.Median > 0 {
@@ -127,13 +139,18 @@ func (t *Timed) Summary() stats.Summary[float64] {
 	return stats.Summary[float64]{Runs: t.Runs, Median: t.Seconds, Quarter: t.Quartiles[0], ThreeQuarters: t.Quartiles[1]}
 }
 
-// compare fills in the speed-ups of ours, the first, over the others. Ours in a graph is not compared: it saves what the
-// others were timed with.
+// compare fills in the speed-ups of ours over the others, each with as many SMs held, and the slowdowns of those with
+// held SMs. Ours in a graph is not compared: it saves what the others were timed with.
 func (r *Result) compare() {
 	if len(r.Timed) == 0 || r.Timed[0].Seconds <= 0 {
 		return
 	}
-	ours := r.Timed[0].Summary()
+	ours := map[int]*Timed{} // by the SMs that are held
+	for i := range r.Timed {
+		if t := &r.Timed[i]; t.Name == Ours || t.Of == Ours {
+			ours[t.Held] = t
+		}
+	}
 	for i := range r.Timed {
 		if t := &r.Timed[i]; len(r.Bounds) > 0 && t.Seconds > 0 && (t.Name == Ours || t.Name == OursGraph) {
 			t.OfBound = r.Bounds[0].Seconds / t.Seconds
@@ -141,8 +158,11 @@ func (r *Result) compare() {
 	}
 	for i := 1; i < len(r.Timed); i++ {
 		t := &r.Timed[i]
-		if t.Name != OursGraph {
-			t.SpeedUp = &SpeedUp{t.Seconds / r.Timed[0].Seconds, ours.Tie(t.Summary())}
+		if own := ours[t.Held]; t.Name != OursGraph && own != nil && own != t && own.Seconds > 0 {
+			t.SpeedUp = &SpeedUp{t.Seconds / own.Seconds, own.Summary().Tie(t.Summary())}
+		}
+		if alone := r.Find(t.Of); t.Held > 0 && alone != nil && alone.Seconds > 0 {
+			t.Slowdown = &SpeedUp{t.Seconds / alone.Seconds, alone.Summary().Tie(t.Summary())}
 		}
 	}
 }

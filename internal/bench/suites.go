@@ -25,6 +25,7 @@ const (
 	Patterns  = "patterns" // all of internal/matrix/pattern at one size
 	Roofline  = "roofline" // what the project holds itself to
 	PeerTable = "peers"    // a few cases beside all that one would take without this library
+	Shared    = "shared"   // some SMs are held by another kernel
 	Files     = "files"    // the user's own matrices
 )
 
@@ -67,6 +68,8 @@ func Suites() []Suite {
 			GPU: true, Sustained: DefaultSustained, seed: rooflineSeed, cases: rooflineSuite},
 		{Name: PeerTable, Summary: "typical cases beside torch, cuSPARSE and the dense product; on a GPU",
 			GPU: true, Against: []string{CUBLAS, CUSPARSE, Torch}, seed: rooflineSeed, cases: peersSuite},
+		{Name: Shared, Summary: "the time while another kernel holds some of the SMs, ours and the dense product's; on a GPU",
+			GPU: true, Against: []string{CUBLAS}, seed: rooflineSeed, cases: sharedSuite},
 		{Name: Files, Summary: "the user's own matrices", Takes: []string{"dtype", "block", "n", "matrix", "seed"}, cases: files},
 	}
 }

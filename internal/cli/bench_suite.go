@@ -139,10 +139,14 @@ func newBenchReport(e *environment, c *sparsek.Engine, o *benchCommand, sustaine
 	if err != nil {
 		return nil, err
 	}
+	method := bench.Method(c.Info().Backend, int(o.Rounds), sustained)
+	if o.Suite == bench.Shared {
+		method = append(method, bench.HeldMethod)
+	}
 	return &bench.Report{
 		Format: bench.ReportFormat, Command: facts.command, Version: facts.version, Commit: facts.commit, Suite: o.Suite,
 		Backend: backendName(c.Info()), Device: facts.device, Driver: facts.driver, Date: facts.date, Rounds: int(o.Rounds),
 		Sustained: sustained.Seconds(),
-		Method:    bench.Method(c.Info().Backend, int(o.Rounds), sustained), Cases: []*bench.Result{}, Failed: []bench.Fault{}, Absent: []bench.Absence{},
+		Method:    method, Cases: []*bench.Result{}, Failed: []bench.Fault{}, Absent: []bench.Absence{},
 	}, nil
 }

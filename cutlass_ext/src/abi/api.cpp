@@ -87,6 +87,8 @@ constexpr sparsek_api kApi = {
     tuning_cache_close,
     tuning_cache_merge,
     tuning_cache_clear,
+    sms_hold,
+    sms_release,
 };
 
 }  // namespace

@@ -75,6 +75,14 @@ struct PlanOptions {
   bool allow_dense;  // the caller accepts what absent blocks, multiplied as zeros, make of Inf and NaN
 };
 
+// SMs that are held until this is destroyed.
+class SmHold {
+ public:
+  virtual ~SmHold() = default;
+  // Lets them go and waits until they are free. Whether they were free before, since the time had passed.
+  virtual bool release() = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -113,6 +121,10 @@ class Backend {
   virtual void graph_time(PlanState* const* /*plans*/, const MultiplyArgs* /*args*/, int /*count*/, int /*warmup*/,
                           int /*repeats*/, double* /*seconds*/) {
     fail(SPARSEK_NO_DEVICE, "graphs of products are CUDA's, and this context has no GPU");
+  }
+  // As sparsek.h says of sms_hold; back-ends without a GPU refuse.
+  virtual std::unique_ptr<SmHold> hold_sms(int /*count*/, double /*seconds*/) {
+    fail(SPARSEK_NO_DEVICE, "only SMs of a GPU can be held, and this context has no GPU");
   }
   // Back-ends without cuBLAS refuse.
   virtual void dense_time(const sparsek_dense_time_args&, double* /*seconds*/) {

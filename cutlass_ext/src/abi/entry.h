@@ -72,6 +72,10 @@ sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) 
 // dense_time.cpp
 sparsek_status dense_time(sparsek_context* context, const sparsek_dense_time_args* args, double* seconds) noexcept;
 
+// sm_hold.cpp
+sparsek_status sms_hold(sparsek_context* context, int32_t count, double seconds, sparsek_sm_hold** out) noexcept;
+sparsek_status sms_release(sparsek_sm_hold* hold, int32_t* expired) noexcept;
+
 // tuning_cache.cpp
 sparsek_status tuning_cache_open(const char* path, int32_t source, sparsek_tuning_cache** out) noexcept;
 sparsek_status tuning_cache_info(const sparsek_tuning_cache* cache, sparsek_tuning_cache_info* out) noexcept;

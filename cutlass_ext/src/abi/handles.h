@@ -37,6 +37,11 @@ struct sparsek_plan {
   std::unique_ptr<sparsek::PlanState> state;
 };
 
+struct sparsek_sm_hold {
+  std::shared_ptr<sparsek::Backend> backend;
+  std::unique_ptr<sparsek::SmHold> state;
+};
+
 struct sparsek_tuner {
   std::shared_ptr<sparsek::Matrix> matrix;
   sparsek::PlanOptions options;

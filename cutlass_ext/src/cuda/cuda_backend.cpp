@@ -17,6 +17,7 @@
 #include "cuda/memory_pool.h"
 #include "cuda/plan_memory.h"
 #include "cuda/rehearsal.h"
+#include "cuda/sm_hold.h"
 #include "cuda/vendor/library_handles.h"
 #include "cuda/vendor/library_plan.h"
 
@@ -142,6 +143,10 @@ class CudaBackend final : public Backend {
   void dense_time(const sparsek_dense_time_args& args, double* seconds) override {
     DeviceScope scope(device_);
     libraries_->cublas().time(args, seconds);
+  }
+  std::unique_ptr<SmHold> hold_sms(int count, double seconds) override {
+    DeviceScope scope(device_);
+    return std::make_unique<cuda::CudaSmHold>(device_, rates_.sm_count, count, seconds);
   }
 
  private:

@@ -41,6 +41,7 @@ var csvColumns = []string{
 	"suite", "case", "m", "n", "k", "block_m", "block_k", "dtype", "source", "seed", "blocks", "density", "by", "kernel", "dense", "runs",
 	"seconds", "seconds_quarter", "seconds_three_quarters", "spread", "effective_tflops", "dense_equivalent_tflops", "speed_up", "tie",
 	"sm_mhz_before", "sm_mhz_after", "slowed_down_by", "sustained_seconds", "sustained_joules", "sustained_watts",
+	"held_sms", "slowdown",
 }
 
 // CSV writes a row for each that was timed in each case. Lines with # in front tell the rest.
@@ -54,9 +55,12 @@ func CSV(w io.Writer, r *bench.Report) error {
 	real := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	for _, one := range r.Cases {
 		for _, t := range one.Timed {
-			ratio, tie := "", ""
+			ratio, tie, held, slowdown := "", "", "", ""
 			if t.SpeedUp != nil {
 				ratio, tie = real(t.SpeedUp.Ratio), strconv.FormatBool(t.SpeedUp.Tie)
+			}
+			if t.Held > 0 && t.Slowdown != nil {
+				held, slowdown = strconv.Itoa(t.Held), real(t.Slowdown.Ratio)
 			}
 			clock := func(known bool, mhz float64) string {
 				if !known {
@@ -71,7 +75,7 @@ func CSV(w io.Writer, r *bench.Report) error {
 				real(t.Effective), real(t.DenseEquivalent), ratio, tie,
 				clock(one.Before.Known, one.Before.SMClock), clock(one.After.Known, one.After.SMClock), one.Before.Merge(one.After).Slowed(),
 				under(t, func(s *bench.Sustained) float64 { return s.Seconds }), under(t, func(s *bench.Sustained) float64 { return s.Joules }),
-				under(t, func(s *bench.Sustained) float64 { return s.Watts }),
+				under(t, func(s *bench.Sustained) float64 { return s.Watts }), held, slowdown,
 			})
 			if err != nil {
 				return err

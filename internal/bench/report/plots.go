@@ -46,7 +46,7 @@ func glyph(i int) draw.GlyphDrawer {
 // pictures are those that the report has the figures for.
 func pictures(r *bench.Report) ([]picture, error) {
 	var list []picture
-	for _, make := range []func(*bench.Report) (*picture, error){rooflinePicture, timePicture, breakEvenPicture, ratePicture} {
+	for _, make := range []func(*bench.Report) (*picture, error){rooflinePicture, timePicture, breakEvenPicture, heldPicture, ratePicture} {
 		p, err := make(r)
 		if err != nil {
 			return nil, err
@@ -421,9 +421,10 @@ func curvePicture(r *bench.Report, list []curve, name, heading, y string) (*pict
 	return p, nil
 }
 
-// ratePicture has bars of the effective rates of all, case by case, where densities are not what differs.
+// ratePicture has bars of the effective rates of all, case by case, where neither densities nor held SMs are what
+// differs.
 func ratePicture(r *bench.Report) (*picture, error) {
-	if r.Suite == bench.Sweep || len(r.Cases) == 0 {
+	if r.Suite == bench.Sweep || r.Suite == bench.Shared || len(r.Cases) == 0 {
 		return nil, nil
 	}
 	var names, cases []string

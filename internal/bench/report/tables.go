@@ -494,11 +494,14 @@ func breakEvens(r *bench.Report) (t table, ok bool) {
 	return t, len(r.BreakEven) > 0 && r.Suite != bench.Roofline
 }
 
-// tables are those of a report: the first is of times.
+// tables are those of a report: the first is of times, `first` or that of the suite.
 func tables(r *bench.Report, first table) []table {
 	list := []table{first}
-	if r.Suite == bench.PeerTable {
+	switch r.Suite {
+	case bench.PeerTable:
 		return list
+	case bench.Shared:
+		list[0] = held(r)
 	}
 	for _, make := range []func(*bench.Report) (table, bool){bounds, sustained, breakEvens} {
 		if t, ok := make(r); ok {
@@ -525,7 +528,7 @@ func noise(r *bench.Report) string {
 func names(r *bench.Report) []string {
 	var list []string
 	for _, e := range entries(r, func(t *bench.Timed) bool {
-		return t.Name != bench.Ours && t.Name != bench.OursGraph && t.Kernel != t.Name
+		return t.Name != bench.Ours && t.Name != bench.OursGraph && t.Held == 0 && t.Kernel != t.Name
 	}) {
 		if text := e.t.Name + ": " + e.t.Kernel; e.t.Kernel != "" && !slices.Contains(list, text) {
 			list = append(list, text)

@@ -52,6 +52,7 @@ static void run(edge* e) {
   test_memory(e);
   test_check(e);
   test_dense_time(e);
+  test_sms_hold(e);
   test_tuning_cache(e);
 }
 

@@ -79,6 +79,9 @@ void test_memory(edge* e);
 void test_check(edge* e);
 void test_dense_time(edge* e);
 
+/* edge_hold.c: SMs held for measurements */
+void test_sms_hold(edge* e);
+
 /* edge_tuning.c: tuning caches */
 void test_tuning_cache(edge* e);
 

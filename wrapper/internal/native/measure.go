@@ -95,6 +95,20 @@ func (l *Library) DenseTime(context unsafe.Pointer, d Dense) ([]float64, error) 
 	return seconds, err
 }
 
+// SMsHold calls sms_hold.
+func (l *Library) SMsHold(context unsafe.Pointer, count int, seconds float64) (unsafe.Pointer, error) {
+	var out *C.sparsek_sm_hold
+	err := end("hold SMs", C.shim_sms_hold(l.api, (*C.sparsek_context)(context), toInt32(count), C.double(seconds), &out))
+	return unsafe.Pointer(out), err
+}
+
+// SMsRelease calls sms_release.
+func (l *Library) SMsRelease(hold unsafe.Pointer) (expired bool, err error) {
+	var out C.int32_t
+	err = end("release SMs", C.shim_sms_release(l.api, (*C.sparsek_sm_hold)(hold), &out))
+	return out != 0, err
+}
+
 // Check is sparsek_check_args. The arrays of A and all else are in host memory.
 type Check struct {
 	A                    BSR

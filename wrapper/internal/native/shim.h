@@ -190,6 +190,15 @@ static inline shim_result shim_graph_time(const sparsek_api* api, const uintptr_
   return result;
 }
 
+static inline shim_result shim_sms_hold(const sparsek_api* api, sparsek_context* context, int32_t count, double seconds,
+                                        sparsek_sm_hold** out) {
+  return shim_end(api, api->sms_hold(context, count, seconds, out));
+}
+
+static inline shim_result shim_sms_release(const sparsek_api* api, sparsek_sm_hold* hold, int32_t* expired) {
+  return shim_end(api, api->sms_release(hold, expired));
+}
+
 static inline shim_result shim_buffer_create(const sparsek_api* api, sparsek_context* context, size_t bytes,
                                              void** out) {
   return shim_end(api, api->buffer_create(context, bytes, out));

@@ -141,6 +141,7 @@ typedef struct sparsek_plan sparsek_plan;       /* how one pattern is multiplied
 typedef struct sparsek_tuner sparsek_tuner;     /* candidates for a plan, under measurement */
 typedef void* sparsek_stream;                   /* a cudaStream_t; null is the default stream; ignored on the CPU */
 typedef struct sparsek_tuning_cache sparsek_tuning_cache; /* a tuning cache as it was when it was opened */
+typedef struct sparsek_sm_hold sparsek_sm_hold;           /* SMs of a GPU that nothing else runs on */
 
 /* What the library is made of. Strings live as long as the library. */
 typedef struct sparsek_build_info {
@@ -534,6 +535,19 @@ typedef struct sparsek_api {
   sparsek_status (*tuning_cache_merge)(const char* into, const sparsek_tuning_cache* from, sparsek_tuning_change* out);
   /* Removes the file, or with a null path the user's cache. A file with a fault is treated as by tuning_cache_merge. */
   sparsek_status (*tuning_cache_clear)(const char* path, sparsek_tuning_change* out);
+
+  /* For measurements: holds `count` SMs of the context's GPU, from 1 to all but one, as another program or a
+   * communication kernel would, so that the time of products beside it can be measured. A kernel in a separate stream
+   * occupies them: one CTA an SM takes all of its shared memory, so that no other CTA fits, and waits. It reads a word
+   * of host memory about once a microsecond and causes no other traffic. Returns when all CTAs run, each on an SM of
+   * its own. The kernel ends with sms_release, or `seconds` after it began (above 0, at most 60), so that a program
+   * that fails leaves no SM occupied. A call that waits for the whole device, cudaMalloc and cudaFree among them, waits
+   * for that. SPARSEK_CUDA_ERROR where other work kept the SMs busy for `seconds`. SPARSEK_NO_DEVICE on the CPU
+   * back-end. */
+  sparsek_status (*sms_hold)(sparsek_context*, int32_t count, double seconds, sparsek_sm_hold** out);
+  /* Waits until the SMs are free, and frees the handle, whatever it returns. *expired (may be null) is 1 where they
+   * were free before the call, since `seconds` had passed: what was measured then is not valid. */
+  sparsek_status (*sms_release)(sparsek_sm_hold*, int32_t* expired);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

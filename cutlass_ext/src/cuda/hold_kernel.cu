@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/hold_kernel.h"
+#include "cuda/launch.cuh"
+
+namespace sparsek::cuda {
+
+// Named, since the symbols that nvcc makes for an unnamed namespace differ from build to build.
+namespace holding {
+
+__device__ int64_t nanoseconds_now() {
+  int64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+__global__ void __launch_bounds__(1) hold_kernel(volatile HoldWords* words, int64_t nanoseconds) {
+  const int64_t end = nanoseconds_now() + nanoseconds;
+  uint32_t sm;
+  asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
+  volatile uint32_t* const began = reinterpret_cast<volatile uint32_t*>(words + 1);
+  began[blockIdx.x] = 1 + sm;
+  __threadfence_system();
+  while (words->stop == 0) {
+    if (nanoseconds_now() >= end) {
+      words->expired = 1;
+      __threadfence_system();
+      return;
+    }
+    __nanosleep(1000);
+  }
+}
+
+}  // namespace holding
+
+cudaError_t launch_hold(int ctas, HoldWords* words, int64_t nanoseconds, cudaStream_t stream) {
+  int device = 0, shared_bytes = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  }
+  if (error == cudaSuccess) {
+    error = cudaFuncSetAttribute(holding::hold_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  }
+  if (error != cudaSuccess) return error;
+  return launch_kernel(holding::hold_kernel, ctas, 1, static_cast<size_t>(shared_bytes), stream, {}, words,
+                       nanoseconds);
+}
+
+}  // namespace sparsek::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile scheduler that gives each CTA of a persistent grid its work list of the plan, in order. For each tile it gives
-// the kernel the coordinates in C and the entries of the sparse outer loop.
+// Tile scheduler that gives CTA i of a persistent grid every gridDim-th tile of the plan, from tile i on. For each tile
+// it gives the kernel the coordinates in C and the entries of the sparse outer loop.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct BsrScheduler {};  // the tag by which the kernel layer selects this sched
 class PlanTileScheduler {
  public:
   struct Arguments {
-    WorkTile const* tiles = nullptr;        // (tiles)
-    int32_t const* worker_begin = nullptr;  // (workers + 1); worker = blockIdx.x
-    int32_t steps_per_entry = 1;            // k tiles of a block: bk / BLK_K
+    WorkTile const* tiles = nullptr;  // (tiles_count)
+    int32_t tiles_count = 0;
+    int32_t steps_per_entry = 1;  // k tiles of a block: bk / BLK_K
   };
   using Params = Arguments;
 
@@ -57,8 +57,8 @@ class PlanTileScheduler {
   }
 
   CUTLASS_DEVICE explicit PlanTileScheduler(Params const& params) : params_(params) {
-    next_ = params.worker_begin[blockIdx.x];
-    end_ = params.worker_begin[blockIdx.x + 1];
+    next_ = blockIdx.x;
+    end_ = params.tiles_count;
     fetch();
   }
 
@@ -101,7 +101,7 @@ class PlanTileScheduler {
       info.N_idx = ahead_.y;
       info.entry_begin = ahead_.z;
       info.k_tile_count = ahead_.w * params_.steps_per_entry;
-      ++next_;
+      next_ += gridDim.x;
       fetch();
     }
     return info;

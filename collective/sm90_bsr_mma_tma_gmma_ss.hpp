@@ -101,7 +101,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     int32_t nnzb;           // at least 1: an empty matrix passes any readable block
     ElementB const* ptr_B;  // (N, K):dB
     StrideB dB;
-    int32_t const* entry_col;    // (entries): block column
+    int32_t const* entry_k;      // (entries): first row of B
     int32_t const* entry_block;  // (entries, Slots):(Slots, 1): storage index or kNoBlock
   };
 
@@ -120,7 +120,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     int32_t steps_per_entry;  // k tiles of a block: bk / BLK_K
     int32_t row_parts;        // tiles in a block row: bm / BLK_M where a block row is taller than a tile, else 1
     int32_t nnzb;
-    int32_t const* entry_col;
+    int32_t const* entry_k;
     int32_t const* entry_block;
     uint32_t tma_transaction_bytes = kBytesB;  // of each entry, without A, whose bytes are added as it is loaded
   };
@@ -139,7 +139,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
             args.block_k / kBlkK,
             args.block_m > kBlkM ? args.block_m / kBlkM : 1,
             args.nnzb,
-            args.entry_col,
+            args.entry_k,
             args.entry_block,
             kBytesB};
   }
@@ -188,18 +188,18 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     int const entries = k_tile_count / steps;
     int const first = *entry_iter;
 
-    int32_t col = 0;
+    int32_t first_k = 0;
     int32_t block[Slots];
     CUTLASS_PRAGMA_NO_UNROLL
     for (int e = 0; e < entries; ++e) {
       if (e % NumThreadsPerWarp == 0 && e + lane < entries) {
-        col = __ldg(params.entry_col + first + e + lane);
+        first_k = __ldg(params.entry_k + first + e + lane);
         CUTLASS_PRAGMA_UNROLL
         for (int s = 0; s < Slots; ++s) {
           block[s] = __ldg(params.entry_block + int64_t(first + e + lane) * Slots + s);
         }
       }
-      int32_t const entry_col = __shfl_sync(0xffffffffu, col, e % NumThreadsPerWarp);
+      int32_t const entry_k = __shfl_sync(0xffffffffu, first_k, e % NumThreadsPerWarp);
       int32_t entry_block[Slots];
       CUTLASS_PRAGMA_UNROLL
       for (int s = 0; s < Slots; ++s) {
@@ -209,7 +209,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
       if (issues) {
         CUTLASS_PRAGMA_NO_UNROLL
         for (int k = 0; k < steps; ++k) {
-          load_step(params, pipeline, smem_pipe_write, shared_tensors, tAgA, tAsA, tBgB, tBsB, entry_col * steps + k, k,
+          load_step(params, pipeline, smem_pipe_write, shared_tensors, tAgA, tAsA, tBgB, tBsB, entry_k / kBlkK + k, k,
                     entry_block);
           ++smem_pipe_write;
         }

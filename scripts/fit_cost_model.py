@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADER = ROOT / "cutlass_ext/src/cuda/cost_coefficients.h"
 SOURCES = ["tests/testdata/cost_model_library.cpp", "src/cuda/cost_model.cpp", "src/cuda/choose_cluster.cpp",
            "src/abi/error.cpp"] + [f"src/plan/{name}.cpp" for name in (
-               "plan", "deal_tiles", "split", "column_union", "row_groups", "row_order", "row_matching")]
+               "plan", "schedule_tiles", "split", "column_union", "row_groups", "row_order", "row_matching")]
 GOOD = 1.05  # a choice that takes at most so many times as long as the fastest kernel
 NEAR = 2  # a kernel is fitted to the cases where it takes at most so many times as long as the fastest ...
 FAR = 30  # ... and, with little weight, at most so many times

@@ -2,6 +2,7 @@
 #include "cpu/cpu_plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -76,18 +77,19 @@ uint64_t CpuPlan::digest() const {
   Digest digest;
   digest.add(plan_.slots);
   digest.add(plan_.tiles);
-  digest.add(plan_.worker_begin);
-  digest.add(plan_.entry_col);
+  digest.add(plan_.entry_k);
   digest.add(plan_.entry_block);
   digest.add(plan_.slot_row);
   return digest.value();
 }
 
-void CpuPlan::run_worker(const Product& product, int worker, const Scratch& scratch) const {
+void CpuPlan::run_worker(const Product& product, std::atomic<size_t>& taken, const Scratch& scratch) const {
   const DefaultFloatingPoint floating_point;
   const PlanShape& shape = plan_.shape;
-  for (int32_t i = plan_.worker_begin[worker]; i < plan_.worker_begin[worker + 1]; ++i) {
-    const WorkTile& work = plan_.tiles[i];
+  for (;;) {
+    const size_t next = taken.fetch_add(1, std::memory_order_relaxed);
+    if (next >= plan_.tiles.size()) return;
+    const WorkTile& work = plan_.tiles[next];
     Tile tile;
     tile.row = static_cast<int64_t>(work.m_tile) * shape.tile_m;
     tile.row_end = std::min(tile.row + shape.tile_m, product.rows);
@@ -109,7 +111,7 @@ void CpuPlan::multiply(const MultiplyArgs& args) {
   const Product product = {shape.block_m,
                            shape.block_k,
                            plan_.slots,
-                           plan_.entry_col.data(),
+                           plan_.entry_k.data(),
                            plan_.entry_block.data(),
                            shape.rows,
                            shape.cols,
@@ -126,14 +128,16 @@ void CpuPlan::multiply(const MultiplyArgs& args) {
                            options_.bias,
                            options_.activation};
   const WorkspacePool::Loan workspace(workers_->workspaces);
+  std::atomic<size_t> taken{0};  // tiles that have a worker
   struct Job {
     const CpuPlan& plan;
     const Product& product;
+    std::atomic<size_t>& taken;
     const Workspace& workspace;
-  } job = {*this, product, *workspace};
+  } job = {*this, product, taken, *workspace};
   const auto work = [](void* context, int worker) {
     const Job& own = *static_cast<const Job*>(context);
-    own.plan.run_worker(own.product, worker, own.workspace.scratch(worker));
+    own.plan.run_worker(own.product, own.taken, own.workspace.scratch(worker));
   };
   workers_->pool.run(plan_.shape.workers, work, &job);
 }

@@ -47,7 +47,8 @@ class CpuPlan final : public PlanState {
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 
  private:
-  void run_worker(const Product& product, int worker, const Scratch& scratch) const;
+  // Computes tiles until none is left. taken: by all workers of the product.
+  void run_worker(const Product& product, std::atomic<size_t>& taken, const Scratch& scratch) const;
 
   const CpuMatrix& matrix_;
   const PlanOptions options_;

@@ -27,7 +27,7 @@ struct Scratch {
 struct Product {
   int32_t block_m, block_k;
   int32_t slots;               // as in the plan
-  const int32_t* entry_col;    // as in the plan, (entries)
+  const int32_t* entry_k;      // as in the plan, (entries)
   const int32_t* entry_block;  // as in the plan, (entries, slots)
   int64_t rows, depth, cols;   // M, K, N
   const void* values;          // (nnzb, bm, bk)

@@ -257,7 +257,7 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
     if (*blocks < 0) continue;
     const T* const a =
         static_cast<const T*>(product.values) + *blocks * block_size + static_cast<int64_t>(in_block) * product.block_k;
-    const int64_t k_begin = static_cast<int64_t>(product.entry_col[tile.entry_begin + e]) * product.block_k;
+    const int64_t k_begin = product.entry_k[tile.entry_begin + e];
     const int width = smaller(product.block_k, product.depth - k_begin);  // columns beyond K are not multiplied
     for (int k = 0; k < width;) {
       const int count = smaller(width - k, kDepth - depth);

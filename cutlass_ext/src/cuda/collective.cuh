@@ -54,7 +54,7 @@ struct CollectiveKernel {
                           int(args.nnzb > 0 ? args.nnzb : 1),
                           static_cast<const Element*>(args.b),
                           cute::make_stride(cute::_1{}, args.ldb, int64_t(0)),
-                          args.entry_col,
+                          args.entry_k,
                           args.entry_block};
     arguments.epilogue = {args, can_store_by_tma<Element>(args), {}};
     if (arguments.epilogue.by_tma) {
@@ -63,7 +63,7 @@ struct CollectiveKernel {
     }
     arguments.hw_info.sm_count = args.workers;
     arguments.hw_info.max_active_clusters = args.workers;
-    arguments.scheduler = {args.tiles, args.worker_begin, args.block_k / Config::kTileK};
+    arguments.scheduler = {args.tiles, args.tiles_count, args.block_k / Config::kTileK};
 
     const auto params = Kernel::to_underlying_arguments(arguments, nullptr);
     return launch_kernel(cutlass::device_kernel<Kernel>, args.workers, Kernel::MaxThreadsPerBlock,

@@ -53,7 +53,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   cluster_ = kernel_->ops->most_cluster == 1
                  ? 1
                  : choose_cluster(pattern, longest_row(matrix.index()), shape, kernel_->ops->most_cluster, ctas);
-  shape.workers = ctas / cluster_;
+  workers_ = shape.workers = ctas / cluster_;
   if (kernel_->ops->may_split && options_.n > 0) {
     shape.most_parts =
         static_cast<int32_t>(std::min<int64_t>(kMostParts, kMostWorkspace / bytes_of_part(part_layout())));
@@ -152,10 +152,10 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.ldc = args.ldc;
   launch.epilogue = {args.alpha, args.beta, args.bias, options_.bias, options_.activation, options_.dtype_c};
   launch.tiles = arrays_.tiles();
-  launch.worker_begin = arrays_.worker_begin();
-  launch.entry_col = arrays_.entry_col();
+  launch.tiles_count = static_cast<int32_t>(sizes.tiles);
+  launch.entry_k = arrays_.entry_k();
   launch.entry_block = arrays_.entry_block();
-  launch.workers = static_cast<int32_t>(std::min<int64_t>(sizes.workers, sizes.tiles));
+  launch.workers = static_cast<int32_t>(std::min<int64_t>(workers_, sizes.tiles));
   launch.cluster = cluster_;
   launch.slot_row = arrays_.slot_row();
   launch.slots = sizes.slots;

@@ -36,6 +36,7 @@ class CudaPlan final : public PlanState {
   PlanOptions options_;
   const KernelDesc* kernel_;
   int32_t cluster_ = 1;  // CTAs that share a tile
+  int32_t workers_ = 1;  // clusters that run at once
   StreamUses uses_;      // of what follows
   PlanArrays arrays_;
   int64_t packed_pitch_ = 0;              // of B, where it is copied for the kernel; else 0

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cuda/deal_tiles.h"
 #include "cuda/group_union.h"
 #include "cuda/layout.h"
+#include "cuda/schedule_tiles.h"
 
 namespace sparsek::cuda {
 
@@ -19,21 +19,21 @@ PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemor
   grid.slots = sizes.slots = shape.tile_m / grid.slot_rows;
   sizes.groups = grid.groups();
   sizes.tiles = count_tiles(index.rows, shape);
-  sizes.workers = shape.workers;
+  check_depth(index);
   const auto groups = static_cast<int32_t>(sizes.groups);
   const auto panels = static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
 
   // The two parts of the work follow each other, and so use the same memory to work in.
   Layout layout;
   const size_t counts_at = layout.place<int64_t>(sizes.groups + 1), begin_at = layout.place<int64_t>(sizes.groups + 1);
-  const size_t scratch_at = layout.place<std::byte>(std::max(scan_bytes(groups), deal_scratch(groups, panels)));
+  const size_t scratch_at = layout.place<std::byte>(std::max(scan_bytes(groups), schedule_scratch(groups)));
   const PlanMemory::Block work = memory.allocate(layout.bytes(), nullptr);
   auto* const counts = reinterpret_cast<int64_t*>(work.data() + counts_at);
   auto* const begin = reinterpret_cast<int64_t*>(work.data() + begin_at);
   void* const scratch = work.data() + scratch_at;
 
   const cudaStream_t stream = memory.stream();
-  const GroupedPattern pattern = {grid, index.row_ptr.data(), index.col_idx.data()};
+  const GroupedPattern pattern = {grid, index.block_k, index.row_ptr.data(), index.col_idx.data()};
   count_entries(pattern, counts, begin, scratch, stream);
   sizes.entries = memory.read(begin + groups);
   check_entries(sizes.entries);
@@ -43,18 +43,17 @@ PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemor
 
   PlanArrays arrays(memory, sizes, uses);
   check(cudaMemsetAsync(arrays.recomputed(), 0, sizeof(*arrays.recomputed()), stream), "cudaMemsetAsync");
-  fill_entries(pattern, begin, sizes.entries, arrays.entry_col(), arrays.entry_block(), stream);
-  Deal deal = {};
-  deal.grid = grid;
-  deal.groups = groups;
-  deal.panels = panels;
-  deal.panels_in_flight = shape.panels_in_flight;
-  deal.workers = shape.workers;
-  deal.tile_cost = shape.tile_cost;
-  deal.longest = static_cast<int32_t>(std::min<int64_t>(sizes.entries, index.block_cols));
-  deal.counts = counts;
-  deal.begin = begin;
-  deal_tiles(deal, scratch, arrays.slot_row(), arrays.worker_begin(), arrays.tiles(), stream);
+  fill_entries(pattern, begin, sizes.entries, arrays.entry_k(), arrays.entry_block(), stream);
+  Schedule schedule = {};
+  schedule.grid = grid;
+  schedule.groups = groups;
+  schedule.panels = panels;
+  schedule.panels_in_flight = shape.panels_in_flight;
+  schedule.workers = shape.workers;
+  schedule.longest = static_cast<int32_t>(std::min<int64_t>(sizes.entries, index.block_cols));
+  schedule.counts = counts;
+  schedule.begin = begin;
+  schedule_tiles(schedule, scratch, arrays.slot_row(), arrays.tiles(), stream);
   check(cudaStreamSynchronize(stream), "making of the plan");
   return arrays;
 }

@@ -64,7 +64,7 @@ __device__ void sum_half(const LaunchArgs& args, const WorkTile& tile, int slot,
       const bool second = k + 8 < args.block_k;
       const uint32_t a0 = *reinterpret_cast<const uint32_t*>(a_row + at);
       const uint32_t a1 = second ? *reinterpret_cast<const uint32_t*>(a_row + at + 8) : 0;
-      const int64_t b_row = int64_t(args.entry_col[e]) * args.block_k + at;
+      const int64_t b_row = int64_t(args.entry_k[e]) + at;
       const int64_t col = first_col + lane / 4;
       const uint32_t b0 = load_pair(args, b_row, col), b1 = second ? load_pair(args, b_row + 8, col) : 0;
       const uint32_t a[4] = {h == 0 ? a0 : 0, h == 1 ? a0 : 0, h == 0 ? a1 : 0, h == 1 ? a1 : 0};

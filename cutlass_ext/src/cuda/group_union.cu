@@ -60,7 +60,7 @@ __device__ void each_block(const int32_t* col_idx, const Slot* slots, int count,
 // own. Without kFill, the entries are only counted, into `counts`.
 template <bool kFill>
 __global__ void __launch_bounds__(kThreads)
-    unite(GroupedPattern pattern, int64_t* counts, const int64_t* begin, int32_t* entry_col, int32_t* entry_block) {
+    unite(GroupedPattern pattern, int64_t* counts, const int64_t* begin, int32_t* entry_k, int32_t* entry_block) {
   __shared__ Shared shared;
   extern __shared__ Slot slots[];
   const RowGrid& grid = pattern.grid;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int word = own; word < min(own + kWordsPerThread, words); ++word) {
         shared.before[word] = before;
         for (uint32_t bits = shared.present[word]; bits != 0; bits &= bits - 1) {
-          entry_col[entries + before++] = first_col + word * 32 + __ffs(bits) - 1;
+          entry_k[entries + before++] = (first_col + word * 32 + __ffs(bits) - 1) * pattern.block_k;
         }
       }
       __syncthreads();
@@ -151,7 +151,7 @@ size_t scan_bytes(int32_t groups) {
   return bytes;
 }
 
-void fill_entries(const GroupedPattern& pattern, const int64_t* begin, int64_t entries, int32_t* entry_col,
+void fill_entries(const GroupedPattern& pattern, const int64_t* begin, int64_t entries, int32_t* entry_k,
                   int32_t* entry_block, cudaStream_t stream) {
   if (entries == 0) return;
   static_assert(kNoBlock == -1, "all bits of it are set");
@@ -159,7 +159,7 @@ void fill_entries(const GroupedPattern& pattern, const int64_t* begin, int64_t e
   check(cudaMemsetAsync(entry_block, 0xff, block_bytes, stream), "cudaMemsetAsync");
   const auto groups = static_cast<unsigned>(pattern.grid.groups());
   unions::unite<true><<<groups, unions::kThreads, unions::slot_bytes(pattern.grid), stream>>>(pattern, nullptr, begin,
-                                                                                              entry_col, entry_block);
+                                                                                              entry_k, entry_block);
   check(cudaGetLastError(), "fill of the entries");
 }
 

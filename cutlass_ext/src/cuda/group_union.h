@@ -13,6 +13,7 @@ namespace sparsek::cuda {
 // A pattern in device memory and the row groups of its plan.
 struct GroupedPattern {
   RowGrid grid;
+  int32_t block_k;
   const int32_t* row_ptr;  // (block_rows + 1)
   const int32_t* col_idx;  // (nnzb)
 };
@@ -23,8 +24,8 @@ struct GroupedPattern {
 void count_entries(const GroupedPattern& pattern, int64_t* counts, int64_t* begin, void* scratch, cudaStream_t stream);
 size_t scan_bytes(int32_t groups);
 
-// Fills entry_col (entries) and entry_block (entries, slots), given `begin`.
-void fill_entries(const GroupedPattern& pattern, const int64_t* begin, int64_t entries, int32_t* entry_col,
+// Fills entry_k (entries) and entry_block (entries, slots), given `begin`.
+void fill_entries(const GroupedPattern& pattern, const int64_t* begin, int64_t entries, int32_t* entry_k,
                   int32_t* entry_block, cudaStream_t stream);
 
 }  // namespace sparsek::cuda

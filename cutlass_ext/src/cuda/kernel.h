@@ -41,13 +41,13 @@ struct LaunchArgs {
   Epilogue epilogue;
 
   const WorkTile* tiles;  // the plan, see plan/plan.h
-  const int32_t* worker_begin;
-  const int32_t* entry_col;
+  int32_t tiles_count;
+  const int32_t* entry_k;
   const int32_t* entry_block;
   const int64_t* slot_row;
   int32_t slots;
-  int32_t workers;  // CTAs, or clusters of `cluster` CTAs
-  int32_t cluster;  // CTAs that share each tile along K; above 1, no worker has more than one tile
+  int32_t workers;  // CTAs, or clusters of `cluster` CTAs; at most tiles_count
+  int32_t cluster;  // CTAs that share each tile along K; above 1, there are no more tiles than workers
   PartSums parts;
 
   unsigned long long* recomputed;  // counts the slabs that exact_rows.cuh computes again

@@ -15,7 +15,6 @@ PlanSizes sizes_of(const Plan& plan) {
   sizes.tiles = static_cast<int64_t>(plan.tiles.size());
   sizes.entries = plan.entries();
   sizes.groups = static_cast<int64_t>(plan.slot_row.size()) / plan.slots;
-  sizes.workers = plan.shape.workers;
   sizes.slots = plan.slots;
   sizes.split_tiles = static_cast<int32_t>(plan.split_tiles.size());
   sizes.parts = plan.parts;
@@ -32,8 +31,7 @@ HostPart part(const std::vector<T>& from, size_t at) {
 PlanArrays::PlanArrays(PlanMemory& memory, const PlanSizes& sizes, const StreamUses& uses) : sizes_(sizes) {
   Layout layout;
   begin_[kTiles] = layout.place<WorkTile>(sizes.tiles);
-  begin_[kWorkerBegin] = layout.place<int32_t>(sizes.workers + size_t{1});
-  begin_[kEntryCol] = layout.place<int32_t>(sizes.entries);
+  begin_[kEntryK] = layout.place<int32_t>(sizes.entries);
   begin_[kEntryBlock] = layout.place<int32_t>(sizes.entries * sizes.slots);
   begin_[kSlotRow] = layout.place<int64_t>(sizes.groups * sizes.slots);
   begin_[kSplitTiles] = layout.place<SplitTile>(sizes.split_tiles);
@@ -45,8 +43,7 @@ PlanArrays::PlanArrays(PlanMemory& memory, const Plan& plan, const StreamUses& u
     : PlanArrays(memory, sizes_of(plan), uses) {
   const unsigned long long none = 0;
   memory.write(block_, {part(plan.tiles, begin_[kTiles]),
-                        part(plan.worker_begin, begin_[kWorkerBegin]),
-                        part(plan.entry_col, begin_[kEntryCol]),
+                        part(plan.entry_k, begin_[kEntryK]),
                         part(plan.entry_block, begin_[kEntryBlock]),
                         part(plan.slot_row, begin_[kSlotRow]),
                         part(plan.split_tiles, begin_[kSplitTiles]),
@@ -68,8 +65,7 @@ void PlanArrays::add_to(Digest& digest) const {
   digest.add(sizes_.parts);
   if (sizes_.tiles == 0) return;
   add(tiles(), sizes_.tiles);
-  add(worker_begin(), sizes_.workers + int64_t{1});
-  add(entry_col(), sizes_.entries);
+  add(entry_k(), sizes_.entries);
   add(entry_block(), sizes_.entries * sizes_.slots);
   add(slot_row(), sizes_.groups * sizes_.slots);
   add(split_tiles(), sizes_.split_tiles);

@@ -12,7 +12,7 @@ namespace sparsek::cuda {
 
 struct PlanSizes {
   int64_t tiles = 0, entries = 0, groups = 0;
-  int32_t workers = 0, slots = 1;
+  int32_t slots = 1;
   int32_t split_tiles = 0, parts = 0;
 };
 
@@ -27,8 +27,7 @@ class PlanArrays {
 
   const PlanSizes& sizes() const { return sizes_; }
   WorkTile* tiles() const { return at<WorkTile>(kTiles); }               // (tiles)
-  int32_t* worker_begin() const { return at<int32_t>(kWorkerBegin); }    // (workers + 1)
-  int32_t* entry_col() const { return at<int32_t>(kEntryCol); }          // (entries)
+  int32_t* entry_k() const { return at<int32_t>(kEntryK); }              // (entries)
   int32_t* entry_block() const { return at<int32_t>(kEntryBlock); }      // (entries, slots)
   int64_t* slot_row() const { return at<int64_t>(kSlotRow); }            // (groups, slots): first row of C
   SplitTile* split_tiles() const { return at<SplitTile>(kSplitTiles); }  // (split_tiles)
@@ -39,7 +38,7 @@ class PlanArrays {
   void add_to(Digest& digest) const;
 
  private:
-  enum Part { kTiles, kWorkerBegin, kEntryCol, kEntryBlock, kSlotRow, kSplitTiles, kRecomputed, kParts };
+  enum Part { kTiles, kEntryK, kEntryBlock, kSlotRow, kSplitTiles, kRecomputed, kParts };
 
   template <class T>
   T* at(Part part) const {

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(cons
   const int column_in_tile = threadIdx.x % kSimtColumns;
   const int row_group = threadIdx.x / kSimtColumns;
 
-  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
+  for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
     const WorkTile tile = args.tiles[t];
     const int64_t n = int64_t(tile.n_tile) * kSimtColumns + column_in_tile;
     const int64_t first_row = int64_t(tile.m_tile) * tile_m;
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(cons
       for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
         const Element* block =
             values + (int64_t(args.entry_block[e]) * args.block_m + row_in_block + m0) * args.block_k;
-        const int64_t k0 = int64_t(args.entry_col[e]) * args.block_k;
+        const int64_t k0 = args.entry_k[e];
         const int k_count = int(min(int64_t(args.block_k), args.cols - k0));  // the last block may extend beyond K
         for (int k = 0; k < k_count; ++k) {
           const float b_value = float(b[(k0 + k) * args.ldb + n]);

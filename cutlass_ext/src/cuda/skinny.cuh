@@ -56,20 +56,15 @@ struct Params {
   int units_per_entry;  // stages of an entry: bk / BoxK
 };
 
-// The work of a CTA: its part of each of the tiles [begin, end) of its worker.
+// The work of a CTA: its part of every args.workers-th tile, from tile `worker` on.
 struct Work {
   int worker, part;
-  int begin, end;
-  WorkTile guess;  // tile `worker`: the first one where each worker has one tile; read without waiting for `begin`
+  WorkTile first;  // tile `worker`, read before all else
 
   __device__ explicit Work(const LaunchArgs& args)
-      : worker(blockIdx.x / args.cluster),
-        part(blockIdx.x % args.cluster),
-        begin(__ldg(args.worker_begin + worker)),
-        end(__ldg(args.worker_begin + worker + 1)),
-        guess(load_tile(args.tiles + worker)) {}
+      : worker(blockIdx.x / args.cluster), part(blockIdx.x % args.cluster), first(load_tile(args.tiles + worker)) {}
   __device__ WorkTile tile(const LaunchArgs& args, int t) const {
-    return tile_part(t == worker ? guess : load_tile(args.tiles + t), part, args.cluster);
+    return tile_part(t == worker ? first : load_tile(args.tiles + t), part, args.cluster);
   }
 };
 
@@ -120,13 +115,13 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   const RingAddress ring(shared);
   RingState<Storage::kStages> state;
   bool waited = false;
-  for (int t = work.begin; t < work.end; ++t) {
+  for (int t = work.worker; t < args.tiles_count; t += args.workers) {
     const WorkTile tile = work.tile(args, t);
-    int32_t next_block[kMostSlots], next_col = 0;  // the plan of the lane's entry
+    int32_t next_block[kMostSlots], next_k = 0;  // the plan of the lane's entry
     const auto read_plan = [&](int first) {
       const int64_t at = int64_t(tile.entry_begin) + first + lane;
       const bool inside = first + lane < tile.entry_count;
-      next_col = inside ? __ldg(args.entry_col + at) : 0;
+      next_k = inside ? __ldg(args.entry_k + at) : 0;
 #pragma unroll
       for (int s = 0; s < kMostSlots; ++s) {
         next_block[s] = inside && s < slots ? __ldg(args.entry_block + at * slots + s) : kNoBlock;
@@ -143,12 +138,12 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
       int32_t blocks[kMostSlots];
 #pragma unroll
       for (int s = 0; s < kMostSlots; ++s) blocks[s] = next_block[s];
-      const int32_t cols = next_col;
+      const int32_t rows = next_k;
       read_plan(first + 32);
       for (int e = 0; e < min(32, tile.entry_count - first); ++e) {
         // Lets the next kernel read its plan while the last stages arrive: earlier it would take bandwidth from this
         // one, and later it would begin too late.
-        if (t == work.end - 1 && first + e == tile.entry_count - 1) allow_dependent_launch();
+        if (t + args.workers >= args.tiles_count && first + e == tile.entry_count - 1) allow_dependent_launch();
         int32_t block = kNoBlock;  // block of the lane's slot
         uint32_t present = 0;
 #pragma unroll
@@ -158,7 +153,7 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
           present |= uint32_t(of_slot != kNoBlock) << s;
           if (lane == s) block = of_slot;
         }
-        const int32_t b_row = __shfl_sync(0xffffffffu, cols, e) * args.block_k;
+        const int32_t b_row = __shfl_sync(0xffffffffu, rows, e);
         for (int part = 0; part < p.units_per_entry; ++part, ++state) {
           const uint32_t full = ring.full + state.stage * kBarrierBytes;
           if (lane == 0) {
@@ -229,7 +224,7 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   const int slot = warp * 16 / p.slot_rows;
   const uint32_t smem_a = cute::cast_smem_ptr_to_uint(shared.a), smem_b = cute::cast_smem_ptr_to_uint(shared.b);
   RingState<Storage::kStages> state;
-  for (int t = work.begin; t < work.end; ++t) {
+  for (int t = work.worker; t < args.tiles_count; t += args.workers) {
     const WorkTile tile = work.tile(args, t);
     const uint32_t first_row = uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + slot]) + warp * 16 % p.slot_rows;
     const uint32_t row[2] = {first_row + lane / 4, first_row + 8 + lane / 4};

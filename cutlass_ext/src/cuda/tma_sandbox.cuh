@@ -95,11 +95,11 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared) {
   const LaunchArgs& args = p.args;
   constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
   RingState<Stages> state;
-  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
+  for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
     const WorkTile tile = args.tiles[t];
     const int row_in_block = int(int64_t(tile.m_tile) * kTileM % args.block_m);
     for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
-      const int block = __ldg(args.entry_block + e), row = __ldg(args.entry_col + e) * args.block_k;
+      const int block = __ldg(args.entry_block + e), row = __ldg(args.entry_k + e);
       for (int k = 0; k < args.block_k; k += kTileK, ++state) {
         shared.empty[state.stage].wait(state.phase ^ 1);
         shared.full[state.stage].arrive_and_expect_tx(kBytesA + kBytesB);
@@ -128,7 +128,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     if (lane == 0) shared.empty[stage].arrive();
   };
   RingState<Stages> state;
-  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
+  for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
     const WorkTile tile = args.tiles[t];
     const int steps = tile.entry_count * (args.block_k / kTileK);
     float acc[32][4] = {};

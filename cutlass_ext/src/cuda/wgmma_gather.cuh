@@ -87,11 +87,11 @@ __device__ inline int stages_of(const Params& p, const WorkTile& tile) {
 }
 
 // The unit that a producer thread copies: the columns from k on of each slot's block, or kNoBlock where a slot has
-// none; and the block column, or kNoBlock after the tile's last unit.
+// none; and the entry's first row of B, or kNoBlock after the tile's last unit.
 template <int Slots>
 struct UnitPlan {
   int32_t block[Slots];
-  int32_t col;
+  int32_t b_row;
   int k;
 };
 
@@ -137,8 +137,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
   uint32_t phase = 1;
   int skip = warp;  // stages of the tile before the first one of this warp
 
-  const int end = __ldg(args.worker_begin + blockIdx.x + 1);
-  for (int t = __ldg(args.worker_begin + blockIdx.x); t < end; ++t) {
+  for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
     const WorkTile tile = load_tile(args.tiles + t);
     const int panel = panel_of(tile);
     const int64_t columns = args.n - int64_t(panel) * kTileN;
@@ -150,10 +149,10 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
     UnitPlan<Slots> plan = {};
     const auto read_plan = [&] {
       plan.k = part * kUnitK;
-      plan.col = kNoBlock;
+      plan.b_row = kNoBlock;
       if (entry < tile.entry_count) {
         const int64_t at = int64_t(tile.entry_begin) + entry;
-        plan.col = __ldg(args.entry_col + at);
+        plan.b_row = __ldg(args.entry_k + at);
         load_blocks<Slots>(args.entry_block + at * Slots, plan.block);
       }
       entry += p.entry_step;
@@ -184,7 +183,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
         upper &= plan.block[j];
         lower &= plan.block[Slots / 2 + j];
       }
-      const bool exists = plan.col != kNoBlock;
+      const bool exists = plan.b_row != kNoBlock;
       constexpr uint32_t kVectorLanes = (1u << kVectors) - 1;
       const uint32_t present = (__ballot_sync(0xffffffffu, exists && upper != kNoBlock) & kVectorLanes) |
                                (__ballot_sync(0xffffffffu, exists && lower != kNoBlock) & kVectorLanes) << kVectors;
@@ -202,7 +201,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
         for (int box = 0; box < boxes; ++box) {
           const int chunk = panel * kChunks + box * p.box_chunks;
           cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kHint, shared.b[warp] + unit * kUnitBytesB + box * box_bytes,
-                                       p.chunks_are_outer ? 0 : chunk * kChunkColumns, plan.col * args.block_k + plan.k,
+                                       p.chunks_are_outer ? 0 : chunk * kChunkColumns, plan.b_row + plan.k,
                                        p.chunks_are_outer ? chunk : 0);
         }
       }
@@ -256,10 +255,9 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     if (lane == 0) shared.empty[stage].arrive();
   };
 
-  const int end = __ldg(args.worker_begin + blockIdx.x + 1);
-  for (int turn = __ldg(args.worker_begin + blockIdx.x); turn < end; ++turn) {
+  for (int turn = blockIdx.x; turn < args.tiles_count; turn += gridDim.x) {
     const WorkTile tile = load_tile(args.tiles + turn);
-    prefetch_to_l1(args.tiles + turn + 1);  // after the last tile, this is another part of the plan
+    if (turn + int(gridDim.x) < args.tiles_count) prefetch_to_l1(args.tiles + turn + gridDim.x);
     const int64_t* const rows = args.slot_row + int64_t(tile.m_tile) * Slots;
     prefetch_to_l1(rows + slot(0));
     float acc[kGroups][4] = {};

@@ -109,7 +109,7 @@ __device__ void load(const LaunchArgs& args, Stage<S>& stage, const WorkTile& ti
     }
   }
   if (const SharesB own; own.any) {
-    const int64_t k = int64_t(__ldg(args.entry_col + tile.entry_begin + step.entry)) * args.block_k + step.k + own.row;
+    const int64_t k = int64_t(__ldg(args.entry_k + tile.entry_begin + step.entry)) + step.k + own.row;
     const int64_t n = int64_t(tile.n_tile) * kTileN + own.col;
     const int columns = int(max(int64_t(0), min(int64_t(kVector), args.n - n)));
     const int64_t rows = args.cols - k;
@@ -227,7 +227,7 @@ template <class S>
 __global__ void __launch_bounds__(kThreads, S::kCtasPerSm) wmma_kernel(const __grid_constant__ LaunchArgs args) {
   extern __shared__ __align__(128) uint8_t memory[];
   auto& shared = *reinterpret_cast<SharedStorage<S>*>(memory);
-  for (int t = args.worker_begin[blockIdx.x]; t < args.worker_begin[blockIdx.x + 1]; ++t) {
+  for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
     const WorkTile tile = args.tiles[t];
     for (int part = 0; part < S::kParts; ++part) {
       const int64_t first_row = (int64_t(tile.m_tile) * S::kParts + part) * S::kPartM;

@@ -9,10 +9,10 @@
 
 namespace sparsek {
 
-void ColumnUnion::append(const std::vector<BlockRange>& slots, std::vector<int32_t>& entry_col,
+void ColumnUnion::append(const std::vector<BlockRange>& slots, std::vector<int32_t>& entry_k,
                          std::vector<int32_t>& entry_block) {
-  if (slots.size() == 1) return append_one(slots[0], entry_col, entry_block);
-  if (slots.size() == 2) return append_two(slots[0], slots[1], entry_col, entry_block);
+  if (slots.size() == 1) return append_one(slots[0], entry_k, entry_block);
+  if (slots.size() == 2) return append_two(slots[0], slots[1], entry_k, entry_block);
 
   constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
   int32_t first_col = kNone, last_col = 0;
@@ -26,31 +26,35 @@ void ColumnUnion::append(const std::vector<BlockRange>& slots, std::vector<int32
   if (blocks == 0) return;
   // Reading a word of the bit set takes about as long as a block.
   const int64_t words = (static_cast<int64_t>(last_col) - first_col) / 64 + 1;
-  if (words > 4 * blocks) return append_scattered(slots, entry_col, entry_block);
+  if (words > 4 * blocks) return append_scattered(slots, entry_k, entry_block);
   if (static_cast<int64_t>(present_.size()) < words) {
     present_.resize(words);
     place_.resize(words * 64);
   }
-  append_near(slots, first_col, entry_col, entry_block);
+  append_near(slots, first_col, entry_k, entry_block);
 }
 
-void ColumnUnion::append_one(BlockRange slot, std::vector<int32_t>& entry_col,
-                             std::vector<int32_t>& entry_block) const {
-  entry_col.insert(entry_col.end(), col_idx_ + slot.begin, col_idx_ + slot.end);
-  for (int32_t block = slot.begin; block < slot.end; ++block) entry_block.push_back(block);
+void ColumnUnion::append_one(BlockRange slot, std::vector<int32_t>& entry_k, std::vector<int32_t>& entry_block) const {
+  const size_t begin = entry_k.size(), count = slot.end - slot.begin;
+  entry_k.resize(begin + count);
+  entry_block.resize(begin + count);
+  for (size_t i = 0; i < count; ++i) {
+    entry_k[begin + i] = col_idx_[slot.begin + i] * block_k_;
+    entry_block[begin + i] = slot.begin + static_cast<int32_t>(i);
+  }
 }
 
 // Merges without a branch on which of the two columns comes first: it would be mispredicted half of the time.
-void ColumnUnion::append_two(BlockRange first, BlockRange second, std::vector<int32_t>& entry_col,
+void ColumnUnion::append_two(BlockRange first, BlockRange second, std::vector<int32_t>& entry_k,
                              std::vector<int32_t>& entry_block) const {
-  const size_t begin = entry_col.size();
+  const size_t begin = entry_k.size();
   const size_t most = begin + (first.end - first.begin) + (second.end - second.begin);
-  entry_col.resize(most);
+  entry_k.resize(most);
   entry_block.resize(2 * most);
-  int32_t* col = entry_col.data() + begin;
+  int32_t* k = entry_k.data() + begin;
   int32_t* block = entry_block.data() + 2 * begin;
   const auto put = [&](int32_t column, int32_t a, int32_t b) {
-    *col++ = column;
+    *k++ = column * block_k_;
     block[0] = a;
     block[1] = b;
     block += 2;
@@ -65,13 +69,13 @@ void ColumnUnion::append_two(BlockRange first, BlockRange second, std::vector<in
   }
   for (; i < first.end; ++i) put(col_idx_[i], i, kNoBlock);
   for (; j < second.end; ++j) put(col_idx_[j], kNoBlock, j);
-  const size_t end = col - entry_col.data();
-  entry_col.resize(end);
+  const size_t end = k - entry_k.data();
+  entry_k.resize(end);
   entry_block.resize(2 * end);
 }
 
 // For columns that lie close together, the first being first_col: sets a bit for each column of the range.
-void ColumnUnion::append_near(const std::vector<BlockRange>& slots, int32_t first_col, std::vector<int32_t>& entry_col,
+void ColumnUnion::append_near(const std::vector<BlockRange>& slots, int32_t first_col, std::vector<int32_t>& entry_k,
                               std::vector<int32_t>& entry_block) {
   size_t words = 0;
   for (const BlockRange& slot : slots) {
@@ -86,7 +90,7 @@ void ColumnUnion::append_near(const std::vector<BlockRange>& slots, int32_t firs
     for (uint64_t bits = present_[word]; bits != 0; bits &= bits - 1) {
       const int32_t bit = static_cast<int32_t>(word * 64 + __builtin_ctzll(bits));
       place_[bit] = entries++;
-      entry_col.push_back(first_col + bit);
+      entry_k.push_back((first_col + bit) * block_k_);
     }
     present_[word] = 0;
   }
@@ -100,7 +104,7 @@ void ColumnUnion::append_near(const std::vector<BlockRange>& slots, int32_t firs
 }
 
 // For few columns far apart: repeatedly takes the least of the slots' next columns.
-void ColumnUnion::append_scattered(const std::vector<BlockRange>& slots, std::vector<int32_t>& entry_col,
+void ColumnUnion::append_scattered(const std::vector<BlockRange>& slots, std::vector<int32_t>& entry_k,
                                    std::vector<int32_t>& entry_block) {
   next_.clear();
   for (const BlockRange& slot : slots) next_.push_back(slot.begin);
@@ -111,7 +115,7 @@ void ColumnUnion::append_scattered(const std::vector<BlockRange>& slots, std::ve
       if (next_[s] < slots[s].end) col = std::min(col, col_idx_[next_[s]]);
     }
     if (col == kNone) return;
-    entry_col.push_back(col);
+    entry_k.push_back(col * block_k_);
     for (size_t s = 0; s < slots.size(); ++s) {
       const bool present = next_[s] < slots[s].end && col_idx_[next_[s]] == col;
       entry_block.push_back(present ? next_[s]++ : kNoBlock);

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "abi/error.h"
-#include "plan/deal_tiles.h"
 #include "plan/row_groups.h"
+#include "plan/schedule_tiles.h"
 #include "plan/split.h"
 
 namespace sparsek {
@@ -33,6 +33,13 @@ void check_entries(int64_t entries) {
   }
 }
 
+void check_depth(const BsrShape& index) {
+  if (index.nnzb > 0 && (index.block_cols - int64_t{1}) * index.block_k > kLimit) {
+    fail(SPARSEK_BAD_SIZE, "K = %lld: the last block column begins beyond the 2^31 - 1 rows of B that a plan can name",
+         static_cast<long long>(index.cols));
+  }
+}
+
 // Where the rows of a group have few columns in common, the panels of B are read all over, and only two of them stay in
 // L2. Where they share most columns (or a block row fills the tile), loads of A cost as much, and with four panels each
 // block of A is read from L2 (docs/notes/planning.md, "Panels in flight").
@@ -54,11 +61,12 @@ Plan make_plan(RowOrders& orders, const PlanShape& shape) {
   plan.slots = shape.tile_m / plan.slot_rows;
 
   count_tiles(index.rows, shape);
+  check_depth(index);
   const std::vector<EntryRange> groups = make_row_groups(orders, plan);
   if (plan.shape.panels_in_flight == 0) {
     plan.shape.panels_in_flight = choose_panels(plan.slots, plan.entries(), index.nnzb);
   }
-  deal_tiles(groups, choose_parts(groups, plan.shape), plan);
+  schedule_tiles(groups, choose_parts(groups, plan.shape), plan);
   return plan;
 }
 

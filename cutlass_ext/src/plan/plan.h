@@ -3,13 +3,13 @@
 //
 //   C is cut into tiles of tile_m x tile_n. The rows of a tile are a row group, made of slots: slot s of group g is
 //   slot_rows rows from slot_row[g, s] on, all in one block row. The block rows of a group share one union list of
-//   block columns; each of its entries is one step of the sparse outer loop: load block row `col` of B once, multiply
-//   it by the block of each slot that has one there.
+//   block columns; each of its entries is one step of the sparse outer loop: load the block row of B that begins at row
+//   entry_k once, multiply it by the block of each slot that has one there.
 //
-//   tiles   in the order in which each worker (CTA or thread) runs them: worker w owns tiles
-//           [worker_begin[w], worker_begin[w + 1]); a tile names its row group and the range of the group's entries
+//   tiles   in the order in which the workers (CTAs or threads) take them, each the next one when it is done with the
+//           last; a tile names its row group and the range of the group's entries
 //
-//   A tile whose entries would keep one worker busy when the others are done may be split: it is dealt out in parts,
+//   A tile whose entries would keep one worker busy when the others are done may be split: it is scheduled in parts,
 //   each a range of the entries. The sums of the parts go into a workspace, and are added up when all are complete
 //   (plan/split.h).
 #pragma once
@@ -54,12 +54,11 @@ struct SplitTile {
 
 struct PlanShape {
   int32_t tile_m = 0, tile_n = 0;
-  int32_t workers = 1;  // CTAs of the persistent grid, or threads
-  int64_t n = 0;        // columns of B and C
-  int32_t panels_in_flight =
-      1;                  // panels of tile_n columns whose tiles are dealt out together; 0: chosen by the planner
-  double tile_cost = 0;   // fixed cost of a tile in units of one entry, for the balance of the work lists
-  bool any_rows = false;  // a group may hold any block rows, not only neighbours
+  int32_t workers = 1;           // CTAs or threads that run at once
+  int64_t n = 0;                 // columns of B and C
+  int32_t panels_in_flight = 1;  // panels of tile_n columns whose tiles follow each other; 0: chosen by the planner
+  double tile_cost = 0;          // fixed cost of a tile in units of one entry
+  bool any_rows = false;         // a group may hold any block rows, not only neighbours
 
   // For kernels that can split tiles; costs in units of one entry, like tile_cost.
   int32_t most_parts = 0;  // limit on the parts of all split tiles together, at most kMostParts; 0: no tile is split
@@ -72,14 +71,13 @@ struct Plan {
   int32_t slots = 1;                 // slots of a row group: tile_m / slot_rows
   int32_t slot_rows = 1;             // the greatest common divisor of tile_m and bm
   std::vector<int64_t> slot_row;     // (groups, slots): first row of C; without any_rows (g * slots + s) * slot_rows
-  std::vector<int32_t> entry_col;    // (entries): block column
+  std::vector<int32_t> entry_k;      // (entries): first row of B
   std::vector<int32_t> entry_block;  // (entries, slots): storage index of the slot's block, or kNoBlock
-  std::vector<WorkTile> tiles;
-  std::vector<int32_t> worker_begin;  // (workers + 1)
+  std::vector<WorkTile> tiles;       // in the order in which they are taken
   std::vector<SplitTile> split_tiles;
   int32_t parts = 0;  // parts of all split tiles together
 
-  int64_t entries() const { return static_cast<int64_t>(entry_col.size()); }
+  int64_t entries() const { return static_cast<int64_t>(entry_k.size()); }
 };
 
 // Deterministic: the same index and shape give the same plan, bit for bit. Throws Error where C has too many tiles.
@@ -95,6 +93,8 @@ Plan make_plan(RowOrders& orders, const PlanShape& shape);
 int64_t count_tiles(int64_t rows, const PlanShape& shape);
 // Throws Error where the row groups have more entries than a tile can name.
 void check_entries(int64_t entries);
+// Throws Error where an entry cannot name its first row of B.
+void check_depth(const BsrShape& index);
 // How many panels of columns share the L2 cache, where panels_in_flight is 0.
 int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb);
 

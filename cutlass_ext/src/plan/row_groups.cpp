@@ -37,9 +37,9 @@ std::vector<EntryRange> make_row_groups(RowOrders& orders, Plan& plan) {
 
   std::vector<EntryRange> groups;
   groups.reserve(group_count);
-  plan.entry_col.reserve(index.nnzb);
+  plan.entry_k.reserve(index.nnzb);
   plan.entry_block.reserve(index.nnzb * slots);
-  ColumnUnion columns(index.col_idx);
+  ColumnUnion columns(index.col_idx, index.block_k);
   std::vector<BlockRange> blocks(slots);
   int64_t before = -1;
   for (int64_t g = 0; g < group_count; ++g) {
@@ -51,10 +51,10 @@ std::vector<EntryRange> make_row_groups(RowOrders& orders, Plan& plan) {
     }
     before = only;
     find_blocks(index, rows, blocks);
-    const int32_t begin = static_cast<int32_t>(plan.entry_col.size());
-    columns.append(blocks, plan.entry_col, plan.entry_block);
+    const int32_t begin = static_cast<int32_t>(plan.entry_k.size());
+    columns.append(blocks, plan.entry_k, plan.entry_block);
     check_entries(plan.entries());
-    groups.push_back({begin, static_cast<int32_t>(plan.entry_col.size())});
+    groups.push_back({begin, static_cast<int32_t>(plan.entry_k.size())});
   }
   return groups;
 }

@@ -15,7 +15,7 @@ struct EntryRange {
   int32_t count() const { return end - begin; }
 };
 
-// Fills plan.slot_row, entry_col and entry_block for row groups of plan.shape.tile_m rows, and returns the range of
+// Fills plan.slot_row, entry_k and entry_block for row groups of plan.shape.tile_m rows, and returns the range of
 // each. Groups whose slots lie in the same block rows share their entries.
 std::vector<EntryRange> make_row_groups(RowOrders& orders, Plan& plan);
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plan/deal_tiles.h"
+#include "plan/schedule_tiles.h"
 
 namespace sparsek {
 namespace {
@@ -48,10 +48,9 @@ std::vector<int32_t> choose_parts(const std::vector<EntryRange>& groups, const P
   }
   const double mean = (groups.size() * shape.tile_cost + entries) * panels / shape.workers;
   const auto worth_it = [&](double whole, double split) { return split < (1 - kLeastGain) * whole; };
-  // Whole tiles, dealt to the least busy worker, end at most one tile after the mean; split ones end at the mean or
-  // later.
+  // Whole tiles end at most one tile after the mean; split ones end at the mean or later.
   if (!worth_it(mean + shape.tile_cost + longest, mean + shape.join_cost)) return best;
-  const double whole = deal(cut(groups, best), shape).most;
+  const double whole = makespan(cut(groups, best), shape);
   if (!worth_it(whole, mean + shape.join_cost)) return best;
 
   double least = whole;
@@ -60,7 +59,7 @@ std::vector<int32_t> choose_parts(const std::vector<EntryRange>& groups, const P
     const std::vector<int32_t> parts = parts_of(groups, static_cast<int32_t>(most));
     const int64_t count = count_parts(parts) * panels;
     if (count > shape.most_parts) break;
-    const double split = deal(cut(groups, parts), shape).most + shape.join_cost + shape.part_cost * count;
+    const double split = makespan(cut(groups, parts), shape) + shape.join_cost + shape.part_cost * count;
     if (split < least && worth_it(whole, split)) {
       least = split;
       best = parts;

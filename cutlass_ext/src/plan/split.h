@@ -9,8 +9,8 @@
 //   join_cost  once: the second kernel, and its wait for the last part
 //   part_cost  for each part: reading its sums
 //
-// The planner deals tiles out for ever shorter lengths of a part, and takes the length with which the last worker ends
-// first. So parts are never too short to pay off, and a plan that is balanced stays whole.
+// The planner estimates the makespan for ever shorter lengths of a part, and takes the length with which the last
+// worker ends first. So parts are never too short to pay off, and a plan that is balanced stays whole.
 #pragma once
 
 #include <cstdint>

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the planner in device memory works out a thread at a time, run here one thread after the other: the row groups
-// of RowGrid and the rounds of plan/deal.h must give the plan of make_plan, bit for bit.
+// of RowGrid and the order of plan/schedule.h must give the plan of make_plan, bit for bit.
 // Prints the first difference and exits with 1.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
 #include <random>
-#include <utility>
 #include <vector>
 
-#include "plan/deal.h"
 #include "plan/plan.h"
 #include "plan/row_grid.h"
+#include "plan/schedule.h"
 
 namespace {
 
 using sparsek::BsrIndex;
-using sparsek::DealOrder;
 using sparsek::Plan;
 using sparsek::PlanShape;
-using sparsek::QueuedWorker;
 using sparsek::RowGrid;
+using sparsek::TileOrder;
 using sparsek::WorkTile;
 
 std::mt19937 random_bits(7);
@@ -91,45 +88,6 @@ std::vector<Group> find_groups(const BsrIndex& index, const RowGrid& grid) {
   return groups;
 }
 
-struct Rounds {
-  std::vector<std::vector<WorkTile>> tiles;  // of each worker
-  int count = 0;
-};
-
-Rounds deal_in_rounds(const std::vector<Group>& groups, const DealOrder& order, const PlanShape& shape) {
-  std::vector<int32_t> sorted(groups.size());
-  std::iota(sorted.begin(), sorted.end(), 0);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](int32_t a, int32_t b) { return groups[a].count > groups[b].count; });
-  const int32_t workers = shape.workers;
-  std::vector<QueuedWorker> queue, served(workers), next(workers);
-  for (int32_t w = 0; w < workers; ++w) queue.push_back({0, w, 0});
-  std::vector<int32_t> before(workers);
-  Rounds rounds;
-  rounds.tiles.resize(workers);
-  for (int32_t done = 0; done < order.tiles(); ++rounds.count) {
-    int32_t count = std::min(workers, order.tiles() - done);
-    const int32_t most = count;
-    for (int32_t at = 0; at < most; ++at) {
-      served[at] = queue[at].with_tile(shape.tile_cost, groups[sorted[order[done + at].rank]].count);
-      before[at] = count_before(queue.data(), workers, served[at]);
-      count = std::min(count, sparsek::round_end(at, before[at]));
-    }
-    for (int32_t at = 0; at < workers; ++at) {
-      const bool has_tile = at < count;
-      const QueuedWorker one = has_tile ? served[at] : queue[at];
-      next[next_place(one, std::max(has_tile ? before[at] : at, count) - count, served.data(), count)] = one;
-      if (!has_tile) continue;
-      const DealOrder::Turn turn = order[done + at];
-      const Group& group = groups[sorted[turn.rank]];
-      rounds.tiles[one.worker].push_back({sorted[turn.rank], turn.panel, group.begin, group.count});
-    }
-    std::swap(queue, next);
-    done += count;
-  }
-  return rounds;
-}
-
 void check_plan(const BsrIndex& index, const PlanShape& shape) {
   const Plan plan = sparsek::make_plan(index, shape);
   RowGrid grid;
@@ -149,21 +107,18 @@ void check_plan(const BsrIndex& index, const PlanShape& shape) {
   const auto long_groups = static_cast<int32_t>(std::count_if(groups.begin(), groups.end(), [&](const Group& group) {
     return sparsek::is_long(group.count, grid.groups(), entries, shape.workers, plan.shape.panels_in_flight);
   }));
-  const DealOrder order(static_cast<int32_t>(grid.groups()), panels, plan.shape.panels_in_flight, long_groups);
+  const TileOrder order(static_cast<int32_t>(grid.groups()), panels, plan.shape.panels_in_flight, long_groups);
   REQUIRE(order.tiles() == static_cast<int32_t>(plan.tiles.size()));
-  const Rounds rounds = deal_in_rounds(groups, order, shape);
-  for (int32_t w = 0; w < shape.workers; ++w) {
-    const int32_t begin = plan.worker_begin[w];
-    REQUIRE(static_cast<int32_t>(rounds.tiles[w].size()) == plan.worker_begin[w + 1] - begin);
-    for (size_t i = 0; i < rounds.tiles[w].size(); ++i) {
-      const WorkTile &a = rounds.tiles[w][i], &b = plan.tiles[begin + i];
-      REQUIRE(a.m_tile == b.m_tile && a.n_tile == b.n_tile);
-      REQUIRE(a.entry_begin == b.entry_begin && a.entry_count == b.entry_count);
-    }
-  }
-  // Where all tiles take the same time, every worker gets one in each round.
-  if (shape.tile_cost > 0 && index.nnzb == 0) {
-    REQUIRE(rounds.count == (order.tiles() + shape.workers - 1) / shape.workers);
+  std::vector<int32_t> sorted(groups.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](int32_t a, int32_t b) { return groups[a].count > groups[b].count; });
+  for (int32_t i = 0; i < order.tiles(); ++i) {
+    const TileOrder::Place place = order[i];
+    const Group& group = groups[sorted[place.rank]];
+    const WorkTile& tile = plan.tiles[i];
+    REQUIRE(tile.m_tile == sorted[place.rank] && tile.n_tile == place.panel);
+    REQUIRE(tile.entry_begin == group.begin && tile.entry_count == group.count);
   }
 }
 
@@ -178,9 +133,6 @@ int main() {
     shape.n = draw(0, 1500);
     shape.workers = draw(0, 3) == 0 ? draw(1, 4) : draw(1, 300);
     shape.panels_in_flight = draw(0, 5);
-    // Also tiles that cost nothing, so that loads stay the same, and so much that entries are lost in the rounding.
-    const double costs[] = {0, 1, 2.4 * 64 / 48, draw(0, 50) / 10.0, 1e18};
-    shape.tile_cost = costs[draw(0, std::size(costs) - 1)];
     check_plan(index, shape);
   }
 }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -24,7 +23,7 @@ inline void reference_union(const sparsek::BsrIndex& index, const std::vector<in
     }
   }
   for (const auto& [col, slots] : blocks) {
-    plan.entry_col.push_back(col);
+    plan.entry_k.push_back(col * index.block_k);
     plan.entry_block.insert(plan.entry_block.end(), slots.begin(), slots.end());
   }
 }
@@ -45,7 +44,7 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
   };
   std::vector<Group> groups;
   for (size_t first = 0; first < plan.slot_row.size(); first += plan.slots) {
-    Group group = {{}, static_cast<int32_t>(plan.entry_col.size()), 0};
+    Group group = {{}, static_cast<int32_t>(plan.entry_k.size()), 0};
     for (int32_t slot = 0; slot < plan.slots; ++slot) {
       const int64_t row = plan.slot_row[first + slot];
       group.block_rows.push_back(row < index.rows ? row / index.block_m : index.block_rows);
@@ -55,7 +54,7 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
       group = groups.back();
     } else {
       reference_union(index, group.block_rows, plan);
-      group.count = static_cast<int32_t>(plan.entry_col.size()) - group.begin;
+      group.count = static_cast<int32_t>(plan.entry_k.size()) - group.begin;
     }
     groups.push_back(group);
   }
@@ -67,17 +66,10 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
   std::vector<int32_t> order(groups.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return groups[a].count > groups[b].count; });
-  using Load = std::pair<double, int32_t>;
-  std::priority_queue<Load, std::vector<Load>, std::greater<Load>> loads;
-  for (int32_t w = 0; w < shape.workers; ++w) loads.emplace(0.0, w);
-  std::vector<std::vector<sparsek::WorkTile>> lists(shape.workers);
   const int64_t panels = (shape.n + shape.tile_n - 1) / shape.tile_n;
-  const auto deal = [&](int32_t g, int64_t first, int64_t last) {
+  const auto add = [&](int32_t g, int64_t first, int64_t last) {
     for (int64_t panel = first; panel < std::min(last, panels); ++panel) {
-      const auto [work, worker] = loads.top();
-      loads.pop();
-      lists[worker].push_back({g, static_cast<int32_t>(panel), groups[g].begin, groups[g].count});
-      loads.emplace(work + shape.tile_cost + groups[g].count, worker);
+      plan.tiles.push_back({g, static_cast<int32_t>(panel), groups[g].begin, groups[g].count});
     }
   };
   // Row groups half as long again as the mean, and as a worker's share of the panels in flight, come ahead of all.
@@ -89,14 +81,9 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
   for (const bool long_ones : {true, false}) {
     for (int64_t first = 0; first < panels; first += plan.shape.panels_in_flight) {
       for (const int32_t g : order) {
-        if (is_long(g) == long_ones) deal(g, first, first + plan.shape.panels_in_flight);
+        if (is_long(g) == long_ones) add(g, first, first + plan.shape.panels_in_flight);
       }
     }
-  }
-  plan.worker_begin.assign(1, 0);
-  for (const auto& list : lists) {
-    plan.tiles.insert(plan.tiles.end(), list.begin(), list.end());
-    plan.worker_begin.push_back(static_cast<int32_t>(plan.tiles.size()));
   }
   return plan;
 }

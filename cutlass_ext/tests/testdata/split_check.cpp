@@ -36,21 +36,18 @@ bool same(const WorkTile& a, const WorkTile& b) {
 }
 
 bool same_work(const Plan& a, const Plan& b) {
-  return a.worker_begin == b.worker_begin && a.parts == b.parts && a.split_tiles.size() == b.split_tiles.size() &&
+  return a.parts == b.parts && a.split_tiles.size() == b.split_tiles.size() &&
          std::equal(a.tiles.begin(), a.tiles.end(), b.tiles.begin(), b.tiles.end(), same);
 }
 
-// The entries of the worker that has the most, with the costs of its tiles.
+// The entries of the worker that has the most, with the costs of its tiles, where each takes the next tile when it is
+// done.
 double most_work(const Plan& plan) {
-  double most = 0;
-  for (int32_t worker = 0; worker < plan.shape.workers; ++worker) {
-    double work = 0;
-    for (int32_t t = plan.worker_begin[worker]; t < plan.worker_begin[worker + 1]; ++t) {
-      work += plan.shape.tile_cost + plan.tiles[t].entry_count;
-    }
-    most = std::max(most, work);
+  std::vector<double> work(plan.shape.workers);
+  for (const WorkTile& tile : plan.tiles) {
+    *std::min_element(work.begin(), work.end()) += plan.shape.tile_cost + tile.entry_count;
   }
-  return most;
+  return *std::max_element(work.begin(), work.end());
 }
 
 // Whether any tile was split.
@@ -61,10 +58,9 @@ bool check_plan(const BsrIndex& index, const PlanShape& shape) {
   const Plan whole = sparsek::make_plan(index, whole_shape);
   REQUIRE(whole.parts == 0 && whole.split_tiles.empty());
   REQUIRE(same_work(plan, sparsek::make_plan(index, shape)));
-  REQUIRE(plan.slot_row == whole.slot_row && plan.entry_col == whole.entry_col);
+  REQUIRE(plan.slot_row == whole.slot_row && plan.entry_k == whole.entry_k);
   REQUIRE(plan.entry_block == whole.entry_block);
   REQUIRE(plan.parts <= shape.most_parts);
-  REQUIRE(plan.worker_begin.back() == static_cast<int32_t>(plan.tiles.size()));
 
   std::map<std::pair<int32_t, int32_t>, WorkTile> uncut;  // by row group and panel
   for (const WorkTile& tile : whole.tiles) uncut[{tile.m_tile, tile.n_tile}] = tile;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/deal_tiles.h"
+#include "plan/schedule_tiles.h"
 
 #include <algorithm>
-#include <numeric>
 
-#include "plan/deal.h"
 #include "plan/least_loaded.h"
+#include "plan/schedule.h"
 
 namespace sparsek {
 namespace {
@@ -14,7 +13,7 @@ int32_t count_panels(const PlanShape& shape) {
   return static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
 }
 
-// Calls visit(piece, panel) for each tile in the order of DealOrder.
+// Calls visit(piece, panel) for each tile in the order of TileOrder.
 template <class Visit>
 void each_tile(const std::vector<Piece>& pieces, const PlanShape& shape, const Visit& visit) {
   const int32_t panels = count_panels(shape);
@@ -53,20 +52,18 @@ std::vector<Piece> cut(const std::vector<EntryRange>& groups, const std::vector<
   return pieces;
 }
 
-Dealt deal(const std::vector<Piece>& pieces, const PlanShape& shape) {
-  Dealt dealt;
-  dealt.worker_of.reserve(pieces.size() * count_panels(shape));
+double makespan(const std::vector<Piece>& pieces, const PlanShape& shape) {
+  double most = 0;
   LeastLoaded least(shape.workers);
   each_tile(pieces, shape, [&](const Piece& piece, int32_t) {
-    dealt.worker_of.push_back(least.worker());
     const double load = least.load() + shape.tile_cost + piece.count;
     least.set_load(load);
-    dealt.most = std::max(dealt.most, load);
+    most = std::max(most, load);
   });
-  return dealt;
+  return most;
 }
 
-void deal_tiles(const std::vector<EntryRange>& groups, const std::vector<int32_t>& parts, Plan& plan) {
+void schedule_tiles(const std::vector<EntryRange>& groups, const std::vector<int32_t>& parts, Plan& plan) {
   const int32_t panels = count_panels(plan.shape);
   // The parts of a row group lie together in the workspace, panel by panel.
   std::vector<int32_t> first_part(groups.size());
@@ -79,17 +76,11 @@ void deal_tiles(const std::vector<EntryRange>& groups, const std::vector<int32_t
   }
 
   const std::vector<Piece> pieces = cut(groups, parts);
-  const std::vector<int32_t> worker_of = deal(pieces, plan.shape).worker_of;
-  plan.worker_begin.assign(plan.shape.workers + 1, 0);
-  for (const int32_t worker : worker_of) ++plan.worker_begin[worker + 1];
-  std::partial_sum(plan.worker_begin.begin(), plan.worker_begin.end(), plan.worker_begin.begin());
-  std::vector<int32_t> next(plan.worker_begin.begin(), plan.worker_begin.end() - 1);
-  plan.tiles.resize(worker_of.size());
-  size_t dealt = 0;
+  plan.tiles.reserve(pieces.size() * panels);
   each_tile(pieces, plan.shape, [&](const Piece& piece, int32_t panel) {
     const int32_t part = first_part[piece.group] + panel * piece.parts + piece.part;
     const int32_t n_tile = piece.parts == 1 ? panel : part_tile(panel, part);
-    plan.tiles[next[worker_of[dealt++]]++] = {piece.group, n_tile, piece.begin, piece.count};
+    plan.tiles.push_back({piece.group, n_tile, piece.begin, piece.count});
   });
 }
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of a plan's tiles, for the planners on the host and on the GPU.
+//
+// Workers take tiles from one list, each the next one when it is done with the last (Graham's list scheduling). Longest
+// tiles first, the workers end at most one tile apart; a few panels of columns at a time, these panels of B stay in L2.
+#pragma once
+
+#include <cstdint>
+
+namespace sparsek {
+
+// Whether a row group of `count` entries is long, where `groups` groups have `entries` entries in total: more than 1.5
+// times the mean, and more than 1.5 times a worker's share of the panels in flight. If its tile came with the last
+// panels, its worker would be busy when all others are done.
+constexpr bool is_long(int64_t count, int64_t groups, int64_t entries, int32_t workers, int32_t panels_in_flight) {
+  return 2 * count * groups > 3 * entries && 2 * count * workers > 3 * entries * panels_in_flight;
+}
+
+// The order of the tiles: those of long row groups, then the others. In both classes a few panels of columns at a time,
+// and within these the longest row groups first.
+struct TileOrder {
+  // panels_in_flight: at least 1. groups * panels must fit in int32.
+  constexpr TileOrder(int32_t groups, int32_t panels, int32_t panels_in_flight, int32_t long_groups)
+      : panels_(panels),
+        in_flight_(panels_in_flight < panels ? panels_in_flight : panels),
+        groups_(groups),
+        long_(long_groups) {}
+
+  struct Place {
+    int32_t rank;  // of the row group, by length; the longest has rank 0
+    int32_t panel;
+  };
+  constexpr int32_t tiles() const { return groups_ * panels_; }
+  // Of the i-th tile.
+  constexpr Place operator[](int32_t i) const {
+    const int32_t of_long = long_ * panels_;
+    return i < of_long ? place(i, 0, long_) : place(i - of_long, long_, groups_ - long_);
+  }
+
+ private:
+  // The i-th tile of `count` row groups, the first of which has rank `least`.
+  constexpr Place place(int32_t i, int32_t least, int32_t count) const {
+    const int32_t batch = count * in_flight_;
+    const int32_t first = i / batch * in_flight_, within = i % batch;
+    const int32_t width = in_flight_ < panels_ - first ? in_flight_ : panels_ - first;
+    return {least + within / width, first + within % width};
+  }
+
+  int32_t panels_, in_flight_, groups_, long_;
+};
+
+}  // namespace sparsek

@@ -271,7 +271,7 @@ func activated(activation Activation, x float64) float64 {
 	return x
 }
 
-// within tells whether got is want, give or take the tolerance; NaN and Inf must be the same.
+// within returns whether got is want, give or take the tolerance; NaN and Inf must be the same.
 func within(got, want, tolerance float64) bool {
 	if math.IsNaN(want) || math.IsInf(want, 0) {
 		return got == want || math.IsNaN(got) && math.IsNaN(want)

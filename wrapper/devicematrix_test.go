@@ -72,7 +72,7 @@ func comparePlans[T Element, I Index](t rapid.TB, engine *Engine, p *product[T, 
 		p.verify(t, engine, info[0], c[0])
 		return
 	}
-	// On the host, rows may be paired by likeness. That saves entries, and changes no element of C.
+	// On the host, similar rows may be paired. That saves entries, and changes no element of C.
 	kernel := info[0].Kernel
 	anyRows := strings.HasPrefix(kernel, "gather_") || strings.HasPrefix(kernel, "skinny_") || strings.Contains(kernel, "_64x2_")
 	if anyRows && info[0].Entries < info[1].Entries {

@@ -106,7 +106,7 @@ func TestStreamHoldsWhatItUses(t *testing.T) {
 							t.Fatal(err)
 						}
 					case <-time.After(30 * time.Second): // without an end: what it waits for is held
-						t.Fatal("nothing lets go of what the stream uses")
+						t.Fatal("nothing releases what the stream uses")
 					}
 					if held := x.stream.Held(); held != 0 && name != "dropped" {
 						t.Errorf("the stream holds %d things afterwards", held)

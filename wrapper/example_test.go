@@ -122,7 +122,7 @@ func ExamplePlanOptions() {
 		log.Fatal(err)
 	}
 	defer plan.Close()
-	info := plan.Info() // its Kernel is the fastest, ChosenBy tells how that is known
+	info := plan.Info() // its Kernel is the fastest, ChosenBy says how that is known
 	fmt.Println(info.ChosenBy != sparsek.ChosenByModel, info.Measured > 0)
 
 	c := sparsek.Dense[float32]{Rows: 4, Cols: 3, Data: make([]float32, 12)}

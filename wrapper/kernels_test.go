@@ -38,7 +38,7 @@ func kernels(t *testing.T, engine *Engine) []string {
 		}
 		plan, err := m.Plan(context.Background(), PlanOptions{N: 8, Kernel: kernel.Name})
 		if errors.Is(err, ErrNoSuchKernel) {
-			t.Logf("not run: %v", err) // for a want of instructions
+			t.Logf("not run: %v", err) // for lack of instructions
 			continue
 		}
 		must(plan, err)(t).Close()
@@ -100,7 +100,7 @@ func drawServed(t *rapid.T, kernel Kernel) shape {
 	return s
 }
 
-// serves tells whether the library takes the kernel for a product of the shape with a C of elements C.
+// serves returns whether the library takes the kernel for a product of the shape with a C of elements C.
 func serves[T, C Element](t rapid.TB, engine *Engine, s shape) bool {
 	s.density = 0
 	p := newProductTo[T, C, int32](s)

@@ -28,7 +28,7 @@ func goWithoutCgo(args ...string) (output string, err error) {
 	return string(out), err
 }
 
-// Without cgo a program that imports the package is told so in one sentence.
+// Without cgo a program that imports the package fails with one sentence that says so.
 func TestWithoutCgo(t *testing.T) {
 	needGo(t)
 	const sentence = `"sparsek needs cgo: set CGO_ENABLED=1 and install a C compiler"`

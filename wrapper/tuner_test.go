@@ -29,7 +29,7 @@ func tunable[T Element]() *product[T, T, int32] {
 	return newProduct[T, int32](shape{rows: 256, cols: 256, n: 64, blockM: 64, blockK: 64, density: 0.5, alpha: 1, seed: 31})
 }
 
-// A tuner tells of every candidate, its plan is right, and the next plan knows what was measured.
+// A tuner describes every candidate, its plan is right, and the next plan uses what was measured.
 func TestTuner(t *testing.T) {
 	onEach(t, testTuner[BFloat16])
 }

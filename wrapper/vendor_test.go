@@ -92,7 +92,7 @@ func libraryProduct[T, C Element](kernel Kernel, s shape) *product[T, C, int32] 
 	return p
 }
 
-// pads tells whether Blocked-ELL would hold more than four blocks for each that is stored.
+// pads returns whether Blocked-ELL would hold more than four blocks for each that is stored.
 func pads[T, C Element](p *product[T, C, int32]) bool {
 	longest := int32(0)
 	for i := 1; i < len(p.a.RowPtr); i++ {

@@ -74,7 +74,7 @@ func TestCPUCostModel(t *testing.T) {
 	run(t, "testdata/cpu_cost_check.cpp", "../src/cpu/cost_model.cpp", "../src/cpu/plan_shape.cpp")
 }
 
-// The tuner, on products that take the times it is told.
+// The tuner, on products whose times the test sets.
 func TestTuner(t *testing.T) {
 	run(t, "testdata/tuner_check.cpp", "../src/tune/tuner.cpp")
 }

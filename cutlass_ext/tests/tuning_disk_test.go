@@ -34,7 +34,7 @@ func runOnOwnDisk(t *testing.T, task string) {
 	testdisk.Run(t, cmd)
 }
 
-// warned fails unless a record was not kept, with a warning that tells the
+// warned fails unless a record was not kept, with a warning that states the
 // cause and the fix, and the file holds the records [0, count) as before.
 func warned(p *programs, path string, count int, cause string) error {
 	lines, err := p.run("remember", path, strconv.Itoa(count), "1")

@@ -28,7 +28,7 @@ type programs struct {
 
 var tuning programs
 
-// buildID is what the linker is told that check is.
+// buildID is the build ID that the linker gives check.
 const buildID = "00112233445566778899"
 
 func (p *programs) remove() {

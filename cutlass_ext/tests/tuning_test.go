@@ -34,8 +34,8 @@ func TestTuningWritersAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told strings.Builder
-	watch.Stdout = &told
+	var output strings.Builder
+	watch.Stdout = &output
 	if err := watch.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestTuningWritersAtOnce(t *testing.T) {
 	}
 	end.Close()
 	if err := watch.Wait(); err != nil {
-		t.Errorf("a reader: %v: %s", err, told.String())
+		t.Errorf("a reader: %v: %s", err, output.String())
 	}
 	p.expect(t, "after all", path, writers*each)
 	if left := beside(t, path); len(left) > 0 {
@@ -262,7 +262,7 @@ func TestTuningKilledWriters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The last may have been kept and not told.
+		// The last may have been kept and not reported.
 		if s.state != "whole" || !slices.Equal(s.numbers, upTo(kept)) && !slices.Equal(s.numbers, upTo(kept+1)) {
 			t.Fatalf("%s with %d records, want %d: %s", s.state, len(s.numbers), kept, s.fault)
 		}
@@ -270,7 +270,7 @@ func TestTuningKilledWriters(t *testing.T) {
 	}
 }
 
-// A process that stands still with the lock keeps nobody for ever.
+// A process that is stopped while it holds the lock does not block others for ever.
 func TestTuningLockIsHeld(t *testing.T) {
 	p := tuning.need(t)
 	path := filepath.Join(t.TempDir(), "tuning.txt")

@@ -20,7 +20,7 @@ import (
 )
 
 // onEach runs a test in each back-end that is there.
-func onEach(t *testing.T, test func(t *testing.T, c *sparsek.Engine)) {
+func onEach(t *testing.T, test func(t *testing.T, engine *sparsek.Engine)) {
 	lib, err := sparsek.Default()
 	if errors.Is(err, sparsek.ErrLibraryNotFound) {
 		t.Skip("skipped: libsparsek.so not found")
@@ -30,22 +30,22 @@ func onEach(t *testing.T, test func(t *testing.T, c *sparsek.Engine)) {
 	}
 	for _, backend := range []sparsek.Backend{sparsek.CPU, sparsek.CUDA} {
 		t.Run(backend.String(), func(t *testing.T) {
-			c, err := lib.NewEngine(sparsek.EngineOptions{Backend: backend, Threads: 2})
+			engine, err := lib.NewEngine(sparsek.EngineOptions{Backend: backend, Threads: 2})
 			if errors.Is(err, sparsek.ErrNoDevice) {
 				t.Skip("skipped: no GPU")
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c.Close()
-			test(t, c)
+			defer engine.Close()
+			test(t, engine)
 		})
 	}
 }
 
 // A tiny suite from end to end, of all element types and with all peers: each is in every result, or said to be missing.
 func TestRun(t *testing.T) {
-	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+	onEach(t, func(t *testing.T, engine *sparsek.Engine) {
 		shape := workload.Shape{M: 96, N: 32, K: 128}
 		var cases []Case
 		for _, dtype := range []string{"bf16", "fp16", "fp32"} {
@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 		}
 		cases = append(cases, Case{Name: "file", Shape: workload.Shape{M: 5, N: 8, K: 6}, BlockM: 2, BlockK: 3, DType: "fp32", File: &File{"x/a.mtx",
 			&bsr.Entries{Rows: 5, Cols: 6, Row: []int32{0, 4}, Col: []int32{5, 0}, Value: []float64{2, -3}}}})
-		r, err := NewRunner(c, cases, Options{Rounds: 3, Repeats: 2, Against: []string{CUBLAS, CUSPARSE, OpenBLAS}, Sustained: time.Millisecond})
+		r, err := NewRunner(engine, cases, Options{Rounds: 3, Repeats: 2, Against: []string{CUBLAS, CUSPARSE, OpenBLAS}, Sustained: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestRun(t *testing.T) {
 			if ratio := ours.DenseEquivalent / ours.Effective; one.Matrix == "" && math.Abs(ratio*one.Density-1) > 1e-9 {
 				t.Errorf("%s: the rates are as %v, at a density of %v", one.Name, ratio, one.Density)
 			}
-			onGPU := c.Info().Backend == sparsek.CUDA
+			onGPU := engine.Info().Backend == sparsek.CUDA
 			if (one.Find(OursGraph) != nil) != (onGPU && cases[i].Graph) {
 				t.Errorf("%s: in a graph: %+v", one.Name, one.Find(OursGraph))
 			}
@@ -88,11 +88,11 @@ func TestRun(t *testing.T) {
 				t.Errorf("%s: %+v beside %+v", one.Name, dense, ours)
 			}
 			for _, peer := range []string{CUBLAS, OpenBLAS, "cusparse_bsr", "cusparse_bell"} {
-				told := slices.ContainsFunc(r.Absent(), func(a Absence) bool {
+				missing := slices.ContainsFunc(r.Absent(), func(a Absence) bool {
 					return a.Peer == peer && a.Reason != "" && a.Fix != "" && slices.Contains(a.Cases, one.Name)
 				})
-				if (one.Find(peer) != nil) == told {
-					t.Errorf("%s, %s: timed %v, said to be missing %v", one.Name, peer, one.Find(peer) != nil, told)
+				if (one.Find(peer) != nil) == missing {
+					t.Errorf("%s, %s: timed %v, said to be missing %v", one.Name, peer, one.Find(peer) != nil, missing)
 				}
 			}
 			for _, timed := range one.Timed {
@@ -160,7 +160,7 @@ func TestRunWithHeldSMs(t *testing.T) {
 
 // A matrix that cannot be timed is refused before anything runs.
 func TestRefused(t *testing.T) {
-	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+	onEach(t, func(t *testing.T, engine *sparsek.Engine) {
 		for _, one := range []struct {
 			value float64
 			dtype string
@@ -168,7 +168,7 @@ func TestRefused(t *testing.T) {
 		}{{math.NaN(), "fp32", ErrNotFinite}, {math.Inf(1), "fp32", ErrNotFinite}, {1e30, "fp16", ErrOverflow}} {
 			of := Case{Name: "file", Shape: workload.Shape{M: 4, N: 8, K: 4}, BlockM: 2, BlockK: 2, DType: one.dtype, File: &File{"a.mtx",
 				&bsr.Entries{Rows: 4, Cols: 4, Row: []int32{1}, Col: []int32{2}, Value: []float64{one.value}}}}
-			r, err := NewRunner(c, []Case{of}, Options{Rounds: 1})
+			r, err := NewRunner(engine, []Case{of}, Options{Rounds: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +180,7 @@ func TestRefused(t *testing.T) {
 		stopped, stop := context.WithCancel(context.Background())
 		stop()
 		small := random("small", workload.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32")
-		r, err := NewRunner(c, []Case{small}, Options{Rounds: 1})
+		r, err := NewRunner(engine, []Case{small}, Options{Rounds: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestParsePeers(t *testing.T) {
 	}
 }
 
-// Missing ones are told apart from faults, however they are joined.
+// Missing ones are distinguished from faults, however they are joined.
 func TestMissingIn(t *testing.T) {
 	broken := errors.New("broken")
 	one, two := &missing{peer: "one"}, &missing{peer: "two"}
@@ -230,7 +230,7 @@ func withPython(t *testing.T, script string) {
 	t.Setenv("TMPDIR", t.TempDir())
 }
 
-// Torch takes its turns by its script; what it says that it cannot do is told, and costs nothing else.
+// Torch takes its turns by its script; what it reports that it cannot do is listed, and the rest is timed.
 func TestTorch(t *testing.T) {
 	answers := `
 echo 'a note of some library'
@@ -297,12 +297,12 @@ done`
 
 // Where the work is stopped, torch ends with it.
 func TestTorchStopped(t *testing.T) {
-	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+	onEach(t, func(t *testing.T, engine *sparsek.Engine) {
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
 		withPython(t, `touch "$TMPDIR/started"; sleep 60`)
 		small := random("small", workload.Shape{M: 64, N: 8, K: 64}, 32, 32, 1, "fp32")
-		r, err := NewRunner(c, []Case{small}, Options{Rounds: 1, Against: []string{Torch}})
+		r, err := NewRunner(engine, []Case{small}, Options{Rounds: 1, Against: []string{Torch}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,10 +342,10 @@ func TestExpand(t *testing.T) {
 
 // What a profiler looks at: launches that were checked once and not timed.
 func TestLaunch(t *testing.T) {
-	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+	onEach(t, func(t *testing.T, engine *sparsek.Engine) {
 		one := cube("one", 256, 64, 64, "window", 0.4, Reach{})
 		one.Shuffled = true
-		r, err := NewRunner(c, []Case{one}, Options{Rounds: 1})
+		r, err := NewRunner(engine, []Case{one}, Options{Rounds: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ const (
 // Peers lists the names of those that can be timed beside ours.
 func Peers() []string { return []string{CUBLAS, CUSPARSE, OpenBLAS, Torch} }
 
-// DefaultPeers are those that a suite is compared with where nobody says another: the dense product.
+// DefaultPeers are those that a suite is compared with by default: the dense product.
 func DefaultPeers(backend sparsek.Backend) []string {
 	if backend == sparsek.CUDA {
 		return []string{CUBLAS}
@@ -86,7 +86,7 @@ type entrant struct {
 
 // peer brings entrants for a product: several where a library has several ways.
 type peer[T sparsek.Element] interface {
-	// enter gets ready. A way that is not to be had is told by a missing error and costs no other.
+	// enter gets ready. Where it is not available it returns a missing error, and the others are timed all the same.
 	enter(ctx context.Context, s *subject[T]) ([]entrant, error)
 }
 
@@ -104,7 +104,7 @@ func newPeer[T sparsek.Element](name string, r *Runner) peer[T] {
 	}
 }
 
-// missing is an entrant that is not to be had, or several where errors are joined.
+// missing is an entrant that is not available, or several where errors are joined.
 type missing struct{ peer, reason, fix string }
 
 func (m *missing) Error() string { return m.peer + " is not there: " + m.reason }

@@ -49,35 +49,35 @@ type measurer interface {
 }
 
 // NewRunner prepares to time some of the cases in c.
-func NewRunner(c *sparsek.Engine, cases []Case, o Options) (*Runner, error) {
+func NewRunner(engine *sparsek.Engine, cases []Case, o Options) (*Runner, error) {
 	if len(cases) == 0 {
 		return nil, errors.New("there is nothing to time")
 	}
-	r := &Runner{engine: c, cases: cases, options: o, byType: map[string]measurer{}}
+	r := &Runner{engine: engine, cases: cases, options: o, byType: map[string]measurer{}}
 	if o.SMI == "" {
 		r.options.SMI = nvsmi.Program
 	}
-	if c.Info().Backend == sparsek.CUDA {
-		devices, err := c.Library().Devices()
+	if engine.Info().Backend == sparsek.CUDA {
+		devices, err := engine.Library().Devices()
 		if err != nil {
 			return nil, err
 		}
-		r.device = devices[c.Info().Device]
+		r.device = devices[engine.Info().Device]
 		chip := roofline.CeilingsOf(r.device)
 		r.chip = &chip
 	}
 	if o.Sustained > 0 {
-		r.counter, r.noEnergy = openCounter(c)
+		r.counter, r.noEnergy = openCounter(engine)
 	}
 	return r, nil
 }
 
 // openCounter finds the energy counter of what c runs on.
-func openCounter(c *sparsek.Engine) (*nvml.Device, error) {
-	if c.Info().Backend != sparsek.CUDA {
+func openCounter(engine *sparsek.Engine) (*nvml.Device, error) {
+	if engine.Info().Backend != sparsek.CUDA {
 		return nil, errors.New("the CPU has no energy counter that is read here")
 	}
-	return nvml.Open(nvsmi.VisibleDevice(c.Info().Device))
+	return nvml.Open(nvsmi.VisibleDevice(engine.Info().Device))
 }
 
 // NoEnergy is why the energy of products is not known; nil where it is, or was not asked for.

@@ -13,7 +13,7 @@ import (
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
-// Every case of every suite can be made: names are told apart, densities are of patterns that take one.
+// Every case of every suite can be made: names differ, densities are of patterns that take one.
 func TestSuites(t *testing.T) {
 	for _, suite := range Suites() {
 		name := suite.Name

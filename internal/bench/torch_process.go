@@ -191,7 +191,7 @@ func (t *torchProcess) end() error {
 		_ = t.requests.Close() // the script ends where its requests do
 		defer t.kill()
 		select {
-		case <-t.ended: // how matters to nobody now
+		case <-t.ended: // how does not matter any more
 		case <-time.After(patience):
 			t.kill()
 			<-t.ended

@@ -58,7 +58,7 @@ func (t tools) searchPaths() []string {
 	return args
 }
 
-// clangArgs is how Clang's tools are told to read u, a source of nvcc's, whose
+// clangArgs are the options with which Clang's tools read u, a source of nvcc's, whose
 // own options they do not know.
 func (t tools) clangArgs(u unit, object string) []string {
 	args := []string{"clang++", "-x", "cuda", "--cuda-path=" + t.cuda, "--cuda-gpu-arch=sm_90a", "-Wno-unknown-cuda-version",

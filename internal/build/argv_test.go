@@ -101,7 +101,7 @@ func TestDefines(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := info.defines("cutlass_ext/src/abi/api.cpp"); got != nil {
-		t.Errorf("another file is told %q", got)
+		t.Errorf("another file gets %q", got)
 	}
 }
 

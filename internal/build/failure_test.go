@@ -33,7 +33,7 @@ func TestDiagnose(t *testing.T) {
 		{"cudafe++ without memory", "cuda_fp8.hpp(926): catastrophic error: out of memory", 4, nil, memory},
 		{"g++ without memory", "cc1plus: out of memory allocating 65536 bytes after a total of 1 bytes", 1, nil, memory},
 		{"not started, no memory", "", -1, fmt.Errorf("fork/exec nvcc: %w", syscall.ENOMEM), memory},
-		{"no process to be had", "", -1, fmt.Errorf("fork/exec nvcc: %w", syscall.EAGAIN), memory},
+		{"no process available", "", -1, fmt.Errorf("fork/exec nvcc: %w", syscall.EAGAIN), memory},
 		{"cicc crashed", "Segmentation fault", 139, nil, crash},
 		{"aborted", "", 134, nil, crash},
 		{"g++ crashed", "x.cpp:1: internal compiler error: in foo, at bar.cc:1", 1, nil, crash},

@@ -295,7 +295,7 @@ func TestSourceWrittenWhileItIsCompiled(t *testing.T) {
 		t.Errorf("it changes for ever: %v", err)
 	}
 	if ran := tr.ran(); slices.Contains(ran, "link") {
-		t.Errorf("linked what nobody knows: %q", ran)
+		t.Errorf("linked an object that is in no unit: %q", ran)
 	}
 }
 

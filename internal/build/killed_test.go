@@ -86,7 +86,7 @@ func killAt(t *testing.T, opts Options, after time.Duration) (finished bool) {
 }
 
 // made is what a build left that looks finished: each file below build/ and
-// its content, without the stamps, whose logs tell times.
+// its content, without the stamps, whose logs contain times.
 func made(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -126,7 +126,7 @@ func differing(a, b map[string]string) []string {
 
 // Builds are killed at random points and go on, the sources change now and
 // then, and after each the library is a whole one or none. In the end
-// everything is as if nobody had been killed.
+// everything is as if no build had been killed.
 func TestKilledAtRandomPoints(t *testing.T) {
 	rounds := 8
 	if os.Getenv(longVariable) != "" {
@@ -169,7 +169,7 @@ func TestKilledAtRandomPoints(t *testing.T) {
 				t.Fatal("killed within a minute")
 			}
 			if names := differing(want[now], made(t, tr.root)); names != nil {
-				t.Fatalf("after %d rounds, resumed: %s not as in a build that nobody killed", round+1, strings.Join(names, ", "))
+				t.Fatalf("after %d rounds, resumed: %s not as in a build that was not killed", round+1, strings.Join(names, ", "))
 			}
 			if err := Clean(t.Context(), tr.root, nil); err != nil {
 				t.Fatal(err)
@@ -231,7 +231,7 @@ func TestRealCompilersKilledAtRandomPoints(t *testing.T) {
 		}
 		t.Logf("%d builds were killed", killed)
 		if names := differing(want, made(t, root)); names != nil {
-			t.Errorf("resumed: %s not as in a build that nobody killed", strings.Join(names, ", "))
+			t.Errorf("resumed: %s not as in a build that was not killed", strings.Join(names, ", "))
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (l launcher) command(args []string) []string {
 	return append([]string{l.program}, args...)
 }
 
-// environ is env with what the cache is told. identity stands for all programs
+// environ is env with the cache's settings. identity stands for all programs
 // that compile, of which caches would look at the driver alone. Settings of the
 // user's that trade certainty for hits do not hold.
 func (l launcher) environ(env []string, identity string) []string {

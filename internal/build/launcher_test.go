@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeCache stands in for ccache: it notes what it is told and runs the rest.
+// fakeCache stands in for ccache: it notes its settings and runs the rest.
 const fakeCache = `#!/bin/sh
 echo "$CCACHE_COMPILERCHECK" > "$CALLS.identity"
 for last; do :; done
@@ -61,14 +61,14 @@ func TestCompilerCacheRunsNVCCAlone(t *testing.T) {
 		}
 		identity, err := os.ReadFile(tr.calls + ".identity")
 		if err != nil || len(identity) < len("string:")+64 {
-			t.Errorf("%s was told %q, %v", name, identity, err)
+			t.Errorf("%s got %q, %v", name, identity, err)
 		}
 		t.Setenv("COMPILER_VERSION", "2.0")
 		if err := MakeLibrary(t.Context(), tr.opts); err != nil {
 			t.Fatal(err)
 		}
 		if other, _ := os.ReadFile(tr.calls + ".identity"); string(other) == string(identity) {
-			t.Errorf("%s is not told of another compiler", name)
+			t.Errorf("%s gets no new identity for another compiler", name)
 		}
 		tr.ran()
 

@@ -89,7 +89,7 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// Provenance follows what it tells of, and nothing else.
+// Provenance changes with what it describes, and with nothing else.
 func TestProvenanceFollowsTheSources(t *testing.T) {
 	tr := newTree(t)
 	tr.expect("first", append(slices.Clone(allSources), "link")...)
@@ -99,7 +99,7 @@ func TestProvenanceFollowsTheSources(t *testing.T) {
 	}
 	tr.expect("removed")
 	if _, again := tr.statement(); again != first {
-		t.Error("the same build tells something else")
+		t.Error("the same build has another provenance")
 	}
 	tr.write(planHeader, "#include \"sparsek.h\"\nchanged\n")
 	tr.expect("changed", planSource, registrySource, validateSource, instanceSource, "link")

@@ -23,8 +23,8 @@ type runFacts struct {
 	date    string // UTC
 }
 
-func describeRun(c *sparsek.Engine, args []string) (runFacts, error) {
-	build, err := c.Library().BuildInfo()
+func describeRun(engine *sparsek.Engine, args []string) (runFacts, error) {
+	build, err := engine.Library().BuildInfo()
 	if err != nil {
 		return runFacts{}, err
 	}
@@ -32,12 +32,12 @@ func describeRun(c *sparsek.Engine, args []string) (runFacts, error) {
 		command: "sparsek " + strings.Join(args, " "), version: build.Version, commit: or(build.Commit, "unknown"),
 		date: time.Now().UTC().Format(time.DateOnly),
 	}
-	info := c.Info()
+	info := engine.Info()
 	if info.Backend != sparsek.CUDA {
 		f.device = fmt.Sprintf("%s, %d threads, %s", cpuName(), info.Threads, info.ISA)
 		return f, nil
 	}
-	devices, err := c.Library().Devices()
+	devices, err := engine.Library().Devices()
 	if err != nil {
 		return runFacts{}, err
 	}
@@ -49,7 +49,7 @@ func describeRun(c *sparsek.Engine, args []string) (runFacts, error) {
 
 var driverPattern = regexp.MustCompile(`Kernel Module.*?\s(\d+\.[\d.]+)\s`)
 
-// driverVersion is that of NVIDIA's kernel module; "" where the system does not tell.
+// driverVersion is that of NVIDIA's kernel module; "" where the system does not report it.
 func driverVersion() string {
 	text, err := os.ReadFile("/proc/driver/nvidia/version")
 	if err != nil {
@@ -65,7 +65,7 @@ func findDriver(text string) string {
 	return ""
 }
 
-// cpuName is the processor's, "CPU" where the system does not tell.
+// cpuName is the processor's, "CPU" where the system does not report it.
 func cpuName() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

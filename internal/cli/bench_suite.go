@@ -32,12 +32,12 @@ func benchSuite(ctx context.Context, e *environment, o *benchCommand) (err error
 	if suite.GPU {
 		on.Device.backend = sparsek.CUDA
 	}
-	c, err := on.open()
+	engine, err := on.open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	cases, err := bench.Cases(o.Suite, o.settings(c.Info().Backend, files), o.Cases)
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	cases, err := bench.Cases(o.Suite, o.settings(engine.Info().Backend, files), o.Cases)
 	if err != nil {
 		return fail(exitUsage, fmt.Errorf("bench: %w", err))
 	}
@@ -46,24 +46,24 @@ func benchSuite(ctx context.Context, e *environment, o *benchCommand) (err error
 		against = suite.Against
 	}
 	if against == nil {
-		against = bench.DefaultPeers(c.Info().Backend)
+		against = bench.DefaultPeers(engine.Info().Backend)
 	}
-	if err := checkMemory(availableMemory(), need{"the operands", bench.HostBytes(cases, c.Info().Backend, bench.AnyDense(against))}); err != nil {
+	if err := checkMemory(availableMemory(), need{"the operands", bench.HostBytes(cases, engine.Info().Backend, bench.AnyDense(against))}); err != nil {
 		return err
 	}
 	sustained := suite.Sustained
 	if o.Sustained != nil {
 		sustained = *o.Sustained
 	}
-	runner, err := bench.NewRunner(c, cases, bench.Options{Rounds: int(o.Rounds), Repeats: int(o.Repeats), Against: against, Sustained: sustained})
+	runner, err := bench.NewRunner(engine, cases, bench.Options{Rounds: int(o.Rounds), Repeats: int(o.Repeats), Against: against, Sustained: sustained})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, runner.Close()) }()
 	if o.Launches > 0 {
-		return launchCases(ctx, e, c, runner, cases, int(o.Launches))
+		return launchCases(ctx, e, engine, runner, cases, int(o.Launches))
 	}
-	r, err := newBenchReport(e, c, o, sustained)
+	r, err := newBenchReport(e, engine, o, sustained)
 	if err != nil {
 		return err
 	}
@@ -134,18 +134,18 @@ func readFiles(ctx context.Context, paths []string) ([]*bench.File, error) {
 }
 
 // newBenchReport says what is run, where and when.
-func newBenchReport(e *environment, c *sparsek.Engine, o *benchCommand, sustained time.Duration) (*bench.Report, error) {
-	facts, err := describeRun(c, e.args)
+func newBenchReport(e *environment, engine *sparsek.Engine, o *benchCommand, sustained time.Duration) (*bench.Report, error) {
+	facts, err := describeRun(engine, e.args)
 	if err != nil {
 		return nil, err
 	}
-	method := bench.Method(c.Info().Backend, int(o.Rounds), sustained)
+	method := bench.Method(engine.Info().Backend, int(o.Rounds), sustained)
 	if o.Suite == bench.Shared {
 		method = append(method, bench.HeldMethod)
 	}
 	return &bench.Report{
 		Format: bench.ReportFormat, Command: facts.command, Version: facts.version, Commit: facts.commit, Suite: o.Suite,
-		Backend: backendName(c.Info()), Device: facts.device, Driver: facts.driver, Date: facts.date, Rounds: int(o.Rounds),
+		Backend: backendName(engine.Info()), Device: facts.device, Driver: facts.driver, Date: facts.date, Rounds: int(o.Rounds),
 		Sustained: sustained.Seconds(),
 		Method:    method, Cases: []*bench.Result{}, Failed: []bench.Fault{}, Absent: []bench.Absence{},
 	}, nil

@@ -123,7 +123,7 @@ func TestBenchFiles(t *testing.T) {
 	}
 }
 
-// A file that cannot be timed is told of by its exit code, and costs the others nothing.
+// A file that cannot be timed gives its exit code, and the others are timed all the same.
 func TestBenchBadFiles(t *testing.T) {
 	needLibrary(t)
 	folder := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// noiseDir is where profiles of the same library are looked for that tell the noise.
+// noiseDir is where profiles of the same library are looked for, from which the noise is estimated.
 const noiseDir = "build/noise"
 
 // blessCommand is "sparsek bless".

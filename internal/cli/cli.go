@@ -94,11 +94,11 @@ func openEngine(device deviceFlag, threads count) (*sparsek.Engine, error) {
 	if err != nil {
 		return nil, fail(exitNoLibrary, err)
 	}
-	c, err := lib.NewEngine(sparsek.EngineOptions{Backend: device.backend, Device: device.ordinal, Threads: int(threads)})
+	engine, err := lib.NewEngine(sparsek.EngineOptions{Backend: device.backend, Device: device.ordinal, Threads: int(threads)})
 	if errors.Is(err, sparsek.ErrBadArgument) { // the only argument that can be wrong here: the library has a limit
 		return nil, failf(exitUsage, "--threads %d: more than the library's limit: %w", threads, withoutOperation(err))
 	}
-	return c, err
+	return engine, err
 }
 
 // withoutOperation is an error of the library without the name of the call: the message alone.

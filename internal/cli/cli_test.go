@@ -209,32 +209,32 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A result with a wrong element must be told with its place, and end the program with code 1.
-func TestWrongResultIsTold(t *testing.T) {
+// A result with a wrong element must be reported with its place, and end the program with code 1.
+func TestWrongResultIsReported(t *testing.T) {
 	lib := needLibrary(t)
-	c, err := lib.NewEngine(sparsek.EngineOptions{Backend: sparsek.CPU})
+	engine, err := lib.NewEngine(sparsek.EngineOptions{Backend: sparsek.CPU})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer engine.Close()
 	p, err := generate(patternSpec{"random", sizeFlag{30, 20, 40}, blockFlag{4, 8}, 0.5, 1, 4}, workload.Float32, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain := workload.Epilogue[float32]{}
-	s, err := workload.Solve(context.Background(), c, p, plain, workload.Options{Repeats: 1})
+	s, err := workload.Solve(context.Background(), engine, p, plain, workload.Options{Repeats: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.C.Data[17*20+3] = 1000
-	r := newReport(p, plain, s, workload.Float32, c.Info())
-	err = checkSolution(r, c, p, plain, s)
+	r := newReport(p, plain, s, workload.Float32, engine.Info())
+	err = checkSolution(r, engine, p, plain, s)
 	if exitCode(err) != exitWrongResult || !strings.Contains(err.Error(), "1 of 600 elements") ||
 		!strings.Contains(err.Error(), "the first at row 17, column 3; the worst at row 17, column 3: got 1000, want ") {
 		t.Error(err)
 	}
 	var out bytes.Buffer
-	if err := printRun(&environment{stdout: &out}, r, c.Info()); err != nil || !strings.Contains(out.String(), "1 of 600 elements are WRONG") {
+	if err := printRun(&environment{stdout: &out}, r, engine.Info()); err != nil || !strings.Contains(out.String(), "1 of 600 elements are WRONG") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 }

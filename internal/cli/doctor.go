@@ -41,7 +41,7 @@ func (o *doctorCommand) Run(ctx context.Context, e *environment) error {
 	return nil
 }
 
-// libraryFinding judges the library and tells the version of CUDA that it was made with.
+// libraryFinding judges the library and returns the version of CUDA that it was made with.
 func libraryFinding() (f doctor.Finding, cuda string) {
 	f = doctor.Finding{Name: "libsparsek", Needed: doctor.GPU}
 	lib, err := sparsek.Default()

@@ -66,7 +66,7 @@ func biasOf(length, m, n int) (sparsek.Bias, error) {
 	return sparsek.NoBias, fmt.Errorf("the bias has %d values, and C is %d x %d: %d values are needed for its rows, or %d for its columns", length, m, n, m, n)
 }
 
-// describeEpilogue is "C in fp32, bias by row, gelu"; empty where there is nothing to tell.
+// describeEpilogue is "C in fp32, bias by row, gelu"; empty where there is none.
 func describeEpilogue(r *report) string {
 	var parts []string
 	if r.OutDType != r.DType {

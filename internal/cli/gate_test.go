@@ -347,7 +347,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// An error that is no obstacle is told as it is.
+// An error that is no obstacle is returned unchanged.
 func TestGateBreaks(t *testing.T) {
 	blessOne(t)
 	store, err := gate.Open(".")

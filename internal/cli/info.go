@@ -125,12 +125,12 @@ func gatherInfo() (r infoResult, err error) {
 	if err != nil {
 		return r, err
 	}
-	c, err := lib.NewEngine(sparsek.EngineOptions{})
+	engine, err := lib.NewEngine(sparsek.EngineOptions{})
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	chosen := c.Info()
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	chosen := engine.Info()
 	r = infoResult{
 		Library: lib.Path(), Version: build.Version, Commit: build.Commit, CUTLASS: build.CUTLASS, CUDA: build.CUDA, Compiler: build.Compiler,
 		Default: defaultInfo{backendName(chosen), chosen.Device, chosen.Threads, chosen.ISA, chosen.Reason},

@@ -63,7 +63,7 @@ func checkProductMemory(index, stored float64, size sizeFlag, element, output in
 		need{"C and a copy", 2 * float64(size.m) * float64(size.n) * float64(output)})
 }
 
-// input is the problem of a run, and what is to be told of how it came about.
+// input is the problem of a run, and what the report says about its source.
 type input[T, C sparsek.Element] struct {
 	problem  *workload.Problem[T]
 	epilogue workload.Epilogue[C]

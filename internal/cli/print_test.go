@@ -19,7 +19,7 @@ func TestNumbersInJSON(t *testing.T) {
 	}
 }
 
-// What was computed again is told, and else nothing of it.
+// The count of slabs that were computed again is printed where it is not 0.
 func TestRunTellsOfSlabs(t *testing.T) {
 	for recomputed, want := range map[int64]bool{0: false, 12: true} {
 		var out bytes.Buffer

@@ -109,7 +109,7 @@ func kernelReport() (*sparsek.Library, *buildreport.Report, error) {
 
 // measure takes a profile of the cases, all where none is named, and writes it to dir.
 func (m *measurer) measure(ctx context.Context, dir string, cases []string) (*profile.Profile, error) {
-	if err := profile.Remove(dir); err != nil { // nobody takes an old one for the new, whatever happens
+	if err := profile.Remove(dir); err != nil { // so that an old one is never taken for the new
 		return nil, fail(exitBadOutput, err)
 	}
 	options := m.options

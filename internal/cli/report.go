@@ -16,7 +16,7 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// report is what is told of one product, as JSON and in words.
+// report describes one product, as JSON and in words.
 type report struct {
 	Pattern string `json:"pattern,omitempty"`
 	Matrix  string `json:"matrix,omitempty"`
@@ -102,7 +102,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// newReport fills in what the problem and its solution tell.
+// newReport fills in what follows from the problem and its solution.
 func newReport[T, C sparsek.Element](p *workload.Problem[T], e workload.Epilogue[C], s *workload.Solution[C], in workload.Element[T], c sparsek.EngineInfo) *report {
 	t := s.Timing
 	r := &report{
@@ -125,8 +125,8 @@ func newReport[T, C sparsek.Element](p *workload.Problem[T], e workload.Epilogue
 }
 
 // checkSolution fills in r.Check. The error is a wrong result, with its place, or why none could be checked.
-func checkSolution[T, C sparsek.Element](r *report, c *sparsek.Engine, p *workload.Problem[T], e workload.Epilogue[C], s *workload.Solution[C]) error {
-	found, err := workload.Check(c, p, e, s)
+func checkSolution[T, C sparsek.Element](r *report, engine *sparsek.Engine, p *workload.Problem[T], e workload.Epilogue[C], s *workload.Solution[C]) error {
+	found, err := workload.Check(engine, p, e, s)
 	if err != nil && !errors.Is(err, sparsek.ErrCheckFailed) {
 		return fmt.Errorf("check the result: %w", err)
 	}

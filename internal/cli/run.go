@@ -136,11 +136,11 @@ func checkOut(path string) error {
 }
 
 func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runCommand, in workload.Element[T], element workload.Element[C]) (err error) {
-	c, err := o.open()
+	engine, err := o.open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer func() { err = errors.Join(err, engine.Close()) }()
 	var out *matio.Output
 	if o.Out != "" {
 		if out, err = matio.CreateDense(o.Out); err != nil {
@@ -150,7 +150,7 @@ func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runComm
 	}
 
 	bar := e.progress.Step("run")
-	r, result, err := compute(ctx, c, o, in, element)
+	r, result, err := compute(ctx, engine, o, in, element)
 	if err == nil && out != nil {
 		// Only a result that stood the check is left behind.
 		if err = fail(exitBadOutput, matio.WriteDense(out, result, element.Encoding)); err == nil {
@@ -164,27 +164,27 @@ func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runComm
 	if o.JSON {
 		return errors.Join(err, printJSON(e.stdout, r))
 	}
-	return errors.Join(err, printRun(e, r, c.Info()))
+	return errors.Join(err, printRun(e, r, engine.Info()))
 }
 
 // compute loads, solves and checks. With a wrong result there are a report and an error.
-func compute[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *runCommand, element workload.Element[T], out workload.Element[C]) (*report, matio.Dense[C], error) {
+func compute[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, o *runCommand, element workload.Element[T], out workload.Element[C]) (*report, matio.Dense[C], error) {
 	in, err := load(ctx, &o.productFlags, o.operandFlags, element, out)
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
-	s, err := workload.Solve(ctx, c, in.problem, in.epilogue, workload.Options{Kernel: o.Kernel, AllowDense: o.AllowDense, Repeats: int(o.Repeats)})
+	s, err := workload.Solve(ctx, engine, in.problem, in.epilogue, workload.Options{Kernel: o.Kernel, AllowDense: o.AllowDense, Repeats: int(o.Repeats)})
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
-	r := newReport(in.problem, in.epilogue, s, element, c.Info())
+	r := newReport(in.problem, in.epilogue, s, element, engine.Info())
 	r.Matrix, r.Pattern, r.Seed, r.Fill, r.Over = o.Matrix, o.Pattern, o.Seed, in.fill, in.over
 	r.NotFinite = in.strange
 	if err := ctx.Err(); err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
 	if o.Check {
-		err = checkSolution(r, c, in.problem, in.epilogue, s)
+		err = checkSolution(r, engine, in.problem, in.epilogue, s)
 	}
 	return r, s.C, err
 }

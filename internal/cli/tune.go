@@ -103,17 +103,17 @@ func (o *tuneCommand) Run(ctx context.Context, e *environment) error {
 }
 
 func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCommand, in workload.Element[T]) (err error) {
-	c, err := o.open()
+	engine, err := o.open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer func() { err = errors.Join(err, engine.Close()) }()
 	loaded, err := load(ctx, &o.productFlags, operandFlags{Alpha: 1}, in, in)
 	if err != nil {
 		return err
 	}
 	p := loaded.problem
-	m, err := p.Matrix(ctx, c)
+	m, err := p.Matrix(ctx, engine)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCo
 	result := &tuneResult{
 		M: p.A.Rows, N: p.B.Cols, K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK,
 		DType: in.Name, OutDType: string(o.outputOf(o.DType)), Blocks: p.A.Blocks(), Density: p.A.Density(),
-		Backend: backendName(c.Info()), BackendReason: c.Info().Reason,
+		Backend: backendName(engine.Info()), BackendReason: engine.Info().Reason,
 	}
 	result.Config = configName(result)
 	if !o.JSON {

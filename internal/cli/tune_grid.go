@@ -91,39 +91,39 @@ func tuneMany(ctx context.Context, e *environment, o *tuneCommand) (err error) {
 			return failf(exitUsage, "tune: --%s does not go with --grid or --typical", name)
 		}
 	}
-	c, err := o.open()
+	engine, err := o.open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer func() { err = errors.Join(err, engine.Close()) }()
 	budget := gridBudget
-	if c.Info().Backend == sparsek.CPU {
+	if engine.Info().Backend == sparsek.CPU {
 		budget = gridBudgetOnCPUs
 	}
 	if o.Budget != nil {
 		budget = *o.Budget
 	}
-	if o.Typical && c.Info().Backend == sparsek.CPU {
+	if o.Typical && engine.Info().Backend == sparsek.CPU {
 		return failf(exitNoDevice, "tune: --typical tunes products of a GPU's size, and there is no GPU here: tune your own with --matrix or --size")
 	}
 	if o.Typical {
-		return tuneTypical(ctx, e, o, c, budget)
+		return tuneTypical(ctx, e, o, engine, budget)
 	}
 	if !e.given["seed"] {
 		o.Seed = tunereval.Seed
 	}
-	return tuneGrid(ctx, e, o, c, budget)
+	return tuneGrid(ctx, e, o, engine, budget)
 }
 
-func tuneGrid(ctx context.Context, e *environment, o *tuneCommand, c *sparsek.Engine, budget time.Duration) (err error) {
-	result := &gridResult{Seed: o.Seed, Backend: backendLine(c.Info())}
-	if result.Device, err = describeDevice(c); err != nil {
+func tuneGrid(ctx context.Context, e *environment, o *tuneCommand, engine *sparsek.Engine, budget time.Duration) (err error) {
+	result := &gridResult{Seed: o.Seed, Backend: backendLine(engine.Info())}
+	if result.Device, err = describeDevice(engine); err != nil {
 		return err
 	}
 	cases := tunereval.Draw(o.Seed, int(o.Cases))
 	bar := e.progress.Bar("tune", int64(len(cases)), term.Count)
 	for _, one := range cases {
-		v, failed := tunereval.Judge(ctx, c, one, budget)
+		v, failed := tunereval.Judge(ctx, engine, one, budget)
 		if err = ctx.Err(); err != nil {
 			break
 		}
@@ -143,30 +143,30 @@ func tuneGrid(ctx context.Context, e *environment, o *tuneCommand, c *sparsek.En
 }
 
 // describeDevice gives nil on CPUs. What the driver does not report is 0.
-func describeDevice(c *sparsek.Engine) (*gridDevice, error) {
-	if c.Info().Backend != sparsek.CUDA {
+func describeDevice(engine *sparsek.Engine) (*gridDevice, error) {
+	if engine.Info().Backend != sparsek.CUDA {
 		return nil, nil
 	}
-	devices, err := c.Library().Devices()
+	devices, err := engine.Library().Devices()
 	if err != nil {
 		return nil, err
 	}
-	device := devices[c.Info().Device]
+	device := devices[engine.Info().Device]
 	described := &gridDevice{Name: device.Name, SMs: device.SMs, ClockHz: device.ClockHz, L2Bytes: device.L2Bytes}
-	if driver, err := gpu.Query(); err == nil && c.Info().Device < len(driver.Devices) {
-		described.MemoryRate = driver.Devices[c.Info().Device].MemoryRate
+	if driver, err := gpu.Query(); err == nil && engine.Info().Device < len(driver.Devices) {
+		described.MemoryRate = driver.Devices[engine.Info().Device].MemoryRate
 	}
 	return described, nil
 }
 
 // tuneTypical tunes a list of products; what was measured before it is stopped stays in the cache.
-func tuneTypical(ctx context.Context, e *environment, o *tuneCommand, c *sparsek.Engine, budget time.Duration) (err error) {
+func tuneTypical(ctx context.Context, e *environment, o *tuneCommand, engine *sparsek.Engine, budget time.Duration) (err error) {
 	cases := tunereval.Typical()
 	bar := e.progress.Bar("tune", int64(len(cases)), term.Count)
 	t := &table{left: 3}
 	t.add("MxNxK", "block", "pattern", "time", "kernel")
 	for _, one := range cases {
-		info, failed := tunereval.Remember(ctx, c, one, budget, o.AllowDense)
+		info, failed := tunereval.Remember(ctx, engine, one, budget, o.AllowDense)
 		if err = errors.Join(failed, ctx.Err()); err != nil {
 			err = fmt.Errorf("%v: %w", one, err)
 			break

@@ -42,17 +42,17 @@ type verifyResult struct {
 
 // Run multiplies and checks.
 func (o *verifyCommand) Run(ctx context.Context, e *environment) (err error) {
-	c, err := o.open()
+	engine, err := o.open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer func() { err = errors.Join(err, engine.Close()) }()
 
 	bar := e.progress.Bar("verify", int64(len(verifyPatterns)), term.Count)
 	var result verifyResult
 	var wrong, broken error
 	for _, name := range verifyPatterns {
-		r, err := verifyPattern(ctx, c, o, name)
+		r, err := verifyPattern(ctx, engine, o, name)
 		if r != nil {
 			result.Cases = append(result.Cases, r)
 		}
@@ -75,30 +75,30 @@ func (o *verifyCommand) Run(ctx context.Context, e *environment) (err error) {
 	if len(result.Cases) == 0 {
 		return failed
 	}
-	return errors.Join(failed, printVerify(e, o, c.Info(), result))
+	return errors.Join(failed, printVerify(e, o, engine.Info(), result))
 }
 
-func verifyPattern(ctx context.Context, c *sparsek.Engine, o *verifyCommand, name string) (*report, error) {
+func verifyPattern(ctx context.Context, engine *sparsek.Engine, o *verifyCommand, name string) (*report, error) {
 	switch o.DType {
 	case "bf16":
-		return verifyTyped(ctx, c, o, name, workload.BFloat16)
+		return verifyTyped(ctx, engine, o, name, workload.BFloat16)
 	case "fp16":
-		return verifyTyped(ctx, c, o, name, workload.Float16)
+		return verifyTyped(ctx, engine, o, name, workload.Float16)
 	}
-	return verifyTyped(ctx, c, o, name, workload.Float32)
+	return verifyTyped(ctx, engine, o, name, workload.Float32)
 }
 
-func verifyTyped[T sparsek.Element](ctx context.Context, c *sparsek.Engine, o *verifyCommand, name string, in workload.Element[T]) (*report, error) {
+func verifyTyped[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, o *verifyCommand, name string, in workload.Element[T]) (*report, error) {
 	switch o.outputOf(o.DType) {
 	case "bf16":
-		return verifyTo(ctx, c, o, name, in, workload.BFloat16)
+		return verifyTo(ctx, engine, o, name, in, workload.BFloat16)
 	case "fp16":
-		return verifyTo(ctx, c, o, name, in, workload.Float16)
+		return verifyTo(ctx, engine, o, name, in, workload.Float16)
 	}
-	return verifyTo(ctx, c, o, name, in, workload.Float32)
+	return verifyTo(ctx, engine, o, name, in, workload.Float32)
 }
 
-func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *verifyCommand, name string, in workload.Element[T], out workload.Element[C]) (*report, error) {
+func verifyTo[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, o *verifyCommand, name string, in workload.Element[T], out workload.Element[C]) (*report, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -111,19 +111,19 @@ func verifyTo[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, o *v
 		return nil, err
 	}
 	options := workload.Options{Kernel: o.Kernel}
-	if c.Info().Backend == sparsek.CPU {
+	if engine.Info().Backend == sparsek.CPU {
 		options.Repeats = 3 // the whole is to take seconds
 	}
-	s, err := workload.Solve(ctx, c, p, epilogue, options)
+	s, err := workload.Solve(ctx, engine, p, epilogue, options)
 	if err != nil {
 		return nil, err
 	}
-	r := newReport(p, epilogue, s, in, c.Info())
+	r := newReport(p, epilogue, s, in, engine.Info())
 	r.Pattern, r.Seed = name, o.Seed
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return r, checkSolution(r, c, p, epilogue, s)
+	return r, checkSolution(r, engine, p, epilogue, s)
 }
 
 func printVerify(e *environment, o *verifyCommand, c sparsek.EngineInfo, result verifyResult) error {

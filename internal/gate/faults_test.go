@@ -148,7 +148,7 @@ func TestOtherLegend(t *testing.T) {
 	}
 }
 
-// A log that was made anew as a whole is told from one that was added to.
+// A log that was made anew as a whole is distinguished from one that was appended to.
 func TestFollows(t *testing.T) {
 	w := newWorld(t)
 	before := []byte(w.read(LogFile))

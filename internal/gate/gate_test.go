@@ -164,7 +164,7 @@ func TestFasterKernel(t *testing.T) {
 	wantVerdict(t, "faster, spilling", w.judge(both(0.9, "spill_loads", 100)), Fail, "spill_loads FAIL")
 }
 
-// A regression must show twice; without a second measurement nobody knows.
+// A regression must show twice; without a second measurement the verdict is open.
 func TestShownTwice(t *testing.T) {
 	w := newWorld(t)
 	s, slow, good := w.open(), w.one("cycles", 1.06), w.profile(nil, nil)
@@ -258,7 +258,7 @@ func TestNotMeasurable(t *testing.T) {
 	driver := w.profile(func(p *profile.Profile) { p.Driver = "590.2" }, nil)
 	wantVerdict(t, "another driver", w.judge(driver), Pass, "590.2")
 	silent := w.profile(func(p *profile.Profile) { p.State = nvsmi.State{} }, nil)
-	wantVerdict(t, "no nvidia-smi", w.judge(silent), Pass, "nobody knows whether")
+	wantVerdict(t, "no nvidia-smi", w.judge(silent), Pass, "it is not known whether")
 	more := append([]string{"new"}, names...)
 	p := gatetest.Profile(t, t.TempDir(), more, nil, nil)
 	wantVerdict(t, "a new case", Judge(w.open(), p, p, more), Stale, "no such case")

@@ -192,7 +192,7 @@ func (r *Result) addNotes(b *Baseline, p *profile.Profile) {
 		r.Notes = append(r.Notes, fmt.Sprintf("noise floors over fewer than %d starts do not show what is usual: nothing can fail by them", startsToFail))
 	}
 	if !p.State.Known {
-		r.Notes = append(r.Notes, "nvidia-smi does not tell clocks and why they are low: nobody knows whether the GPU was slowed down")
+		r.Notes = append(r.Notes, "nvidia-smi reports no clocks, nor why they are low: it is not known whether the GPU was slowed down")
 	}
 }
 

@@ -31,7 +31,7 @@ type Store struct {
 var ErrNoBaseline = errors.New("there is no baseline")
 
 // Open reads the baselines of the checkout at root and checks them: every file is the one that was blessed, every
-// normal form follows from its CSV, and the log is whole. What is wrong is told in Faults.
+// normal form follows from its CSV, and the log is whole. Faults lists what is wrong.
 func Open(root string) (*Store, error) {
 	files, err := readTree(root)
 	if err != nil {

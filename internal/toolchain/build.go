@@ -74,7 +74,7 @@ func (b *builder) build(ctx context.Context) error {
 	if err := os.Rename(b.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return b.disk(err)
 	}
-	// The old tree goes before the new one is there: whoever is killed before
+	// The old tree goes before the new one is there: a process that is killed before
 	// then leaves no tree, and so the next one comes by and clears away the rest.
 	if err := os.RemoveAll(old); err != nil {
 		return b.disk(err)
@@ -123,7 +123,7 @@ func (b *builder) fill(ctx context.Context, stage string) error {
 	return nil
 }
 
-// file is the file of a package, to be had from the index.
+// file is the file of a package, which the index offers.
 func (b *builder) file(p lock.Package) fetch.File {
 	at := fetch.Source{
 		Label: "package index",

@@ -15,7 +15,7 @@ import (
 	"github.com/sparsek/sparsek/internal/toolchain/fetch"
 )
 
-// childSize tells task "full" the size of the disk in KiB.
+// childSize is the size of task "full"'s disk in KiB.
 const childSize = "SPARSEK_TEST_SIZE"
 
 func mount(dir, options string, flags uintptr) error {

@@ -78,7 +78,7 @@ func rounds(short, longer int) int {
 }
 
 // checkNoLies fails if anything in the cache that looks finished is not what
-// its name says, whatever happened to whoever made it.
+// its name says, whatever happened to the process that made it.
 func (w *world) checkNoLies(t *testing.T, when string) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(w.cache, "sha256", "*"))

@@ -158,7 +158,7 @@ var digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 func classifyTree(name string) (kind string, locks []string) {
 	for _, prefix := range []string{newPrefix, oldPrefix} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			// Whoever makes the tree has both of these under its lock.
+			// The process that makes the tree holds the lock on both of these.
 			return "leftover", []string{treeKey(rest)}
 		}
 	}

@@ -127,7 +127,7 @@ func Place(cache *fetch.Cache, l *lock.Lock) *Toolchain {
 // layout names how the trees are put together; it changes with this package.
 const layout = "1"
 
-// Digest identifies the toolchain of a lock: its bytes, whoever carries them.
+// Digest identifies the toolchain of a lock: its bytes, from whichever carrier.
 func Digest(l *lock.Lock) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "layout %s\ncutlass %s %s %s %s\ncuda %s\n", layout,

@@ -206,7 +206,7 @@ func TestOfflineNamesWhatIsMissing(t *testing.T) {
 	if !errors.As(err, &off) || off.Path == "" || w.hits.Load() != 0 {
 		t.Fatalf("got %v, %d requests", err, w.hits.Load())
 	}
-	// All of it, so that nobody has to copy file by file and try again.
+	// All of it, so that one need not copy file by file and try again.
 	for _, p := range w.lock.CUDA.Wheels {
 		if !strings.Contains(err.Error(), p.File) || !strings.Contains(err.Error(), p.SHA256) {
 			t.Errorf("%s is not named in %v", p.File, err)

@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 		}
 		w.send(rw, data)
 	}))
-	w.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of those who were killed
+	w.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log the clients that were killed
 	w.StartTLS()
 	t.Cleanup(w.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")

@@ -34,7 +34,7 @@ func (f Fill) Ratio() float64 {
 }
 
 // Blocking is a matrix whose blocks are known and whose values are still single elements, so that the cost of a block
-// size can be told before memory is taken for it.
+// size is known before memory is allocated for it.
 type Blocking struct {
 	Rows, Cols     int
 	BlockM, BlockK int

@@ -22,7 +22,7 @@ func entries(t *rapid.T) *Entries {
 	return e
 }
 
-// dense sums the elements the plain way; listed tells which were named at all.
+// dense sums the elements in a plain loop; listed says which were named at all.
 func dense(e *Entries) (values []float64, listed []bool) {
 	values, listed = make([]float64, e.Rows*e.Cols), make([]bool, e.Rows*e.Cols)
 	for i, v := range e.Value {

@@ -121,7 +121,7 @@ func densities(list []float64) string {
 	return strings.Join(words, ", ")
 }
 
-// Clocks says which clocks were seen while products ran, and what slowed them down; "" where nobody told.
+// Clocks says which clocks were seen while products ran, and what slowed them down; "" where it is not known.
 func Clocks(r *bench.Report) string {
 	low, high := 0.0, 0.0
 	var why []string

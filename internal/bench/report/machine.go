@@ -14,7 +14,7 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/stats"
 )
 
-// remarks are the lines that tell what a table of numbers does not, for formats that pass over lines with # in front.
+// remarks are the lines with what a table of numbers does not contain, for formats that pass over lines with # in front.
 func remarks(r *bench.Report) []string {
 	list := []string{r.Title(), "command: " + r.Command}
 	if r.Driver != "" {
@@ -44,7 +44,7 @@ var csvColumns = []string{
 	"held_sms", "slowdown",
 }
 
-// CSV writes a row for each that was timed in each case. Lines with # in front tell the rest.
+// CSV writes a row for each that was timed in each case. Lines with # in front contain the rest.
 func CSV(w io.Writer, r *bench.Report) error {
 	var out strings.Builder
 	writeRemarks(&out, r)

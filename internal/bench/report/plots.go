@@ -99,7 +99,7 @@ func (p *picture) draw(c draw.Canvas) {
 	p.legend.Draw(right)
 }
 
-// fewestTicks is how many ticks of an axis bear a label at least: with fewer nobody can read a value.
+// fewestTicks is how many ticks of an axis bear a label at least: with fewer a value cannot be read off.
 const fewestTicks = 3
 
 // logTicks marks 1, 2 and 5 of each power of ten, or more where that would be fewer than fewestTicks.

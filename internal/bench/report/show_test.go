@@ -46,7 +46,7 @@ func timed(name, kernel string, dense bool, seconds, effectiveFLOP, denseFLOP fl
 	}
 }
 
-// sample is a sweep of two block sizes on a GPU that stopped before its last case, with all there is to tell.
+// sample is a sweep of two block sizes on a GPU that stopped before its last case, with all that a report can contain.
 func sample() *bench.Report {
 	r := &bench.Report{
 		Format: bench.ReportFormat, Command: "sparsek bench --suite sweep --against cublas,torch", Version: "1.2.3",
@@ -119,7 +119,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every format for people tells of ties, of what is missing, of the method, and that it stopped.
+// Every format for people has the ties, what is missing, the method, and that the suite stopped.
 func TestTells(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, *bench.Report) error{"text": tall, "Markdown": markdown, "CSV": CSV, "GoBench": GoBench, "HTML": HTML} {
 		var out bytes.Buffer
@@ -132,19 +132,19 @@ func TestTells(t *testing.T) {
 			"cusparse_bell is not there in b64-d50", "b64-d100 has no result", "SM clocks under load: 1755 to 1755 MHz; slowed down by: power cap"}
 		for _, want := range append(wanted, r.Method...) {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s does not tell %q", name, want)
+				t.Errorf("%s does not contain %q", name, want)
 			}
 		}
-		if tells := strings.Contains(text, "tie"); !tells {
-			t.Errorf("%s does not tell of the tie", name)
+		if !strings.Contains(text, "tie") {
+			t.Errorf("%s does not mention the tie", name)
 		}
 		if name != "CSV" && strings.Contains(text, "1.01") {
-			t.Errorf("%s tells a ratio where there is a tie", name)
+			t.Errorf("%s prints a ratio where there is a tie", name)
 		}
 	}
 }
 
-// Where there is a tie, nobody is called faster or slower.
+// Where there is a tie, neither is called faster or slower.
 func TestBreakEvenInWords(t *testing.T) {
 	for want, b := range map[string]bench.BreakEven{
 		"30.0 % (a tie from 25.0 % to 35.0 %)":                  {Where: bench.Found, Density: 0.3, Faster: 0.2, Slower: 0.4, TieFrom: 0.25, TieTo: 0.35},

@@ -41,13 +41,13 @@ type element = sparsek.BFloat16
 
 // Judge has the tuner choose for a case, within the budget, and measures every candidate once more, for as long.
 // Nothing is kept in the tuning cache.
-func Judge(ctx context.Context, c *sparsek.Engine, one Case, budget time.Duration) (v *Verdict, err error) {
+func Judge(ctx context.Context, engine *sparsek.Engine, one Case, budget time.Duration) (v *Verdict, err error) {
 	pattern, err := one.Generate()
 	if err != nil {
 		return nil, err
 	}
 	p := workload.Problem[element]{Alpha: 1, A: workload.RandomA[element](pattern, one.M, one.K, one.BlockM, one.BlockK, one.Seed)}
-	m, err := p.Matrix(ctx, c)
+	m, err := p.Matrix(ctx, engine)
 	if err != nil {
 		return nil, err
 	}

@@ -36,13 +36,13 @@ func Typical() (list []Case) {
 
 // Remember tunes a case, within the budget, and keeps what was measured in the tuning cache. It gives the plan's
 // description.
-func Remember(ctx context.Context, c *sparsek.Engine, one Case, budget time.Duration, allowDense bool) (info sparsek.PlanInfo, err error) {
+func Remember(ctx context.Context, engine *sparsek.Engine, one Case, budget time.Duration, allowDense bool) (info sparsek.PlanInfo, err error) {
 	pattern, err := one.Generate()
 	if err != nil {
 		return info, err
 	}
 	p := workload.Problem[element]{Alpha: 1, A: workload.RandomA[element](pattern, one.M, one.K, one.BlockM, one.BlockK, one.Seed)}
-	m, err := p.Matrix(ctx, c)
+	m, err := p.Matrix(ctx, engine)
 	if err != nil {
 		return info, err
 	}

@@ -17,7 +17,7 @@ var ErrWrong = errors.New("wrong result")
 
 // CheckSample runs one product of a with the first of the operands and makes sure that every element was written, that
 // none was computed again and that the first, the middle and the last block row hold what they should. A must be finite.
-func CheckSample[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], n int, rotation *Rotation[T], o *Sets[T]) error {
+func CheckSample[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], n int, rotation *Rotation[T], o *Sets[T]) error {
 	const nan = 0xff // in every byte
 	shape := Shape{a.Rows, n, a.Cols}
 	if err := o.sets[0].c.Fill(ctx, nan); err != nil {
@@ -46,7 +46,7 @@ func CheckSample[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bs
 	}
 	right := matio.Dense[T]{Rows: a.Cols, Cols: n, Data: o.HostB(0, shape)}
 	for _, r := range []int{0, a.BlockRows / 2, a.BlockRows - 1} {
-		report, err := CheckBlockRow(c.Library(), a, right, out, r, rotation.Info().UnitRoundoff)
+		report, err := CheckBlockRow(engine.Library(), a, right, out, r, rotation.Info().UnitRoundoff)
 		if errors.Is(err, sparsek.ErrCheckFailed) {
 			return fmt.Errorf("%w by %s: block row %d has %d elements beyond their bound, the first at C[%d, %d]", ErrWrong,
 				kernel, r, report.Failures, r*a.BlockM+report.FirstRow, report.FirstCol)

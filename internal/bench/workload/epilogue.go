@@ -46,16 +46,16 @@ func (e Epilogue[C]) bias() sparsek.Dense[C] {
 }
 
 // operand is the bias for a product in c, nil where there is none; on a GPU it is in a buffer, which release closes.
-func (e Epilogue[C]) operand(ctx context.Context, c *sparsek.Engine) (bias sparsek.Operand, release func() error, err error) {
+func (e Epilogue[C]) operand(ctx context.Context, engine *sparsek.Engine) (bias sparsek.Operand, release func() error, err error) {
 	none := func() error { return nil }
 	if e.BiasKind == sparsek.NoBias {
 		return nil, none, nil
 	}
 	host := e.bias()
-	if c.Info().Backend == sparsek.CPU {
+	if engine.Info().Backend == sparsek.CPU {
 		return host, none, nil
 	}
-	buffer, err := sparsek.NewBuffer[C](c, len(host.Data))
+	buffer, err := sparsek.NewBuffer[C](engine, len(host.Data))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,19 +12,19 @@ import (
 )
 
 // GPUState asks the program smi how c's GPU stands, without the GPU's own number, as a report may be shown to others. On
-// the CPU nobody is asked, and the state is not Known.
-func GPUState(ctx context.Context, c *sparsek.Engine, smi string) nvsmi.State {
-	if c.Info().Backend != sparsek.CUDA {
+// the CPU nothing is asked, and the state is not Known.
+func GPUState(ctx context.Context, engine *sparsek.Engine, smi string) nvsmi.State {
+	if engine.Info().Backend != sparsek.CUDA {
 		return nvsmi.State{}
 	}
-	state := nvsmi.Look(ctx, smi, c.Info().Device)
+	state := nvsmi.Look(ctx, smi, engine.Info().Device)
 	state.UUID = ""
 	return state
 }
 
 // Rest is for how long what c runs on rests before each turn of [interleave.Interleave].
-func Rest(c *sparsek.Engine) time.Duration {
-	if c.Info().Backend != sparsek.CUDA {
+func Rest(engine *sparsek.Engine) time.Duration {
+	if engine.Info().Backend != sparsek.CUDA {
 		return 0
 	}
 	return interleave.Rest

@@ -33,7 +33,7 @@ type set[T sparsek.Element] struct {
 }
 
 // NewSets makes operands for products of those shapes, with dense A's for the shapes in dense.
-func NewSets[T sparsek.Element](ctx context.Context, c *sparsek.Engine, shapes, dense []Shape, seed uint64) (*Sets[T], error) {
+func NewSets[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, shapes, dense []Shape, seed uint64) (*Sets[T], error) {
 	var a, b, out int
 	for _, s := range shapes {
 		b, out = max(b, s.K*s.N), max(out, s.M*s.N)
@@ -44,7 +44,7 @@ func NewSets[T sparsek.Element](ctx context.Context, c *sparsek.Engine, shapes, 
 	o := &Sets[T]{result: make([]T, out)}
 	o.host = RandomB[T](1, max(a, b)+2*SetCount*stagger, seed).Data
 	for i := range o.sets {
-		if err := o.sets[i].fill(ctx, c, o.hostA(i)[:a], o.hostB(i)[:b], out); err != nil {
+		if err := o.sets[i].fill(ctx, engine, o.hostA(i)[:a], o.hostB(i)[:b], out); err != nil {
 			return nil, errors.Join(err, o.Close())
 		}
 	}
@@ -52,22 +52,22 @@ func NewSets[T sparsek.Element](ctx context.Context, c *sparsek.Engine, shapes, 
 }
 
 // fill makes the buffers of a set. A dense A is left out where there is none.
-func (s *set[T]) fill(ctx context.Context, c *sparsek.Engine, a, b []T, out int) (err error) {
+func (s *set[T]) fill(ctx context.Context, engine *sparsek.Engine, a, b []T, out int) (err error) {
 	if len(a) > 0 {
-		if s.a, err = sparsek.NewBuffer[T](c, len(a)); err != nil {
+		if s.a, err = sparsek.NewBuffer[T](engine, len(a)); err != nil {
 			return err
 		}
 		if err = s.a.Write(ctx, a); err != nil {
 			return err
 		}
 	}
-	if s.b, err = sparsek.NewBuffer[T](c, len(b)); err != nil {
+	if s.b, err = sparsek.NewBuffer[T](engine, len(b)); err != nil {
 		return err
 	}
 	if err = s.b.Write(ctx, b); err != nil {
 		return err
 	}
-	s.c, err = sparsek.NewBuffer[T](c, out)
+	s.c, err = sparsek.NewBuffer[T](engine, out)
 	return err
 }
 

@@ -32,12 +32,12 @@ func enoughPlans(times []time.Duration) bool {
 
 // HostPlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take, each the first
 // of its matrix.
-func HostPlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], n int) (median time.Duration, err error) {
+func HostPlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], n int) (median time.Duration, err error) {
 	a.Values = nil
 	p := Problem[T]{A: a}
 	var times []time.Duration
 	for !enoughPlans(times) {
-		m, err := p.Matrix(ctx, c)
+		m, err := p.Matrix(ctx, engine)
 		if err != nil {
 			return 0, err
 		}
@@ -56,18 +56,18 @@ func HostPlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a b
 
 // DevicePlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take where a's
 // index is in device memory: c must be a GPU's.
-func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], n int) (median time.Duration, err error) {
-	rowPtr, err := uploadIndex(ctx, c, a.RowPtr)
+func DevicePlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], n int) (median time.Duration, err error) {
+	rowPtr, err := uploadIndex(ctx, engine, a.RowPtr)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, rowPtr.Close()) }()
-	colIdx, err := uploadIndex(ctx, c, a.ColIdx)
+	colIdx, err := uploadIndex(ctx, engine, a.ColIdx)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, colIdx.Close()) }()
-	m, err := sparsek.NewDeviceMatrix(ctx, c, sparsek.DeviceBSR[T, int32]{
+	m, err := sparsek.NewDeviceMatrix(ctx, engine, sparsek.DeviceBSR[T, int32]{
 		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, RowPtr: rowPtr, ColIdx: colIdx,
 	})
 	if err != nil {
@@ -89,8 +89,8 @@ func DevicePlanTime[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a
 	return stats.Median(times[1:]), nil
 }
 
-func uploadIndex(ctx context.Context, c *sparsek.Engine, data []int32) (*sparsek.DeviceBuffer[int32], error) {
-	buffer, err := sparsek.NewBuffer[int32](c, len(data))
+func uploadIndex(ctx context.Context, engine *sparsek.Engine, data []int32) (*sparsek.DeviceBuffer[int32], error) {
+	buffer, err := sparsek.NewBuffer[int32](engine, len(data))
 	if err != nil {
 		return nil, err
 	}

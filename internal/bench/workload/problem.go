@@ -71,8 +71,8 @@ func (p *Problem[T]) DenseFLOP() float64 {
 }
 
 // Matrix takes A into c.
-func (p *Problem[T]) Matrix(ctx context.Context, c *sparsek.Engine) (*sparsek.Matrix, error) {
-	return sparsek.NewMatrix(ctx, c, p.bsr())
+func (p *Problem[T]) Matrix(ctx context.Context, engine *sparsek.Engine) (*sparsek.Matrix, error) {
+	return sparsek.NewMatrix(ctx, engine, p.bsr())
 }
 
 func (p *Problem[T]) bsr() sparsek.BSR[T, int32] {

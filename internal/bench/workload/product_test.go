@@ -15,8 +15,8 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// newContexts makes one for each back-end that is there; without a library the test is skipped.
-func newContexts(t *testing.T) []*sparsek.Engine {
+// newEngines makes one for each back-end that is there; without a library the test is skipped.
+func newEngines(t *testing.T) []*sparsek.Engine {
 	t.Helper()
 	lib, err := sparsek.Default()
 	if errors.Is(err, sparsek.ErrLibraryNotFound) {
@@ -27,15 +27,15 @@ func newContexts(t *testing.T) []*sparsek.Engine {
 	}
 	var list []*sparsek.Engine
 	for _, backend := range []sparsek.Backend{sparsek.CPU, sparsek.CUDA} {
-		c, err := lib.NewEngine(sparsek.EngineOptions{Backend: backend})
+		engine, err := lib.NewEngine(sparsek.EngineOptions{Backend: backend})
 		if errors.Is(err, sparsek.ErrNoDevice) {
 			continue
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { c.Close() })
-		list = append(list, c)
+		t.Cleanup(func() { engine.Close() })
+		list = append(list, engine)
 	}
 	return list
 }
@@ -72,29 +72,29 @@ func TestRandomAIsZeroOutside(t *testing.T) {
 }
 
 func TestSolveAndCheck(t *testing.T) {
-	for _, c := range newContexts(t) {
-		name := c.Info().Backend.String()
+	for _, engine := range newEngines(t) {
+		name := engine.Info().Backend.String()
 		for _, shape := range [][5]int{{65, 33, 70, 8, 8}, {7, 5, 9, 3, 2}, {1, 1, 1, 1, 1}, {128, 256, 128, 64, 64}} {
 			p := problem(t, "random", shape[0], shape[1], shape[2], shape[3], shape[4])
 			p.Alpha = -1.5
-			testSolve(t, c, name, p, Epilogue[float32]{})
-			testSolve(t, c, name, p, Epilogue[sparsek.BFloat16]{BiasKind: sparsek.RowBias, Bias: RandomBias[sparsek.BFloat16](shape[0], 3), Activation: sparsek.SiLU})
-			testSolve(t, c, name, p, Epilogue[sparsek.Float16]{BiasKind: sparsek.ColumnBias, Bias: RandomBias[sparsek.Float16](shape[1], 3)})
+			testSolve(t, engine, name, p, Epilogue[float32]{})
+			testSolve(t, engine, name, p, Epilogue[sparsek.BFloat16]{BiasKind: sparsek.RowBias, Bias: RandomBias[sparsek.BFloat16](shape[0], 3), Activation: sparsek.SiLU})
+			testSolve(t, engine, name, p, Epilogue[sparsek.Float16]{BiasKind: sparsek.ColumnBias, Bias: RandomBias[sparsek.Float16](shape[1], 3)})
 		}
 	}
 }
 
-func testSolve[C sparsek.Element](t *testing.T, c *sparsek.Engine, name string, p *Problem[float32], e Epilogue[C]) {
+func testSolve[C sparsek.Element](t *testing.T, engine *sparsek.Engine, name string, p *Problem[float32], e Epilogue[C]) {
 	t.Helper()
 	m, n := p.A.Rows, p.B.Cols
-	s, err := Solve(context.Background(), c, p, e, Options{Repeats: 3})
+	s, err := Solve(context.Background(), engine, p, e, Options{Repeats: 3})
 	if err != nil {
 		t.Fatalf("%s %d x %d: %v", name, m, n, err)
 	}
 	if s.Timing.Runs != 3 || s.Timing.Quarter > s.Timing.Median || s.Timing.Median > s.Timing.ThreeQuarters {
 		t.Errorf("%s: timing %+v", name, s.Timing)
 	}
-	report, err := Check(c, p, e, s)
+	report, err := Check(engine, p, e, s)
 	if err != nil || report.Elements != m*n || report.Failures != 0 {
 		t.Fatalf("%s %d x %d: %+v, %v", name, m, n, report, err)
 	}
@@ -102,18 +102,18 @@ func testSolve[C sparsek.Element](t *testing.T, c *sparsek.Engine, name string, 
 	row, col := m/2, n/2
 	at := &s.C.Data[row*n+col]
 	*at = sparsek.FromFloat32[C](sparsek.ToFloat32(*at) + 1)
-	report, err = Check(c, p, e, s)
+	report, err = Check(engine, p, e, s)
 	if !errors.Is(err, sparsek.ErrCheckFailed) || report.Failures != 1 || report.WorstRow != row || report.WorstCol != col {
 		t.Errorf("%s %d x %d: %+v, %v", name, m, n, report, err)
 	}
 }
 
 func TestSolveStopsWhenCancelled(t *testing.T) {
-	for _, c := range newContexts(t) {
+	for _, engine := range newEngines(t) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := Solve(ctx, c, problem(t, "random", 8, 8, 8, 4, 4), Epilogue[float32]{}, Options{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v: %v", c.Info().Backend, err)
+		if _, err := Solve(ctx, engine, problem(t, "random", 8, 8, 8, 4, 4), Epilogue[float32]{}, Options{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v: %v", engine.Info().Backend, err)
 		}
 	}
 }

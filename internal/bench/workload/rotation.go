@@ -29,19 +29,19 @@ type RotationOptions struct {
 }
 
 // NewRotation takes a into c several times and plans a product for each.
-func NewRotation[T sparsek.Element](ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], o RotationOptions) (*Rotation[T], error) {
+func NewRotation[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], o RotationOptions) (*Rotation[T], error) {
 	r := &Rotation[T]{}
 	for range o.Copies {
-		if err := r.add(ctx, c, a, o); err != nil {
+		if err := r.add(ctx, engine, a, o); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
 	}
 	return r, nil
 }
 
-func (r *Rotation[T]) add(ctx context.Context, c *sparsek.Engine, a bsr.Matrix[T], o RotationOptions) error {
+func (r *Rotation[T]) add(ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], o RotationOptions) error {
 	p := Problem[T]{A: a}
-	matrix, err := sparsek.NewMatrix(ctx, c, p.bsr())
+	matrix, err := sparsek.NewMatrix(ctx, engine, p.bsr())
 	if err != nil {
 		return err
 	}

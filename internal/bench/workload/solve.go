@@ -32,8 +32,8 @@ type Solution[C sparsek.Element] struct {
 }
 
 // Solve runs the product in c and times it. The result begins as NaNs, so that nothing unwritten passes for one.
-func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Problem[T], e Epilogue[C], o Options) (s *Solution[C], err error) {
-	matrix, err := sparsek.NewMatrix(ctx, c, p.bsr())
+func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p *Problem[T], e Epilogue[C], o Options) (s *Solution[C], err error) {
+	matrix, err := sparsek.NewMatrix(ctx, engine, p.bsr())
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +50,12 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 	for i := range s.C.Data {
 		s.C.Data[i] = nan
 	}
-	operands, release, err := place(ctx, c, p, s.C)
+	operands, release, err := place(ctx, engine, p, s.C)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	bias, releaseBias, err := e.operand(ctx, c)
+	bias, releaseBias, err := e.operand(ctx, engine)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 		operands[0].C = first
 	}
 	repeats, warmup := 5, 1
-	if c.Info().Backend == sparsek.CUDA {
+	if engine.Info().Backend == sparsek.CUDA {
 		repeats, warmup = 30, 5
 	}
 	if o.Repeats > 0 {
@@ -95,9 +95,9 @@ func Solve[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 
 // place brings the operands where the back-end wants them: on the CPU they stay where they are. On a GPU there are
 // so many copies, taken in turn, that L2 holds none of the last but one product.
-func place[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (sets []sparsek.Operands, release func() error, err error) {
+func place[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (sets []sparsek.Operands, release func() error, err error) {
 	host := sparsek.Dense[C]{Rows: result.Rows, Cols: result.Cols, Data: result.Data}
-	if c.Info().Backend == sparsek.CPU {
+	if engine.Info().Backend == sparsek.CPU {
 		return []sparsek.Operands{{B: p.b(), C: host}}, func() error { return nil }, nil
 	}
 	var closers []func() error
@@ -108,15 +108,15 @@ func place[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 		}
 		return errors.Join(all...)
 	}
-	count, err := copies(c, p, result)
+	count, err := copies(engine, p, result)
 	for range count {
 		if err != nil {
 			break
 		}
 		var b sparsek.DeviceDense[T]
 		var out sparsek.DeviceDense[C]
-		if b, err = upload(ctx, c, p.b(), &closers); err == nil {
-			out, err = upload(ctx, c, host, &closers)
+		if b, err = upload(ctx, engine, p.b(), &closers); err == nil {
+			out, err = upload(ctx, engine, host, &closers)
 		}
 		sets = append(sets, sparsek.Operands{B: b, C: out})
 	}
@@ -127,8 +127,8 @@ func place[T, C sparsek.Element](ctx context.Context, c *sparsek.Engine, p *Prob
 }
 
 // upload copies d to a buffer of its own, and adds to closers what closes it.
-func upload[T sparsek.Element](ctx context.Context, c *sparsek.Engine, d sparsek.Dense[T], closers *[]func() error) (sparsek.DeviceDense[T], error) {
-	buffer, err := sparsek.NewBuffer[T](c, len(d.Data))
+func upload[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, d sparsek.Dense[T], closers *[]func() error) (sparsek.DeviceDense[T], error) {
+	buffer, err := sparsek.NewBuffer[T](engine, len(d.Data))
 	if err != nil {
 		return sparsek.DeviceDense[T]{}, err
 	}
@@ -139,22 +139,22 @@ func upload[T sparsek.Element](ctx context.Context, c *sparsek.Engine, d sparsek
 // mostCopies bounds the memory that the copies of small operands take.
 const mostCopies = 16
 
-func copies[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (int, error) {
-	devices, err := c.Library().Devices()
+func copies[T, C sparsek.Element](engine *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (int, error) {
+	devices, err := engine.Library().Devices()
 	if err != nil {
 		return 0, err
 	}
 	var b T
 	var out C
 	bytes := int64(len(p.B.Data))*int64(unsafe.Sizeof(b)) + int64(len(result.Data))*int64(unsafe.Sizeof(out))
-	l2 := devices[c.Info().Device].L2Bytes
+	l2 := devices[engine.Info().Device].L2Bytes
 	return int(min(mostCopies, 1+2*l2/max(1, bytes))), nil
 }
 
 // Check compares every element of a solution with a float64 reference; see package check.
-func Check[T, C sparsek.Element](c *sparsek.Engine, p *Problem[T], e Epilogue[C], s *Solution[C]) (check.Report, error) {
-	return check.Product(c.Library(), p.bsr(), check.Args{
-		Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, Threads: c.Info().Threads,
+func Check[T, C sparsek.Element](engine *sparsek.Engine, p *Problem[T], e Epilogue[C], s *Solution[C]) (check.Report, error) {
+	return check.Product(engine.Library(), p.bsr(), check.Args{
+		Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, Threads: engine.Info().Threads,
 		C:        sparsek.Dense[C]{Rows: s.C.Rows, Cols: s.C.Cols, Data: s.C.Data},
 		BiasKind: e.BiasKind, Bias: e.bias(), Activation: e.Activation,
 	})

@@ -38,7 +38,7 @@ func TestABundleBuilds(t *testing.T) {
 	w := newWorld(t)
 	archive, result := w.bundle()
 	if sum, err := fileSum(archive); err != nil || sum != result.SHA256 {
-		t.Errorf("sha256 %s is told, %s it is: %v", result.SHA256, sum, err)
+		t.Errorf("sha256 is %s in the result, and %s of the file: %v", result.SHA256, sum, err)
 	}
 	if got, want := read(t, archive+".sha256"), result.SHA256+"  sparsek.tar\n"; got != want {
 		t.Errorf("beside it: %q, want %q", got, want)

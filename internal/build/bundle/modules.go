@@ -19,7 +19,7 @@ import (
 	"github.com/sparsek/sparsek/internal/toolchain/fetch"
 )
 
-// module is a Go module as "go mod download -json" tells of it.
+// module is a Go module as "go mod download -json" describes it.
 type module struct {
 	Path    string
 	Version string
@@ -45,7 +45,7 @@ func (b *bundler) collectModules(ctx context.Context, sources string) ([]module,
 	b.Progress.Printf("collecting Go modules")
 	list, err := process.Command{Args: []string{"go", "mod", "download", "-json"}, Dir: sources,
 		Env: append(env, "GOPROXY="+proxy)}.Output(ctx)
-	modules, decodeErr := decodeModules(list) // tells of a failure better than Go's exit does
+	modules, decodeErr := decodeModules(list) // explains a failure better than Go's exit status
 	if err := errors.Join(decodeErr, err); err != nil {
 		return nil, fmt.Errorf("collecting Go modules: %w", err)
 	}

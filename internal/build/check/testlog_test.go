@@ -120,7 +120,7 @@ func TestFailuresAreShownWhole(t *testing.T) {
 		}
 	}
 	if strings.Contains(out, "of no interest") || strings.Contains(out, "TestGood") {
-		t.Error("what passed is told too")
+		t.Error("what passed is printed too")
 	}
 	if t.Failed() {
 		t.Log(out)

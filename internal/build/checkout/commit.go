@@ -23,7 +23,7 @@ var builtFrom = []string{"cutlass_ext", "collective", "cmd", "wrapper", "interna
 // committed.
 const dirty = "-dirty"
 
-// recordFile tells, in a copy made by Export, what it is a copy of.
+// recordFile states, in a copy made by Export, what it is a copy of.
 const recordFile = ".source.json"
 
 // record is the content of recordFile.
@@ -35,8 +35,8 @@ type record struct {
 }
 
 // Commit is the commit checked out at root, "-dirty" behind it where what is
-// built from was changed since. A copy made by Export tells it too. It is
-// empty where nobody knows: no git, no repository, no commit yet, or a
+// built from was changed since. A copy made by Export states it too. It is
+// empty where it is not known: no git, no repository, no commit yet, or a
 // repository around root that is another project's.
 func Commit(ctx context.Context, root string) (string, error) {
 	if !isRepository(ctx, root) {

@@ -33,7 +33,7 @@ func Run(ctx context.Context, limits Limits, jobs []Job) error {
 			break
 		}
 		running.Go(func() {
-			// Stopped before the place is given up, so that nobody takes it.
+			// Stopped before the place is given up, so that no other job takes it.
 			if err := job.Run(ctx); err != nil {
 				stop(err)
 			}

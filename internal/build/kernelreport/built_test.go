@@ -78,7 +78,7 @@ func TestKernelsAreWhatTheyClaim(t *testing.T) {
 			if f.SpillLoads+f.SpillStores+f.Stack > 0 {
 				t.Errorf("%s: spills or a stack: %+v", k.Name, f)
 			}
-			if sass.BaseName(f.Symbol) == "" { // a profiler is told to look for it by that
+			if sass.BaseName(f.Symbol) == "" { // by which a profiler selects the kernel
 				t.Errorf("%s: no base name in %s", k.Name, f.Symbol)
 			}
 			if f.Registers == 0 {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// section is the note's. Linkers that throw away what nobody refers to
+	// section is the note's. Linkers that throw away what is not referred to
 	// keep notes.
 	section = ".note.sparsek.provenance"
 	owner   = "sparsek"

@@ -146,7 +146,7 @@ func compareSections(name string, a, b *elf.File) []Difference {
 	return found
 }
 
-// sectionKey tells sections of one name apart, as objects have many.
+// sectionKey distinguishes sections of one name, of which objects have many.
 type sectionKey struct {
 	name  string
 	index int // among those of the name

@@ -64,7 +64,7 @@ func (s Stamp) Fresh(h *Hasher, root, key string) bool {
 }
 
 // ErrChanged says that an input was written while the command ran, so that
-// nobody knows which content it read.
+// it is not known which content it read.
 var ErrChanged = errors.New("changed while it was in use")
 
 // Record completes the stamp of a command that has just finished with what it
@@ -136,7 +136,7 @@ func Now(dir string) (time.Time, error) {
 }
 
 // changeTime is when a file was last written, renamed or otherwise changed.
-// Unlike its modification time, nobody can set it.
+// Unlike its modification time, it cannot be set.
 func changeTime(info fs.FileInfo) time.Time {
 	stat := info.Sys().(*syscall.Stat_t)
 	return time.Unix(stat.Ctim.Sec, stat.Ctim.Nsec)

@@ -28,7 +28,7 @@ var (
 	ErrTruncated = errors.New("the CSV is cut off")
 )
 
-// The columns that are told by name.
+// The columns that are found by their names.
 const (
 	columnID     = "ID"
 	columnKernel = "Kernel Name"
@@ -37,7 +37,7 @@ const (
 	columnValue  = "Metric Value"
 )
 
-// Parse reads the profiler's CSV in either form. Lines before the header, in which the profiler tells of its work, are
+// Parse reads the profiler's CSV in either form. Lines before the header, in which the profiler reports its progress, are
 // passed over.
 func Parse(r io.Reader) ([]Launch, error) {
 	all, err := io.ReadAll(r)

@@ -24,7 +24,7 @@ type ExtractOptions struct {
 	Out      string // folder
 	Kernel   string // regular expression that the kernel's name matches; "": there is only one
 	Metrics  []Metric
-	Profiler string // ncu's path, beside which its Python module lies; "": nobody knows
+	Profiler string // ncu's path, beside which its Python module lies; "": not known
 }
 
 // Extract writes the normal form of a measurement, medians over the launches of one kernel, and its hash, which it

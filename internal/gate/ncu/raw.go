@@ -16,7 +16,7 @@ type Raw struct {
 	Rows          []string
 }
 
-// ParseRaw takes the table out of the profiler's output. What the rows say, Parse tells.
+// ParseRaw takes the table out of the profiler's output. Parse reads the rows.
 func ParseRaw(text []byte) (Raw, error) {
 	launches, err := Parse(bytes.NewReader(text))
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 type Comparison struct {
 	Date      time.Time   `json:"date"`
 	GPU       string      `json:"gpu"`
-	Driver    string      `json:"driver,omitempty"` // where nvidia-smi tells it
+	Driver    string      `json:"driver,omitempty"` // where nvidia-smi reports it
 	State     nvsmi.State `json:"state"`            // of the GPU, at some time
 	Commit    string      `json:"commit"`           // of the candidate's sources
 	Libraries [2]Library  `json:"libraries"`        // the blessed one, and the candidate

@@ -20,7 +20,7 @@ func (n *NotMeasurable) Error() string { return "not measurable: " + n.Cause.Err
 func (n *NotMeasurable) Unwrap() error { return n.Cause }
 
 // Ready looks for what keeps a machine from measuring, before anything is started. The error is a *NotMeasurable. Of the
-// permission to read counters the profiler itself knows best: what the machine tells of it is only a guess.
+// permission to read counters the profiler itself knows best: what the machine reports of it is only a guess.
 func Ready(found doctor.Report) error {
 	needed := []string{doctor.NameDriver, doctor.NameGPU, doctor.NameProfiler}
 	for _, f := range found {

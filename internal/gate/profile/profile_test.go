@@ -51,7 +51,7 @@ func figures(cycles float64) ncu.Figures {
 		"l2_bytes": 412000000, "dram_bytes": 78123520, "occupancy": 14.28}
 }
 
-// machine is a folder with a profiler and an nvidia-smi that say what they are told.
+// machine is a folder with a profiler and an nvidia-smi that print what the test sets.
 type machine struct {
 	t   *testing.T
 	dir string
@@ -234,7 +234,7 @@ func TestDamagedOutput(t *testing.T) {
 	}
 }
 
-// A program that fails under the profiler is told of, with what it said.
+// A program that fails under the profiler is reported, with its output.
 func TestFailingProgram(t *testing.T) {
 	csv, launched := twoCases()
 	m := newMachine(t, csv, launched)

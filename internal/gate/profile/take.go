@@ -29,7 +29,7 @@ type Options struct {
 	Kernels  *kernelreport.Report
 	Profiler string // path of ncu
 	NCU      string // its version
-	Driver   string // version, where nvidia-smi does not tell it
+	Driver   string // version, where nvidia-smi does not report it
 	SMI      string // nvidia-smi; "" for the one on PATH
 }
 

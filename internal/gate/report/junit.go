@@ -39,7 +39,7 @@ type junitSays struct {
 }
 
 // JUnit writes a test for each case and one for the whole. What got worse is a failure, and what is stale where it was
-// measured: elsewhere nobody can fix it, and it passes with a warning. What could not be decided or measured is an
+// measured: elsewhere it cannot be fixed, and it passes with a warning. What could not be decided or measured is an
 // error, and nothing is skipped.
 func JUnit(w io.Writer, r *gate.Result) error {
 	suite := junitSuite{Name: "sparsek profile gate", Timestamp: r.Date.UTC().Format("2006-01-02T15:04:05")}

@@ -44,7 +44,7 @@ type sarifResult struct {
 	Level     string          `json:"level"`
 	Message   sarifText       `json:"message"`
 	Locations []sarifLocation `json:"locations"`
-	// Prints tell the same finding of two runs for the same.
+	// Prints identify the same finding in two runs.
 	Prints map[string]string `json:"partialFingerprints"`
 }
 

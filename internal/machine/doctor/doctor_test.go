@@ -97,7 +97,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{"CAP_PERFMON with a driver that does not know it", func(m *Machine) {
 			m.Counters.SysAdmin, m.Counters.PerfMon, m.Module = false, true, "560.35.03"
 		}, "profiling permission", Off, "565", true},
-		{"a driver that does not tell", func(m *Machine) { m.Counters = Counters{} }, "profiling permission", Unknown, "", true},
+		{"a driver that does not report it", func(m *Machine) { m.Counters = Counters{} }, "profiling permission", Unknown, "", true},
 	} {
 		m := healthy()
 		test.spoil(&m)

@@ -34,7 +34,7 @@ func TestLibraryFile(t *testing.T) {
 	}
 }
 
-// A file that is there and is no library is told, not passed over.
+// A file that is there and is no library is reported, not passed over.
 func TestLibraryThatCannotBeOpened(t *testing.T) {
 	root := fstest.MapFS{"a/libcusparse.so.12": {}}
 	if got := cusparse.open(root, "/a"); got.Err == nil {

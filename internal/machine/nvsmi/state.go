@@ -39,7 +39,7 @@ var reasons = []struct {
 }
 
 // Throttled says why the GPU was slowed down so far that its figures say nothing of a kernel; "" where it was not, or
-// where nobody tells.
+// where it is not known.
 func (s State) Throttled() string { return s.why(func(throttle bool) bool { return throttle }) }
 
 // Slowed says all reasons for which clocks were below the highest; "" where there were none, or where nvidia-smi does not report it. A

@@ -94,7 +94,7 @@ func TestCancelEndsTheWholeGroup(t *testing.T) {
 			t.Fatalf("process %d of the group lives on %v after the command was cancelled", pid, patience)
 		}
 		state, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		// A zombie has ended: whoever inherited it has only not looked yet.
+		// A zombie has ended: its new parent has only not waited for it yet.
 		zombie := err == nil && strings.Contains(string(state), ") Z ")
 		alive = !zombie && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 		time.Sleep(5 * time.Millisecond)
@@ -104,7 +104,7 @@ func TestCancelEndsTheWholeGroup(t *testing.T) {
 func TestSignal(t *testing.T) {
 	for script, want := range map[string]syscall.Signal{
 		"kill -SEGV $$": syscall.SIGSEGV,
-		"exit 137":      syscall.SIGKILL, // as a shell tells of a child
+		"exit 137":      syscall.SIGKILL, // as a shell reports a child's end
 		"exit 1":        0,
 		"exit 255":      0,
 	} {

@@ -135,7 +135,7 @@ func (b *Bar) Fail(err error) {
 	b.r.end(b, fmt.Sprintf("%s %s: %v\n", b.r.paint("31", "failed"), b.name, err))
 }
 
-// Drop ends the job without a line: it was cancelled, or whoever started it
+// Drop ends the job without a line: it was cancelled, or the caller
 // reports the failure. Only the first of Done, Fail and Drop counts.
 func (b *Bar) Drop() {
 	if b == nil {

@@ -18,7 +18,7 @@ const (
 	redrawEvery = 100 * time.Millisecond
 	// plainEvery is how often a running job speaks where nothing is live.
 	plainEvery = 15 * time.Second
-	// defaultWidth serves where the terminal does not tell its width.
+	// defaultWidth serves where the terminal does not report its width.
 	defaultWidth = 80
 )
 

@@ -187,7 +187,7 @@ func TestStepShowsItsTimeAlone(t *testing.T) {
 	}
 }
 
-// Whoever drops a job reports its failure, or nobody needs to.
+// The caller that drops a job reports its failure, where there is one.
 func TestDroppedJobLeavesNoLine(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		r, s, _ := reporter(live)

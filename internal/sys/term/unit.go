@@ -15,7 +15,7 @@ const (
 	Bytes Unit = iota
 	// Count is a number of things: files, cases.
 	Count
-	// None is for a job whose amount nobody knows: only its time is shown.
+	// None is for a job whose amount is not known: only its time is shown.
 	None
 )
 

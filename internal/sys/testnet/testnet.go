@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testnet tells tests whether they have a network of their own.
+// Package testnet reports to tests whether they have a network of their own.
 package testnet
 
 import (

@@ -107,7 +107,7 @@ func TestLogins(t *testing.T) {
 func TestOwnCertificates(t *testing.T) {
 	testnet.NeedLoopback(t)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of the handshakes that we refuse
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log the handshakes that we refuse
 	srv.StartTLS()
 	defer srv.Close()
 	for _, v := range caVariables {

@@ -32,7 +32,7 @@ var faults = map[string]struct {
 		w.Write(body[:1000])
 		cut(w)
 	}, nil, true},
-	"short, length not told": {func(w http.ResponseWriter, _ *http.Request) {
+	"short, length not stated": {func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(body[:1000])
 		w.(http.Flusher).Flush()
 	}, ErrChecksum, true},
@@ -41,7 +41,7 @@ var faults = map[string]struct {
 		bad[777] ^= 1
 		w.Write(bad)
 	}, ErrChecksum, true},
-	"longer, length not told": {func(w http.ResponseWriter, _ *http.Request) {
+	"longer, length not stated": {func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(body)
 		w.(http.Flusher).Flush()
 		w.Write(body)

@@ -29,7 +29,7 @@ func (c *Cache) Lock(ctx context.Context, key, what string) (unlock func(), err 
 	l := flock.New(filepath.Join(dir, key+".lock"))
 	ok, err := l.TryLock()
 	if err == nil && !ok {
-		c.opts.Progress.Printf("%s: waiting for another process that is at it", what)
+		c.opts.Progress.Printf("%s: waiting for another process that fetches it", what)
 		_, err = l.TryLockContext(ctx, lockPoll)
 	}
 	if err != nil {

@@ -76,7 +76,7 @@ func TestReplaceShowsBeforeItWrites(t *testing.T) {
 	}
 }
 
-// Whatever differs between two locks is told, or an update could slip it in.
+// Every difference between two locks is reported, or an update could slip it in.
 func TestDiffTellsEverything(t *testing.T) {
 	text, err := sample().Format()
 	if err != nil {
@@ -103,7 +103,7 @@ func TestDiffTellsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(Diff(sample(), &l)) == 0 {
-			t.Errorf("a change of %s is not told", where)
+			t.Errorf("a change of %s is not reported", where)
 		}
 	}
 	if leaves < 20 {

@@ -21,9 +21,9 @@ type State string
 const (
 	// OK: available with the pinned hash, and size if the index lists it.
 	OK State = "ok"
-	// Untold: available, but the index lists neither hash nor size.
-	Untold State = "untold"
-	// Unreachable: nobody answered; nothing is known.
+	// Unlisted: available, but the index lists neither hash nor size.
+	Unlisted State = "unlisted"
+	// Unreachable: there was no answer; nothing is known.
 	Unreachable State = "unreachable"
 	// Missing: the index answered and has it no more.
 	Missing State = "missing"
@@ -115,7 +115,7 @@ func checkPackage(ctx context.Context, p Package, index *pyindex.Resolver, cache
 	case l.Size != 0 && l.Size != p.Bytes:
 		c.State, c.Detail = Differs, fmt.Sprintf("%s lists %d bytes, the lock has %d", l.From, l.Size, p.Bytes)
 	case l.SHA256 == "":
-		c.State = Untold
+		c.State = Unlisted
 	}
 	if l.Yanked {
 		c.Detail += " (withdrawn by its maker)"
@@ -126,7 +126,7 @@ func checkPackage(ctx context.Context, p Package, index *pyindex.Resolver, cache
 // checkURL asks whether there is something at an address whose bytes are not
 // pinned: its tree is checked when it is used.
 func checkURL(ctx context.Context, address string, cache *fetch.Cache) Check {
-	c := Check{Name: fetch.Redact(address), State: Untold, Detail: "its tree is checked when it is unpacked"}
+	c := Check{Name: fetch.Redact(address), State: Unlisted, Detail: "its tree is checked when it is unpacked"}
 	client, err := cache.Client(ctx)
 	if err == nil {
 		err = head(ctx, client, address)

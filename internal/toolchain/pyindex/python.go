@@ -49,7 +49,7 @@ func lastLine(s string) string {
 	return ""
 }
 
-// askDefaultIndex has Python print the index that pip uses unless told
+// askDefaultIndex has Python print the index that pip uses unless configured
 // otherwise. Where pip is not installed, the one that Python brings for
 // ensurepip knows it too.
 const askDefaultIndex = `
@@ -63,7 +63,7 @@ from pip._internal.models.index import PyPI
 print(PyPI.simple_url)
 `
 
-// defaultIndex is the index that pip uses unless told otherwise.
+// defaultIndex is the index that pip uses unless configured otherwise.
 func defaultIndex(ctx context.Context, env Environment) (string, error) {
 	out, err := env.Pip(ctx, "-c", askDefaultIndex)
 	if err != nil {

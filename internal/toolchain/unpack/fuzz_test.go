@@ -56,7 +56,7 @@ func checkContained(t *testing.T, sandbox, dir string) {
 }
 
 // checkApart fails if two names below dir would meet in a file system that
-// ignores letter case, or one could not be told in UTF-8.
+// ignores letter case, or one could not be written in UTF-8.
 func checkApart(t *testing.T, dir string) {
 	t.Helper()
 	names := slices.Collect(maps.Keys(listing(t, dir)))

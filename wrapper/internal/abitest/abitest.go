@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package abitest calls libsparsek's C ABI as a hostile C program would: in ways that the Go API rules out. It is for
-// tests only, and is a package because cgo is not to be had in test files.
+// tests only, and is a package because cgo is not available in test files.
 package abitest
 
 /*

@@ -39,7 +39,7 @@ func (k Kernel) checkTMASandbox() error {
 // whole tiles, and a block whole stages.
 func (k Kernel) checkBaseline() error {
 	if !k.Baseline {
-		return fmt.Errorf("the %s family is a baseline: say so, lest it be chosen", k.Family)
+		return fmt.Errorf("the %s family is a baseline: set baseline, or a plan could choose it", k.Family)
 	}
 	if k.DType != "bf16" {
 		return fmt.Errorf("dtype %s: the %s family multiplies bf16", k.DType, k.Family)

@@ -47,7 +47,7 @@ func Raw(launches []Launch) string {
 	return text
 }
 
-// Long is the long form of the same, in the units that the profiler chooses where it is not told to use base units.
+// Long is the long form of the same, in the units that the profiler chooses without the option for base units.
 func Long(launches []Launch) string {
 	text := describe + `"Section Name","Metric Name","Metric Unit","Metric Value"` + "\n"
 	for i, l := range launches {

@@ -128,7 +128,7 @@ func TestPreflight(t *testing.T) {
 		}
 	}
 	if strings.Contains(err.Error(), "g++:") || strings.Contains(err.Error(), "disk of the checkout") {
-		t.Errorf("it names what is in nobody's way: %v", err)
+		t.Errorf("it names a file that is no obstacle: %v", err)
 	}
 }
 

@@ -35,7 +35,7 @@ type Tree struct {
 }
 
 // Unpack puts the folders Include and Tools of the tree at prefix (it ends in
-// "/") in an archive under root. kind is a file name that tells what sort of
+// "/") in an archive under root. kind is a file name that shows what sort of
 // archive it is.
 func Unpack(ctx context.Context, archive, kind, prefix string, root *os.Root) error {
 	return unpack.File(ctx, archive, kind, root, unpack.Options{

@@ -217,7 +217,7 @@ func TestEpilogueFaults(t *testing.T) {
 			status   Status
 			speaksOf string
 		}{
-			{PlanOptions{N: 8, Output: 4}, ErrUnsupportedDType, "dtype_c = 4"},
+			{PlanOptions{N: 8, Output: 5}, ErrUnsupportedDType, "dtype_c = 5"},
 			{PlanOptions{N: 8, Output: -1}, ErrUnsupportedDType, "dtype_c = -1"},
 			{PlanOptions{N: 8, Bias: 3}, ErrBadArgument, "bias = 3"},
 			{PlanOptions{N: 8, Activation: 4}, ErrBadArgument, "activation = 4"},

@@ -84,6 +84,14 @@ inline void require_reserved(const sparsek_plan_options& given, const char* what
   require_zero(given.reserved2, what, "reserved2");
   require_zero(given.reserved3, what, "reserved3");
 }
+inline void require_reserved(const sparsek_bsr& given, const char* what) {
+  // It was `validate_device` once, with the same values.
+  if (given.reserved != 1) require_zero(given.reserved, what, "reserved");
+  require_zero(given.reserved2, what, "reserved2");
+}
+inline void require_reserved(const sparsek_multiply_args& given, const char* what) {
+  require_zero(given.reserved, what, "reserved");
+}
 inline void require_reserved(const sparsek_tuner_options& given, const char* what) {
   require_zero(given.reserved, what, "reserved");
 }

@@ -89,6 +89,10 @@ constexpr sparsek_api kApi = {
     tuning_cache_clear,
     sms_hold,
     sms_release,
+    plan_describe,
+    matrix_status,
+    plan_release,
+    matrix_release,
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "abi/entry.h"
 #include "abi/guard.h"
 #include "abi/require.h"
+#include "abi/served.h"
 
 namespace sparsek::entry {
 namespace {
@@ -55,6 +56,7 @@ sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) 
     if (known.ldb == 0) known.ldb = known.n;
     if (known.ldc == 0) known.ldc = known.n;
     const sparsek_bsr bsr = read_struct(known.a, "args->a");
+    require_served(bsr);
     known.a = &bsr;
     require_host_bsr(bsr);
     if (known.dtype_c == 0) known.dtype_c = bsr.dtype;

@@ -27,12 +27,16 @@ void context_destroy(sparsek_context* context) noexcept;
 sparsek_status matrix_create(sparsek_context* context, const sparsek_bsr* bsr, sparsek_matrix** out) noexcept;
 sparsek_status matrix_set_values(sparsek_matrix* matrix, const void* values, int32_t memory,
                                  sparsek_stream stream) noexcept;
+sparsek_status matrix_status(sparsek_matrix* matrix, int32_t wait) noexcept;
 void matrix_destroy(sparsek_matrix* matrix) noexcept;
+void matrix_release(sparsek_matrix* matrix, sparsek_stream stream) noexcept;
 
 // plan.cpp
 sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* options, sparsek_plan** out) noexcept;
 sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexcept;
+sparsek_status plan_describe(const sparsek_plan* plan, sparsek_plan_info* out) noexcept;
 void plan_destroy(sparsek_plan* plan) noexcept;
+void plan_release(sparsek_plan* plan, sparsek_stream stream) noexcept;
 
 // tuner.cpp
 sparsek_status tuner_create(sparsek_matrix* matrix, const sparsek_plan_options* options,

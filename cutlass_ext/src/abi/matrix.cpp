@@ -5,6 +5,7 @@
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/require.h"
+#include "abi/served.h"
 
 namespace sparsek::entry {
 
@@ -14,6 +15,7 @@ sparsek_status matrix_create(sparsek_context* context, const sparsek_bsr* bsr, s
     *out = nullptr;
     require_not_null(context, "context");
     const sparsek_bsr known = read_struct(bsr, "bsr");
+    require_served(known);
     require_bsr(known);
     auto handle = std::make_unique<sparsek_matrix>();
     handle->shared = std::make_shared<Matrix>();
@@ -41,5 +43,14 @@ void matrix_destroy(sparsek_matrix* matrix) noexcept {
   const CaptureScope scope;
   delete matrix;
 }
+
+sparsek_status matrix_status(sparsek_matrix* matrix, int32_t wait) noexcept {
+  return guard([&] {
+    require_not_null(matrix, "matrix");
+    if (wait != 0 && wait != 1) fail(SPARSEK_BAD_ARGUMENT, "wait = %d is neither 0 nor 1", wait);
+  });
+}
+
+void matrix_release(sparsek_matrix* matrix, sparsek_stream) noexcept { matrix_destroy(matrix); }
 
 }  // namespace sparsek::entry

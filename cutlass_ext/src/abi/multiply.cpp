@@ -10,6 +10,7 @@
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/require.h"
+#include "abi/served.h"
 
 namespace sparsek::entry {
 namespace {
@@ -65,6 +66,7 @@ void require_apart(const MultiplyArgs& args, const PlanOptions& options, const M
 // Fills in the defaults and checks what is left. An operand without elements may be null.
 MultiplyArgs resolve(const sparsek_plan& plan, const sparsek_multiply_args& given) {
   const PlanOptions& options = plan.options;
+  require_served(given);
   require_values(*plan.matrix);
   require_finite(given.alpha, "args->alpha");
   require_finite(given.beta, "args->beta");

@@ -31,6 +31,19 @@ std::unique_ptr<PlanState> make_chosen(Backend& backend, MatrixState& state, Pla
   }
 }
 
+// What is known without waiting for the device.
+sparsek_plan_info describe(const sparsek_plan& plan) {
+  sparsek_plan_info info{};
+  plan.state->info(info);
+  const tune::Choice& choice = plan.choice;
+  info.reason = choice.reason.c_str();
+  info.chosen_by = choice.by;
+  info.predicted_seconds = choice.predicted_seconds;
+  info.measured_seconds = choice.measured_seconds;
+  info.warning = choice.warning.c_str();
+  return info;
+}
+
 }  // namespace
 
 sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* options, sparsek_plan** out) noexcept {
@@ -63,17 +76,20 @@ sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexc
   return guard([&] {
     require_not_null(plan, "plan");
     const size_t size = checked_abi_size(out, "out");
-    sparsek_plan_info info{};
-    plan->state->info(info);
-    const tune::Choice& choice = plan->choice;
-    info.reason = choice.reason.c_str();
-    info.chosen_by = choice.by;
-    info.predicted_seconds = choice.predicted_seconds;
-    info.measured_seconds = choice.measured_seconds;
-    info.warning = choice.warning.c_str();
+    sparsek_plan_info info = describe(*plan);
     // A caller whose struct lacks the counter does not wait for it.
     if (size > offsetof(sparsek_plan_info, recomputed)) info.recomputed = plan->state->recomputed();
     if (size > offsetof(sparsek_plan_info, digest)) info.digest = plan->state->digest();
+    write_struct(out, info, "out");
+  });
+}
+
+sparsek_status plan_describe(const sparsek_plan* plan, sparsek_plan_info* out) noexcept {
+  return guard([&] {
+    require_not_null(plan, "plan");
+    checked_abi_size(out, "out");
+    sparsek_plan_info info = describe(*plan);
+    info.recomputed = -1;
     write_struct(out, info, "out");
   });
 }
@@ -82,5 +98,7 @@ void plan_destroy(sparsek_plan* plan) noexcept {
   const CaptureScope scope;
   delete plan;
 }
+
+void plan_release(sparsek_plan* plan, sparsek_stream) noexcept { plan_destroy(plan); }
 
 }  // namespace sparsek::entry

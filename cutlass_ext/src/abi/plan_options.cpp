@@ -7,6 +7,7 @@
 #include "abi/dtype.h"
 #include "abi/error.h"
 #include "abi/require.h"
+#include "abi/served.h"
 
 namespace sparsek {
 namespace {
@@ -17,6 +18,7 @@ constexpr int32_t kLargestAlignment = 4096;
 }  // namespace
 
 PlanOptions resolve_plan_options(const sparsek_plan_options& given, const MatrixState& matrix) {
+  require_served(given);
   if (given.n < 0) fail(SPARSEK_BAD_SIZE, "options->n = %" PRId64 " is negative", given.n);
 
   PlanOptions options;

@@ -12,6 +12,7 @@
 namespace sparsek {
 
 void require_dtype(int32_t dtype, const char* what) {
+  if (dtype == SPARSEK_FP64) fail(SPARSEK_UNSUPPORTED_DTYPE, "%s = SPARSEK_FP64 (4) is not served yet", what);
   if (dtype_bytes(dtype) == 0) {
     fail(SPARSEK_UNSUPPORTED_DTYPE, "%s = %d is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3)", what,
          dtype);
@@ -83,9 +84,6 @@ bool overlap(const ByteRows& a, const ByteRows& b) {
 void require_bsr(const sparsek_bsr& bsr) {
   check_bsr_header(bsr);
   require_memory(bsr.memory, "bsr->memory");
-  if (bsr.validate_device != 0 && bsr.validate_device != 1) {
-    fail(SPARSEK_BAD_ARGUMENT, "bsr->validate_device = %d is neither 0 nor 1", bsr.validate_device);
-  }
   require_not_null(bsr.row_ptr, "bsr->row_ptr");
   if (bsr.nnzb > 0) require_not_null(bsr.col_idx, "bsr->col_idx");
   const int64_t index_bytes = bsr.index_type == SPARSEK_INT64 ? 8 : 4;

@@ -24,6 +24,8 @@ TileFunction tile_function(const Kernel& kernel, sparsek_dtype dtype) {
       return kernel.fp16;
     case SPARSEK_FP32:
       return kernel.fp32;
+    case SPARSEK_FP64:
+      break;
   }
   fail(SPARSEK_UNSUPPORTED_DTYPE, "the CPU back-end does not multiply dtype %d", static_cast<int>(dtype));
 }
@@ -69,7 +71,7 @@ void CpuPlan::info(sparsek_plan_info& out) const {
   out.stages = 1;
   out.tiles = static_cast<int64_t>(plan_.tiles.size());
   out.entries = plan_.entries();
-  out.workspace_bytes = 0;  // counts device memory only
+  out.workspace_bytes = out.product_bytes = 0;  // they count device memory only
   out.unit_roundoff = kUnitRoundoff;
 }
 

@@ -45,6 +45,8 @@ class Operand {
         case SPARSEK_FP32:
           static_cast<uint32_t*>(data_)[i] = (random & 0x7fffff) | (random & 1) << 31 | 0x3f000000;
           break;
+        case SPARSEK_FP64:
+          break;  // no plan has it
       }
     }
   }

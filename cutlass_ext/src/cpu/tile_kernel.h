@@ -283,6 +283,8 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
       return write_rows<Fp16>(product, tile, scratch, row, rows);
     case SPARSEK_FP32:
       return write_rows<float>(product, tile, scratch, row, rows);
+    case SPARSEK_FP64:
+      break;  // no plan has it
   }
 }
 

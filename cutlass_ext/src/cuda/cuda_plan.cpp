@@ -94,7 +94,8 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.stages = kernel_->stages;
   out.tiles = arrays_.sizes().tiles;
   out.entries = arrays_.sizes().entries;
-  out.workspace_bytes = static_cast<int64_t>(arrays_.bytes() + (workspace_ == nullptr ? 0 : workspace_->bytes()));
+  out.product_bytes = workspace_ == nullptr ? 0 : static_cast<int64_t>(workspace_->bytes());
+  out.workspace_bytes = static_cast<int64_t>(arrays_.bytes()) + out.product_bytes;
   // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
   // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
   // A split tile's parts change nothing: a bound of L products needs but that each passes through at most L - 1

@@ -65,6 +65,8 @@ void fill(void* out, size_t count, sparsek_dtype dtype, uint32_t seed, cudaStrea
     case SPARSEK_FP32:
       fill_random<<<kBlocks, kThreads, 0, stream>>>(static_cast<float*>(out), count, seed);
       break;
+    case SPARSEK_FP64:
+      break;  // no plan has it
   }
   check(cudaGetLastError(), "fill_random");
 }

@@ -103,6 +103,7 @@ void copy_arrays(const sparsek_bsr& a, BsrIndex& index) {
 }  // namespace
 
 void check_bsr_header(const sparsek_bsr& a) {
+  if (a.dtype == SPARSEK_FP64) fail(SPARSEK_UNSUPPORTED_DTYPE, "dtype = SPARSEK_FP64 (4) is not served yet");
   const int64_t bytes = dtype_bytes(a.dtype);
   if (bytes == 0) {
     fail(SPARSEK_UNSUPPORTED_DTYPE,

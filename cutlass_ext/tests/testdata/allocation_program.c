@@ -80,8 +80,18 @@ static void stop(const char* what, long k, int status) {
   } while (0)
 
 static sparsek_bsr bsr(void) {
-  sparsek_bsr a = {sizeof(a),     kRows,        kCols, kBlock,  kBlock,  kBlocks, SPARSEK_FP32,
-                   SPARSEK_INT32, SPARSEK_HOST, 0,     row_ptr, col_idx, values};
+  sparsek_bsr a = {.abi_size = sizeof(a),
+                   .rows = kRows,
+                   .cols = kCols,
+                   .block_m = kBlock,
+                   .block_k = kBlock,
+                   .nnzb = kBlocks,
+                   .dtype = SPARSEK_FP32,
+                   .index_type = SPARSEK_INT32,
+                   .memory = SPARSEK_HOST,
+                   .row_ptr = row_ptr,
+                   .col_idx = col_idx,
+                   .values = values};
   return a;
 }
 
@@ -272,8 +282,18 @@ static void plan_within_limits(void) {
     columns[2 * i] = i;
     columns[2 * i + 1] = 49999000 + i % 7;
   }
-  sparsek_bsr wide = {sizeof(wide),  1000,         50000000, 1,    1,       2000, SPARSEK_FP32,
-                      SPARSEK_INT32, SPARSEK_HOST, 0,        rows, columns, ones};
+  sparsek_bsr wide = {.abi_size = sizeof(wide),
+                      .rows = 1000,
+                      .cols = 50000000,
+                      .block_m = 1,
+                      .block_k = 1,
+                      .nnzb = 2000,
+                      .dtype = SPARSEK_FP32,
+                      .index_type = SPARSEK_INT32,
+                      .memory = SPARSEK_HOST,
+                      .row_ptr = rows,
+                      .col_idx = columns,
+                      .values = ones};
   int planned = 0;
   for (int megabytes = 0; megabytes <= 208; megabytes += 8) {
     const pid_t child = fork();

@@ -13,13 +13,13 @@ const int32_t kColIdx[3] = {1, 0, 1};
 const float kValues[18] = {1, 2, 3, 4, 5, 6, 1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 0, 0};
 
 sparsek_bsr good_bsr(void) {
-  sparsek_bsr bsr = {sizeof(bsr),  4, 6,       2,       3,      3, SPARSEK_FP32, SPARSEK_INT32,
-                     SPARSEK_HOST, 0, kRowPtr, kColIdx, kValues};
+  sparsek_bsr bsr = {sizeof(bsr), 4,       6,    2,    3, 3, SPARSEK_FP32, SPARSEK_INT32, SPARSEK_HOST, 0, kRowPtr,
+                     kColIdx,     kValues, NULL, NULL, 0, 0};
   return bsr;
 }
 
 sparsek_plan_options good_plan(void) {
-  sparsek_plan_options options = {sizeof(options), 8, 0, 0, 4, 0, NULL};
+  sparsek_plan_options options = {.abi_size = sizeof(options), .n = 8, .alignment = 4};
   return options;
 }
 
@@ -49,6 +49,8 @@ static void run(edge* e) {
   test_graph_time(e);
   test_values_later(e);
   test_epilogue(e);
+  test_members(e);
+  test_handle_services(e);
   test_memory(e);
   test_check(e);
   test_dense_time(e);

@@ -45,7 +45,7 @@ void test_matrix(edge* e) {
   EXPECT(NULL_POINTER, "context", matrix_create(NULL, &bsr, &matrix));
   EXPECT(NULL_POINTER, "bsr", matrix_create(e->context, NULL, &matrix));
   EXPECT(NULL_POINTER, "out", matrix_create(e->context, &bsr, NULL));
-  EXPECT_ABI_SIZE(bsr, matrix_create(e->context, &bsr, &matrix));
+  EXPECT_ABI_SIZE_SINCE(kFirstBsr, bsr, matrix_create(e->context, &bsr, &matrix));
   BAD_BSR(BAD_SIZE, "-1", rows, -1);
   BAD_BSR(BAD_SIZE, "-6", cols, -6);
   BAD_BSR(BAD_SIZE, "block", block_m, 0);
@@ -55,10 +55,10 @@ void test_matrix(edge* e) {
   BAD_BSR(BAD_SIZE, "", rows, INT64_MAX);
   BAD_BSR(BAD_SIZE, "", block_m, INT64_MAX);
   BAD_BSR(UNSUPPORTED_DTYPE, "dtype", dtype, 0);
-  BAD_BSR(UNSUPPORTED_DTYPE, "dtype", dtype, 4);
+  BAD_BSR(UNSUPPORTED_DTYPE, "dtype", dtype, 5);
   BAD_BSR(BAD_ARGUMENT, "index_type", index_type, 0);
   BAD_BSR(BAD_ARGUMENT, "memory = 3", memory, 3);
-  BAD_BSR(BAD_ARGUMENT, "validate_device = 2", validate_device, 2);
+  BAD_BSR(BAD_ARGUMENT, "bsr->reserved = 2", reserved, 2);
   BAD_BSR(WRONG_MEMORY, "", memory, SPARSEK_DEVICE);
   BAD_BSR(NULL_POINTER, "row_ptr", row_ptr, NULL);
   BAD_BSR(NULL_POINTER, "col_idx", col_idx, NULL);
@@ -112,7 +112,7 @@ void test_plan(edge* e) {
   BAD_PLAN(BAD_ARGUMENT, "allow_dense = 2", allow_dense, 2);
   BAD_PLAN(BAD_ARGUMENT, "allow_dense = -1", allow_dense, -1);
   BAD_PLAN(NO_SUCH_KERNEL, "no such thing", kernel, "no such thing");
-  BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = 4", dtype_c, 4);
+  BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = 5", dtype_c, 5);
   BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = -1", dtype_c, -1);
   BAD_PLAN(BAD_ARGUMENT, "options->bias = 3", bias, 3);
   BAD_PLAN(BAD_ARGUMENT, "options->bias = -1", bias, -1);

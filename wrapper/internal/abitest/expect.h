@@ -51,14 +51,17 @@ void expect(edge* e, const char* place, sparsek_status want, const char* speaks_
 /* The same for a struct that is what it was in the first version. */
 #define EXPECT_ABI_SIZE(object, call) EXPECT_ABI_SIZE_SINCE(sizeof(object), object, call)
 
-/* What structs that have grown measured in the first version. */
+/* What structs that have grown measured in the first version, and before they grew last. */
 enum {
   kFirstKernelInfo = 64,
   kFirstDeviceInfo = 304,
+  kFirstBsr = 88,
   kFirstPlanOptions = 48,
   kFirstPlanInfo = 72,
   kFirstMultiplyArgs = 56,
-  kFirstCheckArgs = 88
+  kFirstCheckArgs = 88,
+  kSecondPlanOptions = 80,
+  kSecondMultiplyArgs = 64
 };
 
 /* edge_handles.c: contexts, matrices, plans, products */
@@ -71,6 +74,10 @@ void test_values_later(edge* e);
 
 /* edge_epilogue.c: types of C, biases, activations, and callers that do not know of them */
 void test_epilogue(edge* e);
+
+/* edge_members.c: members at the ends of structs: what is not served yet, and callers that do not have them */
+void test_members(edge* e);
+void test_handle_services(edge* e);
 
 /* edge_services.c: what the library says of itself, memory, streams, the check of a result */
 void test_information(edge* e);

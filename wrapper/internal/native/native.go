@@ -219,8 +219,7 @@ func (a *BSR) c(pins *runtime.Pinner) C.sparsek_bsr {
 		rows:     C.int64_t(a.Rows), cols: C.int64_t(a.Cols), block_m: C.int64_t(a.BlockM), block_k: C.int64_t(a.BlockK),
 		nnzb:  C.int64_t(a.Blocks),
 		dtype: C.int32_t(a.DType), index_type: C.int32_t(a.IndexType), memory: C.int32_t(a.Memory),
-		validate_device: toFlag(a.Memory == Device),
-		row_ptr:         a.RowPtr, col_idx: a.ColIdx, values: a.Values,
+		row_ptr: a.RowPtr, col_idx: a.ColIdx, values: a.Values,
 	}
 }
 

@@ -99,8 +99,17 @@ typedef enum sparsek_status {
   SPARSEK_CHECK_FAILED = 40
 } sparsek_status;
 
-typedef enum sparsek_dtype { SPARSEK_BF16 = 1, SPARSEK_FP16 = 2, SPARSEK_FP32 = 3 } sparsek_dtype;
-typedef enum sparsek_index_type { SPARSEK_INT32 = 1, SPARSEK_INT64 = 2 } sparsek_index_type;
+typedef enum sparsek_dtype {
+  SPARSEK_BF16 = 1,
+  SPARSEK_FP16 = 2,
+  SPARSEK_FP32 = 3,
+  SPARSEK_FP64 = 4 /* not served yet */
+} sparsek_dtype;
+typedef enum sparsek_index_type {
+  SPARSEK_INT32 = 1,
+  SPARSEK_INT64 = 2,
+  SPARSEK_INT16 = 3 /* not served yet */
+} sparsek_index_type;
 typedef enum sparsek_memory { SPARSEK_HOST = 1, SPARSEK_DEVICE = 2 } sparsek_memory;
 typedef enum sparsek_backend { SPARSEK_AUTO = 0, SPARSEK_CPU = 1, SPARSEK_CUDA = 2 } sparsek_backend;
 typedef enum sparsek_bias {
@@ -114,6 +123,38 @@ typedef enum sparsek_activation {
   SPARSEK_ACTIVATION_GELU = 2, /* x Phi(x) = x / 2 (1 + erf(x / sqrt 2)), not its approximation by tanh */
   SPARSEK_ACTIVATION_SILU = 3  /* x / (1 + exp(-x)) */
 } sparsek_activation;
+
+/* The product of a plan. */
+typedef enum sparsek_op {
+  SPARSEK_DSD = 0,   /* C = act(alpha A B + beta C + bias) */
+  SPARSEK_DSD_T = 1, /* the same with the transpose of A; not served yet */
+  SPARSEK_SDD = 2    /* blocks of a product of two dense matrices, at A's pattern; not served yet */
+} sparsek_op;
+/* The order of a dense operand's elements. */
+typedef enum sparsek_order {
+  SPARSEK_ROW_MAJOR = 0,   /* (rows, columns):(ld, 1) */
+  SPARSEK_COLUMN_MAJOR = 1 /* (rows, columns):(1, ld); not served yet */
+} sparsek_order;
+/* How products of elements of A and B are computed. */
+typedef enum sparsek_compute {
+  SPARSEK_COMPUTE_EXACT = 0, /* each product exactly, sums in fp32 */
+  SPARSEK_COMPUTE_TF32 = 1   /* fp32 operands rounded to TF32 first; not served yet */
+} sparsek_compute;
+/* Bits of sparsek_bsr.flags. */
+typedef enum sparsek_bsr_flag {
+  SPARSEK_BSR_SORT = 1, /* block rows may be unsorted; not served yet */
+  SPARSEK_BSR_ASYNC = 2 /* matrix_create waits for nothing; not served yet */
+} sparsek_bsr_flag;
+/* Bits of sparsek_plan_options.flags. */
+typedef enum sparsek_plan_flag {
+  SPARSEK_OWN_KERNELS = 1,    /* no kernel of another library; not served yet */
+  SPARSEK_NO_USER_CACHE = 2,  /* the user's tuning cache is neither read nor written; not served yet */
+  SPARSEK_BATCH_INVARIANT = 4 /* the order of sums does not depend on n; not served yet */
+} sparsek_plan_flag;
+/* Bits of sparsek_multiply_args.flags. */
+typedef enum sparsek_multiply_flag {
+  SPARSEK_TRUSTED = 1 /* the driver is not asked in which memory pointers lie; not served yet */
+} sparsek_multiply_flag;
 
 /* How a plan's kernel was chosen. */
 typedef enum sparsek_chosen_by {
@@ -205,13 +246,21 @@ typedef struct sparsek_bsr {
   int64_t rows, cols;       /* M, K */
   int64_t block_m, block_k; /* bm, bk */
   int64_t nnzb;
-  int32_t dtype;           /* sparsek_dtype of values */
-  int32_t index_type;      /* sparsek_index_type of row_ptr and col_idx */
-  int32_t memory;          /* sparsek_memory of all three arrays */
-  int32_t validate_device; /* 0 or 1: device arrays are checked either way, in the pass that copies them */
-  const void* row_ptr;     /* (ceil(M/bm) + 1) */
-  const void* col_idx;     /* (nnzb) */
-  const void* values;      /* (nnzb, bm, bk); null: set later with matrix_set_values */
+  int32_t dtype;       /* sparsek_dtype of values */
+  int32_t index_type;  /* sparsek_index_type of row_ptr, col_idx and block_idx */
+  int32_t memory;      /* sparsek_memory of all arrays */
+  int32_t reserved;    /* 0; 1 is accepted, and has no effect. The index is checked wherever it lies */
+  const void* row_ptr; /* (ceil(M/bm) + 1) */
+  const void* col_idx; /* (nnzb) */
+  const void* values;  /* (nnzb, bm, bk); null: given later, with matrix_set_values or with each product */
+  /* (nnzb), of index_type: which block of values each entry of col_idx names, below nnzb. null: 0, 1, ... Not served
+   * yet: must be null. */
+  const void* block_idx;
+  /* Device arrays are read in the order of this stream; null: the default stream. Not served yet for device arrays:
+   * must be null. Host arrays are read before matrix_create returns. */
+  sparsek_stream stream;
+  int32_t flags; /* of sparsek_bsr_flag */
+  int32_t reserved2;
 } sparsek_bsr;
 
 typedef struct sparsek_plan_options {
@@ -231,7 +280,16 @@ typedef struct sparsek_plan_options {
    * another library is chosen only where it is named or tuned for. */
   int32_t allow_dense;
   int32_t reserved3;
-  double tuning_seconds; /* above 0: measure for about this long, unless a similar product is known */
+  double tuning_seconds;    /* above 0: measure for about this long, unless a similar product is known */
+  int32_t op;               /* sparsek_op */
+  int32_t order_b, order_c; /* sparsek_order of B and C */
+  int32_t compute;          /* sparsek_compute */
+  int32_t flags;            /* of sparsek_plan_flag */
+  int32_t workers;          /* the most CTAs (on the CPU: threads) that a product uses; 0: all. Not served yet: 0 */
+  /* 1: a promise that nothing which is before a product in its stream writes A's values or index while the product
+   * may already run. Not served yet: 0. */
+  int32_t values_static;
+  int32_t alignment_c; /* like alignment, of C alone; alignment is then B's. Not served yet: 0 */
 } sparsek_plan_options;
 
 typedef struct sparsek_plan_info {
@@ -256,6 +314,7 @@ typedef struct sparsek_plan_info {
   /* A hash of the work list, computed when it is read: two plans of one kernel with the same digest do the same work in
    * the same order. 0 where another library chooses. A caller whose abi_size ends before it does not wait for it. */
   uint64_t digest;
+  int64_t product_bytes; /* device memory: the workspace of one product; 0: it needs none */
 } sparsek_plan_info;
 
 /* How plans are tuned. */
@@ -290,6 +349,22 @@ typedef struct sparsek_multiply_args {
   int64_t ldc;       /* 0: the planned one */
   sparsek_stream stream;
   const void* bias; /* (M) or (N), as planned, of C's type, in the back-end's memory; null where the plan has none */
+  /* What follows is not served yet unless it says so: 0 and null. */
+  const void* values; /* (nnzb, bm, bk), of the matrix's type, in the back-end's memory; null: the matrix's */
+  int64_t n;          /* columns of this product, 1 to the planned ones; 0: the planned ones */
+  /* C = act(alpha A B + beta c_in + bias): (M, N):(ldc_in, 1), of C's type, in the back-end's memory. null: C itself */
+  const void* c_in;
+  int64_t ldc_in; /* 0: ldc */
+  /* One number each, in the back-end's memory, read when the product runs: multiplied with alpha and beta. null: 1 */
+  const float *alpha_device, *beta_device;
+  void* workspace; /* device memory of at least plan_info.product_bytes; null: from a pool of the context */
+  size_t workspace_bytes;
+  int64_t bytes_b, bytes_c; /* bytes of memory from b and from c on; 0: not checked */
+  int32_t dtype_b;          /* sparsek_dtype of B; 0: not checked */
+  int32_t flags;            /* of sparsek_multiply_flag */
+  int32_t batch;            /* products; 0 and 1: one, and the strides are not used */
+  int32_t reserved;
+  int64_t stride_b, stride_c, stride_values, stride_bias; /* elements from one product of a batch to the next */
 } sparsek_multiply_args;
 
 /* Dense products for comparison: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
@@ -548,6 +623,17 @@ typedef struct sparsek_api {
   /* Waits until the SMs are free, and frees the handle, whatever it returns. *expired (may be null) is 1 where they
    * were free before the call, since `seconds` had passed: what was measured then is not valid. */
   sparsek_status (*sms_release)(sparsek_sm_hold*, int32_t* expired);
+
+  /* Like plan_info, but never waits: recomputed is -1 and digest 0, which have to be fetched from the device. */
+  sparsek_status (*plan_describe)(const sparsek_plan*, sparsek_plan_info* out);
+  /* Whether a matrix's index is good: the status and the message that matrix_create would have returned. Since
+   * matrix_create waits for the index to be checked (SPARSEK_BSR_ASYNC is not served yet), SPARSEK_OK for every matrix
+   * that exists. `wait` is 0 or 1. */
+  sparsek_status (*matrix_status)(sparsek_matrix*, int32_t wait);
+  /* Like plan_destroy and matrix_destroy, for handles whose last use is in this stream, or before it in the stream's
+   * order. */
+  void (*plan_release)(sparsek_plan*, sparsek_stream);
+  void (*matrix_release)(sparsek_matrix*, sparsek_stream);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

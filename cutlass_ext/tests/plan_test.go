@@ -36,14 +36,20 @@ func execute(t *testing.T, program string, args ...string) {
 
 // planner is its sources.
 var planner = []string{"../src/plan/plan.cpp", "../src/plan/column_union.cpp", "../src/plan/row_groups.cpp",
-	"../src/plan/row_order.cpp", "../src/plan/row_matching.cpp", "../src/plan/schedule_tiles.cpp", "../src/plan/split.cpp"}
+	"../src/plan/row_order.cpp", "../src/plan/row_matching.cpp", "../src/plan/column_bits.cpp",
+	"../src/plan/schedule_tiles.cpp", "../src/plan/split.cpp"}
 
 // The planner, also for tiles that only the GPU's kernels have.
 func TestPlans(t *testing.T) { run(t, "testdata/plan_check.cpp", planner...) }
 
 // Which block rows it puts together, run with the address sanitizer: a row too many would be written behind the others.
+// And the same without the instructions of this machine's processor.
 func TestMatching(t *testing.T) {
-	run(t, "testdata/matching_check.cpp", append([]string{"-fsanitize=address,undefined", "../src/plan/pattern_stats.cpp"}, planner...)...)
+	for name, option := range map[string]string{"native": "-fsanitize=address,undefined", "portable": "-DSPARSEK_PORTABLE"} {
+		t.Run(name, func(t *testing.T) {
+			run(t, "testdata/matching_check.cpp", append([]string{option, "../src/plan/pattern_stats.cpp"}, planner...)...)
+		})
+	}
 }
 
 // What it does with tiles that would keep one worker busy when the others are done.

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "plan/pairing.h"
 #include "plan/row_matching.h"
 
 namespace sparsek {
@@ -102,20 +103,24 @@ RowOrder order_rows(const BsrIndex& index, int32_t group) {
   const Cost natural = cost_of(index, best.rows, group);
   best.loads = natural.loads;
   if (group == 1 || group >= index.block_rows || index.nnzb == 0) return best;
-  constexpr double kWorthIt = 0.97;
-  int64_t to_beat = static_cast<int64_t>(kWorthIt * static_cast<double>(natural.loads));
-  const auto consider = [&](std::vector<int32_t> order) {
-    const Cost cost = cost_of(index, order, group);
-    if (cost.loads >= to_beat || cost.longest > kMostLonger * natural.longest) return;
-    best.loads = to_beat = cost.loads;
+  const auto consider = [&](std::vector<int32_t>&& order, const Cost& cost) {
+    if (cost.loads >= best.loads || !is_better_order(cost.loads, cost.longest, natural.loads, natural.longest)) return;
+    best.loads = cost.loads;
     best.rows = std::move(order);
   };
-  if (index.block_rows > rows_matched_together(index, group)) {  // similar rows may lie too far apart to be matched
-    const std::vector<int32_t> middle = by_middle(index);
-    consider(middle);
-    consider(by_min_hash(index, middle));
+  const int32_t together = rows_matched_together(index.block_cols, group);
+  if (index.block_rows > together) {  // similar rows may lie too far apart to be matched
+    std::vector<int32_t> middle = by_middle(index);
+    std::vector<int32_t> similar = by_min_hash(index, middle);
+    for (std::vector<int32_t>* const order : {&middle, &similar}) {
+      const Cost cost = cost_of(index, *order, group);
+      consider(std::move(*order), cost);
+    }
   }
-  consider(match_rows(index, best.rows, group));
+  if (together > group) {
+    MatchedRows matched = match_rows(index, best.rows, group);
+    consider(std::move(matched.rows), {matched.loads, matched.longest});
+  }
   for (size_t first = 0; first < best.rows.size(); first += group) {
     std::sort(best.rows.begin() + first, best.rows.begin() + std::min(first + group, best.rows.size()));
   }

@@ -18,7 +18,7 @@ struct RowOrder {
 
 // An order of the block rows in which each group of `group` consecutive rows has many block columns in common; rows
 // within a group ascend. It is the natural order where no other saves at least 3 % of the loads of B without making the
-// longest group longer than kMostLonger (row_matching.h) allows. group: a power of two.
+// longest group longer than kMostLonger (pairing.h) allows. group: a power of two.
 RowOrder order_rows(const BsrIndex& index, int32_t group);
 
 // Whether the matrix has so many more block columns than blocks that arrays as long as it is wide would be a waste.

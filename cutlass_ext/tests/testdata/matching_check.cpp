@@ -69,9 +69,23 @@ int32_t common(const BsrIndex& index, int32_t a, int32_t b) {
 }
 
 void check_each_once(const BsrIndex& index, int32_t group) {
-  std::vector<int32_t> rows = sparsek::match_rows(index, natural(index), group);
-  REQUIRE(rows == sparsek::match_rows(index, natural(index), group));
+  const sparsek::MatchedRows matched = sparsek::match_rows(index, natural(index), group);
+  std::vector<int32_t> rows = matched.rows;
+  REQUIRE(rows == sparsek::match_rows(index, natural(index), group).rows);
   REQUIRE(static_cast<int32_t>(rows.size()) == (index.block_rows + group - 1) / group * group);
+  int64_t loads = 0, longest = 0;
+  for (size_t first = 0; first < rows.size(); first += group) {
+    std::vector<int32_t> columns;
+    for (size_t i = first; i < first + group; ++i) {
+      if (rows[i] >= index.block_rows) continue;
+      columns.insert(columns.end(), index.col_idx.begin() + index.row_ptr[rows[i]],
+                     index.col_idx.begin() + index.row_ptr[rows[i] + 1]);
+    }
+    longest = std::max<int64_t>(longest, columns.size());
+    std::sort(columns.begin(), columns.end());
+    loads += std::unique(columns.begin(), columns.end()) - columns.begin();
+  }
+  REQUIRE(matched.loads == loads && matched.longest == longest);
   std::sort(rows.begin(), rows.end());
   for (size_t i = 0; i < rows.size(); ++i) REQUIRE(rows[i] == static_cast<int32_t>(i));
 }
@@ -105,7 +119,7 @@ void check_pairs(const BsrIndex& index) {
   std::stable_sort(left.begin(), left.end(), [&](int32_t a, int32_t b) { return blocks(index, a) > blocks(index, b); });
   for (size_t k = 0; k < left.size() / 2; ++k) want.push_back(std::minmax(left[k], left[left.size() - 1 - k]));
 
-  const std::vector<int32_t> rows = sparsek::match_rows(index, natural(index), group);
+  const std::vector<int32_t> rows = sparsek::match_rows(index, natural(index), group).rows;
   for (size_t i = 0; i < rows.size(); i += 2) got.push_back(std::minmax(rows[i], rows[i + 1]));
   std::sort(want.begin(), want.end());
   std::sort(got.begin(), got.end());

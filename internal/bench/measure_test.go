@@ -124,10 +124,10 @@ func TestRun(t *testing.T) {
 
 // Ours and the dense product are timed while SMs are held, where there are any, and nothing else is.
 func TestRunWithHeldSMs(t *testing.T) {
-	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+	onEach(t, func(t *testing.T, engine *sparsek.Engine) {
 		one := random("held", workload.Shape{M: 256, N: 256, K: 256}, 64, 64, 0.5, "bf16")
 		one.Graph, one.Held = true, []int{1, 4}
-		r, err := NewRunner(c, []Case{one}, Options{Rounds: 2, Repeats: 2, Against: []string{CUBLAS}})
+		r, err := NewRunner(engine, []Case{one}, Options{Rounds: 2, Repeats: 2, Against: []string{CUBLAS}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestRunWithHeldSMs(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{Ours}
-		if c.Info().Backend == sparsek.CUDA {
+		if engine.Info().Backend == sparsek.CUDA {
 			want = append(want, OursGraph)
 			if result.Find(CUBLAS) != nil {
 				want = append(want, CUBLAS, CUBLASFull, Ours+"_held_1", CUBLAS+"_held_1", Ours+"_held_4", CUBLAS+"_held_4")

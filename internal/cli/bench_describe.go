@@ -6,10 +6,10 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/sparsek/sparsek/internal/machine/gpu"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -41,28 +41,10 @@ func describeRun(engine *sparsek.Engine, args []string) (runFacts, error) {
 	if err != nil {
 		return runFacts{}, err
 	}
-	gpu := devices[info.Device]
-	f.device = gpu.Name
-	f.driver = strings.TrimSpace(fmt.Sprintf("%s (CUDA %d.%d)", driverVersion(), gpu.DriverVersion/1000, gpu.DriverVersion%1000/10))
+	device := devices[info.Device]
+	f.device = device.Name
+	f.driver = strings.TrimSpace(fmt.Sprintf("%s (CUDA %d.%d)", gpu.ModuleVersion(os.DirFS("/")), device.DriverVersion/1000, device.DriverVersion%1000/10))
 	return f, nil
-}
-
-var driverPattern = regexp.MustCompile(`Kernel Module.*?\s(\d+\.[\d.]+)\s`)
-
-// driverVersion is that of NVIDIA's kernel module; "" where the system does not report it.
-func driverVersion() string {
-	text, err := os.ReadFile("/proc/driver/nvidia/version")
-	if err != nil {
-		return ""
-	}
-	return findDriver(string(text))
-}
-
-func findDriver(text string) string {
-	if found := driverPattern.FindStringSubmatch(text); found != nil {
-		return found[1]
-	}
-	return ""
 }
 
 // cpuName is the processor's, "CPU" where the system does not report it.

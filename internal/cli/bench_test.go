@@ -18,18 +18,6 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-func TestFindDriver(t *testing.T) {
-	for text, want := range map[string]string{
-		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version: 12.3.0\n":                                      "535.183.01",
-		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder@U22)  Sun Jul 27\nGCC version:  gcc version 12.2.0\n": "580.65.06",
-		"something else 1.2": "",
-	} {
-		if got := findDriver(text); got != want {
-			t.Errorf("%q, want %q in %q", got, want, text)
-		}
-	}
-}
-
 // runBench is "sparsek bench" with its error.
 func runBench(stdout io.Writer, args ...string) error {
 	return dispatch(context.Background(), &environment{stdout: stdout, stderr: io.Discard, args: append([]string{"bench"}, args...)})

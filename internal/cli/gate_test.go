@@ -35,13 +35,6 @@ func scaled(t *testing.T, dir, metric string, factor float64) *profile.Profile {
 	return gatetest.Profile(t, dir, suite(), nil, func(_ string, f ncu.Figures) { f[metric] *= factor })
 }
 
-// call runs the program and gives its exit code and what it wrote.
-func call(args ...string) (code int, stdout, stderr string) {
-	var out, failed bytes.Buffer
-	code = Main(context.Background(), args, &out, &failed)
-	return code, out.String(), failed.String()
-}
-
 // blessOne makes a folder the current one, and a baseline in it.
 func blessOne(t *testing.T) {
 	t.Helper()
@@ -52,7 +45,7 @@ func blessOne(t *testing.T) {
 			p.Start, p.Date = start, p.Date.Add(time.Duration(i+1)*time.Hour)
 		}, nil)
 	}
-	code, out, failed := call("bless", "--reason", "the first")
+	code, out, failed := invoke("bless", "--reason", "the first")
 	if code != exitOK || !strings.Contains(out, "NVIDIA H200: 22 cases of commit "+gatetest.Commit) {
 		t.Fatalf("%d, %s, %s", code, out, failed)
 	}
@@ -98,12 +91,12 @@ func TestGateOfFolders(t *testing.T) {
 		if c.again != "" {
 			args = append(args, "--again", c.again)
 		}
-		code, out, failed := call(args...)
+		code, out, failed := invoke(args...)
 		if code != c.code || !strings.Contains(out, c.speaksOf) || (code == exitOK) != (failed == "") {
 			t.Errorf("%s, %s: exit code %d, want %d, with %q in\n%s%s", c.first, c.again, code, c.code, c.speaksOf, out, failed)
 		}
 	}
-	code, out, _ := call("gate", "--profile", "slow-code", "--again", "slow-code", "--json")
+	code, out, _ := invoke("gate", "--profile", "slow-code", "--again", "slow-code", "--json")
 	var r gate.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitGateFail || r.Verdict != gate.Fail || len(r.Cases) != 22 {
 		t.Errorf("%d, %v, %+v", code, err, r)
@@ -122,7 +115,7 @@ func TestGateOfFolders(t *testing.T) {
 	if _, err := gate.AddToHistory(historyFile, other); err != nil {
 		t.Fatal(err)
 	}
-	call("gate", "--profile", "good")
+	invoke("gate", "--profile", "good")
 	if page, err := os.ReadFile(filepath.Join(reportDir, "gate.html")); err != nil || bytes.Contains(page, []byte(" 77 cycles")) || !bytes.Contains(page, []byte(" 86920 cycles")) {
 		t.Errorf("the trend: %v", err)
 	}
@@ -131,7 +124,7 @@ func TestGateOfFolders(t *testing.T) {
 // Without a GPU: whole, changed by hand, with a log that was cut, and none.
 func TestGateCheck(t *testing.T) {
 	blessOne(t)
-	if code, out, failed := call("gate", "--check"); code != exitOK || !strings.Contains(out, ": the baseline") {
+	if code, out, failed := invoke("gate", "--check"); code != exitOK || !strings.Contains(out, ": the baseline") {
 		t.Errorf("%d, %s, %s", code, out, failed)
 	}
 	log, err := os.ReadFile("ci/baseline/log.jsonl")
@@ -139,15 +132,15 @@ func TestGateCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, "before", "another line\n"+string(log))
-	if code, out, _ := call("gate", "--check", "--log-before", "before"); code != exitGateFail || !strings.Contains(out, "as it was before") {
+	if code, out, _ := invoke("gate", "--check", "--log-before", "before"); code != exitGateFail || !strings.Contains(out, "as it was before") {
 		t.Errorf("a log that was made anew: %d, %s", code, out)
 	}
 	write(t, "before", "")
-	if code, out, _ := call("gate", "--check", "--log-before", "before"); code != exitOK {
+	if code, out, _ := invoke("gate", "--check", "--log-before", "before"); code != exitOK {
 		t.Errorf("the first line of a log: %d, %s", code, out)
 	}
 	write(t, "ci/baseline/nsight_baseline.norm.txt", "dram_bw: 45.20\nsm_active: 52.30\ntensor_core: 65.80\n\n")
-	if code, out, _ := call("gate", "--check"); code != exitGateFail || !strings.Contains(out, "nsight_baseline.norm.txt is not as it was blessed") {
+	if code, out, _ := invoke("gate", "--check"); code != exitGateFail || !strings.Contains(out, "nsight_baseline.norm.txt is not as it was blessed") {
 		t.Errorf("edited: %d, %s", code, out)
 	}
 	for _, name := range []string{historyFile, filepath.Join(reportDir, "gate.json")} {
@@ -156,18 +149,18 @@ func TestGateCheck(t *testing.T) {
 		}
 	}
 	t.Chdir(t.TempDir())
-	if code, out, failed := call("gate", "--check"); code != exitNotMeasurable || !strings.Contains(out, "bless makes one") {
+	if code, out, failed := invoke("gate", "--check"); code != exitNotMeasurable || !strings.Contains(out, "bless makes one") {
 		t.Errorf("no baseline: %d, %s, %s", code, out, failed)
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
 		t.Errorf("a check wrote %v, %v", left, err)
 	}
-	if call("gate", "--check", "--reports", "r"); true {
+	if invoke("gate", "--check", "--reports", "r"); true {
 		if text, err := os.ReadFile("r/junit.xml"); err != nil || !bytes.Contains(text, []byte("bless makes one")) {
 			t.Errorf("reports that were asked for: %s, %v", text, err)
 		}
 	}
-	if code, out, _ := call("gate"); code != exitNotMeasurable || !strings.Contains(out, "bless makes one") {
+	if code, out, _ := invoke("gate"); code != exitNotMeasurable || !strings.Contains(out, "bless makes one") {
 		t.Errorf("no baseline: %d, %s", code, out)
 	}
 	if history, err := gate.ReadHistory(historyFile); err != nil || len(history) != 1 || history[0].Verdict != gate.NotMeasurable {
@@ -196,11 +189,11 @@ func TestGateUsage(t *testing.T) {
 		{"gate", "no such case"}, {"bless"}, {"bless", "--reason", "r", "x"}, {"profile", "--runs", "0"}, {"profile", "no such case"},
 		{"bench", "--launches", "1"}, {"bench", "--suite", "roofline", "--launches", "1"}, {"bench", "--suite", "roofline", "--launches", "-1"},
 	} {
-		if code, _, failed := call(args...); code != exitUsage {
+		if code, _, failed := invoke(args...); code != exitUsage {
 			t.Errorf("%q: %d, %s", args, code, failed)
 		}
 	}
-	if code, _, failed := call("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "sparsek profile makes one") {
+	if code, _, failed := invoke("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "sparsek profile makes one") {
 		t.Errorf("nothing to bless: %d, %s", code, failed)
 	}
 }
@@ -208,12 +201,12 @@ func TestGateUsage(t *testing.T) {
 func TestNotBlessed(t *testing.T) {
 	blessOne(t)
 	gatetest.Profile(t, profileDir, suite(), func(p *profile.Profile) { p.Commit += "-dirty" }, nil)
-	if code, _, failed := call("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "commit everything") {
+	if code, _, failed := invoke("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "commit everything") {
 		t.Errorf("changed sources: %d, %s", code, failed)
 	}
 	scaled(t, profileDir, "cycles", 1)
 	gatetest.Profile(t, noiseDir+"/old", suite(), func(p *profile.Profile) { p.Library = "22" }, nil)
-	if code, _, failed := call("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "library") {
+	if code, _, failed := invoke("bless", "--reason", "r"); code != exitBadFile || !strings.Contains(failed, "library") {
 		t.Errorf("noise of another library: %d, %s", code, failed)
 	}
 }
@@ -371,7 +364,7 @@ func TestProfileWithoutAGPU(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	scaled(t, profileDir, "cycles", 1)
-	code, out, failed := call("profile")
+	code, out, failed := invoke("profile")
 	if code != exitNotMeasurable && code != exitBadFile || out != "" || failed == "" {
 		t.Errorf("%d, %s, %s", code, out, failed)
 	}

@@ -4,66 +4,24 @@ package cli
 
 import (
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/sparsek/sparsek/internal/sys/procfs"
 	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
-// availableMemory is what this process can take without swapping, in bytes: what the system has free, within the limits of
-// its control group and of the shell (ulimit -v). The largest number where nothing is known.
+// availableMemory is what this process can take without swapping, in bytes, within the limit of the shell (ulimit -v).
+// The largest number where nothing is known.
 func availableMemory() int64 {
-	available := min(freeMemory(os.DirFS("/")), groupMemory(os.DirFS("/sys/fs/cgroup")))
+	available := procfs.AvailableMemory(os.DirFS("/"))
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &limit); err == nil && limit.Cur < math.MaxInt64 {
 		available = min(available, int64(limit.Cur))
 	}
 	return available
-}
-
-// freeMemory is what the system says that it can give.
-func freeMemory(root fs.FS) int64 {
-	text, err := fs.ReadFile(root, "proc/meminfo")
-	if err != nil {
-		return math.MaxInt64
-	}
-	for line := range strings.Lines(string(text)) {
-		var kib int64
-		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); n == 1 {
-			return kib << 10
-		}
-	}
-	return math.MaxInt64
-}
-
-// groupMemory is what is left to a container's control group (version 2); files that are only cached do not count as used.
-func groupMemory(group fs.FS) int64 {
-	number := func(name string) (int64, bool) {
-		text, err := fs.ReadFile(group, name)
-		if err != nil {
-			return 0, false
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" where there is no limit
-		return n, err == nil
-	}
-	limit, limited := number("memory.max")
-	used, known := number("memory.current")
-	if !limited || !known {
-		return math.MaxInt64
-	}
-	if stat, err := fs.ReadFile(group, "memory.stat"); err == nil {
-		for line := range strings.Lines(string(stat)) {
-			var cached int64
-			if n, _ := fmt.Sscanf(line, "inactive_file %d", &cached); n == 1 {
-				used -= cached
-			}
-		}
-	}
-	return max(0, limit-used)
 }
 
 // need is memory for one thing.

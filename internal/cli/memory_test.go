@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/fstest"
 )
 
 func TestMemory(t *testing.T) {
@@ -23,32 +22,6 @@ func TestMemory(t *testing.T) {
 	}
 	if availableMemory() < 1<<20 {
 		t.Errorf("%d bytes available", availableMemory())
-	}
-}
-
-func TestFreeMemory(t *testing.T) {
-	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
-	root := fstest.MapFS{"proc/meminfo": file("MemTotal: 100 kB\nMemAvailable:    64 kB\n")}
-	if got := freeMemory(root); got != 64<<10 {
-		t.Error(got)
-	}
-	if got := freeMemory(fstest.MapFS{}); got != math.MaxInt64 {
-		t.Error(got)
-	}
-	for _, c := range []struct {
-		limit, used, stat string
-		want              int64
-	}{
-		{"1000\n", "700\n", "anon 500\ninactive_file 200\n", 500}, {"1000\n", "700\n", "", 300}, {"1000\n", "1100\n", "", 0},
-		{"max\n", "700\n", "", math.MaxInt64},
-	} {
-		group := fstest.MapFS{"memory.max": file(c.limit), "memory.current": file(c.used), "memory.stat": file(c.stat)}
-		if got := groupMemory(group); got != c.want {
-			t.Errorf("%+v: %d", c, got)
-		}
-	}
-	if got := groupMemory(fstest.MapFS{}); got != math.MaxInt64 {
-		t.Error(got)
 	}
 }
 

@@ -198,6 +198,3 @@ func State(r *bench.Report) string {
 	}
 	return fmt.Sprintf("interrupted after %d of %d cases", len(r.Cases), r.Planned)
 }
-
-// oneLine takes line breaks out of a text.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

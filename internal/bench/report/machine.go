@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/sys/humanize"
 	"github.com/sparsek/sparsek/internal/sys/stats"
 )
 
@@ -32,7 +33,7 @@ func remarks(r *bench.Report) []string {
 
 func writeRemarks(out *strings.Builder, r *bench.Report) {
 	for _, line := range remarks(r) {
-		fmt.Fprintf(out, "# %s\n", oneLine(line))
+		fmt.Fprintf(out, "# %s\n", humanize.OneLine(line))
 	}
 }
 
@@ -103,7 +104,7 @@ func under(t bench.Timed, of func(*bench.Sustained) float64) string {
 func GoBench(w io.Writer, r *bench.Report) error {
 	var out strings.Builder
 	writeRemarks(&out, r)
-	fmt.Fprintf(&out, "goos: %s\ngoarch: %s\npkg: github.com/sparsek/sparsek\ndevice: %s\n", runtime.GOOS, runtime.GOARCH, oneLine(r.Device))
+	fmt.Fprintf(&out, "goos: %s\ngoarch: %s\npkg: github.com/sparsek/sparsek\ndevice: %s\n", runtime.GOOS, runtime.GOARCH, humanize.OneLine(r.Device))
 	fmt.Fprint(&out, "Unit effective-TFLOP/s better=higher\nUnit dense-equivalent-TFLOP/s better=higher\n")
 	for _, c := range r.Cases {
 		for _, t := range c.Timed {

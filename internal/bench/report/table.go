@@ -37,7 +37,7 @@ func build[R any](title string, rows []R, columns []column, cells ...func(R) str
 	var same []string
 	for i, c := range columns {
 		for _, row := range rows {
-			c.cells = append(c.cells, oneLine(cells[i](row)))
+			c.cells = append(c.cells, humanize.OneLine(cells[i](row)))
 		}
 		switch {
 		case !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" }):
@@ -196,4 +196,4 @@ func (t table) markdown(w io.Writer) error {
 }
 
 // escape keeps text from ending a cell.
-func escape(text string) string { return strings.ReplaceAll(oneLine(text), "|", `\|`) }
+func escape(text string) string { return strings.ReplaceAll(humanize.OneLine(text), "|", `\|`) }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/sys/humanize"
 )
 
 // Text writes tables for a terminal of that width, 0: as wide as they are; method: with the method below.
@@ -95,7 +96,7 @@ func bullets(out *strings.Builder, lines []string) {
 		out.WriteString("\n")
 	}
 	for _, line := range lines {
-		fmt.Fprintf(out, "- %s\n", oneLine(line))
+		fmt.Fprintf(out, "- %s\n", humanize.OneLine(line))
 	}
 }
 

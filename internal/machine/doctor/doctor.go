@@ -9,7 +9,6 @@ package doctor
 import (
 	"encoding/json"
 	"io"
-	"strings"
 
 	"github.com/sparsek/sparsek/internal/sys/humanize"
 )
@@ -76,7 +75,7 @@ func (r Report) about(need Need) bool {
 func (r Report) Print(w io.Writer) error {
 	t := humanize.Table{Left: 3}
 	for _, f := range r {
-		t.Add(f.Name, string(f.State), oneLine(f.Detail))
+		t.Add(f.Name, string(f.State), humanize.OneLine(f.Detail))
 		if f.Fix != "" {
 			t.Add("", "", "-> "+f.Fix)
 		}
@@ -116,5 +115,3 @@ func (r Report) PrintJSON(w io.Writer) error {
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(out)
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/machine/gpu"
 	"github.com/sparsek/sparsek/internal/sys/process"
+	"github.com/sparsek/sparsek/internal/sys/procfs"
 )
 
 // Machine holds the facts about the GPU side of a machine.
@@ -52,7 +53,7 @@ const driverTimeout = 20 * time.Second
 
 // Look gathers the facts about the machine. root is its file system: os.DirFS("/").
 func Look(ctx context.Context, root fs.FS) Machine {
-	m := Machine{Module: module(read(root, "proc/driver/nvidia/version")), Compat: compatFolders(root)}
+	m := Machine{Module: gpu.ModuleVersion(root), Compat: compatFolders(root)}
 	m.Counters = counters(read(root, "proc/driver/nvidia/params"), read(root, "proc/self/status"), read(root, "proc/self/uid_map"))
 	m.Driver, m.DriverErr = query(ctx)
 	m.CUBLAS = cublas.open(root, os.Getenv(cublas.variable))
@@ -93,16 +94,6 @@ func read(root fs.FS, name string) string {
 	return string(text)
 }
 
-var moduleVersion = regexp.MustCompile(`(?m)^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)*)\s`)
-
-// module reads the version out of /proc/driver/nvidia/version.
-func module(text string) string {
-	if m := moduleVersion.FindStringSubmatch(text); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
 // compatFolders lists where forward-compatibility packages put their libcuda.
 func compatFolders(root fs.FS) []string {
 	files, _ := fs.Glob(root, "usr/local/cuda*/compat/libcuda.so.1")
@@ -125,26 +116,16 @@ const (
 // (/proc/self/uid_map).
 func counters(params, status, uidMap string) Counters {
 	var c Counters
-	if value, ok := field(params, "RmProfilingAdminOnly:"); ok {
+	if value, ok := procfs.Field(params, "RmProfilingAdminOnly:"); ok {
 		c.Known, c.AdminOnly = true, value != "0"
 	}
-	text, _ := field(status, "CapEff:")
+	text, _ := procfs.Field(status, "CapEff:")
 	set, err := strconv.ParseUint(text, 16, 64)
 	// The first namespace maps all users to themselves.
 	if err == nil && slices.Equal(strings.Fields(uidMap), []string{"0", "0", "4294967295"}) {
 		c.SysAdmin, c.PerfMon = set&(1<<capSysAdmin) != 0, set&(1<<capPerfMon) != 0
 	}
 	return c
-}
-
-// field finds the word behind a name at the beginning of a line.
-func field(text, name string) (string, bool) {
-	for line := range strings.Lines(text) {
-		if words := strings.Fields(line); len(words) >= 2 && words[0] == name {
-			return words[1], true
-		}
-	}
-	return "", false
 }
 
 // FindProfiler finds Nsight Compute below the machine's root: on PATH, else where

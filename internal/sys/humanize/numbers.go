@@ -5,6 +5,7 @@ package humanize
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Seconds writes a time with three digits.
@@ -37,3 +38,6 @@ func Digits(v float64) string {
 
 // Percent writes a share as a percentage.
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
+
+// OneLine replaces each run of white space, line breaks among it, by one space.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

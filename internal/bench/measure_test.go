@@ -158,6 +158,32 @@ func TestRunWithHeldSMs(t *testing.T) {
 	})
 }
 
+// Ours is timed with Inf and NaN in B too, and by the same kernel.
+func TestRunWithNonFiniteB(t *testing.T) {
+	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+		one := random("nonfinite", workload.Shape{M: 256, N: 520, K: 256}, 16, 16, 0.3, "bf16")
+		r, err := NewRunner(c, []Case{one}, Options{Rounds: 2, Repeats: 2, Against: []string{NonFinite}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		result, err := r.Measure(context.Background(), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, timed := range result.Timed {
+			got = append(got, timed.Name)
+			if timed.Runs != 4 || !strings.HasPrefix(timed.Kernel, result.Kernel) || (timed.Name != Ours) != (timed.SpeedUp != nil) {
+				t.Errorf("%+v", timed)
+			}
+		}
+		if want := []string{Ours, "one_inf", "all_nan"}; !slices.Equal(got, want) {
+			t.Errorf("timed were %v, want %v", got, want)
+		}
+	})
+}
+
 // A matrix that cannot be timed is refused before anything runs.
 func TestRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, engine *sparsek.Engine) {

@@ -22,10 +22,11 @@ const (
 	CUSPARSE   = "cusparse"
 	OpenBLAS   = "openblas"
 	Torch      = "torch"
+	NonFinite  = "nonfinite" // ours with Inf or NaN in B
 )
 
 // Peers lists the names of those that can be timed beside ours.
-func Peers() []string { return []string{CUBLAS, CUSPARSE, OpenBLAS, Torch} }
+func Peers() []string { return []string{CUBLAS, CUSPARSE, OpenBLAS, Torch, NonFinite} }
 
 // DefaultPeers are those that a suite is compared with by default: the dense product.
 func DefaultPeers(backend sparsek.Backend) []string {
@@ -99,6 +100,8 @@ func newPeer[T sparsek.Element](name string, r *Runner) peer[T] {
 		return byKernel[T]{library: "cuSPARSE", kernels: []string{"cusparse_bsr", "cusparse_bell"}}
 	case OpenBLAS:
 		return openBLAS[T]{}
+	case NonFinite:
+		return nonFinite[T]{}
 	default:
 		return torch[T]{&r.torch}
 	}

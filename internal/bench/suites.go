@@ -18,15 +18,16 @@ import (
 
 // The suites.
 const (
-	Basic     = "basic"    // a first look
-	Sweep     = "sweep"    // densities from 1 to 100 %, to the break-even with a dense product
-	Blocks    = "blocks"   // block sizes at one density
-	Decode    = "decode"   // few columns
-	Patterns  = "patterns" // all of internal/matrix/pattern at one size
-	Roofline  = "roofline" // what the project holds itself to
-	PeerTable = "peers"    // a few cases beside all that one would take without this library
-	Shared    = "shared"   // some SMs are held by another kernel
-	Files     = "files"    // the user's own matrices
+	Basic     = "basic"     // a first look
+	Sweep     = "sweep"     // densities from 1 to 100 %, to the break-even with a dense product
+	Blocks    = "blocks"    // block sizes at one density
+	Decode    = "decode"    // few columns
+	Patterns  = "patterns"  // all of internal/matrix/pattern at one size
+	Roofline  = "roofline"  // what the project holds itself to
+	PeerTable = "peers"     // a few cases beside all that one would take without this library
+	Shared    = "shared"    // some SMs are held by another kernel
+	InfAndNaN = "nonfinite" // B holds Inf or NaN
+	Files     = "files"     // the user's own matrices
 )
 
 // Settings are what the user may change of a suite; zero values: the suite's own.
@@ -70,6 +71,8 @@ func Suites() []Suite {
 			GPU: true, Against: []string{CUBLAS, CUSPARSE, Torch}, seed: rooflineSeed, cases: peersSuite},
 		{Name: Shared, Summary: "the time while another kernel holds some of the SMs, ours and the dense product's; on a GPU",
 			GPU: true, Against: []string{CUBLAS}, seed: rooflineSeed, cases: sharedSuite},
+		{Name: InfAndNaN, Summary: "the time where B holds Inf or NaN, of every family of kernels; on a GPU",
+			GPU: true, Against: []string{NonFinite}, seed: rooflineSeed, cases: nonFiniteSuite},
 		{Name: Files, Summary: "the user's own matrices", Takes: []string{"dtype", "block", "n", "matrix", "seed"}, cases: files},
 	}
 }

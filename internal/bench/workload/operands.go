@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/timing"
@@ -101,6 +102,36 @@ func DenseOperands[T sparsek.BFloat16 | sparsek.Float16](o *Sets[T], s Shape) []
 		})
 	}
 	return list
+}
+
+// WithOtherB are the same operands of products of a shape with B's in which something was changed. They must be let go
+// by CloseB, before o is closed.
+func (o *Sets[T]) WithOtherB(ctx context.Context, c *sparsek.Engine, s Shape, change func(b []T)) (*Sets[T], error) {
+	other := &Sets[T]{result: o.result}
+	for i := range o.sets {
+		b := slices.Clone(o.HostB(i, s))
+		change(b)
+		buffer, err := sparsek.NewBuffer[T](c, len(b))
+		if err != nil {
+			return nil, errors.Join(err, other.CloseB())
+		}
+		other.sets[i] = set[T]{b: buffer, c: o.sets[i].c}
+		if err := buffer.Write(ctx, b); err != nil {
+			return nil, errors.Join(err, other.CloseB())
+		}
+	}
+	return other, nil
+}
+
+// CloseB frees what WithOtherB made.
+func (o *Sets[T]) CloseB() error {
+	var all []error
+	for _, s := range o.sets {
+		if s.b != nil {
+			all = append(all, s.b.Close())
+		}
+	}
+	return errors.Join(all...)
 }
 
 // Close frees the operands.

@@ -73,7 +73,7 @@ class BsrEpilogueOp {
     uint32_t const first_col = uint32_t(cute::get<1>(tile)) * (kGroups * 8);
     auto& acc = reinterpret_cast<float(&)[kGroups][4]>(sums(0));
     if (params_.by_tma) {
-      cuda::store_rows_by_tma<Element_>(params_.map_c, args.epilogue.alpha, acc,
+      cuda::store_rows_by_tma<Element_>(params_.map_c, cuda::alpha_of(args.epilogue), acc,
                                         reinterpret_cast<SharedStorage*>(shared)->buffers[warp], first_row, first_col,
                                         lane);
     } else {

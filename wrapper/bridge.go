@@ -121,7 +121,11 @@ func begin(ctx context.Context, op string, plans []*Plan, sets []Operands) (*bri
 		use.Plans = append(use.Plans, bridge.Plan{Pointer: p.handle.pointer, LDB: p.ldb, LDC: p.ldc})
 		use.B, use.C, use.Bias = nil, nil, nil // the same for each plan
 		for i, o := range sets {
-			if err := r.bind(o); err != nil {
+			err := r.matchPlanned(o)
+			if err == nil {
+				err = r.bind(o)
+			}
+			if err != nil {
 				end()
 				return nil, fmt.Errorf("operands %d: %w", i, err)
 			}

@@ -19,7 +19,13 @@ type BSR[T Element, I Index] struct {
 	BlockM, BlockK int
 	RowPtr         []I // (ceil(M/BlockM) + 1): block row r has the blocks RowPtr[r] to RowPtr[r+1]-1
 	ColIdx         []I // (blocks): block columns, strictly increasing within a block row
-	Values         []T // (blocks, BlockM, BlockK), row-major; nil: set later by SetValues
+	Values         []T // (blocks, BlockM, BlockK), row-major; nil: set later by SetValues, or given with each product
+
+	// BlockIdx (blocks) says which block of Values each entry of ColIdx names; nil: 0, 1 and so on.
+	BlockIdx []I
+	// Unsorted allows block columns in any order within a block row. They are sorted while they are copied; Values stay
+	// as they are.
+	Unsorted bool
 }
 
 // DeviceBSR is a [BSR] in device memory.
@@ -38,7 +44,8 @@ func BSROf[T Element](m bsr.Matrix[T]) BSR[T, int32] {
 // lengths are those of a BSR matrix's arrays.
 type lengths struct {
 	rowPtr, colIdx, values int
-	noValues               bool
+	blockIdx               int
+	noValues, noBlockIdx   bool
 }
 
 // checkLengths makes sure that the arrays are as long as the sizes say, which the library cannot see. Sizes that are
@@ -53,6 +60,9 @@ func checkLengths(op string, rows, blockM, blockK int, have lengths) error {
 	}
 	if have.rowPtr-1 != blockRows {
 		return fault(op, ErrBadSize, "RowPtr has %d entries: %d rows in blocks of %d need %d + 1", have.rowPtr, rows, blockM, blockRows)
+	}
+	if !have.noBlockIdx && have.blockIdx != have.colIdx {
+		return fault(op, ErrBadSize, "BlockIdx has %d entries and ColIdx has %d", have.blockIdx, have.colIdx)
 	}
 	if have.noValues {
 		return nil
@@ -76,13 +86,17 @@ func (a *BSR[T, I]) raw() native.BSR {
 		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, Blocks: len(a.ColIdx),
 		DType: int32(DTypeOf[T]()), IndexType: indexTypeOf[I](), Memory: native.Host,
 		RowPtr: addressOf(a.RowPtr), ColIdx: addressOf(a.ColIdx), Values: addressOf(a.Values),
+		BlockIdx: addressOf(a.BlockIdx), Unsorted: a.Unsorted,
 	}
 }
 
 // indexTypeOf is C's number of I.
 func indexTypeOf[I Index]() int32 {
 	var zero I
-	if _, ok := any(zero).(int32); ok {
+	switch any(zero).(type) {
+	case int16:
+		return native.Int16
+	case int32:
 		return native.Int32
 	}
 	return native.Int64
@@ -93,5 +107,6 @@ func (a *BSR[T, I]) checked(op string) (native.BSR, error) { return a.raw(), a.c
 
 func (a *BSR[T, I]) check(op string) error {
 	return checkLengths(op, a.Rows, a.BlockM, a.BlockK,
-		lengths{rowPtr: len(a.RowPtr), colIdx: len(a.ColIdx), values: len(a.Values), noValues: a.Values == nil})
+		lengths{rowPtr: len(a.RowPtr), colIdx: len(a.ColIdx), values: len(a.Values), noValues: a.Values == nil,
+			blockIdx: len(a.BlockIdx), noBlockIdx: a.BlockIdx == nil})
 }

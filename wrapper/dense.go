@@ -6,6 +6,8 @@ import (
 	"math"
 	"reflect"
 	"unsafe"
+
+	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
 // Dense is a row-major matrix in host memory: element (i, j) is Data[i*Stride + j]. Its fields are those of
@@ -29,15 +31,9 @@ type Operand interface {
 	operand() operand
 }
 
-// Operands are the dense matrices of a product C = act(alpha A B + beta C + bias) with a plan.
-type Operands struct {
-	B    Operand // K x N, of the matrix's type
-	C    Operand // M x N, of the type that the plan gives; it must not overlap B or the bias
-	Bias Operand // nil, or of a plan with one: M x 1 for RowBias, 1 x N for ColumnBias, of C's type, without gaps
-}
-
 // operand is either kind of dense matrix without its type, its stride filled in.
 type operand struct {
+	given              bool // false: the product has none
 	rows, cols, stride int
 	dtype              DType
 	elements           int            // in memory, from the first of the matrix to the last that is there
@@ -48,12 +44,12 @@ type operand struct {
 }
 
 func (d Dense[T]) operand() operand {
-	return operand{rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), dtype: DTypeOf[T](),
+	return operand{given: true, rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), dtype: DTypeOf[T](),
 		elements: len(d.Data), host: addressOf(d.Data)}
 }
 
 func (d DeviceDense[T]) operand() operand {
-	o := operand{rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), dtype: DTypeOf[T]()}
+	o := operand{given: true, rows: d.Rows, cols: d.Cols, stride: strideOf(d.Stride, d.Cols), dtype: DTypeOf[T]()}
 	if d.Buffer != nil {
 		o.elements, o.buffer, o.engine, o.offset = d.Buffer.n-d.Offset, d.Buffer.handle, d.Buffer.engine, d.Offset
 	}
@@ -126,6 +122,11 @@ func (o *operand) overlaps(other *operand) bool {
 
 // bytes are those from the first element to the last.
 func (o *operand) bytes() int { return o.span() * o.dtype.size() }
+
+// native is what the library is given of it.
+func (o *operand) native() native.Operand {
+	return native.Operand{Data: o.address(), Stride: o.stride}
+}
 
 // address is that of the first element; nil where there is none. A buffer must be in use.
 func (o *operand) address() unsafe.Pointer {

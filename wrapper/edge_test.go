@@ -34,6 +34,11 @@ func TestGraphCapture(t *testing.T) {
 	}
 }
 
+// A product may work in memory of its caller, and be one of a batch.
+func TestWorkspaceOfTheCaller(t *testing.T) {
+	report(t, abitest.Workspace(library(t).Path(), "gather_bf16_128_256"))
+}
+
 // report fails or skips the test where a program of package abitest has something to say.
 func report(t *testing.T, result string) {
 	t.Helper()

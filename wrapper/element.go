@@ -22,7 +22,7 @@ type Element interface {
 
 // Index is the type of a matrix's row pointers and column indices.
 type Index interface {
-	int32 | int64
+	int16 | int32 | int64
 }
 
 // ToBFloat16 rounds to nearest, ties to even; values beyond the largest finite one become infinite.

@@ -119,7 +119,6 @@ func TestMultiplyFaults(t *testing.T) {
 			{with(b, func(d *Dense[float32]) { d.Rows = 5 }), c, ErrBadSize, "B is 5 x 8 where 6 x 8"},
 			{b, with(c, func(d *Dense[float32]) { d.Cols = 9 }), ErrBadSize, "C is 4 x 9 where 4 x 8"},
 			{b, with(c, func(d *Dense[float32]) { d.Stride = 7 }), ErrBadLeadingDimension, "stride 7"},
-			{b, with(c, func(d *Dense[float32]) { d.Stride = 11 }), ErrBadLeadingDimension, "stride 11 is not the 10"},
 			{DeviceDense[float32]{Rows: 6, Cols: 8}, c, ErrBadSize, "B has 0 elements"},
 		} {
 			wantFault(t, plan.Multiply(background, 1, 0, Operands{B: fault.b, C: fault.c}), fault.status, fault.speaksOf)

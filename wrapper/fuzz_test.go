@@ -76,7 +76,7 @@ func FuzzMatrix(f *testing.F) {
 		for i := range c {
 			c[i] = float32(math.NaN()) // to be written, or to be left alone
 		}
-		if err := lib.Multiply(plan, 1, 0, native.Operand{Data: unsafe.Pointer(&b[0])}, native.Operand{Data: unsafe.Pointer(&c[0])}, nil, 0); err != nil {
+		if err := lib.Multiply(plan, native.Product{Alpha: 1, B: native.Operand{Data: unsafe.Pointer(&b[0])}, C: native.Operand{Data: unsafe.Pointer(&c[0])}}); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range c {

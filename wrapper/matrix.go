@@ -64,7 +64,7 @@ func NewDeviceMatrix[T Element, I Index](ctx context.Context, engine *Engine, a 
 	if a.RowPtr == nil || a.ColIdx == nil {
 		return nil, fault(op, ErrNullPointer, "RowPtr or ColIdx is nil")
 	}
-	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil}
+	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil, noBlockIdx: true}
 	raw := native.BSR{
 		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, Blocks: a.ColIdx.n,
 		DType: int32(DTypeOf[T]()), IndexType: indexTypeOf[I](), Memory: native.Device,

@@ -10,9 +10,9 @@ import (
 	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
-// Multiply computes C = act(alpha A B + beta C + bias) and returns when C is written. The dense matrices have the
-// strides and types of the plan; bias and activation are those that it was made for. All is computed in float32 and
-// rounded once. With beta = 0, C is not read.
+// Multiply computes C = act(alpha A B + beta C + bias) and returns when C is written. The dense matrices have the types
+// of the plan, and up to as many columns; bias and activation are those that it was made for. All is computed in float32
+// and rounded once. With beta = 0, C is not read. See [Operands] for what else a product may be given.
 //
 // Nothing is copied where the operands are in the back-end's memory: any [Dense] on the CPU, a [DeviceDense] on a GPU. A
 // [Dense] on a GPU is staged: device memory is allocated for it, and it is copied there and, for C, back; what lies
@@ -94,11 +94,13 @@ func (r *run) enqueueAgain(s *Stream, alpha, beta float32, o Operands) (done boo
 	if _, held := q.held.values[m.values]; !held || m.values.writers.Load() > 0 {
 		return false, nil
 	}
-	for _, h := range [...]*handle{s.handle, r.plan.handle, r.b.buffer, r.c.buffer, r.bias.buffer, m.values.buffer} {
-		if h == nil {
-			continue
+	for _, h := range [...]*handle{s.handle, r.plan.handle, m.values.buffer} {
+		if !q.holds(h) {
+			return false, nil
 		}
-		if _, held := q.held.handles[h]; !held || h.open() != nil {
+	}
+	for _, x := range r.all() {
+		if !q.holds(x.buffer) {
 			return false, nil
 		}
 	}
@@ -119,8 +121,7 @@ type run struct {
 	stream uintptr
 	pooled bool // the stream is the pool's
 	use    lease
-	b, c   operand
-	bias   operand // where the plan has one
+	boundOperands
 	staged []*handle
 	pins   runtime.Pinner // host memory that a copy may still read
 
@@ -201,110 +202,6 @@ func (r *run) drain() {
 	r.end()
 }
 
-// check makes sure that the operands are what was planned for, and takes their buffers into use.
-func (r *run) check(o Operands) error {
-	if err := r.match(o); err != nil {
-		return err
-	}
-	for _, x := range [...]*operand{&r.b, &r.c, &r.bias} {
-		if x.buffer == nil {
-			continue
-		}
-		if x.engine != r.plan.matrix.engine {
-			return fault(r.op, ErrBadArgument, "a buffer is of another engine than the plan")
-		}
-		if err := r.use.add(x.buffer); err != nil {
-			return err
-		}
-	}
-	runtime.KeepAlive(o) // until the buffers are in use
-	return r.apart()
-}
-
-// match makes sure that the operands have the sizes, strides and types that were planned for.
-func (r *run) match(o Operands) error {
-	p := r.plan
-	if err := r.b.of(r.op, "B", o.B); err != nil {
-		return err
-	}
-	if err := r.c.of(r.op, "C", o.C); err != nil {
-		return err
-	}
-	if r.b.dtype != p.matrix.dtype {
-		return fault(r.op, ErrBadArgument, "B is of %v and the matrix of %v", r.b.dtype, p.matrix.dtype)
-	}
-	if err := r.b.check(r.op, "B", p.matrix.cols, p.n, p.ldb); err != nil {
-		return err
-	}
-	if err := r.c.check(r.op, "C", p.matrix.rows, p.n, p.ldc); err != nil {
-		return err
-	}
-	if err := r.checkOutput("C", r.c.dtype); err != nil {
-		return err
-	}
-	return r.matchBias(o.Bias)
-}
-
-// matchBias makes sure that the bias is what was planned for.
-func (r *run) matchBias(bias Operand) error {
-	p := r.plan
-	if p.bias == NoBias {
-		if bias != nil {
-			return fault(r.op, ErrBadArgument, "a bias is given to a plan without one: set PlanOptions.Bias")
-		}
-		return nil
-	}
-	if missing(bias) {
-		return fault(r.op, ErrNullPointer, "the plan is for a %v bias: set Operands.Bias", p.bias)
-	}
-	r.bias = bias.operand()
-	if err := r.bias.checkBias(r.op, p.bias, p.matrix.rows, p.n); err != nil {
-		return err
-	}
-	return r.checkOutput("the bias", r.bias.dtype)
-}
-
-// apart makes sure that C overlaps nothing that is read. The buffers must be in use.
-func (r *run) apart() error {
-	if r.c.overlaps(&r.b) {
-		return fault(r.op, ErrBadArgument, "C overlaps B: the product needs memory of its own")
-	}
-	if r.plan.bias != NoBias && r.c.overlaps(&r.bias) {
-		return fault(r.op, ErrBadArgument, "C overlaps the bias: the product needs memory of its own")
-	}
-	return nil
-}
-
-// checkOutput makes sure that C or the bias is of the type that was planned for.
-func (r *run) checkOutput(name string, dtype DType) error {
-	if dtype != r.plan.output {
-		return fault(r.op, ErrBadArgument, "%s is of %v where the plan gives %v: set PlanOptions.Output", name, dtype, r.plan.output)
-	}
-	return nil
-}
-
-// bind is check for operands that must be where the back-end reads them.
-func (r *run) bind(o Operands) error {
-	if err := r.check(o); err != nil {
-		return err
-	}
-	return r.inPlace()
-}
-
-// inPlace makes sure that the operands are where the back-end reads them.
-func (r *run) inPlace() error {
-	if r.plan.matrix.engine.info.Backend == CPU {
-		return nil
-	}
-	for i, x := range [...]*operand{&r.b, &r.c, &r.bias} {
-		if x.host != nil {
-			name := [...]string{"B", "C", "the bias"}[i]
-			return fault(r.op, ErrWrongMemory, "%s is in host memory, which only Multiply copies: use a DeviceDense", name)
-		}
-	}
-	return nil
-}
-
 // multiply enqueues all and waits for it, or sets inFlight.
 func (r *run) multiply(ctx context.Context, alpha, beta float32, o Operands) error {
 	if err := r.check(o); err != nil {
@@ -318,11 +215,18 @@ func (r *run) multiply(ctx context.Context, alpha, beta float32, o Operands) err
 	if err := r.stage(&r.b, true); err != nil {
 		return r.settle(err)
 	}
-	if err := r.stage(&r.c, beta != 0); err != nil {
+	readsInput := beta != 0 && r.input.given
+	if !readsInput {
+		r.input = operand{}
+	}
+	if err := r.stage(&r.c, beta != 0 && !readsInput); err != nil {
 		return r.settle(err)
 	}
-	if r.plan.bias != NoBias {
-		if err := r.stage(&r.bias, true); err != nil {
+	for _, x := range [...]*operand{&r.bias, &r.values, &r.input, &r.alphaScale, &r.betaScale} {
+		if !x.given {
+			continue
+		}
+		if err := r.stage(x, true); err != nil {
 			return r.settle(err)
 		}
 	}
@@ -341,8 +245,10 @@ func (r *run) multiply(ctx context.Context, alpha, beta float32, o Operands) err
 
 // launch enqueues the product of operands that are where the back-end reads them.
 func (r *run) launch(alpha, beta float32) error {
-	return r.plan.matrix.engine.lib.native.Multiply(r.plan.handle.pointer, alpha, beta,
-		native.Operand{Data: r.b.address(), Stride: r.b.stride}, native.Operand{Data: r.c.address(), Stride: r.c.stride}, r.bias.address(), r.stream)
+	return r.plan.matrix.engine.lib.native.Multiply(r.plan.handle.pointer, native.Product{
+		Alpha: alpha, Beta: beta, N: r.b.cols, B: r.b.native(), C: r.c.native(), Input: r.input.native(),
+		Bias: r.bias.address(), Values: r.values.address(), AlphaScale: r.alphaScale.address(), BetaScale: r.betaScale.address(),
+		Stream: r.stream})
 }
 
 // settle waits for what was enqueued before err.

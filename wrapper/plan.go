@@ -26,6 +26,14 @@ type PlanOptions struct {
 	// AllowDense allows kernels that multiply absent blocks as zeros (Kernel.ReadsAbsent). Where B holds Inf or NaN,
 	// elements of C may then be NaN whose blocks read none of it.
 	AllowDense bool
+	// OwnKernels rules out kernels of other libraries.
+	OwnKernels bool
+	// NoUserCache has the user's tuning cache neither read nor written: a file of measurements can then not change the
+	// kernel, and with it the rounding.
+	NoUserCache bool
+	// BatchInvariant gives columns of C the same bits however many there are: all plans of the matrix that have it use one
+	// of the library's own kernels, and the same order of sums. Tuning must be 0.
+	BatchInvariant bool
 	// Tuning above 0 has the kernels that seem worth it measured, for about so long, unless the tuning cache knows a
 	// similar product. The matrix's values must be there. Package tuning does the same step by step.
 	Tuning time.Duration
@@ -127,7 +135,8 @@ func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
 // raw is C's form of the options.
 func (o *PlanOptions) raw() native.PlanOptions {
 	return native.PlanOptions{N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, Kernel: o.Kernel,
-		Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense}
+		Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense,
+		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant}
 }
 
 // planOnce makes a plan without measuring.

@@ -93,6 +93,15 @@ func (q *queue) holdValues(v *valueHolder) (wanted bool) {
 	return v.enter(q)
 }
 
+// holds returns whether h, where there is one, is in use by the queue's work, and nobody waits for the end of that. q.mu is held.
+func (q *queue) holds(h *handle) bool {
+	if h == nil {
+		return true
+	}
+	_, held := q.held.handles[h]
+	return held && h.open() == nil
+}
+
 // take empties the queue's hands. What it had must be released, or held again.
 func (q *queue) take() held {
 	q.mu.Lock()

@@ -334,8 +334,8 @@ func comeAndGo[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw
 		if p.biasKind != NoBias {
 			biasAt = at(bias)
 		}
-		err = errors.Join(infoErr, lib.Multiply(plan, p.alpha, p.beta, native.Operand{Data: at(b), Stride: p.b.Stride},
-			native.Operand{Data: at(c[i]), Stride: p.c0.Stride}, biasAt, lane.own[i%2].Handle()))
+		err = errors.Join(infoErr, lib.Multiply(plan, native.Product{Alpha: p.alpha, Beta: p.beta, B: native.Operand{Data: at(b), Stride: p.b.Stride},
+			C: native.Operand{Data: at(c[i]), Stride: p.c0.Stride}, Bias: biasAt, Stream: lane.own[i%2].Handle()}))
 		lib.PlanDestroy(plan)
 		lib.MatrixDestroy(matrix)
 		if err != nil {

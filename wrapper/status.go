@@ -26,7 +26,7 @@ const (
 	ErrBadABISize          Status = 2 // the library and this package do not fit
 	ErrBadSize             Status = 3 // a negative, zero or overflowing extent, or a slice too short for one
 	ErrBadArgument         Status = 4 // a value or combination that does not exist
-	ErrBadLeadingDimension Status = 5 // a stride below the columns, or not the planned one
+	ErrBadLeadingDimension Status = 5 // a stride below the columns, or not what the kernel takes
 	ErrMisaligned          Status = 6 // an operand that is not aligned as was planned for
 	ErrWrongMemory         Status = 7 // host memory where device memory is needed, or the other way round
 
@@ -37,6 +37,7 @@ const (
 	ErrColIdxRange       Status = 13 // a block column that is negative or beyond the last
 	ErrColIdxUnsorted    Status = 14 // block columns that decrease within a block row
 	ErrColIdxRepeated    Status = 15 // a block column twice in a block row
+	ErrBlockIdxRange     Status = 16 // a block of values that is negative or beyond the last
 
 	// What this build or machine cannot do.
 	ErrUnsupportedDType Status = 20 // a type of elements that the back-end or the kernel does not serve
@@ -68,6 +69,7 @@ var statusNames = map[Status]string{
 	ErrColIdxRange:         "SPARSEK_COL_IDX_RANGE",
 	ErrColIdxUnsorted:      "SPARSEK_COL_IDX_UNSORTED",
 	ErrColIdxRepeated:      "SPARSEK_COL_IDX_REPEATED",
+	ErrBlockIdxRange:       "SPARSEK_BLOCK_IDX_RANGE",
 	ErrUnsupportedDType:    "SPARSEK_UNSUPPORTED_DTYPE",
 	ErrUnsupportedBlock:    "SPARSEK_UNSUPPORTED_BLOCK",
 	ErrNoSuchKernel:        "SPARSEK_NO_SUCH_KERNEL",

@@ -9,13 +9,11 @@
  *
  * Layouts
  *   A   block compressed sparse row (BSR), blocks of bm x bk. row_ptr has ceil(M/bm) + 1 entries, col_idx has
- *       nnzb entries (block columns, strictly increasing within a block row), values holds nnzb dense blocks one
- *       after the other, each row-major (bm, bk):(bk, 1). Where M or K is not a multiple of the block, the last
- *       blocks extend beyond A. Their values beyond row M are never used; those beyond column K must be zero.
- *   B   row-major (K, N):(ldb, 1)
- *   C   row-major (M, N):(ldc, 1)
- *   bias of C's type: (M), one value for each row of C, or (N), one for each column
- *   Leading dimensions count elements.
+ *       nnzb entries (block columns, strictly increasing within a block row, see SPARSEK_BSR_SORT), values holds nnzb
+ *       dense blocks one after the other (see block_idx), each row-major (bm, bk):(bk, 1). Where M or K is not a
+ * multiple of the block, the last blocks extend beyond A. Their values beyond row M are never used; those beyond column
+ * K must be zero. B   row-major (K, N):(ldb, 1) C   row-major (M, N):(ldc, 1) bias of C's type: (M), one value for each
+ * row of C, or (N), one for each column Leading dimensions count elements.
  *
  * An absent block takes no part in the product: NaN or Inf in rows of B that no block reads never reaches C. Every
  * activation, ReLU too, maps NaN to NaN, Inf to Inf, and -Inf to its limit there, 0 or -0.
@@ -73,7 +71,7 @@ typedef enum sparsek_status {
   SPARSEK_BAD_ABI_SIZE = 2,          /* this library does not know this abi_size */
   SPARSEK_BAD_SIZE = 3,              /* a negative, zero or overflowing extent */
   SPARSEK_BAD_ARGUMENT = 4,          /* an enumeration value or combination that does not exist */
-  SPARSEK_BAD_LEADING_DIMENSION = 5, /* ldb or ldc below N, or different from the planned one */
+  SPARSEK_BAD_LEADING_DIMENSION = 5, /* ldb, ldc or ldc_in below n, or not what the plan's kernel takes */
   SPARSEK_MISALIGNED = 6,            /* a pointer below the alignment that the kernel or the type needs */
   SPARSEK_WRONG_MEMORY = 7,          /* a device pointer given as host memory, or the other way round */
   /* faults of the BSR index */
@@ -83,6 +81,7 @@ typedef enum sparsek_status {
   SPARSEK_COL_IDX_RANGE = 13,
   SPARSEK_COL_IDX_UNSORTED = 14,
   SPARSEK_COL_IDX_REPEATED = 15,
+  SPARSEK_BLOCK_IDX_RANGE = 16, /* block_idx names a block that values does not have */
   /* what this build or machine cannot do */
   SPARSEK_UNSUPPORTED_DTYPE = 20,
   SPARSEK_UNSUPPORTED_BLOCK = 21,
@@ -108,7 +107,7 @@ typedef enum sparsek_dtype {
 typedef enum sparsek_index_type {
   SPARSEK_INT32 = 1,
   SPARSEK_INT64 = 2,
-  SPARSEK_INT16 = 3 /* not served yet */
+  SPARSEK_INT16 = 3 /* not served yet for device arrays */
 } sparsek_index_type;
 typedef enum sparsek_memory { SPARSEK_HOST = 1, SPARSEK_DEVICE = 2 } sparsek_memory;
 typedef enum sparsek_backend { SPARSEK_AUTO = 0, SPARSEK_CPU = 1, SPARSEK_CUDA = 2 } sparsek_backend;
@@ -142,14 +141,20 @@ typedef enum sparsek_compute {
 } sparsek_compute;
 /* Bits of sparsek_bsr.flags. */
 typedef enum sparsek_bsr_flag {
-  SPARSEK_BSR_SORT = 1, /* block rows may be unsorted; not served yet */
+  /* Block rows may be unsorted: their columns are sorted while they are copied, and the blocks of values stay where
+   * they are. Not served yet for device arrays. */
+  SPARSEK_BSR_SORT = 1,
   SPARSEK_BSR_ASYNC = 2 /* matrix_create waits for nothing; not served yet */
 } sparsek_bsr_flag;
 /* Bits of sparsek_plan_options.flags. */
 typedef enum sparsek_plan_flag {
-  SPARSEK_OWN_KERNELS = 1,    /* no kernel of another library; not served yet */
-  SPARSEK_NO_USER_CACHE = 2,  /* the user's tuning cache is neither read nor written; not served yet */
-  SPARSEK_BATCH_INVARIANT = 4 /* the order of sums does not depend on n; not served yet */
+  SPARSEK_OWN_KERNELS = 1,   /* no kernel of another library */
+  SPARSEK_NO_USER_CACHE = 2, /* the user's tuning cache is neither read nor written */
+  /* Columns of C have the same bits however many there are: the plans of one matrix use the same kernel and the same
+   * order of sums for every n, stride and alignment. The kernel is one of the library's own, which is chosen by the
+   * cost model for 1024 columns, or named; no tiles are split or shared. tuning_seconds must be 0, and a tuner refuses
+   * it. */
+  SPARSEK_BATCH_INVARIANT = 4
 } sparsek_plan_flag;
 /* Bits of sparsek_multiply_args.flags. */
 typedef enum sparsek_multiply_flag {
@@ -254,7 +259,7 @@ typedef struct sparsek_bsr {
   const void* col_idx; /* (nnzb) */
   const void* values;  /* (nnzb, bm, bk); null: given later, with matrix_set_values or with each product */
   /* (nnzb), of index_type: which block of values each entry of col_idx names, below nnzb. null: 0, 1, ... Not served
-   * yet: must be null. */
+   * yet for device arrays. */
   const void* block_idx;
   /* Device arrays are read in the order of this stream; null: the default stream. Not served yet for device arrays:
    * must be null. Host arrays are read before matrix_create returns. */
@@ -265,8 +270,8 @@ typedef struct sparsek_bsr {
 
 typedef struct sparsek_plan_options {
   size_t abi_size;
-  int64_t n;         /* columns of B and C */
-  int64_t ldb, ldc;  /* as multiply will get them; 0: n */
+  int64_t n;         /* columns of B and C: the most that a product may have */
+  int64_t ldb, ldc;  /* of products that give none; 0: n. The kernel is chosen for them, see multiply_args */
   int32_t alignment; /* bytes to which B's and C's addresses will be aligned, if not to a larger element; 0: 16 */
   int32_t reserved;
   const char* kernel; /* a kernel's name, or null: chosen by the library, see plan_create */
@@ -342,29 +347,44 @@ typedef struct sparsek_candidate_info {
 
 typedef struct sparsek_multiply_args {
   size_t abi_size;
-  float alpha, beta; /* finite; beta = 0: C is not read */
-  const void* b;     /* (K, N):(ldb, 1), of the matrix's type, in the back-end's memory; must not overlap C */
-  int64_t ldb;       /* 0: the planned one */
-  void* c;           /* (M, N):(ldc, 1), of the planned type, in the back-end's memory */
-  int64_t ldc;       /* 0: the planned one */
+  float alpha, beta; /* finite; beta = 0: C and c_in are not read */
+  const void* b;     /* (K, n):(ldb, 1), of the matrix's type, in the back-end's memory; must not overlap C */
+  /* At least n; 0: the planned one. One that was planned for, or any other. But where the planned ldb and alignment are
+   * multiples of 16 bytes, ldb must be too, if the kernel needs that: SPARSEK_BAD_LEADING_DIMENSION says so. */
+  int64_t ldb;
+  void* c;     /* (M, n):(ldc, 1), of the planned type, in the back-end's memory */
+  int64_t ldc; /* at least n; 0: the planned one */
   sparsek_stream stream;
-  const void* bias; /* (M) or (N), as planned, of C's type, in the back-end's memory; null where the plan has none */
-  /* What follows is not served yet unless it says so: 0 and null. */
-  const void* values; /* (nnzb, bm, bk), of the matrix's type, in the back-end's memory; null: the matrix's */
-  int64_t n;          /* columns of this product, 1 to the planned ones; 0: the planned ones */
-  /* C = act(alpha A B + beta c_in + bias): (M, N):(ldc_in, 1), of C's type, in the back-end's memory. null: C itself */
+  const void* bias; /* (M) or (n), as planned, of C's type, in the back-end's memory; null where the plan has none */
+  /* (nnzb, bm, bk), of the matrix's type, in the back-end's memory, with the alignment that the kernel needs; null: the
+   * matrix's. The matrix does not keep them, so products with values of their own may run at once. Kernels of other
+   * libraries that need A in another layout refuse them (SPARSEK_BAD_ARGUMENT). */
+  const void* values;
+  int64_t n; /* columns of this product, 1 to the planned ones; 0: the planned ones */
+  /* C = act(alpha A B + beta c_in + bias): (M, n):(ldc_in, 1), of C's type, in the back-end's memory. It may be C, and
+   * must not overlap it else. null: C */
   const void* c_in;
-  int64_t ldc_in; /* 0: ldc */
-  /* One number each, in the back-end's memory, read when the product runs: multiplied with alpha and beta. null: 1 */
+  int64_t ldc_in; /* at least n; 0: ldc */
+  /* One number each, in the back-end's memory, finite, read when the product runs: alpha and beta are multiplied with
+   * them, in fp32. null: 1. With beta = 0, C is not read whatever beta_device holds. Baselines and kernels of other
+   * libraries refuse them (SPARSEK_BAD_ARGUMENT). */
   const float *alpha_device, *beta_device;
-  void* workspace; /* device memory of at least plan_info.product_bytes; null: from a pool of the context */
+  /* Device memory, aligned to 256 bytes, of at least plan_info.product_bytes, for this product alone until it has
+   * ended. null: from a pool of the context. The CPU back-end uses none. */
+  void* workspace;
   size_t workspace_bytes;
-  int64_t bytes_b, bytes_c; /* bytes of memory from b and from c on; 0: not checked */
-  int32_t dtype_b;          /* sparsek_dtype of B; 0: not checked */
-  int32_t flags;            /* of sparsek_multiply_flag */
-  int32_t batch;            /* products; 0 and 1: one, and the strides are not used */
+  /* Bytes of memory from b and from c on: SPARSEK_BAD_SIZE where they are too few for the operand. 0: not checked.
+   * Where they are given, ldb or ldc = 0 stands for a planned one without gaps between rows alone. */
+  int64_t bytes_b, bytes_c;
+  int32_t dtype_b; /* sparsek_dtype of B, which must be the matrix's; 0: not checked */
+  int32_t flags;   /* of sparsek_multiply_flag */
+  /* Products, which run one after the other; 0 and 1: one, and the strides are not used. Above 1: not for multiply_time
+   * and graph_time. */
+  int32_t batch;
   int32_t reserved;
-  int64_t stride_b, stride_c, stride_values, stride_bias; /* elements from one product of a batch to the next */
+  /* Elements from one product of a batch to the next, at least 0; c_in moves as c does. What a product reads must not
+   * be written by another one. */
+  int64_t stride_b, stride_c, stride_values, stride_bias;
 } sparsek_multiply_args;
 
 /* Dense products for comparison: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
@@ -521,8 +541,8 @@ typedef struct sparsek_api {
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);
 
-  /* Does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is written. C must not overlap B,
-   * the bias or the values of A (SPARSEK_BAD_ARGUMENT for the first two); B and C may be columns of one array. One plan
+  /* Does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is written. C must not overlap
+   * what is read: SPARSEK_BAD_ARGUMENT, except for the matrix's values. B and C may be columns of one array. One plan
    * may be in use on several streams at once. The same plan gives the same bits each time.
    * Allocates nothing, unless the plan has split tiles, or copies B because its rows are not aligned to the 16 bytes
    * that the kernel needs. Then a product takes its workspace from a pool of the context, in the order of the stream.

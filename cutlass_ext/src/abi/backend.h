@@ -38,10 +38,16 @@ class MatrixState {
 // Arguments of a multiply with the defaults filled in.
 struct MultiplyArgs {
   float alpha, beta;
+  const float *alpha_device, *beta_device;  // factors of alpha and beta, read when the product runs; null: 1
+  int64_t n;                                // columns, at most the planned ones
+  const void* values;                       // null: the matrix's
   const void* b;
   int64_t ldb;
   void* c;
   int64_t ldc;
+  const void* c_in;  // what beta is multiplied with; may be c
+  int64_t ldc_in;
+  void* workspace;  // of product_bytes() at least; null: the back-end's own
   sparsek_stream stream;
   const void* bias;           // null where there is none
   bool in_own_graph = false;  // captured into a graph that is destroyed before the call ends which this product is of
@@ -56,6 +62,8 @@ class PlanState {
   virtual int64_t recomputed() const { return 0; }
   // As sparsek_plan_info says. It waits for a copy from the device, but for no product.
   virtual uint64_t digest() const { return 0; }
+  // Device memory that one product works in.
+  virtual size_t product_bytes() const { return 0; }
   virtual void multiply(const MultiplyArgs& args) = 0;
   virtual void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) = 0;
   // Seconds that laying the matrix's values out for this plan takes: once for new ones from the host, with each product
@@ -72,7 +80,10 @@ struct PlanOptions {
   sparsek_dtype dtype_c;
   sparsek_bias bias;
   sparsek_activation activation;
-  bool allow_dense;  // the caller accepts what absent blocks, multiplied as zeros, make of Inf and NaN
+  bool allow_dense;              // the caller accepts what absent blocks, multiplied as zeros, make of Inf and NaN
+  bool own_kernels = false;      // none of another library
+  bool user_cache = true;        // the user's measurements may be read, and others added
+  bool batch_invariant = false;  // the order of sums, and so the kernel, must not depend on n; with own_kernels
 };
 
 // SMs that are held until this is destroyed.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cinttypes>
+#include <cstring>
+#include <utility>
+#include <vector>
 
 #include "abi/abi_size.h"
 #include "abi/backend.h"
@@ -12,13 +15,41 @@
 namespace sparsek::entry {
 namespace {
 
-void require_host_bsr(const sparsek_bsr& bsr) {
+// A matrix whose index is int32 and sorted, with the blocks of values in its order: what the reference reads.
+struct PlainMatrix {
+  BsrIndex index;
+  std::vector<char> values;
+
+  // Replaces the arrays of `bsr` by those in this, where they are of another kind; its index was checked.
+  void replace(sparsek_bsr& bsr, BsrIndex&& checked) {
+    const bool is_plain = bsr.index_type != SPARSEK_INT16 && bsr.block_idx == nullptr && checked.block_idx.empty();
+    if (is_plain) return;
+    index = std::move(checked);
+    if (!index.block_idx.empty()) {
+      const size_t bytes = static_cast<size_t>(bsr.block_m * bsr.block_k * dtype_bytes(bsr.dtype));
+      values.resize(bytes * index.block_idx.size());
+      for (size_t i = 0; i < index.block_idx.size(); ++i) {
+        std::memcpy(values.data() + i * bytes, static_cast<const char*>(bsr.values) + index.block_idx[i] * bytes,
+                    bytes);
+      }
+      bsr.values = values.data();
+    }
+    bsr.row_ptr = index.row_ptr.data();
+    bsr.col_idx = index.col_idx.data();
+    bsr.index_type = SPARSEK_INT32;
+    bsr.block_idx = nullptr;
+    bsr.flags = 0;
+  }
+};
+
+// Checks the matrix and makes it one that the reference can read, with arrays in `plain`.
+void require_host_bsr(sparsek_bsr& bsr, PlainMatrix& plain) {
   require_bsr(bsr);
   if (bsr.memory != SPARSEK_HOST) {
     fail(SPARSEK_WRONG_MEMORY, "args->a->memory is not SPARSEK_HOST: the check takes host arrays");
   }
   if (bsr.nnzb > 0) require_not_null(bsr.values, "args->a->values");
-  make_bsr_index(bsr);  // only for its checks: the reference reads the caller's arrays
+  plain.replace(bsr, make_bsr_index(bsr));
 }
 
 void require_operands(const sparsek_check_args& args) {
@@ -55,10 +86,11 @@ sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) 
     sparsek_check_args known = read_struct(args, "args");
     if (known.ldb == 0) known.ldb = known.n;
     if (known.ldc == 0) known.ldc = known.n;
-    const sparsek_bsr bsr = read_struct(known.a, "args->a");
+    sparsek_bsr bsr = read_struct(known.a, "args->a");
+    PlainMatrix plain;
     require_served(bsr);
     known.a = &bsr;
-    require_host_bsr(bsr);
+    require_host_bsr(bsr, plain);
     if (known.dtype_c == 0) known.dtype_c = bsr.dtype;
     require_operands(known);
 

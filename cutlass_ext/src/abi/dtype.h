@@ -20,4 +20,9 @@ constexpr int64_t dtype_bytes(int32_t dtype) {
   }
 }
 
+// The bytes of an entry of an index whose type is known.
+constexpr int64_t index_type_bytes(int32_t index_type) {
+  return index_type == SPARSEK_INT64 ? 8 : index_type == SPARSEK_INT16 ? 2 : 4;
+}
+
 }  // namespace sparsek

@@ -37,6 +37,15 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Matrix
   if (given.allow_dense != 0 && given.allow_dense != 1) {
     fail(SPARSEK_BAD_ARGUMENT, "options->allow_dense = %d is neither 0 nor 1", given.allow_dense);
   }
+  options.batch_invariant = (given.flags & SPARSEK_BATCH_INVARIANT) != 0;
+  options.own_kernels = options.batch_invariant || (given.flags & SPARSEK_OWN_KERNELS) != 0;
+  options.user_cache = (given.flags & SPARSEK_NO_USER_CACHE) == 0;
+  if (options.batch_invariant && given.tuning_seconds != 0) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "options->tuning_seconds = %g with SPARSEK_BATCH_INVARIANT: one kernel serves every n, and measuring for one "
+         "of them could change it",
+         given.tuning_seconds);
+  }
   if (!(given.tuning_seconds >= 0)) {
     fail(SPARSEK_BAD_ARGUMENT, "options->tuning_seconds = %g is not 0 or above", given.tuning_seconds);
   }

@@ -38,7 +38,7 @@ void require_not_null(const void* pointer, const char* what) {
 
 void require_values(const Matrix& matrix) {
   if (!matrix.has_values) {
-    fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values");
+    fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values, or a product its own");
   }
 }
 
@@ -86,9 +86,10 @@ void require_bsr(const sparsek_bsr& bsr) {
   require_memory(bsr.memory, "bsr->memory");
   require_not_null(bsr.row_ptr, "bsr->row_ptr");
   if (bsr.nnzb > 0) require_not_null(bsr.col_idx, "bsr->col_idx");
-  const int64_t index_bytes = bsr.index_type == SPARSEK_INT64 ? 8 : 4;
+  const int64_t index_bytes = index_type_bytes(bsr.index_type);
   require_aligned(bsr.row_ptr, index_bytes, "bsr->row_ptr");
   require_aligned(bsr.col_idx, index_bytes, "bsr->col_idx");
+  require_aligned(bsr.block_idx, index_bytes, "bsr->block_idx");
   require_aligned(bsr.values, dtype_bytes(bsr.dtype), "bsr->values");
 }
 

@@ -40,6 +40,9 @@ sparsek_status tuner_create(sparsek_matrix* matrix, const sparsek_plan_options* 
       fail(SPARSEK_BAD_ARGUMENT, "options->kernel names %.100s: there is nothing to tune",
            tuner->options.kernel.c_str());
     }
+    if (tuner->options.batch_invariant) {
+      fail(SPARSEK_BAD_ARGUMENT, "options->flags: with SPARSEK_BATCH_INVARIANT there is nothing to tune");
+    }
     require_values(*tuner->matrix);
     tuner->tuner = std::make_unique<tune::Tuner>(*tuner->matrix->backend, *tuner->matrix->state, tuner->options,
                                                  resolve(known_tuning));

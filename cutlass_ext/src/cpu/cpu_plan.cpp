@@ -30,6 +30,8 @@ TileFunction tile_function(const Kernel& kernel, sparsek_dtype dtype) {
   fail(SPARSEK_UNSUPPORTED_DTYPE, "the CPU back-end does not multiply dtype %d", static_cast<int>(dtype));
 }
 
+float scaled(float factor, const float* other) { return other == nullptr ? factor : factor * *other; }
+
 }  // namespace
 
 CpuMatrix::CpuMatrix(const sparsek_bsr& a) {
@@ -96,6 +98,7 @@ void CpuPlan::run_worker(const Product& product, std::atomic<size_t>& taken, con
     tile.row = static_cast<int64_t>(work.m_tile) * shape.tile_m;
     tile.row_end = std::min(tile.row + shape.tile_m, product.rows);
     tile.col = static_cast<int64_t>(work.n_tile) * shape.tile_n;
+    if (tile.col >= product.cols) continue;
     tile.col_end = std::min(tile.col + shape.tile_n, product.cols);
     tile.entry_begin = work.entry_begin;
     tile.entry_count = work.entry_count;
@@ -105,10 +108,7 @@ void CpuPlan::run_worker(const Product& product, std::atomic<size_t>& taken, con
 
 void CpuPlan::multiply(const MultiplyArgs& args) {
   const BsrShape& shape = matrix_.shape();
-  const void* const values = matrix_.values();
-  if (values == nullptr && shape.nnzb > 0) {
-    fail(SPARSEK_NULL_POINTER, "the matrix has no values: set them with matrix_set_values");
-  }
+  const void* const values = args.values != nullptr ? args.values : matrix_.values();
 
   const Product product = {shape.block_m,
                            shape.block_k,
@@ -117,14 +117,16 @@ void CpuPlan::multiply(const MultiplyArgs& args) {
                            plan_.entry_block.data(),
                            shape.rows,
                            shape.cols,
-                           options_.n,
+                           args.n,
                            values,
                            args.b,
                            args.ldb,
                            args.c,
                            args.ldc,
-                           args.alpha,
-                           args.beta,
+                           args.c_in,
+                           args.ldc_in,
+                           scaled(args.alpha, args.alpha_device),
+                           args.beta == 0 ? 0 : scaled(args.beta, args.beta_device),
                            options_.dtype_c,
                            args.bias,
                            options_.bias,

@@ -81,10 +81,13 @@ class CpuRehearsal final : public tune::Rehearsal {
   MultiplyArgs arguments() const {
     MultiplyArgs args = {};
     args.alpha = 1;
+    args.n = options_.n;
     args.b = b_.data();
     args.ldb = options_.ldb;
     args.c = c_.data();
     args.ldc = options_.ldc;
+    args.c_in = args.c;
+    args.ldc_in = args.ldc;
     args.bias = options_.bias == SPARSEK_BIAS_NONE ? nullptr : bias_.data();
     return args;
   }

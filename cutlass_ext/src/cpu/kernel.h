@@ -35,6 +35,8 @@ struct Product {
   int64_t ldb;
   void* c;  // (M, N):(ldc, 1)
   int64_t ldc;
+  const void* c_in;  // of C's type: (M, N):(ldc_in, 1), what beta is multiplied with; may be C
+  int64_t ldc_in;
   float alpha, beta;
   sparsek_dtype dtype_c;
   const void* bias;  // of C's type: (M) or (N)

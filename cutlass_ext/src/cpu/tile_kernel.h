@@ -197,17 +197,17 @@ struct RowEpilogue {
 
   // Column `col` of the tile and those that follow, from the sums of the row.
   template <typename Width>
-  void write(Width width, const float* sums, T* c, int col) const {
+  void write(Width width, const float* sums, const T* c_in, T* c, int col) const {
     Vector v = Isa::multiply(alpha, Isa::load(sums + col));
-    if (reads_c) v = Isa::multiply_add(beta, width.load(c + col), v);
+    if (reads_c) v = Isa::multiply_add(beta, width.load(c_in + col), v);
     if (kMayHaveBias && has_row_bias) v = Isa::add(v, row_bias);
     if (kMayHaveBias && column_bias != nullptr) v = Isa::add(v, width.load(column_bias + col));
     width.store(c + col, activated<kActivation>(v));
   }
 };
 
-// C = act(alpha * sums + beta * C + bias) for rows [row, row + rows), rounded once. beta = 0: C is not read. The sums
-// lie in whole vectors.
+// C = act(alpha * sums + beta * c_in + bias) for rows [row, row + rows), rounded once. beta = 0: c_in is not read. The
+// sums lie in whole vectors.
 template <typename T, bool kMayHaveBias, sparsek_activation kActivation>
 void write_rows(const Product& product, const Tile& tile, const Scratch& scratch, int64_t row, int rows) {
   const int cols = static_cast<int>(tile.col_end - tile.col);
@@ -219,8 +219,9 @@ void write_rows(const Product& product, const Tile& tile, const Scratch& scratch
     }
     const float* const sums = scratch.c + static_cast<int64_t>(i) * kTileCols;
     T* const c = static_cast<T*>(product.c) + (row + i) * product.ldc + tile.col;
-    for (int col = 0; col < whole; col += kLanes) epilogue.write(WholeVector{}, sums, c, col);
-    if (whole < cols) epilogue.write(PartOfVector{cols - whole}, sums, c, whole);
+    const T* const c_in = static_cast<const T*>(product.c_in) + (row + i) * product.ldc_in + tile.col;
+    for (int col = 0; col < whole; col += kLanes) epilogue.write(WholeVector{}, sums, c_in, c, col);
+    if (whole < cols) epilogue.write(PartOfVector{cols - whole}, sums, c_in, c, whole);
   }
 }
 

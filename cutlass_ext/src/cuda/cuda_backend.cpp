@@ -61,6 +61,10 @@ class CudaBackend final : public Backend {
     DeviceScope scope(device_);
     auto& a = static_cast<cuda::CudaMatrix&>(matrix);
     if (const cuda::LibraryKernel* const kernel = cuda::find_library_kernel(options.kernel)) {
+      if (options.own_kernels) {
+        fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s is one of %s, and options->flags allow only the library's own",
+             kernel->name, kernel->library);
+      }
       return cuda::make_library_plan(*kernel, a, options, *libraries_);
     }
     return std::make_unique<cuda::CudaPlan>(a, options, rates_.sm_count);

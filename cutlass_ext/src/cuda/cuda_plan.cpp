@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <variant>
 
 #include "abi/error.h"
 #include "cuda/add_parts.h"
 #include "cuda/choose_cluster.h"
+#include "cuda/copy_input.h"
 #include "cuda/device_plan.h"
 #include "cuda/device_scope.h"
 #include "cuda/find_kernel.h"
@@ -50,11 +52,11 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
   shape.any_rows = kernel_->ops->any_rows;
   const int32_t ctas = sm_count * kernel_->ops->ctas_per_sm;
-  cluster_ = kernel_->ops->most_cluster == 1
+  cluster_ = kernel_->ops->most_cluster == 1 || options_.batch_invariant
                  ? 1
                  : choose_cluster(pattern, longest_row(matrix.index()), shape, kernel_->ops->most_cluster, ctas);
   workers_ = shape.workers = ctas / cluster_;
-  if (kernel_->ops->may_split && options_.n > 0) {
+  if (kernel_->ops->may_split && options_.n > 0 && !options_.batch_invariant) {
     shape.most_parts =
         static_cast<int32_t>(std::min<int64_t>(kMostParts, kMostWorkspace / bytes_of_part(part_layout())));
     shape.join_cost = kJoinCost * 64 / pattern.block_k;
@@ -94,7 +96,7 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.stages = kernel_->stages;
   out.tiles = arrays_.sizes().tiles;
   out.entries = arrays_.sizes().entries;
-  out.product_bytes = workspace_ == nullptr ? 0 : static_cast<int64_t>(workspace_->bytes());
+  out.product_bytes = static_cast<int64_t>(product_bytes());
   out.workspace_bytes = static_cast<int64_t>(arrays_.bytes()) + out.product_bytes;
   // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
   // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
@@ -123,11 +125,16 @@ uint64_t CudaPlan::digest() const {
   return digest.value();
 }
 
-void CudaPlan::multiply(const MultiplyArgs& args) {
+void CudaPlan::multiply(const MultiplyArgs& given) {
+  MultiplyArgs args = given;
   const BsrShape& shape = matrix_.shape();
   const PlanSizes& sizes = arrays_.sizes();
   if (sizes.tiles == 0) return;
-  const void* const values = matrix_.values();
+  require_strides(*kernel_, packed_pitch_ > 0, args.ldb, args.ldc);
+  if (!kernel_->ops->any_epilogue && (args.alpha_device != nullptr || args.beta_device != nullptr)) {
+    fail(SPARSEK_BAD_ARGUMENT, "kernel %s takes no alpha_device or beta_device: name another", kernel_->name);
+  }
+  const void* const values = args.values != nullptr ? args.values : matrix_.values();
   if (reinterpret_cast<uintptr_t>(values) % kernel_->ops->align_values != 0) {
     fail(SPARSEK_MISALIGNED, "values = %p is not aligned to the %d bytes that kernel %s needs", values,
          kernel_->ops->align_values, kernel_->name);
@@ -135,23 +142,34 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   DeviceScope scope(matrix_.device());
   check_memory(args.c, SPARSEK_DEVICE, matrix_.device(), "c");
   if (shape.cols > 0) check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
-  if (args.bias != nullptr) check_memory(args.bias, SPARSEK_DEVICE, matrix_.device(), "bias");
+  const auto check_given = [&](const void* pointer, const char* name) {
+    if (pointer != nullptr) check_memory(pointer, SPARSEK_DEVICE, matrix_.device(), name);
+  };
+  check_given(args.bias, "bias");
+  check_given(args.values, "values");
+  check_given(args.c_in == args.c ? nullptr : args.c_in, "c_in");
+  check_given(args.alpha_device, "alpha_device");
+  check_given(args.beta_device, "beta_device");
+  check_given(args.workspace, "workspace");
+
+  if (!kernel_->ops->any_epilogue) args = with_input_in_c(args, shape.rows, options_.dtype_c);
 
   // Descriptors need an address and an extent even where nothing is read through them.
   const void* const unread = arrays_.tiles();
   LaunchArgs launch = {};
   launch.rows = shape.rows;
   launch.cols = std::max<int64_t>(shape.cols, 1);
-  launch.n = options_.n;
+  launch.n = args.n;
   launch.block_m = shape.block_m;
   launch.block_k = shape.block_k;
   launch.nnzb = shape.nnzb;
   launch.values = shape.nnzb > 0 ? values : unread;
   launch.b = shape.cols > 0 ? args.b : unread;
-  launch.ldb = shape.cols > 0 ? args.ldb : packed_pitch(options_.n);  // a stride that descriptors take
+  launch.ldb = shape.cols > 0 ? args.ldb : packed_pitch(args.n);  // a stride that descriptors take
   launch.c = args.c;
   launch.ldc = args.ldc;
-  launch.epilogue = {args.alpha, args.beta, args.bias, options_.bias, options_.activation, options_.dtype_c};
+  launch.epilogue = {args.alpha,  args.beta, args.alpha_device, args.beta_device,    args.c_in,
+                     args.ldc_in, args.bias, options_.bias,     options_.activation, options_.dtype_c};
   launch.tiles = arrays_.tiles();
   launch.tiles_count = static_cast<int32_t>(sizes.tiles);
   launch.entry_k = arrays_.entry_k();
@@ -163,7 +181,7 @@ void CudaPlan::multiply(const MultiplyArgs& args) {
   launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
   record_use(args);
-  this->launch(launch);
+  this->launch(launch, args.workspace);
 }
 
 void CudaPlan::record_use(const MultiplyArgs& args) {
@@ -175,18 +193,19 @@ size_t CudaPlan::bytes_of_parts() const {
   return static_cast<size_t>(arrays_.sizes().parts * bytes_of_part(part_layout()));
 }
 
-void CudaPlan::launch(LaunchArgs args) {
+void CudaPlan::launch(LaunchArgs args, void* workspace) {
   if (workspace_ == nullptr) return check(kernel_->ops->launch(args), kernel_->name);
-  const Workspace::Use memory(*workspace_, args.stream);
+  std::optional<Workspace::Use> own;
+  if (workspace == nullptr) workspace = own.emplace(*workspace_, args.stream).data();
   if (packed_pitch_ > 0 && matrix_.shape().cols > 0) {
-    char* const packed = static_cast<char*>(memory.data()) + bytes_of_parts();
+    char* const packed = static_cast<char*>(workspace) + bytes_of_parts();
     check(pack_b(packed, args.b, args.ldb, args.cols, args.n, args.stream), "pack_b");
     args.b = packed;
-    args.ldb = packed_pitch_;
+    args.ldb = packed_pitch(args.n);
   }
   if (arrays_.sizes().parts == 0) return check(kernel_->ops->launch(args), kernel_->name);
   args.parts = part_layout();
-  args.parts.sums = static_cast<float4*>(memory.data());
+  args.parts.sums = static_cast<float4*>(workspace);
   check(kernel_->ops->launch(args), kernel_->name);
   check(add_parts(args, arrays_.split_tiles(), arrays_.sizes().split_tiles, kernel_->tile_n), "add_parts");
 }

@@ -21,6 +21,7 @@ class CudaPlan final : public PlanState {
   void info(sparsek_plan_info& out) const override;
   int64_t recomputed() const override;
   uint64_t digest() const override;
+  size_t product_bytes() const override { return workspace_ == nullptr ? 0 : workspace_->bytes(); }
   void multiply(const MultiplyArgs& args) override;
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 
@@ -29,7 +30,8 @@ class CudaPlan final : public PlanState {
   // Slabs and groups of a part's sums.
   PartSums part_layout() const;
   void record_use(const MultiplyArgs& args);
-  void launch(LaunchArgs args);
+  // workspace: the caller's, or null.
+  void launch(LaunchArgs args, void* workspace);
   size_t bytes_of_parts() const;
 
   CudaMatrix& matrix_;

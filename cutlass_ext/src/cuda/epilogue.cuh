@@ -45,11 +45,19 @@ __device__ inline float activated(sparsek_activation activation, float x) {
   }
 }
 
+// The factors of a product.
+__device__ inline float alpha_of(const Epilogue& e) {
+  return e.alpha_device == nullptr ? e.alpha : e.alpha * *e.alpha_device;
+}
+__device__ inline float beta_of(const Epilogue& e) {
+  return e.beta_device == nullptr || e.beta == 0.f ? e.beta : e.beta * *e.beta_device;
+}
+
 // The element of C before it is rounded to C's type. c_old is not used where beta is 0, and may be any value; bias is 0
 // where there is none.
-__device__ inline float finish(const Epilogue& e, float sum, float c_old, float bias) {
-  float x = e.alpha * sum;
-  if (e.beta != 0.f) x = fmaf(e.beta, c_old, x);
+__device__ inline float finish(const Epilogue& e, float alpha, float beta, float sum, float c_old, float bias) {
+  float x = alpha * sum;
+  if (beta != 0.f) x = fmaf(beta, c_old, x);
   return activated(e.activation, x + bias);
 }
 
@@ -88,9 +96,10 @@ __device__ inline float bias_at(const Epilogue& e, int64_t row, int64_t col) {
 // One element of C from its sum.
 __device__ inline void write_element(const LaunchArgs& args, int64_t row, int64_t col, float sum) {
   const Epilogue& e = args.epilogue;
-  const int64_t at = row * args.ldc + col;
-  const float c_old = e.beta == 0.f ? 0.f : load_element(e.dtype_c, args.c, at);
-  store_element(e.dtype_c, args.c, at, finish(e, sum, c_old, bias_at(e, row, col)));
+  const float beta = beta_of(e);
+  const float c_old = beta == 0.f ? 0.f : load_element(e.dtype_c, e.c_in, row * e.ldc_in + col);
+  store_element(e.dtype_c, args.c, row * args.ldc + col,
+                finish(e, alpha_of(e), beta, sum, c_old, bias_at(e, row, col)));
 }
 
 }  // namespace sparsek::cuda

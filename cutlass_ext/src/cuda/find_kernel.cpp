@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/find_kernel.h"
 
+#include <cinttypes>
+
 #include "abi/dtype.h"
 #include "abi/error.h"
 
@@ -12,6 +14,11 @@ constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
 constexpr int64_t kMaxTmaExtent = (int64_t{1} << 30) - 1;
 // Kernels compute offsets within a block in 32 bits.
 constexpr int64_t kMaxBlock = (int64_t{1} << 31) - 1;
+
+bool beyond_tma(int64_t pitch) { return pitch > kMaxTmaPitch; }
+
+// Elements of 16 bytes.
+int64_t vector(const KernelDesc& kernel) { return 16 / dtype_bytes(kernel.dtype); }
 
 }  // namespace
 
@@ -27,7 +34,7 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   if (!kernel.ops->any_epilogue && !plain_epilogue) {
     return "it writes C in the type of A, with neither a bias nor an activation";
   }
-  if (kernel.ops->tma_b && (options.ldb > kMaxTmaPitch || options.ldc > kMaxTmaPitch)) {
+  if (kernel.ops->tma_b && (beyond_tma(options.ldb) || beyond_tma(options.ldc))) {
     return "its leading dimensions must be below 2^38";
   }
   if (kernel.ops->tma_b && (matrix.block_k > kMaxBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
@@ -37,8 +44,21 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
 }
 
 bool packs_b(const KernelDesc& kernel, const PlanOptions& options) {
-  const int64_t vector = 16 / dtype_bytes(kernel.dtype);
-  return kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector != 0);
+  return kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector(kernel) != 0);
+}
+
+void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t ldc) {
+  if (!kernel.ops->tma_b) return;
+  if (!packs && ldb % vector(kernel) != 0) {
+    fail(SPARSEK_BAD_LEADING_DIMENSION,
+         "args->ldb = %" PRId64 " is not a multiple of %" PRId64
+         " elements, 16 bytes, as it was planned: plan for a stride like that, or for a smaller alignment",
+         ldb, vector(kernel));
+  }
+  if (beyond_tma(ldb) || beyond_tma(ldc)) {
+    fail(SPARSEK_BAD_LEADING_DIMENSION,
+         "args->ldb = %" PRId64 " and args->ldc = %" PRId64 " must be below 2^38 for kernel %s", ldb, ldc, kernel.name);
+  }
 }
 
 const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options) {

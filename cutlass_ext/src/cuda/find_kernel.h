@@ -15,6 +15,10 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
 // Whether B has to be copied for a kernel that serves the product, since bulk copies need rows aligned to 16 bytes.
 bool packs_b(const KernelDesc& kernel, const PlanOptions& options);
 
+// Strides of a product that may differ from the planned ones, for which packs_b was asked. Throws
+// SPARSEK_BAD_LEADING_DIMENSION where the kernel does not take them.
+void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t ldc);
+
 // The kernel that options.kernel names. Throws SPARSEK_NO_SUCH_KERNEL where there is none or it does not serve.
 const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options);
 

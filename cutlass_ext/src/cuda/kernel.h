@@ -11,10 +11,13 @@
 
 namespace sparsek::cuda {
 
-// The epilogue: act(alpha sum + beta C + bias), rounded to C's type. See cuda/epilogue.cuh.
+// The epilogue: act(alpha sum + beta c_in + bias), rounded to C's type. See cuda/epilogue.cuh.
 struct Epilogue {
-  float alpha, beta;  // beta = 0: C is not read
-  const void* bias;   // of C's type: (M) or (N)
+  float alpha, beta;                        // beta = 0: c_in is not read
+  const float *alpha_device, *beta_device;  // factors of alpha and beta that are read on the device; null: 1
+  const void* c_in;                         // of C's type: (M, N):(ldc_in, 1); may be C
+  int64_t ldc_in;
+  const void* bias;  // of C's type: (M) or (N)
   sparsek_bias bias_kind;
   sparsek_activation activation;
   sparsek_dtype dtype_c;
@@ -30,7 +33,7 @@ struct PartSums {
 
 // The arguments of one product. All pointers are device pointers.
 struct LaunchArgs {
-  int64_t rows, cols, n;  // M, K, N
+  int64_t rows, cols, n;  // M, K, N; tiles may lie beyond N, and are left out then
   int32_t block_m, block_k;
   int64_t nnzb;
   const void* values;  // (nnzb, bm, bk)
@@ -64,7 +67,7 @@ struct KernelOps {
   bool tma_b;            // B needs a 16-byte aligned address and pitch
   bool any_rows;         // a row group may hold any block rows
   int align_values;      // bytes to which A's values must be aligned
-  bool any_epilogue;     // false: C must be of A's type, without bias and activation
+  bool any_epilogue;     // false: C must be of A's type and its own c_in, without bias, activation and device factors
   int most_cluster = 1;  // the most CTAs that can share a tile
   // Accepts parts of tiles: writes their sums to LaunchArgs::parts, and calls allow_dependent_launch if there are any.
   bool may_split = false;

@@ -116,10 +116,13 @@ class CudaRehearsal final : public tune::Rehearsal {
   MultiplyArgs arguments() const {
     MultiplyArgs args = {};
     args.alpha = 1;
+    args.n = options_.n;
     args.b = b_.data();
     args.ldb = options_.ldb;
     args.c = c_.data();
     args.ldc = options_.ldc;
+    args.c_in = args.c;
+    args.ldc_in = args.ldc;
     args.stream = static_cast<cudaStream_t>(stream_);
     args.bias = options_.bias == SPARSEK_BIAS_NONE ? nullptr : bias_.data();
     return args;

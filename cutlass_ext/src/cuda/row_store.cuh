@@ -35,21 +35,22 @@ __device__ void with_type(sparsek_dtype dtype, const Function& f) {
   }
 }
 
-// sums = alpha sums + beta C
+// sums = alpha sums + beta c_in
 template <class Type, int Groups>
 __device__ void scale(const LaunchArgs& args, float (&sums)[Groups][4], const RowTile& tile) {
   const Epilogue& e = args.epilogue;
+  const float alpha = alpha_of(e), beta = beta_of(e);
 #pragma unroll
-  for (int i = 0; i < Groups * 4; ++i) sums[i / 4][i % 4] *= e.alpha;
-  if (e.beta == 0.f) return;
+  for (int i = 0; i < Groups * 4; ++i) sums[i / 4][i % 4] *= alpha;
+  if (beta == 0.f) return;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const Type* const c = static_cast<const Type*>(args.c) + int64_t(tile.row[h]) * args.ldc + tile.first_col;
+    const Type* const c = static_cast<const Type*>(e.c_in) + int64_t(tile.row[h]) * e.ldc_in + tile.first_col;
 #pragma unroll
     for (int i = 0; i < Groups * 2; ++i) {
       const int at = i / 2 * 8 + tile.col + i % 2;
       float& x = sums[i / 2][h * 2 + i % 2];
-      if (tile.row[h] < args.rows && at < tile.columns) x = fmaf(e.beta, float(c[at]), x);
+      if (tile.row[h] < args.rows && at < tile.columns) x = fmaf(beta, float(c[at]), x);
       if (i % 16 == 15) asm volatile("" ::: "memory");  // limits the loads in flight: there are no registers for more
     }
   }
@@ -183,8 +184,9 @@ __device__ void store_rows(const LaunchArgs& args, float (&acc)[Groups][4], cons
                            uint32_t first_col, int lane) {
   const RowTile tile = {{row[0], row[1]}, first_col, int(min(int64_t(Groups * 8), args.n - first_col)), lane % 4 * 2};
   if (only_scales<Element>(args.epilogue)) {
+    const float alpha = alpha_of(args.epilogue);
 #pragma unroll
-    for (int i = 0; i < Groups * 4; ++i) acc[i / 4][i % 4] *= args.epilogue.alpha;
+    for (int i = 0; i < Groups * 4; ++i) acc[i / 4][i % 4] *= alpha;
     write<Element>(args, acc, tile);
   } else {
     store_any(args, acc, tile);

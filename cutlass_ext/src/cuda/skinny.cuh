@@ -63,8 +63,12 @@ struct Work {
 
   __device__ explicit Work(const LaunchArgs& args)
       : worker(blockIdx.x / args.cluster), part(blockIdx.x % args.cluster), first(load_tile(args.tiles + worker)) {}
+  // A tile beyond the columns of C has no entries.
+  template <int TileN>
   __device__ WorkTile tile(const LaunchArgs& args, int t) const {
-    return tile_part(t == worker ? first : load_tile(args.tiles + t), part, args.cluster);
+    WorkTile whole = t == worker ? first : load_tile(args.tiles + t);
+    if (int64_t(whole.n_tile) * TileN >= args.n) whole.entry_count = 0;
+    return tile_part(whole, part, args.cluster);
   }
 };
 
@@ -116,7 +120,7 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   RingState<Storage::kStages> state;
   bool waited = false;
   for (int t = work.worker; t < args.tiles_count; t += args.workers) {
-    const WorkTile tile = work.tile(args, t);
+    const WorkTile tile = work.tile<TileN>(args, t);
     int32_t next_block[kMostSlots], next_k = 0;  // the plan of the lane's entry
     const auto read_plan = [&](int first) {
       const int64_t at = int64_t(tile.entry_begin) + first + lane;
@@ -225,7 +229,7 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   const uint32_t smem_a = cute::cast_smem_ptr_to_uint(shared.a), smem_b = cute::cast_smem_ptr_to_uint(shared.b);
   RingState<Storage::kStages> state;
   for (int t = work.worker; t < args.tiles_count; t += args.workers) {
-    const WorkTile tile = work.tile(args, t);
+    const WorkTile tile = work.tile<TileN>(args, t);
     const uint32_t first_row = uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + slot]) + warp * 16 % p.slot_rows;
     const uint32_t row[2] = {first_row + lane / 4, first_row + 8 + lane / 4};
     float acc[TileN / 8][4] = {};

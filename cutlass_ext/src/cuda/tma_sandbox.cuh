@@ -97,6 +97,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared) {
   RingState<Stages> state;
   for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
     const WorkTile tile = args.tiles[t];
+    if (int64_t(tile.n_tile) * kTileN >= args.n) continue;
     const int row_in_block = int(int64_t(tile.m_tile) * kTileM % args.block_m);
     for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
       const int block = __ldg(args.entry_block + e), row = __ldg(args.entry_k + e);
@@ -130,6 +131,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   RingState<Stages> state;
   for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
     const WorkTile tile = args.tiles[t];
+    if (int64_t(tile.n_tile) * kTileN >= args.n) continue;
     const int steps = tile.entry_count * (args.block_k / kTileK);
     float acc[32][4] = {};
     int before = 0;  // the stage of the previous step

@@ -141,7 +141,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
     const WorkTile tile = load_tile(args.tiles + t);
     const int panel = panel_of(tile);
     const int64_t columns = args.n - int64_t(panel) * kTileN;
-    const int chunks = int(min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns));
+    const int chunks = int(max(int64_t(0), min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns)));
     const int boxes = (chunks + p.box_chunks - 1) / p.box_chunks;
 
     // Entry of the next stage to read, and unit within it.
@@ -297,8 +297,8 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     } else if (any_nan(args, acc, row, first_col, lane)) {
       store_exactly<Element>(args, tile, {slot(0), slot(1)}, row, first_col, first_col + kTileN, lane);
     } else if (p.by_tma) {
-      store_rows_by_tma<Element>(p.map_c, args.epilogue.alpha, acc, shared.buffers[warp], row[0] - lane / 4, first_col,
-                                 lane);
+      store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, shared.buffers[warp], row[0] - lane / 4,
+                                 first_col, lane);
     } else {
       store_rows<Element>(args, acc, row, first_col, lane);
     }

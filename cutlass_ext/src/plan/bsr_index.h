@@ -20,6 +20,8 @@ struct BsrShape {
 struct BsrIndex : BsrShape {
   std::vector<int32_t> row_ptr;  // (block_rows + 1)
   std::vector<int32_t> col_idx;  // (nnzb), strictly increasing within a block row
+  // (nnzb): the storage index of each block, whose values are that many blocks from the first. Empty: 0, 1, ...
+  std::vector<int32_t> block_idx;
 };
 
 // Copies the index from host arrays and checks it in the same pass. Throws Error; each fault has its own status, and

@@ -20,6 +20,14 @@ int64_t only_block_row(const BsrIndex& index, const int64_t* slot_row, int32_t s
   return last < index.rows && last / index.block_m == first ? first : -1;
 }
 
+// From places in the index to storage indices.
+void name_blocks(const BsrIndex& index, std::vector<int32_t>& entry_block) {
+  if (index.block_idx.empty()) return;
+  for (int32_t& block : entry_block) {
+    if (block != kNoBlock) block = index.block_idx[block];
+  }
+}
+
 }  // namespace
 
 std::vector<EntryRange> make_row_groups(RowOrders& orders, Plan& plan) {
@@ -56,6 +64,7 @@ std::vector<EntryRange> make_row_groups(RowOrders& orders, Plan& plan) {
     check_entries(plan.entries());
     groups.push_back({begin, static_cast<int32_t>(plan.entry_k.size())});
   }
+  name_blocks(index, plan.entry_block);
   return groups;
 }
 

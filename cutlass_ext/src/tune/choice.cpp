@@ -80,6 +80,18 @@ void choose_predicted(const std::vector<Candidate>& candidates, Choice& choice) 
   choice.reason = "the cost model expects " + duration(choice.predicted_seconds) + ", the least of all that serve";
 }
 
+// The kernel that the cost model prefers for some number of columns, whose rows are aligned: for every plan of the
+// matrix the same. Measurements differ from machine to machine, and are of one number of columns.
+void choose_for_any_columns(Backend& backend, const MatrixState& matrix, PlanOptions options, Choice& choice) {
+  constexpr int64_t kColumns = 1024;
+  options.n = options.ldb = options.ldc = kColumns;
+  options.alignment = 16;
+  choose_predicted(backend.candidates(matrix, options, false), choice);
+  if (choice.kernel.empty()) return;
+  choice.reason += ", for " + std::to_string(kColumns) + " columns; it is used for every number of them";
+  choice.predicted_seconds = 0;
+}
+
 // Each class is 19 % wider in density than the one below.
 int32_t density_class(double density) {
   return density > 0 ? static_cast<int32_t>(std::lround(4 * std::log2(density))) : INT32_MIN;
@@ -106,11 +118,17 @@ Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& op
     choice.reason = "asked for by name";
     return choice;
   }
-  const std::vector<Candidate> candidates = backend.candidates(matrix, options, options.allow_dense);
-  const TuningAnswer found = memory.lookup(tuning_key(backend, matrix, options));
-  choice.warning = found.warning;
-  if (found.source == TuningSource::kNone || !choose_measured(candidates, found, choice)) {
-    choose_predicted(candidates, choice);
+  if (options.batch_invariant) {
+    choose_for_any_columns(backend, matrix, options, choice);
+  } else {
+    const bool libraries = options.allow_dense && !options.own_kernels;
+    const std::vector<Candidate> candidates = backend.candidates(matrix, options, libraries);
+    const TuningKey key = tuning_key(backend, matrix, options);
+    const TuningAnswer found = options.user_cache ? memory.lookup(key) : memory.lookup_shipped(key);
+    choice.warning = found.warning;
+    if (found.source == TuningSource::kNone || !choose_measured(candidates, found, choice)) {
+      choose_predicted(candidates, choice);
+    }
   }
   if (choice.kernel.empty()) {
     fail(SPARSEK_UNSUPPORTED_BLOCK, "no kernel serves blocks of %dx%d of this type", matrix.shape().block_m,
@@ -142,7 +160,7 @@ Choice conclude(const Tuner& tuner, const Backend& backend, const MatrixState& m
   choice.measured_seconds = winner.median();
   choice.reason = "the fastest of " + std::to_string(record.candidates.size()) + " that were measured, " +
                   duration(winner.median());
-  choice.warning = memory.remember(record);
+  if (options.user_cache) choice.warning = memory.remember(record);
   return choice;
 }
 

@@ -21,8 +21,8 @@ struct Choice {
 };
 
 // The kernel that `options` names; else the fastest one measured for a similar product (in `memory`); else the one that
-// the cost model predicts to be the fastest. A named kernel is not checked here. Throws SPARSEK_UNSUPPORTED_BLOCK where
-// no kernel serves the product.
+// the cost model predicts to be the fastest. With batch_invariant only the model decides, and for every n alike. A
+// named kernel is not checked here. Throws SPARSEK_UNSUPPORTED_BLOCK where no kernel serves the product.
 Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& options, TuningMemory& memory);
 
 // The winner of the tuner, which is not changed; stores the measurements in `memory`. Throws SPARSEK_BAD_ARGUMENT where

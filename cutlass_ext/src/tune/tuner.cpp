@@ -58,7 +58,7 @@ double Trial::quantile(double share) const {
 Tuner::Tuner(Backend& backend, MatrixState& matrix, const PlanOptions& options, const TunerOptions& tuning)
     : backend_(backend), matrix_(matrix), options_(options), tuning_(tuning), begin_(Clock::now()) {
   double least = 0;
-  for (Candidate& candidate : backend.candidates(matrix, options, true)) {
+  for (Candidate& candidate : backend.candidates(matrix, options, !options.own_kernels)) {
     Trial trial;
     trial.candidate = std::move(candidate);
     if (trial.candidate.obstacle.empty() && (least == 0 || trial.candidate.predicted_seconds < least)) {

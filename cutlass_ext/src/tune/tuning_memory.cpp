@@ -25,14 +25,20 @@ TuningAnswer TuningMemory::lookup(const TuningKey& key) {
   answer.warning = refresh(file);
   const TuningRecord* record = unwritten_.find(key);
   if (record == nullptr) record = read_.find(key);
-  answer.source = TuningSource::kCache;
   if (record == nullptr) {
-    record = table_.find(key);
-    answer.source = TuningSource::kTable;
+    TuningAnswer shipped = lookup_shipped(key);
+    shipped.warning = std::move(answer.warning);
+    return shipped;
   }
-  if (record == nullptr) {
-    answer.source = TuningSource::kNone;
-  } else {
+  answer.source = TuningSource::kCache;
+  answer.record = *record;
+  return answer;
+}
+
+TuningAnswer TuningMemory::lookup_shipped(const TuningKey& key) const {
+  TuningAnswer answer;
+  if (const TuningRecord* const record = table_.find(key)) {
+    answer.source = TuningSource::kTable;
     answer.record = *record;
   }
   return answer;

@@ -32,6 +32,9 @@ class TuningMemory {
   // Reads the file again where it has changed.
   TuningAnswer lookup(const TuningKey& key);
 
+  // The same from the table that ships with the library alone.
+  TuningAnswer lookup_shipped(const TuningKey& key) const;
+
   // Stores the record in the file, instead of any record with its key. Where it cannot be written, it is kept in this
   // process and written with the next one. Returns a warning, or "" (also where there is no path).
   std::string remember(const TuningRecord& record);

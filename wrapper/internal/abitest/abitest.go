@@ -11,6 +11,7 @@ package abitest
 #include "edge.h"
 #include "graph.h"
 #include "release.h"
+#include "workspace.h"
 */
 import "C"
 
@@ -42,6 +43,17 @@ func SplitGraph(path, kernel string) string {
 	defer C.free(unsafe.Pointer(text))
 	defer C.free(unsafe.Pointer(name))
 	result := C.graph_parts_run(text, name)
+	defer C.free(unsafe.Pointer(result))
+	return C.GoString(result)
+}
+
+// Workspace multiplies in memory of the caller, and batches, with the kernel of that name, whose tiles are split. The
+// result is as Graph's.
+func Workspace(path, kernel string) string {
+	text, name := C.CString(path), C.CString(kernel)
+	defer C.free(unsafe.Pointer(text))
+	defer C.free(unsafe.Pointer(name))
+	result := C.workspace_run(text, name)
 	defer C.free(unsafe.Pointer(result))
 	return C.GoString(result)
 }

@@ -50,6 +50,8 @@ static void run(edge* e) {
   test_values_later(e);
   test_epilogue(e);
   test_members(e);
+  test_product_arguments(e);
+  test_batches(e);
   test_handle_services(e);
   test_memory(e);
   test_check(e);

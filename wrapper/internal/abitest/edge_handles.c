@@ -140,8 +140,12 @@ void test_multiply(edge* e) {
   EXPECT(NULL_POINTER, "plan", multiply(NULL, args));
   EXPECT(NULL_POINTER, "args", multiply(e->plan, NULL));
   EXPECT_ABI_SIZE_SINCE(kFirstMultiplyArgs, args[0], multiply(e->plan, args));
-  args[0].ldb = 9;
-  EXPECT(BAD_LEADING_DIMENSION, "ldb = 9", multiply(e->plan, args));
+  args[0].ldb = 7;
+  EXPECT(BAD_LEADING_DIMENSION, "ldb = 7", multiply(e->plan, args));
+  args[0].ldb = -8;
+  EXPECT(BAD_LEADING_DIMENSION, "ldb = -8", multiply(e->plan, args));
+  args[0].ldb = INT64_MAX / 2;
+  EXPECT(BAD_SIZE, "args->ldb", multiply(e->plan, args));
   args[0].ldb = 0;
   args[0].ldc = 7;
   EXPECT(BAD_LEADING_DIMENSION, "ldc = 7", multiply(e->plan, args));

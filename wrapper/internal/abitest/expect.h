@@ -35,6 +35,14 @@ void expect(edge* e, const char* place, sparsek_status want, const char* speaks_
 #define EDGE_PLACE __FILE__ ":" EDGE_LINE(__LINE__)
 #define EXPECT(status, speaks_of, call) expect(e, EDGE_PLACE, SPARSEK_##status, speaks_of, e->api->call)
 
+/* A product of e->plan by `args`, with one member changed. */
+#define WITH_ARGS(status, speaks_of, member, value)       \
+  do {                                                    \
+    sparsek_multiply_args given = args;                   \
+    given.member = value;                                 \
+    EXPECT(status, speaks_of, multiply(e->plan, &given)); \
+  } while (0)
+
 /* A size of 0 (never set), one less than the first version's, and one that no struct has, are refused. */
 #define EXPECT_ABI_SIZE_SINCE(first, object, call) \
   do {                                             \
@@ -78,6 +86,10 @@ void test_epilogue(edge* e);
 /* edge_members.c: members at the ends of structs: what is not served yet, and callers that do not have them */
 void test_members(edge* e);
 void test_handle_services(edge* e);
+
+/* edge_product.c: what each product of a plan may be given of its own, and batches */
+void test_product_arguments(edge* e);
+void test_batches(edge* e);
 
 /* edge_services.c: what the library says of itself, memory, streams, the check of a result */
 void test_information(edge* e);

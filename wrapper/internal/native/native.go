@@ -44,6 +44,7 @@ const (
 
 	Int32 int32 = C.SPARSEK_INT32
 	Int64 int32 = C.SPARSEK_INT64
+	Int16 int32 = C.SPARSEK_INT16
 )
 
 // end makes an error of a failed call.
@@ -204,12 +205,13 @@ func (l *Library) ContextDestroy(context unsafe.Pointer) {
 type BSR struct {
 	Rows, Cols, BlockM, BlockK, Blocks int
 	DType, IndexType, Memory           int32
-	RowPtr, ColIdx, Values             unsafe.Pointer
+	RowPtr, ColIdx, Values, BlockIdx   unsafe.Pointer
+	Unsorted                           bool
 }
 
 // c is C's form of a. Its arrays are pinned by pins.
 func (a *BSR) c(pins *runtime.Pinner) C.sparsek_bsr {
-	for _, array := range []unsafe.Pointer{a.RowPtr, a.ColIdx, a.Values} {
+	for _, array := range []unsafe.Pointer{a.RowPtr, a.ColIdx, a.Values, a.BlockIdx} {
 		if array != nil {
 			pins.Pin(array)
 		}
@@ -219,7 +221,8 @@ func (a *BSR) c(pins *runtime.Pinner) C.sparsek_bsr {
 		rows:     C.int64_t(a.Rows), cols: C.int64_t(a.Cols), block_m: C.int64_t(a.BlockM), block_k: C.int64_t(a.BlockK),
 		nnzb:  C.int64_t(a.Blocks),
 		dtype: C.int32_t(a.DType), index_type: C.int32_t(a.IndexType), memory: C.int32_t(a.Memory),
-		row_ptr: a.RowPtr, col_idx: a.ColIdx, values: a.Values,
+		row_ptr: a.RowPtr, col_idx: a.ColIdx, values: a.Values, block_idx: a.BlockIdx,
+		flags: toFlag(a.Unsorted) * C.SPARSEK_BSR_SORT,
 	}
 }
 
@@ -250,6 +253,8 @@ type PlanOptions struct {
 	Kernel                   string
 	Output, Bias, Activation int32
 	AllowDense               bool
+	OwnKernels, NoUserCache  bool
+	BatchInvariant           bool
 }
 
 // c is C's form of o, all but the kernel.
@@ -260,6 +265,8 @@ func (o *PlanOptions) c() C.sparsek_plan_options {
 		alignment: toInt32(o.Alignment),
 		dtype_c:   C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
 		allow_dense: toFlag(o.AllowDense),
+		flags: toFlag(o.OwnKernels)*C.SPARSEK_OWN_KERNELS | toFlag(o.NoUserCache)*C.SPARSEK_NO_USER_CACHE |
+			toFlag(o.BatchInvariant)*C.SPARSEK_BATCH_INVARIANT,
 	}
 }
 
@@ -322,9 +329,21 @@ type Operand struct {
 	Stride int
 }
 
-// Multiply calls multiply. bias is nil where the plan has none. The addresses are arguments and not members of a struct:
-// that way Go's memory needs no pinning, which would cost as much as the call.
-func (l *Library) Multiply(plan unsafe.Pointer, alpha, beta float32, b, c Operand, bias unsafe.Pointer, stream uintptr) error {
-	return end("multiply", C.shim_multiply(l.api, (*C.sparsek_plan)(plan), C.float(alpha), C.float(beta),
-		b.Data, C.int64_t(b.Stride), c.Data, C.int64_t(c.Stride), bias, C.uintptr_t(stream)))
+// Product is what one product is given: sparsek_multiply_args. What it does not have is nil.
+type Product struct {
+	Alpha, Beta           float32
+	N                     int
+	B, C, Input           Operand
+	Bias, Values          unsafe.Pointer
+	AlphaScale, BetaScale unsafe.Pointer
+	Stream                uintptr
+}
+
+// Multiply calls multiply. The addresses are arguments and not members of a struct: that way Go's memory needs no
+// pinning, which would cost as much as the call.
+func (l *Library) Multiply(plan unsafe.Pointer, p Product) error {
+	sizes := C.shim_product{alpha: C.float(p.Alpha), beta: C.float(p.Beta), n: C.int64_t(p.N), ldb: C.int64_t(p.B.Stride),
+		ldc: C.int64_t(p.C.Stride), ldc_in: C.int64_t(p.Input.Stride), stream: C.uintptr_t(p.Stream)}
+	return end("multiply", C.shim_multiply(l.api, (*C.sparsek_plan)(plan), sizes, p.B.Data, p.C.Data, p.Input.Data, p.Bias,
+		p.Values, p.AlphaScale, p.BetaScale))
 }

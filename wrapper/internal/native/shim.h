@@ -113,10 +113,31 @@ static inline shim_result shim_plan_info(const sparsek_api* api, const sparsek_p
 
 static inline void shim_plan_destroy(const sparsek_api* api, sparsek_plan* plan) { api->plan_destroy(plan); }
 
-static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, float alpha, float beta,
-                                        const void* b, int64_t ldb, void* c, int64_t ldc, const void* bias,
-                                        uintptr_t stream) {
-  sparsek_multiply_args args = {sizeof(args), alpha, beta, b, ldb, c, ldc, (sparsek_stream)stream, bias};
+/* What a product is given beside addresses. */
+typedef struct shim_product {
+  float alpha, beta;
+  int64_t n, ldb, ldc, ldc_in;
+  uintptr_t stream;
+} shim_product;
+
+static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, shim_product p, const void* b,
+                                        void* c, const void* c_in, const void* bias, const void* values,
+                                        const void* alpha_device, const void* beta_device) {
+  sparsek_multiply_args args = {.abi_size = sizeof(args),
+                                .alpha = p.alpha,
+                                .beta = p.beta,
+                                .b = b,
+                                .ldb = p.ldb,
+                                .c = c,
+                                .ldc = p.ldc,
+                                .stream = (sparsek_stream)p.stream,
+                                .bias = bias,
+                                .values = values,
+                                .n = p.n,
+                                .c_in = c_in,
+                                .ldc_in = p.ldc_in,
+                                .alpha_device = (const float*)alpha_device,
+                                .beta_device = (const float*)beta_device};
   return shim_end(api, api->multiply(plan, &args));
 }
 
@@ -149,8 +170,10 @@ static inline shim_result shim_no_memory(void) {
 
 static inline shim_result shim_multiply_at(const sparsek_api* api, sparsek_plan* plan, shim_products products,
                                            const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias) {
-  return shim_multiply(api, plan, products.alpha, products.beta, (const void*)b[0], products.ldb, (void*)c[0],
-                       products.ldc, (const void*)bias[0], products.stream);
+  const shim_product p = {
+      products.alpha, products.beta, 0, products.ldb, products.ldc, 0, products.stream,
+  };
+  return shim_multiply(api, plan, p, (const void*)b[0], (void*)c[0], NULL, (const void*)bias[0], NULL, NULL, NULL);
 }
 
 static inline shim_result shim_multiply_loop(const sparsek_api* api, sparsek_plan* plan, shim_products products,

@@ -14,8 +14,8 @@ class DensePlan final : public LibraryPlan {
  private:
   void run(const MultiplyArgs& args, const void* values) override {
     const BsrShape& a = matrix().shape();
-    cublas_.multiply({a.rows, options().n, a.cols, matrix().dtype, options().dtype_c, args.alpha, args.beta, values,
-                      args.b, args.c, expanded().pitch(), args.ldb, args.ldc},
+    cublas_.multiply({a.rows, args.n, a.cols, matrix().dtype, options().dtype_c, args.alpha, args.beta, values, args.b,
+                      args.c, expanded().pitch(), args.ldb, args.ldc},
                      static_cast<cudaStream_t>(args.stream));
   }
   size_t bytes() const override { return 0; }

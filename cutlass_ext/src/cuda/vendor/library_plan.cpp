@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "abi/error.h"
+#include "cuda/copy_input.h"
 #include "cuda/device_scope.h"
 #include "cuda/time_runs.h"
 #include "cuda/vendor/dense_plan.h"
@@ -13,6 +14,8 @@ namespace sparsek::cuda {
 namespace {
 
 std::string case_obstacle(const LibraryKernel& kernel, const CudaMatrix& matrix, const PlanOptions& options) {
+  const auto* const host = std::get_if<BsrIndex>(&matrix.index());
+  if (host != nullptr && !host->block_idx.empty()) return "its blocks of values must be in the order of the index";
   return obstacle(kernel, matrix.shape(), longest_row(matrix.index()), matrix.dtype, options);
 }
 
@@ -51,18 +54,45 @@ void LibraryPlan::info(sparsek_plan_info& out) const {
   out.unit_roundoff = std::ldexp(1.0, -23);
 }
 
-void LibraryPlan::multiply(const MultiplyArgs& args) {
+void LibraryPlan::multiply(const MultiplyArgs& given) {
   const RelaxedCapture relaxed;  // for whatever the library does
+  require_served(given);
   DeviceScope scope(matrix_.device());
-  check_memory(args.c, SPARSEK_DEVICE, matrix_.device(), "c");
-  check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
+  check_memory(given.c, SPARSEK_DEVICE, matrix_.device(), "c");
+  check_memory(given.b, SPARSEK_DEVICE, matrix_.device(), "b");
+  if (given.c_in != given.c) check_memory(given.c_in, SPARSEK_DEVICE, matrix_.device(), "c_in");
+  if (given.values != nullptr) check_memory(given.values, SPARSEK_DEVICE, matrix_.device(), "values");
+  const MultiplyArgs args = with_input_in_c(given, matrix_.shape().rows, options_.dtype_c);
   if (!args.in_own_graph) matrix_.memory().releases().use(uses_, static_cast<cudaStream_t>(args.stream));
-  const void* values = matrix_.values();
+  const void* values = args.values != nullptr ? args.values : matrix_.values();
   if (expanded_ != nullptr) {
     if (matrix_.is_referenced(values)) expanded_->fill(values, static_cast<cudaStream_t>(args.stream));
     values = expanded_->data();
   }
   run(args, values);
+}
+
+void LibraryPlan::require_served(const MultiplyArgs& args) const {
+  if (args.alpha_device != nullptr || args.beta_device != nullptr) {
+    fail(SPARSEK_BAD_ARGUMENT, "kernel %s takes no alpha_device or beta_device: set SPARSEK_OWN_KERNELS", kernel_.name);
+  }
+  // The expanded values are shared by all products of the matrix, in any stream.
+  if (args.values != nullptr && expanded_ != nullptr) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "kernel %s multiplies a copy of the matrix's values in a layout of its own, and takes no values with the "
+         "product: give them with matrix_set_values, or set SPARSEK_OWN_KERNELS",
+         kernel_.name);
+  }
+  if (args.n == options_.n && args.ldb == options_.ldb && args.ldc == options_.ldc) return;
+  PlanOptions given = options_;
+  given.n = args.n;
+  given.ldb = args.ldb;
+  given.ldc = args.ldc;
+  const std::string why_not = case_obstacle(kernel_, matrix_, given);
+  if (!why_not.empty()) {
+    fail(SPARSEK_BAD_LEADING_DIMENSION, "kernel %s does not serve this n, ldb and ldc: %s", kernel_.name,
+         why_not.c_str());
+  }
 }
 
 void LibraryPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {

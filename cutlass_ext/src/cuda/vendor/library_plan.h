@@ -42,7 +42,9 @@ class LibraryPlan : public PlanState {
   const StreamUses& uses() const { return uses_; }  // of what a plan has in device memory
 
  private:
-  // The product of A, its values in device memory, expanded where they have to be.
+  // Throws what the library, or the plan, cannot do with these arguments.
+  void require_served(const MultiplyArgs& args) const;
+  // The product of A, its values in device memory, expanded where they have to be; c_in is c.
   virtual void run(const MultiplyArgs& args, const void* values) = 0;
   // Of device memory, beside the expanded values.
   virtual size_t bytes() const = 0;

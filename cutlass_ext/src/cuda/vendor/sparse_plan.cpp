@@ -50,7 +50,14 @@ void SparsePlan::run(const MultiplyArgs& args, const void* values) {
   now.beta = args.beta;
   now.b = args.b;
   now.c = args.c;
-  cusparse_.multiply(now, workspace_bytes_, static_cast<cudaStream_t>(args.stream));
+  size_t workspace_bytes = workspace_bytes_;
+  if (args.n != product_.n || args.ldb != product_.ldb || args.ldc != product_.ldc) {
+    now.n = args.n;
+    now.ldb = args.ldb;
+    now.ldc = args.ldc;
+    workspace_bytes = cusparse_.workspace_bytes(now);
+  }
+  cusparse_.multiply(now, workspace_bytes, static_cast<cudaStream_t>(args.stream));
 }
 
 size_t SparsePlan::bytes() const { return ell_columns_.bytes() + (arrays_ ? arrays_->bytes() : 0); }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "abi/backend.h"
+#include "sparsek.h"
+
+namespace sparsek {
+
+// The arguments of one product of the plan with the defaults filled in, checked as far as the host can; the members of
+// batches are not looked at. Throws Error, naming the argument.
+MultiplyArgs resolve_multiply_args(const sparsek_plan& plan, const sparsek_multiply_args& given);
+
+}  // namespace sparsek

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/copy_input.h"
+
+#include <cuda_runtime_api.h>
+
+#include "abi/dtype.h"
+#include "cuda/cuda_error.h"
+
+namespace sparsek::cuda {
+
+MultiplyArgs with_input_in_c(MultiplyArgs args, int64_t rows, sparsek_dtype dtype_c) {
+  if (args.c_in != args.c && args.beta != 0 && rows > 0) {
+    const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements * dtype_bytes(dtype_c)); };
+    check(
+        cudaMemcpy2DAsync(args.c, bytes(args.ldc), args.c_in, bytes(args.ldc_in), bytes(args.n),
+                          static_cast<size_t>(rows), cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(args.stream)),
+        "cudaMemcpy2DAsync");
+  }
+  args.c_in = args.c;
+  args.ldc_in = args.ldc;
+  return args;
+}
+
+}  // namespace sparsek::cuda

@@ -245,8 +245,12 @@ func (r *run) multiply(ctx context.Context, alpha, beta float32, o Operands) err
 
 // launch enqueues the product of operands that are where the back-end reads them.
 func (r *run) launch(alpha, beta float32) error {
+	input := r.input.native()
+	if r.input.given && r.input.rows == 1 {
+		input.Stride = native.OneRow
+	}
 	return r.plan.matrix.engine.lib.native.Multiply(r.plan.handle.pointer, native.Product{
-		Alpha: alpha, Beta: beta, N: r.b.cols, B: r.b.native(), C: r.c.native(), Input: r.input.native(),
+		Alpha: alpha, Beta: beta, N: r.b.cols, B: r.b.native(), C: r.c.native(), Input: input,
 		Bias: r.bias.address(), Values: r.values.address(), AlphaScale: r.alphaScale.address(), BetaScale: r.betaScale.address(),
 		Stream: r.stream})
 }

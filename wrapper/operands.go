@@ -16,8 +16,8 @@ type Operands struct {
 	// of the matrix's type and without gaps. The matrix's stay as they are, so products with values of their own may run
 	// at once. Kernels of other libraries may refuse them: [PlanOptions].OwnKernels.
 	Values Operand
-	// Input, if there is one, takes the place of C in beta C: M x N, of C's type. It may be C, and must not overlap it
-	// else. Without a beta it is not read.
+	// Input, if there is one, takes the place of C in beta C: M x N, of C's type, or 1 x N for all rows of C. It may be C,
+	// and must not overlap it else. Without a beta it is not read. Baselines and kernels of other libraries refuse 1 x N.
 	Input Operand
 	// AlphaScale and BetaScale, if there are any, are 1 x 1, of float32, finite, and read when the product runs: alpha and
 	// beta are multiplied with them. Kernels of other libraries refuse them.
@@ -139,7 +139,11 @@ func (r *run) matchOthers(o Operands) error {
 	}
 	if !missing(o.Input) && m.rows > 0 {
 		r.input = o.Input.operand()
-		if err := r.input.check(r.op, "Input", m.rows, r.b.cols, -1); err != nil {
+		rows := m.rows
+		if r.input.rows == 1 {
+			rows = 1
+		}
+		if err := r.input.check(r.op, "Input", rows, r.b.cols, -1); err != nil {
 			return err
 		}
 		if err := r.checkOutput("Input", r.input.dtype); err != nil {
@@ -169,7 +173,7 @@ func (r *run) apart() error {
 		if x == &r.c || !x.given || !r.c.overlaps(x) {
 			continue
 		}
-		if x == &r.input && x.address() == r.c.address() && (x.stride == r.c.stride || x.rows < 2) {
+		if x == &r.input && x.address() == r.c.address() && x.rows == r.c.rows && (x.stride == r.c.stride || x.rows < 2) {
 			continue
 		}
 		return fault(r.op, ErrBadArgument, "C overlaps %s: the product needs memory of its own", operandNames[i])

@@ -22,11 +22,12 @@ type own[T, C Element] struct {
 	alphaScale, betaScale float32
 	scaled                bool
 	strideIn              int
+	oneRow                bool // the input is a row for all
 }
 
 // drawOwn draws a product with a plan of `of`: fewer columns, other strides, and what else it may be given. The strides
 // are multiples of 8 where the plan needs that.
-func drawOwn[T, C Element](t *rapid.T, of *product[T, C, int32], s shape) *own[T, C] {
+func drawOwn[T, C Element](t *rapid.T, of *product[T, C, int32], s shape, oneRow bool) *own[T, C] {
 	s.n = rapid.IntRange(1, s.n).Draw(t, "n of the product")
 	gap := rapid.IntRange(0, 9)
 	s.gapB, s.gapC = gap.Draw(t, "own gap of B"), gap.Draw(t, "own gap of C")
@@ -42,6 +43,7 @@ func drawOwn[T, C Element](t *rapid.T, of *product[T, C, int32], s shape) *own[T
 	if rapid.Bool().Draw(t, "input of its own") {
 		p.input = true
 		p.strideIn = s.n + gap.Draw(t, "gap of the input")
+		p.oneRow = oneRow && rapid.Bool().Draw(t, "one row for all")
 	}
 	if rapid.Bool().Draw(t, "scaled") {
 		scale := rapid.SampledFrom([]float32{1, 0, -2, 0.75})
@@ -125,6 +127,12 @@ func (p *own[T, C]) multiply(t rapid.TB, engine *Engine, plan *Plan, staged bool
 				}
 			}
 		}
+		if p.oneRow && in.Rows > 0 {
+			in.Rows, in.Data = 1, in.Data[:in.Stride]
+			for i := range c.Rows { // the product on paper has it in each row
+				copy(p.c0.Data[i*p.c0.Stride:][:c.Cols], p.c0.Data)
+			}
+		}
 		o.Input = putC(in, 1)
 	}
 	if p.values {
@@ -179,7 +187,7 @@ func testOwnArguments[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 		defer plan.Close()
 		given := false
 		for range 3 {
-			p := drawOwn(rt, of, s)
+			p := drawOwn(rt, of, s, !kernel.Baseline)
 			if !given && !p.values {
 				if err := SetValues(context.Background(), m, of.a.Values); err != nil {
 					rt.Fatal(err)
@@ -208,7 +216,7 @@ func TestOwnColumnsOfBias(t *testing.T) {
 			defer m.Close()
 			plan := must(m.Plan(context.Background(), of.planOptions(SizeOf[BFloat16]())))(rt)
 			defer plan.Close()
-			p := drawOwn(rt, of, s)
+			p := drawOwn(rt, of, s, true)
 			c := p.multiply(rt, engine, plan, true)
 			p.scaledProduct().verify(rt, engine, plan.Info(), c)
 		})
@@ -276,6 +284,9 @@ func TestOwnArgumentFaults(t *testing.T) {
 			{func(o *Operands) { o.B, o.C = dense(6, 0), dense(4, 0) }, ErrBadSize, "the plan is for 1 to 8 columns"},
 			{func(o *Operands) { o.C = dense(4, 7) }, ErrBadSize, "C is 4 x 7 where 4 x 8"},
 			{func(o *Operands) { o.Input = dense(4, 7) }, ErrBadSize, "Input is 4 x 7 where 4 x 8"},
+			{func(o *Operands) { o.Input = dense(1, 7) }, ErrBadSize, "Input is 1 x 7 where 1 x 8"},
+			{func(o *Operands) { o.Input = dense(2, 8) }, ErrBadSize, "Input is 2 x 8 where 4 x 8"},
+			{func(o *Operands) { o.Input = Dense[float32]{Rows: 1, Cols: 8, Data: o.C.(Dense[float32]).Data} }, ErrBadArgument, "C overlaps Input"},
 			{func(o *Operands) { o.Input = Dense[BFloat16]{Rows: 4, Cols: 8, Data: make([]BFloat16, 32)} }, ErrBadArgument, "Input is of bf16"},
 			{func(o *Operands) {
 				o.C = Dense[float32]{Rows: 4, Cols: 8, Stride: 16, Data: both.Data}

@@ -14,10 +14,12 @@ import (
 
 // PlanOptions say what a plan is for.
 type PlanOptions struct {
-	N         int    // columns of B and C, at least 1
-	LDB, LDC  int    // strides of B and C, in elements; 0: N
-	Alignment int    // bytes to which B and C will be aligned, if not to a larger element; 0: 16 on a GPU, an element's size on the CPU
-	Kernel    string // by name (see Library.Kernels); empty: the library chooses
+	N         int // columns of B and C, at least 1
+	LDB, LDC  int // strides of B and C, in elements; 0: N
+	Alignment int // bytes to which B and C will be aligned, if not to a larger element; 0: 16 on a GPU, an element's size on the CPU
+	// AlignmentC is Alignment of C alone; 0: Alignment.
+	AlignmentC int
+	Kernel     string // by name (see Library.Kernels); empty: the library chooses
 
 	Output     DType      // of C and the bias; 0: that of A and B
 	Bias       Bias       // added to alpha A B + beta C; each product is given it in Operands
@@ -134,7 +136,7 @@ func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
 
 // raw is C's form of the options.
 func (o *PlanOptions) raw() native.PlanOptions {
-	return native.PlanOptions{N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, Kernel: o.Kernel,
+	return native.PlanOptions{N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, AlignmentC: o.AlignmentC, Kernel: o.Kernel,
 		Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense,
 		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant}
 }

@@ -37,7 +37,7 @@ func execute(t *testing.T, program string, args ...string) {
 // planner is its sources.
 var planner = []string{"../src/plan/plan.cpp", "../src/plan/column_union.cpp", "../src/plan/row_groups.cpp",
 	"../src/plan/row_order.cpp", "../src/plan/row_matching.cpp", "../src/plan/column_bits.cpp",
-	"../src/plan/schedule_tiles.cpp", "../src/plan/split.cpp"}
+	"../src/plan/schedule_tiles.cpp", "../src/plan/split.cpp", "../src/plan/panel_ends.cpp"}
 
 // The planner, also for tiles that only the GPU's kernels have.
 func TestPlans(t *testing.T) { run(t, "testdata/plan_check.cpp", planner...) }

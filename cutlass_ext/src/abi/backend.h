@@ -46,8 +46,8 @@ struct MultiplyArgs {
   void* c;
   int64_t ldc;
   const void* c_in;  // what beta is multiplied with; may be c
-  int64_t ldc_in;
-  void* workspace;  // of product_bytes() at least; null: the back-end's own
+  int64_t ldc_in;    // 0: one row for all
+  void* workspace;   // of product_bytes() at least; null: the back-end's own
   sparsek_stream stream;
   const void* bias;           // null where there is none
   bool in_own_graph = false;  // captured into a graph that is destroyed before the call ends which this product is of
@@ -75,8 +75,8 @@ class PlanState {
 // Plan options with the defaults filled in.
 struct PlanOptions {
   int64_t n, ldb, ldc;
-  int32_t alignment;
-  std::string kernel;  // empty: to be chosen
+  int32_t alignment, alignment_c;  // of B and of C
+  std::string kernel;              // empty: to be chosen
   sparsek_dtype dtype_c;
   sparsek_bias bias;
   sparsek_activation activation;

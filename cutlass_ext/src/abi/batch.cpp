@@ -67,7 +67,7 @@ std::vector<MultiplyArgs> resolve_batch(const sparsek_plan& plan, const sparsek_
     sparsek_multiply_args one = given;
     one.b = b.at(given.b, i);
     one.c = c.at(given.c, i);
-    one.c_in = c.at(given.c_in, i);
+    if (given.ldc_in != kOneRow) one.c_in = c.at(given.c_in, i);
     one.values = values.at(given.values, i);
     one.bias = bias.at(given.bias, i);
     one.bytes_b = b.left(given.bytes_b, i, "args->bytes_b");

@@ -107,8 +107,9 @@ int64_t value_bytes(const MatrixState& matrix) {
 void resolve_values(const sparsek_plan& plan, const sparsek_multiply_args& given, const ByteRows& c,
                     MultiplyArgs& args) {
   const MatrixState& matrix = *plan.matrix->state;
-  args.values = given.values;
   if (given.values == nullptr) return require_values(*plan.matrix);
+  if (matrix.shape().nnzb == 0) return;
+  args.values = given.values;
   require_aligned(given.values, dtype_bytes(matrix.dtype), "args->values");
   require_apart(c, array(given.values, value_bytes(matrix)), "args->values");
 }
@@ -121,13 +122,15 @@ void resolve_input(const sparsek_multiply_args& given, const Dense& c, MultiplyA
     if (given.ldc_in != 0) fail(SPARSEK_BAD_ARGUMENT, "args->ldc_in = %" PRId64 " without args->c_in", given.ldc_in);
     return;
   }
-  const int64_t ld = given.ldc_in == 0 ? args.ldc : given.ldc_in;
-  const Dense input = {given.c_in, c.rows, c.n, ld, c.element, "args->c_in", "args->ldc_in"};
+  const bool one_row = given.ldc_in == kOneRow;
+  const int64_t ld = one_row ? c.n : given.ldc_in == 0 ? args.ldc : given.ldc_in;
+  const int64_t rows = one_row ? std::min<int64_t>(c.rows, 1) : c.rows;
+  const Dense input = {given.c_in, rows, c.n, ld, c.element, "args->c_in", "args->ldc_in"};
   require_operand(input, 1);
-  const bool is_c = given.c_in == args.c && (ld == args.ldc || c.rows < 2);
+  const bool is_c = given.c_in == args.c && (c.rows < 2 || (!one_row && ld == args.ldc));
   if (!is_c) require_apart(c.bytes(), input.bytes(), "args->c_in");
   args.c_in = given.c_in;
-  args.ldc_in = ld;
+  args.ldc_in = one_row ? 0 : ld;
 }
 
 void resolve_scalars(const sparsek_multiply_args& given, MultiplyArgs& args) {
@@ -181,7 +184,7 @@ MultiplyArgs resolve_multiply_args(const sparsek_plan& plan, const sparsek_multi
   const Dense b = {args.b, shape.cols, args.n, args.ldb, dtype_bytes(matrix.dtype), "args->b", "args->ldb"};
   const Dense c = {args.c, shape.rows, args.n, args.ldc, dtype_bytes(options.dtype_c), "args->c", "args->ldc"};
   require_operand(b, options.alignment);
-  require_operand(c, options.alignment);
+  require_operand(c, options.alignment_c);
   require_extent(b, given.bytes_b, "args->bytes_b");
   require_extent(c, given.bytes_c, "args->bytes_c");
   require_bias(given.bias, options, shape);

@@ -15,6 +15,13 @@ namespace {
 constexpr int32_t kDefaultAlignment = 16;
 constexpr int32_t kLargestAlignment = 4096;
 
+void require_alignment(int32_t alignment, int64_t least, const char* what) {
+  if (alignment < least || alignment > kLargestAlignment || (alignment & (alignment - 1)) != 0) {
+    fail(SPARSEK_BAD_ARGUMENT, "%s = %d is no power of two from %" PRId64 " (the element's size) to %d", what,
+         alignment, least, kLargestAlignment);
+  }
+}
+
 }  // namespace
 
 PlanOptions resolve_plan_options(const sparsek_plan_options& given, const MatrixState& matrix) {
@@ -26,6 +33,7 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Matrix
   options.ldb = given.ldb == 0 ? given.n : given.ldb;
   options.ldc = given.ldc == 0 ? given.n : given.ldc;
   options.alignment = given.alignment == 0 ? kDefaultAlignment : given.alignment;
+  options.alignment_c = given.alignment_c == 0 ? options.alignment : given.alignment_c;
   if (given.kernel != nullptr) options.kernel = given.kernel;
   const int32_t dtype_c = given.dtype_c == 0 ? matrix.dtype : given.dtype_c;
   require_dtype(dtype_c, "options->dtype_c");
@@ -53,11 +61,9 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Matrix
   const int64_t element_b = dtype_bytes(matrix.dtype), element_c = dtype_bytes(dtype_c);
   require_dense(matrix.shape().cols, options.n, options.ldb, element_b, "options->ldb");
   require_dense(matrix.shape().rows, options.n, options.ldc, element_c, "options->ldc");
-  const int32_t alignment = options.alignment, least = static_cast<int32_t>(std::min(element_b, element_c));
-  if (alignment < least || alignment > kLargestAlignment || (alignment & (alignment - 1)) != 0) {
-    fail(SPARSEK_BAD_ARGUMENT, "options->alignment = %d is no power of two from %d (the element's size) to %d",
-         alignment, least, kLargestAlignment);
-  }
+  const int64_t least = std::min(element_b, element_c);
+  require_alignment(options.alignment, least, "options->alignment");
+  require_alignment(options.alignment_c, least, "options->alignment_c");
   return options;
 }
 

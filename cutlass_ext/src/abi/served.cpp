@@ -65,7 +65,6 @@ void require_served(const sparsek_plan_options& options) {
                 "SPARSEK_OWN_KERNELS (1), SPARSEK_NO_USER_CACHE (2) and SPARSEK_BATCH_INVARIANT (4)");
   require_unused(options.workers, "options->workers");
   require_unused(options.values_static, "options->values_static");
-  require_unused(options.alignment_c, "options->alignment_c");
 }
 
 void require_served(const sparsek_multiply_args& args) {

@@ -36,7 +36,7 @@ struct Product {
   void* c;  // (M, N):(ldc, 1)
   int64_t ldc;
   const void* c_in;  // of C's type: (M, N):(ldc_in, 1), what beta is multiplied with; may be C
-  int64_t ldc_in;
+  int64_t ldc_in;    // 0: one row for all
   float alpha, beta;
   sparsek_dtype dtype_c;
   const void* bias;  // of C's type: (M) or (N)

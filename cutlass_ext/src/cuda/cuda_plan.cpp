@@ -17,6 +17,7 @@
 #include "cuda/time_runs.h"
 #include "cuda/vendor/index_arrays.h"
 #include "plan/digest.h"
+#include "plan/panel_ends.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -63,7 +64,9 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
     shape.part_cost = kPartCost * 64 / pattern.block_k * part_layout().groups * 8 / shape.tile_n;
   }
   if (RowOrders* const orders = matrix.orders()) {
-    arrays_ = PlanArrays(memory, sparsek::make_plan(*orders, shape), uses_);
+    const Plan plan = sparsek::make_plan(*orders, shape);
+    arrays_ = PlanArrays(memory, plan, uses_);
+    panel_ends_ = panel_ends(plan);
   } else {
     arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape, memory, uses_);
   }
@@ -171,10 +174,10 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.epilogue = {args.alpha,  args.beta, args.alpha_device, args.beta_device,    args.c_in,
                      args.ldc_in, args.bias, options_.bias,     options_.activation, options_.dtype_c};
   launch.tiles = arrays_.tiles();
-  launch.tiles_count = static_cast<int32_t>(sizes.tiles);
+  launch.tiles_count = tiles_within(args.n);
   launch.entry_k = arrays_.entry_k();
   launch.entry_block = arrays_.entry_block();
-  launch.workers = static_cast<int32_t>(std::min<int64_t>(workers_, sizes.tiles));
+  launch.workers = static_cast<int32_t>(std::min(workers_, launch.tiles_count));
   launch.cluster = cluster_;
   launch.slot_row = arrays_.slot_row();
   launch.slots = sizes.slots;
@@ -182,6 +185,11 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.stream = static_cast<cudaStream_t>(args.stream);
   record_use(args);
   this->launch(launch, args.workspace);
+}
+
+int32_t CudaPlan::tiles_within(int64_t n) const {
+  if (panel_ends_.empty()) return static_cast<int32_t>(arrays_.sizes().tiles);
+  return panel_ends_[static_cast<size_t>((n - 1) / kernel_->tile_n)];
 }
 
 void CudaPlan::record_use(const MultiplyArgs& args) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "abi/backend.h"
 #include "cuda/cuda_matrix.h"
@@ -29,6 +30,8 @@ class CudaPlan final : public PlanState {
   int32_t tile_rows() const;
   // Slabs and groups of a part's sums.
   PartSums part_layout() const;
+  // Those that a product of n columns needs, and perhaps some of the others.
+  int32_t tiles_within(int64_t n) const;
   void record_use(const MultiplyArgs& args);
   // workspace: the caller's, or null.
   void launch(LaunchArgs args, void* workspace);
@@ -41,6 +44,7 @@ class CudaPlan final : public PlanState {
   int32_t workers_ = 1;  // clusters that run at once
   StreamUses uses_;      // of what follows
   PlanArrays arrays_;
+  std::vector<int32_t> panel_ends_;       // plan/panel_ends.h; empty for an index in device memory
   int64_t packed_pitch_ = 0;              // of B, where it is copied for the kernel; else 0
   std::unique_ptr<Workspace> workspace_;  // where tiles are split or B is copied
 };

@@ -16,8 +16,8 @@ struct Epilogue {
   float alpha, beta;                        // beta = 0: c_in is not read
   const float *alpha_device, *beta_device;  // factors of alpha and beta that are read on the device; null: 1
   const void* c_in;                         // of C's type: (M, N):(ldc_in, 1); may be C
-  int64_t ldc_in;
-  const void* bias;  // of C's type: (M) or (N)
+  int64_t ldc_in;                           // 0: one row for all
+  const void* bias;                         // of C's type: (M) or (N)
   sparsek_bias bias_kind;
   sparsek_activation activation;
   sparsek_dtype dtype_c;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/panel_ends.h"
 #include "plan/plan.h"
 #include "plan_reference.h"
 #include "random_index.h"
@@ -80,6 +81,14 @@ void check_plan(const BsrIndex& index, const PlanShape& shape) {
   const int64_t row_tiles = (index.rows + shape.tile_m - 1) / shape.tile_m;
   const int64_t column_tiles = (shape.n + shape.tile_n - 1) / shape.tile_n;
   REQUIRE(static_cast<int64_t>(seen.size()) == row_tiles * column_tiles);
+
+  const std::vector<int32_t> ends = sparsek::panel_ends(plan);
+  REQUIRE(static_cast<int64_t>(ends.size()) == column_tiles);
+  for (size_t p = 0; p < ends.size(); ++p) {
+    const auto needed = [&](const WorkTile& tile) { return sparsek::panel_of(tile) <= static_cast<int32_t>(p); };
+    REQUIRE(std::none_of(plan.tiles.begin() + ends[p], plan.tiles.end(), needed));
+    REQUIRE(ends[p] == 0 ? plan.tiles.empty() : needed(plan.tiles[ends[p] - 1]));
+  }
 
   const Plan reference = reference_plan(index, shape, plan);
   REQUIRE(plan.shape.panels_in_flight == reference.shape.panels_in_flight && plan.slots == reference.slots);

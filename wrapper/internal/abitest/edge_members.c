@@ -57,7 +57,8 @@ static void test_plan_members(edge* e) {
   WITH_PLAN(BAD_ARGUMENT, "options->flags = 8", flags, 8);
   WITH_PLAN(BAD_ARGUMENT, "workers = 1 is not served yet", workers, 1);
   WITH_PLAN(BAD_ARGUMENT, "values_static = 1 is not served yet", values_static, 1);
-  WITH_PLAN(BAD_ARGUMENT, "alignment_c = 16 is not served yet", alignment_c, 16);
+  WITH_PLAN(BAD_ARGUMENT, "options->alignment_c = 24", alignment_c, 24);
+  WITH_PLAN(BAD_ARGUMENT, "options->alignment_c = 2", alignment_c, 2);
   ++e->checks;
   if (plan != NULL) fprintf(e->failures, "a plan was made with members that are not served\n");
 }

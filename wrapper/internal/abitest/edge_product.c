@@ -68,6 +68,13 @@ static void test_results(edge* e) {
     EXPECT(OK, "", multiply(e->plan, &args));
     same(e, "factors", c, want, kRows * kLdc);
 
+    /* One row for all. */
+    args.ldc_in = -1;
+    plain(values, 2, b, kLdb, -3, c_in, 0, want, kLdc, n);
+    EXPECT(OK, "", multiply(e->plan, &args));
+    same(e, "one row as input", c, want, kRows * kLdc);
+    args.ldc_in = kLdcIn;
+
     /* A factor of 0 reads the input as little as beta = 0 does. */
     args.beta_device = &zero;
     float none[kRows * kLdcIn];
@@ -119,6 +126,7 @@ static void test_faults(edge* e) {
   WITH_ARGS(OK, "", c_in, c);
   WITH_ARGS(MISALIGNED, "args->c_in", c_in, (char*)b + 1);
   WITH_ARGS(BAD_ARGUMENT, "args->ldc_in = 8 without args->c_in", ldc_in, 8);
+  WITH_ARGS(BAD_ARGUMENT, "args->ldc_in = -1 without args->c_in", ldc_in, -1);
   WITH_ARGS(MISALIGNED, "args->alpha_device", alpha_device, (const float*)((const char*)b + 2));
   WITH_ARGS(MISALIGNED, "args->beta_device", beta_device, (const float*)((const char*)b + 1));
   WITH_ARGS(UNSUPPORTED_DTYPE, "args->dtype_b = 2 is not 3", dtype_b, SPARSEK_FP16);
@@ -136,6 +144,11 @@ static void test_faults(edge* e) {
   given.c_in = b;
   given.ldc_in = kN - 1;
   EXPECT(BAD_LEADING_DIMENSION, "args->ldc_in = 7", multiply(e->plan, &given));
+  given.ldc_in = -2;
+  EXPECT(BAD_LEADING_DIMENSION, "args->ldc_in = -2", multiply(e->plan, &given));
+  given.c_in = c;
+  given.ldc_in = -1;
+  EXPECT(BAD_ARGUMENT, "args->c_in and args->c overlap", multiply(e->plan, &given));
 
   /* One row that a view repeats, with a stride of 0, has too few bytes; and where the planned stride has gaps, a
    * stride of 0 is no stride. */

@@ -161,6 +161,10 @@ static char* run(const sparsek_api* api, const driver* cuda, sparsek_context* co
   } else {
     TRY(api->multiply(plan, &args));
   }
+  sparsek_plan_info info = {.abi_size = sizeof(info)};
+  TRY(api->plan_describe(plan, &info));
+  if (info.recomputed != -1) return text("plan_describe tells what it has not fetched");
+  if (the_gate.timed_out) return text("plan_describe waited for a product");
   if (how == kReleaseClosedStream) TRY(api->stream_destroy(context, stream));
   if (how == kReleaseLostStream) TRY(cuda->destroy_stream(stream));
   api->plan_destroy(plan);

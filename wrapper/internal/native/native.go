@@ -249,7 +249,7 @@ func (l *Library) MatrixDestroy(matrix unsafe.Pointer) {
 // PlanOptions are sparsek_plan_options.
 type PlanOptions struct {
 	N, LDB, LDC              int
-	Alignment                int
+	Alignment, AlignmentC    int
 	Kernel                   string
 	Output, Bias, Activation int32
 	AllowDense               bool
@@ -262,8 +262,8 @@ func (o *PlanOptions) c() C.sparsek_plan_options {
 	return C.sparsek_plan_options{
 		abi_size: C.sizeof_sparsek_plan_options,
 		n:        C.int64_t(o.N), ldb: C.int64_t(o.LDB), ldc: C.int64_t(o.LDC),
-		alignment: toInt32(o.Alignment),
-		dtype_c:   C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
+		alignment: toInt32(o.Alignment), alignment_c: toInt32(o.AlignmentC),
+		dtype_c: C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
 		allow_dense: toFlag(o.AllowDense),
 		flags: toFlag(o.OwnKernels)*C.SPARSEK_OWN_KERNELS | toFlag(o.NoUserCache)*C.SPARSEK_NO_USER_CACHE |
 			toFlag(o.BatchInvariant)*C.SPARSEK_BATCH_INVARIANT,
@@ -328,6 +328,9 @@ type Operand struct {
 	Data   unsafe.Pointer
 	Stride int
 }
+
+// OneRow is the stride of an input that is one row for all rows of C.
+const OneRow = -1
 
 // Product is what one product is given: sparsek_multiply_args. What it does not have is nil.
 type Product struct {

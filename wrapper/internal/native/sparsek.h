@@ -153,7 +153,7 @@ typedef enum sparsek_plan_flag {
   /* Columns of C have the same bits however many there are: the plans of one matrix use the same kernel and the same
    * order of sums for every n, stride and alignment. The kernel is one of the library's own, which is chosen by the
    * cost model for 1024 columns, or named; no tiles are split or shared. tuning_seconds must be 0, and a tuner refuses
-   * it. */
+   * it. Where B holds Inf or NaN, sums near them may be computed in another order. */
   SPARSEK_BATCH_INVARIANT = 4
 } sparsek_plan_flag;
 /* Bits of sparsek_multiply_args.flags. */
@@ -294,7 +294,7 @@ typedef struct sparsek_plan_options {
   /* 1: a promise that nothing which is before a product in its stream writes A's values or index while the product
    * may already run. Not served yet: 0. */
   int32_t values_static;
-  int32_t alignment_c; /* like alignment, of C alone; alignment is then B's. Not served yet: 0 */
+  int32_t alignment_c; /* like alignment, of C alone; alignment is then B's. 0: alignment */
 } sparsek_plan_options;
 
 typedef struct sparsek_plan_info {
@@ -362,9 +362,10 @@ typedef struct sparsek_multiply_args {
   const void* values;
   int64_t n; /* columns of this product, 1 to the planned ones; 0: the planned ones */
   /* C = act(alpha A B + beta c_in + bias): (M, n):(ldc_in, 1), of C's type, in the back-end's memory. It may be C, and
-   * must not overlap it else. null: C */
+   * must not overlap it else. null: C. Baselines and kernels of other libraries copy it to C first, and refuse one row
+   * for all rows. */
   const void* c_in;
-  int64_t ldc_in; /* at least n; 0: ldc */
+  int64_t ldc_in; /* at least n; 0: ldc; -1: c_in is one row, (n), for all rows of C */
   /* One number each, in the back-end's memory, finite, read when the product runs: alpha and beta are multiplied with
    * them, in fp32. null: 1. With beta = 0, C is not read whatever beta_device holds. Baselines and kernels of other
    * libraries refuse them (SPARSEK_BAD_ARGUMENT). */
@@ -382,8 +383,8 @@ typedef struct sparsek_multiply_args {
    * and graph_time. */
   int32_t batch;
   int32_t reserved;
-  /* Elements from one product of a batch to the next, at least 0; c_in moves as c does. What a product reads must not
-   * be written by another one. */
+  /* Elements from one product of a batch to the next, at least 0; c_in moves as c does, unless it is one row. What a
+   * product reads must not be written by another one. */
   int64_t stride_b, stride_c, stride_values, stride_bias;
 } sparsek_multiply_args;
 

@@ -24,7 +24,7 @@ std::string sparse_obstacle(const LibraryKernel& kernel, const BsrShape& matrix,
   if (matrix.rows % matrix.block_m != 0 || matrix.cols % matrix.block_k != 0) {
     return "M and K must be multiples of the block";
   }
-  const bool aligned = options.alignment % kSparseAlignment == 0 &&
+  const bool aligned = options.alignment % kSparseAlignment == 0 && options.alignment_c % kSparseAlignment == 0 &&
                        options.ldb * dtype_bytes(dtype) % kSparseAlignment == 0 &&
                        options.ldc * dtype_bytes(options.dtype_c) % kSparseAlignment == 0;
   if (!aligned) return "it is given B and C whose rows are aligned to 16 bytes alone";

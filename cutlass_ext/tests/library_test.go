@@ -51,3 +51,8 @@ func makeLibrary(t *testing.T, path, text string, args ...string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
+
+// Exceptions where libc is too old to say what code they pass.
+func TestFindObject(t *testing.T) {
+	run(t, "testdata/find_object_check.cpp", "-static-libgcc", "-static-libstdc++")
+}

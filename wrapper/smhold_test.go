@@ -67,6 +67,18 @@ func TestHoldSMs(t *testing.T) {
 			t.Fatal(err)
 		}
 
+		var holds []*timing.SMHold
+		for range 16 {
+			holds = append(holds, must(timing.HoldSMs(background, engine, 1, 20*time.Second))(t))
+		}
+		_, err = timing.HoldSMs(background, engine, 1, 20*time.Second)
+		wantFault(t, err, ErrBadArgument, "held 16 times already")
+		for _, hold := range holds {
+			if err := hold.Release(); err != nil {
+				t.Fatal(err)
+			}
+		}
+
 		short := must(timing.HoldSMs(background, engine, 1, 10*time.Millisecond))(t)
 		time.Sleep(100 * time.Millisecond)
 		if err := short.Release(); !errors.Is(err, timing.ErrHoldExpired) {

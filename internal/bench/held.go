@@ -14,7 +14,7 @@ import (
 
 // HeldMethod says how products are timed while SMs are held.
 const HeldMethod = "Some turns begin with a kernel that holds so many SMs of the GPU: each of its CTAs has one SM for itself, takes all of its " +
-	"shared memory and waits, without other traffic, until the turn is over. Timing begins when all of them run. The ratio is that to the time of the same " +
+	"shared memory and waits, almost without other traffic, until the turn is over. Timing begins when all of them run. The ratio is that to the time of the same " +
 	"product with no SM held, in the same rounds."
 
 // longestHeld is for how long SMs are held at most: many times what a turn takes, so that a turn which waits for the

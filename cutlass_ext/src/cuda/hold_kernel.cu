@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/hold_kernel.h"
+
+#include <algorithm>
+
 #include "cuda/launch.cuh"
 
 namespace sparsek::cuda {
@@ -13,7 +16,9 @@ __device__ int64_t nanoseconds_now() {
   return now;
 }
 
-__global__ void __launch_bounds__(1) hold_kernel(volatile HoldWords* words, int64_t nanoseconds) {
+// One thread of the whole SM looks at the host's word, and rarely: loads from host memory that never pause slow down
+// whatever else runs on the GPU.
+__global__ void __launch_bounds__(1) hold_kernel(volatile HoldWords* words, int64_t nanoseconds, unsigned pause) {
   const int64_t end = nanoseconds_now() + nanoseconds;
   uint32_t sm;
   asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
@@ -26,9 +31,13 @@ __global__ void __launch_bounds__(1) hold_kernel(volatile HoldWords* words, int6
       __threadfence_system();
       return;
     }
-    __nanosleep(1000);
+    __nanosleep(pause);
   }
 }
+
+// Nanoseconds from one load to the next of a CTA: all of them together load about once in 4 us. __nanosleep ends
+// after at most a millisecond.
+unsigned pause_between_loads(int ctas) { return static_cast<unsigned>(std::clamp(4000 * ctas, 20000, 1000000)); }
 
 }  // namespace holding
 
@@ -42,8 +51,8 @@ cudaError_t launch_hold(int ctas, HoldWords* words, int64_t nanoseconds, cudaStr
     error = cudaFuncSetAttribute(holding::hold_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   }
   if (error != cudaSuccess) return error;
-  return launch_kernel(holding::hold_kernel, ctas, 1, static_cast<size_t>(shared_bytes), stream, {}, words,
-                       nanoseconds);
+  return launch_kernel(holding::hold_kernel, ctas, 1, static_cast<size_t>(shared_bytes), stream, {}, words, nanoseconds,
+                       holding::pause_between_loads(ctas));
 }
 
 }  // namespace sparsek::cuda

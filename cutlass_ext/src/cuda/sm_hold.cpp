@@ -16,21 +16,48 @@ namespace {
 
 using std::chrono::steady_clock;
 
+constexpr size_t kHolds = 16;  // at once
+
+// So that no two holds share a line of a cache.
+size_t round_up(size_t bytes) { return (bytes + 127) / 128 * 128; }
+
 // Reads a word that the device writes.
 uint32_t read_word(const uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 
 }  // namespace
 
-CudaSmHold::CudaSmHold(int device, int sm_count, int count, double seconds) : device_(device) {
-  if (count >= sm_count) {
-    fail(SPARSEK_BAD_SIZE, "count = %d: the GPU has %d SMs, and at least one must be left", count, sm_count);
+HoldWords* HoldMemory::take() {
+  const std::lock_guard lock(mutex_);
+  const size_t bytes = round_up(sizeof(HoldWords) + static_cast<size_t>(sm_count_) * sizeof(uint32_t));
+  if (memory_ == nullptr) {
+    free_.reserve(kHolds);
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, kHolds * bytes, cudaHostAllocMapped), "cudaHostAlloc");
+    memory_.reset(memory);
+    for (size_t i = 0; i < kHolds; ++i) {
+      free_.push_back(reinterpret_cast<HoldWords*>(static_cast<char*>(memory) + i * bytes));
+    }
   }
-  const size_t bytes = sizeof(HoldWords) + static_cast<size_t>(count) * sizeof(uint32_t);
-  void *words = nullptr, *on_device = nullptr;
-  check(cudaHostAlloc(&words, bytes, cudaHostAllocMapped), "cudaHostAlloc");
-  words_.reset(static_cast<HoldWords*>(words));
-  std::memset(words, 0, bytes);
-  check(cudaHostGetDevicePointer(&on_device, words, 0), "cudaHostGetDevicePointer");
+  if (free_.empty()) fail(SPARSEK_BAD_ARGUMENT, "SMs are held %zu times already: release some first", kHolds);
+  HoldWords* const words = free_.back();
+  free_.pop_back();
+  std::memset(static_cast<void*>(words), 0, bytes);
+  return words;
+}
+
+void HoldMemory::give_back(HoldWords* words) noexcept {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(words);
+}
+
+CudaSmHold::CudaSmHold(int device, HoldMemory& memory, int count, double seconds)
+    : device_(device), words_(nullptr, GiveBack{&memory}) {
+  if (count >= memory.sm_count()) {
+    fail(SPARSEK_BAD_SIZE, "count = %d: the GPU has %d SMs, and at least one must be left", count, memory.sm_count());
+  }
+  words_.reset(memory.take());
+  void* on_device = nullptr;
+  check(cudaHostGetDevicePointer(&on_device, words_.get(), 0), "cudaHostGetDevicePointer");
   check(launch_hold(count, static_cast<HoldWords*>(on_device), static_cast<int64_t>(seconds * 1e9), stream_),
         "launch of the kernel that holds SMs");
   try {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "abi/backend.h"
 #include "cuda/hold_kernel.h"
@@ -9,17 +11,40 @@
 
 namespace sparsek::cuda {
 
+// The words of the holds of a device, in pinned memory that is taken with the first and kept: cudaHostAlloc and
+// cudaFreeHost wait for the kernels that hold SMs. For several threads at once.
+class HoldMemory {
+ public:
+  explicit HoldMemory(int sm_count) : sm_count_(sm_count) {}
+  int sm_count() const { return sm_count_; }
+  // All 0, and room for a word of each SM behind them. Throws SPARSEK_BAD_ARGUMENT where there are too many holds. The
+  // device is the current one.
+  HoldWords* take();
+  void give_back(HoldWords* words) noexcept;
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { cudaFreeHost(memory); }
+  };
+
+  const int sm_count_;
+  std::mutex mutex_;  // of those below
+  std::unique_ptr<void, Free> memory_;
+  std::vector<HoldWords*> free_;
+};
+
 // SMs of the device that are held, as sparsek.h says of sms_hold.
 class CudaSmHold final : public SmHold {
  public:
-  // Waits until all are held. The device, which has `sm_count` SMs, is the current one.
-  CudaSmHold(int device, int sm_count, int count, double seconds);
+  // Waits until all are held. The device is the current one; memory, which is its, must outlive this.
+  CudaSmHold(int device, HoldMemory& memory, int count, double seconds);
   ~CudaSmHold() override;
   bool release() override;
 
  private:
-  struct Free {
-    void operator()(HoldWords* words) const { cudaFreeHost(words); }
+  struct GiveBack {
+    HoldMemory* memory;
+    void operator()(HoldWords* words) const { memory->give_back(words); }
   };
 
   void wait_for_all(int count, double seconds) const;
@@ -27,7 +52,7 @@ class CudaSmHold final : public SmHold {
 
   const int device_;
   Stream stream_;
-  std::unique_ptr<HoldWords, Free> words_;
+  std::unique_ptr<HoldWords, GiveBack> words_;
   bool stopped_ = false;
 };
 

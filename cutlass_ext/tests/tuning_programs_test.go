@@ -43,7 +43,7 @@ func (p *programs) compile(options ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"error", "guard", "build_info"} {
+	for _, name := range []string{"error", "fork", "guard", "build_info"} {
 		sources = append(sources, "../src/abi/"+name+".cpp")
 	}
 	options = slices.Concat([]string{"-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", "../include", "-I", "../src",

@@ -101,6 +101,9 @@ class Backend {
   virtual int device() const = 0;
   virtual int threads() const = 0;
   virtual const char* isa() const = 0;
+  // Whether this process is a forked child in which the back-end does not work. What was made by it must not even be
+  // destroyed then, only forgotten.
+  virtual bool is_lost() const { return false; }
 
   // Takes host arrays as they are, or device arrays where the back-end has such (else throws
   // SPARSEK_WRONG_MEMORY). Checks the index as sparsek.h says.

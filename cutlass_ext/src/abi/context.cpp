@@ -96,9 +96,6 @@ sparsek_status context_info(const sparsek_context* context, sparsek_context_info
   });
 }
 
-void context_destroy(sparsek_context* context) noexcept {
-  const CaptureScope scope;
-  delete context;
-}
+void context_destroy(sparsek_context* context) noexcept { destroy(context); }
 
 }  // namespace sparsek::entry

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "abi/backend.h"
+#include "abi/guard.h"
 #include "tune/choice.h"
 #include "tune/tuner.h"
 
@@ -48,3 +49,21 @@ struct sparsek_tuner {
   std::unique_ptr<sparsek::tune::Tuner> tuner;
   bool finished = false;
 };
+
+namespace sparsek {
+
+inline const Backend& backend_of(const sparsek_context& context) { return *context.backend; }
+inline const Backend& backend_of(const sparsek_matrix& matrix) { return *matrix.shared->backend; }
+inline const Backend& backend_of(const sparsek_plan& plan) { return *plan.matrix->backend; }
+inline const Backend& backend_of(const sparsek_sm_hold& hold) { return *hold.backend; }
+inline const Backend& backend_of(const sparsek_tuner& tuner) { return *tuner.matrix->backend; }
+
+// Destroys a handle, or forgets it where its back-end is lost.
+template <class Handle>
+void destroy(Handle* handle) noexcept {
+  if (handle == nullptr || backend_of(*handle).is_lost()) return;
+  const CaptureScope scope;
+  delete handle;
+}
+
+}  // namespace sparsek

@@ -39,10 +39,7 @@ sparsek_status matrix_set_values(sparsek_matrix* matrix, const void* values, int
   });
 }
 
-void matrix_destroy(sparsek_matrix* matrix) noexcept {
-  const CaptureScope scope;
-  delete matrix;
-}
+void matrix_destroy(sparsek_matrix* matrix) noexcept { destroy(matrix); }
 
 sparsek_status matrix_status(sparsek_matrix* matrix, int32_t wait) noexcept {
   return guard([&] {

@@ -34,7 +34,7 @@ sparsek_status buffer_create(sparsek_context* context, size_t bytes, void** out)
 sparsek_status buffer_destroy(sparsek_context* context, void* buffer) noexcept {
   return guard([&] {
     require_not_null(context, "context");
-    if (buffer != nullptr) context->backend->release(buffer);
+    if (buffer != nullptr && !context->backend->is_lost()) context->backend->release(buffer);
   });
 }
 

@@ -94,10 +94,7 @@ sparsek_status plan_describe(const sparsek_plan* plan, sparsek_plan_info* out) n
   });
 }
 
-void plan_destroy(sparsek_plan* plan) noexcept {
-  const CaptureScope scope;
-  delete plan;
-}
+void plan_destroy(sparsek_plan* plan) noexcept { destroy(plan); }
 
 void plan_release(sparsek_plan* plan, sparsek_stream) noexcept { plan_destroy(plan); }
 

@@ -31,6 +31,7 @@ sparsek_status sms_release(sparsek_sm_hold* hold, int32_t* expired) noexcept {
   return guard([&] {
     if (expired != nullptr) *expired = 0;
     require_not_null(hold, "hold");
+    if (hold->backend->is_lost()) return;
     const std::unique_ptr<sparsek_sm_hold> owner(hold);
     const bool was_free = hold->state->release();
     if (expired != nullptr) *expired = was_free ? 1 : 0;

@@ -18,7 +18,7 @@ sparsek_status stream_create(sparsek_context* context, sparsek_stream* out) noex
 sparsek_status stream_destroy(sparsek_context* context, sparsek_stream stream) noexcept {
   return guard([&] {
     require_not_null(context, "context");
-    if (stream != nullptr) context->backend->stream_destroy(stream);
+    if (stream != nullptr && !context->backend->is_lost()) context->backend->stream_destroy(stream);
   });
 }
 

@@ -107,9 +107,6 @@ sparsek_status tuner_finish(sparsek_tuner* tuner, sparsek_plan** out) noexcept {
   });
 }
 
-void tuner_destroy(sparsek_tuner* tuner) noexcept {
-  const CaptureScope scope;
-  delete tuner;
-}
+void tuner_destroy(sparsek_tuner* tuner) noexcept { destroy(tuner); }
 
 }  // namespace sparsek::entry

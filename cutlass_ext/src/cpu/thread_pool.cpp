@@ -10,11 +10,21 @@ namespace sparsek::cpu {
 
 ThreadPool::~ThreadPool() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
   for (std::thread& helper : helpers_) helper.join();
+}
+
+// In the child of a fork: it has none of the helpers and of the callers. Its next job starts helpers of its own.
+void ThreadPool::forget_threads(void* pool) noexcept {
+  auto& own = *static_cast<ThreadPool*>(pool);
+  own.started_ = false;
+  own.jobs_ = nullptr;
+  // Made anew without destroying the old ones: they would wait for threads.
+  new (&own.helpers_) std::vector<std::thread>;
+  new (&own.wake_) std::condition_variable;
 }
 
 // The mutex must be held.

@@ -7,12 +7,14 @@
 #include <thread>
 #include <vector>
 
+#include "abi/fork.h"
+
 namespace sparsek::cpu {
 
 class ThreadPool {
  public:
   // At most `threads` threads work on a job, its caller among them. They start with the first job of several parts.
-  explicit ThreadPool(int threads) : threads_(threads) {}
+  explicit ThreadPool(int threads) : threads_(threads), mutex_(forget_threads, this) {}
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -36,13 +38,14 @@ class ThreadPool {
     Job* following = nullptr;
   };
 
+  static void forget_threads(void* pool) noexcept;
   void start();
   void help();
   void take_part(Job& job, std::unique_lock<std::mutex>& lock);
   void remove(Job& job);
 
   const int threads_;
-  std::mutex mutex_;  // guards the members below and every Job in the list
+  ForkMutex mutex_;  // guards the members below and every Job in the list
   std::condition_variable wake_;
   Job* jobs_ = nullptr;
   bool started_ = false;

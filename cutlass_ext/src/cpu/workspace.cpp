@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/workspace.h"
 
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -34,7 +35,7 @@ WorkspacePool::WorkspacePool(int workers) : workers_(workers) { put(take()); }
 
 std::unique_ptr<Workspace> WorkspacePool::take() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
       std::unique_ptr<Workspace> workspace = std::move(free_.back());
       free_.pop_back();
@@ -47,7 +48,7 @@ std::unique_ptr<Workspace> WorkspacePool::take() {
 }
 
 void WorkspacePool::put(std::unique_ptr<Workspace> workspace) noexcept {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard lock(mutex_);
   free_.push_back(std::move(workspace));
 }
 

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "abi/fork.h"
 #include "cpu/kernel.h"
 
 namespace sparsek::cpu {
@@ -52,7 +52,7 @@ class WorkspacePool {
   void put(std::unique_ptr<Workspace> workspace) noexcept;
 
   const int workers_;
-  std::mutex mutex_;
+  ForkMutex mutex_;
   size_t made_ = 0;
   std::vector<std::unique_ptr<Workspace>> free_;  // its capacity is the number of workspaces made
 };

@@ -40,6 +40,7 @@ class CudaBackend final : public Backend {
         rates_(cuda::device_rates(device)),
         l2_bytes_(static_cast<size_t>(info.l2_bytes)),
         name_(info.name),
+        hold_memory_(rates_.sm_count),
         libraries_(std::make_unique<LibraryHandles>(device)) {}
   ~CudaBackend() override {
     const FinalDeviceScope scope(device_);
@@ -52,6 +53,7 @@ class CudaBackend final : public Backend {
   int device() const override { return device_; }
   int threads() const override { return 0; }
   const char* isa() const override { return "sm_90a"; }
+  bool is_lost() const override { return cuda::is_cuda_lost(); }
 
   std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr& a) override {
     DeviceScope scope(device_);
@@ -150,7 +152,7 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<SmHold> hold_sms(int count, double seconds) override {
     DeviceScope scope(device_);
-    return std::make_unique<cuda::CudaSmHold>(device_, rates_.sm_count, count, seconds);
+    return std::make_unique<cuda::CudaSmHold>(device_, hold_memory_, count, seconds);
   }
 
  private:
@@ -169,6 +171,7 @@ class CudaBackend final : public Backend {
   const cuda::DeviceRates rates_;
   const size_t l2_bytes_;
   const std::string name_;
+  cuda::HoldMemory hold_memory_;
   std::mutex memory_mutex_;
   std::unique_ptr<cuda::MemoryPool> pool_;  // this and the next are made when they are first needed
   std::unique_ptr<cuda::PlanMemory> plan_memory_;
@@ -178,6 +181,7 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(int device) {
+  if (cuda::is_cuda_lost()) fail(SPARSEK_CUDA_ERROR, "%s", cuda::kCudaLost);
   std::string why;
   const int count = cuda_device_count(&why);
   if (count == 0) fail(SPARSEK_NO_DEVICE, "%s", why.c_str());

@@ -1,18 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/device_scope.h"
 
+#include <atomic>
+
 #include "abi/error.h"
+#include "abi/fork.h"
 #include "cuda/cuda_error.h"
 
 namespace sparsek::cuda {
+namespace {
+
+constexpr int kUnused = -1;
+std::atomic<int> used_in{kUnused};  // the fork count of the process in which CUDA was used first
+
+}  // namespace
+
+const char kCudaLost[] =
+    "CUDA was in use when this process was forked, and works in the parent only: fork before the first use of the GPU, "
+    "or start the child as a new program";
+
+bool is_cuda_lost() noexcept {
+  const int used = used_in.load(std::memory_order_relaxed);
+  return used != kUnused && used != fork_count();
+}
+
+void use_cuda() {
+  int unused = kUnused;
+  used_in.compare_exchange_strong(unused, fork_count(), std::memory_order_relaxed);
+  if (is_cuda_lost()) fail(SPARSEK_CUDA_ERROR, "%s", kCudaLost);
+}
 
 int exchange_capture_mode(int mode) noexcept {
+  if (is_cuda_lost()) return mode;
   auto other = static_cast<cudaStreamCaptureMode>(mode);
   cudaThreadExchangeStreamCaptureMode(&other);
   return other;
 }
 
 DeviceScope::DeviceScope(int device) : device_(device) {
+  use_cuda();
   check(cudaGetDevice(&previous_), "cudaGetDevice");
   // Also where it is current: on a thread of the operating system that has made no such call yet there is no context,
   // and calls of the driver, which encode the descriptors of bulk copies, would fail.

@@ -26,10 +26,17 @@ class RelaxedCapture {
 // What abi/guard.h is given.
 int exchange_capture_mode(int mode) noexcept;
 
+// Whether this process is a fork of one in which the library used CUDA, which then works in neither the driver nor the
+// runtime: nothing of CUDA is to be called any more.
+bool is_cuda_lost() noexcept;
+extern const char kCudaLost[];  // says so to users
+// To be called where CUDA is first used. Throws SPARSEK_CUDA_ERROR where it is lost.
+void use_cuda();
+
 // Makes a device current for the scope.
 class DeviceScope {
  public:
-  // Throws Error where the device cannot be made current.
+  // Throws Error where the device cannot be made current, or CUDA is lost.
   explicit DeviceScope(int device);
   ~DeviceScope();
   DeviceScope(const DeviceScope&) = delete;

@@ -13,10 +13,17 @@
 namespace sparsek {
 
 int cuda_device_count(std::string* why) {
+  if (cuda::is_cuda_lost()) {
+    if (why != nullptr) *why = cuda::kCudaLost;
+    return 0;
+  }
   const cuda::RelaxedCapture relaxed;
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaSuccess && count > 0) return count;
+  if (error == cudaSuccess && count > 0) {
+    cuda::use_cuda();
+    return count;
+  }
   cudaGetLastError();
   if (why != nullptr) {
     if (error == cudaErrorInsufficientDriver) {

@@ -128,19 +128,18 @@ struct CountByInstruction {
 Merit best_merit_plain(const Comparison& all) { return best_merit<CountInBytes>(all); }
 int64_t count_bits_plain(const uint32_t* words, size_t count) { return count_bits<CountInBytes>(words, count); }
 
-const Functions& functions() {
-  static const Functions chosen = []() -> Functions {
+Functions choose_functions() {
 #ifdef SPARSEK_X86
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vpopcntdq")) {
-      return {best_merit_avx512, count_bits_avx512};
-    }
-    if (__builtin_cpu_supports("avx2")) return {best_merit_avx2, count_bits_avx2};
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512vpopcntdq")) {
+    return {best_merit_avx512, count_bits_avx512};
+  }
+  if (__builtin_cpu_supports("avx2")) return {best_merit_avx2, count_bits_avx2};
 #endif
-    return {best_merit_plain, count_bits_plain};
-  }();
-  return chosen;
+  return {best_merit_plain, count_bits_plain};
 }
+
+const Functions functions = choose_functions();
 
 constexpr size_t stride_of(int32_t bundles) {
   constexpr size_t kStep = kVectorsAtOnce * kLanes;
@@ -152,7 +151,7 @@ constexpr size_t stride_of(int32_t bundles) {
 ColumnBits::ColumnBits(size_t words, int32_t bundles)
     : words_(words), stride_(stride_of(bundles)), lanes_(words * stride_ / kLanes) {}
 
-int64_t ColumnBits::count() const { return functions().count_bits(word(0), words_ * stride_); }
+int64_t ColumnBits::count() const { return functions.count_bits(word(0), words_ * stride_); }
 
 Unpaired::Unpaired(const ColumnBits& columns, const std::vector<int32_t>& blocks)
     : columns_(columns),
@@ -170,8 +169,8 @@ Merit Unpaired::best(int32_t i, int64_t most) {
   const int64_t others = std::min<int64_t>(most - own, kGone - 1);
   if (others < 0) return kNoMerit;
   blocks_[at] = kGone;
-  const Merit merit = functions().best_merit({columns_.word(0), columns_.words(), columns_.stride(), number_.data(),
-                                              blocks_.data(), static_cast<size_t>(at), static_cast<int32_t>(others)});
+  const Merit merit = functions.best_merit({columns_.word(0), columns_.words(), columns_.stride(), number_.data(),
+                                            blocks_.data(), static_cast<size_t>(at), static_cast<int32_t>(others)});
   blocks_[at] = own;
   return merit;
 }

@@ -2,10 +2,11 @@
 // Statistics of a pattern, computed from its index, by which a kernel is chosen.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <mutex>
-#include <optional>
+#include <memory>
 
+#include "abi/made_once.h"
 #include "plan/bsr_index.h"
 #include "plan/row_order.h"
 
@@ -32,18 +33,19 @@ PatternStats pattern_stats(RowOrders& orders);
 // Statistics that are computed when they are first needed. Thread-safe.
 class LazyStats {
  public:
-  // work() computes them; where it throws, the next call tries again. This is not std::call_once: an exception passes
-  // through its C code only if the loader can open libgcc_s.so, and the process aborts where memory is short.
+  LazyStats() = default;
+  ~LazyStats() { delete stats_.load(); }
+  LazyStats(const LazyStats&) = delete;
+  LazyStats& operator=(const LazyStats&) = delete;
+
+  // work() computes them; where it throws, the next call tries again.
   template <class Work>
   const PatternStats& get(Work&& work) {
-    const std::lock_guard lock(mutex_);
-    if (!stats_) stats_ = work();
-    return *stats_;
+    return made_once(stats_, [&] { return std::make_unique<const PatternStats>(work()); });
   }
 
  private:
-  std::mutex mutex_;
-  std::optional<PatternStats> stats_;
+  std::atomic<const PatternStats*> stats_{nullptr};
 };
 
 // The expected statistics of a pattern of independent random blocks, for an index of which only the longest block row

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "abi/entry.h"
+#include "abi/made_once.h"
 
 namespace sparsek::tune {
 namespace {
@@ -76,12 +77,12 @@ std::string find_build() {
   return std::string(info.version) + "+" + info.commit;
 }
 
+std::atomic<const std::string*> build{nullptr};  // never destroyed: threads may outlive main
+
 }  // namespace
 
 const std::string& library_build() {
-  // Never destroyed: threads may outlive main.
-  static const std::string* const build = new std::string(find_build());
-  return *build;
+  return made_once(build, [] { return std::make_unique<const std::string>(find_build()); });
 }
 
 }  // namespace sparsek::tune

@@ -28,21 +28,26 @@ bool is_current(const Descriptor& file, const std::string& path) {
 
 FileLock::FileLock(const std::string& path, std::chrono::milliseconds patience) : path_(path) {
   const Clock::time_point end = Clock::now() + patience;
-  for (;;) {
+  for (;; std::this_thread::sleep_for(kPause)) {
+    // Opened each time: the one before may have been removed, and stay locked by a child that was forked meanwhile.
     file_ = open_file(path_, O_RDONLY | O_CREAT | O_NOFOLLOW, 0666);
     if (!file_.is_open()) fail_io(path_, "making the lock", errno);
-    while (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK && errno != EINTR) fail_io(path_, "locking", errno);
-      if (Clock::now() >= end) {
-        fail(SPARSEK_IO_ERROR, "%s: another process has held the lock for %d ms: see which, and end it", path_.c_str(),
-             static_cast<int>(patience.count()));
-      }
-      std::this_thread::sleep_for(kPause);
+    if (flock(file_.get(), LOCK_EX | LOCK_NB) == 0) {
+      if (is_current(file_, path_)) return;
+      continue;
     }
-    if (is_current(file_, path_)) return;
+    if (errno != EWOULDBLOCK && errno != EINTR) fail_io(path_, "locking", errno);
+    if (Clock::now() >= end) {
+      fail(SPARSEK_IO_ERROR, "%s: another process has held the lock for %d ms: see which, and end it", path_.c_str(),
+           static_cast<int>(patience.count()));
+    }
   }
 }
 
-FileLock::~FileLock() { unlink(path_.c_str()); }
+FileLock::~FileLock() {
+  unlink(path_.c_str());
+  // A child that was forked meanwhile has the file open too: closing it here would leave the lock with the child.
+  flock(file_.get(), LOCK_UN);
+}
 
 }  // namespace sparsek::tune

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/shipped_table.h"
 
+#include "abi/made_once.h"
+
 namespace sparsek::tune {
 namespace {
 
@@ -17,12 +19,12 @@ TuningContent read_shipped() {
   return all;
 }
 
+std::atomic<const TuningContent*> table{nullptr};  // never destroyed: threads may outlive main
+
 }  // namespace
 
 const TuningContent& shipped_table() {
-  // Never destroyed: threads may outlive main.
-  static const TuningContent* const table = new TuningContent(read_shipped());
-  return *table;
+  return made_once(table, [] { return std::make_unique<const TuningContent>(read_shipped()); });
 }
 
 }  // namespace sparsek::tune

@@ -2,25 +2,29 @@
 #include "tune/tuning_memory.h"
 
 #include "abi/error.h"
+#include "abi/made_once.h"
 #include "tune/cache_path.h"
 #include "tune/shipped_table.h"
 
 namespace sparsek::tune {
+namespace {
+
+std::atomic<TuningMemory*> of_process{nullptr};  // never destroyed: threads may outlive main
+
+}  // namespace
 
 TuningMemory::TuningMemory(const TuningRecords& table, std::optional<std::string> path)
     : table_(table), given_path_(std::move(path)) {}
 
 TuningMemory& TuningMemory::process() {
-  // Never destroyed: threads may outlive main.
-  static TuningMemory* const memory = new TuningMemory(shipped_table().records, std::nullopt);
-  return *memory;
+  return made_once(of_process, [] { return std::make_unique<TuningMemory>(shipped_table().records, std::nullopt); });
 }
 
 std::string TuningMemory::path() const { return given_path_ ? *given_path_ : user_cache_path().path; }
 
 TuningAnswer TuningMemory::lookup(const TuningKey& key) {
   const std::string file = path();
-  const std::lock_guard<std::mutex> hold(mutex_);
+  const std::lock_guard hold(mutex_);
   TuningAnswer answer;
   answer.warning = refresh(file);
   const TuningRecord* record = unwritten_.find(key);
@@ -63,7 +67,7 @@ std::string TuningMemory::remember(const TuningRecord& record) {
   const std::string file = path();
   std::vector<TuningRecord> batch;
   {
-    const std::lock_guard<std::mutex> hold(mutex_);
+    const std::lock_guard hold(mutex_);
     unwritten_.put(record);
     unwritten_.drop_oldest();
     if (file.empty()) return "";
@@ -78,7 +82,7 @@ std::string TuningMemory::remember(const TuningRecord& record) {
   } catch (const Error& error) {
     return std::string("measurements are not kept: ") + error.what();
   }
-  const std::lock_guard<std::mutex> hold(mutex_);
+  const std::lock_guard hold(mutex_);
   for (const TuningRecord& written : batch) unwritten_.erase(written);
   return warning;
 }

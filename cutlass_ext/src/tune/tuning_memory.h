@@ -2,11 +2,11 @@
 // All known measurements: those of this process, of earlier ones, and those that ship with the library.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "abi/fork.h"
 #include "tune/tuning_file.h"
 
 namespace sparsek::tune {
@@ -46,7 +46,7 @@ class TuningMemory {
   const TuningRecords& table_;
   const std::optional<std::string> given_path_;
 
-  std::mutex mutex_;  // guards the members below; not held while a file is written
+  ForkMutex mutex_;  // guards the members below; not held while a file is written
   TuningRecords unwritten_;
   std::string read_path_;
   FileStamp read_stamp_;

@@ -27,6 +27,11 @@
  * Threads: handles may be used from several threads at once, except that destroying a handle must not race with
  * its use. Each call sets the device it needs and restores the one it found.
  *
+ * Forks: the child of a fork may use the library and its handles on the CPU, also where other threads of the parent
+ * were within calls; what they were to change or destroy may be either. CUDA works in the parent only: in the child of
+ * a process that used a GPU, calls that need it return SPARSEK_CUDA_ERROR, SPARSEK_AUTO is the CPU, and destroying a
+ * handle of the GPU does nothing.
+ *
  * Versions: a struct's first member abi_size is set by the caller to sizeof(the struct) as compiled; the library
  * reads (and writes) no more than that, so that members can be added at the end. Members that the library does not
  * know, and those that are reserved, must be 0 in structs that it reads: SPARSEK_BAD_ABI_SIZE, SPARSEK_BAD_ARGUMENT.
@@ -634,12 +639,13 @@ typedef struct sparsek_api {
 
   /* For measurements: holds `count` SMs of the context's GPU, from 1 to all but one, as another program or a
    * communication kernel would, so that the time of products beside it can be measured. A kernel in a separate stream
-   * occupies them: one CTA an SM takes all of its shared memory, so that no other CTA fits, and waits. It reads a word
-   * of host memory about once a microsecond and causes no other traffic. Returns when all CTAs run, each on an SM of
-   * its own. The kernel ends with sms_release, or `seconds` after it began (above 0, at most 60), so that a program
-   * that fails leaves no SM occupied. A call that waits for the whole device, cudaMalloc and cudaFree among them, waits
-   * for that. SPARSEK_CUDA_ERROR where other work kept the SMs busy for `seconds`. SPARSEK_NO_DEVICE on the CPU
-   * back-end. */
+   * occupies them: one CTA an SM takes all of its shared memory, so that no other CTA fits, and waits. Its CTAs
+   * together read a word of host memory at most once in about 4 us, and cause no other traffic. Returns when all CTAs
+   * run, each on an SM of its own. The kernel ends at most a millisecond after sms_release began, or `seconds` after it
+   * began (above 0, at most 60), so that a program that fails leaves no SM occupied. A call that waits for the whole
+   * device, cudaMalloc and cudaFree among them, waits for that. SMs can be held up to 16 times at once in a context:
+   * SPARSEK_BAD_ARGUMENT. SPARSEK_CUDA_ERROR where other work kept the SMs busy for `seconds`. SPARSEK_NO_DEVICE on the
+   * CPU back-end. */
   sparsek_status (*sms_hold)(sparsek_context*, int32_t count, double seconds, sparsek_sm_hold** out);
   /* Waits until the SMs are free, and frees the handle, whatever it returns. *expired (may be null) is 1 where they
    * were free before the call, since `seconds` had passed: what was measured then is not valid. */

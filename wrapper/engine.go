@@ -50,6 +50,9 @@ type EngineInfo struct {
 	Threads int     // of the CPU back-end
 	Reason  string  // why this back-end
 	ISA     string  // of the CPU back-end: the vector instructions in use
+	// GPUFault: [Auto] gave the CPU although there is an NVIDIA driver, and Reason says what is wrong with it. Programs
+	// should show that to their users.
+	GPUFault bool
 }
 
 // Engine is a back-end and its device: what matrices, buffers and streams are made in.
@@ -88,7 +91,8 @@ func (l *Library) NewEngine(opts EngineOptions) (*Engine, error) {
 		lib.ContextDestroy(pointer)
 	})
 	e := &Engine{handle: h, lib: l, pool: pool, info: EngineInfo{
-		Backend: Backend(info.Backend), Device: info.Device, Threads: info.Threads, Reason: info.Reason, ISA: info.ISA}}
+		Backend: Backend(info.Backend), Device: info.Device, Threads: info.Threads, Reason: info.Reason, ISA: info.ISA,
+		GPUFault: info.GPUFault}}
 	runtime.AddCleanup(e, (*handle).close, h)
 	return e, nil
 }

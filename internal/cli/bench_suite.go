@@ -32,7 +32,7 @@ func benchSuite(ctx context.Context, e *environment, o *benchCommand) (err error
 	if suite.GPU {
 		on.Device.backend = sparsek.CUDA
 	}
-	engine, err := on.open()
+	engine, err := on.open(e)
 	if err != nil {
 		return err
 	}

@@ -88,8 +88,9 @@ func dispatch(ctx context.Context, e *environment) error {
 	return parsed.Run(e)
 }
 
-// openEngine opens the library and a device; 0 threads are one for each core.
-func openEngine(device deviceFlag, threads count) (*sparsek.Engine, error) {
+// openEngine opens the library and a device, and warns of a GPU that is not used since something is wrong with it; 0
+// threads are one for each core.
+func openEngine(e *environment, device deviceFlag, threads count) (*sparsek.Engine, error) {
 	lib, err := sparsek.Default()
 	if err != nil {
 		return nil, fail(exitNoLibrary, err)
@@ -97,6 +98,9 @@ func openEngine(device deviceFlag, threads count) (*sparsek.Engine, error) {
 	engine, err := lib.NewEngine(sparsek.EngineOptions{Backend: device.backend, Device: device.ordinal, Threads: int(threads)})
 	if errors.Is(err, sparsek.ErrBadArgument) { // the only argument that can be wrong here: the library has a limit
 		return nil, failf(exitUsage, "--threads %d: more than the library's limit: %w", threads, withoutOperation(err))
+	}
+	if err == nil && engine.Info().GPUFault {
+		fmt.Fprintf(e.stderr, "sparsek: warning: on the CPU, not a GPU: %s (sparsek doctor says more)\n", engine.Info().Reason)
 	}
 	return engine, err
 }

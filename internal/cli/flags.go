@@ -231,8 +231,8 @@ type engineFlags struct {
 }
 
 // open opens the library and the device that was asked for.
-func (f *engineFlags) open() (*sparsek.Engine, error) {
-	return openEngine(f.Device, f.Threads)
+func (f *engineFlags) open(e *environment) (*sparsek.Engine, error) {
+	return openEngine(e, f.Device, f.Threads)
 }
 
 // jsonFlag is the output of most commands.

@@ -136,7 +136,7 @@ func checkOut(path string) error {
 }
 
 func runTo[T, C sparsek.Element](ctx context.Context, e *environment, o *runCommand, in workload.Element[T], element workload.Element[C]) (err error) {
-	engine, err := o.open()
+	engine, err := o.open(e)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (o *tuneCommand) Run(ctx context.Context, e *environment) error {
 }
 
 func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCommand, in workload.Element[T]) (err error) {
-	engine, err := o.open()
+	engine, err := o.open(e)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func tuneMany(ctx context.Context, e *environment, o *tuneCommand) (err error) {
 			return failf(exitUsage, "tune: --%s does not go with --grid or --typical", name)
 		}
 	}
-	engine, err := o.open()
+	engine, err := o.open(e)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ type verifyResult struct {
 
 // Run multiplies and checks.
 func (o *verifyCommand) Run(ctx context.Context, e *environment) (err error) {
-	engine, err := o.open()
+	engine, err := o.open(e)
 	if err != nil {
 		return err
 	}

@@ -151,8 +151,14 @@ std::unique_ptr<Backend> make_cpu_backend(int threads);
 // Throws SPARSEK_NO_DEVICE where the device is none of compute capability 9.0 or there is no driver.
 std::unique_ptr<Backend> make_cuda_backend(int device);
 
-// Devices as the driver shows them; 0 where there is no driver. `why` (may be null) gets the reason for a 0.
-int cuda_device_count(std::string* why);
+// Why there is no device.
+struct NoDevice {
+  std::string why;
+  bool fault = false;  // there is a driver, and something is wrong with it
+};
+
+// Devices as the driver shows them; 0 where there is no driver, and then `out` (may be null) says why.
+int cuda_device_count(NoDevice* out);
 void cuda_device_info(int device, sparsek_device_info& out);
 
 // Kernels of each back-end, in the order of priority.

@@ -18,9 +18,9 @@ std::string device_text(int device) {
          std::to_string(info.compute_major) + "." + std::to_string(info.compute_minor);
 }
 
-// The preferred device if it is usable, else the first usable one; -1, with the reason in `why`, where there is none.
-int usable_device(int preferred, std::string& why) {
-  const int count = cuda_device_count(&why);
+// The preferred device if it is usable, else the first usable one; -1, with the reason in `none`, where there is none.
+int usable_device(int preferred, NoDevice& none) {
+  const int count = cuda_device_count(&none);
   if (count == 0) return -1;
   int first = -1;
   for (int device = 0; device < count; ++device) {
@@ -28,15 +28,15 @@ int usable_device(int preferred, std::string& why) {
     try {
       cuda_device_info(device, info);
     } catch (const Error& error) {  // a broken device does not prevent the use of the others
-      why = "GPU " + std::to_string(device) + " does not answer: " + error.what();
+      none = {"GPU " + std::to_string(device) + " does not answer: " + error.what(), true};
       continue;
     }
     if (info.usable == 0) continue;
     if (device == preferred) return device;
     if (first < 0) first = device;
   }
-  if (first < 0 && why.empty())
-    why = "no GPU of compute capability 9.0: " + device_text(preferred < count ? preferred : 0);
+  if (first < 0 && none.why.empty())
+    none.why = "no GPU of compute capability 9.0: " + device_text(preferred < count ? preferred : 0);
   return first;
 }
 
@@ -51,14 +51,15 @@ void choose_backend(const sparsek_context_options& options, sparsek_context& con
     context.reason = "asked for: " + device_text(options.device);
     return;
   }
-  std::string why;
-  const int device = usable_device(options.device, why);
+  NoDevice none;
+  const int device = usable_device(options.device, none);
   if (device >= 0) {
     context.backend = make_cuda_backend(device);
     context.reason = device_text(device);
   } else {
     context.backend = make_cpu_backend(options.threads);
-    context.reason = why;
+    context.reason = none.why;
+    context.gpu_fault = none.fault;
   }
 }
 
@@ -91,6 +92,7 @@ sparsek_status context_info(const sparsek_context* context, sparsek_context_info
     info.device = context->backend->device();
     info.threads = context->backend->threads();
     info.reason = context->reason.c_str();
+    info.gpu_fault = context->gpu_fault ? 1 : 0;
     info.isa = context->backend->isa();
     write_struct(out, info, "out");
   });

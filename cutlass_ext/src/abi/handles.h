@@ -25,6 +25,7 @@ struct Matrix {
 struct sparsek_context {
   std::shared_ptr<sparsek::Backend> backend;
   std::string reason;  // why this back-end
+  bool gpu_fault = false;
 };
 
 struct sparsek_matrix {

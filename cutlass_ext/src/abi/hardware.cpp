@@ -37,9 +37,9 @@ int32_t device_count() noexcept {
 sparsek_status device_info(int32_t device, sparsek_device_info* out) noexcept {
   return guard([&] {
     checked_abi_size(out, "out");
-    std::string why;
-    const int count = cuda_device_count(&why);
-    if (count == 0) fail(SPARSEK_NO_DEVICE, "device %d does not exist: %s", device, why.c_str());
+    NoDevice none;
+    const int count = cuda_device_count(&none);
+    if (count == 0) fail(SPARSEK_NO_DEVICE, "device %d does not exist: %s", device, none.why.c_str());
     if (device < 0 || device >= count) fail(SPARSEK_NO_DEVICE, "device %d is not in [0, %d)", device, count);
     sparsek_device_info info{};
     cuda_device_info(device, info);

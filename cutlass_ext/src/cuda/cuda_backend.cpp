@@ -182,9 +182,9 @@ class CudaBackend final : public Backend {
 
 std::unique_ptr<Backend> make_cuda_backend(int device) {
   if (cuda::is_cuda_lost()) fail(SPARSEK_CUDA_ERROR, "%s", cuda::kCudaLost);
-  std::string why;
-  const int count = cuda_device_count(&why);
-  if (count == 0) fail(SPARSEK_NO_DEVICE, "%s", why.c_str());
+  NoDevice none;
+  const int count = cuda_device_count(&none);
+  if (count == 0) fail(SPARSEK_NO_DEVICE, "%s", none.why.c_str());
   if (device < 0 || device >= count) {
     fail(SPARSEK_NO_DEVICE, "there is no CUDA device %d: the driver shows %d", device, count);
   }

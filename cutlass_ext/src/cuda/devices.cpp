@@ -12,9 +12,37 @@
 
 namespace sparsek {
 
-int cuda_device_count(std::string* why) {
+namespace {
+
+// Of NVIDIA's drivers, the first that serves this library's CUDA runtime, whose functions are those of its major version.
+static_assert(CUDART_VERSION / 1000 == 13, "name the first driver for another CUDA");
+constexpr int kOldestServed = 13;
+constexpr char kOldestDriver[] = "580";
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+NoDevice explain(cudaError_t error) {
+  if (error == cudaSuccess || error == cudaErrorNoDevice) return {"the CUDA driver shows no GPU", false};
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) cudaGetLastError();
+  if (error != cudaErrorInsufficientDriver) {
+    const char* const hint =
+        error == cudaErrorInitializationError ? " (CUDA does not work in a process that was forked after its use)" : "";
+    return {std::string("CUDA does not start: ") + cudaGetErrorString(error) + hint, true};
+  }
+  if (driver == 0) return {"no CUDA driver (libcuda.so.1 not found)", false};
+  return {"the NVIDIA driver serves CUDA " + version_text(driver) + " at most, and this library needs CUDA " +
+              std::to_string(kOldestServed) + ".0: update the driver to " + kOldestDriver + " or newer",
+          true};
+}
+
+}  // namespace
+
+int cuda_device_count(NoDevice* out) {
   if (cuda::is_cuda_lost()) {
-    if (why != nullptr) *why = cuda::kCudaLost;
+    if (out != nullptr) *out = {cuda::kCudaLost, true};
     return 0;
   }
   const cuda::RelaxedCapture relaxed;
@@ -25,16 +53,7 @@ int cuda_device_count(std::string* why) {
     return count;
   }
   cudaGetLastError();
-  if (why != nullptr) {
-    if (error == cudaErrorInsufficientDriver) {
-      int driver = 0;
-      cudaDriverGetVersion(&driver);
-      *why = driver == 0 ? "no CUDA driver (libcuda.so.1 not found)"
-                         : "the CUDA driver is older than this library's CUDA runtime";
-    } else {
-      *why = error == cudaSuccess ? "the CUDA driver shows no GPU" : cudaGetErrorString(error);
-    }
-  }
+  if (out != nullptr) *out = explain(error);
   return 0;
 }
 

@@ -184,6 +184,7 @@ type ContextInfo struct {
 	Backend         int32
 	Device, Threads int
 	Reason, ISA     string
+	GPUFault        bool
 }
 
 // ContextInfo calls context_info.
@@ -192,7 +193,8 @@ func (l *Library) ContextInfo(context unsafe.Pointer) (ContextInfo, error) {
 	if err := end("describe engine", C.shim_context_info(l.api, (*C.sparsek_context)(context), &out)); err != nil {
 		return ContextInfo{}, err
 	}
-	return ContextInfo{int32(out.backend), int(out.device), int(out.threads), C.GoString(out.reason), C.GoString(out.isa)}, nil
+	return ContextInfo{int32(out.backend), int(out.device), int(out.threads), C.GoString(out.reason), C.GoString(out.isa),
+		out.gpu_fault != 0}, nil
 }
 
 // ContextDestroy calls context_destroy.

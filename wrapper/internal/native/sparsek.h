@@ -245,7 +245,7 @@ typedef struct sparsek_context_info {
   int32_t backend; /* SPARSEK_CPU or SPARSEK_CUDA */
   int32_t device;
   int32_t threads;
-  int32_t reserved;
+  int32_t gpu_fault; /* 1: AUTO gave the CPU although there is an NVIDIA driver; reason says what is wrong with it */
   const char* reason; /* why this back-end; lives as long as the context */
   const char* isa;    /* CPU: the vector instructions in use, "avx512", "avx2" or "generic" */
 } sparsek_context_info;

@@ -56,6 +56,62 @@ func TestShareWithAnotherLibrary(t *testing.T) {
 	})
 }
 
+// sharedProduct multiplies in memory of another library's, which holds B, the values of A and C. It gives C: 3 or 6 in each
+// element, or an error.
+func sharedProduct(t *testing.T, engine *Engine, values, b, c unsafe.Pointer, other *foreign.Library) ([]float32, error) {
+	t.Helper()
+	ctx := t.Context()
+	matrix := must(NewMatrix(ctx, engine, small()))(t)
+	defer matrix.Close()
+	if err := errors.Join(other.Write(values, slices.Repeat([]float32{1}, 18)), other.Write(b, slices.Repeat([]float32{1}, 48))); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetDeviceValues(ctx, matrix, must(BufferAt[float32](engine, values, 18))(t)); err != nil {
+		return nil, err
+	}
+	plan := must(matrix.Plan(ctx, PlanOptions{N: 8}))(t)
+	defer plan.Close()
+	if err := plan.Multiply(ctx, 1, 0, Operands{
+		B: DeviceDense[float32]{Rows: 6, Cols: 8, Buffer: must(BufferAt[float32](engine, b, 48))(t)},
+		C: DeviceDense[float32]{Rows: 4, Cols: 8, Buffer: must(BufferAt[float32](engine, c, 32))(t)},
+	}); err != nil {
+		return nil, err
+	}
+	got := make([]float32, 32)
+	return got, other.Read(got, c)
+}
+
+// Memory that is not the GPU's own, but that it can use: managed, pinned and another GPU's.
+func TestMemoryThatAGPUCanUse(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	own := must(foreign.Open(true, engine.Info().Device))(t)
+	defer own.Close()
+	for name, alloc := range map[string]func(int) (unsafe.Pointer, error){"managed": own.AllocManaged, "pinned": own.AllocPinned} {
+		got, err := sharedProduct(t, engine, must(alloc(72))(t), must(alloc(192))(t), must(alloc(128))(t), own)
+		if err != nil || got[0] != 3 || got[31] != 6 {
+			t.Errorf("%s memory: %v, %v", name, got, err)
+		}
+	}
+	t.Run("of another GPU", func(t *testing.T) {
+		devices := must(engine.Library().Devices())(t)
+		if len(devices) < 2 {
+			t.Skip("skipped: there is one GPU")
+		}
+		peer := must(foreign.Open(true, 1-min(1, engine.Info().Device)))(t)
+		defer peer.Close()
+		values, b, c := must(peer.Alloc(72))(t), must(peer.Alloc(192))(t), must(peer.Alloc(128))(t)
+		_, err := sharedProduct(t, engine, values, b, c, peer)
+		wantFault(t, err, ErrWrongMemory, "which device 0 may not use: enable peer access")
+		if err := own.EnablePeer(peer); err != nil {
+			t.Skipf("skipped: %v", err)
+		}
+		got, err := sharedProduct(t, engine, values, b, c, peer)
+		if err != nil || got[0] != 3 || got[31] != 6 {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
 // And the other way round: another library reads and writes a buffer.
 func TestPointerOfABuffer(t *testing.T) {
 	onEach(t, func(t *testing.T, engine *Engine) {

@@ -6,6 +6,7 @@
 #include "abi/dtype.h"
 #include "abi/error.h"
 #include "cuda/device_scope.h"
+#include "cuda/peer_access.h"
 #include "cuda/stream.h"
 #include "cuda/time_runs.h"
 
@@ -22,9 +23,11 @@ void check_memory(const void* pointer, sparsek_memory memory, int device, const 
   if (memory == SPARSEK_DEVICE && attributes.type == cudaMemoryTypeUnregistered) {
     fail(SPARSEK_WRONG_MEMORY, "%s is a host pointer, given as device memory", name);
   }
-  if (memory == SPARSEK_DEVICE && on_device && attributes.device != device) {
-    fail(SPARSEK_WRONG_MEMORY, "%s lies on CUDA device %d, the context is on device %d", name, attributes.device,
-         device);
+  if (memory == SPARSEK_DEVICE && on_device && attributes.device != device && !may_read_peer(pointer)) {
+    fail(SPARSEK_WRONG_MEMORY,
+         "%s lies on CUDA device %d, which device %d may not use: enable peer access (cudaDeviceEnablePeerAccess), or "
+         "copy it",
+         name, attributes.device, device);
   }
 }
 

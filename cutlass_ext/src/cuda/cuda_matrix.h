@@ -65,7 +65,8 @@ class CudaMatrix final : public MatrixState {
   std::weak_ptr<const ExpandedValues> expanded_[kExpansions];
 };
 
-// Throws SPARSEK_WRONG_MEMORY where a pointer is not of the memory it is said to be of, or of another device.
+// Throws SPARSEK_WRONG_MEMORY where a pointer is not of the memory it is said to be of, or of another device whose
+// memory `device`, the current one, may not use.
 void check_memory(const void* pointer, sparsek_memory memory, int device, const char* name);
 
 }  // namespace sparsek::cuda

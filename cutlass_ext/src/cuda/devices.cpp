@@ -14,7 +14,8 @@ namespace sparsek {
 
 namespace {
 
-// Of NVIDIA's drivers, the first that serves this library's CUDA runtime, whose functions are those of its major version.
+// Of NVIDIA's drivers, the first that serves this library's CUDA runtime, whose functions are those of its major
+// version.
 static_assert(CUDART_VERSION / 1000 == 13, "name the first driver for another CUDA");
 constexpr int kOldestServed = 13;
 constexpr char kOldestDriver[] = "580";

@@ -16,6 +16,9 @@ typedef struct driver {
   int (*set_current)(void*);
   int (*mem_alloc)(uint64_t*, size_t);
   int (*mem_free)(uint64_t);
+  int (*managed_alloc)(uint64_t*, size_t, unsigned);
+  int (*host_alloc)(void**, size_t, unsigned);
+  int (*peer_enable)(void*, unsigned);
   int (*to_device)(uint64_t, const void*, size_t, void*);
   int (*to_host)(void*, uint64_t, size_t, void*);
   int (*stream_create)(void**, unsigned);
@@ -44,6 +47,9 @@ static inline int driver_open(driver* d, int device) {
       {(void**)&d->set_current, "cuCtxSetCurrent"},
       {(void**)&d->mem_alloc, "cuMemAlloc_v2"},
       {(void**)&d->mem_free, "cuMemFree_v2"},
+      {(void**)&d->managed_alloc, "cuMemAllocManaged"},
+      {(void**)&d->host_alloc, "cuMemHostAlloc"},
+      {(void**)&d->peer_enable, "cuCtxEnablePeerAccess"},
       {(void**)&d->to_device, "cuMemcpyHtoDAsync_v2"},
       {(void**)&d->to_host, "cuMemcpyDtoHAsync_v2"},
       {(void**)&d->stream_create, "cuStreamCreate"},
@@ -72,6 +78,22 @@ static inline int driver_alloc(driver* d, size_t bytes, uint64_t* out) {
 static inline int driver_free(driver* d, uint64_t at) {
   int error = d->set_current(d->context);
   return error != 0 ? error : d->mem_free(at);
+}
+static inline int driver_alloc_managed(driver* d, size_t bytes, uint64_t* out) {
+  int error = d->set_current(d->context);
+  return error != 0 ? error : d->managed_alloc(out, bytes, 1);  // for all streams
+}
+static inline int driver_alloc_pinned(driver* d, size_t bytes, uint64_t* out) {
+  void* memory = NULL;
+  int error = d->set_current(d->context);
+  if (error == 0) error = d->host_alloc(&memory, bytes, 0);
+  *out = (uint64_t)(uintptr_t)memory;
+  return error;
+}
+// Lets the device of d use the memory of the peer's.
+static inline int driver_enable_peer(driver* d, const driver* peer) {
+  int error = d->set_current(d->context);
+  return error != 0 ? error : d->peer_enable(peer->context, 0);
 }
 static inline int driver_stream(driver* d, uintptr_t* out) {
   void* stream = NULL;

@@ -52,6 +52,25 @@ func (l *Library) Alloc(bytes int) (unsafe.Pointer, error) {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&out)), err
 }
 
+// AllocManaged allocates managed memory of CUDA, which Free frees.
+func (l *Library) AllocManaged(bytes int) (unsafe.Pointer, error) {
+	var out C.uint64_t
+	err := failed("allocate managed memory", C.driver_alloc_managed(l.driver, C.size_t(bytes), &out))
+	return *(*unsafe.Pointer)(unsafe.Pointer(&out)), err
+}
+
+// AllocPinned allocates host memory that the GPU can use. It is never freed.
+func (l *Library) AllocPinned(bytes int) (unsafe.Pointer, error) {
+	var out C.uint64_t
+	err := failed("allocate pinned memory", C.driver_alloc_pinned(l.driver, C.size_t(bytes), &out))
+	return *(*unsafe.Pointer)(unsafe.Pointer(&out)), err
+}
+
+// EnablePeer lets this library's GPU use the memory of another's.
+func (l *Library) EnablePeer(other *Library) error {
+	return failed("enable peer access", C.driver_enable_peer(l.driver, other.driver))
+}
+
 // Free frees what Alloc gave.
 func (l *Library) Free(at unsafe.Pointer) error {
 	if l.driver == nil {

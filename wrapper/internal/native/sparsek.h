@@ -27,6 +27,11 @@
  * Threads: handles may be used from several threads at once, except that destroying a handle must not race with
  * its use. Each call sets the device it needs and restores the one it found.
  *
+ * Device memory is that of the context's GPU, or any that this GPU may use as things are: managed memory, host memory
+ * that is pinned for CUDA, and memory of another GPU to which the application has enabled peer access or for which it
+ * has mapped it. The library enables no peer access itself, since that holds for the whole process. Memory that the GPU
+ * may not use: SPARSEK_WRONG_MEMORY. Managed and pinned memory may be given as host memory too.
+ *
  * Forks: the child of a fork may use the library and its handles on the CPU, also where other threads of the parent
  * were within calls; what they were to change or destroy may be either. CUDA works in the parent only: in the child of
  * a process that used a GPU, calls that need it return SPARSEK_CUDA_ERROR, SPARSEK_AUTO is the CPU, and destroying a
@@ -245,7 +250,7 @@ typedef struct sparsek_context_info {
   int32_t backend; /* SPARSEK_CPU or SPARSEK_CUDA */
   int32_t device;
   int32_t threads;
-  int32_t gpu_fault; /* 1: AUTO gave the CPU although there is an NVIDIA driver; reason says what is wrong with it */
+  int32_t gpu_fault;  /* 1: AUTO gave the CPU although there is an NVIDIA driver; reason says what is wrong with it */
   const char* reason; /* why this back-end; lives as long as the context */
   const char* isa;    /* CPU: the vector instructions in use, "avx512", "avx2" or "generic" */
 } sparsek_context_info;

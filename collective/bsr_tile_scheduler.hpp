@@ -1,47 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile scheduler that gives CTA i of a persistent grid every gridDim-th tile of the plan, from tile i on. For each tile
-// it gives the kernel the coordinates in C and the entries of the sparse outer loop.
+// Tile scheduler that gives the CTAs of a persistent grid the tiles of a plan, each the next one when it needs one:
+// collective/tile_queue.hpp. For each tile it gives the kernel the coordinates in C and the entries of the sparse outer
+// loop.
+//
+// CUTLASS's cooperative kernel has the roles for it: the second warp of the producer's warpgroup takes tiles, and all
+// other warps that work on tiles read the queue. The mainloop's load() signals when the next tile is to be taken. The
+// throttle pipeline, by which the kernel would have it taken when the loads of a tile begin, does nothing.
 #pragma once
 
 #include <cstdint>
 
+#include "collective/tile_queue.hpp"
 #include "cutlass/gemm/kernel/tile_scheduler.hpp"
+#include "cutlass/pipeline/pipeline.hpp"
 #include "plan/plan.h"
 
 namespace sparsek {
 
 struct BsrScheduler {};  // the tag by which the kernel layer selects this scheduler
 
+// The queue in the form of a pipeline of CUTLASS, whose kernel counts the threads that read it.
+template <int Depth>
+class TileQueuePipeline {
+ public:
+  static constexpr uint32_t Stages = Depth;
+  using SharedStorage = TileQueue<Depth>;
+  using PipelineState = cutlass::PipelineState<Depth>;
+  enum class ThreadCategory { Consumer, ProducerConsumer };
+  struct Params {
+    ThreadCategory role = ThreadCategory::Consumer;
+    uint32_t producer_blockid = 0;
+    uint32_t producer_arv_count = 1;
+    uint32_t consumer_arv_count = 0;
+    uint32_t transaction_bytes = 0;
+  };
+
+  CUTLASS_DEVICE TileQueuePipeline(SharedStorage& queue, Params const& params) : queue_(queue) {
+    if (threadIdx.x == 0) {
+      queue.init(params.consumer_arv_count / cutlass::NumThreadsPerWarp);
+      cutlass::arch::fence_barrier_init();
+    }
+  }
+
+  // state: CUTLASS's of a producer, which begins with phase 1.
+  CUTLASS_DEVICE void publish(TileList const& list, PipelineState const& state) {
+    queue_.publish(list, claim_tile(list), {static_cast<int>(state.index()), state.phase() ^ 1});
+  }
+  CUTLASS_DEVICE WorkTile next(PipelineState const& state) {
+    return queue_.next({static_cast<int>(state.index()), state.phase()}, cutlass::canonical_lane_idx());
+  }
+
+  // Every tile that was published is read.
+  CUTLASS_DEVICE void producer_tail(PipelineState) {}
+
+ private:
+  SharedStorage& queue_;
+};
+
+struct NoThrottle {
+  using SharedStorage = cutlass::PipelineEmpty::SharedStorage;
+  static constexpr uint32_t Stages = 1;
+  using PipelineState = cutlass::PipelineState<Stages>;
+  enum class ThreadCategory { Producer, Consumer };
+  struct Params {
+    ThreadCategory role = ThreadCategory::Consumer;
+    uint32_t producer_arv_count = 0;
+    uint32_t consumer_arv_count = 0;
+    uint32_t dst_blockid = 0;
+    int initializing_warp = 0;
+  };
+
+  CUTLASS_DEVICE NoThrottle(SharedStorage&, Params const&) {}
+  CUTLASS_DEVICE void producer_acquire(PipelineState) {}
+  CUTLASS_DEVICE void producer_commit(PipelineState) {}
+  CUTLASS_DEVICE void consumer_wait(PipelineState) {}
+  CUTLASS_DEVICE void consumer_release(PipelineState) {}
+};
+
+template <int Depth, int TileN>
 class PlanTileScheduler {
  public:
   struct Arguments {
-    WorkTile const* tiles = nullptr;  // (tiles_count)
-    int32_t tiles_count = 0;
+    TileList list;
+    int64_t n = 0;                // columns of the product: tiles beyond them have nothing to sum up
     int32_t steps_per_entry = 1;  // k tiles of a block: bk / BLK_K
   };
   using Params = Arguments;
 
   struct WorkTileInfo {
-    int32_t M_idx = 0;         // row group
+    int32_t M_idx = kNoTile;   // row group
     int32_t N_idx = 0;         // panel of columns
     int32_t L_idx = 0;         // always 0: there is no batch
     int32_t entry_begin = 0;   // first entry of the row group
     int32_t k_tile_count = 0;  // entries x steps_per_entry
-    bool valid = false;
 
-    CUTLASS_DEVICE bool is_valid() const { return valid; }
+    // By all lanes of a warp. A vote, although they agree: only then does the compiler know that they stay together in
+    // the loop over tiles, and keeps the coordinates of bulk copies in uniform registers.
+    CUTLASS_DEVICE bool is_valid() const { return __any_sync(0xffffffffu, M_idx != kNoTile); }
     CUTLASS_DEVICE int32_t reduction_subtile_idx() const { return -1; }
   };
 
-  static constexpr bool IsDynamicPersistent = false;
-  using Pipeline = cutlass::PipelineEmpty;
-  using ThrottlePipeline = cutlass::PipelineEmpty;
+  static constexpr bool IsDynamicPersistent = true;
+  using Pipeline = TileQueuePipeline<Depth>;
+  using ThrottlePipeline = NoThrottle;
+  using PipelineState = typename Pipeline::PipelineState;
   struct CLCResponse {};
   class SharedStorage {
    public:
-    CUTLASS_DEVICE typename Pipeline::SharedStorage pipeline() { return {}; }
-    CUTLASS_DEVICE typename ThrottlePipeline::SharedStorage throttle_pipeline() { return {}; }
+    CUTLASS_DEVICE typename Pipeline::SharedStorage& pipeline() { return queue_; }
+    CUTLASS_DEVICE typename ThrottlePipeline::SharedStorage& throttle_pipeline() { return throttle_; }
     CUTLASS_DEVICE CLCResponse* data() { return nullptr; }
+
+   private:
+    typename Pipeline::SharedStorage queue_;
+    typename ThrottlePipeline::SharedStorage throttle_;
   };
 
   template <class ProblemShape, class TileShape, class ClusterShape>
@@ -56,22 +128,29 @@ class PlanTileScheduler {
     return 0;
   }
 
-  CUTLASS_DEVICE explicit PlanTileScheduler(Params const& params) : params_(params) {
-    next_ = blockIdx.x;
-    end_ = params.tiles_count;
-    fetch();
-  }
+  CUTLASS_DEVICE explicit PlanTileScheduler(Params const& params) : params_(params) {}
+  CUTLASS_DEVICE void set_data_ptr(CLCResponse*) {}
 
+  // The CTA's first tile is the one of its number.
   template <class ClusterShape>
   CUTLASS_DEVICE WorkTileInfo initial_work_tile_info(ClusterShape) {
-    return take();
+    int4 const words = __ldg(reinterpret_cast<int4 const*>(params_.list.tiles) + blockIdx.x);
+    return describe({words.x, words.y, words.z, words.w});
   }
 
-  CUTLASS_DEVICE auto fetch_next_work(WorkTileInfo) { return cute::make_tuple(take(), true); }
-  template <class TileSchedulerPipeline, class TileSchedulerPipelineState>
-  CUTLASS_DEVICE auto fetch_next_work(WorkTileInfo info, TileSchedulerPipeline&, TileSchedulerPipelineState) {
-    return fetch_next_work(info);
+  CUTLASS_DEVICE PipelineState advance_to_next_work(Pipeline& pipeline, PipelineState state) {
+    NextTileSignal::wait();
+    if (cute::elect_one_sync()) pipeline.publish(params_.list, state);
+    __syncwarp();
+    ++state;
+    return state;
   }
+
+  CUTLASS_DEVICE auto fetch_next_work(WorkTileInfo, Pipeline& pipeline, PipelineState const& state) {
+    return cute::make_tuple(describe(pipeline.next(state)), true);
+  }
+  // For kernels that give warpgroups no tile, which is not the case here.
+  CUTLASS_DEVICE auto fetch_next_work(WorkTileInfo info) { return cute::make_tuple(info, true); }
 
   // The collective reads the entries itself, so this is the first entry and not a k tile.
   CUTLASS_DEVICE static uint32_t get_work_k_tile_start(WorkTileInfo const& info) { return info.entry_begin; }
@@ -88,31 +167,13 @@ class PlanTileScheduler {
   CUTLASS_DEVICE static void fixup(Params const&, WorkTileInfo const&, FrgTensorC&, uint32_t, uint32_t) {}
 
  private:
-  // Reads one tile ahead, so that the current tile hides the latency of the work list.
-  CUTLASS_DEVICE void fetch() {
-    if (next_ < end_) ahead_ = __ldg(reinterpret_cast<int4 const*>(params_.tiles) + next_);
-  }
-
-  CUTLASS_DEVICE WorkTileInfo take() {
-    WorkTileInfo info;
-    info.valid = next_ < end_;
-    if (info.valid) {
-      info.M_idx = ahead_.x;
-      info.N_idx = ahead_.y;
-      info.entry_begin = ahead_.z;
-      info.k_tile_count = ahead_.w * params_.steps_per_entry;
-      next_ += gridDim.x;
-      fetch();
-    }
-    return info;
+  CUTLASS_DEVICE WorkTileInfo describe(WorkTile const& tile) const {
+    bool const in_c = int64_t(tile.n_tile) * TileN < params_.n;
+    return {tile.m_tile, tile.n_tile, 0, tile.entry_begin, in_c ? tile.entry_count * params_.steps_per_entry : 0};
   }
 
   Params const& params_;
-  int32_t next_, end_;
-  int4 ahead_ = {};
 };
-
-static_assert(sizeof(WorkTile) == sizeof(int4), "a work tile is read as one int4");
 
 }  // namespace sparsek
 
@@ -120,8 +181,8 @@ namespace cutlass::gemm::kernel::detail {
 
 template <class ArchTag, class TileShape, class ClusterShape, uint32_t SchedulerPipelineStageCount>
 struct TileSchedulerSelector<sparsek::BsrScheduler, ArchTag, TileShape, ClusterShape, SchedulerPipelineStageCount> {
-  static_assert(cute::size(ClusterShape{}) == 1, "work lists are made for single CTAs");
-  using Scheduler = sparsek::PlanTileScheduler;
+  static_assert(cute::size(ClusterShape{}) == 1, "tiles are taken by single CTAs");
+  using Scheduler = sparsek::PlanTileScheduler<4, cute::size<1>(TileShape{})>;
 };
 
 }  // namespace cutlass::gemm::kernel::detail

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "collective/sm90_bsr_dispatch_policy.hpp"
+#include "collective/tile_queue.hpp"
 #include "cute/algorithm/functional.hpp"
 #include "cute/algorithm/gemm.hpp"
 #include "cute/arch/cluster_sm90.hpp"
@@ -187,11 +188,15 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
     int const steps = params.steps_per_entry;
     int const entries = k_tile_count / steps;
     int const first = *entry_iter;
+    // The ring holds the loads of Stages further steps back, and they take longer than the next tile's arrival.
+    constexpr int kStepsAhead = 2;
+    int const take_next = max(entries - (kStepsAhead + steps - 1) / steps, 0);
 
     int32_t first_k = 0;
     int32_t block[Slots];
     CUTLASS_PRAGMA_NO_UNROLL
     for (int e = 0; e < entries; ++e) {
+      if (e == take_next) sparsek::NextTileSignal::give();
       if (e % NumThreadsPerWarp == 0 && e + lane < entries) {
         first_k = __ldg(params.entry_k + first + e + lane);
         CUTLASS_PRAGMA_UNROLL
@@ -216,6 +221,7 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
       }
       __syncwarp();
     }
+    if (entries == 0) sparsek::NextTileSignal::give();
   }
 
   CUTLASS_DEVICE void load_tail(MainloopPipeline pipeline, PipelineState smem_pipe_write) {

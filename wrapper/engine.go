@@ -41,6 +41,7 @@ type EngineOptions struct {
 	Backend Backend
 	Device  int // CUDA ordinal; with Auto, the one preferred
 	Threads int // of the CPU back-end; 0: one for each core this process may use
+	Workers int // of plans that set no PlanOptions.Workers of their own
 }
 
 // EngineInfo says which back-end an engine got.
@@ -61,6 +62,8 @@ type Engine struct {
 	lib    *Library
 	info   EngineInfo
 	pool   *streamPool
+
+	workers int // EngineOptions.Workers
 }
 
 // NewEngine makes an engine in the library that [Default] finds.
@@ -90,7 +93,7 @@ func (l *Library) NewEngine(opts EngineOptions) (*Engine, error) {
 		pool.destroy()
 		lib.ContextDestroy(pointer)
 	})
-	e := &Engine{handle: h, lib: l, pool: pool, info: EngineInfo{
+	e := &Engine{handle: h, lib: l, pool: pool, workers: opts.Workers, info: EngineInfo{
 		Backend: Backend(info.Backend), Device: info.Device, Threads: info.Threads, Reason: info.Reason, ISA: info.ISA,
 		GPUFault: info.GPUFault}}
 	runtime.AddCleanup(e, (*handle).close, h)

@@ -14,6 +14,8 @@ import (
 	. "github.com/sparsek/sparsek/wrapper"
 )
 
+var workers = flag.Int("workers", 0, "the most CTAs or threads of each product of the tests, so that few take many tiles; 0: all")
+
 // Examples cannot skip themselves, nor set variables; and no test is to read or write its user's measurements.
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -40,7 +42,7 @@ func library(t testing.TB) *Library {
 func newEngine(t testing.TB, backend Backend) *Engine {
 	t.Helper()
 	lib := library(t)
-	engine, err := lib.NewEngine(EngineOptions{Backend: backend})
+	engine, err := lib.NewEngine(EngineOptions{Backend: backend, Workers: *workers})
 	if backend == CUDA && errors.Is(err, ErrNoDevice) {
 		t.Skip("skipped: no GPU")
 	}

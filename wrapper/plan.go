@@ -39,6 +39,9 @@ type PlanOptions struct {
 	// Tuning above 0 has the kernels that seem worth it measured, for about so long, unless the tuning cache knows a
 	// similar product. The matrix's values must be there. Package tuning does the same step by step.
 	Tuning time.Duration
+	// Workers limits the CTAs, or threads of the CPU, of a product, so that others stay free; 0: EngineOptions.Workers,
+	// and all where that is 0. With a limit, measurements of other plans choose no kernel.
+	Workers int
 }
 
 // ChosenBy says how a plan's kernel was chosen.
@@ -128,6 +131,12 @@ func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
 	if opts.Output == 0 {
 		opts.Output = m.dtype
 	}
+	if opts.Workers == 0 {
+		opts.Workers = m.engine.workers
+	}
+	if opts.Workers < 0 {
+		return opts, fault(op, ErrBadArgument, "Workers is %d: set it to the CTAs or threads that a product may use, or to 0 for all", opts.Workers)
+	}
 	if opts.Alignment == 0 && m.engine.info.Backend == CPU {
 		opts.Alignment = min(m.dtype.size(), opts.Output.size())
 	}
@@ -138,7 +147,7 @@ func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
 func (o *PlanOptions) raw() native.PlanOptions {
 	return native.PlanOptions{N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, AlignmentC: o.AlignmentC, Kernel: o.Kernel,
 		Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense,
-		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant}
+		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant, Workers: o.Workers}
 }
 
 // planOnce makes a plan without measuring.

@@ -4,6 +4,7 @@ package sparsek_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -89,6 +90,36 @@ func (s *repeatable[T]) repeat(t *testing.T) {
 // The same plan gives the same bits, every time.
 func TestSameBits(t *testing.T) {
 	onEachKernel(t, testSameBits[BFloat16], testSameBits[Float16], testSameBits[float32])
+}
+
+func testFewWorkers[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	s := newRepeatable[T](t, engine, fewTiles(kernel))
+	m := must(NewMatrix(context.Background(), engine, s.p.a))(t)
+	defer m.Close()
+	var want []T
+	for _, workers := range []int{1, 2, 3, 5} {
+		s.plan = must(m.Plan(context.Background(), PlanOptions{N: s.p.n, Kernel: kernel.Name, Workers: workers}))(t)
+		got, err := s.multiply(1, nil)
+		s.plan.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("at most %d workers give other bits than one", workers)
+		}
+	}
+	if _, err := m.Plan(context.Background(), PlanOptions{N: s.p.n, Workers: -1}); !errors.Is(err, ErrBadArgument) {
+		t.Errorf("Workers -1 gave %v", err)
+	}
+}
+
+// Whichever worker computes a tile, and however many tiles it takes, the bits are the same. With so few workers no
+// kernel splits tiles.
+func TestFewWorkers(t *testing.T) {
+	onEachKernel(t, testFewWorkers[BFloat16], testFewWorkers[Float16], testFewWorkers[float32])
 }
 
 func testManyStreams[T Element](t *testing.T, engine *Engine, kernel Kernel) {

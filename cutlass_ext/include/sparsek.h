@@ -300,7 +300,9 @@ typedef struct sparsek_plan_options {
   int32_t order_b, order_c; /* sparsek_order of B and C */
   int32_t compute;          /* sparsek_compute */
   int32_t flags;            /* of sparsek_plan_flag */
-  int32_t workers;          /* the most CTAs (on the CPU: threads) that a product uses; 0: all. Not served yet: 0 */
+  /* The most CTAs (on the CPU: threads) that a product uses, so that SMs stay free for other work; 0: all. Kernels of
+   * other libraries use all. With a limit, measurements of other plans choose no kernel, and a tuner stores none. */
+  int32_t workers;
   /* 1: a promise that nothing which is before a product in its stream writes A's values or index while the product
    * may already run. Not served yet: 0. */
   int32_t values_static;

@@ -84,6 +84,7 @@ struct PlanOptions {
   bool own_kernels = false;      // none of another library
   bool user_cache = true;        // the user's measurements may be read, and others added
   bool batch_invariant = false;  // the order of sums, and so the kernel, must not depend on n; with own_kernels
+  int32_t workers = 0;           // the most CTAs, or threads, of a product; 0: all
 };
 
 // SMs that are held until this is destroyed.

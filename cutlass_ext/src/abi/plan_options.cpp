@@ -54,6 +54,10 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Matrix
          "of them could change it",
          given.tuning_seconds);
   }
+  options.workers = given.workers;
+  if (given.workers < 0) {
+    fail(SPARSEK_BAD_ARGUMENT, "options->workers = %d is negative: 0 stands for all", given.workers);
+  }
   if (!(given.tuning_seconds >= 0)) {
     fail(SPARSEK_BAD_ARGUMENT, "options->tuning_seconds = %g is not 0 or above", given.tuning_seconds);
   }

@@ -63,7 +63,6 @@ void require_served(const sparsek_plan_options& options) {
                 "SPARSEK_COMPUTE_EXACT (0), SPARSEK_COMPUTE_TF32 (1)", "SPARSEK_COMPUTE_EXACT");
   require_flags(options.flags, SPARSEK_OWN_KERNELS | SPARSEK_NO_USER_CACHE | SPARSEK_BATCH_INVARIANT, "options->flags",
                 "SPARSEK_OWN_KERNELS (1), SPARSEK_NO_USER_CACHE (2) and SPARSEK_BATCH_INVARIANT (4)");
-  require_unused(options.workers, "options->workers");
   require_unused(options.values_static, "options->values_static");
 }
 

@@ -16,6 +16,11 @@ namespace {
 
 constexpr double kUnitRoundoff = 0x1p-24;  // fp32 accumulation
 
+int threads_of(const PlanOptions& options, const Workers& workers) {
+  const int threads = workers.pool.threads();
+  return options.workers > 0 ? std::min(threads, options.workers) : threads;
+}
+
 TileFunction tile_function(const Kernel& kernel, sparsek_dtype dtype) {
   switch (dtype) {
     case SPARSEK_BF16:
@@ -62,7 +67,7 @@ CpuPlan::CpuPlan(const CpuMatrix& matrix, const PlanOptions& options, std::share
       options_(options),
       kernel_(&kernel_named(options.kernel)),
       run_tile_(tile_function(*kernel_, matrix.dtype)),
-      plan_(make_plan(matrix.index(), choose_shape(matrix.shape(), options.n, workers->pool.threads()))),
+      plan_(make_plan(matrix.index(), choose_shape(matrix.shape(), options.n, threads_of(options, *workers)))),
       workers_(std::move(workers)) {}
 
 void CpuPlan::info(sparsek_plan_info& out) const {

@@ -63,7 +63,7 @@ struct CollectiveKernel {
     }
     arguments.hw_info.sm_count = args.workers;
     arguments.hw_info.max_active_clusters = args.workers;
-    arguments.scheduler = {args.tiles, args.tiles_count, args.block_k / Config::kTileK};
+    arguments.scheduler = {{args.tiles, args.tiles_count, args.tiles_taken}, args.n, args.block_k / Config::kTileK};
 
     const auto params = Kernel::to_underlying_arguments(arguments, nullptr);
     return launch_kernel(cutlass::device_kernel<Kernel>, args.workers, Kernel::MaxThreadsPerBlock,
@@ -74,8 +74,9 @@ struct CollectiveKernel {
 template <class Config>
 constexpr KernelOps collective_ops() {
   using K = CollectiveKernel<Config>;
-  return {&K::prepare,       &K::launch,          /*ctas_per_sm=*/1,    /*tensor_cores=*/true, /*tma_b=*/true,
-          /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true};
+  return {&K::prepare,         &K::launch,          /*ctas_per_sm=*/1,     /*tensor_cores=*/true, /*tma_b=*/true,
+          /*any_rows=*/true,   /*align_values=*/16, /*any_epilogue=*/true, /*most_cluster=*/1,    /*may_split=*/false,
+          /*takes_tiles=*/true};
 }
 
 }  // namespace sparsek::cuda

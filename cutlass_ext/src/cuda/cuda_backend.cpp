@@ -2,6 +2,7 @@
 // The CUDA back-end: memory, streams, and the making of matrices and plans.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "abi/backend.h"
@@ -76,7 +77,9 @@ class CudaBackend final : public Backend {
   int units() const override { return rates_.sm_count; }
   std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options,
                                           bool libraries) override {
-    return cuda::list_candidates(static_cast<const cuda::CudaMatrix&>(matrix), options, rates_, libraries);
+    cuda::DeviceRates rates = rates_;
+    if (options.workers > 0) rates.sm_count = std::min(rates.sm_count, options.workers);
+    return cuda::list_candidates(static_cast<const cuda::CudaMatrix&>(matrix), options, rates, libraries);
   }
   std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);

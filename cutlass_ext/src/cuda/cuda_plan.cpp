@@ -52,7 +52,8 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   shape.panels_in_flight = 0;
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
   shape.any_rows = kernel_->ops->any_rows;
-  const int32_t ctas = sm_count * kernel_->ops->ctas_per_sm;
+  int32_t ctas = sm_count * kernel_->ops->ctas_per_sm;
+  if (options_.workers > 0) ctas = std::min(ctas, options_.workers);
   cluster_ = kernel_->ops->most_cluster == 1 || options_.batch_invariant
                  ? 1
                  : choose_cluster(pattern, longest_row(matrix.index()), shape, kernel_->ops->most_cluster, ctas);
@@ -184,6 +185,10 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
   record_use(args);
+  // After its first tile, which is that of its number, a CTA takes further ones if there are any.
+  if (kernel_->ops->takes_tiles && launch.tiles_count > launch.workers) {
+    launch.tiles_taken = matrix_.memory().tile_counters().of(launch.stream);
+  }
   this->launch(launch, args.workspace);
 }
 

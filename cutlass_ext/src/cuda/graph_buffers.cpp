@@ -3,24 +3,19 @@
 
 #include <utility>
 
-#include "cuda/cuda_error.h"
+#include "cuda/graph_guest.h"
 
 namespace sparsek::cuda {
-// What a graph refers to, and each copy of it. Its end is told by a thread of the driver, which must not call CUDA and
-// may come when the plan is gone: so the buffer is not freed, only given back.
-struct GraphBuffers::Loan {
+// Its end may come when the plan is gone, and without CUDA: so the buffer is not freed, only given back.
+struct GraphBuffers::Loan final : GraphGuest {
   Loan(std::shared_ptr<GraphBuffers> from, size_t buffer, void* memory)
       : from(std::move(from)), buffer(buffer), memory(memory) {}
-  ~Loan() { from->give_back(buffer); }
-  Loan(const Loan&) = delete;
-  Loan& operator=(const Loan&) = delete;
+  ~Loan() override { from->give_back(buffer); }
 
   const std::shared_ptr<GraphBuffers> from;
   const size_t buffer;
   void* const memory;
 };
-
-void CUDART_CB GraphBuffers::end_loan(void* loan) { delete static_cast<Loan*>(loan); }
 
 std::unique_ptr<GraphBuffers::Loan> GraphBuffers::take() {
   {
@@ -54,15 +49,7 @@ void GraphBuffers::clear() {
 void* GraphBuffers::belonging_to(cudaGraph_t graph) {
   std::unique_ptr<Loan> loan = take();
   void* const memory = loan->memory;
-  cudaUserObject_t object = nullptr;
-  check(cudaUserObjectCreate(&object, loan.get(), end_loan, 1, cudaUserObjectNoDestructorSync), "cudaUserObjectCreate");
-  loan.release();  // it is the object's
-  // The object's one reference becomes the graph's.
-  if (const cudaError_t error = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
-      error != cudaSuccess) {
-    cudaUserObjectRelease(object, 1);
-    check(error, "cudaGraphRetainUserObject");
-  }
+  give_to_graph(graph, std::move(loan));
   return memory;
 }
 

@@ -26,7 +26,6 @@ class GraphBuffers : public std::enable_shared_from_this<GraphBuffers> {
 
  private:
   struct Loan;
-  static void CUDART_CB end_loan(void* loan);
 
   std::unique_ptr<Loan> take();
   void give_back(size_t buffer) noexcept;

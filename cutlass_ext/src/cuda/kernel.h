@@ -45,6 +45,8 @@ struct LaunchArgs {
 
   const WorkTile* tiles;  // the plan, see plan/plan.h
   int32_t tiles_count;
+  uint32_t*
+      tiles_taken;  // (1): the product's own counter, see collective/tile_queue.hpp; null: as many workers as tiles
   const int32_t* entry_k;
   const int32_t* entry_block;
   const int64_t* slot_row;
@@ -71,6 +73,7 @@ struct KernelOps {
   int most_cluster = 1;  // the most CTAs that can share a tile
   // Accepts parts of tiles: writes their sums to LaunchArgs::parts, and calls allow_dependent_launch if there are any.
   bool may_split = false;
+  bool takes_tiles = false;  // its CTAs take tiles by LaunchArgs::tiles_taken
 };
 
 struct KernelDesc {

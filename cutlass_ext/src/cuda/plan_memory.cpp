@@ -16,6 +16,7 @@ PlanMemory::PlanMemory(MemoryPool& pool, int device) : pool_(pool), releases_(de
   void* staging = nullptr;
   check(cudaMallocHost(&staging, kStagingBytes), "cudaMallocHost");
   staging_.reset(static_cast<std::byte*>(staging));
+  tile_counters_ = std::make_shared<TileCounters>(stream);
 }
 
 PlanMemory::Block PlanMemory::allocate(size_t bytes, const StreamUses* uses, cudaStream_t stream) {

@@ -13,6 +13,7 @@
 #include "cuda/cuda_error.h"
 #include "cuda/memory_pool.h"
 #include "cuda/releases.h"
+#include "cuda/tile_counters.h"
 
 namespace sparsek::cuda {
 
@@ -31,6 +32,9 @@ class PlanMemory {
   // The current device must be that of the pool, here and wherever a function of this is called. The pool must outlive
   // this.
   PlanMemory(MemoryPool& pool, int device);
+  ~PlanMemory() { tile_counters_->clear(); }
+  PlanMemory(const PlanMemory&) = delete;
+  PlanMemory& operator=(const PlanMemory&) = delete;
 
   // Owns some bytes. They are given back without waiting, behind the uses of them that are recorded.
   class Block {
@@ -64,6 +68,7 @@ class PlanMemory {
   cudaStream_t stream() const { return stream_.get(); }
   MemoryPool& pool() { return pool_; }
   Releases& releases() { return releases_; }
+  TileCounters& tile_counters() { return *tile_counters_; }
 
   // Both are ordered in the stream, and complete when they return. What lies between the parts of a block gets any
   // value; parts are in ascending order.
@@ -93,6 +98,7 @@ class PlanMemory {
   Releases releases_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
   std::mutex staging_use_;
+  std::shared_ptr<TileCounters> tile_counters_;
   std::unique_ptr<std::byte, Destroy> staging_;  // pinned: the GPU copies from it and to it by itself
 };
 

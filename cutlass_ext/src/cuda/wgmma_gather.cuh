@@ -17,6 +17,7 @@
 
 #include <cstddef>
 
+#include "collective/tile_queue.hpp"
 #include "cuda/dependent_launch.cuh"
 #include "cuda/exact_rows.cuh"
 #include "cuda/kernel.h"
@@ -52,6 +53,8 @@ constexpr int kConsumerWarps = 8;
 constexpr int kProducerWarps = 4;
 constexpr int kProducers = kProducerWarps * 32;
 constexpr int kThreads = kProducers + kConsumerWarps * 32;
+// A producer warp is at most kStages tiles ahead of the consumers, where each tile has one stage.
+constexpr int kTileDepth = 4;
 
 // A producer thread copies a vector of 16 bytes of every kRowStep-th row. The swizzle repeats after kSwizzleRows rows.
 constexpr int kVectors = kRowBytesA / 16;
@@ -77,10 +80,21 @@ struct SharedStorage {
   alignas(1024) uint8_t b[Stages][kStageBytesB];  // (stage, unit, chunk, 16, 64)
   alignas(1024) uint8_t a[Stages][kStageBytesA];  // (stage, 128, 64)
   alignas(1024) StoreBuffers buffers[kConsumerWarps];
+  TileQueue<kTileDepth> tiles;
   uint32_t present[Stages];  // bit 8 g + 2 u: one of the rows of warpgroup g has a block in unit u
   cutlass::arch::ClusterTransactionBarrier full[Stages];
   cutlass::arch::ClusterBarrier empty[Stages];
 };
+
+__device__ inline TileList tile_list(const LaunchArgs& args) {
+  return {args.tiles, args.tiles_count, args.tiles_taken};
+}
+
+// A panel beyond the product's columns has nothing to sum up.
+__device__ inline WorkTile within(const LaunchArgs& args, WorkTile tile) {
+  if (int64_t(panel_of(tile)) * kTileN >= args.n) tile.entry_count = 0;
+  return tile;
+}
 
 __device__ inline int stages_of(const Params& p, const WorkTile& tile) {
   return (tile.entry_count * p.units_per_entry + kUnits - 1) / kUnits;
@@ -137,8 +151,11 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
   uint32_t phase = 1;
   int skip = warp;  // stages of the tile before the first one of this warp
 
-  for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
-    const WorkTile tile = load_tile(args.tiles + t);
+  const bool claims = warp == 0 && lane == 0;
+  TilePlace<kTileDepth> place, claimed_place;
+  WorkTile tile = within(args, load_tile(args.tiles + blockIdx.x));
+  while (tile.m_tile != kNoTile) {
+    bool publishes = claims;
     const int panel = panel_of(tile);
     const int64_t columns = args.n - int64_t(panel) * kTileN;
     const int chunks = int(max(int64_t(0), min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns)));
@@ -183,6 +200,11 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
         upper &= plan.block[j];
         lower &= plan.block[Slots / 2 + j];
       }
+      // The next tile is taken not before it is needed soon, see NextTileSignal: with this warp's last but one stage of
+      // the tile, behind whose copies the counter's answer has arrived.
+      const bool takes = publishes && stages <= 2 * kProducerWarps;
+      uint32_t claimed = 0;
+      if (takes) claimed = claim_tile(tile_list(args));
       const bool exists = plan.b_row != kNoBlock;
       constexpr uint32_t kVectorLanes = (1u << kVectors) - 1;
       const uint32_t present = (__ballot_sync(0xffffffffu, exists && upper != kNoBlock) & kVectorLanes) |
@@ -221,8 +243,17 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int warp
       }
       cutlass::arch::cpasync_barrier_arrive_noinc(barrier);
       read_plan();
+      if (takes) {
+        shared.tiles.publish(tile_list(args), claimed, claimed_place);
+        publishes = false;
+      }
     }
     skip = -stages;
+    if (publishes) shared.tiles.publish(tile_list(args), claim_tile(tile_list(args)), claimed_place);
+    ++claimed_place;
+    __syncwarp();
+    tile = within(args, shared.tiles.next(place, lane));
+    ++place;
   }
 }
 
@@ -255,9 +286,9 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     if (lane == 0) shared.empty[stage].arrive();
   };
 
-  for (int turn = blockIdx.x; turn < args.tiles_count; turn += gridDim.x) {
-    const WorkTile tile = load_tile(args.tiles + turn);
-    if (turn + int(gridDim.x) < args.tiles_count) prefetch_to_l1(args.tiles + turn + gridDim.x);
+  TilePlace<kTileDepth> place;
+  WorkTile tile = within(args, load_tile(args.tiles + blockIdx.x));
+  while (tile.m_tile != kNoTile) {
     const int64_t* const rows = args.slot_row + int64_t(tile.m_tile) * Slots;
     prefetch_to_l1(rows + slot(0));
     float acc[kGroups][4] = {};
@@ -302,6 +333,8 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
     } else {
       store_rows<Element>(args, acc, row, first_col, lane);
     }
+    tile = within(args, shared.tiles.next(place, lane));
+    ++place;
   }
   wait_for_stores();
 }
@@ -317,6 +350,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
       shared.full[s].init(32 + 1);  // arrivals: the copies of each lane, and those of B
       shared.empty[s].init(kConsumerWarps);
     }
+    shared.tiles.init(kProducerWarps + kConsumerWarps);
     cutlass::arch::fence_barrier_init();
   }
   __syncthreads();
@@ -387,8 +421,9 @@ struct WgmmaGatherKernel {
 template <class Config>
 constexpr KernelOps wgmma_gather_ops() {
   using K = WgmmaGatherKernel<Config>;
-  return {&K::prepare,       &K::launch,          /*ctas_per_sm=*/1,     /*tensor_cores=*/true, /*tma_b=*/true,
-          /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true, /*most_cluster=*/1,    /*may_split=*/true};
+  return {&K::prepare,         &K::launch,          /*ctas_per_sm=*/1,     /*tensor_cores=*/true, /*tma_b=*/true,
+          /*any_rows=*/true,   /*align_values=*/16, /*any_epilogue=*/true, /*most_cluster=*/1,    /*may_split=*/true,
+          /*takes_tiles=*/true};
 }
 
 }  // namespace sparsek::cuda

@@ -3,20 +3,9 @@
 
 #include "cuda/cuda_error.h"
 #include "cuda/graph_buffers.h"
+#include "cuda/graph_guest.h"
 
 namespace sparsek::cuda {
-namespace {
-
-// The graph that the stream is being captured into, or null.
-cudaGraph_t captured_graph(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  cudaGraph_t graph = nullptr;
-  check(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph), "cudaStreamGetCaptureInfo");
-  return status == cudaStreamCaptureStatusActive ? graph : nullptr;
-}
-
-}  // namespace
-
 Workspace::Workspace(MemoryPool& pool, size_t bytes, cudaStream_t stream)
     : pool_(pool), bytes_(bytes), graph_buffers_(std::make_shared<GraphBuffers>(bytes)) {
   pool.keep(bytes);

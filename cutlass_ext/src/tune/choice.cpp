@@ -124,7 +124,10 @@ Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& op
     const bool libraries = options.allow_dense && !options.own_kernels;
     const std::vector<Candidate> candidates = backend.candidates(matrix, options, libraries);
     const TuningKey key = tuning_key(backend, matrix, options);
-    const TuningAnswer found = options.user_cache ? memory.lookup(key) : memory.lookup_shipped(key);
+    TuningAnswer found;
+    if (options.workers == 0) {  // what was measured was measured with all workers
+      found = options.user_cache ? memory.lookup(key) : memory.lookup_shipped(key);
+    }
     choice.warning = found.warning;
     if (found.source == TuningSource::kNone || !choose_measured(candidates, found, choice)) {
       choose_predicted(candidates, choice);
@@ -160,7 +163,7 @@ Choice conclude(const Tuner& tuner, const Backend& backend, const MatrixState& m
   choice.measured_seconds = winner.median();
   choice.reason = "the fastest of " + std::to_string(record.candidates.size()) + " that were measured, " +
                   duration(winner.median());
-  if (options.user_cache) choice.warning = memory.remember(record);
+  if (options.user_cache && options.workers == 0) choice.warning = memory.remember(record);
   return choice;
 }
 

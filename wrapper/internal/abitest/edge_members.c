@@ -55,7 +55,7 @@ static void test_plan_members(edge* e) {
   WITH_PLAN(BAD_ARGUMENT, "options->compute = 1 is not served yet", compute, SPARSEK_COMPUTE_TF32);
   WITH_PLAN(BAD_ARGUMENT, "options->compute = 2 is none of", compute, 2);
   WITH_PLAN(BAD_ARGUMENT, "options->flags = 8", flags, 8);
-  WITH_PLAN(BAD_ARGUMENT, "workers = 1 is not served yet", workers, 1);
+  WITH_PLAN(BAD_ARGUMENT, "workers = -1 is negative", workers, -1);
   WITH_PLAN(BAD_ARGUMENT, "values_static = 1 is not served yet", values_static, 1);
   WITH_PLAN(BAD_ARGUMENT, "options->alignment_c = 24", alignment_c, 24);
   WITH_PLAN(BAD_ARGUMENT, "options->alignment_c = 2", alignment_c, 2);

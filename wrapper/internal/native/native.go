@@ -257,6 +257,7 @@ type PlanOptions struct {
 	AllowDense               bool
 	OwnKernels, NoUserCache  bool
 	BatchInvariant           bool
+	Workers                  int
 }
 
 // c is C's form of o, all but the kernel.
@@ -266,7 +267,7 @@ func (o *PlanOptions) c() C.sparsek_plan_options {
 		n:        C.int64_t(o.N), ldb: C.int64_t(o.LDB), ldc: C.int64_t(o.LDC),
 		alignment: toInt32(o.Alignment), alignment_c: toInt32(o.AlignmentC),
 		dtype_c: C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
-		allow_dense: toFlag(o.AllowDense),
+		allow_dense: toFlag(o.AllowDense), workers: toInt32(o.Workers),
 		flags: toFlag(o.OwnKernels)*C.SPARSEK_OWN_KERNELS | toFlag(o.NoUserCache)*C.SPARSEK_NO_USER_CACHE |
 			toFlag(o.BatchInvariant)*C.SPARSEK_BATCH_INVARIANT,
 	}

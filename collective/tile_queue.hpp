@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tiles of a plan, taken by the CTAs of a persistent grid, each the next one when it needs one: so a CTA that
+// starts late, since something else holds its SM, delays nobody.
+//
+// CTA i begins with tile i. All further tiles are taken from a counter in global memory, by one thread of each CTA. It
+// passes them on to the warps of its CTA, the readers, through a ring in shared memory:
+//
+//   claim      adds one to the counter. The result is needed by `publish` only, so that the caller can do other work
+//              while the atomic is under way.
+//   publish    waits until every reader has read what was in the next place of the ring, and has the tile copied there
+//              by the copy engine, whose arrival completes the place's `full` barrier. After the last tile it writes
+//              kNoTile.
+//   next       of a reader: waits for the tile and reads it. All readers see the same tiles in the same order.
+//
+// Which CTA computes a tile changes nothing of its sums.
+#pragma once
+
+#include <cstdint>
+
+#include "cute/arch/copy_sm90_tma.hpp"
+#include "cutlass/arch/barrier.h"
+#include "plan/plan.h"
+
+namespace sparsek {
+
+constexpr int32_t kNoTile = -1;  // as a row group: there are no more tiles
+
+struct TileList {
+  WorkTile const* tiles = nullptr;  // (count)
+  int32_t count = 0;                // at least gridDim.x
+  // (1): tiles taken beyond the first of each CTA; 0 before and after the kernel. May be null where count = gridDim.x.
+  uint32_t* taken = nullptr;
+};
+
+// The index of a tile that this CTA is to compute after its first; at least list.count where there is none.
+__device__ inline uint32_t claim_tile(TileList const& list) {
+  if (uint32_t(list.count) <= gridDim.x) return list.count;
+  uint32_t const ticket = atomicAdd(list.taken, 1u);
+  // Each CTA draws one ticket for which there is no tile, and then none, so this is the last of all: it leaves the
+  // counter as it was found.
+  if (ticket == uint32_t(list.count) - 1) *list.taken = 0;
+  return gridDim.x + ticket;
+}
+
+// A place of the ring and the parity of its use.
+template <int Depth>
+struct TilePlace {
+  int index = 0;
+  uint32_t phase = 0;
+  __device__ void operator++() {
+    if (++index == Depth) {
+      index = 0;
+      phase ^= 1;
+    }
+  }
+};
+
+template <int Depth>
+struct TileQueue {
+  alignas(16) WorkTile tile[Depth];
+  cutlass::arch::ClusterTransactionBarrier full[Depth];
+  cutlass::arch::ClusterBarrier empty[Depth];
+
+  // By one thread, before all threads synchronise. readers: warps that call next().
+  __device__ void init(int readers) {
+    for (int i = 0; i < Depth; ++i) {
+      full[i].init(1);
+      empty[i].init(readers);
+    }
+  }
+
+  // By the claiming thread. index: of claim_tile.
+  __device__ void publish(TileList const& list, uint32_t index, TilePlace<Depth> const& place) {
+    empty[place.index].wait(place.phase ^ 1);
+    if (index < uint32_t(list.count)) {
+      full[place.index].arrive_and_expect_tx(sizeof(WorkTile));
+      cute::SM90_BULK_COPY_G2S::copy(list.tiles + index, reinterpret_cast<uint64_t*>(&full[place.index]),
+                                     &tile[place.index], sizeof(WorkTile));
+    } else {
+      tile[place.index] = {kNoTile, 0, 0, 0};
+      full[place.index].arrive();
+    }
+  }
+
+  // By a whole warp. The caller then goes on to the next place.
+  __device__ WorkTile next(TilePlace<Depth> const& place, int lane) {
+    full[place.index].wait(place.phase);
+    int4 const words = *reinterpret_cast<int4 const*>(&tile[place.index]);
+    __syncwarp();
+    if (lane == 0) empty[place.index].arrive();
+    // All lanes have the same words. The compiler has to be told, or it keeps what depends on them out of uniform
+    // registers, and the loads of each stage begin later.
+    const auto of_warp = [](int word) { return __shfl_sync(0xffffffffu, word, 0); };
+    return {of_warp(words.x), of_warp(words.y), of_warp(words.z), of_warp(words.w)};
+  }
+};
+
+// Tells the warp that takes tiles that the next one is needed soon. Not before: a tile that is taken early waits behind
+// the one that its CTA still works on, while other CTAs may have nothing to do. Where tiles differ in length, that cost
+// up to a tenth of the time.
+struct NextTileSignal {
+  // A whole warp, once for each tile.
+  __device__ static void give() { cutlass::arch::NamedBarrier::arrive(2 * cutlass::NumThreadsPerWarp, kId); }
+  // Another one, once for each time.
+  __device__ static void wait() { cutlass::arch::NamedBarrier::sync(2 * cutlass::NumThreadsPerWarp, kId); }
+
+ private:
+  static constexpr uint32_t kId = 2;  // 0 and 1 are those of the consumer warpgroups
+};
+
+static_assert(sizeof(WorkTile) == sizeof(int4), "a work tile is read as one int4");
+
+}  // namespace sparsek

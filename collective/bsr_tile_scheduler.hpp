@@ -94,9 +94,7 @@ class PlanTileScheduler {
     int32_t entry_begin = 0;   // first entry of the row group
     int32_t k_tile_count = 0;  // entries x steps_per_entry
 
-    // By all lanes of a warp. A vote, although they agree: only then does the compiler know that they stay together in
-    // the loop over tiles, and keeps the coordinates of bulk copies in uniform registers.
-    CUTLASS_DEVICE bool is_valid() const { return __any_sync(0xffffffffu, M_idx != kNoTile); }
+    CUTLASS_DEVICE bool is_valid() const { return M_idx != kNoTile; }
     CUTLASS_DEVICE int32_t reduction_subtile_idx() const { return -1; }
   };
 

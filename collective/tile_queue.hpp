@@ -88,10 +88,7 @@ struct TileQueue {
     int4 const words = *reinterpret_cast<int4 const*>(&tile[place.index]);
     __syncwarp();
     if (lane == 0) empty[place.index].arrive();
-    // All lanes have the same words. The compiler has to be told, or it keeps what depends on them out of uniform
-    // registers, and the loads of each stage begin later.
-    const auto of_warp = [](int word) { return __shfl_sync(0xffffffffu, word, 0); };
-    return {of_warp(words.x), of_warp(words.y), of_warp(words.z), of_warp(words.w)};
+    return {words.x, words.y, words.z, words.w};
   }
 };
 

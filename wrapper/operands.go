@@ -14,7 +14,7 @@ type Operands struct {
 
 	// Values, if there are any, take the place of the matrix's: the blocks one below the other, (blocks BlockM) x BlockK,
 	// of the matrix's type and without gaps. The matrix's stay as they are, so products with values of their own may run
-	// at once. Kernels of other libraries may refuse them: [PlanOptions].OwnKernels.
+	// at once.
 	Values Operand
 	// Input, if there is one, takes the place of C in beta C: M x N, of C's type, or 1 x N for all rows of C. It may be C,
 	// and must not overlap it else. Without a beta it is not read. Baselines and kernels of other libraries refuse 1 x N.

@@ -324,10 +324,14 @@ func TestOwnArgumentsOfLibraryKernels(t *testing.T) {
 		buffers := func() Operands {
 			return Operands{B: p.b, C: p.newC(), Values: valueRows(p.a)}
 		}
-		if err := plan.Multiply(context.Background(), 1, 0, buffers()); kernel.Name == "cusparse_bsr" {
-			must(0, err)(t)
-		} else {
-			wantFault(t, err, ErrBadArgument, "takes no values with the product")
+		for seed := range uint64(2) { // and again the matrix's
+			p.values = seed == 0
+			p.a.Values = of.a.Values
+			if p.values {
+				p.a.Values = otherValues(of.a.Values, seed)
+			}
+			c := p.multiply(t, engine, plan, false)
+			p.verifyByCheck(t, engine, plan.Info(), c)
 		}
 		o := buffers()
 		o.Values, o.AlphaScale = nil, Dense[float32]{Rows: 1, Cols: 1, Data: []float32{1}}

@@ -369,8 +369,8 @@ typedef struct sparsek_multiply_args {
   sparsek_stream stream;
   const void* bias; /* (M) or (n), as planned, of C's type, in the back-end's memory; null where the plan has none */
   /* (nnzb, bm, bk), of the matrix's type, in the back-end's memory, with the alignment that the kernel needs; null: the
-   * matrix's. The matrix does not keep them, so products with values of their own may run at once. Kernels of other
-   * libraries that need A in another layout refuse them (SPARSEK_BAD_ARGUMENT). */
+   * matrix's. The matrix does not keep them, so products with values of their own may run at once. For kernels of other
+   * libraries that need A in another layout, each such product lays them out, in memory of its own. */
   const void* values;
   int64_t n; /* columns of this product, 1 to the planned ones; 0: the planned ones */
   /* C = act(alpha A B + beta c_in + bias): (M, n):(ldc_in, 1), of C's type, in the back-end's memory. It may be C, and

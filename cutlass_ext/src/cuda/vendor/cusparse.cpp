@@ -4,6 +4,7 @@
 #include "cuda/cuda_error.h"
 #include "cuda/cusparse_library.h"
 #include "cuda/data_type.h"
+#include "cuda/stream_memory.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -56,25 +57,6 @@ class Operands {
 
   const CusparseLibrary& library_;
   void *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
-};
-
-// Device memory allocated and freed in the order of the stream: valid for work that is enqueued during its lifetime.
-class StreamMemory {
- public:
-  StreamMemory(size_t bytes, cudaStream_t stream) : stream_(stream) {
-    if (bytes > 0) check(cudaMallocAsync(&data_, bytes, stream), "cudaMallocAsync");
-  }
-  ~StreamMemory() {
-    if (data_ != nullptr) cudaFreeAsync(data_, stream_);
-  }
-  StreamMemory(const StreamMemory&) = delete;
-  StreamMemory& operator=(const StreamMemory&) = delete;
-
-  void* data() const { return data_; }
-
- private:
-  cudaStream_t stream_;
-  void* data_ = nullptr;
 };
 
 int algorithm(const SparseProduct& x) {

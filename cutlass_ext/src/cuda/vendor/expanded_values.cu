@@ -82,18 +82,27 @@ ExpandedValues::ExpandedValues(const AnyIndex& index, Expansion expansion, PlanM
 }
 
 void ExpandedValues::fill(const void* values, cudaStream_t stream) const {
+  scatter_to(elements_.data(), values, stream);
+}
+
+void ExpandedValues::fill_other(void* elements, const void* values, cudaStream_t stream) const {
+  check(cudaMemsetAsync(elements, 0, element_bytes(), stream), "cudaMemsetAsync");
+  scatter_to(static_cast<uint16_t*>(elements), values, stream);
+}
+
+void ExpandedValues::scatter_to(uint16_t* elements, const void* values, cudaStream_t stream) const {
   const int32_t* const col_idx = expansion_ == Expansion::kDense ? arrays_.col_idx() : nullptr;
   constexpr int kVector = expanding::kElementsOfVector;
   // The pitch makes room for the last vector of a row where the columns end within it.
   if (shape_.block_k % kVector == 0 && pitch_ % kVector == 0 && expanding::aligned(values)) {
-    expanding::launch<uint4>(values, elements_.data(),
+    expanding::launch<uint4>(values, elements,
                              {arrays_.row_ptr(), col_idx, shape_.block_m, shape_.block_k / kVector, shape_.rows,
                               (cols_ + kVector - 1) / kVector, pitch_ / kVector},
                              shape_, stream);
   } else {
     expanding::launch<uint16_t>(
-        values, elements_.data(),
-        {arrays_.row_ptr(), col_idx, shape_.block_m, shape_.block_k, shape_.rows, cols_, pitch_}, shape_, stream);
+        values, elements, {arrays_.row_ptr(), col_idx, shape_.block_m, shape_.block_k, shape_.rows, cols_, pitch_},
+        shape_, stream);
   }
 }
 

@@ -28,11 +28,17 @@ class ExpandedValues {
   // at work at once where their values are equal: they write the same.
   void fill(const void* values, cudaStream_t stream) const;
 
+  // The same in memory of element_bytes() that belongs to one product.
+  void fill_other(void* elements, const void* values, cudaStream_t stream) const;
+  size_t element_bytes() const { return elements_.bytes(); }
+
   const void* data() const { return elements_.data(); }  // (M, cols):(pitch, 1)
   int64_t pitch() const { return pitch_; }
   size_t bytes() const { return elements_.bytes() + arrays_.bytes(); }
 
  private:
+  void scatter_to(uint16_t* elements, const void* values, cudaStream_t stream) const;
+
   BsrShape shape_;
   Expansion expansion_;
   int64_t cols_, pitch_;

@@ -6,6 +6,7 @@
 #include "abi/error.h"
 #include "cuda/copy_input.h"
 #include "cuda/device_scope.h"
+#include "cuda/stream_memory.h"
 #include "cuda/time_runs.h"
 #include "cuda/vendor/dense_plan.h"
 #include "cuda/vendor/sparse_plan.h"
@@ -65,6 +66,13 @@ void LibraryPlan::multiply(const MultiplyArgs& given) {
   const MultiplyArgs args = with_input_in_c(given, matrix_.shape().rows, options_.dtype_c);
   if (!args.in_own_graph) matrix_.memory().releases().use(uses_, static_cast<cudaStream_t>(args.stream));
   const void* values = args.values != nullptr ? args.values : matrix_.values();
+  if (expanded_ != nullptr && args.values != nullptr) {
+    // The expanded values are the matrix's, for its products in any stream.
+    const auto stream = static_cast<cudaStream_t>(args.stream);
+    const StreamMemory own(expanded_->element_bytes(), stream);
+    expanded_->fill_other(own.data(), values, stream);
+    return run(args, own.data());
+  }
   if (expanded_ != nullptr) {
     if (matrix_.is_referenced(values)) expanded_->fill(values, static_cast<cudaStream_t>(args.stream));
     values = expanded_->data();
@@ -75,13 +83,6 @@ void LibraryPlan::multiply(const MultiplyArgs& given) {
 void LibraryPlan::require_served(const MultiplyArgs& args) const {
   if (args.alpha_device != nullptr || args.beta_device != nullptr) {
     fail(SPARSEK_BAD_ARGUMENT, "kernel %s takes no alpha_device or beta_device: set SPARSEK_OWN_KERNELS", kernel_.name);
-  }
-  // The expanded values are shared by all products of the matrix, in any stream.
-  if (args.values != nullptr && expanded_ != nullptr) {
-    fail(SPARSEK_BAD_ARGUMENT,
-         "kernel %s multiplies a copy of the matrix's values in a layout of its own, and takes no values with the "
-         "product: give them with matrix_set_values, or set SPARSEK_OWN_KERNELS",
-         kernel_.name);
   }
   if (args.n == options_.n && args.ldb == options_.ldb && args.ldc == options_.ldc) return;
   PlanOptions given = options_;

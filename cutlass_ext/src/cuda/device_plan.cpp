@@ -6,6 +6,7 @@
 
 #include "cuda/group_union.h"
 #include "cuda/layout.h"
+#include "cuda/row_matching.h"
 #include "cuda/schedule_tiles.h"
 
 namespace sparsek::cuda {
@@ -23,16 +24,28 @@ PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemor
   const auto groups = static_cast<int32_t>(sizes.groups);
   const auto panels = static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
 
-  // The two parts of the work follow each other, and so use the same memory to work in.
+  const bool matched = shape.any_rows && grid.slots > 1 && grid.slot_rows == index.block_m &&
+                       may_match_rows(index.block_rows, index.block_cols, grid.slots);
+
+  // The parts of the work follow each other, and so use the same memory to work in.
   Layout layout;
   const size_t counts_at = layout.place<int64_t>(sizes.groups + 1), begin_at = layout.place<int64_t>(sizes.groups + 1);
-  const size_t scratch_at = layout.place<std::byte>(std::max(scan_bytes(groups), schedule_scratch(groups)));
+  const size_t order_at = layout.place<int32_t>(matched ? sizes.groups * grid.slots : 0);
+  const size_t match_bytes = matched ? match_scratch_bytes(index.block_rows, index.block_cols, grid.slots) : 0;
+  const size_t scratch_at =
+      layout.place<std::byte>(std::max({scan_bytes(groups), schedule_scratch(groups), match_bytes}));
   const PlanMemory::Block work = memory.allocate(layout.bytes(), nullptr);
   auto* const counts = reinterpret_cast<int64_t*>(work.data() + counts_at);
   auto* const begin = reinterpret_cast<int64_t*>(work.data() + begin_at);
   void* const scratch = work.data() + scratch_at;
 
   const cudaStream_t stream = memory.stream();
+  if (matched) {
+    auto* const order = reinterpret_cast<int32_t*>(work.data() + order_at);
+    match_rows({index.block_rows, index.block_cols, index.row_ptr.data(), index.col_idx.data()}, grid.slots, order,
+               scratch, stream);
+    grid.order = order;
+  }
   const GroupedPattern pattern = {grid, index.block_k, index.row_ptr.data(), index.col_idx.data()};
   count_entries(pattern, counts, begin, scratch, stream);
   sizes.entries = memory.read(begin + groups);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules by which block rows are put into pairs, and pairs into larger bundles (plan/row_matching.h): those that the
-// host and the GPU share. Row and column are those of blocks.
+// Rules by which block rows are put into pairs, and pairs into larger bundles (plan/row_matching.h), and by which
+// similar rows are found (plan/row_order.h): those that the host and the GPU share. Row and column are those of blocks.
 #pragma once
 
 #include <cstdint>
@@ -51,5 +51,11 @@ constexpr int32_t rows_matched_together(int64_t columns, int32_t group) {
   while (rows > group && int64_t{rows} * rows / 2 * words > kMostWords) rows /= 2;
   return rows > group ? rows : group;
 }
+
+// The hashes of a column are made one from the other: the first from the column itself, by one round of a
+// multiplicative hash each.
+constexpr int kMinHashes = 3;
+constexpr uint32_t next_hash(uint32_t hash) { return (hash ^ hash >> 16) * 0x9e3779b1u + 0x7f4a7c15u; }
+constexpr uint32_t well_mixed(uint32_t hash) { return hash ^ hash >> 15; }
 
 }  // namespace sparsek

@@ -64,15 +64,14 @@ std::vector<int32_t> by_middle(const BsrIndex& index) {
 // rows agree in one min-hash is the share of columns that they have in common (Broder, On the resemblance and
 // containment of documents, 1997).
 std::vector<int32_t> by_min_hash(const BsrIndex& index, const std::vector<int32_t>& order) {
-  constexpr int kHashes = 3;
-  std::vector<std::array<uint32_t, kHashes>> minima(index.block_rows);
+  std::vector<std::array<uint32_t, kMinHashes>> minima(index.block_rows);
   for (int32_t row = 0; row < index.block_rows; ++row) {
     minima[row].fill(UINT32_MAX);
     for (int32_t b = index.row_ptr[row]; b < index.row_ptr[row + 1]; ++b) {
       uint32_t hash = static_cast<uint32_t>(index.col_idx[b]);
-      for (uint32_t& minimum : minima[row]) {  // one round of a multiplicative hash each
-        hash = (hash ^ hash >> 16) * 0x9e3779b1u + 0x7f4a7c15u;
-        minimum = std::min(minimum, hash ^ hash >> 15);
+      for (uint32_t& minimum : minima[row]) {
+        hash = next_hash(hash);
+        minimum = std::min(minimum, well_mixed(hash));
       }
     }
   }

@@ -8,6 +8,7 @@ package abitest
 #cgo CFLAGS: -I${SRCDIR}/../native -std=gnu11
 #cgo linux LDFLAGS: -ldl
 #include <stdlib.h>
+#include "digest.h"
 #include "edge.h"
 #include "graph.h"
 #include "release.h"
@@ -87,6 +88,14 @@ func Release(path string, how C.release_case, noMemory bool) string {
 	result := C.release_run(text, how, number(noMemory))
 	defer C.free(unsafe.Pointer(result))
 	return C.GoString(result)
+}
+
+// PlanDigest is the digest of a plan of the library at path, a sparsek_plan*: of the work list and the rows that share
+// tiles.
+func PlanDigest(path string, plan unsafe.Pointer) uint64 {
+	text := C.CString(path)
+	defer C.free(unsafe.Pointer(text))
+	return uint64(C.plan_digest(text, plan))
 }
 
 func number(condition bool) C.int {

@@ -168,7 +168,7 @@ typedef enum sparsek_plan_flag {
 } sparsek_plan_flag;
 /* Bits of sparsek_multiply_args.flags. */
 typedef enum sparsek_multiply_flag {
-  SPARSEK_TRUSTED = 1 /* the driver is not asked in which memory pointers lie; not served yet */
+  SPARSEK_TRUSTED = 1 /* the driver is not asked in which memory pointers lie: a wrong one is a fault of the GPU */
 } sparsek_multiply_flag;
 
 /* How a plan's kernel was chosen. */

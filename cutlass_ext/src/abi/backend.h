@@ -50,6 +50,7 @@ struct MultiplyArgs {
   void* workspace;   // of product_bytes() at least; null: the back-end's own
   sparsek_stream stream;
   const void* bias;           // null where there is none
+  bool trusted = false;       // the driver is not asked in which memory pointers lie
   bool in_own_graph = false;  // captured into a graph that is destroyed before the call ends which this product is of
 };
 

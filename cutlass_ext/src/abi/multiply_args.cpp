@@ -181,6 +181,7 @@ MultiplyArgs resolve_multiply_args(const sparsek_plan& plan, const sparsek_multi
   args.c = given.c;
   args.ldc = product_stride(given.ldc, options.ldc, options.n, given.bytes_c, "args->ldc");
   args.stream = given.stream;
+  args.trusted = (given.flags & SPARSEK_TRUSTED) != 0;
   const Dense b = {args.b, shape.cols, args.n, args.ldb, dtype_bytes(matrix.dtype), "args->b", "args->ldb"};
   const Dense c = {args.c, shape.rows, args.n, args.ldc, dtype_bytes(options.dtype_c), "args->c", "args->ldc"};
   require_operand(b, options.alignment);

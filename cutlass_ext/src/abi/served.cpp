@@ -68,7 +68,6 @@ void require_served(const sparsek_plan_options& options) {
 
 void require_served(const sparsek_multiply_args& args) {
   require_flags(args.flags, SPARSEK_TRUSTED, "args->flags", "SPARSEK_TRUSTED (1)");
-  require_unset(args.flags, SPARSEK_TRUSTED, "args->flags", "SPARSEK_TRUSTED");
 }
 
 }  // namespace sparsek

@@ -144,17 +144,19 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
          kernel_->ops->align_values, kernel_->name);
   }
   DeviceScope scope(matrix_.device());
-  check_memory(args.c, SPARSEK_DEVICE, matrix_.device(), "c");
-  if (shape.cols > 0) check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
-  const auto check_given = [&](const void* pointer, const char* name) {
-    if (pointer != nullptr) check_memory(pointer, SPARSEK_DEVICE, matrix_.device(), name);
-  };
-  check_given(args.bias, "bias");
-  check_given(args.values, "values");
-  check_given(args.c_in == args.c ? nullptr : args.c_in, "c_in");
-  check_given(args.alpha_device, "alpha_device");
-  check_given(args.beta_device, "beta_device");
-  check_given(args.workspace, "workspace");
+  if (!args.trusted) {
+    check_memory(args.c, SPARSEK_DEVICE, matrix_.device(), "c");
+    if (shape.cols > 0) check_memory(args.b, SPARSEK_DEVICE, matrix_.device(), "b");
+    const auto check_given = [&](const void* pointer, const char* name) {
+      if (pointer != nullptr) check_memory(pointer, SPARSEK_DEVICE, matrix_.device(), name);
+    };
+    check_given(args.bias, "bias");
+    check_given(args.values, "values");
+    check_given(args.c_in == args.c ? nullptr : args.c_in, "c_in");
+    check_given(args.alpha_device, "alpha_device");
+    check_given(args.beta_device, "beta_device");
+    check_given(args.workspace, "workspace");
+  }
 
   if (!kernel_->ops->any_epilogue) args = with_input_in_c(args, shape.rows, options_.dtype_c);
 

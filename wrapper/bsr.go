@@ -34,6 +34,9 @@ type DeviceBSR[T Element, I Index] struct {
 	BlockM, BlockK int
 	RowPtr, ColIdx *DeviceBuffer[I] // of exactly the length
 	Values         *DeviceBuffer[T] // of exactly the length; nil: set later by SetDeviceValues
+	// Bound: ColIdx and Values have room for more blocks than there are. The last element of RowPtr says how many there
+	// are, and what is behind them is not used.
+	Bound bool
 }
 
 // BSROf is a matrix of package bsr, in the types of this package. The arrays are the same.

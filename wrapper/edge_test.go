@@ -87,3 +87,11 @@ func TestStatusNames(t *testing.T) {
 		}
 	}
 }
+
+// Matrices and plans are made, used and let go in the order of a stream, and no call waits for it.
+func TestPlansInStreamOrder(t *testing.T) {
+	lib := library(t)
+	for name, what := range abitest.StreamCases {
+		t.Run(name, func(t *testing.T) { report(t, abitest.Stream(lib.Path(), what)) })
+	}
+}

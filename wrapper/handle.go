@@ -108,9 +108,28 @@ func (h *handle) leave(q *queue) {
 
 // close waits for the uses in progress, those by streams among them. Closing again does nothing.
 func (h *handle) close() {
+	if h.uses.Or(closedBit)&closedBit == 0 {
+		h.finish()
+	}
+}
+
+// closeIn is close without a wait for the work of q, behind which `free` frees it. A handle that has children is freed
+// as by close, when they are. values: see queue.letGo.
+func (h *handle) closeIn(q *queue, values *valueHolder, free func()) {
 	if h.uses.Or(closedBit)&closedBit != 0 {
 		return
 	}
+	q.letGo(h, values)
+	h.mu.Lock()
+	if h.refs == 1 {
+		h.free = free
+	}
+	h.mu.Unlock()
+	h.finish()
+}
+
+// finish is what is left of close.
+func (h *handle) finish() {
 	h.mu.Lock()
 	queues := slices.Collect(maps.Keys(h.queues))
 	h.mu.Unlock()

@@ -4,6 +4,7 @@ package sparsek
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -26,6 +27,7 @@ type Matrix struct {
 	blocks         int
 	dtype          DType
 	number         uint64 // of this process's matrices, in the order in which they were made
+	inStream       bool   // its index is checked in a stream, and nobody waited for that
 	values         *valueHolder
 }
 
@@ -57,44 +59,78 @@ func NewMatrix[T Element, I Index](ctx context.Context, engine *Engine, a BSR[T,
 // where plans are made of it; the values are referred to, and their buffer must not be used for anything else meanwhile
 // but to be rewritten between products. ctx is looked at before that.
 func NewDeviceMatrix[T Element, I Index](ctx context.Context, engine *Engine, a DeviceBSR[T, I]) (*Matrix, error) {
+	return newDeviceMatrix(ctx, engine, nil, a)
+}
+
+// NewDeviceMatrixIn is [NewDeviceMatrix] in the order of stream s: the index is checked and copied, and plans are made,
+// behind what s holds already, and neither waits for that. So a pattern that the GPU has just made can be multiplied by
+// without the host; [Matrix.Release] and [Plan.Release] give all of it back in the same way.
+//
+// A fault of the index comes with [Matrix.Check]. Until then the matrix can be used like any other; a plan of an index
+// that is faulty has no entries, and its products are act(beta C + bias).
+func NewDeviceMatrixIn[T Element, I Index](ctx context.Context, s *Stream, a DeviceBSR[T, I]) (*Matrix, error) {
+	if err := s.made("create matrix"); err != nil {
+		return nil, err
+	}
+	return newDeviceMatrix(ctx, s.engine, s, a)
+}
+
+// newDeviceMatrix makes a matrix in the order of s, or waits for it where that is nil.
+func newDeviceMatrix[T Element, I Index](ctx context.Context, engine *Engine, s *Stream, a DeviceBSR[T, I]) (*Matrix, error) {
 	const op = "create matrix"
 	if err := checkContext(op, ctx); err != nil {
 		return nil, err
 	}
-	if a.RowPtr == nil || a.ColIdx == nil {
-		return nil, fault(op, ErrNullPointer, "RowPtr or ColIdx is nil")
-	}
-	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil, noBlockIdx: true}
-	raw := native.BSR{
-		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, Blocks: a.ColIdx.n,
-		DType: int32(DTypeOf[T]()), IndexType: indexTypeOf[I](), Memory: native.Device,
-	}
 	var use lease
 	defer use.release()
-	if err := takeBuffer(&use, op, "RowPtr", engine, a.RowPtr); err != nil {
+	raw, values, err := a.raw(op, engine, &use)
+	if err != nil {
 		return nil, err
 	}
-	if err := takeBuffer(&use, op, "ColIdx", engine, a.ColIdx); err != nil {
+	if s != nil {
+		if err := use.add(s.handle); err != nil {
+			return nil, err
+		}
+		raw.Stream, raw.Async = s.queue.stream, true
+	}
+	m := &Matrix{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: a.ColIdx.n, dtype: DTypeOf[T](), inStream: s != nil}
+	err = m.create(op, engine, raw, values, nil)
+	if s != nil { // also after an error: some of it may have been enqueued
+		s.queue.hold(&use, nil, nil)
+	}
+	if err != nil {
 		return nil, err
+	}
+	return m, nil
+}
+
+// raw is C's form of a, and what holds its values. Its buffers are taken into use.
+func (a *DeviceBSR[T, I]) raw(op string, engine *Engine, use *lease) (raw native.BSR, values *valueHolder, err error) {
+	if a.RowPtr == nil || a.ColIdx == nil {
+		return raw, nil, fault(op, ErrNullPointer, "RowPtr or ColIdx is nil")
+	}
+	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil, noBlockIdx: true}
+	raw = native.BSR{
+		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, Blocks: a.ColIdx.n,
+		DType: int32(DTypeOf[T]()), IndexType: indexTypeOf[I](), Memory: native.Device, Bound: a.Bound,
+	}
+	if err := takeBuffer(use, op, "RowPtr", engine, a.RowPtr); err != nil {
+		return raw, nil, err
+	}
+	if err := takeBuffer(use, op, "ColIdx", engine, a.ColIdx); err != nil {
+		return raw, nil, err
 	}
 	raw.RowPtr, raw.ColIdx = a.RowPtr.handle.pointer, a.ColIdx.handle.pointer
-	values := &valueHolder{}
+	values = &valueHolder{}
 	if a.Values != nil {
 		have.values = a.Values.n
-		if err := takeBuffer(&use, op, "Values", engine, a.Values); err != nil {
-			return nil, err
+		if err := takeBuffer(use, op, "Values", engine, a.Values); err != nil {
+			return raw, nil, err
 		}
 		raw.Values = a.Values.handle.pointer
 		values.buffer, values.keep = a.Values.handle, a.Values
 	}
-	if err := checkLengths(op, a.Rows, a.BlockM, a.BlockK, have); err != nil {
-		return nil, err
-	}
-	m := &Matrix{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: a.ColIdx.n, dtype: DTypeOf[T]()}
-	if err := m.create(op, engine, raw, values, nil); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return raw, values, checkLengths(op, a.Rows, a.BlockM, a.BlockK, have)
 }
 
 // create makes the native matrix. On the CPU the host's values, if there are any, are pinned for its life.
@@ -122,6 +158,54 @@ func (m *Matrix) create(op string, engine *Engine, a native.BSR, values *valueHo
 		values.pinned.Unpin()
 	})
 	runtime.AddCleanup(m, (*handle).close, m.handle)
+	return nil
+}
+
+// Check returns the fault of the index of a matrix that was made by [NewDeviceMatrixIn], which it waits for, or ctx.Err()
+// where ctx ends first. Of other matrices it is known that there is none.
+func (m *Matrix) Check(ctx context.Context) error {
+	const op = "check matrix"
+	if err := m.made(op); err != nil {
+		return err
+	}
+	if err := checkContext(op, ctx); err != nil {
+		return err
+	}
+	if err := m.handle.acquire(); err != nil {
+		return err
+	}
+	defer m.handle.release()
+	lib := m.engine.lib.native
+	if ctx.Done() == nil {
+		return lib.MatrixStatus(m.handle.pointer, true)
+	}
+	return poll(ctx, func() (bool, error) {
+		err := lib.MatrixStatus(m.handle.pointer, false)
+		if errors.Is(err, ErrNotReady) {
+			return false, nil
+		}
+		return true, err
+	})
+}
+
+// Release is [Matrix.Close] for a matrix whose plans were released, or used in s alone and closed: it waits for no work
+// of s, and gives the memory back behind it, in the order of s. A program that makes a matrix and a plan for a new pattern
+// with each step releases both in the stream of the step.
+func (m *Matrix) Release(s *Stream) error {
+	const op = "release matrix"
+	if err := m.made(op); err != nil {
+		return err
+	}
+	done, err := s.using(op, m.engine)
+	if err != nil {
+		return err
+	}
+	defer done()
+	lib, pointer := m.engine.lib.native, m.handle.pointer
+	m.handle.closeIn(s.queue, m.values, func() {
+		lib.MatrixRelease(pointer, s.queue.stream)
+		m.values.pinned.Unpin()
+	})
 	return nil
 }
 

@@ -249,10 +249,18 @@ func (r *run) launch(alpha, beta float32) error {
 	if r.input.given && r.input.rows == 1 {
 		input.Stride = native.OneRow
 	}
-	return r.plan.matrix.engine.lib.native.Multiply(r.plan.handle.pointer, native.Product{
+	engine, p := r.plan.matrix.engine, native.Product{
 		Alpha: alpha, Beta: beta, N: r.b.cols, B: r.b.native(), C: r.c.native(), Input: input,
 		Bias: r.bias.address(), Values: r.values.address(), AlphaScale: r.alphaScale.address(), BetaScale: r.betaScale.address(),
-		Stream: r.stream})
+		Stream: r.stream}
+	if data := r.plan.data; data != nil {
+		var workspace unsafe.Pointer
+		if data.workspace != nil {
+			workspace = data.workspace.pointer
+		}
+		return engine.lib.native.PlanRun(engine.handle.pointer, data.layout, data.memory.pointer, workspace, p)
+	}
+	return engine.lib.native.Multiply(r.plan.handle.pointer, p)
 }
 
 // settle waits for what was enqueued before err.

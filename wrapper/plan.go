@@ -72,7 +72,7 @@ type PlanInfo struct {
 	TileM, TileN, TileK int    // these, Stages, Tiles and Entries: 0 where another library chooses them
 	Stages              int
 	Tiles               int64   // of C, and of split ones the parts; on the CPU: tasks
-	Entries             int64   // loads of a block row of B, summed over the row groups
+	Entries             int64   // loads of a block row of B, summed over the row groups; -1 where only the device knows (NewDeviceMatrixIn)
 	WorkspaceBytes      int64   // of device memory: what the plan holds, alone or with others of its matrix, and what one product works in
 	UnitRoundoff        float64 // of one accumulation step: package check needs it
 
@@ -92,6 +92,7 @@ type Plan struct {
 	output   DType
 	bias     Bias
 	info     PlanInfo
+	data     *planData // of a plan in buffers of the caller's, which has no native object
 }
 
 // Plan chooses a kernel and makes its work list. The kernel is the one that was the fastest when a similar product was
@@ -174,7 +175,11 @@ func (m *Matrix) planOnce(ctx context.Context, opts PlanOptions) (*Plan, error) 
 // newPlan takes over a native plan. The matrix must be in use by the caller.
 func (m *Matrix) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan, error) {
 	lib := m.engine.lib.native
-	info, err := lib.PlanInfo(pointer)
+	describe := lib.PlanInfo
+	if m.inStream {
+		describe = lib.PlanDescribe // which does not wait for the plan
+	}
+	info, err := describe(pointer)
 	if err != nil {
 		lib.PlanDestroy(pointer)
 		return nil, err
@@ -227,6 +232,62 @@ func (p *Plan) Close() error {
 	if p.made("close") == nil {
 		p.handle.close()
 	}
+	return nil
+}
+
+// UpdatePlan gives a plan another index, in the order of stream s: its matrix, which must be of [NewDeviceMatrixIn], takes
+// it over, and the plan is made anew in the memory of the old one, behind what s holds already. It waits for nothing, and
+// becomes part of the graph where s is being captured: each replay then plans for what the buffers hold. Other plans of the
+// matrix keep the old index. a has the sizes of the matrix and at most as many blocks; its Values must be nil, since the
+// matrix's are used. Earlier products of the plan must be before it in s. [Matrix.Check] tells of a fault.
+func UpdatePlan[T Element, I Index](ctx context.Context, s *Stream, p *Plan, a DeviceBSR[T, I]) error {
+	const op = "update plan"
+	if err := p.made(op); err != nil {
+		return err
+	}
+	if err := checkContext(op, ctx); err != nil {
+		return err
+	}
+	done, err := s.using(op, p.matrix.engine)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if a.Values != nil {
+		return fault(op, ErrBadArgument, "Values is not nil: SetDeviceValues gives a matrix others")
+	}
+	var use lease
+	defer use.release()
+	raw, _, err := a.raw(op, p.matrix.engine, &use)
+	if err != nil {
+		return err
+	}
+	for _, h := range []*handle{p.handle, s.handle} {
+		if err := use.add(h); err != nil {
+			return err
+		}
+	}
+	raw.Stream = s.queue.stream
+	err = p.matrix.engine.lib.native.PlanUpdate(p.handle.pointer, raw)
+	s.queue.hold(&use, nil, nil) // also after an error: some of it may have been enqueued
+	return err
+}
+
+// Release is Close for a plan whose products were all enqueued in s, and waits for none of them: its memory is given back
+// behind them, in the order of s. Where products are in other streams, it waits for those. [Matrix.Release] tells when to
+// use it.
+func (p *Plan) Release(s *Stream) error {
+	const op = "release plan"
+	if err := p.made(op); err != nil {
+		return err
+	}
+	done, err := s.using(op, p.matrix.engine)
+	if err != nil {
+		return err
+	}
+	defer done()
+	lib, pointer := p.matrix.engine.lib.native, p.handle.pointer
+	p.handle.closeIn(s.queue, nil, func() { lib.PlanRelease(pointer, s.queue.stream) })
 	return nil
 }
 

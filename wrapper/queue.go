@@ -102,6 +102,26 @@ func (q *queue) holds(h *handle) bool {
 	return held && h.open() == nil
 }
 
+// letGo releases h and the values, where the queue's work uses them, though it may not have ended: the caller sees to it
+// that they are freed behind it.
+func (q *queue) letGo(h *handle, values *valueHolder) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, held := q.held.handles[h]; held {
+		delete(q.held.handles, h)
+		h.leave(q)
+		for other := range q.held.handles { // some of them stand on what h stood on
+			other.enter(q)
+		}
+		h.release()
+	}
+	if _, held := q.held.values[values]; held {
+		delete(q.held.values, values)
+		values.leave(q)
+		values.use.Release(1)
+	}
+}
+
 // take empties the queue's hands. What it had must be released, or held again.
 func (q *queue) take() held {
 	q.mu.Lock()

@@ -53,6 +53,8 @@ const (
 	ErrIO          Status = 33 // a file that cannot be read or written
 
 	ErrCheckFailed Status = 40 // an element of C is beyond its error bound
+
+	ErrNotReady Status = 50 // not known yet: ask again, or wait
 )
 
 var statusNames = map[Status]string{
@@ -80,6 +82,7 @@ var statusNames = map[Status]string{
 	ErrInternal:            "SPARSEK_INTERNAL",
 	ErrIO:                  "SPARSEK_IO_ERROR",
 	ErrCheckFailed:         "SPARSEK_CHECK_FAILED",
+	ErrNotReady:            "SPARSEK_NOT_READY",
 }
 
 // Error is the status's name in sparsek.h.

@@ -94,6 +94,20 @@ func (s *Stream) Close() error {
 	return nil
 }
 
+// using takes a stream of the engine into use until done is called.
+func (s *Stream) using(op string, engine *Engine) (done func(), err error) {
+	if err := s.made(op); err != nil {
+		return nil, err
+	}
+	if s.engine != engine {
+		return nil, fault(op, ErrBadArgument, "the stream is of another engine")
+	}
+	if err := s.handle.acquire(); err != nil {
+		return nil, err
+	}
+	return s.handle.release, nil
+}
+
 // made refuses a nil stream and the zero value.
 func (s *Stream) made(op string) error {
 	if s == nil || s.handle == nil {

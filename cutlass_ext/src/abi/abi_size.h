@@ -42,6 +42,7 @@ SPARSEK_ABI_STRUCT(sparsek_tuning_cache_info, 48);
 SPARSEK_ABI_STRUCT(sparsek_tuning_entry, 128);
 SPARSEK_ABI_STRUCT(sparsek_tuning_candidate, 40);
 SPARSEK_ABI_STRUCT(sparsek_tuning_change, 1040);
+SPARSEK_ABI_STRUCT(sparsek_plan_layout, 416);
 
 #undef SPARSEK_ABI_STRUCT
 
@@ -98,6 +99,10 @@ inline void require_reserved(const sparsek_tuner_options& given, const char* wha
 inline void require_reserved(const sparsek_check_args& given, const char* what) {
   require_zero(given.reserved, what, "reserved");
   require_zero(given.reserved2, what, "reserved2");
+}
+
+inline void require_reserved(const sparsek_plan_layout& given, const char* what) {
+  require_zero(given.reserved, what, "reserved");
 }
 
 // A copy of what the caller gave; members that the caller does not have yet are zero. Throws where the caller asks for

@@ -35,6 +35,7 @@ const char* status_name(sparsek_status status) noexcept {
     SPARSEK_NAME(SPARSEK_INTERNAL);
     SPARSEK_NAME(SPARSEK_IO_ERROR);
     SPARSEK_NAME(SPARSEK_CHECK_FAILED);
+    SPARSEK_NAME(SPARSEK_NOT_READY);
 #undef SPARSEK_NAME
   }
   return "SPARSEK_UNKNOWN_STATUS";
@@ -94,6 +95,10 @@ constexpr sparsek_api kApi = {
     matrix_status,
     plan_release,
     matrix_release,
+    plan_update,
+    plan_measure,
+    plan_write,
+    plan_run,
 };
 
 }  // namespace

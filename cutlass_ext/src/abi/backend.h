@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "abi/error.h"
@@ -33,6 +34,13 @@ class MatrixState {
   // Copies or references values, as sparsek.h says of matrix_set_values. Throws SPARSEK_WRONG_MEMORY where the
   // pointer is not of the memory it is said to be of.
   virtual void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) = 0;
+
+  // Whether the index is checked in a stream, and plans are made there: then no call waits for that.
+  virtual bool is_async() const { return false; }
+  // Of such a matrix: throws the fault of its index. Whether the check is complete; with `wait`, waits for it.
+  virtual bool check_index(bool /*wait*/) { return true; }
+  // Before it is destroyed: all its uses are before what the stream gets from now on.
+  virtual void end_in(sparsek_stream /*stream*/) {}
 };
 
 // Arguments of a multiply with the defaults filled in.
@@ -57,20 +65,28 @@ struct MultiplyArgs {
 class PlanState {
  public:
   virtual ~PlanState() = default;
-  // All but recomputed and digest.
+  // All but recomputed and digest. entries is -1 where it is known to the device alone.
   virtual void info(sparsek_plan_info& out) const = 0;
+  // Waits until the plan is made, where it is not known.
+  virtual int64_t entries() const { return 0; }
   // As sparsek_plan_info says: it may wait for the device.
   virtual int64_t recomputed() const { return 0; }
   // As sparsek_plan_info says. It waits for a copy from the device, but for no product.
   virtual uint64_t digest() const { return 0; }
   // Device memory that one product works in.
   virtual size_t product_bytes() const { return 0; }
+  // As sparsek.h says of plan_update.
+  virtual void update(const sparsek_bsr& /*index*/) {
+    fail(SPARSEK_BAD_ARGUMENT, "a plan of a kernel of another library gets no other index");
+  }
   virtual void multiply(const MultiplyArgs& args) = 0;
   virtual void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) = 0;
   // Seconds that laying the matrix's values out for this plan takes: once for new ones from the host, with each product
   // for those that are referenced. Measured, so it waits for the device, and throws SPARSEK_NULL_POINTER where no
   // values are set. 0 where they are read as they are.
   virtual double setup_time() { return 0; }
+  // As MatrixState::end_in.
+  virtual void end_in(sparsek_stream /*stream*/) {}
 };
 
 // Plan options with the defaults filled in.
@@ -86,6 +102,19 @@ struct PlanOptions {
   bool user_cache = true;        // the user's measurements may be read, and others added
   bool batch_invariant = false;  // the order of sums, and so the kernel, must not depend on n; with own_kernels
   int32_t workers = 0;           // the most CTAs, or threads, of a product; 0: all
+
+  bool operator==(const PlanOptions& other) const {
+    const auto members = [](const PlanOptions& o) {
+      return std::tie(o.n, o.ldb, o.ldc, o.alignment, o.alignment_c, o.kernel, o.dtype_c, o.bias, o.activation,
+                      o.allow_dense, o.own_kernels, o.user_cache, o.batch_invariant, o.workers);
+    };
+    return members(*this) == members(other);
+  }
+};
+
+// Bytes of a plan in memory of the caller's, and of the workspace of its products.
+struct PlanDataSize {
+  size_t plan, product;
 };
 
 // SMs that are held until this is destroyed.
@@ -112,6 +141,15 @@ class Backend {
   virtual std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr& a) = 0;
   // By the kernel that is named. Throws SPARSEK_NO_SUCH_KERNEL where it does not exist or does not serve.
   virtual std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) = 0;
+
+  // Plans in memory of the caller's, of a pattern of which only the sizes are known; sparsek.h tells of all of this at
+  // plan_measure. The kernel is named, as in make_plan.
+  virtual std::unique_ptr<MatrixState> make_pattern(const BsrShape& shape, sparsek_dtype dtype) = 0;
+  virtual PlanDataSize plan_data_size(MatrixState& pattern, const PlanOptions& options) = 0;
+  virtual void write_plan_data(MatrixState& pattern, const PlanOptions& options, const sparsek_bsr& index, void* memory,
+                               int64_t* fault) = 0;
+  virtual std::unique_ptr<PlanState> open_plan_data(MatrixState& pattern, const PlanOptions& options,
+                                                    const void* memory) = 0;
 
   // For the choice of a kernel. What the products run on: the GPU's name, or the CPU's vector instructions.
   virtual const std::string& processor() const = 0;

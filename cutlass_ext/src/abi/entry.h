@@ -37,6 +37,15 @@ sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexc
 sparsek_status plan_describe(const sparsek_plan* plan, sparsek_plan_info* out) noexcept;
 void plan_destroy(sparsek_plan* plan) noexcept;
 void plan_release(sparsek_plan* plan, sparsek_stream stream) noexcept;
+sparsek_status plan_update(sparsek_plan* plan, const sparsek_bsr* index) noexcept;
+
+// plan_data.cpp; plan_run is in multiply.cpp
+sparsek_status plan_measure(sparsek_context* context, const sparsek_bsr* shape, const sparsek_plan_options* options,
+                            sparsek_plan_layout* out) noexcept;
+sparsek_status plan_write(sparsek_context* context, const sparsek_bsr* index, const sparsek_plan_layout* layout,
+                          void* memory, int64_t* fault) noexcept;
+sparsek_status plan_run(sparsek_context* context, const sparsek_plan_layout* layout, const void* memory,
+                        const sparsek_multiply_args* args) noexcept;
 
 // tuner.cpp
 sparsek_status tuner_create(sparsek_matrix* matrix, const sparsek_plan_options* options,

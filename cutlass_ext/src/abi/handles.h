@@ -10,12 +10,14 @@
 #include "abi/backend.h"
 #include "abi/guard.h"
 #include "tune/choice.h"
+#include "tune/recent_choices.h"
 #include "tune/tuner.h"
 
 namespace sparsek {
 
 struct Matrix {
   std::shared_ptr<Backend> backend;
+  std::shared_ptr<tune::RecentChoices> choices;  // of the context
   std::unique_ptr<MatrixState> state;
   std::atomic<bool> has_values{false};  // a pattern may be given before its values
 };
@@ -24,6 +26,7 @@ struct Matrix {
 
 struct sparsek_context {
   std::shared_ptr<sparsek::Backend> backend;
+  std::shared_ptr<sparsek::tune::RecentChoices> choices = std::make_shared<sparsek::tune::RecentChoices>();
   std::string reason;  // why this back-end
   bool gpu_fault = false;
 };
@@ -65,6 +68,17 @@ void destroy(Handle* handle) noexcept {
   if (handle == nullptr || backend_of(*handle).is_lost()) return;
   const CaptureScope scope;
   delete handle;
+}
+
+// State::end_in, of a matrix or a plan. Where that fails, the state ends as it would without.
+template <class State>
+void end_in(const Backend& backend, State& state, sparsek_stream stream) noexcept {
+  if (backend.is_lost()) return;
+  const CaptureScope scope;
+  try {
+    state.end_in(stream);
+  } catch (...) {
+  }
 }
 
 }  // namespace sparsek

@@ -8,7 +8,6 @@
 #include "abi/served.h"
 
 namespace sparsek::entry {
-
 sparsek_status matrix_create(sparsek_context* context, const sparsek_bsr* bsr, sparsek_matrix** out) noexcept {
   return guard([&] {
     require_not_null(out, "out");
@@ -20,7 +19,8 @@ sparsek_status matrix_create(sparsek_context* context, const sparsek_bsr* bsr, s
     auto handle = std::make_unique<sparsek_matrix>();
     handle->shared = std::make_shared<Matrix>();
     handle->shared->backend = context->backend;
-    handle->shared->state = context->backend->make_matrix(known);
+    handle->shared->choices = context->choices;
+    handle->shared->state = context->backend->make_matrix(with_its_blocks(known));
     handle->shared->has_values = known.values != nullptr || known.nnzb == 0;
     *out = handle.release();
   });
@@ -45,9 +45,17 @@ sparsek_status matrix_status(sparsek_matrix* matrix, int32_t wait) noexcept {
   return guard([&] {
     require_not_null(matrix, "matrix");
     if (wait != 0 && wait != 1) fail(SPARSEK_BAD_ARGUMENT, "wait = %d is neither 0 nor 1", wait);
+    if (!matrix->shared->state->check_index(wait == 1)) {
+      fail(SPARSEK_NOT_READY, "the index has not been checked yet: what its stream holds before that still runs");
+    }
   });
 }
 
-void matrix_release(sparsek_matrix* matrix, sparsek_stream) noexcept { matrix_destroy(matrix); }
+void matrix_release(sparsek_matrix* matrix, sparsek_stream stream) noexcept {
+  // Plans that are still there may have other streams to come.
+  const bool last = matrix != nullptr && matrix->shared.use_count() == 1;
+  if (last) end_in(backend_of(*matrix), *matrix->shared->state, stream);
+  destroy(matrix);
+}
 
 }  // namespace sparsek::entry

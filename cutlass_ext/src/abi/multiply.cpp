@@ -8,6 +8,7 @@
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/multiply_args.h"
+#include "abi/plan_data.h"
 #include "abi/require.h"
 
 namespace sparsek::entry {
@@ -40,15 +41,29 @@ const sparsek_multiply_args* element(const sparsek_multiply_args* args, int32_t 
   return found;
 }
 
+void enqueue(const sparsek_plan& plan, const sparsek_multiply_args& given) {
+  require_batch(given);
+  if (given.batch <= 1) return plan.state->multiply(resolve_multiply_args(plan, given));
+  for (const MultiplyArgs& product : resolve_batch(plan, given)) plan.state->multiply(product);
+}
+
 }  // namespace
 
 sparsek_status multiply(sparsek_plan* plan, const sparsek_multiply_args* args) noexcept {
   return guard_enqueue([&] {
     require_not_null(plan, "plan");
+    enqueue(*plan, read_struct(args, "args"));
+  });
+}
+
+sparsek_status plan_run(sparsek_context* context, const sparsek_plan_layout* layout, const void* memory,
+                        const sparsek_multiply_args* args) noexcept {
+  return guard_enqueue([&] {
+    require_not_null(context, "context");
     const sparsek_multiply_args given = read_struct(args, "args");
-    require_batch(given);
-    if (given.batch <= 1) return plan->state->multiply(resolve_multiply_args(*plan, given));
-    for (const MultiplyArgs& product : resolve_batch(*plan, given)) plan->state->multiply(product);
+    const sparsek_plan plan = open_plan_data(*context, read_struct(layout, "layout"), memory);
+    if (plan.matrix->state->shape().nnzb > 0) require_not_null(given.values, "args->values");
+    enqueue(plan, given);
   });
 }
 

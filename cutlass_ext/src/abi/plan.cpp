@@ -7,6 +7,7 @@
 #include "abi/handles.h"
 #include "abi/plan_options.h"
 #include "abi/require.h"
+#include "abi/served.h"
 
 namespace sparsek::entry {
 namespace {
@@ -44,6 +45,31 @@ sparsek_plan_info describe(const sparsek_plan& plan) {
   return info;
 }
 
+std::unique_ptr<sparsek_plan> create(const sparsek_matrix& matrix, const sparsek_plan_options& options) {
+  auto plan = std::make_unique<sparsek_plan>();
+  plan->matrix = matrix.shared;
+  plan->options = resolve_plan_options(options, *plan->matrix->state);
+  Backend& backend = *plan->matrix->backend;
+  MatrixState& state = *plan->matrix->state;
+  tune::TuningMemory& measured = tune::TuningMemory::process();
+  const auto choose = [&] { return tune::choose(backend, state, plan->options, measured); };
+  plan->choice = state.is_async()
+                     ? plan->matrix->choices->get(state.shape(), state.dtype, plan->options, measured.version(), choose)
+                     : choose();
+  if (options.tuning_seconds > 0 && plan->choice.by == SPARSEK_CHOSEN_BY_MODEL) {
+    require_values(*plan->matrix);
+    state.check_index(true);  // a plan of a faulty index would be measured without entries
+    tune::Tuner tuner(backend, state, plan->options, {options.tuning_seconds, false});
+    while (tuner.step() >= 0) continue;
+    plan->choice = tune::conclude(tuner, backend, state, plan->options, tune::TuningMemory::process());
+    plan->state = tuner.take_best();
+  } else {
+    plan->state = make_chosen(backend, state, plan->options, plan->choice);
+  }
+  plan->options.kernel = plan->choice.kernel;
+  return plan;
+}
+
 }  // namespace
 
 sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* options, sparsek_plan** out) noexcept {
@@ -51,24 +77,7 @@ sparsek_status plan_create(sparsek_matrix* matrix, const sparsek_plan_options* o
     require_not_null(out, "out");
     *out = nullptr;
     require_not_null(matrix, "matrix");
-    const sparsek_plan_options known = read_struct(options, "options");
-    auto plan = std::make_unique<sparsek_plan>();
-    plan->matrix = matrix->shared;
-    plan->options = resolve_plan_options(known, *plan->matrix->state);
-    Backend& backend = *plan->matrix->backend;
-    MatrixState& state = *plan->matrix->state;
-    plan->choice = tune::choose(backend, state, plan->options, tune::TuningMemory::process());
-    const bool tunes = known.tuning_seconds > 0 && plan->choice.by == SPARSEK_CHOSEN_BY_MODEL;
-    if (tunes) {
-      require_values(*plan->matrix);
-      tune::Tuner tuner(backend, state, plan->options, {known.tuning_seconds, false});
-      while (tuner.step() >= 0) continue;
-      plan->choice = tune::conclude(tuner, backend, state, plan->options, tune::TuningMemory::process());
-      plan->state = tuner.take_best();
-    }
-    if (!tunes) plan->state = make_chosen(backend, state, plan->options, plan->choice);
-    plan->options.kernel = plan->choice.kernel;
-    *out = plan.release();
+    *out = create(*matrix, read_struct(options, "options")).release();
   });
 }
 
@@ -77,6 +86,7 @@ sparsek_status plan_info(const sparsek_plan* plan, sparsek_plan_info* out) noexc
     require_not_null(plan, "plan");
     const size_t size = checked_abi_size(out, "out");
     sparsek_plan_info info = describe(*plan);
+    if (info.entries < 0) info.entries = plan->state->entries();
     // A caller whose struct lacks the counter does not wait for it.
     if (size > offsetof(sparsek_plan_info, recomputed)) info.recomputed = plan->state->recomputed();
     if (size > offsetof(sparsek_plan_info, digest)) info.digest = plan->state->digest();
@@ -96,6 +106,20 @@ sparsek_status plan_describe(const sparsek_plan* plan, sparsek_plan_info* out) n
 
 void plan_destroy(sparsek_plan* plan) noexcept { destroy(plan); }
 
-void plan_release(sparsek_plan* plan, sparsek_stream) noexcept { plan_destroy(plan); }
+sparsek_status plan_update(sparsek_plan* plan, const sparsek_bsr* index) noexcept {
+  return guard_enqueue([&] {
+    require_not_null(plan, "plan");
+    const sparsek_bsr known = read_struct(index, "index");
+    require_served(known);
+    require_bsr(known);
+    plan->state->update(with_its_blocks(known));
+    if (known.values != nullptr) plan->matrix->has_values = true;
+  });
+}
+
+void plan_release(sparsek_plan* plan, sparsek_stream stream) noexcept {
+  if (plan != nullptr) end_in(backend_of(*plan), *plan->state, stream);
+  destroy(plan);
+}
 
 }  // namespace sparsek::entry

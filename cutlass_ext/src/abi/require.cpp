@@ -81,6 +81,15 @@ bool overlap(const ByteRows& a, const ByteRows& b) {
   return shift < a.width || shift + b.width > a.pitch;
 }
 
+sparsek_bsr with_its_blocks(sparsek_bsr bsr) {
+  if ((bsr.flags & SPARSEK_BSR_BOUND) == 0 || bsr.memory != SPARSEK_HOST) return bsr;
+  const int32_t last = make_bsr_shape(bsr).block_rows;
+  const int64_t blocks = bsr.index_type == SPARSEK_INT64 ? static_cast<const int64_t*>(bsr.row_ptr)[last]
+                                                         : static_cast<const int32_t*>(bsr.row_ptr)[last];
+  if (blocks >= 0 && blocks <= bsr.nnzb) bsr.nnzb = blocks;  // else a fault that is found with the others
+  return bsr;
+}
+
 void require_bsr(const sparsek_bsr& bsr) {
   check_bsr_header(bsr);
   require_memory(bsr.memory, "bsr->memory");

@@ -36,6 +36,8 @@ struct ByteRows {
 bool overlap(const ByteRows& a, const ByteRows& b);
 
 // A BSR matrix as given: its header (check_bsr_header), its memory and its pointers, nulls and alignment.
+// With the nnzb that host arrays have, where an upper bound was given; else as it is.
+sparsek_bsr with_its_blocks(sparsek_bsr bsr);
 void require_bsr(const sparsek_bsr& bsr);
 
 }  // namespace sparsek

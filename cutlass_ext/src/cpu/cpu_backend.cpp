@@ -9,6 +9,7 @@
 #include "cpu/cpu_count.h"
 #include "cpu/cpu_plan.h"
 #include "cpu/cpu_tuning.h"
+#include "cpu/plan_data.h"
 
 namespace sparsek {
 namespace {
@@ -26,7 +27,25 @@ class CpuBackend final : public Backend {
     return std::make_unique<cpu::CpuMatrix>(a);
   }
   std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
-    return std::make_unique<cpu::CpuPlan>(static_cast<const cpu::CpuMatrix&>(matrix), options, workers_);
+    return std::make_unique<cpu::CpuPlan>(static_cast<cpu::CpuMatrix&>(matrix), options, workers_);
+  }
+
+  std::unique_ptr<MatrixState> make_pattern(const BsrShape& shape, sparsek_dtype dtype) override {
+    return std::make_unique<cpu::CpuMatrix>(shape, dtype);
+  }
+  PlanDataSize plan_data_size(MatrixState& pattern, const PlanOptions& options) override {
+    cpu::kernel_named(options.kernel);
+    return {cpu::plan_data_bytes(pattern.shape()), 0};
+  }
+  void write_plan_data(MatrixState& pattern, const PlanOptions&, const sparsek_bsr& index, void* memory,
+                       int64_t* fault) override {
+    cpu::write_plan_data(pattern.shape(), index, memory, fault);
+  }
+  std::unique_ptr<PlanState> open_plan_data(MatrixState& pattern, const PlanOptions& options,
+                                            const void* memory) override {
+    auto& matrix = static_cast<cpu::CpuMatrix&>(pattern);
+    matrix.set_index(cpu::read_plan_data(pattern.shape(), memory));
+    return std::make_unique<cpu::CpuPlan>(matrix, options, workers_);
   }
 
   const std::string& processor() const override { return isa_; }

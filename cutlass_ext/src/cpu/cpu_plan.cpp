@@ -48,8 +48,29 @@ CpuMatrix::CpuMatrix(const sparsek_bsr& a) {
   if (a.values != nullptr) set_values(a.values, SPARSEK_HOST, nullptr);
 }
 
+CpuMatrix::CpuMatrix(const BsrShape& shape, sparsek_dtype type) {
+  static_cast<BsrShape&>(index_) = shape;
+  dtype = type;
+}
+
+void CpuMatrix::update(const sparsek_bsr& a) {
+  if (a.memory != SPARSEK_HOST) {
+    fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host arrays: index->memory is not SPARSEK_HOST");
+  }
+  const BsrShape now = make_bsr_shape(a);
+  if (now.rows != index_.rows || now.cols != index_.cols || now.block_m != index_.block_m ||
+      now.block_k != index_.block_k || a.dtype != dtype) {
+    fail(SPARSEK_BAD_SIZE, "the matrix was made for %lld x %lld in blocks of %d x %d, of dtype %d",
+         static_cast<long long>(index_.rows), static_cast<long long>(index_.cols), index_.block_m, index_.block_k,
+         static_cast<int>(dtype));
+  }
+  index_ = make_bsr_index(a);
+  if (a.values != nullptr) set_values(a.values, SPARSEK_HOST, nullptr);
+}
+
 const PatternStats& CpuMatrix::stats() const {
   return stats_.get([this] {
+    if (index_.row_ptr.empty()) return expected_stats(index_, index_.nnzb / std::max(index_.block_rows, 1));
     RowOrders orders(index_);
     return pattern_stats(orders);
   });
@@ -62,13 +83,18 @@ void CpuMatrix::set_values(const void* values, sparsek_memory memory, sparsek_st
   values_.store(values, std::memory_order_release);
 }
 
-CpuPlan::CpuPlan(const CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<Workers> workers)
+CpuPlan::CpuPlan(CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<Workers> workers)
     : matrix_(matrix),
       options_(options),
       kernel_(&kernel_named(options.kernel)),
       run_tile_(tile_function(*kernel_, matrix.dtype)),
       plan_(make_plan(matrix.index(), choose_shape(matrix.shape(), options.n, threads_of(options, *workers)))),
       workers_(std::move(workers)) {}
+
+void CpuPlan::update(const sparsek_bsr& index) {
+  matrix_.update(index);
+  plan_ = make_plan(matrix_.index(), choose_shape(matrix_.shape(), options_.n, threads_of(options_, *workers_)));
+}
 
 void CpuPlan::info(sparsek_plan_info& out) const {
   out.kernel = kernel_->name;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "abi/backend.h"
 #include "cpu/kernel_list.h"
@@ -19,6 +20,11 @@ class CpuMatrix final : public MatrixState {
  public:
   // Throws like make_bsr_index, and SPARSEK_WRONG_MEMORY for device arrays.
   explicit CpuMatrix(const sparsek_bsr& a);
+  // A pattern of which only the sizes are known, until it gets its index.
+  CpuMatrix(const BsrShape& shape, sparsek_dtype type);
+  void set_index(BsrIndex index) { index_ = std::move(index); }
+  // As sparsek.h says of plan_update, but for the plan.
+  void update(const sparsek_bsr& a);
   const BsrShape& shape() const override { return index_; }
   const PatternStats& stats() const override;
   void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
@@ -40,9 +46,10 @@ struct Workers {
 
 class CpuPlan final : public PlanState {
  public:
-  CpuPlan(const CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<Workers> workers);
+  CpuPlan(CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<Workers> workers);
   void info(sparsek_plan_info& out) const override;
   uint64_t digest() const override;
+  void update(const sparsek_bsr& index) override;
   void multiply(const MultiplyArgs& args) override;
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 
@@ -50,11 +57,11 @@ class CpuPlan final : public PlanState {
   // Computes tiles until none is left. taken: by all workers of the product.
   void run_worker(const Product& product, std::atomic<size_t>& taken, const Scratch& scratch) const;
 
-  const CpuMatrix& matrix_;
+  CpuMatrix& matrix_;
   const PlanOptions options_;
   const Kernel* const kernel_;
   const TileFunction run_tile_;
-  const Plan plan_;
+  Plan plan_;
   const std::shared_ptr<Workers> workers_;
 };
 

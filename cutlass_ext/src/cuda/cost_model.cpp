@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cuda/choose_cluster.h"
+#include "plan/schedule.h"
 
 namespace sparsek::cuda {
 namespace {

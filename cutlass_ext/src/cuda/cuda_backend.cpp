@@ -73,6 +73,31 @@ class CudaBackend final : public Backend {
     return std::make_unique<cuda::CudaPlan>(a, options, rates_.sm_count);
   }
 
+  std::unique_ptr<MatrixState> make_pattern(const BsrShape& shape, sparsek_dtype dtype) override {
+    DeviceScope scope(device_);
+    return std::make_unique<cuda::CudaMatrix>(shape, dtype, device_, plan_memory());
+  }
+  PlanDataSize plan_data_size(MatrixState& pattern, const PlanOptions& options) override {
+    const auto plan = data_plan(pattern, options, nullptr);
+    return {plan->data_bytes(), plan->product_bytes()};
+  }
+  void write_plan_data(MatrixState& pattern, const PlanOptions& options, const sparsek_bsr& index, void* memory,
+                       int64_t* fault) override {
+    DeviceScope scope(device_);
+    cuda::check_memory(memory, SPARSEK_DEVICE, device_, "memory");
+    if (fault != nullptr) cuda::check_memory(fault, SPARSEK_DEVICE, device_, "fault");
+    if (index.memory != SPARSEK_DEVICE) fail(SPARSEK_WRONG_MEMORY, "the index is not in device memory");
+    cuda::check_memory(index.row_ptr, SPARSEK_DEVICE, device_, "row_ptr");
+    if (index.nnzb > 0) cuda::check_memory(index.col_idx, SPARSEK_DEVICE, device_, "col_idx");
+    named(index.stream);
+    data_plan(pattern, options, memory)->write(index, fault);
+  }
+  std::unique_ptr<PlanState> open_plan_data(MatrixState& pattern, const PlanOptions& options,
+                                            const void* memory) override {
+    // What a product writes there is its counter alone, atomically.
+    return data_plan(pattern, options, const_cast<void*>(memory));
+  }
+
   const std::string& processor() const override { return name_; }
   int units() const override { return rates_.sm_count; }
   std::vector<tune::Candidate> candidates(const MatrixState& matrix, const PlanOptions& options,
@@ -159,6 +184,11 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  std::unique_ptr<cuda::CudaPlan> data_plan(MatrixState& pattern, const PlanOptions& options, void* memory) {
+    DeviceScope scope(device_);
+    return std::make_unique<cuda::CudaPlan>(static_cast<cuda::CudaMatrix&>(pattern), options, rates_.sm_count,
+                                            static_cast<std::byte*>(memory));
+  }
   cuda::PlanMemory& plan_memory() {
     const std::lock_guard<std::mutex> lock(memory_mutex_);
     if (pool_ == nullptr) pool_ = std::make_unique<cuda::MemoryPool>(device_);

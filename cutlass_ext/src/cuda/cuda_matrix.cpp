@@ -31,21 +31,15 @@ void check_memory(const void* pointer, sparsek_memory memory, int device, const 
   }
 }
 
-namespace {
-
-AnyIndex make_index(const sparsek_bsr& a, int device, PlanMemory& device_memory, const StreamUses& uses) {
-  const auto memory = static_cast<sparsek_memory>(a.memory);
-  check_memory(a.row_ptr, memory, device, "row_ptr");
-  if (a.nnzb > 0) check_memory(a.col_idx, memory, device, "col_idx");
-  if (memory == SPARSEK_DEVICE) return make_device_index(a, device_memory, uses);
-  return make_bsr_index(a);
-}
-
-}  // namespace
-
 CudaMatrix::CudaMatrix(const sparsek_bsr& a, int device, PlanMemory& memory)
-    : device_(device), memory_(memory), index_(make_index(a, device, memory, uses_)) {
+    : device_(device),
+      memory_(memory),
+      is_async_(a.memory == SPARSEK_DEVICE && (a.flags & SPARSEK_BSR_ASYNC) != 0),
+      is_bounded_((a.flags & SPARSEK_BSR_BOUND) != 0),
+      stream_(static_cast<cudaStream_t>(a.stream)),
+      index_(make_index(a)) {
   dtype = static_cast<sparsek_dtype>(a.dtype);
+  if (is_async_) made_.record(memory_.events(), stream_);
   if (const auto* const host = std::get_if<BsrIndex>(&index_)) orders_ = std::make_unique<RowOrders>(*host);
   if (a.values == nullptr || shape().nnzb == 0) return;
   check_memory(a.values, static_cast<sparsek_memory>(a.memory), device_, "values");
@@ -56,6 +50,83 @@ CudaMatrix::CudaMatrix(const sparsek_bsr& a, int device, PlanMemory& memory)
   copy_values(a.values, memory_.stream());
   check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
   values_ = owned_values_.data();
+}
+
+CudaMatrix::CudaMatrix(const BsrShape& shape, sparsek_dtype type, int device, PlanMemory& memory)
+    : device_(device),
+      memory_(memory),
+      is_async_(true),
+      is_bounded_(true),
+      stream_(nullptr),
+      index_(DeviceIndex(shape)) {
+  dtype = type;
+}
+
+AnyIndex CudaMatrix::make_index(const sparsek_bsr& a) {
+  const auto where = static_cast<sparsek_memory>(a.memory);
+  check_memory(a.row_ptr, where, device_, "row_ptr");
+  if (a.nnzb > 0) check_memory(a.col_idx, where, device_, "col_idx");
+  if (where == SPARSEK_HOST) return make_bsr_index(a);
+  if (is_async_) {
+    if (memory_.releases().use(uses_, stream_)) {
+      fail(SPARSEK_BAD_ARGUMENT,
+           "bsr->stream is being captured into a graph, which may run when the matrix is gone: make the matrix before "
+           "the capture and use plan_update, or use plan_write");
+    }
+    return DeviceIndex(a, memory_, uses_, stream_);
+  }
+  if (stream_ != nullptr) require_not_captured(stream_, "matrix_create without SPARSEK_BSR_ASYNC");
+  const cudaStream_t order = stream_ != nullptr ? stream_ : memory_.releases().behind_default();
+  DeviceIndex index(a, memory_, uses_, order);
+  check(cudaStreamSynchronize(order), "copy of the index");
+  index.give_back_in(memory_.stream());
+  index.longest_row = index.require_good(memory_);
+  return index;
+}
+
+bool CudaMatrix::update(const sparsek_bsr& a) {
+  const BsrShape now = make_bsr_shape(a);
+  const BsrShape& made = shape();
+  if (!is_async_ || a.memory != SPARSEK_DEVICE) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "only a matrix that was made with SPARSEK_BSR_ASYNC gets another index, of device arrays");
+  }
+  if (now.rows != made.rows || now.cols != made.cols || now.block_m != made.block_m || now.block_k != made.block_k ||
+      a.dtype != dtype || now.nnzb > made.nnzb) {
+    fail(SPARSEK_BAD_SIZE, "the matrix was made for %lld x %lld in blocks of %d x %d, at most %lld, of dtype %d",
+         static_cast<long long>(made.rows), static_cast<long long>(made.cols), made.block_m, made.block_k,
+         static_cast<long long>(made.nnzb), static_cast<int>(dtype));
+  }
+  check_memory(a.row_ptr, SPARSEK_DEVICE, device_, "row_ptr");
+  if (a.nnzb > 0) check_memory(a.col_idx, SPARSEK_DEVICE, device_, "col_idx");
+  if (a.values != nullptr) check_memory(a.values, SPARSEK_DEVICE, device_, "values");
+  const auto stream = static_cast<cudaStream_t>(a.stream);
+  const bool captured = memory_.releases().use(uses_, stream);
+  made_.order(stream, captured);
+  enqueue_index(a, std::get<DeviceIndex>(index_).arrays(), stream);
+  is_good_ = false;
+  if (captured) {
+    is_replayed_ = true;
+  } else {
+    made_.record(memory_.events(), stream);
+  }
+  if (a.values != nullptr) values_ = a.values;
+  return captured;
+}
+
+bool CudaMatrix::check_index(bool wait) {
+  if (!is_async_ || (is_good_ && !is_replayed_)) return true;
+  DeviceScope scope(device_);
+  if (wait) made_.wait();
+  if (!made_.is_done()) return false;
+  std::get<DeviceIndex>(index_).require_good(memory_);
+  is_good_ = true;
+  return true;
+}
+
+void CudaMatrix::end_in(sparsek_stream stream) {
+  const auto order = static_cast<cudaStream_t>(stream);
+  if (!is_captured(order)) uses_.end_in(order);
 }
 
 const BsrShape& CudaMatrix::shape() const {
@@ -87,8 +158,20 @@ void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_s
     if (const auto used = place.lock()) used->fill(owned_values_.data(), order);
   }
   // Nothing outside of a graph can wait for a part of it.
-  if (!captured) copied_.record(order);
+  if (!captured) {
+    if (copied_ == nullptr) copied_ = std::make_unique<Event>();
+    copied_->record(order);
+  }
   values_ = owned_values_.data();
+}
+
+void CudaMatrix::wait_for_copy() {
+  const std::lock_guard lock(owning_);
+  wait_for_copied();
+}
+
+void CudaMatrix::wait_for_copied() const {
+  if (copied_ != nullptr) copied_->wait();
 }
 
 void CudaMatrix::copy_values(const void* host, cudaStream_t stream) {
@@ -107,7 +190,7 @@ std::shared_ptr<const ExpandedValues> CudaMatrix::expanded(Expansion expansion) 
   if (auto used = place.lock()) return used;
   const auto made = std::make_shared<const ExpandedValues>(index_, expansion, memory_, uses_);
   if (values_ != nullptr && !is_referenced(values_)) {
-    copied_.wait();
+    wait_for_copied();
     made->fill(values_, memory_.stream());
     check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
   }
@@ -120,7 +203,7 @@ double CudaMatrix::fill_time(const ExpandedValues& expanded) {
   if (values_ == nullptr) {
     fail(SPARSEK_NULL_POINTER, "the matrix has no values yet: give them with matrix_set_values");
   }
-  copied_.wait();
+  wait_for_copied();
   constexpr int kWarmup = 1, kRepeats = 5;
   double seconds[kRepeats];
   const Stream stream;

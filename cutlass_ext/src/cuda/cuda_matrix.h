@@ -7,6 +7,7 @@
 
 #include "abi/backend.h"
 #include "cuda/event.h"
+#include "cuda/made_mark.h"
 #include "cuda/plan_memory.h"
 #include "cuda/stream_uses.h"
 #include "cuda/vendor/expanded_values.h"
@@ -19,20 +20,33 @@ class CudaMatrix final : public MatrixState {
  public:
   // The current device must be `device`. memory must outlive the matrix.
   CudaMatrix(const sparsek_bsr& a, int device, PlanMemory& memory);
+  // A pattern whose index nobody has yet: only its sizes are known.
+  CudaMatrix(const BsrShape& shape, sparsek_dtype type, int device, PlanMemory& memory);
 
   const BsrShape& shape() const override;
   const PatternStats& stats() const override;
   void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
+  bool is_async() const override { return is_async_; }
+  bool check_index(bool wait) override;
+  void end_in(sparsek_stream stream) override;
+  // A new index, of an asynchronous matrix, for PlanState::update: enqueued in a.stream. Returns whether that is being
+  // captured.
+  bool update(const sparsek_bsr& a);
 
   // Where the caller's was, there it stays.
   const AnyIndex& index() const { return index_; }
   // Until the last copy of values from the host has been made.
-  void wait_for_copy() const { copied_.wait(); }
+  void wait_for_copy();
+  bool is_bounded() const { return is_bounded_; }
+  // Of the caller: where plans of an asynchronous matrix are made.
+  cudaStream_t stream() const { return stream_; }
   RowOrders* orders() const { return orders_.get(); }  // of an index on the host, else null
   int device() const { return device_; }
   PlanMemory& memory() const { return memory_; }
   // Those of a plan, which is no more: its products read the values and, some, the index.
   void add_uses(const StreamUses& uses) noexcept { uses_.add_all(uses); }
+  const StreamUses& uses() const { return uses_; }
+  const MadeMark& made() const { return made_; }  // the index
   const void* values() const { return values_; }  // in device memory; null until they are set
   size_t value_bytes() const;
 
@@ -50,18 +64,27 @@ class CudaMatrix final : public MatrixState {
  private:
   // With owning_ held.
   void copy_values(const void* host, cudaStream_t stream);
+  void wait_for_copied() const;
+
+  AnyIndex make_index(const sparsek_bsr& a);
 
   int device_;
   PlanMemory& memory_;
-  StreamUses uses_;  // of what this has in device memory, but for those of plans that exist
+  const bool is_async_;
+  const bool is_bounded_;      // there may be fewer blocks than nnzb
+  const cudaStream_t stream_;  // of the caller, or null
+  StreamUses uses_;            // of what this has in device memory, but for those of plans that exist
   AnyIndex index_;
+  MadeMark made_;                         // behind the check of the index, where that was not waited for
+  std::atomic<bool> is_good_{false};      // what it found
+  std::atomic<bool> is_replayed_{false};  // a graph may change that
   std::atomic<const void*> values_ = nullptr;
   std::unique_ptr<RowOrders> orders_;
   mutable LazyStats stats_;
   std::mutex owning_;                         // held while one of those below changes or is filled
   PoolArray<char> owned_values_;              // where the values came from the host
   std::atomic<const void*> owned_ = nullptr;  // its address
-  Event copied_;                              // behind the last copy to it, and what was filled with that
+  std::unique_ptr<Event> copied_;             // behind the last copy to it, and what was filled with that
   std::weak_ptr<const ExpandedValues> expanded_[kExpansions];
 };
 

@@ -2,9 +2,11 @@
 #include "cuda/cuda_plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "abi/error.h"
 #include "cuda/add_parts.h"
@@ -34,16 +36,75 @@ constexpr int64_t kMostWorkspace = int64_t{32} << 20;
 
 int64_t bytes_of_part(const PartSums& layout) { return int64_t{512} * layout.slabs * layout.groups; }
 
+// Has the kernel launch on the current device, which is this one. Once, since it takes a while.
+void prepare(const KernelDesc& kernel, int device) {
+  constexpr int kDevices = 64;
+  static std::vector<std::atomic<bool>> done(static_cast<size_t>(kKernelCount) * kDevices);
+  std::atomic<bool>* const known = device < kDevices ? &done[(&kernel - kKernels) * kDevices + device] : nullptr;
+  if (known != nullptr && known->load(std::memory_order_acquire)) return;
+  const RelaxedCapture relaxed;
+  check(kernel.ops->prepare(), "cudaFuncSetAttribute");
+  if (known != nullptr) known->store(true, std::memory_order_release);
+}
+
 }  // namespace
 
 CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count) : matrix_(matrix), options_(options) {
   PlanMemory& memory = matrix.memory();
-  const BsrShape& pattern = matrix.shape();
+  const PlanShape shape = choose_shape(sm_count);
+  if (RowOrders* const orders = matrix.orders()) {
+    const Plan plan = sparsek::make_plan(*orders, shape);
+    arrays_ = PlanArrays(memory, plan, uses_);
+    entries_ = plan.entries();
+    panel_ends_ = panel_ends(plan);
+  } else {
+    plan_on_device(shape);
+  }
+  prepare_workspace();
+  if (product_bytes_ > 0) {
+    workspace_ = std::make_unique<Workspace>(memory.pool(), product_bytes_);
+    if (!matrix.is_async()) workspace_->take_in_store(memory.stream());
+  }
+  prepare(*kernel_, matrix.device());
+}
+
+CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, std::byte* memory)
+    : matrix_(matrix), options_(options), is_data_(true) {
+  planner_.emplace(matrix.shape(), choose_shape(sm_count));
+  Layout layout;
+  const IndexLayout index(matrix.shape(), layout);
+  const PlanLayout plan(planner_->sizes(), layout);
+  data_bytes_ = layout.bytes();
+  data_index_ = index.within(memory);
+  arrays_ = PlanArrays(planner_->sizes(), plan, memory);
+  prepare_workspace();
+  prepare(*kernel_, matrix.device());
+}
+
+void CudaPlan::write(const sparsek_bsr& index, int64_t* fault) const {
+  const auto stream = static_cast<cudaStream_t>(index.stream);
+  enqueue_index(index, data_index_, stream);
+  planner_->enqueue(data_index_, arrays_.views(), stream);
+  enqueue_fault(data_index_, fault, stream);
+}
+
+void CudaPlan::prepare_workspace() {
+  if (packs_b(*kernel_, options_)) {
+    packed_pitch_ = packed_pitch(options_.n);
+    check(prepare_pack_b(), "cudaFuncGetAttributes");
+  }
+  if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
+  product_bytes_ = bytes_of_parts() + static_cast<size_t>(matrix_.shape().cols * packed_pitch_) * sizeof(uint16_t);
+}
+
+// Also the kernel, and the CTAs that share a tile.
+PlanShape CudaPlan::choose_shape(int sm_count) {
+  const BsrShape& pattern = matrix_.shape();
   constexpr int64_t kLimit = INT32_MAX;
-  if (pattern.rows > kLimit || pattern.cols > kLimit || options.n > kLimit) {
+  if (pattern.rows > kLimit || pattern.cols > kLimit || options_.n > kLimit) {
     fail(SPARSEK_BAD_SIZE, "the CUDA kernels take extents up to 2^31 - 1");
   }
-  kernel_ = &kernel_named(pattern, matrix.dtype, options_);
+  kernel_ = &kernel_named(pattern, matrix_.dtype, options_);
 
   PlanShape shape;
   shape.tile_m = tile_rows();
@@ -56,7 +117,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   if (options_.workers > 0) ctas = std::min(ctas, options_.workers);
   cluster_ = kernel_->ops->most_cluster == 1 || options_.batch_invariant
                  ? 1
-                 : choose_cluster(pattern, longest_row(matrix.index()), shape, kernel_->ops->most_cluster, ctas);
+                 : choose_cluster(pattern, longest_row(matrix_.index()), shape, kernel_->ops->most_cluster, ctas);
   workers_ = shape.workers = ctas / cluster_;
   if (kernel_->ops->may_split && options_.n > 0 && !options_.batch_invariant) {
     shape.most_parts =
@@ -64,24 +125,57 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
     shape.join_cost = kJoinCost * 64 / pattern.block_k;
     shape.part_cost = kPartCost * 64 / pattern.block_k * part_layout().groups * 8 / shape.tile_n;
   }
-  if (RowOrders* const orders = matrix.orders()) {
-    const Plan plan = sparsek::make_plan(*orders, shape);
-    arrays_ = PlanArrays(memory, plan, uses_);
-    panel_ends_ = panel_ends(plan);
-  } else {
-    arrays_ = make_device_plan(std::get<DeviceIndex>(matrix.index()), shape, memory, uses_);
-  }
-  if (packs_b(*kernel_, options_)) {
-    packed_pitch_ = packed_pitch(options_.n);
-    check(prepare_pack_b(), "cudaFuncGetAttributes");
-  }
-  if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
-  const size_t work = bytes_of_parts() + static_cast<size_t>(pattern.cols * packed_pitch_) * sizeof(uint16_t);
-  if (work > 0) workspace_ = std::make_unique<Workspace>(memory.pool(), work, memory.stream());
-  check(kernel_->ops->prepare(), "cudaFuncSetAttribute");
+  return shape;
 }
 
 CudaPlan::~CudaPlan() { matrix_.add_uses(uses_); }
+
+void CudaPlan::plan_on_device(const PlanShape& shape) {
+  PlanMemory& memory = matrix_.memory();
+  const auto& index = std::get<DeviceIndex>(matrix_.index());
+  if (!matrix_.is_async()) {
+    arrays_ = make_device_plan(index, shape, memory, uses_);
+    entries_ = arrays_.sizes().entries;
+    return;
+  }
+  const cudaStream_t stream = matrix_.stream();
+  if (is_captured(stream)) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "the stream of the matrix is being captured into a graph, which may run when the plan is gone: make the plan "
+         "before the capture");
+  }
+  uses_.begin_as(matrix_.uses());
+  planner_.emplace(matrix_.shape(), shape);
+  arrays_ = PlanArrays(memory, planner_->sizes(), uses_, stream);
+  matrix_.made().order(stream, false);
+  planner_->enqueue(index.arrays(), arrays_.views(), stream);
+  made_.record(memory.events(), stream);
+}
+
+void CudaPlan::update(const sparsek_bsr& index) {
+  DeviceScope scope(matrix_.device());
+  const auto stream = static_cast<cudaStream_t>(index.stream);
+  const bool captured = matrix_.update(index);
+  matrix_.memory().releases().use(uses_, stream);
+  made_.order(stream, captured);
+  const CheckedIndex& arrays = std::get<DeviceIndex>(matrix_.index()).arrays();
+  planner_->enqueue(arrays, arrays_.views(), stream);
+  // Elsewhere the mark keeps products from beginning before the plan is written.
+  if (captured) return enqueue_fault(arrays, nullptr, stream);
+  made_.record(matrix_.memory().events(), stream);
+}
+
+int64_t CudaPlan::entries() const {
+  if (entries_ >= 0) return entries_;
+  DeviceScope scope(matrix_.device());
+  made_.wait();
+  return static_cast<int64_t>(matrix_.memory().read(arrays_.views().entries));
+}
+
+void CudaPlan::end_in(sparsek_stream stream) {
+  const auto order = static_cast<cudaStream_t>(stream);
+  if (!is_captured(order)) uses_.end_in(order);
+}
 
 int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.shape().block_m; }
 
@@ -99,7 +193,7 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.tile_k = kernel_->tile_k;
   out.stages = kernel_->stages;
   out.tiles = arrays_.sizes().tiles;
-  out.entries = arrays_.sizes().entries;
+  out.entries = entries_;
   out.product_bytes = static_cast<int64_t>(product_bytes());
   out.workspace_bytes = static_cast<int64_t>(arrays_.bytes()) + out.product_bytes;
   // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
@@ -122,6 +216,7 @@ int64_t CudaPlan::recomputed() const {
 
 uint64_t CudaPlan::digest() const {
   DeviceScope scope(matrix_.device());
+  made_.wait();
   Digest digest;
   digest.add(cluster_);
   digest.add(packed_pitch_);
@@ -200,8 +295,11 @@ int32_t CudaPlan::tiles_within(int64_t n) const {
 }
 
 void CudaPlan::record_use(const MultiplyArgs& args) {
+  if (is_data_) return;
+  const auto stream = static_cast<cudaStream_t>(args.stream);
   // A graph of the library's own is gone when the call ends that made it.
-  if (!args.in_own_graph) matrix_.memory().releases().use(uses_, static_cast<cudaStream_t>(args.stream));
+  const bool captured = args.in_own_graph || matrix_.memory().releases().use(uses_, stream);
+  made_.order(stream, captured);
 }
 
 size_t CudaPlan::bytes_of_parts() const {
@@ -209,7 +307,11 @@ size_t CudaPlan::bytes_of_parts() const {
 }
 
 void CudaPlan::launch(LaunchArgs args, void* workspace) {
-  if (workspace_ == nullptr) return check(kernel_->ops->launch(args), kernel_->name);
+  if (product_bytes_ == 0) return check(kernel_->ops->launch(args), kernel_->name);
+  if (is_data_ && workspace == nullptr) {
+    fail(SPARSEK_NULL_POINTER, "args->workspace is null: the layout says that a product needs %zu bytes",
+         product_bytes_);
+  }
   std::optional<Workspace::Use> own;
   if (workspace == nullptr) workspace = own.emplace(*workspace_, args.stream).data();
   if (packed_pitch_ > 0 && matrix_.shape().cols > 0) {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "abi/backend.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/kernel.h"
 #include "cuda/plan_arrays.h"
+#include "cuda/stream_plan.h"
 #include "cuda/workspace.h"
 
 namespace sparsek::cuda {
@@ -16,17 +19,30 @@ namespace sparsek::cuda {
 class CudaPlan final : public PlanState {
  public:
   CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);
+  // One in memory of the caller's, which may be null where only its size is asked for. The matrix is a pattern without
+  // an index.
+  CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, std::byte* memory);
   // Waits for nothing, unless a product was captured into a graph: then for the device.
   ~CudaPlan() override;
 
   void info(sparsek_plan_info& out) const override;
+  int64_t entries() const override;
   int64_t recomputed() const override;
   uint64_t digest() const override;
-  size_t product_bytes() const override { return workspace_ == nullptr ? 0 : workspace_->bytes(); }
+  size_t product_bytes() const override { return product_bytes_; }
+  void end_in(sparsek_stream stream) override;
+  void update(const sparsek_bsr& index) override;
   void multiply(const MultiplyArgs& args) override;
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 
+  // Of a plan in memory of the caller's: its size, and what writes it, enqueued in index.stream.
+  size_t data_bytes() const { return data_bytes_; }
+  void write(const sparsek_bsr& index, int64_t* fault) const;
+
  private:
+  PlanShape choose_shape(int sm_count);
+  void prepare_workspace();
+  void plan_on_device(const PlanShape& shape);
   int32_t tile_rows() const;
   // Slabs and groups of a part's sums.
   PartSums part_layout() const;
@@ -40,11 +56,18 @@ class CudaPlan final : public PlanState {
   CudaMatrix& matrix_;
   PlanOptions options_;
   const KernelDesc* kernel_;
-  int32_t cluster_ = 1;  // CTAs that share a tile
-  int32_t workers_ = 1;  // clusters that run at once
-  StreamUses uses_;      // of what follows
+  int32_t cluster_ = 1;                   // CTAs that share a tile
+  int32_t workers_ = 1;                   // clusters that run at once
+  StreamUses uses_;                       // of what follows
+  std::optional<StreamPlanner> planner_;  // where plans are made in a stream
+  const bool is_data_ = false;            // arrays_ are the caller's,
+  size_t data_bytes_ = 0;                 // of that size
+  CheckedIndex data_index_ = {};          // with a copy of the index
   PlanArrays arrays_;
-  std::vector<int32_t> panel_ends_;       // plan/panel_ends.h; empty for an index in device memory
+  MadeMark made_;                    // behind the making of it, where that was not waited for
+  int64_t entries_ = -1;             // -1: the device knows
+  std::vector<int32_t> panel_ends_;  // plan/panel_ends.h; empty for an index in device memory
+  size_t product_bytes_ = 0;
   int64_t packed_pitch_ = 0;              // of B, where it is copied for the kernel; else 0
   std::unique_ptr<Workspace> workspace_;  // where tiles are split or B is copied
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "abi/error.h"
 #include "cuda/cuda_error.h"
@@ -12,31 +13,36 @@ namespace sparsek::cuda {
 namespace indexing {
 
 constexpr int kWarp = 32;
-constexpr int kRowsPerCta = 4;  // a warp each
+constexpr int kRowsPerCta = 8;  // a warp each, again and again
+constexpr int kThreads = kWarp * kRowsPerCta;
 constexpr unsigned kAllLanes = ~0u;
 
-using Fault = unsigned long long;
-constexpr Fault kNoFault = ~0ull;
-
-// What a pass over the index finds. It begins with all bits set.
-struct Found {
-  Fault first;          // the first fault
-  int32_t longest_row;  // blocks of the longest block row; -1 where there is no row
-};
-
 // Faults are ordered: those of row_ptr before those of col_idx, then by place. The status fills the low byte.
-__device__ Fault make_fault(bool in_col_idx, int64_t place, sparsek_status status) {
-  return Fault(in_col_idx) << 63 | Fault(place) << 8 | Fault(status);
+__device__ uint64_t make_fault(bool in_col_idx, int64_t place, sparsek_status status) {
+  return uint64_t(in_col_idx) << 63 | uint64_t(place) << 8 | uint64_t(status);
 }
-sparsek_status status_of(Fault fault) { return static_cast<sparsek_status>(fault & 0xff); }
-int64_t place_of(Fault fault) { return static_cast<int64_t>((fault & ~(1ull << 63)) >> 8); }
+sparsek_status status_of(uint64_t fault) { return static_cast<sparsek_status>(fault & 0xff); }
+int64_t place_of(uint64_t fault) { return static_cast<int64_t>((fault & ~(uint64_t{1} << 63)) >> 8); }
 
 struct Copy {
   int32_t block_rows, block_cols;
   int64_t nnzb;
-  int32_t* row_ptr;  // (block_rows + 1)
-  int32_t* col_idx;  // (nnzb)
-  Found* found;
+  bool bounded;
+  CheckedIndex to;
+};
+
+// The first fault that a thread has found.
+struct Finding {
+  uint64_t fault = kNoFault;
+  int64_t value = 0, other = 0;
+
+  __device__ void add(bool in_col_idx, int64_t place, sparsek_status status, int64_t at_fault, int64_t compared) {
+    const uint64_t found = make_fault(in_col_idx, place, status);
+    if (found >= fault) return;
+    fault = found;
+    value = at_fault;
+    other = compared;
+  }
 };
 
 __device__ sparsek_status check_column(int64_t col, int64_t before, int32_t block_cols) {
@@ -45,26 +51,23 @@ __device__ sparsek_status check_column(int64_t col, int64_t before, int32_t bloc
   return col < before ? SPARSEK_COL_IDX_UNSORTED : SPARSEK_OK;
 }
 
-// One warp a block row: its row_ptr, and its columns only if the row lies within the arrays. A column is read once:
-// what was checked is what is used.
+// A warp's block row: its row_ptr, and its columns only if the row lies within the arrays. Returns its blocks.
 template <class Index>
-__global__ void __launch_bounds__(kWarp* kRowsPerCta)
-    copy_index(const Index* __restrict__ row_ptr, const Index* __restrict__ col_idx, Copy to) {
-  const int64_t row = int64_t(blockIdx.x) * kRowsPerCta + threadIdx.x / kWarp;
+__device__ int64_t copy_row(const Index* row_ptr, const Index* col_idx, const Copy& copy, int64_t row,
+                            Finding& finding) {
   const int lane = threadIdx.x % kWarp;
-  if (row > to.block_rows) return;
   const int64_t begin = row_ptr[row];
   if (lane == 0) {
-    to.row_ptr[row] = static_cast<int32_t>(begin);
-    if (row == 0 && begin != 0) atomicMin(&to.found->first, make_fault(false, 0, SPARSEK_ROW_PTR_START));
-    if (row == to.block_rows && begin != to.nnzb)
-      atomicMin(&to.found->first, make_fault(false, row, SPARSEK_ROW_PTR_END));
+    copy.to.row_ptr[row] = static_cast<int32_t>(begin);
+    if (row == 0 && begin != 0) finding.add(false, 0, SPARSEK_ROW_PTR_START, begin, 0);
+    if (row == copy.block_rows && (copy.bounded ? begin > copy.nnzb : begin != copy.nnzb)) {
+      finding.add(false, row, SPARSEK_ROW_PTR_END, begin, copy.nnzb);
+    }
   }
-  if (row == to.block_rows) return;
+  if (row == copy.block_rows) return 0;
   const int64_t end = row_ptr[row + 1];
-  if (lane == 0 && end < begin) atomicMin(&to.found->first, make_fault(false, row + 1, SPARSEK_ROW_PTR_NOT_MONOTONE));
-  if (begin < 0 || end < begin || end > to.nnzb) return;
-  if (lane == 0) atomicMax(&to.found->longest_row, static_cast<int32_t>(end - begin));
+  if (lane == 0 && end < begin) finding.add(false, row + 1, SPARSEK_ROW_PTR_NOT_MONOTONE, end, begin);
+  if (begin < 0 || end < begin || end > copy.nnzb) return 0;
 
   int64_t last = -1;  // of the lanes' columns before
   for (int64_t i = begin; i < end; i += kWarp) {
@@ -72,78 +75,131 @@ __global__ void __launch_bounds__(kWarp* kRowsPerCta)
     const int64_t col = mine ? col_idx[i + lane] : 0;
     const int64_t left = __shfl_up_sync(kAllLanes, col, 1);
     if (mine) {
-      const sparsek_status status = check_column(col, lane == 0 ? last : left, to.block_cols);
-      if (status != SPARSEK_OK) atomicMin(&to.found->first, make_fault(true, i + lane, status));
-      to.col_idx[i + lane] = static_cast<int32_t>(col);
+      const int64_t before = lane == 0 ? last : left;
+      const sparsek_status status = check_column(col, before, copy.block_cols);
+      if (status != SPARSEK_OK) finding.add(true, i + lane, status, col, before);
+      copy.to.col_idx[i + lane] = static_cast<int32_t>(col);
     }
     last = __shfl_sync(kAllLanes, col, kWarp - 1);
   }
+  return end - begin;
 }
 
-// To the host, behind what the stream holds.
-template <class T>
-void read(T& to, const T* from, cudaStream_t stream) {
-  check(cudaMemcpyAsync(&to, from, sizeof(T), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
-  check(cudaStreamSynchronize(stream), "copy of the index");
-}
-
+// One warp a block row. A column is read once: what was checked is what is used.
 template <class Index>
-[[noreturn]] void report(const sparsek_bsr& a, const BsrShape& shape, Fault fault, cudaStream_t stream) {
-  const sparsek_status status = status_of(fault);
-  const long long place = place_of(fault);
-  const auto value_at = [&](const void* array, int64_t at) {
-    Index value = 0;
-    read(value, static_cast<const Index*>(array) + at, stream);
-    return static_cast<long long>(value);
-  };
+__global__ void __launch_bounds__(kThreads)
+    copy_index(const Index* __restrict__ row_ptr, const Index* __restrict__ col_idx, Copy copy) {
+  __shared__ unsigned long long first;
+  __shared__ int longest;
+  if (threadIdx.x == 0) {
+    first = kNoFault;
+    longest = 0;
+  }
+  __syncthreads();
+  Finding finding;
+  int64_t most = 0;
+  const int64_t step = int64_t(gridDim.x) * kRowsPerCta;
+  for (int64_t row = int64_t(blockIdx.x) * kRowsPerCta + threadIdx.x / kWarp; row <= copy.block_rows; row += step) {
+    most = max(most, copy_row(row_ptr, col_idx, copy, row, finding));
+  }
+  if (finding.fault != kNoFault) atomicMin(&first, static_cast<unsigned long long>(finding.fault));
+  if (threadIdx.x % kWarp == 0) atomicMax(&longest, static_cast<int>(most));
+  __syncthreads();
+  // No two threads find the same fault.
+  const bool writes = first == kNoFault ? threadIdx.x == 0 : finding.fault == first;
+  if (writes) copy.to.verdicts[blockIdx.x] = {finding.fault, finding.value, finding.other, longest};
+}
+
+// One CTA; a thread a verdict.
+__global__ void __launch_bounds__(kMostVerdicts) tell_fault(CheckedIndex index, int64_t* fault) {
+  __shared__ unsigned long long first;
+  if (threadIdx.x == 0) first = kNoFault;
+  __syncthreads();
+  const int at = static_cast<int>(threadIdx.x);
+  if (at < index.verdict_count) atomicMin(&first, static_cast<unsigned long long>(index.verdicts[at].fault));
+  __syncthreads();
+  constexpr uint64_t kInColIdx = uint64_t{1} << 63;
+  if (threadIdx.x == 0 && fault != nullptr) {
+    *fault = first == kNoFault ? 0 : static_cast<int64_t>(first & ~kInColIdx);
+  }
+}
+
+[[noreturn]] void report(const IndexVerdict& verdict, const BsrShape& shape) {
+  const sparsek_status status = status_of(verdict.fault);
+  const long long place = place_of(verdict.fault), value = verdict.value, other = verdict.other;
   switch (status) {
     case SPARSEK_ROW_PTR_START:
-      fail(status, "row_ptr[0] = %lld is not 0", value_at(a.row_ptr, 0));
+      fail(status, "row_ptr[0] = %lld is not 0", value);
     case SPARSEK_ROW_PTR_END:
-      fail(status, "row_ptr[%lld] = %lld is not nnzb = %lld", place, value_at(a.row_ptr, place),
-           static_cast<long long>(a.nnzb));
+      fail(status, "row_ptr[%lld] = %lld is not nnzb = %lld", place, value, other);
     case SPARSEK_ROW_PTR_NOT_MONOTONE:
-      fail(status, "row_ptr[%lld] = %lld is below row_ptr[%lld] = %lld", place, value_at(a.row_ptr, place), place - 1,
-           value_at(a.row_ptr, place - 1));
+      fail(status, "row_ptr[%lld] = %lld is below row_ptr[%lld] = %lld", place, value, place - 1, other);
     case SPARSEK_COL_IDX_RANGE:
-      fail(status, "col_idx[%lld] = %lld is not within 0 and %d block columns", place, value_at(a.col_idx, place),
-           shape.block_cols);
+      fail(status, "col_idx[%lld] = %lld is not within 0 and %d block columns", place, value, shape.block_cols);
     default:
-      fail(status, "col_idx[%lld] = %lld %s col_idx[%lld] in the same block row", place, value_at(a.col_idx, place),
+      fail(status, "col_idx[%lld] = %lld %s col_idx[%lld] in the same block row", place, value,
            status == SPARSEK_COL_IDX_REPEATED ? "repeats" : "is below", place - 1);
   }
 }
 
-template <class Index>
-void take(const sparsek_bsr& a, DeviceIndex& index, PlanMemory& memory, cudaStream_t stream) {
-  const PoolArray<Found> place(memory, 1, nullptr, stream);
-  check(cudaMemsetAsync(place.data(), 0xff, place.bytes(), stream), "cudaMemsetAsync");
-  const unsigned grid = static_cast<unsigned>(index.block_rows / kRowsPerCta + 1);
-  const Copy to = {index.block_rows,     index.block_cols,     index.nnzb,
-                   index.row_ptr.data(), index.col_idx.data(), place.data()};
-  copy_index<<<grid, kWarp * kRowsPerCta, 0, stream>>>(static_cast<const Index*>(a.row_ptr),
-                                                       static_cast<const Index*>(a.col_idx), to);
-  check(cudaGetLastError(), "copy of the index");
-  Found found = {};
-  read(found, place.data(), stream);
-  if (found.first != kNoFault) report<Index>(a, index, found.first, stream);
-  index.longest_row = std::max(found.longest_row, 0);
-}
+// One for each block row and the end of row_ptr.
+int64_t ctas_for(const BsrShape& shape) { return (int64_t{shape.block_rows} + kRowsPerCta) / kRowsPerCta; }
 
 }  // namespace indexing
 
-DeviceIndex make_device_index(const sparsek_bsr& a, PlanMemory& memory, const StreamUses& uses) {
-  const cudaStream_t stream = memory.releases().behind_default();
-  DeviceIndex index;
-  static_cast<BsrShape&>(index) = make_bsr_shape(a);
-  index.row_ptr = PoolArray<int32_t>(memory, static_cast<size_t>(index.block_rows) + 1, &uses, stream);
-  index.col_idx = PoolArray<int32_t>(memory, static_cast<size_t>(index.nnzb), &uses, stream);
+IndexLayout::IndexLayout(const BsrShape& shape, Layout& layout)
+    : row_ptr_(layout.place<int32_t>(static_cast<size_t>(shape.block_rows) + 1)),
+      col_idx_(layout.place<int32_t>(static_cast<size_t>(shape.nnzb))),
+      verdict_count_(static_cast<int32_t>(std::min<int64_t>(kMostVerdicts, indexing::ctas_for(shape)))) {
+  verdicts_ = layout.place<IndexVerdict>(static_cast<size_t>(verdict_count_));
+}
+
+CheckedIndex IndexLayout::within(std::byte* memory) const {
+  return {reinterpret_cast<int32_t*>(memory + row_ptr_), reinterpret_cast<int32_t*>(memory + col_idx_),
+          reinterpret_cast<IndexVerdict*>(memory + verdicts_), verdict_count_};
+}
+
+void enqueue_index(const sparsek_bsr& a, const CheckedIndex& to, cudaStream_t stream) {
+  const BsrShape shape = make_bsr_shape(a);
+  const indexing::Copy copy = {shape.block_rows, shape.block_cols, shape.nnzb, (a.flags & SPARSEK_BSR_BOUND) != 0, to};
+  const auto grid = static_cast<unsigned>(to.verdict_count);
   if (a.index_type == SPARSEK_INT64) {
-    indexing::take<int64_t>(a, index, memory, stream);
+    indexing::copy_index<<<grid, indexing::kThreads, 0, stream>>>(static_cast<const int64_t*>(a.row_ptr),
+                                                                  static_cast<const int64_t*>(a.col_idx), copy);
   } else {
-    indexing::take<int32_t>(a, index, memory, stream);
+    indexing::copy_index<<<grid, indexing::kThreads, 0, stream>>>(static_cast<const int32_t*>(a.row_ptr),
+                                                                  static_cast<const int32_t*>(a.col_idx), copy);
   }
-  return index;
+  check(cudaGetLastError(), "copy of the index");
+}
+
+void enqueue_fault(const CheckedIndex& index, int64_t* fault, cudaStream_t stream) {
+  indexing::tell_fault<<<1, kMostVerdicts, 0, stream>>>(index, fault);
+  check(cudaGetLastError(), "fault of the index");
+}
+
+DeviceIndex::DeviceIndex(const BsrShape& shape) : BsrShape(shape) {
+  longest_row = block_rows == 0 ? 0 : static_cast<int32_t>((nnzb + block_rows - 1) / block_rows);
+}
+
+DeviceIndex::DeviceIndex(const sparsek_bsr& a, PlanMemory& memory, const StreamUses& uses, cudaStream_t stream)
+    : DeviceIndex(make_bsr_shape(a)) {
+  Layout layout;
+  const IndexLayout places(*this, layout);
+  block_ = memory.allocate(layout.bytes(), &uses, stream);
+  arrays_ = places.within(block_.data());
+  enqueue_index(a, arrays_, stream);
+}
+
+int32_t DeviceIndex::require_good(PlanMemory& memory) const {
+  std::vector<IndexVerdict> verdicts(static_cast<size_t>(arrays_.verdict_count));
+  memory.read(verdicts.data(), arrays_.verdicts, verdicts.size());
+  const auto first = std::min_element(verdicts.begin(), verdicts.end(),
+                                      [](const auto& a, const auto& b) { return a.fault < b.fault; });
+  if (first->fault != kNoFault) indexing::report(*first, *this);
+  int64_t longest = 0;
+  for (const IndexVerdict& verdict : verdicts) longest = std::max(longest, verdict.longest_row);
+  return static_cast<int32_t>(longest);
 }
 
 }  // namespace sparsek::cuda

@@ -3,21 +3,54 @@
 
 #include <cstdint>
 
+#include "cuda/index_verdict.h"
+#include "cuda/layout.h"
 #include "cuda/plan_memory.h"
 #include "plan/bsr_index.h"
 
 namespace sparsek::cuda {
 
-// The index of a BSR matrix in device memory, checked. The host never sees it.
-struct DeviceIndex : BsrShape {
-  PoolArray<int32_t> row_ptr;  // (block_rows + 1)
-  PoolArray<int32_t> col_idx;  // (nnzb), strictly increasing within a block row
-  int32_t longest_row = 0;     // blocks of the block row that has most
+// Where the copy of an index lies within a block of memory.
+class IndexLayout {
+ public:
+  IndexLayout(const BsrShape& shape, Layout& layout);
+  CheckedIndex within(std::byte* memory) const;
+
+ private:
+  size_t row_ptr_, col_idx_, verdicts_;
+  int32_t verdict_count_;
 };
 
-// Copies the index out of device arrays and checks it in the same pass, behind what the default stream was given
-// before, and waits for it. Throws the same faults as make_bsr_index. Pointers are assumed to be pointers to memory of
-// the current device. uses: of the index, as in PlanMemory::allocate.
-DeviceIndex make_device_index(const sparsek_bsr& a, PlanMemory& memory, const StreamUses& uses);
+// Copies an index out of device arrays and checks it in the same pass: one kernel in the stream. What was checked is
+// what was copied, whatever becomes of the arrays. `to` has room for a.nnzb blocks. Pointers are assumed to be pointers
+// to memory of the current device.
+void enqueue_index(const sparsek_bsr& a, const CheckedIndex& to, cudaStream_t stream);
+
+// Behind that: *fault, in device memory, becomes 0, or the first fault's status, with its place in the bits above the
+// lowest 8. One kernel, after which no kernel that begins early can miss what was written before.
+void enqueue_fault(const CheckedIndex& index, int64_t* fault, cudaStream_t stream);
+
+// The index of a BSR matrix in device memory. The host never sees it.
+class DeviceIndex : public BsrShape {
+ public:
+  // A pattern without an index.
+  explicit DeviceIndex(const BsrShape& shape);
+  // As enqueue_index; the memory is allocated in the order of the stream too. uses: as in PlanMemory::allocate.
+  DeviceIndex(const sparsek_bsr& a, PlanMemory& memory, const StreamUses& uses, cudaStream_t stream);
+
+  const CheckedIndex& arrays() const { return arrays_; }
+  // When the copy is complete: throws the same faults as make_bsr_index, or returns the blocks of the longest block
+  // row. Waits for a copy to the host.
+  int32_t require_good(PlanMemory& memory) const;
+  // Where it is complete from now on: the memory is given back in the order of another stream.
+  void give_back_in(cudaStream_t stream) { block_.give_back_in(stream); }
+
+  // Blocks of the block row that has most. What it is where all have as many, until somebody knows better.
+  int32_t longest_row = 0;
+
+ private:
+  PlanMemory::Block block_;
+  CheckedIndex arrays_ = {};
+};
 
 }  // namespace sparsek::cuda

@@ -8,6 +8,7 @@
 #include "cuda/layout.h"
 #include "cuda/row_matching.h"
 #include "cuda/schedule_tiles.h"
+#include "plan/schedule.h"
 
 namespace sparsek::cuda {
 
@@ -42,11 +43,11 @@ PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemor
   const cudaStream_t stream = memory.stream();
   if (matched) {
     auto* const order = reinterpret_cast<int32_t*>(work.data() + order_at);
-    match_rows({index.block_rows, index.block_cols, index.row_ptr.data(), index.col_idx.data()}, grid.slots, order,
+    match_rows({index.block_rows, index.block_cols, index.arrays().row_ptr, index.arrays().col_idx}, grid.slots, order,
                scratch, stream);
     grid.order = order;
   }
-  const GroupedPattern pattern = {grid, index.block_k, index.row_ptr.data(), index.col_idx.data()};
+  const GroupedPattern pattern = {grid, index.block_k, index.arrays().row_ptr, index.arrays().col_idx};
   count_entries(pattern, counts, begin, scratch, stream);
   sizes.entries = memory.read(begin + groups);
   check_entries(sizes.entries);
@@ -54,7 +55,7 @@ PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemor
     shape.panels_in_flight = choose_panels(sizes.slots, sizes.entries, index.nnzb);
   }
 
-  PlanArrays arrays(memory, sizes, uses);
+  PlanArrays arrays(memory, sizes, uses, stream);
   check(cudaMemsetAsync(arrays.recomputed(), 0, sizeof(*arrays.recomputed()), stream), "cudaMemsetAsync");
   fill_entries(pattern, begin, sizes.entries, arrays.entry_k(), arrays.entry_block(), stream);
   Schedule schedule = {};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda/cuda_error.h"
+#include "cuda/event_pool.h"
 #include "cuda/memory_pool.h"
 #include "cuda/releases.h"
 #include "cuda/tile_counters.h"
@@ -49,6 +50,8 @@ class PlanMemory {
 
     std::byte* data() const { return data_; }
     size_t bytes() const { return bytes_; }
+    // Where nothing that was put into the stream until now uses it any more: it is given back behind this one.
+    void give_back_in(cudaStream_t stream) { stream_ = stream; }
 
    private:
     friend class PlanMemory;
@@ -69,18 +72,24 @@ class PlanMemory {
   MemoryPool& pool() { return pool_; }
   Releases& releases() { return releases_; }
   TileCounters& tile_counters() { return *tile_counters_; }
+  EventPool& events() { return events_; }
 
-  // Both are ordered in the stream, and complete when they return. What lies between the parts of a block gets any
+  // These are ordered in the stream, and complete when they return. What lies between the parts of a block gets any
   // value; parts are in ascending order.
   void write(const Block& to, const std::vector<HostPart>& parts);
   template <class T>
   T read(const T* from) {
-    static_assert(sizeof(T) <= kStagingBytes);
-    const std::lock_guard<std::mutex> lock(staging_use_);
-    copy(staging_.get(), from, sizeof(T), cudaMemcpyDeviceToHost);
     T value;
-    std::memcpy(&value, staging_.get(), sizeof(T));
+    read(&value, from, 1);
     return value;
+  }
+  // count: of elements that fit into the staging memory.
+  template <class T>
+  void read(T* to, const T* from, size_t count) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const std::lock_guard<std::mutex> lock(staging_use_);
+    copy(staging_.get(), from, count * sizeof(T), cudaMemcpyDeviceToHost);
+    std::memcpy(to, staging_.get(), count * sizeof(T));
   }
 
  private:
@@ -96,6 +105,7 @@ class PlanMemory {
 
   MemoryPool& pool_;
   Releases releases_;
+  EventPool events_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> stream_;
   std::mutex staging_use_;
   std::shared_ptr<TileCounters> tile_counters_;

@@ -147,7 +147,7 @@ class CudaRehearsal final : public tune::Rehearsal {
 
 }  // namespace
 
-std::unique_ptr<tune::Rehearsal> make_rehearsal(const CudaMatrix& matrix, const PlanOptions& options, size_t l2_bytes) {
+std::unique_ptr<tune::Rehearsal> make_rehearsal(CudaMatrix& matrix, const PlanOptions& options, size_t l2_bytes) {
   matrix.wait_for_copy();  // of values, which may be on its way in another stream
   return std::make_unique<CudaRehearsal>(matrix, options, l2_bytes);
 }

@@ -10,6 +10,6 @@ namespace sparsek::cuda {
 
 // The current device must be the matrix's. Takes device memory: of B, C, the bias, and twice L2's size. Throws
 // SPARSEK_OUT_OF_MEMORY.
-std::unique_ptr<tune::Rehearsal> make_rehearsal(const CudaMatrix& matrix, const PlanOptions& options, size_t l2_bytes);
+std::unique_ptr<tune::Rehearsal> make_rehearsal(CudaMatrix& matrix, const PlanOptions& options, size_t l2_bytes);
 
 }  // namespace sparsek::cuda

@@ -147,7 +147,7 @@ bool Releases::order_behind(const StreamUse& use) noexcept {
 
 void Releases::release(void* memory, size_t bytes, const StreamUses& uses, cudaStream_t stream) noexcept {
   const FinalDeviceScope scope(device_);
-  if (uses.none()) {
+  if (uses.ends_in(stream) || uses.none()) {
     cudaFreeAsync(memory, stream);
     return;
   }

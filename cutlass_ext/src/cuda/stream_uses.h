@@ -42,6 +42,14 @@ class StreamUses {
     last_.store(use.stream, std::memory_order_release);
     time_.store(time, std::memory_order_release);
   }
+  // All that another has, and what was last added to it, for a new record.
+  void begin_as(const StreamUses& other) {
+    const std::lock_guard lock(other.mutex_);
+    streams_ = other.streams_;
+    anywhere_ = other.is_anywhere();
+    last_ = other.last_.load();
+    time_ = other.time_.load();
+  }
   // All that another has. Where there is no memory for the list, any stream may hold a use.
   void add_all(const StreamUses& other) noexcept {
     if (other.is_anywhere()) set_anywhere();
@@ -55,6 +63,17 @@ class StreamUses {
   }
   // Any stream may hold a use: it was captured into a graph, which may run in each of them.
   void set_anywhere() noexcept { anywhere_ = true; }
+  // All of them end before what this stream gets from now on. No more are added.
+  void end_in(cudaStream_t stream) {
+    ends_ = true;
+    end_ = stream;
+  }
+  // Whether there is such a stream, which still exists: then sets `stream` to it.
+  bool ends_in(cudaStream_t& stream) const {
+    if (!ends_ || is_anywhere()) return false;
+    stream = end_;
+    return true;
+  }
 
   bool is_anywhere() const { return anywhere_; }
   bool none() const {
@@ -84,6 +103,8 @@ class StreamUses {
   std::atomic<bool> anywhere_{false};
   mutable std::mutex mutex_;  // of what follows
   std::vector<StreamUse> streams_;
+  bool ends_ = false;
+  cudaStream_t end_ = nullptr;
 };
 
 }  // namespace sparsek::cuda

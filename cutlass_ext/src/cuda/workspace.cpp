@@ -6,10 +6,13 @@
 #include "cuda/graph_guest.h"
 
 namespace sparsek::cuda {
-Workspace::Workspace(MemoryPool& pool, size_t bytes, cudaStream_t stream)
+Workspace::Workspace(MemoryPool& pool, size_t bytes)
     : pool_(pool), bytes_(bytes), graph_buffers_(std::make_shared<GraphBuffers>(bytes)) {
   pool.keep(bytes);
-  pool.release(pool.allocate(bytes, stream), stream);
+}
+
+void Workspace::take_in_store(cudaStream_t stream) {
+  pool_.release(pool_.allocate(bytes_, stream), stream);
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 

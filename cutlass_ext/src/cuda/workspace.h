@@ -23,15 +23,16 @@ class GraphBuffers;
 //                share the memory, as they share C: they are no more at odds here than there.
 class Workspace {
  public:
-  // bytes: of one product. pool must outlive this. The pool has so much in store when the constructor returns, which
-  // uses the stream and waits for it.
-  Workspace(MemoryPool& pool, size_t bytes, cudaStream_t stream);
+  // bytes: of one product. pool must outlive this.
+  Workspace(MemoryPool& pool, size_t bytes);
   // What was captured must not run any more.
   ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
   size_t bytes() const { return bytes_; }
+  // The pool has so much in store when the call returns, which uses the stream and waits for it.
+  void take_in_store(cudaStream_t stream);
 
   // For what is put into the stream, or captured from it, as long as this exists.
   class Use {

@@ -6,6 +6,7 @@
 
 #include "abi/error.h"
 #include "plan/row_groups.h"
+#include "plan/schedule.h"
 #include "plan/schedule_tiles.h"
 #include "plan/split.h"
 
@@ -38,14 +39,6 @@ void check_depth(const BsrShape& index) {
     fail(SPARSEK_BAD_SIZE, "K = %lld: the last block column begins beyond the 2^31 - 1 rows of B that a plan can name",
          static_cast<long long>(index.cols));
   }
-}
-
-// Where the rows of a group have few columns in common, the panels of B are read all over, and only two of them stay in
-// L2. Where they share most columns (or a block row fills the tile), loads of A cost as much, and with four panels each
-// block of A is read from L2 (docs/notes/planning.md, "Panels in flight").
-int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb) {
-  const bool share = nnzb * 5 >= entries * slots * 4;
-  return slots > 1 && !share ? 2 : 4;
 }
 
 Plan make_plan(const BsrIndex& index, const PlanShape& shape) {

@@ -95,7 +95,5 @@ int64_t count_tiles(int64_t rows, const PlanShape& shape);
 void check_entries(int64_t entries);
 // Throws Error where an entry cannot name its first row of B.
 void check_depth(const BsrShape& index);
-// How many panels of columns share the L2 cache, where panels_in_flight is 0.
-int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb);
 
 }  // namespace sparsek

@@ -16,6 +16,15 @@ constexpr bool is_long(int64_t count, int64_t groups, int64_t entries, int32_t w
   return 2 * count * groups > 3 * entries && 2 * count * workers > 3 * entries * panels_in_flight;
 }
 
+// How many panels of columns share the L2 cache, where a plan does not say. Where the rows of a group have few columns
+// in common, the panels of B are read all over, and only two of them stay in L2. Where they share most columns (or a
+// block row fills the tile), loads of A cost as much, and with four panels each block of A is read from L2
+// (docs/notes/planning.md, "Panels in flight").
+constexpr int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb) {
+  const bool share = nnzb * 5 >= entries * slots * 4;
+  return slots > 1 && !share ? 2 : 4;
+}
+
 // The order of the tiles: those of long row groups, then the others. In both classes a few panels of columns at a time,
 // and within these the longest row groups first.
 struct TileOrder {
@@ -36,6 +45,10 @@ struct TileOrder {
     const int32_t of_long = long_ * panels_;
     return i < of_long ? place(i, 0, long_) : place(i - of_long, long_, groups_ - long_);
   }
+  // The number of the tile at a place.
+  constexpr int32_t number(const Place& at) const {
+    return at.rank < long_ ? number(at, 0, long_) : long_ * panels_ + number(at, long_, groups_ - long_);
+  }
 
  private:
   // The i-th tile of `count` row groups, the first of which has rank `least`.
@@ -44,6 +57,11 @@ struct TileOrder {
     const int32_t first = i / batch * in_flight_, within = i % batch;
     const int32_t width = in_flight_ < panels_ - first ? in_flight_ : panels_ - first;
     return {least + within / width, first + within % width};
+  }
+  constexpr int32_t number(const Place& at, int32_t least, int32_t count) const {
+    const int32_t first = at.panel / in_flight_ * in_flight_;
+    const int32_t width = in_flight_ < panels_ - first ? in_flight_ : panels_ - first;
+    return first * count + (at.rank - least) * width + at.panel - first;
   }
 
   int32_t panels_, in_flight_, groups_, long_;

@@ -48,6 +48,14 @@ TuningAnswer TuningMemory::lookup_shipped(const TuningKey& key) const {
   return answer;
 }
 
+uint64_t TuningMemory::version() {
+  const std::string file = path();
+  const std::lock_guard hold(mutex_);
+  const FileStamp stamp = file.empty() ? FileStamp{} : stamp_of(file);
+  // The fault of a file that changed is for lookup() to tell.
+  return 2 * version_ + (file != read_path_ || !(stamp == read_stamp_));
+}
+
 // Reads the file if it changed since it was last read. Returns its fault, or "".
 std::string TuningMemory::refresh(const std::string& path) {
   // Taken before the file is read: a file that is replaced meanwhile is read again next time.
@@ -56,6 +64,7 @@ std::string TuningMemory::refresh(const std::string& path) {
   TuningContent content = path.empty() ? TuningContent{} : read_tuning_file(path);
   const char* const used = content.records.size() == 0 ? "; it is not used" : "; its good lines are used";
   read_ = std::move(content.records);
+  ++version_;
   read_path_ = path;
   read_stamp_ = stamp;
   return content.fault.empty() ? "" : content.fault + used;
@@ -69,6 +78,7 @@ std::string TuningMemory::remember(const TuningRecord& record) {
   {
     const std::lock_guard hold(mutex_);
     unwritten_.put(record);
+    ++version_;
     unwritten_.drop_oldest();
     if (file.empty()) return "";
     for (const TuningRecord* const waiting : unwritten_.by_age()) batch.push_back(*waiting);

@@ -2,6 +2,7 @@
 // All known measurements: those of this process, of earlier ones, and those that ship with the library.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ class TuningMemory {
 
   // The same from the table that ships with the library alone.
   TuningAnswer lookup_shipped(const TuningKey& key) const;
+  // Another number whenever lookup() may give another answer than before.
+  uint64_t version();
 
   // Stores the record in the file, instead of any record with its key. Where it cannot be written, it is kept in this
   // process and written with the next one. Returns a warning, or "" (also where there is no path).
@@ -51,6 +54,7 @@ class TuningMemory {
   std::string read_path_;
   FileStamp read_stamp_;
   TuningRecords read_;
+  uint64_t version_ = 0;
 };
 
 }  // namespace sparsek::tune

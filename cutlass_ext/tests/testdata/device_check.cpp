@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "plan/entry_places.h"
 #include "plan/plan.h"
 #include "plan/row_grid.h"
 #include "plan/schedule.h"
@@ -115,10 +116,36 @@ void check_plan(const BsrIndex& index, const PlanShape& shape) {
                    [&](int32_t a, int32_t b) { return groups[a].count > groups[b].count; });
   for (int32_t i = 0; i < order.tiles(); ++i) {
     const TileOrder::Place place = order[i];
+    REQUIRE(order.number(place) == i);
     const Group& group = groups[sorted[place.rank]];
     const WorkTile& tile = plan.tiles[i];
     REQUIRE(tile.m_tile == sorted[place.rank] && tile.n_tile == place.panel);
     REQUIRE(tile.entry_begin == group.begin && tile.entry_count == group.count);
+  }
+}
+
+// The ranges that entries get before they are counted hold them, lie within the capacity, and do not overlap.
+void check_places(const BsrIndex& index, const PlanShape& shape) {
+  RowGrid grid;
+  grid.rows = index.rows;
+  grid.block_m = index.block_m;
+  grid.slot_rows = std::gcd(shape.tile_m, index.block_m);
+  grid.slots = shape.tile_m / grid.slot_rows;
+  const int64_t bound = index.nnzb + draw(0, 1) * draw(0, 1000);
+  const sparsek::EntryPlaces places(grid, index.block_cols, bound);
+  REQUIRE(places.capacity() <= grid.groups() * index.block_cols && places.capacity() <= 3 * bound);
+  const bool cuts = shape.tile_m % index.block_m != 0 && index.block_m % shape.tile_m != 0;
+  REQUIRE(cuts || places.capacity() <= bound);
+  const std::vector<Group> groups = find_groups(index, grid);
+  std::vector<char> taken(places.capacity());
+  for (int64_t g = 0; g < grid.groups(); ++g) {
+    if (grid.leader(g) != g) continue;
+    const int64_t begin = places.begin(g, index.row_ptr.data());
+    REQUIRE(begin >= 0 && begin + groups[g].count <= places.capacity());
+    for (int64_t i = begin; i < begin + groups[g].count; ++i) {
+      REQUIRE(!taken[i]);
+      taken[i] = 1;
+    }
   }
 }
 
@@ -134,5 +161,6 @@ int main() {
     shape.workers = draw(0, 3) == 0 ? draw(1, 4) : draw(1, 300);
     shape.panels_in_flight = draw(0, 5);
     check_plan(index, shape);
+    check_places(index, shape);
   }
 }

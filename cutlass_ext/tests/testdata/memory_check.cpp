@@ -17,6 +17,10 @@ void check(cudaError_t error, const char* call) {
   if (error != cudaSuccess) fail(SPARSEK_OUT_OF_MEMORY, "%s", call);
 }
 
+// Products are not run here.
+TileCounters::TileCounters(cudaStream_t stream) : stream_(stream) {}
+void TileCounters::clear() {}
+
 }  // namespace sparsek::cuda
 
 namespace {

@@ -12,6 +12,7 @@ package abitest
 #include "edge.h"
 #include "graph.h"
 #include "release.h"
+#include "stream.h"
 #include "workspace.h"
 */
 import "C"
@@ -96,6 +97,28 @@ func PlanDigest(path string, plan unsafe.Pointer) uint64 {
 	text := C.CString(path)
 	defer C.free(unsafe.Pointer(text))
 	return uint64(C.plan_digest(text, plan))
+}
+
+// StreamCases are what Stream does.
+var StreamCases = map[string]C.stream_case{
+	"steps in a stream that is held up":     C.kStreamHeldUp,
+	"products in another stream":            C.kStreamOthers,
+	"faults":                                C.kStreamFaults,
+	"a captured stream":                     C.kStreamCaptured,
+	"destroyed instead of released":         C.kStreamDestroyed,
+	"a stream that is named and waited for": C.kStreamNamed,
+	"a plan that is updated":                C.kStreamUpdated,
+	"a plan as plain data":                  C.kStreamData,
+}
+
+// Stream makes matrices and plans in the order of a stream, and looks at what their products give. The result is as
+// Graph's.
+func Stream(path string, what C.stream_case) string {
+	text := C.CString(path)
+	defer C.free(unsafe.Pointer(text))
+	result := C.stream_run(text, what)
+	defer C.free(unsafe.Pointer(result))
+	return C.GoString(result)
 }
 
 func number(condition bool) C.int {

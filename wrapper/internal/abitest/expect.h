@@ -91,6 +91,9 @@ void test_handle_services(edge* e);
 void test_product_arguments(edge* e);
 void test_batches(edge* e);
 
+/* edge_changing.c: plans for an index that changes */
+void test_changing_index(edge* e);
+
 /* edge_services.c: what the library says of itself, memory, streams, the check of a result */
 void test_information(edge* e);
 void test_struct_sizes(edge* e);

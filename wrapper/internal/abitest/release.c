@@ -6,51 +6,15 @@
 #include "release.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "driver.h"
+#include "gate.h"
 #include "sparsek.h"
 
 enum { kBlock = 64, kBlockRows = 16, kBlockCols = 32, kInRow = 8, kBlocks = kBlockRows * kInRow, kN = 256 };
 enum { kRows = kBlockRows * kBlock, kCols = kBlockCols * kBlock };
-
-/* Opened after a while by itself, so that whoever waits for the product is found out and not waited for. */
-typedef struct gate {
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
-  int open, timed_out;
-} gate;
-
-static gate the_gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
-
-static void open_gate(int timed_out) {
-  pthread_mutex_lock(&the_gate.mutex);
-  if (!the_gate.open) the_gate.timed_out = timed_out;
-  the_gate.open = 1;
-  pthread_cond_broadcast(&the_gate.changed);
-  pthread_mutex_unlock(&the_gate.mutex);
-}
-
-static void wait_at_gate(void* unused) {
-  (void)unused;
-  pthread_mutex_lock(&the_gate.mutex);
-  while (!the_gate.open) pthread_cond_wait(&the_gate.changed, &the_gate.mutex);
-  pthread_mutex_unlock(&the_gate.mutex);
-}
-
-static void* watch(void* seconds) {
-  struct timespec end;
-  clock_gettime(CLOCK_REALTIME, &end);
-  end.tv_sec += *(const int*)seconds;
-  pthread_mutex_lock(&the_gate.mutex);
-  while (!the_gate.open && pthread_cond_timedwait(&the_gate.changed, &the_gate.mutex, &end) == 0) continue;
-  pthread_mutex_unlock(&the_gate.mutex);
-  open_gate(1);
-  return NULL;
-}
 
 /* Two patterns of the same sizes whose plans are as large, but not the same. */
 static void pattern(int which, int32_t* row_ptr, int32_t* col_idx) {
@@ -152,10 +116,8 @@ static char* run(const sparsek_api* api, const driver* cuda, sparsek_context* co
 
   /* The product is held up, and its plan and its matrix are destroyed. */
   const int patience = how == kReleaseGraph ? 1 : 5;
-  pthread_t watcher;
-  the_gate.open = the_gate.timed_out = 0;
-  TRY(pthread_create(&watcher, NULL, watch, (void*)&patience));
-  TRY(cuda->launch_host(stream, wait_at_gate, NULL));
+  TRY(gate_close(patience));
+  TRY(gate_hold(cuda, stream));
   if (how == kReleaseGraph) {
     TRY(cuda->launch(exec, stream));
   } else {
@@ -164,12 +126,12 @@ static char* run(const sparsek_api* api, const driver* cuda, sparsek_context* co
   sparsek_plan_info info = {.abi_size = sizeof(info)};
   TRY(api->plan_describe(plan, &info));
   if (info.recomputed != -1) return text("plan_describe tells what it has not fetched");
-  if (the_gate.timed_out) return text("plan_describe waited for a product");
+  if (gate_timed_out()) return text("plan_describe waited for a product");
   if (how == kReleaseClosedStream) TRY(api->stream_destroy(context, stream));
   if (how == kReleaseLostStream) TRY(cuda->destroy_stream(stream));
   api->plan_destroy(plan);
   api->matrix_destroy(matrix);
-  const int waited = the_gate.timed_out;
+  const int waited = gate_timed_out();
 
   /* Others take their place; without memory, only plans. */
   for (int i = 0; i < 3; ++i) {
@@ -182,11 +144,10 @@ static char* run(const sparsek_api* api, const driver* cuda, sparsek_context* co
     api->plan_destroy(other_plan);
     if (!no_memory) api->matrix_destroy(other_matrix);
   }
-  if (how != kReleaseGraph && (waited || the_gate.timed_out)) {
+  if (how != kReleaseGraph && (waited || gate_timed_out())) {
     return text("%s waited for a product", waited ? "plan_destroy or matrix_destroy" : "making another plan");
   }
-  open_gate(0);
-  TRY(pthread_join(watcher, NULL));
+  TRY(gate_open());
   if (how == kReleaseForeignStream) { /* named again, it gives back what it held */
     TRY(api->stream_synchronize(context, stream));
   }
@@ -224,7 +185,7 @@ char* release_run(const char* path, release_case how, int no_memory) {
   hoard h = {NULL, 0, 1 << 20};
   h.blocks = malloc(h.room * sizeof(*h.blocks));
   char* failure = run(api, &cuda, context, how, no_memory, &h);
-  open_gate(0); /* whatever waits there */
+  gate_open(); /* for whatever waits there */
   give_back(&cuda, &h);
   free(h.blocks);
   if (failure == NULL) api->context_destroy(context);

@@ -209,6 +209,8 @@ type BSR struct {
 	DType, IndexType, Memory           int32
 	RowPtr, ColIdx, Values, BlockIdx   unsafe.Pointer
 	Unsorted                           bool
+	Stream                             uintptr // in whose order device arrays are read
+	Async, Bound                       bool    // SPARSEK_BSR_ASYNC, SPARSEK_BSR_BOUND
 }
 
 // c is C's form of a. Its arrays are pinned by pins.
@@ -224,8 +226,21 @@ func (a *BSR) c(pins *runtime.Pinner) C.sparsek_bsr {
 		nnzb:  C.int64_t(a.Blocks),
 		dtype: C.int32_t(a.DType), index_type: C.int32_t(a.IndexType), memory: C.int32_t(a.Memory),
 		row_ptr: a.RowPtr, col_idx: a.ColIdx, values: a.Values, block_idx: a.BlockIdx,
-		flags: toFlag(a.Unsorted) * C.SPARSEK_BSR_SORT,
+		flags: a.flags(),
 	}
+}
+
+func (a *BSR) flags() (flags C.int32_t) {
+	if a.Unsorted {
+		flags |= C.SPARSEK_BSR_SORT
+	}
+	if a.Async {
+		flags |= C.SPARSEK_BSR_ASYNC
+	}
+	if a.Bound {
+		flags |= C.SPARSEK_BSR_BOUND
+	}
+	return flags
 }
 
 // MatrixCreate calls matrix_create.
@@ -234,7 +249,7 @@ func (l *Library) MatrixCreate(context unsafe.Pointer, a BSR) (unsafe.Pointer, e
 	defer pins.Unpin()
 	raw := a.c(&pins)
 	var out *C.sparsek_matrix
-	err := end("create matrix", C.shim_matrix_create(l.api, (*C.sparsek_context)(context), &raw, &out))
+	err := end("create matrix", C.shim_matrix_create(l.api, (*C.sparsek_context)(context), &raw, C.uintptr_t(a.Stream), &out))
 	return unsafe.Pointer(out), err
 }
 
@@ -246,6 +261,16 @@ func (l *Library) MatrixSetValues(matrix, values unsafe.Pointer, memory int32, s
 // MatrixDestroy calls matrix_destroy.
 func (l *Library) MatrixDestroy(matrix unsafe.Pointer) {
 	C.shim_matrix_destroy(l.api, (*C.sparsek_matrix)(matrix))
+}
+
+// MatrixStatus calls matrix_status.
+func (l *Library) MatrixStatus(matrix unsafe.Pointer, wait bool) error {
+	return end("check matrix", C.shim_matrix_status(l.api, (*C.sparsek_matrix)(matrix), toFlag(wait)))
+}
+
+// MatrixRelease calls matrix_release.
+func (l *Library) MatrixRelease(matrix unsafe.Pointer, stream uintptr) {
+	C.shim_matrix_release(l.api, (*C.sparsek_matrix)(matrix), C.uintptr_t(stream))
 }
 
 // PlanOptions are sparsek_plan_options.
@@ -277,16 +302,26 @@ func (o *PlanOptions) c() C.sparsek_plan_options {
 func (l *Library) PlanCreate(matrix unsafe.Pointer, options PlanOptions) (unsafe.Pointer, error) {
 	const op = "create plan"
 	raw := options.c()
-	if options.Kernel != "" {
-		if strings.ContainsRune(options.Kernel, 0) {
-			return nil, NewError(op, NoSuchKernel, "kernel "+strings.ReplaceAll(options.Kernel, "\x00", "\\x00")+": a name has no zero byte")
-		}
-		raw.kernel = C.CString(options.Kernel)
-		defer C.free(unsafe.Pointer(raw.kernel))
+	name, err := kernelName(op, options.Kernel)
+	if err != nil {
+		return nil, err
 	}
+	raw.kernel = name
+	defer C.free(unsafe.Pointer(name))
 	var out *C.sparsek_plan
-	err := end(op, C.shim_plan_create(l.api, (*C.sparsek_matrix)(matrix), &raw, &out))
+	err = end(op, C.shim_plan_create(l.api, (*C.sparsek_matrix)(matrix), &raw, &out))
 	return unsafe.Pointer(out), err
+}
+
+// kernelName is a kernel's name, to be freed; nil for "".
+func kernelName(op, name string) (*C.char, error) {
+	if name == "" {
+		return nil, nil
+	}
+	if strings.ContainsRune(name, 0) {
+		return nil, NewError(op, NoSuchKernel, "kernel "+strings.ReplaceAll(name, "\x00", "\\x00")+": a name has no zero byte")
+	}
+	return C.CString(name), nil
 }
 
 // PlanInfo is sparsek_plan_info. Times are in seconds.
@@ -308,6 +343,19 @@ func (l *Library) PlanInfo(plan unsafe.Pointer) (PlanInfo, error) {
 	if err := end("describe plan", C.shim_plan_info(l.api, (*C.sparsek_plan)(plan), &out)); err != nil {
 		return PlanInfo{}, err
 	}
+	return planInfo(&out), nil
+}
+
+// PlanDescribe calls plan_describe, which never waits.
+func (l *Library) PlanDescribe(plan unsafe.Pointer) (PlanInfo, error) {
+	var out C.sparsek_plan_info
+	if err := end("describe plan", C.shim_plan_describe(l.api, (*C.sparsek_plan)(plan), &out)); err != nil {
+		return PlanInfo{}, err
+	}
+	return planInfo(&out), nil
+}
+
+func planInfo(out *C.sparsek_plan_info) PlanInfo {
 	return PlanInfo{
 		Kernel: C.GoString(out.kernel), Reason: C.GoString(out.reason), Warning: C.GoString(out.warning),
 		TileM: int(out.tile_m), TileN: int(out.tile_n), TileK: int(out.tile_k),
@@ -318,12 +366,73 @@ func (l *Library) PlanInfo(plan unsafe.Pointer) (PlanInfo, error) {
 		Recomputed:     int64(out.recomputed),
 		ChosenBy:       int32(out.chosen_by),
 		Predicted:      float64(out.predicted_seconds), Measured: float64(out.measured_seconds),
-	}, nil
+	}
+}
+
+// PlanUpdate calls plan_update.
+func (l *Library) PlanUpdate(plan unsafe.Pointer, a BSR) error {
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	raw := a.c(&pins)
+	return end("update plan", C.shim_plan_update(l.api, (*C.sparsek_plan)(plan), &raw, C.uintptr_t(a.Stream)))
+}
+
+// PlanRelease calls plan_release.
+func (l *Library) PlanRelease(plan unsafe.Pointer, stream uintptr) {
+	C.shim_plan_release(l.api, (*C.sparsek_plan)(plan), C.uintptr_t(stream))
 }
 
 // PlanDestroy calls plan_destroy.
 func (l *Library) PlanDestroy(plan unsafe.Pointer) {
 	C.shim_plan_destroy(l.api, (*C.sparsek_plan)(plan))
+}
+
+// PlanLayout is sparsek_plan_layout.
+type PlanLayout struct{ c C.sparsek_plan_layout }
+
+// Bytes is what a plan takes.
+func (l *PlanLayout) Bytes() int { return int(l.c.bytes) }
+
+// WorkspaceBytes is what a product takes.
+func (l *PlanLayout) WorkspaceBytes() int { return int(l.c.workspace_bytes) }
+
+// PlanMeasure calls plan_measure.
+func (l *Library) PlanMeasure(context unsafe.Pointer, shape BSR, options PlanOptions) (out PlanLayout, err error) {
+	const op = "measure plan"
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	bsr, raw := shape.c(&pins), options.c()
+	name, err := kernelName(op, options.Kernel)
+	if err != nil {
+		return out, err
+	}
+	raw.kernel = name
+	defer C.free(unsafe.Pointer(name))
+	out.c.abi_size = C.sizeof_sparsek_plan_layout
+	err = end(op, C.shim_plan_measure(l.api, (*C.sparsek_context)(context), &bsr, &raw, &out.c))
+	return out, err
+}
+
+// PlanWrite is what plan_write is given.
+type PlanWrite struct {
+	Index         BSR
+	Layout        *PlanLayout
+	Memory, Fault unsafe.Pointer
+}
+
+// PlanWrite calls plan_write.
+func (l *Library) PlanWrite(context unsafe.Pointer, w PlanWrite) error {
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	raw := w.Index.c(&pins)
+	return end("write plan", C.shim_plan_write(l.api, (*C.sparsek_context)(context), &raw, C.uintptr_t(w.Index.Stream), &w.Layout.c,
+		w.Memory, (*C.int64_t)(w.Fault)))
+}
+
+// PlanRun calls plan_run.
+func (l *Library) PlanRun(context unsafe.Pointer, layout *PlanLayout, memory, workspace unsafe.Pointer, p Product) error {
+	return end("multiply", C.shim_plan_run(l.api, (*C.sparsek_context)(context), &layout.c, memory, workspace, p.sizes(), p.B.Data,
+		p.C.Data, p.Input.Data, p.Bias, p.Values, p.AlphaScale, p.BetaScale))
 }
 
 // Operand is a dense matrix without its type: the address of its first element, and its stride in elements.
@@ -345,11 +454,14 @@ type Product struct {
 	Stream                uintptr
 }
 
+func (p *Product) sizes() C.shim_product {
+	return C.shim_product{alpha: C.float(p.Alpha), beta: C.float(p.Beta), n: C.int64_t(p.N), ldb: C.int64_t(p.B.Stride),
+		ldc: C.int64_t(p.C.Stride), ldc_in: C.int64_t(p.Input.Stride), stream: C.uintptr_t(p.Stream)}
+}
+
 // Multiply calls multiply. The addresses are arguments and not members of a struct: that way Go's memory needs no
 // pinning, which would cost as much as the call.
 func (l *Library) Multiply(plan unsafe.Pointer, p Product) error {
-	sizes := C.shim_product{alpha: C.float(p.Alpha), beta: C.float(p.Beta), n: C.int64_t(p.N), ldb: C.int64_t(p.B.Stride),
-		ldc: C.int64_t(p.C.Stride), ldc_in: C.int64_t(p.Input.Stride), stream: C.uintptr_t(p.Stream)}
-	return end("multiply", C.shim_multiply(l.api, (*C.sparsek_plan)(plan), sizes, p.B.Data, p.C.Data, p.Input.Data, p.Bias,
+	return end("multiply", C.shim_multiply(l.api, (*C.sparsek_plan)(plan), p.sizes(), p.B.Data, p.C.Data, p.Input.Data, p.Bias,
 		p.Values, p.AlphaScale, p.BetaScale))
 }

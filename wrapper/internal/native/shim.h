@@ -62,9 +62,18 @@ static inline void shim_context_destroy(const sparsek_api* api, sparsek_context*
   api->context_destroy(context);
 }
 
-static inline shim_result shim_matrix_create(const sparsek_api* api, sparsek_context* context, const sparsek_bsr* bsr,
-                                             sparsek_matrix** out) {
+static inline shim_result shim_matrix_create(const sparsek_api* api, sparsek_context* context, sparsek_bsr* bsr,
+                                             uintptr_t stream, sparsek_matrix** out) {
+  bsr->stream = (sparsek_stream)stream;
   return shim_end(api, api->matrix_create(context, bsr, out));
+}
+
+static inline shim_result shim_matrix_status(const sparsek_api* api, sparsek_matrix* matrix, int32_t wait) {
+  return shim_end(api, api->matrix_status(matrix, wait));
+}
+
+static inline void shim_matrix_release(const sparsek_api* api, sparsek_matrix* matrix, uintptr_t stream) {
+  api->matrix_release(matrix, (sparsek_stream)stream);
 }
 
 static inline shim_result shim_matrix_set_values(const sparsek_api* api, sparsek_matrix* matrix, const void* values,
@@ -73,6 +82,21 @@ static inline shim_result shim_matrix_set_values(const sparsek_api* api, sparsek
 }
 
 static inline void shim_matrix_destroy(const sparsek_api* api, sparsek_matrix* matrix) { api->matrix_destroy(matrix); }
+
+static inline shim_result shim_plan_describe(const sparsek_api* api, const sparsek_plan* plan, sparsek_plan_info* out) {
+  out->abi_size = sizeof(*out);
+  return shim_end(api, api->plan_describe(plan, out));
+}
+
+static inline shim_result shim_plan_update(const sparsek_api* api, sparsek_plan* plan, sparsek_bsr* index,
+                                           uintptr_t stream) {
+  index->stream = (sparsek_stream)stream;
+  return shim_end(api, api->plan_update(plan, index));
+}
+
+static inline void shim_plan_release(const sparsek_api* api, sparsek_plan* plan, uintptr_t stream) {
+  api->plan_release(plan, (sparsek_stream)stream);
+}
 
 static inline shim_result shim_plan_create(const sparsek_api* api, sparsek_matrix* matrix,
                                            const sparsek_plan_options* options, sparsek_plan** out) {
@@ -120,9 +144,9 @@ typedef struct shim_product {
   uintptr_t stream;
 } shim_product;
 
-static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, shim_product p, const void* b,
-                                        void* c, const void* c_in, const void* bias, const void* values,
-                                        const void* alpha_device, const void* beta_device) {
+static inline sparsek_multiply_args shim_args(shim_product p, const void* b, void* c, const void* c_in,
+                                              const void* bias, const void* values, const void* alpha_device,
+                                              const void* beta_device) {
   sparsek_multiply_args args = {.abi_size = sizeof(args),
                                 .alpha = p.alpha,
                                 .beta = p.beta,
@@ -138,7 +162,36 @@ static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* pl
                                 .ldc_in = p.ldc_in,
                                 .alpha_device = (const float*)alpha_device,
                                 .beta_device = (const float*)beta_device};
+  return args;
+}
+
+static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, shim_product p, const void* b,
+                                        void* c, const void* c_in, const void* bias, const void* values,
+                                        const void* alpha_device, const void* beta_device) {
+  const sparsek_multiply_args args = shim_args(p, b, c, c_in, bias, values, alpha_device, beta_device);
   return shim_end(api, api->multiply(plan, &args));
+}
+
+static inline shim_result shim_plan_measure(const sparsek_api* api, sparsek_context* context, const sparsek_bsr* shape,
+                                            const sparsek_plan_options* options, sparsek_plan_layout* out) {
+  return shim_end(api, api->plan_measure(context, shape, options, out));
+}
+
+static inline shim_result shim_plan_write(const sparsek_api* api, sparsek_context* context, sparsek_bsr* index,
+                                          uintptr_t stream, const sparsek_plan_layout* layout, void* memory,
+                                          int64_t* fault) {
+  index->stream = (sparsek_stream)stream;
+  return shim_end(api, api->plan_write(context, index, layout, memory, fault));
+}
+
+static inline shim_result shim_plan_run(const sparsek_api* api, sparsek_context* context,
+                                        const sparsek_plan_layout* layout, const void* memory, void* workspace,
+                                        shim_product p, const void* b, void* c, const void* c_in, const void* bias,
+                                        const void* values, const void* alpha_device, const void* beta_device) {
+  sparsek_multiply_args args = shim_args(p, b, c, c_in, bias, values, alpha_device, beta_device);
+  args.workspace = workspace;
+  args.workspace_bytes = workspace == NULL ? 0 : (size_t)layout->workspace_bytes;
+  return shim_end(api, api->plan_run(context, layout, memory, &args));
 }
 
 /* What products that are timed have in common. */

@@ -43,17 +43,19 @@
  *
  * CUDA graphs: while a stream is being captured, in whatever mode, every function may be called, on the thread that
  * captures and on others, and none spoils the capture. Work that is put into the captured stream (multiply,
- * matrix_set_values, buffer_write, buffer_read, buffer_fill) becomes part of the graph; all other work runs at once and
- * is no part of it. Functions that would wait for the captured stream (stream_synchronize, stream_query, multiply_time,
- * dense_time) return SPARSEK_BAD_ARGUMENT. While a stream that waits for the default stream is being captured, CUDA
- * forbids the use of the default stream: what is given a null stream returns SPARSEK_CUDA_ERROR. Plans of kernels of
- * other libraries capture what those libraries can have captured.
+ * plan_update, plan_write, plan_run, matrix_set_values, buffer_write, buffer_read, buffer_fill) becomes part of the
+ * graph; all other work runs at once and is no part of it. Functions that would wait for the captured stream
+ * (stream_synchronize, stream_query, multiply_time, dense_time), and a matrix whose index is to be read in it, return
+ * SPARSEK_BAD_ARGUMENT. While a stream that waits for the default stream is being captured, CUDA forbids the use of the
+ * default stream: what is given a null stream returns SPARSEK_CUDA_ERROR. Plans of kernels of other libraries capture
+ * what those libraries can have captured.
  *
  * Lifetime on the GPU: plan_destroy and matrix_destroy wait for no product. What products that were enqueued before
  * still read is given back when they have ended; the streams that they are in may be destroyed before or afterwards.
- * A plan with a product in a graph is an exception: destroying it waits for the device, no execution of the graph may
- * begin from then on, and the same holds for its matrix. Memory that was used in streams of the application is kept, up
- * to 64 MiB, until the application names the stream again; beyond that the call that destroys waits for the device.
+ * A plan with a product or an update in a graph is an exception: destroying it waits for the device, no execution of
+ * the graph may begin from then on, and the same holds for its matrix. Memory that was used in streams of the
+ * application is kept, up to 64 MiB, until the application names the stream again; beyond that the call that destroys
+ * waits for the device.
  */
 #ifndef SPARSEK_H_
 #define SPARSEK_H_
@@ -105,7 +107,9 @@ typedef enum sparsek_status {
   SPARSEK_INTERNAL = 32,
   SPARSEK_IO_ERROR = 33, /* a file cannot be read or written; the message names it */
   /* what a check found */
-  SPARSEK_CHECK_FAILED = 40
+  SPARSEK_CHECK_FAILED = 40,
+  /* no fault */
+  SPARSEK_NOT_READY = 50 /* not known yet: ask again, or wait */
 } sparsek_status;
 
 typedef enum sparsek_dtype {
@@ -154,7 +158,10 @@ typedef enum sparsek_bsr_flag {
   /* Block rows may be unsorted: their columns are sorted while they are copied, and the blocks of values stay where
    * they are. Not served yet for device arrays. */
   SPARSEK_BSR_SORT = 1,
-  SPARSEK_BSR_ASYNC = 2 /* matrix_create waits for nothing; not served yet */
+  SPARSEK_BSR_ASYNC = 2, /* of device arrays: matrix_create and plan_create wait for nothing, see matrix_create */
+  /* nnzb is an upper bound: the last element of row_ptr says how many blocks there are, and col_idx and values have
+   * room for nnzb. Of device arrays, kernels of other libraries do not serve such a matrix. */
+  SPARSEK_BSR_BOUND = 4
 } sparsek_bsr_flag;
 /* Bits of sparsek_plan_options.flags. */
 typedef enum sparsek_plan_flag {
@@ -271,8 +278,8 @@ typedef struct sparsek_bsr {
   /* (nnzb), of index_type: which block of values each entry of col_idx names, below nnzb. null: 0, 1, ... Not served
    * yet for device arrays. */
   const void* block_idx;
-  /* Device arrays are read in the order of this stream; null: the default stream. Not served yet for device arrays:
-   * must be null. Host arrays are read before matrix_create returns. */
+  /* Device arrays are read in the order of this stream; null: the default stream. Host arrays are read before
+   * matrix_create returns. */
   sparsek_stream stream;
   int32_t flags; /* of sparsek_bsr_flag */
   int32_t reserved2;
@@ -315,7 +322,8 @@ typedef struct sparsek_plan_info {
   const char* reason;                     /* why this kernel */
   int32_t tile_m, tile_n, tile_k, stages; /* these, tiles and entries: 0 where another library chooses them */
   int64_t tiles;                          /* CTA tiles of C (CPU: tasks); a tile that is split counts as its parts */
-  int64_t entries;                        /* loads of a block row of B, summed over the row groups */
+  /* Loads of a block row of B, summed over the row groups. plan_describe: -1 where only the device knows. */
+  int64_t entries;
   /* Device memory: what the plan holds, alone or shared with other plans of its matrix, and the workspace of one
    * product. */
   int64_t workspace_bytes;
@@ -399,6 +407,17 @@ typedef struct sparsek_multiply_args {
    * product reads must not be written by another one. */
   int64_t stride_b, stride_c, stride_values, stride_bias;
 } sparsek_multiply_args;
+
+/* A plan as plain data: what plan_measure found, to be copied at will, also into another process with the same library
+ * and a GPU of the same kind. */
+typedef struct sparsek_plan_layout {
+  size_t abi_size;
+  int64_t bytes;           /* of the plan's memory, which is the caller's */
+  int64_t workspace_bytes; /* of a product; 0: it needs none */
+  int32_t alignment;       /* of that memory, in bytes */
+  int32_t reserved;
+  uint64_t header[48]; /* the library's */
+} sparsek_plan_layout;
 
 /* Dense products for comparison: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
  * in fp32. Set i of operands is a[i], b[i], c[i], all in device memory. */
@@ -531,8 +550,15 @@ typedef struct sparsek_api {
    * that of device arrays by a kernel, which this waits for, in device memory, where it stays. Values: host values are
    * copied to the device by the CUDA back-end and referenced (not copied) by the CPU back-end, so they must outlive the
    * matrix there; device values are referenced.
-   * Device arrays are read behind what the default stream was given before: what a non-blocking stream writes into them
-   * must be finished. */
+   * Device arrays are read in the order of bsr->stream.
+   *
+   * SPARSEK_BSR_ASYNC, of device arrays: nothing is waited for, by this call and plan_create (unless it tunes). The
+   * index is copied and checked, and plans are made, in bsr->stream, which must not be captured and must exist until
+   * they are; then the arrays may be changed. What uses a plan in another stream comes behind that by itself. A fault
+   * of the index comes by matrix_status, and the plans of such an index have no entries: products set C to act(beta C +
+   * bias). What a plan's kernel is chosen by is what is known to the host: it takes the block rows for equally long.
+   * Only neighbouring block rows share tiles. Kernels of other libraries do not serve such a matrix. In host memory the
+   * flag has no effect. */
   sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
   /* New values for the same pattern, (nnzb, bm, bk) of the same type. Lifetimes are as in matrix_create. A copy to the
    * device is ordered in the stream, and the host array must stay unchanged until the stream has passed it. Products
@@ -658,16 +684,48 @@ typedef struct sparsek_api {
    * were free before the call, since `seconds` had passed: what was measured then is not valid. */
   sparsek_status (*sms_release)(sparsek_sm_hold*, int32_t* expired);
 
-  /* Like plan_info, but never waits: recomputed is -1 and digest 0, which have to be fetched from the device. */
+  /* Like plan_info, but never waits: recomputed is -1 and digest 0, which have to be fetched from the device, and so
+   * are the entries of a plan of a matrix with SPARSEK_BSR_ASYNC: -1. */
   sparsek_status (*plan_describe)(const sparsek_plan*, sparsek_plan_info* out);
-  /* Whether a matrix's index is good: the status and the message that matrix_create would have returned. Since
-   * matrix_create waits for the index to be checked (SPARSEK_BSR_ASYNC is not served yet), SPARSEK_OK for every matrix
-   * that exists. `wait` is 0 or 1. */
+  /* Whether a matrix's index is good: the status and the message that matrix_create would have returned.
+   * SPARSEK_NOT_READY where it has not been checked yet, which only happens with SPARSEK_BSR_ASYNC; with `wait` = 1
+   * (else 0), waits until it is. */
   sparsek_status (*matrix_status)(sparsek_matrix*, int32_t wait);
   /* Like plan_destroy and matrix_destroy, for handles whose last use is in this stream, or before it in the stream's
-   * order. */
+   * order: their memory is given back in the order of the stream, at once for what the stream gets next. That of a
+   * matrix which still has plans, and where the stream is being captured or a product was captured, is given back as by
+   * plan_destroy and matrix_destroy. */
   void (*plan_release)(sparsek_plan*, sparsek_stream);
   void (*matrix_release)(sparsek_matrix*, sparsek_stream);
+
+  /* Plans for an index that changes. These calls wait for nothing, and allocate nothing but what multiply does; all but
+   * plan_measure enqueue their work in index->stream or args->stream, which may be captured: a replay reads what the
+   * arrays hold by then. In host memory, on the CPU back-end, the work is done when they return, and a fault of the
+   * index is returned too. */
+
+  /* A plan for a new index of the same sizes, block and types, with no more blocks than nnzb of matrix_create: in the
+   * memory of the old one, and of its matrix, which must have been made with SPARSEK_BSR_ASYNC (or in host memory).
+   * Other plans of the matrix keep the old index. index->values: as for matrix_set_values, null for the same ones.
+   * Earlier products of the plan must be before it in the stream. A fault comes by matrix_status, which after a replay
+   * tells that of the last one: the caller sees to it that the replay has ended. */
+  sparsek_status (*plan_update)(sparsek_plan*, const sparsek_bsr* index);
+
+  /* The same without handles. plan_measure works out, on the host, how a product will be computed, and the memory that
+   * takes. shape: sizes, block and types; nnzb is an upper bound; its arrays, flags and memory are not used.
+   * options->tuning_seconds must be 0. Kernels of other libraries are not chosen. */
+  sparsek_status (*plan_measure)(sparsek_context*, const sparsek_bsr* shape, const sparsek_plan_options* options,
+                                 sparsek_plan_layout* out);
+  /* Writes a plan for the index, of the sizes that were measured for, into memory of layout->bytes; index->values is
+   * not used. *fault, in the same memory as the index, becomes 0, or for an index with a fault its status in the lowest
+   * 8 bits and above them its place in row_ptr or col_idx (on the CPU back-end, without the place). Such a plan has no
+   * entries: products are act(beta C + bias). fault may be null. */
+  sparsek_status (*plan_write)(sparsek_context*, const sparsek_bsr* index, const sparsek_plan_layout* layout,
+                               void* memory, int64_t* fault);
+  /* A product by a plan that was written before in the order of the stream; args->values must be given, and
+   * args->workspace where layout->workspace_bytes is not 0. As for multiply otherwise. Any number may run at once. The
+   * CPU back-end keeps but the index in that memory, and makes its plan with each product. */
+  sparsek_status (*plan_run)(sparsek_context*, const sparsek_plan_layout* layout, const void* memory,
+                             const sparsek_multiply_args* args);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

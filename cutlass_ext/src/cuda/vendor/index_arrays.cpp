@@ -27,8 +27,8 @@ int64_t longest_row(const AnyIndex& index) {
 
 IndexArrays::IndexArrays(const AnyIndex& index, PlanMemory& memory, const StreamUses& uses) {
   if (const auto* const device = std::get_if<DeviceIndex>(&index)) {
-    row_ptr_ = device->row_ptr.data();
-    col_idx_ = device->col_idx.data();
+    row_ptr_ = device->arrays().row_ptr;
+    col_idx_ = device->arrays().col_idx;
     return;
   }
   const auto& host = std::get<BsrIndex>(index);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/stream_union.h"
+
+#include <climits>
+#include <cub/block/block_scan.cuh>
+
+#include "cuda/cuda_error.h"
+#include "plan/plan.h"
+
+namespace sparsek::cuda {
+// Named, since the symbols of kernels in an unnamed namespace depend on the path of the checkout.
+namespace stream_unions {
+
+constexpr int kThreads = 256;
+constexpr int kWordsPerThread = 4;
+constexpr int kWords = kThreads * kWordsPerThread;
+constexpr int kColumns = kWords * 32;  // columns of a pass
+
+using Scan = cub::BlockScan<int32_t, kThreads>;
+
+// The remaining blocks [next, end) of a slot; those before `stop` lie in the columns of this pass.
+struct Slot {
+  int32_t next, stop, end;
+};
+
+struct Shared {
+  typename Scan::TempStorage scan;
+  uint32_t present[kWords];  // a bit for each column of the pass
+  int32_t before[kWords];    // entries of the pass before each word's
+  int32_t first_col, last_col;
+};
+
+__device__ int32_t lower_bound(const int32_t* cols, int32_t low, int32_t high, int64_t col) {
+  while (low < high) {
+    const int32_t middle = low + (high - low) / 2;
+    if (cols[middle] < col) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// Calls visit(storage index, slot, column from first_col on) for each block of the pass. The threads share them out,
+// as many to each slot as there are.
+template <class Visit>
+__device__ void each_block(const int32_t* col_idx, const Slot* slots, int count, int32_t first_col, Visit visit) {
+  const int lanes = max(kThreads / count, 1);
+  for (int s = threadIdx.x / lanes; s < count; s += kThreads / lanes) {
+    for (int32_t i = slots[s].next + threadIdx.x % lanes; i < slots[s].stop; i += lanes) {
+      visit(i, s, uint32_t(col_idx[i] - first_col));
+    }
+  }
+}
+
+// The entries of the pass before the one of a column from first_col on, given the word that has its bit.
+__device__ int32_t rank(const Shared& shared, uint32_t word, uint32_t col) {
+  return shared.before[col / 32] + __popc(word & ((1u << col % 32) - 1));
+}
+
+static_assert(kThreads >= kMostVerdicts, "is_good looks at all verdicts");
+
+// One CTA for each row group. It processes the group's columns in passes of kColumns, each from the lowest remaining
+// column on: a bit is set for each column that some slot has, and an entry's place is the number of bits before its
+// own.
+__global__ void __launch_bounds__(kThreads)
+    unite(StreamPattern pattern, EntryRange* ranges, int32_t* entry_k, int32_t* entry_block) {
+  __shared__ Shared shared;
+  extern __shared__ Slot slots[];
+  const RowGrid& grid = pattern.grid;
+  const int32_t* const row_ptr = pattern.index.row_ptr;
+  const int32_t* const col_idx = pattern.index.col_idx;
+  const int64_t group = blockIdx.x;
+  if (!is_good(pattern.index)) {
+    if (threadIdx.x == 0) ranges[group] = {0, 0};
+    return;
+  }
+  if (grid.leader(group) != group) return;
+  for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
+    const int64_t row = grid.block_row(group, s);
+    slots[s] = row < 0 ? Slot{0, 0, 0} : Slot{row_ptr[row], row_ptr[row], row_ptr[row + 1]};
+  }
+
+  const int64_t begin = pattern.places.begin(group, row_ptr);
+  int64_t entries = begin;
+  for (;;) {
+    if (threadIdx.x == 0) {
+      shared.first_col = INT_MAX;
+      shared.last_col = -1;
+    }
+    __syncthreads();  // also orders the previous pass's reads of the slots and bits
+    for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
+      slots[s].next = slots[s].stop;
+      if (slots[s].next == slots[s].end) continue;
+      atomicMin(&shared.first_col, col_idx[slots[s].next]);
+      atomicMax(&shared.last_col, col_idx[slots[s].end - 1]);
+    }
+    __syncthreads();
+    const int32_t first_col = shared.first_col, last_col = shared.last_col;
+    if (last_col < 0) break;
+    const bool last_pass = last_col - first_col < kColumns;
+    const int words = last_pass ? (last_col - first_col) / 32 + 1 : kWords;
+    for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
+      Slot& slot = slots[s];
+      slot.stop = last_pass ? slot.end : lower_bound(col_idx, slot.next, slot.end, int64_t(first_col) + kColumns);
+    }
+    for (int word = threadIdx.x; word < words; word += kThreads) shared.present[word] = 0;
+    __syncthreads();
+    each_block(col_idx, slots, grid.slots, first_col,
+               [&](int32_t, int, uint32_t col) { atomicOr(&shared.present[col / 32], 1u << col % 32); });
+    __syncthreads();
+
+    const int own = threadIdx.x * kWordsPerThread;
+    int32_t found = 0, before = 0, all = 0;
+    for (int word = own; word < min(own + kWordsPerThread, words); ++word) found += __popc(shared.present[word]);
+    Scan(shared.scan).ExclusiveSum(found, before, all);
+    for (int word = own; word < min(own + kWordsPerThread, words); ++word) {
+      shared.before[word] = before;
+      before += __popc(shared.present[word]);
+    }
+    const int64_t blocks = int64_t(all) * grid.slots;
+    for (int64_t i = threadIdx.x; i < blocks; i += kThreads) entry_block[entries * grid.slots + i] = kNoBlock;
+    __syncthreads();
+    for (int col = threadIdx.x; col < words * 32; col += kThreads) {
+      const uint32_t word = shared.present[col / 32];
+      if ((word >> col % 32 & 1) != 0) {
+        entry_k[entries + rank(shared, word, col)] = (first_col + col) * pattern.block_k;
+      }
+    }
+    each_block(col_idx, slots, grid.slots, first_col, [&](int32_t block, int s, uint32_t col) {
+      entry_block[(entries + rank(shared, shared.present[col / 32], col)) * grid.slots + s] = block;
+    });
+    entries += all;
+  }
+  if (threadIdx.x == 0) ranges[group] = {static_cast<int32_t>(begin), static_cast<int32_t>(entries - begin)};
+}
+
+}  // namespace stream_unions
+
+void unite_columns(const StreamPattern& pattern, EntryRange* ranges, int32_t* entry_k, int32_t* entry_block,
+                   cudaStream_t stream) {
+  const auto groups = static_cast<unsigned>(pattern.grid.groups());
+  if (groups == 0) return;
+  stream_unions::unite<<<groups, stream_unions::kThreads, sizeof(stream_unions::Slot) * pattern.grid.slots, stream>>>(
+      pattern, ranges, entry_k, entry_block);
+  check(cudaGetLastError(), "union of the columns");
+}
+
+}  // namespace sparsek::cuda

@@ -31,10 +31,6 @@ void require_flags(int32_t value, int32_t known, const char* member, const char*
   if ((value & ~known) != 0) fail(SPARSEK_BAD_ARGUMENT, "%s = %d has bits other than %s", member, value, names);
 }
 
-void require_unset(int32_t value, int32_t flag, const char* member, const char* name) {
-  if ((value & flag) != 0) fail(SPARSEK_BAD_ARGUMENT, "%s: %s is not served yet: do not set it", member, name);
-}
-
 }  // namespace
 
 void require_served(const sparsek_bsr& bsr) {

@@ -15,9 +15,10 @@ type BFloat16 = half.BFloat16
 // slices.
 type Float16 = half.Float16
 
-// Element is the type of the elements of A, B and C. Products are accumulated in float32.
+// Element is the type of the elements of A, B and C. Products are accumulated in float32, those of float64 in float64.
+// float64 is served on the CPU only, and A, B, C and the bias are then all of it.
 type Element interface {
-	BFloat16 | Float16 | float32
+	BFloat16 | Float16 | float32 | float64
 }
 
 // Index is the type of a matrix's row pointers and column indices.
@@ -41,11 +42,13 @@ func FromFloat32[T Element](x float32) T {
 		*p = ToFloat16(x)
 	case *float32:
 		*p = x
+	case *float64:
+		*p = float64(x)
 	}
 	return out
 }
 
-// ToFloat32 gives the value of x, exactly.
+// ToFloat32 gives the value of x, exactly, or for float64 the nearest float32.
 func ToFloat32[T Element](x T) float32 {
 	switch v := any(x).(type) {
 	case BFloat16:
@@ -54,6 +57,8 @@ func ToFloat32[T Element](x T) float32 {
 		return v.Float32()
 	case float32:
 		return v
+	case float64:
+		return float32(v)
 	}
 	return float32(math.NaN()) // not reached: Element has no other type
 }

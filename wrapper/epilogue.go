@@ -12,6 +12,7 @@ const (
 	BF16 DType = 1 // BFloat16
 	FP16 DType = 2 // Float16
 	FP32 DType = 3 // float32
+	FP64 DType = 4 // float64; on the CPU only
 )
 
 func (d DType) String() string {
@@ -22,6 +23,8 @@ func (d DType) String() string {
 		return "fp16"
 	case FP32:
 		return "fp32"
+	case FP64:
+		return "fp64"
 	}
 	return fmt.Sprintf("DType(%d)", int32(d))
 }
@@ -34,6 +37,8 @@ func DTypeOf[T Element]() DType {
 		return BF16
 	case Float16:
 		return FP16
+	case float64:
+		return FP64
 	}
 	return FP32
 }
@@ -45,6 +50,8 @@ func (d DType) size() int {
 		return 2
 	case FP32:
 		return 4
+	case FP64:
+		return 8
 	}
 	return 0
 }

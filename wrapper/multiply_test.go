@@ -4,11 +4,13 @@ package sparsek_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
 )
 
 // blocks are those that each back-end must serve: any. The kernels of the GPU are for the large ones.
@@ -81,6 +83,62 @@ func TestProducts(t *testing.T) {
 		t.Run("fp16", func(t *testing.T) { testProducts[Float16, int64](t, engine) })
 		t.Run("fp32", func(t *testing.T) { testProducts[float32, int32](t, engine) })
 	})
+}
+
+// A, B and C of float64: on the CPU, and summed in float64.
+func TestDoubleProducts(t *testing.T) {
+	engine := newEngine(t, CPU)
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawShape(rt)
+		s.bias, s.activation = drawEpilogue(rt)
+		info := testProduct[float64, float64, int64](rt, engine, s)
+		if info.UnitRoundoff != 0x1p-53 {
+			rt.Fatalf("unit roundoff %g", info.UnitRoundoff)
+		}
+	})
+	// The same bits of one kernel, however many columns there are behind.
+	p := newProduct[float64, int32](shape{rows: 100, cols: 90, n: 77, blockM: 7, blockK: 5, density: 0.4, alpha: 1, seed: 5,
+		kernel: "cpu_" + engine.Info().ISA})
+	whole, _ := p.run(t, engine, false)
+	p.n, p.b.Cols, p.c0.Cols = 13, 13, 13
+	part, _ := p.run(t, engine, false)
+	for i := range part.Rows {
+		for j := range part.Cols {
+			if got, want := part.Data[i*part.Stride+j], whole.Data[i*whole.Stride+j]; got != want {
+				t.Fatalf("C[%d, %d] = %v with 13 columns and %v with 77", i, j, got, want)
+			}
+		}
+	}
+}
+
+// The check of float64 sees an error of 1e-11.
+func TestDoubleCheck(t *testing.T) {
+	engine := newEngine(t, CPU)
+	p := newProduct[float64, int32](shape{rows: 60, cols: 90, n: 9, blockM: 6, blockK: 5, density: 0.4, alpha: 0.5, beta: 2, seed: 6, bias: RowBias, activation: SiLU})
+	c, info := p.run(t, engine, false)
+	p.verify(t, engine, info, c)
+	c.Data[3*c.Stride+4] += 1e-11
+	report, err := check.Product(engine.Library(), p.a, check.Args{B: p.b, C0: p.c0, C: c, Alpha: p.alpha, Beta: p.beta,
+		BiasKind: p.biasKind, Bias: p.bias, Activation: p.activation, UnitRoundoff: info.UnitRoundoff})
+	if !errors.Is(err, ErrCheckFailed) || report.Failures != 1 || report.FirstRow != 3 || report.FirstCol != 4 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func TestDoubleFaults(t *testing.T) {
+	a := BSR[float64, int64]{Rows: 4, Cols: 6, BlockM: 2, BlockK: 3, RowPtr: []int64{0, 1, 3}, ColIdx: []int64{1, 0, 1}, Values: make([]float64, 18)}
+	gpu, err := library(t).NewEngine(EngineOptions{Backend: CUDA})
+	if err == nil {
+		_, err := NewMatrix(t.Context(), gpu, a)
+		wantFault(t, err, ErrUnsupportedDType, "served by the CPU back-end only")
+		gpu.Close()
+	}
+	engine := newEngine(t, CPU)
+	matrix := must(NewMatrix(t.Context(), engine, a))(t)
+	_, err = matrix.Plan(t.Context(), PlanOptions{N: 8, Output: FP32})
+	wantFault(t, err, ErrUnsupportedDType, "C is of SPARSEK_FP64 (4) where A and B are")
+	_, err = must(NewMatrix(t.Context(), engine, small()))(t).Plan(t.Context(), PlanOptions{N: 8, Output: FP64})
+	wantFault(t, err, ErrUnsupportedDType, "and only then")
 }
 
 // The shapes that the tensor-core kernels are for: whole tiles, aligned.

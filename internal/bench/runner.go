@@ -127,6 +127,8 @@ func (r *Runner) of(ctx context.Context, dtype string) (m measurer, err error) {
 		m, err = newTyped(ctx, r, workload.Float16)
 	case workload.Float32.Name:
 		m, err = newTyped(ctx, r, workload.Float32)
+	case workload.Float64.Name:
+		m, err = newTyped(ctx, r, workload.Float64)
 	default:
 		err = fmt.Errorf("there is no element type %q", dtype)
 	}

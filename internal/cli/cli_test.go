@@ -82,6 +82,14 @@ func writeB(t *testing.T, path string, k, n int) matio.Dense[float32] {
 	return b
 }
 
+// deviceFor is one that serves the type.
+func deviceFor(dtype string) string {
+	if dtype == "fp64" {
+		return "cpu"
+	}
+	return "auto"
+}
+
 // From files written by SciPy to a file of C, compared with a product of the dense matrices.
 func TestRunOnFiles(t *testing.T) {
 	needLibrary(t)
@@ -93,14 +101,14 @@ func TestRunOnFiles(t *testing.T) {
 	}{
 		{"elasticity_bsr.npz", "3x3", "fp32", 1e-6}, {"elasticity_bsr.npz", "16x32", "fp16", 2e-3}, {"elasticity_bsr.npz", "64", "bf16", 1e-2},
 		{"stencil.mtx", "8", "bf16", 0}, {"stencil.mtx.gz", "64x64", "fp16", 0}, {"skew_real.mtx", "2x3", "fp32", 1e-6},
-		{"array_integer.mtx", "1", "fp32", 0}, {"duplicates_bool.npz", "4", "bf16", 0}, {"csr.npz", "5", "fp32", 1e-6},
+		{"array_integer.mtx", "1", "fp32", 0}, {"elasticity_bsr.npz", "3x3", "fp64", 1e-15}, {"skew_real.mtx", "4", "fp64", 1e-15}, {"duplicates_bool.npz", "4", "bf16", 0}, {"csr.npz", "5", "fp32", 1e-6},
 	} {
 		t.Run(c.matrix+" "+c.dtype, func(t *testing.T) {
 			a := readDense(t, filepath.Join(folder, c.matrix+".expect.npy"))
 			bPath, cPath := filepath.Join(t.TempDir(), "b.npy"), filepath.Join(t.TempDir(), "c.npy")
 			b := writeB(t, bPath, a.Cols, n)
 			code, stdout, stderr := invoke("run", "--matrix", filepath.Join(folder, c.matrix), "--block", c.block, "--dtype", c.dtype,
-				"--b", bPath, "--out", cPath, "--alpha=2", "--check", "--repeats", "1")
+				"--b", bPath, "--out", cPath, "--alpha=2", "--check", "--repeats", "1", "--device", deviceFor(c.dtype))
 			if code != exitOK {
 				t.Fatalf("code %d: %s", code, stderr)
 			}

@@ -149,7 +149,7 @@ func (p *peersFlag) UnmarshalText(text []byte) (err error) {
 }
 
 // dtypes are the element types by name.
-var dtypes = []string{"bf16", "fp16", "fp32"}
+var dtypes = []string{"bf16", "fp16", "fp32", "fp64"}
 
 // dtypeFlag is one of dtypes; "" where the flag is not given.
 type dtypeFlag string

@@ -25,7 +25,7 @@ type productFlags struct {
 	Block         anyBlockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A, one number for both, or auto for little fill-in of a file (default: those of a bsr .npz, else 64x64)."`
 	densityFlags  `group:"Product"`
 	Seed          uint64    `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
-	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16 or fp32."`
+	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or, on the CPU, fp64."`
 	AllowOverflow bool      `group:"Product" help:"Accept values that --dtype or --out-dtype makes infinite."`
 	epilogueFlags `group:"Epilogue"`
 	engineFlags   `group:"Device and kernel"`
@@ -102,6 +102,8 @@ func (o *runCommand) Run(ctx context.Context, e *environment) error {
 		return runTyped(ctx, e, o, workload.BFloat16)
 	case "fp16":
 		return runTyped(ctx, e, o, workload.Float16)
+	case "fp64":
+		return runTyped(ctx, e, o, workload.Float64)
 	}
 	return runTyped(ctx, e, o, workload.Float32)
 }
@@ -112,6 +114,8 @@ func runTyped[T sparsek.Element](ctx context.Context, e *environment, o *runComm
 		return runTo(ctx, e, o, in, workload.BFloat16)
 	case "fp16":
 		return runTo(ctx, e, o, in, workload.Float16)
+	case "fp64":
+		return runTo(ctx, e, o, in, workload.Float64)
 	}
 	return runTo(ctx, e, o, in, workload.Float32)
 }

@@ -98,6 +98,8 @@ func (o *tuneCommand) Run(ctx context.Context, e *environment) error {
 		return tuneTyped(ctx, e, o, workload.BFloat16)
 	case "fp16":
 		return tuneTyped(ctx, e, o, workload.Float16)
+	case "fp64":
+		return tuneTyped(ctx, e, o, workload.Float64)
 	}
 	return tuneTyped(ctx, e, o, workload.Float32)
 }
@@ -251,6 +253,8 @@ func dtypeOf(name dtypeFlag) sparsek.DType {
 		return sparsek.BF16
 	case "fp16":
 		return sparsek.FP16
+	case "fp64":
+		return sparsek.FP64
 	}
 	return sparsek.FP32
 }

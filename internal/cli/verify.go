@@ -18,7 +18,7 @@ type verifyCommand struct {
 	Block         blockFlag `group:"Product" default:"64x64" placeholder:"BMxBK" help:"Blocks of A; one number stands for both."`
 	densityFlags  `group:"Product"`
 	Seed          uint64    `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
-	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16 or fp32."`
+	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or, on the CPU, fp64."`
 	epilogueFlags `group:"Epilogue"`
 	engineFlags   `group:"Device and kernel"`
 	Kernel        string `group:"Device and kernel" placeholder:"NAME" help:"A kernel of those that info lists (default: the library chooses)."`
@@ -84,6 +84,8 @@ func verifyPattern(ctx context.Context, engine *sparsek.Engine, o *verifyCommand
 		return verifyTyped(ctx, engine, o, name, workload.BFloat16)
 	case "fp16":
 		return verifyTyped(ctx, engine, o, name, workload.Float16)
+	case "fp64":
+		return verifyTyped(ctx, engine, o, name, workload.Float64)
 	}
 	return verifyTyped(ctx, engine, o, name, workload.Float32)
 }
@@ -94,6 +96,8 @@ func verifyTyped[T sparsek.Element](ctx context.Context, engine *sparsek.Engine,
 		return verifyTo(ctx, engine, o, name, in, workload.BFloat16)
 	case "fp16":
 		return verifyTo(ctx, engine, o, name, in, workload.Float16)
+	case "fp64":
+		return verifyTo(ctx, engine, o, name, in, workload.Float64)
 	}
 	return verifyTo(ctx, engine, o, name, in, workload.Float32)
 }

@@ -47,7 +47,7 @@ type Report struct {
 // where L is the number of products summed into the element, u32 = 2^-24, u the unit roundoff of C's type, k = 2, with a
 // bias 3 (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1), lambda the activation's
 // Lipschitz constant (1; GELU 1.13, SiLU 1.1), r what its evaluation adds (0; GELU and SiLU 4), and terms for underflow
-// that sparsek.h lists; where act(pre) is NaN or infinite, the element must be so too. If one is not, the error is
+// that sparsek.h lists, where it also says what they are for float64; where act(pre) is NaN or infinite, the element must be so too. If one is not, the error is
 // [sparsek.ErrCheckFailed] and the report is filled in all the same.
 func Product[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, a sparsek.BSR[T, I], args Args) (Report, error) {
 	const op = "check"

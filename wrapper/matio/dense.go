@@ -99,6 +99,9 @@ var (
 	Float32 = Encoding[float32]{"<f4", 4, func(dst []byte, v float32) {
 		binary.LittleEndian.PutUint32(dst, math.Float32bits(v))
 	}}
+	Float64 = Encoding[float64]{"<f8", 8, func(dst []byte, v float64) {
+		binary.LittleEndian.PutUint64(dst, math.Float64bits(v))
+	}}
 	Float16 = Encoding[half.Float16]{"<f2", 2, func(dst []byte, v half.Float16) {
 		binary.LittleEndian.PutUint16(dst, uint16(v))
 	}}

@@ -54,7 +54,7 @@ void require_host_bsr(sparsek_bsr& bsr, PlainMatrix& plain) {
 
 void require_operands(const sparsek_check_args& args) {
   const sparsek_bsr& a = *args.a;
-  require_dtype(args.dtype_c, "args->dtype_c");
+  require_dtype_c(args.dtype_c, a.dtype, "args->dtype_c");
   require_epilogue(args.bias_kind, "args->bias_kind", args.activation, "args->activation");
   const int64_t element_b = dtype_bytes(a.dtype), element_c = dtype_bytes(args.dtype_c);
   require_finite(args.alpha, "args->alpha");

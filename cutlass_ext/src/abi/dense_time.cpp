@@ -29,7 +29,7 @@ void require_args(const sparsek_dense_time_args& args) {
   require_extent(args.k, "k");
   require_dtype(args.dtype, "args->dtype");
   const int64_t element = dtype_bytes(args.dtype);
-  if (args.dtype == SPARSEK_FP32) {
+  if (args.dtype == SPARSEK_FP32 || args.dtype == SPARSEK_FP64) {
     fail(SPARSEK_UNSUPPORTED_DTYPE, "args->dtype: dense products are timed in SPARSEK_BF16 and SPARSEK_FP16");
   }
   if (args.set_count < 1) fail(SPARSEK_BAD_SIZE, "args->set_count = %d is below 1", args.set_count);

@@ -15,6 +15,8 @@ constexpr int64_t dtype_bytes(int32_t dtype) {
       return 2;
     case SPARSEK_FP32:
       return 4;
+    case SPARSEK_FP64:
+      return 8;
     default:
       return 0;
   }

@@ -36,7 +36,7 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Matrix
   options.alignment_c = given.alignment_c == 0 ? options.alignment : given.alignment_c;
   if (given.kernel != nullptr) options.kernel = given.kernel;
   const int32_t dtype_c = given.dtype_c == 0 ? matrix.dtype : given.dtype_c;
-  require_dtype(dtype_c, "options->dtype_c");
+  require_dtype_c(dtype_c, matrix.dtype, "options->dtype_c");
   require_epilogue(given.bias, "options->bias", given.activation, "options->activation");
   options.dtype_c = static_cast<sparsek_dtype>(dtype_c);
   options.bias = static_cast<sparsek_bias>(given.bias);

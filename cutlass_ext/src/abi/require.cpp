@@ -12,11 +12,17 @@
 namespace sparsek {
 
 void require_dtype(int32_t dtype, const char* what) {
-  if (dtype == SPARSEK_FP64) fail(SPARSEK_UNSUPPORTED_DTYPE, "%s = SPARSEK_FP64 (4) is not served yet", what);
   if (dtype_bytes(dtype) == 0) {
-    fail(SPARSEK_UNSUPPORTED_DTYPE, "%s = %d is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3)", what,
-         dtype);
+    fail(SPARSEK_UNSUPPORTED_DTYPE,
+         "%s = %d is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3), SPARSEK_FP64 (4)", what, dtype);
   }
+}
+
+void require_dtype_c(int32_t dtype_c, int32_t dtype, const char* what) {
+  require_dtype(dtype_c, what);
+  if ((dtype_c == SPARSEK_FP64) == (dtype == SPARSEK_FP64)) return;
+  fail(SPARSEK_UNSUPPORTED_DTYPE,
+       "%s = %d with A of dtype %d: C is of SPARSEK_FP64 (4) where A and B are, and only then", what, dtype_c, dtype);
 }
 
 void require_epilogue(int32_t bias, const char* bias_name, int32_t activation, const char* activation_name) {

@@ -12,6 +12,8 @@ struct Matrix;  // abi/handles.h
 
 // An element type.
 void require_dtype(int32_t dtype, const char* what);
+// Of C, where A and B are of `dtype`.
+void require_dtype_c(int32_t dtype_c, int32_t dtype, const char* what);
 // Existing values of sparsek_bias and sparsek_activation.
 void require_epilogue(int32_t bias, const char* bias_name, int32_t activation, const char* activation_name);
 void require_not_null(const void* pointer, const char* what);

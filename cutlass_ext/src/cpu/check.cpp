@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks every element of C against fp64, a panel of rows and columns at a time.
+// Checks every element of C against fp64, a panel of rows and columns at a time, or, where it is fp64, against a higher
+// precision.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "abi/backend.h"
+#include "cpu/check_fp64.h"
 #include "cpu/check_judge.h"
 #include "cpu/check_sums.h"
 #include "cpu/check_values.h"
@@ -143,8 +145,22 @@ void check_pieces(const sparsek_check_args& args, const RowPieces& pieces, std::
 using CheckFunction = void (*)(const sparsek_check_args&, const RowPieces&, std::atomic<int64_t>&, const PanelBuffers&,
                                Tally&);
 
+// The same for fp64, whose reference is computed an element at a time.
+void check_pieces_fp64(const sparsek_check_args& args, const RowPieces& pieces, std::atomic<int64_t>& next,
+                       const PanelBuffers&, Tally& tally) {
+  const DefaultFloatingPoint floating_point;
+  for (int64_t i = next++; i < pieces.count(); i = next++) {
+    const RowPiece piece = pieces[i];
+    for (int row = 0; row < piece.rows; ++row) {
+      check_row_fp64(args, piece.block_row, piece.in_block + row, piece.row + row, tally);
+    }
+  }
+}
+
 CheckFunction check_function(int32_t dtype) {
   switch (dtype) {
+    case SPARSEK_FP64:
+      return check_pieces_fp64;
     case SPARSEK_BF16:
       return check_pieces<SPARSEK_BF16>;
     case SPARSEK_FP16:

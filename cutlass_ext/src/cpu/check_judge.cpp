@@ -44,6 +44,8 @@ OutputType output_type(int32_t dtype) {
       return {0x1p-8, 0x1p-134, 0x1.ffp127};
     case SPARSEK_FP16:
       return {0x1p-11, 0x1p-25, 65520};
+    case SPARSEK_FP64:
+      return {0x1p-52, 0x1p-1074, std::numeric_limits<double>::max()};
     default:
       return {0x1p-24, 0x1p-150, 0x1.ffffffp127};
   }

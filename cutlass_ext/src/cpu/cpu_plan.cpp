@@ -14,7 +14,8 @@
 namespace sparsek::cpu {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-24;  // fp32 accumulation
+// Of an accumulation step.
+double unit_roundoff(sparsek_dtype dtype) { return dtype == SPARSEK_FP64 ? 0x1p-53 : 0x1p-24; }
 
 int threads_of(const PlanOptions& options, const Workers& workers) {
   const int threads = workers.pool.threads();
@@ -30,7 +31,7 @@ TileFunction tile_function(const Kernel& kernel, sparsek_dtype dtype) {
     case SPARSEK_FP32:
       return kernel.fp32;
     case SPARSEK_FP64:
-      break;
+      return kernel.fp64;
   }
   fail(SPARSEK_UNSUPPORTED_DTYPE, "the CPU back-end does not multiply dtype %d", static_cast<int>(dtype));
 }
@@ -105,7 +106,7 @@ void CpuPlan::info(sparsek_plan_info& out) const {
   out.tiles = static_cast<int64_t>(plan_.tiles.size());
   out.entries = plan_.entries();
   out.workspace_bytes = out.product_bytes = 0;  // they count device memory only
-  out.unit_roundoff = kUnitRoundoff;
+  out.unit_roundoff = unit_roundoff(matrix_.dtype);
 }
 
 uint64_t CpuPlan::digest() const {

@@ -46,7 +46,9 @@ class Operand {
           static_cast<uint32_t*>(data_)[i] = (random & 0x7fffff) | (random & 1) << 31 | 0x3f000000;
           break;
         case SPARSEK_FP64:
-          break;  // no plan has it
+          static_cast<uint64_t*>(data_)[i] = static_cast<uint64_t>(random & 0xfffff) << 32 |
+                                             static_cast<uint64_t>(random & 1) << 63 | 0x3fe0000000000000;
+          break;
       }
     }
   }

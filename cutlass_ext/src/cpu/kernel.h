@@ -60,7 +60,7 @@ struct Kernel {
   const char* name;  // "cpu_avx512"
   const char* isa;   // "avx512"
   const char* why;
-  TileFunction bf16, fp16, fp32;
+  TileFunction bf16, fp16, fp32, fp64;
 };
 
 extern const Kernel kAvx512Kernel;

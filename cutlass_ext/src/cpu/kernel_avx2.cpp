@@ -66,11 +66,13 @@ struct Isa {
 }  // namespace sparsek::cpu
 
 #include "cpu/tile_kernel.h"
+#include "cpu/tile_kernel_fp64.h"
 
 namespace sparsek::cpu {
 
 const Kernel kAvx2Kernel = {
     "cpu_avx2",     "avx2",         "processors with AVX2 and FMA: strips of 16 columns, 6 rows at a time",
-    run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
+    run_tile<Bf16>, run_tile<Fp16>, run_tile<float>,
+    run_tile_fp64};
 
 }  // namespace sparsek::cpu

@@ -69,11 +69,13 @@ struct Isa {
 }  // namespace sparsek::cpu
 
 #include "cpu/tile_kernel.h"
+#include "cpu/tile_kernel_fp64.h"
 
 namespace sparsek::cpu {
 
 const Kernel kAvx512Kernel = {
     "cpu_avx512",   "avx512",       "processors with AVX-512: strips of 48 columns, 8 rows at a time",
-    run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
+    run_tile<Bf16>, run_tile<Fp16>, run_tile<float>,
+    run_tile_fp64};
 
 }  // namespace sparsek::cpu

@@ -109,10 +109,12 @@ struct Isa {
 }  // namespace sparsek::cpu
 
 #include "cpu/tile_kernel.h"
+#include "cpu/tile_kernel_fp64.h"
 
 namespace sparsek::cpu {
 
 const Kernel kGenericKernel = {"cpu_generic",  "generic",      "every x86-64 processor: SSE2",
-                               run_tile<Bf16>, run_tile<Fp16>, run_tile<float>};
+                               run_tile<Bf16>, run_tile<Fp16>, run_tile<float>,
+                               run_tile_fp64};
 
 }  // namespace sparsek::cpu

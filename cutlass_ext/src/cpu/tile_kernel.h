@@ -285,7 +285,7 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
     case SPARSEK_FP32:
       return write_rows<float>(product, tile, scratch, row, rows);
     case SPARSEK_FP64:
-      break;  // no plan has it
+      break;  // tile_kernel_fp64.h
   }
 }
 

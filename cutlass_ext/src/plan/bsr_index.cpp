@@ -177,11 +177,11 @@ void copy_arrays(const sparsek_bsr& a, BsrIndex& index) {
 }  // namespace
 
 void check_bsr_header(const sparsek_bsr& a) {
-  if (a.dtype == SPARSEK_FP64) fail(SPARSEK_UNSUPPORTED_DTYPE, "dtype = SPARSEK_FP64 (4) is not served yet");
   const int64_t bytes = dtype_bytes(a.dtype);
   if (bytes == 0) {
     fail(SPARSEK_UNSUPPORTED_DTYPE,
-         "dtype = %" PRId32 " is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3)", a.dtype);
+         "dtype = %" PRId32 " is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3), SPARSEK_FP64 (4)",
+         a.dtype);
   }
   if (a.index_type != SPARSEK_INT32 && a.index_type != SPARSEK_INT64 && a.index_type != SPARSEK_INT16) {
     fail(SPARSEK_BAD_ARGUMENT,

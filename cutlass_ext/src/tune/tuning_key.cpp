@@ -13,7 +13,8 @@ struct Name {
   const char* name;
 };
 
-constexpr Name kDtypes[] = {{SPARSEK_BF16, "bf16"}, {SPARSEK_FP16, "fp16"}, {SPARSEK_FP32, "fp32"}};
+constexpr Name kDtypes[] = {
+    {SPARSEK_BF16, "bf16"}, {SPARSEK_FP16, "fp16"}, {SPARSEK_FP32, "fp32"}, {SPARSEK_FP64, "fp64"}};
 constexpr Name kBiases[] = {{SPARSEK_BIAS_NONE, "none"}, {SPARSEK_BIAS_ROW, "row"}, {SPARSEK_BIAS_COLUMN, "column"}};
 constexpr Name kActivations[] = {{SPARSEK_ACTIVATION_NONE, "none"},
                                  {SPARSEK_ACTIVATION_RELU, "relu"},

@@ -14,7 +14,7 @@ import (
 
 // Element is what there is to know of an element type.
 type Element[T sparsek.Element] struct {
-	Name   string // "bf16", "fp16" or "fp32"
+	Name   string // "bf16", "fp16", "fp32" or "fp64"
 	Size   int    // bytes
 	From64 func(float64) T
 	// Encoding is the exact one in .npy files: NumPy has no bfloat16, so that one becomes f4.
@@ -38,6 +38,11 @@ var (
 		func(x float64) float32 { return float32(x) },
 		matio.Float32,
 	}
+	Float64 = Element[float64]{
+		"fp64", 8,
+		func(x float64) float64 { return x },
+		matio.Float64,
+	}
 )
 
 // CountOverflow gives From64 with a counter of the finite values that became infinite. It may be called from several
@@ -45,7 +50,7 @@ var (
 func (e Element[T]) CountOverflow(count *atomic.Int64) func(float64) T {
 	return func(x float64) T {
 		v := e.From64(x)
-		if math.IsInf(float64(sparsek.ToFloat32(v)), 0) && !math.IsInf(x, 0) {
+		if _, exact := any(v).(float64); !exact && math.IsInf(float64(sparsek.ToFloat32(v)), 0) && !math.IsInf(x, 0) {
 			count.Add(1)
 		}
 		return v

@@ -19,7 +19,7 @@
 
 static void test_bsr_members(edge* e) {
   sparsek_matrix* matrix = NULL;
-  WITH_BSR(UNSUPPORTED_DTYPE, "SPARSEK_FP64 (4) is not served yet", dtype, SPARSEK_FP64);
+  WITH_BSR(UNSUPPORTED_DTYPE, "dtype = 5 is none of", dtype, 5);
   WITH_BSR(MISALIGNED, "bsr->block_idx", block_idx, (const char*)kColIdx + 2);
   WITH_BSR(BAD_ARGUMENT, "bsr->flags = 8", flags, 8);
   WITH_BSR(BAD_ARGUMENT, "bsr->flags = -1", flags, -1);
@@ -43,7 +43,7 @@ static void test_bsr_members(edge* e) {
 
 static void test_plan_members(edge* e) {
   sparsek_plan* plan = NULL;
-  WITH_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = SPARSEK_FP64 (4) is not served yet", dtype_c, SPARSEK_FP64);
+  WITH_PLAN(UNSUPPORTED_DTYPE, "C is of SPARSEK_FP64 (4) where A and B are, and only then", dtype_c, SPARSEK_FP64);
   WITH_PLAN(BAD_ARGUMENT, "options->op = 1 is not served yet", op, SPARSEK_DSD_T);
   WITH_PLAN(BAD_ARGUMENT, "options->op = 2 is not served yet", op, SPARSEK_SDD);
   WITH_PLAN(BAD_ARGUMENT, "options->op = 3 is none of SPARSEK_DSD", op, 3);

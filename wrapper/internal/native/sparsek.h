@@ -5,7 +5,8 @@
  *     C = act(alpha * A * B + beta * C + bias)        A: M x K in BSR,  B: K x N dense,  C: M x N dense
  *
  * Products are summed in fp32, and the epilogue is computed in fp32, in the order above. The result is rounded once, to
- * C's type, which may differ from the type of A and B. act is none, ReLU, GELU or SiLU.
+ * C's type, which may differ from the type of A and B. Where these are of fp64, on the CPU, all of that is in fp64. act
+ * is none, ReLU, GELU or SiLU.
  *
  * Layouts
  *   A   block compressed sparse row (BSR), blocks of bm x bk. row_ptr has ceil(M/bm) + 1 entries, col_idx has
@@ -116,7 +117,7 @@ typedef enum sparsek_dtype {
   SPARSEK_BF16 = 1,
   SPARSEK_FP16 = 2,
   SPARSEK_FP32 = 3,
-  SPARSEK_FP64 = 4 /* not served yet */
+  SPARSEK_FP64 = 4 /* on the CPU only; A, B, C and the bias are then all of it */
 } sparsek_dtype;
 typedef enum sparsek_index_type {
   SPARSEK_INT32 = 1,
@@ -447,8 +448,9 @@ typedef struct sparsek_dense_time_args {
  *     r, s       0, 0   0, 0   4, 2   4, 2
  * u_out is the unit roundoff of C's type and eta_out half of its smallest subnormal. Where ref is NaN or Inf, C must be
  * the same, and where pre is -Inf and there is an activation, C must be 0; where |ref| with its bound reaches the
- * type's overflow threshold, C may be Inf. For L u >= 1 there is no finite bound: such an element is only required to
- * be NaN or Inf where ref is. */
+ * type's overflow threshold, C may be Inf. For fp64, u32 is 2^-53, u_out 2^-52 and 2^-150 is 2^-1075, and the reference
+ * is computed with 64 bits and rounded to fp64. For L u >= 1 there is no finite bound: such an element is only required
+ * to be NaN or Inf where ref is. */
 typedef struct sparsek_check_args {
   size_t abi_size;
   const sparsek_bsr* a; /* host arrays */

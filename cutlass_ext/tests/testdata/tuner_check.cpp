@@ -90,6 +90,10 @@ class FakeBackend final : public Backend {
   const std::string& processor() const override { return name; }
   int units() const override { return 1; }
   std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr&) override { return nullptr; }
+  std::unique_ptr<MatrixState> make_pattern(const BsrShape&, sparsek_dtype) override { return nullptr; }
+  PlanDataSize plan_data_size(MatrixState&, const PlanOptions&) override { return {}; }
+  void write_plan_data(MatrixState&, const PlanOptions&, const sparsek_bsr&, void*, int64_t*) override {}
+  std::unique_ptr<PlanState> open_plan_data(MatrixState&, const PlanOptions&, const void*) override { return nullptr; }
   void* allocate(size_t) override { return nullptr; }
   void release(void*) override {}
   void write(void*, const void*, size_t, sparsek_stream) override {}

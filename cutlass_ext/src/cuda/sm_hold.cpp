@@ -77,20 +77,23 @@ void CudaSmHold::wait_for_all(int count, double seconds) const {
   const auto end = steady_clock::now() + std::chrono::duration<double>(seconds);
   const auto* const began = reinterpret_cast<const uint32_t*>(words_.get() + 1);
   std::set<uint32_t> sms;
+  const auto is_late = [&] { return steady_clock::now() >= end || read_word(words_->expired) != 0; };
+  const auto fail_late = [&] {
+    fail(SPARSEK_CUDA_ERROR, "after %g s only %zu of %d SMs were held: wait for the other work on the GPU first",
+         seconds, sms.size(), count);
+  };
   for (int cta = 0; cta < count; ++cta) {
     uint32_t word = 0;
     while ((word = read_word(began[cta])) == 0) {
       const cudaError_t error = cudaStreamQuery(stream_);
       if (error != cudaErrorNotReady && error != cudaSuccess) check(error, "kernel that holds SMs");
-      if (steady_clock::now() >= end) {
-        fail(SPARSEK_CUDA_ERROR, "after %g s only %d of %d SMs were held: wait for the other work on the GPU first",
-             seconds, cta, count);
-      }
+      if (is_late()) fail_late();
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-    if (!sms.insert(word).second) {
-      fail(SPARSEK_INTERNAL, "two CTAs of the kernel that holds SMs run on SM %u", word - 1);
-    }
+    if (sms.insert(word).second) continue;
+    // A CTA whose time is over makes room on its SM for one that found none before.
+    if (is_late()) fail_late();
+    fail(SPARSEK_INTERNAL, "two CTAs of the kernel that holds SMs run on SM %u", word - 1);
   }
 }
 

@@ -134,7 +134,7 @@ func TestOddPlansInStream(t *testing.T) {
 	}
 }
 
-// A fault is told when it is asked for, with the place of the one that comes at once.
+// A fault is reported when it is asked for, and names the same place as where matrix_create waits for it.
 func TestFaultsInStream(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	background := context.Background()

@@ -34,7 +34,7 @@ class RecentChoices {
     Choice choice = choose();
     const std::lock_guard lock(mutex_);
     Known& kept = known_[next_++ % known_.size()].emplace(Known{version, shape, dtype, options, choice});
-    kept.choice.warning.clear();  // it is told once
+    kept.choice.warning.clear();  // reported once
     return choice;
   }
 

@@ -13,7 +13,7 @@
 #include "collective/tile_queue.hpp"
 #include "cutlass/gemm/kernel/tile_scheduler.hpp"
 #include "cutlass/pipeline/pipeline.hpp"
-#include "plan/plan.h"
+#include "plan/work_tile.h"
 
 namespace sparsek {
 

@@ -11,7 +11,7 @@
 
 #include <cuda.h>
 
-#include "cuda/kernel.h"
+#include "cuda/launch_args.h"
 #include "cuda/row_store.cuh"
 #include "cuda/tma_store.cuh"
 #include "cutlass/arch/barrier.h"

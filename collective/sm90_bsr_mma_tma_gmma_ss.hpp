@@ -24,7 +24,7 @@
 #include "cutlass/cutlass.h"
 #include "cutlass/gemm/collective/collective_mma_decl.hpp"
 #include "cutlass/pipeline/pipeline.hpp"
-#include "plan/plan.h"
+#include "plan/work_tile.h"
 
 namespace cutlass::gemm::collective {
 using namespace cute;

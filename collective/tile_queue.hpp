@@ -19,7 +19,7 @@
 
 #include "cute/arch/copy_sm90_tma.hpp"
 #include "cutlass/arch/barrier.h"
-#include "plan/plan.h"
+#include "plan/work_tile.h"
 
 namespace sparsek {
 

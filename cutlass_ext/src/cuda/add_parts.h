@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/kernel.h"
+#include "cuda/launch_args.h"
 
 namespace sparsek::cuda {
 

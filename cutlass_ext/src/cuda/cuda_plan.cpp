@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi/error.h"
+#include "cuda/abi_types.h"
 #include "cuda/add_parts.h"
 #include "cuda/choose_cluster.h"
 #include "cuda/copy_input.h"
@@ -269,8 +270,16 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.ldb = shape.cols > 0 ? args.ldb : packed_pitch(args.n);  // a stride that descriptors take
   launch.c = args.c;
   launch.ldc = args.ldc;
-  launch.epilogue = {args.alpha,  args.beta, args.alpha_device, args.beta_device,    args.c_in,
-                     args.ldc_in, args.bias, options_.bias,     options_.activation, options_.dtype_c};
+  launch.epilogue = {args.alpha,
+                     args.beta,
+                     args.alpha_device,
+                     args.beta_device,
+                     args.c_in,
+                     args.ldc_in,
+                     args.bias,
+                     bias_kind(options_.bias),
+                     activation(options_.activation),
+                     element_type(options_.dtype_c)};
   launch.tiles = arrays_.tiles();
   launch.tiles_count = tiles_within(args.n);
   launch.entry_k = arrays_.entry_k();

@@ -9,20 +9,20 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "cuda/kernel.h"
+#include "cuda/launch_args.h"
 
 namespace sparsek::cuda {
 
 // Each maps NaN to NaN, Inf to Inf, and -Inf to 0 or -0.
-template <sparsek_activation kActivation>
+template <Activation kActivation>
 __device__ inline float activated(float x) {
-  if constexpr (kActivation == SPARSEK_ACTIVATION_RELU) {
+  if constexpr (kActivation == Activation::kRelu) {
     return x < 0.f ? 0.f : x;  // fmaxf would map NaN to 0
-  } else if constexpr (kActivation == SPARSEK_ACTIVATION_GELU) {
+  } else if constexpr (kActivation == Activation::kGelu) {
     constexpr float kSqrtHalf = 0.707106781f;
     const float y = 0.5f * x * (1.f + erff(x * kSqrtHalf));
     return x == -INFINITY ? -0.f : y;  // the formula gives Inf * 0
-  } else if constexpr (kActivation == SPARSEK_ACTIVATION_SILU) {
+  } else if constexpr (kActivation == Activation::kSilu) {
     // exp(-|x|) does not overflow, and keeps its digits where the result is small.
     const float decay = expf(-fabsf(x));
     const float y = (x < 0.f ? x * decay : x) / (1.f + decay);
@@ -32,14 +32,14 @@ __device__ inline float activated(float x) {
   }
 }
 
-__device__ inline float activated(sparsek_activation activation, float x) {
+__device__ inline float activated(Activation activation, float x) {
   switch (activation) {
-    case SPARSEK_ACTIVATION_RELU:
-      return activated<SPARSEK_ACTIVATION_RELU>(x);
-    case SPARSEK_ACTIVATION_GELU:
-      return activated<SPARSEK_ACTIVATION_GELU>(x);
-    case SPARSEK_ACTIVATION_SILU:
-      return activated<SPARSEK_ACTIVATION_SILU>(x);
+    case Activation::kRelu:
+      return activated<Activation::kRelu>(x);
+    case Activation::kGelu:
+      return activated<Activation::kGelu>(x);
+    case Activation::kSilu:
+      return activated<Activation::kSilu>(x);
     default:
       return x;
   }
@@ -62,11 +62,11 @@ __device__ inline float finish(const Epilogue& e, float alpha, float beta, float
 }
 
 // Element `at` of an array of C's type.
-__device__ inline float load_element(sparsek_dtype dtype, const void* from, int64_t at) {
+__device__ inline float load_element(ElementType dtype, const void* from, int64_t at) {
   switch (dtype) {
-    case SPARSEK_BF16:
+    case ElementType::kBf16:
       return __bfloat162float(static_cast<const __nv_bfloat16*>(from)[at]);
-    case SPARSEK_FP16:
+    case ElementType::kFp16:
       return __half2float(static_cast<const __half*>(from)[at]);
     default:
       return static_cast<const float*>(from)[at];
@@ -74,12 +74,12 @@ __device__ inline float load_element(sparsek_dtype dtype, const void* from, int6
 }
 
 // Rounds to nearest, ties to even.
-__device__ inline void store_element(sparsek_dtype dtype, void* to, int64_t at, float value) {
+__device__ inline void store_element(ElementType dtype, void* to, int64_t at, float value) {
   switch (dtype) {
-    case SPARSEK_BF16:
+    case ElementType::kBf16:
       static_cast<__nv_bfloat16*>(to)[at] = __float2bfloat16_rn(value);
       break;
-    case SPARSEK_FP16:
+    case ElementType::kFp16:
       static_cast<__half*>(to)[at] = __float2half_rn(value);
       break;
     default:
@@ -89,8 +89,8 @@ __device__ inline void store_element(sparsek_dtype dtype, void* to, int64_t at, 
 
 // The bias of an element of C; 0 where there is none.
 __device__ inline float bias_at(const Epilogue& e, int64_t row, int64_t col) {
-  if (e.bias_kind == SPARSEK_BIAS_NONE) return 0.f;
-  return load_element(e.dtype_c, e.bias, e.bias_kind == SPARSEK_BIAS_ROW ? row : col);
+  if (e.bias_kind == BiasKind::kNone) return 0.f;
+  return load_element(e.dtype_c, e.bias, e.bias_kind == BiasKind::kRow ? row : col);
 }
 
 // One element of C from its sum.

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "cuda/epilogue.cuh"
-#include "cuda/kernel.h"
+#include "cuda/launch_args.h"
 #include "cuda/mma_sync.cuh"
 
 namespace sparsek::cuda {

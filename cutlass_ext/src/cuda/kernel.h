@@ -1,80 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA back-end's description of a kernel. The table is generated from kernels.json.
+// The CUDA back-end's description of a kernel, for the host. The table is generated from kernels.json.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
-#include <cstdint>
-
-#include "plan/plan.h"
+#include "cuda/launch_args.h"
 #include "sparsek.h"
 
 namespace sparsek::cuda {
-
-// The epilogue: act(alpha sum + beta c_in + bias), rounded to C's type. See cuda/epilogue.cuh.
-struct Epilogue {
-  float alpha, beta;                        // beta = 0: c_in is not read
-  const float *alpha_device, *beta_device;  // factors of alpha and beta that are read on the device; null: 1
-  const void* c_in;                         // of C's type: (M, N):(ldc_in, 1); may be C
-  int64_t ldc_in;                           // 0: one row for all
-  const void* bias;                         // of C's type: (M) or (N)
-  sparsek_bias bias_kind;
-  sparsek_activation activation;
-  sparsek_dtype dtype_c;
-};
-
-// The sums of the parts of split tiles: (parts, slabs, groups, 32 lanes), row-major, four sums of a lane together in
-// the layout of D in mma_sync.cuh. A slab is 16 rows of the tile, a group 8 of its columns; groups beyond C are left
-// out.
-struct PartSums {
-  float4* sums;  // null: the plan has no parts
-  int32_t slabs, groups;
-};
-
-// The arguments of one product. All pointers are device pointers.
-struct LaunchArgs {
-  int64_t rows, cols, n;  // M, K, N; tiles may lie beyond N, and are left out then
-  int32_t block_m, block_k;
-  int64_t nnzb;
-  const void* values;  // (nnzb, bm, bk)
-  const void* b;       // (K, N):(ldb, 1)
-  int64_t ldb;
-  void* c;  // (M, N):(ldc, 1)
-  int64_t ldc;
-  Epilogue epilogue;
-
-  const WorkTile* tiles;  // the plan, see plan/plan.h
-  int32_t tiles_count;
-  uint32_t*
-      tiles_taken;  // (1): the product's own counter, see collective/tile_queue.hpp; null: as many workers as tiles
-  const int32_t* entry_k;
-  const int32_t* entry_block;
-  const int64_t* slot_row;
-  int32_t slots;
-  int32_t workers;  // CTAs, or clusters of `cluster` CTAs; at most tiles_count
-  int32_t cluster;  // CTAs that share each tile along K; above 1, there are no more tiles than workers
-  PartSums parts;
-
-  unsigned long long* recomputed;  // counts the slabs that exact_rows.cuh computes again
-
-  cudaStream_t stream;
-};
-
-struct KernelOps {
-  // Raises the limit of shared memory. Called for each plan, before its first launch on a device.
-  cudaError_t (*prepare)();
-  cudaError_t (*launch)(const LaunchArgs&);
-  int ctas_per_sm;       // CTAs of the persistent grid on each SM
-  bool tensor_cores;     // sums by tensor cores, see unit_roundoff
-  bool tma_b;            // B needs a 16-byte aligned address and pitch
-  bool any_rows;         // a row group may hold any block rows
-  int align_values;      // bytes to which A's values must be aligned
-  bool any_epilogue;     // false: C must be of A's type and its own c_in, without bias, activation and device factors
-  int most_cluster = 1;  // the most CTAs that can share a tile
-  // Accepts parts of tiles: writes their sums to LaunchArgs::parts, and calls allow_dependent_launch if there are any.
-  bool may_split = false;
-  bool takes_tiles = false;  // its CTAs take tiles by LaunchArgs::tiles_taken
-};
 
 struct KernelDesc {
   const char* name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/work_tile.h"
 
 namespace sparsek::cuda {
 

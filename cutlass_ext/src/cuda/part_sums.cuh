@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cuda/exact_rows.cuh"
-#include "cuda/kernel.h"
+#include "cuda/launch_args.h"
 
 namespace sparsek::cuda {
 

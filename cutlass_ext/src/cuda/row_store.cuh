@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "cuda/epilogue.cuh"
-#include "cuda/kernel.h"
+#include "cuda/launch_args.h"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
 #include "cutlass/numeric_conversion.h"
@@ -24,11 +24,11 @@ struct RowTile {
 
 // Calls f(type{}) with the type of C's elements.
 template <class Function>
-__device__ void with_type(sparsek_dtype dtype, const Function& f) {
+__device__ void with_type(ElementType dtype, const Function& f) {
   switch (dtype) {
-    case SPARSEK_BF16:
+    case ElementType::kBf16:
       return f(cutlass::bfloat16_t{});
-    case SPARSEK_FP16:
+    case ElementType::kFp16:
       return f(cutlass::half_t{});
     default:
       return f(float{});
@@ -59,7 +59,7 @@ __device__ void scale(const LaunchArgs& args, float (&sums)[Groups][4], const Ro
 template <class Type, int Groups>
 __device__ void add_bias(const LaunchArgs& args, float (&sums)[Groups][4], const RowTile& tile) {
   const auto* const bias = static_cast<const Type*>(args.epilogue.bias);
-  if (args.epilogue.bias_kind == SPARSEK_BIAS_ROW) {
+  if (args.epilogue.bias_kind == BiasKind::kRow) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const float of_row = tile.row[h] < args.rows ? float(bias[tile.row[h]]) : 0.f;
@@ -77,21 +77,21 @@ __device__ void add_bias(const LaunchArgs& args, float (&sums)[Groups][4], const
   }
 }
 
-template <sparsek_activation kActivation, int Groups>
+template <Activation kActivation, int Groups>
 __device__ void activate(float (&sums)[Groups][4]) {
 #pragma unroll
   for (int i = 0; i < Groups * 4; ++i) sums[i / 4][i % 4] = activated<kActivation>(sums[i / 4][i % 4]);
 }
 
 template <int Groups>
-__device__ void activate(sparsek_activation activation, float (&sums)[Groups][4]) {
+__device__ void activate(Activation activation, float (&sums)[Groups][4]) {
   switch (activation) {
-    case SPARSEK_ACTIVATION_RELU:
-      return activate<SPARSEK_ACTIVATION_RELU>(sums);
-    case SPARSEK_ACTIVATION_GELU:
-      return activate<SPARSEK_ACTIVATION_GELU>(sums);
-    case SPARSEK_ACTIVATION_SILU:
-      return activate<SPARSEK_ACTIVATION_SILU>(sums);
+    case Activation::kRelu:
+      return activate<Activation::kRelu>(sums);
+    case Activation::kGelu:
+      return activate<Activation::kGelu>(sums);
+    case Activation::kSilu:
+      return activate<Activation::kSilu>(sums);
     default:
       return;
   }
@@ -158,7 +158,7 @@ __device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTi
     with_type(args.epilogue.dtype_c, [&](auto type) {
       using Type = decltype(type);
       scale<Type>(args, sums, tile);
-      if (args.epilogue.bias_kind != SPARSEK_BIAS_NONE) add_bias<Type>(args, sums, tile);
+      if (args.epilogue.bias_kind != BiasKind::kNone) add_bias<Type>(args, sums, tile);
     });
     activate(args.epilogue.activation, sums);
     with_type(args.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(args, sums, tile); });
@@ -172,9 +172,8 @@ __device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTi
 // Whether C is only alpha times the sums, rounded to A's type.
 template <class Element>
 __host__ __device__ bool only_scales(const Epilogue& e) {
-  constexpr sparsek_dtype kSame = std::is_same_v<Element, cutlass::bfloat16_t> ? SPARSEK_BF16 : SPARSEK_FP16;
-  return e.beta == 0.f && e.bias_kind == SPARSEK_BIAS_NONE && e.activation == SPARSEK_ACTIVATION_NONE &&
-         e.dtype_c == kSame;
+  constexpr ElementType kSame = std::is_same_v<Element, cutlass::bfloat16_t> ? ElementType::kBf16 : ElementType::kFp16;
+  return e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone && e.dtype_c == kSame;
 }
 
 // Stores a warp's 16 rows of C, the columns from first_col on, from the sums acc in the layout of D in mma_sync.cuh.

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "cuda/epilogue.cuh"
-#include "cuda/kernel.h"
 #include "cuda/launch.cuh"
+#include "cuda/launch_args.h"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
 

@@ -21,8 +21,8 @@
 
 #include "cuda/cluster_store.cuh"
 #include "cuda/dependent_launch.cuh"
-#include "cuda/kernel.h"
 #include "cuda/launch.cuh"
+#include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
 #include "cuda/mma_sync.cuh"
 #include "cuda/ring.cuh"

@@ -18,8 +18,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "cuda/kernel.h"
 #include "cuda/launch.cuh"
+#include "cuda/launch_args.h"
 #include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
 #include "cuda/tensor_map.h"

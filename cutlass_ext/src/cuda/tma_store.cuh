@@ -5,7 +5,7 @@
 
 #include <cuda.h>
 
-#include "cuda/kernel.h"
+#include "cuda/launch_args.h"
 #include "cuda/row_store.cuh"
 #include "cuda/tensor_map.h"
 #include "cute/arch/copy_sm90.hpp"

@@ -18,8 +18,8 @@
 
 #include <type_traits>
 
-#include "cuda/kernel.h"
 #include "cuda/launch.cuh"
+#include "cuda/launch_args.h"
 #include "cute/arch/util.hpp"
 #include "cutlass/arch/memory_sm80.h"
 #include "cutlass/bfloat16.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "plan/plan.h"
+#include "plan/work_tile.h"
 
 namespace sparsek {
 

@@ -13,6 +13,8 @@
 // iterator counts entries, and mma() releases every stage itself, so that mma_tail is empty.
 #pragma once
 
+#include <cuda.h>
+
 #include "collective/sm90_bsr_dispatch_policy.hpp"
 #include "collective/tile_queue.hpp"
 #include "cute/algorithm/functional.hpp"
@@ -97,11 +99,10 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
   using PipelineStorage = typename SharedStorage::PipelineStorage;
 
   struct Arguments {
-    ElementA const* ptr_A;  // (bm, bk, nnzb)
+    CUtensorMap map_a;  // of A's values (bk, bm, nnzb), innermost first, in boxes kMapBoxA
+    CUtensorMap map_b;  // of B (N, K, 1), in boxes kMapBoxB
     int32_t block_m, block_k;
-    int32_t nnzb;           // at least 1: an empty matrix passes any readable block
-    ElementB const* ptr_B;  // (N, K):dB
-    StrideB dB;
+    int32_t nnzb;                // at least 1: an empty matrix passes any readable block
     int32_t const* entry_k;      // (entries): first row of B
     int32_t const* entry_block;  // (entries, Slots):(Slots, 1): storage index or kNoBlock
   };
@@ -115,6 +116,10 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
         GmemTiledCopyB{},
         make_tensor(static_cast<ElementB const*>(nullptr), repeat_like(StrideB{}, int32_t(0)), StrideB{}),
         SmemLayoutB{}(_, _, Int<0>{}), make_shape(Int<kBlkN>{}, Int<kBlkK>{}), Int<1>{}));
+    // The host makes the descriptors by itself (cuda/tensor_map.h), which takes less time than make_tma_copy: these
+    // types hold nothing else.
+    static_assert(is_static<typename TMA_A::AuxParams::GmemStrides>::value &&
+                  is_static<typename TMA_B::AuxParams::GmemStrides>::value);
     TMA_A tma_load_a;
     TMA_B tma_load_b;
     int32_t block_m;
@@ -127,24 +132,24 @@ struct CollectiveMma<sparsek::MainloopSm90TmaGmmaBsr<Stages, Slots, ClusterShape
   };
 
   template <class ProblemShape>
-  static Params to_underlying_arguments(ProblemShape const& problem_shape, Arguments const& args, void* /*workspace*/) {
-    auto [M, N, K, L] = append<4>(problem_shape, 1);
-    StrideA dA = make_stride(int64_t(args.block_k), Int<1>{}, int64_t(args.block_m) * args.block_k);
-    Tensor tensor_a = make_tensor(args.ptr_A, make_layout(make_shape(args.block_m, args.block_k, args.nnzb), dA));
-    Tensor tensor_b = make_tensor(args.ptr_B, make_layout(make_shape(N, K, L), args.dB));
-    return {make_tma_copy(GmemTiledCopyA{}, tensor_a, SmemLayoutSlotsA{}(_, _, Int<0>{}, Int<0>{}),
-                          make_shape(Int<kSlotRows>{}, Int<kBlkK>{}), Int<1>{}),
-            make_tma_copy(GmemTiledCopyB{}, tensor_b, SmemLayoutB{}(_, _, Int<0>{}),
-                          make_shape(Int<kBlkN>{}, Int<kBlkK>{}), Int<1>{}),
-            args.block_m,
-            args.block_k / kBlkK,
-            args.block_m > kBlkM ? args.block_m / kBlkM : 1,
-            args.nnzb,
-            args.entry_k,
-            args.entry_block,
-            kBytesB};
+  static Params to_underlying_arguments(ProblemShape const&, Arguments const& args, void* /*workspace*/) {
+    Params params = {{},
+                     {},
+                     args.block_m,
+                     args.block_k / kBlkK,
+                     args.block_m > kBlkM ? args.block_m / kBlkM : 1,
+                     args.nnzb,
+                     args.entry_k,
+                     args.entry_block,
+                     kBytesB};
+    params.tma_load_a.tma_desc_ = args.map_a;
+    params.tma_load_b.tma_desc_ = args.map_b;
+    return params;
   }
 
+  static constexpr int kSwizzleElements = 128 / sizeof(ElementA);  // the inner extent of both operands' boxes
+  static constexpr int kMapBoxA[3] = {kSwizzleElements, kSlotRows, 1};
+  static constexpr int kMapBoxB[3] = {kSwizzleElements, kBlkK, 1};
   static constexpr uint32_t kBytesSlotA = kSlotRows * kBlkK * sizeof(ElementA);
   static constexpr uint32_t kBytesB = kBlkN * kBlkK * sizeof(ElementB);
 

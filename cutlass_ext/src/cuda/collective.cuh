@@ -12,6 +12,7 @@
 #include "collective/sm90_bsr_mma_tma_gmma_ss.hpp"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
+#include "cuda/tensor_map.h"
 #include "cuda/tma_store.cuh"
 #include "cutlass/device_kernel.h"
 #include "cutlass/gemm/kernel/gemm_universal.hpp"
@@ -24,6 +25,8 @@ struct CollectiveKernel {
   using TileShape = cute::Shape<cute::Int<Config::kTileM>, cute::Int<Config::kTileN>, cute::Int<Config::kTileK>>;
   using ClusterShape = cute::Shape<cute::_1, cute::_1, cute::_1>;
   static constexpr int kSlots = Config::kBlockM < Config::kTileM ? Config::kTileM / Config::kBlockM : 1;
+
+  static constexpr int64_t kBytes = sizeof(Element);
 
   using StrideA = cute::Stride<int64_t, cute::_1, int64_t>;  // (bm, bk, nnzb)
   using StrideB = cute::Stride<cute::_1, int64_t, int64_t>;  // (N, K, 1)
@@ -48,19 +51,19 @@ struct CollectiveKernel {
     typename Kernel::Arguments arguments;
     arguments.mode = cutlass::gemm::GemmUniversalMode::kGemm;
     arguments.problem_shape = {int(args.rows), int(args.n), int(args.cols), 1};
-    arguments.mainloop = {static_cast<const Element*>(args.values),
-                          args.block_m,
-                          args.block_k,
-                          int(args.nnzb > 0 ? args.nnzb : 1),
-                          static_cast<const Element*>(args.b),
-                          cute::make_stride(cute::_1{}, args.ldb, int64_t(0)),
-                          args.entry_k,
-                          args.entry_block};
+    const int64_t nnzb = args.nnzb > 0 ? args.nnzb : 1;
+    arguments.mainloop = {{}, {}, args.block_m, args.block_k, int(nnzb), args.entry_k, args.entry_block};
+    cudaError_t error = make_tensor_map(
+        &arguments.mainloop.map_a, args.values,
+        {{args.block_k, args.block_m, nnzb}, {args.block_k * kBytes, int64_t(args.block_m) * args.block_k * kBytes}},
+        Mainloop::kMapBoxA, 128);
+    if (error != cudaSuccess) return error;
+    error = make_tensor_map(&arguments.mainloop.map_b, args.b,
+                            {{args.n, args.cols, 1}, {args.ldb * kBytes, args.ldb * kBytes}}, Mainloop::kMapBoxB, 128);
+    if (error != cudaSuccess) return error;
     arguments.epilogue = {args, can_store_by_tma<Element>(args), {}};
-    if (arguments.epilogue.by_tma) {
-      const cudaError_t error = make_store_map(&arguments.epilogue.map_c, args);
-      if (error != cudaSuccess) return error;
-    }
+    if (arguments.epilogue.by_tma) error = make_store_map(&arguments.epilogue.map_c, args);
+    if (error != cudaSuccess) return error;
     arguments.hw_info.sm_count = args.workers;
     arguments.hw_info.max_active_clusters = args.workers;
     arguments.scheduler = {{args.tiles, args.tiles_count, args.tiles_taken}, args.n, args.block_k / Config::kTileK};

@@ -290,10 +290,10 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.slots = sizes.slots;
   launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
-  record_use(args);
+  const bool captured = record_use(args);
   // After its first tile, which is that of its number, a CTA takes further ones if there are any.
   if (kernel_->ops->takes_tiles && launch.tiles_count > launch.workers) {
-    launch.tiles_taken = matrix_.memory().tile_counters().of(launch.stream);
+    launch.tiles_taken = matrix_.memory().tile_counters().of(launch.stream, captured);
   }
   this->launch(launch, args.workspace);
 }
@@ -303,12 +303,13 @@ int32_t CudaPlan::tiles_within(int64_t n) const {
   return panel_ends_[static_cast<size_t>((n - 1) / kernel_->tile_n)];
 }
 
-void CudaPlan::record_use(const MultiplyArgs& args) {
-  if (is_data_) return;
+bool CudaPlan::record_use(const MultiplyArgs& args) {
   const auto stream = static_cast<cudaStream_t>(args.stream);
+  if (is_data_) return is_captured(stream);
   // A graph of the library's own is gone when the call ends that made it.
   const bool captured = args.in_own_graph || matrix_.memory().releases().use(uses_, stream);
   made_.order(stream, captured);
+  return captured;
 }
 
 size_t CudaPlan::bytes_of_parts() const {

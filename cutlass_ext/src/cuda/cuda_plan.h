@@ -48,7 +48,8 @@ class CudaPlan final : public PlanState {
   PartSums part_layout() const;
   // Those that a product of n columns needs, and perhaps some of the others.
   int32_t tiles_within(int64_t n) const;
-  void record_use(const MultiplyArgs& args);
+  // Whether the stream is being captured.
+  bool record_use(const MultiplyArgs& args);
   // workspace: the caller's, or null.
   void launch(LaunchArgs args, void* workspace);
   size_t bytes_of_parts() const;

@@ -15,7 +15,8 @@ struct TensorMapShape {
 };
 
 // Makes the descriptor by which TMA loads or stores boxes of a view, swizzled by 32, 64 or 128 bytes. Elements outside
-// of the view are read as zero, and not written. The address and the strides must be multiples of 16 bytes.
+// of the view are read as zero, and not written. The address and the strides must be multiples of 16 bytes. It takes
+// less time where the thread made the same one not long ago.
 cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3],
                             int swizzle_bytes);
 

@@ -61,8 +61,9 @@ void TileCounters::clear() {
   free_.clear();
 }
 
-uint32_t* TileCounters::of(cudaStream_t stream) {
-  if (const cudaGraph_t graph = captured_graph(stream); graph != nullptr) {
+uint32_t* TileCounters::of(cudaStream_t stream, bool captured) {
+  if (captured) {
+    const cudaGraph_t graph = captured_graph(stream);
     uint32_t* const counter = take();
     give_to_graph(graph, std::make_unique<Loan>(shared_from_this(), counter));
     return counter;

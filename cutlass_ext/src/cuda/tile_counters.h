@@ -28,8 +28,8 @@ class TileCounters : public std::enable_shared_from_this<TileCounters> {
   // Counters are made on the current device, and set to 0 in the stream, for which this waits.
   explicit TileCounters(cudaStream_t stream);
 
-  // For a product that is about to be put into the stream, or captured from it.
-  uint32_t* of(cudaStream_t stream);
+  // For a product that is about to be put into the stream, or where that is being captured, into its graph.
+  uint32_t* of(cudaStream_t stream, bool captured);
 
   // Frees all counters. What was captured must not run any more.
   void clear();

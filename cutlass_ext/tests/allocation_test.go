@@ -3,31 +3,16 @@
 package tests
 
 import (
-	"errors"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-
-	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
 // Memory runs out within a call of the built library: it returns a status, and all is as good as before. Nothing is
 // as long as a matrix of few blocks is wide.
 func TestAllocationsFail(t *testing.T) {
-	library, err := sparsek.Default()
-	if errors.Is(err, sparsek.ErrLibraryNotFound) {
-		t.Skip("skipped: libsparsek.so not found")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(t.TempDir(), "allocation_program")
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-rdynamic", "-I", "../include",
-		"-o", program, "testdata/allocation_program.c", "-ldl").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program, library := programOfLibrary(t, "testdata/allocation_program.c", "-rdynamic")
 	for _, call := range []struct {
 		name   string
 		stride int // of the allocations that fail, but in a long test; measuring takes its time
@@ -38,7 +23,7 @@ func TestAllocationsFail(t *testing.T) {
 		{"matrix_set_values", 1, 0}, {"plan_info", 1, 0}, {"check", 1, 40}, {"tuning_cache_open", 97, 40}, {"limits", 1, 20},
 	} {
 		t.Run(call.name, func(t *testing.T) {
-			cmd := exec.Command(program, library.Path(), call.name, strconv.Itoa(rounds(call.stride, 1)))
+			cmd := exec.Command(program, library, call.name, strconv.Itoa(rounds(call.stride, 1)))
 			// Without a file, which would be longer with each plan that is tuned.
 			cmd.Env = append(cmd.Environ(), "SPARSEK_TUNING_CACHE=off")
 			out, err := cmd.CombinedOutput()

@@ -3,33 +3,19 @@
 package tests
 
 import (
-	"errors"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-
-	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
 // A process forks while other threads are within calls of the built library, which works in the children as well.
 func TestForks(t *testing.T) {
-	library, err := sparsek.Default()
-	if errors.Is(err, sparsek.ErrLibraryNotFound) {
-		t.Skip("skipped: libsparsek.so not found")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(t.TempDir(), "fork_program")
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I", "../include",
-		"-o", program, "testdata/fork_program.c", "-ldl", "-lpthread").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program, library := programOfLibrary(t, "testdata/fork_program.c", "-lpthread")
 	for name, forks := range map[string]int{"idle": 4, "products": 150, "plans": 100, "contexts": 100, "tuning": 4, "lock": 50, "gpu": 4} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command(program, library.Path(), name, strconv.Itoa(forks))
+			cmd := exec.Command(program, library, name, strconv.Itoa(forks))
 			cmd.Env = append(cmd.Environ(), "SPARSEK_TUNING_CACHE="+filepath.Join(t.TempDir(), "tuning.txt"))
 			out, err := cmd.CombinedOutput()
 			text := strings.TrimSpace(string(out))

@@ -184,6 +184,39 @@ func TestRunWithNonFiniteB(t *testing.T) {
 	})
 }
 
+// Ours is timed with a pattern that is new with each step too, where the host's time is no time of a product.
+func TestRunWithNewPatterns(t *testing.T) {
+	onEach(t, func(t *testing.T, c *sparsek.Engine) {
+		one := random("dynamic", workload.Shape{M: 256, N: 40, K: 256}, 16, 16, 0.3, "bf16")
+		r, err := NewRunner(c, []Case{one}, Options{Rounds: 2, Repeats: 2, Against: []string{Dynamic}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		result, err := r.Measure(context.Background(), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, timed := range result.Timed {
+			got = append(got, timed.Name)
+			if timed.Runs != 4 || timed.Seconds <= 0 || (timed.Effective == 0) != strings.HasSuffix(timed.Name, "_host") {
+				t.Errorf("%+v", timed)
+			}
+		}
+		want := []string{Ours, "new_pattern", "new_pattern_host", "update", "update_host"}
+		if c.Info().Backend != sparsek.CUDA {
+			want = want[:1]
+			if absent := r.Absent(); len(absent) != 1 || absent[0].Peer != Dynamic {
+				t.Errorf("absent are %+v", absent)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("timed were %v, want %v", got, want)
+		}
+	})
+}
+
 // A matrix that cannot be timed is refused before anything runs.
 func TestRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, engine *sparsek.Engine) {

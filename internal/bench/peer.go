@@ -23,10 +23,11 @@ const (
 	OpenBLAS   = "openblas"
 	Torch      = "torch"
 	NonFinite  = "nonfinite" // ours with Inf or NaN in B
+	Dynamic    = "dynamic"   // ours with a new pattern each time
 )
 
 // Peers lists the names of those that can be timed beside ours.
-func Peers() []string { return []string{CUBLAS, CUSPARSE, OpenBLAS, Torch, NonFinite} }
+func Peers() []string { return []string{CUBLAS, CUSPARSE, OpenBLAS, Torch, NonFinite, Dynamic} }
 
 // DefaultPeers are those that a suite is compared with by default: the dense product.
 func DefaultPeers(backend sparsek.Backend) []string {
@@ -76,6 +77,7 @@ type entrant struct {
 	dense        bool   // it multiplies absent blocks as zeros
 	full         bool   // it multiplies a matrix without zeros in place of A
 	products     int    // in a graph, where there is one
+	host         bool   // its time is that of the host's calls alone
 	held         int    // SMs that are held meanwhile
 	of           string // the name of the same with no SM held; "" for that itself
 	repeats      int    // in a round; 0: by the time of the first product
@@ -102,6 +104,8 @@ func newPeer[T sparsek.Element](name string, r *Runner) peer[T] {
 		return openBLAS[T]{}
 	case NonFinite:
 		return nonFinite[T]{}
+	case Dynamic:
+		return dynamic[T]{}
 	default:
 		return torch[T]{&r.torch}
 	}

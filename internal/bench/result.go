@@ -67,8 +67,9 @@ type Timed struct {
 	Quartiles [2]float64 `json:"seconds_quartiles"`
 	Spread    float64    `json:"spread"` // distance of the quartiles as a share of the median
 
-	Effective       float64 `json:"effective_tflops"`        // operations on stored blocks in that time
-	DenseEquivalent float64 `json:"dense_equivalent_tflops"` // operations of the dense product in that time
+	// Operations on stored blocks in that time, and of the dense product. 0 where it is the host's time alone.
+	Effective       float64 `json:"effective_tflops"`
+	DenseEquivalent float64 `json:"dense_equivalent_tflops"`
 
 	Rounds [][]float64 `json:"rounds_seconds"` // all times, by rounds
 	// Ours is so many times as fast: the median of this one over ours. Nil for ours.
@@ -121,7 +122,7 @@ func newTimed(e entrant, times interleave.Series, effectiveFLOP, denseFLOP float
 		Runs: t.Runs, Seconds: t.Median.Seconds(),
 		Quartiles: [2]float64{t.Quarter.Seconds(), t.ThreeQuarters.Seconds()}, Spread: t.Spread(),
 	}
-	if t.Median > 0 {
+	if t.Median > 0 && !e.host {
 		out.Effective, out.DenseEquivalent = effectiveFLOP/t.Median.Seconds()/1e12, denseFLOP/t.Median.Seconds()/1e12
 	}
 	for _, round := range times {

@@ -27,6 +27,7 @@ const (
 	PeerTable = "peers"     // a few cases beside all that one would take without this library
 	Shared    = "shared"    // some SMs are held by another kernel
 	InfAndNaN = "nonfinite" // B holds Inf or NaN
+	Steps     = "dynamic"   // a new pattern with each step
 	Files     = "files"     // the user's own matrices
 )
 
@@ -73,6 +74,8 @@ func Suites() []Suite {
 			GPU: true, Against: []string{CUBLAS}, seed: rooflineSeed, cases: sharedSuite},
 		{Name: InfAndNaN, Summary: "the time where B holds Inf or NaN, of every family of kernels; on a GPU",
 			GPU: true, Against: []string{NonFinite}, seed: rooflineSeed, cases: nonFiniteSuite},
+		{Name: Steps, Summary: "a new pattern with each step, also while another stream is busy: the step's time and the host's part of it; on a GPU",
+			GPU: true, Against: []string{Dynamic}, seed: rooflineSeed, cases: dynamicSuite},
 		{Name: Files, Summary: "the user's own matrices", Takes: []string{"dtype", "block", "n", "matrix", "seed"}, cases: files},
 	}
 }

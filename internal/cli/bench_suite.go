@@ -140,8 +140,11 @@ func newBenchReport(e *environment, engine *sparsek.Engine, o *benchCommand, sus
 		return nil, err
 	}
 	method := bench.Method(engine.Info().Backend, int(o.Rounds), sustained)
-	if o.Suite == bench.Shared {
+	switch o.Suite {
+	case bench.Shared:
 		method = append(method, bench.HeldMethod)
+	case bench.Steps:
+		method = append(method, bench.DynamicMethod, bench.HeldMethod)
 	}
 	return &bench.Report{
 		Format: bench.ReportFormat, Command: facts.command, Version: facts.version, Commit: facts.commit, Suite: o.Suite,

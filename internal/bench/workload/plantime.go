@@ -57,12 +57,12 @@ func HostPlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine
 // DevicePlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take where a's
 // index is in device memory: c must be a GPU's.
 func DevicePlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], n int) (median time.Duration, err error) {
-	rowPtr, err := uploadIndex(ctx, engine, a.RowPtr)
+	rowPtr, err := Upload(ctx, engine, a.RowPtr)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, rowPtr.Close()) }()
-	colIdx, err := uploadIndex(ctx, engine, a.ColIdx)
+	colIdx, err := Upload(ctx, engine, a.ColIdx)
 	if err != nil {
 		return 0, err
 	}
@@ -89,8 +89,9 @@ func DevicePlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engi
 	return stats.Median(times[1:]), nil
 }
 
-func uploadIndex(ctx context.Context, engine *sparsek.Engine, data []int32) (*sparsek.DeviceBuffer[int32], error) {
-	buffer, err := sparsek.NewBuffer[int32](engine, len(data))
+// Upload copies data into a buffer of the engine.
+func Upload[T sparsek.Element | sparsek.Index](ctx context.Context, engine *sparsek.Engine, data []T) (*sparsek.DeviceBuffer[T], error) {
+	buffer, err := sparsek.NewBuffer[T](engine, len(data))
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,9 @@ type DeviceBSR[T Element, I Index] struct {
 	// Bound: ColIdx and Values have room for more blocks than there are. The last element of RowPtr says how many there
 	// are, and what is behind them is not used.
 	Bound bool
+	// BlockIdx and Unsorted are as in [BSR]; BlockIdx is of exactly the length, and nil with Bound.
+	BlockIdx *DeviceBuffer[I]
+	Unsorted bool
 }
 
 // BSROf is a matrix of package bsr, in the types of this package. The arrays are the same.

@@ -4,6 +4,7 @@ package sparsek_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -84,6 +85,49 @@ func TestShuffledIndex(t *testing.T) {
 	})
 }
 
+func testShuffledOnDevice[I Index](t *testing.T, engine *Engine) {
+	s := must(engine.NewStream())(t)
+	defer s.Close()
+	rapid.Check(t, func(rt *rapid.T) {
+		multiplyShuffled[I](rt, engine, s, drawShape(rt), rapid.Bool().Draw(rt, "rows"), rapid.Bool().Draw(rt, "blocks"))
+	})
+	// So many blocks in a row that they are sorted in another way.
+	multiplyShuffled[I](t, engine, s, shape{rows: 20, cols: 2500 * 8, blockM: 8, blockK: 8, n: 16, density: 0.9, alpha: 1, seed: 3}, true, true)
+}
+
+// multiplyShuffled multiplies by a matrix of device arrays that is waited for, and by one that is not.
+func multiplyShuffled[I Index](t rapid.TB, engine *Engine, stream *Stream, s shape, rows, blocks bool) {
+	t.Helper()
+	background := context.Background()
+	p := newProduct[BFloat16, int32](s)
+	a := shuffled[BFloat16, I](p.a, rows, blocks, s.seed)
+	waited, done, err := onDevice(t, engine, a)
+	must(waited, err)(t)
+	defer done()
+	async, closeArrays := inStream(t, stream, engine, a)
+	defer closeArrays()
+	for _, m := range []*Matrix{waited, async} {
+		plan := must(m.Plan(background, p.planOptions(SizeOf[BFloat16]())))(t)
+		c := p.newC()
+		if err := plan.Multiply(background, p.alpha, p.beta, Operands{B: p.b, C: c}); err != nil {
+			t.Fatal(err)
+		}
+		p.verify(t, engine, plan.Info(), c)
+		plan.Close()
+	}
+	if err := errors.Join(async.Check(background), async.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The same from device arrays.
+func TestShuffledIndexOnDevice(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	t.Run("int16", func(t *testing.T) { testShuffledOnDevice[int16](t, engine) })
+	t.Run("int32", func(t *testing.T) { testShuffledOnDevice[int32](t, engine) })
+	t.Run("int64", func(t *testing.T) { testShuffledOnDevice[int64](t, engine) })
+}
+
 // The same plan whether or not a matrix came sorted: each kernel, with values given later.
 func TestShuffledIndexOfEachKernel(t *testing.T) {
 	test := func(t *testing.T, engine *Engine, kernel Kernel) {
@@ -130,6 +174,12 @@ func TestShuffledIndexFaults(t *testing.T) {
 			a := small()
 			fault.spoil(&a)
 			_, err := NewMatrix(context.Background(), engine, a)
+			wantFault(t, err, fault.status, fault.speaksOf)
+			if engine.Info().Backend != CUDA {
+				continue
+			}
+			_, done, err := onDevice(t, engine, a)
+			done()
 			wantFault(t, err, fault.status, fault.speaksOf)
 		}
 	})

@@ -109,10 +109,10 @@ func (a *DeviceBSR[T, I]) raw(op string, engine *Engine, use *lease) (raw native
 	if a.RowPtr == nil || a.ColIdx == nil {
 		return raw, nil, fault(op, ErrNullPointer, "RowPtr or ColIdx is nil")
 	}
-	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil, noBlockIdx: true}
+	have := lengths{rowPtr: a.RowPtr.n, colIdx: a.ColIdx.n, noValues: a.Values == nil, noBlockIdx: a.BlockIdx == nil}
 	raw = native.BSR{
 		Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, Blocks: a.ColIdx.n,
-		DType: int32(DTypeOf[T]()), IndexType: indexTypeOf[I](), Memory: native.Device, Bound: a.Bound,
+		DType: int32(DTypeOf[T]()), IndexType: indexTypeOf[I](), Memory: native.Device, Bound: a.Bound, Unsorted: a.Unsorted,
 	}
 	if err := takeBuffer(use, op, "RowPtr", engine, a.RowPtr); err != nil {
 		return raw, nil, err
@@ -121,6 +121,13 @@ func (a *DeviceBSR[T, I]) raw(op string, engine *Engine, use *lease) (raw native
 		return raw, nil, err
 	}
 	raw.RowPtr, raw.ColIdx = a.RowPtr.handle.pointer, a.ColIdx.handle.pointer
+	if a.BlockIdx != nil {
+		have.blockIdx = a.BlockIdx.n
+		if err := takeBuffer(use, op, "BlockIdx", engine, a.BlockIdx); err != nil {
+			return raw, nil, err
+		}
+		raw.BlockIdx = a.BlockIdx.handle.pointer
+	}
 	values = &valueHolder{}
 	if a.Values != nil {
 		have.values = a.Values.n

@@ -67,7 +67,7 @@ func words(bytes int) int { return (bytes + 7) / 8 }
 // WritePlan writes a plan for a, which has the sizes that were measured for, into memory of l.MemoryLen() elements, behind
 // what s holds already, and waits for nothing. a.Values must be nil: products are given theirs. fault may be nil, or has
 // one element, which becomes 0, or for an index with a fault its status in the lowest 8 bits and above them its place in
-// RowPtr or ColIdx; products by such a plan are act(beta C + bias).
+// RowPtr, ColIdx or BlockIdx; products by such a plan are act(beta C + bias).
 func WritePlan[T Element, I Index](ctx context.Context, s *Stream, l *PlanLayout, a DeviceBSR[T, I], memory, faultOut *DeviceBuffer[int64]) error {
 	const op = "write plan"
 	if err := checkContext(op, ctx); err != nil {

@@ -18,12 +18,18 @@ import (
 func inStream[T Element, I Index](t rapid.TB, s *Stream, engine *Engine, a BSR[T, I]) (m *Matrix, done func()) {
 	t.Helper()
 	rowPtr, colIdx, values := filled(t, engine, a.RowPtr), filled(t, engine, a.ColIdx), filled(t, engine, a.Values)
-	m = must(NewDeviceMatrixIn(context.Background(), s, DeviceBSR[T, I]{Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK,
-		RowPtr: rowPtr, ColIdx: colIdx, Values: values}))(t)
+	device := DeviceBSR[T, I]{Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, RowPtr: rowPtr, ColIdx: colIdx, Values: values, Unsorted: a.Unsorted}
+	if a.BlockIdx != nil {
+		device.BlockIdx = filled(t, engine, a.BlockIdx)
+	}
+	m = must(NewDeviceMatrixIn(context.Background(), s, device))(t)
 	return m, func() {
 		rowPtr.Close()
 		colIdx.Close()
 		values.Close()
+		if device.BlockIdx != nil {
+			device.BlockIdx.Close()
+		}
 	}
 }
 
@@ -174,6 +180,40 @@ func TestFaultsInStream(t *testing.T) {
 	if err := s.Wait(background); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Nothing is read out of bounds of such an index where rows are matched, and no entry is listed.
+func TestFaultsWhereRowsAreMatched(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	background := context.Background()
+	s := must(engine.NewStream())(t)
+	defer s.Close()
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := rapid.SampledFrom([]int{100, 600}).Draw(rt, "rows") // more than are matched with each other are sorted
+		p := newProduct[BFloat16, int32](shape{rows: rows * 8, cols: 100 * 16, blockM: 8, blockK: 16, n: 2048, density: 0.2, beta: 1, seed: rapid.Uint64().Draw(rt, "seed")})
+		wild := rapid.SampledFrom([]int32{-1 << 31, -1, 1 << 30, 1<<31 - 1}).Draw(rt, "wild")
+		if rapid.Bool().Draw(rt, "in ColIdx") {
+			p.a.ColIdx[rapid.IntRange(0, len(p.a.ColIdx)-1).Draw(rt, "at")] = wild
+		} else {
+			p.a.RowPtr[rapid.IntRange(0, len(p.a.RowPtr)-1).Draw(rt, "at")] = wild
+		}
+		m, done := inStream(rt, s, engine, p.a)
+		defer done()
+		plan := must(m.Plan(background, PlanOptions{N: p.n, Kernel: "gather_bf16_128_256", Workers: 1}))(rt)
+		c := p.newC()
+		if err := plan.Multiply(background, 1, 1, Operands{B: p.b, C: c}); err != nil {
+			rt.Fatal(err)
+		}
+		if !slices.Equal(c.Data, p.c0.Data) {
+			rt.Fatal("a faulty index has entries, or rows that are not there")
+		}
+		if m.Check(background) == nil {
+			rt.Fatal("the fault is not found")
+		}
+		if err := errors.Join(plan.Release(s), m.Release(s)); err != nil {
+			rt.Fatal(err)
+		}
+	})
 }
 
 // A program that never waits keeps nothing of its past steps.

@@ -119,11 +119,7 @@ typedef enum sparsek_dtype {
   SPARSEK_FP32 = 3,
   SPARSEK_FP64 = 4 /* on the CPU only; A, B, C and the bias are then all of it */
 } sparsek_dtype;
-typedef enum sparsek_index_type {
-  SPARSEK_INT32 = 1,
-  SPARSEK_INT64 = 2,
-  SPARSEK_INT16 = 3 /* not served yet for device arrays */
-} sparsek_index_type;
+typedef enum sparsek_index_type { SPARSEK_INT32 = 1, SPARSEK_INT64 = 2, SPARSEK_INT16 = 3 } sparsek_index_type;
 typedef enum sparsek_memory { SPARSEK_HOST = 1, SPARSEK_DEVICE = 2 } sparsek_memory;
 typedef enum sparsek_backend { SPARSEK_AUTO = 0, SPARSEK_CPU = 1, SPARSEK_CUDA = 2 } sparsek_backend;
 typedef enum sparsek_bias {
@@ -157,7 +153,7 @@ typedef enum sparsek_compute {
 /* Bits of sparsek_bsr.flags. */
 typedef enum sparsek_bsr_flag {
   /* Block rows may be unsorted: their columns are sorted while they are copied, and the blocks of values stay where
-   * they are. Not served yet for device arrays. */
+   * they are. */
   SPARSEK_BSR_SORT = 1,
   SPARSEK_BSR_ASYNC = 2, /* of device arrays: matrix_create and plan_create wait for nothing, see matrix_create */
   /* nnzb is an upper bound: the last element of row_ptr says how many blocks there are, and col_idx and values have
@@ -276,8 +272,7 @@ typedef struct sparsek_bsr {
   const void* row_ptr; /* (ceil(M/bm) + 1) */
   const void* col_idx; /* (nnzb) */
   const void* values;  /* (nnzb, bm, bk); null: given later, with matrix_set_values or with each product */
-  /* (nnzb), of index_type: which block of values each entry of col_idx names, below nnzb. null: 0, 1, ... Not served
-   * yet for device arrays. */
+  /* (nnzb), of index_type: which block of values each entry of col_idx names, below nnzb. null: 0, 1, ... */
   const void* block_idx;
   /* Device arrays are read in the order of this stream; null: the default stream. Host arrays are read before
    * matrix_create returns. */
@@ -559,8 +554,10 @@ typedef struct sparsek_api {
    * they are; then the arrays may be changed. What uses a plan in another stream comes behind that by itself. A fault
    * of the index comes by matrix_status, and the plans of such an index have no entries: products set C to act(beta C +
    * bias). What a plan's kernel is chosen by is what is known to the host: it takes the block rows for equally long.
-   * Only neighbouring block rows share tiles. Kernels of other libraries do not serve such a matrix. In host memory the
-   * flag has no effect. */
+   * Block rows with many columns in common share tiles (products up to 8 % faster) where a product is expected to take
+   * at least eight times as long as finding them takes, so that a plan which is used twice is worth it; else
+   * neighbouring block rows do. Kernels of other libraries do not serve such a matrix. In host memory the flag has no
+   * effect. */
   sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
   /* New values for the same pattern, (nnzb, bm, bk) of the same type. Lifetimes are as in matrix_create. A copy to the
    * device is ordered in the stream, and the host array must stay unchanged until the stream has passed it. Products
@@ -570,14 +567,15 @@ typedef struct sparsek_api {
   void (*matrix_destroy)(sparsek_matrix*);
 
   /* The matrix must outlive its plans. On the CUDA back-end plan_create allocates device memory, and waits for its own
-   * work on the device, but for no other stream. The plan of an index in device memory is made there, and equals that
-   * of the same index in host memory, with two exceptions. The planner on the host may put similar block rows together
-   * (fewer entries, the same C), and may split tiles whose rows are far longer than others (C within the same bound,
-   * but its sums rounded differently). Where options->kernel names none, the kernel is the one that was the fastest
-   * when a similar product was measured: by this library on such a device (the tuning cache, a file of the user:
-   * tuning_cache_open), or before the library was shipped. Similar products have the same sizes, block, types and
-   * epilogue, and about the same density, spread of row lengths and share of common columns in neighbouring block rows.
-   * Without such a record a cost model chooses, or, with options->tuning_seconds, a tuner measures. */
+   * work on the device, but for no other stream. The plan of an index in device memory is made there, and does the same
+   * work in the same order as that of the same index in host memory, with two exceptions. The planner on the host may
+   * put similar block rows together where there are more than 65536 block columns (fewer entries, the same C), and may
+   * split tiles whose rows are far longer than others (C within the same bound, but its sums rounded differently).
+   * Where options->kernel names none, the kernel is the one that was the fastest when a similar product was measured:
+   * by this library on such a device (the tuning cache, a file of the user: tuning_cache_open), or before the library
+   * was shipped. Similar products have the same sizes, block, types and epilogue, and about the same density, spread of
+   * row lengths and share of common columns in neighbouring block rows. Without such a record a cost model chooses, or,
+   * with options->tuning_seconds, a tuner measures. */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);
@@ -719,8 +717,8 @@ typedef struct sparsek_api {
                                  sparsek_plan_layout* out);
   /* Writes a plan for the index, of the sizes that were measured for, into memory of layout->bytes; index->values is
    * not used. *fault, in the same memory as the index, becomes 0, or for an index with a fault its status in the lowest
-   * 8 bits and above them its place in row_ptr or col_idx (on the CPU back-end, without the place). Such a plan has no
-   * entries: products are act(beta C + bias). fault may be null. */
+   * 8 bits and above them its place in row_ptr, col_idx or block_idx (on the CPU back-end, without the place). Such a
+   * plan has no entries: products are act(beta C + bias). fault may be null. */
   sparsek_status (*plan_write)(sparsek_context*, const sparsek_bsr* index, const sparsek_plan_layout* layout,
                                void* memory, int64_t* fault);
   /* A product by a plan that was written before in the order of the stream; args->values must be given, and

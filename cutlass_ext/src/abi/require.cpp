@@ -90,8 +90,9 @@ bool overlap(const ByteRows& a, const ByteRows& b) {
 sparsek_bsr with_its_blocks(sparsek_bsr bsr) {
   if ((bsr.flags & SPARSEK_BSR_BOUND) == 0 || bsr.memory != SPARSEK_HOST) return bsr;
   const int32_t last = make_bsr_shape(bsr).block_rows;
-  const int64_t blocks = bsr.index_type == SPARSEK_INT64 ? static_cast<const int64_t*>(bsr.row_ptr)[last]
-                                                         : static_cast<const int32_t*>(bsr.row_ptr)[last];
+  const int64_t blocks = bsr.index_type == SPARSEK_INT64   ? static_cast<const int64_t*>(bsr.row_ptr)[last]
+                         : bsr.index_type == SPARSEK_INT16 ? static_cast<const int16_t*>(bsr.row_ptr)[last]
+                                                           : static_cast<const int32_t*>(bsr.row_ptr)[last];
   if (blocks >= 0 && blocks <= bsr.nnzb) bsr.nnzb = blocks;  // else a fault that is found with the others
   return bsr;
 }

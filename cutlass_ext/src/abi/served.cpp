@@ -37,15 +37,6 @@ void require_served(const sparsek_bsr& bsr) {
   require_flags(bsr.flags, SPARSEK_BSR_SORT | SPARSEK_BSR_ASYNC | SPARSEK_BSR_BOUND, "bsr->flags",
                 "SPARSEK_BSR_SORT (1), SPARSEK_BSR_ASYNC (2) and SPARSEK_BSR_BOUND (4)");
   if ((bsr.flags & SPARSEK_BSR_BOUND) != 0) require_null(bsr.block_idx, "bsr->block_idx, with SPARSEK_BSR_BOUND,");
-  if (bsr.memory != SPARSEK_DEVICE) return;
-  if (bsr.index_type == SPARSEK_INT16) {
-    fail(SPARSEK_BAD_ARGUMENT,
-         "bsr->index_type = SPARSEK_INT16 (3) is not served yet for device arrays: use SPARSEK_INT32 (1)");
-  }
-  require_null(bsr.block_idx, "bsr->block_idx, of device arrays,");
-  if ((bsr.flags & SPARSEK_BSR_SORT) != 0) {
-    fail(SPARSEK_BAD_ARGUMENT, "bsr->flags: SPARSEK_BSR_SORT is not served yet for device arrays: do not set it");
-  }
 }
 
 void require_served(const sparsek_plan_options& options) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cuda/bundle_partners.cuh"
+#include "cuda/dependent_launch.cuh"
 #include "cuda/matching_work.cuh"
 
 namespace sparsek::cuda {
@@ -150,6 +151,7 @@ __device__ inline void number_pairs(Pairing& p, int32_t bundles) {
 // One CTA a chunk: makes pairs of its bundles the bundles of the next level.
 __global__ void __launch_bounds__(kPairThreads) pair_up(Work work, int level, int32_t first_chunk) {
   __shared__ Pairing p;
+  start_dependent();
   const int32_t here = blockIdx.x, chunk = first_chunk + here;
   const int32_t bundles = work.rows_of(chunk) >> level, places = work.together >> level;
   const int32_t from = level % 2, to = 1 - from;

@@ -2,6 +2,7 @@
 // Bundles of block rows are compared with each other: the kernel that lists the partners of each, the best first.
 #pragma once
 
+#include "cuda/dependent_launch.cuh"
 #include "cuda/matching_work.cuh"
 
 namespace sparsek::cuda {
@@ -50,6 +51,7 @@ template <int kEach>
 __global__ void __launch_bounds__(kCompareThreads) compare_bundles(Work work, int level, int32_t first_chunk) {
   __shared__ uint32_t part[kCompareThreads][kOwn];
   __shared__ Merit merit[kOwn][32 * kEach];
+  start_dependent();
   const int32_t here = blockIdx.y, chunk = first_chunk + here;
   const int32_t bundles = work.rows_of(chunk) >> level, places = work.together >> level;
   const int32_t first = blockIdx.x * kOwn;

@@ -96,6 +96,7 @@ class CudaBackend final : public Backend {
     if (index.memory != SPARSEK_DEVICE) fail(SPARSEK_WRONG_MEMORY, "the index is not in device memory");
     cuda::check_memory(index.row_ptr, SPARSEK_DEVICE, device_, "row_ptr");
     if (index.nnzb > 0) cuda::check_memory(index.col_idx, SPARSEK_DEVICE, device_, "col_idx");
+    if (index.block_idx != nullptr) cuda::check_memory(index.block_idx, SPARSEK_DEVICE, device_, "block_idx");
     named(index.stream);
     data_plan(pattern, options, memory)->write(index, fault);
   }

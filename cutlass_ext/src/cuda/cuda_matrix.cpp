@@ -66,6 +66,7 @@ AnyIndex CudaMatrix::make_index(const sparsek_bsr& a) {
   const auto where = static_cast<sparsek_memory>(a.memory);
   check_memory(a.row_ptr, where, device_, "row_ptr");
   if (a.nnzb > 0) check_memory(a.col_idx, where, device_, "col_idx");
+  if (a.block_idx != nullptr) check_memory(a.block_idx, where, device_, "block_idx");
   if (where == SPARSEK_HOST) return make_bsr_index(a);
   if (is_async_) {
     if (memory_.releases().use(uses_, stream_)) {
@@ -99,11 +100,12 @@ bool CudaMatrix::update(const sparsek_bsr& a) {
   }
   check_memory(a.row_ptr, SPARSEK_DEVICE, device_, "row_ptr");
   if (a.nnzb > 0) check_memory(a.col_idx, SPARSEK_DEVICE, device_, "col_idx");
+  if (a.block_idx != nullptr) check_memory(a.block_idx, SPARSEK_DEVICE, device_, "block_idx");
   if (a.values != nullptr) check_memory(a.values, SPARSEK_DEVICE, device_, "values");
   const auto stream = static_cast<cudaStream_t>(a.stream);
   const bool captured = memory_.releases().use(uses_, stream);
   made_.order(stream, captured);
-  enqueue_index(a, std::get<DeviceIndex>(index_).arrays(), stream);
+  std::get<DeviceIndex>(index_).copy(a, stream);
   is_good_ = false;
   if (captured) {
     is_replayed_ = true;

@@ -13,7 +13,6 @@
 #include "cuda/add_parts.h"
 #include "cuda/choose_cluster.h"
 #include "cuda/copy_input.h"
-#include "cuda/device_plan.h"
 #include "cuda/device_scope.h"
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
@@ -84,9 +83,9 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
 
 void CudaPlan::write(const sparsek_bsr& index, int64_t* fault) const {
   const auto stream = static_cast<cudaStream_t>(index.stream);
-  enqueue_index(index, data_index_, stream);
-  planner_->enqueue(data_index_, arrays_.views(), stream);
-  enqueue_fault(data_index_, fault, stream);
+  const CheckedIndex copied = enqueue_index(index, data_index_, stream);
+  planner_->enqueue(copied, arrays_.views(), stream);
+  enqueue_fault(copied, fault, stream);
 }
 
 void CudaPlan::prepare_workspace() {
@@ -113,13 +112,13 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
   shape.n = options_.n;
   shape.panels_in_flight = 0;
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
-  shape.any_rows = kernel_->ops->any_rows;
   int32_t ctas = sm_count * kernel_->ops->ctas_per_sm;
   if (options_.workers > 0) ctas = std::min(ctas, options_.workers);
   cluster_ = kernel_->ops->most_cluster == 1 || options_.batch_invariant
                  ? 1
                  : choose_cluster(pattern, longest_row(matrix_.index()), shape, kernel_->ops->most_cluster, ctas);
   workers_ = shape.workers = ctas / cluster_;
+  shape.any_rows = kernel_->ops->any_rows && (!matrix_.is_async() || is_matching_worthwhile(pattern, shape));
   if (kernel_->ops->may_split && options_.n > 0 && !options_.batch_invariant) {
     shape.most_parts =
         static_cast<int32_t>(std::min<int64_t>(kMostParts, kMostWorkspace / bytes_of_part(part_layout())));
@@ -135,8 +134,15 @@ void CudaPlan::plan_on_device(const PlanShape& shape) {
   PlanMemory& memory = matrix_.memory();
   const auto& index = std::get<DeviceIndex>(matrix_.index());
   if (!matrix_.is_async()) {
-    arrays_ = make_device_plan(index, shape, memory, uses_);
-    entries_ = arrays_.sizes().entries;
+    const DevicePlanner planner(matrix_.shape(), shape);
+    PlanSizes sizes = planner.sizes();
+    sizes.scratch = 0;  // only until the plan is made
+    const PlanMemory::Block scratch = memory.allocate(std::max<size_t>(planner.sizes().scratch, 1), nullptr);
+    arrays_ = PlanArrays(memory, sizes, uses_, memory.stream());
+    PlanArrays::Views to = arrays_.views();
+    to.scratch = scratch.data();
+    planner.enqueue(index.arrays(), to, memory.stream());
+    entries_ = static_cast<int64_t>(memory.read(to.entries));
     return;
   }
   const cudaStream_t stream = matrix_.stream();

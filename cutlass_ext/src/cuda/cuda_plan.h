@@ -8,9 +8,9 @@
 
 #include "abi/backend.h"
 #include "cuda/cuda_matrix.h"
+#include "cuda/device_plan.h"
 #include "cuda/kernel.h"
 #include "cuda/plan_arrays.h"
-#include "cuda/stream_plan.h"
 #include "cuda/workspace.h"
 
 namespace sparsek::cuda {
@@ -60,10 +60,10 @@ class CudaPlan final : public PlanState {
   int32_t cluster_ = 1;                   // CTAs that share a tile
   int32_t workers_ = 1;                   // clusters that run at once
   StreamUses uses_;                       // of what follows
-  std::optional<StreamPlanner> planner_;  // where plans are made in a stream
+  std::optional<DevicePlanner> planner_;  // where plans are made in a stream
   const bool is_data_ = false;            // arrays_ are the caller's,
   size_t data_bytes_ = 0;                 // of that size
-  CheckedIndex data_index_ = {};          // with a copy of the index
+  CheckedIndex data_index_ = {};          // with room for the index
   PlanArrays arrays_;
   MadeMark made_;                    // behind the making of it, where that was not waited for
   int64_t entries_ = -1;             // -1: the device knows

@@ -7,6 +7,9 @@
 
 #include "abi/error.h"
 #include "cuda/cuda_error.h"
+#include "cuda/dependent_launch.cuh"
+#include "cuda/index_sort.cuh"
+#include "cuda/launch_dependent.h"
 
 namespace sparsek::cuda {
 // Named, since the symbols of kernels in an unnamed namespace depend on the path of the checkout.
@@ -17,32 +20,16 @@ constexpr int kRowsPerCta = 8;  // a warp each, again and again
 constexpr int kThreads = kWarp * kRowsPerCta;
 constexpr unsigned kAllLanes = ~0u;
 
-// Faults are ordered: those of row_ptr before those of col_idx, then by place. The status fills the low byte.
-__device__ uint64_t make_fault(bool in_col_idx, int64_t place, sparsek_status status) {
-  return uint64_t(in_col_idx) << 63 | uint64_t(place) << 8 | uint64_t(status);
-}
 sparsek_status status_of(uint64_t fault) { return static_cast<sparsek_status>(fault & 0xff); }
-int64_t place_of(uint64_t fault) { return static_cast<int64_t>((fault & ~(uint64_t{1} << 63)) >> 8); }
+int64_t place_of(uint64_t fault) { return static_cast<int64_t>(without_array(fault) >> 8); }
 
-struct Copy {
+// What is copied. With block_idx, or where rows are to be sorted, the blocks of values are named.
+template <class Index>
+struct Given {
+  const Index *row_ptr, *col_idx, *block_idx;
   int32_t block_rows, block_cols;
   int64_t nnzb;
-  bool bounded;
-  CheckedIndex to;
-};
-
-// The first fault that a thread has found.
-struct Finding {
-  uint64_t fault = kNoFault;
-  int64_t value = 0, other = 0;
-
-  __device__ void add(bool in_col_idx, int64_t place, sparsek_status status, int64_t at_fault, int64_t compared) {
-    const uint64_t found = make_fault(in_col_idx, place, status);
-    if (found >= fault) return;
-    fault = found;
-    value = at_fault;
-    other = compared;
-  }
+  bool bounded, unsorted;
 };
 
 __device__ sparsek_status check_column(int64_t col, int64_t before, int32_t block_cols) {
@@ -51,34 +38,43 @@ __device__ sparsek_status check_column(int64_t col, int64_t before, int32_t bloc
   return col < before ? SPARSEK_COL_IDX_UNSORTED : SPARSEK_OK;
 }
 
+// The block of values that belongs at a place.
+template <class Index>
+__device__ int64_t copy_block(const Given<Index>& from, int64_t at, Finding& finding) {
+  if (from.block_idx == nullptr) return at;
+  const int64_t block = from.block_idx[at];
+  if (block < 0 || block >= from.nnzb) finding.add(kBlockIdx, at, SPARSEK_BLOCK_IDX_RANGE, block, from.nnzb);
+  return block;
+}
+
 // A warp's block row: its row_ptr, and its columns only if the row lies within the arrays. Returns its blocks.
 template <class Index>
-__device__ int64_t copy_row(const Index* row_ptr, const Index* col_idx, const Copy& copy, int64_t row,
-                            Finding& finding) {
+__device__ int64_t copy_row(const Given<Index>& from, const CheckedIndex& to, int64_t row, Finding& finding) {
   const int lane = threadIdx.x % kWarp;
-  const int64_t begin = row_ptr[row];
+  const int64_t begin = from.row_ptr[row];
   if (lane == 0) {
-    copy.to.row_ptr[row] = static_cast<int32_t>(begin);
-    if (row == 0 && begin != 0) finding.add(false, 0, SPARSEK_ROW_PTR_START, begin, 0);
-    if (row == copy.block_rows && (copy.bounded ? begin > copy.nnzb : begin != copy.nnzb)) {
-      finding.add(false, row, SPARSEK_ROW_PTR_END, begin, copy.nnzb);
+    to.row_ptr[row] = static_cast<int32_t>(begin);
+    if (row == 0 && begin != 0) finding.add(kRowPtr, 0, SPARSEK_ROW_PTR_START, begin, 0);
+    if (row == from.block_rows && (from.bounded ? begin > from.nnzb : begin != from.nnzb)) {
+      finding.add(kRowPtr, row, SPARSEK_ROW_PTR_END, begin, from.nnzb);
     }
   }
-  if (row == copy.block_rows) return 0;
-  const int64_t end = row_ptr[row + 1];
-  if (lane == 0 && end < begin) finding.add(false, row + 1, SPARSEK_ROW_PTR_NOT_MONOTONE, end, begin);
-  if (begin < 0 || end < begin || end > copy.nnzb) return 0;
+  if (row == from.block_rows) return 0;
+  const int64_t end = from.row_ptr[row + 1];
+  if (lane == 0 && end < begin) finding.add(kRowPtr, row + 1, SPARSEK_ROW_PTR_NOT_MONOTONE, end, begin);
+  if (begin < 0 || end < begin || end > from.nnzb) return 0;
 
   int64_t last = -1;  // of the lanes' columns before
   for (int64_t i = begin; i < end; i += kWarp) {
     const bool mine = i + lane < end;
-    const int64_t col = mine ? col_idx[i + lane] : 0;
+    const int64_t col = mine ? from.col_idx[i + lane] : 0;
     const int64_t left = __shfl_up_sync(kAllLanes, col, 1);
     if (mine) {
-      const int64_t before = lane == 0 ? last : left;
-      const sparsek_status status = check_column(col, before, copy.block_cols);
-      if (status != SPARSEK_OK) finding.add(true, i + lane, status, col, before);
-      copy.to.col_idx[i + lane] = static_cast<int32_t>(col);
+      const int64_t at = i + lane, before = from.unsorted ? -1 : lane == 0 ? last : left;
+      const sparsek_status status = check_column(col, before, from.block_cols);
+      if (status != SPARSEK_OK) finding.add(kColIdx, at, status, col, at - 1);
+      to.col_idx[at] = static_cast<int32_t>(col);
+      if (to.block_idx != nullptr) to.block_idx[at] = static_cast<int32_t>(copy_block(from, at, finding));
     }
     last = __shfl_sync(kAllLanes, col, kWarp - 1);
   }
@@ -87,10 +83,10 @@ __device__ int64_t copy_row(const Index* row_ptr, const Index* col_idx, const Co
 
 // One warp a block row. A column is read once: what was checked is what is used.
 template <class Index>
-__global__ void __launch_bounds__(kThreads)
-    copy_index(const Index* __restrict__ row_ptr, const Index* __restrict__ col_idx, Copy copy) {
+__global__ void __launch_bounds__(kThreads) copy_index(Given<Index> from, CheckedIndex to) {
   __shared__ unsigned long long first;
   __shared__ int longest;
+  start_dependent();
   if (threadIdx.x == 0) {
     first = kNoFault;
     longest = 0;
@@ -99,15 +95,15 @@ __global__ void __launch_bounds__(kThreads)
   Finding finding;
   int64_t most = 0;
   const int64_t step = int64_t(gridDim.x) * kRowsPerCta;
-  for (int64_t row = int64_t(blockIdx.x) * kRowsPerCta + threadIdx.x / kWarp; row <= copy.block_rows; row += step) {
-    most = max(most, copy_row(row_ptr, col_idx, copy, row, finding));
+  for (int64_t row = int64_t(blockIdx.x) * kRowsPerCta + threadIdx.x / kWarp; row <= from.block_rows; row += step) {
+    most = max(most, copy_row(from, to, row, finding));
   }
   if (finding.fault != kNoFault) atomicMin(&first, static_cast<unsigned long long>(finding.fault));
   if (threadIdx.x % kWarp == 0) atomicMax(&longest, static_cast<int>(most));
   __syncthreads();
   // No two threads find the same fault.
   const bool writes = first == kNoFault ? threadIdx.x == 0 : finding.fault == first;
-  if (writes) copy.to.verdicts[blockIdx.x] = {finding.fault, finding.value, finding.other, longest};
+  if (writes) to.verdicts[blockIdx.x] = {finding.fault, finding.value, finding.other, longest};
 }
 
 // One CTA; a thread a verdict.
@@ -118,9 +114,8 @@ __global__ void __launch_bounds__(kMostVerdicts) tell_fault(CheckedIndex index, 
   const int at = static_cast<int>(threadIdx.x);
   if (at < index.verdict_count) atomicMin(&first, static_cast<unsigned long long>(index.verdicts[at].fault));
   __syncthreads();
-  constexpr uint64_t kInColIdx = uint64_t{1} << 63;
   if (threadIdx.x == 0 && fault != nullptr) {
-    *fault = first == kNoFault ? 0 : static_cast<int64_t>(first & ~kInColIdx);
+    *fault = first == kNoFault ? 0 : static_cast<int64_t>(without_array(first));
   }
 }
 
@@ -136,41 +131,69 @@ __global__ void __launch_bounds__(kMostVerdicts) tell_fault(CheckedIndex index, 
       fail(status, "row_ptr[%lld] = %lld is below row_ptr[%lld] = %lld", place, value, place - 1, other);
     case SPARSEK_COL_IDX_RANGE:
       fail(status, "col_idx[%lld] = %lld is not within 0 and %d block columns", place, value, shape.block_cols);
+    case SPARSEK_BLOCK_IDX_RANGE:
+      fail(status, "block_idx[%lld] = %lld is not within 0 and %lld, the blocks of values", place, value, other);
+    case SPARSEK_COL_IDX_REPEATED:
+      fail(status, "col_idx[%lld] = %lld repeats col_idx[%lld] in the same block row: add the two blocks up", place,
+           value, other);
     default:
-      fail(status, "col_idx[%lld] = %lld %s col_idx[%lld] in the same block row", place, value,
-           status == SPARSEK_COL_IDX_REPEATED ? "repeats" : "is below", place - 1);
+      fail(status,
+           "col_idx[%lld] = %lld is below col_idx[%lld] in the same block row: sort the columns of each block row, or "
+           "set SPARSEK_BSR_SORT",
+           place, value, other);
   }
 }
 
 // One for each block row and the end of row_ptr.
 int64_t ctas_for(const BsrShape& shape) { return (int64_t{shape.block_rows} + kRowsPerCta) / kRowsPerCta; }
 
+template <class Index>
+CheckedIndex enqueue(const sparsek_bsr& a, CheckedIndex to, cudaStream_t stream) {
+  const BsrShape shape = make_bsr_shape(a);
+  const bool unsorted = (a.flags & SPARSEK_BSR_SORT) != 0;
+  const Given<Index> from = {static_cast<const Index*>(a.row_ptr),
+                             static_cast<const Index*>(a.col_idx),
+                             static_cast<const Index*>(a.block_idx),
+                             shape.block_rows,
+                             shape.block_cols,
+                             shape.nnzb,
+                             (a.flags & SPARSEK_BSR_BOUND) != 0,
+                             unsorted};
+  if (a.block_idx == nullptr && !unsorted) to.block_idx = nullptr;
+  const dim3 ctas(static_cast<unsigned>(to.verdict_count));
+  launch_dependent("copy of the index", copy_index<Index>, ctas, kThreads, 0, stream, from, to);
+  if (unsorted) {
+    launch_dependent("sort of the index", sort_columns<Index>, ctas, kSortThreads, 0, stream, from.col_idx,
+                     shape.block_rows, shape.nnzb, to);
+  }
+  return to;
+}
+
 }  // namespace indexing
 
 IndexLayout::IndexLayout(const BsrShape& shape, Layout& layout)
     : row_ptr_(layout.place<int32_t>(static_cast<size_t>(shape.block_rows) + 1)),
       col_idx_(layout.place<int32_t>(static_cast<size_t>(shape.nnzb))),
+      block_idx_(layout.place<int32_t>(static_cast<size_t>(shape.nnzb))),
       verdict_count_(static_cast<int32_t>(std::min<int64_t>(kMostVerdicts, indexing::ctas_for(shape)))) {
   verdicts_ = layout.place<IndexVerdict>(static_cast<size_t>(verdict_count_));
 }
 
 CheckedIndex IndexLayout::within(std::byte* memory) const {
   return {reinterpret_cast<int32_t*>(memory + row_ptr_), reinterpret_cast<int32_t*>(memory + col_idx_),
-          reinterpret_cast<IndexVerdict*>(memory + verdicts_), verdict_count_};
+          reinterpret_cast<int32_t*>(memory + block_idx_), reinterpret_cast<IndexVerdict*>(memory + verdicts_),
+          verdict_count_};
 }
 
-void enqueue_index(const sparsek_bsr& a, const CheckedIndex& to, cudaStream_t stream) {
-  const BsrShape shape = make_bsr_shape(a);
-  const indexing::Copy copy = {shape.block_rows, shape.block_cols, shape.nnzb, (a.flags & SPARSEK_BSR_BOUND) != 0, to};
-  const auto grid = static_cast<unsigned>(to.verdict_count);
-  if (a.index_type == SPARSEK_INT64) {
-    indexing::copy_index<<<grid, indexing::kThreads, 0, stream>>>(static_cast<const int64_t*>(a.row_ptr),
-                                                                  static_cast<const int64_t*>(a.col_idx), copy);
-  } else {
-    indexing::copy_index<<<grid, indexing::kThreads, 0, stream>>>(static_cast<const int32_t*>(a.row_ptr),
-                                                                  static_cast<const int32_t*>(a.col_idx), copy);
+CheckedIndex enqueue_index(const sparsek_bsr& a, const CheckedIndex& to, cudaStream_t stream) {
+  switch (a.index_type) {
+    case SPARSEK_INT16:
+      return indexing::enqueue<int16_t>(a, to, stream);
+    case SPARSEK_INT64:
+      return indexing::enqueue<int64_t>(a, to, stream);
+    default:
+      return indexing::enqueue<int32_t>(a, to, stream);
   }
-  check(cudaGetLastError(), "copy of the index");
 }
 
 void enqueue_fault(const CheckedIndex& index, int64_t* fault, cudaStream_t stream) {
@@ -187,8 +210,8 @@ DeviceIndex::DeviceIndex(const sparsek_bsr& a, PlanMemory& memory, const StreamU
   Layout layout;
   const IndexLayout places(*this, layout);
   block_ = memory.allocate(layout.bytes(), &uses, stream);
-  arrays_ = places.within(block_.data());
-  enqueue_index(a, arrays_, stream);
+  room_ = places.within(block_.data());
+  copy(a, stream);
 }
 
 int32_t DeviceIndex::require_good(PlanMemory& memory) const {

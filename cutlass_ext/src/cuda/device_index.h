@@ -17,14 +17,15 @@ class IndexLayout {
   CheckedIndex within(std::byte* memory) const;
 
  private:
-  size_t row_ptr_, col_idx_, verdicts_;
+  size_t row_ptr_, col_idx_, block_idx_, verdicts_;
   int32_t verdict_count_;
 };
 
-// Copies an index out of device arrays and checks it in the same pass: one kernel in the stream. What was checked is
-// what was copied, whatever becomes of the arrays. `to` has room for a.nnzb blocks. Pointers are assumed to be pointers
-// to memory of the current device.
-void enqueue_index(const sparsek_bsr& a, const CheckedIndex& to, cudaStream_t stream);
+// Copies an index out of device arrays and checks it in the same pass: one kernel in the stream, and a second one where
+// rows are to be sorted. What was checked is what was copied, whatever becomes of the arrays. `to` has room for a.nnzb
+// blocks; returns it, without block_idx where each block of values is that of its place. Pointers are assumed to be
+// pointers to memory of the current device.
+CheckedIndex enqueue_index(const sparsek_bsr& a, const CheckedIndex& to, cudaStream_t stream);
 
 // Behind that: *fault, in device memory, becomes 0, or the first fault's status, with its place in the bits above the
 // lowest 8. One kernel, after which no kernel that begins early can miss what was written before.
@@ -39,6 +40,8 @@ class DeviceIndex : public BsrShape {
   DeviceIndex(const sparsek_bsr& a, PlanMemory& memory, const StreamUses& uses, cudaStream_t stream);
 
   const CheckedIndex& arrays() const { return arrays_; }
+  // Another index of that shape, in the same memory.
+  void copy(const sparsek_bsr& a, cudaStream_t stream) { arrays_ = enqueue_index(a, room_, stream); }
   // When the copy is complete: throws the same faults as make_bsr_index, or returns the blocks of the longest block
   // row. Waits for a copy to the host.
   int32_t require_good(PlanMemory& memory) const;
@@ -50,7 +53,7 @@ class DeviceIndex : public BsrShape {
 
  private:
   PlanMemory::Block block_;
-  CheckedIndex arrays_ = {};
+  CheckedIndex room_ = {}, arrays_ = {};  // arrays_: without what is not used
 };
 
 }  // namespace sparsek::cuda

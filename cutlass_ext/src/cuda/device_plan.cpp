@@ -2,74 +2,96 @@
 #include "cuda/device_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "cuda/group_union.h"
 #include "cuda/layout.h"
 #include "cuda/row_matching.h"
 #include "cuda/schedule_tiles.h"
-#include "plan/schedule.h"
 
 namespace sparsek::cuda {
+namespace {
 
-PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemory& memory, const StreamUses& uses) {
-  PlanSizes sizes;
+RowGrid grid_of(const BsrShape& pattern, const PlanShape& shape) {
   RowGrid grid;
-  grid.rows = index.rows;
-  grid.block_m = index.block_m;
-  grid.slot_rows = std::gcd(shape.tile_m, index.block_m);
-  grid.slots = sizes.slots = shape.tile_m / grid.slot_rows;
-  sizes.groups = grid.groups();
-  sizes.tiles = count_tiles(index.rows, shape);
-  check_depth(index);
-  const auto groups = static_cast<int32_t>(sizes.groups);
-  const auto panels = static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
+  grid.rows = pattern.rows;
+  grid.block_m = pattern.block_m;
+  grid.slot_rows = std::gcd(shape.tile_m, pattern.block_m);
+  grid.slots = shape.tile_m / grid.slot_rows;
+  return grid;
+}
 
-  const bool matched = shape.any_rows && grid.slots > 1 && grid.slot_rows == index.block_m &&
-                       may_match_rows(index.block_rows, index.block_cols, grid.slots);
+bool may_match(const BsrShape& pattern, const RowGrid& grid) {
+  return grid.slots > 1 && grid.slot_rows == grid.block_m &&
+         may_match_rows(pattern.block_rows, pattern.block_cols, grid.slots);
+}
 
-  // The parts of the work follow each other, and so use the same memory to work in.
+// Of a product by tensor cores, of a random pattern, on `workers` CTAs. A tile multiplies all of its rows for each
+// column that one of them has.
+double product_seconds(const BsrShape& pattern, const PlanShape& shape, int32_t slots) {
+  constexpr double kRate = 6.4e12;  // of a CTA, H200: 850e12 for 132
+  const double blocks = static_cast<double>(pattern.block_rows) * pattern.block_cols;
+  const double density = std::min(1.0, static_cast<double>(pattern.nnzb) / blocks);
+  const double multiplied = 1 - std::pow(1 - density, slots);
+  const double all = 2.0 * static_cast<double>(pattern.rows) * static_cast<double>(pattern.cols) * shape.n;
+  return all * multiplied / (kRate * std::max(shape.workers, 1));
+}
+
+}  // namespace
+
+bool is_matching_worthwhile(const BsrShape& pattern, const PlanShape& shape) {
+  constexpr double kTimes = 8;
+  const RowGrid grid = grid_of(pattern, shape);
+  return may_match(pattern, grid) && product_seconds(pattern, shape, grid.slots) >=
+                                         kTimes * match_seconds(pattern.block_rows, pattern.block_cols, grid.slots);
+}
+
+DevicePlanner::DevicePlanner(const BsrShape& pattern, const PlanShape& shape)
+    : pattern_(pattern),
+      shape_(shape),
+      grid_(grid_of(pattern, shape)),
+      places_(grid_, pattern.block_cols, pattern.nnzb),
+      matches_(shape.any_rows && may_match(pattern, grid_)) {
+  sizes_.slots = grid_.slots;
+  sizes_.groups = grid_.groups();
+  sizes_.tiles = count_tiles(pattern.rows, shape);
+  sizes_.entries = places_.capacity();
+  sizes_.ranges = sizes_.groups;
+  check_depth(pattern);
+  check_entries(sizes_.entries);
   Layout layout;
-  const size_t counts_at = layout.place<int64_t>(sizes.groups + 1), begin_at = layout.place<int64_t>(sizes.groups + 1);
-  const size_t order_at = layout.place<int32_t>(matched ? sizes.groups * grid.slots : 0);
-  const size_t match_bytes = matched ? match_scratch_bytes(index.block_rows, index.block_cols, grid.slots) : 0;
-  const size_t scratch_at =
-      layout.place<std::byte>(std::max({scan_bytes(groups), schedule_scratch(groups), match_bytes}));
-  const PlanMemory::Block work = memory.allocate(layout.bytes(), nullptr);
-  auto* const counts = reinterpret_cast<int64_t*>(work.data() + counts_at);
-  auto* const begin = reinterpret_cast<int64_t*>(work.data() + begin_at);
-  void* const scratch = work.data() + scratch_at;
+  // The rows are matched before tiles are scheduled: both use the same memory to work in.
+  size_t work_bytes = schedule_scratch(static_cast<int32_t>(sizes_.groups));
+  if (matches_) {
+    order_at_ = layout.place<int32_t>(static_cast<size_t>(sizes_.groups) * static_cast<size_t>(sizes_.slots));
+    taken_at_ = layout.place<int32_t>(1);
+    work_bytes = std::max(work_bytes, match_scratch_bytes(pattern.block_rows, pattern.block_cols, sizes_.slots));
+  }
+  work_at_ = layout.place<std::byte>(work_bytes);
+  sizes_.scratch = layout.bytes();
+}
 
-  const cudaStream_t stream = memory.stream();
-  if (matched) {
-    auto* const order = reinterpret_cast<int32_t*>(work.data() + order_at);
-    match_rows({index.block_rows, index.block_cols, index.arrays().row_ptr, index.arrays().col_idx}, grid.slots, order,
-               scratch, stream);
+void DevicePlanner::enqueue(const CheckedIndex& index, const PlanArrays::Views& to, cudaStream_t stream) const {
+  RowGrid grid = grid_;
+  auto* const taken = reinterpret_cast<int32_t*>(to.scratch + taken_at_);
+  if (matches_) {
+    auto* const order = reinterpret_cast<int32_t*>(to.scratch + order_at_);
+    match_rows({pattern_.block_rows, pattern_.block_cols, index}, grid.slots, order, taken, to.scratch + work_at_,
+               stream);
     grid.order = order;
   }
-  const GroupedPattern pattern = {grid, index.block_k, index.arrays().row_ptr, index.arrays().col_idx};
-  count_entries(pattern, counts, begin, scratch, stream);
-  sizes.entries = memory.read(begin + groups);
-  check_entries(sizes.entries);
-  if (shape.panels_in_flight == 0) {
-    shape.panels_in_flight = choose_panels(sizes.slots, sizes.entries, index.nnzb);
-  }
-
-  PlanArrays arrays(memory, sizes, uses, stream);
-  check(cudaMemsetAsync(arrays.recomputed(), 0, sizeof(*arrays.recomputed()), stream), "cudaMemsetAsync");
-  fill_entries(pattern, begin, sizes.entries, arrays.entry_k(), arrays.entry_block(), stream);
+  unite_columns({grid, places_, pattern_.block_k, index, taken}, to.ranges, to.entry_k, to.entry_block, stream);
   Schedule schedule = {};
   schedule.grid = grid;
-  schedule.groups = groups;
-  schedule.panels = panels;
-  schedule.panels_in_flight = shape.panels_in_flight;
-  schedule.workers = shape.workers;
-  schedule.longest = static_cast<int32_t>(std::min<int64_t>(sizes.entries, index.block_cols));
-  schedule.counts = counts;
-  schedule.begin = begin;
-  schedule_tiles(schedule, scratch, arrays.slot_row(), arrays.tiles(), stream);
-  check(cudaStreamSynchronize(stream), "making of the plan");
-  return arrays;
+  schedule.groups = static_cast<int32_t>(sizes_.groups);
+  schedule.panels = static_cast<int32_t>((shape_.n + shape_.tile_n - 1) / shape_.tile_n);
+  schedule.panels_in_flight = shape_.panels_in_flight;
+  schedule.workers = shape_.workers;
+  schedule.longest = static_cast<int32_t>(std::min<int64_t>(sizes_.entries, pattern_.block_cols));
+  schedule.ranges = to.ranges;
+  schedule.blocks = index.row_ptr + pattern_.block_rows;
+  schedule_tiles(schedule, to.scratch + work_at_, {to.slot_row, to.tiles, to.entries, to.recomputed}, stream);
 }
 
 }  // namespace sparsek::cuda

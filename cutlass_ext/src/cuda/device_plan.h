@@ -1,16 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/device_index.h"
+#include "cuda/index_verdict.h"
 #include "cuda/plan_arrays.h"
+#include "plan/entry_places.h"
 #include "plan/plan.h"
 
 namespace sparsek::cuda {
 
-// The plan of make_plan for an index in device memory, made there by kernels in the stream of `memory`: the same, bit
-// for bit, except that shape.most_parts is ignored, and shape.any_rows where there are too many block columns for
-// may_match_rows (cuda/row_matching.h). One number comes back to the host, that of the entries, for the allocation.
-// uses: of the products, as in PlanMemory::allocate. Complete when the call returns. Throws as make_plan does.
-PlanArrays make_device_plan(const DeviceIndex& index, PlanShape shape, PlanMemory& memory, const StreamUses& uses);
+// Makes plans of an index in device memory: by kernels, in a stream, without a number that comes back to the host. The
+// plan is that of make_plan, except that shape.most_parts is ignored, and shape.any_rows where there are too many block
+// columns for may_match_rows (cuda/row_matching.h), and that there are gaps between the entries of row groups
+// (plan/entry_places.h). That of an index with a fault has no entries.
+class DevicePlanner {
+ public:
+  // nnzb of the pattern: an upper bound. Throws as make_plan does.
+  DevicePlanner(const BsrShape& pattern, const PlanShape& shape);
+
+  // What the plan takes, with the gaps, and what making it takes.
+  const PlanSizes& sizes() const { return sizes_; }
+  // Allocates nothing. `to` is of these sizes.
+  void enqueue(const CheckedIndex& index, const PlanArrays::Views& to, cudaStream_t stream) const;
+
+ private:
+  BsrShape pattern_;
+  PlanShape shape_;
+  RowGrid grid_;
+  EntryPlaces places_;
+  PlanSizes sizes_;
+  bool matches_;  // block rows that have many columns in common share row groups
+  // Within the scratch memory: the order of the rows, the entries' places that are taken, what the kernels work on.
+  size_t order_at_ = 0, taken_at_ = 0, work_at_ = 0;
+};
+
+// Whether a plan that is made without waiting matches rows: where a product is expected to take eight times as long as
+// the matching, of which it saves 7 % or so. Then a plan that is used once loses little, and any other gains.
+bool is_matching_worthwhile(const BsrShape& pattern, const PlanShape& shape);
 
 }  // namespace sparsek::cuda

@@ -3,9 +3,10 @@
 
 #include <climits>
 #include <cub/block/block_scan.cuh>
-#include <cub/device/device_scan.cuh>
 
 #include "cuda/cuda_error.h"
+#include "cuda/dependent_launch.cuh"
+#include "cuda/launch_dependent.h"
 #include "plan/plan.h"
 
 namespace sparsek::cuda {
@@ -55,26 +56,49 @@ __device__ void each_block(const int32_t* col_idx, const Slot* slots, int count,
   }
 }
 
+// The entries of the pass before the one of a column from first_col on, given the word that has its bit.
+__device__ int32_t rank(const Shared& shared, uint32_t word, uint32_t col) {
+  return shared.before[col / 32] + __popc(word & ((1u << col % 32) - 1));
+}
+
+// Where the entries of a group begin. Groups of rows in another order take their places as they come.
+__device__ int64_t place_entries(const GroupedPattern& pattern, const Slot* slots, int64_t group) {
+  if (pattern.grid.order == nullptr || pattern.places.by_columns()) {
+    return pattern.places.begin(group, pattern.index.row_ptr);
+  }
+  int32_t most = 0;
+  for (int s = 0; s < pattern.grid.slots; ++s) most += slots[s].end - slots[s].stop;
+  return atomicAdd(pattern.taken, most);
+}
+
 // One CTA for each row group. It processes the group's columns in passes of kColumns, each from the lowest remaining
 // column on: a bit is set for each column that some slot has, and an entry's place is the number of bits before its
-// own. Without kFill, the entries are only counted, into `counts`.
-template <bool kFill>
+// own.
 __global__ void __launch_bounds__(kThreads)
-    unite(GroupedPattern pattern, int64_t* counts, const int64_t* begin, int32_t* entry_k, int32_t* entry_block) {
+    unite(GroupedPattern pattern, EntryRange* ranges, int32_t* entry_k, int32_t* entry_block) {
   __shared__ Shared shared;
+  __shared__ int64_t first_entry;
   extern __shared__ Slot slots[];
+  start_dependent();
   const RowGrid& grid = pattern.grid;
+  const int32_t* const row_ptr = pattern.index.row_ptr;
+  const int32_t* const col_idx = pattern.index.col_idx;
   const int64_t group = blockIdx.x;
-  if (grid.leader(group) != group) {
-    if (!kFill && threadIdx.x == 0) counts[group] = 0;
+  if (!is_good(pattern.index)) {
+    if (threadIdx.x == 0) ranges[group] = {0, 0};
     return;
   }
+  if (grid.leader(group) != group) return;
   for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
     const int64_t row = grid.block_row(group, s);
-    slots[s] = row < 0 ? Slot{0, 0, 0} : Slot{pattern.row_ptr[row], pattern.row_ptr[row], pattern.row_ptr[row + 1]};
+    slots[s] = row < 0 ? Slot{0, 0, 0} : Slot{row_ptr[row], row_ptr[row], row_ptr[row + 1]};
   }
 
-  int64_t entries = kFill ? begin[group] : 0;
+  __syncthreads();
+  if (threadIdx.x == 0) first_entry = place_entries(pattern, slots, group);
+  __syncthreads();
+  const int64_t begin = first_entry;
+  int64_t entries = begin;
   for (;;) {
     if (threadIdx.x == 0) {
       shared.first_col = INT_MAX;
@@ -84,8 +108,8 @@ __global__ void __launch_bounds__(kThreads)
     for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
       slots[s].next = slots[s].stop;
       if (slots[s].next == slots[s].end) continue;
-      atomicMin(&shared.first_col, pattern.col_idx[slots[s].next]);
-      atomicMax(&shared.last_col, pattern.col_idx[slots[s].end - 1]);
+      atomicMin(&shared.first_col, col_idx[slots[s].next]);
+      atomicMax(&shared.last_col, col_idx[slots[s].end - 1]);
     }
     __syncthreads();
     const int32_t first_col = shared.first_col, last_col = shared.last_col;
@@ -94,12 +118,11 @@ __global__ void __launch_bounds__(kThreads)
     const int words = last_pass ? (last_col - first_col) / 32 + 1 : kWords;
     for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
       Slot& slot = slots[s];
-      slot.stop =
-          last_pass ? slot.end : lower_bound(pattern.col_idx, slot.next, slot.end, int64_t(first_col) + kColumns);
+      slot.stop = last_pass ? slot.end : lower_bound(col_idx, slot.next, slot.end, int64_t(first_col) + kColumns);
     }
     for (int word = threadIdx.x; word < words; word += kThreads) shared.present[word] = 0;
     __syncthreads();
-    each_block(pattern.col_idx, slots, grid.slots, first_col,
+    each_block(col_idx, slots, grid.slots, first_col,
                [&](int32_t, int, uint32_t col) { atomicOr(&shared.present[col / 32], 1u << col % 32); });
     __syncthreads();
 
@@ -107,60 +130,37 @@ __global__ void __launch_bounds__(kThreads)
     int32_t found = 0, before = 0, all = 0;
     for (int word = own; word < min(own + kWordsPerThread, words); ++word) found += __popc(shared.present[word]);
     Scan(shared.scan).ExclusiveSum(found, before, all);
-    if (kFill) {
-      for (int word = own; word < min(own + kWordsPerThread, words); ++word) {
-        shared.before[word] = before;
-        for (uint32_t bits = shared.present[word]; bits != 0; bits &= bits - 1) {
-          entry_k[entries + before++] = (first_col + word * 32 + __ffs(bits) - 1) * pattern.block_k;
-        }
-      }
-      __syncthreads();
-      each_block(pattern.col_idx, slots, grid.slots, first_col, [&](int32_t block, int s, uint32_t col) {
-        const uint32_t lower = shared.present[col / 32] & ((1u << col % 32) - 1);
-        const int64_t entry = entries + shared.before[col / 32] + __popc(lower);
-        entry_block[entry * grid.slots + s] = block;
-      });
+    for (int word = own; word < min(own + kWordsPerThread, words); ++word) {
+      shared.before[word] = before;
+      before += __popc(shared.present[word]);
     }
+    const int64_t blocks = int64_t(all) * grid.slots;
+    for (int64_t i = threadIdx.x; i < blocks; i += kThreads) entry_block[entries * grid.slots + i] = kNoBlock;
+    __syncthreads();
+    for (int col = threadIdx.x; col < words * 32; col += kThreads) {
+      const uint32_t word = shared.present[col / 32];
+      if ((word >> col % 32 & 1) != 0) {
+        entry_k[entries + rank(shared, word, col)] = (first_col + col) * pattern.block_k;
+      }
+    }
+    each_block(col_idx, slots, grid.slots, first_col, [&](int32_t block, int s, uint32_t col) {
+      const int32_t* const named = pattern.index.block_idx;
+      entry_block[(entries + rank(shared, shared.present[col / 32], col)) * grid.slots + s] =
+          named == nullptr ? block : named[block];
+    });
     entries += all;
   }
-  if (!kFill && threadIdx.x == 0) counts[group] = entries;
+  if (threadIdx.x == 0) ranges[group] = {static_cast<int32_t>(begin), static_cast<int32_t>(entries - begin)};
 }
-
-size_t slot_bytes(const RowGrid& grid) { return sizeof(Slot) * grid.slots; }
 
 }  // namespace unions
 
-void count_entries(const GroupedPattern& pattern, int64_t* counts, int64_t* begin, void* scratch, cudaStream_t stream) {
-  const auto groups = static_cast<int32_t>(pattern.grid.groups());
-  check(cudaMemsetAsync(counts + groups, 0, sizeof(int64_t), stream), "cudaMemsetAsync");
-  if (groups > 0) {
-    unions::unite<false><<<groups, unions::kThreads, unions::slot_bytes(pattern.grid), stream>>>(
-        pattern, counts, nullptr, nullptr, nullptr);
-    check(cudaGetLastError(), "count of the entries");
-  }
-  size_t bytes = scan_bytes(groups);
-  check(cub::DeviceScan::ExclusiveSum(scratch, bytes, counts, begin, int64_t{groups} + 1, stream),
-        "scan of the entries");
-}
-
-size_t scan_bytes(int32_t groups) {
-  size_t bytes = 0;
-  const int64_t* in = nullptr;
-  int64_t* out = nullptr;
-  check(cub::DeviceScan::ExclusiveSum(nullptr, bytes, in, out, int64_t{groups} + 1), "scan of the entries");
-  return bytes;
-}
-
-void fill_entries(const GroupedPattern& pattern, const int64_t* begin, int64_t entries, int32_t* entry_k,
-                  int32_t* entry_block, cudaStream_t stream) {
-  if (entries == 0) return;
-  static_assert(kNoBlock == -1, "all bits of it are set");
-  const size_t block_bytes = sizeof(int32_t) * static_cast<size_t>(entries) * pattern.grid.slots;
-  check(cudaMemsetAsync(entry_block, 0xff, block_bytes, stream), "cudaMemsetAsync");
+void unite_columns(const GroupedPattern& pattern, EntryRange* ranges, int32_t* entry_k, int32_t* entry_block,
+                   cudaStream_t stream) {
   const auto groups = static_cast<unsigned>(pattern.grid.groups());
-  unions::unite<true><<<groups, unions::kThreads, unions::slot_bytes(pattern.grid), stream>>>(pattern, nullptr, begin,
-                                                                                              entry_k, entry_block);
-  check(cudaGetLastError(), "fill of the entries");
+  if (groups == 0) return;
+  launch_dependent("union of the columns", unions::unite, dim3(groups), unions::kThreads,
+                   sizeof(unions::Slot) * pattern.grid.slots, stream, pattern, ranges, entry_k, entry_block);
 }
 
 }  // namespace sparsek::cuda

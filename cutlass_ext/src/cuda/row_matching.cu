@@ -7,6 +7,8 @@
 #include "cuda/bundle_pairs.cuh"
 #include "cuda/bundle_partners.cuh"
 #include "cuda/cuda_error.h"
+#include "cuda/dependent_launch.cuh"
+#include "cuda/launch_dependent.h"
 #include "cuda/layout.h"
 #include "cuda/matching_work.cuh"
 #include "cuda/similar_rows.h"
@@ -36,10 +38,12 @@ template <bool kCosts, bool kBundles>
 __global__ void __launch_bounds__(kScanThreads) scan_groups(Work work, int32_t first_chunk) {
   extern __shared__ uint32_t shared[];
   __shared__ int32_t loads;
+  start_dependent();
   const RowPattern& pattern = work.pattern;
   const int32_t words = work.words, at_once = scanned_at_once(work.group, words);
   uint32_t* const united = shared;       // (words)
   uint32_t* const own = shared + words;  // (at_once, words)
+  const bool good = is_good(pattern.index);
   const Order order = kCosts ? static_cast<Order>(blockIdx.y) : best_order(work, kByHash);
   const int32_t first = first_chunk * work.together + int32_t(blockIdx.x) * work.group;
   for (int32_t w = threadIdx.x; w < words; w += kScanThreads) united[w] = 0;
@@ -49,10 +53,9 @@ __global__ void __launch_bounds__(kScanThreads) scan_groups(Work work, int32_t f
     for (int32_t i = threadIdx.x; i < at_once * words; i += kScanThreads) own[i] = 0;
     __syncthreads();
     for (int32_t r = threadIdx.x / 32; r < at_once; r += kScanThreads / 32) {
-      const int32_t row = row_at(work, order, first + begin + r);
-      if (row >= pattern.block_rows) continue;
-      for (int32_t b = pattern.row_ptr[row] + threadIdx.x % 32; b < pattern.row_ptr[row + 1]; b += 32) {
-        const int32_t col = pattern.col_idx[b];
+      const EntryRange row = blocks_of(pattern, good, row_at(work, order, first + begin + r));
+      for (int32_t b = threadIdx.x % 32; b < row.count; b += 32) {
+        const int32_t col = pattern.index.col_idx[row.begin + b];
         atomicOr(&own[r * words + col / 32], 1u << col % 32);
       }
     }
@@ -68,7 +71,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_groups(Work work, int32_t f
     }
     for (int32_t r = threadIdx.x; r < at_once; r += kScanThreads) {
       const int32_t place = first + begin + r, row = row_at(work, order, place);
-      const int32_t count = row < pattern.block_rows ? pattern.row_ptr[row + 1] - pattern.row_ptr[row] : 0;
+      const int32_t count = blocks_of(pattern, good, row).count;
       if (kBundles) {
         work.rows[0][place] = row;
         work.blocks[0][place] = work.loads[0][place] = count;
@@ -76,8 +79,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_groups(Work work, int32_t f
     }
     if (kCosts && threadIdx.x == 0) {
       for (int32_t r = 0; r < at_once; ++r) {
-        const int32_t row = row_at(work, order, first + begin + r);
-        if (row < pattern.block_rows) blocks += pattern.row_ptr[row + 1] - pattern.row_ptr[row];
+        blocks += blocks_of(pattern, good, row_at(work, order, first + begin + r)).count;
       }
     }
     __syncthreads();
@@ -87,12 +89,12 @@ __global__ void __launch_bounds__(kScanThreads) scan_groups(Work work, int32_t f
   for (int32_t w = threadIdx.x; w < words; w += kScanThreads) found += __popc(united[w]);
   found = __reduce_add_sync(kAllLanes, found);
   if (threadIdx.x % 32 == 0 && found > 0) atomicAdd(&loads, found);
-  if (order == kNatural) {
+  if (order == kNatural && good) {
     for (int32_t size = 2, level = 0; size <= work.group; size *= 2, ++level) {
       for (int32_t i = threadIdx.x; i < work.group / size; i += kScanThreads) {
         const int32_t from = first + i * size, to = min(from + size, pattern.block_rows);
         if (from >= to) continue;
-        atomicMax(&work.costs->longest_neighbours[level], pattern.row_ptr[to] - pattern.row_ptr[from]);
+        atomicMax(&work.costs->longest_neighbours[level], pattern.index.row_ptr[to] - pattern.index.row_ptr[from]);
       }
     }
   }
@@ -105,8 +107,11 @@ __global__ void __launch_bounds__(kScanThreads) scan_groups(Work work, int32_t f
 constexpr int kWriteThreads = 256;
 
 // One thread a row: those of a group ascend.
-__global__ void __launch_bounds__(kWriteThreads) write_order(Work work, const int32_t* matched, int32_t* order) {
+__global__ void __launch_bounds__(kWriteThreads)
+    write_order(Work work, const int32_t* matched, int32_t* order, int32_t* zero) {
+  start_dependent();
   const int32_t place = blockIdx.x * kWriteThreads + threadIdx.x;
+  if (place == 0) *zero = 0;
   if (place >= work.padded_rows) return;
   const Order best = best_order(work, kMatched);
   const auto row_of = [&](int32_t at) { return best == kMatched ? matched[at] : row_at(work, best, at); };
@@ -169,8 +174,8 @@ void scan(const Work& work, int orders, int32_t first_chunk, int32_t chunks, cud
   const int32_t rows = std::min(chunks * work.together, work.padded_rows - first_chunk * work.together);
   const dim3 grid(static_cast<unsigned>(rows / work.group), orders);
   const size_t bytes = sizeof(uint32_t) * work.words * (1 + scanned_at_once(work.group, work.words));
-  scan_groups<kCosts, kBundles><<<grid, kScanThreads, bytes, stream>>>(work, first_chunk);
-  check(cudaGetLastError(), "costs of the row groups");
+  launch_dependent("costs of the row groups", scan_groups<kCosts, kBundles>, grid, kScanThreads, bytes, stream, work,
+                   first_chunk);
 }
 
 void compare(const Work& work, int level, int32_t first_chunk, int32_t chunks, cudaStream_t stream) {
@@ -180,8 +185,8 @@ void compare(const Work& work, int level, int32_t first_chunk, int32_t chunks, c
                       : places > 64  ? compare_bundles<4>
                       : places > 32  ? compare_bundles<2>
                                      : compare_bundles<1>;
-  kernel<<<dim3((places + kOwn - 1) / kOwn, chunks), kCompareThreads, 0, stream>>>(work, level, first_chunk);
-  check(cudaGetLastError(), "comparison of the block rows");
+  launch_dependent("comparison of the block rows", kernel, dim3((places + kOwn - 1) / kOwn, chunks), kCompareThreads, 0,
+                   stream, work, level, first_chunk);
 }
 
 }  // namespace matching
@@ -193,10 +198,23 @@ bool may_match_rows(int32_t block_rows, int32_t block_cols, int32_t group) {
 size_t match_scratch_bytes(int32_t block_rows, int32_t block_cols, int32_t group) {
   matching::Work work = {};
   void* sort = nullptr;
-  return matching::place_work({block_rows, block_cols, nullptr, nullptr}, group, nullptr, work, &sort);
+  return matching::place_work({block_rows, block_cols, {}}, group, nullptr, work, &sort);
 }
 
-void match_rows(const RowPattern& pattern, int32_t group, int32_t* order, void* scratch, cudaStream_t stream) {
+double match_seconds(int32_t block_rows, int32_t block_cols, int32_t group) {
+  constexpr double kOnce = 8e-6, kLevel = 5e-6, kPlace = 0.07e-6;  // H200, random rows: docs/notes/planning.md
+  matching::Work work = {};
+  void* sort = nullptr;
+  matching::place_work({block_rows, block_cols, {}}, group, nullptr, work, &sort);
+  double batch = 0;
+  for (int level = 0; work.matches() && level < matching::levels_of(group); ++level) {
+    batch += kLevel + kPlace * (work.together >> level);
+  }
+  return kOnce + batch * ((work.chunks() + work.batch - 1) / work.batch);
+}
+
+void match_rows(const RowPattern& pattern, int32_t group, int32_t* order, int32_t* zero, void* scratch,
+                cudaStream_t stream) {
   using namespace matching;
   Work work = {};
   void* sort = nullptr;
@@ -216,13 +234,12 @@ void match_rows(const RowPattern& pattern, int32_t group, int32_t* order, void* 
     if (!at_once) scan<false, true>(work, 1, first, now, stream);
     for (int level = 0; level < levels; ++level) {
       compare(work, level, first, now, stream);
-      pair_up<<<now, kPairThreads, 0, stream>>>(work, level, first);
-      check(cudaGetLastError(), "matching of the block rows");
+      launch_dependent("matching of the block rows", pair_up, dim3(now), kPairThreads, 0, stream, work, level, first);
     }
   }
-  write_order<<<(work.padded_rows + kWriteThreads - 1) / kWriteThreads, kWriteThreads, 0, stream>>>(
-      work, work.rows[levels % 2], order);
-  check(cudaGetLastError(), "order of the block rows");
+  const dim3 ctas((work.padded_rows + kWriteThreads - 1) / kWriteThreads);
+  launch_dependent("order of the block rows", write_order, ctas, kWriteThreads, 0, stream, work,
+                   static_cast<const int32_t*>(work.rows[levels % 2]), order, zero);
 }
 
 }  // namespace sparsek::cuda

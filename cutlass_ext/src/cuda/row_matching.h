@@ -17,9 +17,14 @@ bool may_match_rows(int32_t block_rows, int32_t block_cols, int32_t group);
 // The bytes of device memory that match_rows needs as scratch.
 size_t match_scratch_bytes(int32_t block_rows, int32_t block_cols, int32_t group);
 
+// About how long match_rows takes, on an H200 with random rows.
+double match_seconds(int32_t block_rows, int32_t block_cols, int32_t group);
+
 // order (groups, group): the block rows in the order of order_rows (plan/row_order.h), the same ones, padded with the
-// numbers from block_rows on. group: a power of two from 2 on; may_match_rows. Enqueued in the stream; nothing comes
+// numbers from block_rows on; the natural order where the index has a fault. *zero becomes 0. group: a power of two
+// from 2 on; may_match_rows. Enqueued in the stream, as a number of kernels that the sizes alone decide; nothing comes
 // back to the host.
-void match_rows(const RowPattern& pattern, int32_t group, int32_t* order, void* scratch, cudaStream_t stream);
+void match_rows(const RowPattern& pattern, int32_t group, int32_t* order, int32_t* zero, void* scratch,
+                cudaStream_t stream);
 
 }  // namespace sparsek::cuda

@@ -4,8 +4,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 
+#include "cuda/group_union.h"
 #include "plan/plan.h"
 #include "plan/row_grid.h"
 
@@ -15,17 +17,26 @@ namespace sparsek::cuda {
 struct Schedule {
   RowGrid grid;
   int32_t groups, panels;
-  int32_t panels_in_flight;
+  int32_t panels_in_flight;  // 0: chosen
   int32_t workers;
-  int32_t longest;        // an upper bound on the entries of a row group
-  const int64_t* counts;  // (groups): entries of each row group, for a leader only
-  const int64_t* begin;   // (groups): first entry of each row group
+  int32_t longest;           // an upper bound on the entries of a row group
+  const EntryRange* ranges;  // (groups): entries of each row group, for a leader only
+  const int32_t* blocks;     // (1): of the matrix
 };
 
-// The bytes of device memory that schedule_tiles needs as scratch.
+// What it is written to, in device memory.
+struct ScheduledTiles {
+  int64_t* slot_row;            // (groups, slots)
+  WorkTile* tiles;              // (groups * panels)
+  unsigned long long* entries;  // (1): of all leaders
+  unsigned long long* zero;     // (1): set to 0
+};
+
+// The bytes of device memory that schedule_tiles needs as scratch; 0 where there are so few row groups that it
+// sorts them in one kernel.
 size_t schedule_scratch(int32_t groups);
 
-// Fills slot_row (groups, slots) and tiles (groups * panels). Enqueued in the stream.
-void schedule_tiles(const Schedule& schedule, void* scratch, int64_t* slot_row, WorkTile* tiles, cudaStream_t stream);
+// Enqueued in the stream.
+void schedule_tiles(const Schedule& schedule, void* scratch, const ScheduledTiles& to, cudaStream_t stream);
 
 }  // namespace sparsek::cuda

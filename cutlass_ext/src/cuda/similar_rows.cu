@@ -46,15 +46,16 @@ size_t place_scratch(int32_t rows, std::byte* memory, Scratch& scratch) {
 
 // One warp a block row. Means are not negative: as numbers of their bits they have the same order.
 __global__ void __launch_bounds__(kThreads) describe_rows(RowPattern pattern, Scratch scratch) {
+  const bool good = is_good(pattern.index);
   const int64_t row = (int64_t(blockIdx.x) * kThreads + threadIdx.x) / 32;
   if (row >= pattern.block_rows) return;
   const int lane = threadIdx.x % 32;
-  const int32_t begin = pattern.row_ptr[row], end = pattern.row_ptr[row + 1];
+  const EntryRange blocks = blocks_of(pattern, good, static_cast<int32_t>(row));
   Key sum = 0;
   uint32_t minima[kMinHashes];
   for (uint32_t& minimum : minima) minimum = UINT32_MAX;
-  for (int32_t b = begin + lane; b < end; b += 32) {
-    const auto col = static_cast<uint32_t>(pattern.col_idx[b]);
+  for (int32_t b = lane; b < blocks.count; b += 32) {
+    const auto col = static_cast<uint32_t>(pattern.index.col_idx[blocks.begin + b]);
     sum += col;
     uint32_t hash = col;
     for (uint32_t& minimum : minima) {
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(kThreads) describe_rows(RowPattern pattern, Sc
   for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(kAllLanes, sum, other);
   for (uint32_t& minimum : minima) minimum = __reduce_min_sync(kAllLanes, minimum);
   if (lane != 0) return;
-  const double mean = end > begin ? static_cast<double>(sum) / (end - begin) : 0;
+  const double mean = blocks.count > 0 ? static_cast<double>(sum) / blocks.count : 0;
   scratch.keys[row] = static_cast<Key>(__double_as_longlong(mean));
   scratch.first_minima[row] = Key{minima[0]} << 32 | minima[1];
   scratch.third_minimum[row] = minima[2];

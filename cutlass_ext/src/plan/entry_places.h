@@ -15,6 +15,10 @@ namespace sparsek {
 // Groups that cut block rows share blocks with their neighbours. Those lie in different sections of nnzb entries each:
 // for block rows lower than a group, even and odd groups; for higher ones, groups within one block row, and those at
 // its ends by the number of the first block row, even and odd. Two groups of a section have no block row in common.
+//
+// Groups of rows in another order than the natural one cut no block rows. Where they have no room for block_cols
+// entries each, begin is not theirs: they take places for as many entries as their rows have blocks, one after the
+// other.
 class EntryPlaces {
  public:
   EntryPlaces() = default;
@@ -28,6 +32,8 @@ class EntryPlaces {
     capacity_ = by_columns_ ? by_columns : sections_ * nnzb;
   }
 
+  // Whether the groups have room for block_cols entries each.
+  constexpr bool by_columns() const { return by_columns_; }
   // Entries in all, with the gaps.
   constexpr int64_t capacity() const { return capacity_; }
   // Of a group that is its own leader. row_ptr: of the matrix, (block_rows + 1).

@@ -53,8 +53,8 @@ struct Plan {
 };
 
 // Deterministic: the same index and shape give the same plan, bit for bit. Throws Error where C has too many tiles.
-// For an index in device memory cuda/device_plan.h makes the same plan, bit for bit, except that it ignores most_parts,
-// so that its tiles are whole, and any_rows where there are more than 2^16 block columns.
+// For an index in device memory cuda/device_plan.h makes the same plan, except that it ignores most_parts, so that its
+// tiles are whole, and any_rows where there are more than 2^16 block columns, and that it leaves gaps between entries.
 Plan make_plan(const BsrIndex& index, const PlanShape& shape);
 // The same, reusing the orders of the index's block rows that were computed before.
 Plan make_plan(RowOrders& orders, const PlanShape& shape);

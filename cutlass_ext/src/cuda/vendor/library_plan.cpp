@@ -16,7 +16,9 @@ namespace {
 
 std::string case_obstacle(const LibraryKernel& kernel, const CudaMatrix& matrix, const PlanOptions& options) {
   const auto* const host = std::get_if<BsrIndex>(&matrix.index());
-  if (host != nullptr && !host->block_idx.empty()) return "its blocks of values must be in the order of the index";
+  const bool is_named =
+      host != nullptr ? !host->block_idx.empty() : std::get<DeviceIndex>(matrix.index()).arrays().block_idx != nullptr;
+  if (is_named) return "its blocks of values must be in the order of the index";
   if (matrix.is_bounded()) return "it needs to know how many blocks there are";
   if (matrix.is_async()) return "it needs an index that was checked when the matrix was made";
   return obstacle(kernel, matrix.shape(), longest_row(matrix.index()), matrix.dtype, options);

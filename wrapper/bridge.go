@@ -43,7 +43,7 @@ func init() {
 		if err != nil {
 			return bridge.Host{}, err
 		}
-		return host.bridged(), host.checkBias(op, Bias(kind), rows, cols)
+		return host.bridged(), host.checkBias(op, Bias(kind), rows, cols, 1)
 	}
 	bridge.NewTuner = func(ctx context.Context, matrix, options any, tuning native.TunerOptions) (bridge.Tuner, error) {
 		t, err := matrix.(*Matrix).newTuner(ctx, options.(PlanOptions), tuning)

@@ -104,17 +104,17 @@ func (a Activation) String() string {
 	return fmt.Sprintf("Activation(%d)", int32(a))
 }
 
-// checkBias makes sure that o is a bias of that kind for a C of rows x cols.
-func (o *operand) checkBias(op string, kind Bias, rows, cols int) error {
+// checkBias makes sure that o is a bias of that kind for a C of rows x cols, or biases of columns for several of them.
+func (o *operand) checkBias(op string, kind Bias, rows, cols, ofColumns int) error {
 	if kind == RowBias {
 		cols = 1
 	} else {
-		rows = 1
+		rows = ofColumns
 	}
 	if err := o.check(op, "the bias", rows, cols, -1); err != nil {
 		return err
 	}
-	if rows > 1 && o.stride != 1 {
+	if rows > 1 && o.stride != cols {
 		return fault(op, ErrBadLeadingDimension, "the bias's stride is %d: its values must lie one after the other", o.stride)
 	}
 	return nil

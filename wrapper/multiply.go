@@ -249,10 +249,16 @@ func (r *run) launch(alpha, beta float32) error {
 	if r.input.given && r.input.rows == 1 {
 		input.Stride = native.OneRow
 	}
-	engine, p := r.plan.matrix.engine, native.Product{
+	m := r.plan.matrix
+	biasRows := 1
+	if r.plan.bias == RowBias {
+		biasRows = m.rows
+	}
+	engine, p := m.engine, native.Product{
 		Alpha: alpha, Beta: beta, N: r.b.cols, B: r.b.native(), C: r.c.native(), Input: input,
 		Bias: r.bias.address(), Values: r.values.address(), AlphaScale: r.alphaScale.address(), BetaScale: r.betaScale.address(),
-		Stream: r.stream}
+		Stream: r.stream, Workspace: r.workspace.address(), WorkspaceBytes: r.workspace.bytes(), Batch: r.batch,
+		StepB: r.step(&r.b, m.cols), StepC: m.rows * r.c.stride, StepValues: r.step(&r.values, m.blocks*m.blockM), StepBias: r.step(&r.bias, biasRows)}
 	if data := r.plan.data; data != nil {
 		var workspace unsafe.Pointer
 		if data.workspace != nil {

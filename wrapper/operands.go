@@ -22,19 +22,30 @@ type Operands struct {
 	// AlphaScale and BetaScale, if there are any, are 1 x 1, of float32, finite, and read when the product runs: alpha and
 	// beta are multiplied with them. Kernels of other libraries refuse them.
 	AlphaScale, BetaScale Operand
+
+	// Batch above 1 is a number of products, which run one after the other. Their operands lie one below the other: C is
+	// Batch M x N, and so is an Input of more than one row, with C's stride. B is Batch K x N, the bias Batch M x 1 or
+	// Batch x N, and Values Batch times as high, or each as for one product, which all of them then share.
+	Batch int
+	// Workspace, if there is one, is device memory for this product alone until it has ended: a matrix without gaps of at
+	// least PlanInfo.ProductBytes, aligned to 256 bytes, whose values mean nothing. Else the library has its own. The CPU
+	// uses none.
+	Workspace Operand
 }
 
 // boundOperands are those of one product.
 type boundOperands struct {
-	b, c, bias, values, input, alphaScale, betaScale operand
+	b, c, bias, values, input, alphaScale, betaScale, workspace operand
+
+	batch int // at least 1
 }
 
-func (o *boundOperands) all() [7]*operand {
-	return [...]*operand{&o.b, &o.c, &o.bias, &o.values, &o.input, &o.alphaScale, &o.betaScale}
+func (o *boundOperands) all() [8]*operand {
+	return [...]*operand{&o.b, &o.c, &o.bias, &o.values, &o.input, &o.alphaScale, &o.betaScale, &o.workspace}
 }
 
 // operandNames are those of boundOperands.all.
-var operandNames = [...]string{"B", "C", "the bias", "Values", "Input", "AlphaScale", "BetaScale"}
+var operandNames = [...]string{"B", "C", "the bias", "Values", "Input", "AlphaScale", "BetaScale", "Workspace"}
 
 // check makes sure that the operands are what was planned for, and takes their buffers into use.
 func (r *run) check(o Operands) error {
@@ -59,6 +70,10 @@ func (r *run) check(o Operands) error {
 // match makes sure that the operands have sizes and types that the plan serves.
 func (r *run) match(o Operands) error {
 	p := r.plan
+	if o.Batch < 0 {
+		return fault(r.op, ErrBadSize, "Batch is %d: set it to the number of products, or to 0 for one", o.Batch)
+	}
+	r.batch = max(o.Batch, 1)
 	if err := r.b.of(r.op, "B", o.B); err != nil {
 		return err
 	}
@@ -71,10 +86,10 @@ func (r *run) match(o Operands) error {
 	if r.b.cols < 1 || r.b.cols > p.n {
 		return fault(r.op, ErrBadSize, "B is %d x %d where %d rows are needed and the plan is for 1 to %d columns", r.b.rows, r.b.cols, p.matrix.cols, p.n)
 	}
-	if err := r.b.check(r.op, "B", p.matrix.cols, r.b.cols, -1); err != nil {
+	if err := r.b.check(r.op, "B", r.rowsOf(&r.b, p.matrix.cols), r.b.cols, -1); err != nil {
 		return err
 	}
-	if err := r.c.check(r.op, "C", p.matrix.rows, r.b.cols, -1); err != nil {
+	if err := r.c.check(r.op, "C", r.batch*p.matrix.rows, r.b.cols, -1); err != nil {
 		return err
 	}
 	if err := r.checkOutput("C", r.c.dtype); err != nil {
@@ -84,6 +99,22 @@ func (r *run) match(o Operands) error {
 		return err
 	}
 	return r.matchOthers(o)
+}
+
+// rowsOf are the rows that an operand of the batch is to have: those of one product, if it has as many, or of each.
+func (r *run) rowsOf(x *operand, one int) int {
+	if x.rows == one {
+		return one
+	}
+	return r.batch * one
+}
+
+// step is how many elements lie between what two products of the batch have of an operand; 0 where they share it.
+func (r *run) step(x *operand, one int) int {
+	if !x.given || x.rows == one {
+		return 0
+	}
+	return one * x.stride
 }
 
 // matchPlanned is match for products that have the sizes and strides of the plan, and nothing of their own.
@@ -103,6 +134,9 @@ func (r *run) matchPlanned(o Operands) error {
 			return fault(r.op, ErrBadArgument, "%s is for Multiply and Enqueue alone", operandNames[i])
 		}
 	}
+	if r.batch > 1 {
+		return fault(r.op, ErrBadArgument, "Batch is for Multiply and Enqueue alone")
+	}
 	return nil
 }
 
@@ -119,7 +153,7 @@ func (r *run) matchBias(bias Operand) error {
 		return fault(r.op, ErrNullPointer, "the plan is for a %v bias: set Operands.Bias", p.bias)
 	}
 	r.bias = bias.operand()
-	if err := r.bias.checkBias(r.op, p.bias, p.matrix.rows, r.b.cols); err != nil {
+	if err := r.bias.checkBias(r.op, p.bias, r.rowsOf(&r.bias, p.matrix.rows), r.b.cols, r.rowsOf(&r.bias, 1)); err != nil {
 		return err
 	}
 	return r.checkOutput("the bias", r.bias.dtype)
@@ -133,17 +167,19 @@ func (r *run) matchOthers(o Operands) error {
 		if r.values.dtype != m.dtype {
 			return fault(r.op, ErrBadArgument, "Values is of %v and the matrix of %v", r.values.dtype, m.dtype)
 		}
-		if err := r.values.check(r.op, "Values", m.blocks*m.blockM, m.blockK, m.blockK); err != nil {
+		if err := r.values.check(r.op, "Values", r.rowsOf(&r.values, m.blocks*m.blockM), m.blockK, m.blockK); err != nil {
 			return err
 		}
 	}
 	if !missing(o.Input) && m.rows > 0 {
 		r.input = o.Input.operand()
-		rows := m.rows
+		rows, stride := r.batch*m.rows, -1
 		if r.input.rows == 1 {
 			rows = 1
+		} else if r.batch > 1 {
+			stride = r.c.stride
 		}
-		if err := r.input.check(r.op, "Input", rows, r.b.cols, -1); err != nil {
+		if err := r.input.check(r.op, "Input", rows, r.b.cols, stride); err != nil {
 			return err
 		}
 		if err := r.checkOutput("Input", r.input.dtype); err != nil {
@@ -153,7 +189,24 @@ func (r *run) matchOthers(o Operands) error {
 	if err := r.matchScale("AlphaScale", &r.alphaScale, o.AlphaScale); err != nil {
 		return err
 	}
-	return r.matchScale("BetaScale", &r.betaScale, o.BetaScale)
+	if err := r.matchScale("BetaScale", &r.betaScale, o.BetaScale); err != nil {
+		return err
+	}
+	return r.matchWorkspace(o.Workspace)
+}
+
+func (r *run) matchWorkspace(o Operand) error {
+	if missing(o) {
+		return nil
+	}
+	if r.plan.data != nil {
+		return fault(r.op, ErrBadArgument, "Workspace is given to a plan that has one of its own")
+	}
+	r.workspace = o.operand()
+	if r.workspace.host != nil && r.plan.matrix.engine.info.Backend == CUDA {
+		return fault(r.op, ErrWrongMemory, "Workspace is in host memory: use a DeviceDense")
+	}
+	return r.workspace.check(r.op, "Workspace", r.workspace.rows, r.workspace.cols, r.workspace.cols)
 }
 
 func (r *run) matchScale(name string, x *operand, o Operand) error {

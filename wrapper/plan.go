@@ -74,6 +74,7 @@ type PlanInfo struct {
 	Tiles               int64   // of C, and of split ones the parts; on the CPU: tasks
 	Entries             int64   // loads of a block row of B, summed over the row groups; -1 where only the device knows (NewDeviceMatrixIn)
 	WorkspaceBytes      int64   // of device memory: what the plan holds, alone or with others of its matrix, and what one product works in
+	ProductBytes        int64   // of device memory: what one product works in alone (Operands.Workspace)
 	UnitRoundoff        float64 // of one accumulation step: package check needs it
 
 	ChosenBy  ChosenBy
@@ -196,7 +197,7 @@ func (m *Matrix) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan, error
 
 func planInfo(i native.PlanInfo) PlanInfo {
 	return PlanInfo{Kernel: i.Kernel, Reason: i.Reason, TileM: i.TileM, TileN: i.TileN, TileK: i.TileK, Stages: i.Stages,
-		Tiles: i.Tiles, Entries: i.Entries, WorkspaceBytes: i.WorkspaceBytes, UnitRoundoff: i.UnitRoundoff,
+		Tiles: i.Tiles, Entries: i.Entries, WorkspaceBytes: i.WorkspaceBytes, ProductBytes: i.ProductBytes, UnitRoundoff: i.UnitRoundoff,
 		ChosenBy: ChosenBy(i.ChosenBy), Predicted: duration(i.Predicted), Measured: duration(i.Measured), Warning: i.Warning}
 }
 

@@ -331,6 +331,7 @@ type PlanInfo struct {
 	Stages                  int
 	Tiles, Entries          int64
 	WorkspaceBytes          int64
+	ProductBytes            int64
 	UnitRoundoff            float64
 	Recomputed              int64
 	ChosenBy                int32
@@ -362,6 +363,7 @@ func planInfo(out *C.sparsek_plan_info) PlanInfo {
 		Stages: int(out.stages),
 		Tiles:  int64(out.tiles), Entries: int64(out.entries),
 		WorkspaceBytes: int64(out.workspace_bytes),
+		ProductBytes:   int64(out.product_bytes),
 		UnitRoundoff:   float64(out.unit_roundoff),
 		Recomputed:     int64(out.recomputed),
 		ChosenBy:       int32(out.chosen_by),
@@ -452,16 +454,24 @@ type Product struct {
 	Bias, Values          unsafe.Pointer
 	AlphaScale, BetaScale unsafe.Pointer
 	Stream                uintptr
+
+	Workspace      unsafe.Pointer
+	WorkspaceBytes int
+	// Products, and the elements from one to the next.
+	Batch                              int
+	StepB, StepC, StepValues, StepBias int
 }
 
 func (p *Product) sizes() C.shim_product {
 	return C.shim_product{alpha: C.float(p.Alpha), beta: C.float(p.Beta), n: C.int64_t(p.N), ldb: C.int64_t(p.B.Stride),
-		ldc: C.int64_t(p.C.Stride), ldc_in: C.int64_t(p.Input.Stride), stream: C.uintptr_t(p.Stream)}
+		ldc: C.int64_t(p.C.Stride), ldc_in: C.int64_t(p.Input.Stride), stream: C.uintptr_t(p.Stream),
+		workspace_bytes: C.size_t(p.WorkspaceBytes), batch: toInt32(p.Batch), stride_b: C.int64_t(p.StepB),
+		stride_c: C.int64_t(p.StepC), stride_values: C.int64_t(p.StepValues), stride_bias: C.int64_t(p.StepBias)}
 }
 
 // Multiply calls multiply. The addresses are arguments and not members of a struct: that way Go's memory needs no
 // pinning, which would cost as much as the call.
 func (l *Library) Multiply(plan unsafe.Pointer, p Product) error {
 	return end("multiply", C.shim_multiply(l.api, (*C.sparsek_plan)(plan), p.sizes(), p.B.Data, p.C.Data, p.Input.Data, p.Bias,
-		p.Values, p.AlphaScale, p.BetaScale))
+		p.Values, p.AlphaScale, p.BetaScale, p.Workspace))
 }

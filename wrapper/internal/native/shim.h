@@ -142,6 +142,9 @@ typedef struct shim_product {
   float alpha, beta;
   int64_t n, ldb, ldc, ldc_in;
   uintptr_t stream;
+  size_t workspace_bytes;
+  int32_t batch;
+  int64_t stride_b, stride_c, stride_values, stride_bias;
 } shim_product;
 
 static inline sparsek_multiply_args shim_args(shim_product p, const void* b, void* c, const void* c_in,
@@ -161,14 +164,21 @@ static inline sparsek_multiply_args shim_args(shim_product p, const void* b, voi
                                 .c_in = c_in,
                                 .ldc_in = p.ldc_in,
                                 .alpha_device = (const float*)alpha_device,
-                                .beta_device = (const float*)beta_device};
+                                .beta_device = (const float*)beta_device,
+                                .batch = p.batch,
+                                .stride_b = p.stride_b,
+                                .stride_c = p.stride_c,
+                                .stride_values = p.stride_values,
+                                .stride_bias = p.stride_bias};
   return args;
 }
 
 static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, shim_product p, const void* b,
                                         void* c, const void* c_in, const void* bias, const void* values,
-                                        const void* alpha_device, const void* beta_device) {
-  const sparsek_multiply_args args = shim_args(p, b, c, c_in, bias, values, alpha_device, beta_device);
+                                        const void* alpha_device, const void* beta_device, void* workspace) {
+  sparsek_multiply_args args = shim_args(p, b, c, c_in, bias, values, alpha_device, beta_device);
+  args.workspace = workspace;
+  args.workspace_bytes = p.workspace_bytes;
   return shim_end(api, api->multiply(plan, &args));
 }
 
@@ -223,10 +233,13 @@ static inline shim_result shim_no_memory(void) {
 
 static inline shim_result shim_multiply_at(const sparsek_api* api, sparsek_plan* plan, shim_products products,
                                            const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias) {
-  const shim_product p = {
-      products.alpha, products.beta, 0, products.ldb, products.ldc, 0, products.stream,
-  };
-  return shim_multiply(api, plan, p, (const void*)b[0], (void*)c[0], NULL, (const void*)bias[0], NULL, NULL, NULL);
+  const shim_product p = {.alpha = products.alpha,
+                          .beta = products.beta,
+                          .ldb = products.ldb,
+                          .ldc = products.ldc,
+                          .stream = products.stream};
+  return shim_multiply(api, plan, p, (const void*)b[0], (void*)c[0], NULL, (const void*)bias[0], NULL, NULL, NULL,
+                       NULL);
 }
 
 static inline shim_result shim_multiply_loop(const sparsek_api* api, sparsek_plan* plan, shim_products products,

@@ -42,6 +42,10 @@ type PlanOptions struct {
 	// Workers limits the CTAs, or threads of the CPU, of a product, so that others stay free; 0: EngineOptions.Workers,
 	// and all where that is 0. With a limit, measurements of other plans choose no kernel.
 	Workers int
+	// ValuesStatic promises that no kernel which is before a product in its stream, and may still run when the product
+	// is about to begin, writes A's values: they are not computed in that stream shortly before. A product of few
+	// columns then loads its first blocks while the kernel before it ends. The copies that SetValues makes break no promise.
+	ValuesStatic bool
 }
 
 // ChosenBy says how a plan's kernel was chosen.
@@ -149,7 +153,7 @@ func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
 func (o *PlanOptions) raw() native.PlanOptions {
 	return native.PlanOptions{N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, AlignmentC: o.AlignmentC, Kernel: o.Kernel,
 		Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense,
-		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant, Workers: o.Workers}
+		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant, Workers: o.Workers, ValuesStatic: o.ValuesStatic}
 }
 
 // planOnce makes a plan without measuring.

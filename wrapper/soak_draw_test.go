@@ -27,6 +27,8 @@ type draw struct {
 	newValues        bool // once more with other values of A
 	capture          foreign.CaptureMode
 	closeFirst       bool // the plan is closed before the graph
+	valuesStatic     bool // PlanOptions.ValuesStatic
+	workers          int  // PlanOptions.Workers
 }
 
 var soakPatterns = []string{"bernoulli", "zipf", "one long row", "window", "same columns"}
@@ -76,6 +78,8 @@ func newDraw(s *soak, random *rand.Rand) *draw {
 	d.newValues = random.IntN(3) == 0
 	d.capture = pick(random, foreign.CaptureGlobal, foreign.CaptureThreadLocal, foreign.CaptureRelaxed)
 	d.closeFirst = random.IntN(2) == 0
+	d.valuesStatic = random.IntN(2) == 0
+	d.workers = pick(random, 0, 0, 0, 1, 3, 50)
 	return d
 }
 

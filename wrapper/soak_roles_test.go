@@ -53,6 +53,7 @@ func newSoaked[T, C Element, I Index](t soakTB, s *soak, d *draw) *soaked[T, C, 
 		x.matrix = must(NewMatrix(ctx, s.engine, x.a))(t)
 	}
 	options := x.planOptions(d.alignment)
+	options.ValuesStatic, options.Workers = d.valuesStatic, d.workers
 	plan, err := x.matrix.Plan(ctx, options)
 	if errors.Is(err, ErrNoSuchKernel) {
 		options.Kernel = ""
@@ -314,6 +315,7 @@ func comeAndGo[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw
 		}
 		matrix := must(lib.MatrixCreate(engine, a))(t)
 		options := native.PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: d.alignment, Kernel: d.kernel,
+			Workers: d.workers, ValuesStatic: d.valuesStatic,
 			Output: int32(DTypeOf[C]()), Bias: int32(p.biasKind), Activation: int32(p.activation)}
 		plan, err := lib.PlanCreate(matrix, options)
 		if errors.Is(err, ErrNoSuchKernel) {

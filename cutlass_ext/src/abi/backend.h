@@ -102,11 +102,12 @@ struct PlanOptions {
   bool user_cache = true;        // the user's measurements may be read, and others added
   bool batch_invariant = false;  // the order of sums, and so the kernel, must not depend on n; with own_kernels
   int32_t workers = 0;           // the most CTAs, or threads, of a product; 0: all
+  bool values_static = false;    // no kernel that may still run when a product begins writes A's values
 
   bool operator==(const PlanOptions& other) const {
     const auto members = [](const PlanOptions& o) {
       return std::tie(o.n, o.ldb, o.ldc, o.alignment, o.alignment_c, o.kernel, o.dtype_c, o.bias, o.activation,
-                      o.allow_dense, o.own_kernels, o.user_cache, o.batch_invariant, o.workers);
+                      o.allow_dense, o.own_kernels, o.user_cache, o.batch_invariant, o.workers, o.values_static);
     };
     return members(*this) == members(other);
   }

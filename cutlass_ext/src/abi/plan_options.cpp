@@ -58,6 +58,10 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Matrix
   if (given.workers < 0) {
     fail(SPARSEK_BAD_ARGUMENT, "options->workers = %d is negative: 0 stands for all", given.workers);
   }
+  options.values_static = given.values_static != 0;
+  if (given.values_static != 0 && given.values_static != 1) {
+    fail(SPARSEK_BAD_ARGUMENT, "options->values_static = %d is neither 0 nor 1", given.values_static);
+  }
   if (!(given.tuning_seconds >= 0)) {
     fail(SPARSEK_BAD_ARGUMENT, "options->tuning_seconds = %g is not 0 or above", given.tuning_seconds);
   }

@@ -1,31 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "abi/served.h"
 
-#include <cinttypes>
+#include <cstddef>
+#include <string>
 
 #include "abi/error.h"
 
 namespace sparsek {
 namespace {
 
-// A member whose only served value is 0.
-void require_unused(int64_t value, const char* member) {
-  if (value != 0) fail(SPARSEK_BAD_ARGUMENT, "%s = %" PRId64 " is not served yet: set it to 0", member, value);
-}
-
 void require_null(const void* pointer, const char* member) {
   if (pointer != nullptr) fail(SPARSEK_BAD_ARGUMENT, "%s is not served yet: set it to null", member);
 }
 
-void require_enumerator(int32_t value, int32_t last, const char* member, const char* names) {
-  if (value < 0 || value > last) fail(SPARSEK_BAD_ARGUMENT, "%s = %d is none of %s", member, value, names);
+// A value of an enumeration, and where it is not served yet, what to do instead.
+struct Enumerator {
+  const char* name;
+  const char* instead;  // null: it is served
+};
+
+// Enumerator i has the value i.
+template <size_t Count>
+void require_served_one(int32_t value, const char* member, const Enumerator (&all)[Count]) {
+  if (value < 0 || value >= static_cast<int32_t>(Count)) {
+    std::string names;
+    for (size_t i = 0; i < Count; ++i) {
+      names += (i == 0 ? "" : ", ") + std::string(all[i].name) + " (" + std::to_string(i) + ")";
+    }
+    fail(SPARSEK_BAD_ARGUMENT, "%s = %d is none of %s", member, value, names.c_str());
+  }
+  const Enumerator& given = all[value];
+  if (given.instead != nullptr) {
+    fail(SPARSEK_BAD_ARGUMENT, "%s = %s (%d) is not served yet: %s", member, given.name, value, given.instead);
+  }
 }
 
-// An enumerator of which only the first is served.
-void require_first(int32_t value, int32_t last, const char* member, const char* names, const char* first) {
-  require_enumerator(value, last, member, names);
-  if (value != 0) fail(SPARSEK_BAD_ARGUMENT, "%s = %d is not served yet: use %s (0)", member, value, first);
-}
+constexpr Enumerator kOps[] = {{"SPARSEK_DSD", nullptr},
+                               {"SPARSEK_DSD_T", "make a matrix of the transpose of A, and use SPARSEK_DSD (0)"},
+                               {"SPARSEK_SDD", "use SPARSEK_DSD (0)"}};
+constexpr Enumerator kOrdersB[] = {
+    {"SPARSEK_ROW_MAJOR", nullptr},
+    {"SPARSEK_COLUMN_MAJOR", "copy B to row-major order, and use SPARSEK_ROW_MAJOR (0)"}};
+constexpr Enumerator kOrdersC[] = {
+    {"SPARSEK_ROW_MAJOR", nullptr},
+    {"SPARSEK_COLUMN_MAJOR", "use SPARSEK_ROW_MAJOR (0), and copy C to the other order"}};
+constexpr Enumerator kComputes[] = {
+    {"SPARSEK_COMPUTE_EXACT", nullptr},
+    {"SPARSEK_COMPUTE_TF32", "use SPARSEK_COMPUTE_EXACT (0), or for tensor cores a matrix of bf16 or fp16"}};
 
 void require_flags(int32_t value, int32_t known, const char* member, const char* names) {
   if ((value & ~known) != 0) fail(SPARSEK_BAD_ARGUMENT, "%s = %d has bits other than %s", member, value, names);
@@ -40,16 +61,12 @@ void require_served(const sparsek_bsr& bsr) {
 }
 
 void require_served(const sparsek_plan_options& options) {
-  require_first(options.op, SPARSEK_SDD, "options->op", "SPARSEK_DSD (0), SPARSEK_DSD_T (1), SPARSEK_SDD (2)",
-                "SPARSEK_DSD");
-  const char* const orders = "SPARSEK_ROW_MAJOR (0), SPARSEK_COLUMN_MAJOR (1)";
-  require_first(options.order_b, SPARSEK_COLUMN_MAJOR, "options->order_b", orders, "SPARSEK_ROW_MAJOR");
-  require_first(options.order_c, SPARSEK_COLUMN_MAJOR, "options->order_c", orders, "SPARSEK_ROW_MAJOR");
-  require_first(options.compute, SPARSEK_COMPUTE_TF32, "options->compute",
-                "SPARSEK_COMPUTE_EXACT (0), SPARSEK_COMPUTE_TF32 (1)", "SPARSEK_COMPUTE_EXACT");
+  require_served_one(options.op, "options->op", kOps);
+  require_served_one(options.order_b, "options->order_b", kOrdersB);
+  require_served_one(options.order_c, "options->order_c", kOrdersC);
+  require_served_one(options.compute, "options->compute", kComputes);
   require_flags(options.flags, SPARSEK_OWN_KERNELS | SPARSEK_NO_USER_CACHE | SPARSEK_BATCH_INVARIANT, "options->flags",
                 "SPARSEK_OWN_KERNELS (1), SPARSEK_NO_USER_CACHE (2) and SPARSEK_BATCH_INVARIANT (4)");
-  require_unused(options.values_static, "options->values_static");
 }
 
 void require_served(const sparsek_multiply_args& args) {

@@ -18,6 +18,7 @@
 #include "cuda/pack_b.h"
 #include "cuda/time_runs.h"
 #include "cuda/vendor/index_arrays.h"
+#include "cuda/worker_count.h"
 #include "plan/digest.h"
 #include "plan/panel_ends.h"
 
@@ -118,6 +119,9 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
                  ? 1
                  : choose_cluster(pattern, longest_row(matrix_.index()), shape, kernel_->ops->most_cluster, ctas);
   workers_ = shape.workers = ctas / cluster_;
+  const int64_t groups = (pattern.rows + shape.tile_m - 1) / shape.tile_m;
+  const bool long_enough = pattern.nnzb * pattern.block_m * pattern.block_k >= kernel_->ops->least_elements * groups;
+  rounds_ = options_.workers == 0 && long_enough ? kernel_->ops->most_rounds : 1;
   shape.any_rows = kernel_->ops->any_rows && (!matrix_.is_async() || is_matching_worthwhile(pattern, shape));
   if (kernel_->ops->may_split && options_.n > 0 && !options_.batch_invariant) {
     shape.most_parts =
@@ -290,8 +294,10 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.tiles_count = tiles_within(args.n);
   launch.entry_k = arrays_.entry_k();
   launch.entry_block = arrays_.entry_block();
-  launch.workers = static_cast<int32_t>(std::min(workers_, launch.tiles_count));
+  launch.workers = worker_count(launch.tiles_count, workers_, rounds_);
   launch.cluster = cluster_;
+  // Where there is no room for all CTAs at once, most of them begin when the kernel before has long ended.
+  launch.values_static = options_.values_static && launch.tiles_count <= 2 * workers_;
   launch.slot_row = arrays_.slot_row();
   launch.slots = sizes.slots;
   launch.recomputed = arrays_.recomputed();

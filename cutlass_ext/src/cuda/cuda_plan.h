@@ -59,6 +59,7 @@ class CudaPlan final : public PlanState {
   const KernelDesc* kernel_;
   int32_t cluster_ = 1;                   // CTAs that share a tile
   int32_t workers_ = 1;                   // clusters that run at once
+  int32_t rounds_ = 1;                    // up to so many tiles for each of them, a cluster has one tile
   StreamUses uses_;                       // of what follows
   std::optional<DevicePlanner> planner_;  // where plans are made in a stream
   const bool is_data_ = false;            // arrays_ are the caller's,

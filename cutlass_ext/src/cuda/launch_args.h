@@ -55,8 +55,9 @@ struct LaunchArgs {
   const int32_t* entry_block;
   const int64_t* slot_row;
   int32_t slots;
-  int32_t workers;  // CTAs, or clusters of `cluster` CTAs; at most tiles_count
-  int32_t cluster;  // CTAs that share each tile along K; above 1, there are no more tiles than workers
+  int32_t workers;     // CTAs, or clusters of `cluster` CTAs; at most tiles_count
+  int32_t cluster;     // CTAs that share each tile along K; above 1, there are no more tiles than workers
+  bool values_static;  // no kernel that may still run when this one begins writes values
   PartSums parts;
 
   unsigned long long* recomputed;  // counts the slabs that exact_rows.cuh computes again
@@ -78,6 +79,10 @@ struct KernelOps {
   // Accepts parts of tiles: writes their sums to LaunchArgs::parts, and calls allow_dependent_launch if there are any.
   bool may_split = false;
   bool takes_tiles = false;  // its CTAs take tiles by LaunchArgs::tiles_taken
+  // Where there are at most so many times as many tiles as CTAs that run at once, each CTA has one tile, and begins
+  // when another has ended: see cuda/worker_count.h.
+  int most_rounds = 1;
+  int64_t least_elements = 0;  // of A in a tile on average, for more than one round
 };
 
 }  // namespace sparsek::cuda

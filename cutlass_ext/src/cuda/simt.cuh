@@ -21,6 +21,7 @@ constexpr int kSimtRowsPerThread = 8;
 constexpr int kSimtThreads = kSimtColumns * kSimtRowGroups;
 constexpr int kSimtCtasPerSm = 2;
 
+// Each CTA has one tile: the device begins the next CTA when one has ended. With a limit on the CTAs each has several.
 // A tile is a part of one block row (or all of it), tile_m rows high, and 64 columns wide.
 template <class Element>
 __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(const LaunchArgs args, int tile_m) {
@@ -80,7 +81,11 @@ constexpr KernelOps simt_ops() {
           /*tma_b=*/false,
           /*any_rows=*/false,
           /*align_values=*/sizeof(typename Config::Element),
-          /*any_epilogue=*/true};
+          /*any_epilogue=*/true,
+          /*most_cluster=*/1,
+          /*may_split=*/false,
+          /*takes_tiles=*/false,
+          /*most_rounds=*/INT32_MAX};
 }
 
 }  // namespace sparsek::cuda

@@ -14,10 +14,13 @@
 //
 // The kernel may begin while the previous kernel in the stream ends (programmatic dependent launch): it initialises its
 // barriers, reads the plan, and waits before it accesses anything else. It lets the next kernel begin when it has
-// requested nearly all of its loads.
+// requested nearly all of its loads. Where the values are static and there is room for the next launch, it waits only
+// when it has filled its ring with blocks of A, and lets the next one begin half way.
 #pragma once
 
 #include <cuda.h>
+
+#include <cstdint>
 
 #include "cuda/cluster_store.cuh"
 #include "cuda/dependent_launch.cuh"
@@ -43,6 +46,15 @@ constexpr int kCtasPerSm = 2;
 // The number of launches whose CTAs fit on an SM together.
 template <int TileN>
 constexpr int kLaunches = TileN == 16 ? 2 : 1;
+// Whether a kernel that loads A ahead of the wait exists.
+template <int TileN>
+constexpr bool kMayLoadAhead = kLaunches<TileN> == 2;
+// A CTA a tile costs a start for each, which other CTAs of the SM hide where there are enough of them, and spreads the
+// tiles evenly. With many short tiles and two CTAs an SM, the starts cost more.
+template <int TileN>
+constexpr int kMostRounds = kLaunches<TileN> == 2 ? INT32_MAX : 2;
+template <int TileN>
+constexpr int64_t kLeastElements = kLaunches<TileN> == 2 ? 0 : 4 * kTileM * 64;
 template <int TileN>
 constexpr int kRingBytes = (kLaunches<TileN> == 2 ? 48 : 96) * 1024;
 constexpr int kMostSlots = kTileM / 16;
@@ -108,7 +120,7 @@ struct RingAddress {
 
 // Lane s loads the block of slot s; lane 0 loads B as well. The plan is read 32 entries at a time, one by each lane,
 // and 32 entries ahead: otherwise each entry would cost the latency of the read.
-template <int BoxK, int TileN>
+template <bool LoadsAhead, int BoxK, int TileN>
 __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, const Work& work, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
   const LaunchArgs& args = p.args;
@@ -136,7 +148,60 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
     if (args.block_m != p.slot_rows && lane < slots) {
       row_in_block = int(uint32_t(args.slot_row[int64_t(tile.m_tile) * slots + lane]) % uint32_t(args.block_m));
     }
-    if (!waited) wait_for_previous_launch();
+    // The lane's part of an entry that the warp has read.
+    struct EntryBlocks {
+      int32_t block = kNoBlock;  // of the lane's slot
+      uint32_t present = 0;
+    };
+    const auto blocks_of = [&](const int32_t(&read)[kMostSlots], int e) {
+      EntryBlocks entry;
+#pragma unroll
+      for (int s = 0; s < kMostSlots; ++s) {
+        if (s >= slots) continue;
+        const int32_t of_slot = __shfl_sync(0xffffffffu, read[s], e);
+        entry.present |= uint32_t(of_slot != kNoBlock) << s;
+        if (lane == s) entry.block = of_slot;
+      }
+      return entry;
+    };
+    const auto load_a = [&](const RingState<Storage::kStages>& at, const EntryBlocks& entry, int part) {
+      const uint32_t full = ring.full + at.stage * kBarrierBytes;
+      if (lane == 0) {
+        wait_for_phase(ring.empty + at.stage * kBarrierBytes, at.phase ^ 1);
+        store_word(ring.present + at.stage * sizeof(uint32_t), entry.present);
+        arrive_and_expect(full, Storage::kBytesB + __popc(entry.present) * slot_bytes);
+      }
+      __syncwarp();
+      if (entry.block != kNoBlock) {
+        load_box(p.map_a, full, kOnce, ring.a + at.stage * Storage::kBytesA + lane * slot_bytes,
+                 {part * BoxK, row_in_block, entry.block});
+      }
+    };
+    const auto load_b = [&](const RingState<Storage::kStages>& at, int32_t row) {
+      if (lane == 0) {
+        load_box(p.map_b, ring.full + at.stage * kBarrierBytes, kOften, ring.b + at.stage * Storage::kBytesB,
+                 {tile.n_tile * TileN, row, 0});
+      }
+    };
+    const bool is_last = t + args.workers >= args.tiles_count;
+    const int release_at = LoadsAhead ? tile.entry_count / 2 : tile.entry_count - 1;
+    int done = 0, done_units = 0;  // entries that are loaded already, and units of the next one
+    if (LoadsAhead && !waited) {
+      const int stages = min(Storage::kStages, min(32, tile.entry_count) * p.units_per_entry);
+      RingState<Storage::kStages> at;
+      for (int i = 0; i < stages; ++i, ++at) {
+        load_a(at, blocks_of(next_block, i / p.units_per_entry), i % p.units_per_entry);
+      }
+      wait_for_previous_launch();
+      for (int i = 0; i < stages; ++i, ++state) {
+        load_b(state, __shfl_sync(0xffffffffu, next_k, i / p.units_per_entry) + i % p.units_per_entry * BoxK);
+      }
+      done = stages / p.units_per_entry;
+      done_units = stages % p.units_per_entry;
+      if (is_last && done > release_at) allow_dependent_launch();
+    } else if (!waited) {
+      wait_for_previous_launch();
+    }
     waited = true;
     for (int first = 0; first < tile.entry_count; first += 32) {
       int32_t blocks[kMostSlots];
@@ -144,37 +209,17 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
       for (int s = 0; s < kMostSlots; ++s) blocks[s] = next_block[s];
       const int32_t rows = next_k;
       read_plan(first + 32);
-      for (int e = 0; e < min(32, tile.entry_count - first); ++e) {
+      for (int e = first == 0 ? done : 0; e < min(32, tile.entry_count - first); ++e) {
         // Lets the next kernel read its plan while the last stages arrive: earlier it would take bandwidth from this
-        // one, and later it would begin too late.
-        if (t + args.workers >= args.tiles_count && first + e == tile.entry_count - 1) allow_dependent_launch();
-        int32_t block = kNoBlock;  // block of the lane's slot
-        uint32_t present = 0;
-#pragma unroll
-        for (int s = 0; s < kMostSlots; ++s) {
-          if (s >= slots) continue;
-          const int32_t of_slot = __shfl_sync(0xffffffffu, blocks[s], e);
-          present |= uint32_t(of_slot != kNoBlock) << s;
-          if (lane == s) block = of_slot;
-        }
+        // one, and later it would begin too late. One that loads A ahead needs that time.
+        if (is_last && first + e == release_at) allow_dependent_launch();
+        const EntryBlocks entry = blocks_of(blocks, e);
         const int32_t b_row = __shfl_sync(0xffffffffu, rows, e);
-        for (int part = 0; part < p.units_per_entry; ++part, ++state) {
-          const uint32_t full = ring.full + state.stage * kBarrierBytes;
-          if (lane == 0) {
-            wait_for_phase(ring.empty + state.stage * kBarrierBytes, state.phase ^ 1);
-            store_word(ring.present + state.stage * sizeof(uint32_t), present);
-            arrive_and_expect(full, Storage::kBytesB + __popc(present) * slot_bytes);
-          }
-          __syncwarp();
-          if (block != kNoBlock) {
-            load_box(p.map_a, full, kOnce, ring.a + state.stage * Storage::kBytesA + lane * slot_bytes,
-                     {part * BoxK, row_in_block, block});
-          }
-          if (lane == 0) {
-            load_box(p.map_b, full, kOften, ring.b + state.stage * Storage::kBytesB,
-                     {tile.n_tile * TileN, b_row + part * BoxK, 0});
-          }
+        for (int part = done_units; part < p.units_per_entry; ++part, ++state) {
+          load_a(state, entry, part);
+          load_b(state, b_row + part * BoxK);
         }
+        done_units = 0;
       }
     }
   }
@@ -260,7 +305,7 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, con
   }
 }
 
-template <class Element, int BoxK, int TileN>
+template <class Element, int BoxK, int TileN, bool LoadsAhead>
 __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_constant__ Params p) {
   using Storage = SharedStorage<BoxK, TileN>;
   extern __shared__ __align__(1024) uint8_t memory[];
@@ -284,7 +329,7 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
   __syncthreads();
   if (p.args.cluster > 1) cute::cluster_arrive();
   if (warp == kConsumerWarps) {
-    produce(p, shared, work, lane);
+    produce<LoadsAhead>(p, shared, work, lane);
     if (p.args.cluster > 1) cute::cluster_wait();  // a warp that arrived must also wait
   } else {
     consume<Element>(p, shared, work, warp, lane);
@@ -297,8 +342,9 @@ template <class Config>
 struct SkinnyKernel {
   static_assert(Config::kTileM == skinny_kernel::kTileM && Config::kTileK == 64 &&
                 Config::kStages == skinny_kernel::SharedStorage<64, Config::kTileN>::kStages);
-  template <int BoxK>
-  static constexpr auto kKernel = skinny_kernel::kernel<typename Config::Element, BoxK, Config::kTileN>;
+  static constexpr bool kMayLoadAhead = skinny_kernel::kMayLoadAhead<Config::kTileN>;
+  template <int BoxK, bool LoadsAhead = false>
+  static constexpr auto kKernel = skinny_kernel::kernel<typename Config::Element, BoxK, Config::kTileN, LoadsAhead>;
   template <int BoxK>
   static constexpr int kSharedBytes = sizeof(skinny_kernel::SharedStorage<BoxK, Config::kTileN>);
 
@@ -309,7 +355,12 @@ struct SkinnyKernel {
 
   template <int BoxK>
   static cudaError_t prepare_one() {
-    return cudaFuncSetAttribute(kKernel<BoxK>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
+    for (const auto kernel : {kKernel<BoxK>, kKernel<BoxK, kMayLoadAhead>}) {
+      const cudaError_t error =
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
+      if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
   }
   static cudaError_t prepare() {
     for (const cudaError_t error : {prepare_one<16>(), prepare_one<32>(), prepare_one<64>()}) {
@@ -335,7 +386,8 @@ struct SkinnyKernel {
     error = make_tensor_map(&p.map_b, args.b, shape_b, {Config::kTileN, BoxK, 1}, Config::kTileN * 2);
     if (error != cudaSuccess) return error;
 
-    return launch_kernel(kKernel<BoxK>, ctas, k::kThreads, kSharedBytes<BoxK>, args.stream, {true, args.cluster}, p);
+    const auto kernel = args.values_static ? kKernel<BoxK, kMayLoadAhead> : kKernel<BoxK>;
+    return launch_kernel(kernel, ctas, k::kThreads, kSharedBytes<BoxK>, args.stream, {true, args.cluster}, p);
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
@@ -348,8 +400,19 @@ struct SkinnyKernel {
 template <class Config>
 constexpr KernelOps skinny_ops() {
   using K = SkinnyKernel<Config>;
-  return {&K::prepare,       &K::launch,          skinny_kernel::kCtasPerSm, /*tensor_cores=*/true,    /*tma_b=*/true,
-          /*any_rows=*/true, /*align_values=*/16, /*any_epilogue=*/true,     skinny_kernel::kMostSplit};
+  return {&K::prepare,
+          &K::launch,
+          skinny_kernel::kCtasPerSm,
+          /*tensor_cores=*/true,
+          /*tma_b=*/true,
+          /*any_rows=*/true,
+          /*align_values=*/16,
+          /*any_epilogue=*/true,
+          skinny_kernel::kMostSplit,
+          /*may_split=*/false,
+          /*takes_tiles=*/false,
+          skinny_kernel::kMostRounds<Config::kTileN>,
+          skinny_kernel::kLeastElements<Config::kTileN>};
 }
 
 }  // namespace sparsek::cuda

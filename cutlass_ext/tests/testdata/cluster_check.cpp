@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/choose_cluster.h"
+#include "cuda/worker_count.h"
 #include "plan/tile_part.h"
 
 namespace {
@@ -116,9 +117,22 @@ void check_choices() {
   }
 }
 
+void check_workers() {
+  using sparsek::cuda::worker_count;
+  for (const int32_t tiles : {0, 1, 263, 264}) {
+    for (const int32_t rounds : {1, 2, INT32_MAX}) REQUIRE(worker_count(tiles, 264, rounds) == tiles);
+  }
+  for (const int32_t tiles : {265, 528, 529, 1 << 20, INT32_MAX}) {
+    REQUIRE(worker_count(tiles, 264, 1) == 264);
+    REQUIRE(worker_count(tiles, 264, 2) == (tiles <= 528 ? tiles : 264));
+    REQUIRE(worker_count(tiles, 264, INT32_MAX) == tiles);
+  }
+}
+
 }  // namespace
 
 int main() {
+  check_workers();
   check_parts();
   check_choices();
   check_one_tile_a_worker();

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 typedef struct driver {
   int (*init)(unsigned);
@@ -28,6 +29,10 @@ typedef struct driver {
   int (*end_capture)(void*, void**);
   int (*instantiate)(void**, void*, unsigned long long);
   int (*graph_destroy)(void*);
+  int (*graph_nodes)(void*, void**, size_t*);
+  int (*node_type)(void*, int*);
+  int (*kernel_params)(void*, void*);
+  int (*function_name)(const char**, void*);
   int (*exec_launch)(void*, void*);
   int (*exec_destroy)(void*);
   void* context;
@@ -59,6 +64,10 @@ static inline int driver_open(driver* d, int device) {
       {(void**)&d->end_capture, "cuStreamEndCapture"},
       {(void**)&d->instantiate, "cuGraphInstantiateWithFlags"},
       {(void**)&d->graph_destroy, "cuGraphDestroy"},
+      {(void**)&d->graph_nodes, "cuGraphGetNodes"},
+      {(void**)&d->node_type, "cuGraphNodeGetType"},
+      {(void**)&d->kernel_params, "cuGraphKernelNodeGetParams_v2"},
+      {(void**)&d->function_name, "cuFuncGetName"},
       {(void**)&d->exec_launch, "cuGraphLaunch"},
       {(void**)&d->exec_destroy, "cuGraphExecDestroy"},
   };
@@ -120,10 +129,32 @@ static inline int driver_begin_capture(driver* d, uintptr_t stream, int mode) {
   int error = d->set_current(d->context);
   return error != 0 ? error : d->begin_capture((void*)stream, mode);
 }
+/* Writes the names of a graph's kernels, a line each, as many as fit. */
+static inline int driver_kernel_names(driver* d, void* graph, char* names, size_t room) {
+  void* nodes[64];
+  size_t count = sizeof nodes / sizeof *nodes, used = 0;
+  names[0] = 0;
+  int error = d->graph_nodes(graph, nodes, &count);
+  for (size_t i = 0; i < count && error == 0; ++i) {
+    int type = 0;
+    error = d->node_type(nodes[i], &type);
+    if (error != 0 || type != 0) continue; /* CU_GRAPH_NODE_TYPE_KERNEL */
+    struct {                               /* CUDA_KERNEL_NODE_PARAMS_v2, which begins with the function */
+      void* function;
+      char rest[192];
+    } params = {0};
+    const char* name = NULL;
+    error = d->kernel_params(nodes[i], &params);
+    if (error == 0) error = d->function_name(&name, params.function);
+    if (error == 0 && used < room) used += (size_t)snprintf(names + used, room - used, "%s\n", name);
+  }
+  return error;
+}
 /* Ends the capture and makes an executable graph of it. */
-static inline int driver_end_capture(driver* d, uintptr_t stream, uintptr_t* out) {
+static inline int driver_end_capture(driver* d, uintptr_t stream, uintptr_t* out, char* names, size_t room) {
   void *graph = NULL, *exec = NULL;
   int error = d->end_capture((void*)stream, &graph);
+  if (error == 0) error = driver_kernel_names(d, graph, names, room);
   if (error == 0) error = d->instantiate(&exec, graph, 0);
   if (graph != NULL) d->graph_destroy(graph);
   *out = (uintptr_t)exec;

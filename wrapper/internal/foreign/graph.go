@@ -10,6 +10,7 @@ import "C"
 import (
 	"errors"
 	"runtime"
+	"strings"
 )
 
 // CaptureMode says which calls of CUDA spoil a capture. The numbers are those of CUstreamCaptureMode.
@@ -26,7 +27,11 @@ const (
 type Graph struct {
 	library *Library
 	exec    C.uintptr_t
+	kernels []string
 }
+
+// Kernels are the mangled names of the graph's kernels.
+func (g *Graph) Kernels() []string { return g.kernels }
 
 // Capture makes a graph of what enqueue puts into the library's stream. The calling thread runs nothing else meanwhile.
 // It needs a GPU.
@@ -41,7 +46,9 @@ func (l *Library) Capture(mode CaptureMode, enqueue func() error) (*Graph, error
 	}
 	enqueueErr := enqueue()
 	g := &Graph{library: l}
-	err := failed("end a capture", C.driver_end_capture(l.driver, l.stream, &g.exec))
+	var names [16384]C.char
+	err := failed("end a capture", C.driver_end_capture(l.driver, l.stream, &g.exec, &names[0], C.size_t(len(names))))
+	g.kernels = strings.Fields(C.GoString(&names[0]))
 	if err := errors.Join(enqueueErr, err); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}

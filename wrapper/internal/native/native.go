@@ -283,6 +283,7 @@ type PlanOptions struct {
 	OwnKernels, NoUserCache  bool
 	BatchInvariant           bool
 	Workers                  int
+	ValuesStatic             bool
 }
 
 // c is C's form of o, all but the kernel.
@@ -292,7 +293,7 @@ func (o *PlanOptions) c() C.sparsek_plan_options {
 		n:        C.int64_t(o.N), ldb: C.int64_t(o.LDB), ldc: C.int64_t(o.LDC),
 		alignment: toInt32(o.Alignment), alignment_c: toInt32(o.AlignmentC),
 		dtype_c: C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
-		allow_dense: toFlag(o.AllowDense), workers: toInt32(o.Workers),
+		allow_dense: toFlag(o.AllowDense), workers: toInt32(o.Workers), values_static: toFlag(o.ValuesStatic),
 		flags: toFlag(o.OwnKernels)*C.SPARSEK_OWN_KERNELS | toFlag(o.NoUserCache)*C.SPARSEK_NO_USER_CACHE |
 			toFlag(o.BatchInvariant)*C.SPARSEK_BATCH_INVARIANT,
 	}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace sparsek::cuda {
+
+// CTAs (or clusters) that are launched for a list of tiles, of which `at_once` run at once: as many as that, each with
+// several tiles, or where there are at most `rounds` times as many tiles, one a tile.
+constexpr int32_t worker_count(int32_t tiles, int32_t at_once, int32_t rounds) {
+  return tiles <= int64_t{rounds} * at_once ? tiles : at_once;
+}
+
+}  // namespace sparsek::cuda

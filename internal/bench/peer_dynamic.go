@@ -10,12 +10,13 @@ import (
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/sys/stats"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 // DynamicMethod says how steps of a new pattern each are timed.
 const DynamicMethod = "A step of new_pattern makes a matrix of device arrays, a plan and a product of it, and lets matrix and plan go, all in the order of one stream; " +
 	"a step of update gives one plan the index again, and multiplies. A time is that of a step of many, by the wall clock until the last has ended; " +
-	"those with _host are what the calls of a step take on the host, which waits for none. While another kernel holds an SM, another stream is busy."
+	"those with _host are what the calls of a step take on the host, which waits for none; update_graph is such a step in a CUDA graph of many, replayed. While another kernel holds an SM, another stream is busy."
 
 // stepsAtOnce are so many that the host runs ahead of the GPU or the other way round, and few enough that the host's
 // calls never wait for room in the queue of launches.
@@ -42,10 +43,11 @@ func (dynamic[T]) enter(ctx context.Context, s *subject[T]) (list []entrant, err
 	if err != nil {
 		return nil, errors.Join(err, d.close())
 	}
+	inStream := func(ctx context.Context) error { return d.update(ctx, d.stream) }
 	for _, one := range []struct {
 		name, about string
 		step        func(context.Context) error
-	}{{"new_pattern", "matrix, plan and product", d.newPattern}, {"update", "plan_update and product", d.update}} {
+	}{{"new_pattern", "matrix, plan and product", d.newPattern}, {"update", "plan_update and product", inStream}} {
 		for _, host := range []bool{false, true} {
 			e := entrant{name: one.name, kernel: d.plan.Info().Kernel + ", " + one.about, time: d.timer(one.step, host)}
 			if host {
@@ -57,8 +59,15 @@ func (dynamic[T]) enter(ctx context.Context, s *subject[T]) (list []entrant, err
 			list = append(list, e)
 		}
 	}
+	graph := entrant{name: "update_graph", kernel: d.plan.Info().Kernel + ", plan_update and product, replayed", repeats: replays,
+		time: func(ctx context.Context, repeats int) ([]time.Duration, error) {
+			return timing.Replay(ctx, s.engine, timing.ReplayOptions{Steps: stepsAtOnce, Warmup: 1, Repeats: repeats}, d.update)
+		}}
 	list[0].close = d.close
-	return list, nil
+	if err := tryOnce(ctx, &graph, ""); err != nil {
+		return list, err
+	}
+	return append(list, graph), nil
 }
 
 // newSteps puts the operands where the steps read them. What it gives must be closed, also after an error.
@@ -118,10 +127,10 @@ func (d *steps[T]) newPattern(ctx context.Context) error {
 	return errors.Join(plan.Enqueue(ctx, d.stream, 1, 0, d.operands), plan.Release(d.stream), m.Release(d.stream))
 }
 
-func (d *steps[T]) update(ctx context.Context) error {
+func (d *steps[T]) update(ctx context.Context, stream *sparsek.Stream) error {
 	index := d.a
 	index.Values = nil // the matrix's
-	return errors.Join(sparsek.UpdatePlan(ctx, d.stream, d.plan, index), d.plan.Enqueue(ctx, d.stream, 1, 0, d.operands))
+	return errors.Join(sparsek.UpdatePlan(ctx, stream, d.plan, index), d.plan.Enqueue(ctx, stream, 1, 0, d.operands))
 }
 
 // timer times steps: each of many, or what one takes on the host.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package foreign is another library that has memory and a stream: CUDA's driver on a GPU, which is opened at run time,
-// and the C library on the CPU. Tests and examples share with it. It is a package because cgo is not available in test
-// files.
+// and the C library on the CPU. Tests and examples share with it, and package timing captures graphs with it. It is a
+// package because cgo is not available in test files.
 package foreign
 
 /*

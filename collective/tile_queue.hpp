@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "cute/arch/cluster_sm90.hpp"
 #include "cute/arch/copy_sm90_tma.hpp"
 #include "cutlass/arch/barrier.h"
 #include "plan/work_tile.h"
@@ -33,13 +34,15 @@ struct TileList {
 };
 
 // The index of a tile that this CTA is to compute after its first; at least list.count where there is none.
-__device__ inline uint32_t claim_tile(TileList const& list) {
-  if (uint32_t(list.count) <= gridDim.x) return list.count;
+template <int Ctas = 1>
+__device__ uint32_t claim_tile(TileList const& list) {
+  uint32_t const workers = gridDim.x / Ctas;
+  if (uint32_t(list.count) <= workers) return list.count;
   uint32_t const ticket = atomicAdd(list.taken, 1u);
   // Each CTA draws one ticket for which there is no tile, and then none, so this is the last of all: it leaves the
   // counter as it was found.
   if (ticket == uint32_t(list.count) - 1) *list.taken = 0;
-  return gridDim.x + ticket;
+  return workers + ticket;
 }
 
 // A place of the ring and the parity of its use.
@@ -55,7 +58,7 @@ struct TilePlace {
   }
 };
 
-template <int Depth>
+template <int Depth, int Ctas = 1>
 struct TileQueue {
   alignas(16) WorkTile tile[Depth];
   cutlass::arch::ClusterTransactionBarrier full[Depth];
@@ -65,13 +68,14 @@ struct TileQueue {
   __device__ void init(int readers) {
     for (int i = 0; i < Depth; ++i) {
       full[i].init(1);
-      empty[i].init(readers);
+      empty[i].init(readers * Ctas);
     }
   }
 
   // By the claiming thread. index: of claim_tile.
   __device__ void publish(TileList const& list, uint32_t index, TilePlace<Depth> const& place) {
     empty[place.index].wait(place.phase ^ 1);
+    if constexpr (Ctas > 1) return publish_to_all(list, index, place.index);
     if (index < uint32_t(list.count)) {
       full[place.index].arrive_and_expect_tx(sizeof(WorkTile));
       cute::SM90_BULK_COPY_G2S::copy(list.tiles + index, reinterpret_cast<uint64_t*>(&full[place.index]),
@@ -85,10 +89,40 @@ struct TileQueue {
   // By a whole warp. The caller then goes on to the next place.
   __device__ WorkTile next(TilePlace<Depth> const& place, int lane) {
     full[place.index].wait(place.phase);
-    int4 const words = *reinterpret_cast<int4 const*>(&tile[place.index]);
-    __syncwarp();
-    if (lane == 0) empty[place.index].arrive();
+    // Read by the lane that gives the place back, so that it does so after the read.
+    int4 words = {};
+    if (lane == 0) words = *reinterpret_cast<int4 const*>(&tile[place.index]);
+    words = {__shfl_sync(0xffffffffu, words.x, 0), __shfl_sync(0xffffffffu, words.y, 0),
+             __shfl_sync(0xffffffffu, words.z, 0), __shfl_sync(0xffffffffu, words.w, 0)};
+    if (lane == 0) {
+      if constexpr (Ctas == 1) {
+        empty[place.index].arrive();
+      } else {
+        empty[place.index].arrive(0u);
+      }
+    }
     return {words.x, words.y, words.z, words.w};
+  }
+
+ private:
+  __device__ void publish_to_all(TileList const& list, uint32_t index, int at) {
+    for (int rank = 0; rank < Ctas; ++rank) full[at].arrive_and_expect_tx(sizeof(WorkTile), rank);
+    uint32_t const to = cute::cast_smem_ptr_to_uint(&tile[at]), barrier = cute::cast_smem_ptr_to_uint(&full[at]);
+    if (index < uint32_t(list.count)) {
+      asm volatile(
+          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], "
+          "%4;" ::"r"(to),
+          "l"(list.tiles + index), "r"(uint32_t(sizeof(WorkTile))), "r"(barrier), "h"(uint16_t((1 << Ctas) - 1))
+          : "memory");
+    } else {
+      for (int rank = 0; rank < Ctas; ++rank) {
+        asm volatile(
+            "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %2, %2}, [%3];" ::"r"(
+                cute::set_block_rank(to, rank)),
+            "r"(kNoTile), "r"(0), "r"(cute::set_block_rank(barrier, rank))
+            : "memory");
+      }
+    }
   }
 };
 

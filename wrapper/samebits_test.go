@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -120,6 +121,45 @@ func testFewWorkers[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 // kernel splits tiles.
 func TestFewWorkers(t *testing.T) {
 	onEachKernel(t, testFewWorkers[BFloat16], testFewWorkers[Float16], testFewWorkers[float32])
+}
+
+func testNeighbours[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	if !strings.HasPrefix(kernel.Name, "blocks_") {
+		t.Skip("its CTAs share no loads")
+	}
+	// Columns of whole panels, and of five with a part of a vector beyond them: the sixth of a cluster has none.
+	for _, n := range []int{1024, 1029} {
+		blockM, blockK := leastBlock(kernel)
+		s := newRepeatable[T](t, engine, shape{rows: 1024, cols: 1536, n: n, blockM: blockM, blockK: blockK, density: 0.6, alpha: 1, seed: 23, kernel: kernel.Name})
+		m := must(NewMatrix(context.Background(), engine, s.p.a))(t)
+		defer m.Close()
+		var want []T
+		for workers, tileN := range []int{1: 256, 2: 512, 3: 512, 4: 512} {
+			if workers == 0 {
+				continue
+			}
+			s.plan = must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name, Workers: workers}))(t)
+			if got := s.plan.Info().TileN; got != tileN {
+				t.Errorf("%d workers: tiles of %d columns, not %d", workers, got, tileN)
+			}
+			got, err := s.multiply(1, nil)
+			s.plan.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("N = %d: %d CTAs, side by side, give other bits than one", n, workers)
+			}
+		}
+	}
+}
+
+// CTAs that share the loads of A give the bits that one gives alone.
+func TestNeighbours(t *testing.T) {
+	onEachKernel(t, testNeighbours[BFloat16], testNeighbours[Float16], testNeighbours[float32])
 }
 
 func testManyStreams[T Element](t *testing.T, engine *Engine, kernel Kernel) {

@@ -8,13 +8,31 @@ double unevenness(const BsrShape& matrix, int64_t longest_row) {
   return static_cast<double>(longest_row) * matrix.block_rows / static_cast<double>(matrix.nnzb);
 }
 
-int32_t choose_cluster(const BsrShape& matrix, int64_t longest_row, const PlanShape& shape, int32_t most,
-                       int32_t ctas) {
-  const int64_t tiles = count_tiles(matrix.rows, shape);
-  if (tiles == 0) return 1;
+namespace {
+
+SharedTiles tiles_of(const BsrShape& matrix, int64_t longest_row, const PlanShape& shape) {
   const double groups = static_cast<double>((matrix.rows + shape.tile_m - 1) / shape.tile_m);
   const double elements = static_cast<double>(matrix.nnzb) * matrix.block_m * matrix.block_k / groups;
-  return cluster_for({static_cast<double>(tiles), elements, unevenness(matrix, longest_row), shape.tile_n}, most, ctas);
+  return {static_cast<double>(count_tiles(matrix.rows, shape)), elements, unevenness(matrix, longest_row),
+          shape.tile_n};
+}
+
+}  // namespace
+
+int32_t choose_cluster(const BsrShape& matrix, int64_t longest_row, const PlanShape& shape, int32_t most,
+                       int32_t ctas) {
+  if (count_tiles(matrix.rows, shape) == 0) return 1;
+  return cluster_for(tiles_of(matrix, longest_row, shape), most, ctas);
+}
+
+int32_t choose_neighbours(const BsrShape& matrix, int64_t longest_row, const PlanShape& shape, int32_t most,
+                          int32_t ctas) {
+  // docs/notes/blocks-kernel.md, "Two CTAs share A".
+  constexpr double kLeastTiles = 8, kLeastElements = 16 * 64 * 64, kUneven = 3;
+  if (count_tiles(matrix.rows, shape) == 0) return 1;
+  const SharedTiles tiles = tiles_of(matrix, longest_row, shape);
+  const bool pays = tiles.count >= kLeastTiles * ctas && tiles.elements >= kLeastElements && tiles.unevenness < kUneven;
+  return pays ? most : 1;
 }
 
 int32_t cluster_for(const SharedTiles& tiles, int32_t most, int32_t ctas) {

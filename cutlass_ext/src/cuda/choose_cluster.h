@@ -16,7 +16,13 @@ namespace sparsek::cuda {
 // longest_row: blocks of the longest block row.
 int32_t choose_cluster(const BsrShape& matrix, int64_t longest_row, const PlanShape& shape, int32_t most, int32_t ctas);
 
-// What that goes by.
+// The number of CTAs of a cluster, 1 or `most`, that compute neighbouring columns of each tile and load A once for all.
+// shape: with the columns of one CTA. 1 where tiles are few, short or uneven: they become wider, and so fewer, and the
+// ends of a cluster's CTAs are waited for.
+int32_t choose_neighbours(const BsrShape& matrix, int64_t longest_row, const PlanShape& shape, int32_t most,
+                          int32_t ctas);
+
+// What choose_cluster goes by.
 struct SharedTiles {
   double count;
   double elements;    // of A in a tile, on average

@@ -57,11 +57,17 @@ struct Family {
   int tile_n;
   TiledCost CostCoefficients::* cost;
   bool gathers;  // looks every slot up, whether it has a block or not
+  // What the coefficients, which are another family's, are to be multiplied by; l2_rate where the rows of a tile have
+  // few columns in common.
+  double mma = 1, l2_rate = 1;
 };
 
 constexpr Family kFamilies[] = {
     {"skinny", 0, 16, &CostCoefficients::skinny_16, false},
     {"skinny", 0, 64, &CostCoefficients::skinny_64, false},
+    // Measured against `collective` one after the other: docs/notes/blocks-kernel.md.
+    {"wgmma_blocks", 64, 256, &CostCoefficients::collective_64, false, /*mma=*/1.012, /*l2_rate=*/1.05},
+    {"wgmma_blocks", 128, 256, &CostCoefficients::collective_128, false},
     {"collective", 64, 256, &CostCoefficients::collective_64, false},
     {"collective", 128, 256, &CostCoefficients::collective_128, false},
     {"wgmma_gather", 0, 256, &CostCoefficients::gather, true},
@@ -137,8 +143,10 @@ double step_time(const Family& family, const TiledCost& cost, const KernelDesc& 
   double busy = 1;
   if (kernel.tile_m > 64) busy = std::min(1.0, ordered_loads_of_64(work) / (2 * std::max(1.0, tiles.loads)));
   const double bytes = kElementBytes * (kStepColumns * tiles.width + values_of(work) * tiles.panels / tiles.steps);
-  const double computing = on_sms(together(copies, cost.mma * busy, kOnChip), work);
-  return together(computing, bytes * active / by_all_sms(cost.l2_rate, work), kOnChip);
+  const bool share = static_cast<double>(shape.nnzb) * 5 >= tiles.loads * tiles.slots * 4;
+  const double l2_rate = cost.l2_rate * (share ? 1 : family.l2_rate);
+  const double computing = on_sms(together(copies, cost.mma * family.mma * busy, kOnChip), work);
+  return together(computing, bytes * active / by_all_sms(l2_rate, work), kOnChip);
 }
 
 // The worker that ends last: it has a fair share, or the longest tile, or, of few tiles, one more than others.
@@ -169,7 +177,7 @@ double critical_time(const Family& family, const TiledCost& cost, const KernelDe
 double bytes_moved(const Tiles& tiles, const Work& work) {
   constexpr double kShareOfL2 = 0.5;
   const double a = static_cast<double>(work.element_bytes) * values_of(work);
-  const int32_t at_once = choose_panels(tiles.slots, static_cast<int64_t>(tiles.loads), work.shape.nnzb);
+  const int32_t at_once = choose_panels(tiles.slots, static_cast<int64_t>(tiles.loads), work.shape.nnzb, 256);
   const double passes = std::max(1.0, tiles.panels / at_once);
   const double missed = a > 0 ? std::max(0.0, 1 - kShareOfL2 * work.device.l2_bytes / a) : 0;
   const double rows_of_b = std::min(static_cast<double>(work.shape.cols), tiles.loads * work.shape.block_k);

@@ -118,7 +118,11 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
   cluster_ = kernel_->ops->most_cluster == 1 || options_.batch_invariant
                  ? 1
                  : choose_cluster(pattern, longest_row(matrix_.index()), shape, kernel_->ops->most_cluster, ctas);
-  workers_ = shape.workers = ctas / cluster_;
+  if (cluster_ == 1 && kernel_->ops->most_panels > 1 && ctas > 1) {
+    panels_ = choose_neighbours(pattern, longest_row(matrix_.index()), shape, kernel_->ops->most_panels, ctas);
+    shape.tile_n = tile_columns();
+  }
+  workers_ = shape.workers = ctas / (cluster_ * panels_);
   const int64_t groups = (pattern.rows + shape.tile_m - 1) / shape.tile_m;
   const bool long_enough = pattern.nnzb * pattern.block_m * pattern.block_k >= kernel_->ops->least_elements * groups;
   rounds_ = options_.workers == 0 && long_enough ? kernel_->ops->most_rounds : 1;
@@ -190,6 +194,8 @@ void CudaPlan::end_in(sparsek_stream stream) {
 
 int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.shape().block_m; }
 
+int32_t CudaPlan::tile_columns() const { return kernel_->tile_n * panels_; }
+
 PartSums CudaPlan::part_layout() const {
   PartSums layout = {};
   layout.slabs = tile_rows() / 16;
@@ -200,7 +206,7 @@ PartSums CudaPlan::part_layout() const {
 void CudaPlan::info(sparsek_plan_info& out) const {
   out.kernel = kernel_->name;
   out.tile_m = tile_rows();
-  out.tile_n = kernel_->tile_n;
+  out.tile_n = tile_columns();
   out.tile_k = kernel_->tile_k;
   out.stages = kernel_->stages;
   out.tiles = arrays_.sizes().tiles;
@@ -230,6 +236,7 @@ uint64_t CudaPlan::digest() const {
   made_.wait();
   Digest digest;
   digest.add(cluster_);
+  digest.add(panels_);
   digest.add(packed_pitch_);
   arrays_.add_to(digest);
   return digest.value();
@@ -296,6 +303,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.entry_block = arrays_.entry_block();
   launch.workers = worker_count(launch.tiles_count, workers_, rounds_);
   launch.cluster = cluster_;
+  launch.panels = panels_;
   // Where there is no room for all CTAs at once, most of them begin when the kernel before has long ended.
   launch.values_static = options_.values_static && launch.tiles_count <= 2 * workers_;
   launch.slot_row = arrays_.slot_row();
@@ -312,7 +320,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
 
 int32_t CudaPlan::tiles_within(int64_t n) const {
   if (panel_ends_.empty()) return static_cast<int32_t>(arrays_.sizes().tiles);
-  return panel_ends_[static_cast<size_t>((n - 1) / kernel_->tile_n)];
+  return panel_ends_[static_cast<size_t>((n - 1) / tile_columns())];
 }
 
 bool CudaPlan::record_use(const MultiplyArgs& args) {

@@ -44,6 +44,7 @@ class CudaPlan final : public PlanState {
   void prepare_workspace();
   void plan_on_device(const PlanShape& shape);
   int32_t tile_rows() const;
+  int32_t tile_columns() const;
   // Slabs and groups of a part's sums.
   PartSums part_layout() const;
   // Those that a product of n columns needs, and perhaps some of the others.
@@ -58,6 +59,7 @@ class CudaPlan final : public PlanState {
   PlanOptions options_;
   const KernelDesc* kernel_;
   int32_t cluster_ = 1;                   // CTAs that share a tile
+  int32_t panels_ = 1;                    // CTAs of a cluster that compute neighbouring columns of each tile
   int32_t workers_ = 1;                   // clusters that run at once
   int32_t rounds_ = 1;                    // up to so many tiles for each of them, a cluster has one tile
   StreamUses uses_;                       // of what follows

@@ -55,8 +55,9 @@ struct LaunchArgs {
   const int32_t* entry_block;
   const int64_t* slot_row;
   int32_t slots;
-  int32_t workers;     // CTAs, or clusters of `cluster` CTAs; at most tiles_count
+  int32_t workers;     // CTAs, or clusters of `cluster` or `panels` CTAs; at most tiles_count
   int32_t cluster;     // CTAs that share each tile along K; above 1, there are no more tiles than workers
+  int32_t panels;      // CTAs of a cluster that compute neighbouring columns of each tile; above 1, cluster is 1
   bool values_static;  // no kernel that may still run when this one begins writes values
   PartSums parts;
 
@@ -83,6 +84,7 @@ struct KernelOps {
   // when another has ended: see cuda/worker_count.h.
   int most_rounds = 1;
   int64_t least_elements = 0;  // of A in a tile on average, for more than one round
+  int most_panels = 1;         // the most CTAs of a cluster that compute neighbouring columns of a tile
 };
 
 }  // namespace sparsek::cuda

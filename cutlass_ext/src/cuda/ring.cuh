@@ -19,10 +19,10 @@ struct RingState {
   }
 };
 
-// Reads a word of a stage for a whole warp, by lane 0: the lane that releases the stage, so that the release is ordered
-// after the read.
-__device__ inline uint32_t read_by_one(const uint32_t* word, int lane) {
-  return __shfl_sync(0xffffffffu, lane == 0 ? *word : 0, 0);
+// Reads a word of a stage for a whole warp, by the lane that releases the stage, so that the release is ordered after
+// the read.
+__device__ inline uint32_t read_by_one(const uint32_t* word, int lane, int reader = 0) {
+  return __shfl_sync(0xffffffffu, lane == reader ? *word : 0, reader);
 }
 
 }  // namespace sparsek::cuda

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda/entry_range.h"
+#include "cuda/group_union.h"
 #include "plan/plan.h"
 #include "plan/row_grid.h"
 
@@ -17,6 +17,7 @@ namespace sparsek::cuda {
 struct Schedule {
   RowGrid grid;
   int32_t groups, panels;
+  int32_t tile_n;            // columns of a panel
   int32_t panels_in_flight;  // 0: chosen
   int32_t workers;
   int32_t longest;           // an upper bound on the entries of a row group

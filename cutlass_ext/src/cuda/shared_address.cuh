@@ -45,6 +45,16 @@ __device__ inline void arrive_and_expect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
+// Arrives at a barrier in the shared memory of a CTA of the cluster, which is that of the caller where Ctas = 1.
+template <int Ctas>
+__device__ void arrive_in_cluster(uint32_t barrier) {
+  if constexpr (Ctas == 1) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+  } else {
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+  }
+}
+
 struct BoxOrigin {
   int x, y, z;
 };
@@ -56,6 +66,18 @@ __device__ inline void load_box(const CUtensorMap& map, uint32_t barrier, uint64
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
       "[%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(to),
       "l"(&map), "r"(barrier), "l"(cache_hint), "r"(from.x), "r"(from.y), "r"(from.z)
+      : "memory");
+}
+
+// Like load_box, to the same place in the shared memory of all CTAs of the cluster, each of whose barriers is
+// signalled.
+template <int Ctas>
+__device__ void load_box_to_all(const CUtensorMap& map, uint32_t barrier, uint64_t cache_hint, uint32_t to,
+                                BoxOrigin from) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%4, %5, %6}], [%2], %7, %3;" ::"r"(to),
+      "l"(&map), "r"(barrier), "l"(cache_hint), "r"(from.x), "r"(from.y), "r"(from.z), "h"(uint16_t((1 << Ctas) - 1))
       : "memory");
 }
 

@@ -57,7 +57,7 @@ Plan make_plan(RowOrders& orders, const PlanShape& shape) {
   check_depth(index);
   const std::vector<EntryRange> groups = make_row_groups(orders, plan);
   if (plan.shape.panels_in_flight == 0) {
-    plan.shape.panels_in_flight = choose_panels(plan.slots, plan.entries(), index.nnzb);
+    plan.shape.panels_in_flight = choose_panels(plan.slots, plan.entries(), index.nnzb, shape.tile_n);
   }
   schedule_tiles(groups, choose_parts(groups, plan.shape), plan);
   return plan;

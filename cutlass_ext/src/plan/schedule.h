@@ -19,10 +19,12 @@ constexpr bool is_long(int64_t count, int64_t groups, int64_t entries, int32_t w
 // How many panels of columns share the L2 cache, where a plan does not say. Where the rows of a group have few columns
 // in common, the panels of B are read all over, and only two of them stay in L2. Where they share most columns (or a
 // block row fills the tile), loads of A cost as much, and with four panels each block of A is read from L2
-// (docs/notes/planning.md, "Panels in flight").
-constexpr int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb) {
+// (docs/notes/planning.md, "Panels in flight"). That is of panels of 256 columns or less; a wider one counts for
+// several.
+constexpr int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb, int32_t tile_n) {
   const bool share = nnzb * 5 >= entries * slots * 4;
-  return slots > 1 && !share ? 2 : 4;
+  const int32_t panels = slots > 1 && !share ? 2 : 4;
+  return tile_n <= 256 ? panels : (panels * 256 + tile_n - 1) / tile_n;
 }
 
 // The order of the tiles: those of long row groups, then the others. In both classes a few panels of columns at a time,

@@ -79,6 +79,7 @@ func dtypeOf(name string) (dtype, bool) {
 // Kernel families.
 const (
 	Collective  = "collective"   // tensor cores by warpgroup, TMA; CUTLASS's kernel
+	WgmmaBlocks = "wgmma_blocks" // tensor cores by warpgroup, TMA; CTAs of a cluster may share A
 	WgmmaGather = "wgmma_gather" // tensor cores by warpgroup, TMA for B, A gathered by cp.async
 	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
 	SIMT        = "simt"         // ordinary cores, every block shape
@@ -178,8 +179,8 @@ func (k Kernel) check() error {
 			return fmt.Errorf("tile[0] is %d: a tile of the simt family is as tall as a block row, written 0", k.Tile[0])
 		}
 		return nil
-	case Collective:
-		return k.checkCollective(d)
+	case Collective, WgmmaBlocks:
+		return k.checkBlocks(d)
 	case WgmmaGather:
 		return k.checkMultiples(d, 8) // half the rows of a warp; the 16 bytes of a copy
 	case Skinny:
@@ -189,14 +190,14 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaGather, Skinny, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, Skinny, SIMT, WMMA, TMASandbox})
 }
 
-// checkCollective checks what the templates would refuse with far longer
+// checkBlocks checks what the templates would refuse with far longer
 // messages.
-func (k Kernel) checkCollective(d dtype) error {
+func (k Kernel) checkBlocks(d dtype) error {
 	if d.bytes != 2 {
-		return fmt.Errorf("dtype %s: the collective family multiplies 16-bit types", k.DType)
+		return fmt.Errorf("dtype %s: the %s family multiplies 16-bit types", k.DType, k.Family)
 	}
 	if k.Tile[0] < 1 || k.Tile[0] > maxExtent {
 		return fmt.Errorf("tile[0] is %d, must be 1 to %d", k.Tile[0], maxExtent)

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	. "github.com/sparsek/sparsek/wrapper"
+)
+
+// nonFinite are ways in which NaN and Inf lie in B, (k, n): each returns what to put at a place, or 0 to leave it. Tiles
+// that meet them are computed again for a few columns or all, and their sums become NaN at once, late or never.
+var nonFinite = map[string]func(random *rand.Rand, k, n int) func(row, col int) float64{
+	"an Inf": func(random *rand.Rand, k, n int) func(row, col int) float64 {
+		atRow, atCol := random.IntN(k), random.IntN(n)
+		return func(row, col int) float64 { return choose(row == atRow && col == atCol, math.Inf(1)) }
+	},
+	"an Inf in each 256 columns": func(random *rand.Rand, k, _ int) func(row, col int) float64 {
+		atRow := random.IntN(k)
+		return func(row, col int) float64 { return choose(row == atRow && col%256 == 0, math.Inf(-1)) }
+	},
+	"a row": func(random *rand.Rand, k, _ int) func(row, col int) float64 {
+		atRow := random.IntN(k)
+		return func(row, col int) float64 { return choose(row == atRow, math.Inf(1-2*(col&1))) }
+	},
+	"columns": func(random *rand.Rand, _, n int) func(row, col int) float64 {
+		first, other := random.IntN(n), random.IntN(n)
+		return func(_, col int) float64 { return choose(col == first, math.NaN()) + choose(col == other, math.Inf(-1)) }
+	},
+	"everywhere": func(*rand.Rand, int, int) func(row, col int) float64 {
+		return func(int, int) float64 { return math.NaN() }
+	},
+	"here and there": func(random *rand.Rand, _, _ int) func(row, col int) float64 {
+		values := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
+		return func(int, int) float64 { return choose(random.IntN(20) == 0, values[random.IntN(3)]) }
+	},
+}
+
+func choose(condition bool, value float64) float64 {
+	if condition {
+		return value
+	}
+	return 0
+}
+
+// put replaces the elements of B where value returns something.
+func (p *product[T, C, I]) put(value func(row, col int) float64) {
+	p.infinite = true
+	for row := range p.b.Rows {
+		for col := range p.n {
+			if v := value(row, col); v != 0 {
+				p.b.Data[row*p.b.Stride+col] = FromFloat32[T](float32(v))
+			}
+		}
+	}
+}
+
+// nonFiniteBlocks are blocks for a kernel: for the kernel that multiplies absent blocks as zeros, those whose slots have 8
+// to 128 rows, and whose widths are whole steps of the tensor cores, or end half way in one.
+func nonFiniteBlocks(kernel Kernel) [][2]int {
+	if strings.HasPrefix(kernel.Name, "gather_") {
+		return [][2]int{{8, 8}, {8, 16}, {16, 24}, {16, 48}, {24, 24}, {32, 16}, {48, 48}, {64, 40}, {512, 112}}
+	}
+	blockM, blockK := leastBlock(kernel)
+	return [][2]int{{blockM, blockK}}
+}
+
+func testNonFinite[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, block := range nonFiniteBlocks(kernel) {
+		s := shape{rows: block[0] + 100, cols: max(5, 600/block[1]) * block[1], n: 264, blockM: block[0], blockK: block[1], density: 0.4, alpha: -1, beta: 0.5,
+			kernel: kernel.Name}
+		testEachNonFinite[T](t, engine, s, 0)
+	}
+}
+
+// testEachNonFinite multiplies with each kind of B. workers: as in PlanOptions.
+func testEachNonFinite[T Element](t *testing.T, engine *Engine, s shape, workers int) {
+	for name, of := range nonFinite {
+		t.Run(fmt.Sprintf("%dx%d, %s", s.blockM, s.blockK, name), func(t *testing.T) {
+			s.seed = uint64(s.blockM + len(name))
+			p := newProduct[T, int32](s)
+			p.put(of(rand.New(rand.NewPCG(s.seed, 1)), s.cols, s.n))
+			m := must(NewMatrix(context.Background(), engine, p.a))(t)
+			defer m.Close()
+			options := p.planOptions(16)
+			options.Workers = workers
+			plan := must(m.Plan(context.Background(), options))(t)
+			defer plan.Close()
+			for range 2 { // what a product leaves in the plan's memory is none of the next one's business
+				c := p.newC()
+				if err := plan.Multiply(context.Background(), p.alpha, p.beta, p.operands(p.b, c, p.bias)); err != nil {
+					t.Fatal(err)
+				}
+				p.verify(t, engine, plan.Info(), c)
+			}
+		})
+	}
+}
+
+// Inf and NaN in B reach the elements of C that blocks bring them to, and no others.
+func TestNonFinite(t *testing.T) {
+	onEachKernel(t, testNonFinite[BFloat16], testNonFinite[Float16], testNonFinite[float32])
+}
+
+func testNonFiniteManyTiles[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, block := range [][2]int{{8, 8}, {16, 16}, {48, 24}} {
+		testEachNonFinite[T](t, engine, shape{rows: 600, cols: 25 * block[1], n: 520, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, kernel: kernel.Name}, 3)
+	}
+}
+
+// CTAs that have many tiles each, of which some or all are computed again.
+func TestNonFiniteManyTiles(t *testing.T) {
+	onSplitting(t, testNonFiniteManyTiles[BFloat16], testNonFiniteManyTiles[Float16])
+}
+
+func testNonFiniteParts[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, block := range [][2]int{{8, 8}, {16, 16}, {24, 40}} {
+		testEachNonFinite[T](t, engine, longRows(kernel, block, 72), 0)
+	}
+}
+
+// Tiles in parts, each of which is computed again by itself.
+func TestNonFiniteParts(t *testing.T) {
+	onSplitting(t, testNonFiniteParts[BFloat16], testNonFiniteParts[Float16])
+}
+
+// One CTA with many tiles, most of which meet NaN.
+func TestNonFiniteRounds(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	s := shape{rows: 200*128 + 8, cols: 40, n: 8, blockM: 8, blockK: 8, density: 0.5, alpha: 1, kernel: "gather_bf16_128_256", seed: 3}
+	p := newProduct[BFloat16, int32](s)
+	p.put(func(row, col int) float64 { return choose(row == 3 && col == 5, math.NaN()) })
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
+	defer m.Close()
+	options := p.planOptions(16)
+	options.Workers = 1
+	plan := must(m.Plan(context.Background(), options))(t)
+	defer plan.Close()
+	c := p.newC()
+	if err := plan.Multiply(context.Background(), p.alpha, p.beta, p.operands(p.b, c, p.bias)); err != nil {
+		t.Fatal(err)
+	}
+	p.verify(t, engine, plan.Info(), c)
+	if again := must(plan.Recomputed(context.Background()))(t); again == 0 {
+		t.Error("no slab was computed again")
+	}
+}

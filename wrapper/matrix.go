@@ -66,6 +66,9 @@ func NewDeviceMatrix[T Element, I Index](ctx context.Context, engine *Engine, a 
 // behind what s holds already, and neither waits for that. So a pattern that the GPU has just made can be multiplied by
 // without the host; [Matrix.Release] and [Plan.Release] give all of it back in the same way.
 //
+// Similar block rows share tiles, as they do in plans that are waited for, where a product is expected to take so long
+// that finding them is worth it for a plan that is used twice.
+//
 // A fault of the index comes with [Matrix.Check]. Until then the matrix can be used like any other; a plan of an index
 // that is faulty has no entries, and its products are act(beta C + bias).
 func NewDeviceMatrixIn[T Element, I Index](ctx context.Context, s *Stream, a DeviceBSR[T, I]) (*Matrix, error) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "cuda/bundle_partners.cuh"
-#include "cuda/dependent_launch.cuh"
 #include "cuda/matching_work.cuh"
 
 namespace sparsek::cuda {
@@ -41,43 +40,65 @@ class Partners {
         if (p.is_left(partner)) found = partner;
       }
     }
-    // A list may have hundreds that are gone: the warp reads it together, one list after the other.
-    const int lane = threadIdx.x % 32;
+    // A list may have hundreds that are gone: a quarter of the warp reads one together, four lists at a time.
+    const int lane = threadIdx.x % 32, quarter = lane / kReaders;
     unsigned searching = __ballot_sync(kAllLanes, looks && found == kNobody && next_ < places_);
-    for (; searching != 0; searching &= searching - 1) {
-      const int who = __ffs(searching) - 1;
-      const auto* const list =
-          reinterpret_cast<const uint16_t*>(__shfl_sync(kAllLanes, reinterpret_cast<unsigned long long>(list_), who));
-      const int32_t places = __shfl_sync(kAllLanes, places_, who);
-      int32_t place = __shfl_sync(kAllLanes, next_, who), partner = kNobody;
-      for (; place < places && partner == kNobody; place += 32 * kRead) {
-        int32_t read[kRead];
-#pragma unroll
-        for (int r = 0; r < kRead; ++r) {
-          const int32_t at = place + r * 32 + lane;
-          read[r] = at < places ? list[at] : kNobody;
-        }
-#pragma unroll
-        for (int r = kRead - 1; r >= 0; --r) {
-          const unsigned left = __ballot_sync(kAllLanes, p.is_left(read[r]));
-          if (left == 0) continue;
-          partner = __shfl_sync(kAllLanes, read[r], __ffs(left) - 1);
-          if (lane == who) next_ = (place + r * 32 + __ffs(left) - 1) / kQueued * kQueued;
-        }
+    while (searching != 0) {
+      unsigned rest = searching;  // without those that the quarters before read
+      for (int q = 0; q < quarter; ++q) rest &= rest - 1;
+      const Found one = search(p, rest != 0, rest != 0 ? __ffs(rest) - 1 : lane);
+      const int turn = __popc(searching & ((1u << lane) - 1));
+      const bool mine = (searching >> lane & 1) != 0 && turn < 32 / kReaders;
+      const int reader = mine ? turn * kReaders : lane;
+      const int32_t partner = __shfl_sync(kAllLanes, one.partner, reader);
+      const int32_t place = __shfl_sync(kAllLanes, one.place, reader);
+      if (mine) {
+        found = partner;
+        next_ = place;
+        if (partner != kNobody) queue_from(place);
       }
-      if (lane != who) continue;
-      found = partner;
-      if (partner == kNobody) {
-        next_ = places;
-      } else {
-        queue_from(next_);
-      }
+      for (int q = 0; q < 32 / kReaders; ++q) searching &= searching - 1;
     }
     return found;
   }
 
  private:
-  static constexpr int kRead = 4;  // times 32 places are read at once
+  static constexpr int kReaders = 8;  // lanes that read a list, kQueued places each
+
+  struct Found {
+    int32_t partner, place;  // the partner is among the kQueued from `place` on
+  };
+
+  // Called by all lanes: each quarter searches the list of a lane `who`, from its next place on.
+  __device__ Found search(const Pairing& p, bool active, int who) const {
+    const int quarter = threadIdx.x % 32 / kReaders, reader = threadIdx.x % kReaders;
+    const auto* const list =
+        reinterpret_cast<const uint16_t*>(__shfl_sync(kAllLanes, reinterpret_cast<unsigned long long>(list_), who));
+    const int32_t places = __shfl_sync(kAllLanes, places_, who);
+    Found one = {kNobody, __shfl_sync(kAllLanes, next_, who)};
+    while (__any_sync(kAllLanes, active)) {
+      const int32_t at = one.place + reader * kQueued;
+      int32_t partner = kNobody;
+      if (active && at < places) {
+        const uint4 read = *reinterpret_cast<const uint4*>(list + at);
+        const uint32_t queue[kQueued / 2] = {read.x, read.y, read.z, read.w};
+#pragma unroll
+        for (int q = kQueued - 1; q >= 0; --q) {
+          const auto other = static_cast<int32_t>(queue[q / 2] >> q % 2 * 16 & 0xffff);
+          if (p.is_left(other)) partner = other;
+        }
+      }
+      const unsigned found =
+          __ballot_sync(kAllLanes, partner != kNobody) >> quarter * kReaders & ((1u << kReaders) - 1);
+      const int first = found != 0 ? __ffs(found) - 1 : 0;
+      partner = __shfl_sync(kAllLanes, partner, quarter * kReaders + first);
+      if (!active) continue;
+      one.partner = partner;
+      one.place += found != 0 ? first * kQueued : kReaders * kQueued;
+      active = found == 0 && one.place < places;
+    }
+    return one;
+  }
 
   __device__ void queue_from(int32_t place) {
     const uint4 queue = *reinterpret_cast<const uint4*>(list_ + place);
@@ -148,11 +169,9 @@ __device__ inline void number_pairs(Pairing& p, int32_t bundles) {
   __syncthreads();
 }
 
-// One CTA a chunk: makes pairs of its bundles the bundles of the next level.
-__global__ void __launch_bounds__(kPairThreads) pair_up(Work work, int level, int32_t first_chunk) {
-  __shared__ Pairing p;
-  start_dependent();
-  const int32_t here = blockIdx.x, chunk = first_chunk + here;
+// By one CTA a chunk: makes pairs of its bundles the bundles of the next level. here: of the chunk, among those at
+// once.
+__device__ inline void pair_up(const Work& work, int level, int32_t here, int32_t chunk, Pairing& p) {
   const int32_t bundles = work.rows_of(chunk) >> level, places = work.together >> level;
   const int32_t from = level % 2, to = 1 - from;
   const int32_t* const blocks = work.blocks[from] + int64_t(chunk) * places;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bundles of block rows are compared with each other: the kernel that lists the partners of each, the best first.
+// Bundles of block rows are compared with each other: what lists the partners of each, the best first.
 #pragma once
 
-#include "cuda/dependent_launch.cuh"
 #include "cuda/matching_work.cuh"
 
 namespace sparsek::cuda {
@@ -44,14 +43,19 @@ constexpr int kCompareThreads = 512;
 constexpr int kOwn = 4;  // bundles that a CTA compares with all of their chunk
 static_assert(kCompareThreads >= kMostMatched);
 
+template <int kEach>
+struct Comparison {
+  uint32_t part[kCompareThreads][kOwn];
+  Merit merit[kOwn][32 * kEach];
+};
+
 // Counts the columns that each two bundles have in common, and lists the partners of each. The CTAs (x, c) are for the
 // bundles of chunk first_chunk + c. Each thread has another bundle, and where these are few, a part of the words.
 // kEach: places / 32, but at least 1.
 template <int kEach>
-__global__ void __launch_bounds__(kCompareThreads) compare_bundles(Work work, int level, int32_t first_chunk) {
-  __shared__ uint32_t part[kCompareThreads][kOwn];
-  __shared__ Merit merit[kOwn][32 * kEach];
-  start_dependent();
+__device__ void list_partners(const Work& work, int level, int32_t first_chunk, Comparison<kEach>& shared) {
+  auto& part = shared.part;
+  auto& merit = shared.merit;
   const int32_t here = blockIdx.y, chunk = first_chunk + here;
   const int32_t bundles = work.rows_of(chunk) >> level, places = work.together >> level;
   const int32_t first = blockIdx.x * kOwn;

@@ -91,6 +91,7 @@ __global__ void __launch_bounds__(kThreads) copy_index(Given<Index> from, Checke
     first = kNoFault;
     longest = 0;
   }
+  if (threadIdx.x == 0 && blockIdx.x == 0) *to.arrived = 0;
   __syncthreads();
   Finding finding;
   int64_t most = 0;
@@ -177,12 +178,13 @@ IndexLayout::IndexLayout(const BsrShape& shape, Layout& layout)
       block_idx_(layout.place<int32_t>(static_cast<size_t>(shape.nnzb))),
       verdict_count_(static_cast<int32_t>(std::min<int64_t>(kMostVerdicts, indexing::ctas_for(shape)))) {
   verdicts_ = layout.place<IndexVerdict>(static_cast<size_t>(verdict_count_));
+  arrived_ = layout.place<uint32_t>(1);
 }
 
 CheckedIndex IndexLayout::within(std::byte* memory) const {
-  return {reinterpret_cast<int32_t*>(memory + row_ptr_), reinterpret_cast<int32_t*>(memory + col_idx_),
+  return {reinterpret_cast<int32_t*>(memory + row_ptr_),   reinterpret_cast<int32_t*>(memory + col_idx_),
           reinterpret_cast<int32_t*>(memory + block_idx_), reinterpret_cast<IndexVerdict*>(memory + verdicts_),
-          verdict_count_};
+          reinterpret_cast<uint32_t*>(memory + arrived_),  verdict_count_};
 }
 
 CheckedIndex enqueue_index(const sparsek_bsr& a, const CheckedIndex& to, cudaStream_t stream) {

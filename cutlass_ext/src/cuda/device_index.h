@@ -17,7 +17,7 @@ class IndexLayout {
   CheckedIndex within(std::byte* memory) const;
 
  private:
-  size_t row_ptr_, col_idx_, block_idx_, verdicts_;
+  size_t row_ptr_, col_idx_, block_idx_, verdicts_, arrived_;
   int32_t verdict_count_;
 };
 

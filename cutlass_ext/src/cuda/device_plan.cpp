@@ -81,7 +81,6 @@ void DevicePlanner::enqueue(const CheckedIndex& index, const PlanArrays::Views& 
                stream);
     grid.order = order;
   }
-  unite_columns({grid, places_, pattern_.block_k, index, taken}, to.ranges, to.entry_k, to.entry_block, stream);
   Schedule schedule = {};
   schedule.grid = grid;
   schedule.groups = static_cast<int32_t>(sizes_.groups);
@@ -92,7 +91,12 @@ void DevicePlanner::enqueue(const CheckedIndex& index, const PlanArrays::Views& 
   schedule.longest = static_cast<int32_t>(std::min<int64_t>(sizes_.entries, pattern_.block_cols));
   schedule.ranges = to.ranges;
   schedule.blocks = index.row_ptr + pattern_.block_rows;
-  schedule_tiles(schedule, to.scratch + work_at_, {to.slot_row, to.tiles, to.entries, to.recomputed}, stream);
+  const GroupedPattern pattern = {grid, places_, pattern_.block_k, index, taken};
+  const UnitedEntries entries = {to.ranges, to.entry_k, to.entry_block};
+  const ScheduledTiles tiles = {to.slot_row, to.tiles, to.entries, to.recomputed};
+  if (is_made_at_once(schedule)) return unite_and_schedule(pattern, entries, schedule, tiles, stream);
+  unite_columns(pattern, entries, stream);
+  schedule_tiles(schedule, to.scratch + work_at_, tiles, stream);
 }
 
 }  // namespace sparsek::cuda

@@ -6,7 +6,9 @@
 
 #include "cuda/cuda_error.h"
 #include "cuda/dependent_launch.cuh"
+#include "cuda/last_cta.cuh"
 #include "cuda/launch_dependent.h"
+#include "cuda/schedule_groups.cuh"
 #include "plan/plan.h"
 
 namespace sparsek::cuda {
@@ -30,6 +32,7 @@ struct Shared {
   uint32_t present[kWords];  // a bit for each column of the pass
   int32_t before[kWords];    // entries of the pass before each word's
   int32_t first_col, last_col;
+  int64_t first_entry;
 };
 
 __device__ int32_t lower_bound(const int32_t* cols, int32_t low, int32_t high, int64_t col) {
@@ -61,31 +64,32 @@ __device__ int32_t rank(const Shared& shared, uint32_t word, uint32_t col) {
   return shared.before[col / 32] + __popc(word & ((1u << col % 32) - 1));
 }
 
-// Where the entries of a group begin. Groups of rows in another order take their places as they come.
-__device__ int64_t place_entries(const GroupedPattern& pattern, const Slot* slots, int64_t group) {
+// Where the entries of a group begin; for all threads of a CTA. Groups of rows in another order take their places as they
+// come.
+__device__ int64_t place_entries(const GroupedPattern& pattern, const Slot* slots, int64_t group, Shared& shared) {
   if (pattern.grid.order == nullptr || pattern.places.by_columns()) {
     return pattern.places.begin(group, pattern.index.row_ptr);
   }
-  int32_t most = 0;
-  for (int s = 0; s < pattern.grid.slots; ++s) most += slots[s].end - slots[s].stop;
-  return atomicAdd(pattern.taken, most);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    int32_t most = 0;
+    for (int s = 0; s < pattern.grid.slots; ++s) most += slots[s].end - slots[s].stop;
+    shared.first_entry = atomicAdd(pattern.taken, most);
+  }
+  __syncthreads();
+  return shared.first_entry;
 }
 
-// One CTA for each row group. It processes the group's columns in passes of kColumns, each from the lowest remaining
+// By the CTA of a row group. It processes the group's columns in passes of kColumns, each from the lowest remaining
 // column on: a bit is set for each column that some slot has, and an entry's place is the number of bits before its
 // own.
-__global__ void __launch_bounds__(kThreads)
-    unite(GroupedPattern pattern, EntryRange* ranges, int32_t* entry_k, int32_t* entry_block) {
-  __shared__ Shared shared;
-  __shared__ int64_t first_entry;
-  extern __shared__ Slot slots[];
-  start_dependent();
+__device__ void list_entries(const GroupedPattern& pattern, const UnitedEntries& to, Shared& shared, Slot* slots) {
   const RowGrid& grid = pattern.grid;
   const int32_t* const row_ptr = pattern.index.row_ptr;
   const int32_t* const col_idx = pattern.index.col_idx;
   const int64_t group = blockIdx.x;
   if (!is_good(pattern.index)) {
-    if (threadIdx.x == 0) ranges[group] = {0, 0};
+    if (threadIdx.x == 0) to.ranges[group] = {0, 0};
     return;
   }
   if (grid.leader(group) != group) return;
@@ -93,11 +97,7 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t row = grid.block_row(group, s);
     slots[s] = row < 0 ? Slot{0, 0, 0} : Slot{row_ptr[row], row_ptr[row], row_ptr[row + 1]};
   }
-
-  __syncthreads();
-  if (threadIdx.x == 0) first_entry = place_entries(pattern, slots, group);
-  __syncthreads();
-  const int64_t begin = first_entry;
+  const int64_t begin = place_entries(pattern, slots, group, shared);
   int64_t entries = begin;
   for (;;) {
     if (threadIdx.x == 0) {
@@ -135,32 +135,68 @@ __global__ void __launch_bounds__(kThreads)
       before += __popc(shared.present[word]);
     }
     const int64_t blocks = int64_t(all) * grid.slots;
-    for (int64_t i = threadIdx.x; i < blocks; i += kThreads) entry_block[entries * grid.slots + i] = kNoBlock;
+    for (int64_t i = threadIdx.x; i < blocks; i += kThreads) to.entry_block[entries * grid.slots + i] = kNoBlock;
     __syncthreads();
     for (int col = threadIdx.x; col < words * 32; col += kThreads) {
       const uint32_t word = shared.present[col / 32];
       if ((word >> col % 32 & 1) != 0) {
-        entry_k[entries + rank(shared, word, col)] = (first_col + col) * pattern.block_k;
+        to.entry_k[entries + rank(shared, word, col)] = (first_col + col) * pattern.block_k;
       }
     }
     each_block(col_idx, slots, grid.slots, first_col, [&](int32_t block, int s, uint32_t col) {
       const int32_t* const named = pattern.index.block_idx;
-      entry_block[(entries + rank(shared, shared.present[col / 32], col)) * grid.slots + s] =
+      to.entry_block[(entries + rank(shared, shared.present[col / 32], col)) * grid.slots + s] =
           named == nullptr ? block : named[block];
     });
     entries += all;
   }
-  if (threadIdx.x == 0) ranges[group] = {static_cast<int32_t>(begin), static_cast<int32_t>(entries - begin)};
+  if (threadIdx.x == 0) {
+    to.ranges[group] = {static_cast<int32_t>(begin), static_cast<int32_t>(entries - begin)};
+  }
+}
+
+// One CTA for each row group.
+__global__ void __launch_bounds__(kThreads) unite(GroupedPattern pattern, UnitedEntries to) {
+  __shared__ Shared shared;
+  extern __shared__ Slot slots[];
+  start_dependent();
+  list_entries(pattern, to, shared, slots);
+}
+
+// The CTA that ends last makes the list of the tiles.
+__global__ void __launch_bounds__(kThreads)
+    unite_all(GroupedPattern pattern, UnitedEntries to, Schedule schedule, ScheduledTiles tiles) {
+  static_assert(kThreads == scheduling::kThreads);
+  __shared__ union {
+    Shared entries;
+    scheduling::FewGroups groups;
+  } shared;
+  extern __shared__ Slot slots[];
+  wait_for_previous_launch();
+  list_entries(pattern, to, shared.entries, slots);
+  if (!is_last_cta(pattern.index.arrived, gridDim.x)) return;
+  scheduling::schedule_few(schedule, tiles, shared.groups);
 }
 
 }  // namespace unions
 
-void unite_columns(const GroupedPattern& pattern, EntryRange* ranges, int32_t* entry_k, int32_t* entry_block,
-                   cudaStream_t stream) {
+void unite_columns(const GroupedPattern& pattern, const UnitedEntries& to, cudaStream_t stream) {
   const auto groups = static_cast<unsigned>(pattern.grid.groups());
   if (groups == 0) return;
   launch_dependent("union of the columns", unions::unite, dim3(groups), unions::kThreads,
-                   sizeof(unions::Slot) * pattern.grid.slots, stream, pattern, ranges, entry_k, entry_block);
+                   sizeof(unions::Slot) * pattern.grid.slots, stream, pattern, to);
+}
+
+bool is_made_at_once(const Schedule& schedule) {
+  constexpr int32_t kMostGroups = scheduling::kThreads, kMostTiles = 4096;
+  return schedule.groups > 0 && schedule.groups <= kMostGroups &&
+         int64_t{schedule.groups} * schedule.panels <= kMostTiles;
+}
+
+void unite_and_schedule(const GroupedPattern& pattern, const UnitedEntries& entries, const Schedule& schedule,
+                        const ScheduledTiles& to, cudaStream_t stream) {
+  launch_dependent("entries and tiles", unions::unite_all, dim3(static_cast<unsigned>(schedule.groups)),
+                   unions::kThreads, sizeof(unions::Slot) * pattern.grid.slots, stream, pattern, entries, schedule, to);
 }
 
 }  // namespace sparsek::cuda

@@ -35,6 +35,7 @@ struct CheckedIndex {
   int32_t* col_idx;        // (nnzb)
   int32_t* block_idx;      // (nnzb): the block of values that belongs there; null: 0, 1, ...
   IndexVerdict* verdicts;  // (verdict_count)
+  uint32_t* arrived;       // (1): 0; CTAs count there, and leave it so
   int32_t verdict_count;
 };
 

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cuda/bundle_pairs.cuh"
-#include "cuda/bundle_partners.cuh"
+#include "cuda/bundle_levels.cuh"
 #include "cuda/cuda_error.h"
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch_dependent.h"
@@ -48,6 +47,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_groups(Work work, int32_t f
   const int32_t first = first_chunk * work.together + int32_t(blockIdx.x) * work.group;
   for (int32_t w = threadIdx.x; w < words; w += kScanThreads) united[w] = 0;
   if (threadIdx.x == 0) loads = 0;
+  if (kBundles && threadIdx.x == 0 && first % work.together == 0) work.arrived[first / work.together - first_chunk] = 0;
   int32_t blocks = 0;  // of the group, in thread 0
   for (int32_t begin = 0; begin < work.group; begin += at_once) {
     for (int32_t i = threadIdx.x; i < at_once * words; i += kScanThreads) own[i] = 0;
@@ -106,19 +106,10 @@ __global__ void __launch_bounds__(kScanThreads) scan_groups(Work work, int32_t f
 
 constexpr int kWriteThreads = 256;
 
-// One thread a row: those of a group ascend.
-__global__ void __launch_bounds__(kWriteThreads)
-    write_order(Work work, const int32_t* matched, int32_t* order, int32_t* zero) {
+// One thread a row.
+__global__ void __launch_bounds__(kWriteThreads) write_orders(Work work, const int32_t* matched) {
   start_dependent();
-  const int32_t place = blockIdx.x * kWriteThreads + threadIdx.x;
-  if (place == 0) *zero = 0;
-  if (place >= work.padded_rows) return;
-  const Order best = best_order(work, kMatched);
-  const auto row_of = [&](int32_t at) { return best == kMatched ? matched[at] : row_at(work, best, at); };
-  const int32_t first = place / work.group * work.group, own = row_of(place);
-  int32_t rank = 0;
-  for (int32_t at = first; at < first + work.group; ++at) rank += row_of(at) < own;
-  order[first + rank] = own;
+  write_order(work, matched, blockIdx.x * kWriteThreads + threadIdx.x);
 }
 
 int32_t padded(int32_t block_rows, int32_t group) { return (block_rows + group - 1) / group * group; }
@@ -151,6 +142,7 @@ size_t place_work(const RowPattern& pattern, int32_t group, std::byte* memory, W
     array = reinterpret_cast<T*>(memory + layout.place<T>(count));
   };
   place(work.costs, 1);
+  place(work.arrived, work.batch);
   place(work.common, work.batch * pairs);
   place(work.partners, work.batch * listed);
   for (int i = 0; i < 2; ++i) {
@@ -178,14 +170,14 @@ void scan(const Work& work, int orders, int32_t first_chunk, int32_t chunks, cud
                    first_chunk);
 }
 
-void compare(const Work& work, int level, int32_t first_chunk, int32_t chunks, cudaStream_t stream) {
+void match(const Work& work, int level, int32_t first_chunk, int32_t chunks, cudaStream_t stream) {
   const int32_t places = work.together >> level;
-  const auto kernel = places > 256   ? compare_bundles<16>
-                      : places > 128 ? compare_bundles<8>
-                      : places > 64  ? compare_bundles<4>
-                      : places > 32  ? compare_bundles<2>
-                                     : compare_bundles<1>;
-  launch_dependent("comparison of the block rows", kernel, dim3((places + kOwn - 1) / kOwn, chunks), kCompareThreads, 0,
+  const auto kernel = places > 256   ? match_level<16>
+                      : places > 128 ? match_level<8>
+                      : places > 64  ? match_level<4>
+                      : places > 32  ? match_level<2>
+                                     : match_level<1>;
+  launch_dependent("matching of the block rows", kernel, dim3((places + kOwn - 1) / kOwn, chunks), kPairThreads, 0,
                    stream, work, level, first_chunk);
 }
 
@@ -219,6 +211,8 @@ void match_rows(const RowPattern& pattern, int32_t group, int32_t* order, int32_
   Work work = {};
   void* sort = nullptr;
   place_work(pattern, group, static_cast<std::byte*>(scratch), work, &sort);
+  work.order = order;
+  work.zero = zero;
   check(cudaMemsetAsync(work.costs, 0, sizeof(*work.costs), stream), "cudaMemsetAsync");
   const int32_t chunks = work.chunks();
   if (work.sorted) sort_rows(pattern, work.by_middle, work.by_hash, sort, stream);
@@ -232,14 +226,12 @@ void match_rows(const RowPattern& pattern, int32_t group, int32_t* order, int32_
   for (int32_t first = 0; levels > 0 && first < chunks; first += work.batch) {
     const int32_t now = std::min(work.batch, chunks - first);
     if (!at_once) scan<false, true>(work, 1, first, now, stream);
-    for (int level = 0; level < levels; ++level) {
-      compare(work, level, first, now, stream);
-      launch_dependent("matching of the block rows", pair_up, dim3(now), kPairThreads, 0, stream, work, level, first);
-    }
+    for (int level = 0; level < levels; ++level) match(work, level, first, now, stream);
   }
+  if (levels > 0 && chunks == 1) return;
   const dim3 ctas((work.padded_rows + kWriteThreads - 1) / kWriteThreads);
-  launch_dependent("order of the block rows", write_order, ctas, kWriteThreads, 0, stream, work,
-                   static_cast<const int32_t*>(work.rows[levels % 2]), order, zero);
+  launch_dependent("order of the block rows", write_orders, ctas, kWriteThreads, 0, stream, work,
+                   static_cast<const int32_t*>(work.rows[levels % 2]));
 }
 
 }  // namespace sparsek::cuda

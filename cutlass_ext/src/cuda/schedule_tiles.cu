@@ -9,28 +9,16 @@
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch_dependent.h"
 #include "cuda/layout.h"
-#include "plan/schedule.h"
+#include "cuda/schedule_groups.cuh"
 
 namespace sparsek::cuda {
 // Named, since the symbols of kernels in an unnamed namespace depend on the path of the checkout.
 namespace scheduling {
 
-constexpr int kThreads = 256;
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = ~0u;
 // Where there are no more row groups, each CTA holds all of their lengths in shared memory.
 constexpr int32_t kMostAtOnce = 8192;
-
-// Sums over the row groups.
-struct Totals {
-  unsigned long long all;      // entries, those that groups share counted for each
-  unsigned long long leaders;  // entries that there are
-};
-
-__device__ int32_t panels_in_flight(const Schedule& schedule, const Totals& totals) {
-  if (schedule.panels_in_flight > 0) return schedule.panels_in_flight;
-  return choose_panels(schedule.grid.slots, static_cast<int64_t>(totals.leaders), *schedule.blocks, schedule.tile_n);
-}
 
 __device__ void write_slot_rows(const RowGrid& grid, int64_t group, int first, int step, int64_t* slot_row) {
   for (int s = first; s < grid.slots; s += step) slot_row[group * grid.slots + s] = grid.slot_row(group, s);

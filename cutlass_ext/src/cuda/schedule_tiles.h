@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda/group_union.h"
+#include "cuda/entry_range.h"
 #include "plan/plan.h"
 #include "plan/row_grid.h"
 

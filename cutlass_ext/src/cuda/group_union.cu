@@ -64,8 +64,8 @@ __device__ int32_t rank(const Shared& shared, uint32_t word, uint32_t col) {
   return shared.before[col / 32] + __popc(word & ((1u << col % 32) - 1));
 }
 
-// Where the entries of a group begin; for all threads of a CTA. Groups of rows in another order take their places as they
-// come.
+// Where the entries of a group begin; for all threads of a CTA. Groups of rows in another order take their places as
+// they come.
 __device__ int64_t place_entries(const GroupedPattern& pattern, const Slot* slots, int64_t group, Shared& shared) {
   if (pattern.grid.order == nullptr || pattern.places.by_columns()) {
     return pattern.places.begin(group, pattern.index.row_ptr);

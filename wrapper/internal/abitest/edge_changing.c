@@ -46,6 +46,13 @@ static void test_bound(edge* e) {
   multiply_anew(e, &exact, want);
   multiply_anew(e, &bound, got);
   expect_same(e, EDGE_PLACE, want, got);
+  /* The same in int16: wider elements there would be other numbers. */
+  static const int16_t kRowPtr16[3] = {0, 0, 1}, kColIdx16[3] = {1, -7, -7};
+  bound.index_type = SPARSEK_INT16;
+  bound.row_ptr = kRowPtr16;
+  bound.col_idx = kColIdx16;
+  multiply_anew(e, &bound, got);
+  expect_same(e, EDGE_PLACE, want, got);
   bound = good_bsr();
   bound.flags = SPARSEK_BSR_BOUND;
   bound.nnzb = 2;

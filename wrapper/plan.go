@@ -180,11 +180,7 @@ func (m *Matrix) planOnce(ctx context.Context, opts PlanOptions) (*Plan, error) 
 // newPlan takes over a native plan. The matrix must be in use by the caller.
 func (m *Matrix) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan, error) {
 	lib := m.engine.lib.native
-	describe := lib.PlanInfo
-	if m.inStream {
-		describe = lib.PlanDescribe // which does not wait for the plan
-	}
-	info, err := describe(pointer)
+	info, err := lib.PlanDescribe(pointer)
 	if err != nil {
 		lib.PlanDestroy(pointer)
 		return nil, err

@@ -18,7 +18,7 @@ from scipy.optimize import least_squares, nnls
 
 KERNELS = {"cpu_avx512": 16, "cpu_avx2": 8, "cpu_generic": 4}  # with the lanes of a vector
 BLOCKS = [(b, b) for b in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)] + [(4, 16), (16, 4), (64, 1)]
-COLUMNS = [1, 2, 4, 8, 16, 40, 64, 128, 200, 512]
+COLUMNS = [4, 8, 16, 40, 64, 128, 200, 512]  # fewer take another way, cpu/few_columns_rule.h
 TYPES = {1: 2, 3: 4}  # SPARSEK_BF16 and SPARSEK_FP32, with their bytes
 PRODUCTS = 2e7  # multiplications of a product, about
 TILE = 288  # columns of a tile, cpu/kernel.h

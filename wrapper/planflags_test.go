@@ -75,7 +75,7 @@ func TestBatchInvariant(t *testing.T) {
 						}
 					}
 				}
-				for _, n := range []int{1, 8, 17, 64, 100, 256, 300} {
+				for _, n := range []int{1, 2, 3, 8, 17, 64, 100, 256, 300} {
 					compare(n, n)
 					compare(most, n)
 				}

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "cpu/few_columns_rule.h"
 #include "cpu/plan_shape.h"
 
 namespace sparsek::cpu {
@@ -32,6 +33,14 @@ const Costs& costs_of(const Kernel& kernel) {
   return std::strcmp(kernel.isa, "avx2") == 0 ? kAvx2 : kGeneric;
 }
 
+// Nanoseconds for few columns (cpu/few_columns.h), with any instruction set: for each block, and for each of its
+// columns of C, in addition for each of its elements. By `sparsek run --threads 1 --n 1` to 3 on a processor with
+// AVX-512: stencils of blocks 1, 3, 4 and 8, random patterns of blocks 8, 16 and 64.
+struct FewColumnsCosts {
+  double block, column, element;
+};
+constexpr FewColumnsCosts kFewColumns = {5, 1.5, 0.36};
+
 constexpr double kCall = 1e-6;  // seconds of a product without work
 constexpr double kWake = 5e-6;  // and of waking the other threads
 
@@ -41,6 +50,15 @@ double predict(const Kernel& kernel, const BsrShape& matrix, int64_t n, int thre
   if (n == 0 || matrix.rows == 0) return kCall;
   const Costs& cost = costs_of(kernel);
   const PlanShape shape = choose_shape(matrix, n, threads);
+  const auto seconds = [&](double nanoseconds) {
+    return kCall + (shape.workers > 1 ? kWake : 0) + 1e-9 * nanoseconds / shape.workers;
+  };
+  if (has_few_columns(n, matrix.block_m)) {
+    const double elements = static_cast<double>(matrix.block_m) * matrix.block_k;
+    return seconds(
+        static_cast<double>(matrix.nnzb) *
+        (kFewColumns.block + static_cast<double>(n) * (kFewColumns.column + kFewColumns.element * elements)));
+  }
   const auto lanes = static_cast<int64_t>(cost.lanes);
   const auto panels = static_cast<double>((n + shape.tile_n - 1) / shape.tile_n);
   const auto vectors = static_cast<double>((n + lanes - 1) / lanes);
@@ -51,8 +69,7 @@ double predict(const Kernel& kernel, const BsrShape& matrix, int64_t n, int thre
   const double of_block =
       panels * of_panel + matrix.block_k * (vectors * (cost.load + cost.multiply * matrix.block_m) + rest * cost.rest);
   const double of_row = panels * cost.row + vectors * cost.store;
-  const double nanoseconds = static_cast<double>(matrix.nnzb) * of_block + static_cast<double>(matrix.rows) * of_row;
-  return kCall + (shape.workers > 1 ? kWake : 0) + 1e-9 * nanoseconds / shape.workers;
+  return seconds(static_cast<double>(matrix.nnzb) * of_block + static_cast<double>(matrix.rows) * of_row);
 }
 
 }  // namespace sparsek::cpu

@@ -20,6 +20,8 @@ struct Isa {
   // The vectors of a strip for `rows` rows: rows x vectors sums, a row of B and a factor must fit 32 registers.
   static constexpr int vectors(int rows) { return rows <= 4 ? 6 : 3; }
 
+  static constexpr bool kFusesMultiplyAdd = true;  // multiply_add rounds once
+
   static Vector zero() { return _mm512_setzero_ps(); }
   static Vector broadcast(float x) { return _mm512_set1_ps(x); }
   static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }

@@ -60,6 +60,8 @@ struct Isa {
   // The vectors of a strip for `rows` rows: rows x vectors sums, a row of B and a factor must fit 16 registers.
   static constexpr int vectors(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : 2; }
 
+  static constexpr bool kFusesMultiplyAdd = false;  // multiply_add rounds once
+
   static Vector zero() { return _mm_setzero_ps(); }
   static Vector broadcast(float x) { return _mm_set1_ps(x); }
   static Vector multiply(Vector a, Vector b) { return _mm_mul_ps(a, b); }

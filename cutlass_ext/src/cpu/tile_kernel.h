@@ -14,6 +14,8 @@
 
 #include "cpu/activation.h"
 #include "cpu/element.h"
+#include "cpu/few_columns.h"
+#include "cpu/few_columns_rule.h"
 #include "cpu/kernel.h"
 
 namespace sparsek::cpu {
@@ -242,6 +244,19 @@ void write_rows(const Product& product, const Tile& tile, const Scratch& scratch
   }
 }
 
+inline void write_rows(const Product& product, const Tile& tile, const Scratch& scratch, int64_t row, int rows) {
+  switch (product.dtype_c) {
+    case SPARSEK_BF16:
+      return write_rows<Bf16>(product, tile, scratch, row, rows);
+    case SPARSEK_FP16:
+      return write_rows<Fp16>(product, tile, scratch, row, rows);
+    case SPARSEK_FP32:
+      return write_rows<float>(product, tile, scratch, row, rows);
+    case SPARSEK_FP64:
+      break;  // tile_kernel_fp64.h
+  }
+}
+
 // Rows [row, row + rows) of C, all in one block row: slot `slot` of the tile, from row `in_block` of its blocks.
 template <typename T>
 void run_piece(const Product& product, const Tile& tile, const Scratch& scratch, int slot, int64_t row, int rows,
@@ -277,27 +292,42 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
   }
   if (depth > 0 || first) multiply_gathered<T>(scratch, in_place, rows, depth, cols, first);
 
-  switch (product.dtype_c) {
-    case SPARSEK_BF16:
-      return write_rows<Bf16>(product, tile, scratch, row, rows);
-    case SPARSEK_FP16:
-      return write_rows<Fp16>(product, tile, scratch, row, rows);
-    case SPARSEK_FP32:
-      return write_rows<float>(product, tile, scratch, row, rows);
-    case SPARSEK_FP64:
-      break;  // tile_kernel_fp64.h
+  write_rows(product, tile, scratch, row, rows);
+}
+
+// The same for few columns.
+template <typename T>
+void run_few_columns(const Product& product, const Tile& tile, const Scratch& scratch, int slot, int64_t row, int rows,
+                     int32_t in_block) {
+  const int cols = static_cast<int>(tile.col_end - tile.col);
+  const bool only_scales = product.bias_kind == SPARSEK_BIAS_NONE && product.activation == SPARSEK_ACTIVATION_NONE;
+  float sums[kFewRows];
+  if (!only_scales) {
+    for (int i = 0; i < rows; ++i) Isa::store(scratch.c + i * kTileCols, Isa::zero());  // of a whole vector at most
   }
+  for (int col = 0; col < cols; ++col) {
+    sum_column<T>(product, tile, slot, in_block, rows, col, sums);
+    if (only_scales) {
+      write_column(product, tile, row, rows, col, sums);
+    } else {
+      for (int i = 0; i < rows; ++i) scratch.c[i * kTileCols + col] = sums[i];
+    }
+  }
+  if (!only_scales) write_rows(product, tile, scratch, row, rows);
 }
 
 template <typename T>
 void run_tile(const Product& product, const Tile& tile, const Scratch& scratch) {
   const int32_t first_in_block = static_cast<int32_t>(tile.row % product.block_m);
+  const bool few_columns = has_few_columns(tile.col_end - tile.col, product.block_m);
+  const auto run = few_columns ? run_few_columns<T> : run_piece<T>;
+  const int most_rows = few_columns ? kFewRows : kPieceRows;
   for (int slot = 0; slot < product.slots; ++slot) {
     const int64_t begin = tile.row + static_cast<int64_t>(slot) * product.block_m;
     const int64_t end = begin + smaller(product.block_m - first_in_block, tile.row_end - begin);
-    for (int64_t row = begin; row < end; row += kPieceRows) {
-      run_piece<T>(product, tile, scratch, slot, row, smaller(kPieceRows, end - row),
-                   first_in_block + static_cast<int32_t>(row - begin));
+    for (int64_t row = begin; row < end; row += most_rows) {
+      run(product, tile, scratch, slot, row, smaller(most_rows, end - row),
+          first_in_block + static_cast<int32_t>(row - begin));
     }
   }
 }

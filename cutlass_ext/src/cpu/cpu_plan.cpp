@@ -119,22 +119,31 @@ uint64_t CpuPlan::digest() const {
   return digest.value();
 }
 
+void CpuPlan::run_tile(const Product& product, const WorkTile& work, const Scratch& scratch) const {
+  const PlanShape& shape = plan_.shape;
+  Tile tile;
+  tile.row = static_cast<int64_t>(work.m_tile) * shape.tile_m;
+  tile.row_end = std::min(tile.row + shape.tile_m, product.rows);
+  tile.col = static_cast<int64_t>(work.n_tile) * shape.tile_n;
+  if (tile.col >= product.cols) return;
+  tile.col_end = std::min(tile.col + shape.tile_n, product.cols);
+  tile.entry_begin = work.entry_begin;
+  tile.entry_count = work.entry_count;
+  run_tile_(product, tile, scratch);
+}
+
 void CpuPlan::run_worker(const Product& product, std::atomic<size_t>& taken, const Scratch& scratch) const {
   const DefaultFloatingPoint floating_point;
   const PlanShape& shape = plan_.shape;
+  // Where tiles are many, and so short, several are taken at once.
+  constexpr size_t kTurns = 64, kMostAtOnce = 64;
+  const size_t count = plan_.tiles.size();
+  const size_t at_once = std::clamp<size_t>(count / (static_cast<size_t>(shape.workers) * kTurns), 1, kMostAtOnce);
   for (;;) {
-    const size_t next = taken.fetch_add(1, std::memory_order_relaxed);
-    if (next >= plan_.tiles.size()) return;
-    const WorkTile& work = plan_.tiles[next];
-    Tile tile;
-    tile.row = static_cast<int64_t>(work.m_tile) * shape.tile_m;
-    tile.row_end = std::min(tile.row + shape.tile_m, product.rows);
-    tile.col = static_cast<int64_t>(work.n_tile) * shape.tile_n;
-    if (tile.col >= product.cols) continue;
-    tile.col_end = std::min(tile.col + shape.tile_n, product.cols);
-    tile.entry_begin = work.entry_begin;
-    tile.entry_count = work.entry_count;
-    run_tile_(product, tile, scratch);
+    const size_t begin = taken.fetch_add(at_once, std::memory_order_relaxed);
+    if (begin >= count) return;
+    const size_t end = std::min(begin + at_once, count);
+    for (size_t i = begin; i < end; ++i) run_tile(product, plan_.tiles[i], scratch);
   }
 }
 

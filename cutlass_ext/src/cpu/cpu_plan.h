@@ -55,6 +55,7 @@ class CpuPlan final : public PlanState {
 
  private:
   // Computes tiles until none is left. taken: by all workers of the product.
+  void run_tile(const Product& product, const WorkTile& work, const Scratch& scratch) const;
   void run_worker(const Product& product, std::atomic<size_t>& taken, const Scratch& scratch) const;
 
   CpuMatrix& matrix_;

@@ -3,13 +3,17 @@
 
 #include <algorithm>
 
+#include "cpu/few_columns_rule.h"
 #include "cpu/kernel.h"
 
 namespace sparsek::cpu {
 namespace {
 
 // Short block rows share a tile: neighbours tend to read the same rows of B, which are then still in the cache.
-int32_t low_slots(int32_t block_m) { return block_m < 8 ? 4 : block_m <= 16 ? 2 : 1; }
+int32_t low_slots(int32_t block_m, int64_t n) {
+  if (has_few_columns(n, block_m)) return 1;
+  return block_m < 8 ? 4 : block_m <= 16 ? 2 : 1;
+}
 
 // The largest part, of at most kPieceRows rows, into which a tall block row can be cut evenly; the block itself where
 // the parts would be too short to justify packing B for each.
@@ -28,7 +32,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 PlanShape choose_shape(const BsrShape& matrix, int64_t n, int threads) {
   PlanShape shape;
   shape.n = n;
-  shape.tile_m = matrix.block_m > kPieceRows ? part_rows(matrix.block_m) : matrix.block_m * low_slots(matrix.block_m);
+  shape.tile_m =
+      matrix.block_m > kPieceRows ? part_rows(matrix.block_m) : matrix.block_m * low_slots(matrix.block_m, n);
 
   // Makes tiles narrower, still whole strips of each kernel, until each thread has a few.
   constexpr int kTilesPerThread = 4;

@@ -5,6 +5,7 @@ package sparsek_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -97,15 +98,23 @@ func TestDoubleProducts(t *testing.T) {
 		}
 	})
 	// The same bits of one kernel, however many columns there are behind.
-	p := newProduct[float64, int32](shape{rows: 100, cols: 90, n: 77, blockM: 7, blockK: 5, density: 0.4, alpha: 1, seed: 5,
+	p := newProduct[float64, int32](shape{rows: 98, cols: 90, n: 77, blockM: 7, blockK: 5, density: 0.4, alpha: 1, seed: 5,
 		kernel: "cpu_" + engine.Info().ISA})
+	random := rand.New(rand.NewPCG(5, 1))
+	for _, list := range [][]float64{p.a.Values, p.b.Data} {
+		for i := range list {
+			list[i] = random.NormFloat64()
+		}
+	}
 	whole, _ := p.run(t, engine, false)
-	p.n, p.b.Cols, p.c0.Cols = 13, 13, 13
-	part, _ := p.run(t, engine, false)
-	for i := range part.Rows {
-		for j := range part.Cols {
-			if got, want := part.Data[i*part.Stride+j], whole.Data[i*whole.Stride+j]; got != want {
-				t.Fatalf("C[%d, %d] = %v with 13 columns and %v with 77", i, j, got, want)
+	for _, n := range []int{13, 3, 2, 1} {
+		p.n, p.b.Cols, p.c0.Cols = n, n, n
+		part, _ := p.run(t, engine, false)
+		for i := range part.Rows {
+			for j := range part.Cols {
+				if got, want := part.Data[i*part.Stride+j], whole.Data[i*whole.Stride+j]; got != want {
+					t.Fatalf("C[%d, %d] = %v with %d columns and %v with 77", i, j, got, n, want)
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Few columns (few_columns_rule.h): the values are read at the rate of memory, and vectors of columns would be mostly
-// empty. Included by tile_kernel.h, whose tile function calls it for such tiles.
+// empty. Included by tile_kernel.h and tile_kernel_fp64.h, whose tile functions call it for such
+// tiles.
 //
 //   For each slot of the tile, at most kFewRows rows at a time, one column of C after the other:
 //     for each block: for each of its columns: add the products of all its rows to one sum a row, in registers
@@ -22,6 +23,19 @@ inline float multiply_add(float a, float b, float c) {
   if constexpr (Isa::kFusesMultiplyAdd) return __builtin_fmaf(a, b, c);
   return a * b + c;
 }
+inline double multiply_add(double a, double b, double c) {
+  if constexpr (Isa::kFusesMultiplyAdd) return __builtin_fma(a, b, c);
+  return a * b + c;
+}
+
+// An element in the type in which products are summed.
+inline double to_sum(double x) { return x; }
+template <typename T>
+float to_sum(T x) {
+  return Isa::to_float(x);
+}
+template <typename T>
+using Sum = decltype(to_sum(T{}));
 
 inline void store_one(float* p, float x) { *p = x; }
 template <typename T>
@@ -33,8 +47,8 @@ void store_one(T* p, float x) {
 
 // sums (kRows) = column `col` of the tile in the slot's rows from row `in_block` of its blocks on.
 template <typename T, int kRows>
-void sum_column(const Product& product, const Tile& tile, int slot, int32_t in_block, int col, float* sums) {
-  float sum[kRows] = {};
+void sum_column(const Product& product, const Tile& tile, int slot, int32_t in_block, int col, Sum<T>* sums) {
+  Sum<T> sum[kRows] = {};
   const int32_t pitch = product.block_k;
   const int64_t block_size = static_cast<int64_t>(product.block_m) * pitch;
   const T* const values = static_cast<const T*>(product.values) + static_cast<int64_t>(in_block) * pitch;
@@ -48,15 +62,15 @@ void sum_column(const Product& product, const Tile& tile, int slot, int32_t in_b
     const int width = left < pitch ? static_cast<int>(left) : pitch;
     const T* row_of_b = b + first_k * product.ldb;
     for (int k = 0; k < width; ++k, row_of_b += product.ldb) {
-      const float x = Isa::to_float(*row_of_b);
-      for (int i = 0; i < kRows; ++i) sum[i] = multiply_add(Isa::to_float(a[i * pitch + k]), x, sum[i]);
+      const Sum<T> x = to_sum(*row_of_b);
+      for (int i = 0; i < kRows; ++i) sum[i] = multiply_add(to_sum(a[i * pitch + k]), x, sum[i]);
     }
   }
   for (int i = 0; i < kRows; ++i) sums[i] = sum[i];
 }
 
 template <typename T>
-void sum_column(const Product& product, const Tile& tile, int slot, int32_t in_block, int rows, int col, float* sums) {
+void sum_column(const Product& product, const Tile& tile, int slot, int32_t in_block, int rows, int col, Sum<T>* sums) {
   switch (rows) {
     case 1:
       return sum_column<T, 1>(product, tile, slot, in_block, col, sums);

@@ -3,6 +3,8 @@
 // whose instruction set the compiler makes the vectors.
 #pragma once
 
+#include "cpu/few_columns.h"
+#include "cpu/few_columns_rule.h"
 #include "cpu/kernel.h"
 
 namespace sparsek::cpu {
@@ -87,13 +89,29 @@ void run_strips(const Product& product, const Tile& tile, int slot, int64_t row,
   }
 }
 
+// Rows [row, row + rows) of C, all in one block row, at most kFewRows, for few columns.
+inline void run_few_columns_fp64(const Product& product, const Tile& tile, int slot, int64_t row, int rows,
+                                 int32_t in_block) {
+  const int cols = static_cast<int>(tile.col_end - tile.col);
+  double sums[kFewRows];
+  for (int col = 0; col < cols; ++col) {
+    sum_column<double>(product, tile, slot, in_block, rows, col, sums);
+    for (int i = 0; i < rows; ++i) write_strip_row(product, row + i, tile.col + col, 1, sums + i);
+  }
+}
+
 void run_tile_fp64(const Product& product, const Tile& tile, const Scratch&) {
+  const bool few_columns = has_few_columns(tile.col_end - tile.col, product.block_m);
   const int64_t first_in_block = tile.row % product.block_m;
   for (int slot = 0; slot < product.slots; ++slot) {
     const int64_t begin = tile.row + static_cast<int64_t>(slot) * product.block_m;
     const int64_t left = tile.row_end - begin, in_slot = product.block_m - first_in_block;
     const int64_t end = begin + (left < in_slot ? left : in_slot);
     int64_t row = begin;
+    for (; few_columns && row < end; row += kFewRows) {
+      run_few_columns_fp64(product, tile, slot, row, static_cast<int>(end - row < kFewRows ? end - row : kFewRows),
+                           static_cast<int32_t>(first_in_block + row - begin));
+    }
     for (; row + kStripRows <= end; row += kStripRows) {
       run_strips<kStripRows>(product, tile, slot, row, first_in_block + row - begin);
     }

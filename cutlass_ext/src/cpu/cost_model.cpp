@@ -35,11 +35,12 @@ const Costs& costs_of(const Kernel& kernel) {
 
 // Nanoseconds for few columns (cpu/few_columns.h), with any instruction set: for each block, and for each of its
 // columns of C, in addition for each of its elements. By `sparsek run --threads 1 --n 1` to 3 on a processor with
-// AVX-512: stencils of blocks 1, 3, 4 and 8, random patterns of blocks 8, 16 and 64.
+// AVX-512: stencils of blocks 1, 3, 4 and 8, random patterns of blocks 3 to 64, of which the largest do not fit the
+// caches.
 struct FewColumnsCosts {
   double block, column, element;
 };
-constexpr FewColumnsCosts kFewColumns = {5, 1.5, 0.36};
+constexpr FewColumnsCosts kFewColumns = {3, 1, 0.45};
 
 constexpr double kCall = 1e-6;  // seconds of a product without work
 constexpr double kWake = 5e-6;  // and of waking the other threads

@@ -5,9 +5,9 @@
 //   read_plan  a warp takes tiles, reads their entries and lists the loads: first row of B, blocks of A
 //   produce    one thread waits for a free stage and starts the loads of the next one in the list
 //
-// The lists hold what is loaded next, kListedStages stages in all. So the answers of the counter, of the list of tiles
-// and of the list of entries, which come one after the other and take as long as a load each, are there in time. And
-// tiles are taken equally early by all CTAs, whatever their length.
+// The lists hold what is loaded next, kLists * kLoadsOfList stages in all. So the answers of the counter, of the list
+// of tiles and of the list of entries, which come one after the other and take as long as a load each, are there in
+// time. And tiles are taken equally early by all CTAs, whatever their length.
 #pragma once
 
 #include <cuda.h>
@@ -45,7 +45,6 @@ constexpr int kThreads = 128 + kConsumerWarps * 32;
 constexpr int kTileDepth = 4;  // of the queue of tiles
 constexpr int kLists = 4;      // lists of loads
 constexpr int kLoadsOfList = 4;
-constexpr int kListedStages = kLists * kLoadsOfList;
 
 struct Params {
   CUtensorMap map_a;  // (bk, bm, nnzb)

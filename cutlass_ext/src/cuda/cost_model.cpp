@@ -177,7 +177,8 @@ double critical_time(const Family& family, const TiledCost& cost, const KernelDe
 double bytes_moved(const Tiles& tiles, const Work& work) {
   constexpr double kShareOfL2 = 0.5;
   const double a = static_cast<double>(work.element_bytes) * values_of(work);
-  const int32_t at_once = choose_panels(tiles.slots, static_cast<int64_t>(tiles.loads), work.shape.nnzb, 256);
+  const int32_t at_once =
+      choose_panels(share_columns(tiles.slots, static_cast<int64_t>(tiles.loads), work.shape.nnzb), false, 256);
   const double passes = std::max(1.0, tiles.panels / at_once);
   const double missed = a > 0 ? std::max(0.0, 1 - kShareOfL2 * work.device.l2_bytes / a) : 0;
   const double rows_of_b = std::min(static_cast<double>(work.shape.cols), tiles.loads * work.shape.block_k);

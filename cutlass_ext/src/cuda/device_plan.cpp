@@ -84,12 +84,14 @@ void DevicePlanner::enqueue(const CheckedIndex& index, const PlanArrays::Views& 
   Schedule schedule = {};
   schedule.grid = grid;
   schedule.groups = static_cast<int32_t>(sizes_.groups);
-  schedule.panels = static_cast<int32_t>((shape_.n + shape_.tile_n - 1) / shape_.tile_n);
+  schedule.panels = count_panels(shape_);
   schedule.tile_n = shape_.tile_n;
+  schedule.block_k = pattern_.block_k;
   schedule.panels_in_flight = shape_.panels_in_flight;
   schedule.workers = shape_.workers;
   schedule.longest = static_cast<int32_t>(std::min<int64_t>(sizes_.entries, pattern_.block_cols));
   schedule.ranges = to.ranges;
+  schedule.entry_k = to.entry_k;
   schedule.blocks = index.row_ptr + pattern_.block_rows;
   const GroupedPattern pattern = {grid, places_, pattern_.block_k, index, taken};
   const UnitedEntries entries = {to.ranges, to.entry_k, to.entry_block};

@@ -15,17 +15,45 @@ constexpr int kThreads = 256;
 
 // Sums over the row groups.
 struct Totals {
-  unsigned long long all;      // entries, those that groups share counted for each
-  unsigned long long leaders;  // entries that there are
+  unsigned long long all;                     // entries, those that groups share counted for each
+  unsigned long long leaders;                 // entries that there are
+  unsigned long long groups, spanned, moved;  // as in EntrySums; only where wants_band
 
   __device__ friend Totals operator+(const Totals& a, const Totals& b) {
-    return {a.all + b.all, a.leaders + b.leaders};
+    return {a.all + b.all, a.leaders + b.leaders, a.groups + b.groups, a.spanned + b.spanned, a.moved + b.moved};
   }
 };
 
+__device__ inline EntryRange range_of(const Schedule& schedule, int64_t leader) {
+  return {__ldcg(&schedule.ranges[leader].begin), __ldcg(&schedule.ranges[leader].count)};
+}
+
+__device__ inline bool wants_band(const Schedule& schedule) {
+  return schedule.panels_in_flight == 0 && may_prefer_band(schedule.panels, schedule.tile_n);
+}
+
+// What a row group adds to the totals. range: its leader's.
+__device__ inline Totals totals_of(const Schedule& schedule, int64_t group, const EntryRange& range) {
+  Totals own = {};
+  own.all = static_cast<unsigned long long>(range.count);
+  if (schedule.grid.leader(group) != group) return own;
+  own.leaders = own.all;
+  if (range.count == 0 || !wants_band(schedule)) return own;
+  own.groups = 1;
+  const int32_t first = __ldcg(schedule.entry_k + range.begin);
+  own.spanned = __ldcg(schedule.entry_k + range.begin + range.count - 1) + schedule.block_k - first;
+  if (group == 0) return own;
+  const EntryRange before = range_of(schedule, schedule.grid.leader(group - 1));
+  if (before.count > 0) own.moved = abs(first - __ldcg(schedule.entry_k + before.begin));
+  return own;
+}
+
 __device__ inline int32_t panels_in_flight(const Schedule& schedule, const Totals& totals) {
   if (schedule.panels_in_flight > 0) return schedule.panels_in_flight;
-  return choose_panels(schedule.grid.slots, static_cast<int64_t>(totals.leaders), *schedule.blocks, schedule.tile_n);
+  const EntrySums sums = {static_cast<int64_t>(totals.groups), static_cast<int64_t>(totals.leaders),
+                          static_cast<int64_t>(totals.spanned), static_cast<int64_t>(totals.moved)};
+  return choose_panels(share_columns(schedule.grid.slots, sums.entries, *schedule.blocks),
+                       wants_band(schedule) && is_band(sums, schedule.block_k), schedule.tile_n);
 }
 
 struct FewGroups {
@@ -40,12 +68,10 @@ struct FewGroups {
 __device__ inline void schedule_few(const Schedule& schedule, const ScheduledTiles& to, FewGroups& shared) {
   const auto own = static_cast<int32_t>(threadIdx.x);
   EntryRange range = {0, 0};
-  Totals totals = {0, 0};
+  Totals totals = {};
   if (own < schedule.groups) {
-    const int64_t leader = schedule.grid.leader(own);
-    range = {__ldcg(&schedule.ranges[leader].begin), __ldcg(&schedule.ranges[leader].count)};
-    totals.all = static_cast<unsigned long long>(range.count);
-    if (leader == own) totals.leaders = totals.all;
+    range = range_of(schedule, schedule.grid.leader(own));
+    totals = totals_of(schedule, own, range);
     shared.range[own] = range;
   }
   totals = cub::BlockReduce<Totals, kThreads>(shared.reduce).Sum(totals);

@@ -27,31 +27,32 @@ __device__ void write_slot_rows(const RowGrid& grid, int64_t group, int first, i
 // Few row groups: a warp finds the rank of one by comparing its length with all others', and writes its tiles. Each CTA
 // adds all lengths up for itself, so that one kernel does it all.
 __global__ void __launch_bounds__(kThreads) schedule_at_once(Schedule schedule, ScheduledTiles to) {
-  using Reduce = cub::BlockReduce<long long, kThreads>;
-  __shared__ typename Reduce::TempStorage reduce;
+  using ReduceTotals = cub::BlockReduce<Totals, kThreads>;
+  using Reduce = cub::BlockReduce<int32_t, kThreads>;
+  __shared__ union {
+    typename ReduceTotals::TempStorage totals;
+    typename Reduce::TempStorage count;
+  } reduce;
   __shared__ Totals totals;
   __shared__ int32_t long_groups;
   extern __shared__ int32_t lengths[];
   wait_for_previous_launch();
-  long long all = 0, leaders = 0;
+  Totals own = {};
   for (int32_t g = threadIdx.x; g < schedule.groups; g += kThreads) {
-    const int64_t leader = schedule.grid.leader(g);
-    lengths[g] = schedule.ranges[leader].count;
-    all += lengths[g];
-    if (leader == g) leaders += lengths[g];
+    const EntryRange range = range_of(schedule, schedule.grid.leader(g));
+    lengths[g] = range.count;
+    own = own + totals_of(schedule, g, range);
   }
-  all = Reduce(reduce).Sum(all);
-  __syncthreads();
-  leaders = Reduce(reduce).Sum(leaders);
-  if (threadIdx.x == 0) totals = {static_cast<unsigned long long>(all), static_cast<unsigned long long>(leaders)};
+  own = ReduceTotals(reduce.totals).Sum(own);
+  if (threadIdx.x == 0) totals = own;
   __syncthreads();
   const int32_t in_flight = panels_in_flight(schedule, totals);
-  long long longer = 0;
+  int32_t longer = 0;
   for (int32_t g = threadIdx.x; g < schedule.groups; g += kThreads) {
     longer += is_long(lengths[g], schedule.groups, static_cast<int64_t>(totals.all), schedule.workers, in_flight);
   }
-  longer = Reduce(reduce).Sum(longer);
-  if (threadIdx.x == 0) long_groups = static_cast<int32_t>(longer);
+  longer = Reduce(reduce.count).Sum(longer);
+  if (threadIdx.x == 0) long_groups = longer;
   __syncthreads();
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     *to.entries = totals.leaders;
@@ -106,12 +107,15 @@ size_t place_scratch(int32_t groups, std::byte* memory, Scratch& scratch) {
 __global__ void describe_groups(Schedule schedule, Scratch scratch, int64_t* slot_row) {
   const int64_t g = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (g >= schedule.groups) return;
-  const int64_t leader = schedule.grid.leader(g);
-  const int32_t count = schedule.ranges[leader].count;
-  scratch.length[g] = static_cast<uint32_t>(count);
+  const EntryRange range = range_of(schedule, schedule.grid.leader(g));
+  scratch.length[g] = static_cast<uint32_t>(range.count);
   scratch.group[g] = static_cast<int32_t>(g);
-  atomicAdd(&scratch.totals->all, static_cast<unsigned long long>(count));
-  if (leader == g) atomicAdd(&scratch.totals->leaders, static_cast<unsigned long long>(count));
+  const Totals own = totals_of(schedule, g, range);
+  atomicAdd(&scratch.totals->all, own.all);
+  if (own.leaders > 0) atomicAdd(&scratch.totals->leaders, own.leaders);
+  if (own.groups > 0) atomicAdd(&scratch.totals->groups, own.groups);
+  if (own.spanned > 0) atomicAdd(&scratch.totals->spanned, own.spanned);
+  if (own.moved > 0) atomicAdd(&scratch.totals->moved, own.moved);
   write_slot_rows(schedule.grid, g, 0, 1, slot_row);
 }
 

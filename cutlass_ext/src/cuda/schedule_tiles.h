@@ -17,11 +17,13 @@ namespace sparsek::cuda {
 struct Schedule {
   RowGrid grid;
   int32_t groups, panels;
-  int32_t tile_n;            // columns of a panel
+  int32_t tile_n;  // columns of a panel
+  int32_t block_k;
   int32_t panels_in_flight;  // 0: chosen
   int32_t workers;
   int32_t longest;           // an upper bound on the entries of a row group
   const EntryRange* ranges;  // (groups): entries of each row group, for a leader only
+  const int32_t* entry_k;    // first row of B of each entry
   const int32_t* blocks;     // (1): of the matrix
 };
 

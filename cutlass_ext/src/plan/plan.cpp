@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
+#include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "abi/error.h"
 #include "plan/row_groups.h"
@@ -14,6 +16,22 @@ namespace sparsek {
 namespace {
 
 constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
+
+EntrySums sum_entries(const std::vector<EntryRange>& groups, const std::vector<int32_t>& entry_k, int32_t block_k) {
+  EntrySums sums;
+  const EntryRange* before = nullptr;
+  for (const EntryRange& group : groups) {
+    const EntryRange* const last = std::exchange(before, &group);
+    if (group.count() == 0) continue;
+    const bool is_first = last == nullptr || last->count() == 0;
+    if (!is_first && last->begin == group.begin) continue;  // they share their entries
+    ++sums.groups;
+    sums.entries += group.count();
+    sums.spanned += entry_k[group.end - 1] + block_k - entry_k[group.begin];
+    if (!is_first) sums.moved += std::abs(entry_k[group.begin] - entry_k[last->begin]);
+  }
+  return sums;
+}
 
 }  // namespace
 
@@ -57,7 +75,10 @@ Plan make_plan(RowOrders& orders, const PlanShape& shape) {
   check_depth(index);
   const std::vector<EntryRange> groups = make_row_groups(orders, plan);
   if (plan.shape.panels_in_flight == 0) {
-    plan.shape.panels_in_flight = choose_panels(plan.slots, plan.entries(), index.nnzb, shape.tile_n);
+    const bool band = may_prefer_band(count_panels(shape), shape.tile_n) &&
+                      is_band(sum_entries(groups, plan.entry_k, index.block_k), index.block_k);
+    plan.shape.panels_in_flight =
+        choose_panels(share_columns(plan.slots, plan.entries(), index.nnzb), band, shape.tile_n);
   }
   schedule_tiles(groups, choose_parts(groups, plan.shape), plan);
   return plan;

@@ -61,6 +61,10 @@ Plan make_plan(RowOrders& orders, const PlanShape& shape);
 
 // Rules that both planners share.
 
+// Panels of tile_n columns, the last of which may be narrower.
+inline int32_t count_panels(const PlanShape& shape) {
+  return static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
+}
 // The number of tiles, row groups times panels. Throws Error where there are more than int32 holds.
 int64_t count_tiles(int64_t rows, const PlanShape& shape);
 // Throws Error where the row groups have more entries than a tile can name.

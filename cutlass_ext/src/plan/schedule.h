@@ -16,14 +16,37 @@ constexpr bool is_long(int64_t count, int64_t groups, int64_t entries, int32_t w
   return 2 * count * groups > 3 * entries && 2 * count * workers > 3 * entries * panels_in_flight;
 }
 
+// Where the entries of the row groups lie, in sums over the groups that have entries of their own.
+struct EntrySums {
+  int64_t groups = 0;  // with at least one entry
+  int64_t entries = 0;
+  int64_t spanned = 0;  // rows of B from the first entry of a group to the end of its last
+  int64_t moved = 0;    // rows of B between the first entry of a group and that of the group before
+};
+
+// Whether row groups that follow each other read nearly the same rows of B, few others lie between these, and they are
+// so few that eight panels of them stay in L2: windows and causal masks.
+constexpr bool is_band(const EntrySums& sums, int32_t block_k) {
+  constexpr int64_t kMostRows = 6144;  // of 2048 columns of two bytes: 25 MB, half of an H200's L2
+  const int64_t read = sums.entries * block_k;
+  return 3 * sums.spanned <= 4 * read && 4 * sums.moved <= read && sums.spanned <= kMostRows * sums.groups;
+}
+
+// Whether the rows of a group share most of its columns. nnzb: of the matrix.
+constexpr bool share_columns(int32_t slots, int64_t entries, int64_t nnzb) {
+  return slots == 1 || nnzb * 5 >= entries * slots * 4;
+}
+
+// Whether there are so many panels that choose_panels may tell a band from other patterns.
+constexpr bool may_prefer_band(int32_t panels, int32_t tile_n) { return int64_t{panels} * tile_n > 1024; }
+
 // How many panels of columns share the L2 cache, where a plan does not say. Where the rows of a group have few columns
 // in common, the panels of B are read all over, and only two of them stay in L2. Where they share most columns (or a
 // block row fills the tile), loads of A cost as much, and with four panels each block of A is read from L2
-// (docs/notes/planning.md, "Panels in flight"). That is of panels of 256 columns or less; a wider one counts for
-// several.
-constexpr int32_t choose_panels(int32_t slots, int64_t entries, int64_t nnzb, int32_t tile_n) {
-  const bool share = nnzb * 5 >= entries * slots * 4;
-  const int32_t panels = slots > 1 && !share ? 2 : 4;
+// (docs/notes/planning.md, "Panels in flight"). Of a band, only few rows of B are in use at a time, and those of eight
+// panels stay in L2. That is of panels of 256 columns or less; a wider one counts for several.
+constexpr int32_t choose_panels(bool share, bool band, int32_t tile_n) {
+  const int32_t panels = !share ? 2 : band ? 8 : 4;
   return tile_n <= 256 ? panels : (panels * 256 + tile_n - 1) / tile_n;
 }
 

@@ -9,10 +9,6 @@
 namespace sparsek {
 namespace {
 
-int32_t count_panels(const PlanShape& shape) {
-  return static_cast<int32_t>((shape.n + shape.tile_n - 1) / shape.tile_n);
-}
-
 // Calls visit(piece, panel) for each tile in the order of TileOrder.
 template <class Visit>
 void each_tile(const std::vector<Piece>& pieces, const PlanShape& shape, const Visit& visit) {

@@ -154,8 +154,44 @@ void check_long_rows_stay_apart() {
   }
 }
 
+// Eight panels of a band, whose row groups read nearly the same rows of B one after the other; fewer where the same
+// rows come in another order, where others lie between them, where they are many, and of a few columns.
+void check_panels() {
+  enum Kind { kWindow, kCausal, kShuffledWindow, kEachOther, kFull };
+  for (const Kind kind : {kWindow, kCausal, kShuffledWindow, kEachOther, kFull}) {
+    BsrIndex index;
+    index.block_m = index.block_k = 64;
+    index.rows = index.cols = 8192;
+    index.block_rows = index.block_cols = 128;
+    index.row_ptr.push_back(0);
+    for (int32_t row = 0; row < 128; ++row) {
+      const int32_t at = kind == kShuffledWindow ? row / 2 * 77 % 64 * 2 + row % 2 : row;
+      for (int32_t col = 0; col < 128; ++col) {
+        if (kind == kCausal ? col <= at
+                            : kind == kFull || (std::abs(col - at) <= 8 && (kind != kEachOther || col % 2 == 0)))
+          index.col_idx.push_back(col);
+      }
+      index.row_ptr.push_back(static_cast<int32_t>(index.col_idx.size()));
+    }
+    index.nnzb = static_cast<int64_t>(index.col_idx.size());
+    PlanShape shape;
+    shape.tile_m = 128;
+    shape.tile_n = 256;
+    shape.workers = 132;
+    shape.panels_in_flight = 0;
+    const bool band = kind == kWindow || kind == kCausal;
+    for (const int64_t n : {1024, 8192}) {
+      shape.n = n;
+      REQUIRE(sparsek::make_plan(index, shape).shape.panels_in_flight == (band && n > 1024 ? 8 : 4));
+    }
+    shape.tile_n = 512;
+    REQUIRE(sparsek::make_plan(index, shape).shape.panels_in_flight == (band ? 4 : 2));
+  }
+}
+
 int main() {
   check_order();
+  check_panels();
   check_long_rows_stay_apart();
   for (int round = 0; round < 2000; ++round) {
     const BsrIndex index = random_index();

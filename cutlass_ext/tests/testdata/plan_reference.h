@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -28,6 +29,34 @@ inline void reference_union(const sparsek::BsrIndex& index, const std::vector<in
   }
 }
 
+struct ReferenceGroup {
+  std::vector<int64_t> block_rows;
+  int32_t begin, count;
+};
+
+// Three quarters of the rows of B that lie within a group's span are read by it, and from group to group that span
+// moves by no more than a quarter of what a group reads, both in the mean.
+// And the span has no more than 6144 rows in the mean.
+inline bool reference_is_band(const std::vector<int32_t>& entry_k, const std::vector<ReferenceGroup>& groups,
+                              int32_t block_k) {
+  std::map<int32_t, int32_t> group_ends;  // of each group that has entries of its own: begin, end
+  for (const ReferenceGroup& group : groups) {
+    if (group.count > 0) group_ends[group.begin] = group.begin + group.count;
+  }
+  double read = 0, spanned = 0, moved = 0;
+  for (const auto& [begin, end] : group_ends) {
+    read += static_cast<double>(end - begin) * block_k;
+    spanned += entry_k[end - 1] + block_k - entry_k[begin];
+  }
+  for (size_t g = 1; g < groups.size(); ++g) {
+    if (groups[g].count > 0 && groups[g - 1].count > 0) {
+      moved += std::abs(entry_k[groups[g].begin] - entry_k[groups[g - 1].begin]);
+    }
+  }
+  const double rows = 6144 * static_cast<double>(group_ends.size());
+  return spanned <= read * 4 / 3 && moved <= read / 4 && spanned <= rows;
+}
+
 // With the rows of `made`, where the planner was free to choose them.
 inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparsek::PlanShape& shape,
                                     const sparsek::Plan& made) {
@@ -38,13 +67,9 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
   plan.slot_row = made.slot_row;
 
   // Row groups. One that lies in one block row, as the one before did, has its entries too.
-  struct Group {
-    std::vector<int64_t> block_rows;
-    int32_t begin, count;
-  };
-  std::vector<Group> groups;
+  std::vector<ReferenceGroup> groups;
   for (size_t first = 0; first < plan.slot_row.size(); first += plan.slots) {
-    Group group = {{}, static_cast<int32_t>(plan.entry_k.size()), 0};
+    ReferenceGroup group = {{}, static_cast<int32_t>(plan.entry_k.size()), 0};
     for (int32_t slot = 0; slot < plan.slots; ++slot) {
       const int64_t row = plan.slot_row[first + slot];
       group.block_rows.push_back(row < index.rows ? row / index.block_m : index.block_rows);
@@ -59,8 +84,9 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
     groups.push_back(group);
   }
   if (plan.shape.panels_in_flight == 0) {
-    const bool share = index.nnzb * 5 >= plan.entries() * plan.slots * 4;
-    plan.shape.panels_in_flight = plan.slots > 1 && !share ? 2 : 4;
+    const bool share = plan.slots == 1 || index.nnzb * 5 >= plan.entries() * plan.slots * 4;
+    const bool band = shape.n > 1024 && reference_is_band(plan.entry_k, groups, index.block_k);
+    plan.shape.panels_in_flight = !share ? 2 : band ? 8 : 4;
   }
 
   std::vector<int32_t> order(groups.size());
@@ -74,7 +100,7 @@ inline sparsek::Plan reference_plan(const sparsek::BsrIndex& index, const sparse
   };
   // Row groups half as long again as the mean, and as a worker's share of the panels in flight, come ahead of all.
   double entries = 0;
-  for (const Group& group : groups) entries += group.count;
+  for (const ReferenceGroup& group : groups) entries += group.count;
   const double mean = entries / static_cast<double>(groups.size());
   const double share = entries * plan.shape.panels_in_flight / shape.workers;
   const auto is_long = [&](int32_t g) { return groups[g].count > 1.5 * mean && groups[g].count > 1.5 * share; };

@@ -48,8 +48,17 @@ func TestHoldSMs(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := product()
+		hold := func(count int) *timing.SMHold {
+			began := time.Now()
+			held := must(timing.HoldSMs(background, engine, count, 20*time.Second))(t)
+			t.Cleanup(func() { _ = held.Release() }) // the engine's Close waits for it
+			if took := time.Since(began); took > time.Second {
+				t.Logf("%d SMs were held after %v", count, took)
+			}
+			return held
+		}
 		for _, count := range []int{1, 4, all - 1} {
-			hold := must(timing.HoldSMs(background, engine, count, 20*time.Second))(t)
+			hold := hold(count)
 			got := product()
 			if err := errors.Join(hold.Release(), hold.Release()); err != nil {
 				t.Fatalf("%d SMs held: %v", count, err)
@@ -60,21 +69,29 @@ func TestHoldSMs(t *testing.T) {
 		}
 
 		// No SM is left to a second hold, which says so and leaves nothing behind.
-		first := must(timing.HoldSMs(background, engine, all-1, 20*time.Second))(t)
+		first := hold(all - 1)
 		_, err = timing.HoldSMs(background, engine, 2, 100*time.Millisecond)
 		wantFault(t, err, ErrCUDA, "of 2 SMs were held")
 		if err := first.Release(); err != nil {
 			t.Fatal(err)
 		}
 
+		// A release waits for no other hold, also where streams are more than the device's queues.
+		for range 64 {
+			s := must(engine.NewStream())(t)
+			defer s.Close()
+			if err := errors.Join(plan.Enqueue(background, s, 1, 0, Operands{B: b, C: c}), s.Wait(background)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		var holds []*timing.SMHold
 		for range 16 {
-			holds = append(holds, must(timing.HoldSMs(background, engine, 1, 20*time.Second))(t))
+			holds = append(holds, hold(1))
 		}
 		_, err = timing.HoldSMs(background, engine, 1, 20*time.Second)
 		wantFault(t, err, ErrBadArgument, "held 16 times already")
-		for _, hold := range holds {
-			if err := hold.Release(); err != nil {
+		for _, held := range holds {
+			if err := held.Release(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,7 +6,6 @@
 #include "abi/dtype.h"
 #include "abi/error.h"
 #include "cuda/device_scope.h"
-#include "cuda/peer_access.h"
 #include "cuda/stream.h"
 #include "cuda/time_runs.h"
 
@@ -23,7 +22,9 @@ void check_memory(const void* pointer, sparsek_memory memory, int device, const 
   if (memory == SPARSEK_DEVICE && attributes.type == cudaMemoryTypeUnregistered) {
     fail(SPARSEK_WRONG_MEMORY, "%s is a host pointer, given as device memory", name);
   }
-  if (memory == SPARSEK_DEVICE && on_device && attributes.device != device && !may_read_peer(pointer)) {
+  // The address on the current device is null where that may not use the memory: neither enabled peer access nor the
+  // access of a memory pool lets it.
+  if (memory == SPARSEK_DEVICE && on_device && attributes.device != device && attributes.devicePointer == nullptr) {
     fail(SPARSEK_WRONG_MEMORY,
          "%s lies on CUDA device %d, which device %d may not use: enable peer access (cudaDeviceEnablePeerAccess), or "
          "copy it",

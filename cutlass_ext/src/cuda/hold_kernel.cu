@@ -25,14 +25,10 @@ __global__ void __launch_bounds__(1) hold_kernel(volatile HoldWords* words, int6
   volatile uint32_t* const began = reinterpret_cast<volatile uint32_t*>(words + 1);
   began[blockIdx.x] = 1 + sm;
   __threadfence_system();
-  while (words->stop == 0) {
-    if (nanoseconds_now() >= end) {
-      words->expired = 1;
-      __threadfence_system();
-      return;
-    }
-    __nanosleep(pause);
-  }
+  while (words->stop == 0 && nanoseconds_now() < end) __nanosleep(pause);
+  if (words->stop == 0) words->expired = 1;
+  __threadfence_system();
+  began[blockIdx.x] = kHoldEnded;
 }
 
 // Nanoseconds from one load to the next of a CTA: all of them together load about once in 4 us. __nanosleep ends

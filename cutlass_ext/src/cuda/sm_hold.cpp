@@ -51,7 +51,7 @@ void HoldMemory::give_back(HoldWords* words) noexcept {
 }
 
 CudaSmHold::CudaSmHold(int device, HoldMemory& memory, int count, double seconds)
-    : device_(device), words_(nullptr, GiveBack{&memory}) {
+    : device_(device), count_(count), words_(nullptr, GiveBack{&memory}) {
   if (count >= memory.sm_count()) {
     fail(SPARSEK_BAD_SIZE, "count = %d: the GPU has %d SMs, and at least one must be left", count, memory.sm_count());
   }
@@ -61,7 +61,7 @@ CudaSmHold::CudaSmHold(int device, HoldMemory& memory, int count, double seconds
   check(launch_hold(count, static_cast<HoldWords*>(on_device), static_cast<int64_t>(seconds * 1e9), stream_),
         "launch of the kernel that holds SMs");
   try {
-    wait_for_all(count, seconds);
+    wait_for_all(seconds);
   } catch (...) {
     stop();
     throw;
@@ -73,23 +73,27 @@ CudaSmHold::~CudaSmHold() {
   stop();
 }
 
-void CudaSmHold::wait_for_all(int count, double seconds) const {
+void CudaSmHold::check_kernel() const {
+  const cudaError_t error = cudaStreamQuery(stream_);
+  if (error != cudaErrorNotReady) check(error, "kernel that holds SMs");
+}
+
+void CudaSmHold::wait_for_all(double seconds) const {
   const auto end = steady_clock::now() + std::chrono::duration<double>(seconds);
-  const auto* const began = reinterpret_cast<const uint32_t*>(words_.get() + 1);
   std::set<uint32_t> sms;
   const auto is_late = [&] { return steady_clock::now() >= end || read_word(words_->expired) != 0; };
   const auto fail_late = [&] {
     fail(SPARSEK_CUDA_ERROR, "after %g s only %zu of %d SMs were held: wait for the other work on the GPU first",
-         seconds, sms.size(), count);
+         seconds, sms.size(), count_);
   };
-  for (int cta = 0; cta < count; ++cta) {
+  for (int cta = 0; cta < count_; ++cta) {
     uint32_t word = 0;
-    while ((word = read_word(began[cta])) == 0) {
-      const cudaError_t error = cudaStreamQuery(stream_);
-      if (error != cudaErrorNotReady && error != cudaSuccess) check(error, "kernel that holds SMs");
+    while ((word = read_word(cta_words()[cta])) == 0) {
+      check_kernel();
       if (is_late()) fail_late();
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
+    if (word == kHoldEnded) fail_late();
     if (sms.insert(word).second) continue;
     // A CTA whose time is over makes room on its SM for one that found none before.
     if (is_late()) fail_late();
@@ -97,17 +101,25 @@ void CudaSmHold::wait_for_all(int count, double seconds) const {
   }
 }
 
+// Not cudaStreamSynchronize: streams share the device's queues, and it would wait for other holds that are in the same
+// one.
 void CudaSmHold::stop() {
   if (stopped_) return;
   stopped_ = true;
   __atomic_store_n(&words_->stop, 1, __ATOMIC_RELEASE);
-  cudaStreamSynchronize(stream_);
+  for (int cta = 0; cta < count_; ++cta) {
+    while (read_word(cta_words()[cta]) != kHoldEnded) {
+      const cudaError_t error = cudaStreamQuery(stream_);
+      if (error != cudaErrorNotReady && error != cudaSuccess) return;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
 }
 
 bool CudaSmHold::release() {
   const DeviceScope scope(device_);
   stop();
-  check(cudaStreamQuery(stream_), "kernel that holds SMs");
+  check_kernel();
   return read_word(words_->expired) != 0;
 }
 

@@ -47,10 +47,15 @@ class CudaSmHold final : public SmHold {
     void operator()(HoldWords* words) const { memory->give_back(words); }
   };
 
-  void wait_for_all(int count, double seconds) const;
+  const uint32_t* cta_words() const { return reinterpret_cast<const uint32_t*>(words_.get() + 1); }
+  // Throws where the kernel has failed.
+  void check_kernel() const;
+  void wait_for_all(double seconds) const;
+  // Waits until all CTAs have ended.
   void stop();
 
   const int device_;
+  const int count_;
   Stream stream_;
   std::unique_ptr<HoldWords, GiveBack> words_;
   bool stopped_ = false;

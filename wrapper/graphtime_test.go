@@ -86,7 +86,7 @@ func TestReplay(t *testing.T) {
 		if engine.Info().Backend == CUDA {
 			s := must(engine.NewStream())(t)
 			defer s.Close()
-			if err := errors.Join(step(background, s), s.Wait(background), c.Buffer.Fill(background, 0xff)); err != nil {
+			if err := errors.Join(step(background, s), s.Wait(background), c.Buffer.Write(background, p.newC().Data)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -53,6 +53,14 @@ func newEngine(t testing.TB, backend Backend) *Engine {
 	return engine
 }
 
+// needsAllWorkers skips what depends on how many CTAs or threads a product may have.
+func needsAllWorkers(t testing.TB) {
+	t.Helper()
+	if *workers != 0 {
+		t.Skip("skipped: -workers limits the workers of each product")
+	}
+}
+
 // onEach runs a test on each back-end.
 func onEach(t *testing.T, test func(t *testing.T, engine *Engine)) {
 	for _, backend := range []Backend{CPU, CUDA} {

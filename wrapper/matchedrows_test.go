@@ -111,7 +111,7 @@ func TestRowsAreMatchedOnDevice(t *testing.T) {
 }
 
 // So does a plan that nobody waits for, where a product takes so long that this is worth it: here for the want of
-// workers. Where it does not, neighbours share tiles.
+// workers.
 func TestRowsAreMatchedInStream(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	s := must(engine.NewStream())(t)
@@ -130,6 +130,14 @@ func TestRowsAreMatchedInStream(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Where a product is short, neighbours share tiles.
+func TestRowsAreMatchedInStreamForLongProducts(t *testing.T) {
+	needsAllWorkers(t) // with few, each product is long
+	engine := newEngine(t, CUDA)
+	s := must(engine.NewStream())(t)
+	defer s.Close()
 	made := must(pattern.Generate(pattern.Spec{Name: "random", BlockRows: 128, BlockCols: 128, Density: 0.1, Seed: 1}))(t)
 	a := BSR[BFloat16, int32]{Rows: 8192, Cols: 8192, BlockM: 64, BlockK: 64, RowPtr: made.RowPtr, ColIdx: made.ColIdx}
 	digest := func(n int, order *Stream) uint64 {

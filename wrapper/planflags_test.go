@@ -94,6 +94,7 @@ func TestBatchInvariantTakesNoTuning(t *testing.T) {
 
 // With NoUserCache a measurement of the user's neither decides nor is kept.
 func TestNoUserCache(t *testing.T) {
+	needsAllWorkers(t) // measurements with fewer are not kept
 	onEach(t, func(t *testing.T, engine *Engine) {
 		path := filepath.Join(t.TempDir(), "tuning.txt")
 		t.Setenv("SPARSEK_TUNING_CACHE", path)

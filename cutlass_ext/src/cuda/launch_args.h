@@ -61,7 +61,7 @@ struct LaunchArgs {
   bool values_static;  // no kernel that may still run when this one begins writes values
   PartSums parts;
 
-  unsigned long long* recomputed;  // counts the slabs that exact_rows.cuh computes again
+  unsigned long long* recomputed;  // counts the slabs that were computed again, see nan_sums.cuh
 
   cudaStream_t stream;
 };

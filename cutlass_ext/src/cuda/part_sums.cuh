@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stores the sums of a part of a tile in the workspace, instead of an epilogue, for kernels that hold their sums in the
-// layout of D in mma_sync.cuh. The layout of the workspace: PartSums in cuda/kernel.h.
+// layout of D in mma_sync.cuh. The layout of the workspace: PartSums in cuda/launch_args.h.
 #pragma once
 
-#include "cuda/exact_rows.cuh"
 #include "cuda/launch_args.h"
 
 namespace sparsek::cuda {
@@ -13,24 +12,16 @@ __device__ inline float4* slab_of_part(const PartSums& parts, int part, int slab
   return parts.sums + (int64_t(part) * parts.slabs + slab) * parts.groups * 32;
 }
 
-// Stores the warp's sums of the columns from first_col on. to: the lane's address in the slab.
+// Stores the warp's sums of the columns from first_col on. to: the lane's address in the slab. leave_out: bit i: the
+// columns from 64 i on are not stored.
 template <int Groups>
-__device__ void store_part(const LaunchArgs& args, const float (&acc)[Groups][4], int64_t first_col, float4* to) {
+__device__ void store_part(const LaunchArgs& args, const float (&acc)[Groups][4], int64_t first_col, float4* to,
+                           uint32_t leave_out = 0) {
   const int columns = int(min(int64_t(Groups * 8), args.n - first_col));
 #pragma unroll
   for (int g = 0; g < Groups; ++g) {
-    if (g * 8 < columns) to[g * 32] = {acc[g][0], acc[g][1], acc[g][2], acc[g][3]};
+    if (g * 8 < columns && (leave_out >> g / 8 & 1) == 0) to[g * 32] = {acc[g][0], acc[g][1], acc[g][2], acc[g][3]};
   }
-}
-
-// Like store_part, with the sums computed again from only the blocks that exist.
-template <class Element>
-__device__ void store_part_exactly(const LaunchArgs& args, const WorkTile& tile, const int (&slot)[2],
-                                   const uint32_t (&row)[2], int64_t first_col, int lane, float4* to) {
-  const int64_t end_col = first_col + args.parts.groups * 8;
-  sum_exactly<Element>(args, tile, slot, row, first_col, end_col, lane, [&](int h, int col, float x, float y) {
-    reinterpret_cast<float2*>(to + col / 8 * 32)[h] = {x, y};
-  });
 }
 
 // threadIdx.x, read at the place of the call, so that the compiler computes nothing from it earlier, which would occupy
@@ -41,18 +32,13 @@ __device__ inline int read_thread() {
   return thread;
 }
 
-// Stores the sums of part `part`. tile, slot, row and first_col are as for store_exactly. Slab s of the tile belongs to
-// warp s, counted from first_thread on.
-template <class Element, int Groups>
-__device__ void leave_part(const LaunchArgs& args, const float (&acc)[Groups][4], const WorkTile& tile, int part,
-                           const int (&slot)[2], const uint32_t (&row)[2], int64_t first_col, int first_thread) {
-  const int thread = read_thread() - first_thread, lane = thread % 32;
-  float4* const to = slab_of_part(args.parts, part, thread / 32) + lane;
-  if (any_nan(args, acc, row, first_col, lane)) {
-    store_part_exactly<Element>(args, tile, slot, row, first_col, lane, to);
-  } else {
-    store_part(args, acc, first_col, to);
-  }
+// Stores the sums of part `part`, whose first column of C is first_col. Slab s of the tile belongs to warp s, counted
+// from first_thread on. leave_out: as in store_part.
+template <int Groups>
+__device__ void leave_part(const LaunchArgs& args, const float (&acc)[Groups][4], int part, int64_t first_col,
+                           int first_thread, uint32_t leave_out) {
+  const int thread = read_thread() - first_thread;
+  store_part(args, acc, first_col, slab_of_part(args.parts, part, thread / 32) + thread % 32, leave_out);
 }
 
 }  // namespace sparsek::cuda

@@ -42,7 +42,7 @@ class PlanArrays {
     int32_t* entry_block;            // (entries, slots)
     int64_t* slot_row;               // (groups, slots): first row of C
     SplitTile* split_tiles;          // (split_tiles)
-    unsigned long long* recomputed;  // (1): see exact_rows.cuh
+    unsigned long long* recomputed;  // (1): see nan_sums.cuh
     unsigned long long* entries;     // (1): those that there are, where a plan has gaps between them
     EntryRange* ranges;              // (ranges)
     std::byte* scratch;              // (scratch)

@@ -146,22 +146,26 @@ __device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], co
 }
 
 // Every epilogue. Unrolled over all sums, the code would be long and need too many registers, and registers cannot be
-// indexed at run time: so each turn moves the remaining sums to the registers that the code names.
+// indexed at run time: so each turn moves the remaining sums to the registers that the code names. leave_out: bit i:
+// the columns from 64 i on are not stored.
 template <int Groups>
-__device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTile tile) {
+__device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTile tile, uint32_t leave_out = 0) {
   constexpr int kTogether = Groups < 8 ? Groups : 8;
 #pragma unroll 1
   for (int turn = 0; turn < Groups; turn += kTogether) {
-    float sums[kTogether][4];
+    if ((leave_out & 1) == 0) {
+      float sums[kTogether][4];
 #pragma unroll
-    for (int i = 0; i < kTogether * 4; ++i) sums[i / 4][i % 4] = acc[i / 4][i % 4];
-    with_type(args.epilogue.dtype_c, [&](auto type) {
-      using Type = decltype(type);
-      scale<Type>(args, sums, tile);
-      if (args.epilogue.bias_kind != BiasKind::kNone) add_bias<Type>(args, sums, tile);
-    });
-    activate(args.epilogue.activation, sums);
-    with_type(args.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(args, sums, tile); });
+      for (int i = 0; i < kTogether * 4; ++i) sums[i / 4][i % 4] = acc[i / 4][i % 4];
+      with_type(args.epilogue.dtype_c, [&](auto type) {
+        using Type = decltype(type);
+        scale<Type>(args, sums, tile);
+        if (args.epilogue.bias_kind != BiasKind::kNone) add_bias<Type>(args, sums, tile);
+      });
+      activate(args.epilogue.activation, sums);
+      with_type(args.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(args, sums, tile); });
+    }
+    leave_out >>= 1;
     tile.first_col += kTogether * 8;
     tile.columns -= kTogether * 8;
 #pragma unroll
@@ -177,18 +181,18 @@ __host__ __device__ bool only_scales(const Epilogue& e) {
 }
 
 // Stores a warp's 16 rows of C, the columns from first_col on, from the sums acc in the layout of D in mma_sync.cuh.
-// row: the lane's rows of C. Element: the type of A.
+// row: the lane's rows of C. leave_out: as in store_any. Element: the type of A.
 template <class Element, int Groups>
 __device__ void store_rows(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
-                           uint32_t first_col, int lane) {
+                           uint32_t first_col, int lane, uint32_t leave_out = 0) {
   const RowTile tile = {{row[0], row[1]}, first_col, int(min(int64_t(Groups * 8), args.n - first_col)), lane % 4 * 2};
-  if (only_scales<Element>(args.epilogue)) {
+  if (leave_out == 0 && only_scales<Element>(args.epilogue)) {
     const float alpha = alpha_of(args.epilogue);
 #pragma unroll
     for (int i = 0; i < Groups * 4; ++i) acc[i / 4][i % 4] *= alpha;
     write<Element>(args, acc, tile);
   } else {
-    store_any(args, acc, tile);
+    store_any(args, acc, tile, leave_out);
   }
 }
 

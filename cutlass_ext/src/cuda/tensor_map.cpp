@@ -56,20 +56,20 @@ struct Made {
   }
 };
 
-// The last ones of this thread, each in the place that its address gives it.
+// The last ones of this thread, each in the place that its address and the rows of its box give it.
 constexpr int kPlaceBits = 5;
 thread_local Made made[1 << kPlaceBits];
 
-Made& place_of(const void* address) {
+Made& place_of(const void* address, int box_rows) {
   constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-  return made[reinterpret_cast<uintptr_t>(address) * kGolden >> (64 - kPlaceBits)];
+  return made[(reinterpret_cast<uintptr_t>(address) + uint64_t(box_rows)) * kGolden >> (64 - kPlaceBits)];
 }
 
 }  // namespace
 
 cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3],
                             int swizzle_bytes) {
-  Made& known = place_of(address);
+  Made& known = place_of(address, box[1]);
   if (!known.is_of(address, shape, box, swizzle_bytes)) {
     const cudaError_t error = encode(&known.map, address, shape, box, swizzle_bytes);
     known.address = error == cudaSuccess ? address : nullptr;

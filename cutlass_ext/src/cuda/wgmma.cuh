@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction wgmma m64n256k16, and the descriptors of its operands.
+// The instructions wgmma m64n256k16 and m64n64k16, and the descriptors of its operands.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace sparsek::cuda {
 
-// The descriptor of B (16, 256) in shared memory, N contiguous, in chunks of (rows, 64) elements, 128-byte swizzle: the
-// next 8 rows are 1024 bytes on, the next chunk chunk_bytes.
+// The descriptor of B (16, 64 or 256) in shared memory, N contiguous, in chunks of (rows, 64) elements, 128-byte
+// swizzle: the next 8 rows are 1024 bytes on, the next chunk chunk_bytes.
 __device__ inline uint64_t wgmma_descriptor_b(uint32_t shared_address, uint32_t chunk_bytes) {
   cute::GmmaDescriptor descriptor;
   descriptor.desc_ = 0;
@@ -35,32 +35,44 @@ __device__ inline uint64_t advanced(uint64_t descriptor, uint32_t bytes) {
   return descriptor >> 32 << 32 | (uint32_t(descriptor) + (bytes >> 4));
 }
 
-template <class Element>
+// The instruction for 8 Groups columns.
+template <class Element, int Groups>
 struct WgmmaSs;
 template <>
-struct WgmmaSs<cutlass::bfloat16_t> {
+struct WgmmaSs<cutlass::bfloat16_t, 32> {
   using Op = cute::SM90::GMMA::MMA_64x256x16_F32BF16BF16_SS<cute::SM90::GMMA::Major::K, cute::SM90::GMMA::Major::MN>;
 };
 template <>
-struct WgmmaSs<cutlass::half_t> {
+struct WgmmaSs<cutlass::half_t, 32> {
   using Op = cute::SM90::GMMA::MMA_64x256x16_F32F16F16_SS<cute::SM90::GMMA::Major::K, cute::SM90::GMMA::Major::MN>;
 };
+template <>
+struct WgmmaSs<cutlass::bfloat16_t, 8> {
+  using Op = cute::SM90::GMMA::MMA_64x64x16_F32BF16BF16_SS<cute::SM90::GMMA::Major::K, cute::SM90::GMMA::Major::MN>;
+};
+template <>
+struct WgmmaSs<cutlass::half_t, 8> {
+  using Op = cute::SM90::GMMA::MMA_64x64x16_F32F16F16_SS<cute::SM90::GMMA::Major::K, cute::SM90::GMMA::Major::MN>;
+};
 
-template <class Element, size_t... I>
-__device__ void wgmma_ss(float (&acc)[32][4], uint64_t a, uint64_t b, std::index_sequence<I...>) {
-  WgmmaSs<Element>::Op::fma(a, b, acc[I / 4][I % 4]..., cute::SM90::GMMA::ScaleOut::One);
+template <class Element, int Groups, size_t... I>
+__device__ void wgmma_ss(float (&acc)[Groups][4], uint64_t a, uint64_t b, bool adds, std::index_sequence<I...>) {
+  WgmmaSs<Element, Groups>::Op::fma(a, b, acc[I / 4][I % 4]...,
+                                    adds ? cute::SM90::GMMA::ScaleOut::One : cute::SM90::GMMA::ScaleOut::Zero);
 }
 
-// Begins acc(64, 256) += a(64, 16) b(16, 256) without waiting. acc[g] are columns 8 g to 8 g + 7.
-template <class Element>
-__device__ void wgmma_ss(float (&acc)[32][4], uint64_t a, uint64_t b) {
-  wgmma_ss<Element>(acc, a, b, std::make_index_sequence<128>());
+// Begins acc(64, 8 Groups) += a(64, 16) b(16, 8 Groups), or = where it does not add, without waiting. acc[g] are
+// columns 8 g to 8 g + 7.
+template <class Element, int Groups>
+__device__ void wgmma_ss(float (&acc)[Groups][4], uint64_t a, uint64_t b, bool adds = true) {
+  wgmma_ss<Element>(acc, a, b, adds, std::make_index_sequence<Groups * 4>());
 }
 
 // Keeps reads of the accumulators after a wait that precedes this call.
-__device__ inline void wgmma_fence(float (&acc)[32][4]) {
+template <int Groups>
+__device__ void wgmma_fence(float (&acc)[Groups][4]) {
 #pragma unroll
-  for (int i = 0; i < 128; ++i) asm volatile("" : "+f"(acc[i / 4][i % 4])::"memory");
+  for (int i = 0; i < Groups * 4; ++i) asm volatile("" : "+f"(acc[i / 4][i % 4])::"memory");
 }
 
 }  // namespace sparsek::cuda

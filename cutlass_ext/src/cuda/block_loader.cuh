@@ -16,6 +16,7 @@
 #include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
 #include "cuda/ring.cuh"
+#include "cuda/ring_tile.cuh"
 #include "cuda/shared_address.cuh"
 #include "cuda/tma_store.cuh"
 #include "cute/arch/cluster_sm90.hpp"
@@ -25,36 +26,25 @@
 namespace sparsek::cuda {
 namespace wgmma_blocks_kernel {
 
-constexpr int kTileM = 128;
-constexpr int kPanelN = 256;  // columns of a CTA
-constexpr int kStageK = 64;
-constexpr int kUnitK = 16;  // columns of A of one wgmma instruction
-constexpr int kHalves = 2;  // of the rows of a tile: one for each consumer warpgroup
+using namespace ring_kernel;
+
+constexpr int kHalves = kWarpgroups;  // of the rows of a tile: one for each consumer warpgroup
 constexpr int kHalfRows = kTileM / kHalves;
-constexpr int kRowBytesA = kStageK * 2;
 constexpr int kHalfBytesA = kHalfRows * kRowBytesA;
-constexpr int kStageBytesA = kHalves * kHalfBytesA;
-constexpr int kChunkColumns = 64;
-constexpr int kChunks = kPanelN / kChunkColumns;
 constexpr int kChunkBytes = kStageK * kChunkColumns * 2;
 constexpr int kUnitBytesB = kUnitK * kChunkColumns * 2;  // from a unit of a chunk to the next
-constexpr int kStageBytesB = kChunks * kChunkBytes;
-constexpr int kGroups = kPanelN / 8;  // accumulators of a thread: (kGroups, 4)
-constexpr int kConsumerWarps = 8;
-constexpr int kThreads = 128 + kConsumerWarps * 32;
-constexpr int kTileDepth = 4;  // of the queue of tiles
-constexpr int kLists = 4;      // lists of loads
+constexpr int kLists = 4;                                // lists of loads
 constexpr int kLoadsOfList = 4;
+constexpr bool kMaySplit = false;
 
 struct Params {
   CUtensorMap map_a;  // (bk, bm, nnzb)
-  CUtensorMap map_b;  // (64, K, N / 64) where N is a multiple of 64, else (N, K, 1)
+  CUtensorMap map_b;  // see BoxesOfB
   CUtensorMap map_c;  // (N, M, 1); set if by_tma
   LaunchArgs args;
-  int steps;              // stages of an entry
-  int box_chunks;         // chunks of 64 columns that one TMA box of B covers
-  bool chunks_are_outer;  // map_b has a dimension for chunks
-  bool by_tma;            // C is stored by TMA
+  int steps;  // stages of an entry
+  BoxesOfB boxes;
+  bool by_tma;  // C is stored by TMA
 };
 
 // The loads of one stage.
@@ -86,18 +76,6 @@ struct SharedStorage {
   cutlass::arch::ClusterBarrier list_full[kLists], list_empty[kLists];
 };
 
-// A tile beyond the product's columns has nothing to sum up.
-template <int Ctas>
-__device__ WorkTile within(const LaunchArgs& args, WorkTile tile) {
-  if (int64_t(tile.n_tile) * (kPanelN * Ctas) >= args.n) tile.entry_count = 0;
-  return tile;
-}
-
-template <int Ctas>
-__device__ WorkTile first_tile(const LaunchArgs& args) {
-  return within<Ctas>(args, load_tile(args.tiles + blockIdx.x / Ctas));
-}
-
 // One entry of a tile for each lane.
 template <int Slots>
 struct Entries {
@@ -121,15 +99,13 @@ __device__ Entries<Slots> read_entries(const LaunchArgs& args, const WorkTile& t
 template <int Slots, int Stages, int Ctas>
 __device__ void read_plan(const Params& p, SharedStorage<Stages, Ctas>& shared, int rank, int lane) {
   const LaunchArgs& args = p.args;
-  const TileList list = {args.tiles, args.tiles_count, args.tiles_taken};
+  const TileList list = tile_list(args);
   RingState<kLists> state;
   TilePlace<kTileDepth> place, taken_place;
-  WorkTile tile = first_tile<Ctas>(args);
+  WorkTile tile = first_tile<Ctas, kMaySplit>(args);
   while (tile.m_tile != kNoTile) {
     const int panel = tile.n_tile * Ctas + rank, first_chunk = panel * kChunks;
-    const int64_t columns = args.n - int64_t(panel) * kPanelN;
-    const int chunks = int(max(int64_t(0), min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns)));
-    const int boxes = (chunks + p.box_chunks - 1) / p.box_chunks;
+    const int boxes = p.boxes.of_panel(args, panel);
     const int64_t slot = int64_t(tile.m_tile) * Slots;
     const int row = args.block_m > kTileM / Slots ? int(uint32_t(args.slot_row[slot]) % uint32_t(args.block_m)) : 0;
     const int stages = tile.entry_count * p.steps;
@@ -157,14 +133,14 @@ __device__ void read_plan(const Params& p, SharedStorage<Stages, Ctas>& shared, 
       if (lane == 0) {
         to.count = min(kLoadsOfList, stages - s);
         to.boxes = boxes;
-        to.b_x = p.chunks_are_outer ? 0 : first_chunk * kChunkColumns;
-        to.b_z = p.chunks_are_outer ? first_chunk : 0;
+        const BoxOrigin first = p.boxes.origin(first_chunk, 0);
+        to.b_x = first.x, to.b_z = first.z;
         to.row_in_block = row;
       }
       if (lane < kLoadsOfList) shared.list_full[state.stage].arrive();
     }
     if (stages == 0) take_next();
-    tile = within<Ctas>(args, shared.tiles.next(place, lane));
+    tile = within<Ctas, kMaySplit>(args, shared.tiles.next(place, lane));
     ++place;
   }
   shared.list_empty[state.stage].wait(state.phase ^ 1);
@@ -176,7 +152,7 @@ __device__ void read_plan(const Params& p, SharedStorage<Stages, Ctas>& shared, 
 // lanes for each copy.
 template <int Slots, int Stages, int Ctas>
 __device__ void produce(const Params& p, SharedStorage<Stages, Ctas>& shared, int rank) {
-  const uint32_t box_bytes = p.box_chunks * kChunkBytes;
+  const uint32_t box_bytes = p.boxes.chunks * kChunkBytes;
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   const uint32_t first_present = shared_address(shared.present);
   const uint32_t first_a = shared_address(shared.a), first_b = shared_address(shared.b);
@@ -202,10 +178,8 @@ __device__ void produce(const Params& p, SharedStorage<Stages, Ctas>& shared, in
       } else {
 #pragma unroll 1
         for (int box = 0; box < boxes; ++box) {
-          const int chunk = box * p.box_chunks;
-          load_box(p.map_b, full, kHint, to_b + box * box_bytes,
-                   {b_x + (p.chunks_are_outer ? 0 : chunk * kChunkColumns), load.b_row,
-                    b_z + (p.chunks_are_outer ? chunk : 0)});
+          const BoxOrigin further = p.boxes.origin(box * p.boxes.chunks, load.b_row);
+          load_box(p.map_b, full, kHint, to_b + box * box_bytes, {b_x + further.x, further.y, b_z + further.z});
         }
       }
 #pragma unroll

@@ -75,10 +75,10 @@ struct Producer {
     for (int i = 0; i < chunks.count() * parts; ++i) {
       const int at = i / parts, part = i % parts;
       const int chunk = panel * kChunks + (at == 0 ? chunks.first() : chunks.second());
+      const BoxOrigin from = p.boxes.origin(chunk, b_row + part * (kUnitK / 2));
       cute::SM90_TMA_LOAD_3D::copy(&p.map_half, barrier, kHint,
                                    shared.b[warp] + unit * kUnitBytesB + at * kChunkBytes + part * (kChunkBytes / 2),
-                                   p.chunks_are_outer ? 0 : chunk * kChunkColumns, b_row + part * (kUnitK / 2),
-                                   p.chunks_are_outer ? chunk : 0);
+                                   from.x, from.y, from.z);
     }
   }
 
@@ -100,15 +100,13 @@ struct Producer {
   __device__ void fill(const WorkTile& tile, uint32_t& phase, int& skip, bool claims, const TilePlace<kTileDepth>& next,
                        const WalkedChunks& walked) const {
     const LaunchArgs& args = p.args;
-    const int box_bytes = p.box_chunks * kChunkBytes;
+    const int box_bytes = p.boxes.chunks * kChunkBytes;
     auto& full = shared.full[warp];
     const auto barrier = reinterpret_cast<uint64_t*>(&full);
     bool publishes = claims;
     bool cleared = false;  // the second half of the lane's unit of B is zeros already
     const int panel = panel_of(tile);
-    const int64_t columns = args.n - int64_t(panel) * kTileN;
-    const int chunks = int(max(int64_t(0), min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns)));
-    const int boxes = (chunks + p.box_chunks - 1) / p.box_chunks;
+    const int boxes = p.boxes.of_panel(args, panel);
 
     // Entry of the next stage to read, and unit within it.
     int entry = (skip * kUnits + unit) / p.units_per_entry, part = (skip * kUnits + unit) % p.units_per_entry;
@@ -203,10 +201,9 @@ struct Producer {
         } else {
 #pragma unroll 1
           for (int box = 0; box < boxes; ++box) {
-            const int chunk = panel * kChunks + box * p.box_chunks;
-            cute::SM90_TMA_LOAD_3D::copy(
-                &p.map_b, barrier, kHint, shared.b[warp] + unit * kUnitBytesB + box * box_bytes,
-                p.chunks_are_outer ? 0 : chunk * kChunkColumns, plan.b_row + plan.k, p.chunks_are_outer ? chunk : 0);
+            const BoxOrigin from = p.boxes.origin(panel * kChunks + box * p.boxes.chunks, plan.b_row + plan.k);
+            cute::SM90_TMA_LOAD_3D::copy(&p.map_b, barrier, kHint,
+                                         shared.b[warp] + unit * kUnitBytesB + box * box_bytes, from.x, from.y, from.z);
           }
         }
       }
@@ -280,7 +277,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared) {
   uint32_t phase = 1;
   int skip = read_thread() / 32;  // stages of the tile before the first one of this warp
   TileCount count;
-  WorkTile tile = within(args, load_tile(args.tiles + blockIdx.x));
+  WorkTile tile = first_tile<1, kMaySplit>(args);
   const auto own = [&] {
     const int thread = read_thread();
     __builtin_assume(thread >= 0 && thread < kProducers);
@@ -291,7 +288,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared) {
     do {
       producer.template fill<false>(tile, phase, skip, producer.warp == 0 && producer.lane == 0, count.place(), {});
       __syncwarp();
-      tile = within(args, shared.tiles.next(count.place(), producer.lane));
+      tile = within<1, kMaySplit>(args, shared.tiles.next(count.place(), producer.lane));
       ++count;
     } while (tile.m_tile != kNoTile && !count.begins_round());
     if (p.multiplies_zeros) own().second_walk(phase, skip, tile);

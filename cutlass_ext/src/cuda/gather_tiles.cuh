@@ -11,6 +11,7 @@
 #include "collective/tile_queue.hpp"
 #include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
+#include "cuda/ring_tile.cuh"
 #include "cuda/tma_store.cuh"
 #include "cute/arch/util.hpp"
 #include "cutlass/arch/barrier.h"
@@ -18,28 +19,16 @@
 namespace sparsek::cuda {
 namespace wgmma_gather_kernel {
 
-constexpr int kTileM = 128;
-constexpr int kTileN = 256;
-constexpr int kUnitK = 16;  // columns of A of one wgmma instruction
-constexpr int kUnits = 4;   // units of a stage
-constexpr int kStageK = kUnits * kUnitK;
-constexpr int kChunkColumns = 64;
-constexpr int kChunks = kTileN / kChunkColumns;
-constexpr int kRowBytesA = kStageK * 2;
-constexpr int kStageBytesA = kTileM * kRowBytesA;
+using namespace ring_kernel;
+
+constexpr bool kMaySplit = true;
 constexpr int kChunkBytes = kUnitK * kChunkColumns * 2;
 constexpr int kUnitBytesB = kChunks * kChunkBytes;
-constexpr int kStageBytesB = kUnits * kUnitBytesB;
-constexpr int kGroups = kTileN / 8;  // accumulators of a thread: (kGroups, 4)
 constexpr int kChunkGroups = kChunkColumns / 8;
-constexpr int kWalkChunks = 2;     // the most chunks of a second walk
-constexpr int kConsumerWarps = 8;  // each has a slab of a tile: 16 rows
-constexpr int kWarpgroups = 2;     // of consumers
-constexpr int kProducerWarps = 4;
-constexpr int kProducers = kProducerWarps * 32;
-constexpr int kThreads = kProducers + kConsumerWarps * 32;
-// A producer warp is at most kStages tiles ahead of the consumers, where each tile has one stage.
-constexpr int kTileDepth = 4;
+constexpr int kWalkChunks = 2;  // the most chunks of a second walk
+// A producer warp is at most kStages tiles ahead of the consumers, where each tile has one stage: so kTileDepth is as
+// much.
+constexpr int kProducerWarps = kProducers / 32;
 // Tiles of a CTA after which it walks those with NaN again; before that they are in its shared memory.
 constexpr uint32_t kRoundTiles = 128;
 
@@ -55,17 +44,16 @@ template <int Slots>
 constexpr int kGroupSlots = Slots / kWarpgroups > 1 ? Slots / kWarpgroups : 1;
 
 struct Params {
-  CUtensorMap map_b;  // (64, K, N / 64) where N is a multiple of 64, else (N, K, 1)
+  CUtensorMap map_b;  // see BoxesOfB
   CUtensorMap map_c;  // (N, M, 1); set if by_tma
   LaunchArgs args;
   int units_per_entry;
   int entry_step, part_step;  // from a unit of a stage to that of the warp's next stage: entries, and units of an entry
   uint32_t block_bytes, row_step_bytes;  // bytes of a block of A; from a producer's row of it to the next
-  int box_chunks;                        // chunks of 64 columns that one TMA box of B covers
-  bool chunks_are_outer;                 // map_b has a dimension for chunks
-  bool by_tma;                           // C is stored by TMA
-  bool multiplies_zeros;                 // for rows that have no block, or columns beyond it: finds NaN that is theirs
-  CUtensorMap map_half;                  // as map_b, with boxes of half a unit and one chunk; set if multiplies_zeros
+  BoxesOfB boxes;
+  bool by_tma;            // C is stored by TMA
+  bool multiplies_zeros;  // for rows that have no block, or columns beyond it: finds NaN that is theirs
+  CUtensorMap map_half;   // as map_b, with boxes of half a unit and one chunk; set if multiplies_zeros
 };
 
 // The chunks of columns of a tile that one second walk computes: two at most, of those that are left.
@@ -189,16 +177,6 @@ struct TileCount {
     }
   }
 };
-
-__device__ inline TileList tile_list(const LaunchArgs& args) {
-  return {args.tiles, args.tiles_count, args.tiles_taken};
-}
-
-// A panel beyond the product's columns has nothing to sum up.
-__device__ inline WorkTile within(const LaunchArgs& args, WorkTile tile) {
-  if (int64_t(panel_of(tile)) * kTileN >= args.n) tile.entry_count = 0;
-  return tile;
-}
 
 __device__ inline int stages_of(const Params& p, int entries) {
   return (entries * p.units_per_entry + kUnits - 1) / kUnits;

@@ -45,7 +45,7 @@ __device__ void consume(const Params& p, SharedStorage<Stages, Ctas>& shared, in
   };
 
   TilePlace<kTileDepth> place;
-  WorkTile tile = first_tile<Ctas>(args);
+  WorkTile tile = first_tile<Ctas, kMaySplit>(args);
   while (tile.m_tile != kNoTile) {
     const int64_t* const row_of_slot = args.slot_row + int64_t(tile.m_tile) * Slots + slot;
     prefetch_to_l1(row_of_slot);
@@ -83,14 +83,14 @@ __device__ void consume(const Params& p, SharedStorage<Stages, Ctas>& shared, in
     if (pending) release(state.previous());
 
     const uint32_t first_row = uint32_t(__ldg(row_of_slot)) + warp * 16 % kSlotRows;
-    const uint32_t first_col = (tile.n_tile * Ctas + rank) * kPanelN;
+    const uint32_t first_col = (tile.n_tile * Ctas + rank) * kTileN;
     if (p.by_tma) {
       store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, shared.buffers[warp], first_row, first_col,
                                  lane);
     } else {
       store_rows<Element>(args, acc, {first_row + lane / 4, first_row + lane / 4 + 8}, first_col, lane);
     }
-    tile = within<Ctas>(args, shared.tiles.next(place, lane));
+    tile = within<Ctas, kMaySplit>(args, shared.tiles.next(place, lane));
     ++place;
   }
   wait_for_stores();
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
 
 template <class Config>
 struct WgmmaBlocksKernel {
-  static_assert(Config::kTileM == wgmma_blocks_kernel::kTileM && Config::kTileN == wgmma_blocks_kernel::kPanelN &&
+  static_assert(Config::kTileM == wgmma_blocks_kernel::kTileM && Config::kTileN == wgmma_blocks_kernel::kTileN &&
                 Config::kTileK == wgmma_blocks_kernel::kStageK);
   static constexpr int kSlots = Config::kBlockM < Config::kTileM ? Config::kTileM / Config::kBlockM : 1;
   static_assert(kSlots <= wgmma_blocks_kernel::kHalves, "a warpgroup computes one slot, or a half of one");
@@ -161,20 +161,15 @@ struct WgmmaBlocksKernel {
     k::Params p;
     p.args = args;
     p.steps = args.block_k / k::kStageK;
-    p.chunks_are_outer = args.n % k::kChunkColumns == 0;
-    const int64_t all_chunks = args.n / k::kChunkColumns;
-    p.box_chunks = !p.chunks_are_outer ? 1 : int(all_chunks < k::kChunks ? all_chunks : k::kChunks);
+    p.boxes = k::BoxesOfB::of(args);
 
-    const int64_t block_row_bytes = int64_t(args.block_k) * 2, row_bytes = args.ldb * 2;
+    const int64_t block_row_bytes = int64_t(args.block_k) * 2;
     cudaError_t error = make_tensor_map(&p.map_a, args.values,
                                         {{args.block_k, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
                                          {block_row_bytes, block_row_bytes * args.block_m}},
                                         {k::kStageK, k::kHalfRows, 1}, 128);
     if (error != cudaSuccess) return error;
-    const TensorMapShape shape_b = p.chunks_are_outer ? TensorMapShape{{k::kChunkColumns, args.cols, all_chunks},
-                                                                       {row_bytes, k::kChunkColumns * 2}}
-                                                      : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
-    error = make_tensor_map(&p.map_b, args.b, shape_b, {k::kChunkColumns, k::kStageK, p.box_chunks}, 128);
+    error = p.boxes.make_map(&p.map_b, args, k::kStageK, p.boxes.chunks);
     if (error != cudaSuccess) return error;
     p.by_tma = can_store_by_tma<Element>(args);
     if (p.by_tma) error = make_store_map(&p.map_c, args);
@@ -190,9 +185,20 @@ struct WgmmaBlocksKernel {
 template <class Config>
 constexpr KernelOps wgmma_blocks_ops() {
   using K = WgmmaBlocksKernel<Config>;
-  return {&K::prepare,          &K::launch,          /*ctas_per_sm=*/1,     /*tensor_cores=*/true, /*tma_b=*/true,
-          /*any_rows=*/true,    /*align_values=*/16, /*any_epilogue=*/true, /*most_cluster=*/1,    /*may_split=*/false,
-          /*takes_tiles=*/true, /*most_rounds=*/1,   /*least_elements=*/0,  /*most_panels=*/2};
+  return {&K::prepare,
+          &K::launch,
+          /*ctas_per_sm=*/1,
+          /*tensor_cores=*/true,
+          /*tma_b=*/true,
+          /*any_rows=*/true,
+          /*align_values=*/16,
+          /*any_epilogue=*/true,
+          /*most_cluster=*/1,
+          /*may_split=*/wgmma_blocks_kernel::kMaySplit,
+          /*takes_tiles=*/true,
+          /*most_rounds=*/1,
+          /*least_elements=*/0,
+          /*most_panels=*/2};
 }
 
 }  // namespace sparsek::cuda

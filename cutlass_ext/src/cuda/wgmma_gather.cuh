@@ -111,7 +111,7 @@ __device__ void consume_round(const Params& p, SharedStorage<Stages>& shared, Ri
     } else {
       store_rows<Element>(args, acc, row, first_col, lane, with_nan);
     }
-    tile = within(args, shared.tiles.next(count.place(), lane));
+    tile = within<1, kMaySplit>(args, shared.tiles.next(count.place(), lane));
     ++count;
   } while (tile.m_tile != kNoTile && !count.begins_round());
 }
@@ -120,7 +120,7 @@ template <class Element, int Slots, int Stages>
 __device__ void consume(const Params& p, SharedStorage<Stages>& shared) {
   RingState<Stages> state;
   TileCount count;
-  WorkTile tile = within(p.args, load_tile(p.args.tiles + blockIdx.x));
+  WorkTile tile = first_tile<1, kMaySplit>(p.args);
   while (true) {
     consume_round<Element, Slots>(p, shared, state, count, tile);
     if (p.multiplies_zeros) second_walk<Element, Slots>(p, shared, state, tile);
@@ -186,20 +186,13 @@ struct WgmmaGatherKernel {
     p.units_per_entry = (args.block_k + k::kUnitK - 1) / k::kUnitK;
     p.entry_step = k::kProducerWarps * k::kUnits / p.units_per_entry;
     p.part_step = k::kProducerWarps * k::kUnits % p.units_per_entry;
-    p.chunks_are_outer = args.n % k::kChunkColumns == 0;
-    const int64_t all_chunks = args.n / k::kChunkColumns;
-    p.box_chunks = !p.chunks_are_outer ? 1 : int(all_chunks < k::kChunks ? all_chunks : k::kChunks);
-
-    const int64_t row_bytes = args.ldb * 2;
-    const TensorMapShape shape_b = p.chunks_are_outer ? TensorMapShape{{k::kChunkColumns, args.cols, all_chunks},
-                                                                       {row_bytes, k::kChunkColumns * 2}}
-                                                      : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
-    cudaError_t error = make_tensor_map(&p.map_b, args.b, shape_b, {k::kChunkColumns, k::kUnitK, p.box_chunks}, 128);
+    p.boxes = k::BoxesOfB::of(args);
+    cudaError_t error = p.boxes.make_map(&p.map_b, args, k::kUnitK, p.boxes.chunks);
     if (error != cudaSuccess) return error;
     // A unit may be half beyond its block; and a warpgroup's rows are one slot, or several.
     p.multiplies_zeros = args.block_k % k::kUnitK != 0 || args.slots > k::kWarpgroups;
     if (p.multiplies_zeros) {
-      error = make_tensor_map(&p.map_half, args.b, shape_b, {k::kChunkColumns, k::kUnitK / 2, 1}, 128);
+      error = p.boxes.make_map(&p.map_half, args, k::kUnitK / 2, 1);
       if (error != cudaSuccess) return error;
     }
     p.by_tma =
@@ -218,8 +211,16 @@ struct WgmmaGatherKernel {
 template <class Config>
 constexpr KernelOps wgmma_gather_ops() {
   using K = WgmmaGatherKernel<Config>;
-  return {&K::prepare,         &K::launch,          /*ctas_per_sm=*/1,     /*tensor_cores=*/true, /*tma_b=*/true,
-          /*any_rows=*/true,   /*align_values=*/16, /*any_epilogue=*/true, /*most_cluster=*/1,    /*may_split=*/true,
+  return {&K::prepare,
+          &K::launch,
+          /*ctas_per_sm=*/1,
+          /*tensor_cores=*/true,
+          /*tma_b=*/true,
+          /*any_rows=*/true,
+          /*align_values=*/16,
+          /*any_epilogue=*/true,
+          /*most_cluster=*/1,
+          /*may_split=*/wgmma_gather_kernel::kMaySplit,
           /*takes_tiles=*/true};
 }
 

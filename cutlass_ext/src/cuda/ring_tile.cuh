@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel families "wgmma_blocks" and "wgmma_gather" have in common: tiles of 128 x 256, stages of 64 columns
+// of A and 64 rows of B, loaded by one warpgroup, multiplied by two, each of which has half of the tile's rows.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "collective/tile_queue.hpp"
+#include "cuda/launch_args.h"
+#include "cuda/load_tile.cuh"
+#include "cuda/shared_address.cuh"
+#include "cuda/tensor_map.h"
+
+namespace sparsek::cuda {
+namespace ring_kernel {
+
+constexpr int kTileM = 128;
+constexpr int kTileN = 256;  // columns of a CTA
+constexpr int kStageK = 64;
+constexpr int kUnitK = 16;  // columns of A of one wgmma instruction
+constexpr int kUnits = kStageK / kUnitK;
+constexpr int kChunkColumns = 64;  // the inner extent of a 128-byte swizzle
+constexpr int kChunks = kTileN / kChunkColumns;
+constexpr int kRowBytesA = kStageK * 2;
+constexpr int kStageBytesA = kTileM * kRowBytesA;
+constexpr int kStageBytesB = kStageK * kTileN * 2;
+constexpr int kGroups = kTileN / 8;              // accumulators of a thread: (kGroups, 4)
+constexpr int kWarpgroups = 2;                   // of consumers
+constexpr int kConsumerWarps = 4 * kWarpgroups;  // each has a slab of the tile: 16 rows
+constexpr int kProducers = 128;                  // threads
+constexpr int kThreads = kProducers + kConsumerWarps * 32;
+constexpr int kTileDepth = 4;  // of the queue of tiles
+
+// How B is cut into boxes.
+struct BoxesOfB {
+  int chunks;             // of 64 columns in a box
+  bool chunks_are_outer;  // the map has a dimension for chunks
+
+  static BoxesOfB of(const LaunchArgs& args) {
+    const int64_t all = args.n / kChunkColumns;
+    const bool outer = args.n % kChunkColumns == 0;
+    return {!outer ? 1 : int(all < kChunks ? all : kChunks), outer};
+  }
+  // Makes the descriptor of B: (64, K, N / 64) where N is a multiple of 64, else (N, K, 1).
+  cudaError_t make_map(CUtensorMap* map, const LaunchArgs& args, int box_rows, int box_chunks) const {
+    const int64_t row_bytes = args.ldb * 2;
+    const TensorMapShape shape = chunks_are_outer ? TensorMapShape{{kChunkColumns, args.cols, args.n / kChunkColumns},
+                                                                   {row_bytes, kChunkColumns * 2}}
+                                                  : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
+    return make_tensor_map(map, args.b, shape, {kChunkColumns, box_rows, box_chunks}, 128);
+  }
+  // Those that cover a panel.
+  __device__ int of_panel(const LaunchArgs& args, int panel) const {
+    const int64_t columns = args.n - int64_t(panel) * kTileN;
+    const int needed = int(max(int64_t(0), min(int64_t(kChunks), (columns + kChunkColumns - 1) / kChunkColumns)));
+    return (needed + chunks - 1) / chunks;
+  }
+  // Where one begins: x and z of the chunk `chunk` of C, at a row of B.
+  __device__ BoxOrigin origin(int chunk, int row) const {
+    return {chunks_are_outer ? 0 : chunk * kChunkColumns, row, chunks_are_outer ? chunk : 0};
+  }
+};
+
+__device__ inline TileList tile_list(const LaunchArgs& args) {
+  return {args.tiles, args.tiles_count, args.tiles_taken};
+}
+
+// The tile's panel of columns. MaySplit: the tile may be a part.
+template <bool MaySplit>
+__device__ int panel_or_part(const WorkTile& tile) {
+  return MaySplit ? panel_of(tile) : tile.n_tile;
+}
+
+// A tile beyond the product's columns has nothing to sum up. Ctas: of a cluster, which compute neighbouring panels of
+// each tile.
+template <int Ctas, bool MaySplit>
+__device__ WorkTile within(const LaunchArgs& args, WorkTile tile) {
+  if (int64_t(panel_or_part<MaySplit>(tile)) * (kTileN * Ctas) >= args.n) tile.entry_count = 0;
+  return tile;
+}
+
+// The first tile of the CTA or cluster.
+template <int Ctas, bool MaySplit>
+__device__ WorkTile first_tile(const LaunchArgs& args) {
+  return within<Ctas, MaySplit>(args, load_tile(args.tiles + blockIdx.x / Ctas));
+}
+
+}  // namespace ring_kernel
+}  // namespace sparsek::cuda

@@ -76,7 +76,7 @@ func TestHoldSMs(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// A release waits for no other hold, also where streams are more than the device's queues.
+		// A hold waits for no other, also where streams are more than the device's queues.
 		for range 64 {
 			s := must(engine.NewStream())(t)
 			defer s.Close()

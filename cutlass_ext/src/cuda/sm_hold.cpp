@@ -24,6 +24,14 @@ size_t round_up(size_t bytes) { return (bytes + 127) / 128 * 128; }
 // Reads a word that the device writes.
 uint32_t read_word(const uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 
+// Streams share the device's queues, and a kernel waits for what was put into its queue before it, here for as long as
+// SMs are held. The streams of the highest priority have queues of their own, and only holds use them.
+int highest_priority() {
+  int lowest = 0, highest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+  return highest;
+}
+
 }  // namespace
 
 HoldWords* HoldMemory::take() {
@@ -51,7 +59,10 @@ void HoldMemory::give_back(HoldWords* words) noexcept {
 }
 
 CudaSmHold::CudaSmHold(int device, HoldMemory& memory, int count, double seconds)
-    : device_(device), count_(count), words_(nullptr, GiveBack{&memory}) {
+    : device_(device),
+      count_(count),
+      stream_(cudaStreamNonBlocking, highest_priority()),
+      words_(nullptr, GiveBack{&memory}) {
   if (count >= memory.sm_count()) {
     fail(SPARSEK_BAD_SIZE, "count = %d: the GPU has %d SMs, and at least one must be left", count, memory.sm_count());
   }
@@ -101,8 +112,7 @@ void CudaSmHold::wait_for_all(double seconds) const {
   }
 }
 
-// Not cudaStreamSynchronize: streams share the device's queues, and it would wait for other holds that are in the same
-// one.
+// Not cudaStreamSynchronize: it would wait for other holds in the same queue.
 void CudaSmHold::stop() {
   if (stopped_) return;
   stopped_ = true;

@@ -11,8 +11,8 @@ namespace sparsek::cuda {
 class Stream {
  public:
   // A non-blocking stream does not synchronise with the default stream.
-  explicit Stream(unsigned flags = cudaStreamNonBlocking) {
-    check(cudaStreamCreateWithFlags(&stream_, flags), "cudaStreamCreate");
+  explicit Stream(unsigned flags = cudaStreamNonBlocking, int priority = 0) {
+    check(cudaStreamCreateWithPriority(&stream_, flags, priority), "cudaStreamCreate");
   }
   ~Stream() { cudaStreamDestroy(stream_); }
   Stream(const Stream&) = delete;

@@ -39,6 +39,11 @@ func TestWorkspaceOfTheCaller(t *testing.T) {
 	report(t, abitest.Workspace(library(t).Path(), "gather_bf16_128_256"))
 }
 
+// The device memory of a context may be of its application's allocator.
+func TestAllocatorOfTheApplication(t *testing.T) {
+	report(t, abitest.Allocator(library(t).Path(), "gather_bf16_128_256"))
+}
+
 // report fails or skips the test where a program of package abitest has something to say.
 func report(t *testing.T, result string) {
 	t.Helper()

@@ -247,6 +247,16 @@ typedef struct sparsek_context_options {
   int32_t backend; /* sparsek_backend; AUTO: a Hopper GPU if there is one, else the CPU */
   int32_t device;  /* CUDA device ordinal */
   int32_t threads; /* of the CPU back-end; 0: one for each core this process may use */
+  /* The application's allocator of device memory, for the matrices and plans of the CUDA back-end and the workspaces of
+   * their products; null: a pool of the library's. Either both or none. What buffer_create, tuning and products in
+   * graphs take is not of it. allocate: `bytes` bytes of that device, at a multiple of 256, for work that is put into
+   * the stream from now on; null where there are none, which becomes SPARSEK_OUT_OF_MEMORY. release: they are no longer
+   * used when what is in the stream by now has ended. Both are called by any thread that calls the library, at once by
+   * several, with the device as the current one and never with a stream that is captured; release also while another
+   * stream is captured, and where a context is destroyed. They must not call the library. */
+  void* (*allocate)(void* user, size_t bytes, int32_t device, sparsek_stream stream);
+  void (*release)(void* user, void* memory, size_t bytes, int32_t device, sparsek_stream stream);
+  void* user; /* given to both */
 } sparsek_context_options;
 
 typedef struct sparsek_context_info {

@@ -189,8 +189,15 @@ class Backend {
 
 // threads = 0: one for each core that the process may use.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
+// The application's allocator of device memory, as sparsek_context_options say; none where the functions are null.
+struct DeviceAllocator {
+  decltype(sparsek_context_options::allocate) allocate = nullptr;
+  decltype(sparsek_context_options::release) release = nullptr;
+  void* user = nullptr;
+};
+
 // Throws SPARSEK_NO_DEVICE where the device is none of compute capability 9.0 or there is no driver.
-std::unique_ptr<Backend> make_cuda_backend(int device);
+std::unique_ptr<Backend> make_cuda_backend(int device, const DeviceAllocator& allocator);
 
 // Why there is no device.
 struct NoDevice {

@@ -41,20 +41,21 @@ int usable_device(int preferred, NoDevice& none) {
 }
 
 void choose_backend(const sparsek_context_options& options, sparsek_context& context) {
+  const DeviceAllocator allocator = {options.allocate, options.release, options.user};
   if (options.backend == SPARSEK_CPU) {
     context.backend = make_cpu_backend(options.threads);
     context.reason = "the CPU was asked for";
     return;
   }
   if (options.backend == SPARSEK_CUDA) {
-    context.backend = make_cuda_backend(options.device);
+    context.backend = make_cuda_backend(options.device, allocator);
     context.reason = "asked for: " + device_text(options.device);
     return;
   }
   NoDevice none;
   const int device = usable_device(options.device, none);
   if (device >= 0) {
-    context.backend = make_cuda_backend(device);
+    context.backend = make_cuda_backend(device, allocator);
     context.reason = device_text(device);
   } else {
     context.backend = make_cpu_backend(options.threads);
@@ -77,6 +78,10 @@ sparsek_status context_create(const sparsek_context_options* options, sparsek_co
     if (known.device < 0) fail(SPARSEK_BAD_ARGUMENT, "options->device = %d is negative", known.device);
     if (known.threads < 0 || known.threads > kMaxThreads) {
       fail(SPARSEK_BAD_ARGUMENT, "options->threads = %d is not in [0, %d]", known.threads, kMaxThreads);
+    }
+    if ((known.allocate == nullptr) != (known.release == nullptr)) {
+      fail(SPARSEK_NULL_POINTER, "options->%s is null and options->%s is not: give both or none",
+           known.allocate == nullptr ? "allocate" : "release", known.allocate == nullptr ? "release" : "allocate");
     }
     auto context = std::make_unique<sparsek_context>();
     choose_backend(known, *context);

@@ -41,8 +41,9 @@ void require_served_type(int32_t dtype) {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int device, const sparsek_device_info& info)
+  CudaBackend(int device, const sparsek_device_info& info, const DeviceAllocator& allocator)
       : device_(device),
+        allocator_(allocator),
         rates_(cuda::device_rates(device)),
         l2_bytes_(static_cast<size_t>(info.l2_bytes)),
         name_(info.name),
@@ -199,7 +200,7 @@ class CudaBackend final : public Backend {
   }
   cuda::PlanMemory& plan_memory() {
     const std::lock_guard<std::mutex> lock(memory_mutex_);
-    if (pool_ == nullptr) pool_ = std::make_unique<cuda::MemoryPool>(device_);
+    if (pool_ == nullptr) pool_ = std::make_unique<cuda::MemoryPool>(device_, allocator_);
     if (plan_memory_ == nullptr) plan_memory_ = std::make_unique<cuda::PlanMemory>(*pool_, device_);
     return *plan_memory_;
   }
@@ -209,6 +210,7 @@ class CudaBackend final : public Backend {
   }
 
   const int device_;
+  const DeviceAllocator allocator_;
   const cuda::DeviceRates rates_;
   const size_t l2_bytes_;
   const std::string name_;
@@ -221,7 +223,7 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(int device) {
+std::unique_ptr<Backend> make_cuda_backend(int device, const DeviceAllocator& allocator) {
   if (cuda::is_cuda_lost()) fail(SPARSEK_CUDA_ERROR, "%s", cuda::kCudaLost);
   NoDevice none;
   const int count = cuda_device_count(&none);
@@ -236,7 +238,7 @@ std::unique_ptr<Backend> make_cuda_backend(int device) {
          info.name, info.compute_major, info.compute_minor);
   }
   set_capture_mode_exchange(cuda::exchange_capture_mode);
-  return std::make_unique<CudaBackend>(device, info);
+  return std::make_unique<CudaBackend>(device, info, allocator);
 }
 
 }  // namespace sparsek

@@ -9,7 +9,7 @@
 
 namespace sparsek::cuda {
 
-PlanMemory::PlanMemory(MemoryPool& pool, int device) : pool_(pool), releases_(device) {
+PlanMemory::PlanMemory(MemoryPool& pool, int device) : pool_(pool), releases_(pool, device) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   stream_.reset(stream);

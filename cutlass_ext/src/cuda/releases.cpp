@@ -19,7 +19,7 @@ bool is_default(cudaStream_t stream) { return stream == nullptr || stream == cud
 
 }  // namespace
 
-Releases::Releases(int device) : device_(device), behind_default_(cudaStreamDefault) {
+Releases::Releases(MemoryPool& pool, int device) : pool_(pool), device_(device), behind_default_(cudaStreamDefault) {
   check(cudaEventCreateWithFlags(&mark_, cudaEventDisableTiming), "cudaEventCreate");
   if (const cudaError_t error = cudaMalloc(&reserve_, 1); error != cudaSuccess) {
     cudaEventDestroy(mark_);
@@ -117,7 +117,7 @@ void Releases::seen(cudaStream_t stream) noexcept {
   for (Kept& kept : kept_) {
     kept.ids.erase(std::remove(kept.ids.begin(), kept.ids.end(), id), kept.ids.end());
     if (!kept.ids.empty()) continue;
-    cudaFreeAsync(kept.memory, freeing_);
+    pool_.release(kept.memory, kept.bytes, freeing_);
     kept_bytes_ -= kept.bytes;
   }
   kept_.erase(std::remove_if(kept_.begin(), kept_.end(), [](const Kept& kept) { return kept.ids.empty(); }),
@@ -148,7 +148,7 @@ bool Releases::order_behind(const StreamUse& use) noexcept {
 void Releases::release(void* memory, size_t bytes, const StreamUses& uses, cudaStream_t stream) noexcept {
   const FinalDeviceScope scope(device_);
   if (uses.ends_in(stream) || uses.none()) {
-    cudaFreeAsync(memory, stream);
+    pool_.release(memory, bytes, stream);
     return;
   }
   bool wait = uses.is_anywhere();
@@ -162,7 +162,7 @@ void Releases::release(void* memory, size_t bytes, const StreamUses& uses, cudaS
         if (!order_behind(use)) unknown.push_back(use.id);
       }
       if (unknown.empty()) {
-        cudaFreeAsync(memory, freeing_);
+        pool_.release(memory, bytes, freeing_);
         return;
       }
       wait = kept_.size() >= kMostKept || kept_bytes_ + bytes > kMostKeptBytes;
@@ -171,7 +171,7 @@ void Releases::release(void* memory, size_t bytes, const StreamUses& uses, cudaS
   } catch (...) {  // no memory for the lists
   }
   // Where even that is impossible, the memory stays as it is: lost, but not another's while a kernel reads it.
-  if (wait_for_device()) cudaFreeAsync(memory, freeing_);
+  if (wait_for_device()) pool_.release(memory, bytes, freeing_);
 }
 
 bool Releases::wait_for_device() noexcept {
@@ -191,7 +191,7 @@ bool Releases::wait_for_device() noexcept {
   // Freeing memory that is of no pool waits for whatever the device has to do, and leaves captures alone:
   // cudaDeviceSynchronize would spoil them.
   cudaFree(reserve);
-  for (const Kept& one : kept) cudaFreeAsync(one.memory, freeing_);
+  for (const Kept& one : kept) pool_.release(one.memory, one.bytes, freeing_);
   const std::lock_guard lock(mutex_);
   if (reserve_ == nullptr && cudaMalloc(&reserve_, 1) != cudaSuccess) cudaGetLastError();  // tried again when needed
   return true;

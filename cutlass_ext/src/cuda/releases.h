@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cuda/memory_pool.h"
 #include "cuda/stream.h"
 #include "cuda/stream_uses.h"
 
@@ -26,7 +27,8 @@ namespace sparsek::cuda {
 // For several threads at once. The current device must be the pool's, within a DeviceScope.
 class Releases {
  public:
-  explicit Releases(int device);
+  // The pool, which the memory is of, must outlive this.
+  Releases(MemoryPool& pool, int device);
   // Waits for the device where something is kept.
   ~Releases();
   Releases(const Releases&) = delete;
@@ -75,6 +77,7 @@ class Releases {
   const OwnStream* find_own(unsigned long long id) const noexcept;  // null: closed, and done with
   void keep(void* memory, size_t bytes, std::vector<unsigned long long> ids);
 
+  MemoryPool& pool_;
   const int device_;
   Stream freeing_;         // what is freed, is freed here
   Stream behind_default_;  // waits for the default stream, as the default stream does for it

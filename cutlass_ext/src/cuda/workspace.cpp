@@ -12,20 +12,21 @@ Workspace::Workspace(MemoryPool& pool, size_t bytes)
 }
 
 void Workspace::take_in_store(cudaStream_t stream) {
-  pool_.release(pool_.allocate(bytes_, stream), stream);
+  pool_.release(pool_.allocate(bytes_, stream), bytes_, stream);
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
 Workspace::~Workspace() { graph_buffers_->clear(); }
 
-Workspace::Use::Use(Workspace& workspace, cudaStream_t stream) : pool_(workspace.pool_), stream_(stream) {
+Workspace::Use::Use(Workspace& workspace, cudaStream_t stream)
+    : pool_(workspace.pool_), bytes_(workspace.bytes_), stream_(stream) {
   const cudaGraph_t graph = captured_graph(stream);
   captured_ = graph != nullptr;
   data_ = captured_ ? workspace.graph_buffers_->belonging_to(graph) : pool_.allocate(workspace.bytes_, stream);
 }
 
 Workspace::Use::~Use() {
-  if (!captured_) pool_.release(data_, stream_);
+  if (!captured_) pool_.release(data_, bytes_, stream_);
 }
 
 }  // namespace sparsek::cuda

@@ -47,6 +47,7 @@ class Workspace {
    private:
     const RelaxedCapture relaxed_;
     MemoryPool& pool_;
+    const size_t bytes_;
     cudaStream_t stream_;
     void* data_;
     bool captured_;

@@ -8,6 +8,7 @@ package abitest
 #cgo CFLAGS: -I${SRCDIR}/../native -std=gnu11
 #cgo linux LDFLAGS: -ldl
 #include <stdlib.h>
+#include "allocator.h"
 #include "digest.h"
 #include "edge.h"
 #include "graph.h"
@@ -56,6 +57,17 @@ func Workspace(path, kernel string) string {
 	defer C.free(unsafe.Pointer(text))
 	defer C.free(unsafe.Pointer(name))
 	result := C.workspace_run(text, name)
+	defer C.free(unsafe.Pointer(result))
+	return C.GoString(result)
+}
+
+// Allocator multiplies in a context whose device memory is the application's, with the kernel of that name, whose tiles
+// are split. The result is as Graph's.
+func Allocator(path, kernel string) string {
+	text, name := C.CString(path), C.CString(kernel)
+	defer C.free(unsafe.Pointer(text))
+	defer C.free(unsafe.Pointer(name))
+	result := C.allocator_run(text, name)
 	defer C.free(unsafe.Pointer(result))
 	return C.GoString(result)
 }

@@ -2,12 +2,20 @@
 #include <math.h>
 #include "expect.h"
 
+static void* no_memory(void* user, size_t bytes, int32_t device, sparsek_stream stream) {
+  (void)user, (void)bytes, (void)device, (void)stream;
+  return NULL;
+}
+static void keep_memory(void* user, void* memory, size_t bytes, int32_t device, sparsek_stream stream) {
+  (void)user, (void)memory, (void)bytes, (void)device, (void)stream;
+}
+
 void test_context(edge* e) {
   sparsek_context* context = NULL;
   sparsek_context_options options = {sizeof(options), SPARSEK_CPU, 0, 1};
   EXPECT(NULL_POINTER, "options", context_create(NULL, &context));
   EXPECT(NULL_POINTER, "out", context_create(&options, NULL));
-  EXPECT_ABI_SIZE(options, context_create(&options, &context));
+  EXPECT_ABI_SIZE_SINCE(24, options, context_create(&options, &context));
   options.backend = 3;
   EXPECT(BAD_ARGUMENT, "options->backend = 3", context_create(&options, &context));
   options.backend = -1;
@@ -18,6 +26,13 @@ void test_context(edge* e) {
   options.threads = 1;
   options.device = -1;
   EXPECT(BAD_ARGUMENT, "options->device = -1", context_create(&options, &context));
+  options.device = 0;
+  options.allocate = no_memory;
+  EXPECT(NULL_POINTER, "options->release is null and options->allocate is not", context_create(&options, &context));
+  options.allocate = NULL;
+  options.release = keep_memory;
+  EXPECT(NULL_POINTER, "options->allocate is null", context_create(&options, &context));
+  options.release = NULL;
   options.device = 1 << 20;
   options.backend = SPARSEK_CUDA;
   EXPECT(NO_DEVICE, "", context_create(&options, &context));

@@ -16,16 +16,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr size_t kHolds = 16;  // at once
-
-// So that no two holds share a line of a cache.
-size_t round_up(size_t bytes) { return (bytes + 127) / 128 * 128; }
-
 // Reads a word that the device writes.
 uint32_t read_word(const uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 
-// Streams share the device's queues, and a kernel waits for what was put into its queue before it, here for as long as
-// SMs are held. The streams of the highest priority have queues of their own, and only holds use them.
+// Streams share the device's queues, and a kernel may wait for what was put into its queue before it: a product for as
+// long as SMs are held. The streams of the highest priority have queues of their own.
 int highest_priority() {
   int lowest = 0, highest = 0;
   check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
@@ -36,26 +31,21 @@ int highest_priority() {
 
 HoldWords* HoldMemory::take() {
   const std::lock_guard lock(mutex_);
-  const size_t bytes = round_up(sizeof(HoldWords) + static_cast<size_t>(sm_count_) * sizeof(uint32_t));
+  const size_t bytes = sizeof(HoldWords) + static_cast<size_t>(sm_count_) * sizeof(uint32_t);
   if (memory_ == nullptr) {
-    free_.reserve(kHolds);
     void* memory = nullptr;
-    check(cudaHostAlloc(&memory, kHolds * bytes, cudaHostAllocMapped), "cudaHostAlloc");
-    memory_.reset(memory);
-    for (size_t i = 0; i < kHolds; ++i) {
-      free_.push_back(reinterpret_cast<HoldWords*>(static_cast<char*>(memory) + i * bytes));
-    }
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped), "cudaHostAlloc");
+    memory_.reset(static_cast<HoldWords*>(memory));
   }
-  if (free_.empty()) fail(SPARSEK_BAD_ARGUMENT, "SMs are held %zu times already: release some first", kHolds);
-  HoldWords* const words = free_.back();
-  free_.pop_back();
-  std::memset(static_cast<void*>(words), 0, bytes);
-  return words;
+  if (is_taken_) fail(SPARSEK_BAD_ARGUMENT, "SMs are held already: release them first, or hold more at once");
+  is_taken_ = true;
+  std::memset(static_cast<void*>(memory_.get()), 0, bytes);
+  return memory_.get();
 }
 
-void HoldMemory::give_back(HoldWords* words) noexcept {
+void HoldMemory::give_back() noexcept {
   const std::lock_guard lock(mutex_);
-  free_.push_back(words);
+  is_taken_ = false;
 }
 
 CudaSmHold::CudaSmHold(int device, HoldMemory& memory, int count, double seconds)
@@ -112,7 +102,7 @@ void CudaSmHold::wait_for_all(double seconds) const {
   }
 }
 
-// Not cudaStreamSynchronize: it would wait for other holds in the same queue.
+// Not cudaStreamSynchronize: it would wait for the holds of other contexts in the same queue.
 void CudaSmHold::stop() {
   if (stopped_) return;
   stopped_ = true;

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "abi/backend.h"
 #include "cuda/hold_kernel.h"
@@ -11,16 +10,16 @@
 
 namespace sparsek::cuda {
 
-// The words of the holds of a device, in pinned memory that is taken with the first and kept: cudaHostAlloc and
-// cudaFreeHost wait for the kernels that hold SMs. For several threads at once.
+// The words of a hold, in pinned memory that is taken with the first and kept: cudaHostAlloc and cudaFreeHost wait for
+// kernels that hold SMs, also those of other contexts. For several threads at once.
 class HoldMemory {
  public:
   explicit HoldMemory(int sm_count) : sm_count_(sm_count) {}
   int sm_count() const { return sm_count_; }
-  // All 0, and room for a word of each SM behind them. Throws SPARSEK_BAD_ARGUMENT where there are too many holds. The
-  // device is the current one.
+  // All 0, and room for a word of each SM behind them. Throws SPARSEK_BAD_ARGUMENT where they are taken. The device is
+  // the current one.
   HoldWords* take();
-  void give_back(HoldWords* words) noexcept;
+  void give_back() noexcept;
 
  private:
   struct Free {
@@ -29,8 +28,8 @@ class HoldMemory {
 
   const int sm_count_;
   std::mutex mutex_;  // of those below
-  std::unique_ptr<void, Free> memory_;
-  std::vector<HoldWords*> free_;
+  std::unique_ptr<HoldWords, Free> memory_;
+  bool is_taken_ = false;
 };
 
 // SMs of the device that are held, as sparsek.h says of sms_hold.
@@ -44,7 +43,7 @@ class CudaSmHold final : public SmHold {
  private:
   struct GiveBack {
     HoldMemory* memory;
-    void operator()(HoldWords* words) const { memory->give_back(words); }
+    void operator()(HoldWords*) const { memory->give_back(); }
   };
 
   const uint32_t* cta_words() const { return reinterpret_cast<const uint32_t*>(words_.get() + 1); }

@@ -79,11 +79,16 @@ func TestHoldSMs(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Products wait for no hold, also where streams are more than the device's queues.
-		second := hold(1)
+		// Products wait for no hold, also where streams are more than the device's queues. To create a stream may take
+		// memory, and waits.
+		var streams []*Stream
 		for range 64 {
 			s := must(engine.NewStream())(t)
 			defer s.Close()
+			streams = append(streams, s)
+		}
+		second := hold(1)
+		for _, s := range streams {
 			if err := errors.Join(plan.Enqueue(background, s, 1, 0, Operands{B: b, C: c}), s.Wait(background)); err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,7 @@ type SMHold struct {
 // HoldSMs occupies `count` SMs of the engine's GPU, from 1 to all but one, as another program or a communication kernel
 // would, so that products beside it can be timed. It returns when each of them is occupied. They are free again with
 // Release, or when limit, of a minute at most, has passed. A call that waits for the whole device waits for that: make
-// plans and buffers before, and run each kernel once, since CUDA loads it then. An engine has one hold at a time. On the CPU the error is
+// plans, buffers and streams before, and run each kernel once, since CUDA loads it then. An engine has one hold at a time. On the CPU the error is
 // [sparsek.ErrNoDevice]. ctx is looked at before it begins.
 func HoldSMs(ctx context.Context, engine *sparsek.Engine, count int, limit time.Duration) (*SMHold, error) {
 	use, err := bridge.BeginEngine(ctx, "hold SMs", engine)

@@ -688,7 +688,7 @@ typedef struct sparsek_api {
    * together read a word of host memory at most once in about 4 us, and cause no other traffic. Returns when all CTAs
    * run, each on an SM of its own. The kernel ends at most a millisecond after sms_release began, or `seconds` after it
    * began (above 0, at most 60), so that a program that fails leaves no SM occupied. A call that waits for the whole
-   * device, cudaMalloc and cudaFree among them, waits for that. One hold at a time in a context, else
+   * device waits for that: cudaMalloc, cudaFree, and cudaStreamCreate where that takes memory. One hold at a time in a context, else
    * SPARSEK_BAD_ARGUMENT: streams share the device's queues, and a second could wait for the first to end.
    * SPARSEK_CUDA_ERROR where other work kept the SMs busy for `seconds`. SPARSEK_NO_DEVICE on the
    * CPU back-end. */

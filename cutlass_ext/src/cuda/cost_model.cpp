@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cuda/choose_cluster.h"
+#include "cuda/planes.h"
 #include "plan/schedule.h"
 
 namespace sparsek::cuda {
@@ -51,6 +52,14 @@ double pack_b(const Work& work) {
   return kLaunch + 2 * static_cast<double>(work.element_bytes * work.shape.cols * work.n) / memory_rate(kShare, work);
 }
 
+// The kernel that reads A and B and writes their planes.
+double make_planes(const Work& work, int planes) {
+  constexpr double kLaunch = 2.5, kShare = 0.9;
+  const double elements = values_of(work) + static_cast<double>(work.shape.cols) * static_cast<double>(work.n);
+  return kLaunch +
+         elements * (static_cast<double>(work.element_bytes) + planes * kElementBytes) / memory_rate(kShare, work);
+}
+
 struct Family {
   const char* name;
   int block_m;  // of the kernel; 0: of any
@@ -60,6 +69,7 @@ struct Family {
   // What the coefficients, which are another family's, are to be multiplied by; l2_rate where the rows of a tile have
   // few columns in common.
   double mma = 1, l2_rate = 1;
+  int planes = 0;  // above 0: A and B are copied as so many planes of 16-bit elements
 };
 
 constexpr Family kFamilies[] = {
@@ -71,6 +81,8 @@ constexpr Family kFamilies[] = {
     {"collective", 64, 256, &CostCoefficients::collective_64, false},
     {"collective", 128, 256, &CostCoefficients::collective_128, false},
     {"wgmma_gather", 0, 256, &CostCoefficients::gather, true},
+    // Six products of planes, by tiles half as wide.
+    {"wgmma_planes", 64, 128, &CostCoefficients::collective_64, false, /*mma=*/3, /*l2_rate=*/1, kPlanes},
 };
 
 const Family* find_family(const KernelDesc& kernel) {
@@ -142,7 +154,8 @@ double step_time(const Family& family, const TiledCost& cost, const KernelDesc& 
   // Of the two halves of a tile of 128 rows, one that has no block is left out.
   double busy = 1;
   if (kernel.tile_m > 64) busy = std::min(1.0, ordered_loads_of_64(work) / (2 * std::max(1.0, tiles.loads)));
-  const double bytes = kElementBytes * (kStepColumns * tiles.width + values_of(work) * tiles.panels / tiles.steps);
+  const double bytes = std::max(1, family.planes) * kElementBytes *
+                       (kStepColumns * tiles.width + values_of(work) * tiles.panels / tiles.steps);
   const bool share = static_cast<double>(shape.nnzb) * 5 >= tiles.loads * tiles.slots * 4;
   const double l2_rate = cost.l2_rate * (share ? 1 : family.l2_rate);
   const double computing = on_sms(together(copies, cost.mma * family.mma * busy, kOnChip), work);
@@ -174,16 +187,16 @@ double critical_time(const Family& family, const TiledCost& cost, const KernelDe
 
 // What a kernel has to move: the rows of B that the blocks meet once, C once, and A once for the panels of columns that
 // are computed at the same time; what of A stays in L2 is not read again.
-double bytes_moved(const Tiles& tiles, const Work& work) {
+double bytes_moved(const Family& family, const Tiles& tiles, const Work& work) {
   constexpr double kShareOfL2 = 0.5;
-  const double a = static_cast<double>(work.element_bytes) * values_of(work);
+  const double element = family.planes > 0 ? family.planes * kElementBytes : static_cast<double>(work.element_bytes);
+  const double a = element * values_of(work);
   const int32_t at_once =
       choose_panels(share_columns(tiles.slots, static_cast<int64_t>(tiles.loads), work.shape.nnzb), false, 256);
   const double passes = std::max(1.0, tiles.panels / at_once);
   const double missed = a > 0 ? std::max(0.0, 1 - kShareOfL2 * work.device.l2_bytes / a) : 0;
   const double rows_of_b = std::min(static_cast<double>(work.shape.cols), tiles.loads * work.shape.block_k);
-  return a * (1 + (passes - 1) * missed) +
-         static_cast<double>(work.element_bytes) * rows_of_b * static_cast<double>(work.n) + bytes_of_c(work);
+  return a * (1 + (passes - 1) * missed) + element * rows_of_b * static_cast<double>(work.n) + bytes_of_c(work);
 }
 
 double predict_tiled(const Family& family, const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
@@ -191,8 +204,9 @@ double predict_tiled(const Family& family, const KernelDesc& kernel, const Work&
   if (work.shape.rows == 0 || work.n == 0) return cost.launch;
   const Tiles tiles(kernel, work);
   const double critical = critical_time(family, cost, kernel, tiles, work);
-  const double moving = bytes_moved(tiles, work) / memory_rate(cost.memory, work);
-  return cost.launch + together(critical, moving, kWithMemory) + (work.packs_b ? pack_b(work) : 0);
+  const double moving = bytes_moved(family, tiles, work) / memory_rate(cost.memory, work);
+  const double copying = family.planes > 0 ? make_planes(work, family.planes) : work.packs_b ? pack_b(work) : 0;
+  return cost.launch + together(critical, moving, kWithMemory) + copying;
 }
 
 // A tile is a block row by 64 columns. What a column of a block takes is latency: of the loads that a warp waits for,

@@ -35,6 +35,22 @@ constexpr double kPartCost = 0.05;
 // At most so much for the sums of parts: they are to stay in L2 from one kernel to the other.
 constexpr int64_t kMostWorkspace = int64_t{32} << 20;
 
+// Of a product's arguments, what its workspace depends on.
+LaunchArgs sizes_of(const BsrShape& matrix, int64_t n, int32_t workers) {
+  LaunchArgs args = {};
+  args.rows = matrix.rows;
+  args.cols = matrix.cols;
+  args.n = n;
+  args.block_m = matrix.block_m;
+  args.block_k = matrix.block_k;
+  args.nnzb = matrix.nnzb;
+  args.workers = workers;
+  return args;
+}
+
+// From so many times the mean on, the longest block row may come before the others: is_long in plan/schedule.h.
+constexpr double kUneven = 1.5;
+
 int64_t bytes_of_part(const PartSums& layout) { return int64_t{512} * layout.slabs * layout.groups; }
 
 // Has the kernel launch on the current device, which is this one. Once, since it takes a while.
@@ -96,6 +112,9 @@ void CudaPlan::prepare_workspace() {
   }
   if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
   product_bytes_ = bytes_of_parts() + static_cast<size_t>(matrix_.shape().cols * packed_pitch_) * sizeof(uint16_t);
+  if (kernel_->ops->workspace_bytes != nullptr) {
+    product_bytes_ += kernel_->ops->workspace_bytes(sizes_of(matrix_.shape(), options_.n, workers_));
+  }
 }
 
 // Also the kernel, and the CTAs that share a tile.
@@ -123,6 +142,7 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
     shape.tile_n = tile_columns();
   }
   workers_ = shape.workers = ctas / (cluster_ * panels_);
+  uneven_ = unevenness(pattern, longest_row(matrix_.index())) > kUneven;
   const int64_t groups = (pattern.rows + shape.tile_m - 1) / shape.tile_m;
   const bool long_enough = pattern.nnzb * pattern.block_m * pattern.block_k >= kernel_->ops->least_elements * groups;
   rounds_ = options_.workers == 0 && long_enough ? kernel_->ops->most_rounds : 1;
@@ -308,6 +328,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.values_static = options_.values_static && launch.tiles_count <= 2 * workers_;
   launch.slot_row = arrays_.slot_row();
   launch.slots = sizes.slots;
+  launch.uneven = uneven_;
   launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
   const bool captured = record_use(args);
@@ -344,6 +365,7 @@ void CudaPlan::launch(LaunchArgs args, void* workspace) {
   }
   std::optional<Workspace::Use> own;
   if (workspace == nullptr) workspace = own.emplace(*workspace_, args.stream).data();
+  args.workspace = workspace;  // of a kernel that splits no tile and does not have B copied
   if (packed_pitch_ > 0 && matrix_.shape().cols > 0) {
     char* const packed = static_cast<char*>(workspace) + bytes_of_parts();
     check(pack_b(packed, args.b, args.ldb, args.cols, args.n, args.stream), "pack_b");

@@ -62,6 +62,7 @@ class CudaPlan final : public PlanState {
   int32_t panels_ = 1;                    // CTAs of a cluster that compute neighbouring columns of each tile
   int32_t workers_ = 1;                   // clusters that run at once
   int32_t rounds_ = 1;                    // up to so many tiles for each of them, a cluster has one tile
+  bool uneven_ = false;                   // the longest block row is far longer than the mean
   StreamUses uses_;                       // of what follows
   std::optional<DevicePlanner> planner_;  // where plans are made in a stream
   const bool is_data_ = false;            // arrays_ are the caller's,

@@ -5,6 +5,7 @@
 
 #include "abi/dtype.h"
 #include "abi/error.h"
+#include "cuda/planes.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -15,7 +16,17 @@ constexpr int64_t kMaxTmaExtent = (int64_t{1} << 30) - 1;
 // Kernels compute offsets within a block in 32 bits.
 constexpr int64_t kMaxBlock = (int64_t{1} << 31) - 1;
 
+// Bytes of the copies of A and B that a kernel works on.
+constexpr int64_t kMostCopies = int64_t{4} << 30;
+
 bool beyond_tma(int64_t pitch) { return pitch > kMaxTmaPitch; }
+
+// A and B, also where their sizes are beyond what integers hold.
+bool copies_fit(const BsrShape& matrix, int64_t n) {
+  const double elements = static_cast<double>(matrix.nnzb) * matrix.block_m * matrix.block_k +
+                          static_cast<double>(matrix.cols + matrix.block_k) * static_cast<double>(n + kPieceColumns);
+  return elements * kPlanes * sizeof(uint16_t) <= static_cast<double>(kMostCopies);
+}
 
 // Elements of 16 bytes.
 int64_t vector(const KernelDesc& kernel) { return 16 / dtype_bytes(kernel.dtype); }
@@ -40,6 +51,8 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   if (kernel.ops->tma_b && (matrix.block_k > kMaxBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
     return "its blocks must be below 2^31 elements, and below 2^30 wide";
   }
+  if (kernel.ops->workspace_bytes != nullptr && !copies_fit(matrix, options.n))
+    return "its copies of A and B would take more than 4 GiB";
   return "";
 }
 

@@ -61,6 +61,9 @@ struct LaunchArgs {
   bool values_static;  // no kernel that may still run when this one begins writes values
   PartSums parts;
 
+  void* workspace;  // KernelOps::workspace_bytes, aligned to 256 bytes; null for 0 bytes
+  bool uneven;      // some row groups are far longer than the mean, so their tiles come first in all panels
+
   unsigned long long* recomputed;  // counts the slabs that were computed again, see nan_sums.cuh
 
   cudaStream_t stream;
@@ -85,6 +88,8 @@ struct KernelOps {
   int most_rounds = 1;
   int64_t least_elements = 0;  // of A in a tile on average, for more than one round
   int most_panels = 1;         // the most CTAs of a cluster that compute neighbouring columns of a tile
+  // Device memory that a product works in, beside parts, by its sizes; null: none.
+  size_t (*workspace_bytes)(const LaunchArgs&) = nullptr;
 };
 
 }  // namespace sparsek::cuda

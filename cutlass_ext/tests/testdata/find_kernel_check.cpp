@@ -16,7 +16,13 @@ KernelOps ops(bool tma_b, bool any_epilogue) {
   return made;
 }
 
-const KernelOps kPlain = ops(false, true), kLoads = ops(true, false);
+KernelOps copying() {
+  KernelOps made = ops(false, true);
+  made.workspace_bytes = [](const LaunchArgs&) { return size_t{1}; };
+  return made;
+}
+
+const KernelOps kPlain = ops(false, true), kLoads = ops(true, false), kCopies = copying();
 
 }  // namespace
 
@@ -25,8 +31,9 @@ extern const KernelDesc kKernels[] = {
     {"fast", "b", "rows of 64", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false, &kLoads},
     {"multiples", "c", "multiples of 16", SPARSEK_BF16, 128, 256, 64, 4, 16, true, 16, false, &kLoads},
     {"every", "d", "every block", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kPlain},
+    {"copies", "e", "multiples of 64", SPARSEK_FP32, 128, 128, 32, 4, 64, true, 64, false, &kCopies},
 };
-extern const int kKernelCount = 4;
+extern const int kKernelCount = 5;
 
 }  // namespace sparsek::cuda
 
@@ -53,6 +60,10 @@ const Case kCases[] = {
     {64, 64, SPARSEK_BF16, SPARSEK_BF16, 256, int64_t{1} << 38, 256, 16, "every "},
     {24, 64, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
     {64, 64, SPARSEK_FP16, SPARSEK_FP16, 256, 256, 256, 16, ""},
+    {192, 128, SPARSEK_FP32, SPARSEK_BF16, 255, 255, 257, 4, "copies "},
+    {96, 128, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
+    {64, 64, SPARSEK_FP32, SPARSEK_FP32, 1 << 23, 1 << 23, 1 << 23, 16, "copies "},
+    {64, 64, SPARSEK_FP32, SPARSEK_FP32, 1 << 24, 1 << 24, 1 << 24, 16, ""},
 };
 
 struct Named {

@@ -147,8 +147,9 @@ typedef enum sparsek_order {
 } sparsek_order;
 /* How products of elements of A and B are computed. */
 typedef enum sparsek_compute {
-  SPARSEK_COMPUTE_EXACT = 0, /* each product exactly, sums in fp32 */
-  SPARSEK_COMPUTE_TF32 = 1   /* fp32 operands rounded to TF32 first; not served yet */
+  /* Each product exactly, sums in fp32. Products of fp32, which have 48 bits, may be off by a rounding to fp32. */
+  SPARSEK_COMPUTE_EXACT = 0,
+  SPARSEK_COMPUTE_TF32 = 1 /* fp32 operands rounded to TF32 first; not served yet */
 } sparsek_compute;
 /* Bits of sparsek_bsr.flags. */
 typedef enum sparsek_bsr_flag {
@@ -336,8 +337,8 @@ typedef struct sparsek_plan_info {
    * product. */
   int64_t workspace_bytes;
   double unit_roundoff; /* of one accumulation step of this kernel: the u of the error bound */
-  /* Slabs of 16 rows x tile_n that were computed again since the plan was made because a sum was NaN: 0 where operands
-   * and sums are finite. Where the plan was in use, reading this waits for the device. */
+  /* Slabs of 16 rows x tile_n of which sums were computed again since the plan was made, because one was NaN or, with
+   * fp32, Inf: 0 where operands and sums are finite. Where the plan was in use, reading this waits for the device. */
   int64_t recomputed;
   int32_t chosen_by; /* sparsek_chosen_by */
   int32_t reserved;
@@ -457,7 +458,8 @@ typedef struct sparsek_dense_time_args {
  * the same, and where pre is -Inf and there is an activation, C must be 0; where |ref| with its bound reaches the
  * type's overflow threshold, C may be Inf. For fp64, u32 is 2^-53, u_out 2^-52 and 2^-150 is 2^-1075, and the reference
  * is computed with 64 bits and rounded to fp64. For L u >= 1 there is no finite bound: such an element is only required
- * to be NaN or Inf where ref is. */
+ * to be NaN or Inf where ref is. Kernels that multiply fp32 on tensor cores take subnormal elements of A and B as if
+ * they were off by less than 2^-149: their products with elements above 1 may be beyond the bound. */
 typedef struct sparsek_check_args {
   size_t abi_size;
   const sparsek_bsr* a; /* host arrays */
@@ -688,10 +690,9 @@ typedef struct sparsek_api {
    * together read a word of host memory at most once in about 4 us, and cause no other traffic. Returns when all CTAs
    * run, each on an SM of its own. The kernel ends at most a millisecond after sms_release began, or `seconds` after it
    * began (above 0, at most 60), so that a program that fails leaves no SM occupied. A call that waits for the whole
-   * device waits for that: cudaMalloc, cudaFree, and cudaStreamCreate where that takes memory. One hold at a time in a context, else
-   * SPARSEK_BAD_ARGUMENT: streams share the device's queues, and a second could wait for the first to end.
-   * SPARSEK_CUDA_ERROR where other work kept the SMs busy for `seconds`. SPARSEK_NO_DEVICE on the
-   * CPU back-end. */
+   * device waits for that: cudaMalloc, cudaFree, and cudaStreamCreate where that takes memory. One hold at a time in a
+   * context, else SPARSEK_BAD_ARGUMENT: streams share the device's queues, and a second could wait for the first to
+   * end. SPARSEK_CUDA_ERROR where other work kept the SMs busy for `seconds`. SPARSEK_NO_DEVICE on the CPU back-end. */
   sparsek_status (*sms_hold)(sparsek_context*, int32_t count, double seconds, sparsek_sm_hold** out);
   /* Waits until the SMs are free, and frees the handle, whatever it returns. *expired (may be null) is 1 where they
    * were free before the call, since `seconds` had passed: what was measured then is not valid. */

@@ -80,6 +80,31 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// An fp32 number takes six bytes of shared memory: three planes.
+func TestPlanes(t *testing.T) {
+	planes := strings.NewReplacer("collective", "wgmma_planes", "bf16", "fp32", "256, 64", "128, 32").Replace(entry)
+	l, err := Parse(list(planes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes := l.Kernels[0].PipelineBytes(); bytes != 4*(128+128)*32*6 {
+		t.Errorf("pipeline of %d bytes", bytes)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"type":         {"fp32", "bf16", "multiplies fp32"},
+		"tile":         {"[128, 128, 32]", "[128, 256, 32]", "128 x 128 x 32"},
+		"block height": {`"block_m": 64`, `"block_m": 128`, "multiples of 64"},
+		"block width":  {`"block_k_multiple": 64`, `"block_k_multiple": 32`, "multiples of 64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(planes, c.old, c.new, 1)
+			if _, err := Parse(list(text)); text == planes || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q for\n%s", err, c.want, text)
+			}
+		})
+	}
+}
+
 func TestInstance(t *testing.T) {
 	l, err := Parse(list(entry))
 	if err != nil {

@@ -81,6 +81,7 @@ const (
 	Collective  = "collective"   // tensor cores by warpgroup, TMA; CUTLASS's kernel
 	WgmmaBlocks = "wgmma_blocks" // tensor cores by warpgroup, TMA; CTAs of a cluster may share A
 	WgmmaGather = "wgmma_gather" // tensor cores by warpgroup, TMA for B, A gathered by cp.async
+	WgmmaPlanes = "wgmma_planes" // tensor cores by warpgroup: fp32 as three planes of bf16
 	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
 	SIMT        = "simt"         // ordinary cores, every block shape
 
@@ -88,6 +89,9 @@ const (
 	WMMA       = "wmma"        // tensor cores by warp, cp.async
 	TMASandbox = "tma_sandbox" // tensor cores by warpgroup, TMA; all by hand
 )
+
+// planeBytes are those of an fp32 number in the wgmma_planes family: three of bf16.
+const planeBytes = 6
 
 // PipelineBytes is the shared memory that the stages of a kernel's pipeline
 // take: a tile of A and one of B each, in the wmma family part of a tile of A
@@ -100,6 +104,8 @@ func (k Kernel) PipelineBytes() int {
 		return k.Stages * (rows*(k.Tile[2]+wmmaPadding) + k.Tile[2]*(k.Tile[1]+wmmaPadding)) * d.bytes
 	case SIMT:
 		return 0
+	case WgmmaPlanes:
+		return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * planeBytes
 	}
 	return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * d.bytes
 }
@@ -181,6 +187,8 @@ func (k Kernel) check() error {
 		return nil
 	case Collective, WgmmaBlocks:
 		return k.checkBlocks(d)
+	case WgmmaPlanes:
+		return k.checkPlanes()
 	case WgmmaGather:
 		return k.checkMultiples(d, 8) // half the rows of a warp; the 16 bytes of a copy
 	case Skinny:
@@ -190,7 +198,7 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, Skinny, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaPlanes, WgmmaGather, Skinny, SIMT, WMMA, TMASandbox})
 }
 
 // checkBlocks checks what the templates would refuse with far longer
@@ -222,6 +230,20 @@ func (k Kernel) checkMultiples(d dtype, step int) error {
 	}
 	if k.BlockM%step != 0 || k.BlockKMultiple%step != 0 {
 		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of %d", k.BlockM, k.BlockKMultiple, k.Family, step)
+	}
+	return nil
+}
+
+// checkPlanes checks what cuda/wgmma_planes.cuh would.
+func (k Kernel) checkPlanes() error {
+	if k.DType != "fp32" {
+		return fmt.Errorf("dtype %s: the %s family multiplies fp32", k.DType, k.Family)
+	}
+	if k.Tile != (Tile{128, 128, 32}) {
+		return fmt.Errorf("tile %v: the %s family has 128 x 128 x 32", k.Tile, k.Family)
+	}
+	if k.BlockM != 64 || k.BlockKMultiple%64 != 0 {
+		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 64", k.BlockM, k.BlockKMultiple, k.Family)
 	}
 	return nil
 }

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel family "wgmma_planes": fp32 on tensor cores, for blocks whose height and width are multiples of 64.
+//
+// A and B come as three planes of bf16 each (planes.h): x = h + 2^-8 m + 2^-16 l. Of the nine products of planes six
+// are computed, into three kinds of sums by their factor:
+//
+//   1       h h
+//   2^-8    h m + m h
+//   2^-16   m m + h l + l h
+//
+// What is left out is below 2^-24 of a product. The kinds are added up at the end of a tile.
+//
+// A CTA computes 128 rows of C, a row group of the plan, times 128 columns. One warpgroup computes the upper half of
+// the rows, one the lower half. Where a tile holds two block rows, each warpgroup has one of them and skips the entries
+// in which that has no block, so an absent block costs no arithmetic and never reaches C.
+//
+// A stage holds 32 columns of A and as many rows of B in all planes, as they lie in memory: a bulk copy for each half
+// of the rows, and one for B.
+#pragma once
+
+#include <algorithm>
+
+#include "collective/tile_queue.hpp"
+#include "cuda/launch.cuh"
+#include "cuda/launch_args.h"
+#include "cuda/load_tile.cuh"
+#include "cuda/plane_sums.cuh"
+#include "cuda/planes.h"
+#include "cuda/ring.cuh"
+#include "cuda/row_store.cuh"
+#include "cuda/shared_address.cuh"
+#include "cuda/wgmma.cuh"
+#include "cutlass/arch/reg_reconfig.h"
+
+namespace sparsek::cuda {
+namespace wgmma_planes_kernel {
+
+constexpr int kTileM = 128;
+constexpr int kPanelN = kPieceColumns;
+constexpr int kStageK = kPieceK;
+constexpr int kUnitK = 16;  // columns of A of one wgmma instruction
+constexpr int kHalves = 2;  // of the rows of a tile: one for each consumer warpgroup
+constexpr int kHalfRows = kTileM / kHalves;
+static_assert(kHalfRows == kPieceRows);
+constexpr int kUnitBytesB = kUnitK * kPlaneChunkColumns * 2;  // from a unit of a chunk to the next
+constexpr int kGroups = kPanelN / 8;                          // sums of a thread and kind: (kGroups, 4)
+constexpr int kConsumerWarps = kPlaneConsumers / 32;
+constexpr int kThreads = 128 + kConsumerWarps * 32;
+constexpr int kTileDepth = 4;  // of the queue of tiles
+constexpr int kStagesOfSum = kColumnsOfSum / kStageK;
+constexpr int kStagesAhead = 4;  // the next tile is taken when so many stages of this one are to be loaded
+
+struct Params {
+  LaunchArgs args;
+  PlaneSizes sizes;
+  PlaneMemory planes;
+  int steps;        // stages of an entry
+  int parts;        // pieces of 64 rows of a block
+  int64_t steps_b;  // pieces of a panel of B
+  int most_aside;   // parts of its sums that a tile sets aside
+  int64_t ready;    // panels of B whose planes are there when the kernel begins
+  bool aligned_b;
+};
+
+// What a consumer warp does not need while it sums up: there are no registers for it.
+struct alignas(16) TileOfWarp {
+  WorkTile tile;
+  int number;  // of its tiles
+};
+
+template <int Stages>
+struct SharedStorage {
+  alignas(1024) uint8_t b[Stages][kPieceBytesB];
+  alignas(1024) uint8_t a[Stages][kHalves][kPieceBytesA];
+  TileQueue<kTileDepth> tiles;
+  TileOfWarp tile_of_warp[kConsumerWarps];
+  uint32_t present[Stages];  // bit h: half h of the rows has a block
+  cutlass::arch::ClusterTransactionBarrier full[Stages];
+  cutlass::arch::ClusterBarrier empty[Stages];
+};
+
+// A tile beyond the product's columns has nothing to sum up.
+__device__ inline WorkTile within(const LaunchArgs& args, WorkTile tile) {
+  if (int64_t(tile.n_tile) * kPanelN >= args.n) tile.entry_count = 0;
+  return tile;
+}
+
+// Where the rows of a half of a tile come from.
+struct HalfRows {
+  int slot;      // of the tile
+  uint32_t row;  // the first, in C
+  int part;      // of the block
+};
+
+__device__ inline HalfRows rows_of_half(const LaunchArgs& args, const WorkTile& tile, int half) {
+  HalfRows rows;
+  rows.slot = half * args.slots / kHalves;
+  rows.row = uint32_t(args.slot_row[int64_t(tile.m_tile) * args.slots + rows.slot]);
+  if (args.slots == 1) rows.row += half * kHalfRows;
+  rows.part = int(rows.row % uint32_t(args.block_m)) / kHalfRows;
+  return rows;
+}
+
+__device__ inline void copy_piece(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+
+// One entry of a tile for each lane.
+struct Entry {
+  int32_t b_row = 0;
+  int32_t block[kHalves] = {};
+};
+
+__device__ inline Entry read_entry(const LaunchArgs& args, const WorkTile& tile, int entry) {
+  Entry read;
+  if (entry < tile.entry_count) {
+    const int64_t at = int64_t(tile.entry_begin) + entry;
+    read.b_row = __ldg(args.entry_k + at);
+#pragma unroll
+    for (int h = 0; h < kHalves; ++h)
+      read.block[h] = __ldg(args.entry_block + at * args.slots + h * args.slots / kHalves);
+  }
+  return read;
+}
+
+// Makes the planes of the panels of B that are not there yet, while the other warps compute. By several warps of each
+// CTA: which of them makes a piece does not matter.
+__device__ inline void make_rest(const Params& p, int lane) {
+  constexpr int kEights = kPieceColumns / kPlaneVector, kRows = 32 / kEights, kTogether = 2;
+  const int64_t first = p.ready * p.steps_b, pieces = p.sizes.pieces_b();
+  const auto* const b = static_cast<const float*>(p.args.b);
+  const int row = lane / kEights, eight = lane % kEights;
+  while (true) {
+    int64_t piece = 0;
+    if (lane == 0) piece = first + atomicAdd(p.planes.progress, 1u);
+    piece = __shfl_sync(0xffffffffu, piece, 0);
+    if (piece >= pieces) return;
+    const int64_t panel = piece / p.steps_b, k = piece % p.steps_b * kPieceK;
+    const int64_t column = panel * kPieceColumns + eight * kPlaneVector;
+    char* const to = p.planes.b + piece * kPieceBytesB;
+#pragma unroll 1
+    for (int i = row; i < kPieceK; i += kTogether * kRows) {
+      float x[kTogether][kPlaneVector];
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j) {
+        const int64_t at = k + i + j * kRows;
+        read_vector(x[j], b + at * p.args.ldb + column, at < p.sizes.cols ? p.sizes.n - column : 0, p.aligned_b);
+      }
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j) write_planes(to + place_in_plane_b(i + j * kRows, eight), kPlaneBytesB, x[j]);
+    }
+    // The copy engine reads what the threads have written.
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __threadfence();
+    __syncwarp();
+    if (lane == 0) atomicAdd(p.planes.progress + 1 + panel, 1u);
+  }
+}
+
+// By the thread that copies them.
+__device__ inline void wait_for_planes(const Params& p, int64_t panel) {
+  const uint32_t* const made = p.planes.progress + 1 + panel;
+  uint32_t pieces;
+  do {
+    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(pieces) : "l"(made) : "memory");
+  } while (pieces < p.steps_b);
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+// By a whole warp: takes tiles and starts the copies of their stages.
+template <int Stages>
+__device__ void produce(const Params& p, SharedStorage<Stages>& shared, int lane) {
+  const LaunchArgs& args = p.args;
+  const TileList list = {args.tiles, args.tiles_count, args.tiles_taken};
+  const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
+  const uint32_t first_present = shared_address(shared.present);
+  const uint32_t first_a = shared_address(shared.a), first_b = shared_address(shared.b);
+  RingState<Stages> state;
+  TilePlace<kTileDepth> place, taken_place;
+  WorkTile tile = within(args, load_tile(args.tiles + blockIdx.x));
+  while (tile.m_tile != kNoTile) {
+    const int part[kHalves] = {rows_of_half(args, tile, 0).part, rows_of_half(args, tile, 1).part};
+    const char* const panel = p.planes.b + int64_t(tile.n_tile) * p.steps_b * kPieceBytesB;
+    const int stages = tile.entry_count * p.steps;
+    const auto take_next = [&] {
+      if (lane == 0) shared.tiles.publish(list, claim_tile(list), taken_place);
+      ++taken_place;
+      __syncwarp();
+    };
+    if (stages == 0) take_next();
+    if (tile.n_tile >= p.ready && stages > 0 && lane == 0) wait_for_planes(p, tile.n_tile);
+    __syncwarp();
+    Entry now = read_entry(args, tile, lane);
+    int left = stages;
+#pragma unroll 1
+    for (int entry = 0; entry < tile.entry_count; ++entry) {
+      if (entry % 32 == 0 && entry > 0) now = read_entry(args, tile, entry + lane);
+      const int b_row = __shfl_sync(0xffffffffu, now.b_row, entry % 32);
+      const int block[kHalves] = {__shfl_sync(0xffffffffu, now.block[0], entry % 32),
+                                  __shfl_sync(0xffffffffu, now.block[1], entry % 32)};
+      const uint32_t present = uint32_t(block[0] != kNoBlock) | uint32_t(block[1] != kNoBlock) << 1;
+      const char* from_b = panel + int64_t(b_row / kStageK) * kPieceBytesB;
+      const char* from_a[kHalves];
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h) {
+        from_a[h] = p.planes.a + (int64_t(block[h]) * p.parts + part[h]) * p.steps * kPieceBytesA;
+      }
+#pragma unroll 1
+      for (int step = 0; step < p.steps; ++step, ++state, --left) {
+        if (left == min(stages, kStagesAhead)) take_next();
+        if (lane == 0) {
+          const uint32_t full = first_full + state.stage * kBarrierBytes;
+          wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
+          store_word(first_present + state.stage * 4, present);
+          arrive_and_expect(full, __popc(present) * kPieceBytesA + kPieceBytesB);
+          copy_piece(first_b + state.stage * kPieceBytesB, from_b, kPieceBytesB, full);
+#pragma unroll
+          for (int h = 0; h < kHalves; ++h) {
+            if (block[h] == kNoBlock) continue;
+            copy_piece(first_a + (state.stage * kHalves + h) * kPieceBytesA, from_a[h], kPieceBytesA, full);
+          }
+        }
+        __syncwarp();
+        from_b += kPieceBytesB;
+#pragma unroll
+        for (int h = 0; h < kHalves; ++h) from_a[h] += kPieceBytesA;
+      }
+    }
+    tile = within(args, shared.tiles.next(place, lane));
+    ++place;
+  }
+}
+
+// C = act(alpha sums + ...)
+__device__ inline void store(const LaunchArgs& args, PlaneSums& sums, uint32_t first_row, uint32_t first_col,
+                             int lane) {
+  const Epilogue& e = args.epilogue;
+  const RowTile tile = {{first_row + lane / 4, first_row + lane / 4 + 8},
+                        first_col,
+                        int(min(int64_t(kPanelN), args.n - first_col)),
+                        lane % 4 * 2};
+  if (e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone &&
+      e.dtype_c == ElementType::kFp32) {
+    const float alpha = alpha_of(e);
+#pragma unroll
+    for (int i = 0; i < kGroups * 4; ++i) sums[i / 4][i % 4] *= alpha;
+    write<float>(args, sums, tile);
+  } else {
+    store_any(args, sums, tile);
+  }
+}
+
+// Where a thread of the consumers sets its sums aside.
+__device__ inline float4* own_sums(const Params& p) {
+  const int thread = threadIdx.x - (kThreads - kPlaneConsumers);
+  return p.planes.sums + int64_t(blockIdx.x) * p.most_aside * (kPlaneSums / 4 * kPlaneConsumers) + thread;
+}
+
+// Stores a tile and takes the next one. The number of the thread is read anew, or what depends on it would be kept in
+// registers from one tile to the next.
+template <int Stages>
+__device__ WorkTile end_tile(const Params& p, SharedStorage<Stages>& shared, PlaneSums& sums) {
+  const LaunchArgs& args = p.args;
+  int thread;
+  asm volatile("mov.u32 %0, %tid.x;" : "=r"(thread));
+  const int lane = thread % 32, warp = (thread - (kThreads - kPlaneConsumers)) / 32;
+  TileOfWarp& of_warp = shared.tile_of_warp[warp];
+  const WorkTile tile = of_warp.tile;
+  const HalfRows rows = rows_of_half(args, tile, warp / 4);
+  const uint32_t first_col = tile.n_tile * kPanelN;
+  const RowsOfWarp own = {rows.slot, rows.row + warp % 4 * 16, first_col, lane};
+  if (tile.entry_count > 0) make_exact(args, p.planes, tile, own, p.steps_b, sums);
+  store(args, sums, own.row, first_col, lane);
+  const uint32_t number = of_warp.number;
+  __syncwarp();
+  if (lane == 0) of_warp.number = number + 1;
+  return within(args, shared.tiles.next({int(number % kTileDepth), number / kTileDepth % 2}, lane));
+}
+
+template <int Stages>
+__device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp, int lane) {
+  const LaunchArgs& args = p.args;
+  const int half = warp / 4;
+  const uint64_t first_a = wgmma_descriptor_a64(cute::cast_smem_ptr_to_uint(shared.a[0][half]));
+  const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kPlaneChunkBytes);
+  const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
+  RingState<Stages> state;
+  const auto release = [&](int stage) {  // after every lane has read it
+    __syncwarp();
+    if (lane == 0) arrive_in_cluster<1>(first_empty + stage * kBarrierBytes);
+  };
+
+  if (lane == 0) shared.tile_of_warp[warp].number = 0;
+  WorkTile tile = within(args, load_tile(args.tiles + blockIdx.x));
+  while (tile.m_tile != kNoTile) {
+    PlaneSums sums = {}, sums8 = {}, sums16 = {};  // times 1, 2^-8, 2^-16
+    if (lane == 0) shared.tile_of_warp[warp].tile = tile;
+    bool pending = false;  // wgmma may still read the previous stage
+    int added = 0;         // stages
+#pragma unroll 1
+    for (int stages = tile.entry_count * p.steps; stages > 0; --stages, ++state) {
+      wait_for_phase(first_full + state.stage * kBarrierBytes, state.phase);
+      if (read_by_one(&shared.present[state.stage], lane) >> half & 1) {
+        if (added > 0 && added % kStagesOfSum == 0) {
+          cute::warpgroup_wait<0>();
+          fence_sums(sums);
+          if (pending) release(state.previous());
+          pending = false;
+          set_aside(own_sums(p), added / kStagesOfSum - 1, p.most_aside, sums);
+        }
+        const uint64_t a = advanced(first_a, state.stage * (kHalves * kPieceBytesA));
+        const uint64_t b = advanced(first_b, state.stage * kPieceBytesB);
+        fence_sums(sums);
+        fence_sums(sums8);
+        fence_sums(sums16);
+        cute::warpgroup_arrive();
+#pragma unroll
+        for (int u = 0; u < kStageK / kUnitK; ++u) {
+          const auto multiply = [&](PlaneSums& to, int plane_a, int plane_b) {
+            wgmma_n128(to, advanced(a, plane_a * kPlaneBytesA + u * kUnitK * 2),
+                       advanced(b, plane_b * kPlaneBytesB + u * kUnitBytesB));
+          };
+          multiply(sums, 0, 0);
+          multiply(sums8, 0, 1);
+          multiply(sums16, 1, 1);
+          multiply(sums8, 1, 0);
+          multiply(sums16, 0, 2);
+          multiply(sums16, 2, 0);
+        }
+        cute::warpgroup_commit_batch();
+        cute::warpgroup_wait<1>();
+        fence_sums(sums);
+        fence_sums(sums8);
+        fence_sums(sums16);
+        if (pending) release(state.previous());
+        pending = true;
+        ++added;
+      } else {
+        // Stages are given back at once: the ring is what limits the copies under way.
+        cute::warpgroup_wait<0>();
+        if (pending) release(state.previous());
+        release(state.stage);
+        pending = false;
+      }
+    }
+    cute::warpgroup_wait<0>();
+    fence_sums(sums);
+    fence_sums(sums8);
+    fence_sums(sums16);
+    if (pending) release(state.previous());
+
+#pragma unroll
+    for (int i = 0; i < kGroups * 4; ++i) {
+      float& sum = sums[i / 4][i % 4];
+      sum = fmaf(fmaf(sums16[i / 4][i % 4], 0x1p-8f, sums8[i / 4][i % 4]), 0x1p-8f, sum);
+    }
+    const int parts = min((added - 1) / kStagesOfSum, p.most_aside);
+#pragma unroll 1
+    for (int part = 0; part < parts; ++part) add_part(own_sums(p), part, sums);
+    __syncwarp();
+    tile = end_tile(p, shared, sums);
+  }
+}
+
+template <int Stages>
+__global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Params p) {
+  extern __shared__ __align__(1024) uint8_t memory[];
+  auto& shared = *reinterpret_cast<SharedStorage<Stages>*>(memory);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < Stages; ++s) {
+      shared.full[s].init(1);
+      shared.empty[s].init(kConsumerWarps);
+    }
+    shared.tiles.init(1 + kConsumerWarps);
+    cutlass::arch::fence_barrier_init();
+  }
+  __syncthreads();
+  constexpr int kProducerRegisters = 56, kConsumerRegisters = 224;
+  if (warp < 4) {
+    cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
+    if (warp == 0) produce(p, shared, lane);
+    if (warp > 0 && p.ready < p.sizes.panels_b()) make_rest(p, lane);
+  } else {
+    cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters>();
+    consume(p, shared, warp - 4, lane);
+  }
+}
+
+// Panels of B whose planes are made before the kernel. The others are made while it computes, where that takes longer
+// than making them, and where tiles need the panels one after the other.
+inline int64_t panels_before(const LaunchArgs& args, const PlaneSizes& sizes) {
+  constexpr int64_t kFirst = 8;        // two batches of panels in flight: plan/schedule.h
+  constexpr int64_t kLeastRows = 512;  // of A, that a row of B is multiplied by on average
+  const int64_t panels = sizes.panels_b();
+  const bool long_enough = args.nnzb * args.block_m >= kLeastRows * (sizes.steps_b() * kPieceK / args.block_k);
+  return args.nnzb == 0 || args.uneven || !long_enough ? panels : std::min(kFirst, panels);
+}
+
+}  // namespace wgmma_planes_kernel
+
+template <class Config>
+struct WgmmaPlanesKernel {
+  static_assert(Config::kTileM == wgmma_planes_kernel::kTileM && Config::kTileN == wgmma_planes_kernel::kPanelN &&
+                Config::kTileK == wgmma_planes_kernel::kStageK && Config::kBlockM == wgmma_planes_kernel::kHalfRows);
+  static constexpr int kSharedBytes = sizeof(wgmma_planes_kernel::SharedStorage<Config::kStages>);
+  static constexpr auto kKernel = wgmma_planes_kernel::kernel<Config::kStages>;
+
+  static cudaError_t prepare() {
+    const cudaError_t error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    return error == cudaSuccess ? prepare_planes() : error;
+  }
+
+  static constexpr PlaneSizes sizes_of(const LaunchArgs& args) {
+    return {args.nnzb, args.block_m, args.block_k, args.cols, args.n, args.workers};
+  }
+
+  static size_t workspace_bytes(const LaunchArgs& args) { return PlaneMemory::bytes(sizes_of(args)); }
+
+  static cudaError_t launch(const LaunchArgs& args) {
+    namespace k = wgmma_planes_kernel;
+    const PlaneSizes sizes = sizes_of(args);
+    const PlaneMemory planes(sizes, args.workspace);
+    const PlaneOperands operands = {static_cast<const float*>(args.values), static_cast<const float*>(args.b),
+                                    args.ldb};
+    const int64_t ready = k::panels_before(args, sizes);
+    if (args.nnzb > 0) {
+      const cudaError_t error = make_planes(sizes, operands, planes, ready, args.stream);
+      if (error != cudaSuccess) return error;
+    }
+    const k::Params p = {args,
+                         sizes,
+                         planes,
+                         args.block_k / k::kStageK,
+                         args.block_m / k::kHalfRows,
+                         sizes.steps_b(),
+                         sizes.most_aside(),
+                         ready,
+                         aligned_b(operands)};
+    return launch_kernel(kKernel, args.workers, k::kThreads, kSharedBytes, args.stream, {}, p);
+  }
+};
+
+template <class Config>
+constexpr KernelOps wgmma_planes_ops() {
+  using K = WgmmaPlanesKernel<Config>;
+  return {&K::prepare,
+          &K::launch,
+          /*ctas_per_sm=*/1,
+          /*tensor_cores=*/false,  // no step's error is above that of fp32: docs/notes/planes-kernel.md
+          /*tma_b=*/false,
+          /*any_rows=*/true,
+          /*align_values=*/sizeof(float),
+          /*any_epilogue=*/true,
+          /*most_cluster=*/1,
+          /*may_split=*/false,
+          /*takes_tiles=*/true,
+          /*most_rounds=*/1,
+          /*least_elements=*/0,
+          /*most_panels=*/1,
+          &K::workspace_bytes};
+}
+
+}  // namespace sparsek::cuda

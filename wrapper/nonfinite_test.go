@@ -109,7 +109,7 @@ func TestNonFinite(t *testing.T) {
 
 func testNonFiniteManyTiles[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	for _, block := range [][2]int{{8, 8}, {16, 16}, {48, 24}} {
-		testEachNonFinite[T](t, engine, shape{rows: 600, cols: 25 * block[1], n: 520, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, kernel: kernel.Name}, 3)
+		testEachNonFinite[T](t, engine, shape{rows: 264, cols: 25 * block[1], n: 520, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, kernel: kernel.Name}, 3)
 	}
 }
 

@@ -2,8 +2,8 @@
 // The loads of the wgmma_blocks kernels. Two warps of a CTA share the work, since one alone would keep the tensor cores
 // waiting: what a load of a stage consists of has to be ready when the stage becomes free.
 //
-//   read_plan  a warp takes tiles, reads their entries and lists the loads: first row of B, blocks of A
-//   produce    one thread waits for a free stage and starts the loads of the next one in the list
+//   read_plan    a warp takes tiles, reads their entries and lists the loads: first row of B, blocks of A
+//   start_loads  one thread waits for a free stage and starts the loads of the next one in the list
 //
 // The lists hold what is loaded next, kLists * kLoadsOfList stages in all. So the answers of the counter, of the list
 // of tiles and of the list of entries, which come one after the other and take as long as a load each, are there in
@@ -16,9 +16,9 @@
 #include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
 #include "cuda/ring.cuh"
+#include "cuda/ring_kernel.cuh"
 #include "cuda/ring_tile.cuh"
 #include "cuda/shared_address.cuh"
-#include "cuda/tma_store.cuh"
 #include "cute/arch/cluster_sm90.hpp"
 #include "cute/arch/copy_sm90_tma.hpp"
 #include "cutlass/arch/barrier.h"
@@ -31,20 +31,15 @@ using namespace ring_kernel;
 constexpr int kHalves = kWarpgroups;  // of the rows of a tile: one for each consumer warpgroup
 constexpr int kHalfRows = kTileM / kHalves;
 constexpr int kHalfBytesA = kHalfRows * kRowBytesA;
-constexpr int kChunkBytes = kStageK * kChunkColumns * 2;
-constexpr int kUnitBytesB = kUnitK * kChunkColumns * 2;  // from a unit of a chunk to the next
-constexpr int kLists = 4;                                // lists of loads
+constexpr int kChunkBytes = kStageK * kChunkColumns * kElementBytes;
+constexpr int kUnitBytesB = kUnitK * kChunkColumns * kElementBytes;  // from a unit of a chunk to the next
+constexpr int kLists = 4;                                            // lists of loads
 constexpr int kLoadsOfList = 4;
 constexpr bool kMaySplit = false;
 
-struct Params {
+struct Params : Product {
   CUtensorMap map_a;  // (bk, bm, nnzb)
-  CUtensorMap map_b;  // see BoxesOfB
-  CUtensorMap map_c;  // (N, M, 1); set if by_tma
-  LaunchArgs args;
-  int steps;  // stages of an entry
-  BoxesOfB boxes;
-  bool by_tma;  // C is stored by TMA
+  int steps;          // stages of an entry
 };
 
 // The loads of one stage.
@@ -63,18 +58,25 @@ struct alignas(16) LoadList {
   int row_in_block;  // first row of the tile in its blocks
 };
 
-template <int Stages, int Ctas>
-struct SharedStorage {
-  alignas(1024) uint8_t b[Stages][kStageBytesB];  // (stage, chunk, 64, 64)
-  alignas(1024) uint8_t a[Stages][kStageBytesA];  // (stage, 128, 64)
-  alignas(1024) StoreBuffers buffers[kConsumerWarps];
-  TileQueue<kTileDepth, Ctas> tiles;
+// Besides the ring. `present` of the ring: bit h: half h of the rows has a block; where Slots > 1.
+struct Own {
   LoadList lists[kLists];
-  uint32_t present[Stages];  // bit h: half h of the rows has a block; where Slots > 1
-  cutlass::arch::ClusterTransactionBarrier full[Stages];
-  cutlass::arch::ClusterBarrier empty[Stages];
   cutlass::arch::ClusterBarrier list_full[kLists], list_empty[kLists];
+
+  __device__ void init(int thread) {
+    if (thread != 0) return;
+    for (int i = 0; i < kLists; ++i) {
+      list_full[i].init(kLoadsOfList);
+      list_empty[i].init(1);
+    }
+  }
 };
+
+template <int Slots, int Stages, int Ctas>
+struct Mainloop;
+
+template <int Slots, int Stages, int Ctas>
+using Storage = SharedStorage<Mainloop<Slots, Stages, Ctas>>;
 
 // One entry of a tile for each lane.
 template <int Slots>
@@ -97,7 +99,7 @@ __device__ Entries<Slots> read_entries(const LaunchArgs& args, const WorkTile& t
 
 // By a whole warp. Each lane holds an entry of the tile, read 32 at a time and ahead.
 template <int Slots, int Stages, int Ctas>
-__device__ void read_plan(const Params& p, SharedStorage<Stages, Ctas>& shared, int rank, int lane) {
+__device__ void read_plan(const Params& p, Storage<Slots, Stages, Ctas>& shared, int rank, int lane) {
   const LaunchArgs& args = p.args;
   const TileList list = tile_list(args);
   RingState<kLists> state;
@@ -127,8 +129,8 @@ __device__ void read_plan(const Params& p, SharedStorage<Stages, Ctas>& shared, 
       Load load = {__shfl_sync(0xffffffffu, now.b_row, from) + k, {}, k};
 #pragma unroll
       for (int h = 0; h < kHalves; ++h) load.block[h] = __shfl_sync(0xffffffffu, now.block[h * Slots / kHalves], from);
-      LoadList& to = shared.lists[state.stage];
-      shared.list_empty[state.stage].wait(state.phase ^ 1);
+      LoadList& to = shared.own.lists[state.stage];
+      shared.own.list_empty[state.stage].wait(state.phase ^ 1);
       if (stage < stages && lane < kLoadsOfList) to.load[lane] = load;
       if (lane == 0) {
         to.count = min(kLoadsOfList, stages - s);
@@ -137,21 +139,21 @@ __device__ void read_plan(const Params& p, SharedStorage<Stages, Ctas>& shared, 
         to.b_x = first.x, to.b_z = first.z;
         to.row_in_block = row;
       }
-      if (lane < kLoadsOfList) shared.list_full[state.stage].arrive();
+      if (lane < kLoadsOfList) shared.own.list_full[state.stage].arrive();
     }
     if (stages == 0) take_next();
     tile = within<Ctas, kMaySplit>(args, shared.tiles.next(place, lane));
     ++place;
   }
-  shared.list_empty[state.stage].wait(state.phase ^ 1);
-  if (lane == 0) shared.lists[state.stage].count = 0;
-  if (lane < kLoadsOfList) shared.list_full[state.stage].arrive();
+  shared.own.list_empty[state.stage].wait(state.phase ^ 1);
+  if (lane == 0) shared.own.lists[state.stage].count = 0;
+  if (lane < kLoadsOfList) shared.own.list_full[state.stage].arrive();
 }
 
 // By one thread, which cute::elect_one_sync has chosen: so the compiler knows that it is alone, and needs no loop over
 // lanes for each copy.
 template <int Slots, int Stages, int Ctas>
-__device__ void produce(const Params& p, SharedStorage<Stages, Ctas>& shared, int rank) {
+__device__ void start_loads(const Params& p, Storage<Slots, Stages, Ctas>& shared, int rank) {
   const uint32_t box_bytes = p.boxes.chunks * kChunkBytes;
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   const uint32_t first_present = shared_address(shared.present);
@@ -159,8 +161,8 @@ __device__ void produce(const Params& p, SharedStorage<Stages, Ctas>& shared, in
   constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
   RingState<Stages> state;
   for (RingState<kLists> at;; ++at) {
-    const LoadList& loads = shared.lists[at.stage];
-    shared.list_full[at.stage].wait(at.phase);
+    const LoadList& loads = shared.own.lists[at.stage];
+    shared.own.list_full[at.stage].wait(at.phase);
     const int count = loads.count, boxes = loads.boxes, b_x = loads.b_x, b_z = loads.b_z, row = loads.row_in_block;
     if (count == 0) return;
 #pragma unroll 1
@@ -193,7 +195,7 @@ __device__ void produce(const Params& p, SharedStorage<Stages, Ctas>& shared, in
         }
       }
     }
-    shared.list_empty[at.stage].arrive();
+    shared.own.list_empty[at.stage].arrive();
   }
 }
 

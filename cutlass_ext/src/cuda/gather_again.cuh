@@ -17,28 +17,6 @@
 namespace sparsek::cuda {
 namespace wgmma_gather_kernel {
 
-// What a consumer warp knows of itself.
-template <int Slots>
-struct Slab {
-  static constexpr int kSlotRows = kTileM / Slots;
-  int warp, lane;
-  __device__ uint32_t slot(int half) const { return uint32_t(warp * 16 + half * 8) / kSlotRows; }
-  // The lane's row of C in a half of the slab.
-  __device__ uint32_t row(const LaunchArgs& args, const WorkTile& tile, int half) const {
-    return uint32_t(__ldg(args.slot_row + int64_t(tile.m_tile) * Slots + slot(half))) +
-           uint32_t(warp * 16 + half * 8) % kSlotRows + lane / 4;
-  }
-};
-
-// That of the calling thread. What depends on it is computed behind each call, and not once for all walks, so that it
-// does not occupy registers meanwhile.
-template <int Slots>
-__device__ Slab<Slots> own_slab() {
-  const int thread = read_thread() - kProducers;
-  __builtin_assume(thread >= 0 && thread < kConsumerWarps * 32);
-  return {thread / 32, thread % 32};
-}
-
 // Stores the sums of one chunk of a slab.
 template <int Slots>
 __device__ void store_chunk(const LaunchArgs& args, const WorkTile& tile, const Slab<Slots>& slab, int chunk,
@@ -58,8 +36,8 @@ __device__ void store_chunk(const LaunchArgs& args, const WorkTile& tile, const 
 }
 
 // Adds a stage to the sums of a warpgroup.
-template <class Element, int Slots, int Chunks, int Stages>
-__device__ void add_stage(float (&sums)[Chunks][kChunkGroups][4], SharedStorage<Stages>& shared, int stage) {
+template <class Element, int Chunks, int Slots, int Stages>
+__device__ void add_again(float (&sums)[Chunks][kChunkGroups][4], Storage<Slots, Stages>& shared, int stage) {
   // Units that are multiplied at once, since each wait takes long; as many as there are registers for.
   constexpr int kTogether = (Slots == 4 || Slots == 8 ? 4 : 2) / Chunks;
   const Slab<Slots> slab = own_slab<Slots>();
@@ -68,7 +46,7 @@ __device__ void add_stage(float (&sums)[Chunks][kChunkGroups][4], SharedStorage<
   const uint64_t b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b[stage]), kChunkBytes);
   // Byte u: the presence of the slots from the warp's first one on in unit u.
   const uint32_t present =
-      read_by_one(reinterpret_cast<const uint32_t*>(shared.slots_present[stage][warpgroup]), slab.lane) >>
+      read_by_one(reinterpret_cast<const uint32_t*>(shared.own.slots_present[stage][warpgroup]), slab.lane) >>
       slab.slot(0) % kGroupSlots<Slots>;
   const auto has_block = [&](int u, int half) {  // rows 0 to 7 or 8 to 15 of the warp
     return present >> (u * 8 + half * 8 / (kTileM / Slots)) & 1;
@@ -81,7 +59,7 @@ __device__ void add_stage(float (&sums)[Chunks][kChunkGroups][4], SharedStorage<
     for (int i = 0; i < kTogether; ++i) {
 #pragma unroll
       for (int c = 0; c < Chunks; ++c) {
-        wgmma_ss<Element>(products[i][c], advanced(a, (first + i) * kUnitK * 2),
+        wgmma_ss<Element>(products[i][c], advanced(a, (first + i) * kUnitK * kElementBytes),
                           advanced(b, (first + i) * kUnitBytesB + c * kChunkBytes), false);
       }
     }
@@ -107,29 +85,29 @@ __device__ void add_stage(float (&sums)[Chunks][kChunkGroups][4], SharedStorage<
 }
 
 // Computes chunks of tile `at` of the round. state: the next stage of the ring.
-template <class Element, int Slots, int Chunks, int Stages>
-__device__ void walk_again(const Params& p, SharedStorage<Stages>& shared, RingState<Stages>& state, uint32_t at,
+template <class Element, int Chunks, int Slots, int Stages>
+__device__ void walk_again(const Params& p, Storage<Slots, Stages>& shared, RingState<Stages>& state, uint32_t at,
                            const WalkedChunks& chunks, float (&sums)[Chunks][kChunkGroups][4]) {
 #pragma unroll 1
   for (int part = 0; part < 2; ++part) {
-    int entries = entries_before_look(p, shared.round.tile[at].entry_count);
+    int entries = entries_before_look(p, shared.own.round.tile[at].entry_count);
     if (part == 1) {
-      entries = shared.round.tile[at].entry_count - entries;
+      entries = shared.own.round.tile[at].entry_count - entries;
       if (entries == 0) break;
       const Slab<Slots> slab = own_slab<Slots>();
       bool ends = true;
 #pragma unroll
       for (int c = 0; c < Chunks; ++c) {
         const bool all = all_nan(sums[c]);
-        ends = ends && (all || !shared.round.marked(at, slab.warp, c == 0 ? chunks.first() : chunks.second()));
+        ends = ends && (all || !shared.own.round.marked(at, slab.warp, c == 0 ? chunks.first() : chunks.second()));
       }
-      if (shared.meeting.agree(kProducerWarps + slab.warp, slab.lane, ends)) break;
+      if (shared.own.meeting.agree(kProducerWarps + slab.warp, slab.lane, ends)) break;
     }
 #pragma unroll 1
     for (int stages = stages_of(p, entries); stages > 0; --stages, ++state) {
       shared.full[state.stage].wait(state.phase);
       cutlass::arch::fence_view_async_shared();  // A was written by threads, and is read by tensor cores
-      add_stage<Element, Slots>(sums, shared, state.stage);
+      add_again<Element>(sums, shared, state.stage);
       __syncwarp();
       if (own_slab<Slots>().lane == 0) shared.empty[state.stage].arrive();
     }
@@ -138,24 +116,23 @@ __device__ void walk_again(const Params& p, SharedStorage<Stages>& shared, RingS
 
 // Computes and stores what is marked in a round, by all consumers.
 template <class Element, int Slots, int Stages>
-__device__ void consume_again(const Params& p, SharedStorage<Stages>& shared, RingState<Stages>& state) {
+__device__ void consume_again(const Params& p, Storage<Slots, Stages>& shared, RingState<Stages>& state) {
 #pragma unroll 1
-  for (uint32_t at = shared.round.next_marked(0); at < kRoundTiles; at = shared.round.next_marked(at + 1)) {
+  for (uint32_t at = shared.own.round.next_marked(0); at < kRoundTiles; at = shared.own.round.next_marked(at + 1)) {
 #pragma unroll 1
-    for (WalkedChunks chunks = {shared.round.marked_chunks(at)}; chunks.left != 0; chunks = chunks.next()) {
+    for (WalkedChunks chunks = {shared.own.round.marked_chunks(at)}; chunks.left != 0; chunks = chunks.next()) {
       float sums[kWalkChunks][kChunkGroups][4] = {};
       if (chunks.count() == 1) {
-        walk_again<Element, Slots>(p, shared, state, at, chunks,
-                                   reinterpret_cast<float(&)[1][kChunkGroups][4]>(sums[0]));
+        walk_again<Element>(p, shared, state, at, chunks, reinterpret_cast<float(&)[1][kChunkGroups][4]>(sums[0]));
       } else {
-        walk_again<Element, Slots>(p, shared, state, at, chunks, sums);
+        walk_again<Element>(p, shared, state, at, chunks, sums);
       }
       const Slab<Slots> slab = own_slab<Slots>();
 #pragma unroll 1
       for (int c = 0; c < chunks.count(); ++c) {
         const int chunk = c == 0 ? chunks.first() : chunks.second();
-        if (shared.round.marked(at, slab.warp, chunk)) {
-          store_chunk(p.args, shared.round.tile[at], slab, chunk, sums[0]);
+        if (shared.own.round.marked(at, slab.warp, chunk)) {
+          store_chunk(p.args, shared.own.round.tile[at], slab, chunk, sums[0]);
         }
 #pragma unroll
         for (int i = 0; i < kChunkGroups * 4; ++i) sums[0][i / 4][i % 4] = sums[1][i / 4][i % 4];
@@ -166,19 +143,19 @@ __device__ void consume_again(const Params& p, SharedStorage<Stages>& shared, Ri
 
 // Walks the marked tiles of a round again. tile: the first one of the next round.
 template <class Element, int Slots, int Stages>
-__device__ void second_walk(const Params& p, SharedStorage<Stages>& shared, RingState<Stages>& state, WorkTile& tile) {
+__device__ void second_walk(const Params& p, Storage<Slots, Stages>& shared, RingState<Stages>& state, WorkTile& tile) {
   const auto meet = [&] {
     const Slab<Slots> slab = own_slab<Slots>();
-    shared.meeting.meet(kProducerWarps + slab.warp, slab.lane);
+    shared.own.meeting.meet(kProducerWarps + slab.warp, slab.lane);
   };
   const Slab<Slots> slab = own_slab<Slots>();
-  shared.meeting.meet_by_one(kProducerWarps + slab.warp, slab.lane);
-  const bool any = shared.round.any();
+  shared.own.meeting.meet_by_one(kProducerWarps + slab.warp, slab.lane);
+  const bool any = shared.own.round.any();
   if (tile.m_tile != kNoTile) meet();  // before there are marks of the next round
   if (!any) return;
-  consume_again<Element, Slots>(p, shared, state);
+  consume_again<Element>(p, shared, state);
   meet();  // before the marks are cleared
-  tile = shared.round.next;
+  tile = shared.own.round.next;
   meet();  // and after that
 }
 

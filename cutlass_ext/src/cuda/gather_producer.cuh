@@ -52,14 +52,14 @@ struct Producer {
   static constexpr int kTurns = kSwizzleRows / kRowStep;
 
   const Params& p;
-  SharedStorage<Stages>& shared;
+  Storage<Slots, Stages>& shared;
   int warp, lane, vector, first_row, unit, k_in_unit;
   uint32_t to_a[kTurns];
 
-  __device__ Producer(const Params& params, SharedStorage<Stages>& storage, int of_warp, int of_lane)
+  __device__ Producer(const Params& params, Storage<Slots, Stages>& storage, int of_warp, int of_lane)
       : p(params), shared(storage), warp(of_warp), lane(of_lane) {
     vector = lane % kVectors, first_row = lane / kVectors;
-    unit = vector / kUnitVectors, k_in_unit = vector % kUnitVectors * 8;
+    unit = vector / kUnitVectors, k_in_unit = vector % kUnitVectors * (16 / kElementBytes);
 #pragma unroll
     for (int i = 0; i < kTurns; ++i) {
       const int row = first_row + i * kRowStep;
@@ -85,7 +85,7 @@ struct Producer {
   // Writes zeros as the second half of the lane's unit of B, with the other lanes of the unit, and with the copies of
   // A: unlike zeros of A times rows of B beyond the block, zeros of both add nothing, whatever B holds.
   __device__ void clear_half_unit() const {
-    constexpr int kLanes = 32 / kUnits, kRowBytes = kChunkColumns * 2;
+    constexpr int kLanes = 32 / kUnits, kRowBytes = kChunkColumns * kElementBytes;
     const int lane_of_unit = first_row * kUnitVectors + vector % kUnitVectors;
     const uint32_t to = cute::cast_smem_ptr_to_uint(shared.b[warp]) + unit * kUnitBytesB + lane_of_unit * 16;
 #pragma unroll
@@ -134,7 +134,7 @@ struct Producer {
 #pragma unroll
       for (int j = 0; j < Slots; ++j) {
         const int64_t row = args.slot_row[int64_t(tile.m_tile) * Slots + j];
-        slot_bytes[j] = uint32_t(row) % uint32_t(args.block_m) * args.block_k * 2;
+        slot_bytes[j] = uint32_t(row) % uint32_t(args.block_m) * args.block_k * kElementBytes;
       }
     }
 
@@ -179,7 +179,7 @@ struct Producer {
           slots &= uint32_t(~(plan.b_row >> 31));
 #pragma unroll
           for (int g = 0; g < kWarpgroups; ++g) {
-            shared.slots_present[warp][g][unit] =
+            shared.own.slots_present[warp][g][unit] =
                 uint8_t(slots >> (Slots == 1 ? 0 : g * kGroupSlots<Slots>)) & ((1u << kGroupSlots<Slots>)-1);
           }
         }
@@ -214,7 +214,7 @@ struct Producer {
       const int k = plan.k + k_in_unit;
       const bool in_block = exists && k < args.block_k;
       const auto* const values =
-          static_cast<const std::byte*>(args.values) + (int64_t(first_row) * args.block_k + k) * 2;
+          static_cast<const std::byte*>(args.values) + (int64_t(first_row) * args.block_k + k) * kElementBytes;
 #pragma unroll
       for (int j = 0; j < Slots; ++j) {
         const std::byte* from = values + uint64_t(uint32_t(plan.block[j])) * p.block_bytes + slot_bytes[j];
@@ -239,13 +239,13 @@ struct Producer {
   // Fills the stages of all marked tiles of a round.
   __device__ void fill_again(uint32_t& phase, int& skip) const {
 #pragma unroll 1
-    for (uint32_t at = shared.round.next_marked(0); at < kRoundTiles; at = shared.round.next_marked(at + 1)) {
+    for (uint32_t at = shared.own.round.next_marked(0); at < kRoundTiles; at = shared.own.round.next_marked(at + 1)) {
 #pragma unroll 1
-      for (WalkedChunks chunks = {shared.round.marked_chunks(at)}; chunks.left != 0; chunks = chunks.next()) {
+      for (WalkedChunks chunks = {shared.own.round.marked_chunks(at)}; chunks.left != 0; chunks = chunks.next()) {
 #pragma unroll 1
-        for (int done = 0; done < shared.round.tile[at].entry_count;) {
-          if (done != 0 && shared.meeting.agree(warp, lane, true)) break;
-          WorkTile part = shared.round.tile[at];
+        for (int done = 0; done < shared.own.round.tile[at].entry_count;) {
+          if (done != 0 && shared.own.meeting.agree(warp, lane, true)) break;
+          WorkTile part = shared.own.round.tile[at];
           part.entry_begin += done;
           part.entry_count = done == 0 ? entries_before_look(p, part.entry_count) : part.entry_count - done;
           done += part.entry_count;
@@ -257,22 +257,22 @@ struct Producer {
 
   // Walks the marked tiles of a round again. tile: the first one of the next round.
   __device__ void second_walk(uint32_t& phase, int& skip, WorkTile& tile) const {
-    if (warp == 0 && lane == 0) shared.round.next = tile;
-    shared.meeting.meet_by_one(warp, lane);
-    const bool any = shared.round.any();
-    if (tile.m_tile != kNoTile) shared.meeting.meet(warp, lane);  // before there are marks of the next round
+    if (warp == 0 && lane == 0) shared.own.round.next = tile;
+    shared.own.meeting.meet_by_one(warp, lane);
+    const bool any = shared.own.round.any();
+    if (tile.m_tile != kNoTile) shared.own.meeting.meet(warp, lane);  // before there are marks of the next round
     if (!any) return;
     fill_again(phase, skip);
-    shared.meeting.meet(warp, lane);
-    if (warp == 0) shared.round.clear(lane, 32);
-    tile = shared.round.next;
-    shared.meeting.meet(warp, lane);
+    shared.own.meeting.meet(warp, lane);
+    if (warp == 0) shared.own.round.clear(lane, 32);
+    tile = shared.own.round.next;
+    shared.own.meeting.meet(warp, lane);
   }
 };
 
 // Fills the stages of a CTA's tiles.
 template <int Slots, int Stages>
-__device__ void produce(const Params& p, SharedStorage<Stages>& shared) {
+__device__ void produce(const Params& p, Storage<Slots, Stages>& shared) {
   const LaunchArgs& args = p.args;
   uint32_t phase = 1;
   int skip = read_thread() / 32;  // stages of the tile before the first one of this warp

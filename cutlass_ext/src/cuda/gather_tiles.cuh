@@ -11,8 +11,8 @@
 #include "collective/tile_queue.hpp"
 #include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
+#include "cuda/ring_kernel.cuh"
 #include "cuda/ring_tile.cuh"
-#include "cuda/tma_store.cuh"
 #include "cute/arch/util.hpp"
 #include "cutlass/arch/barrier.h"
 
@@ -22,15 +22,13 @@ namespace wgmma_gather_kernel {
 using namespace ring_kernel;
 
 constexpr bool kMaySplit = true;
-constexpr int kChunkBytes = kUnitK * kChunkColumns * 2;
+constexpr int kChunkBytes = kUnitK * kChunkColumns * kElementBytes;
 constexpr int kUnitBytesB = kChunks * kChunkBytes;
 constexpr int kChunkGroups = kChunkColumns / 8;
 constexpr int kWalkChunks = 2;  // the most chunks of a second walk
 // A producer warp is at most kStages tiles ahead of the consumers, where each tile has one stage: so kTileDepth is as
 // much.
 constexpr int kProducerWarps = kProducers / 32;
-// Tiles of a CTA after which it walks those with NaN again; before that they are in its shared memory.
-constexpr uint32_t kRoundTiles = 128;
 
 // A producer thread copies a vector of 16 bytes of every kRowStep-th row. The swizzle repeats after kSwizzleRows rows.
 constexpr int kVectors = kRowBytesA / 16;
@@ -43,17 +41,12 @@ constexpr int kSwizzleRows = 8;
 template <int Slots>
 constexpr int kGroupSlots = Slots / kWarpgroups > 1 ? Slots / kWarpgroups : 1;
 
-struct Params {
-  CUtensorMap map_b;  // see BoxesOfB
-  CUtensorMap map_c;  // (N, M, 1); set if by_tma
-  LaunchArgs args;
+struct Params : Product {
+  CUtensorMap map_half;                  // as map_b, with boxes of half a unit and one chunk; set if multiplies_zeros
+  uint32_t block_bytes, row_step_bytes;  // bytes of a block of A; from a producer's row of it to the next
   int units_per_entry;
   int entry_step, part_step;  // from a unit of a stage to that of the warp's next stage: entries, and units of an entry
-  uint32_t block_bytes, row_step_bytes;  // bytes of a block of A; from a producer's row of it to the next
-  BoxesOfB boxes;
-  bool by_tma;            // C is stored by TMA
-  bool multiplies_zeros;  // for rows that have no block, or columns beyond it: finds NaN that is theirs
-  CUtensorMap map_half;   // as map_b, with boxes of half a unit and one chunk; set if multiplies_zeros
+  bool multiplies_zeros;      // for rows that have no block, or columns beyond it: finds NaN that is theirs
 };
 
 // The chunks of columns of a tile that one second walk computes: two at most, of those that are left.
@@ -149,34 +142,24 @@ struct Round {
 };
 static_assert(kRoundTiles == 4 * 32, "any() reads four words");
 
+// Besides the ring. `present` of the ring: bit 8 g + 2 u: one of the rows of warpgroup g has a block in unit u.
 template <int Stages>
-struct SharedStorage {
-  alignas(1024) uint8_t b[Stages][kStageBytesB];  // (stage, unit, chunk, 16, 64)
-  alignas(1024) uint8_t a[Stages][kStageBytesA];  // (stage, 128, 64)
-  alignas(1024) StoreBuffers buffers[kConsumerWarps];
-  TileQueue<kTileDepth> tiles;
-  uint32_t present[Stages];  // bit 8 g + 2 u: one of the rows of warpgroup g has a block in unit u
+struct Own {
   alignas(4) uint8_t slots_present[Stages][kWarpgroups][kUnits];  // in the second walk: see kGroupSlots
   Round round;
   Meeting meeting;
-  cutlass::arch::ClusterTransactionBarrier full[Stages];
-  cutlass::arch::ClusterBarrier empty[Stages];
-};
 
-// How many tiles a warp has had, which gives the place in the ring of the next one, and the tile's place in the round.
-struct TileCount {
-  int index = 0;
-  uint32_t turns = 0;  // of the ring
-  __device__ TilePlace<kTileDepth> place() const { return {index, turns & 1}; }
-  __device__ uint32_t in_round() const { return (turns * kTileDepth + index) % kRoundTiles; }
-  __device__ bool begins_round() const { return index == 0 && turns % (kRoundTiles / kTileDepth) == 0; }
-  __device__ void operator++() {
-    if (++index == kTileDepth) {
-      index = 0;
-      ++turns;
-    }
+  __device__ void init(int thread) {
+    round.clear(thread, kThreads);
+    if (thread == 0) meeting.init();
   }
 };
+
+template <int Slots, int Stages>
+struct Mainloop;
+
+template <int Slots, int Stages>
+using Storage = SharedStorage<Mainloop<Slots, Stages>>;
 
 __device__ inline int stages_of(const Params& p, int entries) {
   return (entries * p.units_per_entry + kUnits - 1) / kUnits;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "cuda/shared_address.cuh"
+
 namespace sparsek::cuda {
 
 // A position in a ring of stages. Producer and consumers step through it in the same order.
@@ -23,6 +25,11 @@ struct RingState {
 // the read.
 __device__ inline uint32_t read_by_one(const uint32_t* word, int lane, int reader = 0) {
   return __shfl_sync(0xffffffffu, lane == reader ? *word : 0, reader);
+}
+
+// The same, by an address in shared memory.
+__device__ inline uint32_t read_by_one(uint32_t address, int lane, int reader) {
+  return __shfl_sync(0xffffffffu, lane == reader ? load_word(address) : 0, reader);
 }
 
 }  // namespace sparsek::cuda

@@ -16,22 +16,25 @@
 namespace sparsek::cuda {
 namespace ring_kernel {
 
+constexpr int kElementBytes = 2;  // of A and B
 constexpr int kTileM = 128;
-constexpr int kTileN = 256;  // columns of a CTA
-constexpr int kStageK = 64;
-constexpr int kUnitK = 16;  // columns of A of one wgmma instruction
+constexpr int kTileN = 256;                   // columns of a CTA
+constexpr int kStageK = 128 / kElementBytes;  // columns of A: a row of the 128-byte swizzle
+constexpr int kUnitK = 32 / kElementBytes;    // columns of A of one wgmma instruction
 constexpr int kUnits = kStageK / kUnitK;
-constexpr int kChunkColumns = 64;  // the inner extent of a 128-byte swizzle
+constexpr int kChunkColumns = 128 / kElementBytes;  // columns of B, likewise
 constexpr int kChunks = kTileN / kChunkColumns;
-constexpr int kRowBytesA = kStageK * 2;
+constexpr int kRowBytesA = kStageK * kElementBytes;
 constexpr int kStageBytesA = kTileM * kRowBytesA;
-constexpr int kStageBytesB = kStageK * kTileN * 2;
+constexpr int kStageBytesB = kStageK * kTileN * kElementBytes;
 constexpr int kGroups = kTileN / 8;              // accumulators of a thread: (kGroups, 4)
 constexpr int kWarpgroups = 2;                   // of consumers
 constexpr int kConsumerWarps = 4 * kWarpgroups;  // each has a slab of the tile: 16 rows
 constexpr int kProducers = 128;                  // threads
 constexpr int kThreads = kProducers + kConsumerWarps * 32;
 constexpr int kTileDepth = 4;  // of the queue of tiles
+// Tiles of a CTA after which it walks those with NaN again; before that they are in its shared memory.
+constexpr uint32_t kRoundTiles = 128;
 
 // How B is cut into boxes.
 struct BoxesOfB {
@@ -45,9 +48,9 @@ struct BoxesOfB {
   }
   // Makes the descriptor of B: (64, K, N / 64) where N is a multiple of 64, else (N, K, 1).
   cudaError_t make_map(CUtensorMap* map, const LaunchArgs& args, int box_rows, int box_chunks) const {
-    const int64_t row_bytes = args.ldb * 2;
+    const int64_t row_bytes = args.ldb * kElementBytes;
     const TensorMapShape shape = chunks_are_outer ? TensorMapShape{{kChunkColumns, args.cols, args.n / kChunkColumns},
-                                                                   {row_bytes, kChunkColumns * 2}}
+                                                                   {row_bytes, kChunkColumns * kElementBytes}}
                                                   : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};
     return make_tensor_map(map, args.b, shape, {kChunkColumns, box_rows, box_chunks}, 128);
   }

@@ -27,6 +27,12 @@ __device__ inline void store_word(uint32_t to, uint32_t word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
 }
 
+__device__ inline uint32_t load_word(uint32_t from) {
+  uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
+  return word;
+}
+
 // Waits until the phase of a barrier with this parity has ended.
 __device__ inline void wait_for_phase(uint32_t barrier, uint32_t parity) {
   asm volatile(

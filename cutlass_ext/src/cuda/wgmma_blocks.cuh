@@ -19,120 +19,65 @@
 #include "cuda/block_loader.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
-#include "cuda/row_store.cuh"
+#include "cuda/ring_kernel.cuh"
 #include "cuda/tensor_map.h"
-#include "cuda/tma_store.cuh"
 #include "cuda/wgmma.cuh"
-#include "cutlass/arch/reg_reconfig.h"
 
 namespace sparsek::cuda {
 namespace wgmma_blocks_kernel {
 
-template <class Element, int Slots, int Stages, int Ctas>
-__device__ void consume(const Params& p, SharedStorage<Stages, Ctas>& shared, int rank, int warp, int lane) {
-  constexpr int kSlotRows = kTileM / Slots;
-  const LaunchArgs& args = p.args;
-  const int half = warp / 4, slot = warp * 16 / kSlotRows;
-  const uint64_t first_a = wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + half * kHalfBytesA);
-  const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kChunkBytes);
-  RingState<Stages> state;
-  const uint32_t first_full = shared_address(shared.full);
-  uint32_t first_empty = shared_address(shared.empty);
-  if constexpr (Ctas > 1) first_empty = cute::set_block_rank(first_empty, lane % Ctas);
-  const auto release = [&](int stage) {  // after every lane has read it; to all CTAs that write into it
-    __syncwarp();
-    if (lane < Ctas) arrive_in_cluster<Ctas>(first_empty + stage * kBarrierBytes);
-  };
+template <int Slots, int Stages, int Ctas>
+struct Mainloop {
+  static constexpr int kSlots = Slots, kStages = Stages, kCtas = Ctas;
+  static constexpr bool kMaySplit = wgmma_blocks_kernel::kMaySplit, kFindsNan = false;
+  static constexpr int kChunkBytes = wgmma_blocks_kernel::kChunkBytes;
+  static constexpr int kTileReaders = 1;
+  static constexpr int kFullArrivals = 1;
+  static constexpr int kProducerRegisters = 72, kConsumerRegisters = 216;
+  using Params = wgmma_blocks_kernel::Params;
+  using Own = wgmma_blocks_kernel::Own;
 
-  TilePlace<kTileDepth> place;
-  WorkTile tile = first_tile<Ctas, kMaySplit>(args);
-  while (tile.m_tile != kNoTile) {
-    const int64_t* const row_of_slot = args.slot_row + int64_t(tile.m_tile) * Slots + slot;
-    prefetch_to_l1(row_of_slot);
-    float acc[kGroups][4] = {};
-    bool pending = false;  // wgmma may still read the previous stage
+  __device__ static int stages_of(const Params& p, int entries) { return entries * p.steps; }
+  __device__ static void produce(const Params& p, Storage<Slots, Stages, Ctas>& shared, int rank) {
+    const int warp = threadIdx.x / 32;
+    if (warp == 0 && cute::elect_one_sync()) start_loads(p, shared, rank);
+    if (warp == 1) read_plan(p, shared, rank, threadIdx.x % 32);
+  }
+  template <class Element>
+  __device__ static void add_stages(FullStages<Mainloop>& ring, int half, int stages, float (&acc)[kGroups][4]) {
+    const uint32_t own_bit = kept(1u << half);
 #pragma unroll 1
-    for (int stages = tile.entry_count * p.steps; stages > 0; --stages, ++state) {
-      wait_for_phase(first_full + state.stage * kBarrierBytes, state.phase);
+    for (; stages > 0; --stages, ++ring.state) {
+      ring.wait();
       bool here = true;
-      if constexpr (Slots > 1) here = read_by_one(&shared.present[state.stage], lane, rank) >> half & 1;
+      if constexpr (Slots > 1) here = (ring.present() & own_bit) != 0;
       if (here) {
-        const uint64_t a = advanced(first_a, state.stage * kStageBytesA);
-        const uint64_t b = advanced(first_b, state.stage * kStageBytesB);
+        const uint64_t a = ring.a(), b = ring.b();
         wgmma_fence(acc);
         cute::warpgroup_arrive();
 #pragma unroll
-        for (int u = 0; u < kStageK / kUnitK; ++u) {
-          wgmma_ss<Element>(acc, advanced(a, u * kUnitK * 2), advanced(b, u * kUnitBytesB));
+        for (int u = 0; u < kUnits; ++u) {
+          wgmma_ss<Element>(acc, advanced(a, u * kUnitK * kElementBytes), advanced(b, u * kUnitBytesB));
         }
         cute::warpgroup_commit_batch();
         cute::warpgroup_wait<1>();
         wgmma_fence(acc);
-        if (pending) release(state.previous());
-        pending = true;
+        ring.release_previous();
+        ring.pending = true;
       } else {
         // Stages are given back at once: the ring is what limits the loads under way.
         cute::warpgroup_wait<0>();
-        if (pending) release(state.previous());
-        release(state.stage);
-        pending = false;
+        ring.release_previous();
+        ring.release(ring.state.stage);
+        ring.pending = false;
       }
     }
-    cute::warpgroup_wait<0>();
-    wgmma_fence(acc);
-    if (pending) release(state.previous());
-
-    const uint32_t first_row = uint32_t(__ldg(row_of_slot)) + warp * 16 % kSlotRows;
-    const uint32_t first_col = (tile.n_tile * Ctas + rank) * kTileN;
-    if (p.by_tma) {
-      store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, shared.buffers[warp], first_row, first_col,
-                                 lane);
-    } else {
-      store_rows<Element>(args, acc, {first_row + lane / 4, first_row + lane / 4 + 8}, first_col, lane);
-    }
-    tile = within<Ctas, kMaySplit>(args, shared.tiles.next(place, lane));
-    ++place;
   }
-  wait_for_stores();
-}
+};
 
 template <class Element, int Slots, int Stages, int Ctas>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Params p) {
-  extern __shared__ __align__(1024) uint8_t memory[];
-  auto& shared = *reinterpret_cast<SharedStorage<Stages, Ctas>*>(memory);
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int rank = Ctas == 1 ? 0 : int(cute::block_rank_in_cluster());
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < Stages; ++s) {
-      shared.full[s].init(1);
-      shared.empty[s].init(kConsumerWarps * Ctas);
-    }
-    for (int i = 0; i < kLists; ++i) {
-      shared.list_full[i].init(kLoadsOfList);
-      shared.list_empty[i].init(1);
-    }
-    shared.tiles.init(1 + kConsumerWarps);
-    cutlass::arch::fence_barrier_init();
-  }
-  if constexpr (Ctas == 1) {
-    __syncthreads();
-  } else {
-    cute::cluster_sync();
-  }
-  constexpr int kProducerRegisters = 72, kConsumerRegisters = 216;
-  if (warp < 4) {
-    cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
-    if (warp == 0 && cute::elect_one_sync()) produce<Slots>(p, shared, rank);
-    if (warp == 1) read_plan<Slots>(p, shared, rank, lane);
-  } else {
-    cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters>();
-    consume<Element, Slots>(p, shared, rank, warp - 4, lane);
-  }
-  // The shared memory of a CTA outlives the copies and arrivals of the others.
-  if constexpr (Ctas > 1) {
-    cute::cluster_arrive();
-    cute::cluster_wait();
-  }
+  run<Element, Mainloop<Slots, Stages, Ctas>>(p);
 }
 
 }  // namespace wgmma_blocks_kernel
@@ -144,8 +89,9 @@ struct WgmmaBlocksKernel {
   static constexpr int kSlots = Config::kBlockM < Config::kTileM ? Config::kTileM / Config::kBlockM : 1;
   static_assert(kSlots <= wgmma_blocks_kernel::kHalves, "a warpgroup computes one slot, or a half of one");
   using Element = typename Config::Element;
+  static_assert(sizeof(Element) == wgmma_blocks_kernel::kElementBytes);
   template <int Ctas>
-  static constexpr int kSharedBytes = sizeof(wgmma_blocks_kernel::SharedStorage<Config::kStages, Ctas>);
+  static constexpr int kSharedBytes = sizeof(wgmma_blocks_kernel::Storage<kSlots, Config::kStages, Ctas>);
   template <int Ctas>
   static constexpr auto kKernel = wgmma_blocks_kernel::kernel<Element, kSlots, Config::kStages, Ctas>;
 
@@ -159,20 +105,14 @@ struct WgmmaBlocksKernel {
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_blocks_kernel;
     k::Params p;
-    p.args = args;
+    cudaError_t error = k::describe<Element>(&p, args, k::kStageK, true);
+    if (error != cudaSuccess) return error;
     p.steps = args.block_k / k::kStageK;
-    p.boxes = k::BoxesOfB::of(args);
-
-    const int64_t block_row_bytes = int64_t(args.block_k) * 2;
-    cudaError_t error = make_tensor_map(&p.map_a, args.values,
-                                        {{args.block_k, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
-                                         {block_row_bytes, block_row_bytes * args.block_m}},
-                                        {k::kStageK, k::kHalfRows, 1}, 128);
-    if (error != cudaSuccess) return error;
-    error = p.boxes.make_map(&p.map_b, args, k::kStageK, p.boxes.chunks);
-    if (error != cudaSuccess) return error;
-    p.by_tma = can_store_by_tma<Element>(args);
-    if (p.by_tma) error = make_store_map(&p.map_c, args);
+    const int64_t block_row_bytes = int64_t(args.block_k) * k::kElementBytes;
+    error = make_tensor_map(&p.map_a, args.values,
+                            {{args.block_k, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
+                             {block_row_bytes, block_row_bytes * args.block_m}},
+                            {k::kStageK, k::kHalfRows, 1}, 128);
     if (error != cudaSuccess) return error;
     if (args.panels == 1) {
       return launch_kernel(kKernel<1>, args.workers, k::kThreads, kSharedBytes<1>, args.stream, {}, p);

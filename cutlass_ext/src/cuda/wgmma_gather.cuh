@@ -16,22 +16,14 @@
 //       the sums of a part of a tile go to the workspace instead
 #pragma once
 
-#include "cuda/dependent_launch.cuh"
 #include "cuda/gather_again.cuh"
 #include "cuda/gather_producer.cuh"
 #include "cuda/gather_tiles.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
-#include "cuda/load_tile.cuh"
-#include "cuda/nan_sums.cuh"
-#include "cuda/part_sums.cuh"
-#include "cuda/ring.cuh"
-#include "cuda/row_store.cuh"
-#include "cuda/tensor_map.h"
-#include "cuda/tma_store.cuh"
+#include "cuda/ring_kernel.cuh"
 #include "cuda/wgmma.cuh"
 #include "cutlass/arch/barrier.h"
-#include "cutlass/arch/reg_reconfig.h"
 
 namespace sparsek::cuda {
 namespace wgmma_gather_kernel {
@@ -50,112 +42,53 @@ __device__ void wait_for_all_but(int groups) {
   }
 }
 
-// Computes and stores a CTA's tiles of a round, from `tile` on, which is then the first of the next one. state: the
-// next stage of the ring.
-template <class Element, int Slots, int Stages>
-__device__ void consume_round(const Params& p, SharedStorage<Stages>& shared, RingState<Stages>& state,
-                              TileCount& count, WorkTile& tile) {
-  const LaunchArgs& args = p.args;
-  const Slab<Slots> slab = own_slab<Slots>();
-  const int warp = slab.warp, lane = slab.lane, warpgroup = warp / 4;
-  const uint64_t first_a = wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + warpgroup * 64 * kRowBytesA);
-  const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kChunkBytes);
-  const auto release = [&](int stage) {  // after every lane has read it
-    __syncwarp();
-    if (lane == 0) shared.empty[stage].arrive();
-  };
+template <int Slots, int Stages>
+struct Mainloop {
+  static constexpr int kSlots = Slots, kStages = Stages, kCtas = 1;
+  static constexpr bool kMaySplit = wgmma_gather_kernel::kMaySplit, kFindsNan = true;
+  static constexpr int kChunkBytes = wgmma_gather_kernel::kChunkBytes;
+  static constexpr int kTileReaders = kProducerWarps;
+  static constexpr int kFullArrivals = 32 + 1;  // the copies of each lane, and those of B
+  // The accumulators alone take 128 registers of a consumer thread; a producer holds the blocks of a stage.
+  static constexpr int kProducerRegisters = Slots <= 8 ? 72 : 88, kConsumerRegisters = Slots <= 8 ? 216 : 208;
+  using Params = wgmma_gather_kernel::Params;
+  using Own = wgmma_gather_kernel::Own<Stages>;
 
-  do {
-    prefetch_to_l1(args.slot_row + int64_t(tile.m_tile) * Slots + slab.slot(0));
-    float acc[kGroups][4] = {};
-    bool pending = false;  // wgmma may still read the previous stage
-    for (int stages = stages_of(p, tile.entry_count); stages > 0; --stages, ++state) {
-      shared.full[state.stage].wait(state.phase);
-      const uint32_t present = read_by_one(&shared.present[state.stage], lane) >> warpgroup * 8;
+  __device__ static int stages_of(const Params& p, int entries) { return wgmma_gather_kernel::stages_of(p, entries); }
+  __device__ static void produce(const Params& p, Storage<Slots, Stages>& shared, int) {
+    wgmma_gather_kernel::produce(p, shared);
+  }
+  template <class Element>
+  __device__ static void add_stages(FullStages<Mainloop>& ring, int warpgroup, int stages, float (&acc)[kGroups][4]) {
+    for (; stages > 0; --stages, ++ring.state) {
+      ring.wait();
+      const uint32_t present = ring.present() >> warpgroup * 8;
       cutlass::arch::fence_view_async_shared();  // A was written by threads, and is read by tensor cores
-      const uint64_t a = advanced(first_a, state.stage * kStageBytesA);
-      const uint64_t b = advanced(first_b, state.stage * kStageBytesB);
+      const uint64_t a = ring.a(), b = ring.b();
       int groups = 0;  // committed groups of wgmma instructions
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {
         if (!(present >> u * 2 & 1)) continue;
         ++groups;  // one group each: ptxas serialises wgmma under different conditions that share a group
         cute::warpgroup_arrive();
-        wgmma_ss<Element>(acc, advanced(a, u * kUnitK * 2), advanced(b, u * kUnitBytesB));
+        wgmma_ss<Element>(acc, advanced(a, u * kUnitK * kElementBytes), advanced(b, u * kUnitBytesB));
         cute::warpgroup_commit_batch();
       }
       wait_for_all_but<kUnits>(groups);
-      // wgmma has read all of the previous stage.
-      if (pending) release(state.previous());
-      pending = true;
+      ring.release_previous();
+      ring.pending = true;
     }
-    cute::warpgroup_wait<0>();
-    wgmma_fence(acc);
-    if (pending) release(state.previous());
-
-    const uint32_t row[2] = {slab.row(args, tile, 0), slab.row(args, tile, 1)};  // of C
-    const uint32_t first_col = panel_of(tile) * kTileN;
-    uint32_t with_nan = 0;  // chunks, which are not stored yet
-    if (any_nan(args, acc, row, first_col, lane) && p.multiplies_zeros) {
-      with_nan = chunks_with_nan(args, acc, row, first_col, lane);
-      if (lane == 0) {
-        shared.round.mark(count.in_round(), tile, warp, with_nan);
-        atomicAdd(args.recomputed, 1ull);
-      }
-    }
-    if (const int place = part_of(tile); place >= 0) {
-      leave_part(args, acc, place, first_col, kProducers, with_nan);
-    } else if (p.by_tma && with_nan == 0) {
-      store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, shared.buffers[warp], row[0] - lane / 4,
-                                 first_col, lane);
-    } else {
-      store_rows<Element>(args, acc, row, first_col, lane, with_nan);
-    }
-    tile = within<1, kMaySplit>(args, shared.tiles.next(count.place(), lane));
-    ++count;
-  } while (tile.m_tile != kNoTile && !count.begins_round());
-}
-
-template <class Element, int Slots, int Stages>
-__device__ void consume(const Params& p, SharedStorage<Stages>& shared) {
-  RingState<Stages> state;
-  TileCount count;
-  WorkTile tile = first_tile<1, kMaySplit>(p.args);
-  while (true) {
-    consume_round<Element, Slots>(p, shared, state, count, tile);
-    if (p.multiplies_zeros) second_walk<Element, Slots>(p, shared, state, tile);
-    if (tile.m_tile == kNoTile) break;
   }
-  wait_for_stores();
-}
+  template <class Element>
+  __device__ static void second_walk(const Params& p, Storage<Slots, Stages>& shared, RingState<Stages>& state,
+                                     WorkTile& tile) {
+    wgmma_gather_kernel::second_walk<Element>(p, shared, state, tile);
+  }
+};
 
 template <class Element, int Slots, int Stages>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Params p) {
-  extern __shared__ __align__(1024) uint8_t memory[];
-  if (p.args.parts.sums != nullptr) allow_dependent_launch();  // lets add_parts.cu begin on SMs that become free
-  auto& shared = *reinterpret_cast<SharedStorage<Stages>*>(memory);
-  shared.round.clear(threadIdx.x, kThreads);
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < Stages; ++s) {
-      shared.full[s].init(32 + 1);  // arrivals: the copies of each lane, and those of B
-      shared.empty[s].init(kConsumerWarps);
-    }
-    shared.tiles.init(kProducerWarps + kConsumerWarps);
-    shared.meeting.init();
-    cutlass::arch::fence_barrier_init();
-  }
-  __syncthreads();
-  // The accumulators alone take 128 registers of a consumer thread; a producer holds the blocks of a stage.
-  constexpr int kProducerRegisters = Slots <= 8 ? 72 : 88, kConsumerRegisters = Slots <= 8 ? 216 : 208;
-  static_assert(kProducerRegisters + 2 * kConsumerRegisters <= 3 * (65536 / kThreads / 8 * 8),
-                "a CTA has no more registers than at its launch");
-  if (threadIdx.x < kProducers) {
-    cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
-    produce<Slots>(p, shared);
-  } else {
-    cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters>();
-    consume<Element, Slots>(p, shared);
-  }
+  run<Element, Mainloop<Slots, Stages>>(p);
 }
 
 }  // namespace wgmma_gather_kernel
@@ -165,7 +98,8 @@ struct WgmmaGatherKernel {
   static_assert(Config::kTileM == wgmma_gather_kernel::kTileM && Config::kTileN == wgmma_gather_kernel::kTileN &&
                 Config::kTileK == wgmma_gather_kernel::kStageK);
   using Element = typename Config::Element;
-  static constexpr int kSharedBytes = sizeof(wgmma_gather_kernel::SharedStorage<Config::kStages>);
+  static_assert(sizeof(Element) == wgmma_gather_kernel::kElementBytes);
+  static constexpr int kSharedBytes = sizeof(wgmma_gather_kernel::Storage<1, Config::kStages>);
   template <int Slots>
   static constexpr auto kKernel = wgmma_gather_kernel::kernel<Element, Slots, Config::kStages>;
 
@@ -180,25 +114,20 @@ struct WgmmaGatherKernel {
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_gather_kernel;
     k::Params p;
-    p.args = args;
-    p.block_bytes = uint32_t(args.block_m) * args.block_k * 2;
-    p.row_step_bytes = uint32_t(k::kRowStep) * args.block_k * 2;
+    // A warp's rows are consecutive where a slot has at least as many.
+    cudaError_t error = k::describe<Element>(&p, args, k::kUnitK, k::kTileM / args.slots >= kStoreRows);
+    if (error != cudaSuccess) return error;
+    p.block_bytes = uint32_t(args.block_m) * args.block_k * k::kElementBytes;
+    p.row_step_bytes = uint32_t(k::kRowStep) * args.block_k * k::kElementBytes;
     p.units_per_entry = (args.block_k + k::kUnitK - 1) / k::kUnitK;
     p.entry_step = k::kProducerWarps * k::kUnits / p.units_per_entry;
     p.part_step = k::kProducerWarps * k::kUnits % p.units_per_entry;
-    p.boxes = k::BoxesOfB::of(args);
-    cudaError_t error = p.boxes.make_map(&p.map_b, args, k::kUnitK, p.boxes.chunks);
-    if (error != cudaSuccess) return error;
     // A unit may be half beyond its block; and a warpgroup's rows are one slot, or several.
     p.multiplies_zeros = args.block_k % k::kUnitK != 0 || args.slots > k::kWarpgroups;
     if (p.multiplies_zeros) {
       error = p.boxes.make_map(&p.map_half, args, k::kUnitK / 2, 1);
       if (error != cudaSuccess) return error;
     }
-    p.by_tma =
-        k::kTileM / args.slots >= kStoreRows && can_store_by_tma<Element>(args);  // a warp's rows are consecutive
-    if (p.by_tma) error = make_store_map(&p.map_c, args);
-    if (error != cudaSuccess) return error;
     const auto kernel = args.slots == 1   ? kKernel<1>
                         : args.slots == 2 ? kKernel<2>
                         : args.slots == 4 ? kKernel<4>

@@ -25,7 +25,7 @@ from scipy.optimize import least_squares
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADER = ROOT / "cutlass_ext/src/cuda/cost_coefficients.h"
-SOURCES = ["tests/testdata/cost_model_library.cpp", "src/cuda/cost_model.cpp", "src/cuda/choose_cluster.cpp",
+SOURCES = ["tests/testdata/cost_model_library.cpp", "src/cuda/cost_model.cpp", "src/cuda/choose_cluster.cpp", "src/cuda/lane_layout.cpp",
            "src/abi/error.cpp"] + [f"src/plan/{name}.cpp" for name in (
                "plan", "schedule_tiles", "split", "column_union", "row_groups", "row_order", "row_matching")]
 GOOD = 1.05  # a choice that takes at most so many times as long as the fastest kernel

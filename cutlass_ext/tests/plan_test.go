@@ -37,7 +37,7 @@ func execute(t *testing.T, program string, args ...string) {
 // planner is its sources.
 var planner = []string{"../src/plan/plan.cpp", "../src/plan/column_union.cpp", "../src/plan/row_groups.cpp",
 	"../src/plan/row_order.cpp", "../src/plan/row_matching.cpp", "../src/plan/column_bits.cpp",
-	"../src/plan/schedule_tiles.cpp", "../src/plan/split.cpp", "../src/plan/panel_ends.cpp"}
+	"../src/plan/schedule_tiles.cpp", "../src/plan/split.cpp", "../src/plan/panel_ends.cpp", "../src/plan/chunk_plan.cpp"}
 
 // The planner, also for tiles that only the GPU's kernels have.
 func TestPlans(t *testing.T) { run(t, "testdata/plan_check.cpp", planner...) }
@@ -62,6 +62,14 @@ func TestWorkers(t *testing.T) {
 // What it does with tiles that would keep one worker busy when the others are done.
 func TestSplitTiles(t *testing.T) { run(t, "testdata/split_check.cpp", planner...) }
 
+// Plans with chunks, for kernels that read the matrix once.
+func TestChunks(t *testing.T) { run(t, "testdata/chunk_check.cpp", planner...) }
+
+// How lanes share blocks.
+func TestLaneLayout(t *testing.T) {
+	run(t, "testdata/lane_layout_check.cpp", "../src/cuda/lane_layout.cpp")
+}
+
 // The steps of the planner in device memory, against the planner on the host.
 func TestDeviceSteps(t *testing.T) { run(t, "testdata/device_check.cpp", planner...) }
 
@@ -72,7 +80,7 @@ func TestFindKernel(t *testing.T) {
 
 // costModel is its sources and those of the planner that it calls.
 var costModel = append([]string{"-I", "testdata/no_cuda", "../src/cuda/cost_model.cpp", "../src/cuda/choose_cluster.cpp",
-	"../src/plan/pattern_stats.cpp"}, planner...)
+	"../src/cuda/lane_layout.cpp", "../src/plan/pattern_stats.cpp"}, planner...)
 
 // What the cost model predicts, as far as it must be so whatever its coefficients are.
 func TestCostModel(t *testing.T) { run(t, "testdata/cost_model_check.cpp", costModel...) }

@@ -8,9 +8,11 @@
 #include <variant>
 #include <vector>
 
+#include "abi/dtype.h"
 #include "abi/error.h"
 #include "cuda/abi_types.h"
 #include "cuda/add_parts.h"
+#include "cuda/add_row_sums.h"
 #include "cuda/choose_cluster.h"
 #include "cuda/copy_input.h"
 #include "cuda/device_scope.h"
@@ -111,7 +113,9 @@ void CudaPlan::prepare_workspace() {
     check(prepare_pack_b(), "cudaFuncGetAttributes");
   }
   if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
-  product_bytes_ = bytes_of_parts() + static_cast<size_t>(matrix_.shape().cols * packed_pitch_) * sizeof(uint16_t);
+  if (cuts_rows_) check(prepare_add_row_sums(), "cudaFuncGetAttributes");
+  product_bytes_ = bytes_of_parts() + bytes_of_row_sums() +
+                   static_cast<size_t>(matrix_.shape().cols * packed_pitch_) * sizeof(uint16_t);
   if (kernel_->ops->workspace_bytes != nullptr) {
     product_bytes_ += kernel_->ops->workspace_bytes(sizes_of(matrix_.shape(), options_.n, workers_));
   }
@@ -143,6 +147,10 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
   }
   workers_ = shape.workers = ctas / (cluster_ * panels_);
   uneven_ = unevenness(pattern, longest_row(matrix_.index())) > kUneven;
+  if (kernel_->ops->takes_chunks && pattern.rows > 0 && options_.n > 0) {
+    choose_chunks(sm_count, shape);
+    return shape;
+  }
   const int64_t groups = (pattern.rows + shape.tile_m - 1) / shape.tile_m;
   const bool long_enough = pattern.nnzb * pattern.block_m * pattern.block_k >= kernel_->ops->least_elements * groups;
   rounds_ = options_.workers == 0 && long_enough ? kernel_->ops->most_rounds : 1;
@@ -154,6 +162,32 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
     shape.part_cost = kPartCost * 64 / pattern.block_k * part_layout().groups * 8 / shape.tile_n;
   }
   return shape;
+}
+
+void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
+  // So many chunks that those of one SM end at about the same time as those of others, of so many bytes that beginning
+  // one costs little.
+  constexpr int64_t kChunksOfSm = 32, kLeastBytes = 4096, kLeastWhole = 16;
+  constexpr int64_t kColumnsOfAll = 8;  // of a plan whose order of summation does not depend on the columns
+  const BsrShape& pattern = matrix_.shape();
+  const int64_t bytes = dtype_bytes(matrix_.dtype);
+  const double blocks_of_row = static_cast<double>(pattern.nnzb) / pattern.block_rows;
+  const int64_t n = options_.batch_invariant ? kColumnsOfAll : options_.n;
+  lanes_ = lane_layout(pattern.block_m, pattern.block_k, n, static_cast<int>(bytes), blocks_of_row);
+  const int64_t all = pattern.nnzb + pattern.block_rows;
+  const int64_t least = std::max<int64_t>(1, kLeastBytes / (bytes * pattern.block_m * pattern.block_k));
+  shape.chunks = static_cast<int32_t>(std::clamp<int64_t>(all / least, 1, sm_count * kChunksOfSm));
+  shape.longest_whole = std::max(kLeastWhole, all / shape.chunks / 2);
+  const bool knows_rows = !matrix_.is_async() && !is_data_;
+  cuts_rows_ = shape.chunks > 1 && (!knows_rows || longest_row(matrix_.index()) > shape.longest_whole);
+}
+
+int32_t CudaPlan::panels_of(int64_t n) const { return static_cast<int32_t>((n + lanes_.columns - 1) / lanes_.columns); }
+
+size_t CudaPlan::bytes_of_row_sums() const {
+  if (!cuts_rows_) return 0;
+  const int64_t rows = int64_t{2} * arrays_.sizes().chunks * matrix_.shape().block_m;
+  return static_cast<size_t>(rows * panels_of(options_.n) * lanes_.columns) * sizeof(float);
 }
 
 CudaPlan::~CudaPlan() { matrix_.add_uses(uses_); }
@@ -214,7 +248,9 @@ void CudaPlan::end_in(sparsek_stream stream) {
 
 int32_t CudaPlan::tile_rows() const { return kernel_->tile_m > 0 ? kernel_->tile_m : matrix_.shape().block_m; }
 
-int32_t CudaPlan::tile_columns() const { return kernel_->tile_n * panels_; }
+int32_t CudaPlan::tile_columns() const {
+  return kernel_->ops->takes_chunks && lanes_.columns > 0 ? lanes_.columns : kernel_->tile_n * panels_;
+}
 
 PartSums CudaPlan::part_layout() const {
   PartSums layout = {};
@@ -230,6 +266,7 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.tile_k = kernel_->tile_k;
   out.stages = kernel_->stages;
   out.tiles = arrays_.sizes().tiles;
+  if (arrays_.sizes().chunks > 0) out.tiles = ctas_of(arrays_.sizes().chunks, panels_of(options_.n));
   out.entries = entries_;
   out.product_bytes = static_cast<int64_t>(product_bytes());
   out.workspace_bytes = static_cast<int64_t>(arrays_.bytes()) + out.product_bytes;
@@ -258,6 +295,12 @@ uint64_t CudaPlan::digest() const {
   digest.add(cluster_);
   digest.add(panels_);
   digest.add(packed_pitch_);
+  if (lanes_.columns > 0) {
+    for (const int32_t extent :
+         {lanes_.tile_m, lanes_.tile_n, lanes_.depth, lanes_.depth_lanes, lanes_.rows, lanes_.shares}) {
+      digest.add(extent);
+    }
+  }
   arrays_.add_to(digest);
   return digest.value();
 }
@@ -266,7 +309,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   MultiplyArgs args = given;
   const BsrShape& shape = matrix_.shape();
   const PlanSizes& sizes = arrays_.sizes();
-  if (sizes.tiles == 0) return;
+  if (sizes.tiles == 0 && sizes.chunks == 0) return;
   require_strides(*kernel_, packed_pitch_ > 0, args.ldb, args.ldc);
   if (!kernel_->ops->any_epilogue && (args.alpha_device != nullptr || args.beta_device != nullptr)) {
     fail(SPARSEK_BAD_ARGUMENT, "kernel %s takes no alpha_device or beta_device: name another", kernel_->name);
@@ -331,6 +374,13 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.uneven = uneven_;
   launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
+  RowChunks rows;
+  if (sizes.chunks > 0) {
+    rows = {arrays_.chunks(), arrays_.row_ptr(), sizes.chunks, shape.block_rows, lanes_, nullptr};
+    rows.lanes.panels = panels_of(args.n);
+    launch.rows_in_chunks = &rows;
+    launch.workers = options_.workers;
+  }
   const bool captured = record_use(args);
   // After its first tile, which is that of its number, a CTA takes further ones if there are any.
   if (kernel_->ops->takes_tiles && launch.tiles_count > launch.workers) {
@@ -371,6 +421,13 @@ void CudaPlan::launch(LaunchArgs args, void* workspace) {
     check(pack_b(packed, args.b, args.ldb, args.cols, args.n, args.stream), "pack_b");
     args.b = packed;
     args.ldb = packed_pitch(args.n);
+  }
+  if (cuts_rows_) {
+    RowChunks rows = *args.rows_in_chunks;
+    rows.sums = static_cast<float*>(workspace);
+    args.rows_in_chunks = &rows;
+    check(kernel_->ops->launch(args), kernel_->name);
+    return check(add_row_sums(args), "add_row_sums");
   }
   if (arrays_.sizes().parts == 0) return check(kernel_->ops->launch(args), kernel_->name);
   args.parts = part_layout();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "abi/backend.h"
+#include "cuda/chunk_args.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/device_plan.h"
 #include "cuda/kernel.h"
@@ -45,6 +46,8 @@ class CudaPlan final : public PlanState {
   void plan_on_device(const PlanShape& shape);
   int32_t tile_rows() const;
   int32_t tile_columns() const;
+  void choose_chunks(int sm_count, PlanShape& shape);
+  int32_t panels_of(int64_t n) const;  // of a plan with chunks
   // Slabs and groups of a part's sums.
   PartSums part_layout() const;
   // Those that a product of n columns needs, and perhaps some of the others.
@@ -54,6 +57,7 @@ class CudaPlan final : public PlanState {
   // workspace: the caller's, or null.
   void launch(LaunchArgs args, void* workspace);
   size_t bytes_of_parts() const;
+  size_t bytes_of_row_sums() const;
 
   CudaMatrix& matrix_;
   PlanOptions options_;
@@ -61,6 +65,8 @@ class CudaPlan final : public PlanState {
   int32_t cluster_ = 1;                   // CTAs that share a tile
   int32_t panels_ = 1;                    // CTAs of a cluster that compute neighbouring columns of each tile
   int32_t workers_ = 1;                   // clusters that run at once
+  LaneLayout lanes_ = {};                 // of a plan with chunks
+  bool cuts_rows_ = false;                // its chunks may end within block rows
   int32_t rounds_ = 1;                    // up to so many tiles for each of them, a cluster has one tile
   bool uneven_ = false;                   // the longest block row is far longer than the mean
   StreamUses uses_;                       // of what follows

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "cuda/cut_rows.h"
 #include "cuda/group_union.h"
 #include "cuda/layout.h"
 #include "cuda/row_matching.h"
@@ -53,12 +54,18 @@ DevicePlanner::DevicePlanner(const BsrShape& pattern, const PlanShape& shape)
       grid_(grid_of(pattern, shape)),
       places_(grid_, pattern.block_cols, pattern.nnzb),
       matches_(shape.any_rows && may_match(pattern, grid_)) {
+  check_depth(pattern);
+  if (shape.chunks > 0) {
+    sizes_.chunks = shape.chunks;
+    sizes_.block_rows = pattern.block_rows;
+    sizes_.entries = pattern.nnzb;
+    return;
+  }
   sizes_.slots = grid_.slots;
   sizes_.groups = grid_.groups();
   sizes_.tiles = count_tiles(pattern.rows, shape);
   sizes_.entries = places_.capacity();
   sizes_.ranges = sizes_.groups;
-  check_depth(pattern);
   check_entries(sizes_.entries);
   Layout layout;
   // The rows are matched before tiles are scheduled: both use the same memory to work in.
@@ -73,6 +80,10 @@ DevicePlanner::DevicePlanner(const BsrShape& pattern, const PlanShape& shape)
 }
 
 void DevicePlanner::enqueue(const CheckedIndex& index, const PlanArrays::Views& to, cudaStream_t stream) const {
+  if (shape_.chunks > 0) {
+    const ChunkRule rule = {pattern_.block_rows, shape_.chunks, shape_.longest_whole};
+    return cut_rows(index, rule, pattern_.block_k, to, stream);
+  }
   RowGrid grid = grid_;
   auto* const taken = reinterpret_cast<int32_t*>(to.scratch + taken_at_);
   if (matches_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/find_kernel.h"
 
+#include <algorithm>
 #include <cinttypes>
 
 #include "abi/dtype.h"
@@ -18,6 +19,8 @@ constexpr int64_t kMaxBlock = (int64_t{1} << 31) - 1;
 
 // Bytes of the copies of A and B that a kernel works on.
 constexpr int64_t kMostCopies = int64_t{4} << 30;
+// Kernels with chunks count the bytes of a row of B in 32 bits, and have CTAs for all columns of a chunk.
+constexpr int64_t kMostPitch = int64_t{1} << 29, kMostColumns = int64_t{1} << 16;
 
 bool beyond_tma(int64_t pitch) { return pitch > kMaxTmaPitch; }
 
@@ -40,11 +43,14 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
       kernel.block_m_multiple ? matrix.block_m % kernel.block_m == 0 : matrix.block_m == kernel.block_m;
   if (!height_fits) return "another block height";
   if (matrix.block_k % kernel.block_k_multiple != 0) return "another block width";
+  if (std::max(matrix.block_m, matrix.block_k) > kernel.ops->most_block) return "larger blocks than it serves";
   const bool plain_epilogue =
       options.dtype_c == dtype && options.bias == SPARSEK_BIAS_NONE && options.activation == SPARSEK_ACTIVATION_NONE;
   if (!kernel.ops->any_epilogue && !plain_epilogue) {
     return "it writes C in the type of A, with neither a bias nor an activation";
   }
+  if (kernel.ops->takes_chunks && options.n > kMostColumns) return "more columns than it serves";
+  if (kernel.ops->takes_chunks && options.ldb > kMostPitch) return "its ldb must be at most 2^29";
   if (kernel.ops->tma_b && (beyond_tma(options.ldb) || beyond_tma(options.ldc))) {
     return "its leading dimensions must be below 2^38";
   }
@@ -61,6 +67,9 @@ bool packs_b(const KernelDesc& kernel, const PlanOptions& options) {
 }
 
 void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t ldc) {
+  if (kernel.ops->takes_chunks && ldb > kMostPitch) {
+    fail(SPARSEK_BAD_LEADING_DIMENSION, "args->ldb = %" PRId64 " must be at most 2^29 for kernel %s", ldb, kernel.name);
+  }
   if (!kernel.ops->tma_b) return;
   if (!packs && ldb % vector(kernel) != 0) {
     fail(SPARSEK_BAD_LEADING_DIMENSION,

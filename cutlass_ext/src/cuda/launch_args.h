@@ -11,6 +11,8 @@
 
 namespace sparsek::cuda {
 
+struct RowChunks;
+
 enum class ElementType : int32_t { kBf16 = 1, kFp16 = 2, kFp32 = 3 };
 enum class BiasKind : int32_t { kNone, kRow, kColumn };
 enum class Activation : int32_t { kNone, kRelu, kGelu, kSilu };
@@ -60,6 +62,7 @@ struct LaunchArgs {
   int32_t panels;      // CTAs of a cluster that compute neighbouring columns of each tile; above 1, cluster is 1
   bool values_static;  // no kernel that may still run when this one begins writes values
   PartSums parts;
+  const RowChunks* rows_in_chunks;  // in host memory: of a plan with chunks (cuda/chunk_args.h), else null
 
   void* workspace;  // KernelOps::workspace_bytes, aligned to 256 bytes; null for 0 bytes
   bool uneven;      // some row groups are far longer than the mean, so their tiles come first in all panels
@@ -90,6 +93,8 @@ struct KernelOps {
   int most_panels = 1;         // the most CTAs of a cluster that compute neighbouring columns of a tile
   // Device memory that a product works in, beside parts, by its sizes; null: none.
   size_t (*workspace_bytes)(const LaunchArgs&) = nullptr;
+  bool takes_chunks = false;       // its plans have chunks instead of tiles: LaunchArgs::rows_in_chunks
+  int32_t most_block = INT32_MAX;  // rows and columns of a block, at most
 };
 
 }  // namespace sparsek::cuda

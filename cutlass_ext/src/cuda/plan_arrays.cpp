@@ -19,6 +19,8 @@ PlanSizes sizes_of(const Plan& plan) {
   sizes.slots = plan.slots;
   sizes.split_tiles = static_cast<int32_t>(plan.split_tiles.size());
   sizes.parts = plan.parts;
+  sizes.chunks = static_cast<int32_t>(plan.chunks.size());
+  if (sizes.chunks > 0) sizes.block_rows = static_cast<int64_t>(plan.row_ptr.size()) - 1;
   return sizes;
 }
 
@@ -60,9 +62,13 @@ PlanLayout::PlanLayout(const PlanSizes& sizes, Layout& layout) {
   begin_[kEntryBlock] = layout.place<int32_t>(sizes.entries * sizes.slots);
   begin_[kSlotRow] = layout.place<int64_t>(sizes.groups * sizes.slots);
   begin_[kSplitTiles] = layout.place<SplitTile>(sizes.split_tiles);
+  if (sizes.chunks > 0) {
+    begin_[kChunks] = layout.place<RowChunk>(sizes.chunks);
+    begin_[kRowPtr] = layout.place<int32_t>(sizes.block_rows + 1);
+  }
   begin_[kRecomputed] = layout.place<unsigned long long>(1);
   begin_[kEntries] = begin_[kRecomputed];
-  if (sizes.ranges == 0) return;
+  if (sizes.ranges == 0 && sizes.chunks == 0) return;
   begin_[kEntries] = layout.place<unsigned long long>(1);
   begin_[kRanges] = layout.place<EntryRange>(sizes.ranges);
   begin_[kScratch] = layout.place<std::byte>(sizes.scratch);
@@ -78,6 +84,8 @@ PlanArrays::Views PlanArrays::views_of(const PlanLayout& layout, std::byte* memo
   views.entry_block = at(views.entry_block, PlanLayout::kEntryBlock);
   views.slot_row = at(views.slot_row, PlanLayout::kSlotRow);
   views.split_tiles = at(views.split_tiles, PlanLayout::kSplitTiles);
+  views.chunks = at(views.chunks, PlanLayout::kChunks);
+  views.row_ptr = at(views.row_ptr, PlanLayout::kRowPtr);
   views.recomputed = at(views.recomputed, PlanLayout::kRecomputed);
   views.entries = at(views.entries, PlanLayout::kEntries);
   views.ranges = at(views.ranges, PlanLayout::kRanges);
@@ -107,6 +115,8 @@ PlanArrays::PlanArrays(PlanMemory& memory, const Plan& plan, const StreamUses& u
                         part(plan.entry_block, at(entry_block())),
                         part(plan.slot_row, at(slot_row())),
                         part(plan.split_tiles, at(split_tiles())),
+                        part(plan.chunks, at(chunks())),
+                        part(plan.row_ptr, at(row_ptr())),
                         {&none, sizeof(none), at(recomputed())}});
 }
 
@@ -121,6 +131,15 @@ void PlanArrays::add_to(Digest& digest) const {
     }
     return host;
   };
+  if (sizes_.chunks > 0) {
+    const std::vector<RowChunk> chunks = read(this->chunks(), sizes_.chunks);
+    const std::vector<int32_t> row_ptr = read(this->row_ptr(), sizes_.block_rows + 1);
+    digest.add(chunks);
+    digest.add(row_ptr);
+    digest.add(read(entry_k(), row_ptr.back()));
+    if (chunks.back().entry_end < 0) digest.add(read(entry_block(), row_ptr.back()));
+    return;
+  }
   digest.add(sizes_.slots);
   digest.add(sizes_.parts);
   if (sizes_.tiles == 0) return;

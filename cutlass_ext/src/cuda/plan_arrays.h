@@ -16,6 +16,9 @@ struct PlanSizes {
   int64_t tiles = 0, entries = 0, groups = 0;
   int32_t slots = 1;
   int32_t split_tiles = 0, parts = 0;
+  // Of a plan with chunks, whose entries are the blocks; else 0.
+  int32_t chunks = 0;
+  int64_t block_rows = 0;
   // Of a plan that is made on the device, which has gaps between the entries of its row groups; else 0.
   int64_t ranges = 0;  // row groups
   size_t scratch = 0;  // bytes
@@ -29,7 +32,20 @@ class PlanLayout {
 
  private:
   friend class PlanArrays;
-  enum Part { kTiles, kEntryK, kEntryBlock, kSlotRow, kSplitTiles, kRecomputed, kEntries, kRanges, kScratch, kParts };
+  enum Part {
+    kTiles,
+    kEntryK,
+    kEntryBlock,
+    kSlotRow,
+    kSplitTiles,
+    kChunks,
+    kRowPtr,
+    kRecomputed,
+    kEntries,
+    kRanges,
+    kScratch,
+    kParts
+  };
   size_t begin_[kParts] = {};
 };
 
@@ -42,6 +58,8 @@ class PlanArrays {
     int32_t* entry_block;            // (entries, slots)
     int64_t* slot_row;               // (groups, slots): first row of C
     SplitTile* split_tiles;          // (split_tiles)
+    RowChunk* chunks;                // (chunks)
+    int32_t* row_ptr;                // (block_rows + 1), where there are chunks
     unsigned long long* recomputed;  // (1): see nan_sums.cuh
     unsigned long long* entries;     // (1): those that there are, where a plan has gaps between them
     EntryRange* ranges;              // (ranges)
@@ -64,6 +82,8 @@ class PlanArrays {
   int64_t* slot_row() const { return views_.slot_row; }
   SplitTile* split_tiles() const { return views_.split_tiles; }
   unsigned long long* recomputed() const { return views_.recomputed; }
+  const RowChunk* chunks() const { return views_.chunks; }
+  const int32_t* row_ptr() const { return views_.row_ptr; }
   size_t bytes() const { return block_.bytes(); }
 
   // All but the counter and the gaps, copied to the host.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "abi/error.h"
+#include "plan/chunk_plan.h"
 #include "plan/row_groups.h"
 #include "plan/schedule.h"
 #include "plan/schedule_tiles.h"
@@ -66,6 +67,7 @@ Plan make_plan(const BsrIndex& index, const PlanShape& shape) {
 
 Plan make_plan(RowOrders& orders, const PlanShape& shape) {
   const BsrIndex& index = orders.index();
+  if (shape.chunks > 0) return make_chunk_plan(index, shape);
   Plan plan;
   plan.shape = shape;
   plan.slot_rows = std::gcd(shape.tile_m, index.block_m);

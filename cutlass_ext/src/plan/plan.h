@@ -12,12 +12,16 @@
 //   A tile whose entries would keep one worker busy when the others are done may be split: it is scheduled in parts,
 //   each a range of the entries. The sums of the parts go into a workspace, and are added up when all are complete
 //   (plan/split.h).
+//
+//   Kernels that read the whole matrix once for all columns have chunks instead of tiles (plan/row_chunks.h): of a plan
+//   with chunks, the entries are the blocks in their order.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "plan/bsr_index.h"
+#include "plan/row_chunks.h"
 #include "plan/work_tile.h"
 
 namespace sparsek {
@@ -36,18 +40,25 @@ struct PlanShape {
   int32_t most_parts = 0;  // limit on the parts of all split tiles together, at most kMostParts; 0: no tile is split
   double join_cost = 0;    // fixed cost of adding parts up
   double part_cost = 0;    // cost of adding up each further part
+
+  int32_t chunks = 0;         // of a plan for a kernel that takes chunks, which has no tiles; else 0
+  int64_t longest_whole = 0;  // blocks of a block row that is not cut, for ChunkRule
 };
 
 struct Plan {
   PlanShape shape;
-  int32_t slots = 1;                 // slots of a row group: tile_m / slot_rows
-  int32_t slot_rows = 1;             // the greatest common divisor of tile_m and bm
-  std::vector<int64_t> slot_row;     // (groups, slots): first row of C; without any_rows (g * slots + s) * slot_rows
-  std::vector<int32_t> entry_k;      // (entries): first row of B
-  std::vector<int32_t> entry_block;  // (entries, slots): storage index of the slot's block, or kNoBlock
-  std::vector<WorkTile> tiles;       // in the order in which they are taken
+  int32_t slots = 1;              // slots of a row group: tile_m / slot_rows
+  int32_t slot_rows = 1;          // the greatest common divisor of tile_m and bm
+  std::vector<int64_t> slot_row;  // (groups, slots): first row of C; without any_rows (g * slots + s) * slot_rows
+  std::vector<int32_t> entry_k;   // (entries): first row of B
+  // (entries, slots): storage index of the slot's block, or kNoBlock. With chunks empty, where each block is in the
+  // place of its entry.
+  std::vector<int32_t> entry_block;
+  std::vector<WorkTile> tiles;  // in the order in which they are taken
   std::vector<SplitTile> split_tiles;
   int32_t parts = 0;  // parts of all split tiles together
+  std::vector<RowChunk> chunks;
+  std::vector<int32_t> row_ptr;  // (block_rows + 1) where there are chunks: the entries of each block row
 
   int64_t entries() const { return static_cast<int64_t>(entry_k.size()); }
 };

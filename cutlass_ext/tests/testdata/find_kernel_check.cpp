@@ -22,7 +22,14 @@ KernelOps copying() {
   return made;
 }
 
-const KernelOps kPlain = ops(false, true), kLoads = ops(true, false), kCopies = copying();
+KernelOps ops_of_chunks() {
+  KernelOps made = ops(false, true);
+  made.takes_chunks = true;
+  made.most_block = 32;
+  return made;
+}
+
+const KernelOps kPlain = ops(false, true), kLoads = ops(true, false), kCopies = copying(), kChunks = ops_of_chunks();
 
 }  // namespace
 
@@ -32,8 +39,9 @@ extern const KernelDesc kKernels[] = {
     {"multiples", "c", "multiples of 16", SPARSEK_BF16, 128, 256, 64, 4, 16, true, 16, false, &kLoads},
     {"every", "d", "every block", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kPlain},
     {"copies", "e", "multiples of 64", SPARSEK_FP32, 128, 128, 32, 4, 64, true, 64, false, &kCopies},
+    {"small", "f", "small blocks", SPARSEK_BF16, 0, 128, 1, 4, 1, true, 1, false, &kChunks},
 };
-extern const int kKernelCount = 5;
+extern const int kKernelCount = 6;
 
 }  // namespace sparsek::cuda
 
@@ -59,6 +67,12 @@ const Case kCases[] = {
     {1 << 20, 1 << 12, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
     {64, 64, SPARSEK_BF16, SPARSEK_BF16, 256, int64_t{1} << 38, 256, 16, "every "},
     {24, 64, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
+    {32, 32, SPARSEK_BF16, SPARSEK_FP32, 256, 257, 256, 2, "every small "},
+    {33, 32, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
+    {3, 40, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
+    {3, 5, SPARSEK_BF16, SPARSEK_BF16, 1 << 16, 1 << 29, 1 << 16, 16, "every small "},
+    {3, 5, SPARSEK_BF16, SPARSEK_BF16, (1 << 16) + 1, 1 << 29, 1 << 17, 16, "every "},
+    {3, 5, SPARSEK_BF16, SPARSEK_BF16, 256, (1 << 29) + 1, 256, 16, "every "},
     {64, 64, SPARSEK_FP16, SPARSEK_FP16, 256, 256, 256, 16, ""},
     {192, 128, SPARSEK_FP32, SPARSEK_BF16, 255, 255, 257, 4, "copies "},
     {96, 128, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},

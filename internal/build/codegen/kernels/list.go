@@ -83,6 +83,7 @@ const (
 	WgmmaGather = "wgmma_gather" // tensor cores by warpgroup, TMA for B, A gathered by cp.async
 	WgmmaPlanes = "wgmma_planes" // tensor cores by warpgroup: fp32 as three planes of bf16
 	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
+	FewColumns  = "few_columns"  // ordinary cores, small blocks: few columns
 	SIMT        = "simt"         // ordinary cores, every block shape
 
 	// Baselines.
@@ -95,14 +96,15 @@ const planeBytes = 6
 
 // PipelineBytes is the shared memory that the stages of a kernel's pipeline
 // take: a tile of A and one of B each, in the wmma family part of a tile of A
-// and rows that are padded. A SIMT kernel has none.
+// and rows that are padded. A SIMT kernel has none, and what a few_columns kernel
+// has goes by the block.
 func (k Kernel) PipelineBytes() int {
 	d, _ := dtypeOf(k.DType)
 	switch k.Family {
 	case WMMA:
 		rows := min(k.Tile[0], wmmaPartRows)
 		return k.Stages * (rows*(k.Tile[2]+wmmaPadding) + k.Tile[2]*(k.Tile[1]+wmmaPadding)) * d.bytes
-	case SIMT:
+	case FewColumns, SIMT:
 		return 0
 	case WgmmaPlanes:
 		return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * planeBytes
@@ -180,9 +182,9 @@ func (k Kernel) check() error {
 		return errors.New("why must say in one line for which case the kernel exists")
 	}
 	switch k.Family {
-	case SIMT:
+	case FewColumns, SIMT:
 		if k.Tile[0] != 0 {
-			return fmt.Errorf("tile[0] is %d: a tile of the simt family is as tall as a block row, written 0", k.Tile[0])
+			return fmt.Errorf("tile[0] is %d: a tile of the %s family is as tall as a block row, written 0", k.Tile[0], k.Family)
 		}
 		return nil
 	case Collective, WgmmaBlocks:
@@ -198,7 +200,7 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaPlanes, WgmmaGather, Skinny, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaPlanes, WgmmaGather, Skinny, FewColumns, SIMT, WMMA, TMASandbox})
 }
 
 // checkBlocks checks what the templates would refuse with far longer

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks for the lanes' shares of every block that is served and many numbers of columns, and requires that a warp has
+// them all and has room for them. Prints the first wrong answer and exits with 1.
+#include "cuda/lane_layout.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+
+namespace {
+
+using namespace sparsek::cuda;
+
+bool is_power_of_two(int32_t x) { return x > 0 && (x & (x - 1)) == 0; }
+
+bool is_right(const LaneLayout& lanes, int block_m, int block_k, int64_t n, int bytes) {
+  const bool has_kernel = std::any_of(std::begin(kBlockTiles), std::end(kBlockTiles), [&](const BlockTile& tile) {
+    return tile.tile_m == lanes.tile_m && tile.depth == lanes.depth;
+  });
+  const int all = lanes.column_lanes * lanes.depth_lanes * lanes.row_lanes * lanes.rows * lanes.shares;
+  const int group_bytes = lanes.group * block_m * block_k * bytes;
+  return has_kernel && (lanes.tile_n == 1 || lanes.tile_n == 4) && all >= 1 && all <= 32 &&
+         lanes.row_lanes * lanes.tile_m >= block_m && (lanes.row_lanes - 1) * lanes.tile_m < block_m &&
+         (lanes.depth == 1 || lanes.depth == 3 || block_k % lanes.depth == 0) && lanes.depth <= block_k &&
+         is_power_of_two(lanes.depth_lanes) && is_power_of_two(lanes.rows) && is_power_of_two(lanes.shares) &&
+         is_power_of_two(lanes.group) && is_power_of_two(lanes.groups) && lanes.groups <= kMostGroups &&
+         lanes.columns == lanes.column_lanes * lanes.tile_n && int64_t{lanes.panels} * lanes.columns >= n &&
+         int64_t{lanes.panels - 1} * lanes.columns < n && lanes.group <= kMostGroup && group_bytes <= kMostGroupBytes &&
+         lanes.shared_bytes <= kMostSharedBytesOfWarp && lanes.rows <= (lanes.tile_n == 1 ? 32 : 16) &&
+         lanes.shared_bytes >= lanes.groups * (group_bytes + 8) && lanes.shared_bytes % 16 == 0;
+}
+
+}  // namespace
+
+int main() {
+  for (const int bytes : {2, 4}) {
+    for (int block_m = 1; block_m <= kMostBlock; ++block_m) {
+      for (int block_k = 1; block_k <= kMostBlock; ++block_k) {
+        for (const int64_t n : {1, 2, 3, 4, 5, 8, 31, 128, 1000, 100000}) {
+          for (const double blocks_of_row : {0.1, 7., 27., 1e6}) {
+            const LaneLayout lanes = lane_layout(block_m, block_k, n, bytes, blocks_of_row);
+            if (is_right(lanes, block_m, block_k, n, bytes)) continue;
+            std::printf("%d x %d of %d bytes, %lld columns, %g blocks a row\n", block_m, block_k, bytes,
+                        static_cast<long long>(n), blocks_of_row);
+            return 1;
+          }
+        }
+      }
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
+)
+
+// onFewColumns runs a test on each kernel for small blocks and few columns.
+func onFewColumns(t *testing.T, bf16, fp16, fp32 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	engine := newEngine(t, CUDA)
+	found := false
+	for _, kernel := range kernelsOf(t, engine) {
+		if !strings.HasPrefix(kernel.Name, "few_columns_") {
+			continue
+		}
+		found = true
+		t.Run(kernel.Name, func(t *testing.T) {
+			switch kernel.DType {
+			case BF16:
+				bf16(t, engine, kernel)
+			case FP16:
+				fp16(t, engine, kernel)
+			default:
+				fp32(t, engine, kernel)
+			}
+		})
+	}
+	if !found {
+		t.Error("no kernel is for few columns")
+	}
+}
+
+func drawSmallBlocks(t *rapid.T, kernel Kernel) shape {
+	edge := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, 32))
+	s := shape{blockM: edge.Draw(t, "block height"), blockK: edge.Draw(t, "block width"), kernel: kernel.Name}
+	extent := func(block, most int, name string) int {
+		return rapid.IntRange(1, most).Draw(t, name)*block - rapid.IntRange(0, block-1).Draw(t, name+" short of whole blocks")
+	}
+	// Few rows are so long that some are cut.
+	if rapid.Bool().Draw(t, "long rows") {
+		s.rows, s.cols = extent(s.blockM, 4, "rows"), extent(s.blockK, 4000/s.blockK, "columns")
+	} else {
+		s.rows, s.cols = extent(s.blockM, 600/s.blockM, "rows"), extent(s.blockK, 200/s.blockK, "columns")
+	}
+	s.n = rapid.OneOf(rapid.IntRange(1, 9), rapid.IntRange(1, 140)).Draw(t, "n")
+	s.density = rapid.SampledFrom([]float64{0, 0.02, 0.3, 1}).Draw(t, "density")
+	s.gapB, s.gapC = rapid.IntRange(0, 4).Draw(t, "gap of B"), rapid.IntRange(0, 4).Draw(t, "gap of C")
+	scalar := rapid.SampledFrom([]float32{0, 1, -0.5})
+	s.alpha, s.beta = scalar.Draw(t, "alpha"), scalar.Draw(t, "beta")
+	s.seed = rapid.Uint64().Draw(t, "seed")
+	return s
+}
+
+func testSmallBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawSmallBlocks(rt, kernel)
+		if rapid.Bool().Draw(rt, "plain") {
+			testKernelTo[T, T](rt, engine, s)
+			return
+		}
+		s.bias, s.activation = drawEpilogue(rt)
+		testKernelTo[T, float32](rt, engine, s)
+	})
+}
+
+// Every block that the kernels for few columns serve, long rows and short ones.
+func TestSmallBlocks(t *testing.T) {
+	onFewColumns(t, testSmallBlocks[BFloat16], testSmallBlocks[Float16], testSmallBlocks[float32])
+}
+
+// The planner on the GPU cuts rows where the one on the host does.
+func TestSmallBlocksOnDevice(t *testing.T) {
+	compare := func(t *testing.T, engine *Engine, kernel Kernel) {
+		rapid.Check(t, func(rt *rapid.T) { comparePlans(rt, engine, newProduct[float32, int32](drawSmallBlocks(rt, kernel))) })
+	}
+	skip := func(*testing.T, *Engine, Kernel) {}
+	onFewColumns(t, skip, skip, compare)
+}
+
+// Rows that are cut have the same bits each time.
+func TestCutRowsSameBits(t *testing.T) {
+	for _, block := range [][2]int{{1, 1}, {3, 3}, {5, 7}, {16, 16}} {
+		for _, n := range []int{1, 3, 8, 33} {
+			name := fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n)
+			repeat := func(t *testing.T, engine *Engine, kernel Kernel) {
+				t.Run(name, func(t *testing.T) {
+					s := shape{rows: 3 * block[0], cols: 30000, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1, seed: 5, kernel: kernel.Name}
+					newRepeatable[float32](t, engine, s).repeat(t)
+				})
+			}
+			skip := func(*testing.T, *Engine, Kernel) {}
+			onFewColumns(t, skip, skip, repeat)
+		}
+	}
+}

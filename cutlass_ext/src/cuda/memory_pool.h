@@ -16,7 +16,7 @@ namespace sparsek::cuda {
 // driver's, which keeps it for the next use. For several threads at once.
 class MemoryPool {
  public:
-  MemoryPool(int device, const DeviceAllocator& allocator);
+  explicit MemoryPool(int device, const DeviceAllocator& allocator = {});
 
   // Has a pool of the driver's keep so many bytes, for the largest of all calls, beside what it keeps anyway.
   void keep(size_t bytes);

@@ -106,7 +106,7 @@ static sparsek_multiply_args arguments(void) {
 }
 
 static int create_context(void) {
-  sparsek_context_options o = {sizeof(o), SPARSEK_CPU, 0, 2};
+  sparsek_context_options o = {.abi_size = sizeof(o), .backend = SPARSEK_CPU, .threads = 2};
   return api->context_create(&o, &context);
 }
 static int create_matrix(void) {

@@ -56,7 +56,7 @@ static void stop(const char* what, int status) {
   } while (0)
 
 static sparsek_context* new_context(int backend) {
-  const sparsek_context_options o = {sizeof(o), backend, 0, 4};
+  const sparsek_context_options o = {.abi_size = sizeof(o), .backend = backend, .threads = 4};
   sparsek_context* context = NULL;
   NEED(api->context_create(&o, &context));
   return context;
@@ -270,7 +270,7 @@ static void fork_beside_gpu(int forks) {
       EXPECT(api->matrix_set_values(gpu.matrix, values, SPARSEK_HOST, stream) == SPARSEK_CUDA_ERROR);
       sparsek_plan_info info = {.abi_size = sizeof(info)};
       EXPECT(api->plan_info(gpu.plan, &info) == SPARSEK_CUDA_ERROR);
-      const sparsek_context_options cuda = {sizeof(cuda), SPARSEK_CUDA, 0, 0};
+      const sparsek_context_options cuda = {.abi_size = sizeof(cuda), .backend = SPARSEK_CUDA};
       sparsek_context* another = NULL;
       EXPECT(api->context_create(&cuda, &another) == SPARSEK_CUDA_ERROR && strstr(api->last_error(), "forked") != NULL);
       EXPECT(api->device_count() == 0);

@@ -223,6 +223,52 @@ void check_handles() {
   cudaStreamDestroy(stream);
 }
 
+// Memory of the application's allocator: what is given is what comes back, also behind a stream that it was used in.
+struct Heap {
+  size_t given = 0, back = 0;  // bytes
+  void* last = nullptr;
+  cudaStream_t stream = nullptr;  // of the last call
+};
+
+void check_allocator() {
+  alignas(256) static std::byte bytes[1024];
+  Heap heap;
+  sparsek::DeviceAllocator allocator;
+  allocator.user = &heap;
+  allocator.allocate = [](void* user, size_t count, int32_t device, sparsek_stream stream) -> void* {
+    auto& to = *static_cast<Heap*>(user);
+    if (device != 3 || count > sizeof(bytes)) return nullptr;
+    to.given += count;
+    to.stream = static_cast<cudaStream_t>(stream);
+    return to.last = bytes + (count == 65 ? 1 : 0);
+  };
+  allocator.release = [](void* user, void* memory, size_t count, int32_t device, sparsek_stream stream) {
+    auto& to = *static_cast<Heap*>(user);
+    REQUIRE(memory == to.last && device == 3);
+    to.back += count;
+    to.stream = static_cast<cudaStream_t>(stream);
+  };
+  const auto fails = [](MemoryPool& pool, size_t count, sparsek_status status) {
+    try {
+      pool.allocate(count, nullptr);
+    } catch (const sparsek::Error& error) {
+      return error.status() == status;
+    }
+    return false;
+  };
+  MemoryPool pool(3, allocator);
+  const cudaStream_t stream = cuda_on_host::make_stream(cudaStreamNonBlocking);
+  void* const memory = pool.allocate(64, stream);
+  REQUIRE(memory == bytes && heap.given == 64 && heap.stream == stream);
+  pool.keep(1 << 20);
+  pool.release(memory, 64, nullptr);
+  REQUIRE(heap.back == 64 && heap.stream == nullptr);
+  REQUIRE(fails(pool, sizeof(bytes) + 1, SPARSEK_OUT_OF_MEMORY));
+  REQUIRE(fails(pool, 65, SPARSEK_MISALIGNED));
+  REQUIRE(heap.back == heap.given);
+  cudaStreamDestroy(stream);
+}
+
 }  // namespace
 
 int main() {
@@ -235,6 +281,7 @@ int main() {
   check_handles();
   check_writes();
   check_moves();
+  check_allocator();
   REQUIRE(cuda_on_host::alive == 0);
   // Nine calls of the constructors, the allocation, which is tried again, and two for each copy.
   for (int call = 0; call < 14; ++call) REQUIRE(failed_at(call) == (call != 9));

@@ -163,6 +163,9 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flag
   *stream = cuda_on_host::make_stream(flags);
   return cudaSuccess;
 }
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
 // What it holds is done all the same.
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   for (const cuda_on_host::Step& step : stream->steps) cuda_on_host::default_stream.steps.push_back(step);

@@ -80,13 +80,30 @@ func tolerance(a, b float64) float64 {
 // has. That is far less than what the bound of 64 products allows.
 func TestFloat32Bits(t *testing.T) {
 	onEachFloat32Kernel(t, func(t *testing.T, engine *Engine, kernel Kernel) {
-		for _, magnitude := range magnitudes {
-			t.Run(magnitude.name, func(t *testing.T) {
-				random := rand.New(rand.NewPCG(1, uint64(len(magnitude.name))))
-				const size, n = 256, 136
-				p := newProduct[float32, int32](shape{rows: size, cols: size, n: n, blockM: 64, blockK: 64, alpha: 1, kernel: kernel.Name})
-				p.setPattern([][]int32{{0}, {1}, {2}, {3}}, func() float32 { return 0 })
-				at := func(row int) *float32 { return &p.a.Values[row*64+row%64] } // of a block of 64 x 64 for each 64 rows
+		for i, magnitude := range magnitudes {
+			blocks := [][2]int{{64, 64}, {8, 32}, {32, 32}, {24, 96}, {96, 96}, {192, 64}}
+			if kernel.BlockKMultiple == 16 {
+				blocks = [][2]int{{16, 16}, {8, 16}, {16, 48}, {24, 48}, {48, 48}, {128, 16}}
+			}
+			block := blocks[i]
+			t.Run(fmt.Sprintf("%s, %dx%d", magnitude.name, block[0], block[1]), func(t *testing.T) {
+				random := rand.New(rand.NewPCG(1, uint64(i)))
+				const size, n = 384, 136
+				p := newProduct[float32, int32](shape{rows: size, cols: size, n: n, blockM: block[0], blockK: block[1], alpha: 1, kernel: kernel.Name})
+				var rows [][]int32
+				for row := 0; row < size; row += block[0] {
+					var cols []int32
+					for col := row; col < row+block[0]; col += block[1] {
+						cols = append(cols, int32(col/block[1]))
+					}
+					rows = append(rows, cols)
+				}
+				p.setPattern(rows, func() float32 { return 0 })
+				at := func(row int) *float32 { // of the diagonal
+					inRow := row % block[0]
+					stored := int(p.a.RowPtr[row/block[0]]) + inRow/block[1]
+					return &p.a.Values[(stored*block[0]+inRow)*block[1]+row%block[1]]
+				}
 				for i := range size {
 					*at(i) = full(random, magnitude.firstA, magnitude.lastA)
 				}

@@ -66,6 +66,12 @@ func nonFiniteBlocks(kernel Kernel) [][2]int {
 	if strings.HasPrefix(kernel.Name, "gather_") {
 		return [][2]int{{8, 8}, {8, 16}, {16, 24}, {16, 48}, {24, 24}, {32, 16}, {48, 48}, {64, 40}, {512, 112}}
 	}
+	if strings.HasPrefix(kernel.Name, "planes_") {
+		return [][2]int{{8, 32}, {24, 32}, {32, 32}, {64, 64}, {96, 32}, {192, 64}}
+	}
+	if strings.HasPrefix(kernel.Name, "planes16_") {
+		return [][2]int{{8, 16}, {16, 16}, {16, 48}, {96, 16}, {128, 16}}
+	}
 	blockM, blockK := leastBlock(kernel)
 	return [][2]int{{blockM, blockK}}
 }

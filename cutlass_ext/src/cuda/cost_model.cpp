@@ -53,14 +53,6 @@ double pack_b(const Work& work) {
   return kLaunch + 2 * static_cast<double>(work.element_bytes * work.shape.cols * work.n) / memory_rate(kShare, work);
 }
 
-// The kernel that reads A and B and writes their planes.
-double make_planes(const Work& work, int planes) {
-  constexpr double kLaunch = 2.5, kShare = 0.9;
-  const double elements = values_of(work) + static_cast<double>(work.shape.cols) * static_cast<double>(work.n);
-  return kLaunch +
-         elements * (static_cast<double>(work.element_bytes) + planes * kElementBytes) / memory_rate(kShare, work);
-}
-
 struct Family {
   const char* name;
   int block_m;  // of the kernel; 0: of any
@@ -71,6 +63,7 @@ struct Family {
   // few columns in common.
   double mma = 1, l2_rate = 1;
   int planes = 0;  // above 0: A and B are copied as so many planes of 16-bit elements
+  int tile_k = 0;  // of the kernel; 0: of any
 };
 
 constexpr Family kFamilies[] = {
@@ -82,14 +75,18 @@ constexpr Family kFamilies[] = {
     {"collective", 64, 256, &CostCoefficients::collective_64, false},
     {"collective", 128, 256, &CostCoefficients::collective_128, false},
     {"wgmma_gather", 0, 256, &CostCoefficients::gather, true},
-    // Six products of planes, by tiles half as wide.
-    {"wgmma_planes", 64, 128, &CostCoefficients::collective_64, false, /*mma=*/3, /*l2_rate=*/1, kPlanes},
+    // Six products of planes, by tiles half as wide: docs/notes/planes-kernel.md.
+    {"wgmma_planes", 0, 128, &CostCoefficients::collective_64, false, /*mma=*/3, /*l2_rate=*/1, kPlanes, /*tile_k=*/32},
+    {"wgmma_planes", 0, 128, &CostCoefficients::collective_64, false, /*mma=*/3.9, /*l2_rate=*/1, kPlanes,
+     /*tile_k=*/16},
 };
 
 const Family* find_family(const KernelDesc& kernel) {
   for (const Family& family : kFamilies) {
     const bool same = std::strcmp(family.name, kernel.family) == 0 && family.tile_n == kernel.tile_n;
-    if (same && (family.block_m == 0 || family.block_m == kernel.block_m)) return &family;
+    const bool fits = (family.block_m == 0 || family.block_m == kernel.block_m) &&
+                      (family.tile_k == 0 || family.tile_k == kernel.tile_k);
+    if (same && fits) return &family;
   }
   return nullptr;
 }
@@ -200,13 +197,24 @@ double bytes_moved(const Family& family, const Tiles& tiles, const Work& work) {
   return a * (1 + (passes - 1) * missed) + element * rows_of_b * static_cast<double>(work.n) + bytes_of_c(work);
 }
 
+// The kernels that read A and B and write their planes. Low blocks are gathered into whole tiles, which takes longer.
+double make_planes(const Family& family, const KernelDesc& kernel, const Tiles& tiles, const Work& work) {
+  constexpr double kLaunch = 2.5, kShare = 0.9, kGathered = 5.3e-6, kGathered16 = 8e-6;
+  const double of_b = static_cast<double>(work.shape.cols) * static_cast<double>(work.n);
+  const bool gathers = work.shape.block_m % (kernel.tile_m / 2) != 0;
+  const double gathered = gathers ? tiles.loads * kernel.tile_m * work.shape.block_k : 0;
+  const double bytes = static_cast<double>(work.element_bytes) + family.planes * kElementBytes;
+  return kLaunch + (of_b + (gathers ? 0 : values_of(work))) * bytes / memory_rate(kShare, work) +
+         gathered * (kernel.tile_k == 16 ? kGathered16 : kGathered) + (gathers ? kLaunch : 0);
+}
+
 double predict_tiled(const Family& family, const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
   const TiledCost& cost = costs.*family.cost;
   if (work.shape.rows == 0 || work.n == 0) return cost.launch;
   const Tiles tiles(kernel, work);
   const double critical = critical_time(family, cost, kernel, tiles, work);
   const double moving = bytes_moved(family, tiles, work) / memory_rate(cost.memory, work);
-  const double copying = family.planes > 0 ? make_planes(work, family.planes) : work.packs_b ? pack_b(work) : 0;
+  const double copying = family.planes > 0 ? make_planes(family, kernel, tiles, work) : work.packs_b ? pack_b(work) : 0;
   return cost.launch + together(critical, moving, kWithMemory) + copying;
 }
 

@@ -24,9 +24,12 @@ constexpr int64_t kMostPitch = int64_t{1} << 29, kMostColumns = int64_t{1} << 16
 
 bool beyond_tma(int64_t pitch) { return pitch > kMaxTmaPitch; }
 
-// A and B, also where their sizes are beyond what integers hold.
-bool copies_fit(const BsrShape& matrix, int64_t n) {
-  const double elements = static_cast<double>(matrix.nnzb) * matrix.block_m * matrix.block_k +
+// A and B, also where their sizes are beyond what integers hold. Lower blocks are gathered: each may lie in a row group
+// by itself, or in two if groups cut block rows.
+bool copies_fit(const KernelDesc& kernel, const BsrShape& matrix, int64_t n) {
+  const double gathered = kernel.tile_m % matrix.block_m == 0 ? kernel.tile_m : 2 * kernel.tile_m;
+  const double rows = matrix.block_m % (kernel.tile_m / 2) == 0 ? matrix.block_m : gathered;
+  const double elements = static_cast<double>(matrix.nnzb) * rows * matrix.block_k +
                           static_cast<double>(matrix.cols + matrix.block_k) * static_cast<double>(n + kPieceColumns);
   return elements * kPlanes * sizeof(uint16_t) <= static_cast<double>(kMostCopies);
 }
@@ -57,8 +60,13 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   if (kernel.ops->tma_b && (matrix.block_k > kMaxBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
     return "its blocks must be below 2^31 elements, and below 2^30 wide";
   }
-  if (kernel.ops->workspace_bytes != nullptr && !copies_fit(matrix, options.n))
-    return "its copies of A and B would take more than 4 GiB";
+  if (kernel.ops->workspace_bytes != nullptr) {
+    if (matrix.block_m >= kernel.tile_m && matrix.block_m % (kernel.tile_m / 2) != 0) {
+      return "its blocks of " + std::to_string(kernel.tile_m) + " rows and more must be multiples of " +
+             std::to_string(kernel.tile_m / 2) + " high";
+    }
+    if (!copies_fit(kernel, matrix, options.n)) return "its copies of A and B would take more than 4 GiB";
+  }
   return "";
 }
 

@@ -26,14 +26,16 @@ __device__ inline void wgmma_n128(PlaneSums& sums, uint64_t a, uint64_t b) {
   wgmma_n128(sums, a, b, std::make_index_sequence<kPlaneSums>());
 }
 
-// The descriptor of A (64, 32) in shared memory, K contiguous, 64-byte swizzle: the next 8 rows are 512 bytes on.
-__device__ inline uint64_t wgmma_descriptor_a64(uint32_t shared_address) {
+// The descriptor of A (64, K) in shared memory, K contiguous, swizzled by the bytes of a row: the next 8 rows follow.
+template <int K>
+__device__ uint64_t wgmma_descriptor_plane_a(uint32_t shared_address) {
+  using Layout = cute::SM90::GMMA::LayoutType;
   cute::GmmaDescriptor descriptor;
   descriptor.desc_ = 0;
   descriptor.bitfield.start_address_ = static_cast<uint16_t>(shared_address >> 4);
   descriptor.bitfield.leading_byte_offset_ = 1;
-  descriptor.bitfield.stride_byte_offset_ = 512 >> 4;
-  descriptor.bitfield.layout_type_ = static_cast<uint8_t>(cute::SM90::GMMA::LayoutType::B64);
+  descriptor.bitfield.stride_byte_offset_ = 8 * K * 2 >> 4;
+  descriptor.bitfield.layout_type_ = static_cast<uint8_t>(K == 32 ? Layout::B64 : Layout::B32);
   return descriptor.desc_;
 }
 
@@ -72,31 +74,38 @@ __device__ inline void set_aside(float4* aside, int part, int most, PlaneSums& s
 
 // The 16 rows and 128 columns of C that a warp has the sums of.
 struct RowsOfWarp {
-  int slot;            // of the tile
-  uint32_t row;        // the first
+  int first;           // of the tile
+  uint32_t row[2];     // of C: the first of eight each
   uint32_t first_col;  // of the tile
   int lane;
 };
 
-// The sum of one element, for the whole warp, by fp32 FMAs. Inf and NaN are as the blocks and B have them.
-__device__ inline float sum_of_element(const LaunchArgs& args, const PlaneMemory& planes, const WorkTile& tile,
-                                       int slot, uint32_t row, uint32_t col, int64_t steps_b, int lane) {
-  const uint32_t in_block = row % uint32_t(args.block_m);
-  const int parts = args.block_m / kPieceRows, steps = args.block_k / kPieceK, in_panel = col % kPieceColumns;
-  const int at_a = place_in_plane_a(in_block % kPieceRows, lane / 8) + lane % 8 * 2;
-  const int at_b = place_in_plane_b(lane, in_panel / 8) + in_panel % 8 * 2;
+// The sum of one element, for the whole warp, by fp32 FMAs from the blocks that exist. row: of the tile, and in_block
+// that of its blocks.
+template <int K>
+__device__ float sum_of_element(const LaunchArgs& args, const PlaneMemory& planes, const WorkTile& tile, int row,
+                                uint32_t in_block, uint32_t col, int64_t steps_b, int lane) {
+  const int slot = row / (kPlaneTileM / args.slots), half = row / kPieceRows, in_panel = col % kPieceColumns;
+  const bool gathers = args.block_m % kPieceRows != 0;
+  const int parts = args.block_m / kPieceRows, steps = args.block_k / K;
   float sum = 0.f;
 #pragma unroll 1
   for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
     const int32_t block = args.entry_block[int64_t(e) * args.slots + slot];
     if (block == kNoBlock) continue;
     const int64_t first_k = args.entry_k[e];
-    const char* a = planes.a + (int64_t(block) * parts + in_block / kPieceRows) * steps * kPieceBytesA + at_a;
-    const char* b = planes.b + (int64_t(col / kPieceColumns) * steps_b + first_k / kPieceK) * kPieceBytesB + at_b;
+    const int64_t piece = gathers ? int64_t(e) * kPlaneHalves + half : int64_t(block) * parts + in_block / kPieceRows;
+    const char* const a = planes.a + piece * steps * PieceBytes<K>::kA;
+    const char* const b = planes.b + (int64_t(col / kPieceColumns) * steps_b + first_k / K) * PieceBytes<K>::kB;
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step, a += kPieceBytesA, b += kPieceBytesB) {
-      if (first_k + step * kPieceK + lane >= args.cols) continue;
-      sum = fmaf(number_of_planes(a, kPlaneBytesA), number_of_planes(b, kPlaneBytesB), sum);
+    for (int k = lane; k < args.block_k && first_k + k < args.cols; k += 32) {
+      const int step = k / K, in_piece = k % K;
+      const char* const at_a = a + step * PieceBytes<K>::kA +
+                               place_in_plane_a<K>(row % kPieceRows, in_piece / kPlaneVector) +
+                               in_piece % kPlaneVector * 2;
+      const char* const at_b = b + step * PieceBytes<K>::kB + place_in_plane_b<K>(in_piece, in_panel / kPlaneVector) +
+                               in_panel % kPlaneVector * 2;
+      sum = fmaf(number_of_planes(at_a, PieceBytes<K>::kPlaneA), number_of_planes(at_b, PieceBytes<K>::kPlaneB), sum);
     }
     if (__any_sync(0xffffffffu, isnan(sum))) return NAN;
   }
@@ -105,10 +114,12 @@ __device__ inline float sum_of_element(const LaunchArgs& args, const PlaneMemory
   return sum;
 }
 
-// Computes those sums within C again that are not finite: a plane of 0 times Inf is NaN, Inf in two planes may be of
-// different signs, and h may be beyond the largest fp32 where the whole sum is not. It is counted in args.recomputed.
-__device__ inline void make_exact(const LaunchArgs& args, const PlaneMemory& planes, const WorkTile& tile,
-                                  const RowsOfWarp& own, int64_t steps_b, PlaneSums& sums) {
+// Computes those sums within C again that are not finite: a plane of 0, or an absent block, times Inf is NaN, Inf in
+// two planes may be of different signs, and h may be beyond the largest fp32 where the whole sum is not. It is counted
+// in args.recomputed.
+template <int K>
+__device__ void make_exact(const LaunchArgs& args, const PlaneMemory& planes, const WorkTile& tile,
+                           const RowsOfWarp& own, int64_t steps_b, PlaneSums& sums) {
   float zero = 0.f;
 #pragma unroll
   for (int i = 0; i < kPlaneSums; ++i) zero = fmaf(sums[i / 4][i % 4], 0.f, zero);
@@ -125,12 +136,14 @@ __device__ inline void make_exact(const LaunchArgs& args, const PlaneMemory& pla
     const int owner = __ffs(lanes) - 1;
     const int at = __shfl_sync(0xffffffffu, __ffsll(wanted) - 1, owner);
     if (own.lane == owner) wanted &= wanted - 1;
-    const uint32_t row = own.row + owner / 4 + at % 4 / 2 * 8;
+    const int half = at % 4 / 2;
+    const uint32_t row = (half == 0 ? own.row[0] : own.row[1]) + owner / 4;
     const uint32_t col = own.first_col + at / 4 * 8 + owner % 4 * 2 + at % 2;
     if (row >= args.rows || col >= args.n) continue;
     if (!counted && own.lane == 0) atomicAdd(args.recomputed, 1ull);
     counted = true;
-    const float sum = sum_of_element(args, planes, tile, own.slot, row, col, steps_b, own.lane);
+    const float sum = sum_of_element<K>(args, planes, tile, own.first + half * 8 + owner / 4,
+                                        row % uint32_t(args.block_m), col, steps_b, own.lane);
 #pragma unroll
     for (int i = 0; i < kPlaneSums; ++i) {
       if (own.lane == owner && i == at) sums[i / 4][i % 4] = sum;

@@ -8,10 +8,15 @@
 
 namespace sparsek::cuda {
 
-// Bytes from the begin of a plane to the 16 bytes that hold eight columns of a row.
-__device__ inline int place_in_plane_a(int row, int eight) { return row * 64 + (eight ^ (row >> 1 & 3)) * 16; }
-__device__ inline int place_in_plane_b(int row, int eight) {
-  return eight / 8 * kPlaneChunkBytes + row * 128 + (eight % 8 ^ (row & 7)) * 16;
+// Bytes from the begin of a plane to the 16 bytes that hold eight columns of a row. K: columns of A in a piece.
+template <int K>
+__device__ int place_in_plane_a(int row, int eight) {
+  constexpr int kRowBytes = K * 2;
+  return row * kRowBytes + (eight ^ row * kRowBytes / 128 % (kRowBytes / 16)) * 16;
+}
+template <int K>
+__device__ int place_in_plane_b(int row, int eight) {
+  return eight / 8 * PieceBytes<K>::kChunk + row * 128 + (eight % 8 ^ (row & 7)) * 16;
 }
 
 constexpr int kPlaneVector = 8;  // elements of 16 bytes of a plane

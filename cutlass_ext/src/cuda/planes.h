@@ -6,11 +6,13 @@
 // 2^-110 would be below the smallest bf16. Where h would be Inf though x is finite, all three are cut off instead of
 // rounded. For Inf and NaN, h is x, and m and l are 0.
 //
-// The planes of A and B lie in memory as a stage of the kernel wants them in shared memory, the rows swizzled as wgmma
-// expects them, so that a stage is copied in one piece. All extents are padded with zeros.
+// The planes of A and B lie in memory as the stages of the kernel want them in shared memory, in pieces of 32 or 16
+// columns of A, the rows swizzled as wgmma expects them, so that a piece is copied at once. All extents are padded with
+// zeros.
 //
-//   A   (nnzb, bm / 64, bk / 32) pieces of (plane, 64 rows, 32 columns), 64-byte swizzle
-//   B   (N / 128, K / 32) pieces of (plane, 2 chunks of 64 columns, 32 rows, 64 columns), 128-byte swizzle; N and K
+//   A   pieces of (plane, 64 rows, k columns), swizzle of 2 k bytes: (nnzb, bm / 64, bk / k) where bm is a multiple of
+//       64, else of the plan's entries (entries, halves of the tile, bk / k), with zeros where a row has no block
+//   B   pieces of (plane, 2 chunks of 64 columns, k rows, 64 columns), 128-byte swizzle: (N / 128, K / k), N and K
 //       padded to whole tiles and blocks
 #pragma once
 
@@ -18,45 +20,58 @@
 
 #include <cstdint>
 
+#include "cuda/launch_args.h"
+
 namespace sparsek::cuda {
 
 constexpr int kPlanes = 3;
-constexpr int kPieceK = 32;         // columns of A, rows of B
-constexpr int kPieceRows = 64;      // of A
-constexpr int kPieceColumns = 128;  // of B
-constexpr int kPlaneBytesA = kPieceRows * kPieceK * 2;
-constexpr int kPieceBytesA = kPlanes * kPlaneBytesA;
+constexpr int kPieceRows = 64;          // of A
+constexpr int kPieceColumns = 128;      // of B
 constexpr int kPlaneChunkColumns = 64;  // of B: a row of a chunk fills the swizzle's 128 bytes
-constexpr int kPlaneChunkBytes = kPieceK * kPlaneChunkColumns * 2;
-constexpr int kPlaneBytesB = kPieceColumns / kPlaneChunkColumns * kPlaneChunkBytes;
-constexpr int kPieceBytesB = kPlanes * kPlaneBytesB;
+
+// Bytes of pieces of K columns of A, and K rows of B.
+template <int K>
+struct PieceBytes {
+  static constexpr int kPlaneA = kPieceRows * K * 2, kA = kPlanes * kPlaneA;
+  static constexpr int kChunk = K * kPlaneChunkColumns * 2;
+  static constexpr int kPlaneB = kPieceColumns / kPlaneChunkColumns * kChunk, kB = kPlanes * kPlaneB;
+};
+
+constexpr int kPlaneTileM = 128;
+constexpr int kPlaneHalves = kPlaneTileM / kPieceRows;  // of the rows of a tile
 
 constexpr int kColumnsOfSum = 1024;   // of A: so many are summed up by tensor cores before the sums are set aside
 constexpr int kPlaneConsumers = 256;  // threads of a CTA that hold sums
 constexpr int kPlaneSums = kPieceColumns / 8 * 4;  // of such a thread
 
-// The operands of a product, whose blocks are multiples of 64 high and wide.
+// The operands of a product, whose blocks are multiples of 8 high, from 128 on of 64, and of piece_k wide.
 struct PlaneSizes {
+  int64_t piece_k;  // columns of A in a piece
+  int64_t entries;  // of the plan, with its gaps; at most
   int64_t nnzb, block_m, block_k;
   int64_t cols, n;  // K, N
   int64_t workers;  // the most CTAs that multiply
 
-  constexpr int64_t pieces_a() const { return nnzb * (block_m / kPieceRows) * (block_k / kPieceK); }
+  constexpr bool gathers() const { return block_m % kPieceRows != 0; }
+  constexpr int64_t steps() const { return block_k / piece_k; }  // of a block
+  constexpr int64_t pieces_a() const {
+    return (gathers() ? entries * kPlaneHalves : nnzb * (block_m / kPieceRows)) * steps();
+  }
   // Pieces of a panel of 128 columns of B.
-  constexpr int64_t steps_b() const { return (cols + block_k - 1) / block_k * (block_k / kPieceK); }
+  constexpr int64_t steps_b() const { return (cols + block_k - 1) / block_k * steps(); }
   constexpr int64_t panels_b() const { return (n + kPieceColumns - 1) / kPieceColumns; }
   constexpr int64_t pieces_b() const { return panels_b() * steps_b(); }
   // Sums that a tile has set aside; those of longer rows are added to the last.
   constexpr int most_aside() const {
     constexpr int64_t kMost = 7;
-    const int64_t parts = (steps_b() * kPieceK - 1) / kColumnsOfSum;
+    const int64_t parts = (steps_b() * piece_k - 1) / kColumnsOfSum;
     return static_cast<int>(parts < kMost ? parts : kMost);
   }
   constexpr int64_t bytes_of_sums() const {
     return workers * most_aside() * kPlaneConsumers * kPlaneSums * int64_t{sizeof(float)};
   }
-  constexpr int64_t bytes_a() const { return pieces_a() * kPieceBytesA; }
-  constexpr int64_t bytes_b() const { return pieces_b() * kPieceBytesB; }
+  constexpr int64_t bytes_a() const { return pieces_a() * piece_k * (kPlanes * kPieceRows * 2); }
+  constexpr int64_t bytes_b() const { return pieces_b() * piece_k * (kPlanes * kPieceColumns * 2); }
 };
 
 // Where a product's planes lie in its workspace.
@@ -78,23 +93,17 @@ struct PlaneMemory {
   }
 };
 
-// fp32 operands: A's values (nnzb, bm, bk), B (K, N):(ldb, 1). They may lie at any elements.
-struct PlaneOperands {
-  const float *values, *b;
-  int64_t ldb;
-};
+PlaneSizes plane_sizes(const LaunchArgs& args, int piece_k);
 
 // Whether eight elements of each row can be read by two loads.
-inline bool aligned_a(const PlaneOperands& operands) { return reinterpret_cast<uintptr_t>(operands.values) % 16 == 0; }
-inline bool aligned_b(const PlaneOperands& operands) {
-  return reinterpret_cast<uintptr_t>(operands.b) % 16 == 0 && operands.ldb % 4 == 0;
-}
+bool aligned_values(const LaunchArgs& args);
+bool aligned_b(const LaunchArgs& args);
 
-// Loads the kernel. Call it before the first launch on a device, since a capture does not allow loading.
+// Loads the kernels. Call it before the first launch on a device, since a capture does not allow loading.
 cudaError_t prepare_planes();
 
-// Writes the planes of A and of the first `panels` panels of B, and zeros as the progress of all.
-cudaError_t make_planes(const PlaneSizes& sizes, const PlaneOperands& operands, const PlaneMemory& to, int64_t panels,
-                        cudaStream_t stream);
+// Writes the planes of A's values and of the first `panels` panels of B, and zeros as the progress of all. Values and B
+// may lie at any elements.
+cudaError_t make_planes(const LaunchArgs& args, const PlaneSizes& sizes, const PlaneMemory& to, int64_t panels);
 
 }  // namespace sparsek::cuda

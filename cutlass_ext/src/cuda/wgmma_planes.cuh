@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "wgmma_planes": fp32 on tensor cores, for blocks whose height and width are multiples of 64.
+// Kernel family "wgmma_planes": fp32 on tensor cores, for blocks whose height is a multiple of 8, from 128 on of 64,
+// and whose width is one of 16.
 //
 // A and B come as three planes of bf16 each (planes.h): x = h + 2^-8 m + 2^-16 l. Of the nine products of planes six
 // are computed, into three kinds of sums by their factor:
@@ -11,11 +12,12 @@
 // What is left out is below 2^-24 of a product. The kinds are added up at the end of a tile.
 //
 // A CTA computes 128 rows of C, a row group of the plan, times 128 columns. One warpgroup computes the upper half of
-// the rows, one the lower half. Where a tile holds two block rows, each warpgroup has one of them and skips the entries
-// in which that has no block, so an absent block costs no arithmetic and never reaches C.
+// the rows, one the lower half, and skips the entries in which its rows have no block. Where the rows of a half are of
+// several blocks, some may be absent: their zeros times Inf or NaN are computed again like all sums that are not
+// finite.
 //
-// A stage holds 32 columns of A and as many rows of B in all planes, as they lie in memory: a bulk copy for each half
-// of the rows, and one for B.
+// A stage holds 32 or 16 columns of A and as many rows of B in all planes, as they lie in memory: a bulk copy for each
+// half of the rows, and one for B.
 #pragma once
 
 #include <algorithm>
@@ -35,29 +37,24 @@
 namespace sparsek::cuda {
 namespace wgmma_planes_kernel {
 
-constexpr int kTileM = 128;
+constexpr int kTileM = kPlaneTileM;
 constexpr int kPanelN = kPieceColumns;
-constexpr int kStageK = kPieceK;
-constexpr int kUnitK = 16;  // columns of A of one wgmma instruction
-constexpr int kHalves = 2;  // of the rows of a tile: one for each consumer warpgroup
-constexpr int kHalfRows = kTileM / kHalves;
-static_assert(kHalfRows == kPieceRows);
-constexpr int kUnitBytesB = kUnitK * kPlaneChunkColumns * 2;  // from a unit of a chunk to the next
-constexpr int kGroups = kPanelN / 8;                          // sums of a thread and kind: (kGroups, 4)
+constexpr int kUnitK = 16;             // columns of A of one wgmma instruction
+constexpr int kHalves = kPlaneHalves;  // of the rows of a tile: one for each consumer warpgroup
+constexpr int kGroups = kPanelN / 8;   // sums of a thread and kind: (kGroups, 4)
 constexpr int kConsumerWarps = kPlaneConsumers / 32;
 constexpr int kThreads = 128 + kConsumerWarps * 32;
-constexpr int kTileDepth = 4;  // of the queue of tiles
-constexpr int kStagesOfSum = kColumnsOfSum / kStageK;
+constexpr int kTileDepth = 4;    // of the queue of tiles
 constexpr int kStagesAhead = 4;  // the next tile is taken when so many stages of this one are to be loaded
 
 struct Params {
   LaunchArgs args;
   PlaneSizes sizes;
   PlaneMemory planes;
-  int steps;        // stages of an entry
-  int parts;        // pieces of 64 rows of a block
-  int64_t steps_b;  // pieces of a panel of B
+  int steps;        // pieces of an entry
+  int parts;        // pieces of 64 rows of a block; 0: A is gathered
   int most_aside;   // parts of its sums that a tile sets aside
+  int64_t steps_b;  // pieces of a panel of B
   int64_t ready;    // panels of B whose planes are there when the kernel begins
   bool aligned_b;
 };
@@ -68,10 +65,11 @@ struct alignas(16) TileOfWarp {
   int number;  // of its tiles
 };
 
-template <int Stages>
+// K: columns of A in a stage.
+template <int K, int Stages>
 struct SharedStorage {
-  alignas(1024) uint8_t b[Stages][kPieceBytesB];
-  alignas(1024) uint8_t a[Stages][kHalves][kPieceBytesA];
+  alignas(1024) uint8_t b[Stages][PieceBytes<K>::kB];
+  alignas(1024) uint8_t a[Stages][kHalves][PieceBytes<K>::kA];
   TileQueue<kTileDepth> tiles;
   TileOfWarp tile_of_warp[kConsumerWarps];
   uint32_t present[Stages];  // bit h: half h of the rows has a block
@@ -85,20 +83,10 @@ __device__ inline WorkTile within(const LaunchArgs& args, WorkTile tile) {
   return tile;
 }
 
-// Where the rows of a half of a tile come from.
-struct HalfRows {
-  int slot;      // of the tile
-  uint32_t row;  // the first, in C
-  int part;      // of the block
-};
-
-__device__ inline HalfRows rows_of_half(const LaunchArgs& args, const WorkTile& tile, int half) {
-  HalfRows rows;
-  rows.slot = half * args.slots / kHalves;
-  rows.row = uint32_t(args.slot_row[int64_t(tile.m_tile) * args.slots + rows.slot]);
-  if (args.slots == 1) rows.row += half * kHalfRows;
-  rows.part = int(rows.row % uint32_t(args.block_m)) / kHalfRows;
-  return rows;
+// The first row of C of eight rows of a tile.
+__device__ inline uint32_t row_of_c(const LaunchArgs& args, const WorkTile& tile, int row) {
+  const int slot_rows = kTileM / args.slots;
+  return uint32_t(args.slot_row[int64_t(tile.m_tile) * args.slots + row / slot_rows]) + row % slot_rows;
 }
 
 __device__ inline void copy_piece(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
@@ -110,24 +98,33 @@ __device__ inline void copy_piece(uint32_t to, const void* from, uint32_t bytes,
 // One entry of a tile for each lane.
 struct Entry {
   int32_t b_row = 0;
-  int32_t block[kHalves] = {};
+  int32_t piece[kHalves] = {};  // of A, in units of a block's width; kNoBlock: the half has no block
 };
 
-__device__ inline Entry read_entry(const LaunchArgs& args, const WorkTile& tile, int entry) {
+// part: of its blocks, from which each half is.
+__device__ inline Entry read_entry(const Params& p, const WorkTile& tile, const int (&part)[kHalves], int entry) {
+  const LaunchArgs& args = p.args;
   Entry read;
   if (entry < tile.entry_count) {
     const int64_t at = int64_t(tile.entry_begin) + entry;
     read.b_row = __ldg(args.entry_k + at);
 #pragma unroll
-    for (int h = 0; h < kHalves; ++h)
-      read.block[h] = __ldg(args.entry_block + at * args.slots + h * args.slots / kHalves);
+    for (int h = 0; h < kHalves; ++h) {
+      int slot = h * args.slots / kHalves;
+      const int last = (h + 1) * args.slots / kHalves - 1;
+      int32_t block = __ldg(args.entry_block + at * args.slots + slot);
+      while (block == kNoBlock && slot < last) block = __ldg(args.entry_block + at * args.slots + ++slot);
+      const int32_t number = p.parts > 0 ? block * p.parts + part[h] : int32_t(at) * kHalves + h;
+      read.piece[h] = block == kNoBlock ? kNoBlock : number;
+    }
   }
   return read;
 }
 
 // Makes the planes of the panels of B that are not there yet, while the other warps compute. By several warps of each
 // CTA: which of them makes a piece does not matter.
-__device__ inline void make_rest(const Params& p, int lane) {
+template <int K>
+__device__ void make_rest(const Params& p, int lane) {
   constexpr int kEights = kPieceColumns / kPlaneVector, kRows = 32 / kEights, kTogether = 2;
   const int64_t first = p.ready * p.steps_b, pieces = p.sizes.pieces_b();
   const auto* const b = static_cast<const float*>(p.args.b);
@@ -137,11 +134,11 @@ __device__ inline void make_rest(const Params& p, int lane) {
     if (lane == 0) piece = first + atomicAdd(p.planes.progress, 1u);
     piece = __shfl_sync(0xffffffffu, piece, 0);
     if (piece >= pieces) return;
-    const int64_t panel = piece / p.steps_b, k = piece % p.steps_b * kPieceK;
+    const int64_t panel = piece / p.steps_b, k = piece % p.steps_b * K;
     const int64_t column = panel * kPieceColumns + eight * kPlaneVector;
-    char* const to = p.planes.b + piece * kPieceBytesB;
+    char* const to = p.planes.b + piece * PieceBytes<K>::kB;
 #pragma unroll 1
-    for (int i = row; i < kPieceK; i += kTogether * kRows) {
+    for (int i = row; i < K; i += kTogether * kRows) {
       float x[kTogether][kPlaneVector];
 #pragma unroll
       for (int j = 0; j < kTogether; ++j) {
@@ -149,7 +146,9 @@ __device__ inline void make_rest(const Params& p, int lane) {
         read_vector(x[j], b + at * p.args.ldb + column, at < p.sizes.cols ? p.sizes.n - column : 0, p.aligned_b);
       }
 #pragma unroll
-      for (int j = 0; j < kTogether; ++j) write_planes(to + place_in_plane_b(i + j * kRows, eight), kPlaneBytesB, x[j]);
+      for (int j = 0; j < kTogether; ++j) {
+        write_planes(to + place_in_plane_b<K>(i + j * kRows, eight), PieceBytes<K>::kPlaneB, x[j]);
+      }
     }
     // The copy engine reads what the threads have written.
     asm volatile("fence.proxy.async;" ::: "memory");
@@ -170,8 +169,8 @@ __device__ inline void wait_for_planes(const Params& p, int64_t panel) {
 }
 
 // By a whole warp: takes tiles and starts the copies of their stages.
-template <int Stages>
-__device__ void produce(const Params& p, SharedStorage<Stages>& shared, int lane) {
+template <int K, int Stages>
+__device__ void produce(const Params& p, SharedStorage<K, Stages>& shared, int lane) {
   const LaunchArgs& args = p.args;
   const TileList list = {args.tiles, args.tiles_count, args.tiles_taken};
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
@@ -181,51 +180,55 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int lane
   TilePlace<kTileDepth> place, taken_place;
   WorkTile tile = within(args, load_tile(args.tiles + blockIdx.x));
   while (tile.m_tile != kNoTile) {
-    const int part[kHalves] = {rows_of_half(args, tile, 0).part, rows_of_half(args, tile, 1).part};
-    const char* const panel = p.planes.b + int64_t(tile.n_tile) * p.steps_b * kPieceBytesB;
-    const int stages = tile.entry_count * p.steps;
+    int part[kHalves] = {};
+    if (p.parts > 0) {
+#pragma unroll
+      for (int h = 0; h < kHalves; ++h) {
+        part[h] = int(row_of_c(args, tile, h * kPieceRows) % uint32_t(args.block_m)) / kPieceRows;
+      }
+    }
+    const char* const panel = p.planes.b + int64_t(tile.n_tile) * p.steps_b * PieceBytes<K>::kB;
+    int left = tile.entry_count * p.steps;  // stages
+    const int take_at = min(left, kStagesAhead);
     const auto take_next = [&] {
       if (lane == 0) shared.tiles.publish(list, claim_tile(list), taken_place);
       ++taken_place;
       __syncwarp();
     };
-    if (stages == 0) take_next();
-    if (tile.n_tile >= p.ready && stages > 0 && lane == 0) wait_for_planes(p, tile.n_tile);
+    if (left == 0) take_next();
+    if (tile.n_tile >= p.ready && left > 0 && lane == 0) wait_for_planes(p, tile.n_tile);
     __syncwarp();
-    Entry now = read_entry(args, tile, lane);
-    int left = stages;
+    Entry now = read_entry(p, tile, part, lane);
 #pragma unroll 1
     for (int entry = 0; entry < tile.entry_count; ++entry) {
-      if (entry % 32 == 0 && entry > 0) now = read_entry(args, tile, entry + lane);
+      if (entry % 32 == 0 && entry > 0) now = read_entry(p, tile, part, entry + lane);
       const int b_row = __shfl_sync(0xffffffffu, now.b_row, entry % 32);
-      const int block[kHalves] = {__shfl_sync(0xffffffffu, now.block[0], entry % 32),
-                                  __shfl_sync(0xffffffffu, now.block[1], entry % 32)};
-      const uint32_t present = uint32_t(block[0] != kNoBlock) | uint32_t(block[1] != kNoBlock) << 1;
-      const char* from_b = panel + int64_t(b_row / kStageK) * kPieceBytesB;
+      const int piece[kHalves] = {__shfl_sync(0xffffffffu, now.piece[0], entry % 32),
+                                  __shfl_sync(0xffffffffu, now.piece[1], entry % 32)};
+      const char* from_b = panel + int64_t(b_row / K) * PieceBytes<K>::kB;
       const char* from_a[kHalves];
 #pragma unroll
-      for (int h = 0; h < kHalves; ++h) {
-        from_a[h] = p.planes.a + (int64_t(block[h]) * p.parts + part[h]) * p.steps * kPieceBytesA;
-      }
+      for (int h = 0; h < kHalves; ++h) from_a[h] = p.planes.a + int64_t(piece[h]) * p.steps * PieceBytes<K>::kA;
+      const uint32_t present = uint32_t(piece[0] != kNoBlock) | uint32_t(piece[1] != kNoBlock) << 1;
 #pragma unroll 1
       for (int step = 0; step < p.steps; ++step, ++state, --left) {
-        if (left == min(stages, kStagesAhead)) take_next();
+        if (left == take_at) take_next();
         if (lane == 0) {
           const uint32_t full = first_full + state.stage * kBarrierBytes;
           wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
           store_word(first_present + state.stage * 4, present);
-          arrive_and_expect(full, __popc(present) * kPieceBytesA + kPieceBytesB);
-          copy_piece(first_b + state.stage * kPieceBytesB, from_b, kPieceBytesB, full);
+          arrive_and_expect(full, __popc(present) * PieceBytes<K>::kA + PieceBytes<K>::kB);
+          copy_piece(first_b + state.stage * PieceBytes<K>::kB, from_b, PieceBytes<K>::kB, full);
 #pragma unroll
           for (int h = 0; h < kHalves; ++h) {
-            if (block[h] == kNoBlock) continue;
-            copy_piece(first_a + (state.stage * kHalves + h) * kPieceBytesA, from_a[h], kPieceBytesA, full);
+            if (piece[h] == kNoBlock) continue;
+            copy_piece(first_a + (state.stage * kHalves + h) * PieceBytes<K>::kA, from_a[h], PieceBytes<K>::kA, full);
           }
         }
         __syncwarp();
-        from_b += kPieceBytesB;
+        from_b += PieceBytes<K>::kB;
 #pragma unroll
-        for (int h = 0; h < kHalves; ++h) from_a[h] += kPieceBytesA;
+        for (int h = 0; h < kHalves; ++h) from_a[h] += PieceBytes<K>::kA;
       }
     }
     tile = within(args, shared.tiles.next(place, lane));
@@ -234,13 +237,12 @@ __device__ void produce(const Params& p, SharedStorage<Stages>& shared, int lane
 }
 
 // C = act(alpha sums + ...)
-__device__ inline void store(const LaunchArgs& args, PlaneSums& sums, uint32_t first_row, uint32_t first_col,
-                             int lane) {
+__device__ inline void store(const LaunchArgs& args, PlaneSums& sums, const RowsOfWarp& own) {
   const Epilogue& e = args.epilogue;
-  const RowTile tile = {{first_row + lane / 4, first_row + lane / 4 + 8},
-                        first_col,
-                        int(min(int64_t(kPanelN), args.n - first_col)),
-                        lane % 4 * 2};
+  const RowTile tile = {{own.row[0] + own.lane / 4, own.row[1] + own.lane / 4},
+                        own.first_col,
+                        int(min(int64_t(kPanelN), args.n - own.first_col)),
+                        own.lane % 4 * 2};
   if (e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone &&
       e.dtype_c == ElementType::kFp32) {
     const float alpha = alpha_of(e);
@@ -260,31 +262,32 @@ __device__ inline float4* own_sums(const Params& p) {
 
 // Stores a tile and takes the next one. The number of the thread is read anew, or what depends on it would be kept in
 // registers from one tile to the next.
-template <int Stages>
-__device__ WorkTile end_tile(const Params& p, SharedStorage<Stages>& shared, PlaneSums& sums) {
+template <int K, int Stages>
+__device__ WorkTile end_tile(const Params& p, SharedStorage<K, Stages>& shared, PlaneSums& sums) {
   const LaunchArgs& args = p.args;
   int thread;
   asm volatile("mov.u32 %0, %tid.x;" : "=r"(thread));
   const int lane = thread % 32, warp = (thread - (kThreads - kPlaneConsumers)) / 32;
   TileOfWarp& of_warp = shared.tile_of_warp[warp];
   const WorkTile tile = of_warp.tile;
-  const HalfRows rows = rows_of_half(args, tile, warp / 4);
-  const uint32_t first_col = tile.n_tile * kPanelN;
-  const RowsOfWarp own = {rows.slot, rows.row + warp % 4 * 16, first_col, lane};
-  if (tile.entry_count > 0) make_exact(args, p.planes, tile, own, p.steps_b, sums);
-  store(args, sums, own.row, first_col, lane);
+  const int row = warp * 16;
+  const RowsOfWarp own = {
+      row, {row_of_c(args, tile, row), row_of_c(args, tile, row + 8)}, uint32_t(tile.n_tile) * kPanelN, lane};
+  if (tile.entry_count > 0) make_exact<K>(args, p.planes, tile, own, p.steps_b, sums);
+  store(args, sums, own);
   const uint32_t number = of_warp.number;
   __syncwarp();
   if (lane == 0) of_warp.number = number + 1;
   return within(args, shared.tiles.next({int(number % kTileDepth), number / kTileDepth % 2}, lane));
 }
 
-template <int Stages>
-__device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp, int lane) {
+template <int K, int Stages>
+__device__ void consume(const Params& p, SharedStorage<K, Stages>& shared, int warp, int lane) {
+  constexpr int kStagesOfSum = kColumnsOfSum / K;
   const LaunchArgs& args = p.args;
   const int half = warp / 4;
-  const uint64_t first_a = wgmma_descriptor_a64(cute::cast_smem_ptr_to_uint(shared.a[0][half]));
-  const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kPlaneChunkBytes);
+  const uint64_t first_a = wgmma_descriptor_plane_a<K>(cute::cast_smem_ptr_to_uint(shared.a[0][half]));
+  const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), PieceBytes<K>::kChunk);
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   RingState<Stages> state;
   const auto release = [&](int stage) {  // after every lane has read it
@@ -310,17 +313,17 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
           pending = false;
           set_aside(own_sums(p), added / kStagesOfSum - 1, p.most_aside, sums);
         }
-        const uint64_t a = advanced(first_a, state.stage * (kHalves * kPieceBytesA));
-        const uint64_t b = advanced(first_b, state.stage * kPieceBytesB);
+        const uint64_t a = advanced(first_a, state.stage * (kHalves * PieceBytes<K>::kA));
+        const uint64_t b = advanced(first_b, state.stage * PieceBytes<K>::kB);
         fence_sums(sums);
         fence_sums(sums8);
         fence_sums(sums16);
         cute::warpgroup_arrive();
 #pragma unroll
-        for (int u = 0; u < kStageK / kUnitK; ++u) {
+        for (int u = 0; u < K / kUnitK; ++u) {
           const auto multiply = [&](PlaneSums& to, int plane_a, int plane_b) {
-            wgmma_n128(to, advanced(a, plane_a * kPlaneBytesA + u * kUnitK * 2),
-                       advanced(b, plane_b * kPlaneBytesB + u * kUnitBytesB));
+            wgmma_n128(to, advanced(a, plane_a * PieceBytes<K>::kPlaneA + u * kUnitK * 2),
+                       advanced(b, plane_b * PieceBytes<K>::kPlaneB + u * kUnitK * kPlaneChunkColumns * 2));
           };
           multiply(sums, 0, 0);
           multiply(sums8, 0, 1);
@@ -364,10 +367,10 @@ __device__ void consume(const Params& p, SharedStorage<Stages>& shared, int warp
   }
 }
 
-template <int Stages>
+template <int K, int Stages>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Params p) {
   extern __shared__ __align__(1024) uint8_t memory[];
-  auto& shared = *reinterpret_cast<SharedStorage<Stages>*>(memory);
+  auto& shared = *reinterpret_cast<SharedStorage<K, Stages>*>(memory);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (threadIdx.x == 0) {
     for (int s = 0; s < Stages; ++s) {
@@ -382,7 +385,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
   if (warp < 4) {
     cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
     if (warp == 0) produce(p, shared, lane);
-    if (warp > 0 && p.ready < p.sizes.panels_b()) make_rest(p, lane);
+    if (warp > 0 && p.ready < p.sizes.panels_b()) make_rest<K>(p, lane);
   } else {
     cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters>();
     consume(p, shared, warp - 4, lane);
@@ -395,7 +398,7 @@ inline int64_t panels_before(const LaunchArgs& args, const PlaneSizes& sizes) {
   constexpr int64_t kFirst = 8;        // two batches of panels in flight: plan/schedule.h
   constexpr int64_t kLeastRows = 512;  // of A, that a row of B is multiplied by on average
   const int64_t panels = sizes.panels_b();
-  const bool long_enough = args.nnzb * args.block_m >= kLeastRows * (sizes.steps_b() * kPieceK / args.block_k);
+  const bool long_enough = args.nnzb * args.block_m >= kLeastRows * (sizes.steps_b() / sizes.steps());
   return args.nnzb == 0 || args.uneven || !long_enough ? panels : std::min(kFirst, panels);
 }
 
@@ -404,41 +407,36 @@ inline int64_t panels_before(const LaunchArgs& args, const PlaneSizes& sizes) {
 template <class Config>
 struct WgmmaPlanesKernel {
   static_assert(Config::kTileM == wgmma_planes_kernel::kTileM && Config::kTileN == wgmma_planes_kernel::kPanelN &&
-                Config::kTileK == wgmma_planes_kernel::kStageK && Config::kBlockM == wgmma_planes_kernel::kHalfRows);
-  static constexpr int kSharedBytes = sizeof(wgmma_planes_kernel::SharedStorage<Config::kStages>);
-  static constexpr auto kKernel = wgmma_planes_kernel::kernel<Config::kStages>;
+                (Config::kTileK == 32 || Config::kTileK == 16));
+  static constexpr int kPieceK = Config::kTileK;
+  static constexpr int kSharedBytes = sizeof(wgmma_planes_kernel::SharedStorage<kPieceK, Config::kStages>);
+  static constexpr auto kKernel = wgmma_planes_kernel::kernel<kPieceK, Config::kStages>;
 
   static cudaError_t prepare() {
     const cudaError_t error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
     return error == cudaSuccess ? prepare_planes() : error;
   }
 
-  static constexpr PlaneSizes sizes_of(const LaunchArgs& args) {
-    return {args.nnzb, args.block_m, args.block_k, args.cols, args.n, args.workers};
-  }
-
-  static size_t workspace_bytes(const LaunchArgs& args) { return PlaneMemory::bytes(sizes_of(args)); }
+  static size_t workspace_bytes(const LaunchArgs& args) { return PlaneMemory::bytes(plane_sizes(args, kPieceK)); }
 
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_planes_kernel;
-    const PlaneSizes sizes = sizes_of(args);
+    const PlaneSizes sizes = plane_sizes(args, kPieceK);
     const PlaneMemory planes(sizes, args.workspace);
-    const PlaneOperands operands = {static_cast<const float*>(args.values), static_cast<const float*>(args.b),
-                                    args.ldb};
     const int64_t ready = k::panels_before(args, sizes);
     if (args.nnzb > 0) {
-      const cudaError_t error = make_planes(sizes, operands, planes, ready, args.stream);
+      const cudaError_t error = make_planes(args, sizes, planes, ready);
       if (error != cudaSuccess) return error;
     }
     const k::Params p = {args,
                          sizes,
                          planes,
-                         args.block_k / k::kStageK,
-                         args.block_m / k::kHalfRows,
-                         sizes.steps_b(),
+                         static_cast<int>(sizes.steps()),
+                         sizes.gathers() ? 0 : args.block_m / kPieceRows,
                          sizes.most_aside(),
+                         sizes.steps_b(),
                          ready,
-                         aligned_b(operands)};
+                         aligned_b(args)};
     return launch_kernel(kKernel, args.workers, k::kThreads, kSharedBytes, args.stream, {}, p);
   }
 };

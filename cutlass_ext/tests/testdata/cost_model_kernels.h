@@ -25,7 +25,8 @@ constexpr KernelDesc kModelled[] = {
     {"tma_bf16_128_256", "collective", "", SPARSEK_BF16, 128, 256, 64, 4, 128, true, 64, false, &kTileOps},
     {"gather_bf16_128_256", "wgmma_gather", "", SPARSEK_BF16, 128, 256, 64, 4, 8, true, 8, false, &kGatherOps},
     {"simt_bf16", "simt", "", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
-    {"planes_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, 128, 128, 32, 4, 64, true, 64, false, &kTileOps},
+    {"planes16_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, 128, 128, 16, 8, 8, true, 16, false, &kTileOps},
+    {"planes_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, 128, 128, 32, 4, 8, true, 32, false, &kTileOps},
 };
 
 }  // namespace sparsek::cuda

@@ -38,7 +38,7 @@ extern const KernelDesc kKernels[] = {
     {"fast", "b", "rows of 64", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false, &kLoads},
     {"multiples", "c", "multiples of 16", SPARSEK_BF16, 128, 256, 64, 4, 16, true, 16, false, &kLoads},
     {"every", "d", "every block", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kPlain},
-    {"copies", "e", "multiples of 64", SPARSEK_FP32, 128, 128, 32, 4, 64, true, 64, false, &kCopies},
+    {"copies", "e", "multiples of 8", SPARSEK_FP32, 128, 128, 32, 4, 8, true, 16, false, &kCopies},
     {"small", "f", "small blocks", SPARSEK_BF16, 0, 128, 1, 4, 1, true, 1, false, &kChunks},
 };
 extern const int kKernelCount = 6;
@@ -75,7 +75,9 @@ const Case kCases[] = {
     {3, 5, SPARSEK_BF16, SPARSEK_BF16, 256, (1 << 29) + 1, 256, 16, "every "},
     {64, 64, SPARSEK_FP16, SPARSEK_FP16, 256, 256, 256, 16, ""},
     {192, 128, SPARSEK_FP32, SPARSEK_BF16, 255, 255, 257, 4, "copies "},
-    {96, 128, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
+    {96, 16, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, "copies "},
+    {96, 24, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
+    {136, 128, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
     {64, 64, SPARSEK_FP32, SPARSEK_FP32, 1 << 23, 1 << 23, 1 << 23, 16, "copies "},
     {64, 64, SPARSEK_FP32, SPARSEK_FP32, 1 << 24, 1 << 24, 1 << 24, 16, ""},
 };

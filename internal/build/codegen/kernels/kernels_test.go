@@ -93,8 +93,8 @@ func TestPlanes(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"type":         {"fp32", "bf16", "multiplies fp32"},
 		"tile":         {"[128, 128, 32]", "[128, 256, 32]", "128 x 128 x 32"},
-		"block height": {`"block_m": 64`, `"block_m": 128`, "multiples of 64"},
-		"block width":  {`"block_k_multiple": 64`, `"block_k_multiple": 32`, "multiples of 64"},
+		"block height": {`"block_m": 64`, `"block_m": 4`, "multiples of 8 x 32"},
+		"block width":  {`"block_k_multiple": 64`, `"block_k_multiple": 8`, "multiples of 8 x 32"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(planes, c.old, c.new, 1)

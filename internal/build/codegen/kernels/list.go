@@ -241,11 +241,11 @@ func (k Kernel) checkPlanes() error {
 	if k.DType != "fp32" {
 		return fmt.Errorf("dtype %s: the %s family multiplies fp32", k.DType, k.Family)
 	}
-	if k.Tile != (Tile{128, 128, 32}) {
-		return fmt.Errorf("tile %v: the %s family has 128 x 128 x 32", k.Tile, k.Family)
+	if k.Tile != (Tile{128, 128, 32}) && k.Tile != (Tile{128, 128, 16}) {
+		return fmt.Errorf("tile %v: the %s family has 128 x 128 x 32 and 128 x 128 x 16", k.Tile, k.Family)
 	}
-	if k.BlockM != 64 || k.BlockKMultiple%64 != 0 {
-		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 64", k.BlockM, k.BlockKMultiple, k.Family)
+	if k.BlockM%8 != 0 || k.BlockKMultiple%k.Tile[2] != 0 {
+		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 8 x %d", k.BlockM, k.BlockKMultiple, k.Family, k.Tile[2])
 	}
 	return nil
 }

@@ -89,7 +89,11 @@ func TestFloat32Bits(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %dx%d", magnitude.name, block[0], block[1]), func(t *testing.T) {
 				random := rand.New(rand.NewPCG(1, uint64(i)))
 				const size, n = 384, 136
-				p := newProduct[float32, int32](shape{rows: size, cols: size, n: n, blockM: block[0], blockK: block[1], alpha: 1, kernel: kernel.Name})
+				shape := shape{rows: size, cols: size, n: n, blockM: block[0], blockK: block[1], alpha: 1, kernel: kernel.Name}
+				if !serves[float32, float32](t, engine, shape) {
+					t.Skip("skipped: larger blocks than the kernel serves")
+				}
+				p := newProduct[float32, int32](shape)
 				var rows [][]int32
 				for row := 0; row < size; row += block[0] {
 					var cols []int32
@@ -140,7 +144,11 @@ func TestFloat32Sums(t *testing.T) {
 							}
 							return x
 						}
-						p := newProduct[float32, int32](shape{rows: 192, cols: depth, n: 130, blockM: 64, blockK: 64, density: 1, alpha: 1, kernel: kernel.Name})
+						shape := shape{rows: 192, cols: depth, n: 130, blockM: 64, blockK: 64, density: 1, alpha: 1, kernel: kernel.Name}
+						if !serves[float32, float32](t, engine, shape) {
+							t.Skip("skipped: larger blocks than the kernel serves")
+						}
+						p := newProduct[float32, int32](shape)
 						every := make([]int32, depth/64)
 						for i := range every {
 							every[i] = int32(i)
@@ -168,8 +176,12 @@ func TestFloat32ManyPanels(t *testing.T) {
 	onEachFloat32Kernel(t, func(t *testing.T, engine *Engine, kernel Kernel) {
 		for _, workers := range []int{0, 1, 3} {
 			t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
-				p := newProduct[float32, int32](shape{rows: 640, cols: 180, n: 1501, blockM: 64, blockK: 64, gapB: workers, density: 1,
-					alpha: 1, kernel: kernel.Name, seed: 4})
+				shape := shape{rows: 640, cols: 180, n: 1501, blockM: 64, blockK: 64, gapB: workers, density: 1,
+					alpha: 1, kernel: kernel.Name, seed: 4}
+				if !serves[float32, float32](t, engine, shape) {
+					t.Skip("skipped: larger blocks than the kernel serves")
+				}
+				p := newProduct[float32, int32](shape)
 				all := [][]int32{{0, 1, 2}, {0, 1, 2}, {0, 1}, {0, 1, 2}, {0, 1, 2}, {1, 2}, {0, 1, 2}, {0, 1, 2}, {0, 1, 2}, {0, 1, 2}}
 				random := rand.New(rand.NewPCG(3, 3))
 				p.setPattern(all, func() float32 { return full(random, -1, 1) })

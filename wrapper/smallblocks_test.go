@@ -3,7 +3,10 @@
 package sparsek_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +100,51 @@ func TestCutRowsSameBits(t *testing.T) {
 			}
 			skip := func(*testing.T, *Engine, Kernel) {}
 			onFewColumns(t, skip, skip, repeat)
+		}
+	}
+}
+
+// Block rows without blocks, which are many, leave nothing behind: not in the shared memory of the CTAs that come next on
+// an SM, those of products in another stream.
+func TestEmptyRowsBesideOthers(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	background := context.Background()
+	type running struct {
+		plan   *Plan
+		stream *Stream
+		o      Operands
+	}
+	run := func(s shape) (running, *product[BFloat16, BFloat16, int32], *DeviceBuffer[BFloat16]) {
+		p := newProduct[BFloat16, int32](s)
+		m := must(NewMatrix(background, engine, p.a))(t)
+		plan := must(m.Plan(background, p.planOptions(16)))(t)
+		stream := must(engine.NewStream())(t)
+		b, c := inBuffer(t, engine, p.b, 0), inBuffer(t, engine, p.newC(), 0)
+		t.Cleanup(func() {
+			if err := errors.Join(stream.Wait(background), plan.Close(), m.Close(), b.Buffer.Close(), c.Buffer.Close(), stream.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+		return running{plan, stream, Operands{B: b, C: c}}, p, c.Buffer
+	}
+	few, _, _ := run(shape{rows: 2176, cols: 16, n: 6592, blockM: 16, blockK: 16, density: 0.02, alpha: 1, kernel: "few_columns_bf16", seed: 1})
+	large, p, c := run(shape{rows: 1280, cols: 64, n: 6144, blockM: 64, blockK: 64, density: 1, alpha: 1, kernel: "tma_bf16_64x2_256", seed: 2})
+	var want []BFloat16
+	for round := range 60 {
+		for range 4 {
+			if err := errors.Join(few.plan.Enqueue(background, few.stream, 1, 0, few.o), large.plan.Enqueue(background, large.stream, 1, 0, large.o)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := p.newC()
+		if err := errors.Join(few.stream.Wait(background), large.stream.Wait(background), c.Read(background, got.Data)); err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			p.verify(t, engine, large.plan.Info(), got)
+			want = got.Data
+		} else if !slices.Equal(got.Data, want) {
+			t.Fatalf("round %d: another C", round)
 		}
 	}
 }

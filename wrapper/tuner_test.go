@@ -31,6 +31,7 @@ func tunable[T Element]() *product[T, T, int32] {
 
 // A tuner describes every candidate, its plan is right, and the next plan uses what was measured.
 func TestTuner(t *testing.T) {
+	needsAllWorkers(t) // measurements with fewer are not kept
 	onEach(t, testTuner[BFloat16])
 }
 
@@ -108,6 +109,7 @@ func testTuner[T Element](t *testing.T, engine *Engine) {
 
 // Options with Tuning have a plan measured once, and not again what the cache knows.
 func TestPlanWithTuning(t *testing.T) {
+	needsAllWorkers(t) // measurements with fewer are not kept
 	onEach(t, func(t *testing.T, engine *Engine) {
 		ownCache(t)
 		p := tunable[Float16]()
@@ -125,6 +127,7 @@ func TestPlanWithTuning(t *testing.T) {
 
 // A cache that cannot be written costs a warning and nothing else; one that is not a cache is left where it is.
 func TestTuningWithoutCache(t *testing.T) {
+	needsAllWorkers(t) // measurements with fewer are not kept
 	engine := newEngine(t, CPU)
 	folder := t.TempDir()
 	t.Setenv("SPARSEK_TUNING_CACHE", filepath.Join(folder, "none", "tuning.txt"))

@@ -87,8 +87,12 @@ struct Ring {
     for (int i = 0; i < groups_; ++i) request(args, lane);
   }
 
-  // Behind this, another ring may be made in its place.
-  __device__ void leave(int lane) const {
+  // Behind this, another ring may be made in its place, and the CTA may end: no copy is under way any more. One that
+  // nobody waited for would write where the SM's next CTA has its own. That is so for a chunk without blocks whose
+  // number is no multiple of the group: the group that it begins in is copied.
+  __device__ void leave(int lane) {
+#pragma unroll 1
+    for (; complete_ < requested_ && complete_ * group_ < end; ++complete_) wait_for_oldest();
     __syncwarp();
     if (lane == 0) {
 #pragma unroll 1
@@ -112,11 +116,7 @@ struct Ring {
   __device__ int wait(int wanted) {
     const int last = min((wanted - 1) / group_, oldest_ + groups_ - 2);
 #pragma unroll 1
-    for (; complete_ <= last; ++complete_) {
-      const int at = complete_ & (groups_ - 1);
-      wait_for_phase(barriers_ + at * kBarrierBytes, phases_ >> at & 1);
-      phases_ ^= 1u << at;
-    }
+    for (; complete_ <= last; ++complete_) wait_for_oldest();
     return min(wanted, (last + 1) * group_);
   }
 
@@ -132,6 +132,13 @@ struct Ring {
   }
 
  private:
+  // Of the groups that nobody has waited for.
+  __device__ void wait_for_oldest() {
+    const int at = complete_ & (groups_ - 1);
+    wait_for_phase(barriers_ + at * kBarrierBytes, phases_ >> at & 1);
+    phases_ ^= 1u << at;
+  }
+
   // Of the next group, in the place of one that nobody reads any more.
   __device__ void request(const LaunchArgs& args, int lane) {
     const int first = requested_ * group_, at = requested_ & (groups_ - 1);

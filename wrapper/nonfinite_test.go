@@ -135,6 +135,18 @@ func TestNonFiniteParts(t *testing.T) {
 	onSplitting(t, testNonFiniteParts[BFloat16], testNonFiniteParts[Float16])
 }
 
+func testNonFiniteWideBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, of := range []struct{ blockM, blockK, count int }{{16, 512, 1}, {16, 464, 1}, {8, 256, 2}, {64, 152, 3}} {
+		testEachNonFinite[T](t, engine, shape{rows: 264, cols: of.count * of.blockK, n: 264, blockM: of.blockM, blockK: of.blockK,
+			density: 0.6, alpha: 1, kernel: kernel.Name}, 0)
+	}
+}
+
+// Tiles of a few wide blocks, whose second walk has nothing to share out.
+func TestNonFiniteWideBlocks(t *testing.T) {
+	onSplitting(t, testNonFiniteWideBlocks[BFloat16], testNonFiniteWideBlocks[Float16])
+}
+
 // One CTA with many tiles, most of which meet NaN.
 func TestNonFiniteRounds(t *testing.T) {
 	engine := newEngine(t, CUDA)

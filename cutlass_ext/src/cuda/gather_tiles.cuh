@@ -166,10 +166,10 @@ __device__ inline int stages_of(const Params& p, int entries) {
 }
 
 // The entries of a tile after which its second walk ends if all sums are NaN by then: more of them change nothing. All
-// of them where the tile is too short for that.
+// of them where the tile is too short for that, or has too few to take a share of them.
 __device__ inline int entries_before_look(const Params& p, int entries) {
   constexpr int kFewStages = 8, kShare = 4;
-  return stages_of(p, entries) < kFewStages ? entries : entries / kShare;
+  return stages_of(p, entries) < kFewStages || entries < kShare ? entries : entries / kShare;
 }
 
 }  // namespace wgmma_gather_kernel

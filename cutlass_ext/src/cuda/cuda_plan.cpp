@@ -75,7 +75,7 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
     const Plan plan = sparsek::make_plan(*orders, shape);
     arrays_ = PlanArrays(memory, plan, uses_);
     entries_ = plan.entries();
-    panel_ends_ = panel_ends(plan);
+    if (plan.chunks.empty()) panel_ends_ = panel_ends(plan);
   } else {
     plan_on_device(shape);
   }

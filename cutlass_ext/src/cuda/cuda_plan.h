@@ -77,7 +77,7 @@ class CudaPlan final : public PlanState {
   PlanArrays arrays_;
   MadeMark made_;                    // behind the making of it, where that was not waited for
   int64_t entries_ = -1;             // -1: the device knows
-  std::vector<int32_t> panel_ends_;  // plan/panel_ends.h; empty for an index in device memory
+  std::vector<int32_t> panel_ends_;  // plan/panel_ends.h; empty for chunks, and for an index in device memory
   size_t product_bytes_ = 0;
   int64_t packed_pitch_ = 0;              // of B, where it is copied for the kernel; else 0
   std::unique_ptr<Workspace> workspace_;  // where tiles are split or B is copied

@@ -31,7 +31,7 @@ __device__ inline void multiply_chunk(const LaunchArgs& args, const RowChunks& r
 #pragma unroll 1
   for (int row = chunk.row_begin; row < chunk.row_end;) {
     // A block row a lane, and the end of the last one.
-    const int row_begin = ring.place(__ldg(rows.row_ptr + min(row + lane, rows.block_rows)));
+    const int row_begin = ring.place(__ldg(rows.row_ptr + row + min(lane, rows.block_rows - row)));
     const int inside = min(max(row_begin, chunk_begin), ring.end);
     int at_once = min(lanes.rows, chunk.row_end - row), shares = lanes.shares;
     if (at_once > 1) {

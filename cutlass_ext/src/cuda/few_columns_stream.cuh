@@ -43,7 +43,7 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
 #pragma unroll 1
   for (int group = 0; row < chunk.row_end; ++group) {
     // A block row a lane, and the end of the last one.
-    int row_begin = ring.place(__ldg(rows.row_ptr + min(row + lane, rows.block_rows)));
+    int row_begin = ring.place(__ldg(rows.row_ptr + row + min(lane, rows.block_rows - row)));
     const int end = begin < ring.end ? ring.wait(ring.end) : begin;
 #pragma unroll 1
     for (int first = begin; first < end; first += 2 * entry_lanes) {
@@ -121,7 +121,7 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
       row += goes_on ? count - 1 : count;
       carried = goes_on;
       more = !goes_on && row < chunk.row_end && (last || __shfl_sync(kAllLanes, row_begin, count) < end);
-      if (more) row_begin = ring.place(__ldg(rows.row_ptr + min(row + lane, rows.block_rows)));
+      if (more) row_begin = ring.place(__ldg(rows.row_ptr + row + min(lane, rows.block_rows - row)));
     }
     begin = end;
   }

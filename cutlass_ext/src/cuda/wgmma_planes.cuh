@@ -152,9 +152,11 @@ __device__ void make_rest(const Params& p, int lane) {
     }
     // The copy engine reads what the threads have written.
     asm volatile("fence.proxy.async;" ::: "memory");
-    __threadfence();
     __syncwarp();
-    if (lane == 0) atomicAdd(p.planes.progress + 1 + panel, 1u);
+    if (lane == 0) {
+      __threadfence();  // behind all lanes' writes
+      atomicAdd(p.planes.progress + 1 + panel, 1u);
+    }
   }
 }
 

@@ -20,7 +20,7 @@ class GraphBuffers;
 //   in a graph   from the plan, for as long as the graph that the product was captured into, what was instantiated from
 //                it or a copy of it exists; then another capture gets it. Memory nodes would be simpler, but a graph
 //                that has them can neither be cloned nor be instantiated twice. Copies of a graph that run at once
-//                share the memory, as they share C: they are no more at odds here than there.
+//                share the memory, as they share C, and may wait for each other for ever (cuda/wgmma_planes.cuh).
 class Workspace {
  public:
   // bytes: of one product. pool must outlive this.

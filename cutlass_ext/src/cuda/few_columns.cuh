@@ -26,10 +26,14 @@ __global__ void __launch_bounds__(kFewColumnsThreads, kFewColumnsCtas)
   const int turns = ctas_of(rows.count, rows.lanes.panels);
 #pragma unroll 1
   for (int turn = blockIdx.x; turn < turns; turn += gridDim.x) {
+    const int warp = threadIdx.x / 32, panel = turn % rows.lanes.panels;
+    const int at = turn / rows.lanes.panels * kFewColumnsWarps + warp;
+    if (at >= rows.count) continue;
+    char* const own = shared + warp * rows.lanes.shared_bytes;
     if constexpr (kTileN == 1) {
-      stream_chunk<Element, kTileM, kDepth>(args, rows, turn, shared);
+      stream_chunk<Element, kTileM, kDepth>(args, rows, at, panel, own);
     } else {
-      multiply_chunk<Element, kTileM, kTileN, kDepth>(args, rows, turn, shared);
+      multiply_chunk<Element, kTileM, kTileN, kDepth>(args, rows, at, panel, own);
     }
   }
 }

@@ -43,6 +43,11 @@ __device__ __noinline__ void copy_by_lanes(const LaunchArgs& args, int first, in
   }
 }
 
+__device__ inline RowChunk read_chunk(const RowChunks& rows, int at) {
+  const int4 words = __ldg(reinterpret_cast<const int4*>(rows.chunks) + at);
+  return {words.x, words.y, words.z, words.w};
+}
+
 // The ring of a warp in shared memory: groups of blocks, each in the place of its number modulo the groups of the ring,
 // with the first row of B for each block, if groups are of four at least; else those are read from the plan. Behind
 // them a barrier for each group. Entries are counted from the first group of the chunk on.

@@ -17,15 +17,10 @@ struct BlockSums {
 };
 
 template <class Element, int kTileM, int kDepth>
-__device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& rows, int turn, char* shared) {
+__device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& rows, int at, int panel, char* own) {
   const LaneLayout& lanes = rows.lanes;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int panel = turn % lanes.panels;
-  const int at = turn / lanes.panels * kFewColumnsWarps + warp;
-  if (at >= rows.count) return;
-  const int4 words = __ldg(reinterpret_cast<const int4*>(rows.chunks) + at);
-  const RowChunk chunk = {words.x, words.y, words.z, words.w};
-  char* const own = shared + warp * lanes.shared_bytes;
+  const int lane = threadIdx.x % 32;
+  const RowChunk chunk = read_chunk(rows, at);
   Ring<Element> ring(args, lanes, chunk, own, lane);
   const LanePlace place(lanes, lane, panel, 1, args.n);
   const LaneTile<kTileM> tile = lane_tile<Element, kTileM, 1, kDepth>(args, lanes, place);

@@ -5,6 +5,7 @@ package sparsek_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -57,17 +58,37 @@ func onEachKernel(t *testing.T, bf16, fp16, fp32 func(t *testing.T, engine *Engi
 				if engine.Info().Backend == CPU && !serves[BFloat16, BFloat16](t, engine, ideal) {
 					t.Skip("skipped: not for this processor")
 				}
-				switch kernel.DType {
-				case BF16, 0: // every type
-					bf16(t, engine, kernel)
-				case FP16:
-					fp16(t, engine, kernel)
-				default:
-					fp32(t, engine, kernel)
-				}
+				ofType(kernel, bf16, fp16, fp32)(t, engine, kernel)
 			})
 		}
 	})
+}
+
+// ofType is the test for a kernel's type; for a kernel of every type, that of bf16.
+func ofType(kernel Kernel, bf16, fp16, fp32 func(t *testing.T, engine *Engine, kernel Kernel)) func(t *testing.T, engine *Engine, kernel Kernel) {
+	switch kernel.DType {
+	case BF16, 0:
+		return bf16
+	case FP16:
+		return fp16
+	default:
+		return fp32
+	}
+}
+
+// onFamily runs a test on each kernel of the GPU whose name begins with prefix. There must be one.
+func onFamily(t *testing.T, prefix string, bf16, fp16, fp32 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	engine := newEngine(t, CUDA)
+	found := false
+	for _, kernel := range kernelsOf(t, engine) {
+		if strings.HasPrefix(kernel.Name, prefix) {
+			found = true
+			t.Run(kernel.Name, func(t *testing.T) { ofType(kernel, bf16, fp16, fp32)(t, engine, kernel) })
+		}
+	}
+	if !found {
+		t.Errorf("no kernel is named %s...", prefix)
+	}
 }
 
 // leastBlock is the smallest block that a kernel serves.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,27 +16,7 @@ import (
 
 // onFewColumns runs a test on each kernel for small blocks and few columns.
 func onFewColumns(t *testing.T, bf16, fp16, fp32 func(t *testing.T, engine *Engine, kernel Kernel)) {
-	engine := newEngine(t, CUDA)
-	found := false
-	for _, kernel := range kernelsOf(t, engine) {
-		if !strings.HasPrefix(kernel.Name, "few_columns_") {
-			continue
-		}
-		found = true
-		t.Run(kernel.Name, func(t *testing.T) {
-			switch kernel.DType {
-			case BF16:
-				bf16(t, engine, kernel)
-			case FP16:
-				fp16(t, engine, kernel)
-			default:
-				fp32(t, engine, kernel)
-			}
-		})
-	}
-	if !found {
-		t.Error("no kernel is for few columns")
-	}
+	onFamily(t, "few_columns_", bf16, fp16, fp32)
 }
 
 func drawSmallBlocks(t *rapid.T, kernel Kernel) shape {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -20,24 +19,7 @@ import (
 
 // onSplitting runs a test on each kernel that takes parts of tiles.
 func onSplitting(t *testing.T, bf16, fp16 func(t *testing.T, engine *Engine, kernel Kernel)) {
-	engine := newEngine(t, CUDA)
-	found := false
-	for _, kernel := range kernelsOf(t, engine) {
-		if !strings.HasPrefix(kernel.Name, "gather_") {
-			continue
-		}
-		found = true
-		t.Run(kernel.Name, func(t *testing.T) {
-			if kernel.DType == BF16 {
-				bf16(t, engine, kernel)
-			} else {
-				fp16(t, engine, kernel)
-			}
-		})
-	}
-	if !found {
-		t.Error("no kernel takes parts of tiles")
-	}
+	onFamily(t, "gather_", bf16, fp16, nil)
 }
 
 // wantSplit sees that a plan has more tiles than C: parts.

@@ -17,39 +17,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-
-def elasticity(cells):
-    """Stiffness matrix of a cube of cells**3 trilinear 8-node hexahedra, three degrees of freedom a node, E=1, nu=0.3."""
-    young, poisson = 1.0, 0.3
-    lame, shear = young * poisson / ((1 + poisson) * (1 - 2 * poisson)), young / (2 * (1 + poisson))
-    material = np.zeros((6, 6))
-    material[:3, :3] = lame
-    material[range(6), range(6)] += [2 * shear] * 3 + [shear] * 3
-
-    corners = np.array([[i, j, k] for k in (0, 1) for j in (0, 1) for i in (0, 1)])
-    signs, h = 2.0 * corners - 1, 1.0 / cells
-    stiffness = np.zeros((24, 24))
-    for point in signs / np.sqrt(3):  # the Gauss points lie towards the corners
-        terms = 1 + signs * point
-        gradient = np.stack([signs[:, a] * np.prod(np.delete(terms, a, axis=1), axis=1) / 8 * 2 / h for a in range(3)])
-        strain = np.zeros((6, 24))
-        for a in range(3):
-            strain[a, a::3] = gradient[a]
-        for row, (a, b) in enumerate([(0, 1), (1, 2), (0, 2)], start=3):
-            strain[row, a::3], strain[row, b::3] = gradient[b], gradient[a]
-        stiffness += strain.T @ material @ strain * (h / 2) ** 3
-
-    side = cells + 1
-    rows, cols, values = [], [], []
-    for cell in np.ndindex(cells, cells, cells):
-        nodes = (cell + corners) @ [1, side, side * side]
-        dofs = (3 * nodes[:, None] + np.arange(3)).ravel()
-        rows.append(np.repeat(dofs, 24))
-        cols.append(np.tile(dofs, 24))
-        values.append(stiffness.ravel())
-    size = 3 * side**3
-    assembled = sp.coo_matrix((np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))), shape=(size, size))
-    return assembled.tobsr(blocksize=(3, 3))
+import hexahedra
 
 
 def stencil(n):
@@ -81,7 +49,7 @@ def sparse_files(folder):
     square = sp.random(9, 9, density=0.3, format="coo", random_state=rng)
     dia = sp.dia_matrix((np.arange(1.0, 25).reshape(4, 6), [0, -2, 3, 9]), shape=(7, 12))
     npz = {
-        "elasticity_bsr": elasticity(2),
+        "elasticity_bsr": hexahedra.assemble((2, 2, 2), 1 / 2),
         "stencil_csr": stencil(4).tocsr(),
         "stencil_dia": stencil(3).todia(),
         "csr": small, "csc": small.tocsc(), "coo": small.tocoo(), "bsr": sp.csr_matrix(small[:12, :10]).tobsr((4, 5)), "dia": dia,

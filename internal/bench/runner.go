@@ -53,7 +53,17 @@ func NewRunner(engine *sparsek.Engine, cases []Case, o Options) (*Runner, error)
 	if len(cases) == 0 {
 		return nil, errors.New("there is nothing to time")
 	}
-	r := &Runner{engine: engine, cases: cases, options: o, byType: map[string]measurer{}}
+	r, err := newRunner(engine, o)
+	if err != nil {
+		return nil, err
+	}
+	r.cases = cases
+	return r, nil
+}
+
+// newRunner is one without cases.
+func newRunner(engine *sparsek.Engine, o Options) (*Runner, error) {
+	r := &Runner{engine: engine, options: o, byType: map[string]measurer{}}
 	if o.SMI == "" {
 		r.options.SMI = nvsmi.Program
 	}

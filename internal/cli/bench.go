@@ -27,6 +27,7 @@ type benchCommand struct {
 	densityFlags `group:"Product" set:"density=the suite's"`
 	DType        dtypeFlag `name:"dtype" group:"Product" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or, on the CPU, fp64 (default: bf16 on a GPU, fp32 on the CPU)."`
 	Seed         uint64    `group:"Product" placeholder:"N" help:"Of patterns, values and B (default: 0); those of the suites roofline, peers, shared, nonfinite and dynamic are fixed."`
+	mapFlags     `group:"The suite map"`
 	engineFlags  `group:"Device and time"`
 	Rounds       count          `group:"Device and time" default:"${rounds}" placeholder:"N" help:"How often all that is timed takes turns."`
 	Repeats      count          `group:"Device and time" placeholder:"N" help:"Products that each times in a round (default: by their time, at most 8)."`
@@ -39,8 +40,8 @@ type benchCommand struct {
 
 func (*benchCommand) Help() string {
 	return `Examples:
-  sparsek bench --against cublas,cusparse
-  sparsek bench --matrix A.npz --block 16 --n 512 --html A.html`
+  sparsek bench --matrix A.npz --block 16 --n 512 --html A.html
+  sparsek bench --suite map --types fp32 --keep map.jsonl --html map.html`
 }
 
 // suiteNames are those that --suite takes.
@@ -51,7 +52,7 @@ func suiteNames() []string {
 			names = append(names, s.Name)
 		}
 	}
-	return names
+	return append(names, bench.Map)
 }
 
 // Run times.
@@ -64,6 +65,8 @@ func (o *benchCommand) Run(ctx context.Context, e *environment) error {
 		return o.list(e)
 	case len(o.From) > 0:
 		return o.printFrom(e)
+	case o.Suite == bench.Map:
+		return benchMap(ctx, e, o)
 	}
 	return benchSuite(ctx, e, o)
 }
@@ -80,6 +83,9 @@ func (o *benchCommand) validate(e *environment) error {
 		o.Suite = bench.Files
 	} else if !slices.Contains(suiteNames(), o.Suite) {
 		return failf(exitUsage, "bench: --suite %s: want one of %s, or --matrix FILE", o.Suite, strings.Join(suiteNames(), ", "))
+	}
+	if err := o.validateMap(e); err != nil {
+		return err
 	}
 	for _, name := range ofSuites {
 		if e.given[name] && !o.takes(name) {
@@ -110,6 +116,9 @@ const longestSustained = time.Minute
 func (o *benchCommand) takes(name string) bool {
 	if name == "sparsity" {
 		name = "density"
+	}
+	if o.Suite == bench.Map {
+		return name == "seed"
 	}
 	s, err := bench.FindSuite(o.Suite)
 	return err == nil && slices.Contains(s.Takes, name)

@@ -35,7 +35,13 @@ func (o *benchCommand) list(e *environment) error {
 			return fail(exitBadOutput, err)
 		}
 	}
-	return nil
+	if e.given["suite"] && o.Suite != bench.Map {
+		return nil
+	}
+	grid := o.grid().Whole(backend)
+	cells := len(grid.Matrices()) * len(grid.N)
+	_, err := fmt.Fprintf(e.stdout, "%s: %s: %d cells\n", bench.Map, bench.MapSummary, cells)
+	return fail(exitBadOutput, err)
 }
 
 // devicesThere counts the GPUs that the library can use.
@@ -50,6 +56,14 @@ func devicesThere() (int, error) {
 
 // printFrom prints what was measured before.
 func (o *benchCommand) printFrom(e *environment) error {
+	if len(o.From) == 1 {
+		if m, err := readMap(o.From[0]); m != nil || err != nil {
+			if err != nil {
+				return fail(exitBadFile, err)
+			}
+			return o.reportMap(e, m)
+		}
+	}
 	var reports []*bench.Report
 	for _, path := range o.From {
 		r, err := benchreport.Read(path)

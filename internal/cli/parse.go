@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/bench/shapemap"
 	"github.com/sparsek/sparsek/internal/bench/tunereval"
 	"github.com/sparsek/sparsek/internal/gate/profile"
 	"github.com/sparsek/sparsek/internal/matrix/pattern"
@@ -47,13 +48,14 @@ func newParser(e *environment) (*kong.Kong, error) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(describeValue),
 		kong.Vars{
-			"density":   fmt.Sprint(defaultDensity),
-			"patterns":  strings.Join(pattern.Names(), ", "),
-			"suites":    strings.Join(suiteNames(), ", "),
-			"rounds":    fmt.Sprint(bench.DefaultRounds),
-			"gridcases": fmt.Sprint(tunereval.Count),
-			"launches":  fmt.Sprint(profile.DefaultLaunches),
-			"peers":     strings.Join(bench.Peers(), ", "),
+			"density":     fmt.Sprint(defaultDensity),
+			"patterns":    strings.Join(pattern.Names(), ", "),
+			"suites":      strings.Join(suiteNames(), ", "),
+			"rounds":      fmt.Sprint(bench.DefaultRounds),
+			"gridcases":   fmt.Sprint(tunereval.Count),
+			"launches":    fmt.Sprint(profile.DefaultLaunches),
+			"mappatterns": strings.Join(shapemap.PatternNames(), ", "),
+			"peers":       strings.Join(bench.Peers(), ", "),
 		})
 }
 

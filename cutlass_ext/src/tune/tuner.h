@@ -55,6 +55,8 @@ class Tuner {
   using Clock = std::chrono::steady_clock;
 
   void measure(int place);
+  // Whether a candidate whose first product took so long cannot win.
+  bool is_beyond_doubt(double one) const;
   // Closes the trials that cannot win any more.
   void drop();
   bool out_of_time() const;

@@ -145,6 +145,15 @@ void check_fastest() {
   expect(got.trials.at("fast").times.size() >= 21, "the winner is measured to the end");
 }
 
+void check_long_products() {
+  const Outcome got = tuned({{"fast", {1e-4, {1e-3}}}, {"long", {1e-4, {20e-3, 1e-5}}}}, kLong);
+  expect(got.best == "fast" && !got.trials.at("long").open && got.trials.at("long").times.size() == 1 &&
+             got.trials.at("long").times[0] == 20e-3,
+         "one product that is long and far slower decides");
+  const Outcome first = tuned({{"long", {1e-4, {20e-3, 1e-5, 1e-5}}}, {"fast", {1e-4, {1e-3}}}}, kLong);
+  expect(first.best == "long", "not where it is the first");
+}
+
 void check_ties() {
   const std::vector<double> noisy = {0.97e-4, 1.03e-4, 1e-4, 0.99e-4, 1.01e-4};
   std::vector<double> a_little_faster = noisy;
@@ -191,6 +200,7 @@ void check_budget() {
 
 int main() {
   check_fastest();
+  check_long_products();
   check_ties();
   check_predictions();
   check_obstacles();

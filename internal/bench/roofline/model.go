@@ -95,6 +95,39 @@ func WorkOf(c Product, p bsr.Pattern, plan sparsek.PlanInfo) Work {
 	}
 }
 
+// Operands are what every kernel has to touch of a product, in elements, and its columns.
+type Operands struct {
+	Values       float64 // of A's blocks
+	Index        float64 // numbers of four bytes
+	B, C         float64 // the rows of B that A's blocks meet, and C
+	N            int
+	ElementBytes int // of A, B and C
+}
+
+// OfAnyKernel is the bound of a product whatever its kernel and its plan: what it has to read and write once, or its
+// operations.
+func OfAnyKernel(chip Ceilings, o Operands) Bound {
+	size := float64(o.ElementBytes)
+	moving := Bound{"DRAM", (size*(o.Values+o.B+o.C) + 4*o.Index) / chip.DRAM}
+	computing := Bound{"tensor", 2 * o.Values * float64(o.N) / chip.rate(o.ElementBytes)}
+	if computing.Seconds > moving.Seconds {
+		return computing
+	}
+	return moving
+}
+
+// rate is that of operations on elements of so many bytes: in fp32 of six products of bfloat16 for each, which are exact
+// enough, and in fp64 of the tensor cores' own, a sixteenth of that in bfloat16.
+func (c Ceilings) rate(elementBytes int) float64 {
+	switch elementBytes {
+	case 8:
+		return c.Tensor / 16
+	case 4:
+		return c.Tensor / 6
+	}
+	return c.Tensor
+}
+
 // Bound is a time under which a product cannot come.
 type Bound struct {
 	Name    string  `json:"name"` // "tensor", "L2" or "DRAM"

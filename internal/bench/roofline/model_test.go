@@ -94,3 +94,19 @@ func TestTensorRate(t *testing.T) {
 		t.Errorf("an H100: %+v", h100)
 	}
 }
+
+// What every kernel has to move of few columns, and the operations of many, by type.
+func TestOfAnyKernel(t *testing.T) {
+	chip := Ceilings{Tensor: 600e12, DRAM: 4e12}
+	o := Operands{Values: 1e6, Index: 1e4, B: 1e3, C: 2e3, N: 1, ElementBytes: 4}
+	few := OfAnyKernel(chip, o)
+	near(t, "few columns", few.Seconds, (4*(1e6+3e3)+4e4)/4e12)
+	for size, rate := range map[int]float64{2: 600e12, 4: 100e12, 8: 37.5e12} {
+		o := Operands{Values: 1e6, B: 1e6, C: 1e6, N: 4096, ElementBytes: size}
+		many := OfAnyKernel(chip, o)
+		near(t, "many columns", many.Seconds, 2*1e6*4096/rate)
+		if few.Name != "DRAM" || many.Name != "tensor" {
+			t.Errorf("bound by %s, then by %s", few.Name, many.Name)
+		}
+	}
+}

@@ -53,8 +53,8 @@ func Judge(ctx context.Context, engine *sparsek.Engine, one Case, budget time.Du
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	v = &Verdict{Case: one, Blocks: pattern.Blocks(), Density: pattern.Density(),
-		LongestRow: int(loadsOf(pattern, one.M, one.BlockM, one.BlockM).Longest),
-		Rows64:     loadsOf(pattern, one.M, one.BlockM, 64), Rows128: loadsOf(pattern, one.M, one.BlockM, 128)}
+		LongestRow: int(LoadsOf(pattern, one.M, one.BlockM, one.BlockM).Longest),
+		Rows64:     LoadsOf(pattern, one.M, one.BlockM, 64), Rows128: LoadsOf(pattern, one.M, one.BlockM, 128)}
 	chosen, err := measure(ctx, m, one.N, tuning.Options{Budget: budget})
 	if err != nil {
 		return nil, err

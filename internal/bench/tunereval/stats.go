@@ -11,9 +11,9 @@ type GroupLoads struct {
 	Longest int64 `json:"longest"` // the largest union of one group
 }
 
-// loadsOf describes groups of `height` rows of a matrix of so many rows in blocks of blockM rows. A group loads all block
+// LoadsOf describes groups of `height` rows of a matrix of so many rows in blocks of blockM rows. A group loads all block
 // columns of each block row that it touches.
-func loadsOf(p bsr.Pattern, rows, blockM, height int) (g GroupLoads) {
+func LoadsOf(p bsr.Pattern, rows, blockM, height int) (g GroupLoads) {
 	seenBy := make([]int, p.BlockCols)
 	for first := 0; first < rows; first += height {
 		last := min(first+height, rows) - 1

@@ -67,7 +67,7 @@ func TestGridIsWide(t *testing.T) {
 func TestLoads(t *testing.T) {
 	p := bsr.Pattern{BlockRows: 5, BlockCols: 8, RowPtr: []int32{0, 2, 4, 8, 8, 9}, ColIdx: []int32{0, 1, 1, 2, 0, 3, 4, 7, 1}}
 	for height, want := range map[int]GroupLoads{16: {9, 4}, 32: {8, 4}, 64: {7, 6}, 8: {18, 4}, 24: {11, 6}} {
-		if got := loadsOf(p, 80, 16, height); got != want {
+		if got := LoadsOf(p, 80, 16, height); got != want {
 			t.Errorf("groups of %d rows: %v, want %v", height, got, want)
 		}
 	}

@@ -5,7 +5,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
@@ -155,11 +154,9 @@ func firstNaN[T sparsek.Element](data []T) int {
 	case []sparsek.Float16:
 		return firstAbove(d, 0x7c00)
 	case []float32:
-		for i, v := range d {
-			if math.IsNaN(float64(v)) {
-				return i
-			}
-		}
+		return slices.IndexFunc(d, func(v float32) bool { return v != v })
+	case []float64:
+		return slices.IndexFunc(d, func(v float64) bool { return v != v })
 	}
 	return -1
 }

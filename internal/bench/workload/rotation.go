@@ -57,18 +57,6 @@ func (r *Rotation[T]) add(ctx context.Context, engine *sparsek.Engine, a bsr.Mat
 // Info says how the plans compute.
 func (r *Rotation[T]) Info() sparsek.PlanInfo { return r.plans[0].Info() }
 
-// Recomputed counts what was computed again of all products so far; see [sparsek.Plan.Recomputed].
-func (r *Rotation[T]) Recomputed(ctx context.Context) (total int64, err error) {
-	for _, p := range r.plans {
-		one, err := p.Recomputed(ctx)
-		if err != nil {
-			return 0, err
-		}
-		total += one
-	}
-	return total, nil
-}
-
 // Copies is the number of matrices.
 func (r *Rotation[T]) Copies() int { return len(r.plans) }
 

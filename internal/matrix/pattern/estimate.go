@@ -109,3 +109,10 @@ func blockDiagonalBlocks(s Spec) float64 {
 func stencilBlocks(s Spec) float64 {
 	return float64(s.BlockRows) * float64(min(7, s.BlockCols))
 }
+
+// stencil27Blocks has three neighbours along each axis, and one less at both ends.
+func stencil27Blocks(s Spec) float64 {
+	side := math.Cbrt(float64(s.BlockCols))
+	along := max(1, 3-2/side)
+	return float64(s.BlockRows) * min(float64(s.BlockCols), along*along*along)
+}

@@ -10,6 +10,7 @@
 //	bigbird    a band, global block rows and columns, and random blocks
 //	blockdiag  round(1/density) dense squares along the diagonal
 //	stencil    7-point neighbourhoods of a cubic grid
+//	stencil27  27-point neighbourhoods of a cubic grid
 //
 // In a matrix that is not square the diagonal runs from corner to corner.
 package pattern
@@ -52,6 +53,7 @@ var makers = []maker{
 	{"bigbird", true, bigbird, bigbirdBlocks},
 	{"blockdiag", true, blockDiagonal, blockDiagonalBlocks},
 	{"stencil", false, stencil, stencilBlocks},
+	{"stencil27", false, stencil27, stencil27Blocks},
 }
 
 // Names lists the patterns.
@@ -71,7 +73,7 @@ func find(name string) (maker, error) {
 	return makers[i], nil
 }
 
-// UsesDensity reports whether a density can be chosen for a pattern; causal and stencil have a fixed one.
+// UsesDensity reports whether a density can be chosen for a pattern; causal and the stencils have a fixed one.
 func UsesDensity(name string) (bool, error) {
 	m, err := find(name)
 	return m.usesDensity, err

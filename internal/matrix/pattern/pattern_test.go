@@ -40,6 +40,7 @@ func TestGolden(t *testing.T) {
 		"bigbird":   "bb45c0bc66702ecc",
 		"blockdiag": "80f61d2035dabb11",
 		"stencil":   "dc75c04cf1c4f23a",
+		"stencil27": "ff3d142c363a9e48",
 	}
 	for _, name := range Names() {
 		hash := sha256.New()
@@ -138,7 +139,7 @@ func TestMeanDensity(t *testing.T) {
 	}{
 		{"random", 0.125, 0.125, 0.125}, {"bernoulli", 0.1, 0.09, 0.11}, {"zipf", 0.05, 0.045, 0.055},
 		{"window", 0.125, 0.11, 0.135}, {"bigbird", 0.125, 0.1, 0.125}, {"blockdiag", 0.125, 0.125, 0.125},
-		{"causal", 0, 0.5, 0.51}, {"stencil", 0, 0.02, 7.0 / 256},
+		{"causal", 0, 0.5, 0.51}, {"stencil", 0, 0.02, 7.0 / 256}, {"stencil27", 0, 0.06, 27.0 / 256},
 	} {
 		if got := func() float64 { p := generate(t, Spec{c.name, 256, 256, c.density, 1}); return p.Density() }(); got < c.low || got > c.high {
 			t.Errorf("%s: density %v is not within %v and %v", c.name, got, c.low, c.high)
@@ -193,6 +194,13 @@ func TestMasks(t *testing.T) {
 			point := func(n int) [3]int { return [3]int{n % side, n / side % side, n / side / side} }
 			a, b := point(c), point(j)
 			return abs(a[0]-b[0])+abs(a[1]-b[1])+abs(a[2]-b[2]) <= 1
+		},
+		"stencil27": func(i, j, nr, nc int) bool {
+			side := int(math.Ceil(math.Cbrt(float64(nc)) - 1e-9))
+			c := i * nc / nr
+			point := func(n int) [3]int { return [3]int{n % side, n / side % side, n / side / side} }
+			a, b := point(c), point(j)
+			return max(abs(a[0]-b[0]), abs(a[1]-b[1]), abs(a[2]-b[2])) <= 1
 		},
 	}
 	for name, mask := range masks {
@@ -284,7 +292,7 @@ func TestTooLargePatterns(t *testing.T) {
 	for _, spec := range []Spec{
 		{"random", 1 << 20, 1 << 20, 0.125, 0}, {"bernoulli", 1 << 30, 1 << 30, 1, 0}, {"zipf", 1 << 24, 1 << 24, 0.1, 0},
 		{"window", 1 << 20, 1 << 20, 0.1, 0}, {"causal", 100000, 100000, 0, 0}, {"bigbird", 1 << 20, 1 << 20, 0.01, 0},
-		{"blockdiag", 1 << 20, 1 << 20, 0.01, 0}, {"stencil", 1 << 30, 1 << 30, 0, 0},
+		{"blockdiag", 1 << 20, 1 << 20, 0.01, 0}, {"stencil", 1 << 30, 1 << 30, 0, 0}, {"stencil27", 1 << 28, 1 << 28, 0, 0},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -99,10 +99,7 @@ func squares(spec Spec) int {
 // stencil numbers the columns along a cubic grid, x first, and gives each row the grid point on its diagonal with its
 // six neighbours.
 func stencil(spec Spec, _ *rng.Source) rows {
-	side := 1
-	for side*side*side < spec.BlockCols {
-		side++
-	}
+	side := gridSide(spec.BlockCols)
 	var row []int32
 	return func(i int) []int32 {
 		c := i * spec.BlockCols / spec.BlockRows
@@ -123,4 +120,31 @@ func stencil(spec Spec, _ *rng.Source) rows {
 		}
 		return row
 	}
+}
+
+// stencil27 gives each row the grid point on its diagonal with its neighbours, those across edges and corners too.
+func stencil27(spec Spec, _ *rng.Source) rows {
+	side := gridSide(spec.BlockCols)
+	var row []int32
+	return func(i int) []int32 {
+		c := i * spec.BlockCols / spec.BlockRows
+		x, y, z := c%side, c/side%side, c/side/side
+		row = row[:0]
+		for pz := max(0, z-1); pz <= z+1; pz++ {
+			for py := max(0, y-1); py <= min(side-1, y+1); py++ {
+				line := (pz*side + py) * side
+				row = span(row, line+max(0, x-1), min(line+min(side, x+2), spec.BlockCols))
+			}
+		}
+		return row
+	}
+}
+
+// gridSide is the side of the smallest cubic grid with so many points.
+func gridSide(points int) int {
+	side := 1
+	for side*side*side < points {
+		side++
+	}
+	return side
 }

@@ -123,6 +123,31 @@ func TestFewWorkers(t *testing.T) {
 	onEachKernel(t, testFewWorkers[BFloat16], testFewWorkers[Float16], testFewWorkers[float32])
 }
 
+func testOneWorker[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	blockM, blockK := leastBlock(kernel)
+	small := shape{rows: (1536 + blockM - 1) / blockM * blockM, cols: blockK, n: 2049, blockM: blockM, blockK: blockK, density: 1, alpha: 1, seed: 24, kernel: kernel.Name}
+	if !serves[T, T](t, engine, small) {
+		small.n = 2048
+	}
+	s := newRepeatable[T](t, engine, small)
+	want := must(s.multiply(1, nil))(t)
+	m := must(NewMatrix(context.Background(), engine, s.p.a))(t)
+	defer m.Close()
+	s.plan = must(m.Plan(context.Background(), PlanOptions{N: s.p.n, Kernel: kernel.Name, Workers: 1}))(t)
+	defer s.plan.Close()
+	for range 5 {
+		if !slices.Equal(must(s.multiply(1, nil))(t), want) {
+			t.Fatal("one worker gives other bits than all")
+		}
+	}
+}
+
+// One worker computes a hundred tiles of one block each, whose rows of C are stored element by element: what a tile
+// takes is stored, and the next tiles are taken meanwhile.
+func TestOneWorker(t *testing.T) {
+	onEachKernel(t, testOneWorker[BFloat16], testOneWorker[Float16], testOneWorker[float32])
+}
+
 func testNeighbours[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	if !strings.HasPrefix(kernel.Name, "blocks_") {
 		t.Skip("its CTAs share no loads")

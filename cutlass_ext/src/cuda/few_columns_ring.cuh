@@ -6,6 +6,7 @@
 #include "cuda/few_columns_elements.cuh"
 #include "cuda/launch_args.h"
 #include "cuda/shared_address.cuh"
+#include "cutlass/arch/barrier.h"
 
 namespace sparsek::cuda::few_columns {
 
@@ -128,6 +129,7 @@ struct Ring {
   // The warp needs no entry before this one any more.
   __device__ void release(const LaunchArgs& args, int entry, int lane) {
     if ((oldest_ + 1) * group_ > entry) return;
+    cutlass::arch::fence_view_async_shared();  // a request does not overtake what the lane has read
     __syncwarp();
 #pragma unroll 1
     do {
@@ -156,7 +158,7 @@ struct Ring {
     const bool by_bulk = by_bulk_ && offset + bytes <= room_;
     if (!by_bulk) {
       copy_by_lanes<Element>(args, first_ + first, count, in_place_, shared_ + at * group_bytes_, lane);
-      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      cutlass::arch::fence_view_async_shared();
       __syncwarp();
     }
     if (lane == 0) {

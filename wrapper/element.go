@@ -16,7 +16,7 @@ type BFloat16 = half.BFloat16
 type Float16 = half.Float16
 
 // Element is the type of the elements of A, B and C. Products are accumulated in float32, those of float64 in float64.
-// float64 is served on the CPU only, and A, B, C and the bias are then all of it.
+// A, B, C and the bias are all of float64, or none.
 type Element interface {
 	BFloat16 | Float16 | float32 | float64
 }

@@ -41,7 +41,7 @@ func testFewBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 
 // Matrices of almost nothing: block rows without blocks are beta C, whatever the rest of their tile holds.
 func TestFewBlocks(t *testing.T) {
-	onEachKernel(t, testFewBlocks[BFloat16], testFewBlocks[Float16], testFewBlocks[float32])
+	onEachKernel(t, testFewBlocks[BFloat16], testFewBlocks[Float16], testFewBlocks[float32], testFewBlocks[float64])
 }
 
 func testNoColumns[T Element](t *testing.T, engine *Engine, kernel Kernel) {
@@ -58,5 +58,5 @@ func testNoColumns[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 
 // A without columns: C = beta C. B has no rows then, also for kernels that copy B where its rows are not aligned.
 func TestNoColumns(t *testing.T) {
-	onEachKernel(t, testNoColumns[BFloat16], testNoColumns[Float16], testNoColumns[float32])
+	onEachKernel(t, testNoColumns[BFloat16], testNoColumns[Float16], testNoColumns[float32], testNoColumns[float64])
 }

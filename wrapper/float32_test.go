@@ -21,7 +21,7 @@ func onEachFloat32Kernel(t *testing.T, test func(t *testing.T, engine *Engine, k
 			skip(t, engine, kernel)
 		}
 		test(t, engine, kernel)
-	}, skip, test)
+	}, skip, test, skip)
 }
 
 // full is a number with all 24 bits of a float32 in use, of an exponent from first to last. Below -126 the lowest bits are

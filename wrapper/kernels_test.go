@@ -49,7 +49,7 @@ func kernels(t *testing.T, engine *Engine) []string {
 }
 
 // onEachKernel runs a test on each kernel of each back-end, the one of its element type.
-func onEachKernel(t *testing.T, bf16, fp16, fp32 func(t *testing.T, engine *Engine, kernel Kernel)) {
+func onEachKernel(t *testing.T, bf16, fp16, fp32, fp64 func(t *testing.T, engine *Engine, kernel Kernel)) {
 	onEach(t, func(t *testing.T, engine *Engine) {
 		for _, kernel := range kernelsOf(t, engine) {
 			t.Run(kernel.Name, func(t *testing.T) {
@@ -58,32 +58,34 @@ func onEachKernel(t *testing.T, bf16, fp16, fp32 func(t *testing.T, engine *Engi
 				if engine.Info().Backend == CPU && !serves[BFloat16, BFloat16](t, engine, ideal) {
 					t.Skip("skipped: not for this processor")
 				}
-				ofType(kernel, bf16, fp16, fp32)(t, engine, kernel)
+				ofType(kernel, bf16, fp16, fp32, fp64)(t, engine, kernel)
 			})
 		}
 	})
 }
 
 // ofType is the test for a kernel's type; for a kernel of every type, that of bf16.
-func ofType(kernel Kernel, bf16, fp16, fp32 func(t *testing.T, engine *Engine, kernel Kernel)) func(t *testing.T, engine *Engine, kernel Kernel) {
+func ofType(kernel Kernel, bf16, fp16, fp32, fp64 func(t *testing.T, engine *Engine, kernel Kernel)) func(t *testing.T, engine *Engine, kernel Kernel) {
 	switch kernel.DType {
 	case BF16, 0:
 		return bf16
 	case FP16:
 		return fp16
+	case FP64:
+		return fp64
 	default:
 		return fp32
 	}
 }
 
 // onFamily runs a test on each kernel of the GPU whose name begins with prefix. There must be one.
-func onFamily(t *testing.T, prefix string, bf16, fp16, fp32 func(t *testing.T, engine *Engine, kernel Kernel)) {
+func onFamily(t *testing.T, prefix string, bf16, fp16, fp32, fp64 func(t *testing.T, engine *Engine, kernel Kernel)) {
 	engine := newEngine(t, CUDA)
 	found := false
 	for _, kernel := range kernelsOf(t, engine) {
 		if strings.HasPrefix(kernel.Name, prefix) {
 			found = true
-			t.Run(kernel.Name, func(t *testing.T) { ofType(kernel, bf16, fp16, fp32)(t, engine, kernel) })
+			t.Run(kernel.Name, func(t *testing.T) { ofType(kernel, bf16, fp16, fp32, fp64)(t, engine, kernel) })
 		}
 	}
 	if !found {
@@ -150,6 +152,10 @@ func testKernel[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 			return
 		}
 		s.bias, s.activation = drawEpilogue(rt)
+		if DTypeOf[T]() == FP64 {
+			testKernelTo[T, T](rt, engine, s)
+			return
+		}
 		switch rapid.SampledFrom([]DType{BF16, FP16, FP32}).Draw(rt, "type of C") {
 		case BF16:
 			testKernelTo[T, BFloat16](rt, engine, s)
@@ -172,5 +178,5 @@ func testKernelTo[T, C Element](t *rapid.T, engine *Engine, s shape) {
 
 // Each kernel by its name, on blocks that it serves: so the baselines too, which are never chosen.
 func TestEachKernel(t *testing.T) {
-	onEachKernel(t, testKernel[BFloat16], testKernel[Float16], testKernel[float32])
+	onEachKernel(t, testKernel[BFloat16], testKernel[Float16], testKernel[float32], testKernel[float64])
 }

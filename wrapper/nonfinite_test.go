@@ -110,7 +110,7 @@ func testEachNonFinite[T Element](t *testing.T, engine *Engine, s shape, workers
 
 // Inf and NaN in B reach the elements of C that blocks bring them to, and no others.
 func TestNonFinite(t *testing.T) {
-	onEachKernel(t, testNonFinite[BFloat16], testNonFinite[Float16], testNonFinite[float32])
+	onEachKernel(t, testNonFinite[BFloat16], testNonFinite[Float16], testNonFinite[float32], testNonFinite[float64])
 }
 
 func testNonFiniteManyTiles[T Element](t *testing.T, engine *Engine, kernel Kernel) {

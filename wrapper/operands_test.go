@@ -202,7 +202,7 @@ func testOwnArguments[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 
 // Each product of a plan may have its own values, number of columns, strides, input and factors.
 func TestOwnArguments(t *testing.T) {
-	onEachKernel(t, testOwnArguments[BFloat16], testOwnArguments[Float16], testOwnArguments[float32])
+	onEachKernel(t, testOwnArguments[BFloat16], testOwnArguments[Float16], testOwnArguments[float32], testOwnArguments[float64])
 }
 
 // A bias by columns has as many as the product.

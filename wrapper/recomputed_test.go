@@ -16,7 +16,7 @@ import (
 // Block rows that have no block where B holds NaN or Inf get what they would get of a finite B, by every kernel; and
 // what a kernel computed again for that is counted.
 func TestRecomputed(t *testing.T) {
-	onEachKernel(t, testRecomputed[BFloat16], testRecomputed[Float16], testRecomputed[float32])
+	onEachKernel(t, testRecomputed[BFloat16], testRecomputed[Float16], testRecomputed[float32], testRecomputed[float64])
 }
 
 // Block row 0 alone has a block in column 0, where B holds a NaN and an Inf; column 1 is everyone's.

@@ -90,7 +90,7 @@ func (s *repeatable[T]) repeat(t *testing.T) {
 
 // The same plan gives the same bits, every time.
 func TestSameBits(t *testing.T) {
-	onEachKernel(t, testSameBits[BFloat16], testSameBits[Float16], testSameBits[float32])
+	onEachKernel(t, testSameBits[BFloat16], testSameBits[Float16], testSameBits[float32], testSameBits[float64])
 }
 
 func testFewWorkers[T Element](t *testing.T, engine *Engine, kernel Kernel) {
@@ -120,7 +120,7 @@ func testFewWorkers[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 // Whichever worker computes a tile, and however many tiles it takes, the bits are the same. With so few workers no
 // kernel splits tiles.
 func TestFewWorkers(t *testing.T) {
-	onEachKernel(t, testFewWorkers[BFloat16], testFewWorkers[Float16], testFewWorkers[float32])
+	onEachKernel(t, testFewWorkers[BFloat16], testFewWorkers[Float16], testFewWorkers[float32], testFewWorkers[float64])
 }
 
 func testOneWorker[T Element](t *testing.T, engine *Engine, kernel Kernel) {
@@ -184,7 +184,7 @@ func testNeighbours[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 
 // CTAs that share the loads of A give the bits that one gives alone.
 func TestNeighbours(t *testing.T) {
-	onEachKernel(t, testNeighbours[BFloat16], testNeighbours[Float16], testNeighbours[float32])
+	onEachKernel(t, testNeighbours[BFloat16], testNeighbours[Float16], testNeighbours[float32], testNeighbours[float64])
 }
 
 func testManyStreams[T Element](t *testing.T, engine *Engine, kernel Kernel) {
@@ -220,5 +220,5 @@ func testManyStreams[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 
 // And so it does in many streams and goroutines at once.
 func TestManyStreams(t *testing.T) {
-	onEachKernel(t, testManyStreams[BFloat16], testManyStreams[Float16], testManyStreams[float32])
+	onEachKernel(t, testManyStreams[BFloat16], testManyStreams[Float16], testManyStreams[float32], testManyStreams[float64])
 }

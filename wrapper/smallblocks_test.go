@@ -15,8 +15,8 @@ import (
 )
 
 // onFewColumns runs a test on each kernel for small blocks and few columns.
-func onFewColumns(t *testing.T, bf16, fp16, fp32 func(t *testing.T, engine *Engine, kernel Kernel)) {
-	onFamily(t, "few_columns_", bf16, fp16, fp32)
+func onFewColumns(t *testing.T, bf16, fp16, fp32, fp64 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	onFamily(t, "few_columns_", bf16, fp16, fp32, fp64)
 }
 
 func drawSmallBlocks(t *rapid.T, kernel Kernel) shape {
@@ -48,22 +48,31 @@ func testSmallBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 			return
 		}
 		s.bias, s.activation = drawEpilogue(rt)
+		if DTypeOf[T]() == FP64 {
+			testKernelTo[T, T](rt, engine, s)
+			return
+		}
 		testKernelTo[T, float32](rt, engine, s)
 	})
 }
 
 // Every block that the kernels for few columns serve, long rows and short ones.
 func TestSmallBlocks(t *testing.T) {
-	onFewColumns(t, testSmallBlocks[BFloat16], testSmallBlocks[Float16], testSmallBlocks[float32])
+	onFewColumns(t, testSmallBlocks[BFloat16], testSmallBlocks[Float16], testSmallBlocks[float32], testSmallBlocks[float64])
+}
+
+func testSmallBlocksOnDevice[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	rapid.Check(t, func(rt *rapid.T) { comparePlans(rt, engine, newProduct[T, int32](drawSmallBlocks(rt, kernel))) })
 }
 
 // The planner on the GPU cuts rows where the one on the host does.
 func TestSmallBlocksOnDevice(t *testing.T) {
-	compare := func(t *testing.T, engine *Engine, kernel Kernel) {
-		rapid.Check(t, func(rt *rapid.T) { comparePlans(rt, engine, newProduct[float32, int32](drawSmallBlocks(rt, kernel))) })
-	}
 	skip := func(*testing.T, *Engine, Kernel) {}
-	onFewColumns(t, skip, skip, compare)
+	onFewColumns(t, skip, skip, testSmallBlocksOnDevice[float32], testSmallBlocksOnDevice[float64])
+}
+
+func testCutRowsSameBits[T Element](t *testing.T, engine *Engine, s shape) {
+	newRepeatable[T](t, engine, s).repeat(t)
 }
 
 // Rows that are cut have the same bits each time.
@@ -71,14 +80,15 @@ func TestCutRowsSameBits(t *testing.T) {
 	for _, block := range [][2]int{{1, 1}, {3, 3}, {5, 7}, {16, 16}} {
 		for _, n := range []int{1, 3, 8, 33} {
 			name := fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n)
-			repeat := func(t *testing.T, engine *Engine, kernel Kernel) {
-				t.Run(name, func(t *testing.T) {
-					s := shape{rows: 3 * block[0], cols: 30000, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1, seed: 5, kernel: kernel.Name}
-					newRepeatable[float32](t, engine, s).repeat(t)
-				})
+			s := shape{rows: 3 * block[0], cols: 30000, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1, seed: 5}
+			repeat := func(test func(t *testing.T, engine *Engine, s shape)) func(t *testing.T, engine *Engine, kernel Kernel) {
+				return func(t *testing.T, engine *Engine, kernel Kernel) {
+					s.kernel = kernel.Name
+					t.Run(name, func(t *testing.T) { test(t, engine, s) })
+				}
 			}
 			skip := func(*testing.T, *Engine, Kernel) {}
-			onFewColumns(t, skip, skip, repeat)
+			onFewColumns(t, skip, skip, repeat(testCutRowsSameBits[float32]), repeat(testCutRowsSameBits[float64]))
 		}
 	}
 }

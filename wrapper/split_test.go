@@ -19,7 +19,7 @@ import (
 
 // onSplitting runs a test on each kernel that takes parts of tiles.
 func onSplitting(t *testing.T, bf16, fp16 func(t *testing.T, engine *Engine, kernel Kernel)) {
-	onFamily(t, "gather_", bf16, fp16, nil)
+	onFamily(t, "gather_", bf16, fp16, nil, nil)
 }
 
 // wantSplit sees that a plan has more tiles than C: parts.

@@ -55,7 +55,7 @@ func testStaticValues[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 
 // The bits are the same whether values are static or not.
 func TestStaticValues(t *testing.T) {
-	onEachKernel(t, testStaticValues[BFloat16], testStaticValues[Float16], testStaticValues[float32])
+	onEachKernel(t, testStaticValues[BFloat16], testStaticValues[Float16], testStaticValues[float32], testStaticValues[float64])
 }
 
 // Where values are static and there is room for two launches, another kernel runs.

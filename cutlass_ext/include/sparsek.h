@@ -5,8 +5,8 @@
  *     C = act(alpha * A * B + beta * C + bias)        A: M x K in BSR,  B: K x N dense,  C: M x N dense
  *
  * Products are summed in fp32, and the epilogue is computed in fp32, in the order above. The result is rounded once, to
- * C's type, which may differ from the type of A and B. Where these are of fp64, on the CPU, all of that is in fp64. act
- * is none, ReLU, GELU or SiLU.
+ * C's type, which may differ from the type of A and B. Where these are of fp64, all of that is in fp64. act is none,
+ * ReLU, GELU or SiLU.
  *
  * Layouts
  *   A   block compressed sparse row (BSR), blocks of bm x bk. row_ptr has ceil(M/bm) + 1 entries, col_idx has
@@ -117,7 +117,7 @@ typedef enum sparsek_dtype {
   SPARSEK_BF16 = 1,
   SPARSEK_FP16 = 2,
   SPARSEK_FP32 = 3,
-  SPARSEK_FP64 = 4 /* on the CPU only; A, B, C and the bias are then all of it */
+  SPARSEK_FP64 = 4 /* A, B, C and the bias are then all of it */
 } sparsek_dtype;
 typedef enum sparsek_index_type { SPARSEK_INT32 = 1, SPARSEK_INT64 = 2, SPARSEK_INT16 = 3 } sparsek_index_type;
 typedef enum sparsek_memory { SPARSEK_HOST = 1, SPARSEK_DEVICE = 2 } sparsek_memory;
@@ -147,7 +147,8 @@ typedef enum sparsek_order {
 } sparsek_order;
 /* How products of elements of A and B are computed. */
 typedef enum sparsek_compute {
-  /* Each product exactly, sums in fp32. Products of fp32, which have 48 bits, may be off by a rounding to fp32. */
+  /* Each product exactly, sums in fp32. Products of fp32, which have 48 bits, may be off by a rounding to fp32. Of
+   * fp64, products and sums are rounded to fp64. */
   SPARSEK_COMPUTE_EXACT = 0,
   SPARSEK_COMPUTE_TF32 = 1 /* fp32 operands rounded to TF32 first; not served yet */
 } sparsek_compute;

@@ -25,7 +25,7 @@ type benchCommand struct {
 	N            count      `group:"Product" default:"256" placeholder:"N" help:"Columns of B, for --matrix."`
 	Block        *blockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A; one number stands for both (default: the suite's, or those of a bsr .npz, or 64x64)."`
 	densityFlags `group:"Product" set:"density=the suite's"`
-	DType        dtypeFlag `name:"dtype" group:"Product" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or, on the CPU, fp64 (default: bf16 on a GPU, fp32 on the CPU)."`
+	DType        dtypeFlag `name:"dtype" group:"Product" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or fp64 (default: bf16 on a GPU, fp32 on the CPU)."`
 	Seed         uint64    `group:"Product" placeholder:"N" help:"Of patterns, values and B (default: 0); those of the suites roofline, peers, shared, nonfinite and dynamic are fixed."`
 	mapFlags     `group:"The suite map"`
 	engineFlags  `group:"Device and time"`

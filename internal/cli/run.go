@@ -25,7 +25,7 @@ type productFlags struct {
 	Block         anyBlockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A, one number for both, or auto for little fill-in of a file (default: those of a bsr .npz, else 64x64)."`
 	densityFlags  `group:"Product"`
 	Seed          uint64    `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
-	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or, on the CPU, fp64."`
+	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or fp64."`
 	AllowOverflow bool      `group:"Product" help:"Accept values that --dtype or --out-dtype makes infinite."`
 	epilogueFlags `group:"Epilogue"`
 	engineFlags   `group:"Device and kernel"`

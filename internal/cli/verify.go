@@ -18,7 +18,7 @@ type verifyCommand struct {
 	Block         blockFlag `group:"Product" default:"64x64" placeholder:"BMxBK" help:"Blocks of A; one number stands for both."`
 	densityFlags  `group:"Product"`
 	Seed          uint64    `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
-	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or, on the CPU, fp64."`
+	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or fp64."`
 	epilogueFlags `group:"Epilogue"`
 	engineFlags   `group:"Device and kernel"`
 	Kernel        string `group:"Device and kernel" placeholder:"NAME" help:"A kernel of those that info lists (default: the library chooses)."`

@@ -10,7 +10,7 @@ namespace sparsek::cuda {
 // Of a type that the GPU serves.
 constexpr ElementType element_type(sparsek_dtype dtype) {
   static_assert(SPARSEK_BF16 == int(ElementType::kBf16) && SPARSEK_FP16 == int(ElementType::kFp16) &&
-                SPARSEK_FP32 == int(ElementType::kFp32));
+                SPARSEK_FP32 == int(ElementType::kFp32));  // see also kFp64
   return static_cast<ElementType>(dtype);
 }
 

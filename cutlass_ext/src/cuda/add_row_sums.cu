@@ -5,6 +5,7 @@
 
 #include "cuda/chunk_args.h"
 #include "cuda/epilogue.cuh"
+#include "cuda/epilogue_fp64.cuh"
 #include "cuda/launch.cuh"
 
 namespace sparsek::cuda {
@@ -34,6 +35,7 @@ __device__ inline int first_chunk(const RowChunks& rows, int at, const RowChunk&
 }
 
 // Each CTA has every so-manieth chunk; its threads have elements of the block row.
+template <class Number>
 __global__ void __launch_bounds__(kRowSumThreads)
     add_row_sums_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
   const int64_t pitch = int64_t(rows.lanes.panels) * rows.lanes.columns, part = args.block_m * pitch;
@@ -44,8 +46,8 @@ __global__ void __launch_bounds__(kRowSumThreads)
     for (int64_t i = threadIdx.x; i < args.block_m * args.n; i += kRowSumThreads) {
       const int64_t m = i / args.n, n = i % args.n, row = int64_t(chunk.row_begin) * args.block_m + m;
       if (row >= args.rows) break;
-      const float* const sums = rows.sums + m * pitch + n;
-      float sum = sums[(int64_t(first) * 2 + 1) * part];
+      const Number* const sums = static_cast<const Number*>(rows.sums) + m * pitch + n;
+      Number sum = sums[(int64_t(first) * 2 + 1) * part];
 #pragma unroll 8
       for (int p = first + 1; p <= at; ++p) sum += sums[int64_t(p) * 2 * part];
       write_element(args, row, n, sum);
@@ -55,13 +57,19 @@ __global__ void __launch_bounds__(kRowSumThreads)
 
 }  // namespace adding
 
-cudaError_t prepare_add_row_sums() {
+namespace {
+
+auto* kernel_for(bool fp64) { return fp64 ? adding::add_row_sums_kernel<double> : adding::add_row_sums_kernel<float>; }
+
+}  // namespace
+
+cudaError_t prepare_add_row_sums(bool fp64) {
   cudaFuncAttributes unused;
-  return cudaFuncGetAttributes(&unused, adding::add_row_sums_kernel);
+  return cudaFuncGetAttributes(&unused, kernel_for(fp64));
 }
 
-cudaError_t add_row_sums(const LaunchArgs& args) {
-  return launch_kernel(adding::add_row_sums_kernel, std::min(args.rows_in_chunks->count, adding::kMostCtas),
+cudaError_t add_row_sums(const LaunchArgs& args, bool fp64) {
+  return launch_kernel(kernel_for(fp64), std::min(args.rows_in_chunks->count, adding::kMostCtas),
                        adding::kRowSumThreads, 0, args.stream, {}, args, *args.rows_in_chunks);
 }
 

@@ -22,8 +22,9 @@ struct RowChunks {
   int32_t count, block_rows;
   LaneLayout lanes;
   // (count, 2, block_m, panels * columns): of a chunk's first block row, if it began before; of its last one, if it
-  // goes on in the next chunk and began in this one. null: no block row is in two chunks.
-  float* sums;
+  // goes on in the next chunk and began in this one; of double for fp64, else of float. null: no block row is in two
+  // chunks.
+  void* sums;
 };
 
 }  // namespace sparsek::cuda

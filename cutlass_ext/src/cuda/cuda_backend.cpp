@@ -34,11 +34,6 @@ using cuda::require_not_captured;
 
 cudaStream_t stream_of(sparsek_stream stream) { return static_cast<cudaStream_t>(stream); }
 
-void require_served_type(int32_t dtype) {
-  if (dtype != SPARSEK_FP64) return;
-  fail(SPARSEK_UNSUPPORTED_DTYPE, "dtype = SPARSEK_FP64 (4) is served by the CPU back-end only");
-}
-
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, const sparsek_device_info& info, const DeviceAllocator& allocator)
@@ -63,7 +58,6 @@ class CudaBackend final : public Backend {
   bool is_lost() const override { return cuda::is_cuda_lost(); }
 
   std::unique_ptr<MatrixState> make_matrix(const sparsek_bsr& a) override {
-    require_served_type(a.dtype);
     DeviceScope scope(device_);
     return std::make_unique<cuda::CudaMatrix>(a, device_, plan_memory());
   }
@@ -81,7 +75,6 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<MatrixState> make_pattern(const BsrShape& shape, sparsek_dtype dtype) override {
-    require_served_type(dtype);
     DeviceScope scope(device_);
     return std::make_unique<cuda::CudaMatrix>(shape, dtype, device_, plan_memory());
   }

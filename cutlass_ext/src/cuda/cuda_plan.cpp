@@ -113,7 +113,7 @@ void CudaPlan::prepare_workspace() {
     check(prepare_pack_b(), "cudaFuncGetAttributes");
   }
   if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
-  if (cuts_rows_) check(prepare_add_row_sums(), "cudaFuncGetAttributes");
+  if (cuts_rows_) check(prepare_add_row_sums(matrix_.dtype == SPARSEK_FP64), "cudaFuncGetAttributes");
   product_bytes_ = bytes_of_parts() + bytes_of_row_sums() +
                    static_cast<size_t>(matrix_.shape().cols * packed_pitch_) * sizeof(uint16_t);
   if (kernel_->ops->workspace_bytes != nullptr) {
@@ -187,7 +187,8 @@ int32_t CudaPlan::panels_of(int64_t n) const { return static_cast<int32_t>((n + 
 size_t CudaPlan::bytes_of_row_sums() const {
   if (!cuts_rows_) return 0;
   const int64_t rows = int64_t{2} * arrays_.sizes().chunks * matrix_.shape().block_m;
-  return static_cast<size_t>(rows * panels_of(options_.n) * lanes_.columns) * sizeof(float);
+  return static_cast<size_t>(rows * panels_of(options_.n) * lanes_.columns) *
+         (matrix_.dtype == SPARSEK_FP64 ? sizeof(double) : sizeof(float));
 }
 
 CudaPlan::~CudaPlan() { matrix_.add_uses(uses_); }
@@ -276,6 +277,8 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   // additions that round (Higham, 2nd ed., section 4.2). It passes through those of its part, one for each other
   // product there, and then through one for each other part; one that has no product in C's element adds an exact 0.
   out.unit_roundoff = kernel_->ops->tensor_cores ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
+  // Those for fp64 round each addition.
+  if (matrix_.dtype == SPARSEK_FP64) out.unit_roundoff = std::ldexp(1.0, -53);
 }
 
 int64_t CudaPlan::recomputed() const {
@@ -424,10 +427,10 @@ void CudaPlan::launch(LaunchArgs args, void* workspace) {
   }
   if (cuts_rows_) {
     RowChunks rows = *args.rows_in_chunks;
-    rows.sums = static_cast<float*>(workspace);
+    rows.sums = workspace;
     args.rows_in_chunks = &rows;
     check(kernel_->ops->launch(args), kernel_->name);
-    return check(add_row_sums(args), "add_row_sums");
+    return check(add_row_sums(args, matrix_.dtype == SPARSEK_FP64), "add_row_sums");
   }
   if (arrays_.sizes().parts == 0) return check(kernel_->ops->launch(args), kernel_->name);
   args.parts = part_layout();

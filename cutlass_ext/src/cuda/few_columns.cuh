@@ -14,13 +14,16 @@
 namespace sparsek::cuda {
 
 constexpr int kFewColumnsThreads = 32 * kFewColumnsWarps;
-constexpr int kFewColumnsCtas = 4;  // of an SM, as many as there are registers for
+
+// CTAs of an SM, as many as there are registers for.
+template <class Element, int kTileM, int kTileN, int kDepth>
+constexpr int kFewColumnsCtas = sizeof(Element) == 8 && kTileM * kTileN * kDepth >= 48 ? 3 : 4;
 
 namespace few_columns {
 
 // The turns of a CTA: the warps have a chunk each, and one panel of columns.
 template <class Element, int kTileM, int kTileN, int kDepth>
-__global__ void __launch_bounds__(kFewColumnsThreads, kFewColumnsCtas)
+__global__ void __launch_bounds__(kFewColumnsThreads, (kFewColumnsCtas<Element, kTileM, kTileN, kDepth>))
     kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
   extern __shared__ __align__(16) char shared[];
   const int turns = ctas_of(rows.count, rows.lanes.panels);

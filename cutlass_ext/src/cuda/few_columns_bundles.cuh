@@ -20,6 +20,7 @@ __device__ inline void multiply_chunk(const LaunchArgs& args, const RowChunks& r
   const int entry_stride = lanes.row_lanes * lanes.depth_lanes * lanes.column_lanes;
   const float alpha = alpha_of(args.epilogue);
   const bool plain = only_scales(args.epilogue, kTypeOf<Element>);
+  auto* const parts = static_cast<Sum<Element>*>(rows.sums);
 
   const int row_of_many = entry_lane / lanes.shares, share_of_many = entry_lane % lanes.shares;
   const int chunk_begin = ring.place(chunk.entry_begin);
@@ -47,7 +48,7 @@ __device__ inline void multiply_chunk(const LaunchArgs& args, const RowChunks& r
     const int end = __shfl_sync(kAllLanes, inside, at_once);
     const bool active = place.columns > 0 && mine < at_once;
 
-    float sums[kTileM][kTileN] = {};
+    Sum<Element> sums[kTileM][kTileN] = {};
     int e = from + share;
 #pragma unroll 1
     while (done < end) {
@@ -71,7 +72,7 @@ __device__ inline void multiply_chunk(const LaunchArgs& args, const RowChunks& r
         if (begun_before || goes_on) {
           const int64_t part = (int64_t(at) * 2 + (begun_before ? 0 : 1)) * args.block_m + in_block;
 #pragma unroll
-          for (int j = 0; j < kTileN; ++j) rows.sums[part * lanes.panels * lanes.columns + place.col + j] = sums[t][j];
+          for (int j = 0; j < kTileN; ++j) parts[part * lanes.panels * lanes.columns + place.col + j] = sums[t][j];
         } else {
           write_row<Element>(args, plain, alpha, c_row, place.col, place.columns, sums[t]);
         }

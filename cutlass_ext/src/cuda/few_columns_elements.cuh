@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cuda/sum_type.h"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
 
@@ -20,6 +21,8 @@ __device__ inline uint32_t load_word(uint32_t from) {
   return word;
 }
 
+// In the type of sums, which for fp64 is that.
+__device__ inline double to_float(double x) { return x; }
 __device__ inline float to_float(float x) { return x; }
 __device__ inline float to_float(cutlass::bfloat16_t x) { return __uint_as_float(uint32_t(x.storage) << 16); }
 __device__ inline float to_float(cutlass::half_t x) { return __half2float(x.to_half()); }
@@ -31,7 +34,7 @@ struct alignas(kCount * sizeof(Element)) Vector {
 
 // kCount consecutive elements, by one load where they are aligned and a load takes so many.
 template <int kCount, class Element>
-__device__ inline void load(const Element* from, bool aligned, float (&to)[kCount]) {
+__device__ inline void load(const Element* from, bool aligned, Sum<Element> (&to)[kCount]) {
   constexpr bool kOneLoad = kCount != 3;
   if (kOneLoad && aligned) {
     using Loaded = Vector<kOneLoad ? kCount : 1, Element>;
@@ -45,8 +48,12 @@ __device__ inline void load(const Element* from, bool aligned, float (&to)[kCoun
 }
 
 template <class Element>
-__device__ inline float load_one(uint32_t from) {
-  if constexpr (sizeof(Element) == 4) {
+__device__ inline Sum<Element> load_one(uint32_t from) {
+  if constexpr (sizeof(Element) == 8) {
+    double whole;
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(whole) : "r"(from));
+    return whole;
+  } else if constexpr (sizeof(Element) == 4) {
     return __uint_as_float(load_word(from));
   } else {
     uint16_t half;
@@ -70,15 +77,20 @@ __device__ inline void unpack(const uint32_t (&words)[kWords], float (&to)[kCoun
 }
 
 template <class Element, int kCount>
-__device__ inline void load_shared(uint32_t from, float (&to)[kCount]) {
-  if constexpr (kCount * sizeof(Element) == 16) {
+__device__ inline void load_shared(uint32_t from, Sum<Element> (&to)[kCount]) {
+  if constexpr (sizeof(Element) == 8 && kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[i]), "=d"(to[i + 1]) : "r"(from + i * 8));
+    }
+  } else if constexpr (sizeof(Element) < 8 && kCount * sizeof(Element) == 16) {
     uint32_t words[4];
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                  : "r"(from));
 #pragma unroll
     for (int i = 0; i < 4; ++i) to[i] = __uint_as_float(words[i]);
-  } else if constexpr (kCount * sizeof(Element) == 8) {
+  } else if constexpr (sizeof(Element) < 8 && kCount * sizeof(Element) == 8) {
     uint32_t words[2];
     asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(from));
     unpack<Element>(words, to);

@@ -72,12 +72,12 @@ __device__ inline LaneTile<kTileM> lane_tile(const LaunchArgs& args, const LaneL
 
 // kDepth rows of B, from the one at `b` on.
 template <class Element, int kTileM, int kTileN, int kDepth>
-__device__ inline void load_rows(const char* b, const LaneTile<kTileM>& tile, float (&to)[kDepth][kTileN]) {
+__device__ inline void load_rows(const char* b, const LaneTile<kTileM>& tile, Sum<Element> (&to)[kDepth][kTileN]) {
   const int64_t pitch = tile.pitch_b;
   const auto row = [&](int i) { return reinterpret_cast<const Element*>(b + i * pitch); };
   if constexpr (kTileN == 1 && kDepth > 1) {
     if (tile.aligned_b) {
-      float loaded[kDepth];
+      Sum<Element> loaded[kDepth];
       load<kDepth>(row(0), true, loaded);
 #pragma unroll
       for (int i = 0; i < kDepth; ++i) to[i][0] = loaded[i];
@@ -93,22 +93,22 @@ __device__ inline void load_rows(const char* b, const LaneTile<kTileM>& tile, fl
 #pragma unroll
   for (int i = 0; i < kDepth; ++i) {
 #pragma unroll
-    for (int j = 0; j < kTileN; ++j) to[i][j] = j < tile.columns ? to_float(row(i)[j]) : 0.f;
+    for (int j = 0; j < kTileN; ++j) to[i][j] = j < tile.columns ? to_float(row(i)[j]) : 0;
   }
 }
 
 // kDepth columns of kTileM rows of A times so many rows of B.
 template <class Element, int kTileM, int kTileN, int kDepth>
-__device__ inline void multiply_rows(uint32_t a, const LaneTile<kTileM>& tile, const float (&b)[kDepth][kTileN],
-                                     float (&sums)[kTileM][kTileN]) {
+__device__ inline void multiply_rows(uint32_t a, const LaneTile<kTileM>& tile, const Sum<Element> (&b)[kDepth][kTileN],
+                                     Sum<Element> (&sums)[kTileM][kTileN]) {
 #pragma unroll
   for (int t = 0; t < kTileM; ++t) {
-    float a_values[kDepth];
+    Sum<Element> a_values[kDepth];
     load_shared<Element>(a + tile.rows[t], a_values);
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
 #pragma unroll
-      for (int j = 0; j < kTileN; ++j) sums[t][j] = fmaf(a_values[i], b[i][j], sums[t][j]);
+      for (int j = 0; j < kTileN; ++j) sums[t][j] = fma(a_values[i], b[i][j], sums[t][j]);
     }
   }
 }
@@ -120,7 +120,7 @@ __device__ inline void multiply_blocks(uint32_t (&a)[kEntries], const char* (&b)
                                        const LaneTile<kTileM>& tile, const Sums& sums_of) {
 #pragma unroll 1
   for (int step = 0; step < tile.steps; ++step) {
-    float b_values[kEntries][kDepth][kTileN];
+    Sum<Element> b_values[kEntries][kDepth][kTileN];
 #pragma unroll
     for (int u = 0; u < kEntries; ++u) {
       load_rows<Element, kTileM, kTileN, kDepth>(b[u], tile, b_values[u]);
@@ -137,16 +137,16 @@ __device__ inline void multiply_blocks(uint32_t (&a)[kEntries], const char* (&b)
 // The same column by column: those from first_k on, before k_count, that this lane has.
 template <class Element, int kTileM, int kTileN>
 __device__ inline void multiply_columns(uint32_t a, const char* b, int k_count, const LaneTile<kTileM>& tile,
-                                        float (&sums)[kTileM][kTileN]) {
+                                        Sum<Element> (&sums)[kTileM][kTileN]) {
 #pragma unroll 1
   for (int k = 0; k < k_count; ++k) {
 #pragma unroll
     for (int j = 0; j < kTileN; ++j) {
       if (j >= tile.columns) continue;
-      const float b_value = to_float(reinterpret_cast<const Element*>(b)[j]);
+      const Sum<Element> b_value = to_float(reinterpret_cast<const Element*>(b)[j]);
 #pragma unroll
       for (int t = 0; t < kTileM; ++t) {
-        sums[t][j] = fmaf(load_one<Element>(a + tile.rows[t]), b_value, sums[t][j]);
+        sums[t][j] = fma(load_one<Element>(a + tile.rows[t]), b_value, sums[t][j]);
       }
     }
     a += sizeof(Element);
@@ -157,7 +157,7 @@ __device__ inline void multiply_columns(uint32_t a, const char* b, int k_count, 
 // The block of an entry, which is in the ring.
 template <class Element, int kTileM, int kTileN, int kDepth>
 __device__ inline void multiply_entry(const LaunchArgs& args, const Ring<Element>& ring, const LaneTile<kTileM>& tile,
-                                      int e, float (&sums)[kTileM][kTileN]) {
+                                      int e, Sum<Element> (&sums)[kTileM][kTileN]) {
   const int first_row = ring.first_row(args, e);
   uint32_t a[1] = {ring.values + (e & ring.mask) * tile.block_bytes};
   const char* b[1] = {tile.b + uint64_t(uint32_t(first_row)) * tile.pitch_b};
@@ -173,8 +173,9 @@ __device__ inline void multiply_entry(const LaunchArgs& args, const Ring<Element
 // several are loaded at once.
 template <class Element, int kTileM, int kTileN, int kDepth>
 __device__ inline int multiply_entries(const LaunchArgs& args, const Ring<Element>& ring, const LaneTile<kTileM>& tile,
-                                       int e, int stop, int step, float (&sums)[kTileM][kTileN]) {
-  constexpr int kEntries = kDepth == 1 ? 4 : kDepth == 2 && kTileM <= 2 ? 2 : 1;
+                                       int e, int stop, int step, Sum<Element> (&sums)[kTileM][kTileN]) {
+  constexpr int kMostRows = sizeof(Element) == 8 ? 1 : 2;
+  constexpr int kEntries = kDepth == 1 ? 4 : kDepth == 2 && kTileM <= kMostRows ? 2 : 1;
   if constexpr (kEntries > 1) {
 #pragma unroll 1
     for (; tile.left == 0 && e + (kEntries - 1) * step < stop; e += kEntries * step) {
@@ -200,7 +201,7 @@ __device__ inline int multiply_entries(const LaunchArgs& args, const Ring<Elemen
 // Entries e and e + step, those of them that `mine` names: sums of each, from 0 on. B is loaded for both at once.
 template <class Element, int kTileM, int kTileN, int kDepth>
 __device__ inline void multiply_two(const LaunchArgs& args, const Ring<Element>& ring, const LaneTile<kTileM>& tile,
-                                    int e, int step, const bool (&mine)[2], float (&sums)[2][kTileM][kTileN]) {
+                                    int e, int step, const bool (&mine)[2], Sum<Element> (&sums)[2][kTileM][kTileN]) {
   if (mine[1] && tile.left == 0) {
     uint32_t a[2];
     const char* b[2];
@@ -223,8 +224,8 @@ __device__ inline void multiply_two(const LaunchArgs& args, const Ring<Element>&
 }
 
 // To the first of `count` lanes, which are `stride` apart, the sums of all of them.
-template <int kTileM, int kTileN>
-__device__ inline void add_lanes(int count, int stride, float (&sums)[kTileM][kTileN]) {
+template <class Number, int kTileM, int kTileN>
+__device__ inline void add_lanes(int count, int stride, Number (&sums)[kTileM][kTileN]) {
 #pragma unroll 1
   for (int half = count / 2; half > 0; half /= 2) {
 #pragma unroll

@@ -9,9 +9,11 @@
 namespace sparsek::cuda::few_columns {
 
 // What a warp has in shared memory behind its ring, where sums of blocks are added up in a second step.
+template <class Number>
 struct BlockSums {
-  float* sums;   // (group, block_m, column_lanes), each word of 33 a gap, so that rows of equal lengths meet many banks
-  float* carry;  // (2, block_m, column_lanes): of a row that goes on in the next group; in turns, one read, one written
+  Number* sums;  // (group, block_m, column_lanes), each word of 33 a gap, so that rows of equal lengths meet many banks
+  Number*
+      carry;  // (2, block_m, column_lanes): of a row that goes on in the next group; in turns, one read, one written
 
   __device__ static int at(int i) { return i + (i >> 5); }
 };
@@ -26,9 +28,11 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
   const LaneTile<kTileM> tile = lane_tile<Element, kTileM, 1, kDepth>(args, lanes, place);
   const int entry_lanes = lanes.rows * lanes.shares;
   const int of_block = args.block_m * lanes.column_lanes;  // sums
-  BlockSums blocks;
-  blocks.sums = reinterpret_cast<float*>(own + lanes.ring_bytes);
-  blocks.carry = blocks.sums + BlockSums::at(lanes.group * of_block) + 1;
+  using Number = Sum<Element>;
+  using Blocks = BlockSums<Number>;
+  Blocks blocks;
+  blocks.sums = reinterpret_cast<Number*>(own + lanes.ring_bytes);
+  blocks.carry = blocks.sums + Blocks::at(lanes.group * of_block) + 1;
   const float alpha = alpha_of(args.epilogue);
   const bool plain = only_scales(args.epilogue, kTypeOf<Element>);
 
@@ -44,7 +48,7 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
     for (int first = begin; first < end; first += 2 * entry_lanes) {
       const int e = first + place.entry;
       const bool mine[2] = {place.columns > 0 && e < end, place.columns > 0 && e + entry_lanes < end};
-      float sums[2][kTileM][1] = {};
+      Number sums[2][kTileM][1] = {};
       multiply_two<Element, kTileM, 1, kDepth>(args, ring, tile, e, entry_lanes, mine, sums);
 #pragma unroll
       for (int u = 0; u < 2; ++u) {
@@ -54,7 +58,7 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
         for (int t = 0; t < kTileM; ++t) {
           const int in_block = place.row + t * lanes.row_lanes;
           if (mine[u] && place.depth == 0 && in_block < args.block_m) {
-            blocks.sums[BlockSums::at(at_block + in_block * lanes.column_lanes)] = sums[u][t][0];
+            blocks.sums[Blocks::at(at_block + in_block * lanes.column_lanes)] = sums[u][t][0];
           }
         }
       }
@@ -63,8 +67,8 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
     ring.release(args, end, lane);
 
     bool more = true;  // rows in this group
-    const float* const carry_in = blocks.carry + (group & 1) * of_block;
-    float* const carry_out = blocks.carry + (~group & 1) * of_block;
+    const Number* const carry_in = blocks.carry + (group & 1) * of_block;
+    Number* const carry_out = blocks.carry + (~group & 1) * of_block;
 #pragma unroll 1
     while (more) {
       int count = min(31, chunk.row_end - row);
@@ -81,18 +85,18 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
         const int from = __shfl_sync(kAllLanes, row_begin, mine);
         const int to = __shfl_sync(kAllLanes, row_begin, min(mine + 1, 31));
         const bool is_one = output < outputs;
-        float sum = 0;
+        Number sum = 0;
         const int stop = is_one ? (min(to, end) - begin) * of_block + rest : 0, step = shares * of_block;
         int i = (max(from, begin) - begin + share) * of_block + rest;
         for (; i + 3 * step < stop; i += 4 * step) {
-          float loaded[4];
+          Number loaded[4];
 #pragma unroll
-          for (int u = 0; u < 4; ++u) loaded[u] = blocks.sums[BlockSums::at(i + u * step)];
+          for (int u = 0; u < 4; ++u) loaded[u] = blocks.sums[Blocks::at(i + u * step)];
 #pragma unroll
           for (int u = 0; u < 4; ++u) sum += loaded[u];
         }
 #pragma unroll 1
-        for (; i < stop; i += step) sum += blocks.sums[BlockSums::at(i)];
+        for (; i < stop; i += step) sum += blocks.sums[Blocks::at(i)];
         for (int half = shares / 2; half > 0; half /= 2) sum += __shfl_down_sync(kAllLanes, sum, half);
         if (!is_one || share > 0) continue;
         if (mine == 0 && carried) sum += carry_in[rest];
@@ -105,9 +109,9 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
           continue;
         } else if (from < chunk_begin || to > ring.end) {
           const int64_t part = (int64_t(at) * 2 + (from < chunk_begin ? 0 : 1)) * args.block_m + in_block;
-          rows.sums[part * lanes.panels * lanes.columns + col] = sum;
+          static_cast<Number*>(rows.sums)[part * lanes.panels * lanes.columns + col] = sum;
         } else {
-          const float one[1] = {sum};
+          const Number one[1] = {sum};
           write_row<Element>(args, plain, alpha, c_row, col, 1, one);
         }
       }

@@ -45,9 +45,11 @@ double cost_of_block(const LaneLayout& lanes, int block_m, int block_k, int elem
   constexpr double kEntry = 12;
   const int steps = ceil_div(block_k, lanes.depth * lanes.depth_lanes);
   const double convert = element_bytes == 2 ? 1 : 0;
-  const double products = lanes.tile_m * lanes.tile_n * lanes.depth;
-  const double loads_a = lanes.tile_m * (lanes.depth == 3 ? 3 : 1);
-  const double loads_b = lanes.tile_n == 1 && lanes.depth != 3 ? 1 : lanes.depth;
+  // The cores for fp64 take two turns for an instruction, and a load brings 16 bytes.
+  const double wide = element_bytes == 8 ? 2 : 1;
+  const double products = lanes.tile_m * lanes.tile_n * lanes.depth * wide;
+  const double loads_a = lanes.tile_m * (lanes.depth == 3 ? 3 : lanes.depth == 4 ? wide : 1);
+  const double loads_b = lanes.tile_n == 1 && lanes.depth != 3 ? 1 : lanes.depth * (lanes.tile_n == 1 ? 1 : wide);
   const double converts = convert * lanes.depth * (lanes.tile_m + lanes.tile_n);
   const double issue = products + loads_a + loads_b + converts + 3;
   const double shared = lanes.tile_m * turns_of_load(lanes, block_m, block_k, element_bytes) + loads_b;
@@ -66,16 +68,16 @@ int32_t aligned_group(int32_t group, int block_bytes) {
 }
 
 // A group at a time is added up: as large as there is room for, and one more on its way.
-void choose_stream(LaneLayout& lanes, int block_m, int block_bytes) {
+void choose_stream(LaneLayout& lanes, int block_m, int block_bytes, int element_bytes) {
   constexpr int kBytes = 13312;
   lanes.rows *= lanes.shares;
   lanes.shares = 1;
   lanes.groups = 2;
   lanes.group = aligned_group(1, block_bytes);
-  count_shared_bytes(lanes, block_m, block_bytes);
+  count_shared_bytes(lanes, block_m, block_bytes, element_bytes);
   for (LaneLayout larger = lanes; larger.group < kMostGroup;) {
     larger.group *= 2;
-    count_shared_bytes(larger, block_m, block_bytes);
+    count_shared_bytes(larger, block_m, block_bytes, element_bytes);
     if (larger.shared_bytes > kBytes || larger.group * block_bytes > kMostGroupBytes) break;
     lanes = larger;
   }
@@ -83,7 +85,7 @@ void choose_stream(LaneLayout& lanes, int block_m, int block_bytes) {
 
 // Rows are computed together that are in shared memory together: a bundle of them takes as many instructions beside its
 // blocks as seven blocks of each lane.
-void choose_bundles(LaneLayout& lanes, int block_m, int block_bytes, double blocks_of_row) {
+void choose_bundles(LaneLayout& lanes, int block_m, int block_bytes, int element_bytes, double blocks_of_row) {
   constexpr int kBytes = 9216, kMostRows = 8;
   constexpr double kBlocksOfLane = 32;
   lanes.groups = 4;
@@ -96,18 +98,19 @@ void choose_bundles(LaneLayout& lanes, int block_m, int block_bytes, double bloc
     lanes.rows /= 2;
     lanes.shares *= 2;
   }
-  count_shared_bytes(lanes, block_m, block_bytes);
+  count_shared_bytes(lanes, block_m, block_bytes, element_bytes);
 }
 
 }  // namespace
 
-void count_shared_bytes(LaneLayout& lanes, int32_t block_m, int32_t block_bytes) {
+void count_shared_bytes(LaneLayout& lanes, int32_t block_m, int32_t block_bytes, int element_bytes) {
   const int entries = lanes.groups * lanes.group, barriers = 8 * lanes.groups;
   const int rows = lanes.group >= kLeastGroupWithRows ? entries * 4 : 0;
   const int sums = block_m * lanes.column_lanes, all = lanes.group * sums;
   lanes.ring_bytes = (entries * block_bytes + rows + barriers + 15) / 16 * 16;
   lanes.shared_bytes = lanes.ring_bytes;
-  if (lanes.tile_n == 1) lanes.shared_bytes += ((all + all / 32 + 1 + 2 * sums) * 4 + 15) / 16 * 16;
+  if (lanes.tile_n == 1)
+    lanes.shared_bytes += ((all + all / 32 + 1 + 2 * sums) * std::max(4, element_bytes) + 15) / 16 * 16;
 }
 
 LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, int element_bytes, double blocks_of_row) {
@@ -141,9 +144,9 @@ LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, int element_
   }
   const int block_bytes = block_m * block_k * element_bytes;
   if (best.tile_n == 1) {
-    choose_stream(best, block_m, block_bytes);
+    choose_stream(best, block_m, block_bytes, element_bytes);
   } else {
-    choose_bundles(best, block_m, block_bytes, blocks_of_row);
+    choose_bundles(best, block_m, block_bytes, element_bytes, blocks_of_row);
   }
   return best;
 }

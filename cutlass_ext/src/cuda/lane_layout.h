@@ -26,7 +26,7 @@ struct LaneLayout {
 constexpr int kLeastGroupWithRows = 4;  // a group of so many blocks has rows of B of whole 16 bytes
 constexpr int kMostBlock = 32;          // rows and columns of a block
 constexpr int kMostGroup = 512, kMostGroupBytes = 8192;
-constexpr int kMostGroups = 4, kMostSharedBytesOfWarp = 24576;
+constexpr int kMostGroups = 4, kMostSharedBytesOfWarp = 33792;
 
 // The parts of a block for which there are kernels: rows, and columns at a time.
 struct BlockTile {
@@ -35,7 +35,7 @@ struct BlockTile {
 constexpr BlockTile kBlockTiles[] = {{1, 1}, {1, 2}, {2, 2}, {4, 2}, {1, 3}, {3, 3}, {4, 3}, {1, 4}, {2, 4}, {4, 4}};
 
 // Fills in how much a warp has in shared memory, which follows from the rest.
-void count_shared_bytes(LaneLayout& lanes, int32_t block_m, int32_t block_bytes);
+void count_shared_bytes(LaneLayout& lanes, int32_t block_m, int32_t block_bytes, int element_bytes);
 
 // block_m and block_k are at most kMostBlock; n is above 0.
 LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, int element_bytes, double blocks_of_row);

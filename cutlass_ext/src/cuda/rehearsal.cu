@@ -66,7 +66,8 @@ void fill(void* out, size_t count, sparsek_dtype dtype, uint32_t seed, cudaStrea
       fill_random<<<kBlocks, kThreads, 0, stream>>>(static_cast<float*>(out), count, seed);
       break;
     case SPARSEK_FP64:
-      break;  // no plan has it
+      fill_random<<<kBlocks, kThreads, 0, stream>>>(static_cast<double*>(out), count, seed);
+      break;
   }
   check(cudaGetLastError(), "fill_random");
 }

@@ -8,8 +8,10 @@
 #pragma once
 
 #include "cuda/epilogue.cuh"
+#include "cuda/epilogue_fp64.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
+#include "cuda/sum_type.h"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
 
@@ -38,17 +40,17 @@ __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(cons
     if (n >= args.n) continue;
 
     for (int m0 = row_group * kSimtRowsPerThread; m0 < tile_m; m0 += kSimtRowGroups * kSimtRowsPerThread) {
-      float sum[kSimtRowsPerThread] = {};
+      Sum<Element> sum[kSimtRowsPerThread] = {};
       for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
         const Element* block =
             values + (int64_t(args.entry_block[e]) * args.block_m + row_in_block + m0) * args.block_k;
         const int64_t k0 = args.entry_k[e];
         const int k_count = int(min(int64_t(args.block_k), args.cols - k0));  // the last block may extend beyond K
         for (int k = 0; k < k_count; ++k) {
-          const float b_value = float(b[(k0 + k) * args.ldb + n]);
+          const auto b_value = Sum<Element>(b[(k0 + k) * args.ldb + n]);
 #pragma unroll
           for (int i = 0; i < kSimtRowsPerThread; ++i) {
-            if (m0 + i < tile_m) sum[i] += float(block[int64_t(i) * args.block_k + k]) * b_value;
+            if (m0 + i < tile_m) sum[i] += Sum<Element>(block[int64_t(i) * args.block_k + k]) * b_value;
           }
         }
       }

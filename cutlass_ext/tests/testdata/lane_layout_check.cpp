@@ -34,7 +34,7 @@ bool is_right(const LaneLayout& lanes, int block_m, int block_k, int64_t n, int 
 }  // namespace
 
 int main() {
-  for (const int bytes : {2, 4}) {
+  for (const int bytes : {2, 4, 8}) {
     for (int block_m = 1; block_m <= kMostBlock; ++block_m) {
       for (int block_k = 1; block_k <= kMostBlock; ++block_k) {
         for (const int64_t n : {1, 2, 3, 4, 5, 8, 31, 128, 1000, 100000}) {

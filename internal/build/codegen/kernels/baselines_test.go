@@ -74,7 +74,7 @@ func TestListOfThisTree(t *testing.T) {
 	if diff := cmp.Diff([]string{"wmma_bf16_128x128x32", "wmma_bf16_512x128x112", "tma_sandbox"}, baselines); diff != "" {
 		t.Errorf("baselines (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]bool{"bf16": true, "fp16": true, "fp32": true}, every); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"bf16": true, "fp16": true, "fp32": true, "fp64": true}, every); diff != "" {
 		t.Errorf("types that have a kernel for every block (-want +got):\n%s", diff)
 	}
 }

@@ -25,7 +25,7 @@ type List struct {
 type Kernel struct {
 	Name   string `json:"name"`   // a C identifier
 	Family string `json:"family"` // the template it is made from: cutlass_ext/src/cuda/<family>.cuh
-	DType  string `json:"dtype"`  // of A, B and C: "bf16", "fp16" or "fp32"
+	DType  string `json:"dtype"`  // of A, B and C: "bf16", "fp16", "fp32" or "fp64"
 	Tile   Tile   `json:"tile"`   // of a CTA: rows and columns of C, depth of one stage
 	Stages int    `json:"stages"` // of the shared-memory pipeline
 
@@ -72,6 +72,8 @@ func dtypeOf(name string) (dtype, bool) {
 		return dtype{"cutlass::half_t", "SPARSEK_FP16", 2}, true
 	case "fp32":
 		return dtype{"float", "SPARSEK_FP32", 4}, true
+	case "fp64":
+		return dtype{"double", "SPARSEK_FP64", 8}, true
 	}
 	return dtype{}, false
 }
@@ -165,7 +167,7 @@ func (k Kernel) check() error {
 	}
 	d, ok := dtypeOf(k.DType)
 	if !ok {
-		return fmt.Errorf(`dtype %q is none of "bf16", "fp16", "fp32"`, k.DType)
+		return fmt.Errorf(`dtype %q is none of "bf16", "fp16", "fp32", "fp64"`, k.DType)
 	}
 	for _, extent := range []struct {
 		name  string

@@ -145,7 +145,7 @@ func testOneWorker[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 // One worker computes a hundred tiles of one block each, whose rows of C are stored element by element: what a tile
 // takes is stored, and the next tiles are taken meanwhile.
 func TestOneWorker(t *testing.T) {
-	onEachKernel(t, testOneWorker[BFloat16], testOneWorker[Float16], testOneWorker[float32])
+	onEachKernel(t, testOneWorker[BFloat16], testOneWorker[Float16], testOneWorker[float32], testOneWorker[float64])
 }
 
 func testNeighbours[T Element](t *testing.T, engine *Engine, kernel Kernel) {

@@ -65,7 +65,7 @@ func TestStaticValuesReachTheKernel(t *testing.T) {
 	defer library.Close()
 	stream := must(engine.StreamAt(library.Stream()))(t)
 	defer stream.Close()
-	p := newProduct[BFloat16, int32](shape{rows: 512, cols: 512, n: 16, blockM: 64, blockK: 64, density: 0.5, alpha: 1, seed: 5})
+	p := newProduct[BFloat16, int32](shape{rows: 256, cols: 512, n: 16, blockM: 64, blockK: 64, density: 0.5, alpha: 1, seed: 5})
 	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	b := DeviceDense[BFloat16]{Rows: p.b.Rows, Cols: p.b.Cols, Buffer: upload(t, engine, p.b.Data)}

@@ -102,14 +102,7 @@ func TestPlansOnDevice(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	for _, kernel := range kernelsOf(t, engine) {
 		t.Run(kernel.Name, func(t *testing.T) {
-			switch kernel.DType {
-			case BF16:
-				compareEach[BFloat16](t, engine, kernel)
-			case FP16:
-				compareEach[Float16](t, engine, kernel)
-			default:
-				compareEach[float32](t, engine, kernel)
-			}
+			ofType(kernel, compareEach[BFloat16], compareEach[Float16], compareEach[float32], compareEach[float64])(t, engine, kernel)
 		})
 	}
 }

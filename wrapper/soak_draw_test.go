@@ -40,7 +40,7 @@ func between(random *rand.Rand, least, most int) int { return least + random.Int
 
 func newDraw(s *soak, random *rand.Rand) *draw {
 	onGPU := s.engine.Info().Backend == CUDA
-	d := &draw{typeA: pick(random, BF16, FP16, FP32), index64: random.IntN(4) == 0}
+	d := &draw{typeA: pick(random, BF16, FP16, FP32, FP64), index64: random.IntN(4) == 0}
 	tileM, tileN := 128, 256
 	block := drawBlock(random)
 	if *soakKernels != "" || random.IntN(2) == 0 {
@@ -58,7 +58,9 @@ func newDraw(s *soak, random *rand.Rand) *draw {
 	d.blockM, d.blockK = block[0], block[1]
 	d.typeC = d.typeA
 	if random.IntN(2) == 0 { // kernels without an epilogue of their own have their turn in most products
-		d.typeC = pick(random, BF16, FP16, FP32)
+		if d.typeA != FP64 { // whose C is of fp64 too
+			d.typeC = pick(random, BF16, FP16, FP32)
+		}
 		d.bias, d.activation = pick(random, NoBias, RowBias, ColumnBias), pick(random, NoActivation, ReLU, GELU, SiLU)
 	}
 	d.pattern = pick(random, soakPatterns...)
@@ -162,10 +164,14 @@ func (d *draw) drawAlignment(random *rand.Rand, onGPU bool) {
 }
 
 func sizeOfType(t DType) int {
-	if t == FP32 {
+	switch t {
+	case FP64:
+		return 8
+	case FP32:
 		return 4
+	default:
+		return 2
 	}
-	return 2
 }
 
 // blockColumns are the columns of the blocks of each block row.
@@ -241,6 +247,8 @@ func (d *draw) run(t soakTB, s *soak, lane *soakLane) {
 		runDrawOf[Float16](t, s, lane, d)
 	case FP32:
 		runDrawOf[float32](t, s, lane, d)
+	case FP64:
+		runDrawTo[float64, float64](t, s, lane, d)
 	default:
 		panic(fmt.Sprintf("no element type %v", d.typeA))
 	}

@@ -107,6 +107,8 @@ func TestPlansInStream(t *testing.T) {
 					comparePlansInStream(rt, engine, newServed[BFloat16](rt, engine, s))
 				case FP16:
 					comparePlansInStream(rt, engine, newServed[Float16](rt, engine, s))
+				case FP64:
+					comparePlansInStream(rt, engine, newServed[float64](rt, engine, s))
 				default:
 					comparePlansInStream(rt, engine, newServed[float32](rt, engine, s))
 				}

@@ -18,14 +18,7 @@ func TestFirstCallOfAThread(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	for _, kernel := range kernelsOf(t, engine) {
 		t.Run(kernel.Name, func(t *testing.T) {
-			switch kernel.DType {
-			case BF16:
-				firstCalls[BFloat16](t, engine, kernel)
-			case FP16:
-				firstCalls[Float16](t, engine, kernel)
-			default:
-				firstCalls[float32](t, engine, kernel)
-			}
+			ofType(kernel, firstCalls[BFloat16], firstCalls[Float16], firstCalls[float32], firstCalls[float64])(t, engine, kernel)
 		})
 	}
 }

@@ -4,10 +4,12 @@
 
     python3 scripts/fit_cpu_cost_model.py build/lib/libsparsek.so
 
-Needs NumPy and SciPy, and takes some minutes. One thread, fp32 and bf16, blocks from 1x1 to 128x128, N from 1 to 512;
-each product is measured in several rounds, and the shortest time counts, since other programs only make it longer.
-Prints for each kernel how far the fit is off and its row of coefficients, in the order of Costs in
-cutlass_ext/src/cpu/cost_model.cpp, whose formula this repeats; and what the choice by these costs against the fastest.
+Needs NumPy and SciPy, and takes some minutes. One thread, bf16, fp32 and fp64, blocks from 1x1 to 128x128, N from 1 to
+512; each product is measured in several rounds, and the shortest time counts, since other programs only make it longer.
+Prints for each kernel how far the fit is off and its rows of coefficients, in the order of RowCosts and TileCosts in
+cutlass_ext/src/cpu/cost_model.cpp, whose formulas this repeats; and what the choice by these costs against the fastest.
+With --cases, also some of the products with the times of the kernels, as cutlass_ext/tests/testdata/cpu_cost_check.cpp
+has them.
 """
 import argparse
 import ctypes as c
@@ -16,12 +18,18 @@ import random
 import numpy as np
 from scipy.optimize import least_squares, nnls
 
-KERNELS = {"cpu_avx512": 16, "cpu_avx2": 8, "cpu_generic": 4}  # with the lanes of a vector
+# With the bytes of a vector, the rows that are summed at once, and the vectors of a strip of so many rows.
+KERNELS = {
+    "cpu_avx512": (64, 8, lambda rows: 6 if rows <= 4 else 3),
+    "cpu_avx2": (32, 6, lambda rows: 4 if rows <= 2 else 3 if rows == 3 else 2),
+    "cpu_generic": (16, 6, lambda rows: 4 if rows <= 2 else 3 if rows == 3 else 2),
+}
 BLOCKS = [(b, b) for b in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)] + [(4, 16), (16, 4), (64, 1)]
-COLUMNS = [4, 8, 16, 40, 64, 128, 200, 512]  # fewer take another way, cpu/few_columns_rule.h
-TYPES = {1: 2, 3: 4}  # SPARSEK_BF16 and SPARSEK_FP32, with their bytes
+COLUMNS = [1, 2, 4, 8, 16, 40, 64, 128, 200, 512]
+TYPES = {1: 2, 3: 4, 4: 8}  # SPARSEK_BF16, _FP32 and _FP64, with their bytes
 PRODUCTS = 2e7  # multiplications of a product, about
 TILE = 288  # columns of a tile, cpu/kernel.h
+PIECE = 64  # rows of a piece of a block row, cpu/kernel.h
 ROUNDS = 3
 
 
@@ -61,9 +69,28 @@ class Library:
             raise RuntimeError(f"{name}: {self.functions['last_error']().decode()}")
 
 
-def features(lanes, bm, bk, n, block_rows, nnzb):
+def takes_rows(dtype, bm, n):
+    """The rule of cpu/row_rule.h."""
+    return dtype == 4 or bm <= 32 or n <= 48
+
+
+def row_features(kernel, dtype, bm, bk, n, block_rows, nnzb):
+    size, most, vectors_of = KERNELS[kernel]
+    lanes = size // (8 if dtype == 4 else 4)
+    pieces = -(-bm // PIECE)
+    height = -(-bm // pieces)
+    parts = -(-height // most)
+    panels, vectors = -(-n // TILE), -(-n // lanes)
+    strips = -(-vectors // vectors_of(-(-height // parts)))
+    walks = nnzb * pieces * parts
+    return [walks * strips, walks * bk * strips, walks * bk * vectors, nnzb * bm * bk * vectors,
+            nnzb * bm * bk * panels * (dtype == 1), block_rows * bm * panels, block_rows * bm * vectors]
+
+
+def tile_features(kernel, dtype, bm, bk, n, block_rows, nnzb):
+    lanes = KERNELS[kernel][0] // 4
     panels, vectors, rest = -(-n // TILE), -(-n // lanes), n % lanes
-    return [nnzb * panels, nnzb * bm * panels, nnzb * bm * bk * panels, nnzb * bk * panels, nnzb * bk * vectors,
+    return [nnzb * panels, nnzb * bm * bk * panels, nnzb * bk * panels, nnzb * bk * vectors,
             nnzb * bm * bk * vectors, nnzb * bk * rest, block_rows * bm * panels, block_rows * bm * vectors]
 
 
@@ -111,6 +138,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--cases", action="store_true")
     arguments = parser.parse_args()
     library, best = Library(arguments.library), {}
     for turn in range(arguments.rounds):
@@ -120,19 +148,25 @@ def main():
             best[case] = {kernel: min(known[kernel], seconds) for kernel, seconds in times.items()}
         print(f"round {turn + 1} of {arguments.rounds}: {len(best)} products", flush=True)
     predicted = {}
-    for kernel, lanes in KERNELS.items():
-        cases = [case for case in best if kernel in best[case]]
-        if not cases:
-            continue
-        x = np.array([features(lanes, *case[1:]) for case in cases], dtype=float)
-        y = np.array([best[case][kernel] for case in cases]) - 1e-6
-        costs = fit(x, y)
-        for case, seconds in zip(cases, x @ costs):
-            predicted.setdefault(case, {})[kernel] = seconds
-        ratio = x @ costs / y
-        print(f"{kernel}: {np.mean((ratio > 0.5) & (ratio < 2)):.1%} of {len(cases)} within a factor of 2, "
-              f"median {np.median(ratio):.2f}")
-        print("   ", ", ".join([str(lanes)] + [f"{1e9 * cost:.2g}" for cost in costs]))
+    for kernel in KERNELS:
+        for name, rows, features in (("rows", True, row_features), ("tiles", False, tile_features)):
+            cases = [case for case in best if kernel in best[case] and takes_rows(case[0], case[1], case[3]) == rows]
+            if not cases:
+                continue
+            x = np.array([features(kernel, *case) for case in cases], dtype=float)
+            y = np.array([best[case][kernel] for case in cases]) - 1e-6
+            costs = fit(x, y)
+            for case, seconds in zip(cases, x @ costs):
+                predicted.setdefault(case, {})[kernel] = seconds
+            ratio = x @ costs / y
+            print(f"{kernel}, {name}: {np.mean((ratio > 0.5) & (ratio < 2)):.1%} of {len(cases)} within a factor of 2, "
+                  f"median {np.median(ratio):.2f}")
+            print("   ", ", ".join(f"{1e9 * cost:.2g}" for cost in costs))
+    if arguments.cases:
+        for case in best:
+            if case[0] == 3 and case[1] == case[2] in (1, 3, 8, 16, 32, 64) and case[3] in (1, 4, 8, 40, 128, 512):
+                times = ", ".join(f"{best[case].get(kernel, 0):.3g}" for kernel in KERNELS)
+                print(f"    {{{case[1]}, {case[2]}, {case[3]}, {case[4]}, {case[5]}, {{{times}}}}},")
     lost = [best[case][min(of, key=of.get)] / min(best[case].values()) for case, of in predicted.items()]
     print(f"time of the chosen kernel / of the fastest: median {np.median(lost):.2f}, 90 % below {np.quantile(lost, 0.9):.2f}")
 

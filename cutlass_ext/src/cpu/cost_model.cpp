@@ -3,74 +3,104 @@
 
 #include <cstring>
 
-#include "cpu/few_columns_rule.h"
+#include "cpu/kernel.h"
 #include "cpu/plan_shape.h"
+#include "cpu/row_rule.h"
 
 namespace sparsek::cpu {
 namespace {
 
-// Nanoseconds of what a tile consists of (cpu/tile_kernel.h). Low blocks take most of their time in the first four.
-struct Costs {
-  double lanes;      // fp32 elements of a vector
-  double block;      // each block
-  double block_row;  // each row of a block
-  double element;    // each element of a block: its conversion to fp32
-  double line;       // each column of a block: the address of its row of B
-  double load;       // each vector of B
-  double multiply;   // each multiplication of an element of A by a vector of B
-  double rest;       // each element of B behind the last whole vector of its row
-  double row;        // each row of C
-  double store;      // each vector of C
+// Nanoseconds of what a block row consists of (cpu/row_kernel.h).
+struct RowCosts {
+  double walk;      // each block, for each part of its rows and each strip of columns
+  double line;      // each column of those
+  double load;      // each vector of B
+  double multiply;  // each multiplication of an element of A by a vector of B
+  double element;   // each element of a block that is converted to fp32
+  double row;       // each row of C
+  double store;     // each vector of C
 };
 
-// scripts/fit_cpu_cost_model.py prints them.
-constexpr Costs kAvx512 = {16, 14, 1.9, 0.13, 2.4, 0.19, 0.27, 0.77, 10.5, 2.5};
-constexpr Costs kAvx2 = {8, 14, 2.0, 0.17, 0.78, 0.32, 0.15, 2.2, 10, 1.3};
-constexpr Costs kGeneric = {4, 11, 2.1, 0.18, 0.69, 0.27, 0.24, 2.5, 7.7, 1.4};
+// The same of a tile (cpu/tile_kernel.h).
+struct TileCosts {
+  double block;     // each block
+  double element;   // each element of a block: its conversion to fp32
+  double line;      // each column of a block: the address of its row of B
+  double load;      // each vector of B
+  double multiply;  // each multiplication of an element of A by a vector of B
+  double rest;      // each element of B behind the last whole vector of its row
+  double row;       // each row of C
+  double store;     // each vector of C
+};
+
+struct Costs {
+  int vector_bytes;
+  int most_rows;             // rows summed at once
+  int (*most_vectors)(int);  // vectors of a strip of so many rows
+  RowCosts rows;
+  TileCosts tiles;
+};
+
+int of_32_registers(int rows) { return rows <= 4 ? 6 : 3; }
+int of_16_registers(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : 2; }
+
+// scripts/fit_cpu_cost_model.py prints them. The rows of C by kGeneric were set so that short rows are predicted as
+// well.
+constexpr Costs kAvx512 = {
+    64, 8, of_32_registers, {0, 0.1, 0.67, 0.2, 0.12, 0.13, 4.6}, {66, 0, 0, 0, 0.32, 0, 10, 2.9}};
+constexpr Costs kAvx2 = {
+    32, 6, of_16_registers, {0, 0.62, 0.36, 0.12, 0.78, 1.2, 3.1}, {6.5, 0, 0, 0, 0.3, 0.001, 18, 1.7}};
+constexpr Costs kGeneric = {
+    16, 6, of_16_registers, {0, 1.2, 0.019, 0.25, 0.37, 1.2, 1.5}, {0, 0, 0, 0, 0.51, 0.001, 27, 0.66}};
 
 const Costs& costs_of(const Kernel& kernel) {
   if (std::strcmp(kernel.isa, "avx512") == 0) return kAvx512;
   return std::strcmp(kernel.isa, "avx2") == 0 ? kAvx2 : kGeneric;
 }
 
-// Nanoseconds for few columns (cpu/few_columns.h), with any instruction set: for each block, and for each of its
-// columns of C, in addition for each of its elements. By `sparsek run --threads 1 --n 1` to 3 on a processor with
-// AVX-512: stencils of blocks 1, 3, 4 and 8, random patterns of blocks 3 to 64, of which the largest do not fit the
-// caches.
-struct FewColumnsCosts {
-  double block, column, element;
-};
-constexpr FewColumnsCosts kFewColumns = {3, 1, 0.45};
-
 constexpr double kCall = 1e-6;  // seconds of a product without work
 constexpr double kWake = 5e-6;  // and of waking the other threads
 
+double as_double(int64_t count) { return static_cast<double>(count); }
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+double nanoseconds_of_rows(const Costs& cost, const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int64_t panels) {
+  const int lanes = cost.vector_bytes / static_cast<int>(dtype == SPARSEK_FP64 ? sizeof(double) : sizeof(float));
+  const bool converts = dtype == SPARSEK_BF16 || dtype == SPARSEK_FP16;
+  const int64_t pieces = ceil_div(matrix.block_m, kRowsAtOnce), height = ceil_div(matrix.block_m, pieces);
+  const int64_t parts = ceil_div(height, cost.most_rows), vectors = ceil_div(n, lanes);
+  const int64_t strips = ceil_div(vectors, cost.most_vectors(static_cast<int>(ceil_div(height, parts))));
+  const double width = matrix.block_k, elements = static_cast<double>(matrix.block_m) * width;
+  const double of_block =
+      as_double(pieces * parts) * (as_double(strips) * (cost.rows.walk + width * cost.rows.line) +
+                                   as_double(vectors) * width * cost.rows.load) +
+      elements * (as_double(vectors) * cost.rows.multiply + (converts ? as_double(panels) * cost.rows.element : 0));
+  const double of_row = as_double(panels) * cost.rows.row + as_double(vectors) * cost.rows.store;
+  return as_double(matrix.nnzb) * of_block + as_double(matrix.rows) * of_row;
+}
+
+double nanoseconds_of_tiles(const Costs& cost, const BsrShape& matrix, int64_t n, int64_t panels) {
+  const auto lanes = cost.vector_bytes / static_cast<int64_t>(sizeof(float));
+  const double vectors = as_double(ceil_div(n, lanes)), rest = as_double(n % lanes);
+  const double width = matrix.block_k, elements = static_cast<double>(matrix.block_m) * width;
+  const double of_block =
+      as_double(panels) * (cost.tiles.block + elements * cost.tiles.element + width * cost.tiles.line) +
+      width * (vectors * (cost.tiles.load + cost.tiles.multiply * matrix.block_m) + rest * cost.tiles.rest);
+  const double of_row = as_double(panels) * cost.tiles.row + vectors * cost.tiles.store;
+  return as_double(matrix.nnzb) * of_block + as_double(matrix.rows) * of_row;
+}
+
 }  // namespace
 
-double predict(const Kernel& kernel, const BsrShape& matrix, int64_t n, int threads) {
+double predict(const Kernel& kernel, const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads) {
   if (n == 0 || matrix.rows == 0) return kCall;
   const Costs& cost = costs_of(kernel);
-  const PlanShape shape = choose_shape(matrix, n, threads);
-  const auto seconds = [&](double nanoseconds) {
-    return kCall + (shape.workers > 1 ? kWake : 0) + 1e-9 * nanoseconds / shape.workers;
-  };
-  if (has_few_columns(n, matrix.block_m)) {
-    const double elements = static_cast<double>(matrix.block_m) * matrix.block_k;
-    return seconds(
-        static_cast<double>(matrix.nnzb) *
-        (kFewColumns.block + static_cast<double>(n) * (kFewColumns.column + kFewColumns.element * elements)));
-  }
-  const auto lanes = static_cast<int64_t>(cost.lanes);
-  const auto panels = static_cast<double>((n + shape.tile_n - 1) / shape.tile_n);
-  const auto vectors = static_cast<double>((n + lanes - 1) / lanes);
-  const auto rest = static_cast<double>(n % lanes);
-  const double of_panel = cost.block + cost.block_row * matrix.block_m +
-                          cost.element * matrix.block_m * static_cast<double>(matrix.block_k) +
-                          cost.line * matrix.block_k;
-  const double of_block =
-      panels * of_panel + matrix.block_k * (vectors * (cost.load + cost.multiply * matrix.block_m) + rest * cost.rest);
-  const double of_row = panels * cost.row + vectors * cost.store;
-  return seconds(static_cast<double>(matrix.nnzb) * of_block + static_cast<double>(matrix.rows) * of_row);
+  const PlanShape shape = choose_shape(matrix, dtype, n, threads);
+  const int64_t panels = ceil_div(n, kTileCols);
+  const double nanoseconds = takes_rows(dtype, n, matrix.block_m) ? nanoseconds_of_rows(cost, matrix, dtype, n, panels)
+                                                                  : nanoseconds_of_tiles(cost, matrix, n, panels);
+  return kCall + (shape.workers > 1 ? kWake : 0) + 1e-9 * nanoseconds / shape.workers;
 }
 
 }  // namespace sparsek::cpu

@@ -11,6 +11,6 @@ namespace sparsek::cpu {
 // Seconds that a product with n columns takes with `kernel` and this many threads, within a factor of about 2 on the
 // processor that the coefficients were fitted on. Another one is faster or slower as a whole, which the choice of a
 // kernel does not depend on.
-double predict(const Kernel& kernel, const BsrShape& matrix, int64_t n, int threads);
+double predict(const Kernel& kernel, const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads);
 
 }  // namespace sparsek::cpu

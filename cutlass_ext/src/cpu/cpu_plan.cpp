@@ -25,18 +25,36 @@ int threads_of(const PlanOptions& options, const Workers& workers) {
 TileFunction tile_function(const Kernel& kernel, sparsek_dtype dtype) {
   switch (dtype) {
     case SPARSEK_BF16:
-      return kernel.bf16;
+      return kernel.tile_bf16;
     case SPARSEK_FP16:
-      return kernel.fp16;
+      return kernel.tile_fp16;
     case SPARSEK_FP32:
-      return kernel.fp32;
+      return kernel.tile_fp32;
     case SPARSEK_FP64:
-      return kernel.fp64;
+      return nullptr;
   }
   fail(SPARSEK_UNSUPPORTED_DTYPE, "the CPU back-end does not multiply dtype %d", static_cast<int>(dtype));
 }
 
+RowFunction row_function(const Kernel& kernel, sparsek_dtype dtype) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+      return kernel.rows_bf16;
+    case SPARSEK_FP16:
+      return kernel.rows_fp16;
+    case SPARSEK_FP32:
+      return kernel.rows_fp32;
+    case SPARSEK_FP64:
+      break;
+  }
+  return kernel.rows_fp64;
+}
+
 float scaled(float factor, const float* other) { return other == nullptr ? factor : factor * *other; }
+
+Plan plan_of(const CpuMatrix& matrix, const PlanOptions& options, const Workers& workers) {
+  return make_plan(matrix.index(), choose_shape(matrix.shape(), matrix.dtype, options.n, threads_of(options, workers)));
+}
 
 }  // namespace
 
@@ -89,12 +107,13 @@ CpuPlan::CpuPlan(CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<
       options_(options),
       kernel_(&kernel_named(options.kernel)),
       run_tile_(tile_function(*kernel_, matrix.dtype)),
-      plan_(make_plan(matrix.index(), choose_shape(matrix.shape(), options.n, threads_of(options, *workers)))),
+      run_rows_(row_function(*kernel_, matrix.dtype)),
+      plan_(plan_of(matrix, options, *workers)),
       workers_(std::move(workers)) {}
 
 void CpuPlan::update(const sparsek_bsr& index) {
   matrix_.update(index);
-  plan_ = make_plan(matrix_.index(), choose_shape(matrix_.shape(), options_.n, threads_of(options_, *workers_)));
+  plan_ = plan_of(matrix_, options_, *workers_);
 }
 
 void CpuPlan::info(sparsek_plan_info& out) const {
@@ -103,7 +122,7 @@ void CpuPlan::info(sparsek_plan_info& out) const {
   out.tile_n = plan_.shape.tile_n;
   out.tile_k = kDepth;
   out.stages = 1;
-  out.tiles = static_cast<int64_t>(plan_.tiles.size());
+  out.tiles = static_cast<int64_t>(tasks());
   out.entries = plan_.entries();
   out.workspace_bytes = out.product_bytes = 0;  // they count device memory only
   out.unit_roundoff = unit_roundoff(matrix_.dtype);
@@ -116,8 +135,17 @@ uint64_t CpuPlan::digest() const {
   digest.add(plan_.entry_k);
   digest.add(plan_.entry_block);
   digest.add(plan_.slot_row);
+  digest.add(plan_.chunks);
   return digest.value();
 }
+
+size_t CpuPlan::tasks() const {
+  if (plan_.chunks.empty()) return plan_.tiles.size();
+  return plan_.chunks.size() * static_cast<size_t>(pieces() * count_panels(plan_.shape));
+}
+
+// Block rows that are too high to be summed at once are cut into pieces.
+int32_t CpuPlan::pieces() const { return (matrix_.shape().block_m + kRowsAtOnce - 1) / kRowsAtOnce; }
 
 void CpuPlan::run_tile(const Product& product, const WorkTile& work, const Scratch& scratch) const {
   const PlanShape& shape = plan_.shape;
@@ -132,18 +160,38 @@ void CpuPlan::run_tile(const Product& product, const WorkTile& work, const Scrat
   run_tile_(product, tile, scratch);
 }
 
+// All chunks by a panel of columns come before those by the next, whose rows of B are others.
+void CpuPlan::run_chunk(const Product& product, size_t task, const Scratch& scratch) const {
+  const size_t height = static_cast<size_t>(pieces()), in_panel = plan_.chunks.size() * height;
+  const RowChunk& chunk = plan_.chunks[task % in_panel / height];
+  const int32_t piece = static_cast<int32_t>(task % height);
+  const int64_t col = static_cast<int64_t>(task / in_panel) * plan_.shape.tile_n;
+  if (col >= product.cols) return;
+  const int32_t rows = (product.block_m + pieces() - 1) / pieces();
+  run_rows_(product,
+            {chunk.row_begin, chunk.row_end, piece * rows, std::min((piece + 1) * rows, product.block_m), col,
+             std::min<int64_t>(col + plan_.shape.tile_n, product.cols)},
+            scratch);
+}
+
 void CpuPlan::run_worker(const Product& product, std::atomic<size_t>& taken, const Scratch& scratch) const {
   const DefaultFloatingPoint floating_point;
   const PlanShape& shape = plan_.shape;
-  // Where tiles are many, and so short, several are taken at once.
+  // Where tasks are many, and so short, several are taken at once.
   constexpr size_t kTurns = 64, kMostAtOnce = 64;
-  const size_t count = plan_.tiles.size();
+  const size_t count = tasks();
   const size_t at_once = std::clamp<size_t>(count / (static_cast<size_t>(shape.workers) * kTurns), 1, kMostAtOnce);
   for (;;) {
     const size_t begin = taken.fetch_add(at_once, std::memory_order_relaxed);
     if (begin >= count) return;
     const size_t end = std::min(begin + at_once, count);
-    for (size_t i = begin; i < end; ++i) run_tile(product, plan_.tiles[i], scratch);
+    for (size_t i = begin; i < end; ++i) {
+      if (plan_.chunks.empty()) {
+        run_tile(product, plan_.tiles[i], scratch);
+      } else {
+        run_chunk(product, i, scratch);
+      }
+    }
   }
 }
 
@@ -155,7 +203,8 @@ void CpuPlan::multiply(const MultiplyArgs& args) {
                            shape.block_k,
                            plan_.slots,
                            plan_.entry_k.data(),
-                           plan_.entry_block.data(),
+                           plan_.entry_block.empty() ? nullptr : plan_.entry_block.data(),
+                           plan_.row_ptr.data(),
                            shape.rows,
                            shape.cols,
                            args.n,

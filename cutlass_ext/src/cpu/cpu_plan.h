@@ -54,14 +54,18 @@ class CpuPlan final : public PlanState {
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 
  private:
-  // Computes tiles until none is left. taken: by all workers of the product.
+  size_t tasks() const;
+  int32_t pieces() const;
+  // Computes tasks until none is left: tiles, or chunks by panels of columns. taken: by all workers of the product.
   void run_tile(const Product& product, const WorkTile& work, const Scratch& scratch) const;
+  void run_chunk(const Product& product, size_t task, const Scratch& scratch) const;
   void run_worker(const Product& product, std::atomic<size_t>& taken, const Scratch& scratch) const;
 
   CpuMatrix& matrix_;
   const PlanOptions options_;
   const Kernel* const kernel_;
   const TileFunction run_tile_;
+  const RowFunction run_rows_;
   Plan plan_;
   const std::shared_ptr<Workers> workers_;
 };

@@ -112,7 +112,7 @@ std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const Pl
     candidate.kernel = listed.kernel->name;
     candidate.obstacle = std::move(listed.obstacle);
     if (candidate.obstacle.empty()) {
-      candidate.predicted_seconds = predict(*listed.kernel, matrix.shape(), options.n, threads);
+      candidate.predicted_seconds = predict(*listed.kernel, matrix.shape(), matrix.dtype, options.n, threads);
     }
     list.push_back(std::move(candidate));
   }

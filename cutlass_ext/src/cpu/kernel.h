@@ -12,6 +12,7 @@ namespace sparsek::cpu {
 // Extents of one worker's scratch memory; see Scratch.
 constexpr int kDepth = 256;      // products summed between two updates of the accumulators: rows of B packed at once
 constexpr int kPieceRows = 128;  // rows of C accumulated at once
+constexpr int kRowsAtOnce = 64;  // the same of Rows, whose sums may be fp64
 constexpr int kTileCols = 288;   // columns of C accumulated at once; a multiple of each kernel's strips
 constexpr int kADepth = kDepth + 16;  // pitch of the copy of A: rows fall into different sets of a cache
 
@@ -28,7 +29,8 @@ struct Product {
   int32_t block_m, block_k;
   int32_t slots;               // as in the plan
   const int32_t* entry_k;      // as in the plan, (entries)
-  const int32_t* entry_block;  // as in the plan, (entries, slots)
+  const int32_t* entry_block;  // as in the plan: for tiles (entries, slots), for chunks null or (entries)
+  const int32_t* row_ptr;      // as in the plan, for chunks
   int64_t rows, depth, cols;   // M, K, N
   const void* values;          // (nnzb, bm, bk)
   const void* b;               // (K, N):(ldb, 1)
@@ -56,11 +58,22 @@ struct Tile {
 // nor on the threads.
 using TileFunction = void (*)(const Product& product, const Tile& tile, const Scratch& scratch);
 
+// A part of C: block rows [begin, end), of each block rows [in_block, in_block_end), at most kRowsAtOnce, and columns
+// [col, col_end) of C, at most kTileCols.
+struct Rows {
+  int32_t begin, end;
+  int32_t in_block, in_block_end;
+  int64_t col, col_end;
+};
+
+using RowFunction = void (*)(const Product& product, const Rows& rows, const Scratch& scratch);
+
 struct Kernel {
   const char* name;  // "cpu_avx512"
   const char* isa;   // "avx512"
   const char* why;
-  TileFunction bf16, fp16, fp32, fp64;
+  TileFunction tile_bf16, tile_fp16, tile_fp32;
+  RowFunction rows_bf16, rows_fp16, rows_fp32, rows_fp64;
 };
 
 extern const Kernel kAvx512Kernel;

@@ -8,8 +8,29 @@
 namespace sparsek::cpu {
 namespace {
 
+// The first elements of a vector.
+struct PartMask {
+  int count;
+  __m256i floats, doubles;  // all bits of the lanes that are there
+};
+
+inline PartMask part_mask(int count) {
+  const __m256i floats = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return {count, floats, _mm256_cvtepi32_epi64(_mm256_castsi256_si128(floats))};
+}
+
+// The same of elements of 16 bits, for which there is no mask.
+template <typename T>
+struct CopiedPart {
+  T at[8] = {};
+  CopiedPart(const T* p, int count) {
+    for (int i = 0; i < count; ++i) at[i] = p[i];
+  }
+};
+
 struct Isa {
   using Vector = __m256;
+  using Part = PartMask;
   static constexpr int kLanes = 8;
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxVectors = 4;
@@ -59,22 +80,88 @@ struct Isa {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
   }
 
+  static Part part(int count) { return part_mask(count); }
+  static Vector load(const float* p, const Part& part) { return _mm256_maskload_ps(p, part.floats); }
+  template <typename T>
+  static Vector load(const T* p, const Part& part) {
+    return part.count == kLanes ? load(p) : load(CopiedPart<T>(p, part.count).at);
+  }
+  template <typename T>
+  static void store(T* p, Vector v, const Part& part) {
+    if (part.count == kLanes) return store(p, v);
+    T all[kLanes];
+    store(all, v);
+    for (int i = 0; i < part.count; ++i) p[i] = all[i];
+  }
+
+  // The lanes of a whole vector of sums.
+  template <typename Sum>
+  static constexpr int lanes() {
+    return 32 / static_cast<int>(sizeof(Sum));
+  }
+
   static float to_float(float x) { return x; }
   static float to_float(Bf16 x) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(x.bits << 16))); }
   static float to_float(Fp16 x) { return _cvtsh_ss(x.bits); }
 };
 
+// Vectors of sums of `kLanes` lanes.
+template <typename Sum, int kLanes>
+struct Lanes;
+
+template <>
+struct Lanes<float, 8> : Isa {};
+
+template <>
+struct Lanes<float, 4> {
+  using Vector = __m128;
+  using Part = PartMask;
+  static Part part(int count) { return part_mask(count); }
+  static Vector zero() { return _mm_setzero_ps(); }
+  static Vector broadcast(float x) { return _mm_set1_ps(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm_mul_ps(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm_fmadd_ps(a, b, c); }
+  static Vector load(const float* p) { return _mm_loadu_ps(p); }
+  static Vector load(const float* p, const Part& part) {
+    return _mm_maskload_ps(p, _mm256_castsi256_si128(part.floats));
+  }
+  template <typename T>
+  static Vector load(const T* p, const Part& part) {
+    return _mm256_castps256_ps128(Isa::load(CopiedPart<T>(p, part.count).at));
+  }
+  static void store(float* p, Vector v) { _mm_storeu_ps(p, v); }
+  static void store(float* p, Vector v, const Part& part) {
+    _mm_maskstore_ps(p, _mm256_castsi256_si128(part.floats), v);
+  }
+};
+
+template <>
+struct Lanes<double, 4> {
+  using Vector = __m256d;
+  using Part = PartMask;
+  static Part part(int count) { return part_mask(count); }
+  static Vector zero() { return _mm256_setzero_pd(); }
+  static Vector broadcast(double x) { return _mm256_set1_pd(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm256_mul_pd(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_pd(a, b, c); }
+  static Vector load(const double* p) { return _mm256_loadu_pd(p); }
+  static Vector load(const double* p, const Part& part) { return _mm256_maskload_pd(p, part.doubles); }
+  static void store(double* p, Vector v) { _mm256_storeu_pd(p, v); }
+  static void store(double* p, Vector v, const Part& part) { _mm256_maskstore_pd(p, part.doubles, v); }
+};
+
 }  // namespace
 }  // namespace sparsek::cpu
 
+#include "cpu/row_kernel.h"
 #include "cpu/tile_kernel.h"
-#include "cpu/tile_kernel_fp64.h"
 
 namespace sparsek::cpu {
 
 const Kernel kAvx2Kernel = {
-    "cpu_avx2",     "avx2",         "processors with AVX2 and FMA: strips of 16 columns, 6 rows at a time",
-    run_tile<Bf16>, run_tile<Fp16>, run_tile<float>,
-    run_tile_fp64};
+    "cpu_avx2",      "avx2",         "processors with AVX2 and FMA: strips of 16 columns, 6 rows at a time",
+    run_tile<Bf16>,  run_tile<Fp16>, run_tile<float>,
+    run_rows<Bf16>,  run_rows<Fp16>, run_rows<float>,
+    run_rows<double>};
 
 }  // namespace sparsek::cpu

@@ -14,6 +14,7 @@ namespace {
 
 struct Isa {
   using Vector = __m512;
+  using Part = __mmask16;  // the first lanes of a vector
   static constexpr int kLanes = 16;
   static constexpr int kMaxRows = 8;
   static constexpr int kMaxVectors = 6;
@@ -49,17 +50,34 @@ struct Isa {
 
   static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
   // Adds half of the last place less one, plus its parity: the carry into the upper half rounds to nearest even.
-  static void store(Bf16* p, Vector v) {
+  static __m256i to_bf16(Vector v) {
     const __m512i bits = _mm512_castps_si512(v);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
     const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
     const __m512i upper = _mm512_srli_epi32(_mm512_mask_blend_epi32(nan, rounded, quiet), 16);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(upper));
+    return _mm512_cvtepi32_epi16(upper);
   }
-  static void store(Fp16* p, Vector v) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  static __m256i to_fp16(Vector v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT); }
+  static void store(Bf16* p, Vector v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), to_bf16(v)); }
+  static void store(Fp16* p, Vector v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), to_fp16(v)); }
+
+  static Part part(int count) { return static_cast<Part>((1u << count) - 1); }
+  static Vector load(const float* p, Part part) { return _mm512_maskz_loadu_ps(part, p); }
+  static Vector load(const Bf16* p, Part part) {
+    const __m256i bits = _mm256_maskz_loadu_epi16(part, p);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+  static Vector load(const Fp16* p, Part part) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(part, p)); }
+  static void store(float* p, Vector v, Part part) { _mm512_mask_storeu_ps(p, part, v); }
+  static void store(Bf16* p, Vector v, Part part) { _mm256_mask_storeu_epi16(p, part, to_bf16(v)); }
+  static void store(Fp16* p, Vector v, Part part) { _mm256_mask_storeu_epi16(p, part, to_fp16(v)); }
+
+  // The lanes of a whole vector of sums.
+  template <typename Sum>
+  static constexpr int lanes() {
+    return 64 / static_cast<int>(sizeof(Sum));
   }
 
   static float to_float(float x) { return x; }
@@ -67,17 +85,94 @@ struct Isa {
   static float to_float(Fp16 x) { return _cvtsh_ss(x.bits); }
 };
 
+// Vectors of sums of `kLanes` lanes.
+template <typename Sum, int kLanes>
+struct Lanes;
+
+template <>
+struct Lanes<float, 16> : Isa {};
+
+template <>
+struct Lanes<float, 8> {
+  using Vector = __m256;
+  using Part = __mmask8;
+  static Part part(int count) { return static_cast<Part>((1u << count) - 1); }
+  static Vector zero() { return _mm256_setzero_ps(); }
+  static Vector broadcast(float x) { return _mm256_set1_ps(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+  static Vector load(const float* p) { return _mm256_loadu_ps(p); }
+  static Vector load(const float* p, Part part) { return _mm256_maskz_loadu_ps(part, p); }
+  static Vector load(const Bf16* p, Part part) {
+    const __m128i bits = _mm_maskz_loadu_epi16(part, p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  static Vector load(const Fp16* p, Part part) { return _mm256_cvtph_ps(_mm_maskz_loadu_epi16(part, p)); }
+  static void store(float* p, Vector v) { _mm256_storeu_ps(p, v); }
+  static void store(float* p, Vector v, Part part) { _mm256_mask_storeu_ps(p, part, v); }
+};
+
+template <>
+struct Lanes<float, 4> {
+  using Vector = __m128;
+  using Part = __mmask8;
+  static Part part(int count) { return static_cast<Part>((1u << count) - 1); }
+  static Vector zero() { return _mm_setzero_ps(); }
+  static Vector broadcast(float x) { return _mm_set1_ps(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm_mul_ps(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm_fmadd_ps(a, b, c); }
+  static Vector load(const float* p) { return _mm_loadu_ps(p); }
+  static Vector load(const float* p, Part part) { return _mm_maskz_loadu_ps(part, p); }
+  static Vector load(const Bf16* p, Part part) {
+    return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_maskz_loadu_epi16(part, p)), 16));
+  }
+  static Vector load(const Fp16* p, Part part) { return _mm_cvtph_ps(_mm_maskz_loadu_epi16(part, p)); }
+  static void store(float* p, Vector v) { _mm_storeu_ps(p, v); }
+  static void store(float* p, Vector v, Part part) { _mm_mask_storeu_ps(p, part, v); }
+};
+
+template <>
+struct Lanes<double, 8> {
+  using Vector = __m512d;
+  using Part = __mmask8;
+  static Part part(int count) { return static_cast<Part>((1u << count) - 1); }
+  static Vector zero() { return _mm512_setzero_pd(); }
+  static Vector broadcast(double x) { return _mm512_set1_pd(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm512_mul_pd(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_pd(a, b, c); }
+  static Vector load(const double* p) { return _mm512_loadu_pd(p); }
+  static Vector load(const double* p, Part part) { return _mm512_maskz_loadu_pd(part, p); }
+  static void store(double* p, Vector v) { _mm512_storeu_pd(p, v); }
+  static void store(double* p, Vector v, Part part) { _mm512_mask_storeu_pd(p, part, v); }
+};
+
+template <>
+struct Lanes<double, 4> {
+  using Vector = __m256d;
+  using Part = __mmask8;
+  static Part part(int count) { return static_cast<Part>((1u << count) - 1); }
+  static Vector zero() { return _mm256_setzero_pd(); }
+  static Vector broadcast(double x) { return _mm256_set1_pd(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm256_mul_pd(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_pd(a, b, c); }
+  static Vector load(const double* p) { return _mm256_loadu_pd(p); }
+  static Vector load(const double* p, Part part) { return _mm256_maskz_loadu_pd(part, p); }
+  static void store(double* p, Vector v) { _mm256_storeu_pd(p, v); }
+  static void store(double* p, Vector v, Part part) { _mm256_mask_storeu_pd(p, part, v); }
+};
+
 }  // namespace
 }  // namespace sparsek::cpu
 
+#include "cpu/row_kernel.h"
 #include "cpu/tile_kernel.h"
-#include "cpu/tile_kernel_fp64.h"
 
 namespace sparsek::cpu {
 
 const Kernel kAvx512Kernel = {
-    "cpu_avx512",   "avx512",       "processors with AVX-512: strips of 48 columns, 8 rows at a time",
-    run_tile<Bf16>, run_tile<Fp16>, run_tile<float>,
-    run_tile_fp64};
+    "cpu_avx512",    "avx512",       "processors with AVX-512: strips of 48 columns, 8 rows at a time",
+    run_tile<Bf16>,  run_tile<Fp16>, run_tile<float>,
+    run_rows<Bf16>,  run_rows<Fp16>, run_rows<float>,
+    run_rows<double>};
 
 }  // namespace sparsek::cpu

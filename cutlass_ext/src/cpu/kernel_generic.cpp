@@ -52,8 +52,14 @@ inline void store_halves(void* p, __m128i v) {
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi32(extended, extended));
 }
 
+// The first elements of a vector. SSE2 has no masks: they are copied one by one.
+struct PartCount {
+  int count;
+};
+
 struct Isa {
   using Vector = __m128;
+  using Part = PartCount;
   static constexpr int kLanes = 4;
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxVectors = 4;
@@ -102,21 +108,66 @@ struct Isa {
   }
   static void store(Fp16* p, Vector v) { store_halves(p, narrow(v)); }
 
+  static Part part(int count) { return {count}; }
+  template <typename T>
+  static Vector load(const T* p, Part part) {
+    if (part.count == kLanes) return load(p);
+    T all[kLanes] = {};
+    for (int i = 0; i < part.count; ++i) all[i] = p[i];
+    return load(all);
+  }
+  template <typename T>
+  static void store(T* p, Vector v, Part part) {
+    if (part.count == kLanes) return store(p, v);
+    T all[kLanes];
+    store(all, v);
+    for (int i = 0; i < part.count; ++i) p[i] = all[i];
+  }
+
+  // The lanes of a whole vector of sums.
+  template <typename Sum>
+  static constexpr int lanes() {
+    return 16 / static_cast<int>(sizeof(Sum));
+  }
+
   static float to_float(float x) { return x; }
   static float to_float(Bf16 x) { return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(x.bits << 16))); }
   static float to_float(Fp16 x) { return _mm_cvtss_f32(widen(_mm_cvtsi32_si128(x.bits))); }
 };
 
+// Vectors of sums of `kLanes` lanes.
+template <typename Sum, int kLanes>
+struct Lanes;
+
+template <>
+struct Lanes<float, 4> : Isa {};
+
+template <>
+struct Lanes<double, 2> {
+  using Vector = __m128d;
+  using Part = PartCount;
+  static Part part(int count) { return {count}; }
+  static Vector zero() { return _mm_setzero_pd(); }
+  static Vector broadcast(double x) { return _mm_set1_pd(x); }
+  static Vector multiply(Vector a, Vector b) { return _mm_mul_pd(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm_add_pd(_mm_mul_pd(a, b), c); }
+  static Vector load(const double* p) { return _mm_loadu_pd(p); }
+  static Vector load(const double* p, Part part) { return part.count == 2 ? load(p) : _mm_load_sd(p); }
+  static void store(double* p, Vector v) { _mm_storeu_pd(p, v); }
+  static void store(double* p, Vector v, Part part) { part.count == 2 ? store(p, v) : _mm_store_sd(p, v); }
+};
+
 }  // namespace
 }  // namespace sparsek::cpu
 
+#include "cpu/row_kernel.h"
 #include "cpu/tile_kernel.h"
-#include "cpu/tile_kernel_fp64.h"
 
 namespace sparsek::cpu {
 
-const Kernel kGenericKernel = {"cpu_generic",  "generic",      "every x86-64 processor: SSE2",
-                               run_tile<Bf16>, run_tile<Fp16>, run_tile<float>,
-                               run_tile_fp64};
+const Kernel kGenericKernel = {"cpu_generic",   "generic",      "every x86-64 processor: SSE2",
+                               run_tile<Bf16>,  run_tile<Fp16>, run_tile<float>,
+                               run_rows<Bf16>,  run_rows<Fp16>, run_rows<float>,
+                               run_rows<double>};
 
 }  // namespace sparsek::cpu

@@ -3,17 +3,11 @@
 
 #include <algorithm>
 
-#include "cpu/few_columns_rule.h"
 #include "cpu/kernel.h"
+#include "cpu/row_rule.h"
 
 namespace sparsek::cpu {
 namespace {
-
-// Short block rows share a tile: neighbours tend to read the same rows of B, which are then still in the cache.
-int32_t low_slots(int32_t block_m, int64_t n) {
-  if (has_few_columns(n, block_m)) return 1;
-  return block_m < 8 ? 4 : block_m <= 16 ? 2 : 1;
-}
 
 // The largest part, of at most kPieceRows rows, into which a tall block row can be cut evenly; the block itself where
 // the parts would be too short to justify packing B for each.
@@ -27,21 +21,43 @@ int32_t part_rows(int32_t block_m) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-}  // namespace
-
-PlanShape choose_shape(const BsrShape& matrix, int64_t n, int threads) {
-  PlanShape shape;
-  shape.n = n;
-  shape.tile_m =
-      matrix.block_m > kPieceRows ? part_rows(matrix.block_m) : matrix.block_m * low_slots(matrix.block_m, n);
+// Tiles, or chunks of rows: what each thread takes until none is left.
+void cut_into_tiles(const BsrShape& matrix, int64_t n, int threads, PlanShape& shape) {
+  shape.tile_m = matrix.block_m > kPieceRows ? part_rows(matrix.block_m) : matrix.block_m;
 
   // Makes tiles narrower, still whole strips of each kernel, until each thread has a few.
   constexpr int kTilesPerThread = 4;
   const int64_t groups = ceil_div(matrix.rows, shape.tile_m);
-  shape.tile_n = kTileCols;
   for (const int32_t tile_n : {kTileCols, kTileCols / 2, kTileCols / 3, kTileCols / 6}) {
     shape.tile_n = tile_n;
     if (groups * ceil_div(n, tile_n) >= static_cast<int64_t>(threads) * kTilesPerThread) break;
+  }
+}
+
+void cut_into_chunks(const BsrShape& matrix, int64_t n, int threads, PlanShape& shape) {
+  constexpr int64_t kChunksPerThread = 32;
+  shape.tile_m = matrix.block_m;
+  shape.chunks = static_cast<int32_t>(std::min<int64_t>(matrix.block_rows, threads * kChunksPerThread));
+  shape.longest_whole = matrix.nnzb;  // no row is cut: the sums of an element are one chain
+  const int64_t pieces = ceil_div(matrix.block_m, kRowsAtOnce);
+  for (const int32_t tile_n : {kTileCols, kTileCols / 3, kTileCols / 6}) {
+    shape.tile_n = tile_n;
+    if (shape.chunks * pieces * ceil_div(n, tile_n) >= static_cast<int64_t>(threads) * 4) break;
+  }
+}
+
+}  // namespace
+
+PlanShape choose_shape(const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads) {
+  PlanShape shape;
+  shape.n = n;
+  int64_t tasks = 0;
+  if (takes_rows(dtype, n, matrix.block_m)) {
+    cut_into_chunks(matrix, n, threads, shape);
+    tasks = shape.chunks * ceil_div(matrix.block_m, kRowsAtOnce) * ceil_div(n, shape.tile_n);
+  } else {
+    cut_into_tiles(matrix, n, threads, shape);
+    tasks = ceil_div(matrix.rows, shape.tile_m) * ceil_div(n, shape.tile_n);
   }
 
   // Waking a thread costs about as much as this many products.
@@ -50,8 +66,8 @@ PlanShape choose_shape(const BsrShape& matrix, int64_t n, int threads) {
   const double products = static_cast<double>(matrix.nnzb) * matrix.block_m * matrix.block_k * columns;
   const double elements = static_cast<double>(matrix.rows) * columns;
   const double useful = std::max(products, elements) / kProductsPerThread;
-  const double tiles = static_cast<double>(groups * ceil_div(n, shape.tile_n));
-  shape.workers = static_cast<int32_t>(std::max(1.0, std::min({static_cast<double>(threads), useful, tiles})));
+  shape.workers =
+      static_cast<int32_t>(std::max(1.0, std::min({static_cast<double>(threads), useful, static_cast<double>(tasks)})));
 
   // Writing an element of C costs about as much as this many products.
   constexpr double kProductsPerElement = 8;

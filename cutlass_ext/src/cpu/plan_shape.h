@@ -5,8 +5,9 @@
 
 namespace sparsek::cpu {
 
-// The tiles and workers for a pattern and n columns: tiles as large as a worker's scratch memory, smaller where there
-// would be too few of them, and no more workers than the work keeps busy.
-PlanShape choose_shape(const BsrShape& matrix, int64_t n, int threads);
+// The work list and the workers for a pattern and n columns: chunks of rows where cpu/row_rule.h says so, else tiles as
+// large as a worker's scratch memory; smaller ones where there would be too few of them, and no more workers than the
+// work keeps busy.
+PlanShape choose_shape(const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads);
 
 }  // namespace sparsek::cpu

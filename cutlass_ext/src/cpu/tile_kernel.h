@@ -14,8 +14,6 @@
 
 #include "cpu/activation.h"
 #include "cpu/element.h"
-#include "cpu/few_columns.h"
-#include "cpu/few_columns_rule.h"
 #include "cpu/kernel.h"
 
 namespace sparsek::cpu {
@@ -165,18 +163,15 @@ struct WholeVector {
 };
 
 struct PartOfVector {
-  int count;
+  Isa::Part part;
+  explicit PartOfVector(int count) : part(Isa::part(count)) {}
   template <typename T>
   Vector load(const T* p) const {
-    T part[kLanes] = {};
-    for (int i = 0; i < count; ++i) part[i] = p[i];
-    return Isa::load(part);
+    return Isa::load(p, part);
   }
   template <typename T>
   void store(T* p, Vector v) const {
-    T part[kLanes];
-    Isa::store(part, v);
-    for (int i = 0; i < count; ++i) p[i] = part[i];
+    Isa::store(p, v, part);
   }
 };
 
@@ -214,6 +209,7 @@ template <typename T, bool kMayHaveBias, sparsek_activation kActivation>
 void write_rows(const Product& product, const Tile& tile, const Scratch& scratch, int64_t row, int rows) {
   const int cols = static_cast<int>(tile.col_end - tile.col);
   const int whole = cols / kLanes * kLanes;
+  const PartOfVector rest(cols - whole);
   RowEpilogue<T, kMayHaveBias, kActivation> epilogue(product, tile);
   for (int i = 0; i < rows; ++i) {
     if (kMayHaveBias && epilogue.has_row_bias) {
@@ -223,7 +219,7 @@ void write_rows(const Product& product, const Tile& tile, const Scratch& scratch
     T* const c = static_cast<T*>(product.c) + (row + i) * product.ldc + tile.col;
     const T* const c_in = static_cast<const T*>(product.c_in) + (row + i) * product.ldc_in + tile.col;
     for (int col = 0; col < whole; col += kLanes) epilogue.write(WholeVector{}, sums, c_in, c, col);
-    if (whole < cols) epilogue.write(PartOfVector{cols - whole}, sums, c_in, c, whole);
+    if (whole < cols) epilogue.write(rest, sums, c_in, c, whole);
   }
 }
 
@@ -295,39 +291,15 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
   write_rows(product, tile, scratch, row, rows);
 }
 
-// The same for few columns.
-template <typename T>
-void run_few_columns(const Product& product, const Tile& tile, const Scratch& scratch, int slot, int64_t row, int rows,
-                     int32_t in_block) {
-  const int cols = static_cast<int>(tile.col_end - tile.col);
-  const bool only_scales = product.bias_kind == SPARSEK_BIAS_NONE && product.activation == SPARSEK_ACTIVATION_NONE;
-  float sums[kFewRows];
-  if (!only_scales) {
-    for (int i = 0; i < rows; ++i) Isa::store(scratch.c + i * kTileCols, Isa::zero());  // of a whole vector at most
-  }
-  for (int col = 0; col < cols; ++col) {
-    sum_column<T>(product, tile, slot, in_block, rows, col, sums);
-    if (only_scales) {
-      write_column(product, tile, row, rows, col, sums);
-    } else {
-      for (int i = 0; i < rows; ++i) scratch.c[i * kTileCols + col] = sums[i];
-    }
-  }
-  if (!only_scales) write_rows(product, tile, scratch, row, rows);
-}
-
 template <typename T>
 void run_tile(const Product& product, const Tile& tile, const Scratch& scratch) {
   const int32_t first_in_block = static_cast<int32_t>(tile.row % product.block_m);
-  const bool few_columns = has_few_columns(tile.col_end - tile.col, product.block_m);
-  const auto run = few_columns ? run_few_columns<T> : run_piece<T>;
-  const int most_rows = few_columns ? kFewRows : kPieceRows;
   for (int slot = 0; slot < product.slots; ++slot) {
     const int64_t begin = tile.row + static_cast<int64_t>(slot) * product.block_m;
     const int64_t end = begin + smaller(product.block_m - first_in_block, tile.row_end - begin);
-    for (int64_t row = begin; row < end; row += most_rows) {
-      run(product, tile, scratch, slot, row, smaller(most_rows, end - row),
-          first_in_block + static_cast<int32_t>(row - begin));
+    for (int64_t row = begin; row < end; row += kPieceRows) {
+      run_piece<T>(product, tile, scratch, slot, row, smaller(kPieceRows, end - row),
+                   first_in_block + static_cast<int32_t>(row - begin));
     }
   }
 }

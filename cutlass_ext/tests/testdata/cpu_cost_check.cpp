@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU's cost model against times that were measured once (fp32, one thread, `scripts/fit_cpu_cost_model.py` on an
-// AMD EPYC with AVX-512; N = 1: `sparsek run --threads 1`, random patterns, on an Intel Xeon with AVX-512), as far as a
-// factor of 2 goes, and what must be so whatever its coefficients are. Prints the first difference and exits with 1.
+// The CPU's cost model against times that were measured once (fp32, one thread, `scripts/fit_cpu_cost_model.py --cases`
+// on an Intel Xeon with AVX-512), as far as a factor of 2 goes, and what must be so whatever its coefficients are.
+// Prints the first difference and exits with 1.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -14,9 +14,10 @@ using sparsek::BsrShape;
 using sparsek::cpu::Kernel;
 using sparsek::cpu::predict;
 
-constexpr Kernel kKernels[] = {{"cpu_avx512", "avx512", "", nullptr, nullptr, nullptr, nullptr},
-                               {"cpu_avx2", "avx2", "", nullptr, nullptr, nullptr, nullptr},
-                               {"cpu_generic", "generic", "", nullptr, nullptr, nullptr, nullptr}};
+constexpr Kernel kKernels[] = {
+    {"cpu_avx512", "avx512", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+    {"cpu_avx2", "avx2", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+    {"cpu_generic", "generic", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 struct Measured {
   int32_t block_m, block_k;
@@ -44,18 +45,23 @@ BsrShape shape_of(int32_t block_m, int32_t block_k, int64_t block_rows, int64_t 
   } while (0)
 
 constexpr Measured kMeasured[] = {
-    {3, 3, 1, 3750, 60000, {0.000311, 0.000322, 0.000426}}, {3, 3, 8, 6666, 59994, {0.00267, 0.0017, 0.0018}},
-    {3, 3, 40, 6172, 55548, {0.00333, 0.00217, 0.00337}},   {3, 3, 128, 1929, 17361, {0.00113, 0.0013, 0.00216}},
-    {3, 3, 512, 361, 4332, {0.000714, 0.000828, 0.00185}},  {8, 8, 1, 10000, 60000, {0.00144, 0.00156, 0.00193}},
-    {8, 8, 8, 13020, 39060, {0.00954, 0.00456, 0.00473}},   {8, 8, 40, 339, 7797, {0.00155, 0.00105, 0.00197}},
-    {8, 8, 128, 348, 2436, {0.000507, 0.000594, 0.00152}},  {8, 8, 512, 61, 610, {0.00052, 0.000747, 0.00176}},
-    {16, 16, 1, 3157, 59983, {0.00571, 0.00907, 0.0122}},   {16, 16, 8, 813, 9756, {0.00273, 0.0017, 0.00246}},
-    {16, 16, 40, 390, 1950, {0.000717, 0.000576, 0.00132}}, {16, 16, 128, 50, 600, {0.00038, 0.000402, 0.00119}},
-    {16, 16, 512, 9, 189, {0.00046, 0.000531, 0.00156}},    {32, 32, 1, 1502, 19526, {0.0139, 0.0129, 0.014}},
-    {32, 32, 8, 162, 2430, {0.00147, 0.00108, 0.00153}},    {32, 32, 40, 18, 486, {0.000544, 0.000492, 0.00116}},
-    {32, 32, 128, 10, 200, {0.000488, 0.000586, 0.0016}},   {32, 32, 512, 12, 192, {0.00184, 0.00229, 0.00645}},
-    {64, 64, 1, 305, 4880, {0.0142, 0.0162, 0.0156}},       {64, 64, 8, 30, 600, {0.00163, 0.00152, 0.00223}},
-    {64, 64, 40, 13, 195, {0.000857, 0.000995, 0.00243}},   {64, 64, 128, 11, 198, {0.00249, 0.00259, 0.00746}},
+    {1, 1, 1, 2857, 59997, {5.78e-05, 5.78e-05, 6.08e-05}},  {1, 1, 4, 2222, 59994, {4.19e-05, 4.56e-05, 5.47e-05}},
+    {1, 1, 8, 2608, 59984, {5.14e-05, 5.78e-05, 0.000201}},  {1, 1, 40, 4000, 60000, {0.000263, 0.000297, 0.000642}},
+    {1, 1, 128, 2400, 60000, {0.000646, 0.000759, 0.00155}}, {3, 3, 1, 7500, 60000, {0.000202, 0.000203, 0.00026}},
+    {3, 3, 4, 4615, 59995, {0.000176, 0.00018, 0.000313}},   {3, 3, 8, 3157, 59983, {0.00022, 0.00022, 0.00051}},
+    {3, 3, 40, 4629, 55548, {0.00104, 0.0012, 0.00248}},     {3, 3, 128, 4340, 17360, {0.00154, 0.00179, 0.00327}},
+    {3, 3, 512, 180, 4320, {0.000566, 0.000849, 0.00209}},   {8, 8, 1, 3333, 59994, {0.00113, 0.00138, 0.00164}},
+    {8, 8, 4, 3750, 60000, {0.00106, 0.00145, 0.0019}},      {8, 8, 8, 2441, 39056, {0.000864, 0.00105, 0.00191}},
+    {8, 8, 40, 355, 7810, {0.000405, 0.000664, 0.00173}},    {8, 8, 128, 106, 2438, {0.000325, 0.000591, 0.0019}},
+    {8, 8, 512, 30, 600, {0.000356, 0.000621, 0.00197}},     {16, 16, 1, 3333, 59994, {0.00382, 0.00489, 0.00623}},
+    {16, 16, 4, 1502, 19526, {0.00162, 0.0017, 0.00235}},    {16, 16, 8, 887, 9757, {0.000792, 0.000904, 0.00172}},
+    {16, 16, 40, 88, 1936, {0.00033, 0.000605, 0.00156}},    {16, 16, 128, 87, 609, {0.000297, 0.000572, 0.00161}},
+    {16, 16, 512, 10, 190, {0.000387, 0.000781, 0.00214}},   {32, 32, 1, 1220, 19520, {0.00701, 0.00622, 0.00781}},
+    {32, 32, 4, 1220, 4880, {0.00173, 0.00164, 0.00225}},    {32, 32, 8, 116, 2436, {0.000872, 0.000872, 0.00163}},
+    {32, 32, 40, 25, 475, {0.000318, 0.000588, 0.0015}},     {32, 32, 128, 22, 198, {0.000362, 0.000717, 0.00203}},
+    {64, 64, 4, 152, 1216, {0.00157, 0.00148, 0.00208}},     {64, 64, 8, 55, 605, {0.000736, 0.000757, 0.00164}},
+    {64, 64, 40, 14, 196, {0.00053, 0.000909, 0.0025}},      {64, 64, 128, 9, 198, {0.00172, 0.00301, 0.0168}},
+    {64, 64, 512, 10, 200, {0.013, 0.0241, 0.0693}},
 };
 
 void check_measured() {
@@ -64,14 +70,17 @@ void check_measured() {
     int chosen = 0;
     double fastest = one.seconds[0];
     for (int k = 0; k < 3; ++k) {
-      const double ratio = predict(kKernels[k], shape, one.n, 1) / one.seconds[k];
+      const double ratio = predict(kKernels[k], shape, SPARSEK_FP32, one.n, 1) / one.seconds[k];
       const std::string what = std::to_string(one.block_m) + " x " + std::to_string(one.block_k) + ", N " +
                                std::to_string(one.n) + ", " + kKernels[k].name + ": " + std::to_string(ratio);
       REQUIRE(ratio > 0.5 && ratio < 2, what);
-      if (predict(kKernels[k], shape, one.n, 1) < predict(kKernels[chosen], shape, one.n, 1)) chosen = k;
+      if (predict(kKernels[k], shape, SPARSEK_FP32, one.n, 1) <
+          predict(kKernels[chosen], shape, SPARSEK_FP32, one.n, 1))
+        chosen = k;
       if (one.seconds[k] < fastest) fastest = one.seconds[k];
     }
-    REQUIRE(one.seconds[chosen] <= 1.5 * fastest, kKernels[chosen].name);
+    REQUIRE(one.seconds[chosen] <= 1.5 * fastest, std::string(kKernels[chosen].name) + " for blocks of " +
+                                                      std::to_string(one.block_m) + ", N " + std::to_string(one.n));
   }
 }
 
@@ -79,15 +88,15 @@ void check_order() {
   for (const Kernel& kernel : kKernels) {
     double before = 0;
     for (const int64_t n : {0, 8, 64, 512, 4096}) {
-      const double seconds = predict(kernel, shape_of(8, 8, 1000, 10000), n, 2);
+      const double seconds = predict(kernel, shape_of(8, 8, 1000, 10000), SPARSEK_FP32, n, 2);
       REQUIRE(seconds > before, kernel.name);
       before = seconds;
     }
-    REQUIRE(predict(kernel, shape_of(64, 64, 100, 5000), 256, 1) >
-                1.5 * predict(kernel, shape_of(64, 64, 100, 5000), 256, 2),
+    REQUIRE(predict(kernel, shape_of(64, 64, 100, 5000), SPARSEK_FP32, 256, 1) >
+                1.5 * predict(kernel, shape_of(64, 64, 100, 5000), SPARSEK_FP32, 256, 2),
             kernel.name);
-    REQUIRE(predict(kernel, shape_of(3, 3, 0, 0), 8, 2) > 0, kernel.name);
-    REQUIRE(predict(kernel, shape_of(3, 3, 100, 0), 8, 2) > 0, kernel.name);
+    REQUIRE(predict(kernel, shape_of(3, 3, 0, 0), SPARSEK_FP32, 8, 2) > 0, kernel.name);
+    REQUIRE(predict(kernel, shape_of(3, 3, 100, 0), SPARSEK_FP32, 8, 2) > 0, kernel.name);
   }
 }
 

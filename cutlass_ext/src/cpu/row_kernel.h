@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products that read A once, in place, as far as its columns of C fit in registers: the row function of a kernel
+// (cpu/kernel.h). Included once by each kernel_*.cpp, which defines `Isa` and `Lanes` before it.
+//
+//   For each block row of the chunk, at most kPieceRows rows of it at a time:
+//     for each strip of columns, as many as fit in registers with the rows:
+//       for each block: for each of its columns: load that row of B, add its product with each row of A to the sums
+//     C = act(alpha * sums + beta * C + bias), rounded once
+//
+//   Few columns have short vectors, one has none. The sums of an element are one chain of additions. Where a strip has
+//   few of them, several block rows are summed at once, so that their chains overlap.
+//
+//   Elements of 16 bits are converted to fp32 first, all of a few block rows at once, and blocks that do not follow
+//   each other in memory are copied one after the other.
+#pragma once
+
+#include "cpu/element.h"
+#include "cpu/epilogue_fp64.h"
+#include "cpu/kernel.h"
+#include "cpu/tile_kernel.h"
+
+namespace sparsek::cpu {
+namespace {
+
+inline float multiply_add(float a, float b, float c) {
+  if constexpr (Isa::kFusesMultiplyAdd) return __builtin_fmaf(a, b, c);
+  return a * b + c;
+}
+inline double multiply_add(double a, double b, double c) {
+  if constexpr (Isa::kFusesMultiplyAdd) return __builtin_fma(a, b, c);
+  return a * b + c;
+}
+
+// The type in which products of elements of T are summed.
+template <typename T>
+struct SumOf {
+  using Type = float;
+};
+template <>
+struct SumOf<double> {
+  using Type = double;
+};
+template <typename T>
+using Sum = typename SumOf<T>::Type;
+
+// One column: a vector of one lane.
+template <typename S>
+struct Lanes<S, 1> {
+  using Vector = S;
+  struct Part {};
+  static Part part(int) { return {}; }
+  static S zero() { return 0; }
+  static S broadcast(S x) { return x; }
+  static S multiply(S a, S b) { return a * b; }
+  static S multiply_add(S a, S b, S c) { return cpu::multiply_add(a, b, c); }
+  static S load(const S* p) { return *p; }
+  static S load(const S* p, Part) { return *p; }
+  static S load(const Bf16* p, Part) { return Isa::to_float(*p); }
+  static S load(const Fp16* p, Part) { return Isa::to_float(*p); }
+  static void store(S* p, S v) { *p = v; }
+  static void store(S* p, S v, Part) { *p = v; }
+};
+
+// What of a block row's values is multiplied: those of `count` blocks, the first of them at `a`, which is the piece's
+// first row; `step` elements from block to block. k: (count), the first row of B of each.
+template <typename S>
+struct Walk {
+  const S* a;
+  const int32_t* k;
+  int32_t count;
+};
+
+// Where the strip's sums go: into C, as alpha * sum, where c is not null, else to scratch memory.
+template <typename S>
+struct Target {
+  S* sums;
+  S* c;
+};
+
+// What the strips of a piece have in common.
+template <typename T>
+struct Strip {
+  int64_t step;   // elements of a block
+  int32_t pitch;  // elements of a row of a block
+  int32_t width;  // columns of the blocks that are multiplied
+  const T* b;     // at the strip's first column
+  int64_t ldb;
+  int cols;    // of the strip
+  bool first;  // the sums begin at 0
+  Sum<T> alpha;
+  int64_t ldc;
+};
+
+// Adds up strips of kJoint block rows: (kRows, kVectors * kWidth) each, the last vector as far as there are columns. As
+// many blocks of each as the one with the fewest has; the walks are moved behind them. kSquare: the blocks are kRows
+// wide, which unrolls them.
+template <typename T, int kWidth, int kJoint, int kRows, int kVectors, bool kSquare>
+void sum_blocks(const Strip<T>& strip, Walk<Sum<T>>* walks, const Target<Sum<T>>* targets) {
+  using S = Sum<T>;
+  using L = Lanes<S, kWidth>;
+  const typename L::Part part = L::part(strip.cols - (kVectors - 1) * kWidth);
+  int32_t count = walks[0].count;
+  for (int t = 1; t < kJoint; ++t) count = walks[t].count < count ? walks[t].count : count;
+  const int32_t pitch = kSquare ? kRows : strip.pitch;
+  const int64_t step = kSquare ? kRows * kRows : strip.step;
+  typename L::Vector sum[kJoint][kRows][kVectors];
+  const S* a[kJoint];
+#pragma GCC unroll 8
+  for (int t = 0; t < kJoint; ++t) {
+    a[t] = walks[t].a;
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j) {
+        sum[t][i][j] = strip.first ? L::zero() : L::load(targets[t].sums + i * kTileCols + j * kWidth);
+      }
+    }
+  }
+  for (int32_t e = 0; e < count; ++e) {
+    const T* b[kJoint];
+#pragma GCC unroll 8
+    for (int t = 0; t < kJoint; ++t) b[t] = strip.b + walks[t].k[e] * strip.ldb;
+    const auto multiply_column = [&](int32_t k) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+      for (int t = 0; t < kJoint; ++t) {
+        typename L::Vector row[kVectors];
+        if constexpr (kVectors > 1) {
+#pragma GCC unroll 8
+          for (int j = 0; j < kVectors - 1; ++j) row[j] = L::load(b[t] + j * kWidth);
+        }
+        row[kVectors - 1] = L::load(b[t] + (kVectors - 1) * kWidth, part);
+        b[t] += strip.ldb;
+#pragma GCC unroll 8
+        for (int i = 0; i < kRows; ++i) {
+          const typename L::Vector factor = L::broadcast(a[t][i * pitch + k]);
+#pragma GCC unroll 8
+          for (int j = 0; j < kVectors; ++j) sum[t][i][j] = L::multiply_add(factor, row[j], sum[t][i][j]);
+        }
+      }
+    };
+    if constexpr (kSquare) {
+#pragma GCC unroll 8
+      for (int32_t k = 0; k < kRows; ++k) multiply_column(k);
+    } else {
+      for (int32_t k = 0; k < strip.width; ++k) multiply_column(k);
+    }
+#pragma GCC unroll 8
+    for (int t = 0; t < kJoint; ++t) a[t] += step;
+  }
+#pragma GCC unroll 8
+  for (int t = 0; t < kJoint; ++t) {
+    walks[t].a = a[t];
+    walks[t].k += count;
+    walks[t].count -= count;
+    if (targets[t].c != nullptr && walks[t].count == 0) {
+      const typename L::Vector alpha = L::broadcast(strip.alpha);
+#pragma GCC unroll 8
+      for (int i = 0; i < kRows; ++i) {
+        S* const c = targets[t].c + i * strip.ldc;
+#pragma GCC unroll 8
+        for (int j = 0; j < kVectors - 1; ++j) L::store(c + j * kWidth, L::multiply(alpha, sum[t][i][j]));
+        L::store(c + (kVectors - 1) * kWidth, L::multiply(alpha, sum[t][i][kVectors - 1]), part);
+      }
+      continue;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j) L::store(targets[t].sums + i * kTileCols + j * kWidth, sum[t][i][j]);
+    }
+  }
+}
+
+template <typename T>
+using SumFunction = void (*)(const Strip<T>& strip, Walk<Sum<T>>* walks, const Target<Sum<T>>* targets);
+
+// How many block rows are summed at once, so that there are about as many chains of additions as are under way.
+constexpr int joint(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : rows == 4 ? 2 : 1; }
+constexpr int kMostJoint = 4;
+
+// The instances of a width of vectors.
+template <typename T>
+struct SumTable {
+  // One vector: [rows - 1][blocks are as wide as there are rows][joint(rows) block rows]
+  SumFunction<T> narrow[kMaxRows][2][2];
+  SumFunction<T> wide[kMaxRows][kMaxVectors];  // [rows - 1][vectors - 1], of two and more
+};
+
+template <typename T, int kWidth, int kRows = 1, int kVectors = 2>
+constexpr void fill_wide(SumTable<T>& table) {
+  if constexpr (kVectors <= Isa::vectors(kRows)) {
+    table.wide[kRows - 1][kVectors - 1] = sum_blocks<T, kWidth, 1, kRows, kVectors, false>;
+    fill_wide<T, kWidth, kRows, kVectors + 1>(table);
+  }
+}
+
+template <typename T, int kWidth, bool kWhole, int kRows = 1>
+constexpr void fill_sums(SumTable<T>& table) {
+  if constexpr (kRows <= kMaxRows) {
+    constexpr bool kUnrolls = __is_same(T, Sum<T>) && kWidth > 1;  // else their conversion takes the time
+    auto& one = table.narrow[kRows - 1];
+    one[0][0] = sum_blocks<T, kWidth, 1, kRows, 1, false>;
+    one[1][0] = sum_blocks<T, kWidth, 1, kRows, 1, kUnrolls>;
+    one[0][1] = sum_blocks<T, kWidth, joint(kRows), kRows, 1, false>;
+    one[1][1] = sum_blocks<T, kWidth, joint(kRows), kRows, 1, kUnrolls>;
+    if constexpr (kWhole) fill_wide<T, kWidth, kRows>(table);
+    fill_sums<T, kWidth, kWhole, kRows + 1>(table);
+  }
+}
+
+template <typename T, int kWidth, bool kWhole>
+constexpr SumTable<T> make_sums() {
+  SumTable<T> table{};
+  fill_sums<T, kWidth, kWhole>(table);
+  return table;
+}
+
+template <typename T, int kWidth, bool kWhole>
+constexpr SumTable<T> kSums = make_sums<T, kWidth, kWhole>();
+
+// The widths of vectors, in elements: one, those of shorter registers, whole ones.
+template <typename T>
+struct Widths {
+  static constexpr int kLanesOfSums = Isa::lanes<Sum<T>>();
+  static const SumTable<T>& table(int cols) {
+    if (cols == 1) return kSums<T, 1, false>;
+    if constexpr (kLanesOfSums > 4) {
+      if (cols <= 4) return kSums<T, 4, false>;
+    }
+    if constexpr (kLanesOfSums > 8) {
+      if (cols <= 8) return kSums<T, 8, false>;
+    }
+    return kSums<T, kLanesOfSums, true>;
+  }
+};
+
+inline void convert(const double* from, int64_t count, double* to) {
+  __builtin_memcpy(to, from, static_cast<size_t>(count) * sizeof(double));
+}
+
+// C from sums of rows [row, row + count): (count, columns):(kTileCols, 1), in whole vectors.
+inline void write_sums(const Product& product, const Rows& rows, float* sums, int64_t row, int count) {
+  const Tile tile = {row, row + count, rows.col, rows.col_end, 0, 0};
+  write_rows(product, tile, {nullptr, nullptr, sums, nullptr}, row, count);
+}
+inline void write_sums(const Product& product, const Rows& rows, double* sums, int64_t row, int count) {
+  for (int i = 0; i < count; ++i) write_row_fp64(product, row + i, rows.col, rows.col_end, sums + i * kTileCols);
+}
+
+// The rows of a chunk.
+template <typename T>
+class RowRunner {
+  using S = Sum<T>;
+
+ public:
+  RowRunner(const Product& product, const Rows& rows, const Scratch& scratch)
+      : product_(product),
+        rows_(rows),
+        scratch_(scratch),
+        height_(rows.in_block_end - rows.in_block),
+        cols_(static_cast<int>(rows.col_end - rows.col)),
+        in_place_(__is_same(T, S) && product.entry_block == nullptr),
+        stores_sums_(__is_same(T, S) && product.dtype_c == (sizeof(S) == 8 ? SPARSEK_FP64 : SPARSEK_FP32) &&
+                     product.beta == 0 && product.bias_kind == SPARSEK_BIAS_NONE &&
+                     product.activation == SPARSEK_ACTIVATION_NONE) {
+    strip_.pitch = product.block_k;
+    strip_.width = product.block_k;
+    strip_.step = static_cast<int64_t>(in_place_ ? product.block_m : height_) * product.block_k;
+    strip_.ldb = product.ldb;
+    strip_.alpha = static_cast<S>(product.alpha);
+    strip_.ldc = product.ldc;
+  }
+
+  void run() {
+    for (int32_t r = rows_.begin; r < rows_.end;) {
+      const int32_t first = product_.row_ptr[r];
+      int32_t end = rows_.end;
+      if (!in_place_) {
+        for (end = r + 1; end < rows_.end && fits(product_.row_ptr[end + 1] - first, kBatch);) ++end;
+        if (!fits(product_.row_ptr[end] - first, kCapacity)) {
+          run_long_row(r);
+          r = end;
+          continue;
+        }
+      }
+      take(first, product_.row_ptr[end]);
+      run_rows(r, end);
+      r = end;
+    }
+  }
+
+ private:
+  static constexpr int64_t kCapacity = kPieceRows * kADepth * sizeof(float) / sizeof(S);
+  static constexpr int64_t kBatch = kCapacity / 8;  // elements that are converted at once, so that they stay in L1
+
+  bool fits(int64_t blocks, int64_t elements) const { return blocks * strip_.step <= elements; }
+
+  // Rows of C that block row r has in the piece: fewer where C ends.
+  int height(int32_t r) const {
+    const int64_t left = product_.rows - static_cast<int64_t>(r) * product_.block_m - rows_.in_block;
+    return left < height_ ? static_cast<int>(left > 0 ? left : 0) : height_;
+  }
+  int64_t first_row(int32_t r) const { return static_cast<int64_t>(r) * product_.block_m + rows_.in_block; }
+
+  // Makes the values of blocks [begin, end) follow each other, as sums are computed of them.
+  void take(int32_t begin, int32_t end) {
+    taken_ = begin;
+    const int64_t area = static_cast<int64_t>(product_.block_m) * product_.block_k;
+    const T* const values =
+        static_cast<const T*>(product_.values) + static_cast<int64_t>(rows_.in_block) * product_.block_k;
+    if constexpr (__is_same(T, S)) {
+      if (in_place_) {
+        a_ = values + begin * area;
+        return;
+      }
+    }
+    S* to = reinterpret_cast<S*>(scratch_.a);
+    a_ = to;
+    if (product_.entry_block == nullptr && height_ == product_.block_m) {
+      convert(values + begin * area, static_cast<int>((end - begin) * area), to);
+      return;
+    }
+    for (int32_t e = begin; e < end; ++e, to += strip_.step) {
+      const int64_t block = product_.entry_block == nullptr ? e : product_.entry_block[e];
+      convert(values + block * area, static_cast<int>(strip_.step), to);
+    }
+  }
+
+  Walk<S> walk(int32_t begin, int32_t end) const {
+    return {a_ + (begin - taken_) * strip_.step, product_.entry_k + begin, end - begin};
+  }
+  Walk<S> walk(int32_t r) const { return walk(product_.row_ptr[r], product_.row_ptr[r + 1]); }
+
+  // Columns of the last block that lie beyond K are not multiplied: 0, or how many are.
+  int cut_width(const Walk<S>& walk) const {
+    if (walk.count == 0) return 0;
+    const int64_t left = product_.depth - walk.k[walk.count - 1];
+    return left < product_.block_k ? static_cast<int>(left) : 0;
+  }
+
+  S* c_at(int64_t row, int col) const { return static_cast<S*>(product_.c) + row * product_.ldc + rows_.col + col; }
+
+  // Whether `height` rows are whole blocks of so many columns.
+  bool is_square(int height) const {
+    return height == strip_.width && height == strip_.pitch && strip_.step == int64_t{height} * height;
+  }
+
+  // Writes C from the sums of rows [row, row + count).
+  void finish(S* sums, int64_t row, int count) const {
+    if (!stores_sums_) write_sums(product_, rows_, sums, row, count);
+  }
+
+  void run_rows(int32_t begin, int32_t end) {
+    const int most = joint(height_);
+    const bool one_vector = height_ <= kMaxRows && cols_ <= Widths<T>::kLanesOfSums;
+    const bool may_join = one_vector && most > 1 && product_.depth % product_.block_k == 0;
+    int32_t r = begin;
+    if (may_join) {
+      for (; r + most <= end && height(r + most - 1) == height_; r += most) run_joint(r, most);
+    }
+    for (; r < end; ++r) {
+      if (height(r) > 0) run_row(r);
+    }
+  }
+
+  // Block rows [r, r + count), one strip of one vector.
+  void run_joint(int32_t r, int count) {
+    Walk<S> walks[kMostJoint];
+    Target<S> targets[kMostJoint];
+    for (int t = 0; t < count; ++t) {
+      walks[t] = walk(r + t);
+      targets[t] = {sums() + t * kMaxRows * kTileCols, stores_sums_ ? c_at(first_row(r + t), 0) : nullptr};
+    }
+    strip_.b = static_cast<const T*>(product_.b) + rows_.col;
+    strip_.cols = cols_;
+    strip_.first = true;
+    const auto& functions = Widths<T>::table(cols_).narrow[height_ - 1][is_square(height_)];
+    functions[1](strip_, walks, targets);
+    strip_.first = false;
+    for (int t = 0; t < count; ++t) {
+      if (walks[t].count > 0) functions[0](strip_, walks + t, targets + t);
+      finish(targets[t].sums, first_row(r + t), height_);
+    }
+  }
+
+  void run_row(int32_t r) {
+    add(r, walk(r), true, true);
+    finish(sums(), first_row(r), height(r));
+  }
+
+  // A block row whose values do not fit into scratch memory at once.
+  void run_long_row(int32_t r) {
+    if (height(r) == 0) return;
+    const int32_t begin = product_.row_ptr[r], end = product_.row_ptr[r + 1];
+    const auto most = static_cast<int32_t>(kCapacity / strip_.step);
+    for (int32_t from = begin; from < end; from += most) {
+      const int32_t to = end - from > most ? from + most : end;
+      take(from, to);
+      add(r, walk(from, to), from == begin, to == end);
+    }
+    finish(sums(), first_row(r), height(r));
+  }
+
+  // Adds a walk to the sums of block row r.
+  void add(int32_t r, Walk<S> whole, bool first, bool last) {
+    const int width = cut_width(whole);
+    if (width > 0) --whole.count;
+    // Where a row of B is read by several parts of the rows, it is read so often while it is in L1.
+    const int32_t most = height_ > kMaxRows && product_.block_k < kDepth ? kDepth / product_.block_k : whole.count;
+    do {
+      Walk<S> part = whole;
+      if (part.count > most) part.count = most;
+      whole.count -= part.count;
+      whole.a += part.count * strip_.step;
+      whole.k += part.count;
+      add_part(r, part, first, last && whole.count == 0 && width == 0);
+      first = false;
+    } while (whole.count > 0);
+    if (width == 0) return;
+    whole.count = 1;
+    strip_.width = width;
+    add_part(r, whole, first, last);
+    strip_.width = product_.block_k;
+  }
+
+  void add_part(int32_t r, const Walk<S>& walk, bool first, bool last) {
+    const int rows = height(r), parts = (rows + kMaxRows - 1) / kMaxRows;
+    const int lanes = Widths<T>::kLanesOfSums, vectors = (cols_ + lanes - 1) / lanes;
+    const int most = Isa::vectors((rows + parts - 1) / parts), strips = (vectors + most - 1) / most;
+    strip_.first = first;
+    for (int s = 0; s < strips; ++s) {
+      const int begin = vectors * s / strips, count = vectors * (s + 1) / strips - begin;
+      const int col = begin * lanes;
+      strip_.cols = cols_ - col < count * lanes ? cols_ - col : count * lanes;
+      strip_.b = static_cast<const T*>(product_.b) + rows_.col + col;
+      const SumTable<T>& table = Widths<T>::table(strip_.cols);
+      for (int part = 0; part < parts; ++part) {
+        const int from = rows * part / parts, height = rows * (part + 1) / parts - from;
+        Walk<S> own = walk;
+        own.a += from * strip_.pitch;
+        const Target<S> target = {sums() + from * kTileCols + col,
+                                  stores_sums_ && last ? c_at(first_row(r) + from, col) : nullptr};
+        const SumFunction<T> sum =
+            count == 1 ? table.narrow[height - 1][is_square(height)][0] : table.wide[height - 1][count - 1];
+        sum(strip_, &own, &target);
+      }
+    }
+  }
+
+  S* sums() const { return reinterpret_cast<S*>(scratch_.c); }
+
+  const Product& product_;
+  const Rows& rows_;
+  const Scratch& scratch_;
+  const int height_;  // rows of the piece of a block
+  const int cols_;
+  const bool in_place_;     // values are multiplied where they are
+  const bool stores_sums_;  // C is alpha times the sums, in their type
+  Strip<T> strip_;
+  const S* a_ = nullptr;  // the values taken, from block taken_ on
+  int32_t taken_ = 0;
+};
+
+template <typename T>
+void run_rows(const Product& product, const Rows& rows, const Scratch& scratch) {
+  RowRunner<T>(product, rows, scratch).run();
+}
+
+}  // namespace
+}  // namespace sparsek::cpu

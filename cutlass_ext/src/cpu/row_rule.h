@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which products the row functions compute, and which the tile functions (cpu/kernel.h).
+#pragma once
+
+#include <cstdint>
+
+#include "sparsek.h"
+
+namespace sparsek::cpu {
+
+// Tall blocks by many columns read each row of B for many rows: tiles pack it.
+constexpr bool takes_rows(sparsek_dtype dtype, int64_t n, int32_t block_m) {
+  return dtype == SPARSEK_FP64 || block_m <= 32 || n <= 48;
+}
+
+}  // namespace sparsek::cpu

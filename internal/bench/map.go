@@ -28,7 +28,7 @@ const Map = "map"
 const MapSummary = "block sizes by columns, types and patterns, as heat maps, beside all other libraries there are"
 
 // MapPeers are those that can be measured beside the kernels of other libraries, which need not be named.
-func MapPeers() []string { return []string{OpenBLAS, Torch} }
+func MapPeers() []string { return []string{OpenBLAS, OneMKL, SciPy, Torch} }
 
 // DefaultMapPeers are those that a map is compared with by default.
 func DefaultMapPeers(backend sparsek.Backend) []string {

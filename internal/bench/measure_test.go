@@ -293,7 +293,7 @@ func withPython(t *testing.T, script string) {
 func TestTorch(t *testing.T) {
 	answers := `
 echo 'a note of some library'
-echo '{"torch": "2.11.0", "device": "CPU"}'
+echo '{"version": "2.11.0", "device": "CPU"}'
 while read request; do
   case "$request" in
     *'"path"'*) file=$(printf '%s' "$request" | cut -d'"' -f8); ` + `
@@ -309,9 +309,9 @@ done`
 		"there":       {answers, "", false},
 		"no torch":    {`echo '{"error": "torch is not installed"}'`, "torch is not installed", false},
 		"dies":        {`echo 'Segmentation fault' >&2; exit 139`, "Segmentation fault", false},
-		"dies later":  {`echo '{"torch": "2"}'; read a; echo '{"entry": "A @ B"}'; read b; echo '{"seconds": [1]}'; read c; exit 3`, "", true},
+		"dies later":  {`echo '{"version": "2"}'; read a; echo '{"entry": "A @ B"}'; read b; echo '{"seconds": [1]}'; read c; exit 3`, "", true},
 		"talks rot":   {`echo '{"torch'; sleep 60`, "cannot be read", false},
-		"wrong count": {`echo '{"torch": "2"}'; read a; echo '{"entry": "A @ B"}'; read b; echo '{"seconds": []}'; cat >/dev/null`, "gave 0 times", false},
+		"wrong count": {`echo '{"version": "2"}'; read a; echo '{"entry": "A @ B"}'; read b; echo '{"seconds": []}'; cat >/dev/null`, "gave 0 times", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, engine *sparsek.Engine) {

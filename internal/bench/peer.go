@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/interleave"
 	"github.com/sparsek/sparsek/internal/bench/workload"
@@ -21,13 +22,17 @@ const (
 	CUBLASFull = "cublas_full" // a matrix without zeros: comes with CUBLAS
 	CUSPARSE   = "cusparse"
 	OpenBLAS   = "openblas"
+	OneMKL     = "onemkl"
+	SciPy      = "scipy"
 	Torch      = "torch"
 	NonFinite  = "nonfinite" // ours with Inf or NaN in B
 	Dynamic    = "dynamic"   // ours with a new pattern each time
 )
 
 // Peers lists the names of those that can be timed beside ours.
-func Peers() []string { return []string{CUBLAS, CUSPARSE, OpenBLAS, Torch, NonFinite, Dynamic} }
+func Peers() []string {
+	return []string{CUBLAS, CUSPARSE, OpenBLAS, OneMKL, SciPy, Torch, NonFinite, Dynamic}
+}
 
 // DefaultPeers are those that a suite is compared with by default: the dense product.
 func DefaultPeers(backend sparsek.Backend) []string {
@@ -102,13 +107,40 @@ func newPeer[T sparsek.Element](name string, r *Runner) peer[T] {
 		return byKernel[T]{library: "cuSPARSE", kernels: []string{"cusparse_bsr", "cusparse_bell"}}
 	case OpenBLAS:
 		return openBLAS[T]{}
+	case OneMKL:
+		return oneMKL[T]{}
+	case SciPy:
+		return inPython[T]{&r.scipy}
 	case NonFinite:
 		return nonFinite[T]{}
 	case Dynamic:
 		return dynamic[T]{}
 	default:
-		return torch[T]{&r.torch}
+		return inPython[T]{&r.torch}
 	}
+}
+
+// onHost is an entrant whose products have ended when multiply returns.
+func onHost(multiply func(context.Context) error) entrant {
+	return entrant{
+		time: func(ctx context.Context, repeats int) (times []time.Duration, err error) {
+			for range repeats {
+				start := time.Now()
+				if err := multiply(ctx); err != nil {
+					return nil, err
+				}
+				times = append(times, time.Since(start))
+			}
+			return times, nil
+		},
+		run: func(ctx context.Context, count int) (int, error) {
+			for range count {
+				if err := multiply(ctx); err != nil {
+					return 0, err
+				}
+			}
+			return count, nil
+		}}
 }
 
 // missing is an entrant that is not available, or several where errors are joined.

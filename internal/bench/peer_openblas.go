@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/blas"
 	sparsek "github.com/sparsek/sparsek/wrapper"
@@ -42,25 +41,8 @@ func (openBLAS[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) 
 		}
 		return l.Sgemm(f.shape.M, f.shape.N, f.shape.K, dense, f.sets.HostB(turn, f.shape), c)
 	}
-	e := entrant{name: OpenBLAS, kernel: fmt.Sprintf("%s, %d threads", l.Config(), s.engine.Info().Threads), dense: true,
-		time: func(ctx context.Context, repeats int) (times []time.Duration, err error) {
-			for range repeats {
-				start := time.Now()
-				if err := multiply(ctx); err != nil {
-					return nil, err
-				}
-				times = append(times, time.Since(start))
-			}
-			return times, nil
-		},
-		run: func(ctx context.Context, count int) (int, error) {
-			for range count {
-				if err := multiply(ctx); err != nil {
-					return 0, err
-				}
-			}
-			return count, nil
-		}}
+	e := onHost(multiply)
+	e.name, e.kernel, e.dense = OpenBLAS, fmt.Sprintf("%s, %d threads", l.Config(), s.engine.Info().Threads), true
 	if err := tryOnce(ctx, &e, fix); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,8 @@ type Runner struct {
 	options Options
 	byType  map[string]measurer
 	absent  []Absence
-	torch   torchProcess
+	torch   pythonProcess
+	scipy   pythonProcess
 
 	counter  *nvml.Device // of energy; nil where there is none
 	noEnergy error        // why
@@ -63,7 +64,7 @@ func NewRunner(engine *sparsek.Engine, cases []Case, o Options) (*Runner, error)
 
 // newRunner is one without cases.
 func newRunner(engine *sparsek.Engine, o Options) (*Runner, error) {
-	r := &Runner{engine: engine, options: o, byType: map[string]measurer{}}
+	r := &Runner{engine: engine, options: o, byType: map[string]measurer{}, torch: newTorchProcess(), scipy: newSciPyProcess()}
 	if o.SMI == "" {
 		r.options.SMI = nvsmi.Program
 	}
@@ -109,7 +110,7 @@ func (r *Runner) Absent() []Absence { return r.absent }
 
 // Close ends what was started and frees the operands.
 func (r *Runner) Close() error {
-	err := r.torch.end()
+	err := errors.Join(r.torch.end(), r.scipy.end())
 	for _, m := range r.byType {
 		err = errors.Join(err, m.close())
 	}

@@ -37,7 +37,7 @@ def main():
     except Exception as error:  # whatever torch says, it is not there
         say({"error": f"torch {torch.__version__} cannot use {sys.argv[1]}: {first_line(error)}"})
         return
-    say({"torch": torch.__version__, "device": name})
+    say({"version": torch.__version__, "device": name})
     case = None
     for line in sys.stdin:
         request = json.loads(line)

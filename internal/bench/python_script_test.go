@@ -37,3 +37,22 @@ func TestTorchMissing(t *testing.T) {
 		}
 	}
 }
+
+// So does SciPy's, whose file must not have the name of a package.
+func TestSciPyMissing(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("skipped: python3 not found")
+	}
+	folder := t.TempDir()
+	for name, text := range map[string]string{"numpy.py": "raise ImportError('none here')", "time_scipy.py": scipyScript} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := process.Command{Args: []string{python, filepath.Join(folder, "time_scipy.py"), "cpu"}}.Output(context.Background())
+	var answer struct{ Error string }
+	if err != nil || json.Unmarshal([]byte(out), &answer) != nil || !strings.HasPrefix(answer.Error, "scipy is not installed") {
+		t.Errorf("%q, %v", out, err)
+	}
+}

@@ -3,7 +3,8 @@
 """Fits the coefficients of the GPU's cost model to measured products.
 
     SPARSEK_TUNING_CACHE=off build/bin/sparsek tune --grid --seed 1 --cases 400 --budget 100ms --json > grid.json
-    python3 scripts/fit_cost_model.py grid.json...               # how good the coefficients of the source are
+    SPARSEK_TUNING_CACHE=off build/bin/sparsek bench --suite map --keep map.jsonl
+    python3 scripts/fit_cost_model.py grid.json map.jsonl...     # how good the coefficients of the source are
     python3 scripts/fit_cost_model.py --fit grid.json...         # fits, and reports on cases that were held out
     python3 scripts/fit_cost_model.py --write grid.json...       # fits, and writes them into cost_coefficients.h
 
@@ -27,12 +28,19 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADER = ROOT / "cutlass_ext/src/cuda/cost_coefficients.h"
 SOURCES = ["tests/testdata/cost_model_library.cpp", "src/cuda/cost_model.cpp", "src/cuda/choose_cluster.cpp", "src/cuda/lane_layout.cpp",
            "src/abi/error.cpp"] + [f"src/plan/{name}.cpp" for name in (
-               "plan", "schedule_tiles", "split", "column_union", "row_groups", "row_order", "row_matching")]
+               "plan", "schedule_tiles", "split", "chunk_plan", "column_bits", "column_union", "panel_ends", "row_groups", "row_order",
+               "row_matching")]
+ELEMENT_BYTES = {"bf16": 2, "fp32": 4, "fp64": 8}
 GOOD = 1.05  # a choice that takes at most so many times as long as the fastest kernel
+FAIR = 1.3  # and one that takes more costs too much
 NEAR = 2  # a kernel is fitted to the cases where it takes at most so many times as long as the fastest ...
 FAR = 30  # ... and, with little weight, at most so many times
 SPREAD = 0.25  # times whose quartiles are further apart were disturbed, and are left out
 FOLDS = 5
+# A kernel of each part of the coefficients.
+KNOWN = ["skinny_bf16_64_16", "skinny_bf16_64_64", "tma_bf16_64x2_256", "tma_bf16_128_256", "gather_bf16_128_256",
+         "simt_bf16", "cublas_dense", "cusparse_bsr", "cusparse_bell", "cusparse_csr", "few_columns_bf16",
+         "planes_fp32_128_128"]
 
 
 class Model:
@@ -66,19 +74,38 @@ def case_row(case, device):
     low, high = case["groups_of_64_rows"], case["groups_of_128_rows"]
     return [case["m"], case["n"], case["k"], case["block_m"], case["block_k"], case["blocks"], case["longest_row"],
             low["loads"], low["longest"], high["loads"], high["longest"], case["ordered_loads"], device["sm_count"],
-            device["clock_hz"], device["memory_bytes_per_second"], device["l2_bytes"]]
+            device["clock_hz"], device["memory_bytes_per_second"], device["l2_bytes"], case.get("element_bytes", 2)]
+
+
+def read(path):
+    """What tune --grid --json printed, or a map of bench --suite map --keep in the same form. Of a map fp16 is left out,
+    which has the coefficients of bf16."""
+    text = open(path).read()
+    head, _, lines = text.partition("\n")
+    if not head.startswith('{"map_format"'):
+        return json.loads(text)
+    head = json.loads(head)
+    result = {"seed": head["seed"], "device": dict(head["rates"], name=head["device"]), "cases": []}
+    for number, cell in enumerate(json.loads(line) for line in lines.splitlines() if line.endswith("}")):
+        if cell["dtype"] not in ELEMENT_BYTES or "failed" in cell:
+            continue
+        case = dict(cell, number=number, block_m=cell["block"], block_k=cell["block"],
+                    element_bytes=ELEMENT_BYTES[cell["dtype"]], candidates=[dict(t, kernel=t["name"]) for t in cell["timed"]])
+        result["cases"].append(case)
+    return result
 
 
 class Data:
     """Measured products. times[kernel]: microseconds, NaN where a kernel was not measured."""
 
-    def __init__(self, paths):
+    def __init__(self, paths, ours=False):
         self.cases, self.devices, rows, times, self.groups = [], [], [], [], []
         for path in paths:
-            result = json.load(open(path))
+            result = read(path)
             for case in result["cases"]:
                 measured = {c["kernel"]: c["seconds"] * 1e6 for c in case["candidates"]
-                            if c["runs"] > 0 and c.get("spread", 0) < SPREAD}
+                            if c["runs"] > 0 and c.get("spread", 0) < SPREAD and
+                            not (ours and c["kernel"].startswith(("cublas", "cusparse")))}
                 if case["blocks"] == 0 or not measured:
                     continue
                 self.cases.append(case)
@@ -98,27 +125,37 @@ class Data:
     def predictions(self, model, coefficients, chosen):
         out = np.full((len(chosen), len(self.kernels)), np.nan)
         for place, kernel in enumerate(self.kernels):
+            if model.range(kernel)[0] < 0 and not kernel.startswith("blocks_"):
+                continue  # another library's, which the model does not know
             known = np.flatnonzero(~np.isnan(self.times[chosen, place]))
             out[known, place] = model.predict(kernel, np.ascontiguousarray(self.rows[chosen[known]]), coefficients)
         return out
 
 
-def fit(model, data, chosen):
-    """Each kernel's predictions to its times, by least squares of their logarithms."""
+def fit(model, data, chosen, only):
+    """The predictions for kernels to their times, by least squares of their logarithms: those with the same coefficients
+    together, unless `only` lists others."""
     coefficients, fitted = model.source, model.source.copy()
+    groups = {}
     for place, kernel in enumerate(data.kernels):
-        times, best = data.times[chosen, place], data.best[chosen]
-        known = ~np.isnan(times) & (times < FAR * best)
-        rows, times = np.ascontiguousarray(data.rows[chosen[known]]), times[known]
-        weight = np.where(times < NEAR * best[known], best[known] / times, 0.1)
-        begin, end = model.range(kernel)
+        if model.range(kernel)[0] >= 0 and (not only or any(kernel.startswith(name) for name in only)):
+            groups.setdefault(model.range(kernel), []).append((place, kernel))
+    for (begin, end), members in groups.items():
+        parts = []
+        for place, kernel in members:
+            times, best = data.times[chosen, place], data.best[chosen]
+            known = ~np.isnan(times) & (times < FAR * best)
+            rows, times = np.ascontiguousarray(data.rows[chosen[known]]), times[known]
+            weight = np.where(times < NEAR * best[known], best[known] / times, 0.1)
+            parts.append((kernel, rows, times, weight))
         free = begin + np.flatnonzero(coefficients[begin:end] > 0)
         start = np.log(coefficients[free])
 
         def residuals(x):
             fitted[free] = np.exp(x)
-            error = weight * np.log(model.predict(kernel, rows, fitted) / times)
-            return np.concatenate([error, 0.01 * (x - start)])
+            errors = [weight * np.log(model.predict(kernel, rows, fitted) / times)
+                      for kernel, rows, times, weight in parts if len(times) > 0]
+            return np.concatenate([*errors, 0.01 * (x - start)])
 
         found = least_squares(residuals, start, bounds=(start - 3, start + 3), loss="soft_l1", f_scale=0.05)
         fitted[free] = np.exp(found.x)
@@ -136,7 +173,8 @@ def report(title, ratios, devices):
     for device in sorted(set(devices)):
         of = ratios[devices == device]
         print(f"{title}, {device}: choice within {GOOD - 1:.0%} of the fastest in {np.sum(of <= GOOD)} of {len(of)} "
-              f"({np.mean(of <= GOOD):.1%}), {np.mean(of) - 1:.1%} slower on average")
+              f"({np.mean(of <= GOOD):.1%}), {np.mean(of) - 1:.1%} slower on average, more than {FAIR - 1:.0%} slower "
+              f"in {np.sum(of > FAIR)}, at most {np.max(of) - 1:.0%}")
 
 
 def list_misses(data, chosen, ratios, choice, predicted):
@@ -159,13 +197,11 @@ def report_errors(model, data, coefficients):
                   f"within {np.quantile(of, 0.9):.1%}")
 
 
-def write(coefficients, model, kernels):
-    lines, first = [], 0
-    for begin, end in sorted({model.range(kernel) for kernel in kernels}):
-        assert begin == first, "a kernel has no measurements"
-        first = end
-        lines.append("    {" + ", ".join(f"{value:.4g}" for value in coefficients[begin:end]) + "},\n")
-    assert first == model.count
+def write(coefficients, model):
+    """Into the header, a line for each part. The parts are where those of kernels begin."""
+    begins = sorted({model.range(kernel)[0] for kernel in KNOWN})
+    lines = ["    {" + ", ".join(f"{value:.4g}" for value in coefficients[begin:end]) + "},\n"
+             for begin, end in zip(begins, [*begins[1:], model.count])]
     text = HEADER.read_text()
     begin = text.index("constexpr CostCoefficients kCostCoefficients = {\n")
     end = text.index("};\n", begin)
@@ -177,21 +213,24 @@ def main():
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--misses", action="store_true")
+    parser.add_argument("--only", default="", help="fit kernels whose names begin so, with commas between them")
+    parser.add_argument("--ours", action="store_true", help="leave out the kernels of other libraries")
     parser.add_argument("files", nargs="+")
     options = parser.parse_args()
-    model, data = Model(), Data(options.files)
+    only = [name for name in options.only.split(",") if name]
+    model, data = Model(), Data(options.files, options.ours)
     everything = np.arange(len(data.rows))
     coefficients = model.source
     if options.fit:
         held_out = np.zeros(len(data.rows))
         for fold in range(FOLDS):
             inside, outside = np.flatnonzero(data.fold != fold), np.flatnonzero(data.fold == fold)
-            held_out[outside] = good_choices(model, data, outside, fit(model, data, inside))[0]
+            held_out[outside] = good_choices(model, data, outside, fit(model, data, inside, only))[0]
         report("held out", held_out, data.devices)
     if options.fit or options.write:
-        coefficients = fit(model, data, everything)
+        coefficients = fit(model, data, everything, only)
     if options.write:
-        write(coefficients, model, data.kernels)
+        write(coefficients, model)
     ratios, choice, predicted = good_choices(model, data, everything, coefficients)
     report("all", ratios, data.devices)
     report_errors(model, data, coefficients)

@@ -300,7 +300,8 @@ func (p *product[T, C, I]) run(t rapid.TB, engine *Engine, onDevice bool) (Dense
 	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	alignment, offsetB, offsetC := min(SizeOf[T](), SizeOf[C]()), 3, 5
-	if p.b.Stride%8 == 0 && p.c0.Stride%8 == 0 {
+	vectors := p.b.Stride == 1 && p.c0.Stride == 1 && p.kernel == byVector // aligned, too
+	if p.b.Stride%8 == 0 && p.c0.Stride%8 == 0 || vectors {
 		alignment, offsetB, offsetC = 16, 8, 16
 	}
 	plan := must(m.Plan(context.Background(), p.planOptions(alignment)))(t)

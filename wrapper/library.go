@@ -21,7 +21,7 @@ type Kernel struct {
 	Name                string
 	Why                 string // the case for which it exists
 	Backend             Backend
-	DType               DType // of A and B; 0: every one or, of another library, BF16 and FP16
+	DType               DType // of A and B; 0: every one or, of another library, those that it takes
 	TileM, TileN, TileK int   // these and Stages: 0 where another library chooses them
 	Stages              int
 	BlockM              int    // block heights served: this one; 0: every one

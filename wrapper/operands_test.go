@@ -313,10 +313,14 @@ func TestOwnArgumentsOfLibraryKernels(t *testing.T) {
 		plan := must(m.Plan(context.Background(), of.planOptions(16)))(t)
 		defer plan.Close()
 		p := &own[BFloat16, BFloat16]{product: *of, input: true, strideIn: 136, alphaScale: 1, betaScale: 1}
-		p.n = 128
+		p.n = columnsFor(kernel, 128)
+		gapB, gapC := 8, 24
+		if kernel.Name == byVector {
+			gapB, gapC = 0, 0
+		}
 		random := rand.New(rand.NewPCG(51, 1))
-		p.b = randomDense[BFloat16](random, of.b.Rows, p.n, 8, 0, 0)
-		p.c0 = randomDense(random, of.c0.Rows, p.n, 24, guardBand, guardValue[BFloat16]())
+		p.b = randomDense[BFloat16](random, of.b.Rows, p.n, gapB, 0, 0)
+		p.c0 = randomDense(random, of.c0.Rows, p.n, gapC, guardBand, guardValue[BFloat16]())
 		c := p.multiply(t, engine, plan, false)
 		p.verifyGuards(t, c)
 		p.verifyByCheck(t, engine, plan.Info(), c)

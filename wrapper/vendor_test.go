@@ -30,6 +30,8 @@ func TestLibraryKernelsAreListed(t *testing.T) {
 		"cublas_dense":  {Library: "cuBLAS", ReadsAbsent: true},
 		"cusparse_bsr":  {Library: "cuSPARSE"},
 		"cusparse_bell": {Library: "cuSPARSE", ReadsAbsent: true},
+		"cusparse_csr":  {Library: "cuSPARSE", ReadsAbsent: true},
+		byVector:        {Library: "cuSPARSE"},
 	} {
 		at := slices.IndexFunc(all, func(k Kernel) bool { return k.Name == name })
 		if at < 0 {
@@ -66,7 +68,7 @@ func onLibraryKernels(t *testing.T, test func(t *testing.T, engine *Engine, kern
 	engine := newEngine(t, CUDA)
 	for _, kernel := range libraryKernels(t, engine.Library(), "") {
 		t.Run(kernel.Name, func(t *testing.T) {
-			p := libraryProduct[BFloat16, BFloat16](kernel, shape{rows: 64, cols: 64, n: 64, blockM: 64, blockK: 64, density: 1, alpha: 1})
+			p := libraryProduct[BFloat16, BFloat16](kernel, shape{rows: 64, cols: 64, n: columnsFor(kernel, 64), blockM: 64, blockK: 64, density: 1, alpha: 1})
 			m := must(NewMatrix(context.Background(), engine, p.a))(t)
 			defer m.Close()
 			plan, err := m.Plan(context.Background(), p.planOptions(16))
@@ -77,6 +79,17 @@ func onLibraryKernels(t *testing.T, test func(t *testing.T, engine *Engine, kern
 			test(t, engine, kernel)
 		})
 	}
+}
+
+// byVector is the kernel for one column alone.
+const byVector = "cusparse_csr_vector"
+
+// columnsFor is n, or 1 where the kernel takes no more.
+func columnsFor(kernel Kernel, n int) int {
+	if kernel.Name == byVector {
+		return 1
+	}
+	return n
 }
 
 // libraryProduct has at least one block.
@@ -111,11 +124,21 @@ func drawLibraryShape(t *rapid.T, kernel Kernel) shape {
 		s.rows -= rapid.IntRange(0, block-1).Draw(t, "rows short of whole blocks")
 		s.cols -= rapid.IntRange(0, block-1).Draw(t, "columns short of whole blocks")
 	}
+	if strings.HasPrefix(kernel.Name, "cusparse_csr") { // any block, on the border of the matrix
+		s.blockM, s.blockK = rapid.IntRange(1, 9).Draw(t, "height"), rapid.SampledFrom([]int{1, 2, 3, 5, 8, 16}).Draw(t, "width")
+		if rapid.Bool().Draw(t, "elements") {
+			s.blockM, s.blockK = 1, 1
+		}
+		s.rows, s.cols = s.blockM*rapid.IntRange(1, 40).Draw(t, "block rows"), s.blockK*rapid.IntRange(1, 40).Draw(t, "block columns")
+	}
 	const mostProducts = 20 << 20 // for the plain loop that checks them
-	s.n = min(rapid.OneOf(rapid.IntRange(1, 200), rapid.SampledFrom([]int{8, 64, 256})).Draw(t, "n"), mostProducts/(s.rows*s.cols))
+	s.n = min(rapid.OneOf(rapid.IntRange(1, 200), rapid.SampledFrom([]int{1, 8, 64, 256})).Draw(t, "n"), mostProducts/(s.rows*s.cols))
 	align := (s.n+7)/8*8 - s.n // for cuSPARSE
 	gap := rapid.SampledFrom([]int{0, 8})
 	s.gapB, s.gapC = align+gap.Draw(t, "gap of B"), align+gap.Draw(t, "gap of C")
+	if kernel.Name == byVector {
+		s.n, s.gapB, s.gapC = 1, 0, 0
+	}
 	s.density = rapid.SampledFrom([]float64{0.1, 0.5, 1}).Draw(t, "density")
 	scalar := rapid.SampledFrom([]float32{0, 1, -0.5, 2.25})
 	s.alpha, s.beta = scalar.Draw(t, "alpha"), scalar.Draw(t, "beta")
@@ -173,7 +196,11 @@ func TestLibraryKernels(t *testing.T) {
 		for name, test := range map[string]func(*rapid.T, *Engine, Kernel, shape) error{
 			"bf16": testLibraryProduct[BFloat16, BFloat16], "bf16 to fp32": testLibraryProduct[BFloat16, float32],
 			"fp16": testLibraryProduct[Float16, Float16], "fp16 to fp32": testLibraryProduct[Float16, float32],
+			"fp32": testLibraryProduct[float32, float32], "fp64": testLibraryProduct[float64, float64],
 		} {
+			if !strings.HasPrefix(name, "bf16") && !strings.HasPrefix(name, "fp16") && kernel.Name == "cusparse_bell" {
+				continue // it takes 16 bits
+			}
 			t.Run(name, func(t *testing.T) {
 				served, refused := 0, map[string]int{}
 				rapid.Check(t, func(rt *rapid.T) {
@@ -214,7 +241,13 @@ func TestLibraryKernelFaults(t *testing.T) {
 				refused(m, "allow_dense", func(o *PlanOptions) { o.AllowDense = false })
 			}
 			if kernel.Library == "cuSPARSE" {
-				refused(m, "16 bytes", func(o *PlanOptions) { o.LDB = p.n + 4 })
+				speaksOf := "16 bytes"
+				if kernel.Name == byVector {
+					speaksOf = "by vectors"
+				}
+				refused(m, speaksOf, func(o *PlanOptions) { o.LDB = p.n + 4 })
+			}
+			if kernel.Library == "cuSPARSE" && !strings.HasPrefix(kernel.Name, "cusparse_csr") {
 				oblong := must(NewMatrix(context.Background(), engine, libraryProduct[BFloat16, BFloat16](kernel,
 					shape{rows: 64, cols: 64, n: 8, blockM: 32, blockK: 16, density: 1}).a))(t)
 				defer oblong.Close()

@@ -117,7 +117,10 @@ func blocks(extent, block int) int { return (extent + block - 1) / block }
 
 // elementBytes is the size of an element of a type by name.
 func elementBytes(dtype string) int {
-	if dtype == workload.Float32.Name {
+	switch dtype {
+	case workload.Float64.Name:
+		return workload.Float64.Size
+	case workload.Float32.Name:
 		return workload.Float32.Size
 	}
 	return workload.BFloat16.Size

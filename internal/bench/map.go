@@ -33,7 +33,7 @@ func MapPeers() []string { return []string{OpenBLAS, OneMKL, SciPy, Torch} }
 // DefaultMapPeers are those that a map is compared with by default.
 func DefaultMapPeers(backend sparsek.Backend) []string {
 	if backend == sparsek.CPU {
-		return []string{OpenBLAS}
+		return []string{OpenBLAS, OneMKL, SciPy}
 	}
 	return nil
 }
@@ -54,6 +54,8 @@ type MapRunner struct {
 	r    *Runner
 	seed uint64
 	own  map[string]bool // our kernels by name
+	// Ours whose tiles are 128 rows high, by name.
+	tiled []sparsek.Kernel
 }
 
 // NewMapRunner prepares to measure cells, of patterns and values of a seed, beside peers by name.
@@ -69,6 +71,9 @@ func NewMapRunner(engine *sparsek.Engine, seed uint64, against []string) (*MapRu
 	m := &MapRunner{r: r, seed: seed, own: map[string]bool{}}
 	for _, k := range kernels {
 		m.own[k.Name] = k.Library == ""
+		if k.Library == "" && k.Backend == engine.Info().Backend && k.TileM == 128 && !k.Baseline {
+			m.tiled = append(m.tiled, k)
+		}
 	}
 	return m, nil
 }
@@ -150,7 +155,7 @@ func newMapMatrix[T sparsek.Element](ctx context.Context, m *MapRunner, e worklo
 	rows, cols := spec.BlockRows*of.Block, spec.BlockCols*of.Block
 	x = &mapMatrix[T]{m: m, element: e, a: workload.RandomA[T](p, rows, cols, of.Block, of.Block, m.seed)}
 	x.checked = func(n int) bool { return (rows+cols)*n <= mostChecked }
-	x.about = shapemap.Cell{M: rows, K: cols, Blocks: p.Blocks(), Density: p.Density(),
+	x.about = shapemap.Cell{Key: shapemap.Key{DType: of.DType, Pattern: of.Pattern, Block: of.Block}, M: rows, K: cols, Blocks: p.Blocks(), Density: p.Density(),
 		LongestRow: int(tunereval.LoadsOf(p, rows, of.Block, of.Block).Longest),
 		Rows64:     tunereval.LoadsOf(p, rows, of.Block, 64), Rows128: tunereval.LoadsOf(p, rows, of.Block, 128)}
 	x.about.Ordered = x.about.Rows128.Loads
@@ -163,13 +168,16 @@ func newMapMatrix[T sparsek.Element](ctx context.Context, m *MapRunner, e worklo
 	}
 	var shapes []workload.Shape
 	for _, n := range of.N {
-		if x.checked(n) || len(m.r.options.Against) > 0 {
+		if x.checked(n) || backend == sparsek.CPU && len(m.r.options.Against) > 0 { // peers on the CPU read B there
 			shapes = append(shapes, workload.Shape{M: rows, N: n, K: cols})
 		}
 	}
 	problem := workload.Problem[T]{A: x.a}
 	if x.matrix, err = problem.Matrix(ctx, engine); err != nil {
 		return nil, err
+	}
+	if err := x.order(ctx); err != nil {
+		return nil, errors.Join(err, x.matrix.Close())
 	}
 	if len(shapes) > 0 {
 		x.sets, err = workload.NewSets[T](ctx, engine, shapes, nil, m.seed)
@@ -178,6 +186,29 @@ func newMapMatrix[T sparsek.Element](ctx context.Context, m *MapRunner, e worklo
 		return nil, errors.Join(err, x.matrix.Close())
 	}
 	return x, nil
+}
+
+// order fills in the loads of groups of 128 rows in the order that the planner gives the block rows: those of a plan with
+// such tiles. Where no kernel has such a plan, nobody needs them.
+func (x *mapMatrix[T]) order(ctx context.Context) error {
+	if x.a.BlockM > 128 { // a row group is a part of a block row, of which a plan counts the entries once
+		return nil
+	}
+	for _, k := range x.m.tiled {
+		if k.DType != sparsek.DTypeOf[T]() {
+			continue
+		}
+		plan, err := x.matrix.Plan(ctx, sparsek.PlanOptions{N: 256, Kernel: k.Name})
+		if errors.Is(err, sparsek.ErrNoSuchKernel) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		x.about.Ordered = min(x.about.Ordered, plan.Info().Entries)
+		return plan.Close()
+	}
+	return nil
 }
 
 func (x *mapMatrix[T]) close() error {
@@ -203,7 +234,44 @@ func (x *mapMatrix[T]) cell(ctx context.Context, n int, budget time.Duration) (s
 	}
 	c.Seconds = ours.Seconds
 	x.bound(&c, n)
+	if err := x.verify(ctx, &c, n); err != nil {
+		return c, err
+	}
 	return c, x.peers(ctx, &c, n)
+}
+
+// verify leaves out the fastest of other libraries' kernels while its result is wrong or, where that is not compared, while
+// it is faster than anything can be.
+func (x *mapMatrix[T]) verify(ctx context.Context, c *shapemap.Cell, n int) error {
+	for best := c.BestRival(); best != nil; best = c.BestRival() {
+		wrong := error(nil)
+		switch {
+		case best.Seconds < c.Bound:
+			wrong = fmt.Errorf("%w: %v is less than the bound", workload.ErrWrong, time.Duration(best.Seconds*1e9))
+		case x.checked(n):
+			wrong = x.check(ctx, best.Name, n)
+		}
+		if wrong == nil {
+			return nil
+		}
+		if !errors.Is(wrong, workload.ErrWrong) {
+			return wrong
+		}
+		name := best.Name
+		x.m.r.miss(&missing{name, wrong.Error(), "leave it out: its time would say nothing"}, fmt.Sprintf("%s %s b%d N=%d", x.element.Name, c.Pattern, x.a.BlockM, n))
+		c.Timed = slices.DeleteFunc(c.Timed, func(t shapemap.Timed) bool { return t.Name == name })
+	}
+	return nil
+}
+
+// check compares the result of a kernel with float64.
+func (x *mapMatrix[T]) check(ctx context.Context, kernel string, n int) (err error) {
+	plan, err := x.matrix.Plan(ctx, sparsek.PlanOptions{N: n, Kernel: kernel, AllowDense: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plan.Close()) }()
+	return workload.CheckPlan(ctx, x.m.r.engine, x.a, n, plan, x.sets)
 }
 
 // choose fills in which kernel the library chooses, and checks its result.

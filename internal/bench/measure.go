@@ -32,7 +32,7 @@ func newTyped[T sparsek.Element](ctx context.Context, r *Runner, e workload.Elem
 			continue
 		}
 		shapes = append(shapes, c.Shape)
-		if r.engine.Info().Backend == sparsek.CUDA && slices.Contains(r.options.Against, CUBLAS) && c.denseBytes() <= largestDense {
+		if e.Size == workload.BFloat16.Size && r.engine.Info().Backend == sparsek.CUDA && slices.Contains(r.options.Against, CUBLAS) && c.denseBytes() <= largestDense {
 			dense = append(dense, c.Shape)
 		}
 	}

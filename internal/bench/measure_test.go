@@ -87,7 +87,7 @@ func TestRun(t *testing.T) {
 			} else if dense != nil && (!dense.Dense || dense.SpeedUp == nil || math.Abs(dense.SpeedUp.Ratio*ours.Seconds/dense.Seconds-1) > 1e-9) {
 				t.Errorf("%s: %+v beside %+v", one.Name, dense, ours)
 			}
-			for _, peer := range []string{CUBLAS, OpenBLAS, "cusparse_bsr", "cusparse_bell"} {
+			for _, peer := range []string{CUBLAS, OpenBLAS, "cusparse_bsr", "cusparse_bell", "cusparse_csr"} {
 				missing := slices.ContainsFunc(r.Absent(), func(a Absence) bool {
 					return a.Peer == peer && a.Reason != "" && a.Fix != "" && slices.Contains(a.Cases, one.Name)
 				})

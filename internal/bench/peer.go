@@ -104,7 +104,7 @@ func newPeer[T sparsek.Element](name string, r *Runner) peer[T] {
 	case CUBLAS:
 		return cublas[T]{}
 	case CUSPARSE:
-		return byKernel[T]{library: "cuSPARSE", kernels: []string{"cusparse_bsr", "cusparse_bell"}}
+		return byKernel[T]{library: "cuSPARSE", kernels: []string{"cusparse_bsr", "cusparse_bell", "cusparse_csr", "cusparse_csr_vector"}}
 	case OpenBLAS:
 		return openBLAS[T]{}
 	case OneMKL:

@@ -40,7 +40,39 @@ func rooflineSuite(Settings) []Case {
 		tall,
 		narrow("decode-16", 16, Reach{Seconds: 10e-6}, Reach{Seconds: 8e-6}),
 		narrow("decode-64", 64, Reach{Seconds: 10e-6}, Reach{Seconds: 8.5e-6}),
+		// What memory limits: a short form of the map.
+		neighbours("b3-stencil-fp32-n1", 48, 3, 1, workload.Float32.Name, 33e-6),
+		neighbours("b3-stencil-fp32-n8", 48, 3, 8, workload.Float32.Name, 38e-6),
+		neighbours("b3-stencil-fp32-n128", 48, 3, 128, workload.Float32.Name, 130e-6),
+		neighbours("b8-stencil-n8", 30, 8, 8, workload.BFloat16.Name, 28e-6),
+		neighbours("b8-stencil-n128", 30, 8, 128, workload.BFloat16.Name, 60e-6),
+		scattered("b1-random-fp32-n1", "random", 262144, 1, 16, 1, 35e-6),
+		scattered("b1-power-law-fp32-n1", "zipf", 262144, 1, 16, 1, 35e-6),
+		scattered("b4-random-fp32-n64", "random", 65536, 4, 16, 64, 260e-6),
 	}
+}
+
+// neighbours is the 27-point stencil of a cubic grid of so many nodes along each side, with a block for each pair.
+func neighbours(name string, side, block, n int, dtype string, seconds float64) Case {
+	size := side * side * side * block
+	return fewColumns(Case{Name: name, Shape: workload.Shape{M: size, N: n, K: size}, BlockM: block, BlockK: block, DType: dtype, Pattern: "stencil27"}, seconds)
+}
+
+// scattered has so many block rows of `perRow` blocks on average.
+func scattered(name, pattern string, blockRows, block, perRow, n int, seconds float64) Case {
+	size := blockRows * block
+	return fewColumns(Case{Name: name, Shape: workload.Shape{M: size, N: n, K: size}, BlockM: block, BlockK: block, DType: workload.Float32.Name,
+		Pattern: pattern, Density: float64(perRow) / float64(blockRows)}, seconds)
+}
+
+// fewColumns is to take so long, launched or in a graph.
+func fewColumns(c Case, seconds float64) Case {
+	c.Reach = Reach{Seconds: seconds}
+	c.Graph, c.GraphReach = c.Shape.N <= 64, Reach{}
+	if c.Graph {
+		c.GraphReach = Reach{Seconds: seconds}
+	}
+	return c
 }
 
 func cube(name string, size, blockM, blockK int, pattern string, density float64, reach Reach) Case {

@@ -37,13 +37,13 @@ func TestRooflineCases(t *testing.T) {
 		if err := p.Validate(); err != nil || p.BlockRows*c.BlockM < c.Shape.M || p.BlockCols*c.BlockK < c.Shape.K {
 			t.Errorf("%s: %d x %d blocks, %v", c.Name, p.BlockRows, p.BlockCols, err)
 		}
-		if c.Seed != 1 || c.DType != workload.BFloat16.Name {
+		if small := c.BlockM <= 8; c.Seed != 1 || c.DType != workload.BFloat16.Name && !small {
 			t.Errorf("%s: %+v", c.Name, c)
 		}
 		if c.Reach.String() == "" || c.Reach.Of != "" && (!slices.Contains(RooflineNames(), c.Reach.Of) || c.Reach.Of == c.Name) {
 			t.Errorf("%s is to reach %+v", c.Name, c.Reach)
 		}
-		if decode := c.Shape.N <= 64; decode != (c.GraphReach.Seconds > 0) || decode != c.Graph || decode && c.GraphReach.Seconds >= c.Reach.Seconds {
+		if decode := c.Shape.N <= 64; decode != (c.GraphReach.Seconds > 0) || decode != c.Graph || decode && c.GraphReach.Seconds > c.Reach.Seconds {
 			t.Errorf("%s is to reach %+v in a graph and %+v launched", c.Name, c.GraphReach, c.Reach)
 		}
 	}

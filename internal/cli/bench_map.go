@@ -25,7 +25,7 @@ import (
 
 // mapFlags say which part of the map is measured, and where it is kept.
 type mapFlags struct {
-	Types    []string      `placeholder:"NAMES" help:"Element types, with commas between them (default: bf16,fp32 on a GPU, fp32,fp64 on the CPU)."`
+	Types    []string      `placeholder:"NAMES" help:"Element types, with commas between them (default: bf16,fp32,fp64, and on the CPU fp32,fp64)."`
 	Patterns []string      `placeholder:"NAMES" help:"${mappatterns}, with commas between them (default: all)."`
 	Blocks   []int         `placeholder:"SIZES" help:"Sizes of square blocks (default: 1,2,3,4,6,8,12,16,24,32,48,64,96,128,256)."`
 	Columns  []int         `placeholder:"NUMBERS" help:"Columns of B (default: 1,2,4,8,16,32,64,128,256 and, on a GPU, 1024,4096)."`
@@ -114,6 +114,9 @@ const (
 	shareOfCell = 0.3
 )
 
+// errSpent is that of a type whose time is over.
+var errSpent = errors.New("the time for this type is over")
+
 func measureMap(ctx context.Context, e *environment, grid shapemap.Grid, budget time.Duration, journal *shapemap.Journal, runner mapRunner) error {
 	var todo []shapemap.Matrix
 	left := map[string]int{} // cells by type
@@ -147,9 +150,12 @@ func measureMap(ctx context.Context, e *environment, grid shapemap.Grid, budget 
 			if err := journal.Add(c); err != nil {
 				return failf(exitBadOutput, "write --keep: %w", err)
 			}
+			if budget > 0 && time.Since(begin) > budget {
+				return errSpent
+			}
 			return ctx.Err()
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, errSpent) {
 			bar.End(err)
 			return err
 		}

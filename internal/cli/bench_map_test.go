@@ -72,7 +72,7 @@ func TestBenchMap(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if none := measured("--columns", "64", "--budget", "1ns"); len(none.Cells) != 4+2 && len(none.Cells) != 4 {
+	if none := measured("--columns", "64", "--budget", "1ns"); len(none.Cells) > 5 {
 		t.Errorf("%d cells within a budget", len(none.Cells))
 	}
 	var text bytes.Buffer

@@ -101,7 +101,7 @@ func TestBenchFiles(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	if !absent["cublas"] || !absent["cusparse_bsr"] || !absent["cusparse_bell"] {
+	if !absent["cublas"] || !absent["cusparse_bsr"] || !absent["cusparse_bell"] || !absent["cusparse_csr"] {
 		t.Errorf("absent: %+v", r.Absent)
 	}
 	for _, path := range []string{page, filepath.Join(plots, "intensity.svg"), filepath.Join(plots, "rates.png")} {

@@ -307,7 +307,7 @@ func TestKernelsOfLibraries(t *testing.T) {
 			t.Errorf("%s reads absent blocks", k.Name)
 		}
 	}
-	if libraries["cublas_dense"] != "cuBLAS" || libraries["cusparse_bsr"] != "cuSPARSE" || libraries["cusparse_bell"] != "cuSPARSE" || libraries["cpu_generic"] != "" {
+	if libraries["cublas_dense"] != "cuBLAS" || libraries["cusparse_bsr"] != "cuSPARSE" || libraries["cusparse_bell"] != "cuSPARSE" || libraries["cusparse_csr"] != "cuSPARSE" || libraries["cpu_generic"] != "" {
 		t.Errorf("libraries: %v", libraries)
 	}
 	code, _, stderr := invoke("run", "--pattern", "random", "--size", "64x64x64", "--device", "cpu", "--kernel", "cublas_dense", "--allow-dense")

@@ -34,6 +34,17 @@ struct SimtCost {
   double warp;    // in addition for each warp of a CTA that is busy
 };
 
+// Few columns on ordinary cores: instructions of blocks, groups of them, what is moved, and B read for each block.
+struct FewCost {
+  double launch;
+  double streamed, bundled;  // by LaneLayout::cost, of each block: up to three columns, and more
+  double group;              // of blocks that are copied together
+  double memory;             // share of the device memory's rate
+  double l2_rate;            // what all SMs together read of B
+  double panel;              // in addition for each further panel of columns, as a share: it reads A again
+  double large;              // as many times as long with large blocks, which leave less room for B in L1
+};
+
 // cuBLAS: tiles in waves, the best of several shapes and splits of K.
 struct DenseCost {
   double launch;
@@ -65,12 +76,25 @@ struct BellCost {
   double memory;  // share of the device memory's rate
 };
 
+// cuSPARSE on CSR: an element of A by a vector, or by the columns of B.
+struct CsrCost {
+  double launch;
+  double vector;   // an element of A by a vector
+  double element;  // by several columns
+  double byte;     // in addition for each byte of those columns
+  double row;      // an element of the longest row
+  double memory;   // share of the device memory's rate
+};
+
 struct CostCoefficients {
   TiledCost skinny_16, skinny_64, collective_64, collective_128, gather;
   SimtCost simt;
   DenseCost dense;
   BsrCost bsr;
   BellCost bell;
+  CsrCost csr;
+  FewCost few;
+  TiledCost planes;  // mma: of one product of planes
 };
 
 // Written by scripts/fit_cost_model.py: from here on
@@ -84,6 +108,9 @@ constexpr CostCoefficients kCostCoefficients = {
     {5.729, 9.404e+08, 2.289e+07, 0.08916, 1.051, 0.6113, 2.913, 0.936},
     {5.436, 9.672e+06, 0.2166, 0.002842},
     {4.564, 1.828, 0.05995, 0.009979, 1.662e+08, 2.261, 0.9916},
+    {9, 4.4e-06, 4e-05, 1.5e-07, 1e-05, 0.8},
+    {16.5, 3.7e-06, 2.24e-06, 0.00015, 1.55, 1.02e+07, 0.35, 1.3},
+    {6.005, 1.637, 0.5597, 0.01667, 0.02891, 0.002809, 0.5595, 9.376e+06, 1.048, 0, 0, 0},
 };
 // to here.
 

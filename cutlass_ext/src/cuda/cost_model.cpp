@@ -76,8 +76,8 @@ constexpr Family kFamilies[] = {
     {"collective", 128, 256, &CostCoefficients::collective_128, false},
     {"wgmma_gather", 0, 256, &CostCoefficients::gather, true},
     // Six products of planes, by tiles half as wide: docs/notes/planes-kernel.md.
-    {"wgmma_planes", 0, 128, &CostCoefficients::collective_64, false, /*mma=*/3, /*l2_rate=*/1, kPlanes, /*tile_k=*/32},
-    {"wgmma_planes", 0, 128, &CostCoefficients::collective_64, false, /*mma=*/3.9, /*l2_rate=*/1, kPlanes,
+    {"wgmma_planes", 0, 128, &CostCoefficients::planes, false, /*mma=*/3, /*l2_rate=*/1, kPlanes, /*tile_k=*/32},
+    {"wgmma_planes", 0, 128, &CostCoefficients::planes, false, /*mma=*/3.9, /*l2_rate=*/1, kPlanes,
      /*tile_k=*/16},
 };
 
@@ -241,27 +241,22 @@ double predict_simt(const Work& work, const SimtCost& cost) {
   return cost.launch + on_sms(critical, work);
 }
 
-// Instructions of blocks, groups of them, what is moved, and B read for each block. Fitted to 64 products, of which it
-// predicts 47 within 25 %: docs/notes/few-columns-kernel.md.
-double predict_few_columns(const Work& work) {
-  constexpr double kLaunch = 16.5, kStreamed = 3.7e-6, kBundled = 2.24e-6, kGroup = 1.5e-4, kMemory = 1.55,
-                   kL2Rate = 1.02e7;
-  // Other panels of columns read A again; large blocks leave less room for B in L1.
-  constexpr double kPanel = 0.35, kLarge = 1.3, kLargeBlock = 256;
+double predict_few_columns(const Work& work, const FewCost& cost) {
+  constexpr double kLargeBlock = 256;
   const BsrShape& shape = work.shape;
-  if (shape.rows == 0 || work.n == 0) return kLaunch;
+  if (shape.rows == 0 || work.n == 0) return cost.launch;
   const auto blocks = static_cast<double>(shape.nnzb), n = static_cast<double>(work.n);
   const auto bytes = static_cast<double>(work.element_bytes);
   const LaneLayout lanes = lane_layout(shape.block_m, shape.block_k, work.n, static_cast<int>(work.element_bytes),
                                        blocks / shape.block_rows);
-  const double of_block = lanes.cost * (lanes.tile_n == 1 ? kStreamed : kBundled) + kGroup / lanes.group;
+  const double of_block = lanes.cost * (lanes.tile_n == 1 ? cost.streamed : cost.bundled) + cost.group / lanes.group;
   const double computing = on_sms(lanes.panels * blocks * of_block * kFittedSms / work.device.sm_count, work);
   const double moved = bytes * (values_of(work) + static_cast<double>(shape.cols) * n) +
                        4 * (blocks + shape.block_rows) + bytes_of_c(work);
-  const double reading = bytes * blocks * shape.block_k * n / by_all_sms(kL2Rate, work);
+  const double reading = bytes * blocks * shape.block_k * n / by_all_sms(cost.l2_rate, work);
   const bool large = static_cast<double>(shape.block_m) * shape.block_k >= kLargeBlock;
-  const double again = (1 + kPanel * (lanes.panels - 1)) * (large ? kLarge : 1);
-  return kLaunch + (computing + moved / memory_rate(kMemory, work) + reading) * again;
+  const double again = (1 + cost.panel * (lanes.panels - 1)) * (large ? cost.large : 1);
+  return cost.launch + (computing + moved / memory_rate(cost.memory, work) + reading) * again;
 }
 
 double predict_dense(const Work& work, const DenseCost& cost) {
@@ -316,10 +311,22 @@ double predict_bell(const Work& work, const BellCost& cost) {
   return cost.launch + together(computing, bytes / memory_rate(cost.memory, work), kWithMemory);
 }
 
+double predict_csr(const Work& work, const CsrCost& cost, bool by_vector) {
+  constexpr double kColumnIndex = 4;  // bytes
+  const double elements = values_of(work), n = static_cast<double>(work.n);
+  const auto size = static_cast<double>(work.element_bytes);
+  const double of_element = by_vector ? cost.vector : cost.element + cost.byte * size * n;
+  const double all = elements * of_element * kFittedSms / work.device.sm_count;
+  const double row = static_cast<double>(work.stats.longest_row) * work.shape.block_k * cost.row;
+  const double bytes =
+      elements * (size + kColumnIndex) + size * static_cast<double>(work.shape.cols) * n + bytes_of_c(work);
+  return cost.launch + together(on_sms(all + row, work), bytes / memory_rate(cost.memory, work), kWithMemory);
+}
+
 }  // namespace
 
 double predict(const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
-  if (kernel.ops->takes_chunks) return kMicrosecond * predict_few_columns(work);
+  if (kernel.ops->takes_chunks) return kMicrosecond * predict_few_columns(work, costs.few);
   const Family* const family = find_family(kernel);
   return kMicrosecond *
          (family == nullptr ? predict_simt(work, costs.simt) : predict_tiled(*family, kernel, work, costs));
@@ -333,6 +340,9 @@ double predict(LibraryFormat format, const Work& work, const CostCoefficients& c
       return kMicrosecond * predict_bsr(work, costs.bsr);
     case LibraryFormat::kBlockedEll:
       return kMicrosecond * predict_bell(work, costs.bell);
+    case LibraryFormat::kCsr:
+    case LibraryFormat::kCsrByVector:
+      return kMicrosecond * predict_csr(work, costs.csr, format == LibraryFormat::kCsrByVector);
   }
   return 0;
 }

@@ -22,11 +22,13 @@ Cublas::~Cublas() { library_.destroy(handle_); }
 void Cublas::multiply(const DenseProduct& x, cudaStream_t stream) {
   const auto narrow = [](int64_t extent) { return static_cast<int>(extent); };
   const cudaDataType type = data_type(x.dtype);
+  const LibraryScalar alpha(x.alpha, x.dtype), beta(x.beta, x.dtype);
+  const int compute = x.dtype == SPARSEK_FP64 ? kCublasCompute64F : kCublasCompute32F;
   const std::lock_guard lock(mutex_);
   library_.check(library_.set_stream(handle_, stream), "cublasSetStream");
   library_.check(library_.gemm(handle_, kCublasNoTranspose, kCublasNoTranspose, narrow(x.n), narrow(x.m), narrow(x.k),
-                               &x.alpha, x.b, type, narrow(x.ldb), x.a, type, narrow(x.lda), &x.beta, x.c,
-                               data_type(x.dtype_c), narrow(x.ldc), kCublasCompute32F, kCublasGemmDefault),
+                               alpha.data(), x.b, type, narrow(x.ldb), x.a, type, narrow(x.lda), beta.data(), x.c,
+                               data_type(x.dtype_c), narrow(x.ldc), compute, kCublasGemmDefault),
                  "cublasGemmEx");
 }
 

@@ -16,8 +16,8 @@ class CublasLibrary;
 // C = alpha A B + beta C, all row-major and in device memory.
 struct DenseProduct {
   int64_t m, n, k;        // within int32, and so the strides
-  sparsek_dtype dtype;    // of A and B: SPARSEK_BF16 or SPARSEK_FP16
-  sparsek_dtype dtype_c;  // that, or SPARSEK_FP32
+  sparsek_dtype dtype;    // of A and B
+  sparsek_dtype dtype_c;  // that or, of 16-bit elements, SPARSEK_FP32
   float alpha, beta;      // beta = 0: C is not read
   const void* a;          // (M, K):(lda, 1)
   const void* b;          // (K, N):(ldb, 1)
@@ -25,7 +25,8 @@ struct DenseProduct {
   int64_t lda, ldb, ldc;
 };
 
-// A cuBLAS handle on one device, for any threads and streams. Products are summed in fp32, those that are split too.
+// A cuBLAS handle on one device, for any threads and streams. Products are summed in fp32, those that are split too,
+// and those of fp64 in fp64.
 //
 // It has no workspace of ours: two streams would use that at once. cuBLAS has workspaces of its own, made with the
 // handle and as large as it recommends for the device, and deals them out to the streams; where a product is captured,

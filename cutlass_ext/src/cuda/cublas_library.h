@@ -12,7 +12,7 @@ namespace sparsek::cuda {
 // cuBLAS's enumerations, by the values of its interface.
 constexpr int kCublasSuccess = 0;
 constexpr int kCublasNoTranspose = 0;
-constexpr int kCublasCompute32F = 68;
+constexpr int kCublasCompute32F = 68, kCublasCompute64F = 70;
 constexpr int kCublasGemmDefault = -1;
 constexpr int kCublasNoReducedPrecisionReduction = 16;
 

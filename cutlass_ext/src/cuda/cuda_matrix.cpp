@@ -191,7 +191,7 @@ std::shared_ptr<const ExpandedValues> CudaMatrix::expanded(Expansion expansion) 
   const std::lock_guard lock(owning_);
   auto& place = expanded_[static_cast<int>(expansion)];
   if (auto used = place.lock()) return used;
-  const auto made = std::make_shared<const ExpandedValues>(index_, expansion, memory_, uses_);
+  const auto made = std::make_shared<const ExpandedValues>(index_, dtype, expansion, memory_, uses_);
   if (values_ != nullptr && !is_referenced(values_)) {
     wait_for_copied();
     made->fill(values_, memory_.stream());

@@ -15,11 +15,16 @@ CusparseLibrary::CusparseLibrary() {
   find("cusparseSetStream", set_stream);
   find("cusparseCreateBsr", create_bsr);
   find("cusparseCreateBlockedEll", create_blocked_ell);
+  find("cusparseCreateCsr", create_csr);
+  find("cusparseCreateDnVec", create_vector);
   find("cusparseCreateDnMat", create_dense);
   find("cusparseDestroySpMat", destroy_sparse);
   find("cusparseDestroyDnMat", destroy_dense);
+  find("cusparseDestroyDnVec", destroy_vector);
   find("cusparseSpMM_bufferSize", multiply_bytes);
   find("cusparseSpMM", multiply);
+  find("cusparseSpMV_bufferSize", multiply_vector_bytes);
+  find("cusparseSpMV", multiply_vector);
   find("cusparseGetErrorString", error_string);
 }
 

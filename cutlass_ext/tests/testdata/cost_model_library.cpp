@@ -16,6 +16,7 @@ struct Case {
   double m, n, k, block_m, block_k, blocks, longest_row;
   double loads_64, longest_64, loads_128, longest_128, ordered_loads;  // as in PatternStats
   double sm_count, sm_clock, memory_rate, l2_bytes;                    // as in DeviceRates
+  double element_bytes;                                                // of A, B and C
 };
 
 int coefficient_count() { return sizeof(CostCoefficients) / sizeof(double); }
@@ -29,15 +30,19 @@ int coefficient_range(const char* kernel, int* count) {
     return static_cast<int>(reinterpret_cast<const double*>(&part) - reinterpret_cast<const double*>(&c));
   };
   const auto is = [&](const char* name) { return std::strcmp(kernel, name) == 0; };
+  const auto begins = [&](const char* name) { return std::strncmp(kernel, name, std::strlen(name)) == 0; };
   if (is("skinny_bf16_64_16")) return range(c.skinny_16);
   if (is("skinny_bf16_64_64")) return range(c.skinny_64);
   if (is("tma_bf16_64x2_256")) return range(c.collective_64);
   if (is("tma_bf16_128_256")) return range(c.collective_128);
   if (is("gather_bf16_128_256")) return range(c.gather);
-  if (is("simt_bf16")) return range(c.simt);
+  if (begins("planes")) return range(c.planes);
+  if (begins("simt_")) return range(c.simt);
+  if (begins("few_columns_")) return range(c.few);
   if (is("cublas_dense")) return range(c.dense);
   if (is("cusparse_bsr")) return range(c.bsr);
   if (is("cusparse_bell")) return range(c.bell);
+  if (begins("cusparse_csr")) return range(c.csr);
   return -1;
 }
 
@@ -62,14 +67,21 @@ void predict_cases(const char* kernel, const Case* cases, int count, const doubl
     stats.rows128 = {static_cast<int64_t>(c.loads_128), static_cast<int64_t>(c.longest_128)};
     stats.ordered_loads = static_cast<int64_t>(c.ordered_loads);
     const auto n = static_cast<int64_t>(c.n);
-    const bool packs = n % 8 != 0 && std::strncmp(kernel, "simt", 4) != 0;
-    const Work work = {shape, stats, n, 2, 2, {static_cast<int>(c.sm_count), c.sm_clock, c.memory_rate, c.l2_bytes},
-                       packs};
+    const auto bytes = static_cast<int64_t>(c.element_bytes);
+    const bool bulk = std::strncmp(kernel, "simt", 4) != 0 && std::strncmp(kernel, "few_columns", 11) != 0;
+    const bool packs = n * bytes % 16 != 0 && bulk;
+    const Work work = {
+        shape, stats, n, bytes, bytes, {static_cast<int>(c.sm_count), c.sm_clock, c.memory_rate, c.l2_bytes}, packs};
     double seconds = 0;
     if (is("cublas_dense")) seconds = predict(LibraryFormat::kDense, work, costs);
     if (is("cusparse_bsr")) seconds = predict(LibraryFormat::kBsr, work, costs);
     if (is("cusparse_bell")) seconds = predict(LibraryFormat::kBlockedEll, work, costs);
+    if (is("cusparse_csr")) seconds = predict(LibraryFormat::kCsr, work, costs);
+    if (is("cusparse_csr_vector")) seconds = predict(LibraryFormat::kCsrByVector, work, costs);
     for (const KernelDesc& one : kModelled) {
+      if (is(one.name)) seconds = predict(one, work, costs);
+    }
+    for (const KernelDesc& one : kModelledSmall) {
       if (is(one.name)) seconds = predict(one, work, costs);
     }
     out[i] = seconds * 1e6;

@@ -139,8 +139,9 @@ func beside(r *bench.Report) table {
 
 // longNames are those of peers in a table for people who do not know the program.
 var longNames = []struct{ name, text string }{
-	{bench.Torch, "torch BSR"}, {"cusparse_bsr", "cuSPARSE BSR"}, {"cusparse_bell", "cuSPARSE Blocked-ELL"}, {bench.CUBLAS, "cuBLAS, dense"},
-	{bench.OpenBLAS, "OpenBLAS, dense"}, {"onemkl_bsr", "oneMKL BSR"}, {"onemkl_csr", "oneMKL CSR"}, {bench.SciPy, "SciPy"},
+	{bench.Torch, "torch BSR"}, {"cusparse_bsr", "cuSPARSE BSR"}, {"cusparse_bell", "cuSPARSE Blocked-ELL"}, {"cusparse_csr", "cuSPARSE CSR"},
+	{"cusparse_csr_vector", "cuSPARSE CSR by a vector"}, {bench.CUBLAS, "cuBLAS, dense"}, {bench.OpenBLAS, "OpenBLAS, dense"},
+	{"onemkl_bsr", "oneMKL BSR"}, {"onemkl_csr", "oneMKL CSR"}, {bench.SciPy, "SciPy"},
 }
 
 // compact is a table with one column for each peer: its time, and how many times as fast ours is.

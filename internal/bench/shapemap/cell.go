@@ -60,9 +60,9 @@ func (c *Cell) Find(name string) *Timed {
 	return nil
 }
 
-// Fastest is the fastest of all, and BestRival that of the others' libraries; nil where there is none.
-func (c *Cell) Fastest() *Timed   { return c.fastest(func(*Timed) bool { return true }) }
-func (c *Cell) BestRival() *Timed { return c.fastest(func(t *Timed) bool { return t.Rival }) }
+// BestOfOurs is the fastest of our kernels, and BestRival that of other libraries; nil where there is none.
+func (c *Cell) BestOfOurs() *Timed { return c.fastest(func(t *Timed) bool { return !t.Rival }) }
+func (c *Cell) BestRival() *Timed  { return c.fastest(func(t *Timed) bool { return t.Rival }) }
 
 func (c *Cell) fastest(counts func(*Timed) bool) (best *Timed) {
 	for i := range c.Timed {
@@ -86,9 +86,9 @@ func (c *Cell) OfRival() (float64, bool) {
 	return 0, false
 }
 
-// OfChoice is the time of the chosen kernel over that of the fastest that was measured: 1 where the choice is the best.
+// OfChoice is the time of the chosen kernel over that of the fastest of ours: 1 where the choice is the best.
 func (c *Cell) OfChoice() (float64, bool) {
-	if best := c.Fastest(); best != nil {
+	if best := c.BestOfOurs(); best != nil {
 		return ratio(c.Seconds, best.Seconds)
 	}
 	return 0, false

@@ -59,7 +59,7 @@ type Grid struct {
 // no more than 256 columns.
 func (g Grid) Whole(backend sparsek.Backend) Grid {
 	if len(g.Types) == 0 {
-		g.Types = []string{"bf16", "fp32"}
+		g.Types = []string{"bf16", "fp32", "fp64"}
 		if backend == sparsek.CPU {
 			g.Types = []string{"fp32", "fp64"}
 		}

@@ -26,7 +26,7 @@ func more(a, b float64) bool { return a > b }
 var Figures = []Figure{
 	{"bound", "Share of the bound", (*Cell).OfBound, less, 0.35},
 	{"rival", "Time of the best rival over ours", (*Cell).OfRival, less, 0.95},
-	{"choice", "Time of the chosen kernel over that of the fastest", (*Cell).OfChoice, more, 1.3},
+	{"choice", "Time of the chosen kernel over that of our fastest", (*Cell).OfChoice, more, 1.3},
 }
 
 // Summary is a figure over all cells of a type.

@@ -18,7 +18,7 @@ func TestSummaries(t *testing.T) {
 	want := []Summary{
 		{"bf16", Figures[0].Title, 2, 0.25, 0.375, 0.35, 1},
 		{"bf16", Figures[1].Title, 2, 0.5, 0.75, 0.95, 1},
-		{"bf16", Figures[2].Title, 2, 2, 1.5, 1.3, 1},
+		{"bf16", Figures[2].Title, 2, 1.5, 1.25, 1.3, 1},
 		{"fp32", Figures[2].Title, 1, 1, 1, 1.3, 0},
 	}
 	got := sample().Summaries()

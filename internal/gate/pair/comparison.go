@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/gate/ncu"
 	"github.com/sparsek/sparsek/internal/machine/nvsmi"
+	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
 const (
@@ -61,11 +63,16 @@ func Describe(file string) (Library, error) {
 	return Library{file, ncu.Hash(text)}, nil
 }
 
+// dtypes are the element types of cases by their names.
+var dtypes = map[string]sparsek.DType{
+	workload.BFloat16.Name: sparsek.BF16, workload.Float16.Name: sparsek.FP16, workload.Float32.Name: sparsek.FP32, workload.Float64.Name: sparsek.FP64,
+}
+
 // ProductsOf are the products of cases.
 func ProductsOf(cases []bench.Case) []Product {
 	var list []Product
 	for _, c := range cases {
-		list = append(list, Product{c.Name, c.Shape.M, c.Shape.N, c.Shape.K, c.BlockM, c.BlockK, c.Generate})
+		list = append(list, Product{c.Name, dtypes[c.DType], c.Shape.M, c.Shape.N, c.Shape.K, c.BlockM, c.BlockK, c.Generate})
 	}
 	return list
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sparsek/sparsek/internal/matrix/pattern"
+	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
@@ -48,12 +49,17 @@ func TestTwoLibraries(t *testing.T) {
 	if err := os.WriteFile(other, text, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	small := Product{Name: "small", M: 256, N: 64, K: 256, BlockM: 64, BlockK: 64, Generate: func() (bsr.Pattern, error) {
+	small := Product{Name: "small", DType: sparsek.BF16, M: 256, N: 64, K: 256, BlockM: 64, BlockK: 64, Generate: func() (bsr.Pattern, error) {
 		return pattern.Generate(pattern.Spec{Name: "random", BlockRows: 4, BlockCols: 4, Density: 0.5, Seed: 1})
 	}}
-	cases, err := Measure(t.Context(), Options{Libraries: [2]string{lib, other}, Products: []Product{small}, Margin: 0.5})
+	wide := small
+	wide.Name, wide.DType, wide.M, wide.K, wide.BlockM, wide.BlockK = "wide", sparsek.FP32, 12, 12, 3, 3
+	cases, err := Measure(t.Context(), Options{Libraries: [2]string{lib, other}, Products: []Product{small, wide}, Margin: 0.5})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c := cases[1]; c.Seconds[0] <= 0 || c.Plans[0] != c.Plans[1] || c.Plans[0].Kernel == "" {
+		t.Errorf("%+v", c)
 	}
 	c := cases[0]
 	first, second, again := digestOf(t, lib, 0), digestOf(t, lib, 1), digestOf(t, lib, 1)
@@ -82,12 +88,12 @@ func digestOf(t *testing.T, lib string, column int32) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, err := d.allocate(2 * elementBytes * 64 * 64)
+	values, err := d.allocate(2 * 2 * 64 * 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.release(values)
-	p, err := d.plan(l, &Product{M: 128, N: 64, K: 128, BlockM: 64, BlockK: 64},
+	p, err := d.plan(l, &Product{DType: sparsek.BF16, M: 128, N: 64, K: 128, BlockM: 64, BlockK: 64},
 		bsr.Pattern{BlockRows: 2, BlockCols: 2, RowPtr: []int32{0, 1, 2}, ColIdx: []int32{column, 1 - column}}, values)
 	if err != nil {
 		t.Fatal(err)

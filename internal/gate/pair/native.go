@@ -103,7 +103,7 @@ func (d *device) plan(l *library, p *Product, pattern bsr.Pattern, values uintpt
 	made := &plan{of: l}
 	c := C.pair_product{
 		rows: C.int64_t(p.M), cols: C.int64_t(p.K), block_m: C.int64_t(p.BlockM), block_k: C.int64_t(p.BlockK),
-		nnzb: C.int64_t(pattern.Blocks()), n: C.int64_t(p.N), dtype: C.SPARSEK_BF16,
+		nnzb: C.int64_t(pattern.Blocks()), n: C.int64_t(p.N), dtype: C.int32_t(p.DType),
 	}
 	err := failure(C.pair_plan(l.c, d.c, &c, (*C.int32_t)(unsafe.SliceData(pattern.RowPtr)), (*C.int32_t)(unsafe.SliceData(pattern.ColIdx)),
 		C.uintptr_t(values), &made.matrix, &made.plan))

@@ -13,12 +13,14 @@ import (
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/gate/profile"
 	"github.com/sparsek/sparsek/internal/matrix/rng"
+	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
-// Product is a product of bfloat16: a BSR matrix of M x K times a dense one of K x N.
+// Product is a BSR matrix of M x K times a dense one of K x N.
 type Product struct {
 	Name           string
+	DType          sparsek.DType
 	M, N, K        int
 	BlockM, BlockK int
 	Generate       func() (bsr.Pattern, error)
@@ -52,12 +54,15 @@ type stand struct {
 	b, c   [variants]uintptr // dense operands
 }
 
+// halfBytes is the size of the random numbers: values of bfloat16. Several one behind the other are ordinary numbers of
+// the wider types, too.
+const halfBytes = 2
+
 const (
-	elementBytes = 2
 	// variants of a turn, which begin with another set of operands each. Over 12 turns in ABBA order each library has
 	// each variant twice.
 	variants = 3
-	// noiseLength is odd, so that copies of the random numbers lie differently to the rows of every operand.
+	// noiseLength, in random numbers, is odd, so that copies of the random numbers lie differently to the rows of every operand.
 	noiseLength = 1<<24 + 4099
 
 	largestL2 = 64 << 20 // of the GPUs that there are
@@ -77,19 +82,21 @@ func openStand(paths [sides]string, order [sides]Side, gpu bool, products []Prod
 			return nil, fmt.Errorf("%s: %w", paths[s], err)
 		}
 	}
-	var values, dense, out int
+	var values, dense, out int // bytes
 	for i, p := range products {
-		values = max(values, copiesOf(&p, patterns[i])*valuesOf(&p, patterns[i]))
-		dense, out = max(dense, p.K*p.N), max(out, p.M*p.N)
+		size := p.elementBytes()
+		values = max(values, copiesOf(&p, patterns[i])*strideOf(&p, patterns[i]))
+		dense, out = max(dense, size*p.K*p.N), max(out, size*p.M*p.N)
 	}
 	return b, b.fill(values, dense, out, seed)
 }
 
-// fill makes the operands: random numbers, the same ones over and over.
+// fill makes the operands, of so many bytes: random numbers, the same ones over and over.
 func (b *stand) fill(values, dense, out int, seed uint64) error {
-	host := make([]uint16, min(noiseLength, max(values, dense)))
+	host := make([]uint16, min(noiseLength, max(values, dense)/halfBytes))
 	rng.Fill(host, seed, func(x float32) uint16 { return uint16(math.Float32bits(x) >> 16) })
-	noise, err := b.device.allocate(elementBytes * len(host))
+	length := halfBytes * len(host)
+	noise, err := b.device.allocate(length)
 	if err != nil {
 		return err
 	}
@@ -97,10 +104,10 @@ func (b *stand) fill(values, dense, out int, seed uint64) error {
 	if err := b.device.write(noise, host); err != nil {
 		return err
 	}
-	random := func(n int) (uintptr, error) {
-		memory, err := b.device.allocate(elementBytes * n)
-		for done := 0; err == nil && done < n; done += len(host) {
-			err = b.device.copy(memory+uintptr(elementBytes*done), noise, elementBytes*min(len(host), n-done))
+	random := func(bytes int) (uintptr, error) {
+		memory, err := b.device.allocate(bytes)
+		for done := 0; err == nil && done < bytes; done += length {
+			err = b.device.copy(memory+uintptr(done), noise, min(length, bytes-done))
 		}
 		return memory, err
 	}
@@ -111,7 +118,7 @@ func (b *stand) fill(values, dense, out int, seed uint64) error {
 		if b.b[i], err = random(dense); err != nil {
 			return err
 		}
-		if b.c[i], err = b.device.allocate(elementBytes * out); err != nil {
+		if b.c[i], err = b.device.allocate(out); err != nil {
 			return err
 		}
 	}
@@ -128,11 +135,27 @@ func (b *stand) close() {
 	b.device.close()
 }
 
+func (p *Product) elementBytes() int {
+	switch p.DType {
+	case sparsek.FP64:
+		return 8
+	case sparsek.FP32:
+		return 4
+	}
+	return 2
+}
+
 func valuesOf(p *Product, pattern bsr.Pattern) int { return pattern.Blocks() * p.BlockM * p.BlockK }
+
+// strideOf is the distance of two A's in bytes, a multiple of what any kernel wants as alignment.
+func strideOf(p *Product, pattern bsr.Pattern) int {
+	const alignment = 256
+	return (p.elementBytes()*valuesOf(p, pattern) + alignment - 1) / alignment * alignment
+}
 
 // copiesOf is the number of A's that take turns, so that each is cold in the caches when its turn comes.
 func copiesOf(p *Product, pattern bsr.Pattern) int {
-	return max(variants, workload.ColdCopies(largestL2, elementBytes, valuesOf(p, pattern), p.M, p.N, p.K))
+	return max(variants, workload.ColdCopies(largestL2, p.elementBytes(), valuesOf(p, pattern), p.M, p.N, p.K))
 }
 
 // Timer times one product by two libraries.
@@ -190,10 +213,10 @@ func (t *timer) Round(ctx context.Context, order [2]Side, sequence []Side, produ
 	earlier := t.plans
 	t.plans = [sides][]*plan{}
 	defer closePlans(earlier)
-	bytes := uintptr(elementBytes * valuesOf(&t.product, t.pattern))
+	stride := uintptr(strideOf(&t.product, t.pattern))
 	for i := range t.copies {
 		for _, s := range order {
-			p, err := t.stand.device.plan(t.stand.libraries[s], &t.product, t.pattern, t.stand.values+uintptr(i)*bytes)
+			p, err := t.stand.device.plan(t.stand.libraries[s], &t.product, t.pattern, t.stand.values+uintptr(i)*stride)
 			if err != nil {
 				return nil, err
 			}

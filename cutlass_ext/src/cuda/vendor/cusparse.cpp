@@ -9,11 +9,17 @@
 namespace sparsek::cuda {
 namespace {
 
-// cuSPARSE's descriptors of a product's operands. They are small, in host memory, and a call reads them before it
-// returns: so each call makes its own, and none is shared.
+// cuSPARSE's descriptors of a product's operands, and its scalars. They are small, in host memory, and a call reads
+// them before it returns: so each call makes its own, and none is shared.
 class Operands {
  public:
-  Operands(const CusparseLibrary& library, const SparseProduct& x) : library_(library) {
+  Operands(const CusparseLibrary& library, const SparseProduct& x)
+      : library_(library),
+        alpha_(x.alpha, x.dtype),
+        beta_(x.beta, x.dtype),
+        sums_(sum_type(x.dtype)),
+        is_vector_(x.format == LibraryFormat::kCsrByVector),
+        algorithm_(algorithm(x)) {
     const int status = make(x);
     if (status == kCusparseSuccess) return;
     destroy();
@@ -24,44 +30,94 @@ class Operands {
   Operands& operator=(const Operands&) = delete;
 
   static const char* name(const SparseProduct& x) {
-    return x.format == LibraryFormat::kBsr ? "cusparse_bsr" : "cusparse_bell";
+    switch (x.format) {
+      case LibraryFormat::kBsr:
+        return "cusparse_bsr";
+      case LibraryFormat::kCsr:
+        return "cusparse_csr";
+      case LibraryFormat::kCsrByVector:
+        return "cusparse_csr_vector";
+      default:
+        return "cusparse_bell";
+    }
   }
 
-  const void* a() const { return a_; }
-  const void* b() const { return b_; }
-  void* c() const { return c_; }
+  int workspace_bytes(void* handle, size_t* bytes) const {
+    if (is_vector_) {
+      return library_.multiply_vector_bytes(handle, kCusparseNoTranspose, alpha_.data(), a_, b_, beta_.data(), c_,
+                                            sums_, algorithm_, bytes);
+    }
+    return library_.multiply_bytes(handle, kCusparseNoTranspose, kCusparseNoTranspose, alpha_.data(), a_, b_,
+                                   beta_.data(), c_, sums_, algorithm_, bytes);
+  }
+  int multiply(void* handle, void* workspace) const {
+    if (is_vector_) {
+      return library_.multiply_vector(handle, kCusparseNoTranspose, alpha_.data(), a_, b_, beta_.data(), c_, sums_,
+                                      algorithm_, workspace);
+    }
+    return library_.multiply(handle, kCusparseNoTranspose, kCusparseNoTranspose, alpha_.data(), a_, b_, beta_.data(),
+                             c_, sums_, algorithm_, workspace);
+  }
 
  private:
-  // The interface takes non-const pointers to data that it only reads.
-  int make(const SparseProduct& x) {
+  static int algorithm(const SparseProduct& x) {
+    switch (x.format) {
+      case LibraryFormat::kBsr:
+        return kCusparseBsrAlgorithm;
+      case LibraryFormat::kCsr:
+        return kCusparseCsrAlgorithm;
+      case LibraryFormat::kCsrByVector:
+        return kCusparseCsrVectorAlgorithm;
+      default:
+        return kCusparseBlockedEllAlgorithm;
+    }
+  }
+
+  int make_a(const SparseProduct& x) {
+    // The interface takes non-const pointers to data that it only reads.
     const auto writable = [](const void* data) { return const_cast<void*>(data); };
     const cudaDataType type = data_type(x.dtype);
-    const int status =
-        x.format == LibraryFormat::kBsr
-            ? library_.create_bsr(&a_, x.m / x.block, x.k / x.block, x.blocks, x.block, x.block, writable(x.row_ptr),
-                                  writable(x.col_idx), writable(x.values), kCusparseInt32, kCusparseInt32,
-                                  kCusparseBaseZero, type, kCusparseRowOrder)
-            : library_.create_blocked_ell(&a_, x.m, x.k, x.block, x.blocks * x.block, writable(x.col_idx),
-                                          writable(x.values), kCusparseInt32, kCusparseBaseZero, type);
+    switch (x.format) {
+      case LibraryFormat::kBsr:
+        return library_.create_bsr(&a_, x.m / x.block, x.k / x.block, x.blocks, x.block, x.block, writable(x.row_ptr),
+                                   writable(x.col_idx), writable(x.values), kCusparseInt32, kCusparseInt32,
+                                   kCusparseBaseZero, type, kCusparseRowOrder);
+      case LibraryFormat::kCsr:
+      case LibraryFormat::kCsrByVector:
+        return library_.create_csr(&a_, x.m, x.k, x.blocks, writable(x.row_ptr), writable(x.col_idx),
+                                   writable(x.values), kCusparseInt32, kCusparseInt32, kCusparseBaseZero, type);
+      default:
+        return library_.create_blocked_ell(&a_, x.m, x.k, x.block, x.blocks * x.block, writable(x.col_idx),
+                                           writable(x.values), kCusparseInt32, kCusparseBaseZero, type);
+    }
+  }
+
+  int make(const SparseProduct& x) {
+    const int status = make_a(x);
     if (status != kCusparseSuccess) return status;
-    const int status_b = library_.create_dense(&b_, x.k, x.n, x.ldb, writable(x.b), type, kCusparseRowOrder);
+    void* const b = const_cast<void*>(x.b);
+    const cudaDataType type = data_type(x.dtype), type_c = data_type(x.dtype_c);
+    const int status_b = is_vector_ ? library_.create_vector(&b_, x.k, b, type)
+                                    : library_.create_dense(&b_, x.k, x.n, x.ldb, b, type, kCusparseRowOrder);
     if (status_b != kCusparseSuccess) return status_b;
-    return library_.create_dense(&c_, x.m, x.n, x.ldc, x.c, data_type(x.dtype_c), kCusparseRowOrder);
+    return is_vector_ ? library_.create_vector(&c_, x.m, x.c, type_c)
+                      : library_.create_dense(&c_, x.m, x.n, x.ldc, x.c, type_c, kCusparseRowOrder);
   }
 
   void destroy() {
-    if (c_ != nullptr) library_.destroy_dense(c_);
-    if (b_ != nullptr) library_.destroy_dense(b_);
+    for (const void* const operand : {c_, b_}) {
+      if (operand != nullptr) is_vector_ ? library_.destroy_vector(operand) : library_.destroy_dense(operand);
+    }
     if (a_ != nullptr) library_.destroy_sparse(a_);
   }
 
   const CusparseLibrary& library_;
+  const LibraryScalar alpha_, beta_;
+  const cudaDataType sums_;
+  const bool is_vector_;
+  const int algorithm_;
   void *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
 };
-
-int algorithm(const SparseProduct& x) {
-  return x.format == LibraryFormat::kBsr ? kCusparseBsrAlgorithm : kCusparseBlockedEllAlgorithm;
-}
 
 }  // namespace
 
@@ -73,9 +129,7 @@ size_t Cusparse::workspace_bytes(const SparseProduct& x) {
   const Operands operands(library_, x);
   size_t bytes = 0;
   const std::lock_guard lock(mutex_);
-  library_.check(library_.multiply_bytes(handle_, kCusparseNoTranspose, kCusparseNoTranspose, &x.alpha, operands.a(),
-                                         operands.b(), &x.beta, operands.c(), CUDA_R_32F, algorithm(x), &bytes),
-                 Operands::name(x));
+  library_.check(operands.workspace_bytes(handle_, &bytes), Operands::name(x));
   return bytes;
 }
 
@@ -84,9 +138,7 @@ void Cusparse::multiply(const SparseProduct& x, size_t workspace_bytes, cudaStre
   const StreamMemory workspace(workspace_bytes, stream);
   const std::lock_guard lock(mutex_);
   library_.check(library_.set_stream(handle_, stream), "cusparseSetStream");
-  library_.check(library_.multiply(handle_, kCusparseNoTranspose, kCusparseNoTranspose, &x.alpha, operands.a(),
-                                   operands.b(), &x.beta, operands.c(), CUDA_R_32F, algorithm(x), workspace.data()),
-                 Operands::name(x));
+  library_.check(operands.multiply(handle_, workspace.data()), Operands::name(x));
 }
 
 }  // namespace sparsek::cuda

@@ -15,16 +15,17 @@ namespace sparsek::cuda {
 
 class CusparseLibrary;
 
-// C = alpha A B + beta C, all in device memory; A of square blocks, its sizes multiples of the block.
+// C = alpha A B + beta C, all in device memory; A of square blocks, its sizes multiples of the block. CSR has blocks
+// of 1.
 struct SparseProduct {
-  LibraryFormat format;  // kBsr or kBlockedEll
+  LibraryFormat format;  // all but kDense
   int64_t m, n, k, block;
-  int64_t blocks;          // BSR: nnzb; Blocked-ELL: of each block row
-  const int32_t* row_ptr;  // BSR: (m / block + 1)
-  const int32_t* col_idx;  // BSR: (nnzb); Blocked-ELL: (m / block, blocks), -1 where no block is
-  const void* values;      // BSR: (nnzb, block, block); Blocked-ELL: (M, blocks * block)
-  sparsek_dtype dtype;     // of A and B: SPARSEK_BF16 or SPARSEK_FP16
-  sparsek_dtype dtype_c;   // that, or SPARSEK_FP32
+  int64_t blocks;          // BSR and CSR: nnzb; Blocked-ELL: of each block row
+  const int32_t* row_ptr;  // BSR and CSR: (m / block + 1)
+  const int32_t* col_idx;  // BSR and CSR: (nnzb); Blocked-ELL: (m / block, blocks), -1 where no block is
+  const void* values;      // BSR and CSR: (nnzb, block, block); Blocked-ELL: (M, blocks * block)
+  sparsek_dtype dtype;     // of A and B
+  sparsek_dtype dtype_c;   // that or, of 16-bit elements, SPARSEK_FP32
   float alpha, beta;       // beta = 0: C is not read
   const void* b;           // (K, N):(ldb, 1)
   int64_t ldb;

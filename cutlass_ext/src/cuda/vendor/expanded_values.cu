@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "abi/dtype.h"
 #include "abi/error.h"
 #include "cuda/cuda_error.h"
 #include "cuda/vendor/expanded_values.h"
@@ -12,7 +13,6 @@ namespace sparsek::cuda {
 namespace expanding {
 
 constexpr int kThreads = 256;
-constexpr int kElementsOfVector = sizeof(uint4) / sizeof(uint16_t);
 constexpr int64_t kMostCtasOfRow = 64;
 
 // Extents across count units: elements, or vectors of them.
@@ -20,7 +20,8 @@ struct Places {
   const int32_t* row_ptr;  // (block_rows + 1)
   const int32_t* col_idx;  // (nnzb); null: the blocks of a row are one behind the other
   int32_t block_m, width;
-  int64_t rows, cols, pitch;
+  int64_t rows, cols;
+  int64_t pitch;  // 0: each row is as long as the blocks of its block row, and behind the one before
 };
 
 // A CTA takes every gridDim.y-th block of a block row; a warp's threads lie along rows of blocks.
@@ -29,6 +30,8 @@ __global__ void __launch_bounds__(kThreads) scatter(const Unit* __restrict__ val
                                                     Unit* __restrict__ out /* (rows, cols):(pitch, 1) */, Places to) {
   const int64_t block_row = blockIdx.x;
   const int64_t begin = to.row_ptr[block_row], end = to.row_ptr[block_row + 1];
+  const int64_t pitch = to.pitch > 0 ? to.pitch : (end - begin) * to.width;
+  Unit* const first_row = out + (to.pitch > 0 ? block_row * to.block_m * pitch : begin * to.block_m * to.width);
   for (int64_t block = begin + blockIdx.y; block < end; block += gridDim.y) {
     const int64_t first = (to.col_idx == nullptr ? block - begin : to.col_idx[block]) * to.width;
     for (int32_t i = threadIdx.y; i < to.block_m; i += blockDim.y) {
@@ -36,7 +39,7 @@ __global__ void __launch_bounds__(kThreads) scatter(const Unit* __restrict__ val
       if (row >= to.rows) break;
       const Unit* const from = values + (block * to.block_m + i) * to.width;
       for (int32_t k = threadIdx.x; k < to.width && first + k < to.cols; k += blockDim.x) {
-        out[row * to.pitch + first + k] = from[k];
+        first_row[i * pitch + first + k] = from[k];
       }
     }
   }
@@ -48,6 +51,25 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t row = blockIdx.x;
   const int64_t begin = row_ptr[row], count = row_ptr[row + 1] - begin;
   for (int64_t i = threadIdx.x; i < width; i += kThreads) out[row * width + i] = i < count ? col_idx[begin + i] : -1;
+}
+
+// Of the elements of each block row; the places are those that scatter puts their values to.
+__global__ void __launch_bounds__(kThreads)
+    list_elements(const int32_t* __restrict__ row_ptr, const int32_t* __restrict__ col_idx, int32_t block_m,
+                  int32_t block_k, int32_t* __restrict__ row_out /* (rows + 1) */,
+                  int32_t* __restrict__ col_out /* (nnzb * bm * bk) */) {
+  const int64_t block_row = blockIdx.x;
+  const int64_t begin = row_ptr[block_row], width = (row_ptr[block_row + 1] - begin) * block_k;
+  const int64_t first = begin * block_m * block_k;
+  for (int64_t i = blockIdx.y; i < block_m; i += gridDim.y) {
+    if (threadIdx.x == 0) row_out[block_row * block_m + i] = static_cast<int32_t>(first + i * width);
+    for (int64_t at = threadIdx.x; at < width; at += kThreads) {
+      col_out[first + i * width + at] = col_idx[begin + at / block_k] * block_k + static_cast<int32_t>(at % block_k);
+    }
+  }
+  if (block_row + 1 == gridDim.x && blockIdx.y == 0 && threadIdx.x == 0) {
+    row_out[gridDim.x * int64_t{block_m}] = static_cast<int32_t>(first + block_m * width);
+  }
 }
 
 bool aligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(uint4) == 0; }
@@ -69,14 +91,23 @@ const BsrShape& shape_of(const AnyIndex& index) {
 
 }  // namespace expanding
 
-ExpandedValues::ExpandedValues(const AnyIndex& index, Expansion expansion, PlanMemory& memory, const StreamUses& uses)
-    : shape_(expanding::shape_of(index)), expansion_(expansion), arrays_(index, memory, uses) {
+ExpandedValues::ExpandedValues(const AnyIndex& index, sparsek_dtype dtype, Expansion expansion, PlanMemory& memory,
+                               const StreamUses& uses)
+    : shape_(expanding::shape_of(index)),
+      expansion_(expansion),
+      element_(static_cast<int>(dtype_bytes(dtype))),
+      arrays_(index, memory, uses) {
   const bool dense = expansion == Expansion::kDense;
   cols_ = dense ? shape_.cols : longest_row(index) * shape_.block_k;
-  pitch_ = dense ? dense_pitch(cols_) : cols_;
-  const size_t count = static_cast<size_t>(shape_.rows) * static_cast<size_t>(pitch_);
-  require_free_memory(count * sizeof(uint16_t), dense ? "A as a dense matrix" : "A as Blocked-ELL");
-  elements_ = PoolArray<uint16_t>(memory, count, &uses);
+  pitch_ = dense ? dense_pitch(cols_) : expansion == Expansion::kRows ? 0 : cols_;
+  const size_t elements = pitch_ > 0 ? static_cast<size_t>(shape_.rows) * static_cast<size_t>(pitch_)
+                                     : static_cast<size_t>(shape_.nnzb) * static_cast<size_t>(shape_.block_m) *
+                                           static_cast<size_t>(shape_.block_k);
+  const size_t bytes = elements * static_cast<size_t>(element_);
+  require_free_memory(bytes, dense                           ? "A as a dense matrix"
+                             : expansion == Expansion::kRows ? "A as CSR"
+                                                             : "A as Blocked-ELL");
+  elements_ = PoolArray<char>(memory, bytes, &uses);
   check(cudaMemsetAsync(elements_.data(), 0, elements_.bytes(), memory.stream()), "cudaMemsetAsync");
   check(cudaStreamSynchronize(memory.stream()), "cudaStreamSynchronize");
 }
@@ -86,24 +117,35 @@ void ExpandedValues::fill(const void* values, cudaStream_t stream) const {
 }
 
 void ExpandedValues::fill_other(void* elements, const void* values, cudaStream_t stream) const {
-  check(cudaMemsetAsync(elements, 0, element_bytes(), stream), "cudaMemsetAsync");
-  scatter_to(static_cast<uint16_t*>(elements), values, stream);
+  if (expansion_ != Expansion::kRows) {
+    check(cudaMemsetAsync(elements, 0, element_bytes(), stream), "cudaMemsetAsync");
+  }
+  scatter_to(elements, values, stream);
 }
 
-void ExpandedValues::scatter_to(uint16_t* elements, const void* values, cudaStream_t stream) const {
-  const int32_t* const col_idx = expansion_ == Expansion::kDense ? arrays_.col_idx() : nullptr;
-  constexpr int kVector = expanding::kElementsOfVector;
+void ExpandedValues::scatter_to(void* elements, const void* values, cudaStream_t stream) const {
+  const int in_vector = static_cast<int>(sizeof(uint4)) / element_;
   // The pitch makes room for the last vector of a row where the columns end within it.
-  if (shape_.block_k % kVector == 0 && pitch_ % kVector == 0 && expanding::aligned(values)) {
-    expanding::launch<uint4>(values, elements,
-                             {arrays_.row_ptr(), col_idx, shape_.block_m, shape_.block_k / kVector, shape_.rows,
-                              (cols_ + kVector - 1) / kVector, pitch_ / kVector},
-                             shape_, stream);
+  if (shape_.block_k % in_vector == 0 && pitch_ % in_vector == 0 && expanding::aligned(values) &&
+      expanding::aligned(elements)) {
+    scatter_units<uint4>(elements, values, stream);
+  } else if (element_ == 2) {
+    scatter_units<uint16_t>(elements, values, stream);
+  } else if (element_ == 4) {
+    scatter_units<uint32_t>(elements, values, stream);
   } else {
-    expanding::launch<uint16_t>(
-        values, elements, {arrays_.row_ptr(), col_idx, shape_.block_m, shape_.block_k, shape_.rows, cols_, pitch_},
-        shape_, stream);
+    scatter_units<uint64_t>(elements, values, stream);
   }
+}
+
+template <class Unit>
+void ExpandedValues::scatter_units(void* elements, const void* values, cudaStream_t stream) const {
+  const int32_t* const col_idx = expansion_ == Expansion::kDense ? arrays_.col_idx() : nullptr;
+  const int in_unit = static_cast<int>(sizeof(Unit)) / element_;
+  expanding::launch<Unit>(values, elements,
+                          {arrays_.row_ptr(), col_idx, shape_.block_m, shape_.block_k / in_unit, shape_.rows,
+                           (cols_ + in_unit - 1) / in_unit, pitch_ / in_unit},
+                          shape_, stream);
 }
 
 PoolArray<int32_t> blocked_ell_columns(const AnyIndex& index, int64_t width, PlanMemory& memory,
@@ -116,6 +158,22 @@ PoolArray<int32_t> blocked_ell_columns(const AnyIndex& index, int64_t width, Pla
   check(cudaGetLastError(), "columns of Blocked-ELL");
   check(cudaStreamSynchronize(memory.stream()), "columns of Blocked-ELL");
   return columns;
+}
+
+CsrIndex::CsrIndex(const AnyIndex& index, PlanMemory& memory, const StreamUses& uses) {
+  const BsrShape& shape = expanding::shape_of(index);
+  const IndexArrays arrays(index, memory, uses);
+  const size_t count =
+      static_cast<size_t>(shape.nnzb) * static_cast<size_t>(shape.block_m) * static_cast<size_t>(shape.block_k);
+  require_free_memory(count * sizeof(int32_t), "the index of A as CSR");
+  row_ptr_ = PoolArray<int32_t>(memory, static_cast<size_t>(shape.rows) + 1, &uses);
+  col_idx_ = PoolArray<int32_t>(memory, count, &uses);
+  const auto ctas_of_row = static_cast<unsigned>(std::min<int64_t>(shape.block_m, expanding::kMostCtasOfRow));
+  expanding::list_elements<<<dim3(static_cast<unsigned>(shape.block_rows), ctas_of_row), expanding::kThreads, 0,
+                             memory.stream()>>>(arrays.row_ptr(), arrays.col_idx(), shape.block_m, shape.block_k,
+                                                row_ptr_.data(), col_idx_.data());
+  check(cudaGetLastError(), "the index of CSR");
+  check(cudaStreamSynchronize(memory.stream()), "the index of CSR");
 }
 
 void require_free_memory(size_t bytes, const char* what) {

@@ -13,7 +13,11 @@ namespace sparsek::cuda {
 struct OpenedLibrary;
 
 // The layout of A for a library.
-enum class LibraryFormat { kDense, kBsr, kBlockedEll };
+enum class LibraryFormat { kDense, kBsr, kBlockedEll, kCsr, kCsrByVector };
+
+constexpr bool is_csr(LibraryFormat format) {
+  return format == LibraryFormat::kCsr || format == LibraryFormat::kCsrByVector;
+}
 
 struct LibraryKernel {
   const char* name;
@@ -24,7 +28,7 @@ struct LibraryKernel {
   const OpenedLibrary& (*file)();
 };
 
-const std::array<LibraryKernel, 3>& library_kernels();
+const std::array<LibraryKernel, 5>& library_kernels();
 
 // The kernel of that name, or null.
 const LibraryKernel* find_library_kernel(const std::string& name);
@@ -40,6 +44,9 @@ const std::string& missing_library(const LibraryKernel& kernel);
 // The alignment in bytes of operands and their rows that is required for cuSPARSE, which does not document what it
 // needs where it loads and stores several elements at once.
 constexpr int kSparseAlignment = 16;
+
+// Whether B and C of a product are vectors.
+constexpr bool takes_vectors(int64_t n, int64_t ldb, int64_t ldc) { return n == 1 && ldb == 1 && ldc == 1; }
 
 // The pitch in elements of A as a dense matrix: a multiple of 16 bytes, since cuBLAS does not use its best kernels
 // otherwise.

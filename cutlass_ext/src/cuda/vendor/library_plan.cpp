@@ -56,7 +56,7 @@ void LibraryPlan::info(sparsek_plan_info& out) const {
   out.kernel = kernel_.name;
   out.workspace_bytes = static_cast<int64_t>(bytes() + (expanded_ == nullptr ? 0 : expanded_->bytes()));
   // What they sum with, and in which order, is theirs to choose: as for our tensor-core kernels, see cuda_plan.cpp.
-  out.unit_roundoff = std::ldexp(1.0, -23);
+  out.unit_roundoff = std::ldexp(1.0, matrix_.dtype == SPARSEK_FP64 ? -52 : -23);
 }
 
 void LibraryPlan::multiply(const MultiplyArgs& given) {

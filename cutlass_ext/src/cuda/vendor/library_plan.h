@@ -39,6 +39,7 @@ class LibraryPlan : public PlanState {
   const CudaMatrix& matrix() const { return matrix_; }
   const PlanOptions& options() const { return options_; }
   const ExpandedValues& expanded() const { return *expanded_; }
+  bool has_expanded() const { return expanded_ != nullptr; }
   const StreamUses& uses() const { return uses_; }  // of what a plan has in device memory
 
  private:

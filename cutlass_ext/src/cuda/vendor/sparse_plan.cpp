@@ -5,22 +5,36 @@
 
 namespace sparsek::cuda {
 
+namespace {
+
+// A as cuSPARSE reads it; null where that is as it is.
+std::shared_ptr<const ExpandedValues> expanded_for(LibraryFormat format, CudaMatrix& matrix) {
+  const BsrShape& a = matrix.shape();
+  if (format == LibraryFormat::kBlockedEll) return matrix.expanded(Expansion::kPacked);
+  if (is_csr(format) && (a.block_m > 1 || a.block_k > 1)) return matrix.expanded(Expansion::kRows);
+  return nullptr;
+}
+
+}  // namespace
+
 SparsePlan::SparsePlan(const LibraryKernel& kernel, CudaMatrix& matrix, const PlanOptions& options, Cusparse& cusparse)
-    : LibraryPlan(kernel, matrix, options,
-                  kernel.format == LibraryFormat::kBlockedEll ? matrix.expanded(Expansion::kPacked) : nullptr),
-      cusparse_(cusparse),
-      product_() {
+    : LibraryPlan(kernel, matrix, options, expanded_for(kernel.format, matrix)), cusparse_(cusparse), product_() {
   const BsrShape& a = matrix.shape();
   product_.format = kernel.format;
   product_.m = a.rows;
   product_.n = options.n;
   product_.k = a.cols;
-  product_.block = a.block_m;
+  product_.block = is_csr(kernel.format) ? 1 : a.block_m;
   product_.dtype = matrix.dtype;
   product_.dtype_c = options.dtype_c;
   product_.ldb = options.ldb;
   product_.ldc = options.ldc;
-  if (kernel.format == LibraryFormat::kBsr) {
+  if (is_csr(kernel.format) && has_expanded()) {
+    csr_.emplace(matrix.index(), matrix.memory(), uses());
+    product_.blocks = a.nnzb * a.block_m * a.block_k;
+    product_.row_ptr = csr_->row_ptr();
+    product_.col_idx = csr_->col_idx();
+  } else if (kernel.format != LibraryFormat::kBlockedEll) {
     arrays_.emplace(matrix.index(), matrix.memory(), uses());
     product_.blocks = a.nnzb;
     product_.row_ptr = arrays_->row_ptr();
@@ -60,6 +74,8 @@ void SparsePlan::run(const MultiplyArgs& args, const void* values) {
   cusparse_.multiply(now, workspace_bytes, static_cast<cudaStream_t>(args.stream));
 }
 
-size_t SparsePlan::bytes() const { return ell_columns_.bytes() + (arrays_ ? arrays_->bytes() : 0); }
+size_t SparsePlan::bytes() const {
+  return ell_columns_.bytes() + (arrays_ ? arrays_->bytes() : 0) + (csr_ ? csr_->bytes() : 0);
+}
 
 }  // namespace sparsek::cuda

@@ -89,7 +89,7 @@ func Pictures(m *shapemap.Map) map[string]string {
 
 func rowsOf(m *shapemap.Map, f shapemap.Figure) (rows []row) {
 	for _, c := range m.WorstCells(f, mostListed) {
-		best := c.Fastest()
+		best := c.BestOfOurs()
 		if f.Name == "rival" {
 			best = c.BestRival()
 		}

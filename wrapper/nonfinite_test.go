@@ -69,6 +69,9 @@ func nonFiniteBlocks(kernel Kernel) [][2]int {
 	if strings.HasPrefix(kernel.Name, "planes_") {
 		return [][2]int{{8, 32}, {24, 32}, {32, 32}, {64, 64}, {96, 32}, {192, 64}}
 	}
+	if strings.HasPrefix(kernel.Name, "dmma_") {
+		return [][2]int{{8, 8}, {24, 40}, {48, 16}}
+	}
 	if strings.HasPrefix(kernel.Name, "planes16_") {
 		return [][2]int{{8, 16}, {16, 16}, {16, 48}, {96, 16}, {128, 16}}
 	}

@@ -16,7 +16,7 @@ namespace {
 
 // Times are microseconds, rates are by the microsecond.
 constexpr double kMicrosecond = 1e-6;
-constexpr double kElementBytes = 2;  // of A and B, for the tensor cores
+constexpr double kElementBytes = 2;  // of a plane of A or B
 // Work is counted in steps: 64 columns of A by one tile.
 constexpr double kStepColumns = 64;
 
@@ -79,6 +79,11 @@ constexpr Family kFamilies[] = {
     {"wgmma_planes", 0, 128, &CostCoefficients::planes, false, /*mma=*/3, /*l2_rate=*/1, kPlanes, /*tile_k=*/32},
     {"wgmma_planes", 0, 128, &CostCoefficients::planes, false, /*mma=*/3.9, /*l2_rate=*/1, kPlanes,
      /*tile_k=*/16},
+    // 64 x 64 products by 128 columns take 4096 cycles of the tensor cores that the CTAs of an SM share:
+    // docs/notes/dmma-kernel.md.
+    {"dmma", 0, 128, &CostCoefficients::collective_64, false, /*mma=*/8},
+    {"dmma", 0, 64, &CostCoefficients::collective_64, false, /*mma=*/7},
+    {"dmma", 0, 32, &CostCoefficients::collective_64, false, /*mma=*/3.8},
 };
 
 const Family* find_family(const KernelDesc& kernel) {
@@ -152,7 +157,7 @@ double step_time(const Family& family, const TiledCost& cost, const KernelDesc& 
   // Of the two halves of a tile of 128 rows, one that has no block is left out.
   double busy = 1;
   if (kernel.tile_m > 64) busy = std::min(1.0, ordered_loads_of_64(work) / (2 * std::max(1.0, tiles.loads)));
-  const double bytes = std::max(1, family.planes) * kElementBytes *
+  const double bytes = (family.planes > 0 ? family.planes * kElementBytes : static_cast<double>(work.element_bytes)) *
                        (kStepColumns * tiles.width + values_of(work) * tiles.panels / tiles.steps);
   const bool share = static_cast<double>(shape.nnzb) * 5 >= tiles.loads * tiles.slots * 4;
   const double l2_rate = cost.l2_rate * (share ? 1 : family.l2_rate);

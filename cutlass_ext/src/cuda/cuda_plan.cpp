@@ -109,13 +109,13 @@ void CudaPlan::write(const sparsek_bsr& index, int64_t* fault) const {
 
 void CudaPlan::prepare_workspace() {
   if (packs_b(*kernel_, options_)) {
-    packed_pitch_ = packed_pitch(options_.n);
+    packed_pitch_ = packed_pitch(options_.n, dtype_bytes(matrix_.dtype));
     check(prepare_pack_b(), "cudaFuncGetAttributes");
   }
   if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
   if (cuts_rows_) check(prepare_add_row_sums(matrix_.dtype == SPARSEK_FP64), "cudaFuncGetAttributes");
   product_bytes_ = bytes_of_parts() + bytes_of_row_sums() +
-                   static_cast<size_t>(matrix_.shape().cols * packed_pitch_) * sizeof(uint16_t);
+                   static_cast<size_t>(matrix_.shape().cols * packed_pitch_ * dtype_bytes(matrix_.dtype));
   if (kernel_->ops->workspace_bytes != nullptr) {
     product_bytes_ += kernel_->ops->workspace_bytes(sizes_of(matrix_.shape(), options_.n, workers_));
   }
@@ -350,7 +350,8 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.nnzb = shape.nnzb;
   launch.values = shape.nnzb > 0 ? values : unread;
   launch.b = shape.cols > 0 ? args.b : unread;
-  launch.ldb = shape.cols > 0 ? args.ldb : packed_pitch(args.n);  // a stride that descriptors take
+  launch.ldb =
+      shape.cols > 0 ? args.ldb : packed_pitch(args.n, dtype_bytes(matrix_.dtype));  // a stride that descriptors take
   launch.c = args.c;
   launch.ldc = args.ldc;
   launch.epilogue = {args.alpha,
@@ -421,9 +422,10 @@ void CudaPlan::launch(LaunchArgs args, void* workspace) {
   args.workspace = workspace;  // of a kernel that splits no tile and does not have B copied
   if (packed_pitch_ > 0 && matrix_.shape().cols > 0) {
     char* const packed = static_cast<char*>(workspace) + bytes_of_parts();
-    check(pack_b(packed, args.b, args.ldb, args.cols, args.n, args.stream), "pack_b");
+    const int64_t bytes = dtype_bytes(matrix_.dtype);
+    check(pack_b(packed, args.b, args.ldb, args.cols, args.n, bytes, args.stream), "pack_b");
     args.b = packed;
-    args.ldb = packed_pitch(args.n);
+    args.ldb = packed_pitch(args.n, bytes);
   }
   if (cuts_rows_) {
     RowChunks rows = *args.rows_in_chunks;

@@ -12,7 +12,9 @@ namespace sparsek::cuda {
 namespace {
 
 // Bulk tensor copies take pitches below 2^40 bytes.
-constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1;
+constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1, kMaxTmaPitchFp64 = (int64_t{1} << 37) - 1;
+// They count columns of fp64 as four each.
+constexpr int64_t kMostColumnsFp64 = int64_t{1} << 28;
 constexpr int64_t kMaxTmaExtent = (int64_t{1} << 30) - 1;
 // Kernels compute offsets within a block in 32 bits.
 constexpr int64_t kMaxBlock = (int64_t{1} << 31) - 1;
@@ -20,9 +22,14 @@ constexpr int64_t kMaxBlock = (int64_t{1} << 31) - 1;
 // Bytes of the copies of A and B that a kernel works on.
 constexpr int64_t kMostCopies = int64_t{4} << 30;
 // Kernels with chunks count the bytes of a row of B in 32 bits, and have CTAs for all columns of a chunk.
-constexpr int64_t kMostPitch = int64_t{1} << 29, kMostColumns = int64_t{1} << 16;
+constexpr int64_t kMostColumns = int64_t{1} << 16;
+int64_t most_pitch(sparsek_dtype dtype) { return int64_t{1} << (dtype == SPARSEK_FP64 ? 28 : 29); }
+std::string beyond_pitch(sparsek_dtype dtype) { return dtype == SPARSEK_FP64 ? "2^28" : "2^29"; }
 
-bool beyond_tma(int64_t pitch) { return pitch > kMaxTmaPitch; }
+bool beyond_tma(int64_t pitch, sparsek_dtype dtype) {
+  return pitch > (dtype == SPARSEK_FP64 ? kMaxTmaPitchFp64 : kMaxTmaPitch);
+}
+const char* tma_pitch(sparsek_dtype dtype) { return dtype == SPARSEK_FP64 ? "2^37" : "2^38"; }
 
 // A and B, also where their sizes are beyond what integers hold. Lower blocks are gathered: each may lie in a row group
 // by itself, or in two if groups cut block rows.
@@ -53,9 +60,14 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
     return "it writes C in the type of A, with neither a bias nor an activation";
   }
   if (kernel.ops->takes_chunks && options.n > kMostColumns) return "more columns than it serves";
-  if (kernel.ops->takes_chunks && options.ldb > kMostPitch) return "its ldb must be at most 2^29";
-  if (kernel.ops->tma_b && (beyond_tma(options.ldb) || beyond_tma(options.ldc))) {
-    return "its leading dimensions must be below 2^38";
+  if (kernel.ops->takes_chunks && options.ldb > most_pitch(dtype)) {
+    return "its ldb must be at most " + beyond_pitch(dtype);
+  }
+  if (kernel.ops->tma_b && (beyond_tma(options.ldb, dtype) || beyond_tma(options.ldc, dtype))) {
+    return "its leading dimensions must be below " + std::string(tma_pitch(dtype));
+  }
+  if (kernel.ops->tma_b && dtype == SPARSEK_FP64 && std::max<int64_t>(options.n, matrix.block_k) > kMostColumnsFp64) {
+    return "more columns than it serves";
   }
   if (kernel.ops->tma_b && (matrix.block_k > kMaxBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
     return "its blocks must be below 2^31 elements, and below 2^30 wide";
@@ -75,8 +87,9 @@ bool packs_b(const KernelDesc& kernel, const PlanOptions& options) {
 }
 
 void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t ldc) {
-  if (kernel.ops->takes_chunks && ldb > kMostPitch) {
-    fail(SPARSEK_BAD_LEADING_DIMENSION, "args->ldb = %" PRId64 " must be at most 2^29 for kernel %s", ldb, kernel.name);
+  if (kernel.ops->takes_chunks && ldb > most_pitch(kernel.dtype)) {
+    fail(SPARSEK_BAD_LEADING_DIMENSION, "args->ldb = %" PRId64 " must be at most %s for kernel %s", ldb,
+         beyond_pitch(kernel.dtype).c_str(), kernel.name);
   }
   if (!kernel.ops->tma_b) return;
   if (!packs && ldb % vector(kernel) != 0) {
@@ -85,9 +98,10 @@ void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t 
          " elements, 16 bytes, as it was planned: plan for a stride like that, or for a smaller alignment",
          ldb, vector(kernel));
   }
-  if (beyond_tma(ldb) || beyond_tma(ldc)) {
+  if (beyond_tma(ldb, kernel.dtype) || beyond_tma(ldc, kernel.dtype)) {
     fail(SPARSEK_BAD_LEADING_DIMENSION,
-         "args->ldb = %" PRId64 " and args->ldc = %" PRId64 " must be below 2^38 for kernel %s", ldb, ldc, kernel.name);
+         "args->ldb = %" PRId64 " and args->ldc = %" PRId64 " must be below %s for kernel %s", ldb, ldc,
+         tma_pitch(kernel.dtype), kernel.name);
   }
 }
 

@@ -38,12 +38,14 @@ cudaError_t prepare_pack_b() {
   return cudaFuncGetAttributes(&attributes, packing::pack_kernel);
 }
 
-cudaError_t pack_b(void* to, const void* from, int64_t pitch, int64_t rows, int64_t n, cudaStream_t stream) {
-  const int64_t vectors_in_row = packed_pitch(n) / 8, vectors = rows * vectors_in_row;
+cudaError_t pack_b(void* to, const void* from, int64_t pitch, int64_t rows, int64_t n, int64_t element_bytes,
+                   cudaStream_t stream) {
+  const int64_t words = element_bytes / 2;  // of an element
+  const int64_t vectors_in_row = packed_pitch(n * words, 2) / 8, vectors = rows * vectors_in_row;
   if (vectors == 0) return cudaSuccess;
   const int64_t ctas = std::min(kMostCtas, (vectors + kThreads - 1) / kThreads);
   return launch_kernel(packing::pack_kernel, static_cast<int>(ctas), kThreads, 0, stream, {}, static_cast<uint4*>(to),
-                       static_cast<const uint16_t*>(from), pitch, n, vectors_in_row, vectors);
+                       static_cast<const uint16_t*>(from), pitch * words, n * words, vectors_in_row, vectors);
 }
 
 }  // namespace sparsek::cuda

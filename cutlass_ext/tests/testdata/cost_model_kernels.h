@@ -16,7 +16,8 @@ constexpr KernelOps modelled_ops(int ctas_per_sm, int most_cluster, bool may_spl
 }
 
 constexpr KernelOps kSkinnyOps = modelled_ops(2, 4, false), kTileOps = modelled_ops(1, 1, false),
-                    kGatherOps = modelled_ops(1, 1, true), kSimtOps = modelled_ops(2, 1, false);
+                    kGatherOps = modelled_ops(1, 1, true), kDmmaOps = modelled_ops(2, 1, false),
+                    kSimtOps = modelled_ops(2, 1, false);
 
 constexpr KernelOps chunked_ops() {
   KernelOps ops = modelled_ops(1, 1, false);
@@ -43,6 +44,8 @@ constexpr KernelDesc kModelled[] = {
     {"blocks_bf16_128_256", "wgmma_blocks", "", SPARSEK_BF16, 128, 256, 64, 4, 128, true, 64, false, &kTileOps},
     {"simt_fp64", "simt", "", SPARSEK_FP64, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
     {"simt_fp32", "simt", "", SPARSEK_FP32, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
+    {"dmma_fp64_64_128", "dmma", "", SPARSEK_FP64, 64, 128, 16, 4, 8, true, 8, false, &kDmmaOps},
+    {"dmma_fp64_64_32", "dmma", "", SPARSEK_FP64, 64, 32, 16, 8, 8, true, 8, false, &kDmmaOps},
     {"planes16_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, 128, 128, 16, 8, 8, true, 16, false, &kTileOps},
     {"planes_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, 128, 128, 32, 4, 8, true, 32, false, &kTileOps},
 };

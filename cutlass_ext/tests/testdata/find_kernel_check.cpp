@@ -29,7 +29,8 @@ KernelOps ops_of_chunks() {
   return made;
 }
 
-const KernelOps kPlain = ops(false, true), kLoads = ops(true, false), kCopies = copying(), kChunks = ops_of_chunks();
+const KernelOps kPlain = ops(false, true), kLoads = ops(true, false), kLoadsWide = ops(true, true), kCopies = copying(),
+                kChunks = ops_of_chunks();
 
 }  // namespace
 
@@ -39,9 +40,11 @@ extern const KernelDesc kKernels[] = {
     {"multiples", "c", "multiples of 16", SPARSEK_BF16, 128, 256, 64, 4, 16, true, 16, false, &kLoads},
     {"every", "d", "every block", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kPlain},
     {"copies", "e", "multiples of 8", SPARSEK_FP32, 128, 128, 32, 4, 8, true, 16, false, &kCopies},
+    {"wide", "g", "multiples of 8", SPARSEK_FP64, 64, 128, 16, 4, 8, true, 8, false, &kLoadsWide},
     {"small", "f", "small blocks", SPARSEK_BF16, 0, 128, 1, 4, 1, true, 1, false, &kChunks},
+    {"small wide", "f", "small blocks", SPARSEK_FP64, 0, 128, 1, 4, 1, true, 1, false, &kChunks},
 };
-extern const int kKernelCount = 6;
+extern const int kKernelCount = 8;
 
 }  // namespace sparsek::cuda
 
@@ -80,6 +83,13 @@ const Case kCases[] = {
     {136, 128, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
     {64, 64, SPARSEK_FP32, SPARSEK_FP32, 1 << 23, 1 << 23, 1 << 23, 16, "copies "},
     {64, 64, SPARSEK_FP32, SPARSEK_FP32, 1 << 24, 1 << 24, 1 << 24, 16, ""},
+    {24, 40, SPARSEK_FP64, SPARSEK_FP64, 255, 255, 257, 8, "wide "},
+    {24, 36, SPARSEK_FP64, SPARSEK_FP64, 256, 256, 256, 16, ""},
+    {64, 64, SPARSEK_FP64, SPARSEK_FP64, 256, int64_t{1} << 37, 256, 16, ""},
+    {3, 5, SPARSEK_FP64, SPARSEK_FP64, 256, 1 << 28, 256, 8, "small wide "},
+    {3, 5, SPARSEK_FP64, SPARSEK_FP64, 256, (1 << 28) + 1, 256, 8, ""},
+    {64, 64, SPARSEK_FP64, SPARSEK_FP64, 1 << 28, 1 << 28, 1 << 28, 16, "wide "},
+    {64, 64, SPARSEK_FP64, SPARSEK_FP64, (1 << 28) + 1, 1 << 29, 1 << 29, 16, ""},
 };
 
 struct Named {

@@ -105,6 +105,30 @@ func TestPlanes(t *testing.T) {
 	}
 }
 
+func TestDMMA(t *testing.T) {
+	dmma := strings.NewReplacer("collective", "dmma", "bf16", "fp64", "128, 256, 64", "64, 128, 16").Replace(entry)
+	l, err := Parse(list(dmma))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes := l.Kernels[0].PipelineBytes(); bytes != 4*(64+128)*16*8 {
+		t.Errorf("pipeline of %d bytes", bytes)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"type":         {"fp64", "fp32", "multiplies fp64"},
+		"tile":         {"[64, 128, 16]", "[64, 96, 16]", "64 x 32, 64 or 128 x 16"},
+		"block height": {`"block_m": 64`, `"block_m": 4`, "multiples of 8"},
+		"block width":  {`"block_k_multiple": 64`, `"block_k_multiple": 4`, "multiples of 8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(dmma, c.old, c.new, 1)
+			if _, err := Parse(list(text)); text == dmma || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q for\n%s", err, c.want, text)
+			}
+		})
+	}
+}
+
 func TestInstance(t *testing.T) {
 	l, err := Parse(list(entry))
 	if err != nil {

@@ -84,6 +84,7 @@ const (
 	WgmmaBlocks = "wgmma_blocks" // tensor cores by warpgroup, TMA; CTAs of a cluster may share A
 	WgmmaGather = "wgmma_gather" // tensor cores by warpgroup, TMA for B, A gathered by cp.async
 	WgmmaPlanes = "wgmma_planes" // tensor cores by warpgroup: fp32 as three planes of bf16
+	DMMA        = "dmma"         // tensor cores by warp, TMA: fp64
 	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
 	FewColumns  = "few_columns"  // ordinary cores, small blocks: few columns
 	SIMT        = "simt"         // ordinary cores, every block shape
@@ -197,12 +198,14 @@ func (k Kernel) check() error {
 		return k.checkMultiples(d, 8) // half the rows of a warp; the 16 bytes of a copy
 	case Skinny:
 		return k.checkMultiples(d, 16) // the rows of a warp; the depth of an instruction
+	case DMMA:
+		return k.checkDMMA()
 	case WMMA:
 		return k.checkWMMA()
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaPlanes, WgmmaGather, Skinny, FewColumns, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaPlanes, WgmmaGather, DMMA, Skinny, FewColumns, SIMT, WMMA, TMASandbox})
 }
 
 // checkBlocks checks what the templates would refuse with far longer
@@ -248,6 +251,20 @@ func (k Kernel) checkPlanes() error {
 	}
 	if k.BlockM%8 != 0 || k.BlockKMultiple%k.Tile[2] != 0 {
 		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 8 x %d", k.BlockM, k.BlockKMultiple, k.Family, k.Tile[2])
+	}
+	return nil
+}
+
+// checkDMMA checks what cuda/dmma.cuh would.
+func (k Kernel) checkDMMA() error {
+	if k.DType != "fp64" {
+		return fmt.Errorf("dtype %s: the %s family multiplies fp64", k.DType, k.Family)
+	}
+	if k.Tile[0] != 64 || k.Tile[1] != 32 && k.Tile[1] != 64 && k.Tile[1] != 128 || k.Tile[2] != 16 {
+		return fmt.Errorf("tile %v: the %s family has 64 x 32, 64 or 128 x 16", k.Tile, k.Family)
+	}
+	if k.BlockM%8 != 0 || k.BlockKMultiple%8 != 0 {
+		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 8", k.BlockM, k.BlockKMultiple, k.Family)
 	}
 	return nil
 }

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel family "dmma": fp64 on its tensor cores, for blocks of multiples of 8 x 8.
+//
+// A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 128, 64 or 32. A stage of the ring holds
+// 16 columns of the row group's A, and the matching rows of B. Each warp has 32 columns by a part of the rows, and
+// multiplies those units of 8 rows that have a block, so an absent block never reaches C. The warps start the copies of
+// the stages in turn, each when it has read one: a warp for that alone would take registers from the others. CTAs share
+// an SM, so that one multiplies while another waits or stores.
+//
+//   A   stage (64, 16):(16, 1), rows swizzled over 128 bytes; by TMA, one copy for each slot that has a block
+//   B   stage (TileN / 16, 16, 16):(256, 16, 1), rows swizzled over 128 bytes; by TMA
+//   C   (M, N):(ldc, 1) by way of shared memory: any rows, M, N, pitch and alignment
+//
+// The order of columns of A within an instruction, and that of rows and columns of C among lanes, is chosen so that
+// each lane loads 16 bytes at a time from shared memory, without conflicts, to the registers where the instruction has
+// them.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/epilogue_fp64.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/launch_args.h"
+#include "cuda/load_tile.cuh"
+#include "cuda/mma_fp64.cuh"
+#include "cuda/shared_address.cuh"
+#include "cuda/tensor_map.h"
+#include "cute/arch/copy_sm90_tma.hpp"
+#include "cutlass/arch/barrier.h"
+
+namespace sparsek::cuda {
+namespace dmma_kernel {
+
+constexpr int kTileM = 64, kStageK = 16;
+constexpr int kColumnsOfWarp = 32;
+constexpr int kRowBytes = kStageK * 8;  // of A, and of 16 columns of B
+constexpr int kChunkColumns = 16, kChunkBytes = kStageK * kRowBytes;
+constexpr int kChunksOfWarp = kColumnsOfWarp / kChunkColumns;
+constexpr int kBytesA = kTileM * kRowBytes;
+constexpr int kUnitRows = 8, kUnitBytes = kUnitRows * kRowBytes;  // what a slot has at least
+constexpr int kWordsOfElement = 4;                                // of 16 bits, as TMA counts
+constexpr uint32_t kNarrow = 1u << 8;
+
+struct Params {
+  CUtensorMap map_a;  // (bk, bm, nnzb)
+  CUtensorMap map_b;  // (16, K, N / 16) where N is a multiple of 16, else (N, K, 1)
+  LaunchArgs args;
+  int slot_rows;
+  int units_of_entry;     // stages of an entry
+  int chunks_of_box;      // of B
+  bool chunks_are_outer;  // map_b has a dimension for chunks
+};
+
+template <int TileN>
+constexpr int kWarpsAcross = TileN / kColumnsOfWarp;
+template <int TileN>
+constexpr int kWarps = TileN == 128 ? 8 : 4;
+template <int TileN>
+constexpr int kCtasPerSm = TileN == 64 ? 3 : 2;
+template <int TileN>
+constexpr int kUnits = kTileM / kUnitRows * kWarpsAcross<TileN> / kWarps<TileN>;  // of 8 rows, of a warp
+
+// What a thread keeps of the copies that its warp starts next. In shared memory: there are no registers for it.
+struct alignas(16) Turn {
+  int32_t unit, entry, end;  // the stage of the entry; the entry, and the end of the tile's
+  int32_t row_in_block;
+  int32_t block, row;  // of the entry: the block of the lane's slot, the first row of B
+  int32_t chunk;       // of C, of the lane's box
+  int32_t boxes;       // of B
+};
+
+template <int TileN, int Stages>
+struct SharedStorage {
+  static constexpr int kStages = Stages, kBytesB = TileN * kRowBytes;
+  alignas(1024) uint8_t a[Stages][kBytesA];
+  alignas(1024) uint8_t b[Stages][kBytesB];
+  uint32_t present[Stages];  // bit i: rows 8 i to 8 i + 7 have a block; kNarrow: 8 columns of A
+  cutlass::arch::ClusterTransactionBarrier full[Stages];
+  cutlass::arch::ClusterBarrier empty[Stages];
+  Turn turns[32 * kWarps<TileN>];
+
+  // The places of a stage, from the address of all.
+  __device__ static uint32_t a_at(uint32_t base, int stage) { return base + stage * kBytesA; }
+  __device__ static uint32_t b_at(uint32_t base, int stage) { return base + Stages * kBytesA + stage * kBytesB; }
+  __device__ static uint32_t present_at(uint32_t base, int stage) { return b_at(base, Stages) + stage * 4; }
+  __device__ static uint32_t full_at(uint32_t base, int stage) {
+    return base + uint32_t(offsetof(SharedStorage, full)) + stage * kBarrierBytes;
+  }
+  __device__ static uint32_t empty_at(uint32_t base, int stage) {
+    return base + uint32_t(offsetof(SharedStorage, empty)) + stage * kBarrierBytes;
+  }
+};
+
+// A warp's sums on their way to C: rows, with gaps against conflicts.
+constexpr int kPitchOfSums = kColumnsOfWarp + 4;
+template <int TileN>
+constexpr int kBytesOfSums = kWarps<TileN> * kUnits<TileN> * kUnitRows * kPitchOfSums * 8;
+
+// The copies that a warp starts of a tile: those of every kWarps-th stage. Lane s has the blocks of slot s. The plan is
+// read one such stage ahead.
+template <int Warps, class Storage>
+struct Copies {
+  static constexpr int kStages = Storage::kStages;
+  static_assert((kStages & (kStages - 1)) == 0);
+  const Params& p;
+  const uint32_t base;  // of shared memory
+  const uint32_t end;   // of the tile's stages, which are counted from the CTA's first tile on
+  uint32_t next;        // the warp's next one
+  Turn& turn;           // the thread's, of that stage
+
+  __device__ Copies(const Params& params, Storage& shared, uint32_t of_shared, const WorkTile& tile, uint32_t begin,
+                    int boxes)
+      : p(params),
+        base(of_shared),
+        end(begin + tile.entry_count * params.units_of_entry),
+        next(begin + threadIdx.x / 32),
+        turn(shared.turns[threadIdx.x]) {
+    const LaunchArgs& args = p.args;
+    const int lane = threadIdx.x % 32, first_stage = threadIdx.x / 32;
+    Turn now = {first_stage % p.units_of_entry,
+                tile.entry_begin + first_stage / p.units_of_entry,
+                tile.entry_begin + tile.entry_count,
+                0,
+                kNoBlock,
+                0,
+                tile.n_tile * (Storage::kBytesB / kChunkBytes) + lane,
+                boxes};
+    if (args.block_m != p.slot_rows && lane < args.slots) {
+      const int64_t first = args.slot_row[int64_t(tile.m_tile) * args.slots + lane];
+      now.row_in_block = int32_t(uint32_t(first) % uint32_t(args.block_m));
+    }
+    read(now, lane);
+    turn = now;
+  }
+
+  __device__ void read(Turn& now, int lane) const {
+    const LaunchArgs& args = p.args;
+    const bool inside = now.entry < now.end;
+    now.row = inside ? __ldg(args.entry_k + now.entry) : 0;
+    now.block =
+        inside && lane < args.slots ? __ldg(args.entry_block + int64_t(now.entry) * args.slots + lane) : kNoBlock;
+  }
+
+  // Starts those of the warp's next stage if it is before `limit`.
+  __device__ void start(uint32_t limit) {
+    if (next >= min(limit, end)) return;
+    const int lane = threadIdx.x % 32;
+    Turn now = turn;
+    const uint32_t slots = __ballot_sync(0xffffffffu, now.block != kNoBlock);
+    const uint32_t slot_bytes = p.slot_rows * kRowBytes;
+    const int stage = next % kStages, column = now.unit * kStageK;
+    const uint32_t full = Storage::full_at(base, stage);
+    if (lane == 0) {
+      wait_for_phase(Storage::empty_at(base, stage), next / kStages % 2 ^ 1);
+      store_word(Storage::present_at(base, stage), units_of(slots) | (p.args.block_k - column < kStageK ? kNarrow : 0));
+      arrive_and_expect(full, now.boxes * p.chunks_of_box * kChunkBytes + __popc(slots) * slot_bytes);
+    }
+    __syncwarp();
+    constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
+    if (now.block != kNoBlock) {
+      load_box(p.map_a, full, kHint, Storage::a_at(base, stage) + lane * slot_bytes,
+               {column * kWordsOfElement, now.row_in_block, now.block});
+    }
+    if (lane < now.boxes) {
+      load_box(p.map_b, full, kHint, Storage::b_at(base, stage) + lane * kChunkBytes,
+               {p.chunks_are_outer ? 0 : now.chunk * kChunkColumns * kWordsOfElement, now.row + column,
+                p.chunks_are_outer ? now.chunk : 0});
+    }
+    next += Warps;
+    for (now.unit += Warps; now.unit >= p.units_of_entry; now.unit -= p.units_of_entry) ++now.entry;
+    read(now, lane);
+    turn = now;
+  }
+
+  // From bits of slots to those of 8 rows each.
+  __device__ uint32_t units_of(uint32_t slots) const {
+    if (p.slot_rows == 8) return slots;
+    const int width = p.slot_rows / 8;
+    uint32_t units = 0;
+#pragma unroll
+    for (int s = 0; s < kTileM / 16; ++s) units |= (slots >> s & 1) * ((1u << width) - 1) << s * width;
+    return units & 0xff;
+  }
+};
+
+// The first 16 columns of a chunk of B, transposed, are the first operand of the instructions, and 8 rows of A,
+// transposed, the second: so the sums of 8 rows that have no block are left out. With lane = 4 r + c, what the
+// instructions count as columns c, c + 4, c + 8 and c + 12 of A are 2 c, 2 c + 1, 2 c + 8 and 2 c + 9 of the stage;
+// what they count as columns r and r + 8 of B are 2 r and 2 r + 1; and row r of A is row_at(r).
+__device__ inline int row_at(int r) { return r / 2 + r % 2 * 4; }
+
+__device__ inline void load_pair(uint32_t from, double& first, double& second) {
+  asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(first), "=d"(second) : "r"(from) : "memory");
+}
+
+// What a warp adds to its sums from a stage: (unit of 8 rows, chunk of 16 columns, 4). present: bit u: unit u has a
+// block; not used where all have.
+template <bool AllPresent, bool Narrow, int Units>
+__device__ inline void add_stage(uint32_t stage_a, uint32_t stage_b, uint32_t present, int lane,
+                                 double (&acc)[Units][kChunksOfWarp][4]) {
+  const int r = lane / 4, c = lane % 4;
+  double b[kChunksOfWarp][8];
+#pragma unroll
+  for (int i = 0; i < (Narrow ? 2 : 4); ++i) {
+    const int row = 2 * c + i % 2;
+    const uint32_t from = stage_b + (i / 2 * 8 + row) * kRowBytes + ((r ^ row) << 4);
+#pragma unroll
+    for (int chunk = 0; chunk < kChunksOfWarp; ++chunk) {
+      load_pair(from + chunk * kChunkBytes, b[chunk][2 * i], b[chunk][2 * i + 1]);
+    }
+  }
+  const int row = row_at(r);
+  const uint32_t near = stage_a + row * kRowBytes + ((c ^ row) << 4), far = near ^ 64;
+#pragma unroll
+  for (int u = 0; u < Units; ++u) {
+    if (!AllPresent && (present >> u & 1) == 0) continue;
+    double a[4];
+    load_pair(near + u * kUnitBytes, a[0], a[1]);
+    if constexpr (!Narrow) load_pair(far + u * kUnitBytes, a[2], a[3]);
+#pragma unroll
+    for (int chunk = 0; chunk < kChunksOfWarp; ++chunk) {
+      if constexpr (Narrow) {
+        mma_m16n8k8(acc[u][chunk], b[chunk], a);
+      } else {
+        mma_m16n8k16(acc[u][chunk], b[chunk], a);
+      }
+    }
+  }
+}
+
+// All stages of a tile.
+template <int TileN, class Storage>
+__device__ inline void add_stages(Copies<kWarps<TileN>, Storage>& copies, uint32_t& number, int warp, int lane,
+                                  double (&acc)[kUnits<TileN>][kChunksOfWarp][4]) {
+  constexpr int kAcross = kWarpsAcross<TileN>, kOwn = kUnits<TileN>, kAll = (1 << kOwn) - 1;
+  constexpr int kStages = Storage::kStages;
+  const int first_unit = warp / kAcross * kOwn;
+  const uint32_t own_a = first_unit * kUnitBytes, own_b = warp % kAcross * kChunksOfWarp * kChunkBytes;
+#pragma unroll 1
+  for (; number != copies.end; ++number) {
+    const int stage = number % kStages;
+    wait_for_phase(Storage::full_at(copies.base, stage), number / kStages % 2);
+    const uint32_t word = load_word(Storage::present_at(copies.base, stage)), present = word >> first_unit & kAll;
+    const uint32_t stage_a = Storage::a_at(copies.base, stage) + own_a;
+    const uint32_t stage_b = Storage::b_at(copies.base, stage) + own_b;
+    if ((word & kNarrow) != 0) {
+      add_stage<false, true>(stage_a, stage_b, present, lane, acc);
+    } else if (present == kAll) {
+      add_stage<true, false>(stage_a, stage_b, present, lane, acc);
+    } else {
+      add_stage<false, false>(stage_a, stage_b, present, lane, acc);
+    }
+    __syncwarp();
+    if (lane == 0) arrive_in_cluster<1>(Storage::empty_at(copies.base, stage));
+    copies.start(number + kStages);
+  }
+}
+
+// A warp's sums of a tile to C. `own` is its part of shared memory, which nothing else uses meanwhile.
+template <int TileN, int Units>
+__device__ void store_sums(const Params& p, const WorkTile& tile, const double (&acc)[Units][kChunksOfWarp][4],
+                           double* own, int warp, int lane) {
+  const LaunchArgs& args = p.args;
+#pragma unroll
+  for (int u = 0; u < Units; ++u) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      double* const to = own + (u * kUnitRows + row_at(lane % 4 * 2 + i)) * kPitchOfSums + lane / 4 * 2;
+#pragma unroll
+      for (int chunk = 0; chunk < kChunksOfWarp; ++chunk) {
+        *reinterpret_cast<double2*>(to + chunk * kChunkColumns) = {acc[u][chunk][i], acc[u][chunk][2 + i]};
+      }
+    }
+  }
+  __syncwarp();
+  const int64_t col = int64_t(tile.n_tile) * TileN + warp % kWarpsAcross<TileN> * kColumnsOfWarp + lane;
+  if (col >= args.n) return;
+  const int first = warp / kWarpsAcross<TileN> * Units;  // unit of the tile
+  const Epilogue& e = args.epilogue;
+  const bool plain = e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone;
+  const double alpha = alpha_of(e);
+#pragma unroll 1
+  for (int u = 0; u < Units; ++u) {
+    const int in_tile = (first + u) * kUnitRows;
+    const int64_t begin =
+        args.slot_row[int64_t(tile.m_tile) * args.slots + in_tile / p.slot_rows] + in_tile % p.slot_rows;
+    const double* const from = own + u * kUnitRows * kPitchOfSums + lane;
+    const int count = int(min(int64_t(kUnitRows), args.rows - begin));
+    if (plain) {
+      double* const to = static_cast<double*>(args.c) + begin * args.ldc + col;
+#pragma unroll
+      for (int i = 0; i < kUnitRows; ++i) {
+        if (i < count) __stcs(to + i * args.ldc, alpha * from[i * kPitchOfSums]);
+      }
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < count; ++i) write_element(args, begin + i, col, from[i * kPitchOfSums]);
+    }
+  }
+}
+
+template <int TileN, int Stages>
+__global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(const __grid_constant__ Params p) {
+  using Storage = SharedStorage<TileN, Stages>;
+  static_assert(kBytesOfSums<TileN> <= Stages * (kBytesA + Storage::kBytesB), "sums take the place of stages");
+  extern __shared__ __align__(1024) uint8_t memory[];
+  auto& shared = *reinterpret_cast<Storage*>(memory);
+  const LaunchArgs& args = p.args;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < Stages; ++s) {
+      shared.full[s].init(1);
+      shared.empty[s].init(kWarps<TileN>);
+    }
+    cutlass::arch::fence_barrier_init();
+  }
+  __syncthreads();
+  const uint32_t base = shared_address(memory);
+  uint32_t number = 0;  // of the next stage
+  for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
+    const WorkTile tile = load_tile(args.tiles + t);
+    const int64_t columns = args.n - int64_t(tile.n_tile) * TileN;
+    if (columns <= 0) continue;
+    const int chunks = int(min(int64_t(TileN), columns) + kChunkColumns - 1) / kChunkColumns;
+    const int boxes = (chunks + p.chunks_of_box - 1) / p.chunks_of_box;
+    Copies<kWarps<TileN>, Storage> copies(p, shared, base, tile, number, boxes);
+    for (int s = 0; s < Stages - 1; s += kWarps<TileN>) copies.start(number + Stages - 1);
+    double acc[kUnits<TileN>][kChunksOfWarp][4] = {};
+    add_stages<TileN>(copies, number, warp, lane, acc);
+    __syncthreads();  // all stages have been read
+    store_sums<TileN>(p, tile, acc,
+                      reinterpret_cast<double*>(memory) + warp * (kBytesOfSums<TileN> / kWarps<TileN> / 8), warp, lane);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();  // the sums have been read
+  }
+}
+
+}  // namespace dmma_kernel
+
+template <class Config>
+struct DmmaKernel {
+  static_assert(Config::kTileM == dmma_kernel::kTileM && Config::kTileK == dmma_kernel::kStageK);
+  static constexpr auto kKernel = dmma_kernel::kernel<Config::kTileN, Config::kStages>;
+  static constexpr int kSharedBytes = sizeof(dmma_kernel::SharedStorage<Config::kTileN, Config::kStages>);
+  static_assert(dmma_kernel::kCtasPerSm<Config::kTileN> * (kSharedBytes + 1024) <= 228 * 1024);
+
+  static cudaError_t prepare() {
+    return cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+  }
+
+  static cudaError_t launch(const LaunchArgs& args) {
+    namespace k = dmma_kernel;
+    k::Params p;
+    p.args = args;
+    p.slot_rows = k::kTileM / args.slots;
+    p.units_of_entry = (args.block_k + k::kStageK - 1) / k::kStageK;
+    constexpr int kBox = k::kStageK * k::kWordsOfElement;
+    const int64_t row_bytes_a = int64_t(args.block_k) * 8, row_bytes_b = args.ldb * 8;
+    const TensorMapShape shape_a = {
+        {int64_t(args.block_k) * k::kWordsOfElement, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
+        {row_bytes_a, row_bytes_a * args.block_m}};
+    cudaError_t error = make_tensor_map(&p.map_a, args.values, shape_a, {kBox, p.slot_rows, 1}, k::kRowBytes);
+    if (error != cudaSuccess) return error;
+    const int64_t chunks = args.n / k::kChunkColumns;
+    p.chunks_are_outer = args.n % k::kChunkColumns == 0;
+    p.chunks_of_box = p.chunks_are_outer
+                          ? int(chunks < Config::kTileN / k::kChunkColumns ? chunks : Config::kTileN / k::kChunkColumns)
+                          : 1;
+    const TensorMapShape shape_b =
+        p.chunks_are_outer ? TensorMapShape{{kBox, args.cols, chunks}, {row_bytes_b, k::kRowBytes}}
+                           : TensorMapShape{{args.n * k::kWordsOfElement, args.cols, 1}, {row_bytes_b, row_bytes_b}};
+    error = make_tensor_map(&p.map_b, args.b, shape_b, {kBox, k::kStageK, p.chunks_of_box}, k::kRowBytes);
+    if (error != cudaSuccess) return error;
+    return launch_kernel(kKernel, args.workers, 32 * k::kWarps<Config::kTileN>, kSharedBytes, args.stream, {}, p);
+  }
+};
+
+template <class Config>
+constexpr KernelOps dmma_ops() {
+  using K = DmmaKernel<Config>;
+  return {&K::prepare,
+          &K::launch,
+          dmma_kernel::kCtasPerSm<Config::kTileN>,
+          /*tensor_cores=*/true,
+          /*tma_b=*/true,
+          /*any_rows=*/true,
+          /*align_values=*/16,
+          /*any_epilogue=*/true,
+          /*most_cluster=*/1,
+          /*may_split=*/false,
+          /*takes_tiles=*/false,
+          /*most_rounds=*/INT32_MAX};
+}
+
+}  // namespace sparsek::cuda

@@ -53,6 +53,14 @@ constexpr Costs kAvx2 = {
 constexpr Costs kGeneric = {
     16, 6, of_16_registers, {0, 1.2, 0.019, 0.25, 0.37, 1.2, 1.5}, {0, 0, 0, 0, 0.51, 0.001, 27, 0.66}};
 
+// Nanoseconds of one column where vectors lie along rows (cpu/dot_kernel.h), with any instruction set that has it: each
+// block, each byte of its values as they are summed, and each row. By scripts/fit_cpu_cost_model.py's products with one
+// column.
+struct DotCosts {
+  double block, byte, row;
+};
+constexpr DotCosts kDots = {0.9, 0.0215, 1};
+
 const Costs& costs_of(const Kernel& kernel) {
   if (std::strcmp(kernel.isa, "avx512") == 0) return kAvx512;
   return std::strcmp(kernel.isa, "avx2") == 0 ? kAvx2 : kGeneric;
@@ -80,6 +88,12 @@ double nanoseconds_of_rows(const Costs& cost, const BsrShape& matrix, sparsek_dt
   return as_double(matrix.nnzb) * of_block + as_double(matrix.rows) * of_row;
 }
 
+double nanoseconds_of_dots(const BsrShape& matrix, sparsek_dtype dtype) {
+  const double bytes = static_cast<double>(matrix.block_m) * matrix.block_k *
+                       static_cast<double>(dtype == SPARSEK_FP64 ? sizeof(double) : sizeof(float));
+  return as_double(matrix.nnzb) * (kDots.block + bytes * kDots.byte) + as_double(matrix.rows) * kDots.row;
+}
+
 double nanoseconds_of_tiles(const Costs& cost, const BsrShape& matrix, int64_t n, int64_t panels) {
   const auto lanes = cost.vector_bytes / static_cast<int64_t>(sizeof(float));
   const double vectors = as_double(ceil_div(n, lanes)), rest = as_double(n % lanes);
@@ -98,8 +112,14 @@ double predict(const Kernel& kernel, const BsrShape& matrix, sparsek_dtype dtype
   const Costs& cost = costs_of(kernel);
   const PlanShape shape = choose_shape(matrix, dtype, n, threads);
   const int64_t panels = ceil_div(n, kTileCols);
-  const double nanoseconds = takes_rows(dtype, n, matrix.block_m) ? nanoseconds_of_rows(cost, matrix, dtype, n, panels)
-                                                                  : nanoseconds_of_tiles(cost, matrix, n, panels);
+  double nanoseconds;
+  if (n == 1 && std::strcmp(kernel.isa, "generic") != 0) {
+    nanoseconds = nanoseconds_of_dots(matrix, dtype);
+  } else if (takes_rows(dtype, n, matrix.block_m)) {
+    nanoseconds = nanoseconds_of_rows(cost, matrix, dtype, n, panels);
+  } else {
+    nanoseconds = nanoseconds_of_tiles(cost, matrix, n, panels);
+  }
   return kCall + (shape.workers > 1 ? kWake : 0) + 1e-9 * nanoseconds / shape.workers;
 }
 

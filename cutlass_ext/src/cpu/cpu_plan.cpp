@@ -220,7 +220,8 @@ void CpuPlan::multiply(const MultiplyArgs& args) {
                            options_.dtype_c,
                            args.bias,
                            options_.bias,
-                           options_.activation};
+                           options_.activation,
+                           !options_.batch_invariant};
   const WorkspacePool::Loan workspace(workers_->workspaces);
   std::atomic<size_t> taken{0};  // tiles that have a worker
   struct Job {

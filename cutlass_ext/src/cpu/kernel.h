@@ -44,6 +44,7 @@ struct Product {
   const void* bias;  // of C's type: (M) or (N)
   sparsek_bias bias_kind;
   sparsek_activation activation;
+  bool any_order;  // the sums of one column may have another order than those of more
 };
 
 // One tile of C: rows [row, row_end), columns [col, col_end), at most kTileCols, both inside C. Its entries are
@@ -55,7 +56,7 @@ struct Tile {
 };
 
 // Each element is summed in the order of increasing k, whatever the tile, so that a result depends neither on the tiles
-// nor on the threads.
+// nor on the threads; one column in any_order, which does not depend on them either.
 using TileFunction = void (*)(const Product& product, const Tile& tile, const Scratch& scratch);
 
 // A part of C: block rows [begin, end), of each block rows [in_block, in_block_end), at most kRowsAtOnce, and columns

@@ -37,6 +37,7 @@ struct Isa {
   // The vectors of a strip for `rows` rows: rows x vectors sums, a row of B and a factor must fit 16 registers.
   static constexpr int vectors(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : 2; }
 
+  static constexpr bool kPermutes = true;
   static constexpr bool kFusesMultiplyAdd = true;  // multiply_add rounds once
 
   static Vector zero() { return _mm256_setzero_ps(); }
@@ -110,7 +111,25 @@ template <typename Sum, int kLanes>
 struct Lanes;
 
 template <>
-struct Lanes<float, 8> : Isa {};
+struct Lanes<float, 8> : Isa {
+  using Places = __m256i;
+  static Places places(const int32_t* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
+  static Vector permute(Vector v, Places places) { return _mm256_permutevar8x32_ps(v, places); }
+  static Vector widen(__m128 v) { return _mm256_castps128_ps256(v); }
+  static Vector widen(__m256 v) { return v; }
+  static Vector gather(const float* p, const int32_t* at) {
+    return _mm256_i32gather_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)), 4);
+  }
+  static Vector gather(const float* p, const int32_t* at, const Part& part) {
+    const __m256i places = _mm256_maskload_epi32(at, part.floats);
+    return _mm256_mask_i32gather_ps(zero(), p, places, _mm256_castsi256_ps(part.floats), 4);
+  }
+  static float add_up(Vector v) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+};
 
 template <>
 struct Lanes<float, 4> {
@@ -120,7 +139,12 @@ struct Lanes<float, 4> {
   static Vector zero() { return _mm_setzero_ps(); }
   static Vector broadcast(float x) { return _mm_set1_ps(x); }
   static Vector multiply(Vector a, Vector b) { return _mm_mul_ps(a, b); }
+  static Vector add(Vector a, Vector b) { return _mm_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm_fmadd_ps(a, b, c); }
+  using Places = __m128i;
+  static Places places(const int32_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
+  static Vector permute(Vector v, Places places) { return _mm_permutevar_ps(v, places); }
+  static Vector widen(Vector v) { return v; }
   static Vector load(const float* p) { return _mm_loadu_ps(p); }
   static Vector load(const float* p, const Part& part) {
     return _mm_maskload_ps(p, _mm256_castsi256_si128(part.floats));
@@ -139,10 +163,33 @@ template <>
 struct Lanes<double, 4> {
   using Vector = __m256d;
   using Part = PartMask;
+  using Places = __m256i;
+  // Of the halves of elements: a permutation of elements takes constants alone.
+  static Places places(const int32_t* at) {
+    const __m256i of_elements = _mm256_cvtepi32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+    const __m256i low = _mm256_slli_epi64(of_elements, 1);
+    return _mm256_or_si256(low, _mm256_slli_epi64(_mm256_add_epi64(low, _mm256_set1_epi64x(1)), 32));
+  }
+  static Vector permute(Vector v, Places places) {
+    return _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(v), places));
+  }
+  static Vector widen(__m256d v) { return v; }
+  static Vector gather(const double* p, const int32_t* at) {
+    return _mm256_i32gather_pd(p, _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)), 8);
+  }
+  static Vector gather(const double* p, const int32_t* at, const Part& part) {
+    const __m128i places = _mm_maskload_epi32(at, _mm256_castsi256_si128(part.floats));
+    return _mm256_mask_i32gather_pd(zero(), p, places, _mm256_castsi256_pd(part.doubles), 8);
+  }
+  static double add_up(Vector v) {
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
   static Part part(int count) { return part_mask(count); }
   static Vector zero() { return _mm256_setzero_pd(); }
   static Vector broadcast(double x) { return _mm256_set1_pd(x); }
   static Vector multiply(Vector a, Vector b) { return _mm256_mul_pd(a, b); }
+  static Vector add(Vector a, Vector b) { return _mm256_add_pd(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_pd(a, b, c); }
   static Vector load(const double* p) { return _mm256_loadu_pd(p); }
   static Vector load(const double* p, const Part& part) { return _mm256_maskload_pd(p, part.doubles); }

@@ -21,6 +21,7 @@ struct Isa {
   // The vectors of a strip for `rows` rows: rows x vectors sums, a row of B and a factor must fit 32 registers.
   static constexpr int vectors(int rows) { return rows <= 4 ? 6 : 3; }
 
+  static constexpr bool kPermutes = true;
   static constexpr bool kFusesMultiplyAdd = true;  // multiply_add rounds once
 
   static Vector zero() { return _mm512_setzero_ps(); }
@@ -90,7 +91,19 @@ template <typename Sum, int kLanes>
 struct Lanes;
 
 template <>
-struct Lanes<float, 16> : Isa {};
+struct Lanes<float, 16> : Isa {
+  using Places = __m512i;
+  static Places places(const int32_t* at) { return _mm512_loadu_si512(at); }
+  static Vector permute(Vector v, Places places) { return _mm512_permutexvar_ps(places, v); }
+  static Vector widen(__m128 v) { return _mm512_castps128_ps512(v); }
+  static Vector widen(__m256 v) { return _mm512_castps256_ps512(v); }
+  static Vector widen(__m512 v) { return v; }
+  static Vector gather(const float* p, const int32_t* at) { return _mm512_i32gather_ps(_mm512_loadu_si512(at), p, 4); }
+  static Vector gather(const float* p, const int32_t* at, Part part) {
+    return _mm512_mask_i32gather_ps(zero(), part, _mm512_maskz_loadu_epi32(part, at), p, 4);
+  }
+  static float add_up(Vector v) { return _mm512_reduce_add_ps(v); }
+};
 
 template <>
 struct Lanes<float, 8> {
@@ -120,7 +133,12 @@ struct Lanes<float, 4> {
   static Vector zero() { return _mm_setzero_ps(); }
   static Vector broadcast(float x) { return _mm_set1_ps(x); }
   static Vector multiply(Vector a, Vector b) { return _mm_mul_ps(a, b); }
+  static Vector add(Vector a, Vector b) { return _mm_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm_fmadd_ps(a, b, c); }
+  using Places = __m128i;
+  static Places places(const int32_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
+  static Vector permute(Vector v, Places places) { return _mm_permutevar_ps(v, places); }
+  static Vector widen(Vector v) { return v; }
   static Vector load(const float* p) { return _mm_loadu_ps(p); }
   static Vector load(const float* p, Part part) { return _mm_maskz_loadu_ps(part, p); }
   static Vector load(const Bf16* p, Part part) {
@@ -135,10 +153,25 @@ template <>
 struct Lanes<double, 8> {
   using Vector = __m512d;
   using Part = __mmask8;
+  using Places = __m512i;
+  static Places places(const int32_t* at) {
+    return _mm512_cvtepi32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+  }
+  static Vector permute(Vector v, Places places) { return _mm512_permutexvar_pd(places, v); }
+  static Vector widen(__m256d v) { return _mm512_castpd256_pd512(v); }
+  static Vector widen(__m512d v) { return v; }
+  static Vector gather(const double* p, const int32_t* at) {
+    return _mm512_i32gather_pd(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)), p, 8);
+  }
+  static Vector gather(const double* p, const int32_t* at, Part part) {
+    return _mm512_mask_i32gather_pd(zero(), part, _mm256_maskz_loadu_epi32(part, at), p, 8);
+  }
+  static double add_up(Vector v) { return _mm512_reduce_add_pd(v); }
   static Part part(int count) { return static_cast<Part>((1u << count) - 1); }
   static Vector zero() { return _mm512_setzero_pd(); }
   static Vector broadcast(double x) { return _mm512_set1_pd(x); }
   static Vector multiply(Vector a, Vector b) { return _mm512_mul_pd(a, b); }
+  static Vector add(Vector a, Vector b) { return _mm512_add_pd(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_pd(a, b, c); }
   static Vector load(const double* p) { return _mm512_loadu_pd(p); }
   static Vector load(const double* p, Part part) { return _mm512_maskz_loadu_pd(part, p); }
@@ -154,7 +187,14 @@ struct Lanes<double, 4> {
   static Vector zero() { return _mm256_setzero_pd(); }
   static Vector broadcast(double x) { return _mm256_set1_pd(x); }
   static Vector multiply(Vector a, Vector b) { return _mm256_mul_pd(a, b); }
+  static Vector add(Vector a, Vector b) { return _mm256_add_pd(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_pd(a, b, c); }
+  using Places = __m256i;
+  static Places places(const int32_t* at) {
+    return _mm256_cvtepi32_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+  }
+  static Vector permute(Vector v, Places places) { return _mm256_permutexvar_pd(places, v); }
+  static Vector widen(Vector v) { return v; }
   static Vector load(const double* p) { return _mm256_loadu_pd(p); }
   static Vector load(const double* p, Part part) { return _mm256_maskz_loadu_pd(part, p); }
   static void store(double* p, Vector v) { _mm256_storeu_pd(p, v); }

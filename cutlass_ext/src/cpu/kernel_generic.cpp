@@ -66,6 +66,7 @@ struct Isa {
   // The vectors of a strip for `rows` rows: rows x vectors sums, a row of B and a factor must fit 16 registers.
   static constexpr int vectors(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : 2; }
 
+  static constexpr bool kPermutes = false;
   static constexpr bool kFusesMultiplyAdd = false;  // multiply_add rounds once
 
   static Vector zero() { return _mm_setzero_ps(); }

@@ -7,8 +7,9 @@
 //       for each block: for each of its columns: load that row of B, add its product with each row of A to the sums
 //     C = act(alpha * sums + beta * C + bias), rounded once
 //
-//   Few columns have short vectors, one has none. The sums of an element are one chain of additions. Where a strip has
-//   few of them, several block rows are summed at once, so that their chains overlap.
+//   Few columns have short vectors. One column has none, but for dot_kernel.h, where it may be summed in another order.
+//   The sums of an element are one chain of additions. Where a strip has few of them, several block rows are summed at
+//   once, so that their chains overlap.
 //
 //   Elements of 16 bits are converted to fp32 first, all of a few block rows at once, and blocks that do not follow
 //   each other in memory are copied one after the other.
@@ -238,6 +239,14 @@ inline void convert(const double* from, int64_t count, double* to) {
   __builtin_memcpy(to, from, static_cast<size_t>(count) * sizeof(double));
 }
 
+}  // namespace
+}  // namespace sparsek::cpu
+
+#include "cpu/dot_kernel.h"
+
+namespace sparsek::cpu {
+namespace {
+
 // C from sums of rows [row, row + count): (count, columns):(kTileCols, 1), in whole vectors.
 inline void write_sums(const Product& product, const Rows& rows, float* sums, int64_t row, int count) {
   const Tile tile = {row, row + count, rows.col, rows.col_end, 0, 0};
@@ -272,6 +281,13 @@ class RowRunner {
   }
 
   void run() {
+    if constexpr (Isa::kPermutes) {
+      // Vectors along rows of B need its column without gaps, and blocks that end within it.
+      if (cols_ == 1 && product_.any_order && product_.ldb == 1 && product_.entry_block == nullptr &&
+          product_.depth % product_.block_k == 0) {
+        return run_dots();
+      }
+    }
     for (int32_t r = rows_.begin; r < rows_.end;) {
       const int32_t first = product_.row_ptr[r];
       int32_t end = rows_.end;
@@ -360,6 +376,38 @@ class RowRunner {
     }
     for (; r < end; ++r) {
       if (height(r) > 0) run_row(r);
+    }
+  }
+
+  void run_dots() {
+    const int64_t in_block = static_cast<int64_t>(rows_.in_block) * product_.block_k;
+    DotRun<T> run = {product_.row_ptr,
+                     product_.entry_k,
+                     static_cast<const T*>(product_.values) + in_block,
+                     static_cast<int64_t>(product_.block_m) * product_.block_k,
+                     product_.block_k,
+                     0,
+                     static_cast<const T*>(product_.b) + rows_.col,
+                     {}};
+    const DotParts<T> parts = dot_parts(run);
+    S of_rows[kRowsAtOnce];
+    for (int32_t r = rows_.begin; r < rows_.end; ++r) {
+      const int rows = height(r);
+      bool summed = false;
+      if constexpr (__is_same(T, S)) {
+        if (product_.block_m == 1 && product_.block_k == 1) {
+          of_rows[0] = sum_elements(run, r);
+          summed = true;
+        }
+      }
+      if (!summed) sum_rows(parts, run, r, rows, of_rows);
+      if (stores_sums_) {
+        S* c = c_at(first_row(r), 0);
+        for (int i = 0; i < rows; ++i, c += product_.ldc) *c = static_cast<S>(product_.alpha) * of_rows[i];
+        continue;
+      }
+      for (int i = 0; i < rows; ++i) sums()[i * kTileCols] = of_rows[i];
+      finish(sums(), first_row(r), rows);
     }
   }
 

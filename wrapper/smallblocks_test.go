@@ -22,6 +22,14 @@ func onFewColumns(t *testing.T, bf16, fp16, fp32, fp64 func(t *testing.T, engine
 func drawSmallBlocks(t *rapid.T, kernel Kernel) shape {
 	edge := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, 32))
 	s := shape{blockM: edge.Draw(t, "block height"), blockK: edge.Draw(t, "block width"), kernel: kernel.Name}
+	// Some blocks have ways of their own.
+	switch rapid.SampledFrom([]string{"any", "square", "eights"}).Draw(t, "kind of block") {
+	case "square":
+		s.blockM = rapid.IntRange(1, 8).Draw(t, "side")
+		s.blockK = s.blockM
+	case "eights":
+		s.blockM, s.blockK = 8*rapid.IntRange(1, 4).Draw(t, "eights high"), 8*rapid.IntRange(1, 4).Draw(t, "eights wide")
+	}
 	extent := func(block, most int, name string) int {
 		return rapid.IntRange(1, most).Draw(t, name)*block - rapid.IntRange(0, block-1).Draw(t, name+" short of whole blocks")
 	}
@@ -31,9 +39,13 @@ func drawSmallBlocks(t *rapid.T, kernel Kernel) shape {
 	} else {
 		s.rows, s.cols = extent(s.blockM, 600/s.blockM, "rows"), extent(s.blockK, 200/s.blockK, "columns")
 	}
-	s.n = rapid.OneOf(rapid.IntRange(1, 9), rapid.IntRange(1, 140)).Draw(t, "n")
+	if rapid.Bool().Draw(t, "whole blocks") {
+		s.rows, s.cols = (s.rows+s.blockM-1)/s.blockM*s.blockM, (s.cols+s.blockK-1)/s.blockK*s.blockK
+	}
+	s.n = rapid.OneOf(rapid.IntRange(1, 9), rapid.SampledFrom([]int{1, 8, 16, 32, 64, 128}), rapid.IntRange(1, 140)).Draw(t, "n")
 	s.density = rapid.SampledFrom([]float64{0, 0.02, 0.3, 1}).Draw(t, "density")
-	s.gapB, s.gapC = rapid.IntRange(0, 4).Draw(t, "gap of B"), rapid.IntRange(0, 4).Draw(t, "gap of C")
+	gap := rapid.OneOf(rapid.Just(0), rapid.IntRange(0, 4))
+	s.gapB, s.gapC = gap.Draw(t, "gap of B"), gap.Draw(t, "gap of C")
 	scalar := rapid.SampledFrom([]float32{0, 1, -0.5})
 	s.alpha, s.beta = scalar.Draw(t, "alpha"), scalar.Draw(t, "beta")
 	s.seed = rapid.Uint64().Draw(t, "seed")
@@ -91,6 +103,57 @@ func TestCutRowsSameBits(t *testing.T) {
 			onFewColumns(t, skip, skip, repeat(testCutRowsSameBits[float32]), repeat(testCutRowsSameBits[float64]))
 		}
 	}
+}
+
+func testValuesAnywhere[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	background := context.Background()
+	for _, block := range [][2]int{{1, 1}, {3, 3}, {4, 4}, {5, 7}, {8, 8}, {16, 8}} {
+		for _, n := range []int{1, 8, 33} {
+			t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
+				p := newProduct[T, int32](shape{rows: 40 * block[0], cols: 60 * block[1], n: n, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, seed: 6, kernel: kernel.Name})
+				m := must(NewMatrix(background, engine, p.a))(t)
+				defer m.Close()
+				plan := must(m.Plan(background, p.planOptions(SizeOf[T]())))(t)
+				defer plan.Close()
+				for _, offset := range []int{1, 4} {
+					values, b, c := inBuffer(t, engine, valueRows(p.a), offset), inBuffer(t, engine, p.b, offset), p.newC()
+					staged := inBuffer(t, engine, c, offset)
+					if err := plan.Multiply(background, p.alpha, p.beta, Operands{B: b, C: staged, Values: values}); err != nil {
+						t.Fatal(err)
+					}
+					all := make([]T, staged.Buffer.Len())
+					if err := errors.Join(staged.Buffer.Read(background, all), values.Buffer.Close(), b.Buffer.Close(), staged.Buffer.Close()); err != nil {
+						t.Fatal(err)
+					}
+					c.Data = all[offset:]
+					p.verify(t, engine, plan.Info(), c)
+				}
+			})
+		}
+	}
+}
+
+// Values, B and C at addresses that are multiples of an element alone.
+func TestValuesAnywhere(t *testing.T) {
+	onFewColumns(t, testValuesAnywhere[BFloat16], testValuesAnywhere[Float16], testValuesAnywhere[float32], testValuesAnywhere[float64])
+}
+
+// Where rows are cut and columns are so many that sums of their parts would take much memory, a product is computed in
+// several passes over the columns.
+func TestManyColumnsOfCutRows(t *testing.T) {
+	compute := func(t *testing.T, engine *Engine, kernel Kernel) {
+		p := newProduct[float64, int32](shape{rows: 32, cols: 480, n: 20000, blockM: 32, blockK: 1, density: 1, alpha: 1, beta: 1, bias: ColumnBias, seed: 8, kernel: kernel.Name})
+		if len(p.a.ColIdx) == 0 {
+			t.Fatal("no blocks")
+		}
+		c, info := p.run(t, engine, true)
+		p.verify(t, engine, info, c)
+		if most := int64(256 << 20); info.ProductBytes > most {
+			t.Errorf("a product takes %d bytes", info.ProductBytes)
+		}
+	}
+	skip := func(*testing.T, *Engine, Kernel) {}
+	onFewColumns(t, skip, skip, skip, compute)
 }
 
 // Block rows without blocks, which are many, leave nothing behind: not in the shared memory of the CTAs that come next on

@@ -67,7 +67,7 @@ func TestChunks(t *testing.T) { run(t, "testdata/chunk_check.cpp", planner...) }
 
 // How lanes share blocks.
 func TestLaneLayout(t *testing.T) {
-	run(t, "testdata/lane_layout_check.cpp", "../src/cuda/lane_layout.cpp")
+	run(t, "testdata/lane_layout_check.cpp", "../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp")
 }
 
 // The steps of the planner in device memory, against the planner on the host.
@@ -80,7 +80,7 @@ func TestFindKernel(t *testing.T) {
 
 // costModel is its sources and those of the planner that it calls.
 var costModel = append([]string{"-I", "testdata/no_cuda", "../src/cuda/cost_model.cpp", "../src/cuda/choose_cluster.cpp",
-	"../src/cuda/lane_layout.cpp", "../src/plan/pattern_stats.cpp"}, planner...)
+	"../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp", "../src/plan/pattern_stats.cpp"}, planner...)
 
 // What the cost model predicts, as far as it must be so whatever its coefficients are.
 func TestCostModel(t *testing.T) { run(t, "testdata/cost_model_check.cpp", costModel...) }

@@ -8,11 +8,9 @@
 
 namespace sparsek::cuda {
 
-constexpr int kFewColumnsWarps = 4;  // of a CTA; each has a chunk of its own
-
 // CTAs of a product: each has chunks of as many warps, and a panel of columns.
-constexpr int32_t ctas_of(int32_t chunks, int32_t panels) {
-  return (chunks + kFewColumnsWarps - 1) / kFewColumnsWarps * panels;
+constexpr int32_t ctas_of(int32_t chunks, const LaneLayout& lanes, int32_t panels) {
+  return (chunks + lanes.warps - 1) / lanes.warps * panels;
 }
 
 // What kernels read that take the matrix in chunks (plan/row_chunks.h), and the sums of rows that lie in several.

@@ -246,6 +246,25 @@ double predict_simt(const Work& work, const SimtCost& cost) {
   return cost.launch + on_sms(critical, work);
 }
 
+// A way of few_columns that serves some blocks only: instructions, what is moved, and B read for each block, of which
+// the longest counts whole, the others in part.
+double predict_way(const Work& work, const LaneLayout& lanes) {
+  constexpr double kLaunch = 9.5, kIssue = 3.6e-6, kMemory = 1.1, kL2Rate = 7.5e6, kOthers = 0.3, kRandom = 32;
+  const BsrShape& shape = work.shape;
+  const auto blocks = static_cast<double>(shape.nnzb), n = static_cast<double>(work.n);
+  const auto bytes = static_cast<double>(work.element_bytes);
+  const double computing =
+      on_sms(lanes.panels * blocks * lanes.cost * kIssue * kFittedSms / work.device.sm_count, work);
+  const double moved = bytes * (values_of(work) + static_cast<double>(shape.cols) * n) +
+                       4 * (blocks + shape.block_rows) + bytes_of_c(work);
+  // A sector for each row of B at least.
+  const double rows = lanes.way == LaneWay::kSingles ? 1 : shape.block_k;
+  const double reading = blocks * std::max(kRandom, rows * bytes * n) / by_all_sms(kL2Rate, work);
+  const double moving = moved / memory_rate(kMemory, work);
+  const double longest = std::max({computing, moving, reading});
+  return kLaunch + longest + kOthers * (computing + moving + reading - longest);
+}
+
 double predict_few_columns(const Work& work, const FewCost& cost) {
   constexpr double kLargeBlock = 256;
   const BsrShape& shape = work.shape;
@@ -254,6 +273,7 @@ double predict_few_columns(const Work& work, const FewCost& cost) {
   const auto bytes = static_cast<double>(work.element_bytes);
   const LaneLayout lanes = lane_layout(shape.block_m, shape.block_k, work.n, static_cast<int>(work.element_bytes),
                                        blocks / shape.block_rows);
+  if (lanes.way != LaneWay::kStream && lanes.way != LaneWay::kBundles) return predict_way(work, lanes);
   const double of_block = lanes.cost * (lanes.tile_n == 1 ? cost.streamed : cost.bundled) + cost.group / lanes.group;
   const double computing = on_sms(lanes.panels * blocks * of_block * kFittedSms / work.device.sm_count, work);
   const double moved = bytes * (values_of(work) + static_cast<double>(shape.cols) * n) +

@@ -14,6 +14,7 @@
 #include "cuda/add_parts.h"
 #include "cuda/add_row_sums.h"
 #include "cuda/choose_cluster.h"
+#include "cuda/chunk_args.h"
 #include "cuda/copy_input.h"
 #include "cuda/device_scope.h"
 #include "cuda/find_kernel.h"
@@ -165,9 +166,10 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
 }
 
 void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
-  // So many chunks that those of one SM end at about the same time as those of others, of so many bytes that beginning
-  // one costs little.
-  constexpr int64_t kChunksOfSm = 32, kLeastBytes = 4096, kLeastWhole = 16;
+  // As many chunks as an SM has warps at once, for all panels of columns, or, in ways that serve every block, so many
+  // that those of one SM end at about the same time as those of others; of so many bytes that beginning one costs
+  // little.
+  constexpr int64_t kChunksOfSm = 32, kLeastOfSm = 4, kLeastBytes = 4096, kLeastWhole = 16;
   constexpr int64_t kColumnsOfAll = 8;  // of a plan whose order of summation does not depend on the columns
   const BsrShape& pattern = matrix_.shape();
   const int64_t bytes = dtype_bytes(matrix_.dtype);
@@ -176,7 +178,9 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
   lanes_ = lane_layout(pattern.block_m, pattern.block_k, n, static_cast<int>(bytes), blocks_of_row);
   const int64_t all = pattern.nnzb + pattern.block_rows;
   const int64_t least = std::max<int64_t>(1, kLeastBytes / (bytes * pattern.block_m * pattern.block_k));
-  shape.chunks = static_cast<int32_t>(std::clamp<int64_t>(all / least, 1, sm_count * kChunksOfSm));
+  const int64_t at_once = lanes_.ctas * lanes_.warps;
+  const int64_t of_sm = at_once > 0 ? std::max(kLeastOfSm, at_once / lanes_.panels) : kChunksOfSm;
+  shape.chunks = static_cast<int32_t>(std::clamp<int64_t>(all / least, 1, sm_count * of_sm));
   shape.longest_whole = std::max(kLeastWhole, all / shape.chunks / 2);
   const bool knows_rows = !matrix_.is_async() && !is_data_;
   cuts_rows_ = shape.chunks > 1 && (!knows_rows || longest_row(matrix_.index()) > shape.longest_whole);
@@ -184,11 +188,21 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
 
 int32_t CudaPlan::panels_of(int64_t n) const { return static_cast<int32_t>((n + lanes_.columns - 1) / lanes_.columns); }
 
+int64_t CudaPlan::bytes_of_sum() const { return matrix_.dtype == SPARSEK_FP64 ? sizeof(double) : sizeof(float); }
+
+int64_t CudaPlan::rows_of_sums() const { return int64_t{2} * arrays_.sizes().chunks * matrix_.shape().block_m; }
+
+// Whole panels, of which the sums of rows that are cut do not take more memory than that.
+int64_t CudaPlan::columns_of_pass() const {
+  constexpr int64_t kMostBytes = int64_t{256} << 20;
+  const int64_t panels = kMostBytes / bytes_of_sum() / (rows_of_sums() * lanes_.columns);
+  return std::max<int64_t>(1, panels) * lanes_.columns;
+}
+
 size_t CudaPlan::bytes_of_row_sums() const {
   if (!cuts_rows_) return 0;
-  const int64_t rows = int64_t{2} * arrays_.sizes().chunks * matrix_.shape().block_m;
-  return static_cast<size_t>(rows * panels_of(options_.n) * lanes_.columns) *
-         (matrix_.dtype == SPARSEK_FP64 ? sizeof(double) : sizeof(float));
+  const int64_t columns = std::min<int64_t>(columns_of_pass(), panels_of(options_.n) * int64_t{lanes_.columns});
+  return static_cast<size_t>(rows_of_sums() * columns * bytes_of_sum());
 }
 
 CudaPlan::~CudaPlan() { matrix_.add_uses(uses_); }
@@ -267,7 +281,7 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   out.tile_k = kernel_->tile_k;
   out.stages = kernel_->stages;
   out.tiles = arrays_.sizes().tiles;
-  if (arrays_.sizes().chunks > 0) out.tiles = ctas_of(arrays_.sizes().chunks, panels_of(options_.n));
+  if (arrays_.sizes().chunks > 0) out.tiles = ctas_of(arrays_.sizes().chunks, lanes_, panels_of(options_.n));
   out.entries = entries_;
   out.product_bytes = static_cast<int64_t>(product_bytes());
   out.workspace_bytes = static_cast<int64_t>(arrays_.bytes()) + out.product_bytes;
@@ -299,8 +313,8 @@ uint64_t CudaPlan::digest() const {
   digest.add(panels_);
   digest.add(packed_pitch_);
   if (lanes_.columns > 0) {
-    for (const int32_t extent :
-         {lanes_.tile_m, lanes_.tile_n, lanes_.depth, lanes_.depth_lanes, lanes_.rows, lanes_.shares}) {
+    for (const int32_t extent : {static_cast<int32_t>(lanes_.way), lanes_.tile_m, lanes_.tile_n, lanes_.depth,
+                                 lanes_.depth_lanes, lanes_.rows, lanes_.shares}) {
       digest.add(extent);
     }
   }
@@ -427,18 +441,33 @@ void CudaPlan::launch(LaunchArgs args, void* workspace) {
     args.b = packed;
     args.ldb = packed_pitch(args.n, bytes);
   }
-  if (cuts_rows_) {
-    RowChunks rows = *args.rows_in_chunks;
-    rows.sums = workspace;
-    args.rows_in_chunks = &rows;
-    check(kernel_->ops->launch(args), kernel_->name);
-    return check(add_row_sums(args, matrix_.dtype == SPARSEK_FP64), "add_row_sums");
-  }
+  if (cuts_rows_) return launch_passes(args, workspace);
   if (arrays_.sizes().parts == 0) return check(kernel_->ops->launch(args), kernel_->name);
   args.parts = part_layout();
   args.parts.sums = static_cast<float4*>(workspace);
   check(kernel_->ops->launch(args), kernel_->name);
   check(add_parts(args, arrays_.split_tiles(), arrays_.sizes().split_tiles, kernel_->tile_n), "add_parts");
+}
+
+void CudaPlan::launch_passes(const LaunchArgs& args, void* sums) {
+  const auto behind = [](const void* of, int64_t elements, int64_t bytes) {
+    return of == nullptr ? nullptr : static_cast<const char*>(of) + elements * bytes;
+  };
+  const int64_t bytes = dtype_bytes(matrix_.dtype), bytes_c = dtype_bytes(options_.dtype_c);
+  for (int64_t col = 0; col < args.n; col += columns_of_pass()) {
+    LaunchArgs pass = args;
+    pass.n = std::min(args.n - col, columns_of_pass());
+    pass.b = behind(args.b, col, bytes);
+    pass.c = static_cast<char*>(args.c) + col * bytes_c;
+    pass.epilogue.c_in = behind(args.epilogue.c_in, col, bytes_c);
+    if (args.epilogue.bias_kind == BiasKind::kColumn) pass.epilogue.bias = behind(args.epilogue.bias, col, bytes_c);
+    RowChunks rows = *args.rows_in_chunks;
+    rows.lanes.panels = panels_of(pass.n);
+    rows.sums = sums;
+    pass.rows_in_chunks = &rows;
+    check(kernel_->ops->launch(pass), kernel_->name);
+    check(add_row_sums(pass, matrix_.dtype == SPARSEK_FP64), "add_row_sums");
+  }
 }
 
 void CudaPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {

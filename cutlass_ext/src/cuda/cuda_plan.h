@@ -58,6 +58,12 @@ class CudaPlan final : public PlanState {
   void launch(LaunchArgs args, void* workspace);
   size_t bytes_of_parts() const;
   size_t bytes_of_row_sums() const;
+  // Of a plan with chunks: the rows of sums that its product has room for, and the columns that it computes at a time
+  // where rows are cut.
+  int64_t rows_of_sums() const;
+  int64_t bytes_of_sum() const;
+  int64_t columns_of_pass() const;
+  void launch_passes(const LaunchArgs& args, void* sums);
 
   CudaMatrix& matrix_;
   PlanOptions options_;

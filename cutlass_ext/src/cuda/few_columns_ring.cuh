@@ -17,30 +17,16 @@ __device__ inline void copy_bulk(uint32_t to, const void* from, uint32_t bytes, 
                : "memory");
 }
 
-// By all lanes, piece by piece.
-template <class Piece>
-__device__ inline void copy_pieces(const LaunchArgs& args, int first, int count, bool in_place, int block_bytes,
-                                   char* to, int lane) {
-  const int pieces = block_bytes / int(sizeof(Piece));  // of a block
-#pragma unroll 4
-  for (int i = lane; i < count * pieces; i += 32) {
-    const int64_t block = in_place ? first + i / pieces : args.entry_block[first + i / pieces];
-    reinterpret_cast<Piece*>(to)[i] = static_cast<const Piece*>(args.values)[block * pieces + i % pieces];
-  }
-}
-
-// Blocks that no bulk copy takes. Not inlined, so that the loops around it stay short.
+// Blocks that no bulk copy takes, by all lanes, element by element. Not inlined, so that the loops around it stay
+// short.
 template <class Element>
 __device__ __noinline__ void copy_by_lanes(const LaunchArgs& args, int first, int count, bool in_place, char* to,
                                            int lane) {
-  const int block_bytes = args.block_m * args.block_k * int(sizeof(Element));
-  const auto common = reinterpret_cast<uintptr_t>(args.values) | uint32_t(block_bytes);
-  if (common % sizeof(float4) == 0) {
-    copy_pieces<float4>(args, first, count, in_place, block_bytes, to, lane);
-  } else if (common % sizeof(float) == 0) {
-    copy_pieces<float>(args, first, count, in_place, block_bytes, to, lane);
-  } else {
-    copy_pieces<Element>(args, first, count, in_place, block_bytes, to, lane);
+  const int elements = args.block_m * args.block_k;
+#pragma unroll 2
+  for (int i = lane; i < count * elements; i += 32) {
+    const int64_t block = in_place ? first + i / elements : args.entry_block[first + i / elements];
+    reinterpret_cast<Element*>(to)[i] = static_cast<const Element*>(args.values)[block * elements + i % elements];
   }
 }
 
@@ -64,6 +50,7 @@ struct Ring {
     const int entries = lanes.groups * lanes.group;
     block_bytes_ = args.block_m * args.block_k * int(sizeof(Element));
     group_ = lanes.group;
+    shift_ = __ffs(group_) - 1;
     groups_ = lanes.groups;
     group_bytes_ = group_ * block_bytes_;
     values = shared_address(shared);
@@ -71,7 +58,7 @@ struct Ring {
     has_rows = group_ >= kLeastGroupWithRows;
     barriers_ = first_rows + (has_rows ? entries * 4 : 0);
     mask = entries - 1;
-    first_ = chunk.entry_begin / group_ * group_;
+    first_ = chunk.entry_begin & -group_;
     in_place_ = chunk.entry_end >= 0;
     end = (in_place_ ? chunk.entry_end : ~chunk.entry_end) - first_;
     // In bulk: whole groups, or blocks that are anywhere but aligned.
@@ -120,7 +107,7 @@ struct Ring {
 
   // The end of the entries that can be used at once from the oldest group on, up to `wanted`; waits for them.
   __device__ int wait(int wanted) {
-    const int last = min((wanted - 1) / group_, oldest_ + groups_ - 2);
+    const int last = min((wanted - 1) >> shift_, oldest_ + groups_ - 2);
 #pragma unroll 1
     for (; complete_ <= last; ++complete_) wait_for_oldest();
     return min(wanted, (last + 1) * group_);
@@ -178,7 +165,7 @@ struct Ring {
   }
 
   char* shared_;
-  int group_, groups_, group_bytes_, block_bytes_, room_;
+  int group_, shift_, groups_, group_bytes_, block_bytes_, room_;
   int first_, oldest_, requested_, complete_;  // groups: in use, to be requested, to be waited for
   uint32_t barriers_, phases_;
   bool in_place_, by_bulk_;

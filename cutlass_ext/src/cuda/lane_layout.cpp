@@ -115,6 +115,8 @@ void count_shared_bytes(LaneLayout& lanes, int32_t block_m, int32_t block_bytes,
 
 LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, int element_bytes, double blocks_of_row) {
   LaneLayout best = {};
+  if (choose_way(best, block_m, block_k, n, element_bytes, blocks_of_row)) return best;
+  best = {};
   double least = INFINITY;
   for (const BlockTile& tile : kBlockTiles) {
     if (tile.depth % 2 == 0 && block_k % tile.depth != 0) continue;
@@ -143,6 +145,8 @@ LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, int element_
     }
   }
   const int block_bytes = block_m * block_k * element_bytes;
+  best.way = best.tile_n == 1 ? LaneWay::kStream : LaneWay::kBundles;
+  best.warps = kWarpsOfCta;
   if (best.tile_n == 1) {
     choose_stream(best, block_m, block_bytes, element_bytes);
   } else {

@@ -5,12 +5,15 @@
 
 #include <cstdint>
 
+#include "cuda/lane_ways.h"
+
 namespace sparsek::cuda {
 
 // A lane computes `tile_m` rows of a block by `tile_n` columns, of `depth` columns of the block at a time. Lanes, the
 // first the fastest: column_lanes, depth_lanes, row_lanes, entry lanes. The entry lanes are `rows` block rows at once,
 // with `shares` lanes each, or one block row, where rows are long.
 struct LaneLayout {
+  LaneWay way;
   int32_t tile_m, tile_n, depth;
   int32_t column_lanes, depth_lanes, row_lanes;
   int32_t rows, shares;
@@ -20,6 +23,8 @@ struct LaneLayout {
   int32_t panels;
   int32_t shared_bytes;  // of a warp,
   int32_t ring_bytes;  // of which its groups of blocks take so many; behind them it has sums of blocks, if tile_n is 1
+  int32_t warps;       // of a CTA; each has a chunk of its own
+  int32_t ctas;        // of an SM that run at once; 0: as many as there is room for
   double cost;         // of a block: what a warp issues, or waits for shared memory instead; by each panel
 };
 

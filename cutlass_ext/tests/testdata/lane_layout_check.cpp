@@ -14,7 +14,43 @@ using namespace sparsek::cuda;
 
 bool is_power_of_two(int32_t x) { return x > 0 && (x & (x - 1)) == 0; }
 
+// Of all ways: every column is one of a panel, and there are lanes for all shares of a block.
+bool has_all(const LaneLayout& lanes, int block_m, int64_t n) {
+  const int of_entry = lanes.column_lanes * lanes.depth_lanes * lanes.row_lanes;
+  return lanes.columns == lanes.column_lanes * lanes.tile_n && int64_t{lanes.panels} * lanes.columns >= n &&
+         int64_t{lanes.panels - 1} * lanes.columns < n && of_entry * lanes.rows * lanes.shares <= 32 &&
+         is_power_of_two(lanes.rows) && is_power_of_two(lanes.shares) && lanes.cost > 0 &&
+         (lanes.way == LaneWay::kTensor
+              ? lanes.tile_m * 8 == block_m
+              : lanes.row_lanes * lanes.tile_m >= block_m && (lanes.row_lanes - 1) * lanes.tile_m < block_m);
+}
+
+// Ways that serve some blocks only.
+bool is_right_way(const LaneLayout& lanes, int block_m, int block_k, int64_t n, int bytes) {
+  if (!has_all(lanes, block_m, n) || lanes.ctas < 1 || lanes.warps < 1) return false;
+  const int block_bytes = block_m * block_k * bytes;
+  switch (lanes.way) {
+    case LaneWay::kSingles:
+      return block_m == 1 && block_k == 1 && n < 4 && lanes.columns == 1 && lanes.shares * lanes.rows == 32;
+    case LaneWay::kTensor:
+      return bytes == 2 && block_m % 8 == 0 && block_k % 8 == 0 && lanes.shared_bytes == 0;
+    case LaneWay::kFixed:
+      // A group begins at a multiple of 16 bytes, a row's begin and the next one's are in one load of 32, and all rows
+      // of a bundle are.
+      return bytes <= 4 && block_m == block_k && block_m <= kMostFixed && lanes.group * block_bytes % 16 == 0 &&
+             is_power_of_two(lanes.column_lanes) && is_power_of_two(lanes.row_lanes) && lanes.rows <= 16 &&
+             is_power_of_two(lanes.group) && is_power_of_two(lanes.groups) && lanes.group >= kLeastGroupWithRows &&
+             lanes.shared_bytes >= lanes.groups * (lanes.group * (block_bytes + 4) + 8) &&
+             lanes.shared_bytes % 16 == 0 && lanes.shared_bytes <= kMostSharedBytesOfFixed;
+    default:
+      return false;
+  }
+}
+
 bool is_right(const LaneLayout& lanes, int block_m, int block_k, int64_t n, int bytes) {
+  if (lanes.way != LaneWay::kStream && lanes.way != LaneWay::kBundles) {
+    return is_right_way(lanes, block_m, block_k, n, bytes);
+  }
   const bool has_kernel = std::any_of(std::begin(kBlockTiles), std::end(kBlockTiles), [&](const BlockTile& tile) {
     return tile.tile_m == lanes.tile_m && tile.depth == lanes.depth;
   });

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways of the few_columns family that serve some blocks only, and their sizes: of the kernels that there are, and
+// of what each has at once.
+#pragma once
+
+#include <cstdint>
+
+namespace sparsek::cuda {
+
+struct LaneLayout;
+
+enum class LaneWay : int32_t {
+  kStream,   // one to three columns, every block: lanes have sums of single blocks, which others add up
+  kBundles,  // more columns, every block
+  kSingles,  // 1 x 1 blocks by one to three columns, without shared memory
+  kFixed,    // square blocks up to kMostFixed
+  kTensor,   // 16-bit types and sides of multiples of 8: tensor cores, without shared memory
+};
+
+constexpr int kSinglesAtOnce = 4;  // nonzeros of a lane
+constexpr int kMostFixed = 8;      // side of a block
+constexpr bool is_fixed(int side, int element_bytes) {
+  return side <= 4 || (element_bytes == 4 && (side <= 6 || side == kMostFixed));
+}
+constexpr int kMostSharedBytesOfFixed = 12288;  // of a warp
+// Of which a lane may have eight columns of C.
+constexpr bool is_wide(int side, int element_bytes) { return side <= (element_bytes == 4 ? 3 : 1); }
+
+// What a lane computes of a square block of a size that is known when kernels are compiled: `rows` rows, `step` columns
+// of the block at a time.
+struct FixedTile {
+  int rows, step;
+};
+constexpr FixedTile fixed_tile(int block, int columns) {
+  if (block == 6) return {3, 6};
+  if (block == 8) return columns == 1 ? FixedTile{2, 8} : FixedTile{4, 4};
+  return {block, block};
+}
+
+// Warps of a CTA, each with a chunk of its own. Where B is read through L1 for many columns, neighbouring rows, which
+// often meet the same rows of it, belong on one SM.
+constexpr int kWarpsOfCta = 4;
+constexpr int warps_of_fixed(int columns) { return columns == 8 ? 16 : kWarpsOfCta; }
+constexpr int warps_of_tensor(int row_tiles, int columns) {
+  if (columns == 1) return kWarpsOfCta;
+  return row_tiles == 1 ? 16 : row_tiles == 2 ? 12 : 8;
+}
+
+// CTAs of an SM, by the registers that a thread takes.
+constexpr int ctas_of_fixed(int block, int columns) { return columns == 8 ? 1 : columns == 4 && block > 6 ? 4 : 5; }
+constexpr int ctas_of_tensor(int row_tiles, int columns) {
+  if (columns > 1) return 1;
+  return row_tiles == 1 ? 5 : row_tiles == 2 ? 4 : 2;
+}
+constexpr int kCtasOfSingles = 8;
+
+// Fills in a way for these blocks and columns, if there is one beside those that serve every block.
+bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, int element_bytes,
+                double blocks_of_row);
+
+}  // namespace sparsek::cuda

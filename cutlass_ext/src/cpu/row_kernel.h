@@ -175,8 +175,9 @@ void sum_blocks(const Strip<T>& strip, Walk<Sum<T>>* walks, const Target<Sum<T>>
 template <typename T>
 using SumFunction = void (*)(const Strip<T>& strip, Walk<Sum<T>>* walks, const Target<Sum<T>>* targets);
 
-// How many block rows are summed at once, so that there are about as many chains of additions as are under way.
-constexpr int joint(int rows) { return rows <= 2 ? 4 : rows == 3 ? 3 : rows == 4 ? 2 : 1; }
+// How many block rows are summed at once, so that there are about as many chains of additions as are under way: rows
+// times vectors of each.
+constexpr int joint(int chains) { return chains <= 2 ? 4 : chains == 3 ? 3 : chains == 4 ? 2 : 1; }
 constexpr int kMostJoint = 4;
 
 // The instances of a width of vectors.
@@ -184,13 +185,16 @@ template <typename T>
 struct SumTable {
   // One vector: [rows - 1][blocks are as wide as there are rows][joint(rows) block rows]
   SumFunction<T> narrow[kMaxRows][2][2];
-  SumFunction<T> wide[kMaxRows][kMaxVectors];  // [rows - 1][vectors - 1], of two and more
+  // [rows - 1][vectors - 1][joint(rows * vectors) block rows], of two vectors and more
+  SumFunction<T> wide[kMaxRows][kMaxVectors][2];
 };
 
 template <typename T, int kWidth, int kRows = 1, int kVectors = 2>
 constexpr void fill_wide(SumTable<T>& table) {
   if constexpr (kVectors <= Isa::vectors(kRows)) {
-    table.wide[kRows - 1][kVectors - 1] = sum_blocks<T, kWidth, 1, kRows, kVectors, false>;
+    auto& one = table.wide[kRows - 1][kVectors - 1];
+    one[0] = sum_blocks<T, kWidth, 1, kRows, kVectors, false>;
+    one[1] = sum_blocks<T, kWidth, joint(kRows * kVectors), kRows, kVectors, false>;
     fill_wide<T, kWidth, kRows, kVectors + 1>(table);
   }
 }
@@ -367,12 +371,13 @@ class RowRunner {
   }
 
   void run_rows(int32_t begin, int32_t end) {
-    const int most = joint(height_);
-    const bool one_vector = height_ <= kMaxRows && cols_ <= Widths<T>::kLanesOfSums;
-    const bool may_join = one_vector && most > 1 && product_.depth % product_.block_k == 0;
+    const int vectors = (cols_ + Widths<T>::kLanesOfSums - 1) / Widths<T>::kLanesOfSums;
+    const bool one_strip = height_ <= kMaxRows && vectors <= Isa::vectors(height_);
+    const int most = one_strip ? joint(height_ * vectors) : 1;
+    const bool may_join = most > 1 && product_.depth % product_.block_k == 0;
     int32_t r = begin;
     if (may_join) {
-      for (; r + most <= end && height(r + most - 1) == height_; r += most) run_joint(r, most);
+      for (; r + most <= end && height(r + most - 1) == height_; r += most) run_joint(r, most, vectors);
     }
     for (; r < end; ++r) {
       if (height(r) > 0) run_row(r);
@@ -411,8 +416,8 @@ class RowRunner {
     }
   }
 
-  // Block rows [r, r + count), one strip of one vector.
-  void run_joint(int32_t r, int count) {
+  // Block rows [r, r + count), one strip of so many vectors.
+  void run_joint(int32_t r, int count, int vectors) {
     Walk<S> walks[kMostJoint];
     Target<S> targets[kMostJoint];
     for (int t = 0; t < count; ++t) {
@@ -422,7 +427,9 @@ class RowRunner {
     strip_.b = static_cast<const T*>(product_.b) + rows_.col;
     strip_.cols = cols_;
     strip_.first = true;
-    const auto& functions = Widths<T>::table(cols_).narrow[height_ - 1][is_square(height_)];
+    const SumTable<T>& table = Widths<T>::table(cols_);
+    const auto& functions =
+        vectors == 1 ? table.narrow[height_ - 1][is_square(height_)] : table.wide[height_ - 1][vectors - 1];
     functions[1](strip_, walks, targets);
     strip_.first = false;
     for (int t = 0; t < count; ++t) {
@@ -489,7 +496,7 @@ class RowRunner {
         const Target<S> target = {sums() + from * kTileCols + col,
                                   stores_sums_ && last ? c_at(first_row(r) + from, col) : nullptr};
         const SumFunction<T> sum =
-            count == 1 ? table.narrow[height - 1][is_square(height)][0] : table.wide[height - 1][count - 1];
+            count == 1 ? table.narrow[height - 1][is_square(height)][0] : table.wide[height - 1][count - 1][0];
         sum(strip_, &own, &target);
       }
     }

@@ -94,8 +94,8 @@ struct TileQueue {
     if (lane == 0) words = *reinterpret_cast<int4 const*>(&tile[place.index]);
     words = {__shfl_sync(0xffffffffu, words.x, 0), __shfl_sync(0xffffffffu, words.y, 0),
              __shfl_sync(0xffffffffu, words.z, 0), __shfl_sync(0xffffffffu, words.w, 0)};
-    // The comparison is always true, and makes the arrival depend on what was read. Else it may overtake the read, which
-    // waits behind the warp's stores to global memory: then the copy of a later tile is what is read.
+    // The comparison is always true, and makes the arrival depend on what was read. Else it may overtake the read,
+    // which waits behind the warp's stores to global memory: then the copy of a later tile is what is read.
     if (lane == 0 && words.x >= kNoTile) {
       if constexpr (Ctas == 1) {
         empty[place.index].arrive();

@@ -118,7 +118,8 @@ struct Lanes<float, 8> : Isa {
   static Vector widen(__m128 v) { return _mm256_castps128_ps256(v); }
   static Vector widen(__m256 v) { return v; }
   static Vector gather(const float* p, const int32_t* at) {
-    return _mm256_i32gather_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)), 4);
+    const __m256 all = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
+    return _mm256_mask_i32gather_ps(zero(), p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)), all, 4);
   }
   static Vector gather(const float* p, const int32_t* at, const Part& part) {
     const __m256i places = _mm256_maskload_epi32(at, part.floats);
@@ -175,7 +176,9 @@ struct Lanes<double, 4> {
   }
   static Vector widen(__m256d v) { return v; }
   static Vector gather(const double* p, const int32_t* at) {
-    return _mm256_i32gather_pd(p, _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)), 8);
+    // With a mask, since g++ takes what the other form leaves undefined for a fault.
+    const __m256d all = _mm256_castsi256_pd(_mm256_set1_epi64x(-1));
+    return _mm256_mask_i32gather_pd(zero(), p, _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)), all, 8);
   }
   static Vector gather(const double* p, const int32_t* at, const Part& part) {
     const __m128i places = _mm_maskload_epi32(at, _mm256_castsi256_si128(part.floats));

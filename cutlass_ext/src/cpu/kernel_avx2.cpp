@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU kernel for AVX2 with FMA and F16C.
-
-// GCC 12 wrongly warns that the unused pass-through operand of its gathers is uninitialised.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
 #include "cpu/element.h"

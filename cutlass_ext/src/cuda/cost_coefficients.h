@@ -63,6 +63,7 @@ struct BsrCost {
   double rate;   // operations a microsecond
   double block;  // a block of the longest row
   double area;   // in addition for an element of it
+  double entry;  // a block by each column of B
 };
 
 // cuSPARSE on Blocked-ELL: a tile is a block row by 128 columns, and as long as the longest row.
@@ -82,7 +83,7 @@ struct CsrCost {
   double vector;   // an element of A by a vector
   double element;  // by several columns
   double byte;     // in addition for each byte of those columns
-  double row;      // an element of the longest row
+  double row;      // an element of the longest row, of several columns
   double memory;   // share of the device memory's rate
 };
 
@@ -106,11 +107,11 @@ constexpr CostCoefficients kCostCoefficients = {
     {6.706, 1.473, 0.66, 0.02917, 0.09868, 0.004901, 0.6808, 1.039e+07, 0.9873, 0, 6.46, 4.452},
     {5.798, 3.385, 0.2314, 0.01328},
     {5.729, 9.404e+08, 2.289e+07, 0.08916, 1.051, 0.6113, 2.913, 0.936},
-    {5.436, 9.672e+06, 0.2166, 0.002842},
+    {7.236, 1.476e+07, 0.4651, 0.002451, 9.205e-06},
     {4.564, 1.828, 0.05995, 0.009979, 1.662e+08, 2.261, 0.9916},
-    {9, 4.4e-06, 4e-05, 1.5e-07, 1e-05, 0.8},
-    {16.5, 3.7e-06, 2.24e-06, 0.00015, 1.55, 1.02e+07, 0.35, 1.3},
-    {6.005, 1.637, 0.5597, 0.01667, 0.02891, 0.002809, 0.5595, 9.376e+06, 1.048, 0, 0, 0},
+    {10.72, 4.869e-06, 4.957e-08, 6.503e-08, 0.003607, 0.2338},
+    {13.36, 8.381e-06, 3.151e-06, 0.0003689, 0.5047, 6.026e+08, 0.004979, 1.875},
+    {10.76, 1.951, 0.01575, 0.2601, 0.003315, 0.02043, 0.4864, 8.158e+06, 1.109, 0, 0, 0},
 };
 // to here.
 

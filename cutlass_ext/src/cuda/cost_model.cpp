@@ -284,6 +284,19 @@ double predict_few_columns(const Work& work, const FewCost& cost) {
   return cost.launch + (computing + moved / memory_rate(cost.memory, work) + reading) * again;
 }
 
+// How well cuBLAS uses the device memory where it has few columns and wider types, as a share of what it reaches else:
+// by products on an H200 (docs/notes/cost-model.md).
+double share_of_memory(const Work& work) {
+  if (work.element_bytes > 2) return work.n == 1 ? 0.65 : work.n == 2 ? 0.28 : 0.45;
+  return work.n == 2 || work.n == 4 ? 0.7 : 1;
+}
+
+// And how many times as long it takes in 16 bits where K is no multiple of 16 bytes.
+double unaligned_depth(const Work& work) {
+  if (work.element_bytes > 2 || work.n == 1 || work.shape.cols % 8 == 0) return 1;
+  return work.shape.cols % 4 == 0 ? 3 : 6.5;
+}
+
 double predict_dense(const Work& work, const DenseCost& cost) {
   struct Tile {
     double m, n;
@@ -311,18 +324,23 @@ double predict_dense(const Work& work, const DenseCost& cost) {
   }
   const double bytes = static_cast<double>(work.element_bytes) * (m * k + k * n) + bytes_of_c(work);
   if (work.element_bytes > 2) best = 2 * m * n * k / kFp32Rate;
-  return cost.launch + together(on_sms(best, work), bytes / memory_rate(cost.memory, work), kWithMemory);
+  const double moving = bytes / memory_rate(cost.memory * share_of_memory(work), work);
+  return cost.launch + together(on_sms(best * unaligned_depth(work), work), moving, kWithMemory);
 }
 
 double predict_bsr(const Work& work, const BsrCost& cost) {
+  constexpr double kColumns = 16;  // at once
   const double elements = static_cast<double>(work.shape.block_m) * work.shape.block_k;
   const double row = static_cast<double>(work.stats.longest_row) * (cost.block + cost.area * elements);
-  const double all = 2 * values_of(work) * static_cast<double>(work.n) / by_all_sms(cost.rate, work);
+  const double n = std::max(kColumns, static_cast<double>(work.n));
+  const double entries =
+      on_sms(static_cast<double>(work.shape.nnzb) * n * cost.entry * kFittedSms / work.device.sm_count, work);
+  const double all = entries + 2 * values_of(work) * static_cast<double>(work.n) / by_all_sms(cost.rate, work);
   return cost.launch + together(all, on_sms(row, work), kWithMemory);
 }
 
 double predict_bell(const Work& work, const BellCost& cost) {
-  constexpr double kColumns = 128;
+  constexpr double kColumns = 128, kOddBlock = 5;  // it is made for multiples of 8
   const BsrShape& shape = work.shape;
   const double n = static_cast<double>(work.n), longest = static_cast<double>(work.stats.longest_row);
   const double tiles = shape.block_rows * ceil_div(n, kColumns) * std::max(1.0, shape.block_m / kColumns);
@@ -333,19 +351,27 @@ double predict_bell(const Work& work, const BellCost& cost) {
       static_cast<double>(work.element_bytes) * (padded + static_cast<double>(shape.cols) * n) + bytes_of_c(work);
   const double computing =
       together(on_sms(waves * tile, work), 2 * padded * n / by_all_sms(cost.rate, work), kWithMemory);
-  return cost.launch + together(computing, bytes / memory_rate(cost.memory, work), kWithMemory);
+  const double odd = shape.block_m % 8 == 0 ? 1 : kOddBlock;
+  return cost.launch + together(computing * odd, bytes / memory_rate(cost.memory, work), kWithMemory);
 }
 
+// What rows of 64 have in common is read once; what L2 does not hold comes from memory.
 double predict_csr(const Work& work, const CsrCost& cost, bool by_vector) {
   constexpr double kColumnIndex = 4;  // bytes
+  constexpr double kShortElements = 15, kVectorMemory = 0.6;
   const double elements = values_of(work), n = static_cast<double>(work.n);
   const auto size = static_cast<double>(work.element_bytes);
   const double of_element = by_vector ? cost.vector : cost.element + cost.byte * size * n;
   const double all = elements * of_element * kFittedSms / work.device.sm_count;
-  const double row = static_cast<double>(work.stats.longest_row) * work.shape.block_k * cost.row;
-  const double bytes =
-      elements * (size + kColumnIndex) + size * static_cast<double>(work.shape.cols) * n + bytes_of_c(work);
-  return cost.launch + together(on_sms(all + row, work), bytes / memory_rate(cost.memory, work), kWithMemory);
+  // A vector's rows are shared out, matrices' are not, and take long in 16 bits.
+  const double of_row = by_vector ? 0 : work.element_bytes == 2 ? kShortElements * cost.row : cost.row;
+  const double row = static_cast<double>(work.stats.longest_row) * work.shape.block_k * of_row;
+  const double b = size * static_cast<double>(work.shape.cols) * n;
+  const double missed = std::max(0.0, 1 - work.device.l2_bytes / std::max(1.0, b));
+  const double read = size * n * static_cast<double>(work.stats.rows64.loads) * work.shape.block_k;
+  const double bytes = elements * (size + kColumnIndex) + std::max(b, missed * read) + bytes_of_c(work);
+  return cost.launch + together(on_sms(all + row, work),
+                                bytes / memory_rate(by_vector ? kVectorMemory : cost.memory, work), kWithMemory);
 }
 
 }  // namespace

@@ -96,6 +96,32 @@ int main() {
   // Many short rows and one column: the ordinary cores are far slower.
   const BsrShape thin = shape_of(221184, 221184, 16, 7. / 13824);
   expect(predicted(kModelled[5], thin, 1) > 4 * predicted(kModelled[4], thin, 1), "latency bounds it", kModelled[5]);
+  // Small blocks and few columns.
+  const BsrShape stencil = shape_of(331776, 331776, 3, 27. / 110592);
+  for (const KernelDesc& kernel : kModelledSmall) {
+    const double one = predicted(kernel, stencil, 1), many = predicted(kernel, stencil, 128);
+    expect(one > 20e-6 && one < 200e-6, "it reads A in about the time of memory", kernel);
+    expect(many > 3 * one && many < 200 * one, "more columns take more", kernel);
+    expect(predicted(kernel, shape_of(331776, 331776, 3, 13. / 110592), 128) < 0.7 * many, "fewer blocks take less",
+           kernel);
+    for (const BsrShape& empty : {shape_of(4096, 4096, 3, 0), shape_of(0, 0, 3, 0)}) {
+      expect(std::isfinite(predicted(kernel, empty, 8)), "a product without blocks takes the time of its launch",
+             kernel);
+    }
+  }
+  const PatternStats rows = expected_stats(stencil, 27);
+  PatternStats long_row = rows;
+  long_row.longest_row = 110592;
+  const auto csr = [&](LibraryFormat format, const PatternStats& stats, int64_t n, int64_t bytes) {
+    return predict(format, {stencil, stats, n, bytes, bytes, kH200, false});
+  };
+  const double vector = csr(LibraryFormat::kCsrByVector, rows, 1, 4);
+  expect(vector > 40e-6 && vector < 200e-6, "CSR by a vector takes somewhat longer than memory", kModelledSmall[0]);
+  expect(csr(LibraryFormat::kCsrByVector, long_row, 1, 4) < 1.1 * vector, "whatever its rows", kModelledSmall[0]);
+  expect(csr(LibraryFormat::kCsr, long_row, 8, 2) > 10 * csr(LibraryFormat::kCsr, rows, 8, 2),
+         "CSR in 16 bits is slow with a long row", kModelledSmall[0]);
+  expect(csr(LibraryFormat::kBsr, rows, 128, 4) > 2 * csr(LibraryFormat::kBsr, rows, 8, 4),
+         "BSR takes its time by blocks and columns", kModelledSmall[0]);
   const BsrShape shape = shape_of(4096, 4096, 64, 0.1);
   const PatternStats stats = expected_stats(shape, shape.block_rows > 0 ? shape.nnzb / shape.block_rows : 0);
   const Work work = {shape, stats, 4096, 2, 2, kH200, false};

@@ -246,9 +246,25 @@ double predict_simt(const Work& work, const SimtCost& cost) {
   return cost.launch + on_sms(critical, work);
 }
 
+// A way of few_columns that serves some blocks only, by tensor cores: what a warp waits for, for each 8 columns of a block
+// one after the other. Of long rows the warps take parts, of kWhole blocks or more.
+double predict_tensor_way(const Work& work, const LaneLayout& lanes) {
+  constexpr double kLaunch = 6.9, kUnit = 0.106, kTile = 0.0062, kOfAll = 5.16, kMemory = 0.59, kWhole = 16;
+  const BsrShape& shape = work.shape;
+  const auto blocks = static_cast<double>(shape.nnzb);
+  const double of_warp = blocks * lanes.panels / (work.device.sm_count * lanes.ctas * lanes.warps);
+  const double longest = std::min(static_cast<double>(work.stats.longest_row), kWhole);
+  const double waits = (kOfAll * of_warp + longest) * shape.block_k / 8 * (kUnit + kTile * lanes.tile_m * lanes.tile_n);
+  const double moved = static_cast<double>(work.element_bytes) *
+                           (values_of(work) + static_cast<double>(shape.cols) * static_cast<double>(work.n)) +
+                       4 * (blocks + shape.block_rows) + bytes_of_c(work);
+  return kLaunch + on_sms(waits, work) + moved / memory_rate(kMemory, work);
+}
+
 // A way of few_columns that serves some blocks only: instructions, what is moved, and B read for each block, of which
 // the longest counts whole, the others in part.
 double predict_way(const Work& work, const LaneLayout& lanes) {
+  if (lanes.way == LaneWay::kTensor) return predict_tensor_way(work, lanes);
   constexpr double kLaunch = 9.5, kIssue = 3.6e-6, kMemory = 1.1, kL2Rate = 7.5e6, kOthers = 0.3, kRandom = 32;
   const BsrShape& shape = work.shape;
   const auto blocks = static_cast<double>(shape.nnzb), n = static_cast<double>(work.n);

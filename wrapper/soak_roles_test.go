@@ -229,6 +229,10 @@ func captureAndReplay[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, 
 	defer b.Buffer.Close()
 	defer bias.Buffer.Close()
 	const graphs, products = 2, 2
+	mode := d.capture
+	if *soakEach > 1 && mode == foreign.CaptureGlobal { // it forbids what other goroutines of this role do with their libraries
+		mode = foreign.CaptureThreadLocal
+	}
 	var c [graphs][products]DeviceDense[C]
 	var exec [graphs]*foreign.Graph
 	for i := range exec {
@@ -236,7 +240,7 @@ func captureAndReplay[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, 
 			c[i][j] = inBuffer(t, s.engine, x.newC(), d.offsetC)
 			defer c[i][j].Buffer.Close()
 		}
-		graph, err := lane.foreign[i].Capture(d.capture, func() (err error) {
+		graph, err := lane.foreign[i].Capture(mode, func() (err error) {
 			for j := range c[i] {
 				err = errors.Join(err, x.plan.Enqueue(ctx, lane.at[i], x.alpha, x.beta, x.operands(b, c[i][j], bias)))
 			}

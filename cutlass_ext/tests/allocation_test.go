@@ -19,7 +19,7 @@ func TestAllocationsFail(t *testing.T) {
 		least  int // calls in which one failed
 	}{
 		{"context_create", 1, 10}, {"matrix_create", 1, 6}, {"plan_create", 1, 100}, {"plan_create_tuned", 16, 8},
-		{"tuner_create", 6, 4}, {"tuner_step", 6, 4}, {"tuner_finish", 24, 6}, {"multiply", 1, 0}, {"multiply_time", 1, 1},
+		{"tuner_create", 6, 4}, {"tuner_step", 2, 4}, {"tuner_finish", 24, 6}, {"multiply", 1, 0}, {"multiply_time", 1, 1},
 		{"matrix_set_values", 1, 0}, {"plan_info", 1, 0}, {"check", 1, 40}, {"tuning_cache_open", 97, 40}, {"limits", 1, 20},
 	} {
 		t.Run(call.name, func(t *testing.T) {

@@ -246,8 +246,8 @@ double predict_simt(const Work& work, const SimtCost& cost) {
   return cost.launch + on_sms(critical, work);
 }
 
-// A way of few_columns that serves some blocks only, by tensor cores: what a warp waits for, for each 8 columns of a block
-// one after the other. Of long rows the warps take parts, of kWhole blocks or more.
+// A way of few_columns that serves some blocks only, by tensor cores: what a warp waits for, for each 8 columns of a
+// block one after the other. Of long rows the warps take parts, of kWhole blocks or more.
 double predict_tensor_way(const Work& work, const LaneLayout& lanes) {
   constexpr double kLaunch = 6.9, kUnit = 0.106, kTile = 0.0062, kOfAll = 5.16, kMemory = 0.59, kWhole = 16;
   const BsrShape& shape = work.shape;

@@ -14,7 +14,7 @@ import (
 
 // treeLimit is what those parts of build/ may take, in bytes, that are there to
 // be copied to another machine: all but the objects.
-const treeLimit = 64 << 20
+const treeLimit = 72 << 20
 
 // treeSize adds up the files of the folders below root, those that are there.
 func treeSize(root string, folders ...string) (total int64, err error) {

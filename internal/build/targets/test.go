@@ -11,6 +11,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/build"
 	"github.com/sparsek/sparsek/internal/build/check"
+	"github.com/sparsek/sparsek/internal/build/pybindings"
 	"github.com/sparsek/sparsek/internal/toolchain"
 )
 
@@ -55,8 +56,13 @@ func (c Checkout) TestLong(ctx context.Context, fuzzTime time.Duration) error {
 		Sanitized: filepath.Join(dir, build.SanitizedLibrary), FuzzTime: fuzzTime, Out: c.Out})
 }
 
-// Format formats the sources.
-func (c Checkout) Format(ctx context.Context) error { return c.format(ctx, true) }
+// Format formats the sources, and writes those that are made from others.
+func (c Checkout) Format(ctx context.Context) error {
+	if err := c.format(ctx, true); err != nil {
+		return err
+	}
+	return pybindings.Write(root)
+}
 
 // format checks the format of the sources, or with fix formats them.
 func (c Checkout) format(ctx context.Context, fix bool) error {

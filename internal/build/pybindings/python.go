@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pybindings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// File is where the bindings are, in the checkout, and Header what they are
+// made of.
+const (
+	File   = "python/src/sparsek/_abi.py"
+	Header = "cutlass_ext/include/sparsek.h"
+)
+
+const prologue = `# SPDX-License-Identifier: Apache-2.0
+# Generated from ` + Header + `; changes here are lost.
+"""The C interface of libsparsek: what each name means is in sparsek.h."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from typing import Any
+
+ABI_VERSION = `
+
+const structBase = `
+
+class Versioned(ctypes.Structure):
+    """A struct whose first member is its own size."""
+
+    def __init__(self, **members: Any) -> None:
+        super().__init__(abi_size=ctypes.sizeof(self), **members)
+`
+
+// scalars are the types of C that stand for themselves.
+var scalars = map[string]string{
+	"size_t": "c_size_t", "int32_t": "c_int32", "int64_t": "c_int64", "uint64_t": "c_uint64", "uint8_t": "c_uint8",
+	"float": "c_float", "double": "c_double", "char": "c_char", "char*": "c_char_p", "sparsek_stream": "c_void_p",
+}
+
+// keywords of Python that a member might have as its name.
+var keywords = []string{"from", "in", "is", "lambda", "pass", "None", "class", "global", "with", "as", "def", "del", "import", "not", "or", "and"}
+
+// Source is the bindings of the header.
+func Source(text []byte) ([]byte, error) {
+	h, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Header, err)
+	}
+	w := &writer{structs: map[string]bool{}, enums: map[string]bool{}}
+	w.text.WriteString(prologue + h.abiVersion + "\n")
+	for _, e := range h.enums {
+		w.enum(e)
+	}
+	w.text.WriteString(structBase)
+	for _, s := range h.structs {
+		w.structure(s)
+	}
+	w.table(h.functions)
+	if w.err != nil {
+		return nil, fmt.Errorf("%s: %w", Header, w.err)
+	}
+	return []byte(w.text.String()), nil
+}
+
+type writer struct {
+	text           strings.Builder
+	structs, enums map[string]bool
+	err            error
+}
+
+func (w *writer) printf(format string, args ...any) { fmt.Fprintf(&w.text, format, args...) }
+
+func (w *writer) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = fmt.Errorf(format, args...)
+	}
+}
+
+// className is sparsek_plan_info's: PlanInfo.
+func className(name string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(name, "_") {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}
+
+func (w *writer) enum(e enum) {
+	w.enums["sparsek_"+e.name] = true
+	prefix := sharedPrefix(e)
+	w.printf("\n\nclass %s(enum.IntEnum):\n", className(e.name))
+	for _, m := range e.members {
+		w.printf("    %s = %s\n", w.identifier(strings.TrimPrefix(m.name, prefix)), m.value)
+	}
+}
+
+// sharedPrefix is what the members' names repeat of the enumeration's.
+func sharedPrefix(e enum) string {
+	words := strings.SplitAfter(strings.ToUpper(e.name)+"_", "_")
+	prefix := ""
+	for _, word := range words {
+		longer := prefix + word
+		if word == "" || slices.ContainsFunc(e.members, func(m member) bool { return !strings.HasPrefix(m.name, longer) }) {
+			break
+		}
+		prefix = longer
+	}
+	return prefix
+}
+
+func (w *writer) structure(s structure) {
+	w.structs["sparsek_"+s.name] = true
+	if len(s.fields) == 0 || s.fields[0].name != "abi_size" {
+		w.fail("sparsek_%s does not begin with abi_size", s.name)
+	}
+	w.printf("\n\nclass %s(Versioned):\n    _fields_ = (\n", className(s.name))
+	for _, f := range s.fields {
+		typ := w.fieldType(f.typ)
+		if f.count != "" {
+			typ += " * " + f.count
+		}
+		w.printf("        (\"%s\", %s),\n", w.identifier(f.name), typ)
+	}
+	w.printf("    )\n")
+}
+
+func (w *writer) table(functions []function) {
+	w.printf("\n\nclass Api(ctypes.Structure):\n    \"\"\"The table of functions.\"\"\"\n\n    _fields_ = (\n")
+	w.printf("        (\"abi_size\", ctypes.c_size_t),\n        (\"abi_version\", ctypes.c_int32),\n")
+	for _, f := range functions {
+		types := []string{"None"}
+		if f.result != "void" {
+			types[0] = w.paramType(f.result)
+		}
+		for _, p := range f.params {
+			types = append(types, w.paramType(p))
+		}
+		line := fmt.Sprintf("        (\"%s\", ctypes.CFUNCTYPE(%s)),\n", w.identifier(f.name), strings.Join(types, ", "))
+		if len(line) > 121 {
+			line = fmt.Sprintf("        (\n            \"%s\",\n            ctypes.CFUNCTYPE(\n                %s,\n            ),\n        ),\n",
+				f.name, strings.Join(types, ",\n                "))
+		}
+		w.text.WriteString(line)
+	}
+	w.printf("    )\n")
+}
+
+// fieldType is the type of a struct's member. All addresses but those of text
+// are numbers.
+func (w *writer) fieldType(typ string) string {
+	if name, ok := scalars[typ]; ok {
+		return "ctypes." + name
+	}
+	if strings.HasSuffix(typ, "*") {
+		return "ctypes.c_void_p"
+	}
+	w.fail("a member's type %q is not known", typ)
+	return ""
+}
+
+// paramType is the type of a parameter or a result. Addresses of the structs
+// above are checked by ctypes.
+func (w *writer) paramType(typ string) string {
+	if name, ok := scalars[typ]; ok {
+		return "ctypes." + name
+	}
+	if w.enums[typ] {
+		return "ctypes.c_int32"
+	}
+	target, ok := strings.CutSuffix(typ, "*")
+	switch {
+	case !ok:
+		w.fail("a parameter's type %q is not known", typ)
+	case w.structs[target]:
+		return "ctypes.POINTER(" + className(strings.TrimPrefix(target, "sparsek_")) + ")"
+	}
+	return "ctypes.c_void_p"
+}
+
+func (w *writer) identifier(name string) string {
+	if slices.Contains(keywords, name) {
+		w.fail("%q is a keyword of Python", name)
+	}
+	return name
+}

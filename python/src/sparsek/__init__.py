@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Block-sparse times dense matrix products: C = act(alpha A B + beta C + bias), with A in BSR.
+
+On NVIDIA Hopper GPUs and on CPUs.
+"""
+
+from __future__ import annotations
+
+from ._abi import Dtype, Memory, Status
+from ._library import library_path
+from .context import Context, default_context
+from .errors import (
+    ArgumentError,
+    CheckFailed,
+    CudaError,
+    DtypeError,
+    FileError,
+    IndexFault,
+    LibraryError,
+    OutOfMemory,
+    SparsekError,
+    UnsupportedError,
+)
+from .pattern import Pattern
+from .plan import Plan, PlanInfo
+
+__all__ = [
+    "ArgumentError",
+    "CheckFailed",
+    "Context",
+    "CudaError",
+    "Dtype",
+    "DtypeError",
+    "FileError",
+    "IndexFault",
+    "LibraryError",
+    "Memory",
+    "OutOfMemory",
+    "Pattern",
+    "Plan",
+    "PlanInfo",
+    "SparsekError",
+    "Status",
+    "UnsupportedError",
+    "default_context",
+    "library_path",
+]

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of any package, as the library wants them: an address, a type, a shape and strides."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import numpy as np
+
+from ._abi import Dtype, Memory
+from .dtypes import BITS, dtype_of, numpy_dtype
+from .errors import ArgumentError, DtypeError
+
+_HEAD = object.__basicsize__
+_Word = ctypes.c_size_t
+_NAMES = {Dtype.BF16: "bfloat16", Dtype.FP16: "float16", Dtype.FP32: "float32", Dtype.FP64: "float64"}
+
+
+def _address_by_interface(array: np.ndarray[Any, Any]) -> int:
+    return int(array.ctypes.data)
+
+
+def _address_by_struct(array: np.ndarray[Any, Any]) -> int:
+    # The first member behind the head of NumPy's public struct PyArrayObject_fields. Ten times as fast as the above.
+    address: int = _Word.from_address(id(array) + _HEAD).value
+    return address
+
+
+def _choose() -> Any:
+    probe = np.zeros((3, 5), np.uint8)[1:, 2:]
+    return _address_by_struct if _address_by_struct(probe) == probe.ctypes.data else _address_by_interface
+
+
+address_of = _choose()
+"""The address of a NumPy array's first element."""
+
+
+class View:
+    """Where an array lies and what it is.
+
+    shape and strides count elements; kind is what the array belongs to: "numpy", "torch", "cupy" or "dlpack". A view
+    keeps its array alive.
+    """
+
+    __slots__ = ("address", "array", "device", "dtype", "kind", "memory", "name", "readonly", "shape", "stream", "strides")
+
+    def __init__(
+        self,
+        array: Any,
+        kind: str,
+        address: int,
+        name: str,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        *,
+        memory: Memory = Memory.HOST,
+        device: int = 0,
+        readonly: bool = False,
+        stream: int | None = None,
+    ) -> None:
+        self.array, self.kind, self.address, self.name = array, kind, address, name
+        self.shape, self.strides, self.memory, self.device = shape, strides, memory, device
+        self.readonly, self.stream = readonly, stream
+        self.dtype: Dtype | None = None  # of floating-point elements; see element
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    def contiguous(self) -> bool:
+        """Whether the elements lie one after the other, the last index the fastest."""
+        step = 1
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent != 1 and stride != step and self.size:
+                return False
+            step *= extent
+        return True
+
+
+def is_torch(array: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def _view_numpy(array: np.ndarray[Any, Any]) -> View:
+    size = array.itemsize
+    if not array.flags.aligned or (array.size and any(stride % size for stride in array.strides)):
+        array = array.copy()
+    strides = tuple(stride // size for stride in array.strides)
+    name = array.dtype.name if array.dtype.isnative else f"{array.dtype.name} of the other byte order"
+    return View(array, "numpy", address_of(array), name, array.shape, strides, readonly=not array.flags.writeable)
+
+
+def _view_torch(tensor: Any) -> View:
+    torch = sys.modules["torch"]
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise ArgumentError("this call records no gradients: detach the tensor, or call it within torch.no_grad()")
+    device = tensor.device
+    if device.type not in ("cpu", "cuda") or tensor.layout != torch.strided:
+        raise ArgumentError(f"a dense tensor on the CPU or a CUDA device is needed, not one of {tensor.layout} on {device}")
+    memory = Memory.HOST if device.type == "cpu" else Memory.DEVICE
+    name = str(tensor.dtype).removeprefix("torch.")
+    return View(
+        tensor, "torch", tensor.data_ptr(), name, tuple(tensor.shape), tuple(tensor.stride()), memory=memory, device=device.index or 0
+    )
+
+
+def _view_cuda(array: Any) -> View:
+    interface = array.__cuda_array_interface__
+    kind = np.dtype(interface["typestr"])
+    shape = tuple(int(extent) for extent in interface["shape"])
+    address, readonly = interface["data"]
+    bytes_apart = interface.get("strides")
+    if bytes_apart is None:
+        strides, step = [], 1
+        for extent in reversed(shape):
+            strides.append(step)
+            step *= extent
+        strides.reverse()
+    else:
+        strides = [stride // kind.itemsize for stride in bytes_apart]
+    device = getattr(getattr(array, "device", None), "id", 0)
+    stream = interface.get("stream")
+    module = type(array).__module__.split(".")[0]
+    return View(
+        array,
+        "cupy" if module == "cupy" else "dlpack",
+        address or 0,
+        kind.name,
+        shape,
+        tuple(strides),
+        memory=Memory.DEVICE,
+        device=device if isinstance(device, int) else 0,
+        readonly=readonly,
+        stream=stream,
+    )
+
+
+def view(array: Any) -> View:
+    """The view of an array: of NumPy, torch, CuPy or JAX, or of whatever has one of their protocols.
+
+    What is no array (a list) becomes one of NumPy's. Raises ArgumentError and DtypeError.
+    """
+    if isinstance(array, np.ndarray):
+        return _view_numpy(array)
+    if is_torch(array):
+        return _view_torch(array)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _view_cuda(array)
+    if hasattr(array, "__dlpack_device__") and array.__dlpack_device__()[0] != 1:
+        raise ArgumentError(f"{type(array).__name__}: memory of this device is reached by __cuda_array_interface__ only, which it lacks")
+    return _view_numpy(np.asarray(array))
+
+
+def contiguous(found: View) -> View:
+    """The view itself where its elements lie one after the other, else one of a copy, of the same kind."""
+    if found.contiguous():
+        return found
+    if found.kind == "torch":
+        return _view_torch(found.array.contiguous())
+    if found.kind == "numpy":
+        return _view_numpy(np.ascontiguousarray(found.array))
+    cupy = sys.modules.get("cupy")
+    if cupy is None:
+        raise ArgumentError(f"{type(found.array).__name__}: an array in device memory has to be contiguous where CuPy is not in use")
+    return _view_cuda(cupy.ascontiguousarray(cupy.asarray(found.array)))
+
+
+def empty(like: View, shape: tuple[int, ...], dtype: Dtype) -> View:
+    """A view of a new array of the kind and on the device of `like`."""
+    if like.kind == "numpy":
+        made = _view_numpy(np.empty(shape, numpy_dtype(dtype, like.array.dtype)))
+    elif like.kind == "torch":
+        torch = sys.modules["torch"]
+        made = _view_torch(torch.empty(shape, dtype=getattr(torch, _NAMES[dtype]), device=like.array.device))
+    else:
+        cupy = sys.modules.get("cupy")
+        if cupy is None or dtype == Dtype.BF16:
+            raise ArgumentError(f"{type(like.array).__name__}: out has to be given, since no package is in use that could make it")
+        with cupy.cuda.Device(like.device):
+            made = _view_cuda(cupy.empty(shape, _NAMES[dtype]))
+    made.dtype = dtype
+    return made
+
+
+def assign(target: Any, source: View) -> None:
+    """Copies the elements of a view into an array of the same kind and shape."""
+    if source.kind == "torch":
+        target.copy_(source.array)
+    else:
+        target[...] = source.array
+
+
+def current_stream(found: View) -> int:
+    """The stream in which the package of the array works now; 0 is the default stream."""
+    if found.memory == Memory.HOST:
+        return 0
+    if found.stream is not None:
+        return found.stream
+    if found.kind == "torch":
+        return int(sys.modules["torch"].cuda.current_stream(found.device).cuda_stream)
+    cupy = sys.modules.get("cupy")
+    return int(cupy.cuda.get_current_stream().ptr) if cupy is not None else 0
+
+
+def element(found: View, expected: Dtype | None, what: str) -> Dtype:
+    """The type of a view's elements; bits stand for bf16 where that is expected. Raises DtypeError."""
+    dtype = Dtype.BF16 if found.name == BITS.name and expected == Dtype.BF16 else dtype_of(found.name)
+    if expected is not None and dtype != expected:
+        raise DtypeError(f"{what} is of {dtype.name.lower()}, and not of {expected.name.lower()} as it has to be")
+    found.dtype = dtype
+    return dtype
+
+
+_INDEX = {"int32": 1, "int64": 2, "int16": 3}
+
+
+def index_type(name: str, what: str) -> int:
+    """The library's number for a type of index. Raises DtypeError."""
+    found = _INDEX.get(name)
+    if found is None:
+        raise DtypeError(f"{what} is of {name}: an index is of int16, int32 or int64")
+    return found

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which blocks of a matrix are stored, as the library keeps it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from . import _abi
+from ._abi import BsrFlag, Dtype, Memory
+from ._arrays import View, contiguous, current_stream, index_type, view
+from ._handles import Shared
+from ._library import library
+from .context import Context, default_context
+from .dtypes import dtype_of
+from .errors import ArgumentError
+from .plan import Plan
+
+__all__ = ["Pattern"]
+
+
+def _index(array: Any, what: str) -> View:
+    found = view(array)
+    if found.ndim != 1:
+        raise ArgumentError(f"{what} has {found.ndim} dimensions, and not one")
+    return contiguous(found)
+
+
+class Pattern:
+    """The index of a block-sparse matrix, checked and copied by the library, without values.
+
+    crow: (ceil(M/bm) + 1), where each block row begins. col: (nnzb), the block column of each block. Both are of int16,
+    int32 or int64, on the host or on a GPU. shape: (M, K). block: (bm, bk). dtype: of the values, "bf16", "fp16", "fp32"
+    or "fp64". sort: block columns may come in any order within a block row; values keep theirs.
+    context: where products are computed; None: where crow lies. stream: in which a GPU's arrays are read; None: the
+    current one of their package.
+
+    One pattern may be used by any number of threads. Raises IndexFault, ArgumentError, DtypeError, UnsupportedError and
+    OutOfMemory.
+    """
+
+    def __init__(
+        self,
+        crow: Any,
+        col: Any,
+        shape: tuple[int, int],
+        block: tuple[int, int],
+        *,
+        dtype: Any,
+        sort: bool = False,
+        context: Context | None = None,
+        stream: int | None = None,
+    ) -> None:
+        rows, cols = (int(extent) for extent in shape)
+        bm, bk = (int(extent) for extent in block)
+        if bm < 1 or bk < 1 or rows < 0 or cols < 0:
+            raise ArgumentError(f"a matrix of {rows}x{cols} in blocks of {bm}x{bk} does not exist")
+        starts, columns = _index(crow, "crow"), _index(col, "col")
+        if columns.name != starts.name and columns.memory == starts.memory == Memory.HOST:
+            columns = view(columns.array.astype(starts.name) if columns.kind == "numpy" else columns.array.to(starts.array.dtype))
+        if (starts.memory, starts.device, starts.name) != (columns.memory, columns.device, columns.name):
+            raise ArgumentError("crow and col are not of one type, in one memory")
+        if starts.size != -(-rows // bm) + 1:
+            raise ArgumentError(f"crow has {starts.size} elements, and not {-(-rows // bm) + 1}: one more than there are block rows")
+        self.context = context if context is not None else default_context(starts.memory, starts.device)
+        if starts.memory == Memory.DEVICE and self.context.memory == Memory.HOST:
+            raise ArgumentError("an index in device memory needs a context of that GPU")
+        self.shape, self.block, self.nnzb = (rows, cols), (bm, bk), columns.size
+        self.dtype: Dtype = dtype_of(dtype)
+        lib = library()
+        bsr = _abi.Bsr(
+            rows=rows,
+            cols=cols,
+            block_m=bm,
+            block_k=bk,
+            nnzb=columns.size,
+            dtype=int(self.dtype),
+            index_type=index_type(starts.name, "crow"),
+            memory=int(starts.memory),
+            row_ptr=starts.address,
+            col_idx=columns.address,
+            stream=current_stream(starts) if stream is None else stream,
+            flags=int(BsrFlag.SORT) if sort else 0,
+        )
+        pointer = ctypes.c_void_p()
+        lib.require(lib.matrix_create(self.context.pointer, ctypes.byref(bsr), ctypes.addressof(pointer)))
+        assert pointer.value is not None
+        self._handle = Shared(pointer.value, lib.matrix_destroy, self.context._handle)
+
+    @property
+    def pointer(self) -> int:
+        """The library's handle, which lives as long as this object and its plans."""
+        return self._handle.pointer
+
+    def plan(
+        self,
+        n: int,
+        *,
+        out_dtype: Any = None,
+        bias: str | None = None,
+        activation: str | None = None,
+        kernel: str | None = None,
+        tune: float = 0.0,
+        values: Any = None,
+        ldb: int = 0,
+        ldc: int = 0,
+        alignment: int = 0,
+        allow_dense: bool = False,
+        own_kernels: bool = False,
+        batch_invariant: bool = False,
+        workers: int = 0,
+    ) -> Plan:
+        """How products with up to n columns are computed; to be kept and called, see Plan.
+
+        out_dtype: of C and the bias; None: that of the values. bias: None, "row" (M) or "column" (n). activation: None,
+        "relu", "gelu" or "silu". kernel: by name, or None: the library chooses. tune: seconds to measure kernels for,
+        with `values`, unless a similar product has been measured before; see docs/tuning.md. ldb, ldc: elements from row
+        to row of B and C that the kernel is chosen for, 0: n. alignment: bytes that the addresses of B and C are
+        multiples of, 0: of a GPU's 16, of the host's those of an element. allow_dense: absent blocks may be multiplied
+        as zeros. own_kernels: none of another library. batch_invariant: the bits of a column of C do not depend on n.
+        workers: the most CTAs or threads to use, 0: all.
+        """
+        return Plan(
+            self,
+            n,
+            out_dtype=out_dtype,
+            bias=bias,
+            activation=activation,
+            kernel=kernel,
+            tune=tune,
+            values=values,
+            ldb=ldb,
+            ldc=ldc,
+            alignment=alignment,
+            allow_dense=allow_dense,
+            own_kernels=own_kernels,
+            batch_invariant=batch_invariant,
+            workers=workers,
+        )
+
+    def __repr__(self) -> str:
+        (rows, cols), (bm, bk) = self.shape, self.block
+        return f"Pattern({rows}x{cols} in {bm}x{bk}, {self.nnzb} blocks, {self.dtype.name.lower()}, {self.context.backend})"
+
+    def __del__(self) -> None:
+        handle = self.__dict__.get("_handle")
+        if handle is not None:
+            handle.release()

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a pattern is multiplied, and the products themselves."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _abi
+from ._abi import Activation, Bias, ChosenBy, Dtype, Memory, PlanFlag
+from ._arrays import View, address_of, assign, contiguous, current_stream, element, empty, view
+from ._handles import Shared
+from ._library import library
+from ._staging import Staging
+from .dtypes import BYTES, numpy_dtype, parse_dtype
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    from .pattern import Pattern
+
+__all__ = ["Plan", "PlanInfo"]
+
+_BIASES = {None: Bias.NONE, "row": Bias.ROW, "column": Bias.COLUMN}
+_ACTIVATIONS = {None: Activation.NONE, "relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SILU}
+
+_ndarray = np.ndarray
+_empty = np.empty
+
+
+@dataclass(frozen=True)
+class PlanInfo:
+    """What a plan is: its kernel, why it was chosen, and what it takes."""
+
+    kernel: str
+    reason: str
+    chosen_by: str
+    """ "name", "model", "cache", "table" or "tuning" """
+    tiles: int
+    entries: int
+    """Loads of a block row of B; -1 where only the device knows."""
+    workspace_bytes: int
+    product_bytes: int
+    unit_roundoff: float
+    """Of one step of the sums: the u of the error bound in sparsek.h."""
+    predicted_seconds: float
+    measured_seconds: float
+    warning: str
+
+
+def _choice(table: dict[str | None, Any], given: str | None, what: str) -> Any:
+    try:
+        return table[given]
+    except KeyError:
+        names = ", ".join(str(name) for name in table)
+        raise ArgumentError(f"{what}={given!r} is none of {names}") from None
+
+
+class _Rows:
+    """A dense operand as the library takes it: a batch of (rows, n), the elements of a row one after the other."""
+
+    __slots__ = ("batch", "ld", "n", "step", "view")
+
+    def __init__(self, found: View, batch: int, n: int, ld: int, step: int) -> None:
+        self.view, self.batch, self.n, self.ld, self.step = found, batch, n, ld, step
+
+
+def _rows(found: View, rows: int, what: str) -> _Rows | None:
+    """The operand, or None where its strides do not go and it has to be copied."""
+    shape, strides = (found.shape, found.strides) if found.ndim > 1 else ((*found.shape, 1), (*found.strides, 1))
+    if found.ndim == 0 or shape[-2] != rows:
+        raise ArgumentError(f"{what} of shape {found.shape} does not have {rows} rows")
+    n = shape[-1]
+    outer = shape[:-2]
+    batch = 1
+    for extent in outer:
+        batch *= extent
+    if found.size == 0:
+        return _Rows(found, batch, n, max(n, 1), 0)
+    ld = strides[-2] if rows > 1 else n
+    if (n > 1 and strides[-1] != 1) or ld < n:
+        return None
+    step = 0
+    if batch > 1:
+        # The outer indices must walk in even steps, the last of them the fastest.
+        expected = 0
+        for extent, stride in zip(reversed(outer), reversed(strides[:-2]), strict=True):
+            if extent == 1:
+                continue
+            if expected == 0:
+                step = expected = stride
+            if stride != expected or stride < 0:
+                return None
+            expected *= extent
+    return _Rows(found, batch, n, ld, step)
+
+
+class Plan:
+    """Products of one pattern with up to n columns: made by Pattern.plan, called with values and B.
+
+    One plan may be called by several threads at once, with values of their own.
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        n: int,
+        *,
+        out_dtype: Any,
+        bias: str | None,
+        activation: str | None,
+        kernel: str | None,
+        tune: float,
+        values: Any,
+        ldb: int,
+        ldc: int,
+        alignment: int,
+        allow_dense: bool,
+        own_kernels: bool,
+        batch_invariant: bool,
+        workers: int,
+    ) -> None:
+        self.pattern, self.n = pattern, n
+        self.dtype = pattern.dtype
+        self.out_dtype: Dtype = parse_dtype(out_dtype) or pattern.dtype
+        self.bias: Bias = _choice(_BIASES, bias, "bias")
+        host = pattern.context.memory == Memory.HOST
+        if alignment == 0:
+            alignment = BYTES[self.dtype] if host else 16
+        options = _abi.PlanOptions(
+            n=n,
+            ldb=ldb,
+            ldc=ldc,
+            alignment=max(alignment, BYTES[self.dtype]),
+            alignment_c=max(alignment, BYTES[self.out_dtype]),
+            kernel=kernel.encode() if kernel is not None else None,
+            dtype_c=int(self.out_dtype),
+            bias=int(self.bias),
+            activation=int(_choice(_ACTIVATIONS, activation, "activation")),
+            allow_dense=int(allow_dense),
+            tuning_seconds=tune,
+            flags=(int(PlanFlag.OWN_KERNELS) if own_kernels else 0) | (int(PlanFlag.BATCH_INVARIANT) if batch_invariant else 0),
+            workers=workers,
+        )
+        lib = library()
+        self._lib = lib
+        (rows, cols), (bm, bk) = pattern.shape, pattern.block
+        self._values_shape = (pattern.nnzb, bm, bk)
+        if tune > 0:
+            if values is None:
+                raise ArgumentError("tune needs values: they are what is multiplied while kernels are measured")
+            measured = self._values(values)
+            # Products have values of their own: those of the matrix are read by this call alone.
+            lib.require(lib.matrix_set_values(pattern.pointer, measured.address, int(measured.memory), current_stream(measured)))
+        pointer = ctypes.c_void_p()
+        lib.require(lib.plan_create(pattern.pointer, ctypes.byref(options), ctypes.addressof(pointer)))
+        assert pointer.value is not None
+        self._handle = Shared(pointer.value, lib.plan_destroy, pattern._handle)
+        # What calls with plain NumPy arrays need, see __call__.
+        self._multiply = lib.multiply
+        self._pointer = ctypes.c_void_p(pointer.value)
+        self._spare: list[tuple[Any, Any]] = []
+        self._plain = host and n > 0 and self.bias == Bias.NONE
+        self._b_shape, self._c_shape = (cols, n), (rows, n)
+        self._numpy = numpy_dtype(self.dtype)
+        self._numpy_c = numpy_dtype(self.out_dtype)
+
+    @property
+    def pointer(self) -> int:
+        """The library's handle, which lives as long as this object."""
+        return self._handle.pointer
+
+    @property
+    def info(self) -> PlanInfo:
+        """What the plan is. Waits for nothing."""
+        found = _abi.PlanInfo()
+        self._lib.require(self._lib.plan_describe(self.pointer, ctypes.byref(found)))
+        return PlanInfo(
+            kernel=found.kernel.decode(),
+            reason=found.reason.decode(),
+            chosen_by=ChosenBy(found.chosen_by).name.lower(),
+            tiles=found.tiles,
+            entries=found.entries,
+            workspace_bytes=found.workspace_bytes,
+            product_bytes=found.product_bytes,
+            unit_roundoff=found.unit_roundoff,
+            predicted_seconds=found.predicted_seconds,
+            measured_seconds=found.measured_seconds,
+            warning=(found.warning or b"").decode(),
+        )
+
+    def __call__(
+        self,
+        values: Any,
+        b: Any,
+        out: Any = None,
+        *,
+        bias: Any = None,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        stream: int | None = None,
+    ) -> Any:
+        """C = act(alpha A B + beta C + bias), which is returned.
+
+        values: (nnzb, bm, bk). b: (K,), (K, n) or (..., K, n), n as planned or less, of the type of the values.
+        out: C, (M,), (M, n) or (..., M, n); None: a new array of b's kind. bias: (M) or (n) as planned, of C's type.
+        stream: of a GPU's product; None: the current one of b's package.
+
+        All strides are taken. What the library does not multiply in place is copied first: values and a bias that are
+        not contiguous, a B or C whose rows are not (transposed, reversed or repeated ones).
+        The arrays lie where the context computes. A GPU's context takes arrays of the host too: it copies all of them to
+        the GPU and C back, which then is waited for. On the CPU, C is written when the call returns; on a GPU it is in
+        the stream, and b, values and out must not be freed out of the stream's order.
+        """
+        # NumPy arrays that need nothing done to them go the short way.
+        if (
+            type(b) is _ndarray
+            and type(values) is _ndarray
+            and self._plain
+            and bias is None
+            and alpha == 1.0
+            and beta == 0.0
+            and b.dtype is self._numpy
+            and values.dtype is self._numpy
+            and b.shape == self._b_shape
+            and values.shape == self._values_shape
+            and b.flags.carray
+            and values.flags.carray
+        ):
+            if out is None:
+                out = _empty(self._c_shape, self._numpy_c)
+            elif type(out) is not _ndarray or out.dtype is not self._numpy_c or out.shape != self._c_shape or not out.flags.carray:
+                return self._any(values, b, out, bias, alpha, beta, stream)
+            try:
+                spare = self._spare.pop()
+            except IndexError:
+                spare = self._new_args()
+            args = spare[0]
+            args.b = address_of(b)
+            args.c = address_of(out)
+            args.values = address_of(values)
+            status = self._multiply(self._pointer, spare[1])
+            if status:
+                self._lib.require(status)
+            self._spare.append(spare)
+            return out
+        return self._any(values, b, out, bias, alpha, beta, stream)
+
+    def _new_args(self) -> tuple[Any, Any]:
+        n = self.n
+        args = _abi.MultiplyArgs(alpha=1.0, ldb=n, ldc=n)
+        return args, ctypes.pointer(args)
+
+    def run(
+        self,
+        *,
+        values: int,
+        b: int,
+        c: int,
+        n: int = 0,
+        ldb: int = 0,
+        ldc: int = 0,
+        bias: int = 0,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        c_in: int = 0,
+        ldc_in: int = 0,
+        stream: int = 0,
+        workspace: int = 0,
+        workspace_bytes: int = 0,
+        batch: int = 0,
+        stride_b: int = 0,
+        stride_c: int = 0,
+        stride_values: int = 0,
+        stride_bias: int = 0,
+    ) -> None:
+        """A product of operands by their addresses, with the members of sparsek_multiply_args; 0 is what it means there.
+
+        Nothing is checked that the library cannot see: types, and whether the memory is as long as it has to be.
+        """
+        args = _abi.MultiplyArgs(
+            alpha=alpha,
+            beta=beta,
+            b=b,
+            ldb=ldb,
+            c=c,
+            ldc=ldc,
+            stream=stream,
+            bias=bias,
+            values=values,
+            n=n,
+            c_in=c_in,
+            ldc_in=ldc_in,
+            workspace=workspace,
+            workspace_bytes=workspace_bytes,
+            batch=batch,
+            stride_b=stride_b,
+            stride_c=stride_c,
+            stride_values=stride_values,
+            stride_bias=stride_bias,
+        )
+        self._lib.require(self._multiply(self._pointer, ctypes.byref(args)))
+
+    def _values(self, values: Any) -> View:
+        found = view(values)
+        element(found, self.dtype, "values")
+        nnzb, bm, bk = self._values_shape
+        if found.shape != self._values_shape and not (found.shape == (nnzb,) and bm == bk == 1):
+            raise ArgumentError(f"values have the shape {found.shape}, and not {self._values_shape}")
+        return contiguous(found)
+
+    def _bias(self, bias: Any, n: int) -> View | None:
+        if bias is None:
+            if self.bias != Bias.NONE:
+                raise ArgumentError("the plan was made for a bias: give one")
+            return None
+        if self.bias == Bias.NONE:
+            raise ArgumentError("the plan was made without a bias: Pattern.plan(bias='row') or 'column' makes one with it")
+        found = view(bias)
+        element(found, self.out_dtype, "bias")
+        count = self.pattern.shape[0] if self.bias == Bias.ROW else n
+        if found.shape not in ((count,), (count, 1) if self.bias == Bias.ROW else (1, count)):
+            raise ArgumentError(f"bias has the shape {found.shape}, and not ({count},)")
+        return contiguous(found)
+
+    def _any(self, values: Any, b: Any, out: Any, bias: Any, alpha: float, beta: float, stream: int | None) -> Any:
+        """A product of whatever operands."""
+        if self.dtype == Dtype.FP64:
+            for name, factor in (("alpha", alpha), ("beta", beta)):
+                if float(np.float32(factor)) != factor:
+                    raise ArgumentError(f"{name}={factor} is no number of fp32, in which the library takes it: scale an operand instead")
+        rows, cols = self.pattern.shape
+        b_view = view(b)
+        element(b_view, self.dtype, "b")
+        b_rows = _rows(b_view, cols, "b") or _rows(contiguous(b_view), cols, "b")
+        assert b_rows is not None
+        n = b_rows.n
+        if n > self.n:
+            raise ArgumentError(f"b has {n} columns, and the plan is for up to {self.n}")
+        found_values, found_bias = self._values(values), self._bias(bias, n)
+        shape = (*b_view.shape[:-2], rows, n) if b_view.ndim > 1 else (rows,)
+        c_view = self._output(out, shape, beta, b_view)
+        c_rows = _rows(c_view, rows, "out")
+        if c_rows is None or (c_view.kind == "numpy" and out is not None and c_view.array is not out):
+            # A C that the library cannot write to gets a copy of one that it can.
+            made = empty(c_view, shape, self.out_dtype)
+            if beta:
+                assign(made.array, c_view)
+            self._finish(found_values, b_rows, made, found_bias, alpha, beta, stream)
+            assign(out, made)
+            return out
+        self._finish(found_values, b_rows, c_view, found_bias, alpha, beta, stream)
+        return c_view.array if out is None else out
+
+    def _output(self, out: Any, shape: tuple[int, ...], beta: float, like: View) -> View:
+        if out is None:
+            if beta:
+                raise ArgumentError("beta needs out: the C that it is multiplied with")
+            return empty(like, shape, self.out_dtype)
+        found = view(out)
+        element(found, self.out_dtype, "out")
+        if found.shape != shape:
+            raise ArgumentError(f"out has the shape {found.shape}, and not {shape}")
+        if found.readonly:
+            raise ArgumentError("out cannot be written to")
+        return found
+
+    def _finish(self, values: View, b: _Rows, c_view: View, bias: View | None, alpha: float, beta: float, stream: int | None) -> None:
+        """Multiplies operands whose shapes and types are right."""
+        c = _rows(c_view, self.pattern.shape[0], "out")
+        assert c is not None
+        context = self.pattern.context
+        operands = [values, b.view, c_view] + ([bias] if bias is not None else [])
+        if c.view.size == 0:
+            return
+        places = {(found.memory, found.device) for found in operands if found.size}
+        if len(places) > 1:
+            raise ArgumentError("values, b, out and bias do not lie in one memory")
+        memory, device = places.pop()
+        if memory == Memory.DEVICE and (context.memory, context.device) != (memory, device):
+            raise ArgumentError(f"the arrays lie on GPU {device}, and the plan is for {context}")
+        with Staging(context, memory) as staged:
+            self.run(
+                values=staged.read(values),
+                b=staged.read(b.view),
+                c=staged.write(c_view, beta != 0),
+                n=b.n,
+                ldb=b.ld,
+                ldc=c.ld,
+                bias=staged.read(bias) if bias is not None else 0,
+                alpha=alpha,
+                beta=beta,
+                stream=staged.stream if staged.active else current_stream(b.view) if stream is None else stream,
+                batch=b.batch,
+                stride_b=b.step,
+                stride_c=c.step,
+            )
+
+    def __repr__(self) -> str:
+        return f"Plan({self.pattern!r}, n={self.n}, kernel={self.info.kernel!r})"
+
+    def __del__(self) -> None:
+        handle = self.__dict__.get("_handle")
+        if handle is not None:
+            handle.release()

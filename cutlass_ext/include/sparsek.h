@@ -6,15 +6,19 @@
  *
  * Products are summed in fp32, and the epilogue is computed in fp32, in the order above. The result is rounded once, to
  * C's type, which may differ from the type of A and B. Where these are of fp64, all of that is in fp64. act is none,
- * ReLU, GELU or SiLU.
+ * ReLU, GELU or SiLU. With factors in device memory (alpha_device, beta_device), alpha and beta are first multiplied by
+ * them in fp32.
  *
  * Layouts
  *   A   block compressed sparse row (BSR), blocks of bm x bk. row_ptr has ceil(M/bm) + 1 entries, col_idx has
  *       nnzb entries (block columns, strictly increasing within a block row, see SPARSEK_BSR_SORT), values holds nnzb
  *       dense blocks one after the other (see block_idx), each row-major (bm, bk):(bk, 1). Where M or K is not a
- * multiple of the block, the last blocks extend beyond A. Their values beyond row M are never used; those beyond column
- * K must be zero. B   row-major (K, N):(ldb, 1) C   row-major (M, N):(ldc, 1) bias of C's type: (M), one value for each
- * row of C, or (N), one for each column Leading dimensions count elements.
+ *       multiple of the block, the last blocks extend beyond A. Their values beyond row M are never used; those beyond
+ *       column K must be zero.
+ *   B   row-major (K, N):(ldb, 1)
+ *   C   row-major (M, N):(ldc, 1)
+ *   bias of C's type: (M), one value for each row of C, or (N), one for each column
+ *   Leading dimensions count elements.
  *
  * An absent block takes no part in the product: NaN or Inf in rows of B that no block reads never reaches C. Every
  * activation, ReLU too, maps NaN to NaN, Inf to Inf, and -Inf to its limit there, 0 or -0.
@@ -221,7 +225,7 @@ typedef struct sparsek_kernel_info {
   const char* name;
   const char* why;                /* the case for which it exists */
   int32_t backend;                /* sparsek_backend */
-  int32_t dtype;                  /* sparsek_dtype of A and B; 0: every one, or with a library: bf16 and fp16 */
+  int32_t dtype;                  /* sparsek_dtype of A and B; 0: every one, or with a library: those that it serves */
   int32_t tile_m, tile_n, tile_k; /* these and stages: 0 where another library chooses them */
   int32_t stages;
   int32_t block_m;          /* block heights served: this one, 0: every one */

@@ -22,13 +22,13 @@ var torchScript string
 var scipyScript string
 
 func newTorchProcess() pythonProcess {
-	return pythonProcess{peer: Torch, script: torchScript, fix: "install torch for the python3 on PATH",
-		mend: "choose blocks, sizes and a type that torch takes"}
+	return pythonProcess{peer: Torch, script: torchScript, install: "install torch for the python3 on PATH",
+		served: "choose blocks, sizes and a type that torch takes"}
 }
 
 func newSciPyProcess() pythonProcess {
-	return pythonProcess{peer: SciPy, script: scipyScript, fix: "install scipy for the python3 on PATH",
-		mend: "choose --dtype fp32 or fp64, and sizes that are multiples of the block"}
+	return pythonProcess{peer: SciPy, script: scipyScript, install: "install scipy for the python3 on PATH",
+		served: "choose --dtype fp32 or fp64, and sizes that are multiples of the block"}
 }
 
 // inPython is the sparse product of a package of Python's, in a process of python3 that takes its turns: torch's own
@@ -52,7 +52,7 @@ func (p inPython[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error
 		return nil, err
 	}
 	e := entrant{name: t.peer, kernel: fmt.Sprintf("%s %s, %s", t.peer, t.version, entry), time: t.time}
-	if err := tryOnce(ctx, &e, t.mend); err != nil {
+	if err := tryOnce(ctx, &e, t.served); err != nil {
 		return nil, err
 	}
 	return []entrant{e}, nil

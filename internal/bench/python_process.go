@@ -24,10 +24,10 @@ import (
 // pythonProcess is python3 with a script that times the products of a peer, started once for all cases: its packages take
 // seconds to load. The head of torch_bsr.py says what such a script reads and prints.
 type pythonProcess struct {
-	peer   string
-	script string
-	fix    string // where it cannot be started
-	mend   string // where it does not take a case
+	peer    string
+	script  string
+	install string // the fix where it cannot be started
+	served  string // the fix where it does not take a case
 
 	started bool
 	absent  error // why it cannot be used
@@ -67,7 +67,7 @@ func (t *pythonProcess) start(ctx context.Context, on sparsek.EngineInfo) error 
 	t.started = true
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.absent = &missing{t.peer, "there is no python3 on PATH", "install Python 3, and " + t.fix}
+		t.absent = &missing{t.peer, "there is no python3 on PATH", "install Python 3, and " + t.install}
 		return t.absent
 	}
 	device := "cpu"
@@ -81,12 +81,12 @@ func (t *pythonProcess) start(ctx context.Context, on sparsek.EngineInfo) error 
 	answer, err := t.receive(ctx)
 	var said *scriptError
 	if errors.As(err, &said) {
-		t.absent = &missing{t.peer, said.text, t.fix}
+		t.absent = &missing{t.peer, said.text, t.served}
 		return t.absent
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			err = &missing{t.peer, err.Error(), t.fix}
+			err = &missing{t.peer, err.Error(), t.install}
 		}
 		t.absent = err
 	}
@@ -226,7 +226,7 @@ func (t *pythonProcess) prepare(ctx context.Context, spec pythonCase) (string, e
 	answer, err := t.ask(ctx, pythonRequest{Op: "case", Path: path})
 	var said *scriptError
 	if errors.As(err, &said) {
-		return "", &missing{t.peer, said.text, t.mend}
+		return "", &missing{t.peer, said.text, t.served}
 	}
 	return answer.Entry, err
 }

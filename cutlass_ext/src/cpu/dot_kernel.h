@@ -11,6 +11,7 @@
 
 #include "cpu/element.h"
 #include "cpu/kernel.h"
+#include "cpu/row_sums.h"
 
 namespace sparsek::cpu {
 namespace {

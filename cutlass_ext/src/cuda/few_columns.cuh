@@ -224,13 +224,17 @@ struct FewColumnsKernel {
         lanes.depth = tile.depth;
         if (const cudaError_t status = prepare(lanes, 0); status != cudaSuccess) return status;
       }
-      lanes.way = LaneWay::kFixed;
-      for (int block = 1; block <= kMostFixed; ++block) {
-        if (const cudaError_t status = prepare(lanes, block); status != cudaSuccess) return status;
+      if constexpr (sizeof(Element) <= 4) {
+        lanes.way = LaneWay::kFixed;
+        for (int block = 1; block <= kMostFixed; ++block) {
+          if (const cudaError_t status = prepare(lanes, block); status != cudaSuccess) return status;
+        }
       }
-      lanes.way = LaneWay::kTensor;
-      for (lanes.tile_m = 1; lanes.tile_m <= kMostBlock / 8; ++lanes.tile_m) {
-        if (const cudaError_t status = prepare(lanes, 0); status != cudaSuccess) return status;
+      if constexpr (sizeof(Element) == 2) {
+        lanes.way = LaneWay::kTensor;
+        for (lanes.tile_m = 1; lanes.tile_m <= kMostBlock / 8; ++lanes.tile_m) {
+          if (const cudaError_t status = prepare(lanes, 0); status != cudaSuccess) return status;
+        }
       }
     }
     lanes.way = LaneWay::kSingles;

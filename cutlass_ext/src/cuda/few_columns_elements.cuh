@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "cuda/sum_type.h"
+#include "abi/sum_type.h"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
 

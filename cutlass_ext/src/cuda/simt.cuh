@@ -7,11 +7,11 @@
 //   C   (M, N):(ldc, 1), from registers
 #pragma once
 
+#include "abi/sum_type.h"
 #include "cuda/epilogue.cuh"
 #include "cuda/epilogue_fp64.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
-#include "cuda/sum_type.h"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
 

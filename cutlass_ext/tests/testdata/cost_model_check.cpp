@@ -109,6 +109,10 @@ int main() {
              kernel);
     }
   }
+  // By tensor cores, whose columns cost more than the first, which reads A.
+  const BsrShape large_blocks = shape_of(4096, 4096, 32, 0.125);
+  expect(predicted(kModelledSmall[0], large_blocks, 64) > 1.5 * predicted(kModelledSmall[0], large_blocks, 1),
+         "64 columns take more than one", kModelledSmall[0]);
   const PatternStats rows = expected_stats(stencil, 27);
   PatternStats long_row = rows;
   long_row.longest_row = 110592;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace sparsek::cuda {
+namespace sparsek {
 
 // In which products of elements of A and B are summed, and the epilogue is computed.
 template <class Element>
@@ -15,4 +15,4 @@ struct SumOf<double> {
 template <class Element>
 using Sum = typename SumOf<Element>::Type;
 
-}  // namespace sparsek::cuda
+}  // namespace sparsek

@@ -92,12 +92,15 @@ func Bless(ctx context.Context, reason *string, offline *bool) {
 // Test builds, checks the sources and the baseline, and runs all tests; build/test gets them as programs.
 func Test(ctx context.Context, offline *bool) { end(in(offline).Test(ctx)) }
 
+// Rust builds, and runs the tests of the Rust crates, with formatter, linter, documentation and a trial of the packages.
+func Rust(ctx context.Context, offline *bool) { end(in(offline).Rust(ctx)) }
+
 // TestLong runs what takes hours: long forms of the tests, races, sanitizers, and each fuzz target for -fuzztime (10m).
 func TestLong(ctx context.Context, fuzztime *time.Duration, offline *bool) {
 	end(in(offline).TestLong(ctx, or(fuzztime, 10*time.Minute)))
 }
 
-// Format formats the Go, C++ and CUDA sources as test wants them, and writes the Python bindings of sparsek.h.
+// Format formats the Go, C++ and CUDA sources as test wants them, and writes the Python and Rust bindings of sparsek.h.
 func Format(ctx context.Context, offline *bool) { end(in(offline).Format(ctx)) }
 
 // Install builds and installs library, header, pkg-config file and program under -prefix=DIR (/usr/local).

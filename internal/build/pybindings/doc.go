@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pybindings writes the Python bindings of sparsek.h: its
-// enumerations, its structs and its table of functions for ctypes. What it
-// does not understand in the header is an error.
+// enumerations, its structs and its table of functions for ctypes.
 package pybindings

@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sparsek/sparsek/internal/build/cheader"
 )
 
 const root = "../../.."
 
 func TestBindingsAreTheHeaders(t *testing.T) {
-	header, err := os.ReadFile(filepath.Join(root, Header))
+	header, err := os.ReadFile(filepath.Join(root, cheader.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,21 +28,21 @@ func TestBindingsAreTheHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what %s says: go tool mage format writes it", File, Header)
+		t.Errorf("%s is not what %s says: go tool mage format writes it", File, cheader.Name)
 	}
 }
 
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
-	for _, file := range []string{Header, File} {
+	for _, file := range []string{cheader.Name, File} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Write(dir); err == nil || !strings.Contains(err.Error(), Header) {
+	if err := Write(dir); err == nil || !strings.Contains(err.Error(), cheader.Name) {
 		t.Errorf("without a header: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, Header), []byte(small), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, cheader.Name), []byte(small), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if err := Write(dir); err != nil {

@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sparsek/sparsek/internal/build/cheader"
 )
 
-// File is where the bindings are, in the checkout, and Header what they are
-// made of.
-const (
-	File   = "python/src/sparsek/_abi.py"
-	Header = "cutlass_ext/include/sparsek.h"
-)
+// File is where the bindings are, in the checkout.
+const File = "python/src/sparsek/_abi.py"
 
 const prologue = `# SPDX-License-Identifier: Apache-2.0
-# Generated from ` + Header + `; changes here are lost.
+# Generated from ` + cheader.Name + `; changes here are lost.
 """The C interface of libsparsek: what each name means is in sparsek.h."""
 
 from __future__ import annotations
@@ -47,22 +45,22 @@ var keywords = []string{"from", "in", "is", "lambda", "pass", "None", "class", "
 
 // Source is the bindings of the header.
 func Source(text []byte) ([]byte, error) {
-	h, err := parse(string(text))
+	h, err := cheader.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Header, err)
+		return nil, err
 	}
 	w := &writer{structs: map[string]bool{}, enums: map[string]bool{}}
-	w.text.WriteString(prologue + h.abiVersion + "\n")
-	for _, e := range h.enums {
+	w.text.WriteString(prologue + h.ABIVersion + "\n")
+	for _, e := range h.Enums {
 		w.enum(e)
 	}
 	w.text.WriteString(structBase)
-	for _, s := range h.structs {
+	for _, s := range h.Structs {
 		w.structure(s)
 	}
-	w.table(h.functions)
+	w.table(h.Functions)
 	if w.err != nil {
-		return nil, fmt.Errorf("%s: %w", Header, w.err)
+		return nil, fmt.Errorf("%s: %w", cheader.Name, w.err)
 	}
 	return []byte(w.text.String()), nil
 }
@@ -90,22 +88,22 @@ func className(name string) string {
 	return b.String()
 }
 
-func (w *writer) enum(e enum) {
-	w.enums["sparsek_"+e.name] = true
+func (w *writer) enum(e cheader.Enum) {
+	w.enums["sparsek_"+e.Name] = true
 	prefix := sharedPrefix(e)
-	w.printf("\n\nclass %s(enum.IntEnum):\n", className(e.name))
-	for _, m := range e.members {
-		w.printf("    %s = %s\n", w.identifier(strings.TrimPrefix(m.name, prefix)), m.value)
+	w.printf("\n\nclass %s(enum.IntEnum):\n", className(e.Name))
+	for _, m := range e.Members {
+		w.printf("    %s = %s\n", w.identifier(strings.TrimPrefix(m.Name, prefix)), m.Value)
 	}
 }
 
 // sharedPrefix is what the members' names repeat of the enumeration's.
-func sharedPrefix(e enum) string {
-	words := strings.SplitAfter(strings.ToUpper(e.name)+"_", "_")
+func sharedPrefix(e cheader.Enum) string {
+	words := strings.SplitAfter(strings.ToUpper(e.Name)+"_", "_")
 	prefix := ""
 	for _, word := range words {
 		longer := prefix + word
-		if word == "" || slices.ContainsFunc(e.members, func(m member) bool { return !strings.HasPrefix(m.name, longer) }) {
+		if word == "" || slices.ContainsFunc(e.Members, func(m cheader.Member) bool { return !strings.HasPrefix(m.Name, longer) }) {
 			break
 		}
 		prefix = longer
@@ -113,37 +111,37 @@ func sharedPrefix(e enum) string {
 	return prefix
 }
 
-func (w *writer) structure(s structure) {
-	w.structs["sparsek_"+s.name] = true
-	if len(s.fields) == 0 || s.fields[0].name != "abi_size" {
-		w.fail("sparsek_%s does not begin with abi_size", s.name)
+func (w *writer) structure(s cheader.Struct) {
+	w.structs["sparsek_"+s.Name] = true
+	if len(s.Fields) == 0 || s.Fields[0].Name != "abi_size" {
+		w.fail("sparsek_%s does not begin with abi_size", s.Name)
 	}
-	w.printf("\n\nclass %s(Versioned):\n    _fields_ = (\n", className(s.name))
-	for _, f := range s.fields {
-		typ := w.fieldType(f.typ)
-		if f.count != "" {
-			typ += " * " + f.count
+	w.printf("\n\nclass %s(Versioned):\n    _fields_ = (\n", className(s.Name))
+	for _, f := range s.Fields {
+		typ := w.fieldType(f.Type.Bare())
+		if f.Count != "" {
+			typ += " * " + f.Count
 		}
-		w.printf("        (\"%s\", %s),\n", w.identifier(f.name), typ)
+		w.printf("        (\"%s\", %s),\n", w.identifier(f.Name), typ)
 	}
 	w.printf("    )\n")
 }
 
-func (w *writer) table(functions []function) {
+func (w *writer) table(functions []cheader.Function) {
 	w.printf("\n\nclass Api(ctypes.Structure):\n    \"\"\"The table of functions.\"\"\"\n\n    _fields_ = (\n")
 	w.printf("        (\"abi_size\", ctypes.c_size_t),\n        (\"abi_version\", ctypes.c_int32),\n")
 	for _, f := range functions {
 		types := []string{"None"}
-		if f.result != "void" {
-			types[0] = w.paramType(f.result)
+		if f.Result != "void" {
+			types[0] = w.paramType(f.Result.Bare())
 		}
-		for _, p := range f.params {
-			types = append(types, w.paramType(p))
+		for _, p := range f.Params {
+			types = append(types, w.paramType(p.Type.Bare()))
 		}
-		line := fmt.Sprintf("        (\"%s\", ctypes.CFUNCTYPE(%s)),\n", w.identifier(f.name), strings.Join(types, ", "))
+		line := fmt.Sprintf("        (\"%s\", ctypes.CFUNCTYPE(%s)),\n", w.identifier(f.Name), strings.Join(types, ", "))
 		if len(line) > 121 {
 			line = fmt.Sprintf("        (\n            \"%s\",\n            ctypes.CFUNCTYPE(\n                %s,\n            ),\n        ),\n",
-				f.name, strings.Join(types, ",\n                "))
+				f.Name, strings.Join(types, ",\n                "))
 		}
 		w.text.WriteString(line)
 	}

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/sparsek/sparsek/internal/build/cheader"
 )
 
 // Write writes the bindings into the checkout at root, from its header.
 func Write(root string) error {
-	header, err := os.ReadFile(filepath.Join(root, Header))
+	header, err := os.ReadFile(filepath.Join(root, cheader.Name))
 	if err != nil {
 		return fmt.Errorf("writing the Python bindings: %w", err)
 	}

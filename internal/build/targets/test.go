@@ -12,6 +12,8 @@ import (
 	"github.com/sparsek/sparsek/internal/build"
 	"github.com/sparsek/sparsek/internal/build/check"
 	"github.com/sparsek/sparsek/internal/build/pybindings"
+	"github.com/sparsek/sparsek/internal/build/rustbindings"
+	"github.com/sparsek/sparsek/internal/build/rusttests"
 	"github.com/sparsek/sparsek/internal/toolchain"
 )
 
@@ -31,6 +33,9 @@ func (c Checkout) Test(ctx context.Context) error {
 		return err
 	}
 	if err := c.run(ctx, "gate", "--check"); err != nil {
+		return err
+	}
+	if err := rusttests.Short(ctx, c.rust()); err != nil {
 		return err
 	}
 	made, err := filepath.Abs(build.Library)
@@ -61,7 +66,10 @@ func (c Checkout) Format(ctx context.Context) error {
 	if err := c.format(ctx, true); err != nil {
 		return err
 	}
-	return pybindings.Write(root)
+	if err := pybindings.Write(root); err != nil {
+		return err
+	}
+	return rustbindings.Write(root)
 }
 
 // format checks the format of the sources, or with fix formats them.

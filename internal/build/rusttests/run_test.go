@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rusttests
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sparsek/sparsek/internal/sys/term"
+)
+
+// checkout has a program cargo, which writes how it was called into the log
+// and then runs the shell commands of script.
+func checkout(t *testing.T, script string) (o Options, out *bytes.Buffer, log func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "rust"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	cargo, calls := filepath.Join(dir, "cargo"), filepath.Join(dir, "calls")
+	text := "#!/bin/sh\necho \"$@\" \"$(basename \"$PWD\")\" $RUSTDOCFLAGS >>" + calls + "\n" + script + "\n"
+	if err := os.WriteFile(cargo, []byte(text), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	out = new(bytes.Buffer)
+	o = Options{Root: dir, Build: filepath.Join(dir, "build"), Cargo: cargo, Out: out, Progress: term.New(out)}
+	return o, out, func() string {
+		text, err := os.ReadFile(calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+}
+
+func TestShort(t *testing.T) {
+	o, _, calls := checkout(t, `test -n "$SPARSEK_LIBRARY" -a -n "$CARGO_TARGET_DIR"`)
+	if err := Short(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := calls(), "fetch --locked --quiet rust\ntest --offline --quiet rust\n"; got != want {
+		t.Errorf("ran %q, want %q", got, want)
+	}
+}
+
+func TestAll(t *testing.T) {
+	o, _, calls := checkout(t, "")
+	o.Offline = true
+	if err := All(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	got := calls()
+	for _, want := range []string{"fetch --locked --quiet --offline rust\nfmt --check rust\nclippy --offline ", "\ntest --offline --quiet --all-features rust\n",
+		"\ndoc --offline --no-deps --all-features rust --deny=warnings\n", "\npackage --offline "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("ran %q, without %q", got, want)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	o, out, _ := checkout(t, `case "$1" in test) echo "wrong"; exit 101;; esac`)
+	for what, run := range map[string]func(context.Context, Options) error{"short": Short, "all": All} {
+		out.Reset()
+		err := run(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), "cargo test") || !strings.Contains(out.String(), "wrong") {
+			t.Errorf("%s: %v, and wrote %q", what, err, out.String())
+		}
+	}
+}
+
+// Cargo's words for a lock file that is not the manifests'.
+func TestAnOldLockIsAnError(t *testing.T) {
+	o, _, _ := checkout(t, "echo 'cannot update the lock file because --locked was passed to prevent this' >&2; exit 101")
+	var missing *MissingError
+	if err := Short(t.Context(), o); err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), "lock file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatIsMissing(t *testing.T) {
+	noCargo, out, _ := checkout(t, "")
+	noCargo.Cargo = filepath.Join(noCargo.Root, "no-cargo")
+	noCrates, outCrates, _ := checkout(t, "echo 'no such host' >&2; exit 101")
+	for _, c := range []struct {
+		o    Options
+		out  *bytes.Buffer
+		says string
+	}{{noCargo, out, "need cargo"}, {noCrates, outCrates, "no such host"}} {
+		if err := Short(t.Context(), c.o); err != nil || !strings.Contains(c.out.String(), "skipped: the tests of the Rust crates need") ||
+			!strings.Contains(c.out.String(), c.says) {
+			t.Errorf("%s: short: %v, and said %q", c.says, err, c.out.String())
+		}
+		var missing *MissingError
+		if err := All(t.Context(), c.o); !errors.As(err, &missing) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: all: %v", c.says, err)
+		}
+	}
+}

@@ -12,13 +12,15 @@ import (
 	"github.com/sparsek/sparsek/internal/build"
 	"github.com/sparsek/sparsek/internal/build/check"
 	"github.com/sparsek/sparsek/internal/build/pybindings"
+	"github.com/sparsek/sparsek/internal/build/pytests"
 	"github.com/sparsek/sparsek/internal/build/rustbindings"
 	"github.com/sparsek/sparsek/internal/build/rusttests"
 	"github.com/sparsek/sparsek/internal/toolchain"
 )
 
 // Test builds, checks the sources and the baseline, compiles the tests that
-// run on other machines into build/test, and runs all tests.
+// run on other machines into build/test, and runs all tests, those of the
+// Python package in a short form.
 func (c Checkout) Test(ctx context.Context) error {
 	if err := c.Build(ctx); err != nil {
 		return err
@@ -33,6 +35,9 @@ func (c Checkout) Test(ctx context.Context) error {
 		return err
 	}
 	if err := c.run(ctx, "gate", "--check"); err != nil {
+		return err
+	}
+	if err := pytests.Short(ctx, c.python()); err != nil {
 		return err
 	}
 	if err := rusttests.Short(ctx, c.rust()); err != nil {

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ._abi import Dtype, Memory, Status
 from ._library import library_path
+from .bsr import BSR
+from .cache import CacheInfo, cache_clear, cache_info, cache_limit
 from .context import Context, default_context
 from .errors import (
     ArgumentError,
@@ -21,11 +23,14 @@ from .errors import (
     SparsekError,
     UnsupportedError,
 )
+from .gemm import bsr_gemm
 from .pattern import Pattern
 from .plan import Plan, PlanInfo
 
 __all__ = [
+    "BSR",
     "ArgumentError",
+    "CacheInfo",
     "CheckFailed",
     "Context",
     "CudaError",
@@ -42,6 +47,10 @@ __all__ = [
     "SparsekError",
     "Status",
     "UnsupportedError",
+    "bsr_gemm",
+    "cache_clear",
+    "cache_info",
+    "cache_limit",
     "default_context",
     "library_path",
 ]

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pytests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sparsek/sparsek/internal/sys/process"
+	"github.com/sparsek/sparsek/internal/sys/term"
+)
+
+// What the tests need, and what looks at the sources. The latter are pinned: a
+// newer one finds more.
+var (
+	testPackages  = []string{"numpy", "scipy", "ml_dtypes", "pytest"}
+	checkPackages = []string{"mypy==2.4.1", "ruff==0.17.6"}
+)
+
+// Options says what to test.
+type Options struct {
+	Root     string // of the checkout
+	Build    string // the build folder
+	Python   string // to make the environment with; empty: python3
+	Offline  bool   // nothing is fetched
+	Out      io.Writer
+	Progress *term.Reporter
+}
+
+// Short runs the tests with few packages, where Python and these are to be had.
+// Where they are not, it says what is missing.
+func Short(ctx context.Context, o Options) error {
+	err := o.run(ctx, "short", testPackages, nil)
+	var missing *MissingError
+	if errors.As(err, &missing) {
+		fmt.Fprintf(o.Out, "skipped: the tests of the Python package, which need %s\n", missing.What)
+		return nil
+	}
+	return err
+}
+
+// All runs the tests, and the checks of the sources.
+func All(ctx context.Context, o Options) error {
+	return o.run(ctx, "all", append(testPackages, checkPackages...), [][]string{
+		{"-m", "ruff", "check", "--no-cache", "."},
+		{"-m", "ruff", "format", "--no-cache", "--diff", "."},
+		{"-m", "mypy", "--cache-dir", os.DevNull},
+	})
+}
+
+// run runs pytest in the environment of that name, after the checks.
+func (o Options) run(ctx context.Context, name string, packages []string, checks [][]string) error {
+	build, err := filepath.Abs(o.Build)
+	if err != nil {
+		return err
+	}
+	if o.Python == "" {
+		o.Python = "python3"
+	}
+	step := o.Progress.Step("Python's packages")
+	python, err := environment{filepath.Join(build, "python", name), o.Python, packages, o.Offline}.make(ctx)
+	step.End(err)
+	if err != nil {
+		return err
+	}
+	env := append(os.Environ(), "SPARSEK_LIBRARY="+filepath.Join(build, "lib"), "SPARSEK_TUNING_CACHE=off", "PYTHONDONTWRITEBYTECODE=1")
+	step, out := o.Progress.Step("Python's tests"), o.Progress.Through(o.Out)
+	for _, args := range append(checks, []string{"-m", "pytest", "-p", "no:cacheprovider"}) {
+		command := process.Command{Args: append([]string{python}, args...), Dir: filepath.Join(o.Root, "python"), Env: env, Stdout: out, Stderr: out}
+		if err = command.Run(ctx); err != nil {
+			err = fmt.Errorf("tests of the Python package: python %s: %w", args[1], err)
+			break
+		}
+	}
+	step.End(err)
+	return err
+}

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns and plans of matrices in host memory, kept from one product to the next.
+
+An entry has a copy of the index that it was made of, and is used only where the index now has the very same bytes: so
+neither an array that was changed in place nor one that came to lie at the address of another is served what is stale.
+The comparison reads the index once, at the speed of memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._abi import Dtype
+from ._arrays import View
+from .context import Context
+from .pattern import Pattern
+from .plan import Plan
+
+__all__ = ["CacheInfo", "cache_clear", "cache_info", "cache_limit"]
+
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes, _memcmp.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_int
+
+_PLANS = 32  # of one pattern
+
+Kind = tuple[Any, ...]
+
+
+class CacheInfo(NamedTuple):
+    """What the cache did: patterns found and made, and what it holds now."""
+
+    hits: int
+    misses: int
+    patterns: int
+    bytes: int
+    """Of the copies of indices; the library's own patterns and plans take about as much, or a few times that."""
+
+
+def _bytes_of(index: View) -> bytes:
+    return ctypes.string_at(index.address, index.array.nbytes)
+
+
+class Entry:
+    """A pattern and its plans."""
+
+    def __init__(self, kind: Kind, pattern: Pattern, starts: bytes, columns: bytes) -> None:
+        self.kind, self.pattern, self.starts, self.columns = kind, pattern, starts, columns
+        self.place: Kind = ()
+        self._plans: OrderedDict[Kind, Plan] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def serves(self, starts: View, columns: View) -> bool:
+        """Whether it was made of an index with these bytes."""
+        return bool(
+            len(self.starts) == starts.array.nbytes
+            and len(self.columns) == columns.array.nbytes
+            and _memcmp(self.starts, starts.address, len(self.starts)) == 0
+            and _memcmp(self.columns, columns.address, len(self.columns)) == 0
+        )
+
+    def plan(self, key: Kind, make: Callable[[], Plan]) -> Plan:
+        """The plan of that key, made by `make` where there is none."""
+        found = self._plans.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._plans.get(key)
+            if found is None:
+                found = self._plans[key] = make()
+                if len(self._plans) > _PLANS:
+                    self._plans.popitem(last=False)
+        return found
+
+
+class Cache:
+    """Entries by what they were made of: first where that lies, then what it is."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.lock = threading.RLock()
+        self._by_place: dict[Kind, Entry] = {}
+        self._by_content: OrderedDict[Kind, Entry] = OrderedDict()
+        self._hits = self._misses = self._bytes = 0
+
+    def entry(
+        self, starts: View, columns: View, shape: tuple[int, int], block: tuple[int, int], dtype: Dtype, sort: bool, context: Context
+    ) -> Entry:
+        """The entry of an index in host memory, whose arrays are contiguous. Raises what Pattern does."""
+        kind = (shape, block, dtype, sort, starts.name, columns.name, context.pointer)
+        place = (starts.address, columns.address, starts.array.nbytes, columns.array.nbytes, kind)
+        found = self._by_place.get(place)
+        if found is not None and found.serves(starts, columns):
+            self._hits += 1
+            return found
+        # The bytes are taken first: what is made, and what is compared later, is made of them alone.
+        row_bytes, column_bytes = _bytes_of(starts), _bytes_of(columns)
+        content = (zlib.crc32(column_bytes, zlib.crc32(row_bytes)), len(row_bytes), len(column_bytes), kind)
+        with self.lock:
+            found = self._by_content.get(content)
+            if found is not None and (found.starts, found.columns) == (row_bytes, column_bytes):
+                self._hits += 1
+                self._by_content.move_to_end(content)
+            else:
+                self._misses += 1
+                rows = np.frombuffer(row_bytes, starts.name)
+                pattern = Pattern(rows, np.frombuffer(column_bytes, columns.name), shape, block, dtype=dtype, sort=sort, context=context)
+                if found is not None:
+                    self._drop(content)  # another index with the same checksum
+                found = self._by_content[content] = Entry(kind, pattern, row_bytes, column_bytes)
+                self._bytes += len(row_bytes) + len(column_bytes)
+            self._by_place.pop(found.place, None)
+            found.place = place
+            self._by_place[place] = found
+            while self._bytes > self.limit and len(self._by_content) > 1:
+                self._drop(next(iter(self._by_content)))
+            return found
+
+    def _drop(self, content: Kind) -> None:
+        entry = self._by_content.pop(content)
+        self._bytes -= len(entry.starts) + len(entry.columns)
+        if self._by_place.get(entry.place) is entry:
+            del self._by_place[entry.place]
+
+    def clear(self) -> None:
+        """Lets go of all entries."""
+        with self.lock:
+            self._by_place.clear()
+            self._by_content.clear()
+            self._hits = self._misses = self._bytes = 0
+
+    def info(self) -> CacheInfo:
+        """What it did and holds."""
+        with self.lock:
+            return CacheInfo(self._hits, self._misses, len(self._by_content), self._bytes)
+
+
+cache = Cache(256 << 20)
+
+
+def cache_info() -> CacheInfo:
+    """What bsr_gemm's cache did since it was cleared, and what it holds."""
+    return cache.info()
+
+
+def cache_clear() -> None:
+    """Lets bsr_gemm's cache drop its patterns and plans. Those in use end with their products."""
+    cache.clear()
+
+
+def cache_limit(bytes_of_indices: int) -> None:
+    """The most that the copies of indices may take, in bytes: 256 MiB unless said. The last entry always stays."""
+    cache.limit = bytes_of_indices
+
+
+def _after_fork() -> None:
+    # Another thread of the parent may have held a lock, and left what it changes half done.
+    global cache
+    cache.__init__(cache.limit)  # type: ignore[misc]
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -264,7 +264,7 @@ func (p *product[T, C, I]) verifyByCheck(t rapid.TB, engine *Engine, info PlanIn
 }
 
 func (p *product[T, C, I]) checkArgs(c Dense[C], info PlanInfo) check.Args {
-	return check.Args{Alpha: p.alpha, Beta: p.beta, B: p.b, C0: p.c0, C: c, UnitRoundoff: info.UnitRoundoff,
+	return check.Args{Alpha: p.alpha, Beta: p.beta, B: p.b, C0: p.c0, C: c, UnitRoundoff: info.UnitRoundoff, ProductRoundoff: info.ProductRoundoff,
 		BiasKind: p.biasKind, Bias: p.bias, Activation: p.activation}
 }
 

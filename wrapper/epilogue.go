@@ -104,6 +104,30 @@ func (a Activation) String() string {
 	return fmt.Sprintf("Activation(%d)", int32(a))
 }
 
+// Compute says how elements of A and B are multiplied.
+type Compute int32
+
+// The ways to multiply.
+const (
+	// Exact multiplies float32 with an error like that of a chain of fused multiply-adds in float32, and float64 of ones
+	// in float64. Products of 16-bit elements are exact.
+	Exact Compute = 0
+	// TF32 allows a kernel for float32 to round elements of A and B to TF32 first, which has 10 bits of fraction:
+	// [PlanInfo].ProductRoundoff says what that costs. On the CPU products are as with Exact, and kernels for GPUs do
+	// not serve it yet.
+	TF32 Compute = 1
+)
+
+func (c Compute) String() string {
+	switch c {
+	case Exact:
+		return "exact"
+	case TF32:
+		return "tf32"
+	}
+	return fmt.Sprintf("Compute(%d)", int32(c))
+}
+
 // checkBias makes sure that o is a bias of that kind for a C of rows x cols, or biases of columns for several of them.
 func (o *operand) checkBias(op string, kind Bias, rows, cols, ofColumns int) error {
 	if kind == RowBias {

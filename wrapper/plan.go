@@ -25,6 +25,8 @@ type PlanOptions struct {
 	Bias       Bias       // added to alpha A B + beta C; each product is given it in Operands
 	Activation Activation // applied last
 
+	Compute Compute // how elements are multiplied; by default exactly
+
 	// AllowDense allows kernels that multiply absent blocks as zeros (Kernel.ReadsAbsent). Where B holds Inf or NaN,
 	// elements of C may then be NaN whose blocks read none of it.
 	AllowDense bool
@@ -80,6 +82,7 @@ type PlanInfo struct {
 	WorkspaceBytes      int64   // of device memory: what the plan holds, alone or with others of its matrix, and what one product works in
 	ProductBytes        int64   // of device memory: what one product works in alone (Operands.Workspace)
 	UnitRoundoff        float64 // of one accumulation step: package check needs it
+	ProductRoundoff     float64 // of the product of two elements, before it is summed up: package check needs it; 0: none
 
 	ChosenBy  ChosenBy
 	Predicted time.Duration // of one product, by the cost model; 0: the model does not know this kernel, or was not asked
@@ -153,7 +156,7 @@ func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
 func (o *PlanOptions) raw() native.PlanOptions {
 	return native.PlanOptions{N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, AlignmentC: o.AlignmentC, Kernel: o.Kernel,
 		Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense,
-		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant, Workers: o.Workers, ValuesStatic: o.ValuesStatic}
+		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant, Workers: o.Workers, ValuesStatic: o.ValuesStatic, Compute: int32(o.Compute)}
 }
 
 // planOnce makes a plan without measuring.
@@ -197,7 +200,7 @@ func (m *Matrix) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan, error
 
 func planInfo(i native.PlanInfo) PlanInfo {
 	return PlanInfo{Kernel: i.Kernel, Reason: i.Reason, TileM: i.TileM, TileN: i.TileN, TileK: i.TileK, Stages: i.Stages,
-		Tiles: i.Tiles, Entries: i.Entries, WorkspaceBytes: i.WorkspaceBytes, ProductBytes: i.ProductBytes, UnitRoundoff: i.UnitRoundoff,
+		Tiles: i.Tiles, Entries: i.Entries, WorkspaceBytes: i.WorkspaceBytes, ProductBytes: i.ProductBytes, UnitRoundoff: i.UnitRoundoff, ProductRoundoff: i.ProductRoundoff,
 		ChosenBy: ChosenBy(i.ChosenBy), Predicted: duration(i.Predicted), Measured: duration(i.Measured), Warning: i.Warning}
 }
 

@@ -154,7 +154,10 @@ typedef enum sparsek_compute {
   /* Each product exactly, sums in fp32. Products of fp32, which have 48 bits, may be off by a rounding to fp32. Of
    * fp64, products and sums are rounded to fp64. */
   SPARSEK_COMPUTE_EXACT = 0,
-  SPARSEK_COMPUTE_TF32 = 1 /* fp32 operands rounded to TF32 first; not served yet */
+  /* For matrices of fp32: elements of A and B may be rounded to TF32, which has 10 bits of fraction, before they are
+   * multiplied; plan_info.product_roundoff says what that costs. The CPU back-end computes as for EXACT. Not served by
+   * the CUDA back-end yet. */
+  SPARSEK_COMPUTE_TF32 = 1
 } sparsek_compute;
 /* Bits of sparsek_bsr.flags. */
 typedef enum sparsek_bsr_flag {
@@ -354,6 +357,9 @@ typedef struct sparsek_plan_info {
    * the same order. 0 where another library chooses. A caller whose abi_size ends before it does not wait for it. */
   uint64_t digest;
   int64_t product_bytes; /* device memory: the workspace of one product; 0: it needs none */
+  /* How far the product of two elements may be off, as a share of it, before it is summed up: the p of the error bound.
+   * 0 unless the kernel rounds elements of A and B first, see SPARSEK_COMPUTE_TF32. */
+  double product_roundoff;
 } sparsek_plan_info;
 
 /* How plans are tuned. */
@@ -451,11 +457,12 @@ typedef struct sparsek_dense_time_args {
  * memory only). Each element must satisfy
  *     |C - ref| <= lambda E + r u32 (|pre| + E) + u_out |ref| + s 2^-150 + eta_out
  *     E = gamma_L |alpha| sum|a||b| + k u32 (|alpha ref_AB| + |beta C0| + |bias|) + (|alpha| L + 2) 2^-150
- *     gamma_L = L u / (1 - L u)
+ *     gamma_L = p + (1 + p) L u / (1 - L u)
  * E bounds the error of pre: L is the number of products summed into the element, u the kernel's unit_roundoff
- * (accumulation), u32 = 2^-24 (epilogue), and k = 2, with a bias 3, the roundings of the epilogue; the terms in 2^-150
- * are underflow (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 3.1 and 2.8). The activation
- * multiplies that by lambda, its Lipschitz constant, and adds the error of its own evaluation in fp32:
+ * (accumulation), p its product_roundoff, u32 = 2^-24 (epilogue), and k = 2, with a bias 3, the roundings of the
+ * epilogue; the terms in 2^-150 are underflow (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
+ * sections 3.1 and 2.8). The activation multiplies that by lambda, its Lipschitz constant, and adds the error of its
+ * own evaluation in fp32:
  *                none   ReLU   GELU   SiLU
  *     lambda     1      1      1.13   1.1
  *     r, s       0, 0   0, 0   4, 2   4, 2
@@ -482,7 +489,8 @@ typedef struct sparsek_check_args {
   int32_t bias_kind;  /* sparsek_bias */
   int32_t activation; /* sparsek_activation */
   int32_t reserved2;
-  const void* bias; /* (M) or (N), host, of type dtype_c; null where bias_kind is SPARSEK_BIAS_NONE */
+  const void* bias;        /* (M) or (N), host, of type dtype_c; null where bias_kind is SPARSEK_BIAS_NONE */
+  double product_roundoff; /* from sparsek_plan_info; 0 unless A is of fp32 */
 } sparsek_check_args;
 
 typedef struct sparsek_check_report {

@@ -316,6 +316,26 @@ func TestKernelsOfLibraries(t *testing.T) {
 	}
 }
 
+// Only float32 can be rounded to TF32, and the CPU leaves it as it is.
+func TestCompute(t *testing.T) {
+	needLibrary(t)
+	args := []string{"run", "--pattern", "random", "--size", "64x64x64", "--device", "cpu", "--compute", "tf32", "--check", "--repeats", "1"}
+	code, stdout, stderr := invoke(append(args, "--dtype", "fp32", "--json")...)
+	var r report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitOK || r.Compute != "tf32" || r.Check == nil || r.Check.Failures != 0 {
+		t.Errorf("code %d, %v: %s, %s", code, err, stdout, stderr)
+	}
+	if code, stdout, stderr = invoke(append(args, "--dtype", "fp32")...); code != exitOK || !strings.Contains(stdout, "may be rounded to tf32") {
+		t.Errorf("code %d: %s, %s", code, stdout, stderr)
+	}
+	if code, _, stderr = invoke(args...); code == exitOK || !strings.Contains(stderr, "is for matrices of fp32") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	if code, _, stderr = invoke("run", "--pattern", "random", "--size", "64x64x64", "--compute", "fast"); code != exitUsage || !strings.Contains(stderr, "want one of exact, tf32") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	needLibrary(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -162,10 +162,11 @@ func (d *dtypeFlag) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// biasFlag and activationFlag are of the library; none where the flag is not given.
+// biasFlag, activationFlag and computeFlag are of the library; none, or exact, where the flag is not given.
 type (
 	biasFlag       struct{ sparsek.Bias }
 	activationFlag struct{ sparsek.Activation }
+	computeFlag    struct{ sparsek.Compute }
 )
 
 func (b *biasFlag) UnmarshalText(text []byte) (err error) {
@@ -175,6 +176,11 @@ func (b *biasFlag) UnmarshalText(text []byte) (err error) {
 
 func (a *activationFlag) UnmarshalText(text []byte) (err error) {
 	a.Activation, err = choose(string(text), sparsek.ReLU, sparsek.GELU, sparsek.SiLU)
+	return err
+}
+
+func (c *computeFlag) UnmarshalText(text []byte) (err error) {
+	c.Compute, err = choose(string(text), sparsek.Exact, sparsek.TF32)
 	return err
 }
 

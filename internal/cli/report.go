@@ -28,6 +28,7 @@ type report struct {
 	BlockK  int    `json:"block_k"`
 	DType   string `json:"dtype"`
 
+	Compute    string `json:"compute,omitempty"` // "tf32"
 	OutDType   string `json:"out_dtype"`
 	Bias       string `json:"bias,omitempty"` // "row" or "column"
 	Activation string `json:"activation,omitempty"`

@@ -44,10 +44,11 @@ type operandFlags struct {
 type runCommand struct {
 	productFlags
 	operandFlags
-	Kernel  string `group:"Device and kernel" placeholder:"NAME" help:"A kernel of those that info lists (default: the library chooses)."`
-	Repeats count  `group:"Device and kernel" placeholder:"N" help:"Timed products (default: 5 on the CPU, 30 on a GPU)."`
-	Check   bool   `group:"Output" help:"Compare every element of C with a float64 reference."`
-	Out     string `group:"Output" placeholder:"FILE" help:"Write C to a .npy file; bf16 is written as f4."`
+	Kernel  string      `group:"Device and kernel" placeholder:"NAME" help:"A kernel of those that info lists (default: the library chooses)."`
+	Compute computeFlag `group:"Device and kernel" placeholder:"NAME" help:"How elements are multiplied: exact, or tf32, which allows fp32 to be rounded to TF32 first (default: exact)."`
+	Repeats count       `group:"Device and kernel" placeholder:"N" help:"Timed products (default: 5 on the CPU, 30 on a GPU)."`
+	Check   bool        `group:"Output" help:"Compare every element of C with a float64 reference."`
+	Out     string      `group:"Output" placeholder:"FILE" help:"Write C to a .npy file; bf16 is written as f4."`
 }
 
 func (*runCommand) Help() string {
@@ -177,11 +178,14 @@ func compute[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, 
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
-	s, err := workload.Solve(ctx, engine, in.problem, in.epilogue, workload.Options{Kernel: o.Kernel, AllowDense: o.AllowDense, Repeats: int(o.Repeats)})
+	s, err := workload.Solve(ctx, engine, in.problem, in.epilogue, workload.Options{Kernel: o.Kernel, AllowDense: o.AllowDense, Compute: o.Compute.Compute, Repeats: int(o.Repeats)})
 	if err != nil {
 		return nil, matio.Dense[C]{}, err
 	}
 	r := newReport(in.problem, in.epilogue, s, element, engine.Info())
+	if o.Compute.Compute != sparsek.Exact {
+		r.Compute = o.Compute.String()
+	}
 	r.Matrix, r.Pattern, r.Seed, r.Fill, r.Over = o.Matrix, o.Pattern, o.Seed, in.fill, in.over
 	r.NotFinite = in.strange
 	if err := ctx.Err(); err != nil {
@@ -222,7 +226,11 @@ func printRun(e *environment, r *report, c sparsek.EngineInfo) error {
 	if r.NotFinite > 0 {
 		t.add("note", fmt.Sprintf("%d values of A or B are infinite or NaN: so are elements of C", r.NotFinite))
 	}
-	t.add("product", fmt.Sprintf("%d x %d by %d x %d", r.M, r.K, r.K, r.N))
+	product := fmt.Sprintf("%d x %d by %d x %d", r.M, r.K, r.K, r.N)
+	if r.Compute != "" {
+		product += ", elements may be rounded to " + r.Compute
+	}
+	t.add("product", product)
 	if epilogue := describeEpilogue(r); epilogue != "" {
 		t.add("epilogue", epilogue)
 	}

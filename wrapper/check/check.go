@@ -19,7 +19,9 @@ type Args struct {
 	C0           sparsek.Operand // C before the product, with C's type and stride; not needed where Beta is 0
 	C            sparsek.Operand // M x N, of any type
 	UnitRoundoff float64         // of the kernel: sparsek.PlanInfo.UnitRoundoff
-	Threads      int             // 0: one for each core
+	// ProductRoundoff is sparsek.PlanInfo.ProductRoundoff, where A is of float32.
+	ProductRoundoff float64
+	Threads         int // 0: one for each core
 
 	BiasKind   sparsek.Bias
 	Bias       sparsek.Operand // M x 1 or 1 x N, of C's type; not needed where there is none
@@ -41,10 +43,11 @@ type Report struct {
 // Product compares every element of C with act(pre), pre = alpha A B + beta C0 + bias, computed in float64 straight from
 // the arrays. Each must be within
 //
-//	lambda E + r u32 (|pre| + E) + u |act(pre)|,  gamma = L UnitRoundoff / (1 - L UnitRoundoff)
+//	lambda E + r u32 (|pre| + E) + u |act(pre)|
+//	gamma = p + (1 + p) L UnitRoundoff / (1 - L UnitRoundoff)
 //	E = gamma |alpha| sum|a||b| + k u32 (|alpha sum ab| + |beta c0| + |bias|)
 //
-// where L is the number of products summed into the element, u32 = 2^-24, u the unit roundoff of C's type, k = 2, with a
+// where L is the number of products summed into the element, p is ProductRoundoff, u32 = 2^-24, u the unit roundoff of C's type, k = 2, with a
 // bias 3 (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1), lambda the activation's
 // Lipschitz constant (1; GELU 1.13, SiLU 1.1), r what its evaluation adds (0; GELU and SiLU 4), and terms for underflow
 // that sparsek.h lists, where it also says what they are for float64; where act(pre) is NaN or infinite, the element must be so too. If one is not, the error is
@@ -68,7 +71,7 @@ func Product[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, a sparsek
 	}
 	x := native.Check{
 		A: raw, N: b.Cols, Alpha: args.Alpha, Beta: args.Beta, B: b.Operand, C: c.Operand,
-		UnitRoundoff: args.UnitRoundoff, Threads: args.Threads,
+		UnitRoundoff: args.UnitRoundoff, ProductRoundoff: args.ProductRoundoff, Threads: args.Threads,
 		Output: c.DType, BiasKind: int32(args.BiasKind), Activation: int32(args.Activation),
 	}
 	if args.Beta != 0 {

@@ -75,6 +75,13 @@ void require_operands(const sparsek_check_args& args) {
   if (!(args.unit_roundoff >= 0 && args.unit_roundoff < 1)) {
     fail(SPARSEK_BAD_ARGUMENT, "args->unit_roundoff = %g is not in [0, 1): take it from plan_info", args.unit_roundoff);
   }
+  if (!(args.product_roundoff >= 0 && args.product_roundoff < 1) ||
+      (args.product_roundoff != 0 && a.dtype != SPARSEK_FP32)) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "args->product_roundoff = %g is not in [0, 1), or not 0 for a type other than fp32: take "
+         "it from plan_info",
+         args.product_roundoff);
+  }
   if (args.threads < 0) fail(SPARSEK_BAD_ARGUMENT, "args->threads = %d is negative", args.threads);
 }
 

@@ -22,10 +22,25 @@ void require_alignment(int32_t alignment, int64_t least, const char* what) {
   }
 }
 
+void require_compute(int32_t compute, sparsek_backend backend, sparsek_dtype dtype) {
+  if (compute == SPARSEK_COMPUTE_EXACT) return;
+  if (dtype != SPARSEK_FP32) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "options->compute = SPARSEK_COMPUTE_TF32 (1) is for matrices of fp32: use SPARSEK_COMPUTE_EXACT (0)");
+  }
+  if (backend == SPARSEK_CUDA) {
+    fail(
+        SPARSEK_BAD_ARGUMENT,
+        "options->compute = SPARSEK_COMPUTE_TF32 (1) is not served by the CUDA back-end yet: use SPARSEK_COMPUTE_EXACT "
+        "(0), or for the rate of tensor cores a matrix of bf16 or fp16");
+  }
+}
+
 }  // namespace
 
-PlanOptions resolve_plan_options(const sparsek_plan_options& given, const MatrixState& matrix) {
+PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Backend& backend, const MatrixState& matrix) {
   require_served(given);
+  require_compute(given.compute, backend.kind(), matrix.dtype);
   if (given.n < 0) fail(SPARSEK_BAD_SIZE, "options->n = %" PRId64 " is negative", given.n);
 
   PlanOptions options;

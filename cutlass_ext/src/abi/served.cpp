@@ -44,9 +44,7 @@ constexpr Enumerator kOrdersB[] = {
 constexpr Enumerator kOrdersC[] = {
     {"SPARSEK_ROW_MAJOR", nullptr},
     {"SPARSEK_COLUMN_MAJOR", "use SPARSEK_ROW_MAJOR (0), and copy C to the other order"}};
-constexpr Enumerator kComputes[] = {
-    {"SPARSEK_COMPUTE_EXACT", nullptr},
-    {"SPARSEK_COMPUTE_TF32", "use SPARSEK_COMPUTE_EXACT (0), or for tensor cores a matrix of bf16 or fp16"}};
+constexpr Enumerator kComputes[] = {{"SPARSEK_COMPUTE_EXACT", nullptr}, {"SPARSEK_COMPUTE_TF32", nullptr}};
 
 void require_flags(int32_t value, int32_t known, const char* member, const char* names) {
   if ((value & ~known) != 0) fail(SPARSEK_BAD_ARGUMENT, "%s = %d has bits other than %s", member, value, names);

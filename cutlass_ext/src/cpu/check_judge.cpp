@@ -56,7 +56,8 @@ Bound::Bound(const sparsek_check_args& args, const OutputType& output, int64_t p
       beta_(args.beta),
       activation_(args.activation),
       activation_error_(activation_error(args.activation)),
-      gamma_(gamma(static_cast<double>(products), args.unit_roundoff)),
+      gamma_(args.product_roundoff +
+             (1 + args.product_roundoff) * gamma(static_cast<double>(products), args.unit_roundoff)),
       // alpha times the sum, plus beta C0, plus the bias: each of the first two passes two roundings, or three with a
       // bias.
       epilogue_((args.bias_kind == SPARSEK_BIAS_NONE ? 2 : 3) * kFp32Roundoff),

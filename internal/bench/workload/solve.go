@@ -20,7 +20,8 @@ import (
 type Options struct {
 	Kernel     string // by name; empty: the library chooses
 	AllowDense bool   // see [sparsek.PlanOptions]
-	Repeats    int    // timed runs; 0: 5 on the CPU, 30 on a GPU
+	Compute    sparsek.Compute
+	Repeats    int // timed runs; 0: 5 on the CPU, 30 on a GPU
 }
 
 // Solution is a product that was run.
@@ -38,7 +39,7 @@ func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, matrix.Close()) }()
-	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.B.Cols, Kernel: o.Kernel, AllowDense: o.AllowDense,
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.B.Cols, Kernel: o.Kernel, AllowDense: o.AllowDense, Compute: o.Compute,
 		Output: sparsek.DTypeOf[C](), Bias: e.BiasKind, Activation: e.Activation})
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func copies[T, C sparsek.Element](engine *sparsek.Engine, p *Problem[T], result 
 // Check compares every element of a solution with a float64 reference; see package check.
 func Check[T, C sparsek.Element](engine *sparsek.Engine, p *Problem[T], e Epilogue[C], s *Solution[C]) (check.Report, error) {
 	return check.Product(engine.Library(), p.bsr(), check.Args{
-		Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, Threads: engine.Info().Threads,
+		Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, ProductRoundoff: s.Plan.ProductRoundoff, Threads: engine.Info().Threads,
 		C:        sparsek.Dense[C]{Rows: s.C.Rows, Cols: s.C.Cols, Data: s.C.Data},
 		BiasKind: e.BiasKind, Bias: e.bias(), Activation: e.Activation,
 	})

@@ -278,6 +278,7 @@ class PlanInfo(Versioned):
         ("warning", ctypes.c_char_p),
         ("digest", ctypes.c_uint64),
         ("product_bytes", ctypes.c_int64),
+        ("product_roundoff", ctypes.c_double),
     )
 
 
@@ -386,6 +387,7 @@ class CheckArgs(Versioned):
         ("activation", ctypes.c_int32),
         ("reserved2", ctypes.c_int32),
         ("bias", ctypes.c_void_p),
+        ("product_roundoff", ctypes.c_double),
     )
 
 

@@ -302,6 +302,7 @@ pub struct sparsek_plan_info {
     pub warning: *const c_char,
     pub digest: u64,
     pub product_bytes: i64,
+    pub product_roundoff: f64,
 }
 
 crate::versioned!(sparsek_plan_info);
@@ -422,6 +423,7 @@ pub struct sparsek_check_args {
     pub activation: i32,
     pub reserved2: i32,
     pub bias: *const c_void,
+    pub product_roundoff: f64,
 }
 
 crate::versioned!(sparsek_check_args);
@@ -684,6 +686,7 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_plan_info, warning)", core::mem::offset_of!(sparsek_plan_info, warning)),
     ("offsetof(sparsek_plan_info, digest)", core::mem::offset_of!(sparsek_plan_info, digest)),
     ("offsetof(sparsek_plan_info, product_bytes)", core::mem::offset_of!(sparsek_plan_info, product_bytes)),
+    ("offsetof(sparsek_plan_info, product_roundoff)", core::mem::offset_of!(sparsek_plan_info, product_roundoff)),
     ("sizeof(sparsek_tuner_options)", size_of::<sparsek_tuner_options>()),
     ("offsetof(sparsek_tuner_options, abi_size)", core::mem::offset_of!(sparsek_tuner_options, abi_size)),
     ("offsetof(sparsek_tuner_options, seconds)", core::mem::offset_of!(sparsek_tuner_options, seconds)),
@@ -768,6 +771,7 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_check_args, activation)", core::mem::offset_of!(sparsek_check_args, activation)),
     ("offsetof(sparsek_check_args, reserved2)", core::mem::offset_of!(sparsek_check_args, reserved2)),
     ("offsetof(sparsek_check_args, bias)", core::mem::offset_of!(sparsek_check_args, bias)),
+    ("offsetof(sparsek_check_args, product_roundoff)", core::mem::offset_of!(sparsek_check_args, product_roundoff)),
     ("sizeof(sparsek_check_report)", size_of::<sparsek_check_report>()),
     ("offsetof(sparsek_check_report, abi_size)", core::mem::offset_of!(sparsek_check_report, abi_size)),
     ("offsetof(sparsek_check_report, elements)", core::mem::offset_of!(sparsek_check_report, elements)),

@@ -129,6 +129,8 @@ void test_check(edge* e) {
   BAD_CHECK(BAD_LEADING_DIMENSION, "ldb = 7", ldb, 7);
   BAD_CHECK(BAD_LEADING_DIMENSION, "ldc = 7", ldc, 7);
   BAD_CHECK(BAD_ARGUMENT, "unit_roundoff", unit_roundoff, -1);
+  BAD_CHECK(BAD_ARGUMENT, "product_roundoff = -1", product_roundoff, -1);
+  BAD_CHECK(BAD_ARGUMENT, "product_roundoff = 1", product_roundoff, 1);
   BAD_CHECK(BAD_ARGUMENT, "threads", threads, -1);
   BAD_CHECK(BAD_ARGUMENT, "args->alpha", alpha, NAN);
   BAD_CHECK(BAD_ARGUMENT, "args->beta", beta, -HUGE_VALF);

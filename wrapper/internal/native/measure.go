@@ -117,6 +117,7 @@ type Check struct {
 	C0, Bias             unsafe.Pointer // with C's stride, and one after the other; nil where there is none
 	Alpha, Beta          float32
 	UnitRoundoff         float64
+	ProductRoundoff      float64
 	Threads              int
 	Output               int32 // type of C0, C and the bias
 	BiasKind, Activation int32
@@ -146,7 +147,7 @@ func (l *Library) Check(x Check) (CheckReport, error) {
 	args := C.sparsek_check_args{abi_size: C.sizeof_sparsek_check_args,
 		a: &a, n: C.int64_t(x.N), b: pinned(x.B.Data), ldb: C.int64_t(x.B.Stride),
 		c0: pinned(x.C0), c: pinned(x.C.Data), ldc: C.int64_t(x.C.Stride),
-		alpha: C.float(x.Alpha), beta: C.float(x.Beta), unit_roundoff: C.double(x.UnitRoundoff), threads: toInt32(x.Threads),
+		alpha: C.float(x.Alpha), beta: C.float(x.Beta), unit_roundoff: C.double(x.UnitRoundoff), product_roundoff: C.double(x.ProductRoundoff), threads: toInt32(x.Threads),
 		dtype_c: C.int32_t(x.Output), bias_kind: C.int32_t(x.BiasKind), activation: C.int32_t(x.Activation), bias: pinned(x.Bias),
 	}
 	var out C.sparsek_check_report

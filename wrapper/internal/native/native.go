@@ -284,6 +284,7 @@ type PlanOptions struct {
 	BatchInvariant           bool
 	Workers                  int
 	ValuesStatic             bool
+	Compute                  int32
 }
 
 // c is C's form of o, all but the kernel.
@@ -294,6 +295,7 @@ func (o *PlanOptions) c() C.sparsek_plan_options {
 		alignment: toInt32(o.Alignment), alignment_c: toInt32(o.AlignmentC),
 		dtype_c: C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
 		allow_dense: toFlag(o.AllowDense), workers: toInt32(o.Workers), values_static: toFlag(o.ValuesStatic),
+		compute: C.int32_t(o.Compute),
 		flags: toFlag(o.OwnKernels)*C.SPARSEK_OWN_KERNELS | toFlag(o.NoUserCache)*C.SPARSEK_NO_USER_CACHE |
 			toFlag(o.BatchInvariant)*C.SPARSEK_BATCH_INVARIANT,
 	}
@@ -334,6 +336,7 @@ type PlanInfo struct {
 	WorkspaceBytes          int64
 	ProductBytes            int64
 	UnitRoundoff            float64
+	ProductRoundoff         float64
 	Recomputed              int64
 	ChosenBy                int32
 	Predicted, Measured     float64
@@ -365,10 +368,10 @@ func planInfo(out *C.sparsek_plan_info) PlanInfo {
 		Tiles:  int64(out.tiles), Entries: int64(out.entries),
 		WorkspaceBytes: int64(out.workspace_bytes),
 		ProductBytes:   int64(out.product_bytes),
-		UnitRoundoff:   float64(out.unit_roundoff),
-		Recomputed:     int64(out.recomputed),
-		ChosenBy:       int32(out.chosen_by),
-		Predicted:      float64(out.predicted_seconds), Measured: float64(out.measured_seconds),
+		UnitRoundoff:   float64(out.unit_roundoff), ProductRoundoff: float64(out.product_roundoff),
+		Recomputed: int64(out.recomputed),
+		ChosenBy:   int32(out.chosen_by),
+		Predicted:  float64(out.predicted_seconds), Measured: float64(out.measured_seconds),
 	}
 }
 

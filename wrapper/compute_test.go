@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
+)
+
+// cutOff leaves out the bits of fraction that TF32 does not have.
+func cutOff(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1<<13 - 1)) }
+
+// fractions is a product of numbers with all bits of fraction, of one sign.
+func fractions() *product[float32, float32, int32] {
+	p := newProduct[float32, int32](shape{rows: 96, cols: 160, n: 40, blockM: 16, blockK: 32, density: 0.6, alpha: 1, seed: 11})
+	for i := range p.a.Values {
+		p.a.Values[i] = 1 + float32(i%997)/997
+	}
+	for i := range p.b.Data {
+		p.b.Data[i] = 1 + float32(i%1009)/1009
+	}
+	return p
+}
+
+// On the CPU, elements that may be rounded are not.
+func TestTF32OnTheCPU(t *testing.T) {
+	engine := newEngine(t, CPU)
+	p := fractions()
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
+	defer m.Close()
+	var sums [][]float32
+	for _, compute := range []Compute{Exact, TF32} {
+		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Compute: compute}))(t)
+		if r := plan.Info().ProductRoundoff; r != 0 {
+			t.Errorf("%v: products are off by %g", compute, r)
+		}
+		c := Dense[float32]{Rows: p.a.Rows, Cols: p.n, Data: make([]float32, p.a.Rows*p.n)}
+		if err := plan.Multiply(context.Background(), 1, 0, Operands{B: p.b, C: c}); err != nil {
+			t.Fatal(err)
+		}
+		p.verifyByCheck(t, engine, plan.Info(), c)
+		sums = append(sums, c.Data)
+		if err := plan.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if !slices.Equal(sums[0], sums[1]) {
+		t.Error("the sums differ")
+	}
+}
+
+func TestTF32IsForFloat32(t *testing.T) {
+	onEach(t, func(t *testing.T, engine *Engine) {
+		options := PlanOptions{N: 8, Compute: TF32}
+		of16 := must(NewMatrix(context.Background(), engine, newProduct[BFloat16, int32](shape{rows: 64, cols: 64, n: 8, blockM: 16, blockK: 16, density: 0.5, alpha: 1}).a))(t)
+		defer of16.Close()
+		_, err := of16.Plan(context.Background(), options)
+		wantFault(t, err, ErrBadArgument, "SPARSEK_COMPUTE_TF32 (1) is for matrices of fp32")
+		options.Compute = 2
+		_, err = of16.Plan(context.Background(), options)
+		wantFault(t, err, ErrBadArgument, "compute = 2")
+	})
+}
+
+func TestTF32IsNotServedByGPUs(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	m := must(NewMatrix(context.Background(), engine, fractions().a))(t)
+	defer m.Close()
+	_, err := m.Plan(context.Background(), PlanOptions{N: 40, Compute: TF32})
+	wantFault(t, err, ErrBadArgument, "not served by the CUDA back-end yet")
+}
+
+// Operands that are cut off are within the bound that counts it, and within no other.
+func TestCheckCountsRoundedElements(t *testing.T) {
+	engine := newEngine(t, CPU)
+	exact, rounded := fractions(), fractions()
+	for i, x := range rounded.a.Values {
+		rounded.a.Values[i] = cutOff(x)
+	}
+	for i, x := range rounded.b.Data {
+		rounded.b.Data[i] = cutOff(x)
+	}
+	c, info := rounded.run(t, engine, false)
+	report := func(roundoff float64) (check.Report, error) {
+		args := exact.checkArgs(c, info)
+		args.ProductRoundoff = roundoff
+		return check.Product(engine.Library(), exact.a, args)
+	}
+	_, err := report(0)
+	wantFault(t, err, ErrCheckFailed, "beyond their bound")
+	const cut = 0x1p-9 + 0x1p-20 // two factors that are less than 2^-10 too small
+	if found, err := report(cut); err != nil || found.MaxRatio > 1 || found.MaxRatio < 0.25 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	_, err = report(cut / 8)
+	wantFault(t, err, ErrCheckFailed, "beyond their bound")
+
+	of16 := newProduct[BFloat16, int32](shape{rows: 32, cols: 32, n: 8, blockM: 16, blockK: 16, density: 0.5, alpha: 1})
+	c16, info16 := of16.run(t, engine, false)
+	args := of16.checkArgs(c16, info16)
+	args.ProductRoundoff = cut
+	_, err = check.Product(engine.Library(), of16.a, args)
+	wantFault(t, err, ErrBadArgument, "product_roundoff")
+}

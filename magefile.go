@@ -92,8 +92,11 @@ func Bless(ctx context.Context, reason *string, offline *bool) {
 // Test builds, checks the sources and the baseline, and runs all tests; build/test gets them as programs.
 func Test(ctx context.Context, offline *bool) { end(in(offline).Test(ctx)) }
 
-// TestPython builds, and runs the tests of the Python package, with type checker and linter, in an environment that it
-// makes in build/python. It fetches packages; with -offline it takes those that are there.
+// Wheel builds, and writes the Python package with library and program as a wheel into build/wheel.
+func Wheel(ctx context.Context, offline *bool) { end(in(offline).Wheel(ctx)) }
+
+// TestPython builds, and runs the tests of the Python package, with type checker and linter, and its wheel, in environments
+// that it makes in build/python. It fetches packages; with -offline it takes those that are there.
 func TestPython(ctx context.Context, offline *bool) { end(in(offline).TestPython(ctx)) }
 
 // Rust builds, and runs the tests of the Rust crates, with formatter, linter, documentation and a trial of the packages.

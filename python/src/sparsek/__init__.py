@@ -27,6 +27,8 @@ from .gemm import bsr_gemm
 from .pattern import Pattern
 from .plan import Plan, PlanInfo
 
+__version__ = "0.1.0"
+
 __all__ = [
     "BSR",
     "ArgumentError",

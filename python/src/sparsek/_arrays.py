@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class View:
     keeps its array alive.
     """
 
-    __slots__ = ("address", "array", "device", "dtype", "kind", "memory", "name", "readonly", "shape", "stream", "strides")
+    __slots__ = ("_dense", "_strides", "address", "array", "device", "dtype", "kind", "memory", "name", "readonly", "shape", "stream")
 
     def __init__(
         self,
@@ -53,16 +54,16 @@ class View:
         address: int,
         name: str,
         shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        *,
+        strides: tuple[int, ...] | None,  # None: the elements lie one after the other
         memory: Memory = Memory.HOST,
         device: int = 0,
         readonly: bool = False,
         stream: int | None = None,
     ) -> None:
         self.array, self.kind, self.address, self.name = array, kind, address, name
-        self.shape, self.strides, self.memory, self.device = shape, strides, memory, device
+        self.shape, self._strides, self.memory, self.device = shape, strides, memory, device
         self.readonly, self.stream = readonly, stream
+        self._dense = True if strides is None else None
         self.dtype: Dtype | None = None  # of floating-point elements; see element
 
     @property
@@ -71,19 +72,39 @@ class View:
 
     @property
     def size(self) -> int:
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return prod(self.shape)
 
-    def contiguous(self) -> bool:
+    @property
+    def strides(self) -> tuple[int, ...]:
+        if self._strides is None:
+            self._strides = _dense_strides(self.shape)
+        return self._strides
+
+    @property
+    def dense(self) -> bool:
         """Whether the elements lie one after the other, the last index the fastest."""
-        step = 1
-        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if extent != 1 and stride != step and self.size:
-                return False
-            step *= extent
-        return True
+        if self._dense is None:
+            steps = zip(self.shape, self.strides, _dense_strides(self.shape), strict=True)
+            self._dense = self.size == 0 or all(extent == 1 or stride == step for extent, stride, step in steps)
+        return self._dense
+
+
+def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+_numpy_names: dict[np.dtype[Any], str] = {}  # NumPy works a type's name out each time
+
+
+def _name(kind: np.dtype[Any]) -> str:
+    name = _numpy_names.get(kind)
+    if name is None:
+        name = _numpy_names[kind] = kind.name if kind.isnative else f"{kind.name} of the other byte order"
+    return name
 
 
 def is_torch(array: Any) -> bool:
@@ -92,12 +113,14 @@ def is_torch(array: Any) -> bool:
 
 
 def _view_numpy(array: np.ndarray[Any, Any]) -> View:
+    flags = array.flags
+    if flags.carray:
+        return View(array, "numpy", address_of(array), _name(array.dtype), array.shape, None)
     size = array.itemsize
-    if not array.flags.aligned or (array.size and any(stride % size for stride in array.strides)):
+    if not flags.aligned or (array.size and any(stride % size for stride in array.strides)):
         array = array.copy()
-    strides = tuple(stride // size for stride in array.strides)
-    name = array.dtype.name if array.dtype.isnative else f"{array.dtype.name} of the other byte order"
-    return View(array, "numpy", address_of(array), name, array.shape, strides, readonly=not array.flags.writeable)
+    strides = tuple([stride // size for stride in array.strides])
+    return View(array, "numpy", address_of(array), _name(array.dtype), array.shape, strides, Memory.HOST, 0, not flags.writeable)
 
 
 def _view_torch(tensor: Any) -> View:
@@ -120,14 +143,7 @@ def _view_cuda(array: Any) -> View:
     shape = tuple(int(extent) for extent in interface["shape"])
     address, readonly = interface["data"]
     bytes_apart = interface.get("strides")
-    if bytes_apart is None:
-        strides, step = [], 1
-        for extent in reversed(shape):
-            strides.append(step)
-            step *= extent
-        strides.reverse()
-    else:
-        strides = [stride // kind.itemsize for stride in bytes_apart]
+    strides = None if bytes_apart is None else tuple(stride // kind.itemsize for stride in bytes_apart)
     device = getattr(getattr(array, "device", None), "id", 0)
     stream = interface.get("stream")
     module = type(array).__module__.split(".")[0]
@@ -135,9 +151,9 @@ def _view_cuda(array: Any) -> View:
         array,
         "cupy" if module == "cupy" else "dlpack",
         address or 0,
-        kind.name,
+        _name(kind),
         shape,
-        tuple(strides),
+        strides,
         memory=Memory.DEVICE,
         device=device if isinstance(device, int) else 0,
         readonly=readonly,
@@ -163,7 +179,7 @@ def view(array: Any) -> View:
 
 def contiguous(found: View) -> View:
     """The view itself where its elements lie one after the other, else one of a copy, of the same kind."""
-    if found.contiguous():
+    if found.dense:
         return found
     if found.kind == "torch":
         return _view_torch(found.array.contiguous())

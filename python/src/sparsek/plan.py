@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,11 +75,9 @@ def _rows(found: View, rows: int, what: str) -> _Rows | None:
         raise ArgumentError(f"{what} of shape {found.shape} does not have {rows} rows")
     n = shape[-1]
     outer = shape[:-2]
-    batch = 1
-    for extent in outer:
-        batch *= extent
-    if found.size == 0:
-        return _Rows(found, batch, n, max(n, 1), 0)
+    batch = prod(outer)
+    if found.dense:
+        return _Rows(found, batch, n, max(n, 1), rows * n if batch > 1 else 0)
     ld = strides[-2] if rows > 1 else n
     if (n > 1 and strides[-1] != 1) or ld < n:
         return None
@@ -381,7 +380,24 @@ class Plan:
         memory, device = places.pop()
         if memory == Memory.DEVICE and (context.memory, context.device) != (memory, device):
             raise ArgumentError(f"the arrays lie on GPU {device}, and the plan is for {context}")
-        with Staging(context, memory) as staged:
+        if memory == context.memory and not Staging.force:
+            self.run(
+                values=values.address,
+                b=b.view.address,
+                c=c_view.address,
+                n=b.n,
+                ldb=b.ld,
+                ldc=c.ld,
+                bias=bias.address if bias is not None else 0,
+                alpha=alpha,
+                beta=beta,
+                stream=current_stream(b.view) if stream is None else stream,
+                batch=b.batch,
+                stride_b=b.step,
+                stride_c=c.step,
+            )
+            return
+        with Staging(context) as staged:
             self.run(
                 values=staged.read(values),
                 b=staged.read(b.view),
@@ -392,7 +408,7 @@ class Plan:
                 bias=staged.read(bias) if bias is not None else 0,
                 alpha=alpha,
                 beta=beta,
-                stream=staged.stream if staged.active else current_stream(b.view) if stream is None else stream,
+                stream=staged.stream,
                 batch=b.batch,
                 stride_b=b.step,
                 stride_c=c.step,

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::operand::Place;
+use crate::{Bsr, Buffer, Context, Element, Error, Index, MatMut, MatRef, Pattern, Plan, PlanOptions, Result, VecRef};
+
+/// A block-sparse matrix: a pattern with its values, and the plan of its last product.
+#[derive(Debug)]
+pub struct Matrix<T: Element> {
+    pattern: Pattern<T>,
+    values: Values<T>,
+    plan: Mutex<Option<Arc<Plan<T>>>>,
+}
+
+#[derive(Debug)]
+enum Values<T: Element> {
+    Host(Vec<T>),
+    Device(Buffer<T>),
+}
+
+impl<T: Element> Matrix<T> {
+    /// A matrix of the blocks' values, (blocks, block.0, block.1), each block row-major. On a GPU they are copied into
+    /// its memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pattern::new`], and [`Error::Extent`] where there are fewer or more values than blocks.
+    pub fn new<I: Index>(context: &Context, bsr: &Bsr<'_, I>, values: Vec<T>) -> Result<Matrix<T>> {
+        Matrix::of_pattern(&Pattern::new(context, bsr)?, values)
+    }
+
+    /// A matrix of a pattern that others may have too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Matrix::new`].
+    pub fn of_pattern(pattern: &Pattern<T>, values: Vec<T>) -> Result<Matrix<T>> {
+        if values.len() != pattern.values_len() {
+            let (blocks, (bm, bk)) = (pattern.blocks(), pattern.block());
+            return Err(Error::Extent(format!(
+                "{} values are not {blocks} blocks of {bm} x {bk}",
+                values.len()
+            )));
+        }
+        let values = match pattern.context().is_cpu() {
+            true => Values::Host(values),
+            false => Values::Device(Buffer::of(pattern.context(), &values)?),
+        };
+        Ok(Matrix {
+            pattern: pattern.clone(),
+            values,
+            plan: Mutex::new(None),
+        })
+    }
+
+    /// The blocks of a dense matrix in host memory that have a value other than 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`Matrix::new`], and [`Error::Memory`] where the matrix is a buffer's or at an address.
+    pub fn from_dense(context: &Context, dense: MatRef<'_, T>, block: (usize, usize)) -> Result<Matrix<T>> {
+        if dense.place != Place::Host {
+            return Err(Error::Memory(
+                "blocks are made of a matrix in host memory alone".to_owned(),
+            ));
+        }
+        let (rows, cols, (bm, bk)) = (dense.rows, dense.cols, block);
+        if bm == 0 || bk == 0 {
+            return Err(Error::Extent(format!("blocks of {bm} x {bk} have no elements")));
+        }
+        // SAFETY: it is a borrow of host memory, and a row has as many elements.
+        let row = |row: usize| unsafe { std::slice::from_raw_parts(dense.address.add(row * dense.ld), cols) };
+        let (mut row_ptr, mut col_idx, mut values) = (vec![0i64], Vec::new(), Vec::new());
+        for first_row in (0..rows).step_by(bm) {
+            let in_block = first_row..rows.min(first_row + bm);
+            for first_col in (0..cols).step_by(bk) {
+                let width = bk.min(cols - first_col);
+                let part = |r: usize| &row(r)[first_col..first_col + width];
+                if in_block
+                    .clone()
+                    .all(|r| part(r).iter().all(|value| *value == T::default()))
+                {
+                    continue;
+                }
+                col_idx.push((first_col / bk) as i64);
+                let begin = values.len();
+                values.resize(begin + bm * bk, T::default());
+                for (r, to) in in_block.clone().zip(values[begin..].chunks_exact_mut(bk)) {
+                    to[..width].copy_from_slice(part(r));
+                }
+            }
+            row_ptr.push(col_idx.len() as i64);
+        }
+        Matrix::new(context, &Bsr::new(rows, cols, block, &row_ptr, &col_idx), values)
+    }
+
+    /// The pattern, for plans of other products.
+    pub fn pattern(&self) -> &Pattern<T> {
+        &self.pattern
+    }
+
+    /// The values, for products by plans of the pattern.
+    pub fn values(&self) -> VecRef<'_, T> {
+        match &self.values {
+            Values::Host(values) => values.into(),
+            Values::Device(values) => values.into(),
+        }
+    }
+
+    /// Changes the values.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Extent`] where there are fewer or more.
+    pub fn set_values(&mut self, new: &[T]) -> Result<()> {
+        match &mut self.values {
+            Values::Device(values) => values.write(new),
+            Values::Host(values) if values.len() == new.len() => {
+                values.copy_from_slice(new);
+                Ok(())
+            }
+            Values::Host(values) => Err(Error::Extent(format!(
+                "{} values in place of {}",
+                new.len(),
+                values.len()
+            ))),
+        }
+    }
+
+    /// C = A B, and waits for it. The plan is made by the first product, and again where B has more columns, or less than
+    /// half as many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pattern::plan`] and [`Plan::run`].
+    pub fn multiply(&self, b: MatRef<'_, T>, c: MatMut<'_, T>) -> Result<()> {
+        self.plan_of(c.cols)?.multiply(self.values(), b, c)
+    }
+
+    fn plan_of(&self, columns: usize) -> Result<Arc<Plan<T>>> {
+        let mut kept = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = kept
+            .as_ref()
+            .filter(|plan| (columns..=columns.saturating_mul(2)).contains(&plan.columns()))
+        {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(self.pattern.plan(&PlanOptions::new(columns))?);
+        *kept = Some(plan.clone());
+        Ok(plan)
+    }
+}

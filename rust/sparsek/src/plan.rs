@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use std::ffi::CString;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::time::Duration;
+
+use sparsek_sys as sys;
+
+use crate::context::text;
+use crate::operand::Place;
+use crate::pattern::extent;
+use crate::{Element, Error, MatMut, MatRef, Pattern, Result, Stream, VecRef};
+
+/// What is added to a product.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Bias {
+    /// Nothing.
+    #[default]
+    None,
+    /// One value for each row of C.
+    Row,
+    /// One value for each column of C.
+    Column,
+}
+
+/// What is applied to each element of a product, last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// Nothing.
+    #[default]
+    None,
+    /// max(x, 0)
+    Relu,
+    /// x Phi(x) = x / 2 (1 + erf(x / sqrt 2))
+    Gelu,
+    /// x / (1 + exp(-x))
+    Silu,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Debug, Default)]
+pub struct PlanOptions {
+    columns: usize,
+    kernel: Option<String>,
+    bias: Bias,
+    activation: Activation,
+    tuning: Duration,
+    alignment: usize,
+    batch_invariant: bool,
+}
+
+impl PlanOptions {
+    /// Products of at most so many columns of B and C.
+    pub fn new(columns: usize) -> PlanOptions {
+        PlanOptions {
+            columns,
+            ..Default::default()
+        }
+    }
+
+    /// The kernel of this name, in place of the one that a measurement or the cost model chooses.
+    #[must_use]
+    pub fn kernel(mut self, name: &str) -> Self {
+        self.kernel = Some(name.to_owned());
+        self
+    }
+
+    /// What products add.
+    #[must_use]
+    pub fn bias(mut self, bias: Bias) -> Self {
+        self.bias = bias;
+        self
+    }
+
+    /// What products apply.
+    #[must_use]
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.activation = activation;
+        self
+    }
+
+    /// Measures kernels for about this long, unless a similar product was measured before. The pattern keeps random
+    /// values for it.
+    #[must_use]
+    pub fn tuning(mut self, time: Duration) -> Self {
+        self.tuning = time;
+        self
+    }
+
+    /// The multiple of bytes at which rows of B and C will begin; 0: 16 on a GPU, the size of an element on the CPU.
+    #[must_use]
+    pub fn alignment(mut self, bytes: usize) -> Self {
+        self.alignment = bytes;
+        self
+    }
+
+    /// A column of C has the same bits however many columns there are.
+    #[must_use]
+    pub fn batch_invariant(mut self) -> Self {
+        self.batch_invariant = true;
+        self
+    }
+}
+
+/// What a plan is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PlanInfo {
+    /// The kernel.
+    pub kernel: String,
+    /// Why this kernel.
+    pub reason: String,
+    /// Device memory that the plan holds, and the workspace of one product, in bytes.
+    pub workspace_bytes: i64,
+    /// The unit roundoff of a step of its sums, which the error bound in `sparsek.h` is made of.
+    pub unit_roundoff: f64,
+    /// Seconds of a product, by the cost model; 0 where it was not used.
+    pub predicted_seconds: f64,
+    /// Seconds of a product when this one, or a similar one, was measured; 0 where none was.
+    pub measured_seconds: f64,
+    /// What is wrong with the file of measurements, or "".
+    pub warning: String,
+}
+
+/// How products by a pattern are computed: C = act(alpha A B + beta C + bias), with A and B of type T, and C and the
+/// bias of type U.
+#[derive(Debug)]
+pub struct Plan<T: Element, U: Element = T> {
+    pattern: Pattern<T>,
+    handle: NonNull<sys::sparsek_plan>,
+    columns: usize,
+    bias: Bias,
+    place: Place,
+    result: PhantomData<fn(U)>,
+}
+
+// SAFETY: the library's handles may be used from several threads at once.
+unsafe impl<T: Element, U: Element> Send for Plan<T, U> {}
+// SAFETY: as above.
+unsafe impl<T: Element, U: Element> Sync for Plan<T, U> {}
+
+impl<T: Element, U: Element> Drop for Plan<T, U> {
+    fn drop(&mut self) {
+        // SAFETY: the handle is destroyed once; its memory outlives products that were enqueued.
+        unsafe { (self.pattern.context().api().plan_destroy)(self.handle.as_ptr()) }
+    }
+}
+
+/// One product, for [`Plan::run`] and [`Plan::enqueue`].
+#[derive(Debug)]
+pub struct Product<'a, T, U = T> {
+    values: VecRef<'a, T>,
+    b: MatRef<'a, T>,
+    c: MatMut<'a, U>,
+    alpha: f32,
+    beta: f32,
+    bias: Option<VecRef<'a, U>>,
+    c_in: Option<MatRef<'a, U>>,
+}
+
+impl<'a, T, U> Product<'a, T, U> {
+    /// C = A B, with these values of A's blocks.
+    pub fn new(values: impl Into<VecRef<'a, T>>, b: MatRef<'a, T>, c: MatMut<'a, U>) -> Product<'a, T, U> {
+        Product {
+            values: values.into(),
+            b,
+            c,
+            alpha: 1.0,
+            beta: 0.0,
+            bias: None,
+            c_in: None,
+        }
+    }
+
+    /// The factor of A B. It is finite.
+    #[must_use]
+    pub fn alpha(mut self, alpha: f32) -> Self {
+        self.alpha = alpha;
+        self
+    }
+
+    /// The factor of what C held before. It is finite; with 0, which it is otherwise, C is not read.
+    #[must_use]
+    pub fn beta(mut self, beta: f32) -> Self {
+        self.beta = beta;
+        self
+    }
+
+    /// A matrix of C's extents in place of what C held before.
+    #[must_use]
+    pub fn c_in(mut self, c_in: MatRef<'a, U>) -> Self {
+        self.c_in = Some(c_in);
+        self
+    }
+
+    /// The bias: one value for each row or column of C, as planned.
+    #[must_use]
+    pub fn bias(mut self, bias: impl Into<VecRef<'a, U>>) -> Self {
+        self.bias = Some(bias.into());
+        self
+    }
+}
+
+impl<T: Element, U: Element> Plan<T, U> {
+    pub(crate) fn new(pattern: &Pattern<T>, options: &PlanOptions) -> Result<Plan<T, U>> {
+        let context = pattern.context();
+        let kernel = match &options.kernel {
+            None => None,
+            Some(name) => {
+                Some(CString::new(name.as_str()).map_err(|_| Error::Extent(format!("{name:?} is no kernel's name")))?)
+            }
+        };
+        let alignment = match options.alignment {
+            0 if context.is_cpu() => size_of::<T>().min(size_of::<U>()),
+            0 => 16,
+            bytes => bytes,
+        };
+        let asked = sys::sparsek_plan_options {
+            n: extent(options.columns)?,
+            alignment: alignment
+                .try_into()
+                .map_err(|_| Error::Extent(format!("an alignment of {alignment} bytes is larger than any")))?,
+            kernel: kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
+            dtype_c: U::DTYPE,
+            bias: match options.bias {
+                Bias::None => sys::SPARSEK_BIAS_NONE,
+                Bias::Row => sys::SPARSEK_BIAS_ROW,
+                Bias::Column => sys::SPARSEK_BIAS_COLUMN,
+            },
+            activation: match options.activation {
+                Activation::None => sys::SPARSEK_ACTIVATION_NONE,
+                Activation::Relu => sys::SPARSEK_ACTIVATION_RELU,
+                Activation::Gelu => sys::SPARSEK_ACTIVATION_GELU,
+                Activation::Silu => sys::SPARSEK_ACTIVATION_SILU,
+            },
+            tuning_seconds: options.tuning.as_secs_f64(),
+            flags: if options.batch_invariant {
+                sys::SPARSEK_BATCH_INVARIANT
+            } else {
+                0
+            },
+            ..Default::default()
+        };
+        if !options.tuning.is_zero() {
+            pattern.give_values_to_measure()?;
+        }
+        let mut handle = ptr::null_mut();
+        // SAFETY: the pattern lives, and the addresses are valid for the call.
+        let status = unsafe { (context.api().plan_create)(pattern.handle(), &asked, &mut handle) };
+        let Some(handle) = NonNull::new(handle).filter(|_| status == sys::SPARSEK_OK) else {
+            return Err(Error::of_call(context.api(), "plan_create", status));
+        };
+        let place = if context.is_cpu() {
+            Place::Host
+        } else {
+            Place::Device(context.info().device)
+        };
+        let (pattern, columns, bias) = (pattern.clone(), options.columns, options.bias);
+        Ok(Plan {
+            pattern,
+            handle,
+            columns,
+            bias,
+            place,
+            result: PhantomData,
+        })
+    }
+
+    /// The pattern that it multiplies by.
+    pub fn pattern(&self) -> &Pattern<T> {
+        &self.pattern
+    }
+
+    /// The most columns that a product may have.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// What the plan is. This waits for nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Status::BadAbiSize`] where the library is older than this crate.
+    pub fn info(&self) -> Result<PlanInfo> {
+        let context = self.pattern.context();
+        let mut info = sys::sparsek_plan_info::default();
+        // SAFETY: the plan lives, and the address is valid for the call.
+        let status = unsafe { (context.api().plan_describe)(self.handle.as_ptr(), &mut info) };
+        context.check("plan_describe", status)?;
+        // SAFETY: texts live as long as the plan.
+        let (kernel, reason, warning) = unsafe { (text(info.kernel), text(info.reason), text(info.warning)) };
+        Ok(PlanInfo {
+            kernel,
+            reason,
+            workspace_bytes: info.workspace_bytes,
+            unit_roundoff: info.unit_roundoff,
+            predicted_seconds: info.predicted_seconds,
+            measured_seconds: info.measured_seconds,
+            warning,
+        })
+    }
+
+    /// C = A B, or C = act(A B) with the plan's activation, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::run`].
+    #[inline]
+    pub fn multiply<'a>(&self, values: impl Into<VecRef<'a, T>>, b: MatRef<'a, T>, c: MatMut<'a, U>) -> Result<()> {
+        self.run(Product::new(values, b, c))
+    }
+
+    /// Computes a product, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Extent`] where operands do not fit the pattern, the plan or each other, [`Error::Memory`] where they are
+    /// elsewhere than the plan's back-end needs them, and the library's.
+    pub fn run(&self, product: Product<'_, T, U>) -> Result<()> {
+        // SAFETY: the operands are borrowed until this returns, and by then the product has ended.
+        unsafe { self.start(product, ptr::null_mut()) }?;
+        match self.place {
+            Place::Device(_) => self.wait(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a product into a stream and does not wait for it, except on the CPU. It may be captured into a CUDA graph.
+    ///
+    /// # Safety
+    ///
+    /// The operands' memory, which borrows do not keep, lives and stays as it is until the product has ended, and C is
+    /// not read before. A product in a graph ends when the graph is no longer used: the plan must live as long.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::run`].
+    pub unsafe fn enqueue(&self, product: Product<'_, T, U>, stream: &Stream) -> Result<()> {
+        // SAFETY: of the caller.
+        unsafe { self.start(product, stream.as_raw()) }
+    }
+
+    /// # Safety
+    ///
+    /// The operands live until the product has ended.
+    #[inline]
+    unsafe fn start(&self, product: Product<'_, T, U>, stream: sys::sparsek_stream) -> Result<()> {
+        self.check(&product)?;
+        let Product {
+            values,
+            b,
+            c,
+            alpha,
+            beta,
+            bias,
+            c_in,
+        } = product;
+        if c.rows == 0 || c.cols == 0 {
+            return Ok(());
+        }
+        let args = sys::sparsek_multiply_args {
+            alpha,
+            beta,
+            b: b.address.cast(),
+            ldb: extent(b.ld)?,
+            c: c.address.cast(),
+            ldc: extent(c.ld)?,
+            stream,
+            bias: bias.map_or(ptr::null(), |bias| bias.address.cast()),
+            values: values.address.cast(),
+            n: extent(c.cols)?,
+            c_in: c_in.map_or(ptr::null(), |c_in| c_in.address.cast()),
+            ldc_in: c_in.map_or(Ok(0), |c_in| extent(c_in.ld))?,
+            ..Default::default()
+        };
+        let context = self.pattern.context();
+        // SAFETY: the plan lives, and the operands have the extents that the product needs.
+        let status = unsafe { (context.api().multiply)(self.handle.as_ptr(), &args) };
+        context.check("multiply", status)
+    }
+
+    /// Whether the operands fit.
+    #[inline]
+    fn check(&self, product: &Product<'_, T, U>) -> Result<()> {
+        let Product {
+            values,
+            b,
+            c,
+            bias,
+            c_in,
+            ..
+        } = product;
+        let (rows, cols) = (self.pattern.rows(), self.pattern.cols());
+        let bias_len = match self.bias {
+            Bias::None => None,
+            Bias::Row => Some(rows),
+            Bias::Column => Some(c.cols),
+        };
+        let fits = values.len == self.pattern.values_len()
+            && b.rows == cols
+            && c.rows == rows
+            && b.cols == c.cols
+            && c.cols <= self.columns
+            && bias.map(|bias| bias.len) == bias_len
+            && c_in.is_none_or(|c_in| c_in.rows == c.rows && c_in.cols == c.cols);
+        if !fits {
+            return Err(self.misfit(product));
+        }
+        for (what, place) in [
+            ("the values", Some(values.place)),
+            ("B", Some(b.place)),
+            ("C", Some(c.place)),
+            ("the bias", bias.map(|bias| bias.place)),
+            ("c_in", c_in.map(|c_in| c_in.place)),
+        ] {
+            if let Some(place) = place
+                && place != self.place
+                && place != Place::Unknown
+            {
+                return Err(Error::Memory(format!(
+                    "{what} is in memory of {}, and the plan is one of {}",
+                    name(place),
+                    name(self.place)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn misfit(&self, product: &Product<'_, T, U>) -> Error {
+        let Product {
+            values,
+            b,
+            c,
+            bias,
+            c_in,
+            ..
+        } = product;
+        let optional = |what: &str, extent: Option<String>| match extent {
+            Some(extent) => format!("{what} {extent}"),
+            None => format!("no {what}"),
+        };
+        Error::Extent(format!(
+            "a plan of A {} x {} with {} values, {}, and at most {} columns does not serve {} values, B {} x {}, C {} x {}, \
+             {} and {}",
+            self.pattern.rows(),
+            self.pattern.cols(),
+            self.pattern.values_len(),
+            match self.bias {
+                Bias::None => "no bias",
+                Bias::Row => "a bias of rows",
+                Bias::Column => "a bias of columns",
+            },
+            self.columns,
+            values.len,
+            b.rows,
+            b.cols,
+            c.rows,
+            c.cols,
+            optional("bias", bias.map(|bias| format!("of {}", bias.len))),
+            optional("c_in", c_in.map(|c_in| format!("{} x {}", c_in.rows, c_in.cols))),
+        ))
+    }
+
+    /// Waits for the default stream.
+    fn wait(&self) -> Result<()> {
+        let context = self.pattern.context();
+        // SAFETY: the context lives.
+        let status = unsafe { (context.api().stream_synchronize)(context.handle(), ptr::null_mut()) };
+        context.check("stream_synchronize", status)
+    }
+}
+
+fn name(place: Place) -> String {
+    match place {
+        Place::Host => "the host".to_owned(),
+        Place::Device(device) => format!("CUDA device {device}"),
+        Place::Unknown => "whoever gave it".to_owned(),
+    }
+}

@@ -247,7 +247,6 @@ def test_threads_and_patterns() -> None:
         list(pool.map(work, range(6)))
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_fork_while_the_cache_is_locked() -> None:
     a = random_bsr()
     check(a)

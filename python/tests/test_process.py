@@ -7,13 +7,13 @@ import gc
 import os
 import threading
 import traceback
+import warnings
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import pytest
 from reference import Case
 
 import sparsek
@@ -22,7 +22,9 @@ from sparsek._handles import Shared
 
 def in_child(work: Callable[[], None]) -> None:
     """Runs work in a fork, and fails where that fails or takes longer than a minute."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python and other packages warn of forks beside threads, which are meant here
+        child = os.fork()
     if child == 0:
         threading.Timer(60, os._exit, (2,)).start()
         try:
@@ -59,7 +61,6 @@ def test_threads_share_a_plan() -> None:
         list(pool.map(work, range(8)))
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_fork_multiplies() -> None:
     plan, once = make()
 
@@ -72,7 +73,6 @@ def test_a_fork_multiplies() -> None:
     np.testing.assert_array_equal(plan(CASE.values, B), once)
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_fork_beside_products_of_other_threads() -> None:
     plan, once = make()
     stop = threading.Event()

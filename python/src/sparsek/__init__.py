@@ -10,6 +10,7 @@ from ._abi import Dtype, Memory, Status
 from ._library import library_path
 from .bsr import BSR
 from .cache import CacheInfo, cache_clear, cache_info, cache_limit
+from .check import CheckReport, check
 from .context import Context, default_context
 from .errors import (
     ArgumentError,
@@ -24,6 +25,7 @@ from .errors import (
     UnsupportedError,
 )
 from .gemm import bsr_gemm
+from .info import BuildInfo, DeviceInfo, KernelInfo, TuningCacheInfo, build_info, devices, kernels, tuning_cache
 from .pattern import Pattern
 from .plan import Plan, PlanInfo
 
@@ -32,14 +34,18 @@ __version__ = "0.1.0"
 __all__ = [
     "BSR",
     "ArgumentError",
+    "BuildInfo",
     "CacheInfo",
     "CheckFailed",
+    "CheckReport",
     "Context",
     "CudaError",
+    "DeviceInfo",
     "Dtype",
     "DtypeError",
     "FileError",
     "IndexFault",
+    "KernelInfo",
     "LibraryError",
     "Memory",
     "OutOfMemory",
@@ -48,11 +54,17 @@ __all__ = [
     "PlanInfo",
     "SparsekError",
     "Status",
+    "TuningCacheInfo",
     "UnsupportedError",
     "bsr_gemm",
+    "build_info",
     "cache_clear",
     "cache_info",
     "cache_limit",
+    "check",
     "default_context",
+    "devices",
+    "kernels",
     "library_path",
+    "tuning_cache",
 ]

@@ -16,6 +16,7 @@ from .errors import ArgumentError, DtypeError
 
 _HEAD = object.__basicsize__
 _Word = ctypes.c_size_t
+_DLPACK_CPU = 1  # kDLCPU
 _NAMES = {Dtype.BF16: "bfloat16", Dtype.FP16: "float16", Dtype.FP32: "float32", Dtype.FP64: "float64"}
 
 
@@ -23,9 +24,9 @@ def _address_by_interface(array: np.ndarray[Any, Any]) -> int:
     return int(array.ctypes.data)
 
 
-def _address_by_struct(array: np.ndarray[Any, Any]) -> int:
-    # The first member behind the head of NumPy's public struct PyArrayObject_fields. Ten times as fast as the above.
-    address: int = _Word.from_address(id(array) + _HEAD).value
+def _address_by_struct(array: np.ndarray[Any, Any], at: Any = _Word.from_address, identity: Any = id, head: int = _HEAD) -> int:
+    # The first member behind the head of NumPy's public struct PyArrayObject_fields. Much faster than the above.
+    address: int = at(identity(array) + head).value
     return address
 
 
@@ -172,8 +173,10 @@ def view(array: Any) -> View:
         return _view_torch(array)
     if hasattr(array, "__cuda_array_interface__"):
         return _view_cuda(array)
-    if hasattr(array, "__dlpack_device__") and array.__dlpack_device__()[0] != 1:
+    if hasattr(array, "__dlpack_device__") and array.__dlpack_device__()[0] != _DLPACK_CPU:
         raise ArgumentError(f"{type(array).__name__}: memory of this device is reached by __cuda_array_interface__ only, which it lacks")
+    if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+        return _view_numpy(np.from_dlpack(array))
     return _view_numpy(np.asarray(array))
 
 

@@ -108,6 +108,7 @@ class Pattern:
         allow_dense: bool = False,
         own_kernels: bool = False,
         batch_invariant: bool = False,
+        tf32: bool = False,
         workers: int = 0,
     ) -> Plan:
         """How products with up to n columns are computed; to be kept and called, see Plan.
@@ -118,7 +119,7 @@ class Pattern:
         to row of B and C that the kernel is chosen for, 0: n. alignment: bytes that the addresses of B and C are
         multiples of, 0: of a GPU's 16, of the host's those of an element. allow_dense: absent blocks may be multiplied
         as zeros. own_kernels: none of another library. batch_invariant: the bits of a column of C do not depend on n.
-        workers: the most CTAs or threads to use, 0: all.
+        tf32: elements of fp32 may be rounded to TF32 before they are multiplied. workers: the most CTAs or threads to use, 0: all.
         """
         return Plan(
             self,
@@ -135,6 +136,7 @@ class Pattern:
             allow_dense=allow_dense,
             own_kernels=own_kernels,
             batch_invariant=batch_invariant,
+            tf32=tf32,
             workers=workers,
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _abi
-from ._abi import Activation, Bias, ChosenBy, Dtype, Memory, PlanFlag
+from ._abi import Activation, Bias, ChosenBy, Compute, Dtype, Memory, PlanFlag
 from ._arrays import View, address_of, assign, contiguous, current_stream, element, empty, view
 from ._handles import Shared
 from ._library import library
@@ -46,6 +46,8 @@ class PlanInfo:
     product_bytes: int
     unit_roundoff: float
     """Of one step of the sums: the u of the error bound in sparsek.h."""
+    product_roundoff: float
+    """How far a product of two elements may be off before it is summed up: the p of that bound; 0 without TF32."""
     predicted_seconds: float
     measured_seconds: float
     warning: str
@@ -119,12 +121,14 @@ class Plan:
         allow_dense: bool,
         own_kernels: bool,
         batch_invariant: bool,
+        tf32: bool,
         workers: int,
     ) -> None:
         self.pattern, self.n = pattern, n
         self.dtype = pattern.dtype
         self.out_dtype: Dtype = parse_dtype(out_dtype) or pattern.dtype
         self.bias: Bias = _choice(_BIASES, bias, "bias")
+        self.activation: Activation = _choice(_ACTIVATIONS, activation, "activation")
         host = pattern.context.memory == Memory.HOST
         if alignment == 0:
             alignment = BYTES[self.dtype] if host else 16
@@ -137,10 +141,11 @@ class Plan:
             kernel=kernel.encode() if kernel is not None else None,
             dtype_c=int(self.out_dtype),
             bias=int(self.bias),
-            activation=int(_choice(_ACTIVATIONS, activation, "activation")),
+            activation=int(self.activation),
             allow_dense=int(allow_dense),
             tuning_seconds=tune,
             flags=(int(PlanFlag.OWN_KERNELS) if own_kernels else 0) | (int(PlanFlag.BATCH_INVARIANT) if batch_invariant else 0),
+            compute=int(Compute.TF32 if tf32 else Compute.EXACT),
             workers=workers,
         )
         lib = library()
@@ -185,6 +190,7 @@ class Plan:
             workspace_bytes=found.workspace_bytes,
             product_bytes=found.product_bytes,
             unit_roundoff=found.unit_roundoff,
+            product_roundoff=found.product_roundoff,
             predicted_seconds=found.predicted_seconds,
             measured_seconds=found.measured_seconds,
             warning=(found.warning or b"").decode(),

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a product with one in float64, element by element, with the bound that sparsek.h gives."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+from . import _abi
+from ._abi import Bias, Memory
+from ._arrays import View, contiguous, element, index_type, view
+from ._library import library
+from .bsr import BSR
+from .errors import ArgumentError
+from .plan import Plan
+
+__all__ = ["CheckReport", "check"]
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a check found."""
+
+    elements: int
+    max_abs_c: float
+    max_error: float
+    max_ratio: float
+    """The largest error as a share of its bound: at most 1."""
+
+
+def check(
+    a: BSR,
+    b: Any,
+    c: Any,
+    plan: Plan,
+    *,
+    before: Any = None,
+    bias: Any = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+) -> CheckReport:
+    """Checks c, (M, N), which the plan computed of a and b, (K, N), with these factors and this bias.
+
+    before: C as it was, where beta is not 0. All arrays lie on the host.
+    Raises CheckFailed, with the worst element, where one is beyond its bound.
+    """
+    kind, kind_c = plan.dtype, plan.out_dtype
+    views: dict[str, View] = {}
+    for name, array, expected in [
+        ("values", a.values, kind),
+        ("b", b, kind),
+        ("c", c, kind_c),
+        ("before", before, kind_c),
+        ("bias", bias, kind_c),
+        ("crow", a.crow, None),
+        ("col", a.col, None),
+    ]:
+        if array is None:
+            continue
+        found = view(array)
+        if expected is not None:
+            element(found, expected, name)
+        if found.memory != Memory.HOST:
+            raise ArgumentError(f"{name} does not lie on the host, where products are checked")
+        views[name] = contiguous(found)
+    (rows, cols), (bm, bk) = a.shape, a.block
+    n = views["b"].shape[-1]
+    if views["b"].shape != (cols, n) or views["c"].shape != (rows, n) or ("before" in views and views["before"].shape != (rows, n)):
+        raise ArgumentError(f"b {views['b'].shape} and c {views['c'].shape} do not fit to A of {rows}x{cols}")
+    if (plan.bias == Bias.NONE) != (bias is None) or (beta == 0) != (before is None):
+        raise ArgumentError("bias and before are given where the product had them, and only there")
+
+    def address(name: str) -> int:
+        return views[name].address if name in views else 0
+
+    bsr = _abi.Bsr(
+        rows=rows,
+        cols=cols,
+        block_m=bm,
+        block_k=bk,
+        nnzb=a.nnzb,
+        dtype=int(kind),
+        index_type=index_type(views["crow"].name, "crow"),
+        memory=int(Memory.HOST),
+        row_ptr=address("crow"),
+        col_idx=address("col"),
+        values=address("values"),
+    )
+    info = plan.info
+    args = _abi.CheckArgs(
+        a=ctypes.addressof(bsr),
+        n=n,
+        b=address("b"),
+        ldb=n,
+        c0=address("before"),
+        c=address("c"),
+        ldc=n,
+        alpha=alpha,
+        beta=beta,
+        unit_roundoff=info.unit_roundoff,
+        product_roundoff=info.product_roundoff,
+        dtype_c=int(kind_c),
+        bias_kind=int(plan.bias),
+        activation=int(plan.activation),
+        bias=address("bias"),
+    )
+    report, lib = _abi.CheckReport(), library()
+    lib.require(lib.check(ctypes.byref(args), ctypes.byref(report)))
+    return CheckReport(report.elements, report.max_abs_c, report.max_error, report.max_ratio)

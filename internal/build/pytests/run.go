@@ -14,11 +14,11 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
-// What the tests need, and what looks at the sources. The latter are pinned: a
-// newer one finds more.
+// What the tests need, and what all of them need besides and looks at the
+// sources. The latter are pinned: a newer one finds more.
 var (
 	testPackages  = []string{"numpy", "scipy", "ml_dtypes", "pytest"}
-	checkPackages = []string{"mypy==2.4.1", "ruff==0.17.6"}
+	checkPackages = []string{"jax", "mypy==2.4.1", "ruff==0.17.6"}
 )
 
 // Options says what to test.

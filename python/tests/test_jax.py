@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products within JAX programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from reference import Case
+
+import sparsek
+
+jax = pytest.importorskip("jax", reason="skipped: JAX is not installed")
+jnp = jax.numpy
+bsr_matmul = pytest.importorskip("sparsek.jax").bsr_matmul
+
+CASE = Case(1, (64, 96), (8, 16), 0.4, np.float32, np.int32)
+B = np.random.default_rng(2).standard_normal((96, 7)).astype(np.float32)
+EXACT = CASE.dense() @ B
+
+
+def operands(case: Case = CASE, kind: Any = None) -> tuple[Any, Any, Any]:
+    return jnp.asarray(case.values, kind), jnp.asarray(case.crow), jnp.asarray(case.col)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
+def test_products(kind: str) -> None:
+    got = bsr_matmul(*operands(kind=kind), jnp.asarray(B, kind))
+    assert got.dtype == kind
+    np.testing.assert_allclose(np.asarray(got, np.float32), EXACT, rtol=0.02, atol=1e-4 if kind == "float32" else 0.1)
+
+
+def test_within_jit() -> None:
+    layer = jax.jit(lambda values, crow, col, b: jnp.tanh(bsr_matmul(values, crow, col, b * 2)).sum(0))
+    for case in (CASE, Case(3, (64, 96), (8, 16), 0.4, np.float32, np.int32), CASE):
+        np.testing.assert_allclose(layer(*operands(case), B), np.tanh(2 * case.dense() @ B).sum(0), rtol=1e-4, atol=1e-4)
+
+
+def test_one_program_for_all_patterns_of_a_size() -> None:
+    program = jax.jit(bsr_matmul)
+    crow, values = np.array([0, 1, 2], np.int32), np.ones((2, 8, 8), np.float32)
+    b = np.random.default_rng(7).standard_normal((24, 3)).astype(np.float32)
+    for col in ([0, 1], [2, 0], [0, 1], [1, 1]):
+        exact = np.repeat(b.reshape(3, 8, 3).sum(1)[col], 8, 0)
+        np.testing.assert_allclose(program(values, crow, np.array(col, np.int32), b), exact, rtol=1e-4, atol=1e-4)
+    assert program._cache_size() == 1
+
+
+def test_batches_and_vmap() -> None:
+    b = np.random.default_rng(4).standard_normal((3, 96, 5)).astype(np.float32)
+    exact = CASE.dense() @ b.astype(np.float64)
+    np.testing.assert_allclose(bsr_matmul(*operands(), b), exact, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(jax.vmap(lambda x: bsr_matmul(*operands(), x))(b), exact, rtol=1e-4, atol=1e-4)
+    many = jnp.stack([operands()[0] * factor for factor in (1.0, 2.0, 3.0)])
+    got = jax.vmap(lambda values: bsr_matmul(values, *operands()[1:], B))(many)
+    np.testing.assert_allclose(got, np.stack([EXACT, 2 * EXACT, 3 * EXACT]), rtol=1e-4, atol=1e-4)
+
+
+def test_last_rows() -> None:
+    case = Case(5, (61, 40), (8, 8), 0.5, np.float32, np.int32)
+    b = np.ones((40, 3), np.float32)
+    np.testing.assert_allclose(bsr_matmul(*operands(case), b, rows=61), case.dense() @ b, rtol=1e-4, atol=1e-4)
+    with pytest.raises(sparsek.ArgumentError, match="rows=70"):
+        bsr_matmul(*operands(case), b, rows=70)
+
+
+def test_faults() -> None:
+    values, crow, col = operands()
+    with pytest.raises(sparsek.ArgumentError, match="float16"):
+        bsr_matmul(values, crow, col, jnp.asarray(B, "float16"))
+    with pytest.raises(sparsek.ArgumentError, match="blocks of values"):
+        bsr_matmul(values[1:], crow, col, B)
+    with pytest.raises(Exception, match=r"IndexFault: .*col_idx"):
+        jax.block_until_ready(bsr_matmul(values, crow, col + 6, B))
+    np.testing.assert_allclose(bsr_matmul(values, crow, col, B), EXACT, rtol=1e-4, atol=1e-4)
+
+
+def test_shard_map() -> None:
+    """Columns of B on two devices."""
+    if len(jax.devices()) < 2:
+        pytest.skip("skipped: JAX was imported with one device")
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("n",))
+    spec = jax.sharding.PartitionSpec
+    b = np.random.default_rng(6).standard_normal((96, 8)).astype(np.float32)
+    product = jax.shard_map(
+        bsr_matmul, mesh=mesh, in_specs=(spec(), spec(), spec(), spec(None, "n")), out_specs=spec(None, "n"), check_vma=False
+    )
+    np.testing.assert_allclose(jax.jit(product)(*operands(), b), CASE.dense() @ b, rtol=1e-4, atol=1e-4)

@@ -100,7 +100,8 @@ func Wheel(ctx context.Context, offline *bool) { end(in(offline).Wheel(ctx)) }
 func TestPython(ctx context.Context, offline *bool) { end(in(offline).TestPython(ctx)) }
 
 // Rust builds, and runs the tests of the Rust crates, with formatter, linter, documentation and a trial of the packages.
-func Rust(ctx context.Context, offline *bool) { end(in(offline).Rust(ctx)) }
+// -burn also tests the crate for Burn, which takes many minutes to compile.
+func Rust(ctx context.Context, burn, offline *bool) { end(in(offline).Rust(ctx, or(burn, false))) }
 
 // TestLong runs what takes hours: long forms of the tests, races, sanitizers, and each fuzz target for -fuzztime (10m).
 func TestLong(ctx context.Context, fuzztime *time.Duration, offline *bool) {

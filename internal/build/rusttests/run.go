@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/sys/process"
@@ -47,10 +48,10 @@ func Short(ctx context.Context, o Options) error {
 // trial of the packages.
 func All(ctx context.Context, o Options) error { return o.run(ctx, allCommands) }
 
-// command is one of cargo's: its arguments, and a variable of its environment.
+// command is one of cargo's: its arguments, and what it has in its environment besides.
 type command struct {
 	args []string
-	env  string
+	env  []string
 }
 
 var shortCommands = []command{{args: []string{"test", "--quiet"}}}
@@ -59,32 +60,36 @@ var allCommands = []command{
 	{args: []string{"fmt", "--check"}},
 	{args: []string{"clippy", "--all-targets", "--all-features", "--", "--deny=warnings"}},
 	{args: []string{"test", "--quiet", "--all-features"}},
-	{args: []string{"doc", "--no-deps", "--all-features"}, env: "RUSTDOCFLAGS=--deny=warnings"},
+	{args: []string{"doc", "--no-deps", "--all-features"}, env: []string{"RUSTDOCFLAGS=--deny=warnings"}},
 	{args: []string{"package", "--allow-dirty", "--no-verify"}},
+}
+
+// burnCommands are those of the crate for Burn. Its packages cannot be tried
+// before sparsek is in an index.
+var burnCommands = allCommands[:len(allCommands)-1]
+
+// Burn runs the tests of the crate for Burn, and the checks of its sources.
+// Cargo fetches what they need.
+func Burn(ctx context.Context, o Options) error {
+	c, err := o.cargo("rust/sparsek-burn", "rust-burn")
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, o, "tests of the crate for Burn", burnCommands, o.Offline)
 }
 
 // run runs the commands, after what they need was fetched.
 func (o Options) run(ctx context.Context, commands []command) error {
-	cargo, err := o.cargo()
+	c, err := o.cargo("rust", "rust")
 	if err != nil {
 		return err
 	}
-	build, err := filepath.Abs(o.Build)
-	if err != nil {
-		return err
-	}
-	env := append(os.Environ(), "CARGO_TARGET_DIR="+filepath.Join(build, "rust"), "CARGO_TERM_COLOR=never",
-		"SPARSEK_LIBRARY="+filepath.Join(build, "lib"), "SPARSEK_TUNING_CACHE=off")
-	if path := filepath.Dir(cargo); filepath.IsAbs(path) { // where its own programs, rustc among them, may be alone
-		env = append(env, "PATH="+os.Getenv("PATH")+string(os.PathListSeparator)+path)
-	}
-	dir := filepath.Join(o.Root, "rust")
-	fetch := []string{cargo, "fetch", "--locked", "--quiet"}
+	fetch := []string{c.program, "fetch", "--locked", "--quiet"}
 	if o.Offline {
 		fetch = append(fetch, "--offline")
 	}
 	step := o.Progress.Step("crates")
-	_, err = process.Command{Args: fetch, Dir: dir, Env: env}.Output(ctx)
+	_, err = process.Command{Args: fetch, Dir: c.dir, Env: c.env}.Output(ctx)
 	step.End(err)
 	if err != nil {
 		if ctx.Err() != nil || strings.Contains(err.Error(), "--locked was passed") {
@@ -92,25 +97,57 @@ func (o Options) run(ctx context.Context, commands []command) error {
 		}
 		return &MissingError{fmt.Sprintf("crates: %v", err)}
 	}
-	step, out := o.Progress.Step("crates' tests"), o.Progress.Through(o.Out)
-	for _, c := range commands {
-		// What they need is there now: they ask no index.
-		args := append([]string{cargo, c.args[0], "--offline"}, c.args[1:]...)
-		if c.args[0] == "fmt" {
-			args = append([]string{cargo}, c.args...)
-		}
-		command := process.Command{Args: args, Dir: dir, Env: append(env, c.env), Stdout: out, Stderr: out}
-		if err = command.Run(ctx); err != nil {
-			err = fmt.Errorf("cargo %s: %w", c.args[0], err)
-			break
-		}
+	return c.run(ctx, o, "crates' tests", commands, true)
+}
+
+// cargo is the program, where it works and its environment.
+type cargo struct {
+	program string
+	dir     string
+	env     []string
+}
+
+// cargo works in a folder of the checkout; what it makes goes into the folder
+// target of the build folder.
+func (o Options) cargo(dir, target string) (cargo, error) {
+	program, err := o.program()
+	if err != nil {
+		return cargo{}, err
 	}
+	build, err := filepath.Abs(o.Build)
+	if err != nil {
+		return cargo{}, err
+	}
+	env := append(os.Environ(), "CARGO_TARGET_DIR="+filepath.Join(build, target), "CARGO_TERM_COLOR=never",
+		"SPARSEK_LIBRARY="+filepath.Join(build, "lib"), "SPARSEK_TUNING_CACHE=off")
+	if path := filepath.Dir(program); filepath.IsAbs(path) { // where its own programs, rustc among them, may be alone
+		env = append(env, "PATH="+os.Getenv("PATH")+string(os.PathListSeparator)+path)
+	}
+	return cargo{program, filepath.Join(o.Root, filepath.FromSlash(dir)), env}, nil
+}
+
+// run runs the commands up to the first that fails.
+func (c cargo) run(ctx context.Context, o Options, what string, commands []command, offline bool) error {
+	step, out := o.Progress.Step(what), o.Progress.Through(o.Out)
+	err := func() error {
+		for _, command := range commands {
+			args := append([]string{c.program}, command.args...)
+			if offline && command.args[0] != "fmt" {
+				args = slices.Insert(args, 2, "--offline")
+			}
+			run := process.Command{Args: args, Dir: c.dir, Env: slices.Concat(c.env, command.env), Stdout: out, Stderr: out}
+			if err := run.Run(ctx); err != nil {
+				return fmt.Errorf("cargo %s: %w", command.args[0], err)
+			}
+		}
+		return nil
+	}()
 	step.End(err)
 	return err
 }
 
-// cargo is the program to run.
-func (o Options) cargo() (string, error) {
+// program is cargo.
+func (o Options) program() (string, error) {
 	name := o.Cargo
 	if name == "" {
 		name = os.Getenv("CARGO")

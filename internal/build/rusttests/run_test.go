@@ -63,6 +63,21 @@ func TestAll(t *testing.T) {
 	}
 }
 
+func TestBurn(t *testing.T) {
+	o, _, calls := checkout(t, "")
+	if err := os.Mkdir(filepath.Join(o.Root, "rust", "sparsek-burn"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Burn(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	want := "fmt --check sparsek-burn\nclippy --all-targets --all-features -- --deny=warnings sparsek-burn\n" +
+		"test --quiet --all-features sparsek-burn\ndoc --no-deps --all-features sparsek-burn --deny=warnings\n"
+	if got := calls(); got != want {
+		t.Errorf("ran %q, want %q", got, want)
+	}
+}
+
 func TestFailures(t *testing.T) {
 	o, out, _ := checkout(t, `case "$1" in test) echo "wrong"; exit 101;; esac`)
 	for what, run := range map[string]func(context.Context, Options) error{"short": Short, "all": All} {

@@ -9,12 +9,15 @@ import (
 )
 
 // Rust builds, and runs the tests of the Rust crates and the checks of their
-// sources.
-func (c Checkout) Rust(ctx context.Context) error {
+// sources; with burn those of the crate for Burn too.
+func (c Checkout) Rust(ctx context.Context, burn bool) error {
 	if err := c.Build(ctx); err != nil {
 		return err
 	}
-	return rusttests.All(ctx, c.rust())
+	if err := rusttests.All(ctx, c.rust()); err != nil || !burn {
+		return err
+	}
+	return rusttests.Burn(ctx, c.rust())
 }
 
 func (c Checkout) rust() rusttests.Options {

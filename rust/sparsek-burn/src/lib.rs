@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//! Block-sparse matrix products and layers for Burn, on its CPU backend Flex, with gradients.
+//!
+//! ```
+//! use burn::tensor::{Device, Distribution, Tensor};
+//! use burn_sparse::{BsrGemm, BsrGemmConfig, BsrTensor};
+//!
+//! # if std::env::var_os("SPARSEK_LIBRARY").is_none() { return; }
+//! let device = Device::default();
+//! let dense = Tensor::<2>::random([64, 96], Distribution::Default, &device);
+//! // The quarter of the blocks of 16 x 16 whose values are the largest.
+//! let a = BsrTensor::from_dense(dense, [16, 16], 0.25);
+//! let b = Tensor::<2>::random([96, 8], Distribution::Default, &device);
+//!
+//! let config = BsrGemmConfig::new();
+//! let output = BsrGemm::auto_tuned(a, b, config);
+//! assert_eq!(output.dims(), [64, 8]);
+//! ```
+//!
+//! The work is done by libsparsek, which crate `sparsek` opens at run time. As Burn's own operations do, those of this
+//! crate panic where they are misused: where extents do not fit, and where there is no library. [`check`] says the latter
+//! without a panic.
+
+mod gemm;
+mod linear;
+mod ops;
+mod pattern;
+mod products;
+mod tensor;
+
+pub use gemm::{BsrGemm, BsrGemmConfig};
+pub use linear::{BsrLinear, BsrLinearConfig};
+pub use ops::{BsrGradients, BsrOps};
+pub use pattern::{BsrPattern, check};
+pub use tensor::BsrTensor;
+
+/// The example of the README, to be compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use sparsek::half::{bf16, f16};
+use sparsek::{Bsr, Context, Element, Error, Pattern, Plan, PlanOptions};
+
+/// The context of all products of this process: the CPU, which is where Flex has its tensors.
+fn context() -> Result<&'static Context, Error> {
+    static CONTEXT: OnceLock<Context> = OnceLock::new();
+    if let Some(context) = CONTEXT.get() {
+        return Ok(context);
+    }
+    let made = Context::cpu()?;
+    Ok(CONTEXT.get_or_init(|| made))
+}
+
+/// Whether libsparsek is there.
+///
+/// # Errors
+///
+/// Why it is not, and where it was searched for.
+pub fn check() -> Result<(), Error> {
+    context().map(|_| ())
+}
+
+/// Where a matrix has blocks. A clone is the same pattern, with the same plans.
+#[derive(Clone)]
+pub struct BsrPattern {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    rows: usize,
+    cols: usize,
+    block: [usize; 2],
+    row_ptr: Vec<i32>,
+    col_idx: Vec<i32>,
+    f32: OnceLock<Plans<f32>>,
+    f64: OnceLock<Plans<f64>>,
+    f16: OnceLock<Plans<f16>>,
+    bf16: OnceLock<Plans<bf16>>,
+    transposed: OnceLock<(BsrPattern, Vec<usize>)>,
+}
+
+impl fmt::Debug for BsrPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner {
+            rows,
+            cols,
+            block: [bm, bk],
+            ..
+        } = &*self.inner;
+        write!(f, "BsrPattern({rows}x{cols} in {bm}x{bk}, {} blocks)", self.blocks())
+    }
+}
+
+impl BsrPattern {
+    /// A matrix of `rows` x `cols` in blocks of `block`: the blocks of block row i are `row_ptr[i]..row_ptr[i + 1]`, and
+    /// `col_idx` has their block columns, increasing within a block row.
+    ///
+    /// # Panics
+    ///
+    /// Where the extents are no multiples of the block's, or the index is faulty.
+    pub fn new(rows: usize, cols: usize, block: [usize; 2], row_ptr: Vec<i32>, col_idx: Vec<i32>) -> BsrPattern {
+        let [bm, bk] = block;
+        assert!(bm > 0 && bk > 0, "blocks of {bm} x {bk} have no elements");
+        assert!(
+            rows.is_multiple_of(bm) && cols.is_multiple_of(bk),
+            "{rows} x {cols} is no multiple of blocks of {bm} x {bk}"
+        );
+        let ends = (row_ptr.first().copied(), row_ptr.last().map(|last| *last as usize));
+        assert!(
+            row_ptr.len() == rows / bm + 1 && ends == (Some(0), Some(col_idx.len())) && row_ptr.is_sorted(),
+            "row_ptr does not go from 0 to the {} blocks in {} steps",
+            col_idx.len(),
+            rows / bm
+        );
+        for row in row_ptr.windows(2) {
+            let columns = &col_idx[row[0] as usize..row[1] as usize];
+            assert!(
+                columns.is_sorted_by(|a, b| a < b),
+                "the block columns {columns:?} do not increase"
+            );
+            let within = |column: &i32| (0..(cols / bk) as i64).contains(&i64::from(*column));
+            assert!(
+                columns.iter().all(within),
+                "of {columns:?}, some are not below {} block columns",
+                cols / bk
+            );
+        }
+        let inner = Inner {
+            rows,
+            cols,
+            block,
+            row_ptr,
+            col_idx,
+            f32: OnceLock::new(),
+            f64: OnceLock::new(),
+            f16: OnceLock::new(),
+            bf16: OnceLock::new(),
+            transposed: OnceLock::new(),
+        };
+        BsrPattern { inner: Arc::new(inner) }
+    }
+
+    /// The blocks where `mask`, of (rows / bm) x (cols / bk) and row-major, is true.
+    ///
+    /// # Panics
+    ///
+    /// As [`BsrPattern::new`], and where the mask has other extents.
+    pub fn of_mask(rows: usize, cols: usize, block: [usize; 2], mask: &[bool]) -> BsrPattern {
+        let across = cols / block[1].max(1);
+        assert!(
+            across > 0 && mask.len() == rows / block[0].max(1) * across,
+            "a mask of {} blocks is not that of {rows} x {cols} in {block:?}",
+            mask.len()
+        );
+        let (mut row_ptr, mut col_idx) = (vec![0], Vec::new());
+        for row in mask.chunks_exact(across) {
+            col_idx.extend(
+                row.iter()
+                    .zip(0..)
+                    .filter(|(there, _)| **there)
+                    .map(|(_, column)| column),
+            );
+            row_ptr.push(col_idx.len() as i32);
+        }
+        BsrPattern::new(rows, cols, block, row_ptr, col_idx)
+    }
+
+    /// Rows and columns of the matrix.
+    pub fn shape(&self) -> [usize; 2] {
+        [self.inner.rows, self.inner.cols]
+    }
+
+    /// Rows and columns of a block.
+    pub fn block(&self) -> [usize; 2] {
+        self.inner.block
+    }
+
+    /// How many blocks it has.
+    pub fn blocks(&self) -> usize {
+        self.inner.col_idx.len()
+    }
+
+    /// Where the blocks of each block row begin, and last how many there are.
+    pub fn row_ptr(&self) -> &[i32] {
+        &self.inner.row_ptr
+    }
+
+    /// The block column of each block.
+    pub fn col_idx(&self) -> &[i32] {
+        &self.inner.col_idx
+    }
+
+    /// The block row and column of each block.
+    pub fn places(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let row_of = |row: usize| self.inner.row_ptr[row] as usize..self.inner.row_ptr[row + 1] as usize;
+        (0..self.inner.row_ptr.len() - 1).flat_map(move |row| {
+            self.inner.col_idx[row_of(row)]
+                .iter()
+                .map(move |column| (row, *column as usize))
+        })
+    }
+
+    /// The pattern of the transposed matrix, and for each of its blocks which of this pattern's it is.
+    pub(crate) fn transposed(&self) -> &(BsrPattern, Vec<usize>) {
+        self.inner.transposed.get_or_init(|| {
+            let ([rows, cols], [bm, bk]) = (self.shape(), self.block());
+            let mut blocks: Vec<_> = self
+                .places()
+                .enumerate()
+                .map(|(block, (row, column))| (column, row, block))
+                .collect();
+            blocks.sort_unstable();
+            let mut row_ptr = vec![0i32; cols / bk + 1];
+            for (column, ..) in &blocks {
+                row_ptr[column + 1] += 1;
+            }
+            for column in 0..cols / bk {
+                row_ptr[column + 1] += row_ptr[column];
+            }
+            let col_idx = blocks.iter().map(|(_, row, _)| *row as i32).collect();
+            let pattern = BsrPattern::new(cols, rows, [bk, bm], row_ptr, col_idx);
+            (pattern, blocks.into_iter().map(|(.., block)| block).collect())
+        })
+    }
+
+    /// The plan for products of n columns, of type T. Kernels are measured for about `tuning` where no similar product
+    /// has been measured.
+    pub(crate) fn plan<T: Number>(&self, n: usize, tuning: Duration) -> Arc<Plan<T>> {
+        self.made(n, tuning)
+            .unwrap_or_else(|error: Error| panic!("{self:?}, {n} columns: {error}"))
+    }
+
+    fn made<T: Number>(&self, n: usize, tuning: Duration) -> Result<Arc<Plan<T>>, Error> {
+        let plans = T::plans(&self.inner);
+        let plans = match plans.get() {
+            Some(plans) => plans,
+            None => {
+                let Inner {
+                    rows,
+                    cols,
+                    block: [bm, bk],
+                    row_ptr,
+                    col_idx,
+                    ..
+                } = &*self.inner;
+                let made = Pattern::new(context()?, &Bsr::new(*rows, *cols, (*bm, *bk), row_ptr, col_idx))?;
+                plans.get_or_init(|| Plans {
+                    pattern: made,
+                    recent: Mutex::new(Vec::new()),
+                })
+            }
+        };
+        plans.get(n, tuning)
+    }
+}
+
+/// The plans that were used last, the last one first.
+pub(crate) struct Plans<T: Element> {
+    pattern: Pattern<T>,
+    recent: Mutex<Vec<Kept<T>>>,
+}
+
+struct Kept<T: Element> {
+    columns: usize,
+    tuned: bool,
+    plan: Arc<Plan<T>>,
+}
+
+/// How many plans a pattern keeps for each type.
+const MOST: usize = 16;
+
+impl<T: Element> Plans<T> {
+    fn get(&self, n: usize, tuning: Duration) -> Result<Arc<Plan<T>>, Error> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let tuned = !tuning.is_zero();
+        if let Some(at) = recent.iter().position(|kept| kept.columns == n && kept.tuned == tuned) {
+            recent[..=at].rotate_right(1);
+            return Ok(recent[0].plan.clone());
+        }
+        let plan = Arc::new(self.pattern.plan(&PlanOptions::new(n).tuning(tuning))?);
+        recent.truncate(MOST - 1);
+        recent.insert(
+            0,
+            Kept {
+                columns: n,
+                tuned,
+                plan: plan.clone(),
+            },
+        );
+        Ok(plan)
+    }
+}
+
+/// A type of elements, and where a pattern has its plans.
+pub(crate) trait Number: Element {
+    fn plans(inner: &Inner) -> &OnceLock<Plans<Self>>;
+    fn to_f64(self) -> f64;
+    fn from_f64(value: f64) -> Self;
+}
+
+macro_rules! numbers {
+    ($($type:ty: $plans:ident, $to:expr, $from:expr);*) => {$(
+        impl Number for $type {
+            fn plans(inner: &Inner) -> &OnceLock<Plans<Self>> {
+                &inner.$plans
+            }
+            fn to_f64(self) -> f64 {
+                $to(self)
+            }
+            fn from_f64(value: f64) -> Self {
+                $from(value)
+            }
+        }
+    )*};
+}
+numbers!(
+    f32: f32, f64::from, |value| value as f32;
+    f64: f64, |value| value, |value| value;
+    f16: f16, f16::to_f64, f16::from_f64;
+    bf16: bf16, bf16::to_f64, bf16::from_f64
+);

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//! Products and gradients against Burn's dense ones.
+
+use std::time::Duration;
+
+use burn::tensor::{DType, Device, Distribution, Tensor, Tolerance};
+use burn_sparse::{BsrGemm, BsrGemmConfig, BsrPattern, BsrTensor};
+
+/// Whether there is a library. One that is named has to be there.
+fn library() -> bool {
+    match burn_sparse::check() {
+        Ok(()) => true,
+        Err(error) => {
+            assert!(std::env::var_os("SPARSEK_LIBRARY").is_none(), "{error}");
+            eprintln!("skipped: {error}");
+            false
+        }
+    }
+}
+
+fn random<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
+    Tensor::random(shape, Distribution::Uniform(-1.0, 1.0), device)
+}
+
+/// Blocks at half of the places, an empty block row among them.
+fn pattern() -> BsrPattern {
+    let mask = [
+        true, false, true, false, false, false, false, true, true, true, true, false,
+    ];
+    BsrPattern::of_mask(24, 32, [8, 8], &[&mask[..], &[]].concat())
+}
+
+fn close<const D: usize>(got: Tensor<D>, want: Tensor<D>, tolerance: f64) {
+    got.into_data()
+        .convert::<f32>()
+        .assert_approx_eq::<f32>(&want.into_data().convert::<f32>(), Tolerance::absolute(tolerance));
+}
+
+#[test]
+fn a_product_of_each_type() {
+    if !library() {
+        return;
+    }
+    for (dtype, tolerance) in [
+        (DType::F32, 1e-5),
+        (DType::F64, 1e-6),
+        (DType::F16, 2e-2),
+        (DType::BF16, 2e-1),
+    ] {
+        let device = Device::flex();
+        let values = random([6, 8, 8], &device).cast(dtype);
+        let b = random([32, 5], &device).cast(dtype);
+        let a = BsrTensor::new(pattern(), values);
+        let (got, want) = (a.matmul(b.clone()), a.to_dense().matmul(b));
+        assert_eq!((got.dtype(), got.dims()), (dtype, [24, 5]));
+        close(got, want, tolerance);
+    }
+}
+
+#[test]
+fn gradients_are_those_of_the_dense_product() {
+    if !library() {
+        return;
+    }
+    let device = Device::flex().autodiff();
+    let values = random([6, 8, 8], &device).require_grad();
+    let b = random([32, 7], &device).require_grad();
+    let weights = random([24, 7], &device);
+    let a = BsrTensor::new(pattern(), values.clone());
+    let ours = (a.matmul(b.clone()).tanh() * weights.clone()).sum().backward();
+    let (values_grad, b_grad) = (values.grad(&ours).unwrap(), b.grad(&ours).unwrap());
+
+    let dense = a.to_dense().detach().require_grad();
+    let theirs = (dense.clone().matmul(b.clone()).tanh() * weights.clone())
+        .sum()
+        .backward();
+    let wanted = BsrTensor::at_pattern(dense.grad(&theirs).unwrap(), pattern());
+    close(values_grad, wanted.values().clone(), 1e-5);
+    close(b_grad, b.grad(&theirs).unwrap(), 1e-5);
+
+    // Where one operand has no gradient, the other one's is the same.
+    for (with_values, with_b) in [(true, false), (false, true)] {
+        let values = random([6, 8, 8], &device).set_require_grad(with_values);
+        let b = random([32, 7], &device).set_require_grad(with_b);
+        let dense = BsrTensor::new(pattern(), values.clone())
+            .to_dense()
+            .detach()
+            .set_require_grad(with_values);
+        let ours = BsrTensor::new(pattern(), values.clone())
+            .matmul(b.clone())
+            .tanh()
+            .sum()
+            .backward();
+        let theirs = dense.clone().matmul(b.clone()).tanh().sum().backward();
+        assert_eq!(
+            (values.grad(&ours).is_some(), b.grad(&ours).is_some()),
+            (with_values, with_b)
+        );
+        if with_b {
+            close(b.grad(&ours).unwrap(), b.grad(&theirs).unwrap(), 1e-5);
+        } else {
+            let wanted = BsrTensor::at_pattern(dense.grad(&theirs).unwrap(), pattern());
+            close(values.grad(&ours).unwrap(), wanted.values().clone(), 1e-5);
+        }
+    }
+}
+
+#[test]
+fn an_operand_may_be_a_view() {
+    if !library() {
+        return;
+    }
+    let device = Device::flex();
+    let a = BsrTensor::new(pattern(), random([6, 8, 8], &device).swap_dims(1, 2));
+    let wide = random([9, 64], &device);
+    let view = wide.slice([2..6, 16..48]).transpose();
+    close(a.matmul(view.clone()), a.to_dense().matmul(view), 1e-5);
+}
+
+#[test]
+fn blocks_of_a_dense_matrix() {
+    let device = Device::flex();
+    let dense = random([24, 32], &device);
+    let all = BsrTensor::from_dense(dense.clone(), [8, 4], 1.0);
+    assert_eq!(all.pattern().blocks(), 24);
+    close(all.to_dense(), dense.clone(), 0.0);
+    assert_eq!(BsrTensor::from_dense(dense.clone(), [8, 4], 0.0).pattern().blocks(), 0);
+    assert_eq!(
+        BsrTensor::from_dense(dense.clone(), [8, 4], 0.0)
+            .to_dense()
+            .abs()
+            .sum()
+            .into_scalar::<f32>(),
+        0.0
+    );
+    // The largest blocks stay.
+    let mut scale = Tensor::<2>::ones([24, 32], &device) * 1e-3;
+    scale = scale.slice_assign([8..16, 4..12], Tensor::ones([8, 8], &device));
+    let two = BsrTensor::from_dense(dense * scale, [8, 4], 2.0 / 24.0);
+    assert_eq!(
+        (two.pattern().row_ptr(), two.pattern().col_idx()),
+        (&[0, 0, 2, 2][..], &[1, 2][..])
+    );
+}
+
+#[test]
+fn gemm_by_kernels_that_were_measured() {
+    if !library() {
+        return;
+    }
+    let device = Device::flex();
+    let a = BsrTensor::from_dense(random([64, 96], &device), [16, 16], 0.3);
+    let b = random([96, 8], &device);
+    let want = a.to_dense().matmul(b.clone());
+    let config = BsrGemmConfig::new().with_tuning(Duration::from_millis(2));
+    close(
+        BsrGemm::auto_tuned(a.clone(), b.clone(), config.clone()),
+        want.clone(),
+        1e-4,
+    );
+    close(BsrGemm::new(config).forward(&a, b.clone()), want.clone(), 1e-4);
+    close(BsrGemm::default().forward(&a, b), want, 1e-4);
+}
+
+#[test]
+fn many_column_counts_and_threads() {
+    if !library() {
+        return;
+    }
+    let device = Device::flex();
+    let a = BsrTensor::from_dense(random([32, 32], &device), [4, 4], 0.4);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (a, device) = (a.clone(), device.clone());
+            scope.spawn(move || {
+                for n in 1..40 {
+                    let b = random([32, 1 + (n + 7 * thread) % 40], &device);
+                    close(a.matmul(b.clone()), a.to_dense().matmul(b), 1e-4);
+                }
+            });
+        }
+    });
+}
+
+fn panics(what: impl FnOnce() + std::panic::UnwindSafe) -> String {
+    let panic = std::panic::catch_unwind(what).unwrap_err();
+    panic.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[test]
+fn misuse_says_what_is_wrong() {
+    let new =
+        |row_ptr: Vec<i32>, col_idx: Vec<i32>| panics(move || drop(BsrPattern::new(8, 8, [4, 4], row_ptr, col_idx)));
+    assert!(new(vec![0, 1], vec![0]).contains("row_ptr"));
+    assert!(new(vec![0, 2, 1], vec![0]).contains("row_ptr"));
+    assert!(new(vec![0, 2, 2], vec![1, 0]).contains("increase"));
+    assert!(new(vec![0, 1, 2], vec![0, 2]).contains("not below 2"));
+    assert!(panics(|| drop(BsrPattern::new(8, 9, [4, 4], vec![0], vec![]))).contains("no multiple"));
+    assert!(panics(|| drop(BsrPattern::of_mask(8, 8, [4, 4], &[true]))).contains("a mask of 1"));
+    let device = Device::flex();
+    let a = BsrTensor::from_dense(random([8, 8], &device), [4, 4], 1.0);
+    let b = random([9, 2], &device);
+    assert!(panics(std::panic::AssertUnwindSafe(|| drop(a.matmul(b)))).contains("a product of 8 x 8"));
+}

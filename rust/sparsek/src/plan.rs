@@ -48,6 +48,11 @@ pub struct PlanOptions {
     tuning: Duration,
     alignment: usize,
     batch_invariant: bool,
+    tf32: bool,
+    own_kernels: bool,
+    allow_dense: bool,
+    values_static: bool,
+    workers: i32,
 }
 
 impl PlanOptions {
@@ -95,6 +100,42 @@ impl PlanOptions {
         self
     }
 
+    /// For matrices of `f32`: elements may be rounded to TF32, which has 10 bits of fraction, before they are multiplied.
+    /// [`PlanInfo::product_roundoff`] says what that costs; the CPU does not round.
+    #[must_use]
+    pub fn tf32(mut self) -> Self {
+        self.tf32 = true;
+        self
+    }
+
+    /// No kernel of another library.
+    #[must_use]
+    pub fn own_kernels(mut self) -> Self {
+        self.own_kernels = true;
+        self
+    }
+
+    /// Absent blocks may be multiplied as zeros: where B has NaN or infinities, C may then have NaN that no block reads.
+    #[must_use]
+    pub fn allow_dense(mut self) -> Self {
+        self.allow_dense = true;
+        self
+    }
+
+    /// A promise that values are not computed in the stream of a product shortly before it.
+    #[must_use]
+    pub fn values_static(mut self) -> Self {
+        self.values_static = true;
+        self
+    }
+
+    /// The most threads of the CPU, or blocks of threads of a GPU, that a product uses; 0: all.
+    #[must_use]
+    pub fn workers(mut self, most: i32) -> Self {
+        self.workers = most;
+        self
+    }
+
     /// A column of C has the same bits however many columns there are.
     #[must_use]
     pub fn batch_invariant(mut self) -> Self {
@@ -115,6 +156,8 @@ pub struct PlanInfo {
     pub workspace_bytes: i64,
     /// The unit roundoff of a step of its sums, which the error bound in `sparsek.h` is made of.
     pub unit_roundoff: f64,
+    /// How far the product of two elements may be off, as a share of it, before it is summed up.
+    pub product_roundoff: f64,
     /// Seconds of a product, by the cost model; 0 where it was not used.
     pub predicted_seconds: f64,
     /// Seconds of a product when this one, or a similar one, was measured; 0 where none was.
@@ -235,11 +278,16 @@ impl<T: Element, U: Element> Plan<T, U> {
                 Activation::Silu => sys::SPARSEK_ACTIVATION_SILU,
             },
             tuning_seconds: options.tuning.as_secs_f64(),
-            flags: if options.batch_invariant {
-                sys::SPARSEK_BATCH_INVARIANT
+            compute: if options.tf32 {
+                sys::SPARSEK_COMPUTE_TF32
             } else {
-                0
+                sys::SPARSEK_COMPUTE_EXACT
             },
+            flags: flag(options.batch_invariant, sys::SPARSEK_BATCH_INVARIANT)
+                | flag(options.own_kernels, sys::SPARSEK_OWN_KERNELS),
+            allow_dense: options.allow_dense.into(),
+            values_static: options.values_static.into(),
+            workers: options.workers,
             ..Default::default()
         };
         if !options.tuning.is_zero() {
@@ -295,6 +343,7 @@ impl<T: Element, U: Element> Plan<T, U> {
             reason,
             workspace_bytes: info.workspace_bytes,
             unit_roundoff: info.unit_roundoff,
+            product_roundoff: info.product_roundoff,
             predicted_seconds: info.predicted_seconds,
             measured_seconds: info.measured_seconds,
             warning,
@@ -471,6 +520,10 @@ impl<T: Element, U: Element> Plan<T, U> {
         let status = unsafe { (context.api().stream_synchronize)(context.handle(), ptr::null_mut()) };
         context.check("stream_synchronize", status)
     }
+}
+
+fn flag(set: bool, bit: i32) -> i32 {
+    if set { bit } else { 0 }
 }
 
 fn name(place: Place) -> String {

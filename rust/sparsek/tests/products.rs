@@ -193,6 +193,38 @@ fn a_plan_says_what_it_is_and_may_be_measured() {
 }
 
 #[test]
+fn options_reach_the_library() {
+    let Some(context) = context() else { return };
+    let bsr = Bsr::new(1, 1, (1, 1), &[0i32, 1], &[0]);
+    let (single, double) = (
+        Pattern::<f32>::new(&context, &bsr).unwrap(),
+        Pattern::<f64>::new(&context, &bsr).unwrap(),
+    );
+    let options = PlanOptions::new(1);
+    for options in [
+        options.clone().own_kernels().allow_dense().values_static().workers(1),
+        options.clone().tf32(),
+    ] {
+        let (plan, mut c) = (single.plan(&options).unwrap(), [0.0]);
+        plan.multiply(
+            &[3.0],
+            MatRef::new(&[5.0], 1, 1).unwrap(),
+            MatMut::new(&mut c, 1, 1).unwrap(),
+        )
+        .unwrap();
+        assert_eq!((c, plan.info().unwrap().product_roundoff), ([15.0], 0.0));
+    }
+    assert!(single.plan(&options.clone().workers(-1)).is_err());
+    assert!(double.plan(&options.clone().tf32()).is_err());
+    // Measuring is what this flag forbids.
+    assert!(
+        single
+            .plan(&options.batch_invariant().tuning(Duration::from_millis(1)))
+            .is_err()
+    );
+}
+
+#[test]
 fn buffers_and_streams() {
     let Some(context) = context() else { return };
     let case = Case::<f32>::new(13, 24, 16, (8, 8), 0.6);

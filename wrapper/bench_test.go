@@ -40,7 +40,7 @@ func BenchmarkEnqueue(b *testing.B) {
 				return time.Since(begun), stream.Wait(ctx)
 			}
 			products := native.Products{Plan: plan.Native(), Alpha: 1, B: native.Addresses{uintptr(in.Pointer())},
-				C: native.Addresses{uintptr(out.Pointer())}, Bias: native.Addresses{0}, Stream: stream.Handle(), Repeats: batch}
+				C: native.Addresses{uintptr(out.Pointer())}, Bias: native.Addresses{0}, X: native.Addresses{0}, Stream: stream.Handle(), Repeats: batch}
 			inC := func() (time.Duration, error) {
 				elapsed, err := engine.Library().Native().MultiplyLoop(products)
 				if err != nil {

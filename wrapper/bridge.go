@@ -69,7 +69,7 @@ func hostOperand(op, name string, o any) (host operand, err error) {
 }
 
 func (o operand) bridged() bridge.Host {
-	return bridge.Host{Operand: native.Operand{Data: o.address(), Stride: o.stride}, Rows: o.rows, Cols: o.cols, DType: int32(o.dtype)}
+	return bridge.Host{Operand: native.Operand{Data: o.address(), Stride: o.stride}, Rows: o.rows, Cols: o.cols, DType: int32(o.dtype), Order: int32(o.order)}
 }
 
 // begin takes plans of one engine, the values of their matrices and sets of operands into use, in a stream of their own.
@@ -118,8 +118,8 @@ func begin(ctx context.Context, op string, plans []*Plan, sets []Operands) (*bri
 			return nil, err
 		}
 		runs = append(runs, r)
-		use.Plans = append(use.Plans, bridge.Plan{Pointer: p.handle.pointer, LDB: p.ldb, LDC: p.ldc})
-		use.B, use.C, use.Bias = nil, nil, nil // the same for each plan
+		use.Plans = append(use.Plans, bridge.Plan{Pointer: p.handle.pointer, LDB: p.ldb, LDC: p.strideC(p.ldc)})
+		use.X, use.B, use.C, use.Bias = nil, nil, nil, nil // the same for each plan
 		for i, o := range sets {
 			err := r.matchPlanned(o)
 			if err == nil {
@@ -129,11 +129,12 @@ func begin(ctx context.Context, op string, plans []*Plan, sets []Operands) (*bri
 				end()
 				return nil, fmt.Errorf("operands %d: %w", i, err)
 			}
-			for _, x := range [...]*operand{&r.b, &r.c, &r.bias} {
+			for _, x := range [...]*operand{&r.x, &r.b, &r.c, &r.bias} {
 				if x.buffer == nil && x.span() > 0 {
 					r.pins.Pin(x.host)
 				}
 			}
+			use.X = append(use.X, uintptr(r.x.address()))
 			use.B = append(use.B, uintptr(r.b.address()))
 			use.C = append(use.C, uintptr(r.c.address()))
 			use.Bias = append(use.Bias, uintptr(r.bias.address()))

@@ -35,6 +35,7 @@ type Operand interface {
 type operand struct {
 	given              bool // false: the product has none
 	rows, cols, stride int
+	order              Order // column-major: stride is from one column to the next
 	dtype              DType
 	elements           int            // in memory, from the first of the matrix to the last that is there
 	host               unsafe.Pointer // nil: in a buffer, or nothing
@@ -81,12 +82,21 @@ func strideOf(stride, cols int) int {
 	return stride
 }
 
+// lines are the rows, or of a column-major matrix the columns: how many there are, and their length.
+func (o *operand) lines() (count, length int) {
+	if o.order == ColumnMajor {
+		return o.cols, o.rows
+	}
+	return o.rows, o.cols
+}
+
 // span is the number of elements from the first to the last, gaps included.
 func (o *operand) span() int {
-	if o.rows == 0 || o.cols == 0 {
+	count, length := o.lines()
+	if count == 0 || length == 0 {
 		return 0
 	}
-	return (o.rows-1)*o.stride + o.cols
+	return (count-1)*o.stride + length
 }
 
 // check makes sure that o is a rows x cols matrix with that stride (any, where stride is negative) that lies within
@@ -95,14 +105,19 @@ func (o *operand) check(op, name string, rows, cols, stride int) error {
 	if o.rows != rows || o.cols != cols {
 		return fault(op, ErrBadSize, "%s is %d x %d where %d x %d is needed", name, o.rows, o.cols, rows, cols)
 	}
-	if o.stride < cols {
-		return fault(op, ErrBadLeadingDimension, "%s's stride %d is below its %d columns", name, o.stride, cols)
+	count, length := o.lines()
+	if o.stride < length {
+		of := "columns"
+		if o.order == ColumnMajor {
+			of = "rows"
+		}
+		return fault(op, ErrBadLeadingDimension, "%s's stride %d is below its %d %s", name, o.stride, length, of)
 	}
 	if stride >= 0 && o.stride != stride {
 		return fault(op, ErrBadLeadingDimension, "%s's stride %d is not the %d that was planned for: make another plan", name, o.stride, stride)
 	}
-	if rows > 0 && o.stride > (math.MaxInt-cols)/rows {
-		return fault(op, ErrBadSize, "%s: %d rows of stride %d do not fit in memory", name, rows, o.stride)
+	if count > 0 && o.stride > (math.MaxInt-length)/count {
+		return fault(op, ErrBadSize, "%s: %d x %d with stride %d does not fit in memory", name, rows, cols, o.stride)
 	}
 	if o.buffer != nil && (o.offset < 0 || o.elements < 0) {
 		return fault(op, ErrBadSize, "%s's offset %d is not within its buffer of %d elements", name, o.offset, o.offset+o.elements)

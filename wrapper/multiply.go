@@ -10,7 +10,7 @@ import (
 	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
-// Multiply computes C = act(alpha A B + beta C + bias) and returns when C is written. The dense matrices have the types
+// Multiply computes C = act(alpha A B + beta C + bias), or the plan's other product ([Op]), and returns when C is written. The dense matrices have the types
 // of the plan, and up to as many columns; bias and activation are those that it was made for. All is computed in float32
 // and rounded once. With beta = 0, C is not read. See [Operands] for what else a product may be given.
 //
@@ -222,7 +222,7 @@ func (r *run) multiply(ctx context.Context, alpha, beta float32, o Operands) err
 	if err := r.stage(&r.c, beta != 0 && !readsInput); err != nil {
 		return r.settle(err)
 	}
-	for _, x := range [...]*operand{&r.bias, &r.values, &r.input, &r.alphaScale, &r.betaScale} {
+	for _, x := range [...]*operand{&r.bias, &r.x, &r.values, &r.input, &r.alphaScale, &r.betaScale} {
 		if !x.given {
 			continue
 		}
@@ -245,20 +245,26 @@ func (r *run) multiply(ctx context.Context, alpha, beta float32, o Operands) err
 
 // launch enqueues the product of operands that are where the back-end reads them.
 func (r *run) launch(alpha, beta float32) error {
-	input := r.input.native()
-	if r.input.given && r.input.rows == 1 {
+	m := r.plan.matrix
+	c, input := r.c.native(), r.input.native()
+	c.Stride, input.Stride = r.plan.strideC(c.Stride), r.plan.strideC(input.Stride)
+	if r.input.given && r.inputIsOneRow() {
 		input.Stride = native.OneRow
 	}
-	m := r.plan.matrix
 	biasRows := 1
 	if r.plan.bias == RowBias {
-		biasRows = m.rows
+		biasRows = r.wantC.rows
+	}
+	stepC := r.wantC.rows * r.c.stride
+	if r.c.order == ColumnMajor {
+		stepC = r.wantC.rows
 	}
 	engine, p := m.engine, native.Product{
-		Alpha: alpha, Beta: beta, N: r.b.cols, B: r.b.native(), C: r.c.native(), Input: input,
+		Alpha: alpha, Beta: beta, N: r.n, X: r.x.native(), B: r.b.native(), C: c, Input: input,
 		Bias: r.bias.address(), Values: r.values.address(), AlphaScale: r.alphaScale.address(), BetaScale: r.betaScale.address(),
 		Stream: r.stream, Workspace: r.workspace.address(), WorkspaceBytes: r.workspace.bytes(), Batch: r.batch,
-		StepB: r.step(&r.b, m.cols), StepC: m.rows * r.c.stride, StepValues: r.step(&r.values, m.blocks*m.blockM), StepBias: r.step(&r.bias, biasRows)}
+		StepX: r.step(&r.x, r.wantX.rows), StepB: r.step(&r.b, r.wantB.rows), StepC: stepC,
+		StepValues: r.step(&r.values, m.blocks*m.blockM), StepBias: r.step(&r.bias, biasRows)}
 	if data := r.plan.data; data != nil {
 		var workspace unsafe.Pointer
 		if data.workspace != nil {
@@ -301,7 +307,8 @@ func (r *run) stage(o *operand, read bool) error {
 // in the gaps meanwhile is not lost.
 func (r *run) fetch(host operand) error {
 	engine := r.plan.matrix.engine
-	direct := host.stride == host.cols
+	count, length := host.lines()
+	direct := host.stride == length
 	target := host.address()
 	if !direct {
 		target = addressOf(make([]byte, host.bytes()))
@@ -312,10 +319,10 @@ func (r *run) fetch(host operand) error {
 	}
 	if !direct && host.span() > 0 {
 		size := host.dtype.size()
-		for row := range host.rows {
-			at := row * host.stride * size
-			copy(unsafe.Slice((*byte)(unsafe.Add(host.host, at)), host.cols*size),
-				unsafe.Slice((*byte)(unsafe.Add(target, at)), host.cols*size))
+		for line := range count {
+			at := line * host.stride * size
+			copy(unsafe.Slice((*byte)(unsafe.Add(host.host, at)), length*size),
+				unsafe.Slice((*byte)(unsafe.Add(target, at)), length*size))
 		}
 	}
 	return nil

@@ -4,13 +4,15 @@ package sparsek
 
 import "runtime"
 
-// Operands are what a product C = act(alpha A B + beta C + bias) with a plan is given. N is the number of its columns, at
-// least 1 and at most those that the plan was made for. B and C may have any strides, which on a GPU need to be multiples
-// of 16 bytes where those of the plan are.
+// Operands are what a product with a plan is given. The sizes here are those of DSD, C = act(alpha A B + beta C + bias);
+// [Op] has those of the other products. N is at least 1 and at most what the plan was made for. B and C may have any
+// strides, which on a GPU need to be multiples of 16 bytes where those of the plan are, and have the orders of the plan
+// ([Transpose]).
 type Operands struct {
 	B    Operand // K x N, of the matrix's type
-	C    Operand // M x N, of the type that the plan gives; it must not overlap what is read
-	Bias Operand // nil, or of a plan with one: M x 1 for RowBias, 1 x N for ColumnBias, of C's type, without gaps
+	C    Operand // M x N, of the type that the plan gives; it must not overlap what is read. Of SDD without gaps
+	Bias Operand // nil, or of a plan with one: (rows of C) x 1 for RowBias, 1 x (its columns) for ColumnBias, of C's type, without gaps
+	X    Operand // of SDD: M x N, of the matrix's type; else nil
 
 	// Values, if there are any, take the place of the matrix's: the blocks one below the other, (blocks BlockM) x BlockK,
 	// of the matrix's type and without gaps. The matrix's stay as they are, so products with values of their own may run
@@ -24,8 +26,8 @@ type Operands struct {
 	AlphaScale, BetaScale Operand
 
 	// Batch above 1 is a number of products, which run one after the other. Their operands lie one below the other: C is
-	// Batch M x N, and so is an Input of more than one row, with C's stride. B is Batch K x N, the bias Batch M x 1 or
-	// Batch x N, and Values Batch times as high, or each as for one product, which all of them then share.
+	// Batch M x N, and so is an Input of more than one row, with C's stride. B is Batch K x N, X Batch M x N, the bias
+	// Batch M x 1 or Batch x N, and Values Batch times as high, or each as for one product, which all of them then share.
 	Batch int
 	// Workspace, if there is one, is device memory for this product alone until it has ended: a matrix without gaps of at
 	// least PlanInfo.ProductBytes, aligned to 256 bytes, whose values mean nothing. Else the library has its own. The CPU
@@ -35,17 +37,20 @@ type Operands struct {
 
 // boundOperands are those of one product.
 type boundOperands struct {
-	b, c, bias, values, input, alphaScale, betaScale, workspace operand
+	b, c, bias, x, values, input, alphaScale, betaScale, workspace operand
 
 	batch int // at least 1
+	n     int // of the product
+
+	wantX, wantB, wantC extent // of one product
 }
 
-func (o *boundOperands) all() [8]*operand {
-	return [...]*operand{&o.b, &o.c, &o.bias, &o.values, &o.input, &o.alphaScale, &o.betaScale, &o.workspace}
+func (o *boundOperands) all() [9]*operand {
+	return [...]*operand{&o.b, &o.c, &o.bias, &o.x, &o.values, &o.input, &o.alphaScale, &o.betaScale, &o.workspace}
 }
 
 // operandNames are those of boundOperands.all.
-var operandNames = [...]string{"B", "C", "the bias", "Values", "Input", "AlphaScale", "BetaScale", "Workspace"}
+var operandNames = [...]string{"B", "C", "the bias", "X", "Values", "Input", "AlphaScale", "BetaScale", "Workspace"}
 
 // check makes sure that the operands are what was planned for, and takes their buffers into use.
 func (r *run) check(o Operands) error {
@@ -83,13 +88,25 @@ func (r *run) match(o Operands) error {
 	if r.b.dtype != p.matrix.dtype {
 		return fault(r.op, ErrBadArgument, "B is of %v and the matrix of %v", r.b.dtype, p.matrix.dtype)
 	}
-	if r.b.cols < 1 || r.b.cols > p.n {
-		return fault(r.op, ErrBadSize, "B is %d x %d where %d rows are needed and the plan is for 1 to %d columns", r.b.rows, r.b.cols, p.matrix.cols, p.n)
-	}
-	if err := r.b.check(r.op, "B", r.rowsOf(&r.b, p.matrix.cols), r.b.cols, -1); err != nil {
+	if err := r.matchX(o.X); err != nil {
 		return err
 	}
-	if err := r.c.check(r.op, "C", r.batch*p.matrix.rows, r.b.cols, -1); err != nil {
+	if err := r.findN(); err != nil {
+		return err
+	}
+	r.wantX, r.wantB, r.wantC = p.matrix.extents(p.op, r.n)
+	if r.x.given {
+		if err := r.x.check(r.op, "X", r.rowsOf(&r.x, r.wantX.rows), r.wantX.cols, -1); err != nil {
+			return err
+		}
+	}
+	if err := r.b.check(r.op, "B", r.rowsOf(&r.b, r.wantB.rows), r.wantB.cols, -1); err != nil {
+		return err
+	}
+	if err := r.c.check(r.op, "C", r.batch*r.wantC.rows, r.wantC.cols, p.strideOfC()); err != nil {
+		return err
+	}
+	if err := r.checkOrders(); err != nil {
 		return err
 	}
 	if err := r.checkOutput("C", r.c.dtype); err != nil {
@@ -99,6 +116,79 @@ func (r *run) match(o Operands) error {
 		return err
 	}
 	return r.matchOthers(o)
+}
+
+// matchX makes sure that there is an X where the product has one, and of its type.
+func (r *run) matchX(o Operand) error {
+	p := r.plan
+	if p.op != SDD {
+		if !missing(o) {
+			return fault(r.op, ErrBadArgument, "X is given to a product of %v: it is for %v", p.op, SDD)
+		}
+		return nil
+	}
+	if err := r.x.of(r.op, "X", o); err != nil {
+		return err
+	}
+	if r.x.dtype != p.matrix.dtype {
+		return fault(r.op, ErrBadArgument, "X is of %v and the matrix of %v", r.x.dtype, p.matrix.dtype)
+	}
+	return nil
+}
+
+// findN finds the n of the product, from the operand that has no more rows for a batch, or else from C.
+func (r *run) findN() error {
+	p := r.plan
+	switch p.op {
+	case SDD:
+		r.n = r.x.cols
+		if r.n < 1 || r.n > p.n {
+			return fault(r.op, ErrBadSize, "X is %d x %d where %d rows are needed and the plan is for 1 to %d columns", r.x.rows, r.x.cols, p.matrix.rows, p.n)
+		}
+	case DDS, DDST:
+		r.n = r.c.rows / r.batch
+		if r.n < 1 || r.n > p.n {
+			return fault(r.op, ErrBadSize, "C is %d x %d where %d columns are needed and the plan is for 1 to %d rows", r.c.rows, r.c.cols, p.matrix.cols, p.n)
+		}
+	default:
+		r.n = r.b.cols
+		if r.n < 1 || r.n > p.n {
+			_, b, _ := p.matrix.extents(p.op, p.n)
+			return fault(r.op, ErrBadSize, "B is %d x %d where %d rows are needed and the plan is for 1 to %d columns", r.b.rows, r.b.cols, b.rows, p.n)
+		}
+	}
+	return nil
+}
+
+// checkOrders makes sure that the operands have the planned orders.
+func (r *run) checkOrders() error {
+	p := r.plan
+	for _, x := range [...]struct {
+		name  string
+		of    *operand
+		order Order
+	}{{"B", &r.b, p.orderB}, {"C", &r.c, p.orderC}, {"X", &r.x, p.orderX}} {
+		if x.of.given && x.of.order != x.order {
+			return fault(r.op, ErrBadArgument, "%s is %v where the plan is for a %v one: set PlanOptions.Order%s, or see Transpose", x.name, x.of.order, x.order, x.name)
+		}
+	}
+	return nil
+}
+
+// strideOfC is the stride that C must have; -1: any.
+func (p *Plan) strideOfC() int {
+	if p.op == SDD {
+		return p.matrix.blockK
+	}
+	return -1
+}
+
+// strideC is what the library is given for a stride of C: blocks have none.
+func (p *Plan) strideC(stride int) int {
+	if p.op == SDD {
+		return 0
+	}
+	return stride
 }
 
 // rowsOf are the rows that an operand of the batch is to have: those of one product, if it has as many, or of each.
@@ -114,6 +204,9 @@ func (r *run) step(x *operand, one int) int {
 	if !x.given || x.rows == one {
 		return 0
 	}
+	if x.order == ColumnMajor {
+		return one
+	}
 	return one * x.stride
 }
 
@@ -123,14 +216,14 @@ func (r *run) matchPlanned(o Operands) error {
 		return err
 	}
 	p := r.plan
-	if r.b.cols != p.n {
-		return fault(r.op, ErrBadSize, "B has %d columns where the plan is for %d", r.b.cols, p.n)
+	if r.n != p.n {
+		return fault(r.op, ErrBadSize, "the operands are for N = %d where the plan is for %d", r.n, p.n)
 	}
 	if r.b.stride != p.ldb || r.c.stride != p.ldc {
 		return fault(r.op, ErrBadLeadingDimension, "the strides of B and C are %d and %d where the plan is for %d and %d", r.b.stride, r.c.stride, p.ldb, p.ldc)
 	}
 	for i, x := range r.all() {
-		if i > 2 && x.given {
+		if i > 3 && x.given {
 			return fault(r.op, ErrBadArgument, "%s is for Multiply and Enqueue alone", operandNames[i])
 		}
 	}
@@ -153,7 +246,7 @@ func (r *run) matchBias(bias Operand) error {
 		return fault(r.op, ErrNullPointer, "the plan is for a %v bias: set Operands.Bias", p.bias)
 	}
 	r.bias = bias.operand()
-	if err := r.bias.checkBias(r.op, p.bias, r.rowsOf(&r.bias, p.matrix.rows), r.b.cols, r.rowsOf(&r.bias, 1)); err != nil {
+	if err := r.bias.checkBias(r.op, p.bias, r.rowsOf(&r.bias, r.wantC.rows), r.wantC.cols, r.rowsOf(&r.bias, 1)); err != nil {
 		return err
 	}
 	return r.checkOutput("the bias", r.bias.dtype)
@@ -171,15 +264,23 @@ func (r *run) matchOthers(o Operands) error {
 			return err
 		}
 	}
-	if !missing(o.Input) && m.rows > 0 {
+	if !missing(o.Input) && r.wantC.rows > 0 {
 		r.input = o.Input.operand()
-		rows, stride := r.batch*m.rows, -1
-		if r.input.rows == 1 {
+		rows, stride := r.batch*r.wantC.rows, r.plan.strideOfC()
+		if r.inputIsOneRow() {
 			rows = 1
-		} else if r.batch > 1 {
-			stride = r.c.stride
+			if r.input.order == ColumnMajor && r.input.cols > 1 && r.input.stride != 1 {
+				return fault(r.op, ErrBadLeadingDimension, "Input's stride is %d: the elements of one row for all must follow each other", r.input.stride)
+			}
+		} else {
+			if r.batch > 1 {
+				stride = r.c.stride
+			}
+			if r.input.order != r.plan.orderC {
+				return fault(r.op, ErrBadArgument, "Input is %v where the plan is for a %v C", r.input.order, r.plan.orderC)
+			}
 		}
-		if err := r.input.check(r.op, "Input", rows, r.b.cols, stride); err != nil {
+		if err := r.input.check(r.op, "Input", rows, r.wantC.cols, stride); err != nil {
 			return err
 		}
 		if err := r.checkOutput("Input", r.input.dtype); err != nil {
@@ -194,6 +295,9 @@ func (r *run) matchOthers(o Operands) error {
 	}
 	return r.matchWorkspace(o.Workspace)
 }
+
+// inputIsOneRow returns whether Input is one row for all rows of C. The blocks of SDD are no rows.
+func (r *run) inputIsOneRow() bool { return r.input.rows == 1 && r.plan.op != SDD }
 
 func (r *run) matchWorkspace(o Operand) error {
 	if missing(o) {

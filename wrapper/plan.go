@@ -14,9 +14,14 @@ import (
 
 // PlanOptions say what a plan is for.
 type PlanOptions struct {
-	N         int // columns of B and C, at least 1
-	LDB, LDC  int // strides of B and C, in elements; 0: N
-	Alignment int // bytes to which B and C will be aligned, if not to a larger element; 0: 16 on a GPU, an element's size on the CPU
+	N        int // the extent of the dense operands that A does not have, at least 1: of DSD the columns of B and C
+	LDB, LDC int // strides of B and C, in elements; 0: without gaps between rows, or columns. Of SDD LDC is 0
+
+	Op             Op    // the product; 0: DSD
+	OrderB, OrderC Order // of B and C, and of an Input; of SDD OrderC is RowMajor
+	LDX            int   // of SDD's X, as LDB; else 0
+	OrderX         Order
+	Alignment      int // bytes to which B and C will be aligned, if not to a larger element; 0: 16 on a GPU, an element's size on the CPU
 	// AlignmentC is Alignment of C alone; 0: Alignment.
 	AlignmentC int
 	Kernel     string // by name (see Library.Kernels); empty: the library chooses
@@ -83,6 +88,7 @@ type PlanInfo struct {
 	ProductBytes        int64   // of device memory: what one product works in alone (Operands.Workspace)
 	UnitRoundoff        float64 // of one accumulation step: package check needs it
 	ProductRoundoff     float64 // of the product of two elements, before it is summed up: package check needs it; 0: none
+	CopiesB, CopiesC    bool    // each product copies B or C to or from another order, since the kernel cannot take it as it lies
 
 	ChosenBy  ChosenBy
 	Predicted time.Duration // of one product, by the cost model; 0: the model does not know this kernel, or was not asked
@@ -97,10 +103,14 @@ type Plan struct {
 	matrix   *Matrix
 	n        int
 	ldb, ldc int
-	output   DType
-	bias     Bias
-	info     PlanInfo
-	data     *planData // of a plan in buffers of the caller's, which has no native object
+	op       Op
+
+	orderX, orderB, orderC Order
+
+	output DType
+	bias   Bias
+	info   PlanInfo
+	data   *planData // of a plan in buffers of the caller's, which has no native object
 }
 
 // Plan chooses a kernel and makes its work list. The kernel is the one that was the fastest when a similar product was
@@ -154,7 +164,8 @@ func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
 
 // raw is C's form of the options.
 func (o *PlanOptions) raw() native.PlanOptions {
-	return native.PlanOptions{N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, AlignmentC: o.AlignmentC, Kernel: o.Kernel,
+	return native.PlanOptions{Op: int32(o.Op), OrderX: int32(o.OrderX), OrderB: int32(o.OrderB), OrderC: int32(o.OrderC), LDX: o.LDX,
+		N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, AlignmentC: o.AlignmentC, Kernel: o.Kernel,
 		Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense,
 		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant, Workers: o.Workers, ValuesStatic: o.ValuesStatic, Compute: int32(o.Compute)}
 }
@@ -189,18 +200,24 @@ func (m *Matrix) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan, error
 		return nil, err
 	}
 	h := newHandle("plan", pointer, m.handle, func() { lib.PlanDestroy(pointer) })
-	p := &Plan{
-		handle: h, matrix: m, info: planInfo(info),
-		n: opts.N, ldb: strideOf(opts.LDB, opts.N), ldc: strideOf(opts.LDC, opts.N),
-		output: opts.Output, bias: opts.Bias,
-	}
+	p := &Plan{handle: h, matrix: m, info: planInfo(info)}
+	p.set(opts)
 	runtime.AddCleanup(p, (*handle).close, h)
 	return p, nil
+}
+
+// set is what the plan keeps of its options.
+func (p *Plan) set(opts PlanOptions) {
+	_, b, c := p.matrix.extents(opts.Op, opts.N)
+	p.n, p.op, p.output, p.bias = opts.N, opts.Op, opts.Output, opts.Bias
+	p.orderX, p.orderB, p.orderC = opts.OrderX, opts.OrderB, opts.OrderC
+	p.ldb, p.ldc = strideOf(opts.LDB, b.line(opts.OrderB)), strideOf(opts.LDC, c.line(opts.OrderC))
 }
 
 func planInfo(i native.PlanInfo) PlanInfo {
 	return PlanInfo{Kernel: i.Kernel, Reason: i.Reason, TileM: i.TileM, TileN: i.TileN, TileK: i.TileK, Stages: i.Stages,
 		Tiles: i.Tiles, Entries: i.Entries, WorkspaceBytes: i.WorkspaceBytes, ProductBytes: i.ProductBytes, UnitRoundoff: i.UnitRoundoff, ProductRoundoff: i.ProductRoundoff,
+		CopiesB: i.CopiesB, CopiesC: i.CopiesC,
 		ChosenBy: ChosenBy(i.ChosenBy), Predicted: duration(i.Predicted), Measured: duration(i.Measured), Warning: i.Warning}
 }
 

@@ -133,8 +133,8 @@ func (l *PlanLayout) Plan(memory, workspace *DeviceBuffer[int64]) (*Plan, error)
 	m := &Matrix{engine: l.engine, rows: sizes.Rows, cols: sizes.Cols, blockM: sizes.BlockM, blockK: sizes.BlockK, blocks: sizes.Blocks,
 		dtype: sizes.DType, values: values, inStream: true}
 	m.handle = newHandle("plan", nil, memory.handle, func() {})
-	p := &Plan{handle: m.handle, matrix: m, data: data, n: l.opts.N, ldb: strideOf(l.opts.LDB, l.opts.N), ldc: strideOf(l.opts.LDC, l.opts.N),
-		output: l.opts.Output, bias: l.opts.Bias, info: PlanInfo{Entries: -1, WorkspaceBytes: int64(l.raw.Bytes())}}
+	p := &Plan{handle: m.handle, matrix: m, data: data, info: PlanInfo{Entries: -1, WorkspaceBytes: int64(l.raw.Bytes())}}
+	p.set(l.opts)
 	runtime.AddCleanup(p, (*handle).close, p.handle)
 	return p, nil
 }

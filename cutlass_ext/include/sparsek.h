@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparsek: block-sparse x dense products (DSD) on NVIDIA Hopper, with a CPU back-end.
+ * sparsek: products of block-sparse and dense matrices on NVIDIA Hopper, with a CPU back-end.
  *
  *     C = act(alpha * A * B + beta * C + bias)        A: M x K in BSR,  B: K x N dense,  C: M x N dense
+ *
+ * and the other products that training needs, see sparsek_op.
  *
  * Products are summed in fp32, and the epilogue is computed in fp32, in the order above. The result is rounded once, to
  * C's type, which may differ from the type of A and B. Where these are of fp64, all of that is in fp64. act is none,
@@ -13,14 +15,13 @@
  *   A   block compressed sparse row (BSR), blocks of bm x bk. row_ptr has ceil(M/bm) + 1 entries, col_idx has
  *       nnzb entries (block columns, strictly increasing within a block row, see SPARSEK_BSR_SORT), values holds nnzb
  *       dense blocks one after the other (see block_idx), each row-major (bm, bk):(bk, 1). Where M or K is not a
- *       multiple of the block, the last blocks extend beyond A. Their values beyond row M are never used; those beyond
- *       column K must be zero.
- *   B   row-major (K, N):(ldb, 1)
- *   C   row-major (M, N):(ldc, 1)
- *   bias of C's type: (M), one value for each row of C, or (N), one for each column
+ *       multiple of the block, the last blocks extend beyond A. Their values beyond row M are never used, except that
+ *       they must be zero where A is transposed; those beyond column K must be zero.
+ *   B, C, X   dense, row-major (rows, columns):(ld, 1) or column-major (rows, columns):(1, ld), see sparsek_order
+ *   bias of C's type: one value for each row of C, or for each column
  *   Leading dimensions count elements.
  *
- * An absent block takes no part in the product: NaN or Inf in rows of B that no block reads never reaches C. Every
+ * An absent block takes no part in the product: NaN or Inf in elements of B that no block reads never reaches C. Every
  * activation, ReLU too, maps NaN to NaN, Inf to Inf, and -Inf to its limit there, 0 or -0.
  *
  * The library exports one symbol, sparsek_get_api. Everything else is reached through the table that it returns,
@@ -138,17 +139,25 @@ typedef enum sparsek_activation {
   SPARSEK_ACTIVATION_SILU = 3  /* x / (1 + exp(-x)) */
 } sparsek_activation;
 
-/* The product of a plan. */
+/* The product of a plan. A is M x K, n is options->n. The CUDA back-end serves SPARSEK_DSD alone: the others are
+ * SPARSEK_BAD_ARGUMENT there. */
 typedef enum sparsek_op {
-  SPARSEK_DSD = 0,   /* C = act(alpha A B + beta C + bias) */
-  SPARSEK_DSD_T = 1, /* the same with the transpose of A; not served yet */
-  SPARSEK_SDD = 2    /* blocks of a product of two dense matrices, at A's pattern; not served yet */
+  SPARSEK_DSD = 0,   /* C = act(alpha A B + beta C + bias): B is K x n, C is M x n */
+  SPARSEK_DSD_T = 1, /* C = act(alpha A^T B + beta C + bias): B is M x n, C is K x n */
+  /* The blocks of act(alpha X B + beta C), where A has blocks: X is M x n, B is n x K. C is the blocks, (nnzb, bm, bk),
+   * in the places that A's values have (block_idx), of A's type or options->dtype_c. What a block has beyond row M or
+   * column K becomes 0. A's values are not used, and no entries of block_idx may be equal. There is no bias. */
+  SPARSEK_SDD = 2,
+  SPARSEK_DDS = 3,  /* C = act(alpha B A + beta C + bias): B is n x M, C is n x K */
+  SPARSEK_DDS_T = 4 /* C = act(alpha B A^T + beta C + bias): B is n x K, C is n x M */
 } sparsek_op;
-/* The order of a dense operand's elements. */
+/* The order of a dense operand's elements. The CUDA back-end serves SPARSEK_ROW_MAJOR alone. */
 typedef enum sparsek_order {
   SPARSEK_ROW_MAJOR = 0,   /* (rows, columns):(ld, 1) */
-  SPARSEK_COLUMN_MAJOR = 1 /* (rows, columns):(1, ld); not served yet */
+  SPARSEK_COLUMN_MAJOR = 1 /* (rows, columns):(1, ld) */
 } sparsek_order;
+/* Operands that a plan's products copy to another order first, and back: bits of sparsek_plan_info.copies. */
+typedef enum sparsek_copies { SPARSEK_COPIES_B = 1, SPARSEK_COPIES_C = 2 } sparsek_copies;
 /* How products of elements of A and B are computed. */
 typedef enum sparsek_compute {
   /* Each product exactly, sums in fp32. Products of fp32, which have 48 bits, may be off by a rounding to fp32. Of
@@ -302,8 +311,12 @@ typedef struct sparsek_bsr {
 
 typedef struct sparsek_plan_options {
   size_t abi_size;
-  int64_t n;         /* columns of B and C: the most that a product may have */
-  int64_t ldb, ldc;  /* of products that give none; 0: n. The kernel is chosen for them, see multiply_args */
+  /* The extent of the dense operands that A does not have, see sparsek_op: of SPARSEK_DSD the columns of B and C. The
+   * most that a product may have. */
+  int64_t n;
+  /* Of products that give none; 0: without gaps between rows, or columns. The kernel is chosen for them, see
+   * multiply_args. Of SPARSEK_SDD ldc is 0. */
+  int64_t ldb, ldc;
   int32_t alignment; /* bytes to which B's and C's addresses will be aligned, if not to a larger element; 0: 16 */
   int32_t reserved;
   const char* kernel; /* a kernel's name, or null: chosen by the library, see plan_create */
@@ -319,7 +332,7 @@ typedef struct sparsek_plan_options {
   int32_t reserved3;
   double tuning_seconds;    /* above 0: measure for about this long, unless a similar product is known */
   int32_t op;               /* sparsek_op */
-  int32_t order_b, order_c; /* sparsek_order of B and C */
+  int32_t order_b, order_c; /* sparsek_order of B and C; of SPARSEK_SDD order_c is 0 */
   int32_t compute;          /* sparsek_compute */
   int32_t flags;            /* of sparsek_plan_flag */
   /* The most CTAs (on the CPU: threads) that a product uses, so that SMs stay free for other work; 0: all. Kernels of
@@ -331,6 +344,10 @@ typedef struct sparsek_plan_options {
    * (matrix_set_values) break no promise: products begin behind them. */
   int32_t values_static;
   int32_t alignment_c; /* like alignment, of C alone; alignment is then B's. 0: alignment */
+  /* Of X, as ldb and order_b; 0 unless op is SPARSEK_SDD. */
+  int64_t ldx;
+  int32_t order_x;
+  int32_t reserved5;
 } sparsek_plan_options;
 
 typedef struct sparsek_plan_info {
@@ -360,6 +377,10 @@ typedef struct sparsek_plan_info {
   /* How far the product of two elements may be off, as a share of it, before it is summed up: the p of the error bound.
    * 0 unless the kernel rounds elements of A and B first, see SPARSEK_COMPUTE_TF32. */
   double product_roundoff;
+  /* Of sparsek_copies: which operands each product copies to or from another order, since the kernel cannot take them
+   * as they lie. */
+  int32_t copies;
+  int32_t reserved2;
 } sparsek_plan_info;
 
 /* How plans are tuned. */
@@ -388,24 +409,30 @@ typedef struct sparsek_candidate_info {
 typedef struct sparsek_multiply_args {
   size_t abi_size;
   float alpha, beta; /* finite; beta = 0: C and c_in are not read */
-  const void* b;     /* (K, n):(ldb, 1), of the matrix's type, in the back-end's memory; must not overlap C */
-  /* At least n; 0: the planned one. One that was planned for, or any other. But where the planned ldb and alignment are
-   * multiples of 16 bytes, ldb must be too, if the kernel needs that: SPARSEK_BAD_LEADING_DIMENSION says so. */
+  /* Of the sizes that sparsek_op says and the planned order, of the matrix's type, in the back-end's memory; must not
+   * overlap C. */
+  const void* b;
+  /* At least the length of a row, or of a column where they are column-major; 0: the planned one. One that was planned
+   * for, or any other. But where the planned ldb and alignment are multiples of 16 bytes, ldb must be too, if the
+   * kernel needs that: SPARSEK_BAD_LEADING_DIMENSION says so. */
   int64_t ldb;
-  void* c;     /* (M, n):(ldc, 1), of the planned type, in the back-end's memory */
-  int64_t ldc; /* at least n; 0: the planned one */
+  void* c;     /* of the planned type, in the back-end's memory */
+  int64_t ldc; /* as ldb; of SPARSEK_SDD 0 */
   sparsek_stream stream;
-  const void* bias; /* (M) or (n), as planned, of C's type, in the back-end's memory; null where the plan has none */
+  /* One value for each row or column of C, as planned, of C's type, in the back-end's memory; null where the plan has
+   * none. */
+  const void* bias;
   /* (nnzb, bm, bk), of the matrix's type, in the back-end's memory, with the alignment that the kernel needs; null: the
    * matrix's. The matrix does not keep them, so products with values of their own may run at once. For kernels of other
-   * libraries that need A in another layout, each such product lays them out, in memory of its own. */
+   * libraries that need A in another layout, each such product lays them out, in memory of its own. Null for
+   * SPARSEK_SDD. */
   const void* values;
-  int64_t n; /* columns of this product, 1 to the planned ones; 0: the planned ones */
-  /* C = act(alpha A B + beta c_in + bias): (M, n):(ldc_in, 1), of C's type, in the back-end's memory. It may be C, and
-   * must not overlap it else. null: C. Baselines and kernels of other libraries copy it to C first, and refuse one row
-   * for all rows. */
+  int64_t n; /* of this product, 1 to the planned one; 0: the planned one */
+  /* What beta is multiplied with in place of C: of C's sizes, order and type, in the back-end's memory. It may be C,
+   * and must not overlap it else. null: C. Baselines and kernels of other libraries copy it to C first, and refuse one
+   * row for all rows. */
   const void* c_in;
-  int64_t ldc_in; /* at least n; 0: ldc; -1: c_in is one row, (n), for all rows of C */
+  int64_t ldc_in; /* as ldc; 0: ldc; -1: c_in is one row for all rows of C, its elements one after the other */
   /* One number each, in the back-end's memory, finite, read when the product runs: alpha and beta are multiplied with
    * them, in fp32. null: 1. With beta = 0, C is not read whatever beta_device holds. Baselines and kernels of other
    * libraries refuse them (SPARSEK_BAD_ARGUMENT). */
@@ -426,6 +453,9 @@ typedef struct sparsek_multiply_args {
   /* Elements from one product of a batch to the next, at least 0; c_in moves as c does, unless it is one row. What a
    * product reads must not be written by another one. */
   int64_t stride_b, stride_c, stride_values, stride_bias;
+  /* X of SPARSEK_SDD, as b, ldb, bytes_b and stride_b; 0 for others. */
+  const void* x;
+  int64_t ldx, bytes_x, stride_x;
 } sparsek_multiply_args;
 
 /* A plan as plain data: what plan_measure found, to be copied at will, also into another process with the same library
@@ -471,7 +501,9 @@ typedef struct sparsek_dense_time_args {
  * type's overflow threshold, C may be Inf. For fp64, u32 is 2^-53, u_out 2^-52 and 2^-150 is 2^-1075, and the reference
  * is computed with 64 bits and rounded to fp64. For L u >= 1 there is no finite bound: such an element is only required
  * to be NaN or Inf where ref is. Kernels that multiply fp32 on tensor cores take subnormal elements of A and B as if
- * they were off by less than 2^-149: their products with elements above 1 may be beyond the bound. */
+ * they were off by less than 2^-149: their products with elements above 1 may be beyond the bound.
+ *
+ * For args->op, what sparsek_op says takes the place of A B. */
 typedef struct sparsek_check_args {
   size_t abi_size;
   const sparsek_bsr* a; /* host arrays */
@@ -491,11 +523,19 @@ typedef struct sparsek_check_args {
   int32_t reserved2;
   const void* bias;        /* (M) or (N), host, of type dtype_c; null where bias_kind is SPARSEK_BIAS_NONE */
   double product_roundoff; /* from sparsek_plan_info; 0 unless A is of fp32 */
+  /* The product and its operands, as sparsek_op says; 0: SPARSEK_DSD of row-major ones. ld = 0: without gaps. Of
+   * SPARSEK_SDD C and C0 are the blocks, ldc is 0, a's values are not used, and the report's rows and columns are those
+   * of A; what blocks have beyond A must be 0, and is not counted in `elements`. */
+  int32_t op;
+  int32_t order_b, order_c;
+  int32_t order_x;
+  const void* x; /* host, of a's type */
+  int64_t ldx;
 } sparsek_check_args;
 
 typedef struct sparsek_check_report {
   size_t abi_size;
-  int64_t elements;             /* checked: always M * N */
+  int64_t elements;             /* checked: all of C */
   int64_t failures;             /* elements beyond their bound */
   double max_abs_c;             /* max |C| over finite elements */
   double max_error;             /* max |C - ref| over finite elements */
@@ -522,7 +562,7 @@ typedef struct sparsek_tuning_entry {
   const char* id;     /* 16 letters from k to z, the same for the same product everywhere */
   const char* device; /* the GPU's name; on the CPU the vector instructions in use */
   const char* build;  /* of the library; "shipped": any */
-  const char* op;     /* "dsd" */
+  const char* op;     /* "dsd", "dsd_t", "sdd", "dds", "dds_t"; behind it the column-major operands: "dsd/bc" */
   int64_t m, n, k;
   int64_t block_m, block_k;
   int64_t measured;         /* when: seconds since 1970-01-01 00:00 UTC */

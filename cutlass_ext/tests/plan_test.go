@@ -56,7 +56,7 @@ func TestMatching(t *testing.T) {
 func TestWorkers(t *testing.T) {
 	run(t, "testdata/workers_check.cpp", append([]string{"-O0", "-pthread", "../src/cpu/cpu_plan.cpp", "../src/cpu/plan_shape.cpp",
 		"../src/cpu/thread_pool.cpp", "../src/cpu/workspace.cpp", "../src/abi/fork.cpp", "../src/plan/bsr_index.cpp",
-		"../src/plan/pattern_stats.cpp"}, planner...)...)
+		"../src/plan/pattern_stats.cpp", "../src/plan/transpose_index.cpp", "../src/cpu/relayout.cpp"}, planner...)...)
 }
 
 // What it does with tiles that would keep one worker busy when the others are done.

@@ -42,6 +42,7 @@ func Graph(ctx context.Context, plans []*sparsek.Plan, o GraphOptions) ([]time.D
 		p := t.next()
 		graph.Plans = append(graph.Plans, uintptr(p.Plan))
 		graph.B, graph.C, graph.Bias = append(graph.B, p.B[0]), append(graph.C, p.C[0]), append(graph.Bias, p.Bias[0])
+		graph.X = append(graph.X, p.X[0])
 	}
 	seconds, err := use.Native.GraphTime(graph)
 	if err != nil {

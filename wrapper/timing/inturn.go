@@ -66,7 +66,7 @@ func (t *turns) next() native.Products {
 	i := t.turn % len(t.use.C)
 	t.turn++
 	return native.Products{Plan: p.Pointer, Alpha: t.alpha, Beta: t.beta, LDB: p.LDB, LDC: p.LDC,
-		B: t.use.B[i : i+1], C: t.use.C[i : i+1], Bias: t.use.Bias[i : i+1], Stream: t.use.Stream, Repeats: 1}
+		X: t.use.X[i : i+1], B: t.use.B[i : i+1], C: t.use.C[i : i+1], Bias: t.use.Bias[i : i+1], Stream: t.use.Stream, Repeats: 1}
 }
 
 // multiply enqueues products.

@@ -59,7 +59,7 @@ func Products(ctx context.Context, plan *sparsek.Plan, o Options) ([]time.Durati
 		}
 		seconds, err := use.Native.MultiplyTime(native.Products{
 			Plan: use.Plans[0].Pointer, Alpha: o.Alpha, Beta: o.Beta,
-			B: rotated(use.B), C: rotated(use.C), Bias: rotated(use.Bias), LDB: use.Plans[0].LDB, LDC: use.Plans[0].LDC,
+			X: rotated(use.X), B: rotated(use.B), C: rotated(use.C), Bias: rotated(use.Bias), LDB: use.Plans[0].LDB, LDC: use.Plans[0].LDC,
 			Stream: use.Stream, Warmup: warmup, Repeats: slice,
 		})
 		if err != nil {

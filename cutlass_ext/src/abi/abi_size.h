@@ -84,6 +84,7 @@ inline void require_reserved(const sparsek_plan_options& given, const char* what
   require_zero(given.reserved, what, "reserved");
   require_zero(given.reserved2, what, "reserved2");
   require_zero(given.reserved3, what, "reserved3");
+  require_zero(given.reserved5, what, "reserved5");
 }
 inline void require_reserved(const sparsek_bsr& given, const char* what) {
   // It was `validate_device` once, with the same values.

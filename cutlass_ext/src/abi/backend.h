@@ -43,7 +43,7 @@ class MatrixState {
   virtual void end_in(sparsek_stream /*stream*/) {}
 };
 
-// Arguments of a multiply with the defaults filled in.
+// Arguments of a multiply with the defaults filled in, of a product in its form (abi/product_form.h).
 struct MultiplyArgs {
   float alpha, beta;
   const float *alpha_device, *beta_device;  // factors of alpha and beta, read when the product runs; null: 1
@@ -54,12 +54,14 @@ struct MultiplyArgs {
   void* c;
   int64_t ldc;
   const void* c_in;  // what beta is multiplied with; may be c
-  int64_t ldc_in;    // 0: one row for all
+  int64_t ldc_in;    // of C's order; 0: one row for all
   void* workspace;   // of product_bytes() at least; null: the back-end's own
   sparsek_stream stream;
   const void* bias;           // null where there is none
   bool trusted = false;       // the driver is not asked in which memory pointers lie
   bool in_own_graph = false;  // captured into a graph that is destroyed before the call ends which this product is of
+  const void* x = nullptr;    // of SPARSEK_SDD
+  int64_t ldx = 0;
 };
 
 class PlanState {
@@ -89,8 +91,11 @@ class PlanState {
   virtual void end_in(sparsek_stream /*stream*/) {}
 };
 
-// Plan options with the defaults filled in.
+// Plan options with the defaults filled in, of a product in its form (abi/product_form.h).
 struct PlanOptions {
+  sparsek_op op = SPARSEK_DSD;  // as it was asked for
+  sparsek_order order_x = SPARSEK_ROW_MAJOR, order_b = SPARSEK_ROW_MAJOR, order_c = SPARSEK_ROW_MAJOR;
+  int64_t ldx = 0;
   int64_t n, ldb, ldc;
   int32_t alignment, alignment_c;  // of B and of C
   std::string kernel;              // empty: to be chosen
@@ -106,8 +111,9 @@ struct PlanOptions {
 
   bool operator==(const PlanOptions& other) const {
     const auto members = [](const PlanOptions& o) {
-      return std::tie(o.n, o.ldb, o.ldc, o.alignment, o.alignment_c, o.kernel, o.dtype_c, o.bias, o.activation,
-                      o.allow_dense, o.own_kernels, o.user_cache, o.batch_invariant, o.workers, o.values_static);
+      return std::tie(o.op, o.order_x, o.order_b, o.order_c, o.ldx, o.n, o.ldb, o.ldc, o.alignment, o.alignment_c,
+                      o.kernel, o.dtype_c, o.bias, o.activation, o.allow_dense, o.own_kernels, o.user_cache,
+                      o.batch_invariant, o.workers, o.values_static);
     };
     return members(*this) == members(other);
   }
@@ -215,7 +221,8 @@ void cpu_kernel_info(int index, sparsek_kernel_info& out);
 int cuda_kernel_count();
 void cuda_kernel_info(int index, sparsek_kernel_info& out);
 
-// cpu/check.cpp: fills the report; arguments were checked at the edge, and the defaults are filled in.
-void check_result(const sparsek_check_args& args, sparsek_check_report& report);
+// cpu/check.cpp: fills the report for a product of SPARSEK_DSD with row-major operands; arguments were checked at the
+// edge, and the defaults are filled in. turned_over: the report is to be that of the transpose of C.
+void check_result(const sparsek_check_args& args, bool turned_over, sparsek_check_report& report);
 
 }  // namespace sparsek

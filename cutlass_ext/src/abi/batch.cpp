@@ -6,6 +6,7 @@
 #include "abi/dtype.h"
 #include "abi/handles.h"
 #include "abi/multiply_args.h"
+#include "abi/product_form.h"
 #include "abi/require.h"
 
 namespace sparsek {
@@ -37,9 +38,12 @@ struct Step {
   }
 };
 
-void require_results_apart(const std::vector<MultiplyArgs>& products, const BsrShape& shape, int64_t element) {
+void require_results_apart(const std::vector<MultiplyArgs>& products, const BsrShape& shape,
+                           const PlanOptions& options) {
+  const int64_t element = dtype_bytes(options.dtype_c);
   const auto result = [&](const MultiplyArgs& product) {
-    return ByteRows{product.c, shape.rows, product.n * element, product.ldc * element};
+    const Lines lines = lines_of_c(options.op, shape, product.n, options.order_c);
+    return ByteRows{product.c, lines.count, lines.length * element, product.ldc * element};
   };
   // All steps are equal: so any two products are as far apart as the first and some other.
   for (size_t i = 1; i < products.size(); ++i) {
@@ -57,6 +61,7 @@ std::vector<MultiplyArgs> resolve_batch(const sparsek_plan& plan, const sparsek_
   const Step b(given.stride_b, element, given.batch, "args->stride_b");
   const Step c(given.stride_c, element_c, given.batch, "args->stride_c");
   const Step values(given.stride_values, element, given.batch, "args->stride_values");
+  const Step x(given.stride_x, element, given.batch, "args->stride_x");
   const Step bias(given.stride_bias, element_c, given.batch, "args->stride_bias");
   if (given.values == nullptr && given.stride_values != 0) {
     fail(SPARSEK_BAD_ARGUMENT, "args->stride_values = %" PRId64 " without args->values", given.stride_values);
@@ -67,14 +72,16 @@ std::vector<MultiplyArgs> resolve_batch(const sparsek_plan& plan, const sparsek_
     sparsek_multiply_args one = given;
     one.b = b.at(given.b, i);
     one.c = c.at(given.c, i);
+    one.x = x.at(given.x, i);
     if (given.ldc_in != kOneRow) one.c_in = c.at(given.c_in, i);
     one.values = values.at(given.values, i);
     one.bias = bias.at(given.bias, i);
     one.bytes_b = b.left(given.bytes_b, i, "args->bytes_b");
+    one.bytes_x = x.left(given.bytes_x, i, "args->bytes_x");
     one.bytes_c = c.left(given.bytes_c, i, "args->bytes_c");
     products.push_back(resolve_multiply_args(plan, one));
   }
-  require_results_apart(products, matrix.shape(), element_c);
+  require_results_apart(products, matrix.shape(), plan.options);
   return products;
 }
 

@@ -9,8 +9,11 @@
 #include "abi/dtype.h"
 #include "abi/entry.h"
 #include "abi/guard.h"
+#include "abi/product_form.h"
 #include "abi/require.h"
 #include "abi/served.h"
+#include "cpu/check_blocks.h"
+#include "cpu/check_forms.h"
 
 namespace sparsek::entry {
 namespace {
@@ -42,14 +45,41 @@ struct PlainMatrix {
   }
 };
 
-// Checks the matrix and makes it one that the reference can read, with arrays in `plain`.
-void require_host_bsr(sparsek_bsr& bsr, PlainMatrix& plain) {
+void require_host_bsr(const sparsek_bsr& bsr) {
   require_bsr(bsr);
   if (bsr.memory != SPARSEK_HOST) {
     fail(SPARSEK_WRONG_MEMORY, "args->a->memory is not SPARSEK_HOST: the check takes host arrays");
   }
+}
+
+// Makes the matrix one that the reference can read, with arrays in `plain`.
+void require_host_values(sparsek_bsr& bsr, PlainMatrix& plain) {
   if (bsr.nnzb > 0) require_not_null(bsr.values, "args->a->values");
   plain.replace(bsr, make_bsr_index(bsr));
+}
+
+// Operand b, c or x, as it lies in memory. The matrix was checked.
+Lines lines_of(const sparsek_check_args& args, char name) {
+  const BsrShape shape = make_bsr_shape(*args.a);
+  if (name == 'x') return lines_of_x(shape, args.n, args.order_x);
+  return name == 'b' ? lines_of_b(args.op, shape, args.n, order_in_form(args.op, args.order_b))
+                     : lines_of_c(args.op, shape, args.n, order_in_form(args.op, args.order_c));
+}
+
+void fill_strides(sparsek_check_args& args) {
+  if (args.n < 0) fail(SPARSEK_BAD_SIZE, "args->n = %" PRId64 " is negative", args.n);
+  if (args.ldb == 0) args.ldb = lines_of(args, 'b').length;
+  if (args.ldc == 0) args.ldc = lines_of(args, 'c').length;
+  if (args.ldx == 0) args.ldx = lines_of(args, 'x').length;
+}
+
+void require_x(const sparsek_check_args& args) {
+  if (args.op != SPARSEK_SDD) return;
+  const int64_t element = dtype_bytes(args.a->dtype);
+  const Lines x = lines_of(args, 'x');
+  require_dense(x.count, x.length, args.ldx, element, "args->ldx");
+  if (x.count > 0 && x.length > 0) require_not_null(args.x, "args->x");
+  require_aligned(args.x, element, "args->x");
 }
 
 void require_operands(const sparsek_check_args& args) {
@@ -59,15 +89,16 @@ void require_operands(const sparsek_check_args& args) {
   const int64_t element_b = dtype_bytes(a.dtype), element_c = dtype_bytes(args.dtype_c);
   require_finite(args.alpha, "args->alpha");
   require_finite(args.beta, "args->beta");
-  if (args.n < 0) fail(SPARSEK_BAD_SIZE, "args->n = %" PRId64 " is negative", args.n);
-  require_dense(a.cols, args.n, args.ldb, element_b, "args->ldb");
-  require_dense(a.rows, args.n, args.ldc, element_c, "args->ldc");
-  if (a.cols > 0 && args.n > 0) require_not_null(args.b, "args->b");
-  if (a.rows > 0 && args.n > 0) {
+  const Lines b = lines_of(args, 'b'), c = lines_of(args, 'c');
+  require_dense(b.count, b.length, args.ldb, element_b, "args->ldb");
+  require_dense(c.count, c.length, args.ldc, element_c, "args->ldc");
+  if (b.count > 0 && b.length > 0) require_not_null(args.b, "args->b");
+  if (c.count > 0 && c.length > 0) {
     require_not_null(args.c, "args->c");
     if (args.beta != 0) require_not_null(args.c0, "args->c0 (with a beta other than 0)");
     if (args.bias_kind != SPARSEK_BIAS_NONE) require_not_null(args.bias, "args->bias (with a bias_kind)");
   }
+  require_x(args);
   require_aligned(args.b, element_b, "args->b");
   require_aligned(args.c, element_c, "args->c");
   require_aligned(args.c0, element_c, "args->c0");
@@ -91,18 +122,24 @@ sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) 
   return guard([&] {
     checked_abi_size(out, "out");
     sparsek_check_args known = read_struct(args, "args");
-    if (known.ldb == 0) known.ldb = known.n;
-    if (known.ldc == 0) known.ldc = known.n;
+    require_served(known);
     sparsek_bsr bsr = read_struct(known.a, "args->a");
     PlainMatrix plain;
     require_served(bsr);
     known.a = &bsr;
-    require_host_bsr(bsr, plain);
+    require_host_bsr(bsr);
     if (known.dtype_c == 0) known.dtype_c = bsr.dtype;
+    fill_strides(known);
     require_operands(known);
 
     sparsek_check_report report{};
-    check_result(known, report);
+    if (known.op == SPARSEK_SDD) {
+      cpu::check_blocks(known, make_bsr_index(bsr), report);
+    } else {
+      require_host_values(bsr, plain);
+      const cpu::PlainProduct product(known);
+      check_result(product.args(), product.is_turned_over(), report);
+    }
     write_struct(out, report, "out");
     if (report.failures > 0) {
       fail(SPARSEK_CHECK_FAILED,

@@ -6,6 +6,7 @@
 
 #include "abi/dtype.h"
 #include "abi/handles.h"
+#include "abi/product_form.h"
 #include "abi/require.h"
 #include "abi/served.h"
 
@@ -20,7 +21,7 @@ int64_t product_columns(int64_t given, int64_t planned) {
   return given == 0 ? planned : given;
 }
 
-// A dense operand of a product, (rows, n):(ld, 1), and how its members are called.
+// A dense operand of a product, (rows, n):(ld, 1), its columns if it is column-major, and how its members are called.
 struct Dense {
   const void* data;
   int64_t rows, n, ld, element;
@@ -33,8 +34,8 @@ struct Dense {
 
 // The stride of a product: where it is not given, the planned one. Whoever says how much memory there is means what he
 // says: a stride of 0 is then one of a view that repeats its rows, unless it can only mean rows without gaps.
-int64_t product_stride(int64_t given, int64_t planned, int64_t planned_n, int64_t bytes, const char* name) {
-  if (given == 0 && bytes != 0 && planned != planned_n) {
+int64_t product_stride(int64_t given, int64_t planned, int64_t planned_length, int64_t bytes, const char* name) {
+  if (given == 0 && bytes != 0 && planned != planned_length) {
     fail(SPARSEK_BAD_LEADING_DIMENSION,
          "%s = 0 where the plan has gaps between rows (%" PRId64
          " elements from row to row): give it together with "
@@ -74,14 +75,13 @@ void require_operand(const Dense& operand, int32_t alignment) {
 }
 
 // A bias that is not read would be an unnoticed mistake of the caller.
-void require_bias(const void* bias, const PlanOptions& options, const BsrShape& shape) {
+void require_bias(const void* bias, const PlanOptions& options) {
   if (options.bias == SPARSEK_BIAS_NONE) {
     if (bias != nullptr) {
       fail(SPARSEK_BAD_ARGUMENT, "args->bias is given to a plan without one: set options->bias when it is made");
     }
     return;
   }
-  if (shape.rows > 0 && options.n > 0) require_not_null(bias, "args->bias");
   require_aligned(bias, dtype_bytes(options.dtype_c), "args->bias");
 }
 
@@ -99,14 +99,15 @@ void require_apart(const ByteRows& c, const ByteRows& other, const char* name) {
 
 ByteRows array(const void* data, int64_t bytes) { return {data, 1, bytes, bytes}; }
 
-int64_t value_bytes(const MatrixState& matrix) {
-  const BsrShape& shape = matrix.shape();
-  return shape.nnzb * shape.block_m * shape.block_k * dtype_bytes(matrix.dtype);
-}
+int64_t value_bytes(const MatrixState& matrix) { return block_elements(matrix.shape()) * dtype_bytes(matrix.dtype); }
 
 void resolve_values(const sparsek_plan& plan, const sparsek_multiply_args& given, const ByteRows& c,
                     MultiplyArgs& args) {
   const MatrixState& matrix = *plan.matrix->state;
+  if (plan.options.op == SPARSEK_SDD) {
+    if (given.values != nullptr) fail(SPARSEK_BAD_ARGUMENT, "args->values: SPARSEK_SDD writes blocks, to args->c");
+    return;
+  }
   if (given.values == nullptr) return require_values(*plan.matrix);
   if (matrix.shape().nnzb == 0) return;
   args.values = given.values;
@@ -114,8 +115,10 @@ void resolve_values(const sparsek_plan& plan, const sparsek_multiply_args& given
   require_apart(c, array(given.values, value_bytes(matrix)), "args->values");
 }
 
-// What beta is multiplied with: C, or where it is given, another matrix.
-void resolve_input(const sparsek_multiply_args& given, const Dense& c, MultiplyArgs& args) {
+// What beta is multiplied with: C, or where it is given, another matrix. rows_of_c, row: how many rows C has as the
+// caller has it, and their length.
+void resolve_input(const sparsek_multiply_args& given, const Dense& c, int64_t rows_of_c, int64_t row,
+                   MultiplyArgs& args) {
   args.c_in = args.c;
   args.ldc_in = args.ldc;
   if (given.c_in == nullptr) {
@@ -123,11 +126,11 @@ void resolve_input(const sparsek_multiply_args& given, const Dense& c, MultiplyA
     return;
   }
   const bool one_row = given.ldc_in == kOneRow;
-  const int64_t ld = one_row ? c.n : given.ldc_in == 0 ? args.ldc : given.ldc_in;
+  const int64_t ld = one_row ? row : given.ldc_in == 0 ? args.ldc : given.ldc_in;
   const int64_t rows = one_row ? std::min<int64_t>(c.rows, 1) : c.rows;
-  const Dense input = {given.c_in, rows, c.n, ld, c.element, "args->c_in", "args->ldc_in"};
+  const Dense input = {given.c_in, rows, one_row ? row : c.n, ld, c.element, "args->c_in", "args->ldc_in"};
   require_operand(input, 1);
-  const bool is_c = given.c_in == args.c && (c.rows < 2 || (!one_row && ld == args.ldc));
+  const bool is_c = given.c_in == args.c && (one_row ? rows_of_c < 2 : c.rows < 2 || ld == args.ldc);
   if (!is_c) require_apart(c.bytes(), input.bytes(), "args->c_in");
   args.c_in = given.c_in;
   args.ldc_in = one_row ? 0 : ld;
@@ -165,6 +168,59 @@ void resolve_workspace(const sparsek_plan& plan, const sparsek_multiply_args& gi
   args.workspace = given.workspace;
 }
 
+Dense resolve_b(const sparsek_plan& plan, const sparsek_multiply_args& given, MultiplyArgs& args) {
+  const PlanOptions& options = plan.options;
+  const MatrixState& matrix = *plan.matrix->state;
+  const auto lines = [&](int64_t n) { return lines_of_b(options.op, matrix.shape(), n, options.order_b); };
+  args.b = given.b;
+  args.ldb = product_stride(given.ldb, options.ldb, lines(options.n).length, given.bytes_b, "args->ldb");
+  const Lines of_product = lines(args.n);
+  const Dense b = {args.b,    of_product.count, of_product.length, args.ldb, dtype_bytes(matrix.dtype),
+                   "args->b", "args->ldb"};
+  require_operand(b, options.alignment);
+  require_extent(b, given.bytes_b, "args->bytes_b");
+  return b;
+}
+
+Dense resolve_c(const sparsek_plan& plan, const sparsek_multiply_args& given, MultiplyArgs& args) {
+  const PlanOptions& options = plan.options;
+  const auto lines = [&](int64_t n) { return lines_of_c(options.op, plan.matrix->state->shape(), n, options.order_c); };
+  if (options.op == SPARSEK_SDD && (given.ldc != 0 || given.ldc_in != 0)) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "args->ldc = %" PRId64 ", args->ldc_in = %" PRId64
+         ": the blocks of SPARSEK_SDD follow each other, set both to 0",
+         given.ldc, given.ldc_in);
+  }
+  args.c = given.c;
+  args.ldc = product_stride(given.ldc, options.ldc, lines(options.n).length, given.bytes_c, "args->ldc");
+  const Lines of_product = lines(args.n);
+  const Dense c = {args.c,    of_product.count, of_product.length, args.ldc, dtype_bytes(options.dtype_c),
+                   "args->c", "args->ldc"};
+  require_operand(c, options.alignment_c);
+  require_extent(c, given.bytes_c, "args->bytes_c");
+  return c;
+}
+
+void resolve_x(const sparsek_plan& plan, const sparsek_multiply_args& given, const Dense& c, MultiplyArgs& args) {
+  const PlanOptions& options = plan.options;
+  if (options.op != SPARSEK_SDD) {
+    if (given.x != nullptr || given.ldx != 0 || given.bytes_x != 0) {
+      fail(SPARSEK_BAD_ARGUMENT, "args->x, args->ldx or args->bytes_x is not 0: X is SPARSEK_SDD's");
+    }
+    return;
+  }
+  const MatrixState& matrix = *plan.matrix->state;
+  const auto lines = [&](int64_t n) { return lines_of_x(matrix.shape(), n, options.order_x); };
+  args.x = given.x;
+  args.ldx = product_stride(given.ldx, options.ldx, lines(options.n).length, given.bytes_x, "args->ldx");
+  const Lines of_product = lines(args.n);
+  const Dense x = {args.x,    of_product.count, of_product.length, args.ldx, dtype_bytes(matrix.dtype),
+                   "args->x", "args->ldx"};
+  require_operand(x, options.alignment);
+  require_extent(x, given.bytes_x, "args->bytes_x");
+  require_apart(c.bytes(), x.bytes(), "args->x");
+}
+
 }  // namespace
 
 MultiplyArgs resolve_multiply_args(const sparsek_plan& plan, const sparsek_multiply_args& given) {
@@ -176,27 +232,22 @@ MultiplyArgs resolve_multiply_args(const sparsek_plan& plan, const sparsek_multi
   MultiplyArgs args = {};
   resolve_scalars(given, args);
   args.n = product_columns(given.n, options.n);
-  args.b = given.b;
-  args.ldb = product_stride(given.ldb, options.ldb, options.n, given.bytes_b, "args->ldb");
-  args.c = given.c;
-  args.ldc = product_stride(given.ldc, options.ldc, options.n, given.bytes_c, "args->ldc");
   args.stream = given.stream;
   args.trusted = (given.flags & SPARSEK_TRUSTED) != 0;
-  const Dense b = {args.b, shape.cols, args.n, args.ldb, dtype_bytes(matrix.dtype), "args->b", "args->ldb"};
-  const Dense c = {args.c, shape.rows, args.n, args.ldc, dtype_bytes(options.dtype_c), "args->c", "args->ldc"};
-  require_operand(b, options.alignment);
-  require_operand(c, options.alignment_c);
-  require_extent(b, given.bytes_b, "args->bytes_b");
-  require_extent(c, given.bytes_c, "args->bytes_c");
-  require_bias(given.bias, options, shape);
-  args.bias = given.bias;
+  const Dense b = resolve_b(plan, given, args), c = resolve_c(plan, given, args);
   require_apart(c.bytes(), b.bytes(), "args->b");
+  resolve_x(plan, given, c, args);
+  require_bias(given.bias, options);
+  if (options.bias != SPARSEK_BIAS_NONE && c.rows > 0 && c.n > 0) require_not_null(given.bias, "args->bias");
+  args.bias = given.bias;
+  const int64_t outer = outer_extent(options.op, shape);
   if (args.bias != nullptr) {
-    const int64_t count = options.bias == SPARSEK_BIAS_ROW ? shape.rows : args.n;
+    const int64_t count = options.bias == SPARSEK_BIAS_ROW ? outer : args.n;
     require_apart(c.bytes(), array(args.bias, count * c.element), "args->bias");
   }
   resolve_values(plan, given, c.bytes(), args);
-  resolve_input(given, c, args);
+  const bool over = is_turned_over(options.op);
+  resolve_input(given, c, over ? args.n : outer, over ? outer : args.n, args);
   resolve_workspace(plan, given, b, c, args);
   return args;
 }

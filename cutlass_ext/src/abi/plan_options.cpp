@@ -6,6 +6,7 @@
 
 #include "abi/dtype.h"
 #include "abi/error.h"
+#include "abi/product_form.h"
 #include "abi/require.h"
 #include "abi/served.h"
 
@@ -36,17 +37,37 @@ void require_compute(int32_t compute, sparsek_backend backend, sparsek_dtype dty
   }
 }
 
+// The product, its orders and leading dimensions; the types are known.
+void resolve_operands(const sparsek_plan_options& given, const MatrixState& matrix, PlanOptions& options) {
+  const BsrShape& shape = matrix.shape();
+  options.op = static_cast<sparsek_op>(given.op);
+  options.order_b = static_cast<sparsek_order>(order_in_form(given.op, given.order_b));
+  options.order_c = static_cast<sparsek_order>(order_in_form(given.op, given.order_c));
+  options.order_x = static_cast<sparsek_order>(given.order_x);
+  const auto require = [&](const Lines& lines, int64_t ld, int32_t dtype, const char* name) {
+    require_dense(lines.count, lines.length, ld, dtype_bytes(dtype), name);
+  };
+  const Lines b = lines_of_b(given.op, shape, given.n, options.order_b);
+  options.ldb = given.ldb == 0 ? b.length : given.ldb;
+  require(b, options.ldb, matrix.dtype, "options->ldb");
+  const Lines c = lines_of_c(given.op, shape, given.n, options.order_c);
+  options.ldc = given.ldc == 0 ? c.length : given.ldc;
+  require(c, options.ldc, options.dtype_c, "options->ldc");
+  const Lines x = lines_of_x(shape, given.n, options.order_x);
+  options.ldx = given.ldx == 0 ? x.length : given.ldx;
+  if (given.op == SPARSEK_SDD) require(x, options.ldx, matrix.dtype, "options->ldx");
+}
+
 }  // namespace
 
 PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Backend& backend, const MatrixState& matrix) {
   require_served(given);
   require_compute(given.compute, backend.kind(), matrix.dtype);
+  if (backend.kind() == SPARSEK_CUDA) require_served_by_cuda(given);
   if (given.n < 0) fail(SPARSEK_BAD_SIZE, "options->n = %" PRId64 " is negative", given.n);
 
   PlanOptions options;
   options.n = given.n;
-  options.ldb = given.ldb == 0 ? given.n : given.ldb;
-  options.ldc = given.ldc == 0 ? given.n : given.ldc;
   options.alignment = given.alignment == 0 ? kDefaultAlignment : given.alignment;
   options.alignment_c = given.alignment_c == 0 ? options.alignment : given.alignment_c;
   if (given.kernel != nullptr) options.kernel = given.kernel;
@@ -54,7 +75,7 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Backen
   require_dtype_c(dtype_c, matrix.dtype, "options->dtype_c");
   require_epilogue(given.bias, "options->bias", given.activation, "options->activation");
   options.dtype_c = static_cast<sparsek_dtype>(dtype_c);
-  options.bias = static_cast<sparsek_bias>(given.bias);
+  options.bias = static_cast<sparsek_bias>(bias_in_form(given.op, given.bias));
   options.activation = static_cast<sparsek_activation>(given.activation);
   options.allow_dense = given.allow_dense != 0;
   if (given.allow_dense != 0 && given.allow_dense != 1) {
@@ -81,10 +102,8 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Backen
     fail(SPARSEK_BAD_ARGUMENT, "options->tuning_seconds = %g is not 0 or above", given.tuning_seconds);
   }
 
-  const int64_t element_b = dtype_bytes(matrix.dtype), element_c = dtype_bytes(dtype_c);
-  require_dense(matrix.shape().cols, options.n, options.ldb, element_b, "options->ldb");
-  require_dense(matrix.shape().rows, options.n, options.ldc, element_c, "options->ldc");
-  const int64_t least = std::min(element_b, element_c);
+  resolve_operands(given, matrix, options);
+  const int64_t least = std::min(dtype_bytes(matrix.dtype), dtype_bytes(dtype_c));
   require_alignment(options.alignment, least, "options->alignment");
   require_alignment(options.alignment_c, least, "options->alignment_c");
   return options;

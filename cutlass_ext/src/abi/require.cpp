@@ -67,7 +67,8 @@ sparsek_memory require_memory(int32_t memory, const char* what) {
 
 void require_dense(int64_t rows, int64_t n, int64_t ld, int64_t element_bytes, const char* ld_name) {
   if (ld < n) {
-    fail(SPARSEK_BAD_LEADING_DIMENSION, "%s = %" PRId64 " is below n = %" PRId64, ld_name, ld, n);
+    fail(SPARSEK_BAD_LEADING_DIMENSION, "%s = %" PRId64 " is below the %" PRId64 " elements that follow each other",
+         ld_name, ld, n);
   }
   int64_t bytes = 0;
   if (__builtin_mul_overflow(rows, ld, &bytes) || __builtin_mul_overflow(bytes, element_bytes, &bytes)) {

@@ -26,7 +26,7 @@ void require_finite(float value, const char* what);
 // SPARSEK_HOST or SPARSEK_DEVICE.
 sparsek_memory require_memory(int32_t memory, const char* what);
 
-// A dense operand (rows, n):(ld, 1): ld at least n, and its bytes within int64.
+// A dense operand (rows, n):(ld, 1), or one whose columns are these rows: ld at least n, and its bytes within int64.
 void require_dense(int64_t rows, int64_t n, int64_t ld, int64_t element_bytes, const char* ld_name);
 
 // Two dense matrices in the same memory, rows of `width` bytes that begin `pitch` bytes apart. They do not overlap

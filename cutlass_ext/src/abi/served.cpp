@@ -36,15 +36,41 @@ void require_served_one(int32_t value, const char* member, const Enumerator (&al
 }
 
 constexpr Enumerator kOps[] = {{"SPARSEK_DSD", nullptr},
-                               {"SPARSEK_DSD_T", "make a matrix of the transpose of A, and use SPARSEK_DSD (0)"},
-                               {"SPARSEK_SDD", "use SPARSEK_DSD (0)"}};
-constexpr Enumerator kOrdersB[] = {
-    {"SPARSEK_ROW_MAJOR", nullptr},
-    {"SPARSEK_COLUMN_MAJOR", "copy B to row-major order, and use SPARSEK_ROW_MAJOR (0)"}};
-constexpr Enumerator kOrdersC[] = {
-    {"SPARSEK_ROW_MAJOR", nullptr},
-    {"SPARSEK_COLUMN_MAJOR", "use SPARSEK_ROW_MAJOR (0), and copy C to the other order"}};
+                               {"SPARSEK_DSD_T", nullptr},
+                               {"SPARSEK_SDD", nullptr},
+                               {"SPARSEK_DDS", nullptr},
+                               {"SPARSEK_DDS_T", nullptr}};
+constexpr Enumerator kOrders[] = {{"SPARSEK_ROW_MAJOR", nullptr}, {"SPARSEK_COLUMN_MAJOR", nullptr}};
 constexpr Enumerator kComputes[] = {{"SPARSEK_COMPUTE_EXACT", nullptr}, {"SPARSEK_COMPUTE_TF32", nullptr}};
+
+// The members of a product that two structs have.
+struct ProductMembers {
+  int32_t op, order_b, order_c, order_x;
+  int64_t ldc, ldx;
+  int32_t bias;
+  const char* bias_name;
+};
+
+// Enumerations, and what goes with SPARSEK_SDD alone or not with it.
+void require_product(const char* what, const ProductMembers& given) {
+  const auto name = [&](const char* member) { return std::string(what) + "->" + member; };
+  require_served_one(given.op, name("op").c_str(), kOps);
+  require_served_one(given.order_b, name("order_b").c_str(), kOrders);
+  require_served_one(given.order_c, name("order_c").c_str(), kOrders);
+  require_served_one(given.order_x, name("order_x").c_str(), kOrders);
+  const auto require_zero = [&](int64_t value, const char* member, const char* why) {
+    if (value == 0) return;
+    fail(SPARSEK_BAD_ARGUMENT, "%s = %lld: %s, set it to 0", name(member).c_str(), static_cast<long long>(value), why);
+  };
+  if (given.op == SPARSEK_SDD) {
+    require_zero(given.bias, given.bias_name, "SPARSEK_SDD has none");
+    require_zero(given.ldc, "ldc", "the blocks of SPARSEK_SDD follow each other");
+    require_zero(given.order_c, "order_c", "the blocks of SPARSEK_SDD are row-major");
+  } else {
+    require_zero(given.ldx, "ldx", "X is SPARSEK_SDD's");
+    require_zero(given.order_x, "order_x", "X is SPARSEK_SDD's");
+  }
+}
 
 void require_flags(int32_t value, int32_t known, const char* member, const char* names) {
   if ((value & ~known) != 0) fail(SPARSEK_BAD_ARGUMENT, "%s = %d has bits other than %s", member, value, names);
@@ -59,12 +85,31 @@ void require_served(const sparsek_bsr& bsr) {
 }
 
 void require_served(const sparsek_plan_options& options) {
-  require_served_one(options.op, "options->op", kOps);
-  require_served_one(options.order_b, "options->order_b", kOrdersB);
-  require_served_one(options.order_c, "options->order_c", kOrdersC);
+  require_product("options", {options.op, options.order_b, options.order_c, options.order_x, options.ldc, options.ldx,
+                              options.bias, "bias"});
   require_served_one(options.compute, "options->compute", kComputes);
   require_flags(options.flags, SPARSEK_OWN_KERNELS | SPARSEK_NO_USER_CACHE | SPARSEK_BATCH_INVARIANT, "options->flags",
                 "SPARSEK_OWN_KERNELS (1), SPARSEK_NO_USER_CACHE (2) and SPARSEK_BATCH_INVARIANT (4)");
+}
+
+void require_served_by_cuda(const sparsek_plan_options& options) {
+  const auto require = [&](const char* member, int32_t value, const char* name, const char* instead) {
+    if (value == 0) return;
+    fail(SPARSEK_BAD_ARGUMENT, "options->%s = %s (%d) is not served by the CUDA back-end yet: %s", member, name, value,
+         instead);
+  };
+  const auto require_order = [&](const char* member, int32_t order) {
+    require(member, order, kOrders[order].name,
+            "copy the operand to row-major order, and use SPARSEK_ROW_MAJOR (0), or a context of SPARSEK_CPU");
+  };
+  require("op", options.op, kOps[options.op].name, "use SPARSEK_DSD (0), or a context of SPARSEK_CPU");
+  require_order("order_b", options.order_b);
+  require_order("order_c", options.order_c);
+}
+
+void require_served(const sparsek_check_args& args) {
+  require_product("args",
+                  {args.op, args.order_b, args.order_c, args.order_x, args.ldc, args.ldx, args.bias_kind, "bias_kind"});
 }
 
 void require_served(const sparsek_multiply_args& args) {

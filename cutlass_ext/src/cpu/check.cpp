@@ -6,14 +6,13 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "abi/backend.h"
 #include "cpu/check_fp64.h"
 #include "cpu/check_judge.h"
 #include "cpu/check_sums.h"
+#include "cpu/check_threads.h"
 #include "cpu/check_values.h"
 #include "cpu/cpu_count.h"
 #include "cpu/cpu_features.h"
@@ -173,7 +172,7 @@ CheckFunction check_function(int32_t dtype) {
 }  // namespace
 }  // namespace cpu
 
-void check_result(const sparsek_check_args& args, sparsek_check_report& report) {
+void check_result(const sparsek_check_args& args, bool turned_over, sparsek_check_report& report) {
   const cpu::RowPieces pieces(*args.a);
   const cpu::CheckFunction check = cpu::check_function(args.dtype_c);
   const int64_t wanted = args.threads > 0 ? args.threads : cpu::usable_cpu_count();
@@ -181,23 +180,15 @@ void check_result(const sparsek_check_args& args, sparsek_check_report& report) 
 
   // Everything is allocated before the first thread starts.
   struct Worker {
+    explicit Worker(bool over) : tally(over) {}
     cpu::PanelMemory memory;
     cpu::Tally tally;
   };
-  std::vector<Worker> state(static_cast<size_t>(workers));
-  std::vector<std::thread> threads;
-  threads.reserve(state.size());
+  std::vector<Worker> state;
+  state.reserve(static_cast<size_t>(workers));
+  for (int i = 0; i < workers; ++i) state.emplace_back(turned_over);
   std::atomic<int64_t> next{0};
-  const auto work = [&](Worker& own) { check(args, pieces, next, own.memory.buffers(), own.tally); };
-  for (size_t i = 1; i < state.size(); ++i) {
-    try {
-      threads.emplace_back([&work, &own = state[i]] { work(own); });
-    } catch (const std::system_error&) {
-      break;  // the threads that could be started do the rest
-    }
-  }
-  work(state[0]);
-  for (std::thread& thread : threads) thread.join();
+  cpu::run_checkers(state, [&](Worker& own) { check(args, pieces, next, own.memory.buffers(), own.tally); });
 
   cpu::Tally total;
   for (const Worker& own : state) total.merge(own.tally);

@@ -61,9 +61,11 @@ void add_row(const sparsek_check_args& args, int64_t block_row, int64_t in_block
   }
 }
 
-// The bound of sparsek.h, with the roundings of the reference itself.
-Reference reference(const sparsek_check_args& args, Wide sum, Wide magnitude, int64_t products, double c0,
-                    double bias) {
+}  // namespace
+
+// With the roundings of the reference itself.
+Reference reference_fp64(const sparsek_check_args& args, Wide sum, Wide magnitude, int64_t products, double c0,
+                         double bias) {
   const auto scaled = [](Wide factor, Wide value) { return value == 0 ? 0 : factor * value; };
   const auto count = static_cast<Wide>(products);
   const Wide product = args.alpha * sum, addend = args.beta == 0 ? 0 : static_cast<Wide>(args.beta) * c0;
@@ -84,8 +86,6 @@ Reference reference(const sparsek_check_args& args, Wide sum, Wide magnitude, in
   return {static_cast<double>(value), static_cast<double>(bound)};
 }
 
-}  // namespace
-
 void check_row_fp64(const sparsek_check_args& args, int64_t block_row, int64_t in_block, int64_t row, Tally& tally) {
   const OutputType output = output_type(SPARSEK_FP64);
   const auto* const result = static_cast<const double*>(args.c) + row * args.ldc;
@@ -105,7 +105,7 @@ void check_row_fp64(const sparsek_check_args& args, int64_t block_row, int64_t i
                            : args.bias_kind == SPARSEK_BIAS_ROW ? bias[row]
                                                                 : bias[col + j];
       tally.judge(row, col + j, result[col + j],
-                  reference(args, sums.sum[j], sums.magnitude[j], sums.products, before, added), output);
+                  reference_fp64(args, sums.sum[j], sums.magnitude[j], sums.products, before, added), output);
     }
   }
 }

@@ -82,7 +82,7 @@ Reference Bound::reference(double sum, double magnitude, double c0, double bias)
   return {value, bound};
 }
 
-Tally::Tally() : report_{} {
+Tally::Tally(bool turned_over) : turned_over_(turned_over), report_{} {
   report_.max_ratio = -1;  // below every ratio: the first element is the worst so far
   report_.worst_row = report_.worst_col = -1;
   report_.first_row = report_.first_col = -1;
@@ -96,7 +96,14 @@ void Tally::judge(int64_t row, int64_t col, double c, const Reference& reference
       report_.max_error = std::max(report_.max_error, std::fabs(c - reference.value));
     }
   }
-  const double ratio = error_ratio(c, reference, output);
+  take_ratio(turned_over_ ? col : row, turned_over_ ? row : col, c, reference, error_ratio(c, reference, output));
+}
+
+void Tally::require_zero(int64_t row, int64_t col, double c) {
+  if (c != 0) take_ratio(row, col, c, {0, 0}, kInfinity);
+}
+
+void Tally::take_ratio(int64_t row, int64_t col, double c, const Reference& reference, double ratio) {
   if (ratio > 1) {
     ++report_.failures;
     take_first(row, col);

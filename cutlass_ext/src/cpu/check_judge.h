@@ -46,8 +46,11 @@ class Bound {
 // A part of the report. The result does not depend on the order in which parts are made and merged.
 class Tally {
  public:
-  Tally();
+  // turned_over: elements that are judged are those of the transpose of C.
+  explicit Tally(bool turned_over = false);
   void judge(int64_t row, int64_t col, double c, const Reference& reference, const OutputType& output);
+  // An element that is none of C and must be 0.
+  void require_zero(int64_t row, int64_t col, double c);
   void merge(const Tally& other);
   // All members except abi_size.
   void write(sparsek_check_report& out) const;
@@ -55,7 +58,9 @@ class Tally {
  private:
   void take_worst(const sparsek_check_report& other);
   void take_first(int64_t row, int64_t col);
+  void take_ratio(int64_t row, int64_t col, double c, const Reference& reference, double ratio);
 
+  bool turned_over_;
   sparsek_check_report report_;
 };
 

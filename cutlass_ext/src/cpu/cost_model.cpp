@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/cost_model.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "cpu/kernel.h"
@@ -120,6 +122,18 @@ double predict(const Kernel& kernel, const BsrShape& matrix, sparsek_dtype dtype
   } else {
     nanoseconds = nanoseconds_of_tiles(cost, matrix, n, panels);
   }
+  return kCall + (shape.workers > 1 ? kWake : 0) + 1e-9 * nanoseconds / shape.workers;
+}
+
+// A block is the product of bm rows of X, which are as wide as a block of n columns, with bk columns of B.
+double predict_blocks(const Kernel& kernel, const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads) {
+  if (n == 0 || matrix.nnzb == 0) return kCall;
+  const PlanShape shape = choose_block_shape(matrix, n, threads);
+  BsrShape of_x = matrix;
+  of_x.block_k = static_cast<int32_t>(std::min<int64_t>(n, INT32_MAX));
+  of_x.rows = matrix.nnzb * matrix.block_m;  // each block's rows are written
+  const double nanoseconds =
+      nanoseconds_of_rows(costs_of(kernel), of_x, dtype, matrix.block_k, ceil_div(matrix.block_k, kTileCols));
   return kCall + (shape.workers > 1 ? kWake : 0) + 1e-9 * nanoseconds / shape.workers;
 }
 

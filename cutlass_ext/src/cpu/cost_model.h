@@ -13,4 +13,7 @@ namespace sparsek::cpu {
 // kernel does not depend on.
 double predict(const Kernel& kernel, const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads);
 
+// The same for blocks of a product of two dense matrices whose inner extent is n.
+double predict_blocks(const Kernel& kernel, const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads);
+
 }  // namespace sparsek::cpu

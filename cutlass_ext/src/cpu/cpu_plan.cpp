@@ -6,10 +6,13 @@
 #include <chrono>
 #include <utility>
 
+#include "abi/dtype.h"
 #include "abi/error.h"
+#include "abi/product_form.h"
 #include "cpu/floating_point.h"
 #include "cpu/plan_shape.h"
 #include "plan/digest.h"
+#include "plan/transpose_index.h"
 
 namespace sparsek::cpu {
 namespace {
@@ -50,10 +53,56 @@ RowFunction row_function(const Kernel& kernel, sparsek_dtype dtype) {
   return kernel.rows_fp64;
 }
 
+BlockFunction block_function(const Kernel& kernel, sparsek_dtype dtype) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+      return kernel.blocks_bf16;
+    case SPARSEK_FP16:
+      return kernel.blocks_fp16;
+    case SPARSEK_FP32:
+      return kernel.blocks_fp32;
+    case SPARSEK_FP64:
+      break;
+  }
+  return kernel.blocks_fp64;
+}
+
 float scaled(float factor, const float* other) { return other == nullptr ? factor : factor * *other; }
 
+// Blocks that are written must be different ones.
+void require_blocks_apart(const BsrIndex& index) {
+  std::vector<bool> named(index.block_idx.size());
+  for (const int32_t block : index.block_idx) {
+    if (named[block]) {
+      fail(SPARSEK_BAD_ARGUMENT, "block_idx names block %d twice, and SPARSEK_SDD would write it twice", block);
+    }
+    named[block] = true;
+  }
+}
+
+// Of op(A), as its product is computed.
+BsrShape shape_of(const CpuMatrix& matrix, const PlanOptions& options) {
+  return transposes_a(options.op) ? transposed(matrix.shape()) : matrix.shape();
+}
+
 Plan plan_of(const CpuMatrix& matrix, const PlanOptions& options, const Workers& workers) {
-  return make_plan(matrix.index(), choose_shape(matrix.shape(), matrix.dtype, options.n, threads_of(options, workers)));
+  const int threads = threads_of(options, workers);
+  if (options.op == SPARSEK_SDD) {
+    require_blocks_apart(matrix.index());
+    return make_plan(matrix.index(), choose_block_shape(matrix.shape(), options.n, threads));
+  }
+  const PlanShape shape = choose_shape(shape_of(matrix, options), matrix.dtype, options.n, threads);
+  return transposes_a(options.op) ? make_plan(transpose_index(matrix.index()), shape)
+                                  : make_plan(matrix.index(), shape);
+}
+
+char* bytes_of(const void* data) { return static_cast<char*>(const_cast<void*>(data)); }
+
+// The length of the rows of a copy: so that those of a column do not all fall into the same sets of a cache.
+int64_t padded_row(int64_t length, int64_t bytes) {
+  constexpr int64_t kLine = 64, kPage = 4096;
+  const int64_t padded = (length * bytes + kLine - 1) / kLine * kLine;
+  return (padded % kPage == 0 ? padded + kLine : padded) / bytes;
 }
 
 }  // namespace
@@ -108,6 +157,8 @@ CpuPlan::CpuPlan(CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<
       kernel_(&kernel_named(options.kernel)),
       run_tile_(tile_function(*kernel_, matrix.dtype)),
       run_rows_(row_function(*kernel_, matrix.dtype)),
+      run_blocks_(block_function(*kernel_, matrix.dtype)),
+      shape_(shape_of(matrix, options)),
       plan_(plan_of(matrix, options, *workers)),
       workers_(std::move(workers)) {}
 
@@ -126,7 +177,11 @@ void CpuPlan::info(sparsek_plan_info& out) const {
   out.entries = plan_.entries();
   out.workspace_bytes = out.product_bytes = 0;  // they count device memory only
   out.unit_roundoff = unit_roundoff(matrix_.dtype);
+  out.copies = (copies_b() ? SPARSEK_COPIES_B : 0) | (copies_c() ? SPARSEK_COPIES_C : 0);
 }
+
+bool CpuPlan::copies_b() const { return options_.order_b == SPARSEK_COLUMN_MAJOR; }
+bool CpuPlan::copies_c() const { return options_.op != SPARSEK_SDD && options_.order_c == SPARSEK_COLUMN_MAJOR; }
 
 uint64_t CpuPlan::digest() const {
   Digest digest;
@@ -141,11 +196,12 @@ uint64_t CpuPlan::digest() const {
 
 size_t CpuPlan::tasks() const {
   if (plan_.chunks.empty()) return plan_.tiles.size();
-  return plan_.chunks.size() * static_cast<size_t>(pieces() * count_panels(plan_.shape));
+  const int32_t panels = options_.op == SPARSEK_SDD ? 1 : count_panels(plan_.shape);
+  return plan_.chunks.size() * static_cast<size_t>(pieces() * panels);
 }
 
 // Block rows that are too high to be summed at once are cut into pieces.
-int32_t CpuPlan::pieces() const { return (matrix_.shape().block_m + kRowsAtOnce - 1) / kRowsAtOnce; }
+int32_t CpuPlan::pieces() const { return (shape_.block_m + kRowsAtOnce - 1) / kRowsAtOnce; }
 
 void CpuPlan::run_tile(const Product& product, const WorkTile& work, const Scratch& scratch) const {
   const PlanShape& shape = plan_.shape;
@@ -174,7 +230,20 @@ void CpuPlan::run_chunk(const Product& product, size_t task, const Scratch& scra
             scratch);
 }
 
-void CpuPlan::run_worker(const Product& product, std::atomic<size_t>& taken, const Scratch& scratch) const {
+void CpuPlan::run_blocks(const SampledProduct& product, size_t task, const Scratch& scratch) const {
+  const size_t height = static_cast<size_t>(pieces());
+  const RowChunk& chunk = plan_.chunks[task / height];
+  const int32_t piece = static_cast<int32_t>(task % height), block_m = product.product.block_m;
+  const int32_t rows = (block_m + pieces() - 1) / pieces();
+  const int32_t entry_end = chunk.entry_end < 0 ? ~chunk.entry_end : chunk.entry_end;
+  run_blocks_(product,
+              {chunk.row_begin, chunk.row_end, chunk.entry_begin, entry_end, piece * rows,
+               std::min((piece + 1) * rows, block_m)},
+              scratch);
+}
+
+void CpuPlan::run_worker(const SampledProduct& sampled, std::atomic<size_t>& taken, const Scratch& scratch) const {
+  const Product& product = sampled.product;
   const DefaultFloatingPoint floating_point;
   const PlanShape& shape = plan_.shape;
   // Where tasks are many, and so short, several are taken at once.
@@ -186,7 +255,9 @@ void CpuPlan::run_worker(const Product& product, std::atomic<size_t>& taken, con
     if (begin >= count) return;
     const size_t end = std::min(begin + at_once, count);
     for (size_t i = begin; i < end; ++i) {
-      if (plan_.chunks.empty()) {
+      if (options_.op == SPARSEK_SDD) {
+        run_blocks(sampled, i, scratch);
+      } else if (plan_.chunks.empty()) {
         run_tile(product, plan_.tiles[i], scratch);
       } else {
         run_chunk(product, i, scratch);
@@ -195,38 +266,82 @@ void CpuPlan::run_worker(const Product& product, std::atomic<size_t>& taken, con
   }
 }
 
-void CpuPlan::multiply(const MultiplyArgs& args) {
-  const BsrShape& shape = matrix_.shape();
-  const void* const values = args.values != nullptr ? args.values : matrix_.values();
+// Operands that the kernels cannot take as they lie are copied: B, what beta is multiplied with, and C back.
+void CpuPlan::multiply(const MultiplyArgs& given) {
+  MultiplyArgs args = given;
+  const int64_t element = dtype_bytes(matrix_.dtype), element_c = dtype_bytes(options_.dtype_c);
+  const int64_t inner = options_.op == SPARSEK_SDD ? args.n : shape_.cols, outer = shape_.rows;
+  const int64_t cols = options_.op == SPARSEK_SDD ? shape_.cols : args.n;  // of B
+  const int64_t ldb = padded_row(cols, element), ldc = padded_row(args.n, element_c);
+  // One row for all is one column of a product that is turned over.
+  const bool copies_input = args.beta != 0 && (copies_c() || (is_turned_over(options_.op) && args.ldc_in == 0));
+  const BufferPool::Loan b(workers_->buffers, copies_b() ? static_cast<size_t>(inner * ldb * element) : 0);
+  const BufferPool::Loan c(workers_->buffers, copies_c() ? static_cast<size_t>(outer * ldc * element_c) : 0);
+  const BufferPool::Loan input(workers_->buffers,
+                               copies_input && !copies_c() ? static_cast<size_t>(outer * ldc * element_c) : 0);
+  if (copies_b()) {
+    copy(inner, cols, element, {bytes_of(args.b), 1, args.ldb}, {b.data(), ldb, 1});
+    args.b = b.data();
+    args.ldb = ldb;
+  }
+  if (copies_input) {
+    char* const to = copies_c() ? c.data() : input.data();
+    const bool over = is_turned_over(options_.op);
+    const Strided from = {bytes_of(args.c_in), args.ldc_in == 0 ? (over ? 1 : 0) : 1,
+                          args.ldc_in == 0 ? (over ? 0 : 1) : args.ldc_in};
+    copy(outer, args.n, element_c, from, {to, ldc, 1});
+    args.c_in = to;
+    args.ldc_in = ldc;
+  }
+  if (copies_c()) {
+    args.c = c.data();
+    args.ldc = ldc;
+  }
+  compute(args);
+  if (copies_c()) copy(outer, args.n, element_c, {c.data(), ldc, 1}, {static_cast<char*>(given.c), 1, given.ldc});
+}
 
-  const Product product = {shape.block_m,
-                           shape.block_k,
-                           plan_.slots,
-                           plan_.entry_k.data(),
-                           plan_.entry_block.empty() ? nullptr : plan_.entry_block.data(),
-                           plan_.row_ptr.data(),
-                           shape.rows,
-                           shape.cols,
-                           args.n,
-                           values,
-                           args.b,
-                           args.ldb,
-                           args.c,
-                           args.ldc,
-                           args.c_in,
-                           args.ldc_in,
-                           scaled(args.alpha, args.alpha_device),
-                           args.beta == 0 ? 0 : scaled(args.beta, args.beta_device),
-                           options_.dtype_c,
-                           args.bias,
-                           options_.bias,
-                           options_.activation,
-                           !options_.batch_invariant};
+void CpuPlan::copy(int64_t rows, int64_t cols, int64_t bytes, const Strided& from, const Strided& to) const {
+  copy_elements(workers_->pool, threads_of(options_, *workers_), rows, cols, bytes, from, to);
+}
+
+void CpuPlan::compute(const MultiplyArgs& args) const {
+  const bool sampled = options_.op == SPARSEK_SDD;
+  const void* const values = args.values != nullptr ? args.values : matrix_.values();
+  const bool x_in_rows = options_.order_x == SPARSEK_ROW_MAJOR;
+  const SampledProduct product = {{shape_.block_m,
+                                   shape_.block_k,
+                                   plan_.slots,
+                                   plan_.entry_k.data(),
+                                   plan_.entry_block.empty() ? nullptr : plan_.entry_block.data(),
+                                   plan_.row_ptr.data(),
+                                   shape_.rows,
+                                   sampled ? args.n : shape_.cols,
+                                   args.n,
+                                   values,
+                                   args.b,
+                                   args.ldb,
+                                   args.c,
+                                   args.ldc,
+                                   args.c_in,
+                                   args.ldc_in,
+                                   scaled(args.alpha, args.alpha_device),
+                                   args.beta == 0 ? 0 : scaled(args.beta, args.beta_device),
+                                   options_.dtype_c,
+                                   args.bias,
+                                   options_.bias,
+                                   options_.activation,
+                                   !options_.batch_invariant,
+                                   transposes_a(options_.op)},
+                                  shape_.cols,
+                                  args.x,
+                                  x_in_rows ? args.ldx : 1,
+                                  x_in_rows ? 1 : args.ldx};
   const WorkspacePool::Loan workspace(workers_->workspaces);
-  std::atomic<size_t> taken{0};  // tiles that have a worker
+  std::atomic<size_t> taken{0};  // tasks that have a worker
   struct Job {
     const CpuPlan& plan;
-    const Product& product;
+    const SampledProduct& product;
     std::atomic<size_t>& taken;
     const Workspace& workspace;
   } job = {*this, product, taken, *workspace};

@@ -9,6 +9,7 @@
 
 #include "abi/backend.h"
 #include "cpu/kernel_list.h"
+#include "cpu/relayout.h"
 #include "cpu/thread_pool.h"
 #include "cpu/workspace.h"
 #include "plan/plan.h"
@@ -42,6 +43,7 @@ struct Workers {
   explicit Workers(int threads) : pool(threads), workspaces(threads) {}
   ThreadPool pool;
   WorkspacePool workspaces;
+  BufferPool buffers;
 };
 
 class CpuPlan final : public PlanState {
@@ -59,13 +61,23 @@ class CpuPlan final : public PlanState {
   // Computes tasks until none is left: tiles, or chunks by panels of columns. taken: by all workers of the product.
   void run_tile(const Product& product, const WorkTile& work, const Scratch& scratch) const;
   void run_chunk(const Product& product, size_t task, const Scratch& scratch) const;
-  void run_worker(const Product& product, std::atomic<size_t>& taken, const Scratch& scratch) const;
+  void run_blocks(const SampledProduct& product, size_t task, const Scratch& scratch) const;
+  void run_worker(const SampledProduct& product, std::atomic<size_t>& taken, const Scratch& scratch) const;
+
+  // Whether products copy the operand to or from another order.
+  bool copies_b() const;
+  bool copies_c() const;
+  void copy(int64_t rows, int64_t cols, int64_t bytes, const Strided& from, const Strided& to) const;
+  // A product of operands in the orders that the kernels take.
+  void compute(const MultiplyArgs& args) const;
 
   CpuMatrix& matrix_;
   const PlanOptions options_;
   const Kernel* const kernel_;
   const TileFunction run_tile_;
   const RowFunction run_rows_;
+  const BlockFunction run_blocks_;
+  const BsrShape shape_;  // of op(A), as the product is computed
   Plan plan_;
   const std::shared_ptr<Workers> workers_;
 };

@@ -7,8 +7,10 @@
 #include <new>
 
 #include "abi/dtype.h"
+#include "abi/product_form.h"
 #include "cpu/cost_model.h"
 #include "cpu/kernel_list.h"
+#include "plan/transpose_index.h"
 
 namespace sparsek::cpu {
 namespace {
@@ -61,9 +63,13 @@ class CpuRehearsal final : public tune::Rehearsal {
  public:
   CpuRehearsal(const MatrixState& matrix, const PlanOptions& options)
       : options_(options),
-        b_(elements(matrix.shape().cols, options.n, options.ldb), matrix.dtype, 1),
-        c_(elements(matrix.shape().rows, options.n, options.ldc), options.dtype_c, 2),
-        bias_(std::max(matrix.shape().rows, options.n), options.dtype_c, 3),
+        x_(options.op == SPARSEK_SDD ? elements(lines_of_x(matrix.shape(), options.n, options.order_x), options.ldx)
+                                     : 0,
+           matrix.dtype, 5),
+        b_(elements(lines_of_b(options.op, matrix.shape(), options.n, options.order_b), options.ldb), matrix.dtype, 1),
+        c_(elements(lines_of_c(options.op, matrix.shape(), options.n, options.order_c), options.ldc), options.dtype_c,
+           2),
+        bias_(std::max(outer_extent(options.op, matrix.shape()), options.n), options.dtype_c, 3),
         cold_(kColdBytes / 4, SPARSEK_FP32, 4) {}
 
   void warm_up(PlanState& plan, int products) override {
@@ -84,6 +90,8 @@ class CpuRehearsal final : public tune::Rehearsal {
     MultiplyArgs args = {};
     args.alpha = 1;
     args.n = options_.n;
+    args.x = x_.data();
+    args.ldx = options_.ldx;
     args.b = b_.data();
     args.ldb = options_.ldb;
     args.c = c_.data();
@@ -96,11 +104,13 @@ class CpuRehearsal final : public tune::Rehearsal {
 
   static constexpr int64_t kColdBytes = 64 << 20;
 
-  // The elements of an operand (rows, n):(ld, 1), whose last row ends at column n.
-  static int64_t elements(int64_t rows, int64_t n, int64_t ld) { return rows > 0 && n > 0 ? (rows - 1) * ld + n : 0; }
+  // The elements of an operand whose lines begin ld elements apart.
+  static int64_t elements(const Lines& lines, int64_t ld) {
+    return lines.count > 0 && lines.length > 0 ? (lines.count - 1) * ld + lines.length : 0;
+  }
 
   const PlanOptions options_;
-  const Operand b_, c_, bias_, cold_;
+  const Operand x_, b_, c_, bias_, cold_;
 };
 
 }  // namespace
@@ -112,7 +122,10 @@ std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const Pl
     candidate.kernel = listed.kernel->name;
     candidate.obstacle = std::move(listed.obstacle);
     if (candidate.obstacle.empty()) {
-      candidate.predicted_seconds = predict(*listed.kernel, matrix.shape(), matrix.dtype, options.n, threads);
+      const BsrShape shape = transposes_a(options.op) ? transposed(matrix.shape()) : matrix.shape();
+      candidate.predicted_seconds = options.op == SPARSEK_SDD
+                                        ? predict_blocks(*listed.kernel, shape, matrix.dtype, options.n, threads)
+                                        : predict(*listed.kernel, shape, matrix.dtype, options.n, threads);
     }
     list.push_back(std::move(candidate));
   }

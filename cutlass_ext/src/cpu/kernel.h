@@ -45,6 +45,9 @@ struct Product {
   sparsek_bias bias_kind;
   sparsek_activation activation;
   bool any_order;  // the sums of one column may have another order than those of more
+  // The product is of the transpose of the matrix that values are of: a block of theirs is (bk, bm), and block_m, rows,
+  // depth and the plan are the transpose's.
+  bool transposed;
 };
 
 // One tile of C: rows [row, row_end), columns [col, col_end), at most kTileCols, both inside C. Its entries are
@@ -69,12 +72,31 @@ struct Rows {
 
 using RowFunction = void (*)(const Product& product, const Rows& rows, const Scratch& scratch);
 
+// Blocks of a product of two dense matrices: those that stand at `entries` of the plan, block rows [begin, end), of
+// each block rows [in_block, in_block_end), at most kRowsAtOnce.
+struct Blocks {
+  int32_t begin, end;
+  int32_t entry_begin, entry_end;
+  int32_t in_block, in_block_end;
+};
+
+// One multiply that gives blocks: blocks = act(alpha X B + beta blocks_in), where the plan has entries.
+struct SampledProduct {
+  Product product;  // depth is that of X and B; C and C's input are the blocks, as `values` of other products
+  int64_t cols;     // of the matrix
+  const void* x;    // (M, depth):(x_row, x_step)
+  int64_t x_row, x_step;
+};
+
+using BlockFunction = void (*)(const SampledProduct& product, const Blocks& blocks, const Scratch& scratch);
+
 struct Kernel {
   const char* name;  // "cpu_avx512"
   const char* isa;   // "avx512"
   const char* why;
   TileFunction tile_bf16, tile_fp16, tile_fp32;
   RowFunction rows_bf16, rows_fp16, rows_fp32, rows_fp64;
+  BlockFunction blocks_bf16, blocks_fp16, blocks_fp32, blocks_fp64;
 };
 
 extern const Kernel kAvx512Kernel;

@@ -208,10 +208,19 @@ struct Lanes<double, 4> {
 
 namespace sparsek::cpu {
 
-const Kernel kAvx2Kernel = {
-    "cpu_avx2",      "avx2",         "processors with AVX2 and FMA: strips of 16 columns, 6 rows at a time",
-    run_tile<Bf16>,  run_tile<Fp16>, run_tile<float>,
-    run_rows<Bf16>,  run_rows<Fp16>, run_rows<float>,
-    run_rows<double>};
+const Kernel kAvx2Kernel = {"cpu_avx2",
+                            "avx2",
+                            "processors with AVX2 and FMA: strips of 16 columns, 6 rows at a time",
+                            run_tile<Bf16>,
+                            run_tile<Fp16>,
+                            run_tile<float>,
+                            run_rows<Bf16>,
+                            run_rows<Fp16>,
+                            run_rows<float>,
+                            run_rows<double>,
+                            run_blocks<Bf16>,
+                            run_blocks<Fp16>,
+                            run_blocks<float>,
+                            run_blocks<double>};
 
 }  // namespace sparsek::cpu

@@ -210,9 +210,10 @@ struct Lanes<double, 4> {
 namespace sparsek::cpu {
 
 const Kernel kAvx512Kernel = {
-    "cpu_avx512",    "avx512",       "processors with AVX-512: strips of 48 columns, 8 rows at a time",
-    run_tile<Bf16>,  run_tile<Fp16>, run_tile<float>,
-    run_rows<Bf16>,  run_rows<Fp16>, run_rows<float>,
-    run_rows<double>};
+    "cpu_avx512",      "avx512",          "processors with AVX-512: strips of 48 columns, 8 rows at a time",
+    run_tile<Bf16>,    run_tile<Fp16>,    run_tile<float>,
+    run_rows<Bf16>,    run_rows<Fp16>,    run_rows<float>,
+    run_rows<double>,  run_blocks<Bf16>,  run_blocks<Fp16>,
+    run_blocks<float>, run_blocks<double>};
 
 }  // namespace sparsek::cpu

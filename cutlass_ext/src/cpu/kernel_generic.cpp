@@ -166,9 +166,10 @@ struct Lanes<double, 2> {
 
 namespace sparsek::cpu {
 
-const Kernel kGenericKernel = {"cpu_generic",   "generic",      "every x86-64 processor: SSE2",
-                               run_tile<Bf16>,  run_tile<Fp16>, run_tile<float>,
-                               run_rows<Bf16>,  run_rows<Fp16>, run_rows<float>,
-                               run_rows<double>};
+const Kernel kGenericKernel = {"cpu_generic",     "generic",         "every x86-64 processor: SSE2",
+                               run_tile<Bf16>,    run_tile<Fp16>,    run_tile<float>,
+                               run_rows<Bf16>,    run_rows<Fp16>,    run_rows<float>,
+                               run_rows<double>,  run_blocks<Bf16>,  run_blocks<Fp16>,
+                               run_blocks<float>, run_blocks<double>};
 
 }  // namespace sparsek::cpu

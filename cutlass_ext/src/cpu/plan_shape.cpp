@@ -46,6 +46,15 @@ void cut_into_chunks(const BsrShape& matrix, int64_t n, int threads, PlanShape& 
   }
 }
 
+// No more workers than `products` products or `elements` elements of C keep busy.
+int32_t count_workers(double products, double elements, int64_t tasks, int threads) {
+  // Waking a thread costs about as much as this many products.
+  constexpr double kProductsPerThread = 1 << 18;
+  const double useful = std::max(products, elements) / kProductsPerThread;
+  return static_cast<int32_t>(
+      std::max(1.0, std::min({static_cast<double>(threads), useful, static_cast<double>(tasks)})));
+}
+
 }  // namespace
 
 PlanShape choose_shape(const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads) {
@@ -60,18 +69,27 @@ PlanShape choose_shape(const BsrShape& matrix, sparsek_dtype dtype, int64_t n, i
     tasks = ceil_div(matrix.rows, shape.tile_m) * ceil_div(n, shape.tile_n);
   }
 
-  // Waking a thread costs about as much as this many products.
-  constexpr double kProductsPerThread = 1 << 18;
   const double columns = static_cast<double>(n);
   const double products = static_cast<double>(matrix.nnzb) * matrix.block_m * matrix.block_k * columns;
-  const double elements = static_cast<double>(matrix.rows) * columns;
-  const double useful = std::max(products, elements) / kProductsPerThread;
-  shape.workers =
-      static_cast<int32_t>(std::max(1.0, std::min({static_cast<double>(threads), useful, static_cast<double>(tasks)})));
+  shape.workers = count_workers(products, static_cast<double>(matrix.rows) * columns, tasks, threads);
 
   // Writing an element of C costs about as much as this many products.
   constexpr double kProductsPerElement = 8;
   shape.tile_cost = kProductsPerElement / matrix.block_k;
+  return shape;
+}
+
+PlanShape choose_block_shape(const BsrShape& matrix, int64_t n, int threads) {
+  constexpr int64_t kChunksPerThread = 32;
+  PlanShape shape;
+  shape.n = n;
+  shape.tile_m = matrix.block_m;
+  shape.tile_n = matrix.block_k;
+  shape.chunks = static_cast<int32_t>(std::clamp<int64_t>(matrix.nnzb, 1, threads * kChunksPerThread));
+  shape.longest_whole = std::max<int64_t>(1, matrix.nnzb / shape.chunks);  // a row may be cut between blocks
+  const double elements = static_cast<double>(matrix.nnzb) * matrix.block_m * matrix.block_k;
+  const int64_t tasks = shape.chunks * ceil_div(matrix.block_m, kRowsAtOnce);
+  shape.workers = count_workers(elements * static_cast<double>(n), elements, tasks, threads);
   return shape;
 }
 

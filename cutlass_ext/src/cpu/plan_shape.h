@@ -10,4 +10,7 @@ namespace sparsek::cpu {
 // work keeps busy.
 PlanShape choose_shape(const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads);
 
+// The same for blocks of a product of two dense matrices with an inner extent of n: chunks of blocks.
+PlanShape choose_block_shape(const BsrShape& matrix, int64_t n, int threads);
+
 }  // namespace sparsek::cpu

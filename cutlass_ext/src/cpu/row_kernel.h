@@ -12,7 +12,8 @@
 //   once, so that their chains overlap.
 //
 //   Elements of 16 bits are converted to fp32 first, all of a few block rows at once, and blocks that do not follow
-//   each other in memory are copied one after the other.
+//   each other in memory are copied one after the other. Of a transpose, blocks are copied as they are, and their
+//   columns read as its rows.
 #pragma once
 
 #include "cpu/dot_kernel.h"
@@ -50,11 +51,12 @@ class RowRunner {
         scratch_(scratch),
         height_(rows.in_block_end - rows.in_block),
         cols_(static_cast<int>(rows.col_end - rows.col)),
-        in_place_(__is_same(T, S) && product.entry_block == nullptr),
+        in_place_(__is_same(T, S) && product.entry_block == nullptr && !product.transposed),
         stores_sums_(__is_same(T, S) && product.dtype_c == (sizeof(S) == 8 ? SPARSEK_FP64 : SPARSEK_FP32) &&
                      product.beta == 0 && product.bias_kind == SPARSEK_BIAS_NONE &&
                      product.activation == SPARSEK_ACTIVATION_NONE) {
-    strip_.pitch = product.block_k;
+    strip_.pitch = product.transposed ? 1 : product.block_k;
+    strip_.across = product.transposed ? height_ : 1;
     strip_.width = product.block_k;
     strip_.step = static_cast<int64_t>(in_place_ ? product.block_m : height_) * product.block_k;
     strip_.ldb = product.ldb;
@@ -66,7 +68,7 @@ class RowRunner {
     if constexpr (Isa::kPermutes) {
       // Vectors along rows of B need its column without gaps, and blocks that end within it.
       if (cols_ == 1 && product_.any_order && product_.ldb == 1 && product_.entry_block == nullptr &&
-          product_.depth % product_.block_k == 0) {
+          !product_.transposed && product_.depth % product_.block_k == 0) {
         return run_dots();
       }
     }
@@ -100,27 +102,46 @@ class RowRunner {
   }
   int64_t first_row(int32_t r) const { return static_cast<int64_t>(r) * product_.block_m + rows_.in_block; }
 
+  // Elements of a block.
+  int64_t area() const { return static_cast<int64_t>(product_.block_m) * product_.block_k; }
+  // The piece's rows of the values of the block that stands at an entry, and which block that is.
+  int64_t block_at(int32_t entry) const {
+    return product_.entry_block == nullptr ? entry : product_.entry_block[entry];
+  }
+  const T* values_at(int64_t block) const {
+    const int64_t to_piece = product_.transposed ? rows_.in_block : int64_t{rows_.in_block} * product_.block_k;
+    return static_cast<const T*>(product_.values) + block * area() + to_piece;
+  }
+
   // Makes the values of blocks [begin, end) follow each other, as sums are computed of them.
   void take(int32_t begin, int32_t end) {
     taken_ = begin;
-    const int64_t area = static_cast<int64_t>(product_.block_m) * product_.block_k;
-    const T* const values =
-        static_cast<const T*>(product_.values) + static_cast<int64_t>(rows_.in_block) * product_.block_k;
     if constexpr (__is_same(T, S)) {
       if (in_place_) {
-        a_ = values + begin * area;
+        a_ = values_at(begin);
         return;
       }
     }
     S* to = reinterpret_cast<S*>(scratch_.a);
     a_ = to;
-    if (product_.entry_block == nullptr && height_ == product_.block_m) {
-      convert(values + begin * area, static_cast<int>((end - begin) * area), to);
+    if (product_.entry_block == nullptr && height_ == product_.block_m && !product_.transposed) {
+      convert(values_at(begin), (end - begin) * area(), to);
       return;
     }
-    for (int32_t e = begin; e < end; ++e, to += strip_.step) {
-      const int64_t block = product_.entry_block == nullptr ? e : product_.entry_block[e];
-      convert(values + block * area, static_cast<int>(strip_.step), to);
+    for (int32_t e = begin; e < end; ++e, to += strip_.step) take_columns(block_at(e), 0, product_.block_k, to);
+  }
+
+  // Copies columns [begin, end) of a block, one row of theirs after the other, or of a transpose one column.
+  void take_columns(int64_t block, int32_t begin, int32_t end, S* to) {
+    const T* const from = values_at(block);
+    const int32_t width = end - begin;
+    if (product_.transposed) {
+      if (height_ == product_.block_m) return convert(from + int64_t{begin} * height_, int64_t{width} * height_, to);
+      for (int32_t k = begin; k < end; ++k, to += height_) convert(from + int64_t{k} * product_.block_m, height_, to);
+    } else if (width == product_.block_k) {
+      convert(from, int64_t{width} * height_, to);
+    } else {
+      for (int i = 0; i < height_; ++i, to += width) convert(from + int64_t{i} * product_.block_k + begin, width, to);
     }
   }
 
@@ -140,7 +161,8 @@ class RowRunner {
 
   // Whether `height` rows are whole blocks of so many columns.
   bool is_square(int height) const {
-    return height == strip_.width && height == strip_.pitch && strip_.step == int64_t{height} * height;
+    return height == strip_.width && height == strip_.pitch && strip_.across == 1 &&
+           strip_.step == int64_t{height} * height;
   }
 
   // Writes C from the sums of rows [row, row + count).
@@ -226,11 +248,32 @@ class RowRunner {
     if (height(r) == 0) return;
     const int32_t begin = product_.row_ptr[r], end = product_.row_ptr[r + 1];
     const auto most = static_cast<int32_t>(kCapacity / strip_.step);
+    if (most == 0) return run_large_blocks(r);
     for (int32_t from = begin; from < end; from += most) {
       const int32_t to = end - from > most ? from + most : end;
       take(from, to);
       add(r, walk(from, to), from == begin, to == end);
     }
+    finish(sums(), first_row(r), height(r));
+  }
+
+  // A block row of which a single block does not fit: its columns go through scratch memory one part after the other.
+  void run_large_blocks(int32_t r) {
+    const int32_t begin = product_.row_ptr[r], end = product_.row_ptr[r + 1];
+    const Strip<T> strip = strip_;
+    S* const to = reinterpret_cast<S*>(scratch_.a);
+    for (int32_t e = begin; e < end; ++e) {
+      const int64_t left = product_.depth - product_.entry_k[e];
+      const int32_t width = smaller(product_.block_k, left);
+      for (int32_t from = 0; from < width; from += kDepth) {
+        const int32_t until = smaller(from + kDepth, width), k = product_.entry_k[e] + from;
+        take_columns(block_at(e), from, until, to);
+        strip_.width = until - from;
+        if (!product_.transposed) strip_.pitch = strip_.width;
+        add_part(r, {to, &k, 1}, e == begin && from == 0, e == end - 1 && until == width);
+      }
+    }
+    strip_ = strip;
     finish(sums(), first_row(r), height(r));
   }
 
@@ -301,3 +344,5 @@ void run_rows(const Product& product, const Rows& rows, const Scratch& scratch) 
 
 }  // namespace
 }  // namespace sparsek::cpu
+
+#include "cpu/block_kernel.h"

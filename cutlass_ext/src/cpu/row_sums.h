@@ -57,10 +57,11 @@ struct Target {
 // What the strips of a piece have in common.
 template <typename T>
 struct Strip {
-  int64_t step;   // elements of a block
-  int32_t pitch;  // elements of a row of a block
-  int32_t width;  // columns of the blocks that are multiplied
-  const T* b;     // at the strip's first column
+  int64_t step;    // elements of a block
+  int64_t pitch;   // elements from one row of a block to the next
+  int64_t across;  // elements from one column of a block to the next
+  int32_t width;   // columns of the blocks that are multiplied
+  const T* b;      // at the strip's first column
   int64_t ldb;
   int cols;    // of the strip
   bool first;  // the sums begin at 0
@@ -78,7 +79,7 @@ void sum_blocks(const Strip<T>& strip, Walk<Sum<T>>* walks, const Target<Sum<T>>
   const typename L::Part part = L::part(strip.cols - (kVectors - 1) * kWidth);
   int32_t count = walks[0].count;
   for (int t = 1; t < kJoint; ++t) count = walks[t].count < count ? walks[t].count : count;
-  const int32_t pitch = kSquare ? kRows : strip.pitch;
+  const int64_t pitch = kSquare ? kRows : strip.pitch, across = kSquare ? 1 : strip.across;
   const int64_t step = kSquare ? kRows * kRows : strip.step;
   typename L::Vector sum[kJoint][kRows][kVectors];
   const S* a[kJoint];
@@ -95,9 +96,13 @@ void sum_blocks(const Strip<T>& strip, Walk<Sum<T>>* walks, const Target<Sum<T>>
   }
   for (int32_t e = 0; e < count; ++e) {
     const T* b[kJoint];
+    const S* column[kJoint];
 #pragma GCC unroll 8
-    for (int t = 0; t < kJoint; ++t) b[t] = strip.b + walks[t].k[e] * strip.ldb;
-    const auto multiply_column = [&](int32_t k) __attribute__((always_inline)) {
+    for (int t = 0; t < kJoint; ++t) {
+      b[t] = strip.b + walks[t].k[e] * strip.ldb;
+      column[t] = a[t];
+    }
+    const auto multiply_column = [&]() __attribute__((always_inline)) {
 #pragma GCC unroll 8
       for (int t = 0; t < kJoint; ++t) {
         typename L::Vector row[kVectors];
@@ -109,17 +114,18 @@ void sum_blocks(const Strip<T>& strip, Walk<Sum<T>>* walks, const Target<Sum<T>>
         b[t] += strip.ldb;
 #pragma GCC unroll 8
         for (int i = 0; i < kRows; ++i) {
-          const typename L::Vector factor = L::broadcast(a[t][i * pitch + k]);
+          const typename L::Vector factor = L::broadcast(column[t][i * pitch]);
 #pragma GCC unroll 8
           for (int j = 0; j < kVectors; ++j) sum[t][i][j] = L::multiply_add(factor, row[j], sum[t][i][j]);
         }
+        column[t] += across;
       }
     };
     if constexpr (kSquare) {
 #pragma GCC unroll 8
-      for (int32_t k = 0; k < kRows; ++k) multiply_column(k);
+      for (int32_t k = 0; k < kRows; ++k) multiply_column();
     } else {
-      for (int32_t k = 0; k < strip.width; ++k) multiply_column(k);
+      for (int32_t k = 0; k < strip.width; ++k) multiply_column();
     }
 #pragma GCC unroll 8
     for (int t = 0; t < kJoint; ++t) a[t] += step;

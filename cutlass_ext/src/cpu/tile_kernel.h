@@ -109,10 +109,18 @@ void multiply_rows(const Scratch& scratch, Rows b, int rows, int depth, bool fir
 }
 
 template <typename T>
-void convert(const T* from, int count, float* to) {
-  int i = 0;
+void convert(const T* from, int64_t count, float* to) {
+  int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) Isa::store(to + i, Isa::load(from + i));
   for (; i < count; ++i) to[i] = Isa::to_float(from[i]);
+}
+
+// The same of `rows` rows and `count` columns of a transpose, from the matrix, to rows kADepth apart.
+template <typename T>
+void convert_transposed(const T* from, int64_t pitch, int rows, int count, float* to) {
+  for (int k = 0; k < count; ++k) {
+    for (int i = 0; i < rows; ++i) to[i * kADepth + k] = Isa::to_float(from[k * pitch + i]);
+  }
 }
 
 // Columns [col, col + cols) of the gathered rows of B as a strip of whole vectors, zero beyond the last column.
@@ -267,14 +275,19 @@ void run_piece(const Product& product, const Tile& tile, const Scratch& scratch,
   const int32_t* blocks = product.entry_block + static_cast<int64_t>(tile.entry_begin) * product.slots + slot;
   for (int32_t e = 0; e < tile.entry_count; ++e, blocks += product.slots) {
     if (*blocks < 0) continue;
-    const T* const a =
-        static_cast<const T*>(product.values) + *blocks * block_size + static_cast<int64_t>(in_block) * product.block_k;
+    const T* const a = static_cast<const T*>(product.values) + *blocks * block_size +
+                       (product.transposed ? in_block : static_cast<int64_t>(in_block) * product.block_k);
     const int64_t k_begin = product.entry_k[tile.entry_begin + e];
     const int width = smaller(product.block_k, product.depth - k_begin);  // columns beyond K are not multiplied
     for (int k = 0; k < width;) {
       const int count = smaller(width - k, kDepth - depth);
-      for (int i = 0; i < rows; ++i) {
-        convert(a + static_cast<int64_t>(i) * product.block_k + k, count, scratch.a + i * kADepth + depth);
+      if (product.transposed) {
+        convert_transposed(a + static_cast<int64_t>(k) * product.block_m, product.block_m, rows, count,
+                           scratch.a + depth);
+      } else {
+        for (int i = 0; i < rows; ++i) {
+          convert(a + static_cast<int64_t>(i) * product.block_k + k, count, scratch.a + i * kADepth + depth);
+        }
       }
       for (int j = 0; j < count; ++j) scratch.b_row[depth + j] = b + (k_begin + k + j) * product.ldb;
       k += count;

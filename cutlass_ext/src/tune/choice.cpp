@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "abi/error.h"
+#include "abi/product_form.h"
 #include "tune/build_id.h"
 
 namespace sparsek::tune {
@@ -108,6 +109,21 @@ int32_t union_class(const BsrShape& shape, const PatternStats& stats) {
   return static_cast<int32_t>(std::lround(8 * shared / together));
 }
 
+// The product, and behind it which operands are column-major: "dds_t", "sdd/xb".
+std::string op_name(const PlanOptions& options) {
+  constexpr const char* kNames[] = {"dsd", "dsd_t", "sdd", "dds", "dds_t"};
+  static_assert(SPARSEK_DDS_T == 4, "each has a name");
+  std::string columns;
+  const auto add = [&](char name, int32_t order) {
+    if (order_in_form(options.op, order) == SPARSEK_COLUMN_MAJOR)
+      columns += name;  // turned over twice: as it was given
+  };
+  if (options.op == SPARSEK_SDD) add('x', options.order_x);
+  add('b', options.order_b);
+  if (options.op != SPARSEK_SDD) add('c', options.order_c);
+  return kNames[options.op] + (columns.empty() ? "" : "/" + columns);
+}
+
 }  // namespace
 
 Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& options, TuningMemory& memory) {
@@ -174,7 +190,7 @@ TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const Pl
   key.device = backend.processor();
   key.sm_count = backend.units();
   key.build = library_build();
-  key.op = "dsd";
+  key.op = op_name(options);
   key.m = shape.rows;
   key.n = options.n;
   key.k = shape.cols;

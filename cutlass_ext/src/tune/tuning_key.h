@@ -16,7 +16,7 @@ struct TuningKey {
   std::string device;    // "NVIDIA H200"; on the CPU back-end, its instruction set
   int32_t sm_count = 0;  // on the CPU back-end, its threads
   std::string build;     // library_build() (build_id.h), or kShippedBuild
-  std::string op;        // "dsd"
+  std::string op;        // "dsd", "sdd/xb": the product, and its column-major operands
   int64_t m = 0, n = 0, k = 0;
   int64_t bm = 0, bk = 0;
   int32_t dtype = 0, dtype_c = 0;  // sparsek_dtype

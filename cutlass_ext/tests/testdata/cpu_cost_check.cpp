@@ -14,10 +14,12 @@ using sparsek::BsrShape;
 using sparsek::cpu::Kernel;
 using sparsek::cpu::predict;
 
-constexpr Kernel kKernels[] = {
-    {"cpu_avx512", "avx512", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
-    {"cpu_avx2", "avx2", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
-    {"cpu_generic", "generic", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
+constexpr Kernel kKernels[] = {{"cpu_avx512", "avx512", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                nullptr, nullptr, nullptr, nullptr, nullptr},
+                               {"cpu_avx2", "avx2", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                nullptr, nullptr, nullptr, nullptr},
+                               {"cpu_generic", "generic", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 struct Measured {
   int32_t block_m, block_k;

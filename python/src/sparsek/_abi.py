@@ -81,11 +81,18 @@ class Op(enum.IntEnum):
     DSD = 0
     DSD_T = 1
     SDD = 2
+    DDS = 3
+    DDS_T = 4
 
 
 class Order(enum.IntEnum):
     ROW_MAJOR = 0
     COLUMN_MAJOR = 1
+
+
+class Copies(enum.IntEnum):
+    B = 1
+    C = 2
 
 
 class Compute(enum.IntEnum):
@@ -254,6 +261,9 @@ class PlanOptions(Versioned):
         ("workers", ctypes.c_int32),
         ("values_static", ctypes.c_int32),
         ("alignment_c", ctypes.c_int32),
+        ("ldx", ctypes.c_int64),
+        ("order_x", ctypes.c_int32),
+        ("reserved5", ctypes.c_int32),
     )
 
 
@@ -279,6 +289,8 @@ class PlanInfo(Versioned):
         ("digest", ctypes.c_uint64),
         ("product_bytes", ctypes.c_int64),
         ("product_roundoff", ctypes.c_double),
+        ("copies", ctypes.c_int32),
+        ("reserved2", ctypes.c_int32),
     )
 
 
@@ -336,6 +348,10 @@ class MultiplyArgs(Versioned):
         ("stride_c", ctypes.c_int64),
         ("stride_values", ctypes.c_int64),
         ("stride_bias", ctypes.c_int64),
+        ("x", ctypes.c_void_p),
+        ("ldx", ctypes.c_int64),
+        ("bytes_x", ctypes.c_int64),
+        ("stride_x", ctypes.c_int64),
     )
 
 
@@ -388,6 +404,12 @@ class CheckArgs(Versioned):
         ("reserved2", ctypes.c_int32),
         ("bias", ctypes.c_void_p),
         ("product_roundoff", ctypes.c_double),
+        ("op", ctypes.c_int32),
+        ("order_b", ctypes.c_int32),
+        ("order_c", ctypes.c_int32),
+        ("order_x", ctypes.c_int32),
+        ("x", ctypes.c_void_p),
+        ("ldx", ctypes.c_int64),
     )
 
 

@@ -106,10 +106,16 @@ pub type sparsek_op = i32;
 pub const SPARSEK_DSD: sparsek_op = 0;
 pub const SPARSEK_DSD_T: sparsek_op = 1;
 pub const SPARSEK_SDD: sparsek_op = 2;
+pub const SPARSEK_DDS: sparsek_op = 3;
+pub const SPARSEK_DDS_T: sparsek_op = 4;
 
 pub type sparsek_order = i32;
 pub const SPARSEK_ROW_MAJOR: sparsek_order = 0;
 pub const SPARSEK_COLUMN_MAJOR: sparsek_order = 1;
+
+pub type sparsek_copies = i32;
+pub const SPARSEK_COPIES_B: sparsek_copies = 1;
+pub const SPARSEK_COPIES_C: sparsek_copies = 2;
 
 pub type sparsek_compute = i32;
 pub const SPARSEK_COMPUTE_EXACT: sparsek_compute = 0;
@@ -276,6 +282,9 @@ pub struct sparsek_plan_options {
     pub workers: i32,
     pub values_static: i32,
     pub alignment_c: i32,
+    pub ldx: i64,
+    pub order_x: i32,
+    pub reserved5: i32,
 }
 
 crate::versioned!(sparsek_plan_options);
@@ -303,6 +312,8 @@ pub struct sparsek_plan_info {
     pub digest: u64,
     pub product_bytes: i64,
     pub product_roundoff: f64,
+    pub copies: i32,
+    pub reserved2: i32,
 }
 
 crate::versioned!(sparsek_plan_info);
@@ -366,6 +377,10 @@ pub struct sparsek_multiply_args {
     pub stride_c: i64,
     pub stride_values: i64,
     pub stride_bias: i64,
+    pub x: *const c_void,
+    pub ldx: i64,
+    pub bytes_x: i64,
+    pub stride_x: i64,
 }
 
 crate::versioned!(sparsek_multiply_args);
@@ -424,6 +439,12 @@ pub struct sparsek_check_args {
     pub reserved2: i32,
     pub bias: *const c_void,
     pub product_roundoff: f64,
+    pub op: i32,
+    pub order_b: i32,
+    pub order_c: i32,
+    pub order_x: i32,
+    pub x: *const c_void,
+    pub ldx: i64,
 }
 
 crate::versioned!(sparsek_check_args);
@@ -666,6 +687,9 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_plan_options, workers)", core::mem::offset_of!(sparsek_plan_options, workers)),
     ("offsetof(sparsek_plan_options, values_static)", core::mem::offset_of!(sparsek_plan_options, values_static)),
     ("offsetof(sparsek_plan_options, alignment_c)", core::mem::offset_of!(sparsek_plan_options, alignment_c)),
+    ("offsetof(sparsek_plan_options, ldx)", core::mem::offset_of!(sparsek_plan_options, ldx)),
+    ("offsetof(sparsek_plan_options, order_x)", core::mem::offset_of!(sparsek_plan_options, order_x)),
+    ("offsetof(sparsek_plan_options, reserved5)", core::mem::offset_of!(sparsek_plan_options, reserved5)),
     ("sizeof(sparsek_plan_info)", size_of::<sparsek_plan_info>()),
     ("offsetof(sparsek_plan_info, abi_size)", core::mem::offset_of!(sparsek_plan_info, abi_size)),
     ("offsetof(sparsek_plan_info, kernel)", core::mem::offset_of!(sparsek_plan_info, kernel)),
@@ -687,6 +711,8 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_plan_info, digest)", core::mem::offset_of!(sparsek_plan_info, digest)),
     ("offsetof(sparsek_plan_info, product_bytes)", core::mem::offset_of!(sparsek_plan_info, product_bytes)),
     ("offsetof(sparsek_plan_info, product_roundoff)", core::mem::offset_of!(sparsek_plan_info, product_roundoff)),
+    ("offsetof(sparsek_plan_info, copies)", core::mem::offset_of!(sparsek_plan_info, copies)),
+    ("offsetof(sparsek_plan_info, reserved2)", core::mem::offset_of!(sparsek_plan_info, reserved2)),
     ("sizeof(sparsek_tuner_options)", size_of::<sparsek_tuner_options>()),
     ("offsetof(sparsek_tuner_options, abi_size)", core::mem::offset_of!(sparsek_tuner_options, abi_size)),
     ("offsetof(sparsek_tuner_options, seconds)", core::mem::offset_of!(sparsek_tuner_options, seconds)),
@@ -732,6 +758,10 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_multiply_args, stride_c)", core::mem::offset_of!(sparsek_multiply_args, stride_c)),
     ("offsetof(sparsek_multiply_args, stride_values)", core::mem::offset_of!(sparsek_multiply_args, stride_values)),
     ("offsetof(sparsek_multiply_args, stride_bias)", core::mem::offset_of!(sparsek_multiply_args, stride_bias)),
+    ("offsetof(sparsek_multiply_args, x)", core::mem::offset_of!(sparsek_multiply_args, x)),
+    ("offsetof(sparsek_multiply_args, ldx)", core::mem::offset_of!(sparsek_multiply_args, ldx)),
+    ("offsetof(sparsek_multiply_args, bytes_x)", core::mem::offset_of!(sparsek_multiply_args, bytes_x)),
+    ("offsetof(sparsek_multiply_args, stride_x)", core::mem::offset_of!(sparsek_multiply_args, stride_x)),
     ("sizeof(sparsek_plan_layout)", size_of::<sparsek_plan_layout>()),
     ("offsetof(sparsek_plan_layout, abi_size)", core::mem::offset_of!(sparsek_plan_layout, abi_size)),
     ("offsetof(sparsek_plan_layout, bytes)", core::mem::offset_of!(sparsek_plan_layout, bytes)),
@@ -772,6 +802,12 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_check_args, reserved2)", core::mem::offset_of!(sparsek_check_args, reserved2)),
     ("offsetof(sparsek_check_args, bias)", core::mem::offset_of!(sparsek_check_args, bias)),
     ("offsetof(sparsek_check_args, product_roundoff)", core::mem::offset_of!(sparsek_check_args, product_roundoff)),
+    ("offsetof(sparsek_check_args, op)", core::mem::offset_of!(sparsek_check_args, op)),
+    ("offsetof(sparsek_check_args, order_b)", core::mem::offset_of!(sparsek_check_args, order_b)),
+    ("offsetof(sparsek_check_args, order_c)", core::mem::offset_of!(sparsek_check_args, order_c)),
+    ("offsetof(sparsek_check_args, order_x)", core::mem::offset_of!(sparsek_check_args, order_x)),
+    ("offsetof(sparsek_check_args, x)", core::mem::offset_of!(sparsek_check_args, x)),
+    ("offsetof(sparsek_check_args, ldx)", core::mem::offset_of!(sparsek_check_args, ldx)),
     ("sizeof(sparsek_check_report)", size_of::<sparsek_check_report>()),
     ("offsetof(sparsek_check_report, abi_size)", core::mem::offset_of!(sparsek_check_report, abi_size)),
     ("offsetof(sparsek_check_report, elements)", core::mem::offset_of!(sparsek_check_report, elements)),

@@ -44,17 +44,13 @@ static void test_bsr_members(edge* e) {
 static void test_plan_members(edge* e) {
   sparsek_plan* plan = NULL;
   WITH_PLAN(UNSUPPORTED_DTYPE, "C is of SPARSEK_FP64 (4) where A and B are, and only then", dtype_c, SPARSEK_FP64);
-  WITH_PLAN(BAD_ARGUMENT, "options->op = SPARSEK_DSD_T (1) is not served yet: make a matrix of the transpose", op,
-            SPARSEK_DSD_T);
-  WITH_PLAN(BAD_ARGUMENT, "options->op = SPARSEK_SDD (2) is not served yet: use SPARSEK_DSD (0)", op, SPARSEK_SDD);
-  WITH_PLAN(BAD_ARGUMENT, "options->op = 3 is none of SPARSEK_DSD", op, 3);
+  WITH_PLAN(BAD_ARGUMENT, "options->op = 5 is none of SPARSEK_DSD", op, 5);
   WITH_PLAN(BAD_ARGUMENT, "options->op = -1 is none of", op, -1);
-  WITH_PLAN(BAD_ARGUMENT, "options->order_b = SPARSEK_COLUMN_MAJOR (1) is not served yet: copy B", order_b,
-            SPARSEK_COLUMN_MAJOR);
   WITH_PLAN(BAD_ARGUMENT, "options->order_b = 2 is none of", order_b, 2);
-  WITH_PLAN(BAD_ARGUMENT, "options->order_c = SPARSEK_COLUMN_MAJOR (1) is not served yet: use SPARSEK_ROW_MAJOR (0)",
-            order_c, SPARSEK_COLUMN_MAJOR);
   WITH_PLAN(BAD_ARGUMENT, "options->order_c = -1 is none of", order_c, -1);
+  WITH_PLAN(BAD_ARGUMENT, "options->order_x = 1: X is SPARSEK_SDD's", order_x, 1);
+  WITH_PLAN(BAD_ARGUMENT, "options->ldx = 8: X is SPARSEK_SDD's", ldx, 8);
+  WITH_PLAN(BAD_ARGUMENT, "options->reserved5 = 1", reserved5, 1);
   WITH_PLAN(BAD_ARGUMENT, "options->compute = 2 is none of", compute, 2);
   WITH_PLAN(BAD_ARGUMENT, "options->flags = 8", flags, 8);
   WITH_PLAN(BAD_ARGUMENT, "workers = -1 is negative", workers, -1);

@@ -18,9 +18,9 @@ type Use struct {
 	OnGPU  bool
 	Stream uintptr
 	Plans  []Plan
-	// Addresses of operand set i, for each plan the same. Bias is 0 for a plan without one.
-	B, C, Bias native.Addresses
-	End        func()
+	// Addresses of operand set i, for each plan the same. Bias and X are 0 for a plan without one.
+	X, B, C, Bias native.Addresses
+	End           func()
 }
 
 // Plan is a native plan with its strides.
@@ -44,6 +44,7 @@ type Host struct {
 	native.Operand
 	Rows, Cols int
 	DType      int32
+	Order      int32
 }
 
 // Engine is an engine in use by a call that has operands in its memory. End must be called once.

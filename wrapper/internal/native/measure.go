@@ -26,14 +26,14 @@ func repeated(op string, repeats int) ([]float64, error) {
 	return make([]float64, repeats), nil
 }
 
-// Products are what multiply_time times: one plan's, with operands taken in turn, as many B and biases as C, and at
+// Products are what multiply_time times: one plan's, with operands taken in turn, as many X, B and biases as C, and at
 // least one.
 type Products struct {
 	Plan            unsafe.Pointer
 	Alpha, Beta     float32
 	B, C            Addresses
 	LDB, LDC        int
-	Bias            Addresses // 0 where the plan has none
+	Bias, X         Addresses // 0 where the plan has none
 	Stream          uintptr
 	Warmup, Repeats int
 }
@@ -45,15 +45,16 @@ func (l *Library) MultiplyTime(p Products) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = end(op, C.shim_multiply_time(l.api, (*C.sparsek_plan)(p.Plan), p.c(), p.B.c(), p.C.c(), p.Bias.c(),
+	err = end(op, C.shim_multiply_time(l.api, (*C.sparsek_plan)(p.Plan), p.c(), p.X.c(), p.B.c(), p.C.c(), p.Bias.c(),
 		(*C.double)(unsafe.Pointer(&seconds[0]))))
 	return seconds, err
 }
 
-// Graph is what graph_time times: products of as many plans, Bs, Cs and biases, at least one, in one graph. The strides
-// are those that were planned for, and a bias is 0 for a plan without one.
+// Graph is what graph_time times: products of as many plans, Xs, Bs, Cs and biases, at least one, in one graph. The strides
+// are those that were planned for, and a bias or an X is 0 for a plan without one.
 type Graph struct {
 	Plans, B, C, Bias Addresses
+	X                 Addresses
 	Alpha, Beta       float32
 	Warmup, Repeats   int
 }
@@ -67,7 +68,7 @@ func (l *Library) GraphTime(g Graph) ([]float64, error) {
 	}
 	raw := C.shim_products{alpha: C.float(g.Alpha), beta: C.float(g.Beta),
 		count: toInt32(len(g.Plans)), warmup: toInt32(g.Warmup), repeats: toInt32(g.Repeats)}
-	err = end(op, C.shim_graph_time(l.api, g.Plans.c(), raw, g.B.c(), g.C.c(), g.Bias.c(), (*C.double)(unsafe.Pointer(&seconds[0]))))
+	err = end(op, C.shim_graph_time(l.api, g.Plans.c(), raw, g.X.c(), g.B.c(), g.C.c(), g.Bias.c(), (*C.double)(unsafe.Pointer(&seconds[0]))))
 	return seconds, err
 }
 
@@ -121,6 +122,10 @@ type Check struct {
 	Threads              int
 	Output               int32 // type of C0, C and the bias
 	BiasKind, Activation int32
+
+	Op                     int32
+	OrderX, OrderB, OrderC int32
+	X                      Operand // SDD's
 }
 
 // CheckReport is sparsek_check_report.
@@ -149,6 +154,8 @@ func (l *Library) Check(x Check) (CheckReport, error) {
 		c0: pinned(x.C0), c: pinned(x.C.Data), ldc: C.int64_t(x.C.Stride),
 		alpha: C.float(x.Alpha), beta: C.float(x.Beta), unit_roundoff: C.double(x.UnitRoundoff), product_roundoff: C.double(x.ProductRoundoff), threads: toInt32(x.Threads),
 		dtype_c: C.int32_t(x.Output), bias_kind: C.int32_t(x.BiasKind), activation: C.int32_t(x.Activation), bias: pinned(x.Bias),
+		op: C.int32_t(x.Op), order_x: C.int32_t(x.OrderX), order_b: C.int32_t(x.OrderB), order_c: C.int32_t(x.OrderC),
+		x: pinned(x.X.Data), ldx: C.int64_t(x.X.Stride),
 	}
 	var out C.sparsek_check_report
 	err := end("check", C.shim_check(l.api, &args, &out))
@@ -163,7 +170,7 @@ func (l *Library) Check(x Check) (CheckReport, error) {
 
 // MultiplyAt calls multiply for the first of the products, without waiting.
 func (l *Library) MultiplyAt(p Products) error {
-	return end("multiply", C.shim_multiply_at(l.api, (*C.sparsek_plan)(p.Plan), p.c(), p.B.c(), p.C.c(), p.Bias.c()))
+	return end("multiply", C.shim_multiply_at(l.api, (*C.sparsek_plan)(p.Plan), p.c(), p.X.c(), p.B.c(), p.C.c(), p.Bias.c()))
 }
 
 func (p *Products) c() C.shim_products {
@@ -177,6 +184,6 @@ func (p *Products) c() C.shim_products {
 // what a call from Go is compared with.
 func (l *Library) MultiplyLoop(p Products) (time.Duration, error) {
 	var nanoseconds C.int64_t
-	err := end("multiply", C.shim_multiply_loop(l.api, (*C.sparsek_plan)(p.Plan), p.c(), p.B.c(), p.C.c(), p.Bias.c(), &nanoseconds))
+	err := end("multiply", C.shim_multiply_loop(l.api, (*C.sparsek_plan)(p.Plan), p.c(), p.X.c(), p.B.c(), p.C.c(), p.Bias.c(), &nanoseconds))
 	return time.Duration(nanoseconds), err
 }

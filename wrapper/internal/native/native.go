@@ -275,6 +275,9 @@ func (l *Library) MatrixRelease(matrix unsafe.Pointer, stream uintptr) {
 
 // PlanOptions are sparsek_plan_options.
 type PlanOptions struct {
+	Op, OrderX               int32
+	OrderB, OrderC           int32
+	LDX                      int
 	N, LDB, LDC              int
 	Alignment, AlignmentC    int
 	Kernel                   string
@@ -292,6 +295,8 @@ func (o *PlanOptions) c() C.sparsek_plan_options {
 	return C.sparsek_plan_options{
 		abi_size: C.sizeof_sparsek_plan_options,
 		n:        C.int64_t(o.N), ldb: C.int64_t(o.LDB), ldc: C.int64_t(o.LDC),
+		op: C.int32_t(o.Op), order_x: C.int32_t(o.OrderX), order_b: C.int32_t(o.OrderB), order_c: C.int32_t(o.OrderC),
+		ldx:       C.int64_t(o.LDX),
 		alignment: toInt32(o.Alignment), alignment_c: toInt32(o.AlignmentC),
 		dtype_c: C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
 		allow_dense: toFlag(o.AllowDense), workers: toInt32(o.Workers), values_static: toFlag(o.ValuesStatic),
@@ -337,6 +342,7 @@ type PlanInfo struct {
 	ProductBytes            int64
 	UnitRoundoff            float64
 	ProductRoundoff         float64
+	CopiesB, CopiesC        bool
 	Recomputed              int64
 	ChosenBy                int32
 	Predicted, Measured     float64
@@ -369,6 +375,7 @@ func planInfo(out *C.sparsek_plan_info) PlanInfo {
 		WorkspaceBytes: int64(out.workspace_bytes),
 		ProductBytes:   int64(out.product_bytes),
 		UnitRoundoff:   float64(out.unit_roundoff), ProductRoundoff: float64(out.product_roundoff),
+		CopiesB: out.copies&C.SPARSEK_COPIES_B != 0, CopiesC: out.copies&C.SPARSEK_COPIES_C != 0,
 		Recomputed: int64(out.recomputed),
 		ChosenBy:   int32(out.chosen_by),
 		Predicted:  float64(out.predicted_seconds), Measured: float64(out.measured_seconds),
@@ -437,7 +444,7 @@ func (l *Library) PlanWrite(context unsafe.Pointer, w PlanWrite) error {
 
 // PlanRun calls plan_run.
 func (l *Library) PlanRun(context unsafe.Pointer, layout *PlanLayout, memory, workspace unsafe.Pointer, p Product) error {
-	return end("multiply", C.shim_plan_run(l.api, (*C.sparsek_context)(context), &layout.c, memory, workspace, p.sizes(), p.B.Data,
+	return end("multiply", C.shim_plan_run(l.api, (*C.sparsek_context)(context), &layout.c, memory, workspace, p.sizes(), p.X.Data, p.B.Data,
 		p.C.Data, p.Input.Data, p.Bias, p.Values, p.AlphaScale, p.BetaScale))
 }
 
@@ -454,7 +461,7 @@ const OneRow = -1
 type Product struct {
 	Alpha, Beta           float32
 	N                     int
-	B, C, Input           Operand
+	X, B, C, Input        Operand // X is SDD's
 	Bias, Values          unsafe.Pointer
 	AlphaScale, BetaScale unsafe.Pointer
 	Stream                uintptr
@@ -462,13 +469,14 @@ type Product struct {
 	Workspace      unsafe.Pointer
 	WorkspaceBytes int
 	// Products, and the elements from one to the next.
-	Batch                              int
-	StepB, StepC, StepValues, StepBias int
+	Batch                                     int
+	StepX, StepB, StepC, StepValues, StepBias int
 }
 
 func (p *Product) sizes() C.shim_product {
 	return C.shim_product{alpha: C.float(p.Alpha), beta: C.float(p.Beta), n: C.int64_t(p.N), ldb: C.int64_t(p.B.Stride),
 		ldc: C.int64_t(p.C.Stride), ldc_in: C.int64_t(p.Input.Stride), stream: C.uintptr_t(p.Stream),
+		ldx: C.int64_t(p.X.Stride), stride_x: C.int64_t(p.StepX),
 		workspace_bytes: C.size_t(p.WorkspaceBytes), batch: toInt32(p.Batch), stride_b: C.int64_t(p.StepB),
 		stride_c: C.int64_t(p.StepC), stride_values: C.int64_t(p.StepValues), stride_bias: C.int64_t(p.StepBias)}
 }
@@ -476,6 +484,6 @@ func (p *Product) sizes() C.shim_product {
 // Multiply calls multiply. The addresses are arguments and not members of a struct: that way Go's memory needs no
 // pinning, which would cost as much as the call.
 func (l *Library) Multiply(plan unsafe.Pointer, p Product) error {
-	return end("multiply", C.shim_multiply(l.api, (*C.sparsek_plan)(plan), p.sizes(), p.B.Data, p.C.Data, p.Input.Data, p.Bias,
+	return end("multiply", C.shim_multiply(l.api, (*C.sparsek_plan)(plan), p.sizes(), p.X.Data, p.B.Data, p.C.Data, p.Input.Data, p.Bias,
 		p.Values, p.AlphaScale, p.BetaScale, p.Workspace))
 }

@@ -140,14 +140,14 @@ static inline void shim_plan_destroy(const sparsek_api* api, sparsek_plan* plan)
 /* What a product is given beside addresses. */
 typedef struct shim_product {
   float alpha, beta;
-  int64_t n, ldb, ldc, ldc_in;
+  int64_t n, ldx, ldb, ldc, ldc_in;
   uintptr_t stream;
   size_t workspace_bytes;
   int32_t batch;
-  int64_t stride_b, stride_c, stride_values, stride_bias;
+  int64_t stride_x, stride_b, stride_c, stride_values, stride_bias;
 } shim_product;
 
-static inline sparsek_multiply_args shim_args(shim_product p, const void* b, void* c, const void* c_in,
+static inline sparsek_multiply_args shim_args(shim_product p, const void* x, const void* b, void* c, const void* c_in,
                                               const void* bias, const void* values, const void* alpha_device,
                                               const void* beta_device) {
   sparsek_multiply_args args = {.abi_size = sizeof(args),
@@ -169,14 +169,17 @@ static inline sparsek_multiply_args shim_args(shim_product p, const void* b, voi
                                 .stride_b = p.stride_b,
                                 .stride_c = p.stride_c,
                                 .stride_values = p.stride_values,
-                                .stride_bias = p.stride_bias};
+                                .stride_bias = p.stride_bias,
+                                .x = x,
+                                .ldx = p.ldx,
+                                .stride_x = p.stride_x};
   return args;
 }
 
-static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, shim_product p, const void* b,
-                                        void* c, const void* c_in, const void* bias, const void* values,
+static inline shim_result shim_multiply(const sparsek_api* api, sparsek_plan* plan, shim_product p, const void* x,
+                                        const void* b, void* c, const void* c_in, const void* bias, const void* values,
                                         const void* alpha_device, const void* beta_device, void* workspace) {
-  sparsek_multiply_args args = shim_args(p, b, c, c_in, bias, values, alpha_device, beta_device);
+  sparsek_multiply_args args = shim_args(p, x, b, c, c_in, bias, values, alpha_device, beta_device);
   args.workspace = workspace;
   args.workspace_bytes = p.workspace_bytes;
   return shim_end(api, api->multiply(plan, &args));
@@ -196,9 +199,10 @@ static inline shim_result shim_plan_write(const sparsek_api* api, sparsek_contex
 
 static inline shim_result shim_plan_run(const sparsek_api* api, sparsek_context* context,
                                         const sparsek_plan_layout* layout, const void* memory, void* workspace,
-                                        shim_product p, const void* b, void* c, const void* c_in, const void* bias,
-                                        const void* values, const void* alpha_device, const void* beta_device) {
-  sparsek_multiply_args args = shim_args(p, b, c, c_in, bias, values, alpha_device, beta_device);
+                                        shim_product p, const void* x, const void* b, void* c, const void* c_in,
+                                        const void* bias, const void* values, const void* alpha_device,
+                                        const void* beta_device) {
+  sparsek_multiply_args args = shim_args(p, x, b, c, c_in, bias, values, alpha_device, beta_device);
   args.workspace = workspace;
   args.workspace_bytes = workspace == NULL ? 0 : (size_t)layout->workspace_bytes;
   return shim_end(api, api->plan_run(context, layout, memory, &args));
@@ -213,14 +217,15 @@ typedef struct shim_products {
   uintptr_t stream;
 } shim_products;
 
-/* One multiply_args for each of the `count` addresses in b, c and bias; allocated. */
-static inline sparsek_multiply_args* shim_products_args(const shim_products* products, const uintptr_t* b,
-                                                        const uintptr_t* c, const uintptr_t* bias) {
+/* One multiply_args for each of the `count` addresses in x, b, c and bias; allocated. */
+static inline sparsek_multiply_args* shim_products_args(const shim_products* products, const uintptr_t* x,
+                                                        const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias) {
   sparsek_multiply_args* args = (sparsek_multiply_args*)calloc((size_t)products->count, sizeof(*args));
   for (int32_t i = 0; args != NULL && i < products->count; ++i) {
     sparsek_multiply_args one = {sizeof(one),         products->alpha, products->beta, (const void*)b[i],
                                  products->ldb,       (void*)c[i],     products->ldc,  (sparsek_stream)products->stream,
                                  (const void*)bias[i]};
+    one.x = (const void*)x[i];
     args[i] = one;
   }
   return args;
@@ -232,22 +237,24 @@ static inline shim_result shim_no_memory(void) {
 }
 
 static inline shim_result shim_multiply_at(const sparsek_api* api, sparsek_plan* plan, shim_products products,
-                                           const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias) {
+                                           const uintptr_t* x, const uintptr_t* b, const uintptr_t* c,
+                                           const uintptr_t* bias) {
   const shim_product p = {.alpha = products.alpha,
                           .beta = products.beta,
                           .ldb = products.ldb,
                           .ldc = products.ldc,
                           .stream = products.stream};
-  return shim_multiply(api, plan, p, (const void*)b[0], (void*)c[0], NULL, (const void*)bias[0], NULL, NULL, NULL,
-                       NULL);
+  return shim_multiply(api, plan, p, (const void*)x[0], (const void*)b[0], (void*)c[0], NULL, (const void*)bias[0],
+                       NULL, NULL, NULL, NULL);
 }
 
 static inline shim_result shim_multiply_loop(const sparsek_api* api, sparsek_plan* plan, shim_products products,
-                                             const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias,
-                                             int64_t* nanoseconds) {
+                                             const uintptr_t* x, const uintptr_t* b, const uintptr_t* c,
+                                             const uintptr_t* bias, int64_t* nanoseconds) {
   sparsek_multiply_args args = {sizeof(args),        products.alpha, products.beta, (const void*)b[0],
                                 products.ldb,        (void*)c[0],    products.ldc,  (sparsek_stream)products.stream,
                                 (const void*)bias[0]};
+  args.x = (const void*)x[0];
   struct timespec begun, ended;
   sparsek_status status = SPARSEK_OK;
   clock_gettime(CLOCK_MONOTONIC, &begun);
@@ -258,9 +265,9 @@ static inline shim_result shim_multiply_loop(const sparsek_api* api, sparsek_pla
 }
 
 static inline shim_result shim_multiply_time(const sparsek_api* api, sparsek_plan* plan, shim_products products,
-                                             const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias,
-                                             double* seconds) {
-  sparsek_multiply_args* args = shim_products_args(&products, b, c, bias);
+                                             const uintptr_t* x, const uintptr_t* b, const uintptr_t* c,
+                                             const uintptr_t* bias, double* seconds) {
+  sparsek_multiply_args* args = shim_products_args(&products, x, b, c, bias);
   if (args == NULL) return shim_no_memory();
   shim_result result =
       shim_end(api, api->multiply_time(plan, args, products.count, products.warmup, products.repeats, seconds));
@@ -269,9 +276,9 @@ static inline shim_result shim_multiply_time(const sparsek_api* api, sparsek_pla
 }
 
 static inline shim_result shim_graph_time(const sparsek_api* api, const uintptr_t* plans, shim_products products,
-                                          const uintptr_t* b, const uintptr_t* c, const uintptr_t* bias,
-                                          double* seconds) {
-  sparsek_multiply_args* args = shim_products_args(&products, b, c, bias);
+                                          const uintptr_t* x, const uintptr_t* b, const uintptr_t* c,
+                                          const uintptr_t* bias, double* seconds) {
+  sparsek_multiply_args* args = shim_products_args(&products, x, b, c, bias);
   if (args == NULL) return shim_no_memory();
   shim_result result = shim_end(api, api->graph_time((sparsek_plan* const*)plans, args, products.count, products.warmup,
                                                      products.repeats, seconds));

@@ -14,6 +14,7 @@ import sparsek
 jax = pytest.importorskip("jax", reason="skipped: JAX is not installed")
 jnp = jax.numpy
 bsr_matmul = pytest.importorskip("sparsek.jax").bsr_matmul
+sdd = pytest.importorskip("sparsek.jax").sdd
 
 CASE = Case(1, (64, 96), (8, 16), 0.4, np.float32, np.int32)
 B = np.random.default_rng(2).standard_normal((96, 7)).astype(np.float32)
@@ -87,3 +88,53 @@ def test_shard_map() -> None:
         bsr_matmul, mesh=mesh, in_specs=(spec(), spec(), spec(), spec(None, "n")), out_specs=spec(None, "n"), check_vma=False
     )
     np.testing.assert_allclose(jax.jit(product)(*operands(), b), CASE.dense() @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients() -> None:
+    """Against those of the dense product, by JAX itself, and to the second order."""
+    case = Case(8, (32, 40), (8, 8), 0.5, np.float32, np.int32)
+    values, crow, col = operands(case)
+    rows, cols = np.repeat(np.arange(4), np.diff(case.crow)), case.col
+    b = jnp.asarray(np.random.default_rng(9).standard_normal((2, 40, 3)), "float32")
+
+    def dense(values: Any) -> Any:
+        return jnp.zeros((4, 5, 8, 8)).at[rows, cols].set(values).swapaxes(1, 2).reshape(32, 40)
+
+    def ours(values: Any, b: Any) -> Any:
+        return jnp.sin(bsr_matmul(values, crow, col, b)).sum()
+
+    def theirs(values: Any, b: Any) -> Any:
+        return jnp.sin(dense(values) @ b).sum()
+
+    for got, expected in zip(jax.jit(jax.grad(ours, (0, 1)))(values, b), jax.grad(theirs, (0, 1))(values, b), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
+
+    def twice(product: Any) -> Any:
+        return jax.grad(lambda values, b: sum((g**2).sum() for g in jax.grad(product, (0, 1))(values, b)), (0, 1))(values, b)
+
+    for got, expected in zip(twice(ours), twice(theirs), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2)
+
+
+def test_sdd() -> None:
+    _, crow, col = operands()
+    rng = np.random.default_rng(10)
+    x, y = rng.standard_normal((64, 5)).astype(np.float32), rng.standard_normal((96, 5)).astype(np.float32)
+    rows = np.repeat(np.arange(8), np.diff(CASE.crow))
+
+    def theirs(x: Any, y: Any) -> Any:
+        return (x @ y.T).reshape(8, 8, 6, 16).swapaxes(1, 2)[rows, CASE.col]
+
+    def ours(x: Any, y: Any) -> Any:
+        return sdd(x, y, crow, col, (8, 16))
+
+    np.testing.assert_allclose(ours(x, y), theirs(x, y), rtol=1e-4, atol=1e-4)
+    weights = rng.standard_normal(CASE.values.shape).astype(np.float32)
+    for got, expected in zip(
+        jax.grad(lambda x, y: (ours(x, y) * weights).sum(), (0, 1))(x, y),
+        jax.grad(lambda x, y: (theirs(x, y) * weights).sum(), (0, 1))(jnp.asarray(x), jnp.asarray(y)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+    with pytest.raises(sparsek.ArgumentError, match="of one type"):
+        sdd(x, y[:, 1:], crow, col, (8, 16))

@@ -24,7 +24,7 @@ from .errors import (
     SparsekError,
     UnsupportedError,
 )
-from .gemm import bsr_gemm
+from .gemm import bsr_gemm, sdd
 from .info import BuildInfo, DeviceInfo, KernelInfo, TuningCacheInfo, build_info, devices, kernels, tuning_cache
 from .pattern import Pattern
 from .plan import Plan, PlanInfo
@@ -66,5 +66,6 @@ __all__ = [
     "devices",
     "kernels",
     "library_path",
+    "sdd",
     "tuning_cache",
 ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 from types import TracebackType
 
+from ._abi import Memory
 from ._arrays import View
 from ._library import library
 from .context import Context
@@ -19,12 +20,16 @@ def _extent(found: View) -> int:
 
 
 class Staging:
-    """Copies operands to the memory that a context computes in, and C back when it ends."""
+    """Copies operands to the memory that a context computes in, and C back when it ends.
+
+    Where the operands are in that memory already, their own addresses are taken.
+    """
 
     force = False
     """For tests: copies on the CPU too."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, memory: Memory) -> None:
+        self.active = memory != context.memory or self.force
         self.stream = 0  # the default one
         self._context, self._lib = context, library()
         self._buffers: list[int] = []
@@ -41,12 +46,14 @@ class Staging:
 
     def read(self, found: View) -> int:
         """The address of an operand that is read."""
-        if found.size == 0:
+        if not self.active or found.size == 0:
             return found.address
         return self._copy(found.address, _extent(found), True)
 
     def write(self, found: View, reads: bool) -> int:
         """The address of C, which is read too where `reads` is set, or where there is something between its rows."""
+        if not self.active:
+            return found.address
         size = _extent(found)
         buffer = self._copy(found.address, size, reads or not found.dense)
         self._result = (found.address, buffer, size)
@@ -56,6 +63,8 @@ class Staging:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        if not self.active:
+            return
         try:
             if kind is None and self._result is not None:
                 address, buffer, size = self._result

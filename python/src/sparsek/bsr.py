@@ -20,7 +20,7 @@ class BSR:
 
     values: (nnzb, bm, bk). crow: (ceil(M/bm) + 1), where each block row begins. col: (nnzb), the block column of each
     block, increasing within a block row. shape: (M, K). Where M or K is no multiple of the block, the last blocks extend
-    beyond the matrix: values beyond row M are never used, those beyond column K must be zero.
+    beyond the matrix: values beyond column K must be zero, and those beyond row M where the transpose is multiplied.
     The arrays are those of the caller, of any package, and not copied.
     """
 

@@ -19,7 +19,7 @@ from .errors import ArgumentError, DtypeError, IndexFault
 from .pattern import Pattern
 from .plan import Plan
 
-__all__ = ["bsr_gemm"]
+__all__ = ["bsr_gemm", "sdd"]
 
 
 def _of_torch(matrix: Any) -> BSR:
@@ -61,13 +61,14 @@ def _bias_axis(bias: Any, axis: str | None, rows: int, n: int) -> str | None:
         return "column"
     if shape == (rows, 1):
         return "row"
-    raise ArgumentError(f"bias of shape {shape} is neither (N,) = ({n},) nor (M, 1) = ({rows}, 1): say bias_axis='row' for (M,)")
+    raise ArgumentError(f"bias of shape {shape} is neither ({n},), one for each column, nor ({rows}, 1): say bias_axis='row' for ({rows},)")
 
 
 def bsr_gemm(
     a: Any,
     b: Any,
     *,
+    transpose: bool = False,
     out: Any = None,
     alpha: float = 1.0,
     beta: float = 0.0,
@@ -82,15 +83,17 @@ def bsr_gemm(
     context: Context | None = None,
     stream: int | None = None,
 ) -> Any:
-    """C = act(alpha A B + beta C + bias), with A block-sparse.
+    """C = act(alpha A B + beta C + bias), with A block-sparse and B dense, or the other way round.
 
-    a: (M, K): a sparsek.BSR, a tuple (values, crow, col, shape), a sparse matrix of SciPy (of bsr_array its blocks, of
-    others single nonzeros), or a torch tensor of BSR or CSR.
-    b: (K,), (K, N) or (..., K, N), of A's type, with any strides: an array of NumPy, torch, CuPy or JAX.
-    out: C, of shape (M,), (M, N) or (..., M, N); None: a new array of b's kind, in b's memory.
-    bias: (N,) or (1, N), added to each row as NumPy would; (M, 1) to each column. bias_axis "row" takes (M,).
-    activation: None, "relu", "gelu" or "silu". dtype: "bf16" where arrays of uint16 hold it.
-    out_dtype: of C and the bias; None: that of b. kernel, tune (seconds), allow_dense: see Pattern.plan.
+    The sparse one, (M, K): a sparsek.BSR, a tuple (values, crow, col, shape), a sparse matrix of SciPy (of bsr_array its
+    blocks, of others single nonzeros), or a torch tensor of BSR or CSR. transpose: its transpose takes part.
+    The dense one, of the sparse one's type, with any strides: an array of NumPy, torch, CuPy or JAX. As b (K,), (K, N) or
+    (..., K, N), as a (M,), (N, M) or (..., N, M), and with transpose M and K change places.
+    out: C, of the product's shape; None: a new array of the dense one's kind, in its memory.
+    bias: one number for each column of C, (N,) or (1, N), added to each row as NumPy would; or for each row, (rows, 1).
+    bias_axis "row" takes (rows,). activation: None, "relu", "gelu" or "silu".
+    dtype: "bf16" where arrays of uint16 hold it. out_dtype: of C and the bias; None: that of b.
+    kernel, tune (seconds), allow_dense: see Pattern.plan.
     context: None: products are computed where the arrays lie. One of a GPU takes arrays of the host, and copies them.
 
     The pattern and its plan are kept from call to call, see sparsek.cache_info, where the index is in host memory. They
@@ -99,43 +102,99 @@ def bsr_gemm(
 
     Raises ArgumentError, DtypeError, IndexFault, UnsupportedError, OutOfMemory and LibraryError.
     """
-    matrix, unsorted = as_bsr(a)
-    values, dense = view(matrix.values), view(b)
-    kind = _kind(values, dense, dtype)
-    starts, columns = contiguous(view(matrix.crow)), contiguous(view(matrix.col))
-    (rows, _), n = matrix.shape, dense.shape[-1] if dense.ndim > 1 else 1
-    used = context if context is not None else default_context(dense.memory, dense.device)
-    axis = _bias_axis(bias, bias_axis, rows, n)
+    right = not _is_sparse(a) and _is_sparse(b)
+    sparse, dense = (b, a) if right else (a, b)
+    matrix, unsorted = as_bsr(sparse)
+    values, found = view(matrix.values), view(dense)
+    kind = _kind(values, found, dtype)
+    used = context if context is not None else default_context(found.memory, found.device)
+    op = ("dds" if right else "dsd") + ("_t" if transpose else "")
+    n = found.shape[-2 if right else -1] if found.ndim > 1 else 1
+    extent = matrix.shape[1 if right != transpose else 0]
+    options = {
+        "op": op,
+        "out_dtype": parse_dtype(out_dtype),
+        "bias": _bias_axis(bias, bias_axis, *((n, extent) if right else (extent, n))),
+        "activation": activation,
+        "kernel": kernel,
+        "tune": tune,
+        "allow_dense": allow_dense,
+        "order_b": _order(used, found),
+        "alignment": _alignment(used, found, out),
+    }
+    matrix, plan = _plan(sparse, matrix, unsorted, kind, used, n, options, stream)
+    c = plan(matrix.values, dense, out, bias=bias, alpha=alpha, beta=beta, stream=stream)
+    return c if out is not None else _like(dense, c)
 
-    def plan_of(pattern: Pattern) -> Plan:
-        return pattern.plan(
-            n,
-            out_dtype=parse_dtype(out_dtype),
-            bias=axis,
-            activation=activation,
-            kernel=kernel,
-            tune=tune,
-            values=matrix.values if tune else None,
-            alignment=_alignment(used, dense, out),
-            allow_dense=allow_dense,
-        )
 
-    if starts.memory == columns.memory == Memory.HOST:
-        shape = (int(rows), int(matrix.shape[1]))
-        try:
-            entry = cache.entry(starts, columns, shape, matrix.block, kind, unsorted, used)
-        except IndexFault as fault:
-            if not is_scipy(a) or fault.status != Status.COL_IDX_REPEATED:
-                raise
-            # SciPy means the sum of the blocks that are in one place.
-            matrix = BSR.from_scipy(a)
-            entry = cache.entry(view(matrix.crow), view(matrix.col), shape, matrix.block, kind, unsorted, used)
-        key = (n, parse_dtype(out_dtype), axis, activation, kernel, tune, _alignment(used, dense, out), allow_dense)
-        plan = entry.plan(key, lambda: plan_of(entry.pattern))
-    else:
-        plan = plan_of(Pattern(matrix.crow, matrix.col, matrix.shape, matrix.block, dtype=kind, sort=unsorted, context=used, stream=stream))
-    c = plan(matrix.values, b, out, bias=bias, alpha=alpha, beta=beta, stream=stream)
+def sdd(
+    x: Any,
+    b: Any,
+    like: Any,
+    *,
+    out: Any = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    dtype: Any = None,
+    out_dtype: Any = None,
+    context: Context | None = None,
+    stream: int | None = None,
+) -> Any:
+    """The blocks of alpha X B + beta C at the places of a block-sparse matrix: its values, (nnzb, bm, bk), in their order.
+
+    x: (M, N). b: (N, K), of x's type. like: the matrix, (M, K), as bsr_gemm takes it; its values are not used. out: C;
+    None: a new array of b's kind. What blocks have beyond row M or column K becomes 0. Else as bsr_gemm.
+    """
+    matrix, unsorted = as_bsr(like)
+    left, right = view(x), view(b)
+    kind = _kind(left, right, dtype)
+    used = context if context is not None else default_context(right.memory, right.device)
+    n = right.shape[0] if right.ndim == 2 else 1
+    options = {
+        "op": "sdd",
+        "out_dtype": parse_dtype(out_dtype),
+        "order_b": _order(used, right),
+        "order_x": _order(used, left),
+        "alignment": _alignment(used, right, out),
+    }
+    _, plan = _plan(None, matrix, unsorted, kind, used, n, options, stream)
+    c = plan.sample(x, b, out, alpha=alpha, beta=beta, stream=stream)
     return c if out is not None else _like(b, c)
+
+
+def _plan(
+    sparse: Any, matrix: BSR, unsorted: bool, kind: Dtype, context: Context, n: int, options: dict[str, Any], stream: int | None
+) -> tuple[BSR, Plan]:
+    """The plan, kept or made, and the matrix whose values it is for. sparse: what the user gave."""
+    shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+    starts, columns = contiguous(view(matrix.crow)), contiguous(view(matrix.col))
+    values = matrix.values if options.get("tune") else None
+    if starts.memory != Memory.HOST or columns.memory != Memory.HOST:
+        made = Pattern(matrix.crow, matrix.col, shape, matrix.block, dtype=kind, sort=unsorted, context=context, stream=stream)
+        return matrix, made.plan(n, values=values, **options)
+    try:
+        entry = cache.entry(starts, columns, shape, matrix.block, kind, unsorted, context)
+    except IndexFault as fault:
+        if not is_scipy(sparse) or fault.status != Status.COL_IDX_REPEATED:
+            raise
+        # SciPy means the sum of the blocks that are in one place.
+        matrix = BSR.from_scipy(sparse)
+        values = matrix.values if options.get("tune") else None
+        entry = cache.entry(view(matrix.crow), view(matrix.col), shape, matrix.block, kind, unsorted, context)
+    return matrix, entry.plan((n, *options.values()), lambda: entry.pattern.plan(n, values=values, **options))
+
+
+def _order(context: Context, dense: View) -> str:
+    """ "column" where a CPU's product can read an operand column by column, and would have to copy it else."""
+    if context.memory != Memory.HOST or dense.ndim < 2 or dense.strides[-1] == 1 or dense.shape[-1] < 2:
+        return "row"
+    return "column" if dense.strides[-2] == 1 and dense.strides[-1] >= dense.shape[-2] else "row"
+
+
+def _is_sparse(matrix: Any) -> bool:
+    if is_torch(matrix):
+        return matrix.layout in (sys.modules["torch"].sparse_bsr, sys.modules["torch"].sparse_csr)
+    return isinstance(matrix, BSR) or is_scipy(matrix) or (isinstance(matrix, tuple) and len(matrix) == 4)
 
 
 def _kind(values: View, dense: View, dtype: Any) -> Dtype:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products within JAX programs, on the CPU: inside jit, vmap and shard_map, without copies.
+"""Products within JAX programs, on the CPU: inside jit, grad, vmap and shard_map, without copies.
 
 The sparse matrix is data as all else: its index is an operand, and may differ from call to call. What is kept for it is
 looked up by its bytes, as sparsek.bsr_gemm does, so that nothing of a process is baked into a compiled program.
@@ -20,34 +20,110 @@ from .cache import cache
 from .context import default_context
 from .dtypes import dtype_of
 from .errors import ArgumentError
+from .plan import Plan
 
-__all__ = ["bsr_matmul"]
-
-_TARGET = "sparsek_bsr_matmul"
+__all__ = ["bsr_matmul", "sdd"]
 
 
-def _product(operands: list[Any], results: list[Any]) -> None:
-    """C = A B, of arrays in XLA's memory."""
-    (values, value_type), (crow, _), (col, _), (b, _) = operands
+def _plan(op: str, kind: str, crow: Any, col: Any, shape: tuple[int, int], block: tuple[int, int], n: int) -> Plan:
+    order = "column" if op == "sdd" else "row"
+    entry = cache.entry(view(crow), view(col), shape, block, dtype_of(kind), False, default_context())
+    return entry.plan((n, op, order, "xla"), lambda: entry.pattern.plan(n, op=op, order_b=order))
+
+
+def _dsd(operands: list[Any], results: list[Any]) -> None:
+    (values, kind), (crow, _), (col, _), (b, _) = operands
     ((c, _),) = results
-    (_, bm, bk), (rows, n), cols = values.shape, c.shape[-2:], b.shape[-2]
-    entry = cache.entry(view(crow), view(col), (rows, cols), (bm, bk), dtype_of(value_type), False, default_context())
-    plan = entry.plan((n, "xla"), lambda: entry.pattern.plan(n))
-    plan(values, b, c)
+    shape = (c.shape[-2], b.shape[-2])
+    _plan("dsd", kind, crow, col, shape, values.shape[1:], c.shape[-1])(values, b, c)
 
 
-_handler: Any = None
+def _dsd_t(operands: list[Any], results: list[Any]) -> None:
+    (values, kind), (crow, _), (col, _), (b, _) = operands
+    ((c, _),) = results
+    shape = (b.shape[-2], c.shape[-2])
+    _plan("dsd_t", kind, crow, col, shape, values.shape[1:], c.shape[-1])(values, b, c)
+
+
+def _sdd(operands: list[Any], results: list[Any]) -> None:
+    (x, kind), (y, _), (crow, _), (col, _) = operands
+    ((values, _),) = results
+    _plan("sdd", kind, crow, col, (x.shape[0], y.shape[0]), values.shape[1:], x.shape[1]).sample(x, y.T, values)
+
+
+_TARGETS = {"sparsek_dsd": _dsd, "sparsek_dsd_t": _dsd_t, "sparsek_sdd": _sdd}
+_handlers: list[Any] = []  # XLA calls them as long as the process lives
 _registering = threading.Lock()
 
 
 def _register() -> None:
-    global _handler
     with _registering:
-        if _handler is None:
-            made = _xla.handler(_product)
+        if _handlers:
+            return
+        for name, work in _TARGETS.items():
+            made = _xla.handler(work)
             address = ctypes.cast(made, ctypes.c_void_p).value
-            jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(address), platform="cpu")
-            _handler = made  # called by XLA as long as the process lives
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="cpu")
+            _handlers.append(made)
+
+
+def _call(target: str, shape: tuple[int, ...], dtype: Any, *operands: Any) -> Any:
+    return jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(shape, dtype), vmap_method="sequential")(*operands)
+
+
+# Three products that are each other's derivatives. size: the extent of C that no operand has.
+
+
+def _multiply(size: int, values: Any, crow: Any, col: Any, b: Any) -> Any:
+    return _call("sparsek_dsd", (*b.shape[:-2], size, b.shape[-1]), b.dtype, values, crow, col, b)
+
+
+def _multiply_transposed(size: int, values: Any, crow: Any, col: Any, b: Any) -> Any:
+    return _call("sparsek_dsd_t", (*b.shape[:-2], size, b.shape[-1]), b.dtype, values, crow, col, b)
+
+
+def _sample(block: tuple[int, int], x: Any, y: Any, crow: Any, col: Any) -> Any:
+    return _call("sparsek_sdd", (col.shape[0], *block), x.dtype, x, y, crow, col)
+
+
+multiply = jax.custom_vjp(_multiply, nondiff_argnums=(0,))
+multiply_transposed = jax.custom_vjp(_multiply_transposed, nondiff_argnums=(0,))
+sample = jax.custom_vjp(_sample, nondiff_argnums=(0,))
+
+
+def _columns(given: Any) -> Any:
+    """(..., R, N) as (R, all N)."""
+    return given if given.ndim == 2 else jax.numpy.moveaxis(given, -2, 0).reshape(given.shape[-2], -1)
+
+
+def _back_multiply(_size: int, kept: Any, g: Any) -> Any:
+    values, crow, col, b = kept
+    return sample(values.shape[1:], _columns(g), _columns(b), crow, col), None, None, multiply_transposed(b.shape[-2], values, crow, col, g)
+
+
+def _back_transposed(_size: int, kept: Any, g: Any) -> Any:
+    values, crow, col, b = kept
+    return sample(values.shape[1:], _columns(b), _columns(g), crow, col), None, None, multiply(b.shape[-2], values, crow, col, g)
+
+
+def _back_sample(_block: tuple[int, int], kept: Any, g: Any) -> Any:
+    x, y, crow, col = kept
+    return multiply(x.shape[0], g, crow, col, y), multiply_transposed(y.shape[0], g, crow, col, x), None, None
+
+
+multiply.defvjp(lambda *given: (multiply(*given), given[1:]), _back_multiply)
+multiply_transposed.defvjp(lambda *given: (multiply_transposed(*given), given[1:]), _back_transposed)
+sample.defvjp(lambda *given: (sample(*given), given[1:]), _back_sample)
+
+
+def _index(crow: Any, col: Any, block_rows: int, bm: int, rows: int | None) -> tuple[Any, Any, int]:
+    crow, col = jax.numpy.asarray(crow), jax.numpy.asarray(col)
+    if crow.ndim != 1 or col.ndim != 1 or crow.dtype != col.dtype:
+        raise ArgumentError(f"crow {crow.shape} and col {col.shape} are not (block rows + 1) and (nnzb), of one type")
+    m = block_rows * bm if rows is None else rows
+    if m > block_rows * bm or (m <= (block_rows - 1) * bm and m != block_rows * bm):
+        raise ArgumentError(f"rows={m} is not in the last of {block_rows} block rows of {bm}")
+    return crow, col, m
 
 
 def bsr_matmul(values: Any, crow: Any, col: Any, b: Any, *, rows: int | None = None) -> Any:
@@ -55,23 +131,32 @@ def bsr_matmul(values: Any, crow: Any, col: Any, b: Any, *, rows: int | None = N
 
     values: (nnzb, bm, bk), of bfloat16, float16, float32 or float64. crow: (block rows + 1). col: (nnzb), increasing
     within a block row. Both are of int32 or int64, and data: a wrong index is an error of the program when it runs.
-    b: (..., K, N), of the values' type. rows: M, where it is no multiple of bm.
+    b: (..., K, N), of the values' type. rows: M, where it is no multiple of bm; values beyond it must be zero.
+    Gradients flow to values and b, and again to theirs. Raises ArgumentError and DtypeError.
     """
     _register()
-    values, crow, col, b = (jax.numpy.asarray(given) for given in (values, crow, col, b))
-    if values.ndim != 3 or b.ndim < 2 or crow.ndim != 1 or col.ndim != 1 or crow.dtype != col.dtype:
-        raise ArgumentError(
-            f"values {values.shape}, crow {crow.shape}, col {col.shape} and b {b.shape} are not (nnzb, bm, bk), (block rows + 1), "
-            "(nnzb) and (..., K, N), crow and col of one type"
-        )
+    values, b = jax.numpy.asarray(values), jax.numpy.asarray(b)
+    if values.ndim != 3 or b.ndim < 2:
+        raise ArgumentError(f"values {values.shape} and b {b.shape} are not (nnzb, bm, bk) and (..., K, N)")
     if values.dtype != b.dtype:
         raise ArgumentError(f"values are of {values.dtype} and b of {b.dtype}")
     dtype_of(np.dtype(values.dtype))
+    crow, col, m = _index(crow, col, np.shape(crow)[0] - 1, values.shape[1], rows)
     if values.shape[0] != col.shape[0]:
         raise ArgumentError(f"there are {values.shape[0]} blocks of values, and {col.shape[0]} in col")
-    most = (crow.shape[0] - 1) * values.shape[1]
-    m = most if rows is None else rows
-    if not most - values.shape[1] < m <= most and m != most:
-        raise ArgumentError(f"rows={rows} is not in the last of {crow.shape[0] - 1} block rows of {values.shape[1]}")
-    result = jax.ShapeDtypeStruct((*b.shape[:-2], m, b.shape[-1]), b.dtype)
-    return jax.ffi.ffi_call(_TARGET, result, vmap_method="sequential")(values, crow, col, b)
+    return multiply(m, values, crow, col, b)
+
+
+def sdd(x: Any, y: Any, crow: Any, col: Any, block: tuple[int, int]) -> Any:
+    """The blocks of X Y^T at the places of a pattern: (nnzb, bm, bk), values for bsr_matmul.
+
+    x: (M, N). y: (K, N), of x's type. crow, col: as for bsr_matmul. block: (bm, bk). Gradients flow to x and y.
+    Raises ArgumentError and DtypeError.
+    """
+    _register()
+    x, y = jax.numpy.asarray(x), jax.numpy.asarray(y)
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or x.dtype != y.dtype:
+        raise ArgumentError(f"x {x.shape} of {x.dtype} and y {y.shape} of {y.dtype} are not (M, N) and (K, N) of one type")
+    dtype_of(np.dtype(x.dtype))
+    crow, col, _ = _index(crow, col, np.shape(crow)[0] - 1, block[0], x.shape[0])
+    return sample(tuple(block), x, y, crow, col)

@@ -96,6 +96,7 @@ class Pattern:
         self,
         n: int,
         *,
+        op: str = "dsd",
         out_dtype: Any = None,
         bias: str | None = None,
         activation: str | None = None,
@@ -105,6 +106,9 @@ class Pattern:
         ldb: int = 0,
         ldc: int = 0,
         alignment: int = 0,
+        order_b: str = "row",
+        order_c: str = "row",
+        order_x: str = "row",
         allow_dense: bool = False,
         own_kernels: bool = False,
         batch_invariant: bool = False,
@@ -113,6 +117,14 @@ class Pattern:
     ) -> Plan:
         """How products with up to n columns are computed; to be kept and called, see Plan.
 
+        op: the product, A being (M, K):
+            "dsd"    C = A B      b (K, n)    C (M, n)
+            "dsd_t"  C = A^T B    b (M, n)    C (K, n)
+            "dds"    C = B A      b (n, M)    C (n, K)
+            "dds_t"  C = B A^T    b (n, K)    C (n, M)
+            "sdd"    blocks of X B at A's pattern, see Plan.sample
+        A GPU computes "dsd" of row-major operands alone.
+        order_b, order_c, order_x: how the operands lie, by "row" or "column"; others are copied.
         out_dtype: of C and the bias; None: that of the values. bias: None, "row" (M) or "column" (n). activation: None,
         "relu", "gelu" or "silu". kernel: by name, or None: the library chooses. tune: seconds to measure kernels for,
         with `values`, unless a similar product has been measured before; see docs/tuning.md. ldb, ldc: elements from row
@@ -124,6 +136,7 @@ class Pattern:
         return Plan(
             self,
             n,
+            op=op,
             out_dtype=out_dtype,
             bias=bias,
             activation=activation,
@@ -133,6 +146,9 @@ class Pattern:
             ldb=ldb,
             ldc=ldc,
             alignment=alignment,
+            order_b=order_b,
+            order_c=order_c,
+            order_x=order_x,
             allow_dense=allow_dense,
             own_kernels=own_kernels,
             batch_invariant=batch_invariant,

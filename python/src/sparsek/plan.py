@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from . import _abi
-from ._abi import Activation, Bias, ChosenBy, Compute, Dtype, Memory, PlanFlag
+from ._abi import Activation, Bias, ChosenBy, Compute, Dtype, Memory, Op, Order, PlanFlag
 from ._arrays import View, address_of, assign, contiguous, current_stream, element, empty, view
 from ._handles import Shared
 from ._library import library
+from ._operands import ORDERS, Dense, made, take, taken
 from ._staging import Staging
 from .dtypes import BYTES, numpy_dtype, parse_dtype
 from .errors import ArgumentError
@@ -53,7 +54,7 @@ class PlanInfo:
     warning: str
 
 
-def _choice(table: dict[str | None, Any], given: str | None, what: str) -> Any:
+def _choice(table: Mapping[Any, Any], given: str | None, what: str) -> Any:
     try:
         return table[given]
     except KeyError:
@@ -61,45 +62,25 @@ def _choice(table: dict[str | None, Any], given: str | None, what: str) -> Any:
         raise ArgumentError(f"{what}={given!r} is none of {names}") from None
 
 
-class _Rows:
-    """A dense operand as the library takes it: a batch of (rows, n), the elements of a row one after the other."""
+class _Sides(NamedTuple):
+    """Where a product has A's extents: which of them B and C have, as rows (-2) or as columns (-1)."""
 
-    __slots__ = ("batch", "ld", "n", "step", "view")
+    b: int
+    c: int
+    axis: int
 
-    def __init__(self, found: View, batch: int, n: int, ld: int, step: int) -> None:
-        self.view, self.batch, self.n, self.ld, self.step = found, batch, n, ld, step
 
-
-def _rows(found: View, rows: int, what: str) -> _Rows | None:
-    """The operand, or None where its strides do not go and it has to be copied."""
-    shape, strides = (found.shape, found.strides) if found.ndim > 1 else ((*found.shape, 1), (*found.strides, 1))
-    if found.ndim == 0 or shape[-2] != rows:
-        raise ArgumentError(f"{what} of shape {found.shape} does not have {rows} rows")
-    n = shape[-1]
-    outer = shape[:-2]
-    batch = prod(outer)
-    if found.dense:
-        return _Rows(found, batch, n, max(n, 1), rows * n if batch > 1 else 0)
-    ld = strides[-2] if rows > 1 else n
-    if (n > 1 and strides[-1] != 1) or ld < n:
-        return None
-    step = 0
-    if batch > 1:
-        # The outer indices must walk in even steps, the last of them the fastest.
-        expected = 0
-        for extent, stride in zip(reversed(outer), reversed(strides[:-2]), strict=True):
-            if extent == 1:
-                continue
-            if expected == 0:
-                step = expected = stride
-            if stride != expected or stride < 0:
-                return None
-            expected *= extent
-    return _Rows(found, batch, n, ld, step)
+_OPS = {
+    "dsd": (Op.DSD, _Sides(b=1, c=0, axis=-2)),
+    "dsd_t": (Op.DSD_T, _Sides(b=0, c=1, axis=-2)),
+    "dds": (Op.DDS, _Sides(b=0, c=1, axis=-1)),
+    "dds_t": (Op.DDS_T, _Sides(b=1, c=0, axis=-1)),
+    "sdd": (Op.SDD, _Sides(b=1, c=0, axis=-1)),
+}
 
 
 class Plan:
-    """Products of one pattern with up to n columns: made by Pattern.plan, called with values and B.
+    """Products of one pattern, of up to n columns of B: made by Pattern.plan, called with values and B.
 
     One plan may be called by several threads at once, with values of their own.
     """
@@ -109,6 +90,7 @@ class Plan:
         pattern: Pattern,
         n: int,
         *,
+        op: str,
         out_dtype: Any,
         bias: str | None,
         activation: str | None,
@@ -118,6 +100,9 @@ class Plan:
         ldb: int,
         ldc: int,
         alignment: int,
+        order_b: str,
+        order_c: str,
+        order_x: str,
         allow_dense: bool,
         own_kernels: bool,
         batch_invariant: bool,
@@ -127,6 +112,11 @@ class Plan:
         self.pattern, self.n = pattern, n
         self.dtype = pattern.dtype
         self.out_dtype: Dtype = parse_dtype(out_dtype) or pattern.dtype
+        self.op: Op
+        self.op, self._sides = _choice(_OPS, op, "op")
+        self.order_b: Order = _choice(ORDERS, order_b, "order_b")
+        self.order_c: Order = _choice(ORDERS, order_c, "order_c")
+        self.order_x: Order = _choice(ORDERS, order_x, "order_x")
         self.bias: Bias = _choice(_BIASES, bias, "bias")
         self.activation: Activation = _choice(_ACTIVATIONS, activation, "activation")
         host = pattern.context.memory == Memory.HOST
@@ -145,6 +135,10 @@ class Plan:
             allow_dense=int(allow_dense),
             tuning_seconds=tune,
             flags=(int(PlanFlag.OWN_KERNELS) if own_kernels else 0) | (int(PlanFlag.BATCH_INVARIANT) if batch_invariant else 0),
+            op=int(self.op),
+            order_b=int(self.order_b),
+            order_c=int(self.order_c),
+            order_x=int(self.order_x),
             compute=int(Compute.TF32 if tf32 else Compute.EXACT),
             workers=workers,
         )
@@ -166,7 +160,8 @@ class Plan:
         self._multiply = lib.multiply
         self._pointer = ctypes.c_void_p(pointer.value)
         self._spare: list[tuple[Any, Any]] = []
-        self._plain = host and n > 0 and self.bias == Bias.NONE
+        orders = (self.order_b, self.order_c)
+        self._plain = host and n > 0 and self.bias == Bias.NONE and self.op == Op.DSD and orders == (Order.ROW_MAJOR,) * 2
         self._b_shape, self._c_shape = (cols, n), (rows, n)
         self._numpy = numpy_dtype(self.dtype)
         self._numpy_c = numpy_dtype(self.out_dtype)
@@ -211,6 +206,7 @@ class Plan:
 
         values: (nnzb, bm, bk). b: (K,), (K, n) or (..., K, n), n as planned or less, of the type of the values.
         out: C, (M,), (M, n) or (..., M, n); None: a new array of b's kind. bias: (M) or (n) as planned, of C's type.
+        Of other ops than "dsd", b and C have the shapes that Pattern.plan says.
         stream: of a GPU's product; None: the current one of b's package.
 
         All strides are taken. What the library does not multiply in place is copied first: values and a bias that are
@@ -272,6 +268,8 @@ class Plan:
         beta: float = 0.0,
         c_in: int = 0,
         ldc_in: int = 0,
+        x: int = 0,
+        ldx: int = 0,
         stream: int = 0,
         workspace: int = 0,
         workspace_bytes: int = 0,
@@ -298,6 +296,8 @@ class Plan:
             n=n,
             c_in=c_in,
             ldc_in=ldc_in,
+            x=x,
+            ldx=ldx,
             workspace=workspace,
             workspace_bytes=workspace_bytes,
             batch=batch,
@@ -316,7 +316,7 @@ class Plan:
             raise ArgumentError(f"values have the shape {found.shape}, and not {self._values_shape}")
         return contiguous(found)
 
-    def _bias(self, bias: Any, n: int) -> View | None:
+    def _bias(self, bias: Any, line: tuple[int, int]) -> View | None:
         if bias is None:
             if self.bias != Bias.NONE:
                 raise ArgumentError("the plan was made for a bias: give one")
@@ -325,45 +325,82 @@ class Plan:
             raise ArgumentError("the plan was made without a bias: Pattern.plan(bias='row') or 'column' makes one with it")
         found = view(bias)
         element(found, self.out_dtype, "bias")
-        count = self.pattern.shape[0] if self.bias == Bias.ROW else n
+        count = line[0] if self.bias == Bias.ROW else line[1]
         if found.shape not in ((count,), (count, 1) if self.bias == Bias.ROW else (1, count)):
             raise ArgumentError(f"bias has the shape {found.shape}, and not ({count},)")
         return contiguous(found)
 
     def _any(self, values: Any, b: Any, out: Any, bias: Any, alpha: float, beta: float, stream: int | None) -> Any:
         """A product of whatever operands."""
+        if self.op == Op.SDD:
+            raise ArgumentError("the plan samples: call its method sample, with two dense operands")
         if self.dtype == Dtype.FP64:
             for name, factor in (("alpha", alpha), ("beta", beta)):
                 if float(np.float32(factor)) != factor:
                     raise ArgumentError(f"{name}={factor} is no number of fp32, in which the library takes it: scale an operand instead")
-        rows, cols = self.pattern.shape
         b_view = view(b)
         element(b_view, self.dtype, "b")
-        b_rows = _rows(b_view, cols, "b") or _rows(contiguous(b_view), cols, "b")
-        assert b_rows is not None
-        n = b_rows.n
-        if n > self.n:
-            raise ArgumentError(f"b has {n} columns, and the plan is for up to {self.n}")
-        found_values, found_bias = self._values(values), self._bias(bias, n)
-        shape = (*b_view.shape[:-2], rows, n) if b_view.ndim > 1 else (rows,)
+        fixed_b, fixed_c, axis = self.pattern.shape[self._sides.b], self.pattern.shape[self._sides.c], self._sides.axis
+        b_dense = taken(b_view, fixed_b, axis, self.order_b, "b")
+        n = self._columns(b_dense.n, "b")
+        line = (fixed_c, n) if axis == -2 else (n, fixed_c)
+        found_values, found_bias = self._values(values), self._bias(bias, line)
+        shape = (*b_view.shape[:-2], *line) if b_view.ndim > 1 else (fixed_c,)
         c_view = self._output(out, shape, beta, b_view)
-        c_rows = _rows(c_view, rows, "out")
-        if c_rows is None or (c_view.kind == "numpy" and out is not None and c_view.array is not out):
+        c_dense = take(c_view, fixed_c, axis, self.order_c, "out")
+        if c_dense is None or (c_view.kind == "numpy" and out is not None and c_view.array is not out):
             # A C that the library cannot write to gets a copy of one that it can.
-            made = empty(c_view, shape, self.out_dtype)
+            copy = made(c_view, shape, self.out_dtype, self.order_c)
             if beta:
-                assign(made.array, c_view)
-            self._finish(found_values, b_rows, made, found_bias, alpha, beta, stream)
-            assign(out, made)
+                assign(copy.array, c_view)
+            c_dense = take(copy, fixed_c, axis, self.order_c, "out")
+            assert c_dense is not None
+            self._finish(found_values, b_dense, c_dense, found_bias, alpha, beta, stream)
+            assign(out, copy)
             return out
-        self._finish(found_values, b_rows, c_view, found_bias, alpha, beta, stream)
+        self._finish(found_values, b_dense, c_dense, found_bias, alpha, beta, stream)
         return c_view.array if out is None else out
+
+    def sample(self, x: Any, b: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: int | None = None) -> Any:
+        """The blocks of act(alpha X B + beta C) where A has blocks, which are returned: C, (nnzb, bm, bk). For op="sdd".
+
+        x: (M, n). b: (n, K), n as planned or less, both of the pattern's type, with any strides. out: C; None: a new array
+        of b's kind. What blocks have beyond row M or column K becomes 0.
+        """
+        if self.op != Op.SDD:
+            raise ArgumentError("the plan is of another product: Pattern.plan(op='sdd') makes one that samples")
+        x_view, b_view = view(x), view(b)
+        element(x_view, self.dtype, "x")
+        element(b_view, self.dtype, "b")
+        if x_view.ndim != 2 or b_view.ndim != 2:
+            raise ArgumentError("x and b have two dimensions each: batches are not sampled")
+        x_dense = taken(x_view, self.pattern.shape[0], -2, self.order_x, "x")
+        b_dense = taken(b_view, self.pattern.shape[1], -1, self.order_b, "b")
+        if self._columns(x_dense.n, "x") != b_dense.n:
+            raise ArgumentError(f"x has {x_dense.n} columns, and b {b_dense.n} rows")
+        c_view = self._output(out, self._values_shape, beta, b_view)
+        copy = c_view
+        if not c_view.dense or (c_view.kind == "numpy" and out is not None and c_view.array is not out):
+            copy = empty(c_view, self._values_shape, self.out_dtype)
+            if beta:
+                assign(copy.array, c_view)
+        self._finish(None, b_dense, Dense(copy, 1, b_dense.n, 0, 0), None, alpha, beta, stream, x_dense)
+        if copy is not c_view:
+            assign(out, copy)
+        return c_view.array if out is None else out
+
+    def _columns(self, n: int, what: str) -> int:
+        if n > self.n:
+            raise ArgumentError(
+                f"{what} has {n} {'columns' if self._sides.axis == -2 or what == 'x' else 'rows'}, the plan is for up to {self.n}"
+            )
+        return n
 
     def _output(self, out: Any, shape: tuple[int, ...], beta: float, like: View) -> View:
         if out is None:
             if beta:
                 raise ArgumentError("beta needs out: the C that it is multiplied with")
-            return empty(like, shape, self.out_dtype)
+            return made(like, shape, self.out_dtype, self.order_c)
         found = view(out)
         element(found, self.out_dtype, "out")
         if found.shape != shape:
@@ -372,49 +409,43 @@ class Plan:
             raise ArgumentError("out cannot be written to")
         return found
 
-    def _finish(self, values: View, b: _Rows, c_view: View, bias: View | None, alpha: float, beta: float, stream: int | None) -> None:
+    def _finish(
+        self,
+        values: View | None,
+        b: Dense,
+        c: Dense,
+        bias: View | None,
+        alpha: float,
+        beta: float,
+        stream: int | None,
+        x: Dense | None = None,
+    ) -> None:
         """Multiplies operands whose shapes and types are right."""
-        c = _rows(c_view, self.pattern.shape[0], "out")
-        assert c is not None
-        context = self.pattern.context
-        operands = [values, b.view, c_view] + ([bias] if bias is not None else [])
         if c.view.size == 0:
             return
-        places = {(found.memory, found.device) for found in operands if found.size}
+        context = self.pattern.context
+        others = [found for found in (values, bias, x.view if x is not None else None) if found is not None]
+        places = {(found.memory, found.device) for found in [b.view, c.view, *others] if found.size}
         if len(places) > 1:
             raise ArgumentError("values, b, out and bias do not lie in one memory")
         memory, device = places.pop()
         if memory == Memory.DEVICE and (context.memory, context.device) != (memory, device):
             raise ArgumentError(f"the arrays lie on GPU {device}, and the plan is for {context}")
-        if memory == context.memory and not Staging.force:
+        with Staging(context, memory) as staged:
+            used = current_stream(b.view) if stream is None else stream
             self.run(
-                values=values.address,
-                b=b.view.address,
-                c=c_view.address,
-                n=b.n,
-                ldb=b.ld,
-                ldc=c.ld,
-                bias=bias.address if bias is not None else 0,
-                alpha=alpha,
-                beta=beta,
-                stream=current_stream(b.view) if stream is None else stream,
-                batch=b.batch,
-                stride_b=b.step,
-                stride_c=c.step,
-            )
-            return
-        with Staging(context) as staged:
-            self.run(
-                values=staged.read(values),
+                values=staged.read(values) if values is not None else 0,
                 b=staged.read(b.view),
-                c=staged.write(c_view, beta != 0),
+                c=staged.write(c.view, beta != 0),
+                x=staged.read(x.view) if x is not None else 0,
                 n=b.n,
                 ldb=b.ld,
                 ldc=c.ld,
+                ldx=x.ld if x is not None else 0,
                 bias=staged.read(bias) if bias is not None else 0,
                 alpha=alpha,
                 beta=beta,
-                stream=staged.stream,
+                stream=staged.stream if staged.active else used,
                 batch=b.batch,
                 stride_b=b.step,
                 stride_c=c.step,

@@ -225,7 +225,7 @@ func TestWrongResultIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer engine.Close()
-	p, err := generate(patternSpec{"random", sizeFlag{30, 20, 40}, blockFlag{4, 8}, 0.5, 1, 4}, workload.Float32, nil)
+	p, err := generate(patternSpec{"random", sizeFlag{30, 20, 40}, blockFlag{4, 8}, 0.5, 1, 4, sparsek.DSD}, workload.Float32, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,6 +184,47 @@ func (c *computeFlag) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// opFlag is a product.
+type opFlag struct{ sparsek.Op }
+
+func (o *opFlag) UnmarshalText(text []byte) (err error) {
+	o.Op, err = choose(string(text), sparsek.DSD, sparsek.DSDT, sparsek.DDS, sparsek.DDST, sparsek.SDD)
+	return err
+}
+
+// columnsFlag are the orders of X, B and C: letters of those that are column-major.
+type columnsFlag struct{ x, b, c sparsek.Order }
+
+func (c *columnsFlag) String() string {
+	text := ""
+	for _, operand := range []struct {
+		name  string
+		order sparsek.Order
+	}{{"x", c.x}, {"b", c.b}, {"c", c.c}} {
+		if operand.order == sparsek.ColumnMajor {
+			text += operand.name
+		}
+	}
+	return text
+}
+
+func (c *columnsFlag) UnmarshalText(text []byte) error {
+	*c = columnsFlag{}
+	for _, letter := range string(text) {
+		switch letter {
+		case 'x':
+			c.x = sparsek.ColumnMajor
+		case 'b':
+			c.b = sparsek.ColumnMajor
+		case 'c':
+			c.c = sparsek.ColumnMajor
+		default:
+			return fmt.Errorf("want letters of x, b and c, as in bc")
+		}
+	}
+	return nil
+}
+
 // choose finds a value by its name.
 func choose[V fmt.Stringer](name string, values ...V) (V, error) {
 	var names []string

@@ -23,6 +23,7 @@ type patternSpec struct {
 	density float64
 	seed    uint64
 	output  int // bytes of an element of C
+	op      sparsek.Op
 }
 
 // generate makes A and, unless b is given, B.
@@ -48,7 +49,8 @@ func generate[T sparsek.Element](s patternSpec, e workload.Element[T], b *matio.
 	if b != nil {
 		problem.B = *b
 	} else {
-		problem.B = workload.RandomB[T](s.size.k, s.size.n, s.seed)
+		rows, cols := workload.ExtentB(s.op, s.size.m, s.size.n, s.size.k)
+		problem.B = workload.RandomB[T](rows, cols, s.seed)
 	}
 	return problem, nil
 }
@@ -96,8 +98,14 @@ func load[T, C sparsek.Element](ctx context.Context, o *productFlags, from opera
 	if err != nil {
 		return nil, err
 	}
-	in.problem.Alpha = float32(from.Alpha)
-	in.epilogue, in.over.Bias, err = newEpilogue(&o.epilogueFlags, from.BiasFile, out, in.problem.A.Rows, in.problem.B.Cols, o.Seed)
+	p := in.problem
+	p.Alpha = float32(from.Alpha)
+	p.Op, p.OrderX, p.OrderB, p.OrderC = o.Op.Op, o.ColumnMajor.x, o.ColumnMajor.b, o.ColumnMajor.c
+	if p.Op == sparsek.SDD {
+		p.X = workload.RandomX[T](p.A.Rows, p.B.Rows, o.Seed)
+	}
+	rows, cols := p.ExtentC()
+	in.epilogue, in.over.Bias, err = newEpilogue(&o.epilogueFlags, from.BiasFile, out, rows, cols, o.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -113,10 +121,10 @@ func load[T, C sparsek.Element](ctx context.Context, o *productFlags, from opera
 }
 
 func (in *input[T, C]) fromPattern(o *productFlags, e workload.Element[T], bPath string, b *matio.Dense[T], output int) error {
-	if err := fits(b, bPath, o.Size.k, o.Size.n); err != nil {
+	if err := fits(b, bPath, o.Op.Op, *o.Size); err != nil {
 		return err
 	}
-	problem, err := generate(patternSpec{o.Pattern, *o.Size, blockOf(o.Block, nil), o.value(defaultDensity), o.Seed, output}, e, b)
+	problem, err := generate(patternSpec{o.Pattern, *o.Size, blockOf(o.Block, nil), o.value(defaultDensity), o.Seed, output, o.Op.Op}, e, b)
 	in.problem = problem
 	return err
 }
@@ -171,7 +179,8 @@ func (in *input[T, C]) fromFile(ctx context.Context, o *productFlags, e workload
 	if b != nil {
 		in.problem.B = *b
 	} else {
-		in.problem.B = workload.RandomB[T](size.k, size.n, o.Seed)
+		rows, cols := workload.ExtentB(o.Op.Op, size.m, size.n, size.k)
+		in.problem.B = workload.RandomB[T](rows, cols, o.Seed)
 	}
 	return nil
 }
@@ -207,14 +216,18 @@ func sizeOf[T sparsek.Element](o *productFlags, a *bsr.Entries, bPath string, b 
 		}
 	case b != nil:
 		size.n = b.Cols
+		if op := o.Op.Op; op == sparsek.DDS || op == sparsek.DDST || op == sparsek.SDD {
+			size.n = b.Rows
+		}
 	}
-	return size, fits(b, bPath, size.k, size.n)
+	return size, fits(b, bPath, o.Op.Op, size)
 }
 
 // fits makes sure that a B from a file has the size that is needed.
-func fits[T sparsek.Element](b *matio.Dense[T], path string, k, n int) error {
-	if b != nil && (b.Rows != k || b.Cols != n) {
-		return failf(exitBadSizes, "%s: B is %d x %d, and %d x %d is needed", path, b.Rows, b.Cols, k, n)
+func fits[T sparsek.Element](b *matio.Dense[T], path string, op sparsek.Op, size sizeFlag) error {
+	rows, cols := workload.ExtentB(op, size.m, size.n, size.k)
+	if b != nil && (b.Rows != rows || b.Cols != cols) {
+		return failf(exitBadSizes, "%s: B is %d x %d, and %d x %d is needed", path, b.Rows, b.Cols, rows, cols)
 	}
 	return nil
 }

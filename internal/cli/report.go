@@ -28,7 +28,12 @@ type report struct {
 	BlockK  int    `json:"block_k"`
 	DType   string `json:"dtype"`
 
-	Compute    string `json:"compute,omitempty"` // "tf32"
+	Compute     string `json:"compute,omitempty"` // "tf32"
+	Op          string `json:"op"`
+	ColumnMajor string `json:"column_major,omitempty"` // letters of x, b and c
+	CopiesB     bool   `json:"copies_b,omitempty"`     // to rows, with each product
+	CopiesC     bool   `json:"copies_c,omitempty"`     // from rows
+
 	OutDType   string `json:"out_dtype"`
 	Bias       string `json:"bias,omitempty"` // "row" or "column"
 	Activation string `json:"activation,omitempty"`
@@ -107,9 +112,10 @@ func (n number) MarshalJSON() ([]byte, error) {
 func newReport[T, C sparsek.Element](p *workload.Problem[T], e workload.Epilogue[C], s *workload.Solution[C], in workload.Element[T], c sparsek.EngineInfo) *report {
 	t := s.Timing
 	r := &report{
-		M: p.A.Rows, N: p.B.Cols, K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK, DType: in.Name,
-		OutDType: sparsek.DTypeOf[C]().String(),
-		Blocks:   p.A.Blocks(), Density: p.A.Density(),
+		M: p.A.Rows, N: p.N(), K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK, DType: in.Name,
+		OutDType: sparsek.DTypeOf[C]().String(), Op: p.Op.String(), CopiesB: s.Plan.CopiesB, CopiesC: s.Plan.CopiesC,
+		ColumnMajor: (&columnsFlag{p.OrderX, p.OrderB, p.OrderC}).String(),
+		Blocks:      p.A.Blocks(), Density: p.A.Density(),
 		Backend: backendName(c), BackendReason: c.Reason, Kernel: s.Plan.Kernel, KernelReason: s.Plan.Reason,
 		Recomputed: s.Recomputed,
 		Runs:       t.Runs, Seconds: t.Median.Seconds(), Quartiles: [2]float64{t.Quarter.Seconds(), t.ThreeQuarters.Seconds()},

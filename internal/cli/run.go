@@ -24,9 +24,11 @@ type productFlags struct {
 	N             count        `group:"Product" default:"256" placeholder:"N" help:"Columns of a random B, for --matrix without --size."`
 	Block         anyBlockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A, one number for both, or auto for little fill-in of a file (default: those of a bsr .npz, else 64x64)."`
 	densityFlags  `group:"Product"`
-	Seed          uint64    `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
-	DType         dtypeFlag `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or fp64."`
-	AllowOverflow bool      `group:"Product" help:"Accept values that --dtype or --out-dtype makes infinite."`
+	Op            opFlag      `name:"op" group:"Product" default:"dsd" placeholder:"NAME" help:"The product: dsd (A B), dsd_t (A^T B), dds (B A), dds_t (B A^T), or sdd (X B where A has blocks). N is the extent that A lacks."`
+	ColumnMajor   columnsFlag `group:"Product" placeholder:"OPERANDS" help:"Which of x, b and c lie column-major in memory, as bc (default: none)."`
+	Seed          uint64      `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
+	DType         dtypeFlag   `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or fp64."`
+	AllowOverflow bool        `group:"Product" help:"Accept values that --dtype or --out-dtype makes infinite."`
 	epilogueFlags `group:"Epilogue"`
 	engineFlags   `group:"Device and kernel"`
 	AllowDense    bool `group:"Device and kernel" help:"Admit kernels that multiply absent blocks as zeros: Inf and NaN in B may make NaN of C."`
@@ -57,9 +59,27 @@ func (*runCommand) Help() string {
   sparsek run --pattern causal --size 8192x8192x8192 --out-dtype fp32 --json`
 }
 
+// validateOp refuses what a product does not have.
+func (o *productFlags) validateOp(command string) error {
+	if o.Op.Op == sparsek.SDD {
+		if o.Bias.Bias != sparsek.NoBias {
+			return failf(exitUsage, "%s: --op sdd has no bias", command)
+		}
+		if o.ColumnMajor.c == sparsek.ColumnMajor {
+			return failf(exitUsage, "%s: --column-major: C of --op sdd is blocks, which are row-major", command)
+		}
+	} else if o.ColumnMajor.x == sparsek.ColumnMajor {
+		return failf(exitUsage, "%s: --column-major: X is for --op sdd", command)
+	}
+	return nil
+}
+
 // validate refuses what does not go together.
 func (o *productFlags) validate(e *environment, b string) error {
 	command := e.args[0]
+	if err := o.validateOp(command); err != nil {
+		return err
+	}
 	if (o.Matrix == "") == (o.Pattern == "") {
 		return failf(exitUsage, "%s: give either --matrix or --pattern", command)
 	}
@@ -226,7 +246,7 @@ func printRun(e *environment, r *report, c sparsek.EngineInfo) error {
 	if r.NotFinite > 0 {
 		t.add("note", fmt.Sprintf("%d values of A or B are infinite or NaN: so are elements of C", r.NotFinite))
 	}
-	product := fmt.Sprintf("%d x %d by %d x %d", r.M, r.K, r.K, r.N)
+	product := describeProduct(r)
 	if r.Compute != "" {
 		product += ", elements may be rounded to " + r.Compute
 	}
@@ -256,4 +276,31 @@ func printRun(e *environment, r *report, c sparsek.EngineInfo) error {
 		t.add("written", r.Out)
 	}
 	return t.print(e.stdout)
+}
+
+// describeProduct is "8192 x 4096 by 4096 x 256", or says which other product it is.
+func describeProduct(r *report) string {
+	var text string
+	switch r.Op {
+	case "dsd_t":
+		text = fmt.Sprintf("A^T, %d x %d, by %d x %d", r.K, r.M, r.M, r.N)
+	case "dds":
+		text = fmt.Sprintf("%d x %d by A, %d x %d", r.N, r.M, r.M, r.K)
+	case "dds_t":
+		text = fmt.Sprintf("%d x %d by A^T, %d x %d", r.N, r.K, r.K, r.M)
+	case "sdd":
+		text = fmt.Sprintf("%d x %d by %d x %d, where A has blocks", r.M, r.N, r.N, r.K)
+	default:
+		text = fmt.Sprintf("%d x %d by %d x %d", r.M, r.K, r.K, r.N)
+	}
+	if r.ColumnMajor != "" {
+		text += "; column-major: " + r.ColumnMajor
+	}
+	if r.CopiesB {
+		text += "; B is copied to rows"
+	}
+	if r.CopiesC {
+		text += "; C is copied from rows"
+	}
+	return text
 }

@@ -121,7 +121,7 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCo
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	result := &tuneResult{
-		M: p.A.Rows, N: p.B.Cols, K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK,
+		M: p.A.Rows, N: p.N(), K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK,
 		DType: in.Name, OutDType: string(o.outputOf(o.DType)), Blocks: p.A.Blocks(), Density: p.A.Density(),
 		Backend: backendName(engine.Info()), BackendReason: engine.Info().Reason,
 	}
@@ -130,7 +130,7 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCo
 		fmt.Fprintf(e.stdout, "Auto-tuning sparse BSR for config %s:\n", result.Config)
 	}
 	tuner, err := tuning.NewTuner(ctx, m, sparsek.PlanOptions{
-		N: p.B.Cols, Output: dtypeOf(o.outputOf(o.DType)), Bias: o.Bias.Bias,
+		N: p.N(), Op: p.Op, OrderX: p.OrderX, OrderB: p.OrderB, OrderC: p.OrderC, Output: dtypeOf(o.outputOf(o.DType)), Bias: o.Bias.Bias,
 		Activation: o.Activation.Activation, AllowDense: o.AllowDense,
 	}, tuning.Options{Budget: o.budget(), All: !o.Quick})
 	if err != nil {

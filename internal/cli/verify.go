@@ -106,7 +106,7 @@ func verifyTo[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p, err := generate(patternSpec{name, o.Size, o.Block, o.value(defaultDensity), o.Seed, out.Size}, in, nil)
+	p, err := generate(patternSpec{name, o.Size, o.Block, o.value(defaultDensity), o.Seed, out.Size, sparsek.DSD}, in, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,88 @@ import (
 	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
-// Problem is a product Alpha A B.
+// Problem is a product Alpha A B, or another of [sparsek.Op] with the sizes that it says.
 type Problem[T sparsek.Element] struct {
 	A     bsr.Matrix[T]  // M x K
 	B     matio.Dense[T] // K x N
 	Alpha float32
+
+	Op sparsek.Op
+	X  matio.Dense[T] // of SDD
+	// How the operands lie in memory when they are multiplied; X, B and C here are row-major.
+	OrderX, OrderB, OrderC sparsek.Order
+}
+
+// N is the extent of the dense operands that A does not have.
+func (p *Problem[T]) N() int {
+	if p.Op == sparsek.DDS || p.Op == sparsek.DDST {
+		return p.B.Rows
+	}
+	if p.Op == sparsek.SDD {
+		return p.X.Cols
+	}
+	return p.B.Cols
+}
+
+// ExtentB are the rows and columns of B, for a product of M x N x K.
+func ExtentB(op sparsek.Op, m, n, k int) (rows, cols int) {
+	switch op {
+	case sparsek.DSDT:
+		return m, n
+	case sparsek.SDD:
+		return n, k
+	case sparsek.DDS:
+		return n, m
+	case sparsek.DDST:
+		return n, k
+	}
+	return k, n
+}
+
+// ExtentC are the rows and columns of C.
+func (p *Problem[T]) ExtentC() (rows, cols int) {
+	switch p.Op {
+	case sparsek.DSDT:
+		return p.A.Cols, p.N()
+	case sparsek.SDD:
+		return p.A.Blocks() * p.A.BlockM, p.A.BlockK
+	case sparsek.DDS:
+		return p.N(), p.A.Cols
+	case sparsek.DDST:
+		return p.N(), p.A.Rows
+	}
+	return p.A.Rows, p.N()
+}
+
+// columns is a column-major copy of a matrix.
+type columns[T sparsek.Element] struct {
+	sparsek.Operand
+	rows, cols int
+	data       []T
+}
+
+// read copies the matrix to rows.
+func (c columns[T]) read(to []T) {
+	for i := range c.rows {
+		for j := range c.cols {
+			to[i*c.cols+j] = c.data[j*c.rows+i]
+		}
+	}
+}
+
+// laid is a row-major matrix in another order, a copy where that is not its own.
+func laid[T sparsek.Element](d matio.Dense[T], order sparsek.Order) sparsek.Operand {
+	if order == sparsek.RowMajor {
+		return sparsek.Dense[T]{Rows: d.Rows, Cols: d.Cols, Data: d.Data}
+	}
+	c := columns[T]{rows: d.Rows, cols: d.Cols, data: make([]T, len(d.Data))}
+	for i := range d.Rows {
+		for j := range d.Cols {
+			c.data[j*d.Rows+i] = d.Data[i*d.Cols+j]
+		}
+	}
+	c.Operand = sparsek.Transpose(sparsek.Dense[T]{Rows: d.Cols, Cols: d.Rows, Data: c.data})
+	return c
 }
 
 // Streams of a seed, one for each thing that is made of it.
@@ -24,6 +101,7 @@ const (
 	streamA
 	streamB
 	streamBias
+	streamX
 )
 
 // PatternSeed is the seed of the pattern that belongs to a problem's seed.
@@ -55,19 +133,28 @@ func RandomA[T sparsek.Element](p bsr.Pattern, rows, cols, blockM, blockK int, s
 
 // RandomB makes a dense matrix of values from [-1, 1).
 func RandomB[T sparsek.Element](rows, cols int, seed uint64) matio.Dense[T] {
-	b := matio.Dense[T]{Rows: rows, Cols: cols, Data: make([]T, rows*cols)}
-	rng.Fill(b.Data, rng.Split(seed, streamB), sparsek.FromFloat32[T])
-	return b
+	return random[T](rows, cols, seed, streamB)
+}
+
+// RandomX makes another one.
+func RandomX[T sparsek.Element](rows, cols int, seed uint64) matio.Dense[T] {
+	return random[T](rows, cols, seed, streamX)
+}
+
+func random[T sparsek.Element](rows, cols int, seed, stream uint64) matio.Dense[T] {
+	d := matio.Dense[T]{Rows: rows, Cols: cols, Data: make([]T, rows*cols)}
+	rng.Fill(d.Data, rng.Split(seed, stream), sparsek.FromFloat32[T])
+	return d
 }
 
 // EffectiveFLOP counts the operations on stored blocks.
 func (p *Problem[T]) EffectiveFLOP() float64 {
-	return 2 * float64(p.A.Blocks()) * float64(p.A.BlockM) * float64(p.A.BlockK) * float64(p.B.Cols)
+	return 2 * float64(p.A.Blocks()) * float64(p.A.BlockM) * float64(p.A.BlockK) * float64(p.N())
 }
 
 // DenseFLOP counts the operations that a dense product of the same size takes.
 func (p *Problem[T]) DenseFLOP() float64 {
-	return 2 * float64(p.A.Rows) * float64(p.A.Cols) * float64(p.B.Cols)
+	return 2 * float64(p.A.Rows) * float64(p.A.Cols) * float64(p.N())
 }
 
 // Matrix takes A into c.

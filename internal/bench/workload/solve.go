@@ -26,7 +26,7 @@ type Options struct {
 
 // Solution is a product that was run.
 type Solution[C sparsek.Element] struct {
-	C          matio.Dense[C] // M x N
+	C          matio.Dense[C] // M x N, or what the product says; row-major
 	Plan       sparsek.PlanInfo
 	Recomputed int64 // slabs of C that were computed again; see [sparsek.Plan.Recomputed]
 	Timing     stats.Summary[time.Duration]
@@ -39,14 +39,15 @@ func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, matrix.Close()) }()
-	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.B.Cols, Kernel: o.Kernel, AllowDense: o.AllowDense, Compute: o.Compute,
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.N(), Op: p.Op, OrderX: p.OrderX, OrderB: p.OrderB, OrderC: p.OrderC, Kernel: o.Kernel, AllowDense: o.AllowDense, Compute: o.Compute,
 		Output: sparsek.DTypeOf[C](), Bias: e.BiasKind, Activation: e.Activation})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, plan.Close()) }()
 
-	s = &Solution[C]{Plan: plan.Info(), C: matio.Dense[C]{Rows: p.A.Rows, Cols: p.B.Cols, Data: make([]C, p.A.Rows*p.B.Cols)}}
+	rows, cols := p.ExtentC()
+	s = &Solution[C]{Plan: plan.Info(), C: matio.Dense[C]{Rows: rows, Cols: cols, Data: make([]C, rows*cols)}}
 	nan := sparsek.FromFloat32[C](float32(math.NaN()))
 	for i := range s.C.Data {
 		s.C.Data[i] = nan
@@ -71,6 +72,8 @@ func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 		return nil, err
 	}
 	switch first := operands[0].C.(type) {
+	case columns[C]:
+		first.read(s.C.Data)
 	case sparsek.DeviceDense[C]:
 		if err := first.Buffer.Read(ctx, s.C.Data); err != nil {
 			return nil, err
@@ -99,7 +102,11 @@ func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 func place[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (sets []sparsek.Operands, release func() error, err error) {
 	host := sparsek.Dense[C]{Rows: result.Rows, Cols: result.Cols, Data: result.Data}
 	if engine.Info().Backend == sparsek.CPU {
-		return []sparsek.Operands{{B: p.b(), C: host}}, func() error { return nil }, nil
+		o := sparsek.Operands{B: laid(p.B, p.OrderB), C: laid(result, p.OrderC)}
+		if p.Op == sparsek.SDD {
+			o.X = laid(p.X, p.OrderX)
+		}
+		return []sparsek.Operands{o}, func() error { return nil }, nil
 	}
 	var closers []func() error
 	release = func() error {
@@ -155,7 +162,7 @@ func copies[T, C sparsek.Element](engine *sparsek.Engine, p *Problem[T], result 
 // Check compares every element of a solution with a float64 reference; see package check.
 func Check[T, C sparsek.Element](engine *sparsek.Engine, p *Problem[T], e Epilogue[C], s *Solution[C]) (check.Report, error) {
 	return check.Product(engine.Library(), p.bsr(), check.Args{
-		Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, ProductRoundoff: s.Plan.ProductRoundoff, Threads: engine.Info().Threads,
+		Op: p.Op, X: laid(p.X, sparsek.RowMajor), Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, ProductRoundoff: s.Plan.ProductRoundoff, Threads: engine.Info().Threads,
 		C:        sparsek.Dense[C]{Rows: s.C.Rows, Cols: s.C.Cols, Data: s.C.Data},
 		BiasKind: e.BiasKind, Bias: e.bias(), Activation: e.Activation,
 	})

@@ -233,3 +233,5 @@ def test_run_takes_addresses() -> None:
     plan = pattern_of(case).plan(6)
     plan.run(values=case.values.ctypes.data, b=b.ctypes.data, c=c.ctypes.data)
     np.testing.assert_array_equal(c, plan(case.values, b))
+    with pytest.raises(sparsek.ArgumentError, match="values = 0"):
+        plan.run(values=0, b=b.ctypes.data, c=c.ctypes.data)

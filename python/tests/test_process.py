@@ -61,6 +61,19 @@ def test_threads_share_a_plan() -> None:
         list(pool.map(work, range(8)))
 
 
+def test_threads_tune_one_pattern() -> None:
+    """Each with values that are gone when it has its plan."""
+    pattern, once = make()[0].pattern, make()[1]
+
+    def work(n: int) -> sparsek.Plan:
+        return pattern.plan(n, tune=0.01, values=CASE.values.copy())
+
+    with ThreadPoolExecutor(4) as pool:
+        for plan in pool.map(work, [8, 16, 32, 64]):
+            assert plan.info.chosen_by == "tuning"
+            np.testing.assert_allclose(plan(CASE.values, B[:, : plan.n]), once[:, : plan.n], rtol=1e-3, atol=1e-3)
+
+
 def test_a_fork_multiplies() -> None:
     plan, once = make()
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import _abi
-from ._abi import Activation, Bias, ChosenBy, Compute, Dtype, Memory, Op, Order, PlanFlag
+from ._abi import Activation, Bias, ChosenBy, Compute, Dtype, Memory, Op, Order, PlanFlag, Status
 from ._arrays import View, address_of, assign, contiguous, current_stream, element, empty, view
 from ._handles import Shared
 from ._library import library
@@ -30,6 +32,17 @@ _ACTIVATIONS = {None: Activation.NONE, "relu": Activation.RELU, "gelu": Activati
 
 _ndarray = np.ndarray
 _empty = np.empty
+
+
+_tuning = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _tuning
+    _tuning = threading.Lock()  # another thread of the parent may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @dataclass(frozen=True)
@@ -146,14 +159,18 @@ class Plan:
         self._lib = lib
         (rows, cols), (bm, bk) = pattern.shape, pattern.block
         self._values_shape = (pattern.nnzb, bm, bk)
+        pointer = ctypes.c_void_p()
         if tune > 0:
             if values is None:
                 raise ArgumentError("tune needs values: they are what is multiplied while kernels are measured")
             measured = self._values(values)
-            # Products have values of their own: those of the matrix are read by this call alone.
-            lib.require(lib.matrix_set_values(pattern.pointer, measured.address, int(measured.memory), current_stream(measured)))
-        pointer = ctypes.c_void_p()
-        lib.require(lib.plan_create(pattern.pointer, ctypes.byref(options), ctypes.addressof(pointer)))
+            # The matrix refers to these values from here on. Nothing but this call reads them there: products have values
+            # of their own. Meanwhile no other thread may set others, or disturb what is measured.
+            with _tuning:
+                lib.require(lib.matrix_set_values(pattern.pointer, measured.address, int(measured.memory), current_stream(measured)))
+                lib.require(lib.plan_create(pattern.pointer, ctypes.byref(options), ctypes.addressof(pointer)))
+        else:
+            lib.require(lib.plan_create(pattern.pointer, ctypes.byref(options), ctypes.addressof(pointer)))
         assert pointer.value is not None
         self._handle = Shared(pointer.value, lib.plan_destroy, pattern._handle)
         # What calls with plain NumPy arrays need, see __call__.
@@ -281,8 +298,11 @@ class Plan:
     ) -> None:
         """A product of operands by their addresses, with the members of sparsek_multiply_args; 0 is what it means there.
 
-        Nothing is checked that the library cannot see: types, and whether the memory is as long as it has to be.
+        Nothing is checked that the library cannot see: types, and whether the memory is as long as it has to be. values must
+        be given, unless there are no blocks or the plan is of SDD: those of the matrix are not kept.
         """
+        if values == 0 and self.pattern.nnzb > 0 and self.op != Op.SDD:
+            raise ArgumentError("values = 0: a product needs values, which the pattern does not have", Status.NULL_POINTER)
         args = _abi.MultiplyArgs(
             alpha=alpha,
             beta=beta,

@@ -33,6 +33,7 @@ pub use gemm::{BsrGemm, BsrGemmConfig};
 pub use linear::{BsrLinear, BsrLinearConfig};
 pub use ops::{BsrGradients, BsrOps};
 pub use pattern::{BsrPattern, check};
+pub use products::BsrForm;
 pub use tensor::BsrTensor;
 
 /// The example of the README, to be compiled.

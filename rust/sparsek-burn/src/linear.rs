@@ -117,7 +117,7 @@ impl BsrLinear {
         assert_eq!(shape[D - 1], inputs, "a layer of {inputs} inputs");
         let rows = shape[..D - 1].iter().product::<usize>();
         let x = x.reshape([rows, inputs]);
-        let mut y = self.weight().matmul(x.transpose()).transpose();
+        let mut y = self.weight().linear(x);
         if let Some(bias) = &self.bias {
             y = y + bias.val().unsqueeze();
         }

@@ -13,32 +13,39 @@ use burn::backend::{Backend, Flex, backend_extension};
 use burn::tensor::{DType, TensorData};
 use sparsek::half::{bf16, f16};
 
-use crate::{BsrPattern, products};
+use crate::{BsrForm, BsrPattern, products};
 
 /// Products with a block-sparse matrix, for backends that have them.
 #[backend_extension(Flex, Autodiff)]
 pub trait BsrOps: Backend {
-    /// A B, of (M, n). `values` are (blocks, bm, bk), and B is (K, n). Kernels are measured for about `tuning` where no
-    /// similar product has been measured.
+    /// The product of a form. `values` are (blocks, bm, bk). Kernels are measured for about `tuning` where no similar
+    /// product has been measured.
     fn bsr_multiply(
         values: FloatTensor<Self>,
-        b: FloatTensor<Self>,
+        dense: FloatTensor<Self>,
         pattern: BsrPattern,
+        form: BsrForm,
         tuning: Duration,
     ) -> FloatTensor<Self>;
 }
 
-/// The products that the gradients of [`BsrOps`] are made of.
+/// The products that the gradients of [`BsrOps`] are made of, for a gradient `g` of the product.
 pub trait BsrGradients: Backend {
-    /// A^T G, of (K, n): the gradient of B, for a gradient G, (M, n), of A B.
-    fn bsr_multiply_transposed(
+    /// The gradient of the dense operand.
+    fn bsr_multiply_backward(
         values: FloatTensor<Self>,
         g: FloatTensor<Self>,
         pattern: &BsrPattern,
+        form: BsrForm,
     ) -> FloatTensor<Self>;
 
-    /// The blocks of G B^T that A has, of (blocks, bm, bk): the gradient of A's values.
-    fn bsr_sample(g: FloatTensor<Self>, b: FloatTensor<Self>, pattern: &BsrPattern) -> FloatTensor<Self>;
+    /// The gradient of A's values, of (blocks, bm, bk).
+    fn bsr_sample(
+        g: FloatTensor<Self>,
+        dense: FloatTensor<Self>,
+        pattern: &BsrPattern,
+        form: BsrForm,
+    ) -> FloatTensor<Self>;
 }
 
 /// Calls a function of two slices with the elements of two tensors of one type, and makes its vector a tensor.
@@ -68,28 +75,33 @@ macro_rules! on_slices {
 }
 
 impl BsrOps for Flex {
-    fn bsr_multiply(values: FlexTensor, b: FlexTensor, pattern: BsrPattern, tuning: Duration) -> FlexTensor {
-        let n = b.layout().shape()[1];
-        on_slices!(values, b, [pattern.shape()[0], n], |values, b| products::multiply(
-            &pattern, tuning, values, b, n
-        ))
+    fn bsr_multiply(
+        values: FlexTensor,
+        dense: FlexTensor,
+        pattern: BsrPattern,
+        form: BsrForm,
+        tuning: Duration,
+    ) -> FlexTensor {
+        let n = form.n(dense.layout().shape().dims());
+        on_slices!(values, dense, form.shape(pattern.shape()[0], n), |values, dense| {
+            products::multiply(&pattern, form, tuning, values, dense, n)
+        })
     }
 }
 
 impl BsrGradients for Flex {
-    fn bsr_multiply_transposed(values: FlexTensor, g: FlexTensor, pattern: &BsrPattern) -> FlexTensor {
-        let n = g.layout().shape()[1];
-        let shape = [pattern.shape()[1], n];
-        on_slices!(values, g, shape, |values, g| products::multiply_transposed(
-            pattern, values, g, n
-        ))
+    fn bsr_multiply_backward(values: FlexTensor, g: FlexTensor, pattern: &BsrPattern, form: BsrForm) -> FlexTensor {
+        let n = form.n(g.layout().shape().dims());
+        on_slices!(values, g, form.shape(pattern.shape()[1], n), |values, g| {
+            products::multiply_backward(pattern, form, values, g, n)
+        })
     }
 
-    fn bsr_sample(g: FlexTensor, b: FlexTensor, pattern: &BsrPattern) -> FlexTensor {
-        let n = g.layout().shape()[1];
+    fn bsr_sample(g: FlexTensor, dense: FlexTensor, pattern: &BsrPattern, form: BsrForm) -> FlexTensor {
+        let n = form.n(g.layout().shape().dims());
         let [bm, bk] = pattern.block();
-        on_slices!(g, b, [pattern.blocks(), bm, bk], |g, b| products::sample(
-            pattern, g, b, n
+        on_slices!(g, dense, [pattern.blocks(), bm, bk], |g, dense| products::sample(
+            pattern, form, g, dense, n
         ))
     }
 }
@@ -97,51 +109,54 @@ impl BsrGradients for Flex {
 impl<B: BsrOps + BsrGradients, C: CheckpointStrategy> BsrOps for Autodiff<B, C> {
     fn bsr_multiply(
         values: FloatTensor<Self>,
-        b: FloatTensor<Self>,
+        dense: FloatTensor<Self>,
         pattern: BsrPattern,
+        form: BsrForm,
         tuning: Duration,
     ) -> FloatTensor<Self> {
         #[derive(Debug)]
         struct Multiply;
 
         impl<B: BsrGradients> Backward<B, 2> for Multiply {
-            type State = (Option<NodeId>, Option<NodeId>, BsrPattern);
+            type State = (Option<NodeId>, Option<NodeId>, BsrPattern, BsrForm);
 
             fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-                let (values, b, pattern) = ops.state;
+                let (values, dense, pattern, form) = ops.state;
                 let values = values.map(|id| checkpointer.retrieve_node_output(id));
-                let b = b.map(|id| checkpointer.retrieve_node_output(id));
+                let dense = dense.map(|id| checkpointer.retrieve_node_output(id));
                 binary::<B, _, _>(
                     ops.parents,
                     ops.node,
                     grads,
-                    |g| B::bsr_sample(g, b.expect("B is kept for the values' gradient"), &pattern),
                     |g| {
-                        let values = values.expect("the values are kept for B's gradient");
-                        B::bsr_multiply_transposed(values, g, &pattern)
+                        let dense = dense.expect("the dense operand is kept for the values' gradient");
+                        B::bsr_sample(g, dense, &pattern, form)
+                    },
+                    |g| {
+                        let values = values.expect("the values are kept for the dense operand's gradient");
+                        B::bsr_multiply_backward(values, g, &pattern, form)
                     },
                 );
             }
         }
 
-        let (of_values, of_b) = (values.is_tracked(), b.is_tracked());
+        let (of_values, of_dense) = (values.is_tracked(), dense.is_tracked());
         match Multiply
-            .prepare::<C>([values.node(), b.node()])
+            .prepare::<C>([values.node(), dense.node()])
             .compute_bound()
             .stateful()
         {
             OpsKind::Tracked(mut prep) => {
-                let kept_values = of_b.then(|| prep.checkpoint(&values));
-                let kept_b = of_values.then(|| prep.checkpoint(&b));
-                let result = B::bsr_multiply(values.into_primitive(), b.into_primitive(), pattern.clone(), tuning);
-                prep.finish((kept_values, kept_b, pattern), result)
+                let kept_values = of_dense.then(|| prep.checkpoint(&values));
+                let kept_dense = of_values.then(|| prep.checkpoint(&dense));
+                let (values, dense) = (values.into_primitive(), dense.into_primitive());
+                let result = B::bsr_multiply(values, dense, pattern.clone(), form, tuning);
+                prep.finish((kept_values, kept_dense, pattern, form), result)
             }
-            OpsKind::UnTracked(prep) => prep.finish(B::bsr_multiply(
-                values.into_primitive(),
-                b.into_primitive(),
-                pattern,
-                tuning,
-            )),
+            OpsKind::UnTracked(prep) => {
+                let (values, dense) = (values.into_primitive(), dense.into_primitive());
+                prep.finish(B::bsr_multiply(values, dense, pattern, form, tuning))
+            }
         }
     }
 }

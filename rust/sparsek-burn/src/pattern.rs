@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use sparsek::half::{bf16, f16};
-use sparsek::{Bsr, Context, Element, Error, Pattern, Plan, PlanOptions};
+use sparsek::{Bsr, Context, Element, Error, Pattern, Plan};
+
+use crate::{BsrForm, products};
 
 /// The context of all products of this process: the CPU, which is where Flex has its tensors.
 fn context() -> Result<&'static Context, Error> {
@@ -42,7 +44,6 @@ pub(crate) struct Inner {
     f64: OnceLock<Plans<f64>>,
     f16: OnceLock<Plans<f16>>,
     bf16: OnceLock<Plans<bf16>>,
-    transposed: OnceLock<(BsrPattern, Vec<usize>)>,
 }
 
 impl fmt::Debug for BsrPattern {
@@ -101,7 +102,6 @@ impl BsrPattern {
             f64: OnceLock::new(),
             f16: OnceLock::new(),
             bf16: OnceLock::new(),
-            transposed: OnceLock::new(),
         };
         BsrPattern { inner: Arc::new(inner) }
     }
@@ -166,37 +166,8 @@ impl BsrPattern {
         })
     }
 
-    /// The pattern of the transposed matrix, and for each of its blocks which of this pattern's it is.
-    pub(crate) fn transposed(&self) -> &(BsrPattern, Vec<usize>) {
-        self.inner.transposed.get_or_init(|| {
-            let ([rows, cols], [bm, bk]) = (self.shape(), self.block());
-            let mut blocks: Vec<_> = self
-                .places()
-                .enumerate()
-                .map(|(block, (row, column))| (column, row, block))
-                .collect();
-            blocks.sort_unstable();
-            let mut row_ptr = vec![0i32; cols / bk + 1];
-            for (column, ..) in &blocks {
-                row_ptr[column + 1] += 1;
-            }
-            for column in 0..cols / bk {
-                row_ptr[column + 1] += row_ptr[column];
-            }
-            let col_idx = blocks.iter().map(|(_, row, _)| *row as i32).collect();
-            let pattern = BsrPattern::new(cols, rows, [bk, bm], row_ptr, col_idx);
-            (pattern, blocks.into_iter().map(|(.., block)| block).collect())
-        })
-    }
-
-    /// The plan for products of n columns, of type T. Kernels are measured for about `tuning` where no similar product
-    /// has been measured.
-    pub(crate) fn plan<T: Number>(&self, n: usize, tuning: Duration) -> Arc<Plan<T>> {
-        self.made(n, tuning)
-            .unwrap_or_else(|error: Error| panic!("{self:?}, {n} columns: {error}"))
-    }
-
-    fn made<T: Number>(&self, n: usize, tuning: Duration) -> Result<Arc<Plan<T>>, Error> {
+    /// The plan for products with n. Kernels are measured for about `tuning` where no similar product has been measured.
+    pub(crate) fn plan<T: Number>(&self, kind: Kind, n: usize, tuning: Duration) -> Result<Arc<Plan<T>>, Error> {
         let plans = T::plans(&self.inner);
         let plans = match plans.get() {
             Some(plans) => plans,
@@ -216,7 +187,7 @@ impl BsrPattern {
                 })
             }
         };
-        plans.get(n, tuning)
+        plans.get(kind, n, tuning)
     }
 }
 
@@ -227,29 +198,37 @@ pub(crate) struct Plans<T: Element> {
 }
 
 struct Kept<T: Element> {
-    columns: usize,
-    tuned: bool,
+    key: (Kind, usize, bool),
     plan: Arc<Plan<T>>,
 }
 
+/// What a plan computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Forward(BsrForm),
+    /// The gradient of the dense operand.
+    Backward(BsrForm),
+    /// The gradient of the values.
+    Sample(BsrForm),
+}
+
 /// How many plans a pattern keeps for each type.
-const MOST: usize = 16;
+const MOST: usize = 32;
 
 impl<T: Element> Plans<T> {
-    fn get(&self, n: usize, tuning: Duration) -> Result<Arc<Plan<T>>, Error> {
+    fn get(&self, kind: Kind, n: usize, tuning: Duration) -> Result<Arc<Plan<T>>, Error> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let tuned = !tuning.is_zero();
-        if let Some(at) = recent.iter().position(|kept| kept.columns == n && kept.tuned == tuned) {
+        let key = (kind, n, !tuning.is_zero());
+        if let Some(at) = recent.iter().position(|kept| kept.key == key) {
             recent[..=at].rotate_right(1);
             return Ok(recent[0].plan.clone());
         }
-        let plan = Arc::new(self.pattern.plan(&PlanOptions::new(n).tuning(tuning))?);
+        let plan = Arc::new(self.pattern.plan(&products::options(kind, n).tuning(tuning))?);
         recent.truncate(MOST - 1);
         recent.insert(
             0,
             Kept {
-                columns: n,
-                tuned,
+                key,
                 plan: plan.clone(),
             },
         );
@@ -260,28 +239,15 @@ impl<T: Element> Plans<T> {
 /// A type of elements, and where a pattern has its plans.
 pub(crate) trait Number: Element {
     fn plans(inner: &Inner) -> &OnceLock<Plans<Self>>;
-    fn to_f64(self) -> f64;
-    fn from_f64(value: f64) -> Self;
 }
 
 macro_rules! numbers {
-    ($($type:ty: $plans:ident, $to:expr, $from:expr);*) => {$(
+    ($($type:ty: $plans:ident),*) => {$(
         impl Number for $type {
             fn plans(inner: &Inner) -> &OnceLock<Plans<Self>> {
                 &inner.$plans
             }
-            fn to_f64(self) -> f64 {
-                $to(self)
-            }
-            fn from_f64(value: f64) -> Self {
-                $from(value)
-            }
         }
     )*};
 }
-numbers!(
-    f32: f32, f64::from, |value| value as f32;
-    f64: f64, |value| value, |value| value;
-    f16: f16, f16::to_f64, f16::from_f64;
-    bf16: bf16, bf16::to_f64, bf16::from_f64
-);
+numbers!(f32: f32, f64: f64, f16: f16, bf16: bf16);

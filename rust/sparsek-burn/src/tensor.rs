@@ -5,7 +5,7 @@ use std::time::Duration;
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
 
-use crate::{BsrOps, BsrPattern};
+use crate::{BsrForm, BsrOps, BsrPattern};
 
 /// A block-sparse matrix: a pattern, and its values as a tensor of (blocks, bm, bk), which may have gradients.
 #[derive(Clone, Debug)]
@@ -119,8 +119,35 @@ impl BsrTensor {
     pub(crate) fn multiply(&self, b: Tensor<2>, tuning: Duration) -> Tensor<2> {
         let [rows, cols] = self.pattern.shape();
         assert_eq!(b.dims()[0], cols, "a product of {rows} x {cols} with {:?}", b.dims());
-        let (values, b) = (self.values.clone().into_dispatch(), b.into_dispatch());
-        Tensor::from_dispatch(Dispatch::bsr_multiply(values, b, self.pattern.clone(), tuning))
+        self.dispatch(b, BsrForm::Left, tuning)
+    }
+
+    /// X A^T, of (n, M), for X of (n, K): the product of a linear layer with this weight. Gradients go to the values and
+    /// to X.
+    ///
+    /// # Panics
+    ///
+    /// As [`BsrTensor::matmul`].
+    pub fn linear(&self, x: Tensor<2>) -> Tensor<2> {
+        let [rows, cols] = self.pattern.shape();
+        assert_eq!(
+            x.dims()[1],
+            cols,
+            "a product of {:?} with the transpose of {rows} x {cols}",
+            x.dims()
+        );
+        self.dispatch(x, BsrForm::Linear, Duration::ZERO)
+    }
+
+    fn dispatch(&self, dense: Tensor<2>, form: BsrForm, tuning: Duration) -> Tensor<2> {
+        let (values, dense) = (self.values.clone().into_dispatch(), dense.into_dispatch());
+        Tensor::from_dispatch(Dispatch::bsr_multiply(
+            values,
+            dense,
+            self.pattern.clone(),
+            form,
+            tuning,
+        ))
     }
 }
 

@@ -107,6 +107,27 @@ fn gradients_are_those_of_the_dense_product() {
 }
 
 #[test]
+fn gradients_of_a_linear_product() {
+    if !library() {
+        return;
+    }
+    let device = Device::flex().autodiff();
+    let values = random([6, 8, 8], &device).require_grad();
+    let x = random([7, 32], &device).require_grad();
+    let a = BsrTensor::new(pattern(), values.clone());
+    let y = a.linear(x.clone());
+    let dense = a.to_dense().detach().require_grad();
+    let wanted = x.clone().matmul(dense.clone().transpose());
+    close(y.clone(), wanted.clone(), 1e-5);
+
+    let ours = y.tanh().sum().backward();
+    let theirs = wanted.tanh().sum().backward();
+    close(x.grad(&ours).unwrap(), x.grad(&theirs).unwrap(), 1e-5);
+    let wanted = BsrTensor::at_pattern(dense.grad(&theirs).unwrap(), pattern());
+    close(values.grad(&ours).unwrap(), wanted.values().clone(), 1e-5);
+}
+
+#[test]
 fn an_operand_may_be_a_view() {
     if !library() {
         return;

@@ -64,9 +64,9 @@ pub use error::{Error, Result, Status};
 pub use half;
 pub use library::library_path;
 pub use matrix::Matrix;
-pub use operand::{MatMut, MatRef, VecRef};
+pub use operand::{MatMut, MatRef, Order, VecRef};
 pub use pattern::{Bsr, Pattern};
-pub use plan::{Activation, Bias, Plan, PlanInfo, PlanOptions, Product};
+pub use plan::{Activation, Bias, Op, Plan, PlanInfo, PlanOptions, Product};
 pub use stream::Stream;
 
 /// The example of the README, to be compiled.

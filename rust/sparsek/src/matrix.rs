@@ -142,7 +142,7 @@ impl<T: Element> Matrix<T> {
         let mut kept = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = kept
             .as_ref()
-            .filter(|plan| (columns..=columns.saturating_mul(2)).contains(&plan.columns()))
+            .filter(|plan| (columns..=columns.saturating_mul(2)).contains(&plan.n()))
         {
             return Ok(plan.clone());
         }

@@ -14,13 +14,33 @@ pub(crate) enum Place {
     Unknown,
 }
 
-/// A dense matrix that is read: row-major, (rows, cols):(ld, 1).
+/// How a dense matrix lies in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Row by row: (rows, cols):(ld, 1).
+    #[default]
+    RowMajor,
+    /// Column by column: (rows, cols):(1, ld).
+    ColumnMajor,
+}
+
+impl Order {
+    fn other(self) -> Order {
+        match self {
+            Order::RowMajor => Order::ColumnMajor,
+            Order::ColumnMajor => Order::RowMajor,
+        }
+    }
+}
+
+/// A dense matrix that is read: row-major, (rows, cols):(ld, 1), or as [`MatRef::transpose`] gives it.
 #[derive(Clone, Copy, Debug)]
 pub struct MatRef<'a, T> {
     pub(crate) address: *const T,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) ld: usize,
+    pub(crate) order: Order,
     pub(crate) place: Place,
     memory: PhantomData<&'a [T]>,
 }
@@ -30,13 +50,15 @@ unsafe impl<T: Sync> Send for MatRef<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for MatRef<'_, T> {}
 
-/// A dense matrix that is written: row-major, (rows, cols):(ld, 1). Elements between its rows are left alone.
+/// A dense matrix that is written: row-major, (rows, cols):(ld, 1), or as [`MatMut::transpose`] gives it. Elements between
+/// its rows, or columns, are left alone.
 #[derive(Debug)]
 pub struct MatMut<'a, T> {
     pub(crate) address: *mut T,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) ld: usize,
+    pub(crate) order: Order,
     pub(crate) place: Place,
     memory: PhantomData<&'a mut [T]>,
 }
@@ -78,6 +100,7 @@ impl<'a, T> MatRef<'a, T> {
             rows,
             cols,
             ld,
+            order: Order::RowMajor,
             place: Place::Unknown,
             memory: PhantomData,
         }
@@ -98,9 +121,23 @@ impl<'a, T> MatRef<'a, T> {
             rows,
             cols,
             ld,
+            order: Order::RowMajor,
             place,
             memory: PhantomData,
         })
+    }
+
+    /// The transpose, where it lies: of a row-major matrix a column-major one. A plan takes it where its options have that
+    /// order.
+    #[must_use]
+    pub fn transpose(self) -> Self {
+        let MatRef { rows, cols, order, .. } = self;
+        MatRef {
+            rows: cols,
+            cols: rows,
+            order: order.other(),
+            ..self
+        }
     }
 
     /// Rows.
@@ -145,6 +182,7 @@ impl<'a, T> MatMut<'a, T> {
             rows,
             cols,
             ld,
+            order: Order::RowMajor,
             place: Place::Unknown,
             memory: PhantomData,
         }
@@ -165,9 +203,22 @@ impl<'a, T> MatMut<'a, T> {
             rows,
             cols,
             ld,
+            order: Order::RowMajor,
             place,
             memory: PhantomData,
         })
+    }
+
+    /// As [`MatRef::transpose`].
+    #[must_use]
+    pub fn transpose(self) -> Self {
+        let MatMut { rows, cols, order, .. } = self;
+        MatMut {
+            rows: cols,
+            cols: rows,
+            order: order.other(),
+            ..self
+        }
     }
 
     /// Rows.

@@ -11,7 +11,8 @@ use sparsek_sys as sys;
 use crate::{Context, Element, Error, Index, Plan, PlanOptions, Result};
 
 /// Where a matrix of `rows` x `cols` has blocks, in block compressed sparse row form (BSR). Where the extents are no
-/// multiples of the block's, the last blocks extend beyond the matrix: their values beyond its last column must be 0.
+/// multiples of the block's, the last blocks extend beyond the matrix: their values beyond its last column must be 0, and
+/// for products with the transpose those beyond its last row too.
 #[derive(Clone, Copy, Debug)]
 pub struct Bsr<'a, I> {
     rows: usize,

@@ -10,7 +10,58 @@ use sparsek_sys as sys;
 use crate::context::text;
 use crate::operand::Place;
 use crate::pattern::extent;
-use crate::{Element, Error, MatMut, MatRef, Pattern, Result, Stream, VecRef};
+use crate::{Element, Error, MatMut, MatRef, Order, Pattern, Result, Stream, VecRef};
+
+/// The product of a plan. A is the matrix, M x K, and n is what the plan was made for. A GPU serves [`Op::Dsd`] alone, of
+/// row-major operands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// C = act(alpha A B + beta C + bias): B is K x n, C is M x n.
+    #[default]
+    Dsd,
+    /// C = act(alpha A^T B + beta C + bias): B is M x n, C is K x n.
+    DsdT,
+    /// The blocks of act(alpha X B + beta C) where A has blocks: X is M x n, B is n x K. C is the blocks one below the
+    /// other, in the places that A's values have: (blocks * block.0) x block.1, without gaps. What a block has beyond A
+    /// becomes 0. There is no bias.
+    Sdd,
+    /// C = act(alpha B A + beta C + bias): B is n x M, C is n x K.
+    Dds,
+    /// C = act(alpha B A^T + beta C + bias): B is n x K, C is n x M.
+    DdsT,
+}
+
+/// Rows and columns of a dense matrix.
+type Extents = (usize, usize);
+
+impl Op {
+    fn code(self) -> sys::sparsek_op {
+        match self {
+            Op::Dsd => sys::SPARSEK_DSD,
+            Op::DsdT => sys::SPARSEK_DSD_T,
+            Op::Sdd => sys::SPARSEK_SDD,
+            Op::Dds => sys::SPARSEK_DDS,
+            Op::DdsT => sys::SPARSEK_DDS_T,
+        }
+    }
+
+    /// The extents of X, of [`Op::Sdd`] alone, and of B and C.
+    #[inline]
+    fn extents<T: Element>(self, pattern: &Pattern<T>, n: usize) -> (Option<Extents>, Extents, Extents) {
+        let (m, k) = (pattern.rows(), pattern.cols());
+        match self {
+            Op::Dsd => (None, (k, n), (m, n)),
+            Op::DsdT => (None, (m, n), (k, n)),
+            Op::Sdd => (
+                Some((m, n)),
+                (n, k),
+                (pattern.blocks() * pattern.block().0, pattern.block().1),
+            ),
+            Op::Dds => (None, (n, m), (n, k)),
+            Op::DdsT => (None, (n, k), (n, m)),
+        }
+    }
+}
 
 /// What is added to a product.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -41,7 +92,11 @@ pub enum Activation {
 /// What a plan is made for.
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
-    columns: usize,
+    n: usize,
+    op: Op,
+    order_x: Order,
+    order_b: Order,
+    order_c: Order,
     kernel: Option<String>,
     bias: Bias,
     activation: Activation,
@@ -56,12 +111,33 @@ pub struct PlanOptions {
 }
 
 impl PlanOptions {
-    /// Products of at most so many columns of B and C.
-    pub fn new(columns: usize) -> PlanOptions {
+    /// Products of at most so many columns of B and C, or of what [`Op`] calls n.
+    pub fn new(n: usize) -> PlanOptions {
         PlanOptions {
-            columns,
+            n,
             ..Default::default()
         }
+    }
+
+    /// The product, A B otherwise.
+    #[must_use]
+    pub fn op(mut self, op: Op) -> Self {
+        self.op = op;
+        self
+    }
+
+    /// The orders of B and C; that of C of [`Op::Sdd`] is row-major.
+    #[must_use]
+    pub fn orders(mut self, b: Order, c: Order) -> Self {
+        (self.order_b, self.order_c) = (b, c);
+        self
+    }
+
+    /// The order of X of [`Op::Sdd`].
+    #[must_use]
+    pub fn order_x(mut self, x: Order) -> Self {
+        self.order_x = x;
+        self
     }
 
     /// The kernel of this name, in place of the one that a measurement or the cost model chooses.
@@ -166,13 +242,16 @@ pub struct PlanInfo {
     pub warning: String,
 }
 
-/// How products by a pattern are computed: C = act(alpha A B + beta C + bias), with A and B of type T, and C and the
-/// bias of type U.
+/// How products by a pattern are computed: C = act(alpha A B + beta C + bias), or another [`Op`], with A, B and X of type
+/// T, and C and the bias of type U.
 #[derive(Debug)]
 pub struct Plan<T: Element, U: Element = T> {
     pattern: Pattern<T>,
     handle: NonNull<sys::sparsek_plan>,
-    columns: usize,
+    n: usize,
+    op: Op,
+    /// Of X, B and C.
+    orders: [Order; 3],
     bias: Bias,
     place: Place,
     result: PhantomData<fn(U)>,
@@ -193,7 +272,8 @@ impl<T: Element, U: Element> Drop for Plan<T, U> {
 /// One product, for [`Plan::run`] and [`Plan::enqueue`].
 #[derive(Debug)]
 pub struct Product<'a, T, U = T> {
-    values: VecRef<'a, T>,
+    values: Option<VecRef<'a, T>>,
+    x: Option<MatRef<'a, T>>,
     b: MatRef<'a, T>,
     c: MatMut<'a, U>,
     alpha: f32,
@@ -203,10 +283,11 @@ pub struct Product<'a, T, U = T> {
 }
 
 impl<'a, T, U> Product<'a, T, U> {
-    /// C = A B, with these values of A's blocks.
+    /// C = A B, or the plan's other product, with these values of A's blocks.
     pub fn new(values: impl Into<VecRef<'a, T>>, b: MatRef<'a, T>, c: MatMut<'a, U>) -> Product<'a, T, U> {
         Product {
-            values: values.into(),
+            values: Some(values.into()),
+            x: None,
             b,
             c,
             alpha: 1.0,
@@ -216,7 +297,21 @@ impl<'a, T, U> Product<'a, T, U> {
         }
     }
 
-    /// The factor of A B. It is finite.
+    /// C = the blocks of X B that A has, by a plan of [`Op::Sdd`].
+    pub fn sdd(x: MatRef<'a, T>, b: MatRef<'a, T>, c: MatMut<'a, U>) -> Product<'a, T, U> {
+        Product {
+            values: None,
+            x: Some(x),
+            b,
+            c,
+            alpha: 1.0,
+            beta: 0.0,
+            bias: None,
+            c_in: None,
+        }
+    }
+
+    /// The factor of A B, or of the plan's other product. It is finite.
     #[must_use]
     pub fn alpha(mut self, alpha: f32) -> Self {
         self.alpha = alpha;
@@ -230,7 +325,7 @@ impl<'a, T, U> Product<'a, T, U> {
         self
     }
 
-    /// A matrix of C's extents in place of what C held before.
+    /// A matrix of C's extents and order in place of what C held before.
     #[must_use]
     pub fn c_in(mut self, c_in: MatRef<'a, U>) -> Self {
         self.c_in = Some(c_in);
@@ -260,7 +355,11 @@ impl<T: Element, U: Element> Plan<T, U> {
             bytes => bytes,
         };
         let asked = sys::sparsek_plan_options {
-            n: extent(options.columns)?,
+            n: extent(options.n)?,
+            op: options.op.code(),
+            order_x: code(options.order_x),
+            order_b: code(options.order_b),
+            order_c: code(options.order_c),
             alignment: alignment
                 .try_into()
                 .map_err(|_| Error::Extent(format!("an alignment of {alignment} bytes is larger than any")))?,
@@ -304,12 +403,13 @@ impl<T: Element, U: Element> Plan<T, U> {
         } else {
             Place::Device(context.info().device)
         };
-        let (pattern, columns, bias) = (pattern.clone(), options.columns, options.bias);
         Ok(Plan {
-            pattern,
+            pattern: pattern.clone(),
             handle,
-            columns,
-            bias,
+            n: options.n,
+            op: options.op,
+            orders: [options.order_x, options.order_b, options.order_c],
+            bias: options.bias,
             place,
             result: PhantomData,
         })
@@ -320,9 +420,9 @@ impl<T: Element, U: Element> Plan<T, U> {
         &self.pattern
     }
 
-    /// The most columns that a product may have.
-    pub fn columns(&self) -> usize {
-        self.columns
+    /// The most columns that a product may have, or what else its [`Op`] calls n.
+    pub fn n(&self) -> usize {
+        self.n
     }
 
     /// What the plan is. This waits for nothing.
@@ -395,9 +495,10 @@ impl<T: Element, U: Element> Plan<T, U> {
     /// The operands live until the product has ended.
     #[inline]
     unsafe fn start(&self, product: Product<'_, T, U>, stream: sys::sparsek_stream) -> Result<()> {
-        self.check(&product)?;
+        let n = self.check(&product)?;
         let Product {
             values,
+            x,
             b,
             c,
             alpha,
@@ -411,16 +512,21 @@ impl<T: Element, U: Element> Plan<T, U> {
         let args = sys::sparsek_multiply_args {
             alpha,
             beta,
+            x: x.map_or(ptr::null(), |x| x.address.cast()),
+            ldx: x.map_or(Ok(0), |x| extent(x.ld))?,
             b: b.address.cast(),
             ldb: extent(b.ld)?,
             c: c.address.cast(),
-            ldc: extent(c.ld)?,
+            ldc: if self.op == Op::Sdd { 0 } else { extent(c.ld)? },
             stream,
             bias: bias.map_or(ptr::null(), |bias| bias.address.cast()),
-            values: values.address.cast(),
-            n: extent(c.cols)?,
+            values: values.map_or(ptr::null(), |values| values.address.cast()),
+            n: extent(n)?,
             c_in: c_in.map_or(ptr::null(), |c_in| c_in.address.cast()),
-            ldc_in: c_in.map_or(Ok(0), |c_in| extent(c_in.ld))?,
+            ldc_in: match c_in {
+                Some(c_in) if self.op != Op::Sdd => extent(c_in.ld)?,
+                _ => 0,
+            },
             ..Default::default()
         };
         let context = self.pattern.context();
@@ -429,35 +535,50 @@ impl<T: Element, U: Element> Plan<T, U> {
         context.check("multiply", status)
     }
 
-    /// Whether the operands fit.
+    /// Whether the operands fit, and the product's n.
     #[inline]
-    fn check(&self, product: &Product<'_, T, U>) -> Result<()> {
+    fn check(&self, product: &Product<'_, T, U>) -> Result<usize> {
         let Product {
             values,
+            x,
             b,
             c,
             bias,
             c_in,
             ..
         } = product;
-        let (rows, cols) = (self.pattern.rows(), self.pattern.cols());
+        let n = match self.op {
+            Op::Dsd | Op::DsdT => b.cols,
+            Op::Sdd | Op::Dds | Op::DdsT => b.rows,
+        };
+        let (of_x, of_b, of_c) = self.op.extents(&self.pattern, n);
         let bias_len = match self.bias {
             Bias::None => None,
-            Bias::Row => Some(rows),
+            Bias::Row => Some(c.rows),
             Bias::Column => Some(c.cols),
         };
-        let fits = values.len == self.pattern.values_len()
-            && b.rows == cols
-            && c.rows == rows
-            && b.cols == c.cols
-            && c.cols <= self.columns
+        let [order_x, order_b, order_c] = self.orders;
+        let sdd = self.op == Op::Sdd;
+        let gapless = |ld: usize| !sdd || ld == c.cols;
+        let fits = n <= self.n
+            && (n > 0 || !sdd)
+            && x.map(|x| (x.rows, x.cols)) == of_x
+            && x.is_none_or(|x| x.order == order_x)
+            && values.map(|values| values.len) == (!sdd).then(|| self.pattern.values_len())
+            && (b.rows, b.cols) == of_b
+            && b.order == order_b
+            && (c.rows, c.cols) == of_c
+            && c.order == order_c
+            && gapless(c.ld)
             && bias.map(|bias| bias.len) == bias_len
-            && c_in.is_none_or(|c_in| c_in.rows == c.rows && c_in.cols == c.cols);
+            && c_in
+                .is_none_or(|c_in| (c_in.rows, c_in.cols, c_in.order) == (c.rows, c.cols, c.order) && gapless(c_in.ld));
         if !fits {
             return Err(self.misfit(product));
         }
         for (what, place) in [
-            ("the values", Some(values.place)),
+            ("the values", values.map(|values| values.place)),
+            ("X", x.map(|x| x.place)),
             ("B", Some(b.place)),
             ("C", Some(c.place)),
             ("the bias", bias.map(|bias| bias.place)),
@@ -474,42 +595,48 @@ impl<T: Element, U: Element> Plan<T, U> {
                 )));
             }
         }
-        Ok(())
+        Ok(n)
     }
 
     #[cold]
     fn misfit(&self, product: &Product<'_, T, U>) -> Error {
         let Product {
             values,
+            x,
             b,
             c,
             bias,
             c_in,
             ..
         } = product;
-        let optional = |what: &str, extent: Option<String>| match extent {
-            Some(extent) => format!("{what} {extent}"),
-            None => format!("no {what}"),
+        let matrix = |what: &str, rows: usize, cols: usize, order: Order| match order {
+            Order::RowMajor => format!("{what} {rows} x {cols}"),
+            Order::ColumnMajor => format!("column-major {what} {rows} x {cols}"),
         };
+        let optional = |what: &str, m: &Option<MatRef<'_, _>>| m.map(|m| matrix(what, m.rows, m.cols, m.order));
+        let operands = [
+            values.map(|values| format!("{} values", values.len)),
+            x.map(|x| matrix("X", x.rows, x.cols, x.order)),
+            Some(matrix("B", b.rows, b.cols, b.order)),
+            Some(matrix("C", c.rows, c.cols, c.order)),
+            bias.map(|bias| format!("a bias of {}", bias.len)),
+            optional("c_in", c_in),
+        ];
+        let bias = match self.bias {
+            Bias::None => "no bias",
+            Bias::Row => "a bias of rows",
+            Bias::Column => "a bias of columns",
+        };
+        let [x, b, c] = self.orders;
         Error::Extent(format!(
-            "a plan of A {} x {} with {} values, {}, and at most {} columns does not serve {} values, B {} x {}, C {} x {}, \
-             {} and {}",
+            "a plan of {:?} with A {} x {} of {} values, orders {x:?}, {b:?}, {c:?} of X, B and C, {bias}, and n at most {} \
+             does not serve {}",
+            self.op,
             self.pattern.rows(),
             self.pattern.cols(),
             self.pattern.values_len(),
-            match self.bias {
-                Bias::None => "no bias",
-                Bias::Row => "a bias of rows",
-                Bias::Column => "a bias of columns",
-            },
-            self.columns,
-            values.len,
-            b.rows,
-            b.cols,
-            c.rows,
-            c.cols,
-            optional("bias", bias.map(|bias| format!("of {}", bias.len))),
-            optional("c_in", c_in.map(|c_in| format!("{} x {}", c_in.rows, c_in.cols))),
+            self.n,
+            operands.into_iter().flatten().collect::<Vec<_>>().join(", "),
         ))
     }
 
@@ -519,6 +646,13 @@ impl<T: Element, U: Element> Plan<T, U> {
         // SAFETY: the context lives.
         let status = unsafe { (context.api().stream_synchronize)(context.handle(), ptr::null_mut()) };
         context.check("stream_synchronize", status)
+    }
+}
+
+fn code(order: Order) -> sys::sparsek_order {
+    match order {
+        Order::RowMajor => sys::SPARSEK_ROW_MAJOR,
+        Order::ColumnMajor => sys::SPARSEK_COLUMN_MAJOR,
     }
 }
 

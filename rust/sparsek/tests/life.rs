@@ -182,22 +182,22 @@ fn operands_that_do_not_fit_are_errors() {
     assert!(
         wrong(&plan, &case.values, (12, 4), (8, 4), None)
             .unwrap_err()
-            .contains("at most 3 columns")
+            .contains("n at most 3")
     );
     assert!(
         wrong(&plan, &case.values, (12, 3), (8, 3), Some(8))
             .unwrap_err()
-            .contains("no bias, and")
+            .contains("a bias of 8")
     );
     assert!(
         wrong(&biased, &case.values, (12, 3), (8, 3), None)
             .unwrap_err()
-            .contains("no bias and")
+            .contains("a bias of rows")
     );
     assert!(
         wrong(&biased, &case.values, (12, 3), (8, 3), Some(7))
             .unwrap_err()
-            .contains("bias of 7")
+            .contains("a bias of 7")
     );
 
     let (mut c, c_in) = ([0f32; 24], [0f32; 16]);

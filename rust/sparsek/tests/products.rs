@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use common::{Case, Number, Random, assert_close, context};
 use sparsek::half::{bf16, f16};
-use sparsek::{Activation, Bias, Bsr, Buffer, MatMut, MatRef, Matrix, Pattern, PlanOptions, Product, Stream};
+use sparsek::{
+    Activation, Bias, Bsr, Buffer, MatMut, MatRef, Matrix, Op, Order, Pattern, PlanOptions, Product, Stream,
+};
 
 fn product_is_exact<T: Number, U: Number>(seed: u64, rows: usize, cols: usize, block: (usize, usize), n: usize) {
     let Some(context) = context() else { return };
@@ -125,6 +127,168 @@ fn c_in_and_fewer_columns_than_planned() {
             assert_close::<f64, f64>(*got, sum + 2.0 * other[at], size + 2.0, 16, (at / n, at % n));
         }
     }
+}
+
+/// A dense matrix of f64 that lies in either order.
+struct Dense {
+    rows: usize,
+    cols: usize,
+    order: Order,
+    elements: Vec<f64>,
+}
+
+impl Dense {
+    fn new(random: &mut Random, (rows, cols): (usize, usize), order: Order) -> Dense {
+        Dense {
+            rows,
+            cols,
+            order,
+            elements: random.vector(rows * cols),
+        }
+    }
+
+    fn at(&self, row: usize, col: usize) -> f64 {
+        match self.order {
+            Order::RowMajor => self.elements[row * self.cols + col],
+            Order::ColumnMajor => self.elements[col * self.rows + row],
+        }
+    }
+
+    fn view(&self) -> MatRef<'_, f64> {
+        match self.order {
+            Order::RowMajor => MatRef::new(&self.elements, self.rows, self.cols).unwrap(),
+            Order::ColumnMajor => MatRef::new(&self.elements, self.cols, self.rows).unwrap().transpose(),
+        }
+    }
+
+    fn view_mut(&mut self) -> MatMut<'_, f64> {
+        match self.order {
+            Order::RowMajor => MatMut::new(&mut self.elements, self.rows, self.cols).unwrap(),
+            Order::ColumnMajor => MatMut::new(&mut self.elements, self.cols, self.rows)
+                .unwrap()
+                .transpose(),
+        }
+    }
+}
+
+const ORDERS: [Order; 2] = [Order::RowMajor, Order::ColumnMajor];
+
+#[test]
+fn products_with_the_transpose_and_from_the_left() {
+    let Some(context) = context() else { return };
+    let (m, k, n) = (22, 19, 5);
+    let case = Case::<f64>::new(21, m, k, (4, 3), 0.4);
+    let (pattern, values) = (Pattern::new(&context, &case.bsr()).unwrap(), case.values_of_transpose());
+    let a = |row: usize, col: usize| case.dense[row * k + col];
+    let mut random = Random(22);
+    for op in [Op::Dsd, Op::DsdT, Op::Dds, Op::DdsT] {
+        for (order_b, order_c) in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
+            let (of_b, of_c, terms) = match op {
+                Op::DsdT => ((m, n), (k, n), m),
+                Op::Dds => ((n, m), (n, k), m),
+                Op::DdsT => ((n, k), (n, m), k),
+                _ => ((k, n), (m, n), k),
+            };
+            let plan = pattern
+                .plan(&PlanOptions::new(n).op(op).orders(order_b, order_c).bias(Bias::Column))
+                .unwrap();
+            let (b, mut c) = (
+                Dense::new(&mut random, of_b, order_b),
+                Dense::new(&mut random, of_c, order_c),
+            );
+            let (bias, before): (Vec<f64>, _) = (random.vector(of_c.1), c.elements.clone());
+            let product = Product::new(&values, b.view(), c.view_mut())
+                .alpha(2.0)
+                .beta(-1.0)
+                .bias(&bias);
+            plan.run(product).unwrap();
+            let before = Dense {
+                elements: before,
+                ..Dense::new(&mut random, of_c, order_c)
+            };
+            for (row, col) in (0..of_c.0).flat_map(|row| (0..of_c.1).map(move |col| (row, col))) {
+                let (sum, size) = (0..terms)
+                    .map(|i| match op {
+                        Op::DsdT => a(i, row) * b.at(i, col),
+                        Op::Dds => b.at(row, i) * a(i, col),
+                        Op::DdsT => b.at(row, i) * a(col, i),
+                        _ => a(row, i) * b.at(i, col),
+                    })
+                    .fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+                let exact = 2.0 * sum - before.at(row, col) + bias[col];
+                assert_close::<f64, f64>(c.at(row, col), exact, 2.0 * size + 2.0, terms, (row, col));
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_of_a_dense_product() {
+    let Some(context) = context() else { return };
+    let (m, k, n, bm, bk) = (22, 19, 7, 4, 3);
+    let case = Case::<f64>::new(23, m, k, (bm, bk), 0.4);
+    let pattern = Pattern::<f64>::new(&context, &case.bsr()).unwrap();
+    let mut random = Random(24);
+    for (order_x, order_b) in ORDERS.into_iter().flat_map(|x| ORDERS.map(|b| (x, b))) {
+        let options = PlanOptions::new(n + 1)
+            .op(Op::Sdd)
+            .order_x(order_x)
+            .orders(order_b, Order::RowMajor);
+        let plan = pattern.plan(&options).unwrap();
+        let (x, b) = (
+            Dense::new(&mut random, (m, n), order_x),
+            Dense::new(&mut random, (n, k), order_b),
+        );
+        let mut blocks: Vec<f64> = random.vector(pattern.values_len());
+        let before = blocks.clone();
+        let c = MatMut::new(&mut blocks, pattern.blocks() * bm, bk).unwrap();
+        plan.run(Product::sdd(x.view(), b.view(), c).beta(0.5)).unwrap();
+        for (row, window) in case.row_ptr.windows(2).enumerate() {
+            for block in window[0] as usize..window[1] as usize {
+                let col = case.col_idx[block] as usize;
+                for (r, c) in (0..bm).flat_map(|r| (0..bk).map(move |c| (r, c))) {
+                    let (at, place) = ((block * bm + r) * bk + c, (row * bm + r, col * bk + c));
+                    if place.0 >= m || place.1 >= k {
+                        assert_eq!(blocks[at], 0.0, "beyond A");
+                        continue;
+                    }
+                    let sum: f64 = (0..n).map(|i| x.at(place.0, i) * b.at(i, place.1)).sum();
+                    assert_close::<f64, f64>(blocks[at], sum + 0.5 * before[at], 2.0 * n as f64, n, place);
+                }
+            }
+        }
+        let (no_x, no_b) = (MatRef::new(&[], m, 0).unwrap(), MatRef::new(&[], 0, k).unwrap());
+        let c = MatMut::new(&mut blocks, pattern.blocks() * bm, bk).unwrap();
+        assert!(plan.run(Product::sdd(no_x, no_b, c)).is_err());
+        let c = MatMut::new(&mut blocks, pattern.blocks() * bm, bk).unwrap();
+        let error = plan
+            .run(Product::new(&case.values, b.view(), c))
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("a plan of Sdd") && !error.contains(", X "), "{error}");
+    }
+}
+
+#[test]
+fn an_order_that_was_not_planned_is_an_error() {
+    let Some(context) = context() else { return };
+    let case = Case::<f64>::new(25, 8, 8, (4, 4), 0.5);
+    let plan = Pattern::new(&context, &case.bsr())
+        .unwrap()
+        .plan(&PlanOptions::new(8))
+        .unwrap();
+    let (square, mut c) = ([0.0; 64], [0.0; 64]);
+    let (b, result) = (MatRef::new(&square, 8, 8).unwrap(), MatMut::new(&mut c, 8, 8).unwrap());
+    let error = plan
+        .multiply(&case.values, b.transpose(), result)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("column-major B 8 x 8, C 8 x 8"), "{error}");
+    let error = plan
+        .multiply(&case.values, b, MatMut::new(&mut c, 8, 8).unwrap().transpose())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("B 8 x 8, column-major C 8 x 8"), "{error}");
 }
 
 #[test]

@@ -113,6 +113,18 @@ impl<T: Number> Case<T> {
         Bsr::new(self.rows, self.cols, self.block, &self.row_ptr, &self.col_idx)
     }
 
+    /// Values that products with the transpose of A may read: those beyond its last row are 0.
+    pub(crate) fn values_of_transpose(&self) -> Vec<T> {
+        let (mut values, (bm, bk)) = (self.values.clone(), self.block);
+        for (row, window) in self.row_ptr.windows(2).enumerate() {
+            for block in window[0] as usize..window[1] as usize {
+                let inside = bm.min(self.rows - row * bm);
+                values[block * bm * bk..][inside * bk..bm * bk].fill(T::of(0.0));
+            }
+        }
+        values
+    }
+
     /// A B and |A| |B| at a place, for a B of n columns.
     pub(crate) fn product<U: Number>(&self, b: &[U], n: usize, row: usize, col: usize) -> (f64, f64) {
         let terms = (0..self.cols).map(|k| self.dense[row * self.cols + k] * b[k * n + col].value());

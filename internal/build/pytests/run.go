@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sparsek/sparsek/internal/sys/process"
 	"github.com/sparsek/sparsek/internal/sys/term"
@@ -19,6 +20,9 @@ import (
 var (
 	testPackages  = []string{"numpy", "scipy", "ml_dtypes", "pytest"}
 	checkPackages = []string{"jax", "mypy==2.4.1", "ruff==0.17.6"}
+	// For sparsek.torch. stanford-stk, whose own tests are run, comes as sources
+	// alone.
+	torchPackages = []string{"torch", "safetensors", "absl-py", "--no-binary", "stanford-stk", "stanford-stk==0.7.1"}
 )
 
 // Options says what to test.
@@ -43,13 +47,22 @@ func Short(ctx context.Context, o Options) error {
 	return err
 }
 
-// All runs the tests, and the checks of the sources.
+// All runs the tests, and the checks of the sources. Where torch is not to be
+// had, it says so and leaves out what needs it.
 func All(ctx context.Context, o Options) error {
-	return o.run(ctx, "all", append(testPackages, checkPackages...), [][]string{
+	packages := slices.Concat(testPackages, checkPackages)
+	checks := [][]string{
 		{"-m", "ruff", "check", "--no-cache", "."},
 		{"-m", "ruff", "format", "--no-cache", "--diff", "."},
 		{"-m", "mypy", "--cache-dir", os.DevNull},
-	})
+	}
+	err := o.run(ctx, "torch", slices.Concat(packages, torchPackages), checks)
+	var missing *MissingError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	fmt.Fprintf(o.Out, "skipped: the tests of sparsek.torch, which need %s\n", missing.What)
+	return o.run(ctx, "all", packages, checks)
 }
 
 // run runs pytest in the environment of that name, after the checks.

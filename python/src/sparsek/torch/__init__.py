@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Block-sparse products and layers for torch, with gradients, on the CPU."""
+
+from __future__ import annotations
+
+from ._plans import cache_clear, cache_info
+from .blocks import block_mask, block_scores, from_blocks, index_from_mask, to_blocks
+from .functional import linear, mm, sdd
+from .modules import BsrLinear, sparsify_
+from .prune import growth_scores, prune_, regrow_
+
+__all__ = [
+    "BsrLinear",
+    "block_mask",
+    "block_scores",
+    "cache_clear",
+    "cache_info",
+    "from_blocks",
+    "growth_scores",
+    "index_from_mask",
+    "linear",
+    "mm",
+    "prune_",
+    "regrow_",
+    "sdd",
+    "sparsify_",
+    "to_blocks",
+]

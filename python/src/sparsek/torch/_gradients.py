@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gradients of the three products, which are such products again, and what vmap and jvp make of them.
+
+Each class serves twice: torch calls it where a product is computed at once, and the operators of graphs have its
+setup_context, backward and vmap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.autograd import Function, forward_ad
+
+from . import _operators, _products
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+_transforms: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+_compiling = torch.compiler.is_compiling
+
+
+def _is_traced(*tensors: torch.Tensor | None) -> bool:
+    """Whether the product goes into a graph, or its tensors hold no elements that the library could read."""
+    if _compiling() or _modes():
+        return True
+    return any(tensor is not None and (type(tensor) not in _PLAIN or not tensor.is_cpu) for tensor in tensors)
+
+
+def _is_plain(*tensors: torch.Tensor | None) -> bool:
+    """Whether neither gradients, backward or forward, nor a transform of torch.func are wanted."""
+    if _transforms() or getattr(forward_ad, "_current_level", 0) >= 0:
+        return False
+    return not torch.is_grad_enabled() or not any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def _folded(matrices: torch.Tensor) -> torch.Tensor:
+    """(..., R, N) as one matrix (R, ... N)."""
+    return matrices if matrices.dim() == 2 else matrices.movedim(-2, 0).reshape(matrices.shape[-2], -1)
+
+
+def _rows(matrices: torch.Tensor) -> torch.Tensor:
+    """(..., K) as one matrix."""
+    return matrices if matrices.dim() == 2 else matrices.reshape(-1, matrices.shape[-1])
+
+
+def _each(function: Callable[..., torch.Tensor], info: Any, in_dims: Sequence[Any], args: Sequence[Any]) -> tuple[torch.Tensor, int]:
+    """vmap by one product after the other."""
+    dims = [dim if isinstance(dim, int) else None for dim in in_dims]
+    results = []
+    for at in range(info.batch_size):
+        results.append(function(*(arg if dim is None else arg.select(dim, at) for arg, dim in zip(args, dims, strict=True))))
+    return torch.stack(results), 0
+
+
+class Mm(Function):
+    """op(A) b."""
+
+    @staticmethod
+    def forward(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
+        traced = _is_traced(values, crow, col, b)
+        return (torch.ops.sparsek.mm if traced else _products.mm)(values, crow, col, size, b, transpose)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        values, crow, col, size, b, transpose = inputs
+        ctx.size, ctx.block, ctx.transpose = size, values.shape[1:], transpose
+        ctx.save_for_backward(values if ctx.needs_input_grad[4] else None, crow, col, b if ctx.needs_input_grad[0] else None)
+        ctx.save_for_forward(values, crow, col, b)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        values, crow, col, b = ctx.saved_tensors
+        of_values = of_b = None
+        if ctx.needs_input_grad[0]:
+            left, right = (_folded(b), _folded(g)) if ctx.transpose else (_folded(g), _folded(b))
+            of_values = sdd(left, right.t(), crow, col, ctx.size, ctx.block)
+        if ctx.needs_input_grad[4]:
+            of_b = mm(values, crow, col, ctx.size, g, not ctx.transpose)
+        return of_values, None, None, None, of_b, None
+
+    @staticmethod
+    def jvp(ctx: Any, of_values: Any, _crow: Any, _col: Any, _size: Any, of_b: Any, _transpose: Any) -> Any:
+        values, crow, col, b = ctx.saved_tensors
+        terms = [(of_values, b), (values, of_b)]
+        return _sum(
+            [mm(left, crow, col, ctx.size, right, ctx.transpose) for left, right in terms if left is not None and right is not None]
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
+        if in_dims[0] is None and in_dims[1] is None and in_dims[2] is None:
+            return mm(values, crow, col, size, b.movedim(in_dims[4], 0), transpose), 0
+        return _each(mm, info, in_dims, (values, crow, col, size, b, transpose))
+
+
+class Linear(Function):
+    """x op(A) + bias."""
+
+    @staticmethod
+    def forward(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> Any:
+        traced = _is_traced(x, values, crow, col, bias)
+        return (torch.ops.sparsek.linear if traced else _products.linear)(x, values, crow, col, size, bias, transpose, activation)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        x, values, crow, col, size, _, transpose, activation = inputs
+        if activation != "none" and any(ctx.needs_input_grad):
+            raise RuntimeError("sparsek::linear has no gradients with an activation: sparsek.torch.linear applies it as a step of its own")
+        ctx.size, ctx.block, ctx.transpose = size, values.shape[1:], transpose
+        ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, values if ctx.needs_input_grad[0] else None, crow, col)
+        ctx.save_for_forward(x, values, crow, col)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        x, values, crow, col = ctx.saved_tensors
+        of_x = of_values = of_bias = None
+        if ctx.needs_input_grad[0]:
+            of_x = _linear(g, values, crow, col, ctx.size, None, not ctx.transpose, "none")
+        if ctx.needs_input_grad[1]:
+            left, right = (_rows(x), _rows(g)) if ctx.transpose else (_rows(g), _rows(x))
+            of_values = sdd(left.t(), right, crow, col, ctx.size, ctx.block)
+        if ctx.needs_input_grad[5]:
+            of_bias = _rows(g).sum(0)
+        return of_x, of_values, None, None, None, of_bias, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, of_x: Any, of_values: Any, _crow: Any, _col: Any, _size: Any, of_bias: Any, *_: Any) -> Any:
+        x, values, crow, col = ctx.saved_tensors
+        terms = [(of_x, values), (x, of_values)]
+        products = [
+            _linear(left, right, crow, col, ctx.size, None, ctx.transpose, "none")
+            for left, right in terms
+            if left is not None and right is not None
+        ]
+        if of_bias is not None:
+            outer = ctx.size[1] if ctx.transpose else ctx.size[0]
+            products.append(of_bias.expand(*x.shape[:-1], outer))
+        return _sum(products)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: Any, x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str
+    ) -> Any:
+        if all(in_dims[at] is None for at in (1, 2, 3, 5)):
+            return _linear(x.movedim(in_dims[0], 0), values, crow, col, size, bias, transpose, activation), 0
+        return _each(_linear, info, in_dims, (x, values, crow, col, size, bias, transpose, activation))
+
+
+class Sdd(Function):
+    """The blocks of lhs rhs."""
+
+    @staticmethod
+    def forward(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> Any:
+        traced = _is_traced(lhs, rhs, crow, col)
+        return (torch.ops.sparsek.sdd if traced else _products.sdd)(lhs, rhs, crow, col, size, block)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        lhs, rhs, crow, col, size, block = inputs
+        ctx.size, ctx.block = size, block
+        ctx.save_for_backward(lhs if ctx.needs_input_grad[1] else None, rhs if ctx.needs_input_grad[0] else None, crow, col)
+        ctx.save_for_forward(lhs, rhs, crow, col)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        lhs, rhs, crow, col = ctx.saved_tensors
+        of_lhs = of_rhs = None
+        if ctx.needs_input_grad[0]:
+            of_lhs = mm(g, crow, col, ctx.size, rhs.t(), False)
+        if ctx.needs_input_grad[1]:
+            of_rhs = mm(g, crow, col, ctx.size, lhs, True).t()
+        return of_lhs, of_rhs, None, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, of_lhs: Any, of_rhs: Any, *_: Any) -> Any:
+        lhs, rhs, crow, col = ctx.saved_tensors
+        terms = [(of_lhs, rhs), (lhs, of_rhs)]
+        return _sum([sdd(left, right, crow, col, ctx.size, ctx.block) for left, right in terms if left is not None and right is not None])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        return _each(sdd, info, in_dims, args)
+
+
+def _now(function: type[Function]) -> type[Function]:
+    """The same without setup_context, which takes torch tens of microseconds in each call. It knows no transforms."""
+
+    class Now(Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            output = function.forward(*inputs)
+            function.setup_context(ctx, inputs, output)
+            return output
+
+        backward = staticmethod(function.backward)
+        jvp = staticmethod(function.jvp)
+
+    Now.__name__ = Now.__qualname__ = function.__name__
+    return Now
+
+
+_NOW: dict[type[Function], type[Function]] = {function: _now(function) for function in (Mm, Linear, Sdd)}
+
+
+def _apply(function: type[Function], *args: Any) -> torch.Tensor:
+    return (function if _transforms() else _NOW[function]).apply(*args)
+
+
+def _sum(terms: list[torch.Tensor]) -> torch.Tensor:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+for _name, _function in (("mm", Mm), ("linear", Linear), ("sdd", Sdd)):
+    assert _name in _operators.SCHEMAS
+    torch.library.register_autograd(f"sparsek::{_name}", _function.backward, setup_context=_function.setup_context)
+    torch.library.register_vmap(f"sparsek::{_name}", _function.vmap)
+
+
+def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> torch.Tensor:
+    """op(A) b, with gradients; see functional.mm."""
+    if _is_traced(values, crow, col, b):
+        return torch.ops.sparsek.mm(values, crow, col, size, b, transpose)
+    if _is_plain(values, b):
+        return _products.mm(values, crow, col, size, b, transpose)
+    return _apply(Mm, values, crow, col, size, b, transpose)
+
+
+def _linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> torch.Tensor:
+    if _is_traced(x, values, crow, col, bias):
+        return torch.ops.sparsek.linear(x, values, crow, col, size, bias, transpose, activation)
+    if _is_plain(x, values, bias):
+        return _products.linear(x, values, crow, col, size, bias, transpose, activation)
+    return _apply(Linear, x, values, crow, col, size, bias, transpose, activation)
+
+
+_APPLY = {"relu": torch.nn.functional.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
+
+
+def linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> torch.Tensor:
+    """act(x op(A) + bias), with gradients; see functional.linear."""
+    if activation == "none" or _is_plain(x, values, bias):
+        return _linear(x, values, crow, col, size, bias, transpose, activation)
+    # The gradient of the activation needs what it was applied to.
+    return _APPLY[activation](_linear(x, values, crow, col, size, bias, transpose, "none"))
+
+
+def sdd(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> torch.Tensor:
+    """The blocks of lhs rhs, with gradients; see functional.sdd."""
+    if _is_traced(lhs, rhs, crow, col):
+        return torch.ops.sparsek.sdd(lhs, rhs, crow, col, size, block)
+    if _is_plain(lhs, rhs):
+        return _products.sdd(lhs, rhs, crow, col, size, block)
+    return _apply(Sdd, lhs, rhs, crow, col, size, block)

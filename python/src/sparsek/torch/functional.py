@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The products as functions of tensors, with gradients for values, dense operands and bias.
+
+They go into graphs of torch.compile and torch.export whole, and through vmap, jvp and the other transforms of torch.func.
+Under autocast, operands of float32 and of the 16-bit types are converted to autocast's type first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..errors import ArgumentError
+from . import _gradients
+from ._products import ACTIVATIONS
+
+__all__ = ["linear", "mm", "sdd"]
+
+_is_autocast = torch.is_autocast_enabled
+
+
+def _cast(*tensors: torch.Tensor | None) -> Any:
+    """The tensors, in autocast's type where it is on."""
+    first = tensors[0]
+    assert first is not None
+    kind = "cpu" if first.is_cpu else first.device.type
+    if kind == "meta" or not _is_autocast(kind):
+        return tensors
+    dtype = torch.get_autocast_dtype(kind)
+
+    def cast(tensor: torch.Tensor | None) -> torch.Tensor | None:
+        stays = tensor is None or tensor.dtype == torch.float64 or not tensor.is_floating_point()
+        return tensor if stays or tensor is None else tensor.to(dtype)
+
+    return [cast(tensor) for tensor in tensors]
+
+
+def mm(
+    values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], b: torch.Tensor, *, transpose: bool = False
+) -> torch.Tensor:
+    """A b, or A^T b where transpose is set.
+
+    A of size (M, K) has values (nnzb, bm, bk), crow (ceil(M/bm) + 1) and col (nnzb), as a torch BSR tensor has them; what
+    values have beyond row M and column K must be zero. b: (..., K, N), transposed (..., M, N), of the type of the values,
+    with any strides; row- and column-major matrices are not copied. Returns (..., M, N), transposed (..., K, N).
+
+    Types are bfloat16, float16, float32 and float64, on the CPU. Raises ArgumentError, DtypeError, IndexFault and
+    UnsupportedError.
+    """
+    values, b = _cast(values, b)
+    return _gradients.mm(values, crow, col, tuple(size), b, transpose)
+
+
+def linear(
+    x: torch.Tensor,
+    values: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    size: Sequence[int],
+    bias: torch.Tensor | None = None,
+    *,
+    transpose: bool = False,
+    activation: str | None = None,
+) -> torch.Tensor:
+    """act(x A^T + bias) as torch.nn.functional.linear with weight A has it, or act(x A + bias) where transpose is set.
+
+    x: (..., K), transposed (..., M). bias: (M), transposed (K). A and the types are those of mm. activation: None, "relu",
+    "gelu" (the exact one) or "silu", which is part of the product where no gradients are recorded.
+    Returns (..., M), transposed (..., K). Raises as mm does.
+    """
+    kind = activation or "none"
+    if kind not in ACTIVATIONS:
+        raise ArgumentError(f"activation={activation!r} is none of None, relu, gelu and silu")
+    x, values, bias = _cast(x, values, bias)
+    return _gradients.linear(x, values, crow, col, tuple(size), bias, transpose, kind)
+
+
+def sdd(
+    lhs: torch.Tensor, rhs: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: Sequence[int]
+) -> torch.Tensor:
+    """The blocks of lhs rhs at a pattern, as values (nnzb, bm, bk). What a block has beyond (M, K) is zero.
+
+    lhs: (M, n). rhs: (n, K). The pattern has the size (M, K), blocks of (bm, bk), crow and col, see mm. Raises as mm does.
+    """
+    lhs, rhs = _cast(lhs, rhs)
+    return _gradients.sdd(lhs, rhs, crow, col, tuple(size), tuple(block))

@@ -62,7 +62,8 @@ sparsek_status plan_run(sparsek_context* context, const sparsek_plan_layout* lay
     require_not_null(context, "context");
     const sparsek_multiply_args given = read_struct(args, "args");
     const sparsek_plan plan = open_plan_data(*context, read_struct(layout, "layout"), memory);
-    if (plan.matrix->state->shape().nnzb > 0) require_not_null(given.values, "args->values");
+    const bool reads_values = plan.options.op != SPARSEK_SDD && plan.matrix->state->shape().nnzb > 0;
+    if (reads_values) require_not_null(given.values, "args->values");
     enqueue(plan, given);
   });
 }

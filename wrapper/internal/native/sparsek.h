@@ -789,9 +789,9 @@ typedef struct sparsek_api {
    * plan has no entries: products are act(beta C + bias). fault may be null. */
   sparsek_status (*plan_write)(sparsek_context*, const sparsek_bsr* index, const sparsek_plan_layout* layout,
                                void* memory, int64_t* fault);
-  /* A product by a plan that was written before in the order of the stream; args->values must be given, and
-   * args->workspace where layout->workspace_bytes is not 0. As for multiply otherwise. Any number may run at once. The
-   * CPU back-end keeps but the index in that memory, and makes its plan with each product. */
+  /* A product by a plan that was written before in the order of the stream; args->values must be given (but for
+   * SPARSEK_SDD), and args->workspace where layout->workspace_bytes is not 0. As for multiply otherwise. Any number may
+   * run at once. The CPU back-end keeps but the index in that memory, and makes its plan with each product. */
   sparsek_status (*plan_run)(sparsek_context*, const sparsek_plan_layout* layout, const void* memory,
                              const sparsek_multiply_args* args);
 } sparsek_api;

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::operand::Place;
-use crate::{Bsr, Buffer, Context, Element, Error, Index, MatMut, MatRef, Pattern, Plan, PlanOptions, Result, VecRef};
+use crate::{
+    Bsr, Buffer, Context, Element, Error, Index, MatMut, MatRef, Order, Pattern, Plan, PlanOptions, Result, VecRef,
+};
 
 /// A block-sparse matrix: a pattern with its values, and the plan of its last product.
 #[derive(Debug)]
@@ -69,25 +71,28 @@ impl<T: Element> Matrix<T> {
         if bm == 0 || bk == 0 {
             return Err(Error::Extent(format!("blocks of {bm} x {bk} have no elements")));
         }
-        // SAFETY: it is a borrow of host memory, and a row has as many elements.
-        let row = |row: usize| unsafe { std::slice::from_raw_parts(dense.address.add(row * dense.ld), cols) };
+        let (down, right) = match dense.order {
+            Order::RowMajor => (dense.ld, 1),
+            Order::ColumnMajor => (1, dense.ld),
+        };
+        // SAFETY: it is a borrow of host memory, of which places below `rows` and `cols` are a part.
+        let at = |row: usize, col: usize| unsafe { *dense.address.add(row * down + col * right) };
         let (mut row_ptr, mut col_idx, mut values) = (vec![0i64], Vec::new(), Vec::new());
         for first_row in (0..rows).step_by(bm) {
-            let in_block = first_row..rows.min(first_row + bm);
+            let height = bm.min(rows - first_row);
             for first_col in (0..cols).step_by(bk) {
                 let width = bk.min(cols - first_col);
-                let part = |r: usize| &row(r)[first_col..first_col + width];
-                if in_block
-                    .clone()
-                    .all(|r| part(r).iter().all(|value| *value == T::default()))
-                {
-                    continue;
-                }
-                col_idx.push((first_col / bk) as i64);
                 let begin = values.len();
                 values.resize(begin + bm * bk, T::default());
-                for (r, to) in in_block.clone().zip(values[begin..].chunks_exact_mut(bk)) {
-                    to[..width].copy_from_slice(part(r));
+                for (row, to) in (first_row..first_row + height).zip(values[begin..].chunks_exact_mut(bk)) {
+                    for (col, to) in (first_col..first_col + width).zip(to) {
+                        *to = at(row, col);
+                    }
+                }
+                if values[begin..].iter().all(|value| *value == T::default()) {
+                    values.truncate(begin);
+                } else {
+                    col_idx.push((first_col / bk) as i64);
                 }
             }
             row_ptr.push(col_idx.len() as i64);

@@ -454,6 +454,17 @@ fn a_matrix_of_a_dense_one() {
             assert_close::<f64, f64>(*got, exact, size, 18, (at / n, at % n));
         }
     }
+    let turned: Vec<f64> = (0..18 * 21).map(|at| case.dense[at % 21 * 18 + at / 21]).collect();
+    let turned = MatRef::new(&turned, 18, 21).unwrap().transpose();
+    let again = Matrix::from_dense(&context, turned, case.block).unwrap();
+    for matrix in [&matrix, &again] {
+        let (b, mut c) = ([1.0; 18], [f64::NAN; 21]);
+        matrix
+            .multiply(MatRef::new(&b, 18, 1).unwrap(), MatMut::new(&mut c, 21, 1).unwrap())
+            .unwrap();
+        let (exact, size) = case.product(&b, 1, 20, 0);
+        assert_close::<f64, f64>(c[20], exact, size, 18, (20, 0));
+    }
     let zeros = vec![0.0; matrix.pattern().values_len()];
     matrix.set_values(&zeros).unwrap();
     let (b, mut c) = ([1.0; 18], [f64::NAN; 21]);

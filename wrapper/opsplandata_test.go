@@ -51,3 +51,25 @@ func TestOpsPlanData(t *testing.T) {
 		}
 	}
 }
+
+// A pattern without values serves SDD, and its kernels can be measured.
+func TestSDDWithoutValues(t *testing.T) {
+	engine := newEngine(t, CPU)
+	c := newOpCase[float32, float32, int32](opShape{op: SDD, shape: shape{rows: 30, cols: 44, n: 13, blockM: 4, blockK: 8, density: 0.5, alpha: 1, seed: 7}})
+	pattern := c.a
+	pattern.Values = nil
+	m := must(NewMatrix(t.Context(), engine, pattern))(t)
+	defer m.Close()
+	opts := c.options()
+	opts.Tuning = 1
+	plan := must(m.Plan(t.Context(), opts))(t)
+	defer plan.Close()
+	result := c.c0.clone()
+	if err := plan.Multiply(t.Context(), c.alpha, c.beta, c.operands(result)); err != nil {
+		t.Fatal(err)
+	}
+	c.verifyPlainly(t, plan.Info(), result)
+	if plan.Info().ChosenBy != ChosenByTuning {
+		t.Errorf("the kernel was chosen by %v", plan.Info().ChosenBy)
+	}
+}

@@ -57,7 +57,7 @@ std::unique_ptr<sparsek_plan> create(const sparsek_matrix& matrix, const sparsek
                      ? plan->matrix->choices->get(state.shape(), state.dtype, plan->options, measured.version(), choose)
                      : choose();
   if (options.tuning_seconds > 0 && plan->choice.by == SPARSEK_CHOSEN_BY_MODEL) {
-    require_values(*plan->matrix);
+    if (plan->options.op != SPARSEK_SDD) require_values(*plan->matrix);
     state.check_index(true);  // a plan of a faulty index would be measured without entries
     tune::Tuner tuner(backend, state, plan->options, {options.tuning_seconds, false});
     while (tuner.step() >= 0) continue;

@@ -43,7 +43,7 @@ sparsek_status tuner_create(sparsek_matrix* matrix, const sparsek_plan_options* 
     if (tuner->options.batch_invariant) {
       fail(SPARSEK_BAD_ARGUMENT, "options->flags: with SPARSEK_BATCH_INVARIANT there is nothing to tune");
     }
-    require_values(*tuner->matrix);
+    if (tuner->options.op != SPARSEK_SDD) require_values(*tuner->matrix);
     tuner->matrix->state->check_index(true);  // plans of a faulty index would be measured without entries
     tuner->tuner = std::make_unique<tune::Tuner>(*tuner->matrix->backend, *tuner->matrix->state, tuner->options,
                                                  resolve(known_tuning));

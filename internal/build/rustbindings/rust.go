@@ -30,8 +30,9 @@ var scalars = map[string]string{
 }
 
 // keywords of Rust that a name in C might be.
-var keywords = []string{"as", "async", "await", "box", "crate", "dyn", "fn", "gen", "impl", "in", "let", "loop", "match",
-	"mod", "move", "mut", "override", "priv", "pub", "ref", "self", "super", "trait", "try", "type", "unsafe", "use", "where", "yield"}
+var keywords = []string{"abstract", "as", "async", "await", "become", "box", "crate", "dyn", "false", "final", "fn", "gen", "impl",
+	"in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "self", "super", "trait", "true",
+	"try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "yield"}
 
 // Write writes the bindings into the checkout at root, from its header.
 func Write(root string) error {

@@ -101,6 +101,7 @@ func TestWhatRustCannotSayIsAnError(t *testing.T) {
 	for _, c := range []struct{ old, bad, says string }{
 		{"const char* name;", "long name;", `"long"`},
 		{"const char* name;", "const char* type;", "keyword"},
+		{"const char* name;", "const char* final;", "keyword"},
 		{"sparsek_plan** out,", "sparsek_plans** out,", "sparsek_plans"},
 		{"sparsek_some_info {\n  size_t abi_size;", "sparsek_some_info {", "abi_size"},
 	} {

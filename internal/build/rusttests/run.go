@@ -78,11 +78,16 @@ func Burn(ctx context.Context, o Options) error {
 	return c.run(ctx, o, "tests of the crate for Burn", burnCommands, o.Offline)
 }
 
-// run runs the commands, after what they need was fetched.
+// run runs the commands, after what they need was fetched. Faulty manifests
+// are found before: cargo fetch does not say what it failed by.
 func (o Options) run(ctx context.Context, commands []command) error {
 	c, err := o.cargo("rust", "rust")
 	if err != nil {
 		return err
+	}
+	read := []string{c.program, "metadata", "--no-deps", "--format-version", "1", "--offline"}
+	if _, err := (process.Command{Args: read, Dir: c.dir, Env: c.env}).Output(ctx); err != nil {
+		return fmt.Errorf("cargo metadata: %w", err)
 	}
 	fetch := []string{c.program, "fetch", "--locked", "--quiet"}
 	if o.Offline {

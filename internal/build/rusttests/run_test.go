@@ -38,12 +38,15 @@ func checkout(t *testing.T, script string) (o Options, out *bytes.Buffer, log fu
 	}
 }
 
+// reads is how the manifests are read.
+const reads = "metadata --no-deps --format-version 1 --offline rust\n"
+
 func TestShort(t *testing.T) {
 	o, _, calls := checkout(t, `test -n "$SPARSEK_LIBRARY" -a -n "$CARGO_TARGET_DIR"`)
 	if err := Short(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := calls(), "fetch --locked --quiet rust\ntest --offline --quiet rust\n"; got != want {
+	if got, want := calls(), reads+"fetch --locked --quiet rust\ntest --offline --quiet rust\n"; got != want {
 		t.Errorf("ran %q, want %q", got, want)
 	}
 }
@@ -55,7 +58,7 @@ func TestAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := calls()
-	for _, want := range []string{"fetch --locked --quiet --offline rust\nfmt --check rust\nclippy --offline ", "\ntest --offline --quiet --all-features rust\n",
+	for _, want := range []string{reads + "fetch --locked --quiet --offline rust\nfmt --check rust\nclippy --offline ", "\ntest --offline --quiet --all-features rust\n",
 		"\ndoc --offline --no-deps --all-features rust --deny=warnings\n", "\npackage --offline "} {
 		if !strings.Contains(got, want) {
 			t.Errorf("ran %q, without %q", got, want)
@@ -89,9 +92,22 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestFaultyManifestsAreAnError(t *testing.T) {
+	for what, run := range map[string]func(context.Context, Options) error{"short": Short, "all": All} {
+		o, out, calls := checkout(t, "test $1 != metadata || { echo 'failed to parse manifest' >&2; exit 101; }")
+		var missing *MissingError
+		if err := run(t.Context(), o); err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), "failed to parse manifest") {
+			t.Errorf("%s: got %v, and wrote %q", what, err, out.String())
+		}
+		if got := calls(); got != reads {
+			t.Errorf("%s: ran %q", what, got)
+		}
+	}
+}
+
 // Cargo's words for a lock file that is not the manifests'.
 func TestAnOldLockIsAnError(t *testing.T) {
-	o, _, _ := checkout(t, "echo 'cannot update the lock file because --locked was passed to prevent this' >&2; exit 101")
+	o, _, _ := checkout(t, "test $1 = metadata && exit; echo 'cannot update the lock file because --locked was passed to prevent this' >&2; exit 101")
 	var missing *MissingError
 	if err := Short(t.Context(), o); err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), "lock file") {
 		t.Errorf("got %v", err)
@@ -101,7 +117,7 @@ func TestAnOldLockIsAnError(t *testing.T) {
 func TestWhatIsMissing(t *testing.T) {
 	noCargo, out, _ := checkout(t, "")
 	noCargo.Cargo = filepath.Join(noCargo.Root, "no-cargo")
-	noCrates, outCrates, _ := checkout(t, "echo 'no such host' >&2; exit 101")
+	noCrates, outCrates, _ := checkout(t, "test $1 = metadata && exit; echo 'no such host' >&2; exit 101")
 	for _, c := range []struct {
 		o    Options
 		out  *bytes.Buffer

@@ -19,7 +19,8 @@ impl BsrGemmConfig {
     }
 
     /// Measures kernels for about this long, once for each pattern, number of columns and type, unless a similar product
-    /// was measured before.
+    /// was measured before. That is for A B: the kernels of gradients, and of [`BsrTensor::linear`], are those of the cost
+    /// model, or of a similar product that was measured.
     #[must_use]
     pub fn with_tuning(mut self, time: Duration) -> BsrGemmConfig {
         self.tuning = Some(time);

@@ -3,6 +3,7 @@
 use burn::module::{Initializer, Module, Param};
 use burn::tensor::{Device, Tensor};
 
+use crate::pattern::share_of;
 use crate::{BsrPattern, BsrTensor};
 
 /// What a [`BsrLinear`] is made of.
@@ -32,7 +33,7 @@ impl BsrLinearConfig {
             "{outputs} x {inputs} is no multiple of blocks of {bm} x {bk}"
         );
         let (down, across) = (outputs / bm, inputs / bk);
-        let total = (density * (down * across) as f64).ceil() as usize;
+        let total = share_of(down * across, density);
         let mut mask = vec![false; down * across];
         let mut state = seed;
         let mut random = |below: usize| {

@@ -212,6 +212,17 @@ pub(crate) enum Kind {
     Sample(BsrForm),
 }
 
+/// The share `density` of `all` blocks, rounded up: what the product in f64 is off by, as 0.07 * 100 is, makes no block.
+pub(crate) fn share_of(all: usize, density: f64) -> usize {
+    let (exact, near) = (density * all as f64, (density * all as f64).round());
+    let share = if (exact - near).abs() <= 1e-12 * near {
+        near
+    } else {
+        exact.ceil()
+    };
+    (share as usize).min(all)
+}
+
 /// How many plans a pattern keeps for each type.
 const MOST: usize = 32;
 
@@ -251,3 +262,59 @@ macro_rules! numbers {
     )*};
 }
 numbers!(f32: f32, f64: f64, f16: f16, bf16: bf16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BsrGemm, BsrGemmConfig, BsrTensor};
+    use burn::tensor::{Device, Tensor};
+
+    #[test]
+    fn shares_are_rounded_up() {
+        for (all, density, share) in [
+            (100, 0.07, 7),
+            (100, 0.071, 8),
+            (100, 0.0701, 8),
+            (3, 1e-13, 1),
+            (10, 0.0, 0),
+            (3, 1.0, 3),
+            (3, 1.0 / 3.0, 1),
+            (49, 1.0 / 49.0, 1),
+        ] {
+            assert_eq!(share_of(all, density), share, "{density} of {all}");
+        }
+    }
+
+    #[test]
+    fn plans_are_measured_where_that_is_asked_for() {
+        if let Err(error) = check() {
+            assert!(std::env::var_os("SPARSEK_LIBRARY").is_none(), "{error}");
+            return;
+        }
+        let device = Device::flex();
+        let short = BsrGemmConfig::new().with_tuning(Duration::from_millis(2));
+        type Call = fn(BsrTensor, Tensor<2>, BsrGemmConfig) -> Tensor<2>;
+        // What was measured once is known to all plans of the process: the one that is not measured comes first.
+        for (config, call, measured) in [
+            (
+                BsrGemmConfig::new(),
+                (|a, b, config| BsrGemm::new(config).forward(&a, b)) as Call,
+                false,
+            ),
+            (short.clone(), BsrGemm::auto_tuned, true),
+            (BsrGemmConfig::new(), BsrGemm::auto_tuned, true),
+            (short, |a, b, config| BsrGemm::new(config).forward(&a, b), true),
+        ] {
+            let a = BsrTensor::from_dense(Tensor::ones([64, 96], &device), [16, 16], 0.5);
+            call(a.clone(), Tensor::ones([96, 8], &device), config.clone());
+            let plans = a.pattern().inner.f32.get().unwrap().recent.lock().unwrap();
+            assert_eq!(plans.len(), 1);
+            let info = plans[0].plan.info().unwrap();
+            assert_eq!(
+                (plans[0].key, info.measured_seconds > 0.0),
+                ((Kind::Forward(BsrForm::Left), 8, measured), measured),
+                "{config:?}: {info:?}"
+            );
+        }
+    }
+}

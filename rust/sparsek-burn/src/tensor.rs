@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use burn::backend::Dispatch;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
+use crate::pattern::share_of;
 use crate::{BsrForm, BsrOps, BsrPattern};
 
 /// A block-sparse matrix: a pattern, and its values as a tensor of (blocks, bm, bk), which may have gradients.
@@ -27,6 +28,7 @@ impl BsrTensor {
     }
 
     /// The blocks of a dense matrix whose sums of squares are the largest: of all of them the share `density`, rounded up.
+    /// The sums are of F64, whatever the matrix is of.
     ///
     /// # Panics
     ///
@@ -40,12 +42,13 @@ impl BsrTensor {
         );
         let blocks = blocks_of(dense, block);
         let all = blocks.dims()[0];
-        let squares = blocks.clone().detach().powf_scalar(2.0).sum_dim(2).sum_dim(1);
+        let wide = blocks.clone().detach().cast(DType::F64);
+        let squares = (wide.clone() * wide).sum_dim(2).sum_dim(1);
         let norms: Vec<f64> = squares.into_data().iter::<f64>().collect();
         let mut largest: Vec<usize> = (0..all).collect();
         largest.sort_by(|a, b| norms[*b].total_cmp(&norms[*a]));
         let mut mask = vec![false; all];
-        for block in &largest[..(density * all as f64).ceil() as usize] {
+        for block in &largest[..share_of(all, density)] {
             mask[*block] = true;
         }
         BsrTensor::of_blocks(blocks, BsrPattern::of_mask(rows, cols, block, &mask))

@@ -23,13 +23,21 @@ fn random<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
     Tensor::random(shape, Distribution::Uniform(-1.0, 1.0), device)
 }
 
-/// Blocks at half of the places, an empty block row among them.
+/// Blocks at half of the places, with an empty block row and an empty block column.
 fn pattern() -> BsrPattern {
     let mask = [
-        true, false, true, false, false, false, false, true, true, true, true, false,
+        true, false, true, true, false, false, false, false, true, false, true, true,
     ];
-    BsrPattern::of_mask(24, 32, [8, 8], &[&mask[..], &[]].concat())
+    BsrPattern::of_mask(24, 32, [8, 8], &mask)
 }
+
+/// The types of tensors, and how far elements of products of them may be off.
+const TYPES: [(DType, f64); 4] = [
+    (DType::F32, 1e-5),
+    (DType::F64, 1e-6),
+    (DType::F16, 2e-2),
+    (DType::BF16, 2e-1),
+];
 
 fn close<const D: usize>(got: Tensor<D>, want: Tensor<D>, tolerance: f64) {
     got.into_data()
@@ -42,12 +50,7 @@ fn a_product_of_each_type() {
     if !library() {
         return;
     }
-    for (dtype, tolerance) in [
-        (DType::F32, 1e-5),
-        (DType::F64, 1e-6),
-        (DType::F16, 2e-2),
-        (DType::BF16, 2e-1),
-    ] {
+    for (dtype, tolerance) in TYPES {
         let device = Device::flex();
         let values = random([6, 8, 8], &device).cast(dtype);
         let b = random([32, 5], &device).cast(dtype);
@@ -55,6 +58,41 @@ fn a_product_of_each_type() {
         let (got, want) = (a.matmul(b.clone()), a.to_dense().matmul(b));
         assert_eq!((got.dtype(), got.dims()), (dtype, [24, 5]));
         close(got, want, tolerance);
+    }
+}
+
+#[test]
+fn gradients_of_each_type() {
+    if !library() {
+        return;
+    }
+    for (dtype, tolerance) in TYPES {
+        let device = Device::flex().autodiff();
+        let values = random([6, 8, 8], &device).cast(dtype).require_grad();
+        let b = random([32, 7], &device).cast(dtype).require_grad();
+        let (left, right) = (
+            random([24, 7], &device).cast(dtype),
+            random([7, 24], &device).cast(dtype),
+        );
+        let a = BsrTensor::new(pattern(), values.clone());
+        let dense = a.to_dense().detach().require_grad();
+        for (ours, theirs) in [
+            (
+                a.matmul(b.clone()) * left.clone(),
+                dense.clone().matmul(b.clone()) * left,
+            ),
+            (
+                a.linear(b.clone().transpose()) * right.clone(),
+                b.clone().transpose().matmul(dense.clone().transpose()) * right,
+            ),
+        ] {
+            let (ours, theirs) = (ours.sum().backward(), theirs.sum().backward());
+            let (values_grad, b_grad) = (values.grad(&ours).unwrap(), b.grad(&ours).unwrap());
+            assert_eq!((values_grad.dtype(), b_grad.dtype()), (dtype, dtype));
+            let wanted = BsrTensor::at_pattern(dense.grad(&theirs).unwrap(), pattern());
+            close(values_grad, wanted.values().clone(), tolerance);
+            close(b_grad, b.grad(&theirs).unwrap(), tolerance);
+        }
     }
 }
 
@@ -163,6 +201,31 @@ fn blocks_of_a_dense_matrix() {
         (two.pattern().row_ptr(), two.pattern().col_idx()),
         (&[0, 0, 2, 2][..], &[1, 2][..])
     );
+}
+
+/// Squares of 20 and of 1e-4 are beyond F16 when they are summed up, and BF16 does not tell sums apart that are near.
+#[test]
+fn the_largest_blocks_of_each_type() {
+    let device = Device::flex();
+    for (dtype, low, high) in [
+        (DType::F16, 20.0, 20.5),
+        (DType::F16, 1e-4, 1.1e-4),
+        (DType::BF16, 1.0, 1.0078125),
+        (DType::F32, 1e25, 1.1e25),
+        (DType::F32, 1e-25, 1.1e-25),
+        (DType::F64, 1.0, 1.0 + 1e-12),
+    ] {
+        for largest in 0..4 {
+            let mut dense = Tensor::<2>::full([16, 64], low, (&device, DType::F64));
+            // One element for BF16, whose sums must be exact to tell.
+            let end = if dtype == DType::BF16 { 1 } else { 16 };
+            let part = Tensor::<2>::full([end, end], high, (&device, DType::F64));
+            dense = dense.slice_assign([0..end, 16 * largest..16 * largest + end], part);
+            let a = BsrTensor::from_dense(dense.cast(dtype), [16, 16], 0.25);
+            assert_eq!(a.pattern().col_idx(), [largest], "{dtype:?}, {low} and {high}");
+            assert_eq!(a.values().dtype(), dtype);
+        }
+    }
 }
 
 #[test]

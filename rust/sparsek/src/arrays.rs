@@ -22,7 +22,7 @@ fn ld(extents: (usize, usize), strides: &[isize]) -> Result<usize> {
 impl<'a, T> TryFrom<ArrayView2<'a, T>> for MatRef<'a, T> {
     type Error = Error;
 
-    /// A view whose rows have no gaps.
+    /// A view whose elements of a row are next to each other, at increasing addresses. Rows may be apart.
     fn try_from(view: ArrayView2<'a, T>) -> Result<Self> {
         let ((rows, cols), ld) = (view.dim(), ld(view.dim(), view.strides())?);
         let len = if rows == 0 { 0 } else { (rows - 1) * ld + cols };
@@ -33,7 +33,7 @@ impl<'a, T> TryFrom<ArrayView2<'a, T>> for MatRef<'a, T> {
 impl<'a, T> TryFrom<ArrayViewMut2<'a, T>> for MatMut<'a, T> {
     type Error = Error;
 
-    /// A view whose rows have no gaps.
+    /// As of [`MatRef`].
     fn try_from(mut view: ArrayViewMut2<'a, T>) -> Result<Self> {
         let ((rows, cols), ld) = (view.dim(), ld(view.dim(), view.strides())?);
         let len = if rows == 0 { 0 } else { (rows - 1) * ld + cols };

@@ -116,7 +116,7 @@ statuses! {
     NullPointer = SPARSEK_NULL_POINTER,
     /// The library does not know a struct of this size: it is older than this crate.
     BadAbiSize = SPARSEK_BAD_ABI_SIZE,
-    /// An extent that is zero or too large.
+    /// An extent that the call does not allow, or that is too large.
     BadSize = SPARSEK_BAD_SIZE,
     /// A value or combination that does not exist.
     BadArgument = SPARSEK_BAD_ARGUMENT,

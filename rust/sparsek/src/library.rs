@@ -150,10 +150,10 @@ mod tests {
 
     #[test]
     fn a_build_is_found_in_a_checkout_alone() {
+        assert!(build_folders(Path::new("/no/such/folder")).is_empty());
         let folder = env::temp_dir().join(format!("sparsek-search-{}", std::process::id()));
         let inner = folder.join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
-        assert!(build_folders(&inner).is_empty() || !folder.starts_with("/tmp"));
         std::fs::write(folder.join("go.mod"), "").unwrap();
         let found = build_folders(&inner);
         std::fs::remove_dir_all(&folder).unwrap();

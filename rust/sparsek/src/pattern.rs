@@ -106,12 +106,12 @@ impl<T: Element> Pattern<T> {
         if bm == 0 || bk == 0 {
             return Err(Error::Extent(format!("blocks of {bm} x {bk} have no elements")));
         }
-        if bsr.row_ptr.len() != bsr.rows.div_ceil(bm) + 1 {
+        let block_rows = bsr.rows.div_ceil(bm);
+        if bsr.row_ptr.len().checked_sub(1) != Some(block_rows) {
             return Err(Error::Extent(format!(
-                "row_ptr has {} elements: {} rows in blocks of {bm} take {}",
+                "row_ptr has {} elements: {} rows in blocks of {bm} take one more than {block_rows}",
                 bsr.row_ptr.len(),
                 bsr.rows,
-                bsr.rows.div_ceil(bm) + 1
             )));
         }
         let blocks = bsr.col_idx.len();
@@ -221,14 +221,18 @@ impl<T: Element> Pattern<T> {
         }
         // Any sequence does that is neither constant nor all of one sign: these are the high bits of a Weyl sequence.
         let noise = |i: u32| i.wrapping_mul(0x9e37_79b9) as i32 as f32 / i32::MAX as f32;
-        let values: Box<[T]> = (0..self.values_len())
+        let values: Vec<T> = (0..self.values_len())
             .map(|i| T::from_f32(noise(i as u32 | 1)))
             .collect();
-        let (api, address) = (self.context().api(), values.as_ptr().cast());
+        let address = values.as_ptr().cast();
+        // SAFETY: as many values as the pattern has. Where the library takes them, they live as long as it: they stay
+        // where they are when the vector is moved.
+        let status = unsafe {
+            (self.context().api().matrix_set_values)(self.handle(), address, sys::SPARSEK_HOST, ptr::null_mut())
+        };
+        self.context().check("matrix_set_values", status)?;
         *kept = Some(Box::new(values));
-        // SAFETY: as many values as the pattern has, which live as long as it.
-        let status = unsafe { (api.matrix_set_values)(self.handle(), address, sys::SPARSEK_HOST, ptr::null_mut()) };
-        self.context().check("matrix_set_values", status)
+        Ok(())
     }
 
     pub(crate) fn handle(&self) -> *mut sys::sparsek_matrix {

@@ -97,6 +97,9 @@ pub struct PlanOptions {
     order_x: Order,
     order_b: Order,
     order_c: Order,
+    ldx: usize,
+    ldb: usize,
+    ldc: usize,
     kernel: Option<String>,
     bias: Bias,
     activation: Activation,
@@ -105,6 +108,7 @@ pub struct PlanOptions {
     batch_invariant: bool,
     tf32: bool,
     own_kernels: bool,
+    no_user_cache: bool,
     allow_dense: bool,
     values_static: bool,
     workers: i32,
@@ -140,6 +144,28 @@ impl PlanOptions {
         self
     }
 
+    /// How many elements apart the rows of B will be, or the columns of a column-major one; 0, as it is otherwise: they
+    /// have no gaps. The kernel is chosen for it; products may have another.
+    #[must_use]
+    pub fn ldb(mut self, ldb: usize) -> Self {
+        self.ldb = ldb;
+        self
+    }
+
+    /// As [`PlanOptions::ldb`], of C; 0 for [`Op::Sdd`].
+    #[must_use]
+    pub fn ldc(mut self, ldc: usize) -> Self {
+        self.ldc = ldc;
+        self
+    }
+
+    /// As [`PlanOptions::ldb`], of the X of [`Op::Sdd`].
+    #[must_use]
+    pub fn ldx(mut self, ldx: usize) -> Self {
+        self.ldx = ldx;
+        self
+    }
+
     /// The kernel of this name, in place of the one that a measurement or the cost model chooses.
     #[must_use]
     pub fn kernel(mut self, name: &str) -> Self {
@@ -169,7 +195,11 @@ impl PlanOptions {
         self
     }
 
-    /// The multiple of bytes at which rows of B and C will begin; 0: 16 on a GPU, the size of an element on the CPU.
+    /// Of how many bytes the addresses of B and C will be multiples; 0: 16 on a GPU, the size of an element on the CPU.
+    ///
+    /// Where this and the planned `ldb` and `ldc` are multiples of 16 bytes, a kernel may need those of each product to
+    /// be: others are refused with [`crate::Status::BadLeadingDimension`]. A plan for them has the size of an element
+    /// here.
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
@@ -188,6 +218,13 @@ impl PlanOptions {
     #[must_use]
     pub fn own_kernels(mut self) -> Self {
         self.own_kernels = true;
+        self
+    }
+
+    /// The user's file of measurements is neither read nor written.
+    #[must_use]
+    pub fn no_user_cache(mut self) -> Self {
+        self.no_user_cache = true;
         self
     }
 
@@ -360,6 +397,9 @@ impl<T: Element, U: Element> Plan<T, U> {
             order_x: code(options.order_x),
             order_b: code(options.order_b),
             order_c: code(options.order_c),
+            ldx: extent(options.ldx)?,
+            ldb: extent(options.ldb)?,
+            ldc: extent(options.ldc)?,
             alignment: alignment
                 .try_into()
                 .map_err(|_| Error::Extent(format!("an alignment of {alignment} bytes is larger than any")))?,
@@ -383,7 +423,8 @@ impl<T: Element, U: Element> Plan<T, U> {
                 sys::SPARSEK_COMPUTE_EXACT
             },
             flags: flag(options.batch_invariant, sys::SPARSEK_BATCH_INVARIANT)
-                | flag(options.own_kernels, sys::SPARSEK_OWN_KERNELS),
+                | flag(options.own_kernels, sys::SPARSEK_OWN_KERNELS)
+                | flag(options.no_user_cache, sys::SPARSEK_NO_USER_CACHE),
             allow_dense: options.allow_dense.into(),
             values_static: options.values_static.into(),
             workers: options.workers,
@@ -479,7 +520,7 @@ impl<T: Element, U: Element> Plan<T, U> {
     ///
     /// # Safety
     ///
-    /// The operands' memory, which borrows do not keep, lives and stays as it is until the product has ended, and C is
+    /// The stream is one of the plan's device. The operands' memory, which borrows do not keep, lives and stays as it is until the product has ended, and C is
     /// not read before. A product in a graph ends when the graph is no longer used: the plan must live as long.
     ///
     /// # Errors

@@ -124,6 +124,10 @@ fn a_faulty_index_is_an_error_that_names_the_place() {
             "block_idx has 0",
         ),
         (Bsr::new(2, 2, (2, usize::MAX), &[0, 1], &[0]), "more than memory"),
+        (
+            Bsr::new(usize::MAX, 2, (1, 1), &[], &[]),
+            "in blocks of 1 take one more than",
+        ),
     ] {
         let error = fault(&bsr);
         assert!(

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::process::Command;
 use std::time::Duration;
 
 use common::{Case, Number, Random, assert_close, context};
@@ -356,6 +357,44 @@ fn a_plan_says_what_it_is_and_may_be_measured() {
     assert_close::<f32, f32>(c[3 * 16 + 5], exact, size, 64, (3, 5));
 }
 
+/// Measures, in the process of the test below.
+#[test]
+fn with_a_file_of_measurements() {
+    let Some(kept) = std::env::var_os("SPARSEK_TEST_KEEPS_MEASUREMENTS") else {
+        return;
+    };
+    let Some(context) = context() else { return };
+    let case = Case::<f32>::new(12, 64, 64, (16, 16), 0.5);
+    let mut options = PlanOptions::new(16).tuning(Duration::from_millis(2));
+    if kept == "no" {
+        options = options.no_user_cache();
+    }
+    let pattern = Pattern::<f32>::new(&context, &case.bsr()).unwrap();
+    let plan = pattern.plan(&options).unwrap();
+    assert!(plan.info().unwrap().measured_seconds > 0.0);
+}
+
+#[test]
+fn the_file_of_measurements_may_be_left_alone() {
+    if context().is_none() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("sparsek-measured-{}", std::process::id()));
+    for (keeps, exists) in [("no", false), ("yes", true)] {
+        let file = folder.join("measured.json");
+        let out = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "with_a_file_of_measurements"])
+            .env("SPARSEK_TUNING_CACHE", &file)
+            .env("SPARSEK_TEST_KEEPS_MEASUREMENTS", keeps)
+            .output()
+            .unwrap();
+        let (text, there) = (String::from_utf8_lossy(&out.stdout), folder.exists());
+        let _ = std::fs::remove_dir_all(&folder);
+        assert!(out.status.success() && text.contains("1 passed"), "{text}");
+        assert_eq!(there, exists, "{keeps}");
+    }
+}
+
 #[test]
 fn options_reach_the_library() {
     let Some(context) = context() else { return };
@@ -380,6 +419,18 @@ fn options_reach_the_library() {
     }
     assert!(single.plan(&options.clone().workers(-1)).is_err());
     assert!(double.plan(&options.clone().tf32()).is_err());
+    let wide = PlanOptions::new(4);
+    for (options, good) in [
+        (wide.clone().ldb(4).ldc(7), true),
+        (wide.clone().ldb(3), false),
+        (wide.clone().ldc(3), false),
+        (wide.clone().op(Op::Sdd).ldx(4).ldb(2), true),
+        (wide.clone().op(Op::Sdd).ldx(3), false),
+        (wide.clone().op(Op::Sdd).ldc(1), false),
+        (wide.ldb(usize::MAX), false),
+    ] {
+        assert_eq!(single.plan(&options).is_ok(), good, "{options:?}");
+    }
     // Measuring is what this flag forbids.
     assert!(
         single
@@ -485,5 +536,15 @@ fn a_matrix_of_a_dense_one() {
             .to_string()
             .contains("1 values are not")
     );
-    assert!(Matrix::from_dense(&context, dense, (0, 4)).is_err());
+    for (block, says) in [
+        ((0, 4), "no elements"),
+        ((usize::MAX, 2), "more than memory"),
+        ((1 << 31, 1 << 31), "more than memory"),
+    ] {
+        let error = Matrix::from_dense(&context, dense, block).unwrap_err();
+        assert!(
+            matches!(&error, sparsek::Error::Extent(text) if text.contains(says)),
+            "{error}"
+        );
+    }
 }

@@ -33,7 +33,12 @@ def make(**changes: Any) -> sparsek.Pattern:
         ({"crow": np.array([1, 2, 3, 4, 5], np.int32)}, errors.IndexFault, ValueError, "row_ptr"),
         ({"crow": np.array([0, 2], np.int32)}, errors.ArgumentError, ValueError, "crow has 2"),
         ({"crow": np.zeros((2, 2), np.int32)}, errors.ArgumentError, ValueError, "dimensions"),
-        ({"crow": np.zeros(5, np.float32)}, errors.DtypeError, TypeError, "float32"),
+        ({"crow": np.zeros(5, np.float32)}, errors.DtypeError, TypeError, "crow is of float32"),
+        ({"crow": np.array([0, 1, 1, 1, 1]), "col": np.array([1.9])}, errors.DtypeError, TypeError, "col is of float64"),
+        # Narrowed to crow's type, these would be columns of A.
+        ({"crow": np.array([0, 1, 1, 1, 1], np.int32), "col": np.array([2**32 + 1])}, errors.IndexFault, ValueError, str(2**32 + 1)),
+        ({"crow": np.array([0, 1, 1, 1, 1], np.int16), "col": np.array([2**16], np.int32)}, errors.IndexFault, ValueError, "65536"),
+        ({"crow": np.array([0, 1, 1, 1, 1], ">i4"), "col": np.array([1])}, errors.DtypeError, TypeError, "crow is of int32 of the other"),
         ({"crow": np.array([0, 1, 1, 1, 1]), "col": np.array([4])}, errors.IndexFault, ValueError, "col_idx"),
         ({"crow": np.array([0, 2, 2, 2, 2]), "col": np.array([2, 1])}, errors.IndexFault, ValueError, "col_idx"),
         ({"crow": np.array([0, 2, 2, 2, 2]), "col": np.array([1, 1])}, errors.IndexFault, ValueError, "col_idx"),

@@ -205,6 +205,24 @@ def test_the_cache_is_bounded() -> None:
     assert len(shared._by_place) <= sparsek.cache_info().patterns
 
 
+def test_what_is_no_index() -> None:
+    """The bytes of an index say nothing without its type and its dimensions."""
+    a = random_bsr()
+    check(a)
+    crow, col = a.indptr, a.indices
+    for parts, kind, says in [
+        ((crow.astype(">i4"), col), sparsek.DtypeError, "crow is of int32 of the other byte order"),
+        ((crow, col.astype(">i4")), sparsek.DtypeError, "col is of int32 of the other byte order"),
+        ((crow.astype(np.uint32), col), sparsek.DtypeError, "crow is of uint32"),
+        ((crow[None], col), sparsek.ArgumentError, "crow has 2 dimensions"),
+        ((crow, col[:, None]), sparsek.ArgumentError, "col has 2 dimensions"),
+    ]:
+        with pytest.raises(kind, match=says):
+            sparsek.bsr_gemm((a.data, *parts, a.shape), B)
+    none = sparsek.bsr_gemm((np.empty((0, 8, 16), np.float32), [0] * 9, [], (64, 96)), B)
+    np.testing.assert_array_equal(none, np.zeros((64, 7), np.float32))
+
+
 def test_another_index_with_the_same_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsek.cache.zlib.crc32", lambda *_: 7)
     col, values = np.array([0], np.int32), np.ones((1, 8, 8), np.float32)

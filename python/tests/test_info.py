@@ -57,10 +57,46 @@ def test_check(dtype: str, out: str) -> None:
     for wrong in ({"bias": None}, {"before": None}):
         with pytest.raises(sparsek.ArgumentError, match="bias and before"):
             sparsek.check(a, b, c, plan, **{**given, **wrong})
-    with pytest.raises(sparsek.ArgumentError, match="do not fit"):
-        sparsek.check(a, b[1:], c, plan, **given)
+    for change, says in [
+        ({"b": b[1:]}, r"b has the shape \(55, 9\)"),
+        ({"b": b[0]}, r"b of shape \(9,\) does not have two dimensions"),
+        ({"c": c[1:]}, r"c has the shape \(39, 9\)"),
+        ({"before": before[:, 1:]}, r"before has the shape \(40, 8\)"),
+        ({"bias": bias[1:]}, r"bias has the shape \(39,\)"),
+    ]:
+        operands = {"b": b, "c": c, **given, **change}
+        with pytest.raises(sparsek.ArgumentError, match=says):
+            sparsek.check(a, operands.pop("b"), operands.pop("c"), plan, **operands)
     with pytest.raises(sparsek.DtypeError, match="c is of"):
         sparsek.check(a, b, c.astype(np.float64 if out != "fp64" else np.float32), plan, **given)
+
+
+def test_what_is_checked_is_of_the_plans_pattern() -> None:
+    case = Case(1, (40, 56), (8, 8), 0.5, np.float32, np.int32)
+    pattern = sparsek.Pattern(case.crow, case.col, case.shape, case.block, dtype="fp32")
+    plan, b = pattern.plan(9), np.random.default_rng(2).standard_normal((56, 9)).astype(np.float32)
+    c = plan(case.values, b)
+    # Of two types, the narrower one is widened.
+    for crow, col in [
+        (case.crow.astype(np.int64), case.col),
+        (case.crow, case.col.astype(np.int64)),
+        (case.crow.astype(np.int16), case.col),
+    ]:
+        sparsek.check(sparsek.BSR(case.values, crow, col, case.shape), b, c, plan)
+    for changed, says in [
+        (sparsek.BSR(case.values, case.crow[:-1], case.col, case.shape), r"crow has the shape \(5,\), and not \(6,\)"),
+        (sparsek.BSR(case.values, case.crow, case.col[1:], case.shape), "col has the shape"),
+        (sparsek.BSR(case.values[1:], case.crow, case.col, case.shape), "values has the shape"),
+        (sparsek.BSR(case.values, case.crow, case.col, (48, 56)), "a is 48x56 in blocks of 8x8, and the plan's pattern 40x56"),
+        (sparsek.BSR(case.values[:, :4], case.crow, case.col, case.shape), "a is 40x56 in blocks of 4x8"),
+    ]:
+        with pytest.raises(sparsek.ArgumentError, match=says):
+            sparsek.check(changed, b, c, plan)
+    with pytest.raises(sparsek.DtypeError, match="col is of float64"):
+        sparsek.check(sparsek.BSR(case.values, case.crow, case.col.astype(float), case.shape), b, c, plan)
+    turned = pattern.plan(9, op="dsd_t")
+    with pytest.raises(sparsek.ArgumentError, match="'dsd_t' is not checked"):
+        sparsek.check(sparsek.BSR(case.values, case.crow, case.col, case.shape), b, c, turned)
 
 
 def test_tf32() -> None:

@@ -66,9 +66,15 @@ def test_torch() -> None:
     np.testing.assert_allclose(half.float().numpy(), expected, rtol=0.05, atol=0.1)
     csr = torch.from_numpy(CASE.dense()).to_sparse_csr()
     np.testing.assert_allclose(sparsek.bsr_gemm(csr, b.double()).numpy(), expected, rtol=1e-4, atol=1e-4)
+    for crow, col in [(CASE.crow.astype(np.int32), parts[1]), (parts[0], CASE.col.astype(np.int32)), (parts[0].short(), CASE.col)]:
+        np.testing.assert_array_equal(sparsek.bsr_gemm((values, crow, col, CASE.shape), b).numpy(), expected)
     out = torch.empty(64, 7)
     assert sparsek.bsr_gemm(a, b, out=out) is out
     np.testing.assert_array_equal(out.numpy(), expected)
+    repeated = b.expand(3, 2, 96, 7).clone()[:, :1].expand(3, 2, 96, 7)
+    np.testing.assert_array_equal(sparsek.bsr_gemm(a, repeated).numpy(), np.broadcast_to(expected, (3, 2, 64, 7)))
+    with pytest.raises(sparsek.ArgumentError, match="share their memory"):
+        sparsek.bsr_gemm(a, repeated, out=torch.empty(3, 1, 64, 7).expand(3, 2, 64, 7))
     b.requires_grad_()
     with pytest.raises(sparsek.ArgumentError, match="gradients"):
         sparsek.bsr_gemm(a, b)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -157,6 +159,31 @@ def test_fewer_columns_vectors_and_batches() -> None:
         np.testing.assert_array_equal(plan(case.values, b), out)
 
 
+def test_batches_that_repeat() -> None:
+    """A step of 0 between some of the matrices is one like others: none of these may be read beyond its end."""
+    case = Case(7, (24, 40), (8, 4), 0.5, np.float32, np.int32)
+    plan = pattern_of(case).plan(3)
+    y = np.random.default_rng(9).standard_normal((4, 40, 3)).astype(np.float32)
+    for b in [
+        np.broadcast_to(y[:2, None], (2, 3, 40, 3)),  # the inner dimension
+        np.broadcast_to(y[None, :3], (2, 3, 40, 3)),  # the outer one
+        np.broadcast_to(y.reshape(2, 1, 2, 40, 3), (2, 3, 2, 40, 3)),  # one in the middle
+        np.broadcast_to(y[0], (2, 3, 40, 3)),
+    ]:
+        np.testing.assert_array_equal(plan(case.values, b), plan(case.values, b.copy()))
+
+
+def test_out_does_not_repeat() -> None:
+    case = Case(7, (24, 40), (8, 4), 0.5, np.float32, np.int32)
+    plan = pattern_of(case).plan(3)
+    b, memory = np.ones((2, 3, 40, 3), np.float32), np.full((8, 24, 3), 7, np.float32)
+    for strides in [(288, 0, 12, 4), (0, 288, 12, 4), (0, 0, 12, 4), (864, 288, 0, 4), (864, 288, 12, 0)]:
+        out = np.lib.stride_tricks.as_strided(memory, (2, 3, 24, 3), strides)
+        with pytest.raises(sparsek.ArgumentError, match="share their memory"):
+            plan(case.values, b, out)
+    assert np.all(memory == 7)
+
+
 def test_absent_blocks_read_nothing() -> None:
     case = Case(9, (32, 64), (8, 8), 0.3, np.float32, np.int32)
     read = np.zeros(8, bool)
@@ -199,6 +226,42 @@ def test_copies_to_another_memory() -> None:
         np.testing.assert_array_equal(got, expected)
         if out is not None:
             assert np.all(out[:, [0, 7]] == 3)
+
+
+def test_copies_to_another_memory_of_what_is_copied_before() -> None:
+    """Operands with strides that do not go are copied on the host, and those copies to the other memory."""
+    from sparsek._staging import Staging
+
+    case = Case(12, (24, 40), (8, 8), 0.5, np.float32, np.int32)
+    rng = np.random.default_rng(13)
+    plan = pattern_of(case).plan(6, bias="column")
+    values, b = np.repeat(case.values, 2, 2)[:, :, ::2], np.asfortranarray(rng.standard_normal((40, 6)).astype(np.float32))
+    bias = rng.standard_normal(12).astype(np.float32)[::2]
+    expected = plan(case.values, b.copy("C"), bias=bias.copy())
+    Staging.force = True
+    try:
+        for given in [
+            (values, b.copy("C"), bias.copy()),
+            (case.values, b, bias.copy()),
+            (case.values, b.copy("C"), bias),
+            (values, b, bias),
+        ]:
+            np.testing.assert_array_equal(plan(given[0], given[1], bias=given[2]), expected)
+    finally:
+        Staging.force = False
+
+
+def test_copies_are_the_object_itself() -> None:
+    """A second object of the same handle would end it while the first is in use."""
+    case = Case(12, (24, 40), (8, 8), 0.5, np.float32, np.int32)
+    context = sparsek.Context("cpu")
+    pattern = sparsek.Pattern(case.crow, case.col, case.shape, case.block, dtype="fp32", context=context)
+    for given in (context, pattern, pattern.plan(3)):
+        assert copy.copy(given) is given
+        assert copy.deepcopy([given])[0] is given
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            with pytest.raises(TypeError, match=f"a {type(given).__name__} belongs to this process"):
+                pickle.dumps(given, protocol)
 
 
 def test_plans_say_what_they_are() -> None:

@@ -184,6 +184,12 @@ def contiguous(found: View) -> View:
     """The view itself where its elements lie one after the other, else one of a copy, of the same kind."""
     if found.dense:
         return found
+    copy = _copy(found)
+    copy.dtype = found.dtype
+    return copy
+
+
+def _copy(found: View) -> View:
     if found.kind == "torch":
         return _view_torch(found.array.contiguous())
     if found.kind == "numpy":
@@ -238,14 +244,3 @@ def element(found: View, expected: Dtype | None, what: str) -> Dtype:
         raise DtypeError(f"{what} is of {dtype.name.lower()}, and not of {expected.name.lower()} as it has to be")
     found.dtype = dtype
     return dtype
-
-
-_INDEX = {"int32": 1, "int64": 2, "int16": 3}
-
-
-def index_type(name: str, what: str) -> int:
-    """The library's number for a type of index. Raises DtypeError."""
-    found = _INDEX.get(name)
-    if found is None:
-        raise DtypeError(f"{what} is of {name}: an index is of int16, int32 or int64")
-    return found

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+_Same = TypeVar("_Same")
 
 
 class Shared:
@@ -34,3 +37,29 @@ class Shared:
             self._destroy(self.pointer)
             if self._base is not None:
                 self._base.release()
+
+
+class Owner:
+    """An object with a handle, of which it is one user: its copies are the object itself, and no other process has it."""
+
+    _handle: Shared
+
+    @property
+    def pointer(self) -> int:
+        """The library's handle, which lives as long as this object and what was made with it."""
+        return self._handle.pointer
+
+    def __copy__(self: _Same) -> _Same:
+        return self
+
+    def __deepcopy__(self: _Same, memo: dict[int, Any]) -> _Same:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(f"a {name} belongs to this process and cannot be pickled: pickle what it is made of, and make a {name} there")
+
+    def __del__(self) -> None:
+        handle = self.__dict__.get("_handle")
+        if handle is not None:
+            handle.release()

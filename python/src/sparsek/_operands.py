@@ -47,13 +47,14 @@ def take(found: View, fixed: int, axis: int, order: Order, what: str) -> Dense |
     ld = apart if lines > 1 else length
     if (length > 1 and inner != 1) or ld < length:
         return None
-    step = expected = 0
+    step = 0
+    expected: int | None = None
     if batch > 1:
         # The outer indices must walk in even steps, the last of them the fastest.
         for extent, stride in zip(reversed(outer), reversed(strides[:-2]), strict=True):
             if extent == 1:
                 continue
-            if expected == 0:
+            if expected is None:
                 step = expected = stride
             if stride != expected or stride < 0:
                 return None

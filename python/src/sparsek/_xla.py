@@ -115,6 +115,14 @@ def _describe(frame: Any) -> bool:
     return True
 
 
+def _message(error: BaseException) -> bytes:
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}".encode(errors="backslashreplace")
+    except BaseException:  # its text is made by code of anyone
+        return name.encode(errors="backslashreplace")
+
+
 def handler(work: Callable[[list[Any], list[Any]], None]) -> Any:
     """A function for XLA that calls work(operands, results), pairs of an array and its type's name; to be kept alive."""
 
@@ -124,9 +132,9 @@ def handler(work: Callable[[list[Any], list[Any]], None]) -> Any:
             if _describe(frame) or frame.stage != _EXECUTE:
                 return None
             work(_arrays(frame.args), _arrays(frame.rets))
-        except Exception as error:
+        except BaseException as error:  # what leaves this function is lost, and XLA would take it for success
             code = _INVALID_ARGUMENT if isinstance(error, (ValueError, TypeError)) else _INTERNAL
-            said = _Error(ctypes.sizeof(_Error), None, f"{type(error).__name__}: {error}".encode(), code)
+            said = _Error(ctypes.sizeof(_Error), None, _message(error), code)
             made: int | None = ctypes.cast(frame.api.contents.error_create, _ErrorCreate)(ctypes.byref(said))
             return made
         return None

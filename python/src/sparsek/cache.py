@@ -20,6 +20,7 @@ import numpy as np
 
 from ._abi import Dtype
 from ._arrays import View
+from ._index import require_index
 from .context import Context
 from .pattern import Pattern
 from .plan import Plan
@@ -94,6 +95,8 @@ class Cache:
         self, starts: View, columns: View, shape: tuple[int, int], block: tuple[int, int], dtype: Dtype, sort: bool, context: Context
     ) -> Entry:
         """The entry of an index in host memory, whose arrays are contiguous. Raises what Pattern does."""
+        require_index(starts, "crow")
+        require_index(columns, "col")
         kind = (shape, block, dtype, sort, starts.name, columns.name, context.pointer)
         place = (starts.address, columns.address, starts.array.nbytes, columns.array.nbytes, kind)
         found = self._by_place.get(place)

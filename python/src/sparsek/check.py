@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _abi
-from ._abi import Bias, Memory
-from ._arrays import View, contiguous, element, index_type, view
+from ._abi import Bias, Memory, Op
+from ._arrays import View, contiguous, element, view
+from ._index import index_pair, index_type
 from ._library import library
 from .bsr import BSR
 from .errors import ArgumentError
@@ -42,9 +43,11 @@ def check(
 ) -> CheckReport:
     """Checks c, (M, N), which the plan computed of a and b, (K, N), with these factors and this bias.
 
-    before: C as it was, where beta is not 0. All arrays lie on the host.
-    Raises CheckFailed, with the worst element, where one is beyond its bound.
+    before: C as it was, where beta is not 0. The plan is of op "dsd". All arrays lie on the host.
+    Raises CheckFailed, with the worst element, where one is beyond its bound; ArgumentError, DtypeError and IndexFault.
     """
+    if plan.op != Op.DSD:
+        raise ArgumentError(f"a product of op={plan.op.name.lower()!r} is not checked: those of 'dsd' are")
     kind, kind_c = plan.dtype, plan.out_dtype
     views: dict[str, View] = {}
     for name, array, expected in [
@@ -53,23 +56,40 @@ def check(
         ("c", c, kind_c),
         ("before", before, kind_c),
         ("bias", bias, kind_c),
-        ("crow", a.crow, None),
-        ("col", a.col, None),
     ]:
         if array is None:
             continue
         found = view(array)
-        if expected is not None:
-            element(found, expected, name)
+        element(found, expected, name)
         if found.memory != Memory.HOST:
             raise ArgumentError(f"{name} does not lie on the host, where products are checked")
         views[name] = contiguous(found)
-    (rows, cols), (bm, bk) = a.shape, a.block
-    n = views["b"].shape[-1]
-    if views["b"].shape != (cols, n) or views["c"].shape != (rows, n) or ("before" in views and views["before"].shape != (rows, n)):
-        raise ArgumentError(f"b {views['b'].shape} and c {views['c'].shape} do not fit to A of {rows}x{cols}")
+    views["crow"], views["col"] = index_pair(a.crow, a.col)
+    if views["crow"].memory != Memory.HOST:
+        raise ArgumentError("crow and col do not lie on the host, where products are checked")
+    pattern = plan.pattern
+    (rows, cols), (bm, bk) = pattern.shape, pattern.block
+    if (tuple(a.shape), a.block) != (pattern.shape, pattern.block):
+        (m, k), (high, wide) = a.shape, a.block
+        raise ArgumentError(f"a is {m}x{k} in blocks of {high}x{wide}, and the plan's pattern {rows}x{cols} in blocks of {bm}x{bk}")
+    if views["b"].ndim != 2:
+        raise ArgumentError(f"b of shape {views['b'].shape} does not have two dimensions: check each of a batch")
+    n = views["b"].shape[1]
+    shapes: dict[str, tuple[tuple[int, ...], ...]] = {
+        "crow": ((-(-rows // bm) + 1,),),
+        "col": ((pattern.nnzb,),),
+        "values": ((pattern.nnzb, bm, bk),),
+        "b": ((cols, n),),
+        "c": ((rows, n),),
+        "before": ((rows, n),),
+        "bias": ((rows,), (rows, 1)) if plan.bias == Bias.ROW else ((n,), (1, n)),
+    }
     if (plan.bias == Bias.NONE) != (bias is None) or (beta == 0) != (before is None):
         raise ArgumentError("bias and before are given where the product had them, and only there")
+
+    for name, found in views.items():
+        if found.shape not in shapes[name]:
+            raise ArgumentError(f"{name} has the shape {found.shape}, and not {shapes[name][0]}: it does not fit to the product")
 
     def address(name: str) -> int:
         return views[name].address if name in views else 0
@@ -79,7 +99,7 @@ def check(
         cols=cols,
         block_m=bm,
         block_k=bk,
-        nnzb=a.nnzb,
+        nnzb=pattern.nnzb,
         dtype=int(kind),
         index_type=index_type(views["crow"].name, "crow"),
         memory=int(Memory.HOST),

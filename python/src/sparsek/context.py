@@ -8,7 +8,7 @@ import os
 import threading
 
 from ._abi import Backend, ContextInfo, ContextOptions, Memory
-from ._handles import Shared
+from ._handles import Owner, Shared
 from ._library import library
 from .errors import ArgumentError
 
@@ -17,7 +17,7 @@ __all__ = ["Context", "default_context"]
 _BACKENDS = {"auto": Backend.AUTO, "cpu": Backend.CPU, "cuda": Backend.CUDA}
 
 
-class Context:
+class Context(Owner):
     """A back-end and its device.
 
     backend: "cpu", "cuda", or "auto": a Hopper GPU if there is one, else the CPU, with the reason in `reason`.
@@ -45,22 +45,12 @@ class Context:
         self.isa: str = (info.isa or b"").decode()
 
     @property
-    def pointer(self) -> int:
-        """The library's handle, which lives as long as this object and what was made with it."""
-        return self._handle.pointer
-
-    @property
     def memory(self) -> Memory:
         """The memory that operands of its products lie in."""
         return Memory.DEVICE if self.backend == "cuda" else Memory.HOST
 
     def __repr__(self) -> str:
         return f"Context({self.backend!r}, device={self.device}, threads={self.threads})"
-
-    def __del__(self) -> None:
-        handle = self.__dict__.get("_handle")
-        if handle is not None:
-            handle.release()
 
 
 _contexts: dict[tuple[Memory, int], Context] = {}

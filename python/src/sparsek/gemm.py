@@ -10,7 +10,8 @@ import numpy as np
 
 from . import dtypes
 from ._abi import Dtype, Memory, Status
-from ._arrays import View, contiguous, is_torch, view
+from ._arrays import View, is_torch, view
+from ._index import index_view
 from .bsr import BSR, is_scipy, of_scipy
 from .cache import cache
 from .context import Context, default_context
@@ -167,7 +168,7 @@ def _plan(
 ) -> tuple[BSR, Plan]:
     """The plan, kept or made, and the matrix whose values it is for. sparse: what the user gave."""
     shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-    starts, columns = contiguous(view(matrix.crow)), contiguous(view(matrix.col))
+    starts, columns = index_view(matrix.crow, "crow"), index_view(matrix.col, "col")
     values = matrix.values if options.get("tune") else None
     if starts.memory != Memory.HOST or columns.memory != Memory.HOST:
         made = Pattern(matrix.crow, matrix.col, shape, matrix.block, dtype=kind, sort=unsorted, context=context, stream=stream)

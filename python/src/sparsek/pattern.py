@@ -8,8 +8,9 @@ from typing import Any
 
 from . import _abi
 from ._abi import BsrFlag, Dtype, Memory
-from ._arrays import View, contiguous, current_stream, index_type, view
-from ._handles import Shared
+from ._arrays import current_stream
+from ._handles import Owner, Shared
+from ._index import index_pair, index_type
 from ._library import library
 from .context import Context, default_context
 from .dtypes import dtype_of
@@ -19,14 +20,7 @@ from .plan import Plan
 __all__ = ["Pattern"]
 
 
-def _index(array: Any, what: str) -> View:
-    found = view(array)
-    if found.ndim != 1:
-        raise ArgumentError(f"{what} has {found.ndim} dimensions, and not one")
-    return contiguous(found)
-
-
-class Pattern:
+class Pattern(Owner):
     """The index of a block-sparse matrix, checked and copied by the library, without values.
 
     crow: (ceil(M/bm) + 1), where each block row begins. col: (nnzb), the block column of each block. Both are of int16,
@@ -55,11 +49,7 @@ class Pattern:
         bm, bk = (int(extent) for extent in block)
         if bm < 1 or bk < 1 or rows < 0 or cols < 0:
             raise ArgumentError(f"a matrix of {rows}x{cols} in blocks of {bm}x{bk} does not exist")
-        starts, columns = _index(crow, "crow"), _index(col, "col")
-        if columns.name != starts.name and columns.memory == starts.memory == Memory.HOST:
-            columns = view(columns.array.astype(starts.name) if columns.kind == "numpy" else columns.array.to(starts.array.dtype))
-        if (starts.memory, starts.device, starts.name) != (columns.memory, columns.device, columns.name):
-            raise ArgumentError("crow and col are not of one type, in one memory")
+        starts, columns = index_pair(crow, col)
         if starts.size != -(-rows // bm) + 1:
             raise ArgumentError(f"crow has {starts.size} elements, and not {-(-rows // bm) + 1}: one more than there are block rows")
         self.context = context if context is not None else default_context(starts.memory, starts.device)
@@ -86,11 +76,6 @@ class Pattern:
         lib.require(lib.matrix_create(self.context.pointer, ctypes.byref(bsr), ctypes.addressof(pointer)))
         assert pointer.value is not None
         self._handle = Shared(pointer.value, lib.matrix_destroy, self.context._handle)
-
-    @property
-    def pointer(self) -> int:
-        """The library's handle, which lives as long as this object and its plans."""
-        return self._handle.pointer
 
     def plan(
         self,
@@ -159,8 +144,3 @@ class Pattern:
     def __repr__(self) -> str:
         (rows, cols), (bm, bk) = self.shape, self.block
         return f"Pattern({rows}x{cols} in {bm}x{bk}, {self.nnzb} blocks, {self.dtype.name.lower()}, {self.context.backend})"
-
-    def __del__(self) -> None:
-        handle = self.__dict__.get("_handle")
-        if handle is not None:
-            handle.release()

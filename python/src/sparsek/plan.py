@@ -15,7 +15,7 @@ import numpy as np
 from . import _abi
 from ._abi import Activation, Bias, ChosenBy, Compute, Dtype, Memory, Op, Order, PlanFlag, Status
 from ._arrays import View, address_of, assign, contiguous, current_stream, element, empty, view
-from ._handles import Shared
+from ._handles import Owner, Shared
 from ._library import library
 from ._operands import ORDERS, Dense, made, take, taken
 from ._staging import Staging
@@ -92,7 +92,7 @@ _OPS = {
 }
 
 
-class Plan:
+class Plan(Owner):
     """Products of one pattern, of up to n columns of B: made by Pattern.plan, called with values and B.
 
     One plan may be called by several threads at once, with values of their own.
@@ -182,11 +182,6 @@ class Plan:
         self._b_shape, self._c_shape = (cols, n), (rows, n)
         self._numpy = numpy_dtype(self.dtype)
         self._numpy_c = numpy_dtype(self.out_dtype)
-
-    @property
-    def pointer(self) -> int:
-        """The library's handle, which lives as long as this object."""
-        return self._handle.pointer
 
     @property
     def info(self) -> PlanInfo:
@@ -427,6 +422,8 @@ class Plan:
             raise ArgumentError(f"out has the shape {found.shape}, and not {shape}")
         if found.readonly:
             raise ArgumentError("out cannot be written to")
+        if found.size and any(extent > 1 and stride == 0 for extent, stride in zip(found.shape, found.strides, strict=True)):
+            raise ArgumentError(f"out, of strides {found.strides}, has elements that share their memory: give an array of its own")
         return found
 
     def _finish(
@@ -473,8 +470,3 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({self.pattern!r}, n={self.n}, kernel={self.info.kernel!r})"
-
-    def __del__(self) -> None:
-        handle = self.__dict__.get("_handle")
-        if handle is not None:
-            handle.release()

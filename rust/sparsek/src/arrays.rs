@@ -5,28 +5,49 @@
 use ndarray::{Array2, ArrayBase, ArrayView2, ArrayViewMut2, Data, Ix2};
 
 use crate::operand::Place;
-use crate::{Buffer, Element, Error, MatMut, MatRef, Matrix, Result};
+use crate::{Buffer, Element, Error, MatMut, MatRef, Matrix, Order, Result};
 
-/// The leading dimension of a row-major array.
-fn ld(extents: (usize, usize), strides: &[isize]) -> Result<usize> {
-    let (rows, cols) = extents;
-    let ld = if rows < 2 { cols as isize } else { strides[0] };
-    if (cols < 2 || strides[1] == 1) && ld >= cols as isize {
-        return Ok(ld as usize);
+/// How an array lies in memory: its order, and how many elements rows or columns are apart.
+fn layout((rows, cols): (usize, usize), strides: &[isize]) -> Result<(Order, usize)> {
+    if rows == 0 || cols == 0 {
+        return Ok((Order::RowMajor, cols));
+    }
+    // Where there is one row or column, the distance to the next is any.
+    let ld = |count: usize, length: usize, inner: isize, outer: isize| {
+        let ld = if count < 2 { length as isize } else { outer };
+        ((length < 2 || inner == 1) && ld >= length as isize).then_some(ld as usize)
+    };
+    if let Some(ld) = ld(rows, cols, strides[1], strides[0]) {
+        return Ok((Order::RowMajor, ld));
+    }
+    if let Some(ld) = ld(cols, rows, strides[0], strides[1]) {
+        return Ok((Order::ColumnMajor, ld));
     }
     Err(Error::Extent(format!(
-        "an array of {rows} x {cols} with strides {strides:?} is not row-major: as_standard_layout copies it"
+        "an array of {rows} x {cols} with strides {strides:?} is neither row-major nor column-major: as_standard_layout \
+         copies it"
     )))
+}
+
+/// How many elements there are from the first to the last one.
+fn span(rows: usize, cols: usize, ld: usize) -> usize {
+    if rows == 0 { 0 } else { (rows - 1) * ld + cols }
 }
 
 impl<'a, T> TryFrom<ArrayView2<'a, T>> for MatRef<'a, T> {
     type Error = Error;
 
-    /// A view whose elements of a row are next to each other, at increasing addresses. Rows may be apart.
+    /// A row-major view, or else a column-major one: elements of a row, or of a column, are next to each other, at
+    /// increasing addresses. Rows or columns may be apart.
     fn try_from(view: ArrayView2<'a, T>) -> Result<Self> {
-        let ((rows, cols), ld) = (view.dim(), ld(view.dim(), view.strides())?);
-        let len = if rows == 0 { 0 } else { (rows - 1) * ld + cols };
-        MatRef::of_parts(view.as_ptr(), len, rows, cols, ld, Place::Host)
+        let ((rows, cols), address) = (view.dim(), view.as_ptr());
+        match layout((rows, cols), view.strides())? {
+            (Order::RowMajor, ld) => MatRef::of_parts(address, span(rows, cols, ld), rows, cols, ld, Place::Host),
+            (Order::ColumnMajor, ld) => {
+                let turned = MatRef::of_parts(address, span(cols, rows, ld), cols, rows, ld, Place::Host);
+                turned.map(MatRef::transpose)
+            }
+        }
     }
 }
 
@@ -35,14 +56,19 @@ impl<'a, T> TryFrom<ArrayViewMut2<'a, T>> for MatMut<'a, T> {
 
     /// As of [`MatRef`].
     fn try_from(mut view: ArrayViewMut2<'a, T>) -> Result<Self> {
-        let ((rows, cols), ld) = (view.dim(), ld(view.dim(), view.strides())?);
-        let len = if rows == 0 { 0 } else { (rows - 1) * ld + cols };
-        MatMut::of_parts(view.as_mut_ptr(), len, rows, cols, ld, Place::Host)
+        let ((rows, cols), address) = (view.dim(), view.as_mut_ptr());
+        match layout((rows, cols), view.strides())? {
+            (Order::RowMajor, ld) => MatMut::of_parts(address, span(rows, cols, ld), rows, cols, ld, Place::Host),
+            (Order::ColumnMajor, ld) => {
+                let turned = MatMut::of_parts(address, span(cols, rows, ld), cols, rows, ld, Place::Host);
+                turned.map(MatMut::transpose)
+            }
+        }
     }
 }
 
 impl<T: Element> Matrix<T> {
-    /// A B, for a B with any strides: one that is not row-major is copied. On a GPU B is copied to its memory, and C back.
+    /// A B, for a B with any strides: one that is neither row-major nor column-major is copied. On a GPU B is copied to its memory, and C back.
     ///
     /// # Errors
     ///

@@ -41,7 +41,7 @@
 //!
 //! # Features
 //!
-//! `ndarray`: views of `ndarray` as operands, and [`Matrix::dot`].
+//! `ndarray`: views of `ndarray` as operands, in either order, and [`Matrix::dot`].
 
 mod buffer;
 mod context;

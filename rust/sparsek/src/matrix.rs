@@ -12,9 +12,11 @@ use crate::{
 pub struct Matrix<T: Element> {
     pattern: Pattern<T>,
     values: Values<T>,
-    /// Of products with operands that [`is_aligned`], and of others.
-    plans: Mutex<[Option<Arc<Plan<T>>>; 2]>,
+    /// By whether the operands are aligned, and the orders of B and C.
+    plans: Mutex<[[[Kept<T>; 2]; 2]; 2]>,
 }
+
+type Kept<T> = Option<Arc<Plan<T>>>;
 
 #[derive(Debug)]
 enum Values<T: Element> {
@@ -138,7 +140,8 @@ impl<T: Element> Matrix<T> {
     }
 
     /// C = A B, and waits for it. The plan is made by the first product, and again where B has more columns, or less than
-    /// half as many. On a GPU rows that begin at multiples of 16 bytes have a plan of their own, which may be faster.
+    /// half as many. Each order of B and C has a plan of its own; a GPU serves row-major ones alone. On a GPU rows that
+    /// begin at multiples of 16 bytes have plans of their own, which may be faster.
     ///
     /// # Errors
     ///
@@ -148,13 +151,15 @@ impl<T: Element> Matrix<T> {
     }
 
     fn plan_of(&self, b: &MatRef<'_, T>, c: &MatMut<'_, T>) -> Result<Arc<Plan<T>>> {
-        let (columns, mut options) = (c.cols, PlanOptions::new(c.cols).ldb(b.ld).ldc(c.ld));
+        let (columns, mut options) = (c.cols, PlanOptions::new(c.cols).orders(b.order, c.order));
+        options = options.ldb(b.ld).ldc(c.ld);
         let aligned = is_aligned(b.address, b.ld) && is_aligned(c.address, c.ld);
         if !aligned {
             options = options.alignment(size_of::<T>());
         }
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = &mut plans[usize::from(aligned)];
+        let column_major = |order: Order| usize::from(order == Order::ColumnMajor);
+        let kept = &mut plans[usize::from(aligned)][column_major(b.order)][column_major(c.order)];
         if let Some(plan) = kept
             .as_ref()
             .filter(|plan| (columns..=columns.saturating_mul(2)).contains(&plan.n()))

@@ -85,6 +85,9 @@ func (o Options) run(ctx context.Context, commands []command) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkVersion(ctx); err != nil {
+		return err
+	}
 	read := []string{c.program, "metadata", "--no-deps", "--format-version", "1", "--offline"}
 	if _, err := (process.Command{Args: read, Dir: c.dir, Env: c.env}).Output(ctx); err != nil {
 		return fmt.Errorf("cargo metadata: %w", err)
@@ -129,6 +132,27 @@ func (o Options) cargo(dir, target string) (cargo, error) {
 		env = append(env, "PATH="+os.Getenv("PATH")+string(os.PathListSeparator)+path)
 	}
 	return cargo{program, filepath.Join(o.Root, filepath.FromSlash(dir)), env}, nil
+}
+
+// oldest is the first version that can build the crates, as rust/Cargo.toml says.
+var oldest = [2]int{1, 88}
+
+// checkVersion returns a MissingError where there is a program cargo that does
+// not work or is too old to read the manifests.
+func (c cargo) checkVersion(ctx context.Context) error {
+	out, err := process.Command{Args: []string{c.program, "--version"}, Dir: c.dir, Env: c.env}.Output(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return &MissingError{fmt.Sprintf("cargo: %v", err)}
+	}
+	var version [2]int
+	text := strings.TrimSpace(out)
+	if _, err := fmt.Sscanf(text, "cargo %d.%d", &version[0], &version[1]); err != nil || slices.Compare(version[:], oldest[:]) < 0 {
+		return &MissingError{fmt.Sprintf("cargo %d.%d or later: there is %q", oldest[0], oldest[1], text)}
+	}
+	return nil
 }
 
 // run runs the commands up to the first that fails.

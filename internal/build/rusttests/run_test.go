@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/sparsek/sparsek/internal/sys/term"
 )
+
+// version is what the programs of checkout do when they are asked for theirs.
+const version = "echo 'cargo 1.100.0 (a hash)' && exit"
 
 // checkout has a program cargo, which writes how it was called into the log
 // and then runs the shell commands of script.
@@ -23,7 +27,7 @@ func checkout(t *testing.T, script string) (o Options, out *bytes.Buffer, log fu
 		t.Fatal(err)
 	}
 	cargo, calls := filepath.Join(dir, "cargo"), filepath.Join(dir, "calls")
-	text := "#!/bin/sh\necho \"$@\" \"$(basename \"$PWD\")\" $RUSTDOCFLAGS >>" + calls + "\n" + script + "\n"
+	text := "#!/bin/sh\ntest $1 = --version && " + version + "\necho \"$@\" \"$(basename \"$PWD\")\" $RUSTDOCFLAGS >>" + calls + "\n" + script + "\n"
 	if err := os.WriteFile(cargo, []byte(text), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +93,38 @@ func TestFailures(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "cargo test") || !strings.Contains(out.String(), "wrong") {
 			t.Errorf("%s: %v, and wrote %q", what, err, out.String())
 		}
+	}
+}
+
+func TestAnOldCargoIsMissing(t *testing.T) {
+	for other, says := range map[string]string{
+		"echo 'cargo 1.87.3' && exit":       `need cargo 1.88 or later: there is "cargo 1.87.3"`,
+		"echo 'cargo 0.99.0' && exit":       `there is "cargo 0.99.0"`,
+		"exit":                              `there is ""`,
+		"echo no toolchain >&2 && exit 101": "no toolchain",
+	} {
+		o, out, _ := checkout(t, "")
+		text, err := os.ReadFile(o.Cargo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(o.Cargo, bytes.Replace(text, []byte(version), []byte(other), 1), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := Short(t.Context(), o); err != nil || !strings.Contains(out.String(), says) {
+			t.Errorf("%s: short: %v, and said %q", other, err, out.String())
+		}
+		var missing *MissingError
+		if err := All(t.Context(), o); !errors.As(err, &missing) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: all: %v", other, err)
+		}
+	}
+}
+
+func TestTheOldestVersionIsTheManifests(t *testing.T) {
+	text, err := os.ReadFile("../../../rust/Cargo.toml")
+	if want := fmt.Sprintf("\nrust-version = \"%d.%d\"\n", oldest[0], oldest[1]); err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("no %q in %s, %v", want, text, err)
 	}
 }
 

@@ -59,7 +59,10 @@ def test_patterns(changes: dict[str, Any], kind: type[Exception], builtin: type[
 def test_plans() -> None:
     pattern = make()
     faults: list[tuple[dict[str, Any], type[Exception], str]] = [
-        ({"n": -1}, errors.ArgumentError, "n"),
+        ({"n": -1}, errors.ArgumentError, r"\bn = -1 "),
+        ({"n": 2**64 + 3}, errors.ArgumentError, "n=18446744073709551619 is not between"),
+        ({"n": 4, "workers": 2**32 + 1}, errors.ArgumentError, "workers=4294967297 is not between"),
+        ({"n": 4, "ldb": -(2**63) - 1}, errors.ArgumentError, "ldb=-9223372036854775809 is not between"),
         ({"n": 4, "bias": "rows"}, errors.ArgumentError, "bias='rows'"),
         ({"n": 4, "activation": "tanh"}, errors.ArgumentError, "gelu"),
         ({"n": 4, "kernel": "fastest"}, errors.UnsupportedError, "fastest"),
@@ -88,6 +91,21 @@ def test_products() -> None:
         (lambda: plan(values, b, bias=np.ones(32, np.float32)), errors.ArgumentError, "without a bias"),
         (lambda: biased(values, b), errors.ArgumentError, "for a bias"),
         (lambda: biased(values, b, bias=np.ones(4, np.float32)), errors.ArgumentError, "bias has the shape"),
+        (
+            lambda: plan(values, b, np.broadcast_to(np.zeros((32, 4), np.float32), (32, 4))),
+            errors.ArgumentError,
+            "out, of type ndarray, can",
+        ),
+        (lambda: plan(values.tolist(), b), errors.DtypeError, "values is of fp64"),
+        (lambda: plan(values, b, [[0.0] * 4] * 32), errors.DtypeError, "out is of fp64"),
+        (
+            lambda: make(dtype="fp64").plan(4)(np.ones((pattern.nnzb, 8, 8)), np.ones((32, 4)), [[0.0] * 4] * 32),
+            ValueError,
+            "out, of type list",
+        ),
+        (lambda: sparsek.BSR([[[1.0]]], [0, 1], [0], (1, 1)), errors.ArgumentError, "values are a list"),
+        (lambda: plan.run(values=1, b=1, c=1, batch=2**32 + 1), errors.ArgumentError, "batch=4294967297 is not between"),
+        (lambda: plan.run(values=1, b=2**64, c=1), errors.ArgumentError, "b=18446744073709551616 is not between 0"),
         (lambda: plan(values, b, beta=1.0), errors.ArgumentError, "beta needs out"),
         (lambda: plan(values, b, alpha=float("nan")), errors.ArgumentError, "alpha"),
     ]
@@ -107,6 +125,9 @@ def test_factors_of_fp64_are_not_rounded_silently() -> None:
 def test_contexts() -> None:
     with pytest.raises(errors.ArgumentError, match="backend 'gpu'"):
         sparsek.Context("gpu")
+    for wrong, says in [({"threads": 2**32 + 1}, "threads=4294967297 is not"), ({"device": -(2**31) - 1}, "device=-2147483649 is not")]:
+        with pytest.raises(errors.ArgumentError, match=says):
+            sparsek.Context("cpu", **wrong)
     context = sparsek.Context("cpu", threads=2)
     assert (context.backend, context.threads) == ("cpu", 2)
     assert context.isa in ("avx512", "avx2", "generic")

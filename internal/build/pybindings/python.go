@@ -27,11 +27,35 @@ ABI_VERSION = `
 
 const structBase = `
 
+_INTEGERS: dict[Any, tuple[int, int]] = {
+    ctypes.c_uint8: (0, 2**8 - 1),
+    ctypes.c_int32: (-(2**31), 2**31 - 1),
+    ctypes.c_int64: (-(2**63), 2**63 - 1),
+    ctypes.c_uint64: (0, 2**64 - 1),
+    ctypes.c_size_t: (0, 2**64 - 1),
+    ctypes.c_void_p: (0, 2**64 - 1),
+}
+
+
 class Versioned(ctypes.Structure):
     """A struct whose first member is its own size."""
 
+    _ranges: dict[str, tuple[int, int]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._ranges = {name: _INTEGERS[kind] for name, kind in cls.__dict__["_fields_"] if kind in _INTEGERS}
+
     def __init__(self, **members: Any) -> None:
         super().__init__(abi_size=ctypes.sizeof(self), **members)
+        ranges = self._ranges
+        for name, given in members.items():
+            if given and name in ranges:  # ctypes takes the low bits of what is too large
+                low, high = ranges[name]
+                if not low <= given <= high:
+                    from .errors import ArgumentError
+
+                    raise ArgumentError(f"{name}={given} is not between {low} and {high}")
 `
 
 // scalars are the types of C that stand for themselves.

@@ -16,6 +16,7 @@ from .errors import ArgumentError, DtypeError
 
 _HEAD = object.__basicsize__
 _Word = ctypes.c_size_t
+_DEFAULT_STREAMS = {0, 1}  # two names of one
 _DLPACK_CPU = 1  # kDLCPU
 _NAMES = {Dtype.BF16: "bfloat16", Dtype.FP16: "float16", Dtype.FP32: "float32", Dtype.FP64: "float64"}
 
@@ -78,19 +79,20 @@ class View:
     @property
     def strides(self) -> tuple[int, ...]:
         if self._strides is None:
-            self._strides = _dense_strides(self.shape)
+            self._strides = dense_strides(self.shape)
         return self._strides
 
     @property
     def dense(self) -> bool:
         """Whether the elements lie one after the other, the last index the fastest."""
         if self._dense is None:
-            steps = zip(self.shape, self.strides, _dense_strides(self.shape), strict=True)
+            steps = zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
             self._dense = self.size == 0 or all(extent == 1 or stride == step for extent, stride, step in steps)
         return self._dense
 
 
-def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of elements that lie one after the other."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
@@ -114,6 +116,10 @@ def is_torch(array: Any) -> bool:
 
 
 def _view_numpy(array: np.ndarray[Any, Any]) -> View:
+    if type(array) is not np.ndarray:
+        masked = sys.modules.get("numpy.ma")
+        if masked is not None and isinstance(array, masked.MaskedArray):
+            raise ArgumentError("masked elements have no numbers to multiply: call .filled(0), or take .data")
     flags = array.flags
     if flags.carray:
         return View(array, "numpy", address_of(array), _name(array.dtype), array.shape, None)
@@ -140,6 +146,8 @@ def _view_torch(tensor: Any) -> View:
 
 def _view_cuda(array: Any) -> View:
     interface = array.__cuda_array_interface__
+    if interface.get("mask") is not None:
+        raise ArgumentError(f"{type(array).__name__}: masked elements have no numbers to multiply: call .filled(0)")
     kind = np.dtype(interface["typestr"])
     shape = tuple(int(extent) for extent in interface["shape"])
     address, readonly = interface["data"]
@@ -160,6 +168,11 @@ def _view_cuda(array: Any) -> View:
         readonly=readonly,
         stream=stream,
     )
+
+
+def place(found: View) -> str:
+    """Where an array lies, for messages."""
+    return "on the host" if found.memory == Memory.HOST else f"on GPU {found.device}"
 
 
 def view(array: Any) -> View:
@@ -198,6 +211,18 @@ def _copy(found: View) -> View:
     if cupy is None:
         raise ArgumentError(f"{type(found.array).__name__}: an array in device memory has to be contiguous where CuPy is not in use")
     return _view_cuda(cupy.ascontiguousarray(cupy.asarray(found.array)))
+
+
+def require_stream(found: View, stream: int | None, what: str) -> None:
+    """Raises ArgumentError where a copy of an array on a GPU would be made in another stream than it is used in."""
+    if stream is None or found.memory == Memory.HOST:
+        return
+    current = current_stream(found)
+    if current != stream and {current, stream} != _DEFAULT_STREAMS:
+        raise ArgumentError(
+            f"{what}, of shape {found.shape} and strides {found.strides}, has to be copied, which its package does in its current "
+            f"stream ({current}) and not in stream={stream}: make that one current, or give an array that needs no copy"
+        )
 
 
 def empty(like: View, shape: tuple[int, ...], dtype: Dtype) -> View:

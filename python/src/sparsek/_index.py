@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._abi import IndexType, Memory
-from ._arrays import View, contiguous, view
+from ._arrays import View, contiguous, place, view
 from .errors import ArgumentError, DtypeError
 
 _TYPES = {"int32": IndexType.INT32, "int64": IndexType.INT64, "int16": IndexType.INT16}
@@ -31,13 +31,11 @@ def require_index(found: View, what: str) -> None:
     index_type(found.name, what)
 
 
-def index_view(array: Any, what: str) -> View:
-    """The contiguous view of one array of an index. Raises ArgumentError and DtypeError."""
-    if isinstance(array, (list, tuple)) and len(array) == 0:
+def index_view(array: Any) -> View:
+    """The contiguous view of one array of an index, which is not looked at yet. Raises ArgumentError."""
+    if type(array) is list and not array:
         array = np.empty(0, np.int32)  # else NumPy takes it for one of float64
-    found = view(array)
-    require_index(found, what)
-    return contiguous(found)
+    return contiguous(view(array))
 
 
 def index_pair(crow: Any, col: Any) -> tuple[View, View]:
@@ -45,7 +43,9 @@ def index_pair(crow: Any, col: Any) -> tuple[View, View]:
 
     Raises ArgumentError and DtypeError.
     """
-    starts, columns = index_view(crow, "crow"), index_view(col, "col")
+    starts, columns = index_view(crow), index_view(col)
+    require_index(starts, "crow")
+    require_index(columns, "col")
     if starts.memory == columns.memory == Memory.HOST:
         wide = max(starts.name, columns.name, key=_WIDTHS.index)
         return _widened(starts, wide), _widened(columns, wide)
@@ -54,11 +54,6 @@ def index_pair(crow: Any, col: Any) -> tuple[View, View]:
     if starts.name != columns.name:
         raise DtypeError(f"crow is of {starts.name} and col of {columns.name}: in device memory both have to be of one type")
     return starts, columns
-
-
-def place(found: View) -> str:
-    """Where an array lies, for messages."""
-    return "on the host" if found.memory == Memory.HOST else f"on GPU {found.device}"
 
 
 def _widened(found: View, name: str) -> View:

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ._abi import Dtype, Order
-from ._arrays import View, contiguous, empty, view
+from ._arrays import View, contiguous, empty, require_stream, view
 from .errors import ArgumentError
 
 ORDERS = {"row": Order.ROW_MAJOR, "column": Order.COLUMN_MAJOR}
@@ -72,11 +72,12 @@ def transposed(found: View) -> View:
     return made
 
 
-def taken(found: View, fixed: int, axis: int, order: Order, what: str) -> Dense:
-    """The operand, or a copy of it."""
+def taken(found: View, fixed: int, axis: int, order: Order, what: str, stream: int | None) -> Dense:
+    """The operand, or a copy of it. stream: of the product, None: the current one. Raises ArgumentError."""
     as_it_is = take(found, fixed, axis, order, what)
     if as_it_is is not None:
         return as_it_is
+    require_stream(found, stream, what)
     copy = contiguous(found) if order == Order.ROW_MAJOR else transposed(contiguous(transposed(found)))
     copied = take(copy, fixed, axis, order, what)
     assert copied is not None

@@ -30,6 +30,9 @@ class BSR:
     shape: tuple[int, int]
 
     def __post_init__(self) -> None:
+        if not hasattr(self.values, "shape"):
+            name = type(self.values).__name__
+            raise ArgumentError(f"values are a {name}, and not an array (nnzb, bm, bk): numpy.array(values, dtype) makes one")
         if len(self.values.shape) != 3:
             raise ArgumentError(f"values have the shape {tuple(self.values.shape)}, and not (nnzb, bm, bk)")
 

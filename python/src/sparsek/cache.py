@@ -95,14 +95,14 @@ class Cache:
         self, starts: View, columns: View, shape: tuple[int, int], block: tuple[int, int], dtype: Dtype, sort: bool, context: Context
     ) -> Entry:
         """The entry of an index in host memory, whose arrays are contiguous. Raises what Pattern does."""
-        require_index(starts, "crow")
-        require_index(columns, "col")
         kind = (shape, block, dtype, sort, starts.name, columns.name, context.pointer)
-        place = (starts.address, columns.address, starts.array.nbytes, columns.array.nbytes, kind)
+        place = (starts.address, columns.address, starts.shape, columns.shape, kind)
         found = self._by_place.get(place)
         if found is not None and found.serves(starts, columns):
             self._hits += 1
             return found
+        require_index(starts, "crow")
+        require_index(columns, "col")
         # The bytes are taken first: what is made, and what is compared later, is made of them alone.
         row_bytes, column_bytes = _bytes_of(starts), _bytes_of(columns)
         content = (zlib.crc32(column_bytes, zlib.crc32(row_bytes)), len(row_bytes), len(column_bytes), kind)

@@ -10,12 +10,12 @@ import numpy as np
 
 from . import dtypes
 from ._abi import Dtype, Memory, Status
-from ._arrays import View, is_torch, view
+from ._arrays import View, dense_strides, is_torch, view
 from ._index import index_view
 from .bsr import BSR, is_scipy, of_scipy
 from .cache import cache
 from .context import Context, default_context
-from .dtypes import dtype_of, parse_dtype
+from .dtypes import BYTES, dtype_of, parse_dtype
 from .errors import ArgumentError, DtypeError, IndexFault
 from .pattern import Pattern
 from .plan import Plan
@@ -121,8 +121,15 @@ def bsr_gemm(
         "tune": tune,
         "allow_dense": allow_dense,
         "order_b": _order(used, found),
-        "alignment": _alignment(used, found, out),
+        "alignment": 0,
     }
+    if used.memory == Memory.DEVICE:
+        places = [_places(found)]
+        if out is not None:
+            places.append(_places(view(out)))
+        elif found.ndim > 2:
+            places.append(extent * n * BYTES[parse_dtype(out_dtype) or kind])
+        options["alignment"] = _alignment(*places)
     matrix, plan = _plan(sparse, matrix, unsorted, kind, used, n, options, stream)
     c = plan(matrix.values, dense, out, bias=bias, alpha=alpha, beta=beta, stream=stream)
     return c if out is not None else _like(dense, c)
@@ -156,8 +163,10 @@ def sdd(
         "out_dtype": parse_dtype(out_dtype),
         "order_b": _order(used, right),
         "order_x": _order(used, left),
-        "alignment": _alignment(used, right, out),
+        "alignment": 0,
     }
+    if used.memory == Memory.DEVICE:
+        options["alignment"] = _alignment(_places(left), _places(right), 0 if out is None else _address(view(out)))
     _, plan = _plan(None, matrix, unsorted, kind, used, n, options, stream)
     c = plan.sample(x, b, out, alpha=alpha, beta=beta, stream=stream)
     return c if out is not None else _like(b, c)
@@ -168,7 +177,7 @@ def _plan(
 ) -> tuple[BSR, Plan]:
     """The plan, kept or made, and the matrix whose values it is for. sparse: what the user gave."""
     shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-    starts, columns = index_view(matrix.crow, "crow"), index_view(matrix.col, "col")
+    starts, columns = index_view(matrix.crow), index_view(matrix.col)
     values = matrix.values if options.get("tune") else None
     if starts.memory != Memory.HOST or columns.memory != Memory.HOST:
         made = Pattern(matrix.crow, matrix.col, shape, matrix.block, dtype=kind, sort=unsorted, context=context, stream=stream)
@@ -210,12 +219,36 @@ def _kind(values: View, dense: View, dtype: Any) -> Dtype:
     return found
 
 
-def _alignment(context: Context, dense: View, out: Any) -> int:
-    """What a GPU's plan may expect of addresses; a CPU's expects nothing."""
-    if context.memory == Memory.HOST or dense.memory == Memory.HOST:
-        return 0
-    places = dense.address | (0 if out is None else view(out).address) | 16
-    return places & -places
+def _places(dense: View) -> int:
+    """The addresses of an operand's matrices, and where there are gaps between its rows their distance, or'ed together: plans
+    are made for rows without gaps. A power of two divides all of them if it divides this.
+    """
+    address, strides = _address(dense), dense.strides
+    if dense.ndim < 2:
+        return address
+    size = BYTES[Dtype.BF16 if dense.name == dtypes.BITS.name else dtype_of(dense.name)]
+    *outer, rows, cols = dense.shape
+    if cols > 1 and strides[-1] != 1:  # it is copied
+        address, strides = 0, dense_strides(dense.shape)
+    found = address
+    if rows > 1 and strides[-2] != cols:
+        found |= strides[-2] * size
+    for extent, stride in zip(outer, strides, strict=False):
+        if extent > 1:
+            found |= stride * size
+    return found
+
+
+def _address(found: View) -> int:
+    return found.address if found.memory == Memory.DEVICE else 0  # arrays of the host are copied to aligned memory, with their strides
+
+
+def _alignment(*places: int) -> int:
+    """What a GPU's plan may expect of operands at these places."""
+    found = 16
+    for place in places:
+        found |= place
+    return found & -found
 
 
 def _like(b: Any, c: Any) -> Any:

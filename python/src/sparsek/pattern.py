@@ -113,8 +113,10 @@ class Pattern(Owner):
         out_dtype: of C and the bias; None: that of the values. bias: None, "row" (M) or "column" (n). activation: None,
         "relu", "gelu" or "silu". kernel: by name, or None: the library chooses. tune: seconds to measure kernels for,
         with `values`, unless a similar product has been measured before; see docs/tuning.md. ldb, ldc: elements from row
-        to row of B and C that the kernel is chosen for, 0: n. alignment: bytes that the addresses of B and C are
-        multiples of, 0: of a GPU's 16, of the host's those of an element. allow_dense: absent blocks may be multiplied
+        to row of B and C that the kernel is chosen for, 0: n. alignment: bytes that the addresses of B, C and X are
+        multiples of, 0: of a GPU's 16, of the host's those of an element. A GPU's plan takes operands of that alignment
+        alone, each matrix of a batch too. Rows of B with gaps between them, where n elements are a multiple of 16 bytes
+        and their distance is not, need that distance as `ldb`, or an alignment below 16. allow_dense: absent blocks may be multiplied
         as zeros. own_kernels: none of another library. batch_invariant: the bits of a column of C do not depend on n.
         tf32: elements of fp32 may be rounded to TF32 before they are multiplied. workers: the most CTAs or threads to use, 0: all.
         """

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _abi
 from ._abi import Activation, Bias, ChosenBy, Compute, Dtype, Memory, Op, Order, PlanFlag, Status
-from ._arrays import View, address_of, assign, contiguous, current_stream, element, empty, view
+from ._arrays import View, address_of, assign, contiguous, current_stream, element, empty, place, require_stream, view
 from ._handles import Owner, Shared
 from ._library import library
 from ._operands import ORDERS, Dense, made, take, taken
@@ -73,6 +73,12 @@ def _choice(table: Mapping[Any, Any], given: str | None, what: str) -> Any:
     except KeyError:
         names = ", ".join(str(name) for name in table)
         raise ArgumentError(f"{what}={given!r} is none of {names}") from None
+
+
+def _contiguous(found: View, what: str, stream: int | None) -> View:
+    if not found.dense:
+        require_stream(found, stream, what)
+    return contiguous(found)
 
 
 class _Sides(NamedTuple):
@@ -163,7 +169,7 @@ class Plan(Owner):
         if tune > 0:
             if values is None:
                 raise ArgumentError("tune needs values: they are what is multiplied while kernels are measured")
-            measured = self._values(values)
+            measured = self._values(values, None)
             # The matrix refers to these values from here on. Nothing but this call reads them there: products have values
             # of their own. Meanwhile no other thread may set others, or disturb what is measured.
             with _tuning:
@@ -219,10 +225,12 @@ class Plan(Owner):
         values: (nnzb, bm, bk). b: (K,), (K, n) or (..., K, n), n as planned or less, of the type of the values.
         out: C, (M,), (M, n) or (..., M, n); None: a new array of b's kind. bias: (M) or (n) as planned, of C's type.
         Of other ops than "dsd", b and C have the shapes that Pattern.plan says.
-        stream: of a GPU's product; None: the current one of b's package.
+        stream: of a GPU's product; None: the current one of b's package. With another one, no operand may need a copy.
 
-        All strides are taken. What the library does not multiply in place is copied first: values and a bias that are
-        not contiguous, a B or C whose rows are not (transposed, reversed or repeated ones).
+        All strides are taken on the CPU. What the library does not multiply in place is copied first: values and a bias
+        that are not contiguous, a B or C whose rows are not (transposed, reversed or repeated ones). On a GPU, B and C
+        have to lie as was planned, see `ldb` and `alignment` of Pattern.plan: ArgumentError says where they do not, and
+        a contiguous copy always does.
         The arrays lie where the context computes. A GPU's context takes arrays of the host too: it copies all of them to
         the GPU and C back, which then is waited for. On the CPU, C is written when the call returns; on a GPU it is in
         the stream, and b, values and out must not be freed out of the stream's order.
@@ -323,15 +331,17 @@ class Plan(Owner):
         )
         self._lib.require(self._multiply(self._pointer, ctypes.byref(args)))
 
-    def _values(self, values: Any) -> View:
+    def _values(self, values: Any, stream: int | None) -> View:
         found = view(values)
         element(found, self.dtype, "values")
         nnzb, bm, bk = self._values_shape
         if found.shape != self._values_shape and not (found.shape == (nnzb,) and bm == bk == 1):
-            raise ArgumentError(f"values have the shape {found.shape}, and not {self._values_shape}")
-        return contiguous(found)
+            raise ArgumentError(
+                f"values have the shape {found.shape}, and not {self._values_shape}: (nnzb, bm, bk), a block for each of col's elements"
+            )
+        return _contiguous(found, "values", stream)
 
-    def _bias(self, bias: Any, line: tuple[int, int]) -> View | None:
+    def _bias(self, bias: Any, line: tuple[int, int], stream: int | None) -> View | None:
         if bias is None:
             if self.bias != Bias.NONE:
                 raise ArgumentError("the plan was made for a bias: give one")
@@ -343,7 +353,7 @@ class Plan(Owner):
         count = line[0] if self.bias == Bias.ROW else line[1]
         if found.shape not in ((count,), (count, 1) if self.bias == Bias.ROW else (1, count)):
             raise ArgumentError(f"bias has the shape {found.shape}, and not ({count},)")
-        return contiguous(found)
+        return _contiguous(found, "bias", stream)
 
     def _any(self, values: Any, b: Any, out: Any, bias: Any, alpha: float, beta: float, stream: int | None) -> Any:
         """A product of whatever operands."""
@@ -356,15 +366,16 @@ class Plan(Owner):
         b_view = view(b)
         element(b_view, self.dtype, "b")
         fixed_b, fixed_c, axis = self.pattern.shape[self._sides.b], self.pattern.shape[self._sides.c], self._sides.axis
-        b_dense = taken(b_view, fixed_b, axis, self.order_b, "b")
+        b_dense = taken(b_view, fixed_b, axis, self.order_b, "b", stream)
         n = self._columns(b_dense.n, "b")
         line = (fixed_c, n) if axis == -2 else (n, fixed_c)
-        found_values, found_bias = self._values(values), self._bias(bias, line)
+        found_values, found_bias = self._values(values, stream), self._bias(bias, line, stream)
         shape = (*b_view.shape[:-2], *line) if b_view.ndim > 1 else (fixed_c,)
         c_view = self._output(out, shape, beta, b_view)
         c_dense = take(c_view, fixed_c, axis, self.order_c, "out")
         if c_dense is None or (c_view.kind == "numpy" and out is not None and c_view.array is not out):
             # A C that the library cannot write to gets a copy of one that it can.
+            require_stream(c_view, stream, "out")
             copy = made(c_view, shape, self.out_dtype, self.order_c)
             if beta:
                 assign(copy.array, c_view)
@@ -389,13 +400,14 @@ class Plan(Owner):
         element(b_view, self.dtype, "b")
         if x_view.ndim != 2 or b_view.ndim != 2:
             raise ArgumentError("x and b have two dimensions each: batches are not sampled")
-        x_dense = taken(x_view, self.pattern.shape[0], -2, self.order_x, "x")
-        b_dense = taken(b_view, self.pattern.shape[1], -1, self.order_b, "b")
+        x_dense = taken(x_view, self.pattern.shape[0], -2, self.order_x, "x", stream)
+        b_dense = taken(b_view, self.pattern.shape[1], -1, self.order_b, "b", stream)
         if self._columns(x_dense.n, "x") != b_dense.n:
             raise ArgumentError(f"x has {x_dense.n} columns, and b {b_dense.n} rows")
         c_view = self._output(out, self._values_shape, beta, b_view)
         copy = c_view
         if not c_view.dense or (c_view.kind == "numpy" and out is not None and c_view.array is not out):
+            require_stream(c_view, stream, "out")
             copy = empty(c_view, self._values_shape, self.out_dtype)
             if beta:
                 assign(copy.array, c_view)
@@ -421,8 +433,12 @@ class Plan(Owner):
         if found.shape != shape:
             raise ArgumentError(f"out has the shape {found.shape}, and not {shape}")
         if found.readonly:
-            raise ArgumentError("out cannot be written to")
-        if found.size and any(extent > 1 and stride == 0 for extent, stride in zip(found.shape, found.strides, strict=True)):
+            raise ArgumentError(
+                f"out, of type {type(out).__name__}, cannot be written to: give an array that can, or none, and take what is returned"
+            )
+        if found.kind == "numpy" and not isinstance(out, np.ndarray) and not hasattr(out, "__dlpack__"):
+            raise ArgumentError(f"out, of type {type(out).__name__}, is no array: give one, such as numpy.empty({shape})")
+        if not found.dense and any(extent > 1 and stride == 0 for extent, stride in zip(found.shape, found.strides, strict=True)):
             raise ArgumentError(f"out, of strides {found.strides}, has elements that share their memory: give an array of its own")
         return found
 
@@ -441,10 +457,12 @@ class Plan(Owner):
         if c.view.size == 0:
             return
         context = self.pattern.context
-        others = [found for found in (values, bias, x.view if x is not None else None) if found is not None]
-        places = {(found.memory, found.device) for found in [b.view, c.view, *others] if found.size}
+        operands = (values, x.view if x is not None else None, b.view, bias, c.view)
+        places = {(found.memory, found.device) for found in operands if found is not None and found.size}
         if len(places) > 1:
-            raise ArgumentError("values, b, out and bias do not lie in one memory")
+            names = zip(("values", "x", "b", "bias", "out"), operands, strict=True)
+            lie = ", ".join(f"{name} {place(found)}" for name, found in names if found is not None and found.size)
+            raise ArgumentError(f"operands do not lie in one memory: {lie}: copy them to where the others are")
         memory, device = places.pop()
         if memory == Memory.DEVICE and (context.memory, context.device) != (memory, device):
             raise ArgumentError(f"the arrays lie on GPU {device}, and the plan is for {context}")

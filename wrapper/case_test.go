@@ -17,6 +17,7 @@ import (
 // product is a product on paper: its operands with room between and behind the rows. C is of elements C.
 type product[T, C Element, I Index] struct {
 	a           BSR[T, I]
+	narrow      narrowA // A, where the library gets it in a narrower type than T; else nil
 	n           int
 	b           Dense[T]
 	c0          Dense[C]
@@ -39,6 +40,7 @@ type shape struct {
 	bias           Bias
 	activation     Activation
 	kernel         string // by name; empty: the library chooses
+	typeA          DType  // of A where it is narrower than that of B; else 0
 	seed           uint64
 }
 
@@ -66,6 +68,7 @@ func newProductTo[T, C Element, I Index](s shape) *product[T, C, I] {
 		}
 	}
 	p.setPattern(rows, value)
+	p.narrow = narrowed(&p.a, s.typeA)
 	p.b = randomDense(random, s.cols, s.n, s.gapB, 0, FromFloat32[T](float32(math.NaN())))
 	p.c0 = randomDense(random, s.rows, s.n, s.gapC, guardBand, guardValue[C]())
 	switch s.bias {
@@ -254,7 +257,7 @@ func (p *product[T, C, I]) verifyPlainly(t rapid.TB, info PlanInfo, c Dense[C]) 
 // verifyByCheck compares every element of c with the library's own check.
 func (p *product[T, C, I]) verifyByCheck(t rapid.TB, engine *Engine, info PlanInfo, c Dense[C]) {
 	t.Helper()
-	report, err := check.Product(engine.Library(), p.a, p.checkArgs(c, info))
+	report, err := p.check(engine, p.checkArgs(c, info))
 	if err != nil {
 		t.Fatalf("%v\n%+v", err, report)
 	}
@@ -297,7 +300,7 @@ func within(got, want, tolerance float64) bool {
 // again.
 func (p *product[T, C, I]) run(t rapid.TB, engine *Engine, onDevice bool) (Dense[C], PlanInfo) {
 	t.Helper()
-	m := must(NewMatrix(context.Background(), engine, p.a))(t)
+	m := must(p.matrix(engine))(t)
 	defer m.Close()
 	alignment, offsetB, offsetC := min(SizeOf[T](), SizeOf[C]()), 3, 5
 	vectors := p.b.Stride == 1 && p.c0.Stride == 1 && p.kernel == byVector // aligned, too
@@ -336,7 +339,7 @@ func (p *product[T, C, I]) run(t rapid.TB, engine *Engine, onDevice bool) (Dense
 
 func (p *product[T, C, I]) planOptions(alignment int) PlanOptions {
 	return PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment,
-		Output: DTypeOf[C](), Bias: p.biasKind, Activation: p.activation, Kernel: p.kernel, AllowDense: p.allowDense}
+		DTypeB: DTypeOf[T](), Output: DTypeOf[C](), Bias: p.biasKind, Activation: p.activation, Kernel: p.kernel, AllowDense: p.allowDense}
 }
 
 // operands are those of the product, with a bias where it has one.

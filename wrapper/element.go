@@ -16,7 +16,8 @@ type BFloat16 = half.BFloat16
 type Float16 = half.Float16
 
 // Element is the type of the elements of A, B and C. Products are accumulated in float32, those of float64 in float64.
-// A, B, C and the bias are all of float64, or none.
+// B, C and the bias are all of float64, or none. A may be of a narrower type than B ([PlanOptions].DTypeB): of BFloat16 or
+// Float16 with a B of float32, and of any other type with a B of float64.
 type Element interface {
 	BFloat16 | Float16 | float32 | float64
 }

@@ -12,7 +12,7 @@ const (
 	BF16 DType = 1 // BFloat16
 	FP16 DType = 2 // Float16
 	FP32 DType = 3 // float32
-	FP64 DType = 4 // float64: A, B and C then are all of it
+	FP64 DType = 4 // float64: where B is of it, so are C and the bias, and only then
 )
 
 func (d DType) String() string {

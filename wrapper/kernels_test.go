@@ -127,7 +127,7 @@ func drawServed(t *rapid.T, kernel Kernel) shape {
 func serves[T, C Element](t rapid.TB, engine *Engine, s shape) bool {
 	s.density = 0
 	p := newProductTo[T, C, int32](s)
-	m := must(NewMatrix(context.Background(), engine, p.a))(t)
+	m := must(p.matrix(engine))(t)
 	defer m.Close()
 	plan, err := m.Plan(context.Background(), p.planOptions(16))
 	if errors.Is(err, ErrNoSuchKernel) {

@@ -228,7 +228,7 @@ func (m *Matrix) Cols() int { return m.cols }
 // Blocks is the number of blocks stored.
 func (m *Matrix) Blocks() int { return m.blocks }
 
-// DType is the type of the elements of A, and so of B.
+// DType is the type of the elements of A, and so of B where a plan does not say otherwise.
 func (m *Matrix) DType() DType { return m.dtype }
 
 // SetValues gives the blocks of m new values, (blocks, BlockM, BlockK), for the same pattern; plans stay valid. It waits

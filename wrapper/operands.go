@@ -9,7 +9,7 @@ import "runtime"
 // strides, which on a GPU need to be multiples of 16 bytes where those of the plan are, and have the orders of the plan
 // ([Transpose]).
 type Operands struct {
-	B    Operand // K x N, of the matrix's type
+	B    Operand // K x N, of the type that the plan takes
 	C    Operand // M x N, of the type that the plan gives; it must not overlap what is read. Of SDD without gaps
 	Bias Operand // nil, or of a plan with one: (rows of C) x 1 for RowBias, 1 x (its columns) for ColumnBias, of C's type, without gaps
 	X    Operand // of SDD: M x N, of the matrix's type; else nil
@@ -85,8 +85,8 @@ func (r *run) match(o Operands) error {
 	if err := r.c.of(r.op, "C", o.C); err != nil {
 		return err
 	}
-	if r.b.dtype != p.matrix.dtype {
-		return fault(r.op, ErrBadArgument, "B is of %v and the matrix of %v", r.b.dtype, p.matrix.dtype)
+	if r.b.dtype != p.dtypeB {
+		return fault(r.op, ErrBadArgument, "B is of %v where the plan takes %v: set PlanOptions.DTypeB", r.b.dtype, p.dtypeB)
 	}
 	if err := r.matchX(o.X); err != nil {
 		return err

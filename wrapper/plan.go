@@ -26,7 +26,9 @@ type PlanOptions struct {
 	AlignmentC int
 	Kernel     string // by name (see Library.Kernels); empty: the library chooses
 
-	Output     DType      // of C and the bias; 0: that of A and B
+	// DTypeB is the type of B, the matrix's or a wider one, in which products are then summed; 0: the matrix's.
+	DTypeB     DType
+	Output     DType      // of C and the bias; 0: that of B
 	Bias       Bias       // added to alpha A B + beta C; each product is given it in Operands
 	Activation Activation // applied last
 
@@ -107,6 +109,7 @@ type Plan struct {
 
 	orderX, orderB, orderC Order
 
+	dtypeB DType
 	output DType
 	bias   Bias
 	info   PlanInfo
@@ -147,8 +150,11 @@ func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
 	if opts.N < 1 {
 		return opts, fault(op, ErrBadSize, "N is %d: set PlanOptions.N to the columns of B and C, at least 1", opts.N)
 	}
+	if opts.DTypeB == 0 {
+		opts.DTypeB = m.dtype
+	}
 	if opts.Output == 0 {
-		opts.Output = m.dtype
+		opts.Output = opts.DTypeB
 	}
 	if opts.Workers == 0 {
 		opts.Workers = m.engine.workers
@@ -157,16 +163,21 @@ func (m *Matrix) complete(op string, opts PlanOptions) (PlanOptions, error) {
 		return opts, fault(op, ErrBadArgument, "Workers is %d: set it to the CTAs or threads that a product may use, or to 0 for all", opts.Workers)
 	}
 	if opts.Alignment == 0 && m.engine.info.Backend == CPU {
-		opts.Alignment = min(m.dtype.size(), opts.Output.size())
+		opts.Alignment = min(opts.DTypeB.size(), opts.Output.size())
 	}
 	return opts, nil
 }
 
-// raw is C's form of the options.
-func (o *PlanOptions) raw() native.PlanOptions {
+// raw is C's form of the options for a matrix of that type. B's type is named only where it is another: libraries from
+// before it could be know no such member.
+func (o *PlanOptions) raw(matrix DType) native.PlanOptions {
+	typeOfB := o.DTypeB
+	if typeOfB == matrix {
+		typeOfB = 0
+	}
 	return native.PlanOptions{Op: int32(o.Op), OrderX: int32(o.OrderX), OrderB: int32(o.OrderB), OrderC: int32(o.OrderC), LDX: o.LDX,
 		N: o.N, LDB: o.LDB, LDC: o.LDC, Alignment: o.Alignment, AlignmentC: o.AlignmentC, Kernel: o.Kernel,
-		Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense,
+		DTypeB: int32(typeOfB), Output: int32(o.Output), Bias: int32(o.Bias), Activation: int32(o.Activation), AllowDense: o.AllowDense,
 		OwnKernels: o.OwnKernels, NoUserCache: o.NoUserCache, BatchInvariant: o.BatchInvariant, Workers: o.Workers, ValuesStatic: o.ValuesStatic, Compute: int32(o.Compute)}
 }
 
@@ -184,7 +195,7 @@ func (m *Matrix) planOnce(ctx context.Context, opts PlanOptions) (*Plan, error) 
 		return nil, err
 	}
 	defer m.handle.release()
-	pointer, err := m.engine.lib.native.PlanCreate(m.handle.pointer, opts.raw())
+	pointer, err := m.engine.lib.native.PlanCreate(m.handle.pointer, opts.raw(m.dtype))
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +220,7 @@ func (m *Matrix) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan, error
 // set is what the plan keeps of its options.
 func (p *Plan) set(opts PlanOptions) {
 	_, b, c := p.matrix.extents(opts.Op, opts.N)
-	p.n, p.op, p.output, p.bias = opts.N, opts.Op, opts.Output, opts.Bias
+	p.n, p.op, p.dtypeB, p.output, p.bias = opts.N, opts.Op, opts.DTypeB, opts.Output, opts.Bias
 	p.orderX, p.orderB, p.orderC = opts.OrderX, opts.OrderB, opts.OrderC
 	p.ldb, p.ldc = strideOf(opts.LDB, b.line(opts.OrderB)), strideOf(opts.LDC, c.line(opts.OrderC))
 }

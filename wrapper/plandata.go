@@ -49,7 +49,7 @@ func (e *Engine) MeasurePlan(sizes PatternSizes, opts PlanOptions) (*PlanLayout,
 	defer e.handle.release()
 	shape := native.BSR{Rows: sizes.Rows, Cols: sizes.Cols, BlockM: sizes.BlockM, BlockK: sizes.BlockK, Blocks: sizes.Blocks,
 		DType: int32(sizes.DType), IndexType: indexTypeOf[int32](), Memory: native.Host}
-	raw, err := e.lib.native.PlanMeasure(e.handle.pointer, shape, opts.raw())
+	raw, err := e.lib.native.PlanMeasure(e.handle.pointer, shape, opts.raw(sizes.DType))
 	if err != nil {
 		return nil, err
 	}

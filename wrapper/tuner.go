@@ -36,7 +36,7 @@ func (m *Matrix) newTuner(ctx context.Context, opts PlanOptions, tuning native.T
 	}
 	defer m.handle.release()
 	lib := m.engine.lib.native
-	pointer, err := lib.TunerCreate(m.handle.pointer, opts.raw(), tuning)
+	pointer, err := lib.TunerCreate(m.handle.pointer, opts.raw(m.dtype), tuning)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func TestTuningCacheIsRead(t *testing.T) {
 	}
 	want := tuning.Entry{
 		Device: "NVIDIA H200", SMs: 132, Build: "0123456789abcdef", Op: "dsd", M: 128, N: 256, K: 512, BlockM: 64, BlockK: 32,
-		DType: BF16, Output: FP32, Bias: ColumnBias, Activation: SiLU, DensityClass: 3, SpreadClass: -1, UnionClass: 2,
+		DType: BF16, DTypeB: BF16, Output: FP32, Bias: ColumnBias, Activation: SiLU, DensityClass: 3, SpreadClass: -1, UnionClass: 2,
 		Measured:   time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC),
 		Candidates: []tuning.Result{{Kernel: "fast", Median: 15 * time.Microsecond, Spread: 0.25, Setup: time.Millisecond}, {Kernel: "slow", Median: 20 * time.Microsecond, Setup: 500 * time.Millisecond}},
 	}

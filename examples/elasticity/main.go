@@ -16,6 +16,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/sparsek/sparsek/examples/internal/setup"
+	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
 	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
@@ -24,6 +26,7 @@ type problem struct {
 	device, matrix, load string
 	tolerance            float64
 	most                 int
+	single               bool
 }
 
 func main() {
@@ -34,10 +37,18 @@ func main() {
 	flag.StringVar(&p.load, "load", "examples/testdata/beam_load.npy", "right-hand side, a vector by numpy.save")
 	flag.Float64Var(&p.tolerance, "tolerance", 1e-10, "residual to reach, relative to the load")
 	flag.IntVar(&p.most, "iterations", 10000, "iterations to give up after")
+	flag.BoolVar(&p.single, "single", false, "store the preconditioner in float32: half the bytes; vectors and sums stay in float64")
 	flag.Parse()
 	if _, _, err := p.solve(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)
 	}
+}
+
+func newPreconditioner(ctx context.Context, engine *sparsek.Engine, inverse bsr.Matrix[float64], single bool) (*setup.Operator, error) {
+	if single {
+		return setup.NewOperator(ctx, engine, setup.Single(inverse), 1)
+	}
+	return setup.NewOperator(ctx, engine, inverse, 1)
 }
 
 // solve gives the displacement and the iterations that it took.
@@ -67,7 +78,7 @@ func (p problem) solve(ctx context.Context, out io.Writer) (u []float64, iterati
 		return nil, 0, err
 	}
 	defer stiffness.Close()
-	preconditioner, err := setup.NewOperator(ctx, engine, inverse, 1)
+	preconditioner, err := newPreconditioner(ctx, engine, inverse, p.single)
 	if err != nil {
 		return nil, 0, err
 	}

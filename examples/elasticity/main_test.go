@@ -15,6 +15,37 @@ import (
 	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
+// A preconditioner in float32 changes no more than a few of the iterations, and not what is reached.
+func TestSinglePreconditioner(t *testing.T) {
+	const folder = "../testdata/"
+	p := problem{device: "cpu", matrix: folder + "beam.npz", load: folder + "beam_load.npy", tolerance: 1e-10, most: 1000}
+	_, want, err := p.solve(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.single = true
+	u, got, err := p.solve(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got > want+want/20 {
+		t.Errorf("%d iterations, and %d with the preconditioner in float64", got, want)
+	}
+	k, err := setup.ReadMatrix(p.matrix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := matio.ReadDense(p.load, setup.Exactly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	residual := setuptest.Multiply(k, u, 1)
+	floats.Sub(residual, f.Data)
+	if r := floats.Norm(residual, 2) / floats.Norm(f.Data, 2); !(r <= 1.01*p.tolerance) {
+		t.Errorf("the residual is %.3e of the load's", r)
+	}
+}
+
 // The beam is solved in as many iterations as SciPy's conjugate gradients took, to the same displacement.
 func TestBeam(t *testing.T) {
 	const folder = "../testdata/"

@@ -35,7 +35,8 @@ type cacheEntry struct {
 	K            int              `json:"k"`
 	BlockM       int              `json:"block_m"`
 	BlockK       int              `json:"block_k"`
-	DType        string           `json:"dtype"`
+	DType        string           `json:"dtype"`             // of A
+	DTypeB       string           `json:"b_dtype,omitempty"` // of B where it is another
 	Output       string           `json:"out_dtype"`
 	Bias         string           `json:"bias"`
 	Activation   string           `json:"activation"`
@@ -59,6 +60,9 @@ func newCacheEntry(t tuning.Entry, build string) cacheEntry {
 		Op:   t.Op, M: t.M, N: t.N, K: t.K, BlockM: t.BlockM, BlockK: t.BlockK,
 		DType: t.DType.String(), Output: t.Output.String(), Bias: t.Bias.String(), Activation: t.Activation.String(),
 		DensityClass: t.DensityClass, SpreadClass: t.SpreadClass, UnionClass: t.UnionClass,
+	}
+	if t.DTypeB != t.DType {
+		entry.DTypeB = t.DTypeB.String()
 	}
 	for _, c := range t.Candidates {
 		entry.Candidates = append(entry.Candidates, cacheCandidate{c.Kernel, c.Median.Seconds(), c.Spread, c.Setup.Seconds()})
@@ -91,10 +95,14 @@ func (c cacheEntry) pattern() string {
 }
 
 func (c cacheEntry) types() string {
-	if c.Output == c.DType {
-		return c.DType
+	types := c.DType
+	if c.DTypeB != "" {
+		types += "*" + c.DTypeB
 	}
-	return c.DType + "-" + c.Output
+	if c.Output == or(c.DTypeB, c.DType) {
+		return types
+	}
+	return types + "-" + c.Output
 }
 
 // readCache opens the user's cache, or the table that ships with the library, and prepares it for printing.
@@ -204,7 +212,7 @@ func printEntry(e *environment, entry cacheEntry) error {
 	}
 	t.add("build", build)
 	t.add("product", fmt.Sprintf("%s (MxNxK) in blocks of %s", entry.size(), entry.block()))
-	t.add("types", fmt.Sprintf("%s, C in %s", entry.DType, entry.Output))
+	t.add("types", fmt.Sprintf("%s, C in %s", or(entry.DTypeB, entry.DType), entry.Output))
 	t.add("epilogue", fmt.Sprintf("bias %s, activation %s", entry.Bias, entry.Activation))
 	t.add("pattern", entry.pattern())
 	if err := t.print(e.stdout); err != nil {

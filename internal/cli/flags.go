@@ -162,6 +162,17 @@ func (d *dtypeFlag) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// bytes are those of an element.
+func (d dtypeFlag) bytes() int {
+	switch d {
+	case "fp64":
+		return 8
+	case "fp32":
+		return 4
+	}
+	return 2
+}
+
 // biasFlag, activationFlag and computeFlag are of the library; none, or exact, where the flag is not given.
 type (
 	biasFlag       struct{ sparsek.Bias }

@@ -104,10 +104,17 @@ func load[T, C sparsek.Element](ctx context.Context, o *productFlags, from opera
 	if p.Op == sparsek.SDD {
 		p.X = workload.RandomX[T](p.A.Rows, p.B.Rows, o.Seed)
 	}
+	if o.narrows() {
+		in.over.A += p.NarrowA(dtypeOf(o.ADType))
+	}
 	rows, cols := p.ExtentC()
 	in.epilogue, in.over.Bias, err = newEpilogue(&o.epilogueFlags, from.BiasFile, out, rows, cols, o.Seed)
 	if err != nil {
 		return nil, err
+	}
+	if in.over.A > 0 && o.narrows() && !o.AllowOverflow {
+		return nil, failf(exitOverflow, "%d values of A are too large for %s and would become infinite: choose another --a-dtype, scale them, or give --allow-overflow",
+			in.over.A, o.ADType)
 	}
 	if in.over.A+in.over.B > 0 && !o.AllowOverflow {
 		return nil, failf(exitOverflow, "%d values of A and %d of B are too large for %s and would become infinite: choose another --dtype, scale them, or give --allow-overflow",

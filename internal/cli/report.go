@@ -27,6 +27,7 @@ type report struct {
 	BlockM  int    `json:"block_m"`
 	BlockK  int    `json:"block_k"`
 	DType   string `json:"dtype"`
+	ADType  string `json:"a_dtype,omitempty"` // of A, where DType is of B alone
 
 	Compute     string `json:"compute,omitempty"` // "tf32"
 	Op          string `json:"op"`

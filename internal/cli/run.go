@@ -28,7 +28,8 @@ type productFlags struct {
 	ColumnMajor   columnsFlag `group:"Product" placeholder:"OPERANDS" help:"Which of x, b and c lie column-major in memory, as bc (default: none)."`
 	Seed          uint64      `group:"Product" placeholder:"N" help:"Of pattern, values and B (default: 0)."`
 	DType         dtypeFlag   `name:"dtype" group:"Product" default:"bf16" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or fp64."`
-	AllowOverflow bool        `group:"Product" help:"Accept values that --dtype or --out-dtype makes infinite."`
+	ADType        dtypeFlag   `name:"a-dtype" group:"Product" placeholder:"TYPE" help:"Element type of A alone, narrower than --dtype, which is then B's: bf16, fp16 or fp32."`
+	AllowOverflow bool        `group:"Product" help:"Accept values that --dtype, --a-dtype or --out-dtype makes infinite."`
 	epilogueFlags `group:"Epilogue"`
 	engineFlags   `group:"Device and kernel"`
 	AllowDense    bool `group:"Device and kernel" help:"Admit kernels that multiply absent blocks as zeros: Inf and NaN in B may make NaN of C."`
@@ -74,11 +75,17 @@ func (o *productFlags) validateOp(command string) error {
 	return nil
 }
 
+// narrows is whether A is of a type of its own.
+func (o *productFlags) narrows() bool { return o.ADType != "" && o.ADType != o.DType }
+
 // validate refuses what does not go together.
 func (o *productFlags) validate(e *environment, b string) error {
 	command := e.args[0]
 	if err := o.validateOp(command); err != nil {
 		return err
+	}
+	if o.narrows() && o.ADType.bytes() >= o.DType.bytes() {
+		return failf(exitUsage, "%s: --a-dtype %s is not narrower than --dtype %s", command, o.ADType, o.DType)
 	}
 	if (o.Matrix == "") == (o.Pattern == "") {
 		return failf(exitUsage, "%s: give either --matrix or --pattern", command)
@@ -206,6 +213,9 @@ func compute[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, 
 	if o.Compute.Compute != sparsek.Exact {
 		r.Compute = o.Compute.String()
 	}
+	if o.narrows() {
+		r.ADType = string(o.ADType)
+	}
 	r.Matrix, r.Pattern, r.Seed, r.Fill, r.Over = o.Matrix, o.Pattern, o.Seed, in.fill, in.over
 	r.NotFinite = in.strange
 	if err := ctx.Err(); err != nil {
@@ -226,7 +236,7 @@ func printRun(e *environment, r *report, c sparsek.EngineInfo) error {
 	if source == "" {
 		source = fmt.Sprintf("pattern %s, seed %d", r.Pattern, r.Seed)
 	}
-	t.add("matrix", fmt.Sprintf("%s: %d x %d, %s", source, r.M, r.K, r.DType))
+	t.add("matrix", fmt.Sprintf("%s: %d x %d, %s", source, r.M, r.K, or(r.ADType, r.DType)))
 	t.add("blocks", fmt.Sprintf("%d of %d x %d, %s of all", r.Blocks, r.BlockM, r.BlockK, percent(r.Density)))
 	switch {
 	case r.Fill != nil && r.Blocks == 0:

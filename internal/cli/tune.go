@@ -48,6 +48,7 @@ type tuneResult struct {
 	BlockM        int         `json:"block_m"`
 	BlockK        int         `json:"block_k"`
 	DType         string      `json:"dtype"`
+	ADType        string      `json:"a_dtype,omitempty"` // of A, where DType is of B alone
 	OutDType      string      `json:"out_dtype"`
 	Blocks        int         `json:"blocks"`
 	Density       float64     `json:"density"`
@@ -125,12 +126,15 @@ func tuneTyped[T sparsek.Element](ctx context.Context, e *environment, o *tuneCo
 		DType: in.Name, OutDType: string(o.outputOf(o.DType)), Blocks: p.A.Blocks(), Density: p.A.Density(),
 		Backend: backendName(engine.Info()), BackendReason: engine.Info().Reason,
 	}
+	if o.narrows() {
+		result.ADType = string(o.ADType)
+	}
 	result.Config = configName(result)
 	if !o.JSON {
 		fmt.Fprintf(e.stdout, "Auto-tuning sparse BSR for config %s:\n", result.Config)
 	}
 	tuner, err := tuning.NewTuner(ctx, m, sparsek.PlanOptions{
-		N: p.N(), Op: p.Op, OrderX: p.OrderX, OrderB: p.OrderB, OrderC: p.OrderC, Output: dtypeOf(o.outputOf(o.DType)), Bias: o.Bias.Bias,
+		N: p.N(), Op: p.Op, OrderX: p.OrderX, OrderB: p.OrderB, OrderC: p.OrderC, DTypeB: dtypeOf(o.DType), Output: dtypeOf(o.outputOf(o.DType)), Bias: o.Bias.Bias,
 		Activation: o.Activation.Activation, AllowDense: o.AllowDense,
 	}, tuning.Options{Budget: o.budget(), All: !o.Quick})
 	if err != nil {

@@ -17,7 +17,7 @@ type Args struct {
 	Op           sparsek.Op // the product; the sizes of B and C are those that it says, and their orders any
 	Alpha, Beta  float32
 	X            sparsek.Operand // of SDD: of A's type
-	B            sparsek.Operand // of A's type
+	B            sparsek.Operand // of A's type, or of DSD a wider one
 	C0           sparsek.Operand // C before the product, with C's type, order and stride; not needed where Beta is 0
 	C            sparsek.Operand // of any type
 	UnitRoundoff float64         // of the kernel: sparsek.PlanInfo.UnitRoundoff
@@ -71,7 +71,7 @@ func Product[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, a sparsek
 	dtype := int32(sparsek.DTypeOf[T]())
 	operand := func(name string, o sparsek.Operand, size [2]int) (bridge.Host, error) {
 		host, err := bridge.HostOperand(op, name, o, size[0], size[1], -1)
-		if err == nil && host.DType != dtype {
+		if err == nil && host.DType != dtype && (name != "B" || args.Op != sparsek.DSD) {
 			err = fault("%s is of %v and A of %v", name, sparsek.DType(host.DType), sparsek.DType(dtype))
 		}
 		return host, err
@@ -98,6 +98,9 @@ func Product[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, a sparsek
 	x.B, x.OrderB, x.C, x.OrderC, x.Output = b.Operand, b.Order, c.Operand, c.Order, c.DType
 	if args.Op == sparsek.SDD {
 		x.C.Stride = 0
+	}
+	if b.DType != raw.DType {
+		x.DTypeB = b.DType
 	}
 	if args.Beta != 0 {
 		c0, err := bridge.HostOperand(op, "C0", args.C0, c.Rows, c.Cols, c.Stride)

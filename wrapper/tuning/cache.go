@@ -57,7 +57,8 @@ type Entry struct {
 	Op             string // "dsd"
 	M, N, K        int
 	BlockM, BlockK int
-	DType, Output  sparsek.DType // of A and B, and of C
+	DType, DTypeB  sparsek.DType // of A, and of B
+	Output         sparsek.DType // of C
 	Bias           sparsek.Bias
 	Activation     sparsek.Activation
 	DensityClass   int // of the pattern: coarse classes of its density,
@@ -112,7 +113,7 @@ func open(lib *sparsek.Library, path string, shipped bool) (*Cache, error) {
 		entry := Entry{
 			ID: e.ID, Device: e.Device, SMs: e.SMs, Build: e.Build, Op: e.Op,
 			M: e.M, N: e.N, K: e.K, BlockM: e.BlockM, BlockK: e.BlockK,
-			DType: sparsek.DType(e.DType), Output: sparsek.DType(e.Output), Bias: sparsek.Bias(e.Bias), Activation: sparsek.Activation(e.Activation),
+			DType: sparsek.DType(e.DType), DTypeB: sparsek.DType(e.DTypeB), Output: sparsek.DType(e.Output), Bias: sparsek.Bias(e.Bias), Activation: sparsek.Activation(e.Activation),
 			DensityClass: e.DensityClass, SpreadClass: e.SpreadClass, UnionClass: e.UnionClass,
 			Measured: time.Unix(e.Measured, 0).UTC(),
 		}

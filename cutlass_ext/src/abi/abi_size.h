@@ -85,6 +85,7 @@ inline void require_reserved(const sparsek_plan_options& given, const char* what
   require_zero(given.reserved2, what, "reserved2");
   require_zero(given.reserved3, what, "reserved3");
   require_zero(given.reserved5, what, "reserved5");
+  require_zero(given.reserved4, what, "reserved4");
 }
 inline void require_reserved(const sparsek_bsr& given, const char* what) {
   // It was `validate_device` once, with the same values.
@@ -100,6 +101,7 @@ inline void require_reserved(const sparsek_tuner_options& given, const char* wha
 inline void require_reserved(const sparsek_check_args& given, const char* what) {
   require_zero(given.reserved, what, "reserved");
   require_zero(given.reserved2, what, "reserved2");
+  require_zero(given.reserved3, what, "reserved3");
 }
 
 inline void require_reserved(const sparsek_plan_layout& given, const char* what) {

@@ -99,7 +99,7 @@ struct PlanOptions {
   int64_t n, ldb, ldc;
   int32_t alignment, alignment_c;  // of B and of C
   std::string kernel;              // empty: to be chosen
-  sparsek_dtype dtype_c;
+  sparsek_dtype dtype_b, dtype_c;
   sparsek_bias bias;
   sparsek_activation activation;
   bool allow_dense;              // the caller accepts what absent blocks, multiplied as zeros, make of Inf and NaN
@@ -112,7 +112,7 @@ struct PlanOptions {
   bool operator==(const PlanOptions& other) const {
     const auto members = [](const PlanOptions& o) {
       return std::tie(o.op, o.order_x, o.order_b, o.order_c, o.ldx, o.n, o.ldb, o.ldc, o.alignment, o.alignment_c,
-                      o.kernel, o.dtype_c, o.bias, o.activation, o.allow_dense, o.own_kernels, o.user_cache,
+                      o.kernel, o.dtype_b, o.dtype_c, o.bias, o.activation, o.allow_dense, o.own_kernels, o.user_cache,
                       o.batch_invariant, o.workers, o.values_static);
     };
     return members(*this) == members(other);

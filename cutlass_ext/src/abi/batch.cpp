@@ -57,11 +57,11 @@ void require_results_apart(const std::vector<MultiplyArgs>& products, const BsrS
 
 std::vector<MultiplyArgs> resolve_batch(const sparsek_plan& plan, const sparsek_multiply_args& given) {
   const MatrixState& matrix = *plan.matrix->state;
-  const int64_t element = dtype_bytes(matrix.dtype), element_c = dtype_bytes(plan.options.dtype_c);
-  const Step b(given.stride_b, element, given.batch, "args->stride_b");
+  const int64_t element_c = dtype_bytes(plan.options.dtype_c);
+  const Step b(given.stride_b, dtype_bytes(plan.options.dtype_b), given.batch, "args->stride_b");
   const Step c(given.stride_c, element_c, given.batch, "args->stride_c");
-  const Step values(given.stride_values, element, given.batch, "args->stride_values");
-  const Step x(given.stride_x, element, given.batch, "args->stride_x");
+  const Step values(given.stride_values, dtype_bytes(matrix.dtype), given.batch, "args->stride_values");
+  const Step x(given.stride_x, dtype_bytes(matrix.dtype), given.batch, "args->stride_x");
   const Step bias(given.stride_bias, element_c, given.batch, "args->stride_bias");
   if (given.values == nullptr && given.stride_values != 0) {
     fail(SPARSEK_BAD_ARGUMENT, "args->stride_values = %" PRId64 " without args->values", given.stride_values);

@@ -84,9 +84,12 @@ void require_x(const sparsek_check_args& args) {
 
 void require_operands(const sparsek_check_args& args) {
   const sparsek_bsr& a = *args.a;
-  require_dtype_c(args.dtype_c, a.dtype, "args->dtype_c");
+  require_dtype_b(args.dtype_b, a.dtype, "args->dtype_b");
+  require_plain_where_mixed({static_cast<sparsek_dtype>(a.dtype), static_cast<sparsek_dtype>(args.dtype_b)}, args.op,
+                            args.order_b, args.order_c, "args->dtype_b");
+  require_dtype_c(args.dtype_c, args.dtype_b, "args->dtype_c");
   require_epilogue(args.bias_kind, "args->bias_kind", args.activation, "args->activation");
-  const int64_t element_b = dtype_bytes(a.dtype), element_c = dtype_bytes(args.dtype_c);
+  const int64_t element_b = dtype_bytes(args.dtype_b), element_c = dtype_bytes(args.dtype_c);
   require_finite(args.alpha, "args->alpha");
   require_finite(args.beta, "args->beta");
   const Lines b = lines_of(args, 'b'), c = lines_of(args, 'c');
@@ -107,7 +110,7 @@ void require_operands(const sparsek_check_args& args) {
     fail(SPARSEK_BAD_ARGUMENT, "args->unit_roundoff = %g is not in [0, 1): take it from plan_info", args.unit_roundoff);
   }
   if (!(args.product_roundoff >= 0 && args.product_roundoff < 1) ||
-      (args.product_roundoff != 0 && a.dtype != SPARSEK_FP32)) {
+      (args.product_roundoff != 0 && (a.dtype != SPARSEK_FP32 || args.dtype_b != SPARSEK_FP32))) {
     fail(SPARSEK_BAD_ARGUMENT,
          "args->product_roundoff = %g is not in [0, 1), or not 0 for a type other than fp32: take "
          "it from plan_info",
@@ -128,7 +131,8 @@ sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) 
     require_served(bsr);
     known.a = &bsr;
     require_host_bsr(bsr);
-    if (known.dtype_c == 0) known.dtype_c = bsr.dtype;
+    if (known.dtype_b == 0) known.dtype_b = bsr.dtype;
+    if (known.dtype_c == 0) known.dtype_c = known.dtype_b;
     fill_strides(known);
     require_operands(known);
 

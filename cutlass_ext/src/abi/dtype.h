@@ -22,6 +22,11 @@ constexpr int64_t dtype_bytes(int32_t dtype) {
   }
 }
 
+// Of A and B.
+struct OperandTypes {
+  sparsek_dtype a, b;
+};
+
 // The bytes of an entry of an index whose type is known.
 constexpr int64_t index_type_bytes(int32_t index_type) {
   return index_type == SPARSEK_INT64 ? 8 : index_type == SPARSEK_INT16 ? 2 : 4;

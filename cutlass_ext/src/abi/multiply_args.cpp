@@ -85,10 +85,10 @@ void require_bias(const void* bias, const PlanOptions& options) {
   require_aligned(bias, dtype_bytes(options.dtype_c), "args->bias");
 }
 
-void require_types(const sparsek_multiply_args& given, sparsek_dtype dtype) {
-  if (given.dtype_b != 0 && given.dtype_b != dtype) {
-    fail(SPARSEK_UNSUPPORTED_DTYPE, "args->dtype_b = %d is not %d, the type of the matrix", given.dtype_b,
-         static_cast<int>(dtype));
+void require_types(const sparsek_multiply_args& given, sparsek_dtype dtype_b) {
+  if (given.dtype_b != 0 && given.dtype_b != dtype_b) {
+    fail(SPARSEK_UNSUPPORTED_DTYPE, "args->dtype_b = %d is not %d, the type that the plan is for", given.dtype_b,
+         static_cast<int>(dtype_b));
   }
 }
 
@@ -175,7 +175,7 @@ Dense resolve_b(const sparsek_plan& plan, const sparsek_multiply_args& given, Mu
   args.b = given.b;
   args.ldb = product_stride(given.ldb, options.ldb, lines(options.n).length, given.bytes_b, "args->ldb");
   const Lines of_product = lines(args.n);
-  const Dense b = {args.b,    of_product.count, of_product.length, args.ldb, dtype_bytes(matrix.dtype),
+  const Dense b = {args.b,    of_product.count, of_product.length, args.ldb, dtype_bytes(plan.options.dtype_b),
                    "args->b", "args->ldb"};
   require_operand(b, options.alignment);
   require_extent(b, given.bytes_b, "args->bytes_b");
@@ -228,7 +228,7 @@ MultiplyArgs resolve_multiply_args(const sparsek_plan& plan, const sparsek_multi
   const MatrixState& matrix = *plan.matrix->state;
   const BsrShape& shape = matrix.shape();
   require_served(given);
-  require_types(given, matrix.dtype);
+  require_types(given, options.dtype_b);
   MultiplyArgs args = {};
   resolve_scalars(given, args);
   args.n = product_columns(given.n, options.n);

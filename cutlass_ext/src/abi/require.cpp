@@ -18,11 +18,27 @@ void require_dtype(int32_t dtype, const char* what) {
   }
 }
 
+void require_dtype_b(int32_t dtype_b, int32_t dtype, const char* what) {
+  require_dtype(dtype_b, what);
+  if (dtype_b == dtype || dtype_bytes(dtype_b) > dtype_bytes(dtype)) return;
+  fail(SPARSEK_UNSUPPORTED_DTYPE, "%s = %d with A of dtype %d: B is of A's type or of a wider one", what, dtype_b,
+       dtype);
+}
+
+void require_plain_where_mixed(OperandTypes types, int32_t op, int32_t order_b, int32_t order_c, const char* what) {
+  const bool plain = op == SPARSEK_DSD && order_b == SPARSEK_ROW_MAJOR && order_c == SPARSEK_ROW_MAJOR;
+  if (types.a == types.b || plain) return;
+  fail(SPARSEK_UNSUPPORTED_DTYPE,
+       "%s = %d with A of dtype %d: A of a narrower type than B is served by SPARSEK_DSD (0) of row-major operands "
+       "alone",
+       what, static_cast<int>(types.b), static_cast<int>(types.a));
+}
+
 void require_dtype_c(int32_t dtype_c, int32_t dtype, const char* what) {
   require_dtype(dtype_c, what);
   if ((dtype_c == SPARSEK_FP64) == (dtype == SPARSEK_FP64)) return;
-  fail(SPARSEK_UNSUPPORTED_DTYPE,
-       "%s = %d with A of dtype %d: C is of SPARSEK_FP64 (4) where A and B are, and only then", what, dtype_c, dtype);
+  fail(SPARSEK_UNSUPPORTED_DTYPE, "%s = %d with B of dtype %d: C is of SPARSEK_FP64 (4) where B is, and only then",
+       what, dtype_c, dtype);
 }
 
 void require_epilogue(int32_t bias, const char* bias_name, int32_t activation, const char* activation_name) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "abi/dtype.h"
 #include "sparsek.h"
 
 namespace sparsek {
@@ -12,7 +13,11 @@ struct Matrix;  // abi/handles.h
 
 // An element type.
 void require_dtype(int32_t dtype, const char* what);
-// Of C, where A and B are of `dtype`.
+// Of B, where A is of `dtype`.
+void require_dtype_b(int32_t dtype_b, int32_t dtype, const char* what);
+// Where the types differ: SPARSEK_DSD of row-major operands.
+void require_plain_where_mixed(OperandTypes types, int32_t op, int32_t order_b, int32_t order_c, const char* what);
+// Of C, where B is of `dtype`.
 void require_dtype_c(int32_t dtype_c, int32_t dtype, const char* what);
 // Existing values of sparsek_bias and sparsek_activation.
 void require_epilogue(int32_t bias, const char* bias_name, int32_t activation, const char* activation_name);

@@ -145,6 +145,7 @@ sparsek_status tuning_cache_entry(const sparsek_tuning_cache* cache, int64_t ind
     entry.measured = found.record->measured;
     entry.sm_count = key.sm_count;
     entry.dtype = key.dtype;
+    entry.dtype_b = key.dtype_b == 0 ? key.dtype : key.dtype_b;
     entry.dtype_c = key.dtype_c;
     entry.bias = key.bias;
     entry.activation = key.activation;

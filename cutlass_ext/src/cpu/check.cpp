@@ -126,6 +126,7 @@ void check_pieces(const sparsek_check_args& args, const RowPieces& pieces, std::
   const SumFunction sum = sum_function();
   const OutputType output = output_type(kDtype);
   const sparsek_bsr& a = *args.a;
+  const DenseB b = {args.b, args.ldb, args.dtype_b};
   for (int64_t i = next++; i < pieces.count(); i = next++) {
     const RowPiece piece = pieces[i];
     if (piece.rows == 0) continue;
@@ -135,7 +136,7 @@ void check_pieces(const sparsek_check_args& args, const RowPieces& pieces, std::
     for (int64_t col = 0; col < args.n; col += kPanelCols) {
       const Panel panel = {piece.block_row, piece.in_block, piece.rows, col,
                            static_cast<int>(std::min<int64_t>(kPanelCols, args.n - col))};
-      sum(a, args.b, args.ldb, panel, buffers);
+      sum(a, b, panel, buffers);
       judge_panel<kDtype>(args, bound, output, piece, panel, buffers, tally);
     }
   }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cpu/check_activation.h"
+#include "cpu/check_values.h"
 
 namespace sparsek::cpu {
 namespace {
@@ -40,20 +41,35 @@ struct Sums {
   int64_t products = 0;
 };
 
+// Element `at` of A.
+double value_at(const sparsek_bsr& a, int64_t at) {
+  switch (a.dtype) {
+    case SPARSEK_BF16:
+      return Element<SPARSEK_BF16>::value(static_cast<const uint16_t*>(a.values)[at]);
+    case SPARSEK_FP16:
+      return Element<SPARSEK_FP16>::value(static_cast<const uint16_t*>(a.values)[at]);
+    case SPARSEK_FP32:
+      return static_cast<const float*>(a.values)[at];
+    default:
+      return static_cast<const double*>(a.values)[at];
+  }
+}
+
 template <typename Index>
 void add_row(const sparsek_check_args& args, int64_t block_row, int64_t in_block, int64_t col, int cols, Sums& sums) {
   const sparsek_bsr& a = *args.a;
   const auto* const row_ptr = static_cast<const Index*>(a.row_ptr);
   const auto* const col_idx = static_cast<const Index*>(a.col_idx);
   for (int64_t block = row_ptr[block_row]; block < row_ptr[block_row + 1]; ++block) {
-    const double* const factors = static_cast<const double*>(a.values) + (block * a.block_m + in_block) * a.block_k;
+    const int64_t row = (block * a.block_m + in_block) * a.block_k;
     const int64_t first = col_idx[block] * a.block_k;
     const int64_t width = std::min(a.block_k, a.cols - first);
     sums.products += width;
     for (int64_t k = 0; k < width; ++k) {
+      const Wide factor = value_at(a, row + k);
       const double* const b = static_cast<const double*>(args.b) + (first + k) * args.ldb + col;
       for (int j = 0; j < cols; ++j) {
-        const Wide product = static_cast<Wide>(factors[k]) * b[j];
+        const Wide product = factor * b[j];
         sums.sum[j] += product;
         sums.magnitude[j] += std::fabs(product);
       }

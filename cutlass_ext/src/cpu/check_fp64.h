@@ -9,7 +9,7 @@
 
 namespace sparsek::cpu {
 
-// Judges row `row` of C, which is row `in_block` of its block row. A, B and C are of fp64.
+// Judges row `row` of C, which is row `in_block` of its block row. B and C are of fp64, A of any type.
 void check_row_fp64(const sparsek_check_args& args, int64_t block_row, int64_t in_block, int64_t row, Tally& tally);
 
 // The reference of an element and its bound, of sums of `products` products with 64 bits of fraction.

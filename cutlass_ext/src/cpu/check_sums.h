@@ -31,15 +31,19 @@ struct Panel {
   int cols;
 };
 
+// B, (K, N):(ld, 1).
+struct DenseB {
+  const void* data;
+  int64_t ld;
+  int32_t dtype;  // sparsek_dtype: A's or, where that has 16 bits, SPARSEK_FP32
+};
+
 // Computes sum and magnitude of the panel; the matrix must have been checked. Elements of the buffers beyond the
 // panel's rows and columns are undefined.
-using SumFunction = void (*)(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& panel,
-                             const PanelBuffers& buffers);
+using SumFunction = void (*)(const sparsek_bsr& a, const DenseB& b, const Panel& panel, const PanelBuffers& buffers);
 
-void sum_panel_avx512(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& panel,
-                      const PanelBuffers& buffers);
-void sum_panel_avx2(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& panel, const PanelBuffers& buffers);
-void sum_panel_generic(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& panel,
-                       const PanelBuffers& buffers);
+void sum_panel_avx512(const sparsek_bsr& a, const DenseB& b, const Panel& panel, const PanelBuffers& buffers);
+void sum_panel_avx2(const sparsek_bsr& a, const DenseB& b, const Panel& panel, const PanelBuffers& buffers);
+void sum_panel_generic(const sparsek_bsr& a, const DenseB& b, const Panel& panel, const PanelBuffers& buffers);
 
 }  // namespace sparsek::cpu

@@ -22,9 +22,8 @@ struct Lanes {
 
 namespace sparsek::cpu {
 
-void sum_panel_avx512(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& panel,
-                      const PanelBuffers& buffers) {
-  sum_panel_of_any(a, b, ldb, panel, buffers);
+void sum_panel_avx512(const sparsek_bsr& a, const DenseB& b, const Panel& panel, const PanelBuffers& buffers) {
+  sum_panel_of_any(a, b, panel, buffers);
 }
 
 }  // namespace sparsek::cpu

@@ -68,28 +68,29 @@ void widen(const typename Element<kDtype>::Stored* from, int count, double* to) 
   for (int i = 0; i < count; ++i) to[i] = Element<kDtype>::value(from[i]);
 }
 
-template <int kDtype, typename Index>
-void sum_panel(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& panel, const PanelBuffers& buffers) {
-  using Stored = typename Element<kDtype>::Stored;
+template <int kDtypeA, int kDtypeB, typename Index>
+void sum_panel(const sparsek_bsr& a, const DenseB& b, const Panel& panel, const PanelBuffers& buffers) {
+  using StoredA = typename Element<kDtypeA>::Stored;
+  using StoredB = typename Element<kDtypeB>::Stored;
   for (int i = 0; i < panel.rows * kPanelCols; ++i) buffers.sum[i] = buffers.magnitude[i] = 0;
 
   const Index* const row_ptr = static_cast<const Index*>(a.row_ptr);
   const Index* const col_idx = static_cast<const Index*>(a.col_idx);
-  const Stored* const values = static_cast<const Stored*>(a.values);
-  const Stored* const dense = static_cast<const Stored*>(b);
+  const StoredA* const values = static_cast<const StoredA*>(a.values);
+  const StoredB* const dense = static_cast<const StoredB*>(b.data);
   int depth = 0;
   for (int64_t block = row_ptr[panel.block_row]; block < row_ptr[panel.block_row + 1]; ++block) {
-    const Stored* const rows = values + (block * a.block_m + panel.in_block) * a.block_k;
+    const StoredA* const rows = values + (block * a.block_m + panel.in_block) * a.block_k;
     const int64_t first = col_idx[block] * a.block_k;  // row of B for column 0 of the block
     const int64_t width = a.cols - first < a.block_k ? a.cols - first : a.block_k;
     for (int64_t k = 0; k < width;) {
       const int room = kPanelDepth - depth;
       const int count = width - k < room ? static_cast<int>(width - k) : room;
       for (int i = 0; i < panel.rows; ++i) {
-        widen<kDtype>(rows + i * a.block_k + k, count, buffers.a + i * kPanelDepth + depth);
+        widen<kDtypeA>(rows + i * a.block_k + k, count, buffers.a + i * kPanelDepth + depth);
       }
       for (int j = 0; j < count; ++j) {
-        widen<kDtype>(dense + (first + k + j) * ldb + panel.col, panel.cols, buffers.b + (depth + j) * kPanelCols);
+        widen<kDtypeB>(dense + (first + k + j) * b.ld + panel.col, panel.cols, buffers.b + (depth + j) * kPanelCols);
       }
       k += count;
       depth += count;
@@ -102,23 +103,25 @@ void sum_panel(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& pa
   add_gathered(buffers, panel.rows, panel.cols, depth);
 }
 
-template <int kDtype>
-void sum_panel_of(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& panel, const PanelBuffers& buffers) {
+template <int kDtypeA, int kDtypeB>
+void sum_panel_of(const sparsek_bsr& a, const DenseB& b, const Panel& panel, const PanelBuffers& buffers) {
   if (a.index_type == SPARSEK_INT64) {
-    sum_panel<kDtype, int64_t>(a, b, ldb, panel, buffers);
+    sum_panel<kDtypeA, kDtypeB, int64_t>(a, b, panel, buffers);
   } else {
-    sum_panel<kDtype, int32_t>(a, b, ldb, panel, buffers);
+    sum_panel<kDtypeA, kDtypeB, int32_t>(a, b, panel, buffers);
   }
 }
 
-inline void sum_panel_of_any(const sparsek_bsr& a, const void* b, int64_t ldb, const Panel& panel,
-                             const PanelBuffers& buffers) {
+inline void sum_panel_of_any(const sparsek_bsr& a, const DenseB& b, const Panel& panel, const PanelBuffers& buffers) {
+  const bool wide = b.dtype == SPARSEK_FP32;
   if (a.dtype == SPARSEK_FP32) {
-    sum_panel_of<SPARSEK_FP32>(a, b, ldb, panel, buffers);
+    sum_panel_of<SPARSEK_FP32, SPARSEK_FP32>(a, b, panel, buffers);
   } else if (a.dtype == SPARSEK_BF16) {
-    sum_panel_of<SPARSEK_BF16>(a, b, ldb, panel, buffers);
+    wide ? sum_panel_of<SPARSEK_BF16, SPARSEK_FP32>(a, b, panel, buffers)
+         : sum_panel_of<SPARSEK_BF16, SPARSEK_BF16>(a, b, panel, buffers);
   } else {
-    sum_panel_of<SPARSEK_FP16>(a, b, ldb, panel, buffers);
+    wide ? sum_panel_of<SPARSEK_FP16, SPARSEK_FP32>(a, b, panel, buffers)
+         : sum_panel_of<SPARSEK_FP16, SPARSEK_FP16>(a, b, panel, buffers);
   }
 }
 

@@ -18,7 +18,7 @@ struct RowCosts {
   double line;      // each column of those
   double load;      // each vector of B
   double multiply;  // each multiplication of an element of A by a vector of B
-  double element;   // each element of a block that is converted to fp32
+  double element;   // each element of a block that is converted to the type of the sums
   double row;       // each row of C
   double store;     // each vector of C
 };
@@ -75,9 +75,10 @@ double as_double(int64_t count) { return static_cast<double>(count); }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-double nanoseconds_of_rows(const Costs& cost, const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int64_t panels) {
-  const int lanes = cost.vector_bytes / static_cast<int>(dtype == SPARSEK_FP64 ? sizeof(double) : sizeof(float));
-  const bool converts = dtype == SPARSEK_BF16 || dtype == SPARSEK_FP16;
+double nanoseconds_of_rows(const Costs& cost, const BsrShape& matrix, OperandTypes types, int64_t n, int64_t panels) {
+  const auto sum_bytes = static_cast<int>(types.b == SPARSEK_FP64 ? sizeof(double) : sizeof(float));
+  const int lanes = cost.vector_bytes / sum_bytes;
+  const bool converts = dtype_bytes(types.a) != sum_bytes;
   const int64_t pieces = ceil_div(matrix.block_m, kRowsAtOnce), height = ceil_div(matrix.block_m, pieces);
   const int64_t parts = ceil_div(height, cost.most_rows), vectors = ceil_div(n, lanes);
   const int64_t strips = ceil_div(vectors, cost.most_vectors(static_cast<int>(ceil_div(height, parts))));
@@ -109,16 +110,16 @@ double nanoseconds_of_tiles(const Costs& cost, const BsrShape& matrix, int64_t n
 
 }  // namespace
 
-double predict(const Kernel& kernel, const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads) {
+double predict(const Kernel& kernel, const BsrShape& matrix, OperandTypes types, int64_t n, int threads) {
   if (n == 0 || matrix.rows == 0) return kCall;
   const Costs& cost = costs_of(kernel);
-  const PlanShape shape = choose_shape(matrix, dtype, n, threads);
+  const PlanShape shape = choose_shape(matrix, types, n, threads);
   const int64_t panels = ceil_div(n, kTileCols);
   double nanoseconds;
   if (n == 1 && std::strcmp(kernel.isa, "generic") != 0) {
-    nanoseconds = nanoseconds_of_dots(matrix, dtype);
-  } else if (takes_rows(dtype, n, matrix.block_m)) {
-    nanoseconds = nanoseconds_of_rows(cost, matrix, dtype, n, panels);
+    nanoseconds = nanoseconds_of_dots(matrix, types.b);
+  } else if (takes_rows(types, n, matrix.block_m)) {
+    nanoseconds = nanoseconds_of_rows(cost, matrix, types, n, panels);
   } else {
     nanoseconds = nanoseconds_of_tiles(cost, matrix, n, panels);
   }
@@ -133,7 +134,7 @@ double predict_blocks(const Kernel& kernel, const BsrShape& matrix, sparsek_dtyp
   of_x.block_k = static_cast<int32_t>(std::min<int64_t>(n, INT32_MAX));
   of_x.rows = matrix.nnzb * matrix.block_m;  // each block's rows are written
   const double nanoseconds =
-      nanoseconds_of_rows(costs_of(kernel), of_x, dtype, matrix.block_k, ceil_div(matrix.block_k, kTileCols));
+      nanoseconds_of_rows(costs_of(kernel), of_x, {dtype, dtype}, matrix.block_k, ceil_div(matrix.block_k, kTileCols));
   return kCall + (shape.workers > 1 ? kWake : 0) + 1e-9 * nanoseconds / shape.workers;
 }
 

@@ -25,8 +25,10 @@ int threads_of(const PlanOptions& options, const Workers& workers) {
   return options.workers > 0 ? std::min(threads, options.workers) : threads;
 }
 
-TileFunction tile_function(const Kernel& kernel, sparsek_dtype dtype) {
-  switch (dtype) {
+// Null for products that have none: see cpu/row_rule.h.
+TileFunction tile_function(const Kernel& kernel, OperandTypes types) {
+  if (types.a != types.b) return nullptr;
+  switch (types.a) {
     case SPARSEK_BF16:
       return kernel.tile_bf16;
     case SPARSEK_FP16:
@@ -36,11 +38,18 @@ TileFunction tile_function(const Kernel& kernel, sparsek_dtype dtype) {
     case SPARSEK_FP64:
       return nullptr;
   }
-  fail(SPARSEK_UNSUPPORTED_DTYPE, "the CPU back-end does not multiply dtype %d", static_cast<int>(dtype));
+  fail(SPARSEK_UNSUPPORTED_DTYPE, "the CPU back-end does not multiply dtype %d", static_cast<int>(types.a));
 }
 
-RowFunction row_function(const Kernel& kernel, sparsek_dtype dtype) {
-  switch (dtype) {
+RowFunction mixed_row_function(const Kernel& kernel, OperandTypes types) {
+  if (types.b == SPARSEK_FP32) return types.a == SPARSEK_BF16 ? kernel.rows_bf16_fp32 : kernel.rows_fp16_fp32;
+  if (types.a == SPARSEK_FP32) return kernel.rows_fp32_fp64;
+  return types.a == SPARSEK_BF16 ? kernel.rows_bf16_fp64 : kernel.rows_fp16_fp64;
+}
+
+RowFunction row_function(const Kernel& kernel, OperandTypes types) {
+  if (types.a != types.b) return mixed_row_function(kernel, types);
+  switch (types.a) {
     case SPARSEK_BF16:
       return kernel.rows_bf16;
     case SPARSEK_FP16:
@@ -91,7 +100,7 @@ Plan plan_of(const CpuMatrix& matrix, const PlanOptions& options, const Workers&
     require_blocks_apart(matrix.index());
     return make_plan(matrix.index(), choose_block_shape(matrix.shape(), options.n, threads));
   }
-  const PlanShape shape = choose_shape(shape_of(matrix, options), matrix.dtype, options.n, threads);
+  const PlanShape shape = choose_shape(shape_of(matrix, options), {matrix.dtype, options.dtype_b}, options.n, threads);
   return transposes_a(options.op) ? make_plan(transpose_index(matrix.index()), shape)
                                   : make_plan(matrix.index(), shape);
 }
@@ -155,8 +164,8 @@ CpuPlan::CpuPlan(CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<
     : matrix_(matrix),
       options_(options),
       kernel_(&kernel_named(options.kernel)),
-      run_tile_(tile_function(*kernel_, matrix.dtype)),
-      run_rows_(row_function(*kernel_, matrix.dtype)),
+      run_tile_(tile_function(*kernel_, {matrix.dtype, options.dtype_b})),
+      run_rows_(row_function(*kernel_, {matrix.dtype, options.dtype_b})),
       run_blocks_(block_function(*kernel_, matrix.dtype)),
       shape_(shape_of(matrix, options)),
       plan_(plan_of(matrix, options, *workers)),
@@ -176,7 +185,7 @@ void CpuPlan::info(sparsek_plan_info& out) const {
   out.tiles = static_cast<int64_t>(tasks());
   out.entries = plan_.entries();
   out.workspace_bytes = out.product_bytes = 0;  // they count device memory only
-  out.unit_roundoff = unit_roundoff(matrix_.dtype);
+  out.unit_roundoff = unit_roundoff(options_.dtype_b);
   out.copies = (copies_b() ? SPARSEK_COPIES_B : 0) | (copies_c() ? SPARSEK_COPIES_C : 0);
 }
 

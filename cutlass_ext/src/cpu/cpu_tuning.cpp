@@ -66,7 +66,8 @@ class CpuRehearsal final : public tune::Rehearsal {
         x_(options.op == SPARSEK_SDD ? elements(lines_of_x(matrix.shape(), options.n, options.order_x), options.ldx)
                                      : 0,
            matrix.dtype, 5),
-        b_(elements(lines_of_b(options.op, matrix.shape(), options.n, options.order_b), options.ldb), matrix.dtype, 1),
+        b_(elements(lines_of_b(options.op, matrix.shape(), options.n, options.order_b), options.ldb), options.dtype_b,
+           1),
         c_(elements(lines_of_c(options.op, matrix.shape(), options.n, options.order_c), options.ldc), options.dtype_c,
            2),
         bias_(std::max(outer_extent(options.op, matrix.shape()), options.n), options.dtype_c, 3),
@@ -123,9 +124,10 @@ std::vector<tune::Candidate> list_candidates(const MatrixState& matrix, const Pl
     candidate.obstacle = std::move(listed.obstacle);
     if (candidate.obstacle.empty()) {
       const BsrShape shape = transposes_a(options.op) ? transposed(matrix.shape()) : matrix.shape();
-      candidate.predicted_seconds = options.op == SPARSEK_SDD
-                                        ? predict_blocks(*listed.kernel, shape, matrix.dtype, options.n, threads)
-                                        : predict(*listed.kernel, shape, matrix.dtype, options.n, threads);
+      candidate.predicted_seconds =
+          options.op == SPARSEK_SDD
+              ? predict_blocks(*listed.kernel, shape, matrix.dtype, options.n, threads)
+              : predict(*listed.kernel, shape, {matrix.dtype, options.dtype_b}, options.n, threads);
     }
     list.push_back(std::move(candidate));
   }

@@ -97,6 +97,8 @@ struct Kernel {
   TileFunction tile_bf16, tile_fp16, tile_fp32;
   RowFunction rows_bf16, rows_fp16, rows_fp32, rows_fp64;
   BlockFunction blocks_bf16, blocks_fp16, blocks_fp32, blocks_fp64;
+  // A narrower than B: its type, then B's.
+  RowFunction rows_bf16_fp32, rows_fp16_fp32, rows_bf16_fp64, rows_fp16_fp64, rows_fp32_fp64;
 };
 
 extern const Kernel kAvx512Kernel;

@@ -66,6 +66,10 @@ struct Isa {
   static Vector load(const Fp16* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 
   static void store(float* p, Vector v) { _mm256_storeu_ps(p, v); }
+  static void store(double* p, Vector v) {
+    _mm256_storeu_pd(p, _mm256_cvtps_pd(_mm256_castps256_ps128(v)));
+    _mm256_storeu_pd(p + kLanes / 2, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
+  }
   // Adds half of the last place less one, plus its parity: the carry into the upper half rounds to nearest even.
   static void store(Bf16* p, Vector v) {
     const __m256i bits = _mm256_castps_si256(v);
@@ -221,6 +225,11 @@ const Kernel kAvx2Kernel = {"cpu_avx2",
                             run_blocks<Bf16>,
                             run_blocks<Fp16>,
                             run_blocks<float>,
-                            run_blocks<double>};
+                            run_blocks<double>,
+                            run_rows<Bf16, float>,
+                            run_rows<Fp16, float>,
+                            run_rows<Bf16, double>,
+                            run_rows<Fp16, double>,
+                            run_rows<float, double>};
 
 }  // namespace sparsek::cpu

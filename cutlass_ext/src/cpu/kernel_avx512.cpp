@@ -50,6 +50,10 @@ struct Isa {
   static Vector load(const Fp16* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
 
   static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
+  static void store(double* p, Vector v) {
+    _mm512_storeu_pd(p, _mm512_cvtps_pd(_mm512_castps512_ps256(v)));
+    _mm512_storeu_pd(p + kLanes / 2, _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)));
+  }
   // Adds half of the last place less one, plus its parity: the carry into the upper half rounds to nearest even.
   static __m256i to_bf16(Vector v) {
     const __m512i bits = _mm512_castps_si512(v);
@@ -209,11 +213,24 @@ struct Lanes<double, 4> {
 
 namespace sparsek::cpu {
 
-const Kernel kAvx512Kernel = {
-    "cpu_avx512",      "avx512",          "processors with AVX-512: strips of 48 columns, 8 rows at a time",
-    run_tile<Bf16>,    run_tile<Fp16>,    run_tile<float>,
-    run_rows<Bf16>,    run_rows<Fp16>,    run_rows<float>,
-    run_rows<double>,  run_blocks<Bf16>,  run_blocks<Fp16>,
-    run_blocks<float>, run_blocks<double>};
+const Kernel kAvx512Kernel = {"cpu_avx512",
+                              "avx512",
+                              "processors with AVX-512: strips of 48 columns, 8 rows at a time",
+                              run_tile<Bf16>,
+                              run_tile<Fp16>,
+                              run_tile<float>,
+                              run_rows<Bf16>,
+                              run_rows<Fp16>,
+                              run_rows<float>,
+                              run_rows<double>,
+                              run_blocks<Bf16>,
+                              run_blocks<Fp16>,
+                              run_blocks<float>,
+                              run_blocks<double>,
+                              run_rows<Bf16, float>,
+                              run_rows<Fp16, float>,
+                              run_rows<Bf16, double>,
+                              run_rows<Fp16, double>,
+                              run_rows<float, double>};
 
 }  // namespace sparsek::cpu

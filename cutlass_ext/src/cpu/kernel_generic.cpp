@@ -98,6 +98,10 @@ struct Isa {
   }
 
   static void store(float* p, Vector v) { _mm_storeu_ps(p, v); }
+  static void store(double* p, Vector v) {
+    _mm_storeu_pd(p, _mm_cvtps_pd(v));
+    _mm_storeu_pd(p + kLanes / 2, _mm_cvtps_pd(_mm_movehl_ps(v, v)));
+  }
   // Adds half of the last place less one, plus its parity: the carry into the upper half rounds to nearest even.
   static void store(Bf16* p, Vector v) {
     const __m128i bits = _mm_castps_si128(v);
@@ -166,10 +170,24 @@ struct Lanes<double, 2> {
 
 namespace sparsek::cpu {
 
-const Kernel kGenericKernel = {"cpu_generic",     "generic",         "every x86-64 processor: SSE2",
-                               run_tile<Bf16>,    run_tile<Fp16>,    run_tile<float>,
-                               run_rows<Bf16>,    run_rows<Fp16>,    run_rows<float>,
-                               run_rows<double>,  run_blocks<Bf16>,  run_blocks<Fp16>,
-                               run_blocks<float>, run_blocks<double>};
+const Kernel kGenericKernel = {"cpu_generic",
+                               "generic",
+                               "every x86-64 processor: SSE2",
+                               run_tile<Bf16>,
+                               run_tile<Fp16>,
+                               run_tile<float>,
+                               run_rows<Bf16>,
+                               run_rows<Fp16>,
+                               run_rows<float>,
+                               run_rows<double>,
+                               run_blocks<Bf16>,
+                               run_blocks<Fp16>,
+                               run_blocks<float>,
+                               run_blocks<double>,
+                               run_rows<Bf16, float>,
+                               run_rows<Fp16, float>,
+                               run_rows<Bf16, double>,
+                               run_rows<Fp16, double>,
+                               run_rows<float, double>};
 
 }  // namespace sparsek::cpu

@@ -57,11 +57,11 @@ int32_t count_workers(double products, double elements, int64_t tasks, int threa
 
 }  // namespace
 
-PlanShape choose_shape(const BsrShape& matrix, sparsek_dtype dtype, int64_t n, int threads) {
+PlanShape choose_shape(const BsrShape& matrix, OperandTypes types, int64_t n, int threads) {
   PlanShape shape;
   shape.n = n;
   int64_t tasks = 0;
-  if (takes_rows(dtype, n, matrix.block_m)) {
+  if (takes_rows(types, n, matrix.block_m)) {
     cut_into_chunks(matrix, n, threads, shape);
     tasks = shape.chunks * ceil_div(matrix.block_m, kRowsAtOnce) * ceil_div(n, shape.tile_n);
   } else {

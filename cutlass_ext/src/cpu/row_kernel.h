@@ -11,9 +11,9 @@
 //   The sums of an element are one chain of additions. Where a strip has few of them, several block rows are summed at
 //   once, so that their chains overlap.
 //
-//   Elements of 16 bits are converted to fp32 first, all of a few block rows at once, and blocks that do not follow
-//   each other in memory are copied one after the other. Of a transpose, blocks are copied as they are, and their
-//   columns read as its rows.
+//   Elements of A that are not of the type of the sums, fp32 or, where B is of it, fp64, are converted to that first,
+//   all of a few block rows at once, and blocks that do not follow each other in memory are copied one after the other.
+//   Of a transpose, blocks are copied as they are, and their columns read as its rows.
 #pragma once
 
 #include "cpu/dot_kernel.h"
@@ -29,6 +29,12 @@ namespace {
 inline void convert(const double* from, int64_t count, double* to) {
   __builtin_memcpy(to, from, static_cast<size_t>(count) * sizeof(double));
 }
+template <typename A>
+void convert(const A* from, int64_t count, double* to) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) Isa::store(to + i, Isa::load(from + i));
+  for (; i < count; ++i) to[i] = Isa::to_float(from[i]);
+}
 
 // C from sums of rows [row, row + count): (count, columns):(kTileCols, 1), in whole vectors.
 inline void write_sums(const Product& product, const Rows& rows, float* sums, int64_t row, int count) {
@@ -39,8 +45,8 @@ inline void write_sums(const Product& product, const Rows& rows, double* sums, i
   for (int i = 0; i < count; ++i) write_row_fp64(product, row + i, rows.col, rows.col_end, sums + i * kTileCols);
 }
 
-// The rows of a chunk.
-template <typename T>
+// The rows of a chunk. A has elements of type A, B of type T.
+template <typename A, typename T>
 class RowRunner {
   using S = Sum<T>;
 
@@ -51,7 +57,7 @@ class RowRunner {
         scratch_(scratch),
         height_(rows.in_block_end - rows.in_block),
         cols_(static_cast<int>(rows.col_end - rows.col)),
-        in_place_(__is_same(T, S) && product.entry_block == nullptr && !product.transposed),
+        in_place_(__is_same(A, S) && product.entry_block == nullptr && !product.transposed),
         stores_sums_(__is_same(T, S) && product.dtype_c == (sizeof(S) == 8 ? SPARSEK_FP64 : SPARSEK_FP32) &&
                      product.beta == 0 && product.bias_kind == SPARSEK_BIAS_NONE &&
                      product.activation == SPARSEK_ACTIVATION_NONE) {
@@ -65,12 +71,12 @@ class RowRunner {
   }
 
   void run() {
-    if constexpr (Isa::kPermutes) {
-      // Vectors along rows of B need its column without gaps, and blocks that end within it.
-      if (cols_ == 1 && product_.any_order && product_.ldb == 1 && product_.entry_block == nullptr &&
-          !product_.transposed && product_.depth % product_.block_k == 0) {
-        return run_dots();
-      }
+    // Vectors along rows of B need its column without gaps, and blocks that end within it.
+    const bool by_dots = Isa::kPermutes && cols_ == 1 && product_.any_order && product_.ldb == 1 &&
+                         product_.entry_block == nullptr && !product_.transposed &&
+                         product_.depth % product_.block_k == 0;
+    if constexpr (Isa::kPermutes && __is_same(A, T)) {
+      if (by_dots) return run_dots(values_at(0), area(), 0, rows_.begin, rows_.end);
     }
     for (int32_t r = rows_.begin; r < rows_.end;) {
       const int32_t first = product_.row_ptr[r];
@@ -84,6 +90,13 @@ class RowRunner {
         }
       }
       take(first, product_.row_ptr[end]);
+      if constexpr (Isa::kPermutes && !__is_same(A, T)) {
+        if (by_dots) {
+          run_dots(a_, strip_.step, first, r, end);
+          r = end;
+          continue;
+        }
+      }
       run_rows(r, end);
       r = end;
     }
@@ -108,15 +121,15 @@ class RowRunner {
   int64_t block_at(int32_t entry) const {
     return product_.entry_block == nullptr ? entry : product_.entry_block[entry];
   }
-  const T* values_at(int64_t block) const {
+  const A* values_at(int64_t block) const {
     const int64_t to_piece = product_.transposed ? rows_.in_block : int64_t{rows_.in_block} * product_.block_k;
-    return static_cast<const T*>(product_.values) + block * area() + to_piece;
+    return static_cast<const A*>(product_.values) + block * area() + to_piece;
   }
 
   // Makes the values of blocks [begin, end) follow each other, as sums are computed of them.
   void take(int32_t begin, int32_t end) {
     taken_ = begin;
-    if constexpr (__is_same(T, S)) {
+    if constexpr (__is_same(A, S)) {
       if (in_place_) {
         a_ = values_at(begin);
         return;
@@ -133,7 +146,7 @@ class RowRunner {
 
   // Copies columns [begin, end) of a block, one row of theirs after the other, or of a transpose one column.
   void take_columns(int64_t block, int32_t begin, int32_t end, S* to) {
-    const T* const from = values_at(block);
+    const A* const from = values_at(block);
     const int32_t width = end - begin;
     if (product_.transposed) {
       if (height_ == product_.block_m) return convert(from + int64_t{begin} * height_, int64_t{width} * height_, to);
@@ -184,19 +197,21 @@ class RowRunner {
     }
   }
 
-  void run_dots() {
-    const int64_t in_block = static_cast<int64_t>(rows_.in_block) * product_.block_k;
+  // Block rows [begin, end), whose blocks lie at `a` from entry `first` on, `step` elements apart.
+  void run_dots(const T* a, int64_t step, int32_t first, int32_t begin, int32_t end) {
+    // Where the block of entry 0 would be, which need not be memory.
+    const auto begin_of_all = reinterpret_cast<uintptr_t>(a) - static_cast<uintptr_t>(first * step) * sizeof(T);
     DotRun<T> run = {product_.row_ptr,
                      product_.entry_k,
-                     static_cast<const T*>(product_.values) + in_block,
-                     static_cast<int64_t>(product_.block_m) * product_.block_k,
+                     reinterpret_cast<const T*>(begin_of_all),
+                     step,
                      product_.block_k,
                      0,
                      static_cast<const T*>(product_.b) + rows_.col,
                      {}};
     const DotParts<T> parts = dot_parts(run);
     S of_rows[kRowsAtOnce];
-    for (int32_t r = rows_.begin; r < rows_.end; ++r) {
+    for (int32_t r = begin; r < end; ++r) {
       const int rows = height(r);
       bool summed = false;
       if constexpr (__is_same(T, S)) {
@@ -337,9 +352,9 @@ class RowRunner {
   int32_t taken_ = 0;
 };
 
-template <typename T>
+template <typename A, typename T = A>
 void run_rows(const Product& product, const Rows& rows, const Scratch& scratch) {
-  RowRunner<T>(product, rows, scratch).run();
+  RowRunner<A, T>(product, rows, scratch).run();
 }
 
 }  // namespace

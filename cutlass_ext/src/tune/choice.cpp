@@ -197,6 +197,7 @@ TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const Pl
   key.bm = shape.block_m;
   key.bk = shape.block_k;
   key.dtype = matrix.dtype;
+  key.dtype_b = options.dtype_b == matrix.dtype ? 0 : options.dtype_b;
   key.dtype_c = options.dtype_c;
   key.bias = options.bias;
   key.activation = options.activation;

@@ -34,6 +34,7 @@ void for_each_field(Key& key, Visit&& visit) {
   visit.number("bm", key.bm);
   visit.number("bk", key.bk);
   visit.named("dtype", key.dtype, kDtypes);
+  visit.optional("dtype_b", key.dtype_b, kDtypes);
   visit.named("dtype_c", key.dtype_c, kDtypes);
   visit.named("bias", key.bias, kBiases);
   visit.named("activation", key.activation, kActivations);
@@ -63,6 +64,10 @@ struct Writer {
     }
     number(name, value);
   }
+  template <size_t kCount>
+  void optional(const char* name, int32_t value, const Name (&names)[kCount]) {
+    if (value != 0) named(name, value, names);
+  }
 };
 
 struct Reader {
@@ -89,6 +94,11 @@ struct Reader {
       }
     }
     good = parse_number(given, value) && good;
+  }
+  template <size_t kCount>
+  void optional(const char* name, int32_t& value, const Name (&names)[kCount]) {
+    value = 0;
+    if (rest.substr(0, rest.find('=')) == name) named(name, value, names);
   }
 };
 

@@ -11,7 +11,9 @@ namespace sparsek::tune {
 // The build of records in a shipped table: they serve every build of this library.
 inline constexpr const char* kShippedBuild = "shipped";
 
-// A new member must be added to the list of fields in tuning_key.cpp too, and raises kTuningVersion (tuning_text.h).
+// A new member must be added to the list of fields in tuning_key.cpp too, and raises kTuningVersion (tuning_text.h),
+// unless it is an optional one: that is written only where it is not 0, and an older library, for whose products it
+// would be 0, leaves such an entry out as one that it cannot read.
 struct TuningKey {
   std::string device;    // "NVIDIA H200"; on the CPU back-end, its instruction set
   int32_t sm_count = 0;  // on the CPU back-end, its threads
@@ -19,9 +21,11 @@ struct TuningKey {
   std::string op;        // "dsd", "sdd/xb": the product, and its column-major operands
   int64_t m = 0, n = 0, k = 0;
   int64_t bm = 0, bk = 0;
-  int32_t dtype = 0, dtype_c = 0;  // sparsek_dtype
-  int32_t bias = 0;                // sparsek_bias
-  int32_t activation = 0;          // sparsek_activation
+  int32_t dtype = 0;       // sparsek_dtype of A,
+  int32_t dtype_b = 0;     // of B where it is another, else 0,
+  int32_t dtype_c = 0;     // and of C
+  int32_t bias = 0;        // sparsek_bias
+  int32_t activation = 0;  // sparsek_activation
   // Statistics of the pattern, in coarse classes, so that similar patterns share a key.
   int32_t density_class = 0;
   int32_t spread_class = 0;  // spread of the lengths of block rows

@@ -14,12 +14,14 @@ using sparsek::BsrShape;
 using sparsek::cpu::Kernel;
 using sparsek::cpu::predict;
 
-constexpr Kernel kKernels[] = {{"cpu_avx512", "avx512", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                nullptr, nullptr, nullptr, nullptr, nullptr},
-                               {"cpu_avx2", "avx2", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                nullptr, nullptr, nullptr, nullptr},
-                               {"cpu_generic", "generic", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                nullptr, nullptr, nullptr, nullptr, nullptr}};
+constexpr Kernel kKernels[] = {
+    {"cpu_avx512", "avx512", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+    {"cpu_avx2", "avx2", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+    {"cpu_generic", "generic", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
+constexpr sparsek::OperandTypes kFp32 = {SPARSEK_FP32, SPARSEK_FP32};
 
 struct Measured {
   int32_t block_m, block_k;
@@ -72,13 +74,11 @@ void check_measured() {
     int chosen = 0;
     double fastest = one.seconds[0];
     for (int k = 0; k < 3; ++k) {
-      const double ratio = predict(kKernels[k], shape, SPARSEK_FP32, one.n, 1) / one.seconds[k];
+      const double ratio = predict(kKernels[k], shape, kFp32, one.n, 1) / one.seconds[k];
       const std::string what = std::to_string(one.block_m) + " x " + std::to_string(one.block_k) + ", N " +
                                std::to_string(one.n) + ", " + kKernels[k].name + ": " + std::to_string(ratio);
       REQUIRE(ratio > 0.5 && ratio < 2, what);
-      if (predict(kKernels[k], shape, SPARSEK_FP32, one.n, 1) <
-          predict(kKernels[chosen], shape, SPARSEK_FP32, one.n, 1))
-        chosen = k;
+      if (predict(kKernels[k], shape, kFp32, one.n, 1) < predict(kKernels[chosen], shape, kFp32, one.n, 1)) chosen = k;
       if (one.seconds[k] < fastest) fastest = one.seconds[k];
     }
     REQUIRE(one.seconds[chosen] <= 1.5 * fastest, std::string(kKernels[chosen].name) + " for blocks of " +
@@ -90,15 +90,15 @@ void check_order() {
   for (const Kernel& kernel : kKernels) {
     double before = 0;
     for (const int64_t n : {0, 8, 64, 512, 4096}) {
-      const double seconds = predict(kernel, shape_of(8, 8, 1000, 10000), SPARSEK_FP32, n, 2);
+      const double seconds = predict(kernel, shape_of(8, 8, 1000, 10000), kFp32, n, 2);
       REQUIRE(seconds > before, kernel.name);
       before = seconds;
     }
-    REQUIRE(predict(kernel, shape_of(64, 64, 100, 5000), SPARSEK_FP32, 256, 1) >
-                1.5 * predict(kernel, shape_of(64, 64, 100, 5000), SPARSEK_FP32, 256, 2),
+    REQUIRE(predict(kernel, shape_of(64, 64, 100, 5000), kFp32, 256, 1) >
+                1.5 * predict(kernel, shape_of(64, 64, 100, 5000), kFp32, 256, 2),
             kernel.name);
-    REQUIRE(predict(kernel, shape_of(3, 3, 0, 0), SPARSEK_FP32, 8, 2) > 0, kernel.name);
-    REQUIRE(predict(kernel, shape_of(3, 3, 100, 0), SPARSEK_FP32, 8, 2) > 0, kernel.name);
+    REQUIRE(predict(kernel, shape_of(3, 3, 0, 0), kFp32, 8, 2) > 0, kernel.name);
+    REQUIRE(predict(kernel, shape_of(3, 3, 100, 0), kFp32, 8, 2) > 0, kernel.name);
   }
 }
 

@@ -32,12 +32,13 @@ void meet(const Product&, const Tile&, const Scratch&) {
 }
 
 const Kernel kMeeting = {"meeting", "none",  "counts threads", meet,    meet,    meet,    nullptr,
-                         nullptr,   nullptr, nullptr,          nullptr, nullptr, nullptr, nullptr};
+                         nullptr,   nullptr, nullptr,          nullptr, nullptr, nullptr, nullptr,
+                         nullptr,   nullptr, nullptr,          nullptr, nullptr};
 
 size_t threads_of_a_product(CpuMatrix& matrix, const std::shared_ptr<Workers>& workers, int32_t limit) {
   PlanOptions options = {};
   options.n = options.ldb = options.ldc = 1024;
-  options.dtype_c = SPARSEK_FP32;
+  options.dtype_b = options.dtype_c = SPARSEK_FP32;
   options.workers = limit;
   CpuPlan plan(matrix, options, workers);
   MultiplyArgs args = {};

@@ -10,6 +10,15 @@ import (
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
+// Single is a with its values rounded to float32.
+func Single(a bsr.Matrix[float64]) bsr.Matrix[float32] {
+	m := bsr.Matrix[float32]{Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, Pattern: a.Pattern, Values: make([]float32, len(a.Values))}
+	for i, v := range a.Values {
+		m.Values[i] = float32(v)
+	}
+	return m
+}
+
 // BlockJacobi is the inverse of the diagonal blocks of a, as a block-diagonal matrix: applied to a residual it is the
 // block Jacobi preconditioner.
 func BlockJacobi(a bsr.Matrix[float64]) (bsr.Matrix[float64], error) {

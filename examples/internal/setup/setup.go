@@ -45,13 +45,13 @@ type Operator struct {
 	plan       *sparsek.Plan
 }
 
-// NewOperator takes a into the engine and plans products by up to n vectors.
-func NewOperator(ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[float64], n int) (*Operator, error) {
+// NewOperator takes a into the engine and plans products by up to n vectors of float64, whatever type a's values have.
+func NewOperator[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], n int) (*Operator, error) {
 	matrix, err := sparsek.NewMatrix(ctx, engine, sparsek.BSROf(a))
 	if err != nil {
 		return nil, err
 	}
-	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: n})
+	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: n, DTypeB: sparsek.FP64})
 	if err != nil {
 		matrix.Close()
 		return nil, err

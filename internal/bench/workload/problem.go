@@ -21,6 +21,8 @@ type Problem[T sparsek.Element] struct {
 	X  matio.Dense[T] // of SDD
 	// How the operands lie in memory when they are multiplied; X, B and C here are row-major.
 	OrderX, OrderB, OrderC sparsek.Order
+
+	narrow sparsek.DType // in which the library gets A, whose values are of it; 0: T
 }
 
 // N is the extent of the dense operands that A does not have.
@@ -159,14 +161,7 @@ func (p *Problem[T]) DenseFLOP() float64 {
 
 // Matrix takes A into c.
 func (p *Problem[T]) Matrix(ctx context.Context, engine *sparsek.Engine) (*sparsek.Matrix, error) {
-	return sparsek.NewMatrix(ctx, engine, p.bsr())
-}
-
-func (p *Problem[T]) bsr() sparsek.BSR[T, int32] {
-	return sparsek.BSR[T, int32]{
-		Rows: p.A.Rows, Cols: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK,
-		RowPtr: p.A.RowPtr, ColIdx: p.A.ColIdx, Values: p.A.Values,
-	}
+	return p.matrix().take(ctx, engine)
 }
 
 func (p *Problem[T]) b() sparsek.Dense[T] {

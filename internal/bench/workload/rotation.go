@@ -41,7 +41,7 @@ func NewRotation[T sparsek.Element](ctx context.Context, engine *sparsek.Engine,
 
 func (r *Rotation[T]) add(ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], o RotationOptions) error {
 	p := Problem[T]{A: a}
-	matrix, err := sparsek.NewMatrix(ctx, engine, p.bsr())
+	matrix, err := p.Matrix(ctx, engine)
 	if err != nil {
 		return err
 	}

@@ -34,13 +34,13 @@ type Solution[C sparsek.Element] struct {
 
 // Solve runs the product in c and times it. The result begins as NaNs, so that nothing unwritten passes for one.
 func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p *Problem[T], e Epilogue[C], o Options) (s *Solution[C], err error) {
-	matrix, err := sparsek.NewMatrix(ctx, engine, p.bsr())
+	matrix, err := p.Matrix(ctx, engine)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, matrix.Close()) }()
 	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.N(), Op: p.Op, OrderX: p.OrderX, OrderB: p.OrderB, OrderC: p.OrderC, Kernel: o.Kernel, AllowDense: o.AllowDense, Compute: o.Compute,
-		Output: sparsek.DTypeOf[C](), Bias: e.BiasKind, Activation: e.Activation})
+		DTypeB: sparsek.DTypeOf[T](), Output: sparsek.DTypeOf[C](), Bias: e.BiasKind, Activation: e.Activation})
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func copies[T, C sparsek.Element](engine *sparsek.Engine, p *Problem[T], result 
 
 // Check compares every element of a solution with a float64 reference; see package check.
 func Check[T, C sparsek.Element](engine *sparsek.Engine, p *Problem[T], e Epilogue[C], s *Solution[C]) (check.Report, error) {
-	return check.Product(engine.Library(), p.bsr(), check.Args{
+	return p.matrix().check(engine.Library(), check.Args{
 		Op: p.Op, X: laid(p.X, sparsek.RowMajor), Alpha: p.Alpha, B: p.b(), UnitRoundoff: s.Plan.UnitRoundoff, ProductRoundoff: s.Plan.ProductRoundoff, Threads: engine.Info().Threads,
 		C:        sparsek.Dense[C]{Rows: s.C.Rows, Cols: s.C.Cols, Data: s.C.Data},
 		BiasKind: e.BiasKind, Bias: e.bias(), Activation: e.Activation,

@@ -288,6 +288,8 @@ class PlanOptions(Versioned):
         ("ldx", ctypes.c_int64),
         ("order_x", ctypes.c_int32),
         ("reserved5", ctypes.c_int32),
+        ("dtype_b", ctypes.c_int32),
+        ("reserved4", ctypes.c_int32),
     )
 
 
@@ -434,6 +436,8 @@ class CheckArgs(Versioned):
         ("order_x", ctypes.c_int32),
         ("x", ctypes.c_void_p),
         ("ldx", ctypes.c_int64),
+        ("dtype_b", ctypes.c_int32),
+        ("reserved3", ctypes.c_int32),
     )
 
 
@@ -490,6 +494,8 @@ class TuningEntry(Versioned):
         ("union_class", ctypes.c_int32),
         ("candidates", ctypes.c_int32),
         ("reserved", ctypes.c_int32),
+        ("dtype_b", ctypes.c_int32),
+        ("reserved2", ctypes.c_int32),
     )
 
 

@@ -285,6 +285,8 @@ pub struct sparsek_plan_options {
     pub ldx: i64,
     pub order_x: i32,
     pub reserved5: i32,
+    pub dtype_b: i32,
+    pub reserved4: i32,
 }
 
 crate::versioned!(sparsek_plan_options);
@@ -445,6 +447,8 @@ pub struct sparsek_check_args {
     pub order_x: i32,
     pub x: *const c_void,
     pub ldx: i64,
+    pub dtype_b: i32,
+    pub reserved3: i32,
 }
 
 crate::versioned!(sparsek_check_args);
@@ -507,6 +511,8 @@ pub struct sparsek_tuning_entry {
     pub union_class: i32,
     pub candidates: i32,
     pub reserved: i32,
+    pub dtype_b: i32,
+    pub reserved2: i32,
 }
 
 crate::versioned!(sparsek_tuning_entry);
@@ -690,6 +696,8 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_plan_options, ldx)", core::mem::offset_of!(sparsek_plan_options, ldx)),
     ("offsetof(sparsek_plan_options, order_x)", core::mem::offset_of!(sparsek_plan_options, order_x)),
     ("offsetof(sparsek_plan_options, reserved5)", core::mem::offset_of!(sparsek_plan_options, reserved5)),
+    ("offsetof(sparsek_plan_options, dtype_b)", core::mem::offset_of!(sparsek_plan_options, dtype_b)),
+    ("offsetof(sparsek_plan_options, reserved4)", core::mem::offset_of!(sparsek_plan_options, reserved4)),
     ("sizeof(sparsek_plan_info)", size_of::<sparsek_plan_info>()),
     ("offsetof(sparsek_plan_info, abi_size)", core::mem::offset_of!(sparsek_plan_info, abi_size)),
     ("offsetof(sparsek_plan_info, kernel)", core::mem::offset_of!(sparsek_plan_info, kernel)),
@@ -808,6 +816,8 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_check_args, order_x)", core::mem::offset_of!(sparsek_check_args, order_x)),
     ("offsetof(sparsek_check_args, x)", core::mem::offset_of!(sparsek_check_args, x)),
     ("offsetof(sparsek_check_args, ldx)", core::mem::offset_of!(sparsek_check_args, ldx)),
+    ("offsetof(sparsek_check_args, dtype_b)", core::mem::offset_of!(sparsek_check_args, dtype_b)),
+    ("offsetof(sparsek_check_args, reserved3)", core::mem::offset_of!(sparsek_check_args, reserved3)),
     ("sizeof(sparsek_check_report)", size_of::<sparsek_check_report>()),
     ("offsetof(sparsek_check_report, abi_size)", core::mem::offset_of!(sparsek_check_report, abi_size)),
     ("offsetof(sparsek_check_report, elements)", core::mem::offset_of!(sparsek_check_report, elements)),
@@ -852,6 +862,8 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_tuning_entry, union_class)", core::mem::offset_of!(sparsek_tuning_entry, union_class)),
     ("offsetof(sparsek_tuning_entry, candidates)", core::mem::offset_of!(sparsek_tuning_entry, candidates)),
     ("offsetof(sparsek_tuning_entry, reserved)", core::mem::offset_of!(sparsek_tuning_entry, reserved)),
+    ("offsetof(sparsek_tuning_entry, dtype_b)", core::mem::offset_of!(sparsek_tuning_entry, dtype_b)),
+    ("offsetof(sparsek_tuning_entry, reserved2)", core::mem::offset_of!(sparsek_tuning_entry, reserved2)),
     ("sizeof(sparsek_tuning_candidate)", size_of::<sparsek_tuning_candidate>()),
     ("offsetof(sparsek_tuning_candidate, abi_size)", core::mem::offset_of!(sparsek_tuning_candidate, abi_size)),
     ("offsetof(sparsek_tuning_candidate, kernel)", core::mem::offset_of!(sparsek_tuning_candidate, kernel)),

@@ -115,6 +115,7 @@ void test_plan(edge* e) {
   BAD_PLAN(BAD_ARGUMENT, "options->reserved = 7", reserved, 7);
   BAD_PLAN(BAD_ARGUMENT, "options->reserved2 = -1", reserved2, -1);
   BAD_PLAN(BAD_ARGUMENT, "options->reserved3 = 1", reserved3, 1);
+  BAD_PLAN(BAD_ARGUMENT, "options->reserved4 = 1", reserved4, 1);
   struct {
     sparsek_plan_options known;
     char unknown[24];
@@ -129,6 +130,8 @@ void test_plan(edge* e) {
   BAD_PLAN(NO_SUCH_KERNEL, "no such thing", kernel, "no such thing");
   BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = 5", dtype_c, 5);
   BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_c = -1", dtype_c, -1);
+  BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_b = 5 is none of", dtype_b, 5);
+  BAD_PLAN(UNSUPPORTED_DTYPE, "options->dtype_b = 2 with A of dtype 3", dtype_b, SPARSEK_FP16);
   BAD_PLAN(BAD_ARGUMENT, "options->bias = 3", bias, 3);
   BAD_PLAN(BAD_ARGUMENT, "options->bias = -1", bias, -1);
   BAD_PLAN(BAD_ARGUMENT, "options->activation = 4", activation, 4);

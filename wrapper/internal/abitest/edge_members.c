@@ -43,7 +43,7 @@ static void test_bsr_members(edge* e) {
 
 static void test_plan_members(edge* e) {
   sparsek_plan* plan = NULL;
-  WITH_PLAN(UNSUPPORTED_DTYPE, "C is of SPARSEK_FP64 (4) where A and B are, and only then", dtype_c, SPARSEK_FP64);
+  WITH_PLAN(UNSUPPORTED_DTYPE, "C is of SPARSEK_FP64 (4) where B is, and only then", dtype_c, SPARSEK_FP64);
   WITH_PLAN(BAD_ARGUMENT, "options->op = 5 is none of SPARSEK_DSD", op, 5);
   WITH_PLAN(BAD_ARGUMENT, "options->op = -1 is none of", op, -1);
   WITH_PLAN(BAD_ARGUMENT, "options->order_b = 2 is none of", order_b, 2);

@@ -135,6 +135,9 @@ void test_check(edge* e) {
   BAD_CHECK(BAD_ARGUMENT, "args->alpha", alpha, NAN);
   BAD_CHECK(BAD_ARGUMENT, "args->beta", beta, -HUGE_VALF);
   BAD_CHECK(UNSUPPORTED_DTYPE, "args->dtype_c = 5", dtype_c, 5);
+  BAD_CHECK(UNSUPPORTED_DTYPE, "args->dtype_b = 5 is none of", dtype_b, 5);
+  BAD_CHECK(UNSUPPORTED_DTYPE, "args->dtype_b = 1 with A of dtype 3", dtype_b, SPARSEK_BF16);
+  BAD_CHECK(BAD_ARGUMENT, "args->reserved3 = 1", reserved3, 1);
   BAD_CHECK(BAD_ARGUMENT, "args->bias_kind = 3", bias_kind, 3);
   BAD_CHECK(BAD_ARGUMENT, "args->activation = -1", activation, -1);
   BAD_CHECK(NULL_POINTER, "args->bias", bias_kind, SPARSEK_BIAS_ROW);

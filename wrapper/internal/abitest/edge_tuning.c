@@ -7,8 +7,9 @@
 
 static const char kText[] =
     "sparsek tuning cache, version 1\n"
-    "device=a%20GPU sm_count=132 build=shipped op=dsd m=1 n=2 k=3 bm=4 bk=5 dtype=fp16 dtype_c=fp32 bias=row "
-    "activation=gelu density_class=6 spread_class=7 union_class=8 date=1970-01-01T00:01:40Z | one 1 0.5 2 | two 3 0 4\n"
+    "device=a%20GPU sm_count=132 build=shipped op=dsd m=1 n=2 k=3 bm=4 bk=5 dtype=fp16 dtype_b=fp32 dtype_c=fp32 "
+    "bias=row activation=gelu density_class=6 spread_class=7 union_class=8 date=1970-01-01T00:01:40Z | one 1 0.5 2 | "
+    "two 3 0 4\n"
     "not an entry\n";
 
 static void test_arguments(edge* e) {
@@ -44,7 +45,7 @@ static void test_entries(edge* e, const sparsek_tuning_cache* cache) {
   sparsek_tuning_entry entry = {.abi_size = sizeof(entry)};
   EXPECT(NULL_POINTER, "cache", tuning_cache_entry(NULL, 0, &entry));
   EXPECT(NULL_POINTER, "out", tuning_cache_entry(cache, 0, NULL));
-  EXPECT_ABI_SIZE(entry, tuning_cache_entry(cache, 0, &entry));
+  EXPECT_ABI_SIZE_SINCE(kFirstTuningEntry, entry, tuning_cache_entry(cache, 0, &entry));
   EXPECT(BAD_ARGUMENT, "index = -1", tuning_cache_entry(cache, -1, &entry));
   EXPECT(BAD_ARGUMENT, "index = 1 ", tuning_cache_entry(cache, 1, &entry));
   EXPECT(OK, "", tuning_cache_entry(cache, 0, &entry));
@@ -52,8 +53,9 @@ static void test_entries(edge* e, const sparsek_tuning_cache* cache) {
   if (strcmp(entry.device, "a GPU") != 0 || strcmp(entry.build, "shipped") != 0 || strcmp(entry.op, "dsd") != 0 ||
       strlen(entry.id) != 16 || entry.m != 1 || entry.n != 2 || entry.k != 3 || entry.block_m != 4 ||
       entry.block_k != 5 || entry.measured != 100 || entry.sm_count != 132 || entry.dtype != SPARSEK_FP16 ||
-      entry.dtype_c != SPARSEK_FP32 || entry.bias != SPARSEK_BIAS_ROW || entry.activation != SPARSEK_ACTIVATION_GELU ||
-      entry.density_class != 6 || entry.spread_class != 7 || entry.union_class != 8 || entry.candidates != 2) {
+      entry.dtype_b != SPARSEK_FP32 || entry.dtype_c != SPARSEK_FP32 || entry.bias != SPARSEK_BIAS_ROW ||
+      entry.activation != SPARSEK_ACTIVATION_GELU || entry.density_class != 6 || entry.spread_class != 7 ||
+      entry.union_class != 8 || entry.candidates != 2) {
     fprintf(e->failures, "tuning_cache_entry gives another entry than the file\n");
   }
 

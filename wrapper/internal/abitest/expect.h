@@ -68,6 +68,7 @@ enum {
   kFirstPlanInfo = 72,
   kFirstMultiplyArgs = 56,
   kFirstCheckArgs = 88,
+  kFirstTuningEntry = 128,
   kSecondPlanOptions = 80,
   kSecondMultiplyArgs = 64
 };

@@ -120,7 +120,7 @@ type Check struct {
 	UnitRoundoff         float64
 	ProductRoundoff      float64
 	Threads              int
-	Output               int32 // type of C0, C and the bias
+	DTypeB, Output       int32 // type of B; of C0, C and the bias
 	BiasKind, Activation int32
 
 	Op                     int32
@@ -153,7 +153,7 @@ func (l *Library) Check(x Check) (CheckReport, error) {
 		a: &a, n: C.int64_t(x.N), b: pinned(x.B.Data), ldb: C.int64_t(x.B.Stride),
 		c0: pinned(x.C0), c: pinned(x.C.Data), ldc: C.int64_t(x.C.Stride),
 		alpha: C.float(x.Alpha), beta: C.float(x.Beta), unit_roundoff: C.double(x.UnitRoundoff), product_roundoff: C.double(x.ProductRoundoff), threads: toInt32(x.Threads),
-		dtype_c: C.int32_t(x.Output), bias_kind: C.int32_t(x.BiasKind), activation: C.int32_t(x.Activation), bias: pinned(x.Bias),
+		dtype_b: C.int32_t(x.DTypeB), dtype_c: C.int32_t(x.Output), bias_kind: C.int32_t(x.BiasKind), activation: C.int32_t(x.Activation), bias: pinned(x.Bias),
 		op: C.int32_t(x.Op), order_x: C.int32_t(x.OrderX), order_b: C.int32_t(x.OrderB), order_c: C.int32_t(x.OrderC),
 		x: pinned(x.X.Data), ldx: C.int64_t(x.X.Stride),
 	}

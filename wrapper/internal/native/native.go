@@ -281,6 +281,7 @@ type PlanOptions struct {
 	N, LDB, LDC              int
 	Alignment, AlignmentC    int
 	Kernel                   string
+	DTypeB                   int32
 	Output, Bias, Activation int32
 	AllowDense               bool
 	OwnKernels, NoUserCache  bool
@@ -298,7 +299,7 @@ func (o *PlanOptions) c() C.sparsek_plan_options {
 		op: C.int32_t(o.Op), order_x: C.int32_t(o.OrderX), order_b: C.int32_t(o.OrderB), order_c: C.int32_t(o.OrderC),
 		ldx:       C.int64_t(o.LDX),
 		alignment: toInt32(o.Alignment), alignment_c: toInt32(o.AlignmentC),
-		dtype_c: C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
+		dtype_b: C.int32_t(o.DTypeB), dtype_c: C.int32_t(o.Output), bias: C.int32_t(o.Bias), activation: C.int32_t(o.Activation),
 		allow_dense: toFlag(o.AllowDense), workers: toInt32(o.Workers), values_static: toFlag(o.ValuesStatic),
 		compute: C.int32_t(o.Compute),
 		flags: toFlag(o.OwnKernels)*C.SPARSEK_OWN_KERNELS | toFlag(o.NoUserCache)*C.SPARSEK_NO_USER_CACHE |

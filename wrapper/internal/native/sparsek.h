@@ -7,9 +7,10 @@
  * and the other products that training needs, see sparsek_op.
  *
  * Products are summed in fp32, and the epilogue is computed in fp32, in the order above. The result is rounded once, to
- * C's type, which may differ from the type of A and B. Where these are of fp64, all of that is in fp64. act is none,
- * ReLU, GELU or SiLU. With factors in device memory (alpha_device, beta_device), alpha and beta are first multiplied by
- * them in fp32.
+ * C's type, which may differ from the type of A and B. Where B is of fp64, all of that is in fp64. A may be of a
+ * narrower type than B: of bf16 or fp16 with a B of fp32, and of any other type with a B of fp64. act is none, ReLU,
+ * GELU or SiLU. With factors in device memory (alpha_device, beta_device), alpha and beta are first multiplied by them
+ * in fp32.
  *
  * Layouts
  *   A   block compressed sparse row (BSR), blocks of bm x bk. row_ptr has ceil(M/bm) + 1 entries, col_idx has
@@ -122,7 +123,7 @@ typedef enum sparsek_dtype {
   SPARSEK_BF16 = 1,
   SPARSEK_FP16 = 2,
   SPARSEK_FP32 = 3,
-  SPARSEK_FP64 = 4 /* A, B, C and the bias are then all of it */
+  SPARSEK_FP64 = 4 /* of A; where B is of it, C and the bias are too, and only then */
 } sparsek_dtype;
 typedef enum sparsek_index_type { SPARSEK_INT32 = 1, SPARSEK_INT64 = 2, SPARSEK_INT16 = 3 } sparsek_index_type;
 typedef enum sparsek_memory { SPARSEK_HOST = 1, SPARSEK_DEVICE = 2 } sparsek_memory;
@@ -163,7 +164,7 @@ typedef enum sparsek_compute {
   /* Each product exactly, sums in fp32. Products of fp32, which have 48 bits, may be off by a rounding to fp32. Of
    * fp64, products and sums are rounded to fp64. */
   SPARSEK_COMPUTE_EXACT = 0,
-  /* For matrices of fp32: elements of A and B may be rounded to TF32, which has 10 bits of fraction, before they are
+  /* For A and B of fp32: elements of A and B may be rounded to TF32, which has 10 bits of fraction, before they are
    * multiplied; plan_info.product_roundoff says what that costs. The CPU back-end computes as for EXACT. Not served by
    * the CUDA back-end yet. */
   SPARSEK_COMPUTE_TF32 = 1
@@ -320,8 +321,8 @@ typedef struct sparsek_plan_options {
   int32_t alignment; /* bytes to which B's and C's addresses will be aligned, if not to a larger element; 0: 16 */
   int32_t reserved;
   const char* kernel; /* a kernel's name, or null: chosen by the library, see plan_create */
-  /* The epilogue; all 0: alpha A B + beta C, of the matrix's type. */
-  int32_t dtype_c;    /* sparsek_dtype of C and the bias; 0: the matrix's */
+  /* The epilogue; all 0: alpha A B + beta C, of B's type. */
+  int32_t dtype_c;    /* sparsek_dtype of C and the bias; 0: B's */
   int32_t bias;       /* sparsek_bias */
   int32_t activation; /* sparsek_activation */
   int32_t reserved2;
@@ -348,6 +349,11 @@ typedef struct sparsek_plan_options {
   int64_t ldx;
   int32_t order_x;
   int32_t reserved5;
+  /* sparsek_dtype of B; 0: the matrix's. Where it is wider, elements of A are multiplied as they are, and products are
+   * summed in B's type. SPARSEK_UNSUPPORTED_DTYPE where it is another and not wider, and where it is another on a GPU,
+   * which does not serve that yet, or for another op or order than 0. */
+  int32_t dtype_b;
+  int32_t reserved4;
 } sparsek_plan_options;
 
 typedef struct sparsek_plan_info {
@@ -409,7 +415,7 @@ typedef struct sparsek_candidate_info {
 typedef struct sparsek_multiply_args {
   size_t abi_size;
   float alpha, beta; /* finite; beta = 0: C and c_in are not read */
-  /* Of the sizes that sparsek_op says and the planned order, of the matrix's type, in the back-end's memory; must not
+  /* Of the sizes that sparsek_op says and the planned order, of the planned type, in the back-end's memory; must not
    * overlap C. */
   const void* b;
   /* At least the length of a row, or of a column where they are column-major; 0: the planned one. One that was planned
@@ -444,7 +450,7 @@ typedef struct sparsek_multiply_args {
   /* Bytes of memory from b and from c on: SPARSEK_BAD_SIZE where they are too few for the operand. 0: not checked.
    * Where they are given, ldb or ldc = 0 stands for a planned one without gaps between rows alone. */
   int64_t bytes_b, bytes_c;
-  int32_t dtype_b; /* sparsek_dtype of B, which must be the matrix's; 0: not checked */
+  int32_t dtype_b; /* sparsek_dtype of B, which must be the planned one; 0: not checked */
   int32_t flags;   /* of sparsek_multiply_flag */
   /* Products, which run one after the other; 0 and 1: one, and the strides are not used. Above 1: not for multiply_time
    * and graph_time. */
@@ -498,17 +504,17 @@ typedef struct sparsek_dense_time_args {
  *     r, s       0, 0   0, 0   4, 2   4, 2
  * u_out is the unit roundoff of C's type and eta_out half of its smallest subnormal. Where ref is NaN or Inf, C must be
  * the same, and where pre is -Inf and there is an activation, C must be 0; where |ref| with its bound reaches the
- * type's overflow threshold, C may be Inf. For fp64, u32 is 2^-53, u_out 2^-52 and 2^-150 is 2^-1075, and the reference
- * is computed with 64 bits and rounded to fp64. For L u >= 1 there is no finite bound: such an element is only required
- * to be NaN or Inf where ref is. Kernels that multiply fp32 on tensor cores take subnormal elements of A and B as if
- * they were off by less than 2^-149: their products with elements above 1 may be beyond the bound.
+ * type's overflow threshold, C may be Inf. For a B of fp64, u32 is 2^-53, u_out 2^-52 and 2^-150 is 2^-1075, and the
+ * reference is computed with 64 bits and rounded to fp64. For L u >= 1 there is no finite bound: such an element is
+ * only required to be NaN or Inf where ref is. Kernels that multiply fp32 on tensor cores take subnormal elements of A
+ * and B as if they were off by less than 2^-149: their products with elements above 1 may be beyond the bound.
  *
  * For args->op, what sparsek_op says takes the place of A B. */
 typedef struct sparsek_check_args {
   size_t abi_size;
   const sparsek_bsr* a; /* host arrays */
   int64_t n;
-  const void* b; /* (K, N):(ldb, 1), host, of a's type */
+  const void* b; /* (K, N):(ldb, 1), host, of type dtype_b */
   int64_t ldb;
   const void* c0; /* (M, N):(ldc, 1), host, of type dtype_c: C before the product; null where beta is 0 */
   const void* c;  /* (M, N):(ldc, 1), host, of type dtype_c: the result to check */
@@ -517,12 +523,12 @@ typedef struct sparsek_check_args {
   double unit_roundoff; /* from sparsek_plan_info */
   int32_t threads;      /* 0: one for each core */
   int32_t reserved;
-  int32_t dtype_c;    /* sparsek_dtype of C0, C and the bias; 0: a's */
+  int32_t dtype_c;    /* sparsek_dtype of C0, C and the bias; 0: B's */
   int32_t bias_kind;  /* sparsek_bias */
   int32_t activation; /* sparsek_activation */
   int32_t reserved2;
   const void* bias;        /* (M) or (N), host, of type dtype_c; null where bias_kind is SPARSEK_BIAS_NONE */
-  double product_roundoff; /* from sparsek_plan_info; 0 unless A is of fp32 */
+  double product_roundoff; /* from sparsek_plan_info; 0 unless A and B are of fp32 */
   /* The product and its operands, as sparsek_op says; 0: SPARSEK_DSD of row-major ones. ld = 0: without gaps. Of
    * SPARSEK_SDD C and C0 are the blocks, ldc is 0, a's values are not used, and the report's rows and columns are those
    * of A; what blocks have beyond A must be 0, and is not counted in `elements`. */
@@ -531,6 +537,8 @@ typedef struct sparsek_check_args {
   int32_t order_x;
   const void* x; /* host, of a's type */
   int64_t ldx;
+  int32_t dtype_b; /* sparsek_dtype of B; 0: a's. As in sparsek_plan_options */
+  int32_t reserved3;
 } sparsek_check_args;
 
 typedef struct sparsek_check_report {
@@ -567,13 +575,15 @@ typedef struct sparsek_tuning_entry {
   int64_t block_m, block_k;
   int64_t measured;         /* when: seconds since 1970-01-01 00:00 UTC */
   int32_t sm_count;         /* on the CPU: threads */
-  int32_t dtype, dtype_c;   /* sparsek_dtype of A and B, and of C */
+  int32_t dtype, dtype_c;   /* sparsek_dtype of A, and of C */
   int32_t bias, activation; /* sparsek_bias, sparsek_activation */
   int32_t density_class;    /* of the pattern: coarse classes of its density, */
   int32_t spread_class;     /* of the spread of its block rows' lengths, */
   int32_t union_class;      /* and of the columns that neighbouring rows share */
   int32_t candidates;       /* kernels that were measured */
   int32_t reserved;
+  int32_t dtype_b; /* sparsek_dtype of B */
+  int32_t reserved2;
 } sparsek_tuning_entry;
 
 typedef struct sparsek_tuning_candidate {

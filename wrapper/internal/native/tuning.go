@@ -120,7 +120,8 @@ type CacheEntry struct {
 	M, N, K, BlockM, BlockK               int
 	Measured                              int64
 	SMs                                   int
-	DType, Output, Bias, Activation       int32
+	DType, DTypeB                         int32
+	Output, Bias, Activation              int32
 	DensityClass, SpreadClass, UnionClass int
 	Candidates                            []CacheCandidate
 }
@@ -158,7 +159,7 @@ func (l *Library) CacheRead(cache unsafe.Pointer) (Cache, error) {
 			ID: C.GoString(e.id), Device: C.GoString(e.device), Build: C.GoString(e.build), Op: C.GoString(e.op),
 			M: int(e.m), N: int(e.n), K: int(e.k), BlockM: int(e.block_m), BlockK: int(e.block_k),
 			Measured: int64(e.measured), SMs: int(e.sm_count),
-			DType: int32(e.dtype), Output: int32(e.dtype_c), Bias: int32(e.bias), Activation: int32(e.activation),
+			DType: int32(e.dtype), DTypeB: int32(e.dtype_b), Output: int32(e.dtype_c), Bias: int32(e.bias), Activation: int32(e.activation),
 			DensityClass: int(e.density_class), SpreadClass: int(e.spread_class), UnionClass: int(e.union_class),
 			Candidates: candidates,
 		}

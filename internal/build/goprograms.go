@@ -49,7 +49,7 @@ var testedThere = []string{module + "/wrapper", module + "/internal/build/kernel
 // testedHere are packages that use only the library's types, or only its CPU
 // back-end: a GPU adds nothing to their tests, and some link much.
 var testedHere = []string{module + "/internal/bench/report", module + "/internal/bench/roofline", module + "/internal/bench/shapemap",
-	module + "/internal/cli", module + "/internal/gate/pair"}
+	module + "/internal/cli", module + "/internal/gate/pair", module + "/examples/training"}
 
 const module = "github.com/sparsek/sparsek"
 

@@ -32,6 +32,27 @@ def test_products(kind: str) -> None:
     np.testing.assert_allclose(np.asarray(got, np.float32), EXACT, rtol=0.02, atol=1e-4 if kind == "float32" else 0.1)
 
 
+def test_types_of_64_bits() -> None:
+    """Without x64, JAX has no float64 and no int64: what does not fit is not made to."""
+    case = Case(1, (64, 96), (8, 16), 0.4, np.float64, np.int64)
+    b = np.random.default_rng(2).standard_normal((96, 7))
+    given = case.values, case.crow, case.col
+    exact = case.dense() @ b
+    assert bsr_matmul(*given, b).dtype == "float32"
+    far = case.col.copy()
+    far[0] += 2**32
+    with pytest.raises(sparsek.ArgumentError, match=r"col of int64 does not fit into int32.*jax_enable_x64"):
+        bsr_matmul(case.values, case.crow, far, b)
+    within = jax.jit(lambda values, b: bsr_matmul(values, case.crow, case.col, b))(case.values, b)
+    np.testing.assert_allclose(within, exact, rtol=1e-4, atol=1e-4)
+    with jax.enable_x64(True):
+        got = bsr_matmul(*given, b)
+        assert got.dtype == "float64"
+        np.testing.assert_allclose(got, exact, rtol=1e-12, atol=1e-12)
+        with pytest.raises(Exception, match=str(far[0])):
+            bsr_matmul(case.values, case.crow, far, b).block_until_ready()
+
+
 def test_within_jit() -> None:
     layer = jax.jit(lambda values, crow, col, b: jnp.tanh(bsr_matmul(values, crow, col, b * 2)).sum(0))
     for case in (CASE, Case(3, (64, 96), (8, 16), 0.4, np.float32, np.int32), CASE):

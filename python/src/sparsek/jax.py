@@ -3,6 +3,9 @@
 
 The sparse matrix is data as all else: its index is an operand, and may differ from call to call. What is kept for it is
 looked up by its bytes, as sparsek.bsr_gemm does, so that nothing of a process is baked into a compiled program.
+
+Tested with JAX 0.10. As everywhere in JAX, arrays of float64 and int64 become float32 and int32 on their way in, unless
+jax_enable_x64 is on.
 """
 
 from __future__ import annotations
@@ -116,8 +119,15 @@ multiply_transposed.defvjp(lambda *given: (multiply_transposed(*given), given[1:
 sample.defvjp(lambda *given: (sample(*given), given[1:]), _back_sample)
 
 
+def _as_jax(index: Any, what: str) -> Any:
+    made = jax.numpy.asarray(index)
+    if isinstance(index, np.ndarray) and made.dtype != index.dtype and not np.array_equal(index.astype(made.dtype), index):
+        raise ArgumentError(f"{what} of {index.dtype} does not fit into {made.dtype}, which JAX makes of it: turn jax_enable_x64 on")
+    return made
+
+
 def _index(crow: Any, col: Any, block_rows: int, bm: int, rows: int | None) -> tuple[Any, Any, int]:
-    crow, col = jax.numpy.asarray(crow), jax.numpy.asarray(col)
+    crow, col = _as_jax(crow, "crow"), _as_jax(col, "col")
     if crow.ndim != 1 or col.ndim != 1 or crow.dtype != col.dtype:
         raise ArgumentError(f"crow {crow.shape} and col {col.shape} are not (block rows + 1) and (nnzb), of one type")
     m = block_rows * bm if rows is None else rows

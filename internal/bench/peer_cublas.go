@@ -15,7 +15,7 @@ import (
 // cublas is the dense product by cuBLAS: of the same matrix with its zeros and, in 16 bits, of a matrix without zeros.
 type cublas[T sparsek.Element] struct{}
 
-const mendCUBLAS = "install cuBLAS, or name it by SPARSEK_CUBLAS: sparsek doctor says more"
+const fixCUBLAS = "install cuBLAS, or name it by SPARSEK_CUBLAS: sparsek doctor says more"
 
 func (cublas[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 	if s.engine.Info().Backend != sparsek.CUDA {
@@ -43,7 +43,7 @@ func (cublas[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 	if full.time == nil { // it is timed in 16 bits
 		return []entrant{same}, nil
 	}
-	if err := tryOnce(ctx, &full, mendCUBLAS); err != nil {
+	if err := tryOnce(ctx, &full, fixCUBLAS); err != nil {
 		return []entrant{same}, err
 	}
 	return []entrant{same, full}, nil

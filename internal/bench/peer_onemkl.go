@@ -16,7 +16,7 @@ import (
 // products.
 type oneMKL[T sparsek.Element] struct{}
 
-const mendOneMKL = "choose square blocks that divide the matrix, and fewer than 2^31 values"
+const fixOneMKL = "choose square blocks that divide the matrix, and fewer than 2^31 values"
 
 func (oneMKL[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 	if s.engine.Info().Backend != sparsek.CPU {
@@ -50,16 +50,16 @@ func enterOneMKL[T float32 | float64](ctx context.Context, s *subject[T]) (list 
 		}
 		m, err := onemkl.NewMatrix(l, s.a, format.blocked, s.shape.N)
 		if err != nil {
-			absent = errors.Join(absent, &missing{format.name, err.Error(), mendOneMKL})
+			absent = errors.Join(absent, &missing{format.name, err.Error(), fixOneMKL})
 			continue
 		}
 		if err := checkOneMKL(s, m); err != nil {
-			absent = errors.Join(absent, &missing{format.name, err.Error(), mendOneMKL}, m.Close())
+			absent = errors.Join(absent, &missing{format.name, err.Error(), fixOneMKL}, m.Close())
 			continue
 		}
 		e := oneMKLEntrant(s, m)
 		e.name, e.kernel = format.name, fmt.Sprintf("%s, %d threads", l.Version(), threads)
-		if err := tryOnce(ctx, &e, mendOneMKL); err != nil {
+		if err := tryOnce(ctx, &e, fixOneMKL); err != nil {
 			absent = errors.Join(absent, err)
 			continue
 		}

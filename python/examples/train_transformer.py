@@ -25,7 +25,7 @@ TEXT = Path(__file__).resolve().parents[2] / "LICENSE"
 
 
 class Layer(nn.Module):
-    """Attention to what came before, and an MLP."""
+    """Attention to earlier tokens, and an MLP."""
 
     def __init__(self, width: int, heads: int = 4) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def train(model: Model, steps: int, sparse: bool) -> float:
 
 
 def main() -> None:
-    """Trains both and prints what came out."""
+    """Trains both and prints their losses."""
     parser = argparse.ArgumentParser(description="a small language model, dense and block-sparse")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--width", type=int, default=64)

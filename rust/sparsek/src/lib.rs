@@ -52,6 +52,8 @@ mod matrix;
 mod operand;
 mod pattern;
 mod plan;
+mod plan_options;
+mod product;
 mod stream;
 
 #[cfg(feature = "ndarray")]
@@ -66,7 +68,9 @@ pub use library::library_path;
 pub use matrix::Matrix;
 pub use operand::{MatMut, MatRef, Order, VecRef};
 pub use pattern::{Bsr, Pattern};
-pub use plan::{Activation, Bias, Op, Plan, PlanInfo, PlanOptions, Product};
+pub use plan::{Plan, PlanInfo};
+pub use plan_options::{Activation, Bias, Op, PlanOptions};
+pub use product::Product;
 pub use stream::Stream;
 
 /// The example of the README, to be compiled.

@@ -30,7 +30,7 @@ impl<'a, T, U> Product<'a, T, U> {
         }
     }
 
-    /// C = the blocks of X B that A has, by a plan of [`Op::Sdd`].
+    /// C = the blocks of X B that A has, by a plan of [`Op::Sdd`](crate::Op::Sdd).
     pub fn sdd(x: MatRef<'a, T>, b: MatRef<'a, T>, c: MatMut<'a, U>) -> Product<'a, T, U> {
         Product {
             values: None,

@@ -138,8 +138,10 @@ func (o *operand) checkBias(op string, kind Bias, rows, cols, ofColumns int) err
 	if err := o.check(op, "the bias", rows, cols, -1); err != nil {
 		return err
 	}
-	if rows > 1 && o.stride != cols {
-		return fault(op, ErrBadLeadingDimension, "the bias's stride is %d: its values must lie one after the other", o.stride)
+	count, length := o.lines()
+	turned := o.order == ColumnMajor && count > 1 && length > 1
+	if turned || count > 1 && o.stride != length {
+		return fault(op, ErrBadLeadingDimension, "the bias is %v with a stride of %d: its values must lie one after the other", o.order, o.stride)
 	}
 	return nil
 }

@@ -255,7 +255,7 @@ func TestEpilogueFaults(t *testing.T) {
 			{byRow, half, none, ErrNullPointer, "set Operands.Bias"},
 			{byRow, half, column, ErrBadSize, "the bias is 1 x 8 where 4 x 1 is needed"},
 			{byRow, half, Dense[Float16]{Rows: 4, Cols: 1, Data: make([]Float16, 3)}, ErrBadSize, "the bias has 3 elements"},
-			{byRow, half, Dense[Float16]{Rows: 4, Cols: 1, Stride: 2, Data: make([]Float16, 7)}, ErrBadLeadingDimension, "the bias's stride is 2"},
+			{byRow, half, Dense[Float16]{Rows: 4, Cols: 1, Stride: 2, Data: make([]Float16, 7)}, ErrBadLeadingDimension, "the bias is row-major with a stride of 2"},
 			{byRow, half, Dense[BFloat16]{Rows: 4, Cols: 1, Data: make([]BFloat16, 4)}, ErrBadArgument, "the bias is of bf16 where the plan gives fp16"},
 			{byColumn, c, DeviceDense[float32]{Rows: 1, Cols: 8, Buffer: other}, ErrBadArgument, "another engine"},
 			{byColumn, c, DeviceDense[float32]{Rows: 1, Cols: 8, Buffer: other, Offset: 1}, ErrBadSize, "the bias has 7 elements"},

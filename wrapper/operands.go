@@ -260,6 +260,9 @@ func (r *run) matchOthers(o Operands) error {
 		if r.values.dtype != m.dtype {
 			return fault(r.op, ErrBadArgument, "Values is of %v and the matrix of %v", r.values.dtype, m.dtype)
 		}
+		if r.values.order != RowMajor {
+			return fault(r.op, ErrBadArgument, "Values is %v: each block's rows must follow each other", r.values.order)
+		}
 		if err := r.values.check(r.op, "Values", r.rowsOf(&r.values, m.blocks*m.blockM), m.blockK, m.blockK); err != nil {
 			return err
 		}

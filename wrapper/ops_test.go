@@ -621,6 +621,13 @@ func TestOpsFaults(t *testing.T) {
 	b, c := wholeNumbers[float32](cols, 8, 8, 1), wholeNumbers[float32](rows, 8, 8, 2)
 	wantFault(t, multiply(dsd, Operands{B: Transpose(wholeNumbers[float32](8, cols, cols, 1)), C: c}), ErrBadArgument, "B is column-major where the plan is for a row-major one")
 	wantFault(t, multiply(dsd, Operands{B: b, C: c, X: b}), ErrBadArgument, "X is given to a product of dsd")
+	wantFault(t, multiply(dsd, Operands{B: b, C: c, Values: Transpose(wholeNumbers[float32](3, m.Blocks()*2, m.Blocks()*2, 1))}), ErrBadArgument, "Values is column-major")
+	biased := must(m.Plan(t.Context(), PlanOptions{N: 8, Bias: ColumnBias}))(t)
+	defer biased.Close()
+	wantFault(t, multiply(biased, Operands{B: b, C: c, Bias: Transpose(wholeNumbers[float32](8, 1, 2, 1))}), ErrBadLeadingDimension, "the bias is column-major with a stride of 2")
+	if err := multiply(biased, Operands{B: b, C: c, Bias: Transpose(wholeNumbers[float32](8, 1, 1, 1))}); err != nil {
+		t.Error(err)
+	}
 	sdd := must(m.Plan(t.Context(), PlanOptions{N: 8, Op: SDD}))(t)
 	defer sdd.Close()
 	blocks := wholeNumbers[float32](m.Blocks()*2, 3, 3, 1)

@@ -37,7 +37,7 @@ func main() {
 	flag.StringVar(&p.load, "load", "examples/testdata/beam_load.npy", "right-hand side, a vector by numpy.save")
 	flag.Float64Var(&p.tolerance, "tolerance", 1e-10, "residual to reach, relative to the load")
 	flag.IntVar(&p.most, "iterations", 10000, "iterations to give up after")
-	flag.BoolVar(&p.single, "single", false, "store the preconditioner in float32: half the bytes; vectors and sums stay in float64")
+	flag.BoolVar(&p.single, "single", false, "store the preconditioner in float32, on the CPU alone: half the bytes; vectors and sums stay in float64")
 	flag.Parse()
 	if _, _, err := p.solve(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)

@@ -40,6 +40,8 @@ func TestRunMixed(t *testing.T) {
 		{"run --pattern random --size 64x3x64 --block 8 --dtype bf16 --a-dtype fp16", exitUsage, "is not narrower"},
 		{"run --pattern random --size 64x3x64 --block 8 --a-dtype fp8", exitUsage, "want one of"},
 		{"tune --grid --a-dtype bf16", exitUsage, "--a-dtype does not go with --grid"},
+		{"tune --typical --op dds", exitUsage, "--op does not go with --grid or --typical"},
+		{"tune --grid --column-major b", exitUsage, "--column-major does not go with --grid"},
 	} {
 		if code, _, stderr := invoke(strings.Fields(c.args + " --device cpu")...); code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: code %d, %s", c.args, code, stderr)

@@ -80,7 +80,7 @@ type gridSummary struct {
 
 // tuneMany is tune with --grid or --typical.
 func tuneMany(ctx context.Context, e *environment, o *tuneCommand) (err error) {
-	only := []string{"matrix", "pattern", "size", "n", "block", "density", "sparsity", "dtype", "a-dtype", "quick", "out-dtype", "bias", "activation"}
+	only := []string{"matrix", "pattern", "size", "n", "block", "density", "sparsity", "dtype", "a-dtype", "op", "column-major", "quick", "out-dtype", "bias", "activation"}
 	if o.Typical {
 		only = append(only, "cases", "seed", "json")
 	} else {

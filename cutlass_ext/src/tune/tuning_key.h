@@ -13,7 +13,7 @@ inline constexpr const char* kShippedBuild = "shipped";
 
 // A new member must be added to the list of fields in tuning_key.cpp too, and raises kTuningVersion (tuning_text.h),
 // unless it is an optional one: that is written only where it is not 0, and an older library, for whose products it
-// would be 0, leaves such an entry out as one that it cannot read.
+// would be 0, cannot read such an entry: it takes the file to be damaged, and keeps the entries that it can read.
 struct TuningKey {
   std::string device;    // "NVIDIA H200"; on the CPU back-end, its instruction set
   int32_t sm_count = 0;  // on the CPU back-end, its threads

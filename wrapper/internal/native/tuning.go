@@ -155,6 +155,9 @@ func (l *Library) CacheRead(cache unsafe.Pointer) (Cache, error) {
 			}
 			candidates[j] = CacheCandidate{C.GoString(k.kernel), float64(k.seconds), float64(k.spread), float64(k.setup_seconds)}
 		}
+		if e.dtype_b == 0 { // a library from before B could have a type of its own
+			e.dtype_b = e.dtype
+		}
 		out.Entries[i] = CacheEntry{
 			ID: C.GoString(e.id), Device: C.GoString(e.device), Build: C.GoString(e.build), Op: C.GoString(e.op),
 			M: int(e.m), N: int(e.n), K: int(e.k), BlockM: int(e.block_m), BlockK: int(e.block_k),

@@ -222,6 +222,9 @@ func (r *run) matchPlanned(o Operands) error {
 	if r.b.stride != p.ldb || r.c.stride != p.ldc {
 		return fault(r.op, ErrBadLeadingDimension, "the strides of B and C are %d and %d where the plan is for %d and %d", r.b.stride, r.c.stride, p.ldb, p.ldc)
 	}
+	if r.x.given && r.x.stride != p.ldx {
+		return fault(r.op, ErrBadLeadingDimension, "the stride of X is %d where the plan is for %d", r.x.stride, p.ldx)
+	}
 	for i, x := range r.all() {
 		if i > 3 && x.given {
 			return fault(r.op, ErrBadArgument, "%s is for Multiply and Enqueue alone", operandNames[i])

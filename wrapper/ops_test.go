@@ -15,6 +15,7 @@ import (
 
 	. "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/check"
+	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
 // ordered is a dense matrix of either order, with room between its lines and behind them.
@@ -634,6 +635,11 @@ func TestOpsFaults(t *testing.T) {
 	o := Operands{X: c, B: wholeNumbers[float32](8, cols, cols, 1), C: blocks}
 	if err := multiply(sdd, o); err != nil {
 		t.Error(err)
+	}
+	padded := o
+	padded.X = wholeNumbers[float32](rows, 8, 9, 1)
+	if _, err := timing.Products(t.Context(), sdd, timing.Options{Operands: []Operands{padded}, Repeats: 1}); !errors.Is(err, ErrBadLeadingDimension) {
+		t.Errorf("timing an X with gaps by a plan for one without: %v", err)
 	}
 	o.X = nil
 	wantFault(t, multiply(sdd, o), ErrNullPointer, "X is nil")

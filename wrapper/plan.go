@@ -104,6 +104,7 @@ type Plan struct {
 	handle   *handle
 	matrix   *Matrix
 	n        int
+	ldx      int // of SDD
 	ldb, ldc int
 	op       Op
 
@@ -219,9 +220,10 @@ func (m *Matrix) newPlan(pointer unsafe.Pointer, opts PlanOptions) (*Plan, error
 
 // set is what the plan keeps of its options.
 func (p *Plan) set(opts PlanOptions) {
-	_, b, c := p.matrix.extents(opts.Op, opts.N)
+	x, b, c := p.matrix.extents(opts.Op, opts.N)
 	p.n, p.op, p.dtypeB, p.output, p.bias = opts.N, opts.Op, opts.DTypeB, opts.Output, opts.Bias
 	p.orderX, p.orderB, p.orderC = opts.OrderX, opts.OrderB, opts.OrderC
+	p.ldx = strideOf(opts.LDX, x.line(opts.OrderX))
 	p.ldb, p.ldc = strideOf(opts.LDB, b.line(opts.OrderB)), strideOf(opts.LDC, c.line(opts.OrderC))
 }
 

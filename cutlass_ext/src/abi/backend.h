@@ -77,6 +77,8 @@ class PlanState {
   virtual uint64_t digest() const { return 0; }
   // Device memory that one product works in.
   virtual size_t product_bytes() const { return 0; }
+  // Blocks that a product of SPARSEK_SDD writes.
+  virtual int64_t blocks() const { return 0; }
   // As sparsek.h says of plan_update.
   virtual void update(const sparsek_bsr& /*index*/) {
     fail(SPARSEK_BAD_ARGUMENT, "a plan of a kernel of another library gets no other index");

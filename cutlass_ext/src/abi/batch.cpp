@@ -81,7 +81,7 @@ std::vector<MultiplyArgs> resolve_batch(const sparsek_plan& plan, const sparsek_
     one.bytes_c = c.left(given.bytes_c, i, "args->bytes_c");
     products.push_back(resolve_multiply_args(plan, one));
   }
-  require_results_apart(products, matrix.shape(), plan.options);
+  require_results_apart(products, written_shape(plan), plan.options);
   return products;
 }
 

@@ -184,7 +184,7 @@ Dense resolve_b(const sparsek_plan& plan, const sparsek_multiply_args& given, Mu
 
 Dense resolve_c(const sparsek_plan& plan, const sparsek_multiply_args& given, MultiplyArgs& args) {
   const PlanOptions& options = plan.options;
-  const auto lines = [&](int64_t n) { return lines_of_c(options.op, plan.matrix->state->shape(), n, options.order_c); };
+  const auto lines = [&](int64_t n) { return lines_of_c(options.op, written_shape(plan), n, options.order_c); };
   if (options.op == SPARSEK_SDD && (given.ldc != 0 || given.ldc_in != 0)) {
     fail(SPARSEK_BAD_ARGUMENT,
          "args->ldc = %" PRId64 ", args->ldc_in = %" PRId64
@@ -192,7 +192,9 @@ Dense resolve_c(const sparsek_plan& plan, const sparsek_multiply_args& given, Mu
          given.ldc, given.ldc_in);
   }
   args.c = given.c;
-  args.ldc = product_stride(given.ldc, options.ldc, lines(options.n).length, given.bytes_c, "args->ldc");
+  args.ldc = options.op == SPARSEK_SDD
+                 ? lines(options.n).length
+                 : product_stride(given.ldc, options.ldc, lines(options.n).length, given.bytes_c, "args->ldc");
   const Lines of_product = lines(args.n);
   const Dense c = {args.c,    of_product.count, of_product.length, args.ldc, dtype_bytes(options.dtype_c),
                    "args->c", "args->ldc"};
@@ -222,6 +224,12 @@ void resolve_x(const sparsek_plan& plan, const sparsek_multiply_args& given, con
 }
 
 }  // namespace
+
+BsrShape written_shape(const sparsek_plan& plan) {
+  BsrShape shape = plan.matrix->state->shape();
+  if (plan.options.op == SPARSEK_SDD) shape.nnzb = plan.state->blocks();
+  return shape;
+}
 
 MultiplyArgs resolve_multiply_args(const sparsek_plan& plan, const sparsek_multiply_args& given) {
   const PlanOptions& options = plan.options;

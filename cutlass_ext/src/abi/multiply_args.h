@@ -13,4 +13,8 @@ constexpr int64_t kOneRow = -1;
 // batches are not looked at. Throws Error, naming the argument.
 MultiplyArgs resolve_multiply_args(const sparsek_plan& plan, const sparsek_multiply_args& given);
 
+// The sizes that C follows from: those of the matrix, but of SPARSEK_SDD with the blocks that this plan writes, since
+// another plan of the matrix may have got a new index.
+BsrShape written_shape(const sparsek_plan& plan);
+
 }  // namespace sparsek

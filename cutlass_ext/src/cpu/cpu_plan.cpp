@@ -90,19 +90,18 @@ void require_blocks_apart(const BsrIndex& index) {
 }
 
 // Of op(A), as its product is computed.
-BsrShape shape_of(const CpuMatrix& matrix, const PlanOptions& options) {
-  return transposes_a(options.op) ? transposed(matrix.shape()) : matrix.shape();
+BsrShape shape_of(const BsrShape& a, const PlanOptions& options) {
+  return transposes_a(options.op) ? transposed(a) : a;
 }
 
-Plan plan_of(const CpuMatrix& matrix, const PlanOptions& options, const Workers& workers) {
+Plan plan_of(const BsrIndex& index, sparsek_dtype dtype, const PlanOptions& options, const Workers& workers) {
   const int threads = threads_of(options, workers);
   if (options.op == SPARSEK_SDD) {
-    require_blocks_apart(matrix.index());
-    return make_plan(matrix.index(), choose_block_shape(matrix.shape(), options.n, threads));
+    require_blocks_apart(index);
+    return make_plan(index, choose_block_shape(index, options.n, threads));
   }
-  const PlanShape shape = choose_shape(shape_of(matrix, options), {matrix.dtype, options.dtype_b}, options.n, threads);
-  return transposes_a(options.op) ? make_plan(transpose_index(matrix.index()), shape)
-                                  : make_plan(matrix.index(), shape);
+  const PlanShape shape = choose_shape(shape_of(index, options), {dtype, options.dtype_b}, options.n, threads);
+  return transposes_a(options.op) ? make_plan(transpose_index(index), shape) : make_plan(index, shape);
 }
 
 char* bytes_of(const void* data) { return static_cast<char*>(const_cast<void*>(data)); }
@@ -121,16 +120,18 @@ CpuMatrix::CpuMatrix(const sparsek_bsr& a) {
     fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host arrays: bsr->memory is not SPARSEK_HOST");
   }
   index_ = make_bsr_index(a);
+  most_blocks_ = a.nnzb;
   dtype = static_cast<sparsek_dtype>(a.dtype);
   if (a.values != nullptr) set_values(a.values, SPARSEK_HOST, nullptr);
 }
 
 CpuMatrix::CpuMatrix(const BsrShape& shape, sparsek_dtype type) {
   static_cast<BsrShape&>(index_) = shape;
+  most_blocks_ = shape.nnzb;
   dtype = type;
 }
 
-void CpuMatrix::update(const sparsek_bsr& a) {
+BsrIndex CpuMatrix::read_update(const sparsek_bsr& a) const {
   if (a.memory != SPARSEK_HOST) {
     fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host arrays: index->memory is not SPARSEK_HOST");
   }
@@ -141,8 +142,16 @@ void CpuMatrix::update(const sparsek_bsr& a) {
          static_cast<long long>(index_.rows), static_cast<long long>(index_.cols), index_.block_m, index_.block_k,
          static_cast<int>(dtype));
   }
-  index_ = make_bsr_index(a);
-  if (a.values != nullptr) set_values(a.values, SPARSEK_HOST, nullptr);
+  if (a.nnzb > most_blocks_) {
+    fail(SPARSEK_BAD_SIZE, "index->nnzb = %lld: the matrix was made for at most %lld blocks",
+         static_cast<long long>(a.nnzb), static_cast<long long>(most_blocks_));
+  }
+  return make_bsr_index(a);
+}
+
+void CpuMatrix::update(BsrIndex index, const void* values) {
+  index_ = std::move(index);
+  if (values != nullptr) set_values(values, SPARSEK_HOST, nullptr);
 }
 
 const PatternStats& CpuMatrix::stats() const {
@@ -167,13 +176,17 @@ CpuPlan::CpuPlan(CpuMatrix& matrix, const PlanOptions& options, std::shared_ptr<
       run_tile_(tile_function(*kernel_, {matrix.dtype, options.dtype_b})),
       run_rows_(row_function(*kernel_, {matrix.dtype, options.dtype_b})),
       run_blocks_(block_function(*kernel_, matrix.dtype)),
-      shape_(shape_of(matrix, options)),
-      plan_(plan_of(matrix, options, *workers)),
+      shape_(shape_of(matrix.shape(), options)),
+      plan_(plan_of(matrix.index(), matrix.dtype, options, *workers)),
+      blocks_(matrix.index().nnzb),
       workers_(std::move(workers)) {}
 
 void CpuPlan::update(const sparsek_bsr& index) {
-  matrix_.update(index);
-  plan_ = plan_of(matrix_, options_, *workers_);
+  BsrIndex now = matrix_.read_update(index);
+  Plan plan = plan_of(now, matrix_.dtype, options_, *workers_);
+  blocks_ = now.nnzb;
+  plan_ = std::move(plan);
+  matrix_.update(std::move(now), index.values);
 }
 
 void CpuPlan::info(sparsek_plan_info& out) const {

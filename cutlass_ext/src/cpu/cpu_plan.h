@@ -24,8 +24,9 @@ class CpuMatrix final : public MatrixState {
   // A pattern of which only the sizes are known, until it gets its index.
   CpuMatrix(const BsrShape& shape, sparsek_dtype type);
   void set_index(BsrIndex index) { index_ = std::move(index); }
-  // As sparsek.h says of plan_update, but for the plan.
-  void update(const sparsek_bsr& a);
+  // For plan_update: the new index, checked, and its place. Between the two the plan is made of it, which may fail.
+  BsrIndex read_update(const sparsek_bsr& a) const;
+  void update(BsrIndex index, const void* values);
   const BsrShape& shape() const override { return index_; }
   const PatternStats& stats() const override;
   void set_values(const void* values, sparsek_memory memory, sparsek_stream stream) override;
@@ -34,6 +35,7 @@ class CpuMatrix final : public MatrixState {
 
  private:
   BsrIndex index_;
+  int64_t most_blocks_;  // that an update may have
   mutable LazyStats stats_;
   std::atomic<const void*> values_{nullptr};
 };
@@ -52,6 +54,7 @@ class CpuPlan final : public PlanState {
   void info(sparsek_plan_info& out) const override;
   uint64_t digest() const override;
   void update(const sparsek_bsr& index) override;
+  int64_t blocks() const override { return blocks_; }
   void multiply(const MultiplyArgs& args) override;
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 
@@ -79,6 +82,7 @@ class CpuPlan final : public PlanState {
   const BlockFunction run_blocks_;
   const BsrShape shape_;  // of op(A), as the product is computed
   Plan plan_;
+  int64_t blocks_;  // of the plan's index: another plan of the matrix may have got a new one
   const std::shared_ptr<Workers> workers_;
 };
 

@@ -85,6 +85,43 @@ static void test_update(edge* e) {
   e->api->matrix_destroy(matrix);
 }
 
+/* Two plans of SPARSEK_SDD of one matrix: a new index of one leaves the blocks that the other writes. */
+static void test_update_sampled(edge* e) {
+  static const int32_t kTwice[3] = {0, 0, 1};
+  sparsek_matrix* matrix = NULL;
+  sparsek_plan *kept = NULL, *changed = NULL;
+  sparsek_bsr first = good_bsr(), fewer = with_index(kFewerRowPtr, kFewerColIdx), twice = first, more = first;
+  sparsek_plan_options options = good_plan();
+  options.op = SPARSEK_SDD;
+  static float x[4 * 8], blocks[2 * 3 * 6];
+  sparsek_multiply_args args = {.abi_size = sizeof(args), .alpha = 1, .b = b, .x = x, .c = blocks};
+  EXPECT(OK, "", matrix_create(e->context, &first, &matrix));
+  EXPECT(OK, "", plan_create(matrix, &options, &kept));
+  EXPECT(OK, "", plan_create(matrix, &options, &changed));
+  more.nnzb = 4;
+  EXPECT(BAD_SIZE, "at most 3 blocks", plan_update(changed, &more));
+  twice.block_idx = kTwice;
+  EXPECT(BAD_ARGUMENT, "names block 0 twice", plan_update(changed, &twice));
+  args.bytes_c = 3 * 6 * sizeof(float) - 1;
+  EXPECT(BAD_SIZE, "args->bytes_c", multiply(changed, &args));
+  fewer.nnzb = 1;
+  EXPECT(OK, "", plan_update(changed, &fewer));
+  EXPECT(BAD_SIZE, "args->bytes_c", multiply(kept, &args));
+  args.bytes_c = 6 * sizeof(float);
+  EXPECT(OK, "", multiply(changed, &args));
+  args.bytes_c = 3 * 6 * sizeof(float);
+  EXPECT(OK, "", multiply(kept, &args));
+  args.batch = 2;
+  args.bytes_c = sizeof(blocks);
+  args.stride_c = 2 * 6;
+  EXPECT(BAD_ARGUMENT, "overlap", multiply(kept, &args));
+  args.stride_c = 3 * 6;
+  EXPECT(OK, "", multiply(kept, &args));
+  e->api->plan_destroy(kept);
+  e->api->plan_destroy(changed);
+  e->api->matrix_destroy(matrix);
+}
+
 static void test_plan_data(edge* e) {
   sparsek_bsr shape = good_bsr(), other = with_index(kOtherRowPtr, kOtherColIdx), faulty = other, taller = other;
   sparsek_plan_options options = good_plan();
@@ -152,5 +189,6 @@ void test_changing_index(edge* e) {
   for (int i = 0; i < 6 * 8; ++i) b[i] = (float)(i % 7 - 3);
   test_bound(e);
   test_update(e);
+  test_update_sampled(e);
   test_plan_data(e);
 }

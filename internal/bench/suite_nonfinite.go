@@ -2,7 +2,11 @@
 
 package bench
 
-import "github.com/sparsek/sparsek/internal/bench/workload"
+import (
+	"strings"
+
+	"github.com/sparsek/sparsek/internal/bench/workload"
+)
 
 // nonFiniteSuite are products of every family of kernels on a GPU, most of that which multiplies absent blocks as zeros.
 func nonFiniteSuite(Settings) []Case {
@@ -16,10 +20,13 @@ func nonFiniteSuite(Settings) []Case {
 		cube("b64-random", 8192, 64, 64, "random", eighth, Reach{}),
 		narrow("decode-16", 16, Reach{}, Reach{}),
 		cube("fp32-64", 2048, 64, 64, "random", eighth, Reach{}),
+		cube("fp32-32", 2048, 32, 32, "random", eighth, Reach{}),
 	}
 	for i := range list {
 		list[i].Graph = false
+		if strings.HasPrefix(list[i].Name, "fp32") {
+			list[i].DType = workload.Float32.Name
+		}
 	}
-	list[len(list)-1].DType = workload.Float32.Name
 	return list
 }

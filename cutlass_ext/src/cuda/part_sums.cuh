@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cuda/launch_args.h"
+#include "cuda/read_here.cuh"
 
 namespace sparsek::cuda {
 
@@ -22,14 +23,6 @@ __device__ void store_part(const LaunchArgs& args, const float (&acc)[Groups][4]
   for (int g = 0; g < Groups; ++g) {
     if (g * 8 < columns && (leave_out >> g / 8 & 1) == 0) to[g * 32] = {acc[g][0], acc[g][1], acc[g][2], acc[g][3]};
   }
-}
-
-// threadIdx.x, read at the place of the call, so that the compiler computes nothing from it earlier, which would occupy
-// registers during the mainloop.
-__device__ inline int read_thread() {
-  int thread;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  return thread;
 }
 
 // Stores the sums of part `part`, whose first column of C is first_col. Slab s of the tile belongs to warp s, counted

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums of wgmma_planes: the instruction that adds to them, and how those that are not finite are computed again.
+// The sums of wgmma_planes: the instruction that adds to them, and how parts of them are set aside.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 
-#include "cuda/launch_args.h"
 #include "cuda/planes.cuh"
 #include "cuda/wgmma.cuh"
 #include "cute/arch/mma_sm90_gmma.hpp"
@@ -72,83 +71,13 @@ __device__ inline void set_aside(float4* aside, int part, int most, PlaneSums& s
   }
 }
 
-// The 16 rows and 128 columns of C that a warp has the sums of.
-struct RowsOfWarp {
-  int first;           // of the tile
-  uint32_t row[2];     // of C: the first of eight each
-  uint32_t first_col;  // of the tile
-  int lane;
-};
-
-// The sum of one element, for the whole warp, by fp32 FMAs from the blocks that exist. row: of the tile, and in_block
-// that of its blocks.
-template <int K>
-__device__ float sum_of_element(const LaunchArgs& args, const PlaneMemory& planes, const WorkTile& tile, int row,
-                                uint32_t in_block, uint32_t col, int64_t steps_b, int lane) {
-  const int slot = row / (kPlaneTileM / args.slots), half = row / kPieceRows, in_panel = col % kPieceColumns;
-  const bool gathers = args.block_m % kPieceRows != 0;
-  const int parts = args.block_m / kPieceRows, steps = args.block_k / K;
-  float sum = 0.f;
-#pragma unroll 1
-  for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
-    const int32_t block = args.entry_block[int64_t(e) * args.slots + slot];
-    if (block == kNoBlock) continue;
-    const int64_t first_k = args.entry_k[e];
-    const int64_t piece = gathers ? int64_t(e) * kPlaneHalves + half : int64_t(block) * parts + in_block / kPieceRows;
-    const char* const a = planes.a + piece * steps * PieceBytes<K>::kA;
-    const char* const b = planes.b + (int64_t(col / kPieceColumns) * steps_b + first_k / K) * PieceBytes<K>::kB;
-#pragma unroll 1
-    for (int k = lane; k < args.block_k && first_k + k < args.cols; k += 32) {
-      const int step = k / K, in_piece = k % K;
-      const char* const at_a = a + step * PieceBytes<K>::kA +
-                               place_in_plane_a<K>(row % kPieceRows, in_piece / kPlaneVector) +
-                               in_piece % kPlaneVector * 2;
-      const char* const at_b = b + step * PieceBytes<K>::kB + place_in_plane_b<K>(in_piece, in_panel / kPlaneVector) +
-                               in_panel % kPlaneVector * 2;
-      sum = fmaf(number_of_planes(at_a, PieceBytes<K>::kPlaneA), number_of_planes(at_b, PieceBytes<K>::kPlaneB), sum);
-    }
-    if (__any_sync(0xffffffffu, isnan(sum))) return NAN;
-  }
+// Of the whole warp.
+__device__ inline bool all_finite(const PlaneSums& sums) {
+  constexpr int kChains = 4;
+  float zero[kChains] = {};
 #pragma unroll
-  for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, other);
-  return sum;
-}
-
-// Computes those sums within C again that are not finite: a plane of 0, or an absent block, times Inf is NaN, Inf in
-// two planes may be of different signs, and h may be beyond the largest fp32 where the whole sum is not. It is counted
-// in args.recomputed.
-template <int K>
-__device__ void make_exact(const LaunchArgs& args, const PlaneMemory& planes, const WorkTile& tile,
-                           const RowsOfWarp& own, int64_t steps_b, PlaneSums& sums) {
-  float zero = 0.f;
-#pragma unroll
-  for (int i = 0; i < kPlaneSums; ++i) zero = fmaf(sums[i / 4][i % 4], 0.f, zero);
-  if (!__any_sync(0xffffffffu, isnan(zero))) return;
-
-  uint64_t wanted = 0;  // bit i: sums[i / 4][i % 4]
-#pragma unroll
-  for (int i = 0; i < kPlaneSums; ++i) {
-    if (!isfinite(sums[i / 4][i % 4])) wanted |= uint64_t{1} << i;
-  }
-  bool counted = false;
-#pragma unroll 1
-  for (uint32_t lanes; (lanes = __ballot_sync(0xffffffffu, wanted != 0)) != 0;) {
-    const int owner = __ffs(lanes) - 1;
-    const int at = __shfl_sync(0xffffffffu, __ffsll(wanted) - 1, owner);
-    if (own.lane == owner) wanted &= wanted - 1;
-    const int half = at % 4 / 2;
-    const uint32_t row = (half == 0 ? own.row[0] : own.row[1]) + owner / 4;
-    const uint32_t col = own.first_col + at / 4 * 8 + owner % 4 * 2 + at % 2;
-    if (row >= args.rows || col >= args.n) continue;
-    if (!counted && own.lane == 0) atomicAdd(args.recomputed, 1ull);
-    counted = true;
-    const float sum = sum_of_element<K>(args, planes, tile, own.first + half * 8 + owner / 4,
-                                        row % uint32_t(args.block_m), col, steps_b, own.lane);
-#pragma unroll
-    for (int i = 0; i < kPlaneSums; ++i) {
-      if (own.lane == owner && i == at) sums[i / 4][i % 4] = sum;
-    }
-  }
+  for (int i = 0; i < kPlaneSums; ++i) zero[i % kChains] = fmaf(sums[i / 4][i % 4], 0.f, zero[i % kChains]);
+  return !__any_sync(0xffffffffu, isnan((zero[0] + zero[1]) + (zero[2] + zero[3])));
 }
 
 }  // namespace sparsek::cuda

@@ -95,12 +95,4 @@ __device__ inline void write_planes(char* to, int plane_bytes, const float (&x)[
   }
 }
 
-// The number whose planes lie plane_bytes apart.
-__device__ inline float number_of_planes(const char* first, int plane_bytes) {
-  const auto plane = [&](int i) {
-    return __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(first + i * plane_bytes));
-  };
-  return plane(0) + (plane(1) * 0x1p-8f + plane(2) * 0x1p-16f);  // exact
-}
-
 }  // namespace sparsek::cuda

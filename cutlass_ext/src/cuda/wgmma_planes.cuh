@@ -13,8 +13,8 @@
 //
 // A CTA computes 128 rows of C, a row group of the plan, times 128 columns. One warpgroup computes the upper half of
 // the rows, one the lower half, and skips the entries in which its rows have no block. Where the rows of a half are of
-// several blocks, some may be absent: their zeros times Inf or NaN are computed again like all sums that are not
-// finite.
+// several blocks, some may be absent: sums that their zeros times Inf or NaN have spoilt are computed again
+// (plane_nan.cuh).
 //
 // A stage holds 32 or 16 columns of A and as many rows of B in all planes, as they lie in memory: a bulk copy for each
 // half of the rows, and one for B.
@@ -26,8 +26,10 @@
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
+#include "cuda/plane_nan.cuh"
 #include "cuda/plane_sums.cuh"
 #include "cuda/planes.h"
+#include "cuda/read_here.cuh"
 #include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
 #include "cuda/shared_address.cuh"
@@ -257,30 +259,29 @@ __device__ inline void store(const LaunchArgs& args, PlaneSums& sums, const Rows
 }
 
 // Where a thread of the consumers sets its sums aside.
-__device__ inline float4* own_sums(const Params& p) {
-  const int thread = threadIdx.x - (kThreads - kPlaneConsumers);
+__device__ inline float4* own_sums(const Params& p, int thread) {
+  thread -= kThreads - kPlaneConsumers;
   return p.planes.sums + int64_t(blockIdx.x) * p.most_aside * (kPlaneSums / 4 * kPlaneConsumers) + thread;
 }
 
 // Stores a tile and takes the next one. The number of the thread is read anew, or what depends on it would be kept in
 // registers from one tile to the next.
 template <int K, int Stages>
-__device__ WorkTile end_tile(const Params& p, SharedStorage<K, Stages>& shared, PlaneSums& sums) {
-  const LaunchArgs& args = p.args;
-  int thread;
-  asm volatile("mov.u32 %0, %tid.x;" : "=r"(thread));
+__device__ WorkTile end_tile(const Params& p, SharedStorage<K, Stages>& shared, bool finite, PlaneSums& sums) {
+  const LaunchArgs& args = read_here(&p)->args;
+  const int thread = read_thread();
   const int lane = thread % 32, warp = (thread - (kThreads - kPlaneConsumers)) / 32;
   TileOfWarp& of_warp = shared.tile_of_warp[warp];
   const WorkTile tile = of_warp.tile;
   const int row = warp * 16;
   const RowsOfWarp own = {
       row, {row_of_c(args, tile, row), row_of_c(args, tile, row + 8)}, uint32_t(tile.n_tile) * kPanelN, lane};
-  if (tile.entry_count > 0) make_exact<K>(args, p.planes, tile, own, p.steps_b, sums);
-  store(args, sums, own);
+  if (!finite) make_exact<K>(args, p.planes, tile, own, p.steps_b, p.aligned_b, sums);
+  store(p.args, sums, own);
   const uint32_t number = of_warp.number;
   __syncwarp();
   if (lane == 0) of_warp.number = number + 1;
-  return within(args, shared.tiles.next({int(number % kTileDepth), number / kTileDepth % 2}, lane));
+  return within(p.args, shared.tiles.next({int(number % kTileDepth), number / kTileDepth % 2}, lane));
 }
 
 template <int K, int Stages>
@@ -313,7 +314,7 @@ __device__ void consume(const Params& p, SharedStorage<K, Stages>& shared, int w
           fence_sums(sums);
           if (pending) release(state.previous());
           pending = false;
-          set_aside(own_sums(p), added / kStagesOfSum - 1, p.most_aside, sums);
+          set_aside(own_sums(p, threadIdx.x), added / kStagesOfSum - 1, p.most_aside, sums);
         }
         const uint64_t a = advanced(first_a, state.stage * (kHalves * PieceBytes<K>::kA));
         const uint64_t b = advanced(first_b, state.stage * PieceBytes<K>::kB);
@@ -356,16 +357,28 @@ __device__ void consume(const Params& p, SharedStorage<K, Stages>& shared, int w
     fence_sums(sums16);
     if (pending) release(state.previous());
 
+    PlaneSums& whole = sums8;
 #pragma unroll
     for (int i = 0; i < kGroups * 4; ++i) {
-      float& sum = sums[i / 4][i % 4];
-      sum = fmaf(fmaf(sums16[i / 4][i % 4], 0x1p-8f, sums8[i / 4][i % 4]), 0x1p-8f, sum);
+      float& sum = whole[i / 4][i % 4];
+      sum = fmaf(fmaf(sums16[i / 4][i % 4], 0x1p-8f, sum), 0x1p-8f, sums[i / 4][i % 4]);
     }
     const int parts = min((added - 1) / kStagesOfSum, p.most_aside);
+    bool finite = all_finite(whole);
+    if (finite) {
 #pragma unroll 1
-    for (int part = 0; part < parts; ++part) add_part(own_sums(p), part, sums);
+      for (int part = 0; part < parts; ++part) add_part(own_sums(p, read_thread()), part, whole);
+      if (parts > 0) finite = all_finite(whole);
+    } else {
+#pragma unroll 1
+      for (int part = 0; part < parts; ++part) {
+        add_part(own_sums(p, read_thread()), part, sums);
+        add_part(own_sums(p, read_thread()), part, whole);
+      }
+      keep_high(sums, whole);
+    }
     __syncwarp();
-    tile = end_tile(p, shared, sums);
+    tile = end_tile(p, shared, finite, whole);
   }
 }
 

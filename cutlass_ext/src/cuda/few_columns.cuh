@@ -56,23 +56,28 @@ __global__ void __launch_bounds__(kFewColumnsThreads, (kFewColumnsCtas<Element, 
     kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
   extern __shared__ __align__(16) char shared[];
   char* const own = shared + threadIdx.x / 32 * rows.lanes.shared_bytes;
+  make_barriers(Ring<Element>::barriers_at(args, rows.lanes, own), rows.lanes.groups);
+  Phases phases = 0;
   each_turn<kWarpsOfCta>(args, rows, [&](int at, int panel) {
     if constexpr (kTileN == 1) {
-      stream_chunk<Element, kTileM, kDepth>(args, rows, at, panel, own);
+      stream_chunk<Element, kTileM, kDepth>(args, rows, at, panel, phases, own);
     } else {
-      multiply_chunk<Element, kTileM, kTileN, kDepth>(args, rows, at, panel, own);
+      multiply_chunk<Element, kTileM, kTileN, kDepth>(args, rows, at, panel, phases, own);
     }
   });
 }
 
 template <class Share, bool kVector, bool kPlain>
 __global__ void __launch_bounds__(32 * warps_of_fixed(Share::kColumns),
-                                  (ctas_of_fixed(Share::kBlockM, Share::kColumns)))
+                                  (ctas_of_fixed(Share::kBlockM, Share::kColumns, sizeof(typename Share::Element))))
     fixed_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
   extern __shared__ __align__(16) char shared[];
   char* const own = shared + threadIdx.x / 32 * rows.lanes.shared_bytes;
+  using Blocks = Pipe<typename Share::Element, Share::kBlockBytes>;
+  make_barriers(Blocks::barriers_at(rows.lanes, own), rows.lanes.groups);
+  Phases phases = 0;
   each_turn<warps_of_fixed(Share::kColumns)>(
-      args, rows, [&](int at, int panel) { fixed_chunk<Share, kVector, kPlain>(args, rows, at, panel, own); });
+      args, rows, [&](int at, int panel) { fixed_chunk<Share, kVector, kPlain>(args, rows, at, panel, phases, own); });
 }
 
 template <class Element, int kRowTiles, int kColumns, bool kVector, bool kPlain>
@@ -125,7 +130,7 @@ Kernel kernel_of(int tile_m, int depth) {
 
 template <class Element, int kBlock, int kColumns>
 Kernel fixed_of(ReadB read) {
-  constexpr FixedTile kTile = fixed_tile(kBlock, kColumns);
+  constexpr FixedTile kTile = fixed_tile(kBlock, kColumns, sizeof(Element));
   using Share = FixedShare<Element, kBlock, kBlock, kTile.rows, kTile.step, kColumns>;
   if constexpr (kColumns == 1) {
     return read == ReadB::kVector ? &fixed_kernel<Share, true, true> : &fixed_kernel<Share, false, false>;
@@ -186,8 +191,7 @@ Kernel kernel_of(const LaneLayout& lanes, int block_m, ReadB read) {
     case LaneWay::kSingles:
       return &singles_kernel<Element>;
     case LaneWay::kFixed:
-      if constexpr (sizeof(Element) <= 4) return fixed_of<Element>(block_m, lanes.tile_n, read);
-      [[fallthrough]];
+      return fixed_of<Element>(block_m, lanes.tile_n, read);
     case LaneWay::kTensor:
       if constexpr (sizeof(Element) == 2) return tensor_of<Element>(lanes.tile_m, lanes.tile_n, read);
       [[fallthrough]];
@@ -224,11 +228,9 @@ struct FewColumnsKernel {
         lanes.depth = tile.depth;
         if (const cudaError_t status = prepare(lanes, 0); status != cudaSuccess) return status;
       }
-      if constexpr (sizeof(Element) <= 4) {
-        lanes.way = LaneWay::kFixed;
-        for (int block = 1; block <= kMostFixed; ++block) {
-          if (const cudaError_t status = prepare(lanes, block); status != cudaSuccess) return status;
-        }
+      lanes.way = LaneWay::kFixed;
+      for (int block = 1; block <= kMostFixed; ++block) {
+        if (const cudaError_t status = prepare(lanes, block); status != cudaSuccess) return status;
       }
       if constexpr (sizeof(Element) == 2) {
         lanes.way = LaneWay::kTensor;

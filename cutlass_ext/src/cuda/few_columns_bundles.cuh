@@ -8,11 +8,12 @@
 namespace sparsek::cuda::few_columns {
 
 template <class Element, int kTileM, int kTileN, int kDepth>
-__device__ inline void multiply_chunk(const LaunchArgs& args, const RowChunks& rows, int at, int panel, char* own) {
+__device__ inline void multiply_chunk(const LaunchArgs& args, const RowChunks& rows, int at, int panel, Phases& phases,
+                                      char* own) {
   const LaneLayout& lanes = rows.lanes;
   const int lane = threadIdx.x % 32;
   const RowChunk chunk = read_chunk(rows, at);
-  Ring<Element> ring(args, lanes, chunk, own, lane);
+  Ring<Element> ring(args, lanes, chunk, phases, own, lane);
 
   const LanePlace place(lanes, lane, panel, kTileN, args.n);
   const LaneTile<kTileM> tile = lane_tile<Element, kTileM, kTileN, kDepth>(args, lanes, place);
@@ -80,7 +81,7 @@ __device__ inline void multiply_chunk(const LaunchArgs& args, const RowChunks& r
     }
     row += at_once;
   }
-  ring.leave(lane);
+  ring.leave();
 }
 
 }  // namespace sparsek::cuda::few_columns

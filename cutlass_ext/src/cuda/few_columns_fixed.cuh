@@ -17,9 +17,11 @@ constexpr int alignment_of(int bytes) {
 
 // kCount consecutive elements in shared memory, by loads of kAlign bytes.
 template <class Element, int kAlign, int kCount>
-__device__ inline void load_values(uint32_t from, float (&to)[kCount]) {
+__device__ inline void load_values(uint32_t from, Sum<Element> (&to)[kCount]) {
   constexpr int kBytes = sizeof(Element);
-  if constexpr (kAlign < 4) {
+  if constexpr (kBytes == 8 && kAlign == 16) {
+    load_shared<Element, kCount>(from, to);
+  } else if constexpr (kBytes == 8 || kAlign < 4) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) to[i] = load_one<Element>(from + i * kBytes);
   } else {
@@ -53,7 +55,7 @@ struct FixedShare {
 // Rows of B for kStep columns of a block.
 template <class Tile, bool kVector>
 __device__ inline void load_b(const char* b, int64_t pitch, int columns, bool wide,
-                              float (&to)[Tile::kStep][Tile::kColumns]) {
+                              Sum<typename Tile::Element> (&to)[Tile::kStep][Tile::kColumns]) {
   using Element = typename Tile::Element;
   if constexpr (kVector) {
     // A column whose elements are next to each other.
@@ -61,7 +63,7 @@ __device__ inline void load_b(const char* b, int64_t pitch, int columns, bool wi
     constexpr int kLoad = Tile::kStep % kWide == 0 ? kWide : 1;
 #pragma unroll
     for (int i = 0; i < Tile::kStep; i += kLoad) {
-      float loaded[kLoad];
+      Sum<Element> loaded[kLoad];
       load<kLoad>(reinterpret_cast<const Element*>(b) + i, true, loaded);
 #pragma unroll
       for (int j = 0; j < kLoad; ++j) to[i + j][0] = loaded[j];
@@ -76,7 +78,7 @@ __device__ inline void load_b(const char* b, int64_t pitch, int columns, bool wi
     for (int i = 0; i < Tile::kStep; ++i) {
 #pragma unroll
       for (int j = 0; j < Tile::kColumns; ++j) {
-        to[i][j] = j < columns ? to_float(reinterpret_cast<const Element*>(b + i * pitch)[j]) : 0.f;
+        to[i][j] = j < columns ? to_float(reinterpret_cast<const Element*>(b + i * pitch)[j]) : 0;
       }
     }
   }
@@ -84,7 +86,7 @@ __device__ inline void load_b(const char* b, int64_t pitch, int columns, bool wi
 
 template <class Tile, bool kVector>
 __device__ inline void multiply_tile(uint32_t a, const char* b, int64_t pitch, int columns, bool wide,
-                                     float (&sums)[Tile::kRows][Tile::kColumns]) {
+                                     Sum<typename Tile::Element> (&sums)[Tile::kRows][Tile::kColumns]) {
   using Element = typename Tile::Element;
   constexpr int kBytes = sizeof(Element), kStep = Tile::kStep;
   constexpr bool kWhole = kStep == Tile::kBlockK;
@@ -92,10 +94,10 @@ __device__ inline void multiply_tile(uint32_t a, const char* b, int64_t pitch, i
   constexpr int kAlign = alignment_of(Tile::kLanes == 1 ? Tile::kBlockBytes : Tile::kBlockBytes | kPart);
 #pragma unroll
   for (int k = 0; k < Tile::kBlockK; k += kStep) {
-    float b_values[kStep][Tile::kColumns];
+    Sum<Element> b_values[kStep][Tile::kColumns];
     load_b<Tile, kVector>(b + k * (kVector ? kBytes : pitch), pitch, columns, wide, b_values);
     if constexpr (kWhole) {
-      float values[Tile::kRows * kStep];
+      Sum<Element> values[Tile::kRows * kStep];
       load_values<Element, kAlign>(a, values);
 #pragma unroll
       for (int i = 0; i < kStep; ++i) {
@@ -103,7 +105,7 @@ __device__ inline void multiply_tile(uint32_t a, const char* b, int64_t pitch, i
         for (int t = 0; t < Tile::kRows; ++t) {
 #pragma unroll
           for (int j = 0; j < Tile::kColumns; ++j) {
-            sums[t][j] = fmaf(values[t * kStep + i], b_values[i][j], sums[t][j]);
+            sums[t][j] = fma(values[t * kStep + i], b_values[i][j], sums[t][j]);
           }
         }
       }
@@ -111,12 +113,12 @@ __device__ inline void multiply_tile(uint32_t a, const char* b, int64_t pitch, i
       constexpr int kRowAlign = alignment_of(kAlign | Tile::kBlockK * kBytes | kStep * kBytes);
 #pragma unroll
       for (int t = 0; t < Tile::kRows; ++t) {
-        float values[kStep];
+        Sum<Element> values[kStep];
         load_values<Element, kRowAlign>(a + (t * Tile::kBlockK + k) * kBytes, values);
 #pragma unroll
         for (int i = 0; i < kStep; ++i) {
 #pragma unroll
-          for (int j = 0; j < Tile::kColumns; ++j) sums[t][j] = fmaf(values[i], b_values[i][j], sums[t][j]);
+          for (int j = 0; j < Tile::kColumns; ++j) sums[t][j] = fma(values[i], b_values[i][j], sums[t][j]);
         }
       }
     }
@@ -126,17 +128,17 @@ __device__ inline void multiply_tile(uint32_t a, const char* b, int64_t pitch, i
 // Of a block that extends beyond K: the columns before `count`.
 template <class Tile>
 __device__ inline void multiply_last(uint32_t a, const char* b, int64_t pitch, int columns, int count,
-                                     float (&sums)[Tile::kRows][Tile::kColumns]) {
+                                     Sum<typename Tile::Element> (&sums)[Tile::kRows][Tile::kColumns]) {
   using Element = typename Tile::Element;
 #pragma unroll 1
   for (int k = 0; k < count; ++k) {
 #pragma unroll
     for (int j = 0; j < Tile::kColumns; ++j) {
       if (j >= columns) continue;
-      const float b_value = to_float(reinterpret_cast<const Element*>(b + k * pitch)[j]);
+      const Sum<Element> b_value = to_float(reinterpret_cast<const Element*>(b + k * pitch)[j]);
 #pragma unroll
       for (int t = 0; t < Tile::kRows; ++t) {
-        sums[t][j] = fmaf(load_one<Element>(a + (t * Tile::kBlockK + k) * int(sizeof(Element))), b_value, sums[t][j]);
+        sums[t][j] = fma(load_one<Element>(a + (t * Tile::kBlockK + k) * int(sizeof(Element))), b_value, sums[t][j]);
       }
     }
   }
@@ -158,13 +160,14 @@ struct RowBegins {
 // kVector: B has one column, whose elements are next to each other and aligned as blocks need them. kPlain: B's rows
 // are aligned for the columns of a lane, which are a divisor of N, and no block extends beyond K.
 template <class Tile, bool kVector, bool kPlain>
-__device__ inline void fixed_chunk(const LaunchArgs& args, const RowChunks& rows, int at, int panel, char* own) {
+__device__ inline void fixed_chunk(const LaunchArgs& args, const RowChunks& rows, int at, int panel, Phases& phases,
+                                   char* own) {
   using Element = typename Tile::Element;
   constexpr int kColumns = Tile::kColumns, kRows = Tile::kRows, kMostRows = 31;
   const LaneLayout& lanes = rows.lanes;
   const int lane = threadIdx.x % 32;
   const RowChunk chunk = read_chunk(rows, at);
-  Pipe<Element, Tile::kBlockBytes> pipe(args, lanes, chunk, own, lane);
+  Pipe<Element, Tile::kBlockBytes> pipe(args, lanes, chunk, phases, own, lane);
 
   const int column = lane & (lanes.column_lanes - 1), rest = lane / lanes.column_lanes;
   const int part = rest % Tile::kLanes, entry_lane = rest / Tile::kLanes;
@@ -179,7 +182,7 @@ __device__ inline void fixed_chunk(const LaunchArgs& args, const RowChunks& rows
   const int last_whole = int(args.cols - Tile::kBlockK);
   const float alpha = alpha_of(args.epilogue);
   const bool plain = only_scales(args.epilogue, kTypeOf<Element>);
-  auto* const parts = static_cast<float*>(rows.sums);
+  auto* const parts = static_cast<Sum<Element>*>(rows.sums);
   const bool in_use = columns > 0 && entry_lane < entry_lanes && part * kRows < Tile::kBlockM;
 
   // Rows of which other chunks have a part.
@@ -214,7 +217,7 @@ __device__ inline void fixed_chunk(const LaunchArgs& args, const RowChunks& rows
     const bool active = in_use && mine < now;
     int e = active ? begin + share : end;
 
-    float sums[kRows][kColumns] = {};
+    Sum<Element> sums[kRows][kColumns] = {};
     int done;
     do {
       done = pipe.wait(end);

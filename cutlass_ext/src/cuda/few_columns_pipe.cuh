@@ -8,8 +8,8 @@
 
 namespace sparsek::cuda::few_columns {
 
-// Groups of blocks, each in the place of its number modulo their count, then the first row of B for each block, then a
-// barrier for each group. Entries are counted from the first group of the chunk on.
+// Groups of blocks, each in the place of its number modulo their count, then the first row of B for each block, then
+// the barriers. Entries are counted from the first group of the chunk on.
 template <class Element, int kBlockBytes>
 struct Pipe {
   uint32_t values, first_rows;
@@ -17,15 +17,21 @@ struct Pipe {
   int end;    // of the entries of the chunk
   int first;  // entry of the plan that is entry 0
 
-  __device__ Pipe(const LaunchArgs& args, const LaneLayout& lanes, const RowChunk& chunk, char* shared, int lane)
-      : shared_(shared), lane_(lane) {
+  // Where a warp's barriers lie, if its pipe begins at `shared`.
+  __device__ static uint32_t barriers_at(const LaneLayout& lanes, const char* shared) {
+    return shared_address(shared) + lanes.groups * lanes.group * (kBlockBytes + 4);
+  }
+
+  __device__ Pipe(const LaunchArgs& args, const LaneLayout& lanes, const RowChunk& chunk, Phases& phases, char* shared,
+                  int lane)
+      : shared_(shared), lane_(lane), phases_(phases) {
     const int entries = lanes.groups * lanes.group;
     group_ = lanes.group;
     groups_ = lanes.groups;
     shift_ = __ffs(group_) - 1;
     values = shared_address(shared);
     first_rows = values + entries * kBlockBytes;
-    barriers_ = first_rows + entries * 4;
+    barriers_ = barriers_at(lanes, shared);
     mask = entries - 1;
     first = chunk.entry_begin & -group_;
     in_place_ = chunk.entry_end >= 0;
@@ -33,12 +39,6 @@ struct Pipe {
     by_bulk_ = in_place_ && reinterpret_cast<uintptr_t>(args.values) % 16 == 0;
     from_ = static_cast<const char*>(args.values) + int64_t(first) * kBlockBytes;
     ready = freed_ = requested_ = 0;
-    phases_ = 0;
-    if (lane < groups_) {
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barriers_ + lane * kBarrierBytes) : "memory");
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    }
-    __syncwarp();
 #pragma unroll 1
     for (int i = 0; i < groups_; ++i) request(args);
   }
@@ -48,9 +48,7 @@ struct Pipe {
     wanted = min(wanted, freed_ + (groups_ << shift_));
 #pragma unroll 1
     while (ready < wanted) {
-      const int at = ready >> shift_ & (groups_ - 1);
-      wait_for_phase(barriers_ + at * kBarrierBytes, phases_ >> at & 1);
-      phases_ ^= 1u << at;
+      wait_for_group(barriers_, ready >> shift_ & (groups_ - 1), phases_);
       ready += group_;
     }
     return wanted;
@@ -59,9 +57,7 @@ struct Pipe {
   // The warp has read all entries before this one, into registers.
   __device__ void release(const LaunchArgs& args, int entry) {
     if (freed_ + group_ > entry) return;
-    // Loads that are under way when an arrival is issued may otherwise be served after it.
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncwarp();
+    finish_reads();
 #pragma unroll 1
     do {
       freed_ += group_;
@@ -69,15 +65,11 @@ struct Pipe {
     } while (freed_ + group_ <= entry);
   }
 
-  // Behind this, the CTA may end: no copy is under way any more, which would write where the next CTA of the SM has its
-  // own.
+  // Behind this, another pipe may be made in its place, and the CTA may end: no copy is under way any more, which would
+  // write where the next CTA of the SM has its own.
   __device__ void leave() {
     wait(min(end, requested_));
-    __syncwarp();
-    if (lane_ < groups_) {
-      asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barriers_ + lane_ * kBarrierBytes) : "memory");
-    }
-    __syncwarp();
+    finish_reads();
   }
 
  private:
@@ -116,7 +108,8 @@ struct Pipe {
   char* shared_;
   int lane_, group_, groups_, shift_;
   int ready, freed_, requested_;  // entries: that were waited for, that are no longer needed, that were requested
-  uint32_t barriers_, phases_;
+  uint32_t barriers_;
+  Phases& phases_;
   bool in_place_, by_bulk_;
   const char* from_;
 };

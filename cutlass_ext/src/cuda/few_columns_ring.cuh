@@ -35,9 +35,33 @@ __device__ inline RowChunk read_chunk(const RowChunks& rows, int at) {
   return {words.x, words.y, words.z, words.w};
 }
 
+// The barriers of the groups that a warp has in shared memory. They are made once: the phases go on from one chunk of
+// the warp to the next.
+__device__ inline void make_barriers(uint32_t first, int count) {
+  if (const int lane = threadIdx.x % 32; lane < count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(first + lane * kBarrierBytes) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncwarp();
+}
+
+// A bit for each barrier: the parity of the phase that it is in.
+using Phases = uint32_t;
+
+__device__ inline void wait_for_group(uint32_t first, int group, Phases& phases) {
+  wait_for_phase(first + group * kBarrierBytes, phases >> group & 1);
+  phases ^= 1u << group;
+}
+
+// Behind this, copies may be requested to places that the warp has read.
+__device__ inline void finish_reads() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // a request does not overtake what the lane has read
+  __syncwarp();
+}
+
 // The ring of a warp in shared memory: groups of blocks, each in the place of its number modulo the groups of the ring,
 // with the first row of B for each block, if groups are of four at least; else those are read from the plan. Behind
-// them a barrier for each group. Entries are counted from the first group of the chunk on.
+// them the barriers. Entries are counted from the first group of the chunk on.
 template <class Element>
 struct Ring {
   uint32_t values, first_rows;
@@ -45,10 +69,17 @@ struct Ring {
   int end;   // of the entries of the chunk
   int mask;  // entry & mask: its place
 
-  __device__ Ring(const LaunchArgs& args, const LaneLayout& lanes, const RowChunk& chunk, char* shared, int lane)
-      : shared_(shared) {
+  // Where a warp's barriers lie, if its ring begins at `shared`.
+  __device__ static uint32_t barriers_at(const LaunchArgs& args, const LaneLayout& lanes, const char* shared) {
+    const int row_bytes = lanes.group >= kLeastGroupWithRows ? 4 : 0;
+    return shared_address(shared) + lanes.groups * lanes.group * (block_bytes_of(args) + row_bytes);
+  }
+
+  __device__ Ring(const LaunchArgs& args, const LaneLayout& lanes, const RowChunk& chunk, Phases& phases, char* shared,
+                  int lane)
+      : shared_(shared), phases_(phases) {
     const int entries = lanes.groups * lanes.group;
-    block_bytes_ = args.block_m * args.block_k * int(sizeof(Element));
+    block_bytes_ = block_bytes_of(args);
     group_ = lanes.group;
     shift_ = __ffs(group_) - 1;
     groups_ = lanes.groups;
@@ -56,7 +87,7 @@ struct Ring {
     values = shared_address(shared);
     first_rows = values + entries * block_bytes_;
     has_rows = group_ >= kLeastGroupWithRows;
-    barriers_ = first_rows + (has_rows ? entries * 4 : 0);
+    barriers_ = barriers_at(args, lanes, shared);
     mask = entries - 1;
     first_ = chunk.entry_begin & -group_;
     in_place_ = chunk.entry_end >= 0;
@@ -67,15 +98,6 @@ struct Ring {
     from_ = static_cast<const char*>(args.values) + int64_t(first_) * block_bytes_;
     room_ = int(min(int64_t(INT32_MAX), (args.nnzb - first_) * block_bytes_));
     oldest_ = complete_ = requested_ = 0;
-    phases_ = 0;
-    if (lane == 0) {
-#pragma unroll 1
-      for (int i = 0; i < groups_; ++i) {
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barriers_ + i * kBarrierBytes) : "memory");
-      }
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    }
-    __syncwarp();
 #pragma unroll 1
     for (int i = 0; i < groups_; ++i) request(args, lane);
   }
@@ -83,17 +105,10 @@ struct Ring {
   // Behind this, another ring may be made in its place, and the CTA may end: no copy is under way any more. One that
   // nobody waited for would write where the SM's next CTA has its own. That is so for a chunk without blocks whose
   // number is no multiple of the group: the group that it begins in is copied.
-  __device__ void leave(int lane) {
+  __device__ void leave() {
 #pragma unroll 1
     for (; complete_ < requested_ && complete_ * group_ < end; ++complete_) wait_for_oldest();
-    __syncwarp();
-    if (lane == 0) {
-#pragma unroll 1
-      for (int i = 0; i < groups_; ++i) {
-        asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barriers_ + i * kBarrierBytes) : "memory");
-      }
-    }
-    __syncwarp();
+    finish_reads();
   }
 
   // The number that an entry of the plan has here, and the other way round.
@@ -116,8 +131,7 @@ struct Ring {
   // The warp needs no entry before this one any more.
   __device__ void release(const LaunchArgs& args, int entry, int lane) {
     if ((oldest_ + 1) * group_ > entry) return;
-    cutlass::arch::fence_view_async_shared();  // a request does not overtake what the lane has read
-    __syncwarp();
+    finish_reads();
 #pragma unroll 1
     do {
       ++oldest_;
@@ -127,10 +141,10 @@ struct Ring {
 
  private:
   // Of the groups that nobody has waited for.
-  __device__ void wait_for_oldest() {
-    const int at = complete_ & (groups_ - 1);
-    wait_for_phase(barriers_ + at * kBarrierBytes, phases_ >> at & 1);
-    phases_ ^= 1u << at;
+  __device__ void wait_for_oldest() { wait_for_group(barriers_, complete_ & (groups_ - 1), phases_); }
+
+  __device__ static int block_bytes_of(const LaunchArgs& args) {
+    return args.block_m * args.block_k * int(sizeof(Element));
   }
 
   // Of the next group, in the place of one that nobody reads any more.
@@ -167,7 +181,8 @@ struct Ring {
   char* shared_;
   int group_, shift_, groups_, group_bytes_, block_bytes_, room_;
   int first_, oldest_, requested_, complete_;  // groups: in use, to be requested, to be waited for
-  uint32_t barriers_, phases_;
+  uint32_t barriers_;
+  Phases& phases_;
   bool in_place_, by_bulk_;
   const char* from_;
 };

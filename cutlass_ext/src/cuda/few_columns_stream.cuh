@@ -19,11 +19,12 @@ struct BlockSums {
 };
 
 template <class Element, int kTileM, int kDepth>
-__device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& rows, int at, int panel, char* own) {
+__device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& rows, int at, int panel, Phases& phases,
+                                    char* own) {
   const LaneLayout& lanes = rows.lanes;
   const int lane = threadIdx.x % 32;
   const RowChunk chunk = read_chunk(rows, at);
-  Ring<Element> ring(args, lanes, chunk, own, lane);
+  Ring<Element> ring(args, lanes, chunk, phases, own, lane);
   const LanePlace place(lanes, lane, panel, 1, args.n);
   const LaneTile<kTileM> tile = lane_tile<Element, kTileM, 1, kDepth>(args, lanes, place);
   const int entry_lanes = lanes.rows * lanes.shares;
@@ -124,7 +125,7 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
     }
     begin = end;
   }
-  ring.leave(lane);
+  ring.leave();
 }
 
 }  // namespace sparsek::cuda::few_columns

@@ -51,7 +51,7 @@ void choose_fixed(LaneLayout& lanes, int32_t block, int64_t n, int element_bytes
   constexpr int kBytes = 11264, kMostGroup = 256, kMostRows = 16;
   lanes.way = LaneWay::kFixed;
   lanes.tile_n = n < 4 ? 1 : n >= 32 && is_wide(block, element_bytes) ? 8 : 4;
-  const FixedTile tile = fixed_tile(block, lanes.tile_n);
+  const FixedTile tile = fixed_tile(block, lanes.tile_n, element_bytes);
   lanes.tile_m = tile.rows;
   lanes.depth = tile.step;
   lanes.row_lanes = ceil_div(block, tile.rows);
@@ -77,8 +77,9 @@ void choose_fixed(LaneLayout& lanes, int32_t block, int64_t n, int element_bytes
   lanes.shared_bytes = (lanes.groups * (lanes.group * (block_bytes + 4) + 8) + 15) / 16 * 16;
   lanes.ring_bytes = lanes.shared_bytes;
   lanes.warps = warps_of_fixed(lanes.tile_n);
-  lanes.ctas = ctas_of_fixed(block, lanes.tile_n);
-  const double products = tile.rows * block * lanes.tile_n, loads = tile.rows * block + block;
+  lanes.ctas = ctas_of_fixed(block, lanes.tile_n, element_bytes);
+  const double wide = element_bytes == 8 ? 2 : 1;  // instructions of the fp64 cores, and loads, count as two
+  const double products = wide * tile.rows * block * lanes.tile_n, loads = wide * (tile.rows * block + block);
   const double of_lane = std::ceil(blocks_of_row / lanes.shares) * (products + loads + 14);
   lanes.cost = (of_lane + 100 + 5 * tile.rows * lanes.tile_n) / (lanes.rows * std::max(1., blocks_of_row));
 }
@@ -93,7 +94,8 @@ bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, 
     choose_singles(lanes, n, blocks_of_row);
   } else if (element_bytes == 2 && block_m % 8 == 0 && block_k % 8 == 0) {
     choose_tensor(lanes, block_m, block_k, n, blocks_of_row);
-  } else if (element_bytes <= 4 && block_m == block_k && is_fixed(block_m, element_bytes)) {
+  } else if (block_m == block_k && is_fixed(block_m, element_bytes) &&
+             n <= most_columns_of_fixed(block_m, element_bytes)) {
     choose_fixed(lanes, block_m, n, element_bytes, blocks_of_row);
   } else {
     return false;

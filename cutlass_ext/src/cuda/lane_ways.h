@@ -20,7 +20,12 @@ enum class LaneWay : int32_t {
 constexpr int kSinglesAtOnce = 4;  // nonzeros of a lane
 constexpr int kMostFixed = 8;      // side of a block
 constexpr bool is_fixed(int side, int element_bytes) {
+  if (element_bytes == 8) return side == 2 || side == 3 || side == 6;
   return side <= 4 || (element_bytes == 4 && (side <= 6 || side == kMostFixed));
+}
+// With more columns, kBundles is faster.
+constexpr int64_t most_columns_of_fixed(int side, int element_bytes) {
+  return element_bytes < 8 ? INT64_MAX : side == 3 ? 32 : 64;
 }
 constexpr int kMostSharedBytesOfFixed = 12288;  // of a warp
 // Of which a lane may have eight columns of C.
@@ -31,8 +36,8 @@ constexpr bool is_wide(int side, int element_bytes) { return side <= (element_by
 struct FixedTile {
   int rows, step;
 };
-constexpr FixedTile fixed_tile(int block, int columns) {
-  if (block == 6) return {3, 6};
+constexpr FixedTile fixed_tile(int block, int columns, int element_bytes) {
+  if (block == 6) return {3, element_bytes == 8 && columns > 1 ? 3 : 6};
   if (block == 8) return columns == 1 ? FixedTile{2, 8} : FixedTile{4, 4};
   return {block, block};
 }
@@ -47,7 +52,11 @@ constexpr int warps_of_tensor(int row_tiles, int columns) {
 }
 
 // CTAs of an SM, by the registers that a thread takes.
-constexpr int ctas_of_fixed(int block, int columns) { return columns == 8 ? 1 : columns == 4 && block > 6 ? 4 : 5; }
+constexpr int ctas_of_fixed(int block, int columns, int element_bytes) {
+  if (columns == 8) return 1;
+  if (columns == 4 && element_bytes == 8 && block > 2) return block == 3 ? 4 : 3;
+  return columns == 4 && block > 6 ? 4 : 5;
+}
 constexpr int ctas_of_tensor(int row_tiles, int columns) {
   if (columns > 1) return 1;
   return row_tiles == 1 ? 5 : row_tiles == 2 ? 4 : 2;

@@ -37,7 +37,7 @@ bool is_right_way(const LaneLayout& lanes, int block_m, int block_k, int64_t n, 
     case LaneWay::kFixed:
       // A group begins at a multiple of 16 bytes, a row's begin and the next one's are in one load of 32, and all rows
       // of a bundle are.
-      return bytes <= 4 && block_m == block_k && block_m <= kMostFixed && lanes.group * block_bytes % 16 == 0 &&
+      return block_m == block_k && is_fixed(block_m, bytes) && lanes.group * block_bytes % 16 == 0 &&
              is_power_of_two(lanes.column_lanes) && is_power_of_two(lanes.row_lanes) && lanes.rows <= 16 &&
              is_power_of_two(lanes.group) && is_power_of_two(lanes.groups) && lanes.group >= kLeastGroupWithRows &&
              lanes.shared_bytes >= lanes.groups * (lanes.group * (block_bytes + 4) + 8) &&

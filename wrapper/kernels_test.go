@@ -13,11 +13,11 @@ import (
 	. "github.com/sparsek/sparsek/wrapper"
 )
 
-// kernelsOf are our own kernels of an engine's back-end.
+// kernelsOf are our own kernels of an engine's back-end that take A and B of one type; mixedKernelsOf are the others.
 func kernelsOf(t *testing.T, engine *Engine) []Kernel {
 	var own []Kernel
 	for _, kernel := range must(engine.Library().Kernels())(t) {
-		if kernel.Backend == engine.Info().Backend && kernel.Library == "" {
+		if kernel.Backend == engine.Info().Backend && kernel.Library == "" && kernel.DTypeB == 0 {
 			own = append(own, kernel)
 		}
 	}

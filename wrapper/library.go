@@ -22,6 +22,7 @@ type Kernel struct {
 	Why                 string // the case for which it exists
 	Backend             Backend
 	DType               DType // of A and B; 0: every one or, of another library, those that it takes
+	DTypeB              DType // of B where it is wider than A's, which DType then is alone; else 0
 	TileM, TileN, TileK int   // these and Stages: 0 where another library chooses them
 	Stages              int
 	BlockM              int    // block heights served: this one; 0: every one
@@ -58,7 +59,7 @@ func (l *Library) Kernels() ([]Kernel, error) {
 	var kernels []Kernel
 	for _, k := range list {
 		kernels = append(kernels, Kernel{
-			Name: k.Name, Why: k.Why, Backend: Backend(k.Backend), DType: DType(k.DType),
+			Name: k.Name, Why: k.Why, Backend: Backend(k.Backend), DType: DType(k.DType), DTypeB: DType(k.DTypeB),
 			TileM: k.TileM, TileN: k.TileN, TileK: k.TileK, Stages: k.Stages,
 			BlockM: k.BlockM, BlockMMultiples: k.BlockMMultiple, BlockKMultiple: k.BlockKMultiple,
 			Baseline: k.Baseline, Library: k.Library, ReadsAbsent: k.ReadsAbsent,

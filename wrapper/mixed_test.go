@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -75,15 +76,44 @@ func (p *product[T, C, I]) check(engine *Engine, args check.Args) (check.Report,
 // pairs are the types of A and B that are served and are not the same.
 var pairs = []struct{ a, b DType }{{BF16, FP32}, {FP16, FP32}, {BF16, FP64}, {FP16, FP64}, {FP32, FP64}}
 
-// onEachPair runs a test, the one for B's type, for each pair of types.
+// onEachPair runs a test, the one for B's type, for each pair of types on each back-end.
 func onEachPair(t *testing.T, fp32, fp64 func(t *testing.T, engine *Engine, a DType)) {
-	engine := newEngine(t, CPU)
-	for _, pair := range pairs {
-		t.Run(fmt.Sprintf("%v by %v", pair.a, pair.b), func(t *testing.T) {
-			if pair.b == FP64 {
-				fp64(t, engine, pair.a)
+	onEach(t, func(t *testing.T, engine *Engine) {
+		for _, pair := range pairs {
+			t.Run(fmt.Sprintf("%v by %v", pair.a, pair.b), func(t *testing.T) {
+				if pair.b == FP64 {
+					fp64(t, engine, pair.a)
+				} else {
+					fp32(t, engine, pair.a)
+				}
+			})
+		}
+	})
+}
+
+// mixedKernelsOf are the kernels of the GPU for A and B of two types whose names begin with prefix.
+func mixedKernelsOf(t *testing.T, engine *Engine, prefix string) []Kernel {
+	var own []Kernel
+	for _, kernel := range must(engine.Library().Kernels())(t) {
+		if kernel.DTypeB != 0 && strings.HasPrefix(kernel.Name, prefix) {
+			own = append(own, kernel)
+		}
+	}
+	if len(own) == 0 {
+		t.Fatalf("no kernel %s... takes A and B of two types", prefix)
+	}
+	return own
+}
+
+// onMixedKernels runs a test, the one for B's type, on those kernels of a GPU.
+func onMixedKernels(t *testing.T, prefix string, fp32, fp64 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	engine := newEngine(t, CUDA)
+	for _, kernel := range mixedKernelsOf(t, engine, prefix) {
+		t.Run(kernel.Name, func(t *testing.T) {
+			if kernel.DTypeB == FP64 {
+				fp64(t, engine, kernel)
 			} else {
-				fp32(t, engine, pair.a)
+				fp32(t, engine, kernel)
 			}
 		})
 	}
@@ -127,6 +157,65 @@ func TestMixedProducts(t *testing.T) {
 	onEachPair(t, testMixedProducts[float32], testMixedProducts[float64])
 }
 
+func testMixedKernel[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawSmallBlocks(rt, kernel)
+		s.typeA = kernel.DType
+		if info := testDrawn[T](rt, engine, s); info.Kernel != kernel.Name {
+			rt.Fatalf("kernel %s ran", info.Kernel)
+		}
+	})
+}
+
+// Small blocks, long rows and short ones, with each kernel for two types by its name.
+func TestMixedKernels(t *testing.T) {
+	onMixedKernels(t, "", testMixedKernel[float32], testMixedKernel[float64])
+}
+
+func testFewMixedWorkers[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	background := context.Background()
+	for _, block := range [][2]int{{1, 1}, {3, 3}, {5, 7}, {8, 8}, {24, 16}} {
+		for _, n := range []int{1, 8, 70} {
+			p := newProduct[T, int32](shape{rows: 6000, cols: 1200, n: n, blockM: block[0], blockK: block[1], density: 0.05, alpha: 1, seed: 5, typeA: kernel.DType, kernel: kernel.Name})
+			m := must(p.matrix(engine))(t)
+			options := p.planOptions(SizeOf[T]())
+			options.Workers = 3
+			plan := must(m.Plan(background, options))(t)
+			first := p.newC()
+			for turn := range 2 {
+				c := p.newC()
+				if err := plan.Multiply(background, p.alpha, p.beta, Operands{B: p.b, C: c}); err != nil {
+					t.Fatal(err)
+				}
+				if turn == 0 {
+					p.verify(t, engine, plan.Info(), c)
+					first = c
+				} else if at := firstOther(first.Data, c.Data); at >= 0 {
+					t.Fatalf("element %d is %v, then %v", at, first.Data[at], c.Data[at])
+				}
+			}
+			if err := errors.Join(plan.Close(), m.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// firstOther is the first place where a and b differ, or -1.
+func firstOther[T comparable](a, b []T) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// Many chunks of rows for each of three CTAs, and the same bits again.
+func TestFewMixedWorkers(t *testing.T) {
+	onMixedKernels(t, "", testFewMixedWorkers[float32], testFewMixedWorkers[float64])
+}
+
 func testMixedValues[T Element](t *testing.T, engine *Engine, a DType) {
 	background := context.Background()
 	for _, n := range []int{1, 5, 33} {
@@ -159,31 +248,32 @@ func TestMixedValues(t *testing.T) {
 
 // A plan in memory of the caller's.
 func TestMixedPlanData(t *testing.T) {
-	engine := newEngine(t, CPU)
-	background := context.Background()
-	p := newProduct[float64, int32](shape{rows: 301, cols: 250, n: 3, blockM: 7, blockK: 5, density: 0.4, alpha: 1, seed: 8, typeA: FP32})
-	layout := must(engine.MeasurePlan(PatternSizes{Rows: 301, Cols: 250, BlockM: 7, BlockK: 5, Blocks: len(p.a.ColIdx), DType: FP32}, PlanOptions{N: 3, DTypeB: FP64, Alignment: 8}))(t)
-	memory := must(NewBuffer[int64](engine, layout.MemoryLen()))(t)
-	workspace := must(NewBuffer[int64](engine, max(1, layout.WorkspaceLen())))(t)
-	plan := must(layout.Plan(memory, workspace))(t)
-	s := must(engine.NewStream())(t)
-	a := DeviceBSR[float32, int32]{Rows: 301, Cols: 250, BlockM: 7, BlockK: 5, RowPtr: filled(t, engine, p.a.RowPtr), ColIdx: filled(t, engine, p.a.ColIdx)}
-	values, freeValues := p.narrow.values(t, engine, 0)
-	defer freeValues()
-	b, c := inBuffer(t, engine, p.b, 0), inBuffer(t, engine, p.newC(), 0)
-	if err := errors.Join(WritePlan(background, s, layout, a, memory, nil), plan.Enqueue(background, s, 1, 0, Operands{B: b, C: c, Values: values}), s.Wait(background)); err != nil {
-		t.Fatal(err)
-	}
-	got := p.newC()
-	if err := c.Buffer.Read(background, got.Data); err != nil {
-		t.Fatal(err)
-	}
-	info := plan.Info()
-	info.UnitRoundoff = 0x1p-53
-	p.verify(t, engine, info, got)
-	if err := errors.Join(plan.Close(), s.Close(), workspace.Close(), memory.Close()); err != nil {
-		t.Fatal(err)
-	}
+	onEach(t, func(t *testing.T, engine *Engine) {
+		background := context.Background()
+		p := newProduct[float64, int32](shape{rows: 301, cols: 250, n: 3, blockM: 7, blockK: 5, density: 0.4, alpha: 1, seed: 8, typeA: FP32})
+		layout := must(engine.MeasurePlan(PatternSizes{Rows: 301, Cols: 250, BlockM: 7, BlockK: 5, Blocks: len(p.a.ColIdx), DType: FP32}, PlanOptions{N: 3, DTypeB: FP64, Alignment: 8}))(t)
+		memory := must(NewBuffer[int64](engine, layout.MemoryLen()))(t)
+		workspace := must(NewBuffer[int64](engine, max(1, layout.WorkspaceLen())))(t)
+		plan := must(layout.Plan(memory, workspace))(t)
+		s := must(engine.NewStream())(t)
+		a := DeviceBSR[float32, int32]{Rows: 301, Cols: 250, BlockM: 7, BlockK: 5, RowPtr: filled(t, engine, p.a.RowPtr), ColIdx: filled(t, engine, p.a.ColIdx)}
+		values, freeValues := p.narrow.values(t, engine, 0)
+		defer freeValues()
+		b, c := inBuffer(t, engine, p.b, 0), inBuffer(t, engine, p.newC(), 0)
+		if err := errors.Join(WritePlan(background, s, layout, a, memory, nil), plan.Enqueue(background, s, 1, 0, Operands{B: b, C: c, Values: values}), s.Wait(background)); err != nil {
+			t.Fatal(err)
+		}
+		got := p.newC()
+		if err := c.Buffer.Read(background, got.Data); err != nil {
+			t.Fatal(err)
+		}
+		info := plan.Info()
+		info.UnitRoundoff = 0x1p-53
+		p.verify(t, engine, info, got)
+		if err := errors.Join(plan.Close(), s.Close(), workspace.Close(), memory.Close()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // The check sees an error that sums of B's type do not have.
@@ -217,19 +307,13 @@ func TestMixedFaults(t *testing.T) {
 			{PlanOptions{DTypeB: FP64, Output: FP32}, "C is of SPARSEK_FP64 (4) where B is"},
 			{PlanOptions{DTypeB: FP32, Output: FP64}, "and only then"},
 		} {
-			if engine.Info().Backend == CUDA && (fault.options.DTypeB == FP32 || fault.options.DTypeB == FP64) {
-				continue // refused for another reason first
-			}
 			fault.options.N = 8
 			_, err := matrix.Plan(t.Context(), fault.options)
 			wantFault(t, err, ErrUnsupportedDType, fault.speaksOf)
 		}
 		if engine.Info().Backend == CUDA {
-			for _, kernel := range []string{"", "few_columns_bf16"} {
-				_, err := matrix.Plan(t.Context(), PlanOptions{N: 8, DTypeB: FP64, Kernel: kernel})
-				wantFault(t, err, ErrUnsupportedDType, "A of a narrower type than B is not served by the CUDA back-end yet")
-			}
-			return
+			_, err := matrix.Plan(t.Context(), PlanOptions{N: 8, DTypeB: FP32, Kernel: "few_columns_bf16"})
+			wantFault(t, err, ErrNoSuchKernel, "another type")
 		}
 		plan := must(matrix.Plan(t.Context(), PlanOptions{N: 8, DTypeB: FP32}))(t)
 		defer plan.Close()

@@ -248,6 +248,8 @@ typedef struct sparsek_kernel_info {
   const char* library;      /* "", or "cuBLAS" or "cuSPARSE": opened when it is first needed, see dense_time */
   int32_t reads_absent;     /* 1: multiplies absent blocks as zeros; runs only with options->allow_dense */
   int32_t reserved;
+  int32_t dtype_b; /* sparsek_dtype of B, where it is wider than A's; dtype is then A's alone. 0: the same */
+  int32_t reserved2;
 } sparsek_kernel_info;
 
 typedef struct sparsek_device_info {
@@ -350,8 +352,8 @@ typedef struct sparsek_plan_options {
   int32_t order_x;
   int32_t reserved5;
   /* sparsek_dtype of B; 0: the matrix's. Where it is wider, elements of A are multiplied as they are, and products are
-   * summed in B's type. SPARSEK_UNSUPPORTED_DTYPE where it is another and not wider, and where it is another on a GPU,
-   * which does not serve that yet, or for another op or order than 0. */
+   * summed in B's type. SPARSEK_UNSUPPORTED_DTYPE where it is another and not wider, or for another op or order than 0.
+   */
   int32_t dtype_b;
   int32_t reserved4;
 } sparsek_plan_options;

@@ -36,7 +36,8 @@ type defaultInfo struct {
 type kernelInfo struct {
 	Name            string `json:"name"`
 	Backend         string `json:"backend"`
-	DType           string `json:"dtype"` // empty: every one
+	DType           string `json:"dtype"`             // empty: every one
+	DTypeB          string `json:"b_dtype,omitempty"` // of B where it is another than A's
 	Tile            [3]int `json:"tile"`
 	Stages          int    `json:"stages"`
 	BlockM          int    `json:"block_m"` // 0: every one
@@ -138,7 +139,7 @@ func gatherInfo() (r infoResult, err error) {
 	}
 	for _, k := range kernels {
 		r.Kernels = append(r.Kernels, kernelInfo{
-			k.Name, backendName(sparsek.EngineInfo{Backend: k.Backend}), dtypeName(k.DType), [3]int{k.TileM, k.TileN, k.TileK}, k.Stages,
+			k.Name, backendName(sparsek.EngineInfo{Backend: k.Backend}), dtypeName(k.DType), dtypeName(k.DTypeB), [3]int{k.TileM, k.TileN, k.TileK}, k.Stages,
 			k.BlockM, k.BlockMMultiples, k.BlockKMultiple, k.Baseline, k.Library, k.ReadsAbsent, k.Why,
 		})
 	}
@@ -196,6 +197,9 @@ func dtypeName(d sparsek.DType) string {
 func dtypesOf(k kernelInfo) string {
 	if k.Library != "" {
 		return "bf16, fp16"
+	}
+	if k.DTypeB != "" {
+		return k.DType + "*" + k.DTypeB
 	}
 	return or(k.DType, "every")
 }

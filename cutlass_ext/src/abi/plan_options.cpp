@@ -23,15 +23,6 @@ void require_alignment(int32_t alignment, int64_t least, const char* what) {
   }
 }
 
-void require_types(int32_t dtype_b, sparsek_backend backend, sparsek_dtype dtype) {
-  require_dtype_b(dtype_b, dtype, "options->dtype_b");
-  if (dtype_b == dtype || backend == SPARSEK_CPU) return;
-  fail(SPARSEK_UNSUPPORTED_DTYPE,
-       "options->dtype_b = %d with A of dtype %d: A of a narrower type than B is not served by the CUDA back-end yet: "
-       "give A in B's type, or use the CPU",
-       dtype_b, static_cast<int>(dtype));
-}
-
 void require_compute(int32_t compute, sparsek_backend backend, sparsek_dtype dtype, int32_t dtype_b) {
   if (compute == SPARSEK_COMPUTE_EXACT) return;
   if (dtype != SPARSEK_FP32 || dtype_b != SPARSEK_FP32) {
@@ -66,15 +57,12 @@ void resolve_operands(const sparsek_plan_options& given, const MatrixState& matr
   const Lines x = lines_of_x(shape, given.n, options.order_x);
   options.ldx = given.ldx == 0 ? x.length : given.ldx;
   if (given.op == SPARSEK_SDD) require(x, options.ldx, matrix.dtype, "options->ldx");
-  require_plain_where_mixed({matrix.dtype, options.dtype_b}, given.op, given.order_b, given.order_c,
-                            "options->dtype_b");
 }
 
 }  // namespace
 
 PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Backend& backend, const MatrixState& matrix) {
   require_served(given);
-  if (backend.kind() == SPARSEK_CUDA) require_served_by_cuda(given);
   if (given.n < 0) fail(SPARSEK_BAD_SIZE, "options->n = %" PRId64 " is negative", given.n);
 
   PlanOptions options;
@@ -83,7 +71,10 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Backen
   options.alignment_c = given.alignment_c == 0 ? options.alignment : given.alignment_c;
   if (given.kernel != nullptr) options.kernel = given.kernel;
   const int32_t dtype_b = given.dtype_b == 0 ? matrix.dtype : given.dtype_b;
-  require_types(dtype_b, backend.kind(), matrix.dtype);
+  require_dtype_b(dtype_b, matrix.dtype, "options->dtype_b");
+  require_plain_where_mixed({matrix.dtype, static_cast<sparsek_dtype>(dtype_b)}, given.op, given.order_b, given.order_c,
+                            "options->dtype_b");
+  if (backend.kind() == SPARSEK_CUDA) require_served_by_cuda(given);
   require_compute(given.compute, backend.kind(), matrix.dtype, dtype_b);
   const int32_t dtype_c = given.dtype_c == 0 ? dtype_b : given.dtype_c;
   require_dtype_c(dtype_c, dtype_b, "options->dtype_c");

@@ -33,6 +33,12 @@ double values_of(const Work& work) {
   return static_cast<double>(work.shape.nnzb) * work.shape.block_m * work.shape.block_k;
 }
 
+// A and B once.
+double bytes_of_operands(const Work& work) {
+  return static_cast<double>(work.element_bytes) * values_of(work) +
+         static_cast<double>(work.element_bytes_b) * static_cast<double>(work.shape.cols) * static_cast<double>(work.n);
+}
+
 double bytes_of_c(const Work& work) {
   return static_cast<double>(work.element_bytes_c) * static_cast<double>(work.shape.rows) * static_cast<double>(work.n);
 }
@@ -255,9 +261,7 @@ double predict_tensor_way(const Work& work, const LaneLayout& lanes) {
   const double of_warp = blocks * lanes.panels / (work.device.sm_count * lanes.ctas * lanes.warps);
   const double longest = std::min(static_cast<double>(work.stats.longest_row), kWhole);
   const double waits = (kOfAll * of_warp + longest) * shape.block_k / 8 * (kUnit + kTile * lanes.tile_m * lanes.tile_n);
-  const double moved = static_cast<double>(work.element_bytes) *
-                           (values_of(work) + static_cast<double>(shape.cols) * static_cast<double>(work.n)) +
-                       4 * (blocks + shape.block_rows) + bytes_of_c(work);
+  const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
   return kLaunch + on_sms(waits, work) + moved / memory_rate(kMemory, work);
 }
 
@@ -268,11 +272,10 @@ double predict_way(const Work& work, const LaneLayout& lanes) {
   constexpr double kLaunch = 9.5, kIssue = 3.6e-6, kMemory = 1.1, kL2Rate = 7.5e6, kOthers = 0.3, kRandom = 32;
   const BsrShape& shape = work.shape;
   const auto blocks = static_cast<double>(shape.nnzb), n = static_cast<double>(work.n);
-  const auto bytes = static_cast<double>(work.element_bytes);
+  const auto bytes = static_cast<double>(work.element_bytes_b);
   const double computing =
       on_sms(lanes.panels * blocks * lanes.cost * kIssue * kFittedSms / work.device.sm_count, work);
-  const double moved = bytes * (values_of(work) + static_cast<double>(shape.cols) * n) +
-                       4 * (blocks + shape.block_rows) + bytes_of_c(work);
+  const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
   // A sector for each row of B at least.
   const double rows = lanes.way == LaneWay::kSingles ? 1 : shape.block_k;
   const double reading = blocks * std::max(kRandom, rows * bytes * n) / by_all_sms(kL2Rate, work);
@@ -286,14 +289,13 @@ double predict_few_columns(const Work& work, const FewCost& cost) {
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return cost.launch;
   const auto blocks = static_cast<double>(shape.nnzb), n = static_cast<double>(work.n);
-  const auto bytes = static_cast<double>(work.element_bytes);
-  const LaneLayout lanes = lane_layout(shape.block_m, shape.block_k, work.n, static_cast<int>(work.element_bytes),
-                                       blocks / shape.block_rows);
+  const auto bytes = static_cast<double>(work.element_bytes_b);
+  const ElementBytes elements = {static_cast<int>(work.element_bytes), static_cast<int>(work.element_bytes_b)};
+  const LaneLayout lanes = lane_layout(shape.block_m, shape.block_k, work.n, elements, blocks / shape.block_rows);
   if (lanes.way != LaneWay::kStream && lanes.way != LaneWay::kBundles) return predict_way(work, lanes);
   const double of_block = lanes.cost * (lanes.tile_n == 1 ? cost.streamed : cost.bundled) + cost.group / lanes.group;
   const double computing = on_sms(lanes.panels * blocks * of_block * kFittedSms / work.device.sm_count, work);
-  const double moved = bytes * (values_of(work) + static_cast<double>(shape.cols) * n) +
-                       4 * (blocks + shape.block_rows) + bytes_of_c(work);
+  const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
   const double reading = bytes * blocks * shape.block_k * n / by_all_sms(cost.l2_rate, work);
   const bool large = static_cast<double>(shape.block_m) * shape.block_k >= kLargeBlock;
   const double again = (1 + cost.panel * (lanes.panels - 1)) * (large ? cost.large : 1);

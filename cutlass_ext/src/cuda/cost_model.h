@@ -16,8 +16,8 @@ namespace sparsek::cuda {
 struct Work {
   const BsrShape& shape;
   const PatternStats& stats;
-  int64_t n;                               // columns of B and C
-  int64_t element_bytes, element_bytes_c;  // of A and B, and of C
+  int64_t n;                                                // columns of B and C
+  int64_t element_bytes, element_bytes_b, element_bytes_c;  // of A, B and C; of A and B the same, but for some kernels
   DeviceRates device;
   bool packs_b;  // B is copied for the kernel
 };

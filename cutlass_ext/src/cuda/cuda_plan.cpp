@@ -110,13 +110,13 @@ void CudaPlan::write(const sparsek_bsr& index, int64_t* fault) const {
 
 void CudaPlan::prepare_workspace() {
   if (packs_b(*kernel_, options_)) {
-    packed_pitch_ = packed_pitch(options_.n, dtype_bytes(matrix_.dtype));
+    packed_pitch_ = packed_pitch(options_.n, dtype_bytes(options_.dtype_b));
     check(prepare_pack_b(), "cudaFuncGetAttributes");
   }
   if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
-  if (cuts_rows_) check(prepare_add_row_sums(matrix_.dtype == SPARSEK_FP64), "cudaFuncGetAttributes");
+  if (cuts_rows_) check(prepare_add_row_sums(options_.dtype_b == SPARSEK_FP64), "cudaFuncGetAttributes");
   product_bytes_ = bytes_of_parts() + bytes_of_row_sums() +
-                   static_cast<size_t>(matrix_.shape().cols * packed_pitch_ * dtype_bytes(matrix_.dtype));
+                   static_cast<size_t>(matrix_.shape().cols * packed_pitch_ * dtype_bytes(options_.dtype_b));
   if (kernel_->ops->workspace_bytes != nullptr) {
     product_bytes_ += kernel_->ops->workspace_bytes(sizes_of(matrix_.shape(), options_.n, workers_));
   }
@@ -175,7 +175,8 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
   const int64_t bytes = dtype_bytes(matrix_.dtype);
   const double blocks_of_row = static_cast<double>(pattern.nnzb) / pattern.block_rows;
   const int64_t n = options_.batch_invariant ? kColumnsOfAll : options_.n;
-  lanes_ = lane_layout(pattern.block_m, pattern.block_k, n, static_cast<int>(bytes), blocks_of_row);
+  lanes_ = lane_layout(pattern.block_m, pattern.block_k, n,
+                       {static_cast<int>(bytes), static_cast<int>(dtype_bytes(options_.dtype_b))}, blocks_of_row);
   const int64_t all = pattern.nnzb + pattern.block_rows;
   const int64_t least = std::max<int64_t>(1, kLeastBytes / (bytes * pattern.block_m * pattern.block_k));
   const int64_t at_once = lanes_.ctas * lanes_.warps;
@@ -188,7 +189,7 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
 
 int32_t CudaPlan::panels_of(int64_t n) const { return static_cast<int32_t>((n + lanes_.columns - 1) / lanes_.columns); }
 
-int64_t CudaPlan::bytes_of_sum() const { return matrix_.dtype == SPARSEK_FP64 ? sizeof(double) : sizeof(float); }
+int64_t CudaPlan::bytes_of_sum() const { return options_.dtype_b == SPARSEK_FP64 ? sizeof(double) : sizeof(float); }
 
 int64_t CudaPlan::rows_of_sums() const { return int64_t{2} * arrays_.sizes().chunks * matrix_.shape().block_m; }
 
@@ -292,7 +293,7 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   // product there, and then through one for each other part; one that has no product in C's element adds an exact 0.
   out.unit_roundoff = kernel_->ops->tensor_cores ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
   // Those for fp64 round each addition.
-  if (matrix_.dtype == SPARSEK_FP64) out.unit_roundoff = std::ldexp(1.0, -53);
+  if (options_.dtype_b == SPARSEK_FP64) out.unit_roundoff = std::ldexp(1.0, -53);
 }
 
 int64_t CudaPlan::recomputed() const {
@@ -364,8 +365,8 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.nnzb = shape.nnzb;
   launch.values = shape.nnzb > 0 ? values : unread;
   launch.b = shape.cols > 0 ? args.b : unread;
-  launch.ldb =
-      shape.cols > 0 ? args.ldb : packed_pitch(args.n, dtype_bytes(matrix_.dtype));  // a stride that descriptors take
+  launch.ldb = shape.cols > 0 ? args.ldb
+                              : packed_pitch(args.n, dtype_bytes(options_.dtype_b));  // a stride that descriptors take
   launch.c = args.c;
   launch.ldc = args.ldc;
   launch.epilogue = {args.alpha,
@@ -436,7 +437,7 @@ void CudaPlan::launch(LaunchArgs args, void* workspace) {
   args.workspace = workspace;  // of a kernel that splits no tile and does not have B copied
   if (packed_pitch_ > 0 && matrix_.shape().cols > 0) {
     char* const packed = static_cast<char*>(workspace) + bytes_of_parts();
-    const int64_t bytes = dtype_bytes(matrix_.dtype);
+    const int64_t bytes = dtype_bytes(options_.dtype_b);
     check(pack_b(packed, args.b, args.ldb, args.cols, args.n, bytes, args.stream), "pack_b");
     args.b = packed;
     args.ldb = packed_pitch(args.n, bytes);
@@ -453,7 +454,7 @@ void CudaPlan::launch_passes(const LaunchArgs& args, void* sums) {
   const auto behind = [](const void* of, int64_t elements, int64_t bytes) {
     return of == nullptr ? nullptr : static_cast<const char*>(of) + elements * bytes;
   };
-  const int64_t bytes = dtype_bytes(matrix_.dtype), bytes_c = dtype_bytes(options_.dtype_c);
+  const int64_t bytes = dtype_bytes(options_.dtype_b), bytes_c = dtype_bytes(options_.dtype_c);
   for (int64_t col = 0; col < args.n; col += columns_of_pass()) {
     LaunchArgs pass = args;
     pass.n = std::min(args.n - col, columns_of_pass());
@@ -466,7 +467,7 @@ void CudaPlan::launch_passes(const LaunchArgs& args, void* sums) {
     rows.sums = sums;
     pass.rows_in_chunks = &rows;
     check(kernel_->ops->launch(pass), kernel_->name);
-    check(add_row_sums(pass, matrix_.dtype == SPARSEK_FP64), "add_row_sums");
+    check(add_row_sums(pass, options_.dtype_b == SPARSEK_FP64), "add_row_sums");
   }
 }
 

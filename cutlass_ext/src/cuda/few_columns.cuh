@@ -22,7 +22,9 @@ constexpr int kFewColumnsThreads = 32 * kWarpsOfCta;
 
 // CTAs of an SM, as many as there are registers for.
 template <class Element, int kTileM, int kTileN, int kDepth>
-constexpr int kFewColumnsCtas = sizeof(Element) == 8 && kTileM * kTileN * kDepth >= 36 ? 3 : 4;
+constexpr bool kIsLarge = kTileM * kTileN * kDepth >= 36 || (kIsMixed<Element> && kTileN == 1 && kTileM * kDepth >= 16);
+template <class Element, int kTileM, int kTileN, int kDepth>
+constexpr int kFewColumnsCtas = sizeof(Sum<Element>) == 8 && kIsLarge<Element, kTileM, kTileN, kDepth> ? 3 : 4;
 
 namespace few_columns {
 
@@ -56,7 +58,7 @@ __global__ void __launch_bounds__(kFewColumnsThreads, (kFewColumnsCtas<Element, 
     kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
   extern __shared__ __align__(16) char shared[];
   char* const own = shared + threadIdx.x / 32 * rows.lanes.shared_bytes;
-  make_barriers(Ring<Element>::barriers_at(args, rows.lanes, own), rows.lanes.groups);
+  make_barriers(Ring<TypeOfA<Element>>::barriers_at(args, rows.lanes, own), rows.lanes.groups);
   Phases phases = 0;
   each_turn<kWarpsOfCta>(args, rows, [&](int at, int panel) {
     if constexpr (kTileN == 1) {
@@ -183,6 +185,13 @@ Kernel tensor_of(int row_tiles, int columns, ReadB read) {
   }
 }
 
+// The ways that serve every block serve every type.
+template <class Element>
+constexpr bool kHasFixed = !kIsMixed<Element>;
+template <class Element>
+constexpr bool kHasTensor = !kIsMixed<Element> && sizeof(Element) == 2;
+
+// Null where there is no such kernel.
 template <class Element>
 Kernel kernel_of(const LaneLayout& lanes, int block_m, ReadB read) {
   switch (lanes.way) {
@@ -191,20 +200,22 @@ Kernel kernel_of(const LaneLayout& lanes, int block_m, ReadB read) {
     case LaneWay::kSingles:
       return &singles_kernel<Element>;
     case LaneWay::kFixed:
-      return fixed_of<Element>(block_m, lanes.tile_n, read);
+      if constexpr (kHasFixed<Element>) return fixed_of<Element>(block_m, lanes.tile_n, read);
+      return nullptr;
     case LaneWay::kTensor:
-      if constexpr (sizeof(Element) == 2) return tensor_of<Element>(lanes.tile_m, lanes.tile_n, read);
-      [[fallthrough]];
-    default:
+      if constexpr (kHasTensor<Element>) return tensor_of<Element>(lanes.tile_m, lanes.tile_n, read);
+      return nullptr;
+    case LaneWay::kBundles:
       return kernel_of<Element, 4>(lanes.tile_m, lanes.depth);
   }
+  return nullptr;
 }
 
 template <class Element>
 ReadB how_to_read(const LaunchArgs& args, const LaneLayout& lanes) {
   constexpr int64_t kVectorBytes = 16;
   const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(args.b));
-  const int64_t columns = lanes.tile_n, bytes = columns * static_cast<int64_t>(sizeof(Element));
+  const int64_t columns = lanes.tile_n, bytes = columns * static_cast<int64_t>(sizeof(TypeOfB<Element>));
   if (args.cols % args.block_k != 0) return ReadB::kAny;
   const auto values = reinterpret_cast<uintptr_t>(args.values);
   if (lanes.way == LaneWay::kTensor && values % kVectorBytes != 0) return ReadB::kAny;
@@ -228,11 +239,13 @@ struct FewColumnsKernel {
         lanes.depth = tile.depth;
         if (const cudaError_t status = prepare(lanes, 0); status != cudaSuccess) return status;
       }
-      lanes.way = LaneWay::kFixed;
-      for (int block = 1; block <= kMostFixed; ++block) {
-        if (const cudaError_t status = prepare(lanes, block); status != cudaSuccess) return status;
+      if constexpr (few_columns::kHasFixed<Element>) {
+        lanes.way = LaneWay::kFixed;
+        for (int block = 1; block <= kMostFixed; ++block) {
+          if (const cudaError_t status = prepare(lanes, block); status != cudaSuccess) return status;
+        }
       }
-      if constexpr (sizeof(Element) == 2) {
+      if constexpr (few_columns::kHasTensor<Element>) {
         lanes.way = LaneWay::kTensor;
         for (lanes.tile_m = 1; lanes.tile_m <= kMostBlock / 8; ++lanes.tile_m) {
           if (const cudaError_t status = prepare(lanes, 0); status != cudaSuccess) return status;
@@ -282,10 +295,10 @@ constexpr KernelOps few_columns_ops() {
   KernelOps ops = {&K::prepare,
                    &K::launch,
                    /*ctas_per_sm=*/1,
-                   /*tensor_cores=*/sizeof(typename K::Element) == 2,
+                   /*tensor_cores=*/few_columns::kHasTensor<typename K::Element>,
                    /*tma_b=*/false,
                    /*any_rows=*/false,
-                   /*align_values=*/sizeof(typename Config::Element),
+                   /*align_values=*/sizeof(TypeOfA<typename Config::Element>),
                    /*any_epilogue=*/true};
   ops.takes_chunks = true;
   ops.most_block = kMostBlock;

@@ -13,14 +13,14 @@ __device__ inline void multiply_chunk(const LaunchArgs& args, const RowChunks& r
   const LaneLayout& lanes = rows.lanes;
   const int lane = threadIdx.x % 32;
   const RowChunk chunk = read_chunk(rows, at);
-  Ring<Element> ring(args, lanes, chunk, phases, own, lane);
+  Ring<TypeOfA<Element>> ring(args, rows, chunk, phases, own, lane);
 
   const LanePlace place(lanes, lane, panel, kTileN, args.n);
   const LaneTile<kTileM> tile = lane_tile<Element, kTileM, kTileN, kDepth>(args, lanes, place);
   const int entry_lane = place.entry, entry_lanes = lanes.rows * lanes.shares;
   const int entry_stride = lanes.row_lanes * lanes.depth_lanes * lanes.column_lanes;
   const float alpha = alpha_of(args.epilogue);
-  const bool plain = only_scales(args.epilogue, kTypeOf<Element>);
+  const bool plain = only_scales(args.epilogue, kTypeOf<TypeOfB<Element>>);
   auto* const parts = static_cast<Sum<Element>*>(rows.sums);
 
   const int row_of_many = entry_lane / lanes.shares, share_of_many = entry_lane % lanes.shares;
@@ -75,7 +75,7 @@ __device__ inline void multiply_chunk(const LaunchArgs& args, const RowChunks& r
 #pragma unroll
           for (int j = 0; j < kTileN; ++j) parts[part * lanes.panels * lanes.columns + place.col + j] = sums[t][j];
         } else {
-          write_row<Element>(args, plain, alpha, c_row, place.col, place.columns, sums[t]);
+          write_row<TypeOfB<Element>>(args, plain, alpha, c_row, place.col, place.columns, sums[t]);
         }
       }
     }

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "abi/sum_type.h"
+#include "cuda/operand_types.h"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
 
@@ -63,8 +63,8 @@ __device__ inline Sum<Element> load_one(uint32_t from) {
 }
 
 // The elements in consecutive words.
-template <class Element, int kWords, int kCount>
-__device__ inline void unpack(const uint32_t (&words)[kWords], float (&to)[kCount]) {
+template <class Element, int kWords, int kCount, class Number>
+__device__ inline void unpack(const uint32_t (&words)[kWords], Number (&to)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
     if constexpr (sizeof(Element) == 4) {
@@ -76,8 +76,9 @@ __device__ inline void unpack(const uint32_t (&words)[kWords], float (&to)[kCoun
   }
 }
 
-template <class Element, int kCount>
-__device__ inline void load_shared(uint32_t from, Sum<Element> (&to)[kCount]) {
+// kCount consecutive elements of A in shared memory, as numbers of the type of sums.
+template <class Element, int kCount, class Number>
+__device__ inline void load_shared(uint32_t from, Number (&to)[kCount]) {
   if constexpr (sizeof(Element) == 8 && kCount % 2 == 0) {
 #pragma unroll
     for (int i = 0; i < kCount; i += 2) {
@@ -88,8 +89,7 @@ __device__ inline void load_shared(uint32_t from, Sum<Element> (&to)[kCount]) {
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                  : "r"(from));
-#pragma unroll
-    for (int i = 0; i < 4; ++i) to[i] = __uint_as_float(words[i]);
+    unpack<Element>(words, to);
   } else if constexpr (sizeof(Element) < 8 && kCount * sizeof(Element) == 8) {
     uint32_t words[2];
     asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(from));

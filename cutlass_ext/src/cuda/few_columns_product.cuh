@@ -42,7 +42,7 @@ struct LanePlace {
 
 template <class Element, int kTileM, int kTileN, int kDepth>
 __device__ inline LaneTile<kTileM> lane_tile(const LaunchArgs& args, const LaneLayout& lanes, const LanePlace& place) {
-  constexpr int kBytes = sizeof(Element);
+  constexpr int kBytes = sizeof(TypeOfA<Element>), kBytesB = sizeof(TypeOfB<Element>);
   LaneTile<kTileM> tile;
 #pragma unroll
   for (int t = 0; t < kTileM; ++t) {
@@ -52,7 +52,7 @@ __device__ inline LaneTile<kTileM> lane_tile(const LaunchArgs& args, const LaneL
   const int step_k = lanes.depth_lanes * kDepth, whole = args.block_k / kDepth;  // steps of all lanes
   tile.first_k = place.depth * kDepth;
   tile.steps = place.depth < whole ? (whole - place.depth - 1) / lanes.depth_lanes + 1 : 0;
-  tile.pitch_b = uint32_t(args.ldb) * kBytes;
+  tile.pitch_b = uint32_t(args.ldb) * kBytesB;
   tile.step_a = step_k * kBytes;
   tile.step_b = int64_t(step_k) * tile.pitch_b;
   tile.columns = place.columns;
@@ -60,11 +60,11 @@ __device__ inline LaneTile<kTileM> lane_tile(const LaunchArgs& args, const LaneL
   tile.left = whole % lanes.depth_lanes == place.depth ? args.block_k - whole * kDepth : 0;
   const auto b_address = reinterpret_cast<uintptr_t>(args.b);
   if constexpr (kTileN == 1) {
-    tile.aligned_b = kDepth != 3 && args.ldb == 1 && b_address % (kDepth * kBytes) == 0;
+    tile.aligned_b = kDepth != 3 && args.ldb == 1 && b_address % (kDepth * kBytesB) == 0;
   } else {
-    tile.aligned_b = place.columns == kTileN && b_address % (kTileN * kBytes) == 0 && args.ldb % kTileN == 0;
+    tile.aligned_b = place.columns == kTileN && b_address % (kTileN * kBytesB) == 0 && args.ldb % kTileN == 0;
   }
-  tile.b = static_cast<const char*>(args.b) + place.col * kBytes + int64_t(tile.first_k) * tile.pitch_b;
+  tile.b = static_cast<const char*>(args.b) + place.col * kBytesB + int64_t(tile.first_k) * tile.pitch_b;
   tile.last_whole = int(args.cols - args.block_k);
   tile.block_bytes = args.block_m * args.block_k * kBytes;
   return tile;
@@ -74,7 +74,7 @@ __device__ inline LaneTile<kTileM> lane_tile(const LaunchArgs& args, const LaneL
 template <class Element, int kTileM, int kTileN, int kDepth>
 __device__ inline void load_rows(const char* b, const LaneTile<kTileM>& tile, Sum<Element> (&to)[kDepth][kTileN]) {
   const int64_t pitch = tile.pitch_b;
-  const auto row = [&](int i) { return reinterpret_cast<const Element*>(b + i * pitch); };
+  const auto row = [&](int i) { return reinterpret_cast<const TypeOfB<Element>*>(b + i * pitch); };
   if constexpr (kTileN == 1 && kDepth > 1) {
     if (tile.aligned_b) {
       Sum<Element> loaded[kDepth];
@@ -104,7 +104,7 @@ __device__ inline void multiply_rows(uint32_t a, const LaneTile<kTileM>& tile, c
 #pragma unroll
   for (int t = 0; t < kTileM; ++t) {
     Sum<Element> a_values[kDepth];
-    load_shared<Element>(a + tile.rows[t], a_values);
+    load_shared<TypeOfA<Element>>(a + tile.rows[t], a_values);
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
 #pragma unroll
@@ -143,21 +143,21 @@ __device__ inline void multiply_columns(uint32_t a, const char* b, int k_count, 
 #pragma unroll
     for (int j = 0; j < kTileN; ++j) {
       if (j >= tile.columns) continue;
-      const Sum<Element> b_value = to_float(reinterpret_cast<const Element*>(b)[j]);
+      const Sum<Element> b_value = to_float(reinterpret_cast<const TypeOfB<Element>*>(b)[j]);
 #pragma unroll
       for (int t = 0; t < kTileM; ++t) {
-        sums[t][j] = fma(load_one<Element>(a + tile.rows[t]), b_value, sums[t][j]);
+        sums[t][j] = fma(load_one<TypeOfA<Element>>(a + tile.rows[t]), b_value, sums[t][j]);
       }
     }
-    a += sizeof(Element);
+    a += sizeof(TypeOfA<Element>);
     b += tile.pitch_b;
   }
 }
 
 // The block of an entry, which is in the ring.
 template <class Element, int kTileM, int kTileN, int kDepth>
-__device__ inline void multiply_entry(const LaunchArgs& args, const Ring<Element>& ring, const LaneTile<kTileM>& tile,
-                                      int e, Sum<Element> (&sums)[kTileM][kTileN]) {
+__device__ inline void multiply_entry(const LaunchArgs& args, const Ring<TypeOfA<Element>>& ring,
+                                      const LaneTile<kTileM>& tile, int e, Sum<Element> (&sums)[kTileM][kTileN]) {
   const int first_row = ring.first_row(args, e);
   uint32_t a[1] = {ring.values + (e & ring.mask) * tile.block_bytes};
   const char* b[1] = {tile.b + uint64_t(uint32_t(first_row)) * tile.pitch_b};
@@ -172,9 +172,10 @@ __device__ inline void multiply_entry(const LaunchArgs& args, const Ring<Element
 // Those of entries e, e + step and so on, before `stop`; the next of them. Where a block needs few rows of B, those of
 // several are loaded at once.
 template <class Element, int kTileM, int kTileN, int kDepth>
-__device__ inline int multiply_entries(const LaunchArgs& args, const Ring<Element>& ring, const LaneTile<kTileM>& tile,
-                                       int e, int stop, int step, Sum<Element> (&sums)[kTileM][kTileN]) {
-  constexpr int kMostRows = sizeof(Element) == 8 ? 1 : 2;
+__device__ inline int multiply_entries(const LaunchArgs& args, const Ring<TypeOfA<Element>>& ring,
+                                       const LaneTile<kTileM>& tile, int e, int stop, int step,
+                                       Sum<Element> (&sums)[kTileM][kTileN]) {
+  constexpr int kMostRows = sizeof(Sum<Element>) == 8 ? 1 : 2;
   constexpr int kEntries = kDepth == 1 ? 4 : kDepth == 2 && kTileM <= kMostRows ? 2 : 1;
   if constexpr (kEntries > 1) {
 #pragma unroll 1
@@ -200,8 +201,9 @@ __device__ inline int multiply_entries(const LaunchArgs& args, const Ring<Elemen
 
 // Entries e and e + step, those of them that `mine` names: sums of each, from 0 on. B is loaded for both at once.
 template <class Element, int kTileM, int kTileN, int kDepth>
-__device__ inline void multiply_two(const LaunchArgs& args, const Ring<Element>& ring, const LaneTile<kTileM>& tile,
-                                    int e, int step, const bool (&mine)[2], Sum<Element> (&sums)[2][kTileM][kTileN]) {
+__device__ inline void multiply_two(const LaunchArgs& args, const Ring<TypeOfA<Element>>& ring,
+                                    const LaneTile<kTileM>& tile, int e, int step, const bool (&mine)[2],
+                                    Sum<Element> (&sums)[2][kTileM][kTileN]) {
   if (mine[1] && tile.left == 0) {
     uint32_t a[2];
     const char* b[2];

@@ -75,9 +75,10 @@ struct Ring {
     return shared_address(shared) + lanes.groups * lanes.group * (block_bytes_of(args) + row_bytes);
   }
 
-  __device__ Ring(const LaunchArgs& args, const LaneLayout& lanes, const RowChunk& chunk, Phases& phases, char* shared,
+  __device__ Ring(const LaunchArgs& args, const RowChunks& rows, const RowChunk& chunk, Phases& phases, char* shared,
                   int lane)
       : shared_(shared), phases_(phases) {
+    const LaneLayout& lanes = rows.lanes;
     const int entries = lanes.groups * lanes.group;
     block_bytes_ = block_bytes_of(args);
     group_ = lanes.group;
@@ -96,7 +97,9 @@ struct Ring {
     const auto base = reinterpret_cast<uintptr_t>(args.values);
     by_bulk_ = (base | uint32_t(in_place_ ? group_bytes_ : block_bytes_)) % 16 == 0;
     from_ = static_cast<const char*>(args.values) + int64_t(first_) * block_bytes_;
-    room_ = int(min(int64_t(INT32_MAX), (args.nnzb - first_) * block_bytes_));
+    // A plan may have fewer blocks by now than it was made for.
+    const int64_t blocks = __ldg(rows.row_ptr + rows.block_rows);
+    room_ = int(min(int64_t(INT32_MAX), (blocks - first_) * block_bytes_));
     oldest_ = complete_ = requested_ = 0;
 #pragma unroll 1
     for (int i = 0; i < groups_; ++i) request(args, lane);

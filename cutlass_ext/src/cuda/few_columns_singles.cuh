@@ -10,10 +10,10 @@ namespace sparsek::cuda::few_columns {
 
 // The sum of a lane: every `step`th nonzero from `from` on, before `to`, some at once.
 template <class Element>
-__device__ inline Sum<Element> sum_singles(const LaunchArgs& args, const Element* b, bool in_place, int from, int to,
-                                           int step) {
+__device__ inline Sum<Element> sum_singles(const LaunchArgs& args, const TypeOfB<Element>* b, bool in_place, int from,
+                                           int to, int step) {
   constexpr int kAtOnce = kSinglesAtOnce;
-  const auto* const values = static_cast<const Element*>(args.values);
+  const auto* const values = static_cast<const TypeOfA<Element>*>(args.values);
   Sum<Element> sum = 0;
 #pragma unroll 1
   for (int i = from; i < to; i += kAtOnce * step) {
@@ -54,9 +54,9 @@ __device__ inline void singles_chunk(const LaunchArgs& args, const RowChunks& ro
   const RowChunk chunk = read_chunk(rows, at);
   const bool in_place = chunk.entry_end >= 0;
   const int chunk_end = in_place ? chunk.entry_end : ~chunk.entry_end;
-  const Element* const b = static_cast<const Element*>(args.b) + panel;
+  const auto* const b = static_cast<const TypeOfB<Element>*>(args.b) + panel;
   const float alpha = alpha_of(args.epilogue);
-  const bool plain = only_scales(args.epilogue, kTypeOf<Element>);
+  const bool plain = only_scales(args.epilogue, kTypeOf<TypeOfB<Element>>);
 #pragma unroll 1
   for (int base = chunk.row_begin; base < chunk.row_end; base += kLanes) {
     // A row a lane.
@@ -89,7 +89,7 @@ __device__ inline void singles_chunk(const LaunchArgs& args, const RowChunks& ro
           mine;
     } else {
       const Sum<Element> one[1] = {mine};
-      write_row<Element>(args, plain, alpha, base + lane, panel, 1, one);
+      write_row<TypeOfB<Element>>(args, plain, alpha, base + lane, panel, 1, one);
     }
   }
 }

@@ -24,7 +24,7 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
   const LaneLayout& lanes = rows.lanes;
   const int lane = threadIdx.x % 32;
   const RowChunk chunk = read_chunk(rows, at);
-  Ring<Element> ring(args, lanes, chunk, phases, own, lane);
+  Ring<TypeOfA<Element>> ring(args, rows, chunk, phases, own, lane);
   const LanePlace place(lanes, lane, panel, 1, args.n);
   const LaneTile<kTileM> tile = lane_tile<Element, kTileM, 1, kDepth>(args, lanes, place);
   const int entry_lanes = lanes.rows * lanes.shares;
@@ -35,7 +35,7 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
   blocks.sums = reinterpret_cast<Number*>(own + lanes.ring_bytes);
   blocks.carry = blocks.sums + Blocks::at(lanes.group * of_block) + 1;
   const float alpha = alpha_of(args.epilogue);
-  const bool plain = only_scales(args.epilogue, kTypeOf<Element>);
+  const bool plain = only_scales(args.epilogue, kTypeOf<TypeOfB<Element>>);
 
   const int chunk_begin = ring.place(chunk.entry_begin);
   int row = chunk.row_begin, begin = chunk_begin;  // of what is left
@@ -113,7 +113,7 @@ __device__ inline void stream_chunk(const LaunchArgs& args, const RowChunks& row
           static_cast<Number*>(rows.sums)[part * lanes.panels * lanes.columns + col] = sum;
         } else {
           const Number one[1] = {sum};
-          write_row<Element>(args, plain, alpha, c_row, col, 1, one);
+          write_row<TypeOfB<Element>>(args, plain, alpha, c_row, col, 1, one);
         }
       }
       __syncwarp();

@@ -48,20 +48,20 @@ int64_t vector(const KernelDesc& kernel) { return 16 / dtype_bytes(kernel.dtype)
 
 std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_dtype dtype,
                      const PlanOptions& options) {
-  if (kernel.dtype != dtype) return "another type";
+  if (kernel.dtype != dtype || kernel.dtype_b != options.dtype_b) return "another type";
   const bool height_fits =
       kernel.block_m_multiple ? matrix.block_m % kernel.block_m == 0 : matrix.block_m == kernel.block_m;
   if (!height_fits) return "another block height";
   if (matrix.block_k % kernel.block_k_multiple != 0) return "another block width";
   if (std::max(matrix.block_m, matrix.block_k) > kernel.ops->most_block) return "larger blocks than it serves";
-  const bool plain_epilogue =
-      options.dtype_c == dtype && options.bias == SPARSEK_BIAS_NONE && options.activation == SPARSEK_ACTIVATION_NONE;
+  const bool plain_epilogue = options.dtype_c == options.dtype_b && options.bias == SPARSEK_BIAS_NONE &&
+                              options.activation == SPARSEK_ACTIVATION_NONE;
   if (!kernel.ops->any_epilogue && !plain_epilogue) {
     return "it writes C in the type of A, with neither a bias nor an activation";
   }
   if (kernel.ops->takes_chunks && options.n > kMostColumns) return "more columns than it serves";
-  if (kernel.ops->takes_chunks && options.ldb > most_pitch(dtype)) {
-    return "its ldb must be at most " + beyond_pitch(dtype);
+  if (kernel.ops->takes_chunks && options.ldb > most_pitch(options.dtype_b)) {
+    return "its ldb must be at most " + beyond_pitch(options.dtype_b);
   }
   if (kernel.ops->tma_b && (beyond_tma(options.ldb, dtype) || beyond_tma(options.ldc, dtype))) {
     return "its leading dimensions must be below " + std::string(tma_pitch(dtype));
@@ -87,9 +87,9 @@ bool packs_b(const KernelDesc& kernel, const PlanOptions& options) {
 }
 
 void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t ldc) {
-  if (kernel.ops->takes_chunks && ldb > most_pitch(kernel.dtype)) {
+  if (kernel.ops->takes_chunks && ldb > most_pitch(kernel.dtype_b)) {
     fail(SPARSEK_BAD_LEADING_DIMENSION, "args->ldb = %" PRId64 " must be at most %s for kernel %s", ldb,
-         beyond_pitch(kernel.dtype).c_str(), kernel.name);
+         beyond_pitch(kernel.dtype_b).c_str(), kernel.name);
   }
   if (!kernel.ops->tma_b) return;
   if (!packs && ldb % vector(kernel) != 0) {

@@ -11,8 +11,8 @@ struct KernelDesc {
   const char* name;
   const char* family;  // the kernel family
   const char* why;
-  sparsek_dtype dtype;
-  int tile_m;  // 0: as tall as a block row
+  sparsek_dtype dtype, dtype_b;  // of A, and of B
+  int tile_m;                    // 0: as tall as a block row
   int tile_n, tile_k, stages;
   int block_m;            // block heights served: this one,
   bool block_m_multiple;  // or every multiple of it

@@ -11,6 +11,7 @@ void describe(const cuda::KernelDesc& kernel, sparsek_kernel_info& out) {
   out.name = kernel.name;
   out.why = kernel.why;
   out.dtype = kernel.dtype;
+  if (kernel.dtype_b != kernel.dtype) out.dtype_b = kernel.dtype_b;
   out.tile_m = kernel.tile_m;
   out.tile_n = kernel.tile_n;
   out.tile_k = kernel.tile_k;

@@ -41,18 +41,18 @@ double turns_of_load(const LaneLayout& lanes, int block_m, int block_k, int elem
 }
 
 // Instructions and turns of shared memory for a block of A, by the columns of a panel.
-double cost_of_block(const LaneLayout& lanes, int block_m, int block_k, int element_bytes) {
+double cost_of_block(const LaneLayout& lanes, int block_m, int block_k, ElementBytes bytes) {
   constexpr double kEntry = 12;
   const int steps = ceil_div(block_k, lanes.depth * lanes.depth_lanes);
-  const double convert = element_bytes == 2 ? 1 : 0;
+  const double convert_a = bytes.a == 2 || bytes.a != bytes.b ? 1 : 0, convert_b = bytes.b == 2 ? 1 : 0;
   // The cores for fp64 take two turns for an instruction, and a load brings 16 bytes.
-  const double wide = element_bytes == 8 ? 2 : 1;
+  const double wide = bytes.b == 8 ? 2 : 1;
   const double products = lanes.tile_m * lanes.tile_n * lanes.depth * wide;
-  const double loads_a = lanes.tile_m * (lanes.depth == 3 ? 3 : lanes.depth == 4 ? wide : 1);
+  const double loads_a = lanes.tile_m * (lanes.depth == 3 ? 3 : lanes.depth == 4 && bytes.a == 8 ? 2 : 1);
   const double loads_b = lanes.tile_n == 1 && lanes.depth != 3 ? 1 : lanes.depth * (lanes.tile_n == 1 ? 1 : wide);
-  const double converts = convert * lanes.depth * (lanes.tile_m + lanes.tile_n);
+  const double converts = lanes.depth * (convert_a * lanes.tile_m + convert_b * lanes.tile_n);
   const double issue = products + loads_a + loads_b + converts + 3;
-  const double shared = lanes.tile_m * turns_of_load(lanes, block_m, block_k, element_bytes) + loads_b;
+  const double shared = lanes.tile_m * turns_of_load(lanes, block_m, block_k, bytes.a) + loads_b;
   const int entries = lanes.rows * lanes.shares;
   // Each of the four schedulers issues an instruction while shared memory, which they have in common, serves one turn.
   const double step = std::max(issue, 4 * shared) + 0.25 * std::min(issue, 4 * shared);
@@ -68,16 +68,16 @@ int32_t aligned_group(int32_t group, int block_bytes) {
 }
 
 // A group at a time is added up: as large as there is room for, and one more on its way.
-void choose_stream(LaneLayout& lanes, int block_m, int block_bytes, int element_bytes) {
+void choose_stream(LaneLayout& lanes, int block_m, int block_bytes, int sum_bytes) {
   constexpr int kBytes = 13312;
   lanes.rows *= lanes.shares;
   lanes.shares = 1;
   lanes.groups = 2;
   lanes.group = aligned_group(1, block_bytes);
-  count_shared_bytes(lanes, block_m, block_bytes, element_bytes);
+  count_shared_bytes(lanes, block_m, block_bytes, sum_bytes);
   for (LaneLayout larger = lanes; larger.group < kMostGroup;) {
     larger.group *= 2;
-    count_shared_bytes(larger, block_m, block_bytes, element_bytes);
+    count_shared_bytes(larger, block_m, block_bytes, sum_bytes);
     if (larger.shared_bytes > kBytes || larger.group * block_bytes > kMostGroupBytes) break;
     lanes = larger;
   }
@@ -85,7 +85,7 @@ void choose_stream(LaneLayout& lanes, int block_m, int block_bytes, int element_
 
 // Rows are computed together that are in shared memory together: a bundle of them takes as many instructions beside its
 // blocks as seven blocks of each lane.
-void choose_bundles(LaneLayout& lanes, int block_m, int block_bytes, int element_bytes, double blocks_of_row) {
+void choose_bundles(LaneLayout& lanes, int block_m, int block_bytes, int sum_bytes, double blocks_of_row) {
   constexpr int kBytes = 9216, kMostRows = 8;
   constexpr double kBlocksOfLane = 32;
   lanes.groups = 4;
@@ -98,24 +98,23 @@ void choose_bundles(LaneLayout& lanes, int block_m, int block_bytes, int element
     lanes.rows /= 2;
     lanes.shares *= 2;
   }
-  count_shared_bytes(lanes, block_m, block_bytes, element_bytes);
+  count_shared_bytes(lanes, block_m, block_bytes, sum_bytes);
 }
 
 }  // namespace
 
-void count_shared_bytes(LaneLayout& lanes, int32_t block_m, int32_t block_bytes, int element_bytes) {
+void count_shared_bytes(LaneLayout& lanes, int32_t block_m, int32_t block_bytes, int sum_bytes) {
   const int entries = lanes.groups * lanes.group, barriers = 8 * lanes.groups;
   const int rows = lanes.group >= kLeastGroupWithRows ? entries * 4 : 0;
   const int sums = block_m * lanes.column_lanes, all = lanes.group * sums;
   lanes.ring_bytes = (entries * block_bytes + rows + barriers + 15) / 16 * 16;
   lanes.shared_bytes = lanes.ring_bytes;
-  if (lanes.tile_n == 1)
-    lanes.shared_bytes += ((all + all / 32 + 1 + 2 * sums) * std::max(4, element_bytes) + 15) / 16 * 16;
+  if (lanes.tile_n == 1) lanes.shared_bytes += ((all + all / 32 + 1 + 2 * sums) * sum_bytes + 15) / 16 * 16;
 }
 
-LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, int element_bytes, double blocks_of_row) {
+LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, ElementBytes bytes, double blocks_of_row) {
   LaneLayout best = {};
-  if (choose_way(best, block_m, block_k, n, element_bytes, blocks_of_row)) return best;
+  if (choose_way(best, block_m, block_k, n, bytes, blocks_of_row)) return best;
   best = {};
   double least = INFINITY;
   for (const BlockTile& tile : kBlockTiles) {
@@ -136,7 +135,7 @@ LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, int element_
       lanes.panels = static_cast<int32_t>((n + lanes.columns - 1) / lanes.columns);
       lanes.rows = power_of_two_within(kLanes / (of_block * lanes.column_lanes));
       lanes.shares = 1;
-      const double cost = lanes.panels * cost_of_block(lanes, block_m, block_k, element_bytes);
+      const double cost = lanes.panels * cost_of_block(lanes, block_m, block_k, bytes);
       if (cost < least) {
         least = cost;
         best = lanes;
@@ -144,13 +143,13 @@ LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, int element_
       }
     }
   }
-  const int block_bytes = block_m * block_k * element_bytes;
+  const int block_bytes = block_m * block_k * bytes.a, sum_bytes = std::max(4, bytes.b);
   best.way = best.tile_n == 1 ? LaneWay::kStream : LaneWay::kBundles;
   best.warps = kWarpsOfCta;
   if (best.tile_n == 1) {
-    choose_stream(best, block_m, block_bytes, element_bytes);
+    choose_stream(best, block_m, block_bytes, sum_bytes);
   } else {
-    choose_bundles(best, block_m, block_bytes, element_bytes, blocks_of_row);
+    choose_bundles(best, block_m, block_bytes, sum_bytes, blocks_of_row);
   }
   return best;
 }

@@ -40,9 +40,10 @@ struct BlockTile {
 constexpr BlockTile kBlockTiles[] = {{1, 1}, {1, 2}, {2, 2}, {4, 2}, {1, 3}, {3, 3}, {4, 3}, {1, 4}, {2, 4}, {4, 4}};
 
 // Fills in how much a warp has in shared memory, which follows from the rest.
-void count_shared_bytes(LaneLayout& lanes, int32_t block_m, int32_t block_bytes, int element_bytes);
+// sum_bytes: of a sum.
+void count_shared_bytes(LaneLayout& lanes, int32_t block_m, int32_t block_bytes, int sum_bytes);
 
 // block_m and block_k are at most kMostBlock; n is above 0.
-LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, int element_bytes, double blocks_of_row);
+LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, ElementBytes bytes, double blocks_of_row);
 
 }  // namespace sparsek::cuda

@@ -86,17 +86,18 @@ void choose_fixed(LaneLayout& lanes, int32_t block, int64_t n, int element_bytes
 
 }  // namespace
 
-bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, int element_bytes,
+bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, ElementBytes bytes,
                 double blocks_of_row) {
   lanes.tile_m = lanes.depth = lanes.depth_lanes = lanes.row_lanes = 1;
   lanes.warps = kWarpsOfCta;
   if (block_m == 1 && block_k == 1 && n < 4) {
     choose_singles(lanes, n, blocks_of_row);
-  } else if (element_bytes == 2 && block_m % 8 == 0 && block_k % 8 == 0) {
+  } else if (bytes.a != bytes.b) {
+    return false;
+  } else if (bytes.a == 2 && block_m % 8 == 0 && block_k % 8 == 0) {
     choose_tensor(lanes, block_m, block_k, n, blocks_of_row);
-  } else if (block_m == block_k && is_fixed(block_m, element_bytes) &&
-             n <= most_columns_of_fixed(block_m, element_bytes)) {
-    choose_fixed(lanes, block_m, n, element_bytes, blocks_of_row);
+  } else if (block_m == block_k && is_fixed(block_m, bytes.a) && n <= most_columns_of_fixed(block_m, bytes.a)) {
+    choose_fixed(lanes, block_m, n, bytes.a, blocks_of_row);
   } else {
     return false;
   }

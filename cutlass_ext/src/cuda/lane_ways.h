@@ -9,12 +9,17 @@ namespace sparsek::cuda {
 
 struct LaneLayout;
 
+// Of an element of A, and of B; they differ where A is of a narrower type.
+struct ElementBytes {
+  int a, b;
+};
+
 enum class LaneWay : int32_t {
   kStream,   // one to three columns, every block: lanes have sums of single blocks, which others add up
   kBundles,  // more columns, every block
   kSingles,  // 1 x 1 blocks by one to three columns, without shared memory
-  kFixed,    // square blocks up to kMostFixed
-  kTensor,   // 16-bit types and sides of multiples of 8: tensor cores, without shared memory
+  kFixed,    // square blocks up to kMostFixed, A and B of one type of at most 4 bytes
+  kTensor,   // A and B of 16-bit types, and sides of multiples of 8: tensor cores, without shared memory
 };
 
 constexpr int kSinglesAtOnce = 4;  // nonzeros of a lane
@@ -64,7 +69,7 @@ constexpr int ctas_of_tensor(int row_tiles, int columns) {
 constexpr int kCtasOfSingles = 8;
 
 // Fills in a way for these blocks and columns, if there is one beside those that serve every block.
-bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, int element_bytes,
+bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, ElementBytes bytes,
                 double blocks_of_row);
 
 }  // namespace sparsek::cuda

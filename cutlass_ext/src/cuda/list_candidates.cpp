@@ -10,12 +10,18 @@ namespace sparsek::cuda {
 
 std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options,
                                              const DeviceRates& device, bool libraries) {
-  Work work = {matrix.shape(), matrix.stats(), options.n, dtype_bytes(matrix.dtype), dtype_bytes(options.dtype_c),
-               device,         false};
+  Work work = {matrix.shape(),
+               matrix.stats(),
+               options.n,
+               dtype_bytes(matrix.dtype),
+               dtype_bytes(options.dtype_b),
+               dtype_bytes(options.dtype_c),
+               device,
+               false};
   std::vector<tune::Candidate> list;
   for (int i = 0; i < kKernelCount; ++i) {
     const KernelDesc& kernel = kKernels[i];
-    if (kernel.baseline || kernel.dtype != matrix.dtype) continue;
+    if (kernel.baseline || kernel.dtype != matrix.dtype || kernel.dtype_b != options.dtype_b) continue;
     tune::Candidate candidate;
     candidate.kernel = kernel.name;
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, options);

@@ -78,12 +78,12 @@ class CudaRehearsal final : public tune::Rehearsal {
       : device_(matrix.device()),
         options_(options),
         stream_(matrix.memory().releases()),
-        b_(elements(matrix.shape().cols, options.n, options.ldb) * dtype_bytes(matrix.dtype)),
+        b_(elements(matrix.shape().cols, options.n, options.ldb) * dtype_bytes(options.dtype_b)),
         c_(elements(matrix.shape().rows, options.n, options.ldc) * dtype_bytes(options.dtype_c)),
         bias_(bias_elements(matrix, options) * dtype_bytes(options.dtype_c)),
         cold_(2 * l2_bytes / sizeof(uint4)),
         never_(1) {
-    fill(b_.data(), b_.bytes() / dtype_bytes(matrix.dtype), matrix.dtype, 1, stream_);
+    fill(b_.data(), b_.bytes() / dtype_bytes(options.dtype_b), options.dtype_b, 1, stream_);
     fill(bias_.data(), bias_.bytes() / dtype_bytes(options.dtype_c), options.dtype_c, 2, stream_);
     check(cudaMemsetAsync(cold_.data(), 0, cold_.bytes(), stream_), "cudaMemsetAsync");
     stream_.wait();

@@ -12,6 +12,7 @@
 #include "cuda/epilogue_fp64.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
+#include "cuda/operand_types.h"
 #include "cutlass/bfloat16.h"
 #include "cutlass/half.h"
 
@@ -27,8 +28,8 @@ constexpr int kSimtCtasPerSm = 2;
 // A tile is a part of one block row (or all of it), tile_m rows high, and 64 columns wide.
 template <class Element>
 __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(const LaunchArgs args, int tile_m) {
-  const auto* values = static_cast<const Element*>(args.values);
-  const auto* b = static_cast<const Element*>(args.b);
+  const auto* values = static_cast<const TypeOfA<Element>*>(args.values);
+  const auto* b = static_cast<const TypeOfB<Element>*>(args.b);
   const int column_in_tile = threadIdx.x % kSimtColumns;
   const int row_group = threadIdx.x / kSimtColumns;
 
@@ -42,8 +43,7 @@ __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(cons
     for (int m0 = row_group * kSimtRowsPerThread; m0 < tile_m; m0 += kSimtRowGroups * kSimtRowsPerThread) {
       Sum<Element> sum[kSimtRowsPerThread] = {};
       for (int e = tile.entry_begin; e < tile.entry_begin + tile.entry_count; ++e) {
-        const Element* block =
-            values + (int64_t(args.entry_block[e]) * args.block_m + row_in_block + m0) * args.block_k;
+        const auto* block = values + (int64_t(args.entry_block[e]) * args.block_m + row_in_block + m0) * args.block_k;
         const int64_t k0 = args.entry_k[e];
         const int k_count = int(min(int64_t(args.block_k), args.cols - k0));  // the last block may extend beyond K
         for (int k = 0; k < k_count; ++k) {
@@ -82,7 +82,7 @@ constexpr KernelOps simt_ops() {
           /*tensor_cores=*/false,
           /*tma_b=*/false,
           /*any_rows=*/false,
-          /*align_values=*/sizeof(typename Config::Element),
+          /*align_values=*/sizeof(TypeOfA<typename Config::Element>),
           /*any_epilogue=*/true,
           /*most_cluster=*/1,
           /*may_split=*/false,

@@ -36,7 +36,7 @@ BsrShape shape_of(int64_t m, int64_t k, int32_t block, double density) {
 
 double predicted(const KernelDesc& kernel, const BsrShape& shape, int64_t n, const DeviceRates& device = kH200) {
   const PatternStats stats = expected_stats(shape, shape.block_rows > 0 ? shape.nnzb / shape.block_rows : 0);
-  return predict(kernel, {shape, stats, n, 2, 2, device, false});
+  return predict(kernel, {shape, stats, n, 2, 2, 2, device, false});
 }
 
 void expect(bool holds, const char* what, const KernelDesc& kernel) {
@@ -65,8 +65,8 @@ int main() {
     // The same blocks, one row with as many as all others together: a worker has them to itself.
     PatternStats even = expected_stats(half, half.nnzb / half.block_rows), uneven = even;
     uneven.longest_row = uneven.rows64.longest = uneven.rows128.longest = 64 * 64;
-    expect(predict(kernel, {half, uneven, 64, 2, 2, kH200, false}) >
-               2 * predict(kernel, {half, even, 64, 2, 2, kH200, false}),
+    expect(predict(kernel, {half, uneven, 64, 2, 2, 2, kH200, false}) >
+               2 * predict(kernel, {half, even, 64, 2, 2, 2, kH200, false}),
            "one long row takes more", kernel);
   }
   // Few long rows: sharing them pays.
@@ -117,7 +117,7 @@ int main() {
   PatternStats long_row = rows;
   long_row.longest_row = 110592;
   const auto csr = [&](LibraryFormat format, const PatternStats& stats, int64_t n, int64_t bytes) {
-    return predict(format, {stencil, stats, n, bytes, bytes, kH200, false});
+    return predict(format, {stencil, stats, n, bytes, bytes, bytes, kH200, false});
   };
   const double vector = csr(LibraryFormat::kCsrByVector, rows, 1, 4);
   expect(vector > 40e-6 && vector < 200e-6, "CSR by a vector takes somewhat longer than memory", kModelledSmall[0]);
@@ -128,11 +128,11 @@ int main() {
          "BSR takes its time by blocks and columns", kModelledSmall[0]);
   const BsrShape shape = shape_of(4096, 4096, 64, 0.1);
   const PatternStats stats = expected_stats(shape, shape.block_rows > 0 ? shape.nnzb / shape.block_rows : 0);
-  const Work work = {shape, stats, 4096, 2, 2, kH200, false};
+  const Work work = {shape, stats, 4096, 2, 2, 2, kH200, false};
   expect(predict(LibraryFormat::kDense, work) > 140e-6, "the dense product is bound by the tensor cores", kModelled[0]);
   expect(predict(LibraryFormat::kBsr, work) > 10 * predict(kModelled[2], work), "cuSPARSE is slow", kModelled[0]);
   expect(predict(LibraryFormat::kBlockedEll, work) > predict(kModelled[2], work), "so is Blocked-ELL", kModelled[0]);
-  const Work fp32 = {shape, stats, 4096, 4, 4, kH200, false};
+  const Work fp32 = {shape, stats, 4096, 4, 4, 4, kH200, false};
   expect(predict(LibraryFormat::kDense, fp32) > 10 * predict(LibraryFormat::kDense, work), "fp32 is slow",
          kModelled[0]);
 }

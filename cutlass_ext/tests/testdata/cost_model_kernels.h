@@ -28,26 +28,33 @@ constexpr KernelOps kChunkOps = chunked_ops();
 
 // Of blocks up to 32 x 32.
 constexpr KernelDesc kModelledSmall[] = {
-    {"few_columns_bf16", "few_columns", "", SPARSEK_BF16, 0, 0, 1, 1, 1, true, 1, false, &kChunkOps},
-    {"few_columns_fp64", "few_columns", "", SPARSEK_FP64, 0, 0, 1, 1, 1, true, 1, false, &kChunkOps},
-    {"few_columns_fp32", "few_columns", "", SPARSEK_FP32, 0, 0, 1, 1, 1, true, 1, false, &kChunkOps},
+    {"few_columns_bf16", "few_columns", "", SPARSEK_BF16, SPARSEK_BF16, 0, 0, 1, 1, 1, true, 1, false, &kChunkOps},
+    {"few_columns_fp64", "few_columns", "", SPARSEK_FP64, SPARSEK_FP64, 0, 0, 1, 1, 1, true, 1, false, &kChunkOps},
+    {"few_columns_fp32", "few_columns", "", SPARSEK_FP32, SPARSEK_FP32, 0, 0, 1, 1, 1, true, 1, false, &kChunkOps},
 };
 
 constexpr KernelDesc kModelled[] = {
-    {"skinny_bf16_64_16", "skinny", "", SPARSEK_BF16, 64, 16, 64, 4, 16, true, 16, false, &kSkinnyOps},
-    {"skinny_bf16_64_64", "skinny", "", SPARSEK_BF16, 64, 64, 64, 6, 16, true, 16, false, &kSkinnyOps},
-    {"tma_bf16_64x2_256", "collective", "", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false, &kTileOps},
-    {"tma_bf16_128_256", "collective", "", SPARSEK_BF16, 128, 256, 64, 4, 128, true, 64, false, &kTileOps},
-    {"gather_bf16_128_256", "wgmma_gather", "", SPARSEK_BF16, 128, 256, 64, 4, 8, true, 8, false, &kGatherOps},
-    {"simt_bf16", "simt", "", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
-    {"blocks_bf16_64x2_256", "wgmma_blocks", "", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false, &kTileOps},
-    {"blocks_bf16_128_256", "wgmma_blocks", "", SPARSEK_BF16, 128, 256, 64, 4, 128, true, 64, false, &kTileOps},
-    {"simt_fp64", "simt", "", SPARSEK_FP64, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
-    {"simt_fp32", "simt", "", SPARSEK_FP32, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
-    {"dmma_fp64_64_128", "dmma", "", SPARSEK_FP64, 64, 128, 16, 4, 8, true, 8, false, &kDmmaOps},
-    {"dmma_fp64_64_32", "dmma", "", SPARSEK_FP64, 64, 32, 16, 8, 8, true, 8, false, &kDmmaOps},
-    {"planes16_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, 128, 128, 16, 8, 8, true, 16, false, &kTileOps},
-    {"planes_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, 128, 128, 32, 4, 8, true, 32, false, &kTileOps},
+    {"skinny_bf16_64_16", "skinny", "", SPARSEK_BF16, SPARSEK_BF16, 64, 16, 64, 4, 16, true, 16, false, &kSkinnyOps},
+    {"skinny_bf16_64_64", "skinny", "", SPARSEK_BF16, SPARSEK_BF16, 64, 64, 64, 6, 16, true, 16, false, &kSkinnyOps},
+    {"tma_bf16_64x2_256", "collective", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false,
+     &kTileOps},
+    {"tma_bf16_128_256", "collective", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 128, true, 64, false,
+     &kTileOps},
+    {"gather_bf16_128_256", "wgmma_gather", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 8, true, 8, false,
+     &kGatherOps},
+    {"simt_bf16", "simt", "", SPARSEK_BF16, SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
+    {"blocks_bf16_64x2_256", "wgmma_blocks", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false,
+     &kTileOps},
+    {"blocks_bf16_128_256", "wgmma_blocks", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 128, true, 64, false,
+     &kTileOps},
+    {"simt_fp64", "simt", "", SPARSEK_FP64, SPARSEK_FP64, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
+    {"simt_fp32", "simt", "", SPARSEK_FP32, SPARSEK_FP32, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
+    {"dmma_fp64_64_128", "dmma", "", SPARSEK_FP64, SPARSEK_FP64, 64, 128, 16, 4, 8, true, 8, false, &kDmmaOps},
+    {"dmma_fp64_64_32", "dmma", "", SPARSEK_FP64, SPARSEK_FP64, 64, 32, 16, 8, 8, true, 8, false, &kDmmaOps},
+    {"planes16_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, SPARSEK_FP32, 128, 128, 16, 8, 8, true, 16, false,
+     &kTileOps},
+    {"planes_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, SPARSEK_FP32, 128, 128, 32, 4, 8, true, 32, false,
+     &kTileOps},
 };
 
 }  // namespace sparsek::cuda

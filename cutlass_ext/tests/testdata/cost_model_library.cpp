@@ -71,7 +71,8 @@ void predict_cases(const char* kernel, const Case* cases, int count, const doubl
     const bool bulk = std::strncmp(kernel, "simt", 4) != 0 && std::strncmp(kernel, "few_columns", 11) != 0;
     const bool packs = n * bytes % 16 != 0 && bulk;
     const Work work = {
-        shape, stats, n, bytes, bytes, {static_cast<int>(c.sm_count), c.sm_clock, c.memory_rate, c.l2_bytes}, packs};
+        shape, stats, n, bytes, bytes, bytes, {static_cast<int>(c.sm_count), c.sm_clock, c.memory_rate, c.l2_bytes},
+        packs};
     double seconds = 0;
     if (is("cublas_dense")) seconds = predict(LibraryFormat::kDense, work, costs);
     if (is("cusparse_bsr")) seconds = predict(LibraryFormat::kBsr, work, costs);

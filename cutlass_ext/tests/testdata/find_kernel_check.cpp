@@ -35,16 +35,17 @@ const KernelOps kPlain = ops(false, true), kLoads = ops(true, false), kLoadsWide
 }  // namespace
 
 extern const KernelDesc kKernels[] = {
-    {"few", "a", "few columns", SPARSEK_BF16, 64, 16, 64, 4, 16, true, 16, false, &kLoads},
-    {"fast", "b", "rows of 64", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false, &kLoads},
-    {"multiples", "c", "multiples of 16", SPARSEK_BF16, 128, 256, 64, 4, 16, true, 16, false, &kLoads},
-    {"every", "d", "every block", SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kPlain},
-    {"copies", "e", "multiples of 8", SPARSEK_FP32, 128, 128, 32, 4, 8, true, 16, false, &kCopies},
-    {"wide", "g", "multiples of 8", SPARSEK_FP64, 64, 128, 16, 4, 8, true, 8, false, &kLoadsWide},
-    {"small", "f", "small blocks", SPARSEK_BF16, 0, 128, 1, 4, 1, true, 1, false, &kChunks},
-    {"small wide", "f", "small blocks", SPARSEK_FP64, 0, 128, 1, 4, 1, true, 1, false, &kChunks},
+    {"few", "a", "few columns", SPARSEK_BF16, SPARSEK_BF16, 64, 16, 64, 4, 16, true, 16, false, &kLoads},
+    {"fast", "b", "rows of 64", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, false, &kLoads},
+    {"multiples", "c", "multiples of 16", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 16, true, 16, false, &kLoads},
+    {"every", "d", "every block", SPARSEK_BF16, SPARSEK_BF16, 0, 64, 1, 1, 1, true, 1, false, &kPlain},
+    {"copies", "e", "multiples of 8", SPARSEK_FP32, SPARSEK_FP32, 128, 128, 32, 4, 8, true, 16, false, &kCopies},
+    {"wide", "g", "multiples of 8", SPARSEK_FP64, SPARSEK_FP64, 64, 128, 16, 4, 8, true, 8, false, &kLoadsWide},
+    {"small", "f", "small blocks", SPARSEK_BF16, SPARSEK_BF16, 0, 128, 1, 4, 1, true, 1, false, &kChunks},
+    {"small wide", "f", "small blocks", SPARSEK_FP64, SPARSEK_FP64, 0, 128, 1, 4, 1, true, 1, false, &kChunks},
+    {"small mixed", "f", "small blocks", SPARSEK_FP32, SPARSEK_FP64, 0, 128, 1, 4, 1, true, 1, false, &kChunks},
 };
-extern const int kKernelCount = 8;
+extern const int kKernelCount = 9;
 
 }  // namespace sparsek::cuda
 
@@ -52,44 +53,47 @@ namespace {
 
 struct Case {
   int32_t block_m, block_k;
-  sparsek_dtype dtype, dtype_c;
+  sparsek_dtype dtype, dtype_b, dtype_c;
   int64_t n, ldb, ldc;
   int32_t alignment;
   const char* serve;  // the kernels that do
 };
 
 const Case kCases[] = {
-    {64, 64, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "few fast multiples every "},
-    {128, 64, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "few multiples every "},
-    {64, 32, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "few multiples every "},
-    {64, 64, SPARSEK_BF16, SPARSEK_FP32, 256, 256, 256, 16, "every "},
-    {64, 64, SPARSEK_BF16, SPARSEK_BF16, 250, 256, 256, 16, "few fast multiples every "},
-    {64, 64, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 257, 16, "few fast multiples every "},
-    {64, 64, SPARSEK_BF16, SPARSEK_BF16, 256, 257, 256, 16, "few fast multiples every "},
-    {64, 64, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 8, "few fast multiples every "},
-    {1 << 20, 1 << 12, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
-    {64, 64, SPARSEK_BF16, SPARSEK_BF16, 256, int64_t{1} << 38, 256, 16, "every "},
-    {24, 64, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
-    {32, 32, SPARSEK_BF16, SPARSEK_FP32, 256, 257, 256, 2, "every small "},
-    {33, 32, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
-    {3, 40, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
-    {3, 5, SPARSEK_BF16, SPARSEK_BF16, 1 << 16, 1 << 29, 1 << 16, 16, "every small "},
-    {3, 5, SPARSEK_BF16, SPARSEK_BF16, (1 << 16) + 1, 1 << 29, 1 << 17, 16, "every "},
-    {3, 5, SPARSEK_BF16, SPARSEK_BF16, 256, (1 << 29) + 1, 256, 16, "every "},
-    {64, 64, SPARSEK_FP16, SPARSEK_FP16, 256, 256, 256, 16, ""},
-    {192, 128, SPARSEK_FP32, SPARSEK_BF16, 255, 255, 257, 4, "copies "},
-    {96, 16, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, "copies "},
-    {96, 24, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
-    {136, 128, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
-    {64, 64, SPARSEK_FP32, SPARSEK_FP32, 1 << 23, 1 << 23, 1 << 23, 16, "copies "},
-    {64, 64, SPARSEK_FP32, SPARSEK_FP32, 1 << 24, 1 << 24, 1 << 24, 16, ""},
-    {24, 40, SPARSEK_FP64, SPARSEK_FP64, 255, 255, 257, 8, "wide "},
-    {24, 36, SPARSEK_FP64, SPARSEK_FP64, 256, 256, 256, 16, ""},
-    {64, 64, SPARSEK_FP64, SPARSEK_FP64, 256, int64_t{1} << 37, 256, 16, ""},
-    {3, 5, SPARSEK_FP64, SPARSEK_FP64, 256, 1 << 28, 256, 8, "small wide "},
-    {3, 5, SPARSEK_FP64, SPARSEK_FP64, 256, (1 << 28) + 1, 256, 8, ""},
-    {64, 64, SPARSEK_FP64, SPARSEK_FP64, 1 << 28, 1 << 28, 1 << 28, 16, "wide "},
-    {64, 64, SPARSEK_FP64, SPARSEK_FP64, (1 << 28) + 1, 1 << 29, 1 << 29, 16, ""},
+    {64, 64, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "few fast multiples every "},
+    {128, 64, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "few multiples every "},
+    {64, 32, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "few multiples every "},
+    {64, 64, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_FP32, 256, 256, 256, 16, "every "},
+    {64, 64, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 250, 256, 256, 16, "few fast multiples every "},
+    {64, 64, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 257, 16, "few fast multiples every "},
+    {64, 64, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 257, 256, 16, "few fast multiples every "},
+    {64, 64, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 8, "few fast multiples every "},
+    {1 << 20, 1 << 12, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
+    {64, 64, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, int64_t{1} << 38, 256, 16, "every "},
+    {24, 64, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
+    {32, 32, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_FP32, 256, 257, 256, 2, "every small "},
+    {33, 32, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
+    {3, 40, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, 256, 256, 16, "every "},
+    {3, 5, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 1 << 16, 1 << 29, 1 << 16, 16, "every small "},
+    {3, 5, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, (1 << 16) + 1, 1 << 29, 1 << 17, 16, "every "},
+    {3, 5, SPARSEK_BF16, SPARSEK_BF16, SPARSEK_BF16, 256, (1 << 29) + 1, 256, 16, "every "},
+    {64, 64, SPARSEK_FP16, SPARSEK_FP16, SPARSEK_FP16, 256, 256, 256, 16, ""},
+    {192, 128, SPARSEK_FP32, SPARSEK_FP32, SPARSEK_BF16, 255, 255, 257, 4, "copies "},
+    {96, 16, SPARSEK_FP32, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, "copies "},
+    {96, 24, SPARSEK_FP32, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
+    {136, 128, SPARSEK_FP32, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
+    {64, 64, SPARSEK_FP32, SPARSEK_FP32, SPARSEK_FP32, 1 << 23, 1 << 23, 1 << 23, 16, "copies "},
+    {64, 64, SPARSEK_FP32, SPARSEK_FP32, SPARSEK_FP32, 1 << 24, 1 << 24, 1 << 24, 16, ""},
+    {24, 40, SPARSEK_FP64, SPARSEK_FP64, SPARSEK_FP64, 255, 255, 257, 8, "wide "},
+    {24, 36, SPARSEK_FP64, SPARSEK_FP64, SPARSEK_FP64, 256, 256, 256, 16, ""},
+    {64, 64, SPARSEK_FP64, SPARSEK_FP64, SPARSEK_FP64, 256, int64_t{1} << 37, 256, 16, ""},
+    {3, 5, SPARSEK_FP64, SPARSEK_FP64, SPARSEK_FP64, 256, 1 << 28, 256, 8, "small wide "},
+    {3, 5, SPARSEK_FP64, SPARSEK_FP64, SPARSEK_FP64, 256, (1 << 28) + 1, 256, 8, ""},
+    {3, 5, SPARSEK_FP32, SPARSEK_FP64, SPARSEK_FP64, 256, 1 << 28, 256, 8, "small mixed "},
+    {3, 5, SPARSEK_FP32, SPARSEK_FP64, SPARSEK_FP64, 256, (1 << 28) + 1, 256, 8, ""},
+    {64, 64, SPARSEK_BF16, SPARSEK_FP32, SPARSEK_FP32, 256, 256, 256, 16, ""},
+    {64, 64, SPARSEK_FP64, SPARSEK_FP64, SPARSEK_FP64, 1 << 28, 1 << 28, 1 << 28, 16, "wide "},
+    {64, 64, SPARSEK_FP64, SPARSEK_FP64, SPARSEK_FP64, (1 << 28) + 1, 1 << 29, 1 << 29, 16, ""},
 };
 
 struct Named {
@@ -105,12 +109,14 @@ const Named kNamed[] = {
     {"none", 256, "no CUDA kernel none"},
 };
 
-sparsek::PlanOptions options_of(int64_t n, int64_t ldb, int64_t ldc, int32_t alignment, sparsek_dtype dtype_c) {
+sparsek::PlanOptions options_of(int64_t n, int64_t ldb, int64_t ldc, int32_t alignment, sparsek_dtype dtype_b,
+                                sparsek_dtype dtype_c) {
   sparsek::PlanOptions options = {};
   options.n = n;
   options.ldb = ldb;
   options.ldc = ldc;
   options.alignment = alignment;
+  options.dtype_b = dtype_b;
   options.dtype_c = dtype_c;
   return options;
 }
@@ -125,7 +131,7 @@ int main() {
     matrix.block_k = c.block_k;
     std::string serve;
     for (int i = 0; i < kKernelCount; ++i) {
-      const auto options = options_of(c.n, c.ldb, c.ldc, c.alignment, c.dtype_c);
+      const auto options = options_of(c.n, c.ldb, c.ldc, c.alignment, c.dtype_b, c.dtype_c);
       if (obstacle(kKernels[i], matrix, c.dtype, options).empty()) serve += std::string(kKernels[i].name) + " ";
     }
     if (serve != c.serve) {
@@ -136,7 +142,7 @@ int main() {
   sparsek::BsrShape matrix;
   matrix.block_m = matrix.block_k = 64;
   for (const Named& c : kNamed) {
-    auto options = options_of(256, 256, c.ldc, 16, SPARSEK_BF16);
+    auto options = options_of(256, 256, c.ldc, 16, SPARSEK_BF16, SPARSEK_BF16);
     options.kernel = c.name;
     std::string got;
     try {

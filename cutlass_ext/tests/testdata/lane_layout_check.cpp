@@ -26,7 +26,9 @@ bool has_all(const LaneLayout& lanes, int block_m, int64_t n) {
 }
 
 // Ways that serve some blocks only.
-bool is_right_way(const LaneLayout& lanes, int block_m, int block_k, int64_t n, int bytes) {
+bool is_right_way(const LaneLayout& lanes, int block_m, int block_k, int64_t n, ElementBytes elements) {
+  const int bytes = elements.a;
+  if (elements.b != bytes && lanes.way != LaneWay::kSingles) return false;
   if (!has_all(lanes, block_m, n) || lanes.ctas < 1 || lanes.warps < 1) return false;
   const int block_bytes = block_m * block_k * bytes;
   switch (lanes.way) {
@@ -47,15 +49,15 @@ bool is_right_way(const LaneLayout& lanes, int block_m, int block_k, int64_t n, 
   }
 }
 
-bool is_right(const LaneLayout& lanes, int block_m, int block_k, int64_t n, int bytes) {
+bool is_right(const LaneLayout& lanes, int block_m, int block_k, int64_t n, ElementBytes elements) {
   if (lanes.way != LaneWay::kStream && lanes.way != LaneWay::kBundles) {
-    return is_right_way(lanes, block_m, block_k, n, bytes);
+    return is_right_way(lanes, block_m, block_k, n, elements);
   }
   const bool has_kernel = std::any_of(std::begin(kBlockTiles), std::end(kBlockTiles), [&](const BlockTile& tile) {
     return tile.tile_m == lanes.tile_m && tile.depth == lanes.depth;
   });
   const int all = lanes.column_lanes * lanes.depth_lanes * lanes.row_lanes * lanes.rows * lanes.shares;
-  const int group_bytes = lanes.group * block_m * block_k * bytes;
+  const int group_bytes = lanes.group * block_m * block_k * elements.a;
   return has_kernel && (lanes.tile_n == 1 || lanes.tile_n == 4) && all >= 1 && all <= 32 &&
          lanes.row_lanes * lanes.tile_m >= block_m && (lanes.row_lanes - 1) * lanes.tile_m < block_m &&
          (lanes.depth == 1 || lanes.depth == 3 || block_k % lanes.depth == 0) && lanes.depth <= block_k &&
@@ -70,15 +72,16 @@ bool is_right(const LaneLayout& lanes, int block_m, int block_k, int64_t n, int 
 }  // namespace
 
 int main() {
-  for (const int bytes : {2, 4, 8}) {
+  constexpr ElementBytes kElements[] = {{2, 2}, {4, 4}, {8, 8}, {2, 4}, {2, 8}, {4, 8}};
+  for (const ElementBytes elements : kElements) {
     for (int block_m = 1; block_m <= kMostBlock; ++block_m) {
       for (int block_k = 1; block_k <= kMostBlock; ++block_k) {
         for (const int64_t n : {1, 2, 3, 4, 5, 8, 31, 128, 1000, 100000}) {
           for (const double blocks_of_row : {0.1, 7., 27., 1e6}) {
-            const LaneLayout lanes = lane_layout(block_m, block_k, n, bytes, blocks_of_row);
-            if (is_right(lanes, block_m, block_k, n, bytes)) continue;
-            std::printf("%d x %d of %d bytes, %lld columns, %g blocks a row\n", block_m, block_k, bytes,
-                        static_cast<long long>(n), blocks_of_row);
+            const LaneLayout lanes = lane_layout(block_m, block_k, n, elements, blocks_of_row);
+            if (is_right(lanes, block_m, block_k, n, elements)) continue;
+            std::printf("%d x %d of %d and %d bytes, %lld columns, %g blocks a row\n", block_m, block_k, elements.a,
+                        elements.b, static_cast<long long>(n), blocks_of_row);
             return 1;
           }
         }

@@ -197,6 +197,8 @@ class KernelInfo(Versioned):
         ("library", ctypes.c_char_p),
         ("reads_absent", ctypes.c_int32),
         ("reserved", ctypes.c_int32),
+        ("dtype_b", ctypes.c_int32),
+        ("reserved2", ctypes.c_int32),
     )
 
 

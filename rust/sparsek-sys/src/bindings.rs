@@ -184,6 +184,8 @@ pub struct sparsek_kernel_info {
     pub library: *const c_char,
     pub reads_absent: i32,
     pub reserved: i32,
+    pub dtype_b: i32,
+    pub reserved2: i32,
 }
 
 crate::versioned!(sparsek_kernel_info);
@@ -625,6 +627,8 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_kernel_info, library)", core::mem::offset_of!(sparsek_kernel_info, library)),
     ("offsetof(sparsek_kernel_info, reads_absent)", core::mem::offset_of!(sparsek_kernel_info, reads_absent)),
     ("offsetof(sparsek_kernel_info, reserved)", core::mem::offset_of!(sparsek_kernel_info, reserved)),
+    ("offsetof(sparsek_kernel_info, dtype_b)", core::mem::offset_of!(sparsek_kernel_info, dtype_b)),
+    ("offsetof(sparsek_kernel_info, reserved2)", core::mem::offset_of!(sparsek_kernel_info, reserved2)),
     ("sizeof(sparsek_device_info)", size_of::<sparsek_device_info>()),
     ("offsetof(sparsek_device_info, abi_size)", core::mem::offset_of!(sparsek_device_info, abi_size)),
     ("offsetof(sparsek_device_info, name)", core::mem::offset_of!(sparsek_device_info, name)),

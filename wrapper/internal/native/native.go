@@ -97,7 +97,8 @@ func (l *Library) BuildInfo() (BuildInfo, error) {
 // Kernel is sparsek_kernel_info.
 type Kernel struct {
 	Name, Why           string
-	Backend, DType      int32
+	Backend             int32
+	DType, DTypeB       int32 // DTypeB is 0 where it is DType
 	TileM, TileN, TileK int
 	Stages              int
 	BlockM              int
@@ -118,7 +119,7 @@ func (l *Library) Kernels() ([]Kernel, error) {
 		}
 		kernels[i] = Kernel{
 			Name: C.GoString(out.name), Why: C.GoString(out.why),
-			Backend: int32(out.backend), DType: int32(out.dtype),
+			Backend: int32(out.backend), DType: int32(out.dtype), DTypeB: int32(out.dtype_b),
 			TileM: int(out.tile_m), TileN: int(out.tile_n), TileK: int(out.tile_k),
 			Stages:         int(out.stages),
 			BlockM:         int(out.block_m),

@@ -68,13 +68,15 @@ func TestListOfThisTree(t *testing.T) {
 		if k.Baseline {
 			baselines = append(baselines, k.Name)
 		} else if k.BlockM == 1 && k.BlockMMultiple && k.BlockKMultiple == 1 {
-			every[k.DType] = true
+			every[k.DType+k.DTypeB] = true
 		}
 	}
 	if diff := cmp.Diff([]string{"wmma_bf16_128x128x32", "wmma_bf16_512x128x112", "tma_sandbox"}, baselines); diff != "" {
 		t.Errorf("baselines (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]bool{"bf16": true, "fp16": true, "fp32": true, "fp64": true}, every); diff != "" {
+	want := map[string]bool{"bf16": true, "fp16": true, "fp32": true, "fp64": true,
+		"bf16fp32": true, "fp16fp32": true, "bf16fp64": true, "fp16fp64": true, "fp32fp64": true}
+	if diff := cmp.Diff(want, every); diff != "" {
 		t.Errorf("types that have a kernel for every block (-want +got):\n%s", diff)
 	}
 }

@@ -17,7 +17,6 @@ const listName = "kernels.json"
 
 // Instance is the text of the file that instantiates k.
 func Instance(k Kernel) []byte {
-	d, _ := dtypeOf(k.DType)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `%s#include "cuda/%s.cuh"
 
@@ -32,7 +31,7 @@ struct %s {
 extern const KernelOps ops_%[3]s = %[2]s_ops<config::%[3]s>();
 
 }  // namespace sparsek::cuda
-`, codegen.Header(listName), k.Family, k.Name, d.element, k.Tile[0], k.Tile[1], k.Tile[2], k.Stages, k.BlockM)
+`, codegen.Header(listName), k.Family, k.Name, k.element(), k.Tile[0], k.Tile[1], k.Tile[2], k.Stages, k.BlockM)
 	return b.Bytes()
 }
 
@@ -44,12 +43,12 @@ func RegistryText(list *List) []byte {
 	for _, k := range list.Kernels {
 		fmt.Fprintf(&b, "extern const KernelOps ops_%s;\n", k.Name)
 	}
-	b.WriteString("\n// name, family, why, dtype, tile m n k, stages, block_m, its multiples too,\n// block_k a multiple of, baseline, ops\n")
+	b.WriteString("\n// name, family, why, types of A and B, tile m n k, stages, block_m, its multiples too,\n// block_k a multiple of, baseline, ops\n")
 	b.WriteString("const KernelDesc kKernels[] = {\n")
 	for _, k := range list.Kernels {
 		d, _ := dtypeOf(k.DType)
-		fmt.Fprintf(&b, "    {%s, %s, %s, %s, %d, %d, %d, %d, %d, %t, %d, %t, &ops_%s},\n",
-			codegen.Quote(k.Name), codegen.Quote(k.Family), codegen.Quote(k.Why), d.status, k.Tile[0], k.Tile[1], k.Tile[2], k.Stages,
+		fmt.Fprintf(&b, "    {%s, %s, %s, %s, %s, %d, %d, %d, %d, %d, %t, %d, %t, &ops_%s},\n",
+			codegen.Quote(k.Name), codegen.Quote(k.Family), codegen.Quote(k.Why), d.status, k.typeOfB().status, k.Tile[0], k.Tile[1], k.Tile[2], k.Stages,
 			k.BlockM, k.BlockMMultiple, k.BlockKMultiple, k.Baseline, k.Name)
 	}
 	fmt.Fprintf(&b, "};\nconst int kKernelCount = %d;\n\n}  // namespace sparsek::cuda\n", len(list.Kernels))

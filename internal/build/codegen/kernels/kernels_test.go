@@ -57,6 +57,9 @@ func TestParseRefuses(t *testing.T) {
 		"reserved":              {change(`"k_1"`, `"k__1"`), "name must be"},
 		"path":                  {change(`"k_1"`, `"../k"`), "name must be"},
 		"dtype":                 {change(`"bf16"`, `"bf15"`), `dtype "bf15"`},
+		"type of B":             {change(`"bf16"`, `"bf16", "dtype_b": "bf15"`), `dtype_b "bf15"`},
+		"narrower type of B":    {change(`"bf16"`, `"bf16", "dtype_b": "fp16"`), "no type that is wider than dtype bf16"},
+		"family of two types":   {change(`"bf16"`, `"bf16", "dtype_b": "fp32"`), "takes A and B of one type"},
 		"family":                {change(`"collective"`, `"collectiv"`), `family "collectiv"`},
 		"negative":              {change(`256`, `-256`), "tile[1] is -256"},
 		"huge":                  {change(`256`, `1000000000`), "tile[1] is 1000000000"},
@@ -129,6 +132,21 @@ func TestDMMA(t *testing.T) {
 	}
 }
 
+// The template of a kernel for two types has one parameter for both.
+func TestMixed(t *testing.T) {
+	mixed := strings.NewReplacer("collective", "simt", `"bf16"`, `"fp32", "dtype_b": "fp64"`, "[128", "[0").Replace(entry)
+	l, err := Parse(list(mixed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(Instance(l.Kernels[0])); !strings.Contains(text, "using Element = Mixed<float, double>;") {
+		t.Errorf("the types are not in\n%s", text)
+	}
+	if text := string(RegistryText(l)); !strings.Contains(text, "SPARSEK_FP32, SPARSEK_FP64, 0,") {
+		t.Errorf("the types are not in\n%s", text)
+	}
+}
+
 func TestInstance(t *testing.T) {
 	l, err := Parse(list(entry))
 	if err != nil {
@@ -152,7 +170,7 @@ func TestRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(RegistryText(l))
-	row := `{"k_%d", "collective", "two \"rows\" share a tile", SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, %t, &ops_k_%[1]d},`
+	row := `{"k_%d", "collective", "two \"rows\" share a tile", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, false, 64, %t, &ops_k_%[1]d},`
 	first, second := strings.Index(text, fmt.Sprintf(row, 1, false)), strings.Index(text, fmt.Sprintf(row, 2, true))
 	if first < 0 || second < first {
 		t.Errorf("rows missing or out of order in\n%s", text)

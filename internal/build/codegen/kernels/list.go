@@ -4,6 +4,7 @@ package kernels
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,11 +24,12 @@ type List struct {
 
 // Kernel is one entry of the list.
 type Kernel struct {
-	Name   string `json:"name"`   // a C identifier
-	Family string `json:"family"` // the template it is made from: cutlass_ext/src/cuda/<family>.cuh
-	DType  string `json:"dtype"`  // of A, B and C: "bf16", "fp16", "fp32" or "fp64"
-	Tile   Tile   `json:"tile"`   // of a CTA: rows and columns of C, depth of one stage
-	Stages int    `json:"stages"` // of the shared-memory pipeline
+	Name   string `json:"name"`              // a C identifier
+	Family string `json:"family"`            // the template it is made from: cutlass_ext/src/cuda/<family>.cuh
+	DType  string `json:"dtype"`             // of A, and of B and C where there is no DTypeB: "bf16", "fp16", "fp32" or "fp64"
+	DTypeB string `json:"dtype_b,omitempty"` // of B and C where it is wider than A's
+	Tile   Tile   `json:"tile"`              // of a CTA: rows and columns of C, depth of one stage
+	Stages int    `json:"stages"`            // of the shared-memory pipeline
 
 	BlockM         int  `json:"block_m"`          // block height served
 	BlockMMultiple bool `json:"block_m_multiple"` // every multiple of BlockM too
@@ -170,6 +172,9 @@ func (k Kernel) check() error {
 	if !ok {
 		return fmt.Errorf(`dtype %q is none of "bf16", "fp16", "fp32", "fp64"`, k.DType)
 	}
+	if err := k.checkDTypeB(d); err != nil {
+		return err
+	}
 	for _, extent := range []struct {
 		name  string
 		value int
@@ -206,6 +211,36 @@ func (k Kernel) check() error {
 		return k.checkTMASandbox()
 	}
 	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaPlanes, WgmmaGather, DMMA, Skinny, FewColumns, SIMT, WMMA, TMASandbox})
+}
+
+// checkDTypeB checks the type of B, where it has one of its own.
+func (k Kernel) checkDTypeB(a dtype) error {
+	if k.DTypeB == "" {
+		return nil
+	}
+	b, ok := dtypeOf(k.DTypeB)
+	if !ok || b.bytes <= a.bytes {
+		return fmt.Errorf(`dtype_b %q is no type that is wider than dtype %s: leave it out where A and B have one type`, k.DTypeB, k.DType)
+	}
+	if k.Family != FewColumns && k.Family != SIMT {
+		return fmt.Errorf("dtype_b %s: the %s family takes A and B of one type", k.DTypeB, k.Family)
+	}
+	return nil
+}
+
+// typeOfB is the type of B, and that of C where it is not another's.
+func (k Kernel) typeOfB() dtype {
+	d, _ := dtypeOf(cmp.Or(k.DTypeB, k.DType))
+	return d
+}
+
+// element is the type in C++ that a kernel's template takes.
+func (k Kernel) element() string {
+	a, _ := dtypeOf(k.DType)
+	if k.DTypeB == "" {
+		return a.element
+	}
+	return "Mixed<" + a.element + ", " + k.typeOfB().element + ">"
 }
 
 // checkBlocks checks what the templates would refuse with far longer

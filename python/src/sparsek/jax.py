@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products within JAX programs, on the CPU: inside jit, grad, vmap and shard_map, without copies.
+"""Products within JAX programs: inside jit, grad, vmap and shard_map, without copies.
 
-The sparse matrix is data as all else: its index is an operand, and may differ from call to call. What is kept for it is
-looked up by its bytes, as sparsek.bsr_gemm does, so that nothing of a process is baked into a compiled program.
+The sparse matrix is data as all else: its index is an operand, and may differ from call to call, so that nothing of a
+process is baked into a compiled program. On the CPU, plans are kept, and looked up by the bytes of the index, as
+sparsek.bsr_gemm does. On a GPU each call plans anew, in XLA's stream and in memory that XLA lends it for that call, and
+nothing waits. So a wrong index is an error of the program on the CPU, and on a GPU a matrix without blocks.
 
 Tested with JAX 0.10. As everywhere in JAX, arrays of float64 and int64 become float32 and int32 on their way in, unless
 jax_enable_x64 is on.
@@ -11,6 +13,8 @@ jax_enable_x64 is on.
 from __future__ import annotations
 
 import ctypes
+import functools
+import math
 import threading
 from typing import Any
 
@@ -18,43 +22,86 @@ import jax
 import numpy as np
 
 from . import _xla
+from ._abi import Memory
 from ._arrays import view
+from ._plan_data import Layout, Product
+from ._xla import Buffer, Call
 from .cache import cache
 from .context import default_context
-from .dtypes import dtype_of
+from .dtypes import BYTES, dtype_of
 from .errors import ArgumentError
 from .plan import Plan
 
 __all__ = ["bsr_matmul", "sdd"]
 
 
-def _plan(op: str, kind: str, crow: Any, col: Any, shape: tuple[int, int], block: tuple[int, int], n: int) -> Plan:
+def _plan(op: str, values: Buffer, crow: Buffer, col: Buffer, shape: tuple[int, int], n: int) -> Plan:
     order = "column" if op == "sdd" else "row"
-    entry = cache.entry(view(crow), view(col), shape, block, dtype_of(kind), False, default_context())
+    block = values.shape[1], values.shape[2]
+    entry = cache.entry(view(crow.array()), view(col.array()), shape, block, dtype_of(values.dtype), False, default_context())
     return entry.plan((n, op, order, "xla"), lambda: entry.pattern.plan(n, op=op, order_b=order))
 
 
-def _dsd(operands: list[Any], results: list[Any]) -> None:
-    (values, kind), (crow, _), (col, _), (b, _) = operands
-    ((c, _),) = results
-    shape = (c.shape[-2], b.shape[-2])
-    _plan("dsd", kind, crow, col, shape, values.shape[1:], c.shape[-1])(values, b, c)
+def _on_host(op: str, operands: list[Buffer], results: list[Buffer], _call: Call) -> None:
+    if op == "sdd":
+        (x, y, crow, col), (values,) = operands, results
+        plan = _plan(op, values, crow, col, (x.shape[0], y.shape[0]), x.shape[1])
+        plan.sample(x.array(), y.array().T, values.array())
+    else:
+        (values, crow, col, b), (c,) = operands, results
+        _plan(op, values, crow, col, _shape(op, b, c), c.shape[-1])(values.array(), b.array(), c.array())
 
 
-def _dsd_t(operands: list[Any], results: list[Any]) -> None:
-    (values, kind), (crow, _), (col, _), (b, _) = operands
-    ((c, _),) = results
-    shape = (b.shape[-2], c.shape[-2])
-    _plan("dsd_t", kind, crow, col, shape, values.shape[1:], c.shape[-1])(values, b, c)
+def _shape(op: str, b: Buffer, c: Buffer) -> tuple[int, int]:
+    """(M, K) of A in C = A B or C = A^T B."""
+    return (c.shape[-2], b.shape[-2]) if op == "dsd" else (b.shape[-2], c.shape[-2])
 
 
-def _sdd(operands: list[Any], results: list[Any]) -> None:
-    (x, kind), (y, _), (crow, _), (col, _) = operands
-    ((values, _),) = results
-    _plan("sdd", kind, crow, col, (x.shape[0], y.shape[0]), values.shape[1:], x.shape[1]).sample(x, y.T, values)
+@functools.lru_cache(1024)
+def _layout(device: int, product: Product) -> Layout:
+    return Layout(default_context(Memory.DEVICE, device), product)
 
 
-_TARGETS = {"sparsek_dsd": _dsd, "sparsek_dsd_t": _dsd_t, "sparsek_sdd": _sdd}
+def _on_device(op: str, operands: list[Buffer], results: list[Buffer], call: Call) -> None:
+    if op == "sdd":
+        (x, b, crow, col), (values,) = operands, results
+        c, shape, n, batch, x_address = values, (x.shape[0], b.shape[0]), x.shape[1], 1, x.address
+    else:
+        (values, crow, col, b), (c,) = operands, results
+        shape, n, batch, x_address = _shape(op, b, c), c.shape[-1], math.prod(c.shape[:-2]), 0
+    if math.prod(c.shape) == 0:
+        return
+    step_b, step_c = (math.prod(b.shape) // batch, math.prod(c.shape) // batch) if batch > 1 else (0, 0)
+    product = Product(
+        op=op,
+        dtype=dtype_of(values.dtype),
+        index=crow.dtype,
+        shape=shape,
+        block=(values.shape[1], values.shape[2]),
+        nnzb=values.shape[0],
+        n=n,
+        order_b="column" if op == "sdd" else "row",
+        # XLA's buffers are aligned to 256 bytes, the matrices of a batch to where they begin.
+        alignment=math.gcd(16, BYTES[dtype_of(values.dtype)] * math.gcd(step_b, step_c)),
+    )
+    layout, stream = _layout(call.device, product), call.stream
+    plan = call.memory(layout.bytes, layout.alignment)
+    layout.write(crow.address, col.address, plan, stream)
+    layout.run(
+        plan,
+        values=0 if op == "sdd" else values.address,
+        b=b.address,
+        c=c.address,
+        x=x_address,
+        batch=batch,
+        stride_b=step_b,
+        stride_c=step_c,
+        workspace=call.memory(layout.workspace_bytes, 256),
+        stream=stream,
+    )
+
+
+_PLATFORMS = {"cpu": _on_host, "CUDA": _on_device}
 _handlers: list[Any] = []  # XLA calls them as long as the process lives
 _registering = threading.Lock()
 
@@ -63,11 +110,12 @@ def _register() -> None:
     with _registering:
         if _handlers:
             return
-        for name, work in _TARGETS.items():
-            made = _xla.handler(work)
-            address = ctypes.cast(made, ctypes.c_void_p).value
-            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="cpu")
-            _handlers.append(made)
+        for platform, work in _PLATFORMS.items():
+            for op in ("dsd", "dsd_t", "sdd"):
+                made = _xla.handler(functools.partial(work, op))
+                address = ctypes.cast(made, ctypes.c_void_p).value
+                jax.ffi.register_ffi_target(f"sparsek_{op}", jax.ffi.pycapsule(address), platform=platform)
+                _handlers.append(made)
 
 
 def _call(target: str, shape: tuple[int, ...], dtype: Any, *operands: Any) -> Any:

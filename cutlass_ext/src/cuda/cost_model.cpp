@@ -68,8 +68,9 @@ struct Family {
   // What the coefficients, which are another family's, are to be multiplied by; l2_rate where the rows of a tile have
   // few columns in common.
   double mma = 1, l2_rate = 1;
-  int planes = 0;  // above 0: A and B are copied as so many planes of 16-bit elements
-  int tile_k = 0;  // of the kernel; 0: of any
+  int planes = 0;      // above 0: A and B are copied as so many planes of 16-bit elements
+  int tile_k = 0;      // of the kernel; 0: of any
+  bool packs = false;  // A is copied into tiles with all columns of a row group
 };
 
 constexpr Family kFamilies[] = {
@@ -85,6 +86,9 @@ constexpr Family kFamilies[] = {
     {"wgmma_planes", 0, 128, &CostCoefficients::planes, false, /*mma=*/3, /*l2_rate=*/1, kPlanes, /*tile_k=*/32},
     {"wgmma_planes", 0, 128, &CostCoefficients::planes, false, /*mma=*/3.9, /*l2_rate=*/1, kPlanes,
      /*tile_k=*/16},
+    // Measured on blocks of 4 to 64 of three densities: docs/notes/packed-kernel.md.
+    {"wgmma_packed", 0, 256, &CostCoefficients::collective_64, false, /*mma=*/0.88, /*l2_rate=*/1, /*planes=*/0,
+     /*tile_k=*/0, /*packs=*/true},
     // 64 x 64 products by 128 columns take 4096 cycles of the tensor cores that the CTAs of an SM share:
     // docs/notes/dmma-kernel.md.
     {"dmma", 0, 128, &CostCoefficients::collective_64, false, /*mma=*/8},
@@ -155,7 +159,8 @@ double step_time(const Family& family, const TiledCost& cost, const KernelDesc& 
                  const Work& work, double active) {
   if (tiles.steps == 0) return 0;
   const BsrShape& shape = work.shape;
-  const double units = static_cast<double>(shape.block_k) / unit_of(shape, family.gathers ? 16 : 64);
+  const double units =
+      family.gathers ? ceil_div(shape.block_k, 16) : static_cast<double>(shape.block_k) / unit_of(shape, 64);
   const double pieces = static_cast<double>(shape.block_m) / std::gcd(kernel.tile_m, shape.block_m);
   const double boxes_a = family.gathers ? tiles.loads * tiles.slots : static_cast<double>(shape.nnzb) * pieces;
   const double copies = (cost.entry * tiles.loads + cost.box_b * tiles.loads * units + cost.box_a * boxes_a * units) *
@@ -164,7 +169,8 @@ double step_time(const Family& family, const TiledCost& cost, const KernelDesc& 
   double busy = 1;
   if (kernel.tile_m > 64) busy = std::min(1.0, ordered_loads_of_64(work) / (2 * std::max(1.0, tiles.loads)));
   const double bytes = (family.planes > 0 ? family.planes * kElementBytes : static_cast<double>(work.element_bytes)) *
-                       (kStepColumns * tiles.width + values_of(work) * tiles.panels / tiles.steps);
+                       (kStepColumns * tiles.width +
+                        (family.packs ? kernel.tile_m * kStepColumns : values_of(work) * tiles.panels / tiles.steps));
   const bool share = static_cast<double>(shape.nnzb) * 5 >= tiles.loads * tiles.slots * 4;
   const double l2_rate = cost.l2_rate * (share ? 1 : family.l2_rate);
   const double computing = on_sms(together(copies, cost.mma * family.mma * busy, kOnChip), work);
@@ -219,13 +225,21 @@ double make_planes(const Family& family, const KernelDesc& kernel, const Tiles& 
          gathered * (kernel.tile_k == 16 ? kGathered16 : kGathered) + (gathers ? kLaunch : 0);
 }
 
+// The kernel that packs A.
+double pack_a(const KernelDesc& kernel, const Tiles& tiles, const Work& work) {
+  constexpr double kLaunch = 8, kShare = 0.6;
+  const double packed = tiles.loads * kernel.tile_m * work.shape.block_k;
+  return kLaunch + static_cast<double>(work.element_bytes) * (values_of(work) + packed) / memory_rate(kShare, work);
+}
+
 double predict_tiled(const Family& family, const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
   const TiledCost& cost = costs.*family.cost;
   if (work.shape.rows == 0 || work.n == 0) return cost.launch;
   const Tiles tiles(kernel, work);
   const double critical = critical_time(family, cost, kernel, tiles, work);
   const double moving = bytes_moved(family, tiles, work) / memory_rate(cost.memory, work);
-  const double copying = family.planes > 0 ? make_planes(family, kernel, tiles, work) : work.packs_b ? pack_b(work) : 0;
+  double copying = family.planes > 0 ? make_planes(family, kernel, tiles, work) : work.packs_b ? pack_b(work) : 0;
+  if (family.packs) copying += pack_a(kernel, tiles, work);
   return cost.launch + together(critical, moving, kWithMemory) + copying;
 }
 

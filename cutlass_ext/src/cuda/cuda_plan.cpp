@@ -115,11 +115,11 @@ void CudaPlan::prepare_workspace() {
   }
   if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
   if (cuts_rows_) check(prepare_add_row_sums(options_.dtype_b == SPARSEK_FP64), "cudaFuncGetAttributes");
-  product_bytes_ = bytes_of_parts() + bytes_of_row_sums() +
-                   static_cast<size_t>(matrix_.shape().cols * packed_pitch_ * dtype_bytes(options_.dtype_b));
   if (kernel_->ops->workspace_bytes != nullptr) {
-    product_bytes_ += kernel_->ops->workspace_bytes(sizes_of(matrix_.shape(), options_.n, workers_));
+    kernel_bytes_ = kernel_->ops->workspace_bytes(sizes_of(matrix_.shape(), options_.n, workers_));
   }
+  product_bytes_ = bytes_of_parts() + bytes_of_row_sums() + kernel_bytes_ +
+                   static_cast<size_t>(matrix_.shape().cols * packed_pitch_ * dtype_bytes(options_.dtype_b));
 }
 
 // Also the kernel, and the CTAs that share a tile.
@@ -434,9 +434,9 @@ void CudaPlan::launch(LaunchArgs args, void* workspace) {
   }
   std::optional<Workspace::Use> own;
   if (workspace == nullptr) workspace = own.emplace(*workspace_, args.stream).data();
-  args.workspace = workspace;  // of a kernel that splits no tile and does not have B copied
+  args.workspace = workspace;  // of a kernel that splits no tile
   if (packed_pitch_ > 0 && matrix_.shape().cols > 0) {
-    char* const packed = static_cast<char*>(workspace) + bytes_of_parts();
+    char* const packed = static_cast<char*>(workspace) + bytes_of_parts() + kernel_bytes_;
     const int64_t bytes = dtype_bytes(options_.dtype_b);
     check(pack_b(packed, args.b, args.ldb, args.cols, args.n, bytes, args.stream), "pack_b");
     args.b = packed;

@@ -81,10 +81,11 @@ class CudaPlan final : public PlanState {
   size_t data_bytes_ = 0;                 // of that size
   CheckedIndex data_index_ = {};          // with room for the index
   PlanArrays arrays_;
-  MadeMark made_;                    // behind the making of it, where that was not waited for
-  int64_t entries_ = -1;             // -1: the device knows
-  std::vector<int32_t> panel_ends_;  // plan/panel_ends.h; empty for chunks, and for an index in device memory
-  size_t product_bytes_ = 0;
+  MadeMark made_;                         // behind the making of it, where that was not waited for
+  int64_t entries_ = -1;                  // -1: the device knows
+  std::vector<int32_t> panel_ends_;       // plan/panel_ends.h; empty for chunks, and for an index in device memory
+  size_t kernel_bytes_ = 0;               // of a product, for KernelOps::workspace_bytes
+  size_t product_bytes_ = 0;              // that and the other memory of a product
   int64_t packed_pitch_ = 0;              // of B, where it is copied for the kernel; else 0
   std::unique_ptr<Workspace> workspace_;  // where tiles are split or B is copied
 };

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 
 #include "abi/dtype.h"
 #include "abi/error.h"
+#include "cuda/pack_a.h"
 #include "cuda/planes.h"
 
 namespace sparsek::cuda {
@@ -31,9 +33,17 @@ bool beyond_tma(int64_t pitch, sparsek_dtype dtype) {
 }
 const char* tma_pitch(sparsek_dtype dtype) { return dtype == SPARSEK_FP64 ? "2^37" : "2^38"; }
 
-// A and B, also where their sizes are beyond what integers hold. Lower blocks are gathered: each may lie in a row group
-// by itself, or in two if groups cut block rows.
+// Whether a kernel splits fp32 into planes, of A and of B; else it packs A alone.
+bool has_planes(const KernelDesc& kernel) { return kernel.dtype == SPARSEK_FP32; }
+
+// Also where sizes are beyond what integers hold. Of planes, lower blocks are gathered: each may lie in a row group by
+// itself, or in two if groups cut block rows.
 bool copies_fit(const KernelDesc& kernel, const BsrShape& matrix, int64_t n) {
+  if (!has_planes(kernel)) {
+    const double groups = std::ceil(static_cast<double>(matrix.rows) / kPackRows);
+    const double stages = std::ceil(static_cast<double>(matrix.block_cols) / entries_of_stage(matrix.block_k));
+    return groups * stages * kPackStageBytes <= static_cast<double>(kMostCopies);
+  }
   const double gathered = kernel.tile_m % matrix.block_m == 0 ? kernel.tile_m : 2 * kernel.tile_m;
   const double rows = matrix.block_m % (kernel.tile_m / 2) == 0 ? matrix.block_m : gathered;
   const double elements = static_cast<double>(matrix.nnzb) * rows * matrix.block_k +
@@ -73,7 +83,7 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
     return "its blocks must be below 2^31 elements, and below 2^30 wide";
   }
   if (kernel.ops->workspace_bytes != nullptr) {
-    if (matrix.block_m >= kernel.tile_m && matrix.block_m % (kernel.tile_m / 2) != 0) {
+    if (has_planes(kernel) && matrix.block_m >= kernel.tile_m && matrix.block_m % (kernel.tile_m / 2) != 0) {
       return "its blocks of " + std::to_string(kernel.tile_m) + " rows and more must be multiples of " +
              std::to_string(kernel.tile_m / 2) + " high";
     }

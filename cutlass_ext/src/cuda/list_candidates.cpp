@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/list_candidates.h"
 
+#include <cstring>
+
 #include "abi/dtype.h"
 #include "cuda/cost_model.h"
 #include "cuda/find_kernel.h"
 #include "cuda/vendor/library_plan.h"
 
 namespace sparsek::cuda {
+namespace {
+
+// NaN and Inf in B cost wgmma_packed up to eight times the time, and wgmma_gather at most twice
+// (docs/notes/packed-kernel.md).
+bool is_left_to_gather(const KernelDesc& kernel, const BsrShape& matrix) {
+  return std::strcmp(kernel.family, "wgmma_packed") == 0 && matrix.block_m % 8 == 0 && matrix.block_k % 8 == 0;
+}
+
+}  // namespace
 
 std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options,
                                              const DeviceRates& device, bool libraries) {
@@ -25,6 +36,9 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     tune::Candidate candidate;
     candidate.kernel = kernel.name;
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, options);
+    if (candidate.obstacle.empty() && is_left_to_gather(kernel, matrix.shape())) {
+      candidate.obstacle = "wgmma_gather serves these blocks, and is faster where B has NaN or Inf";
+    }
     work.packs_b = packs_b(kernel, options);
     if (candidate.obstacle.empty()) candidate.predicted_seconds = predict(kernel, work);
     list.push_back(std::move(candidate));

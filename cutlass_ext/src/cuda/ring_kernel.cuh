@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shell of the kernel families "wgmma_blocks" and "wgmma_gather": the roles of a CTA, the ring of stages between
-// them, and what becomes of a tile's sums. A Mainloop fills the stages and multiplies them:
+// The shell of the kernel families "wgmma_blocks", "wgmma_gather" and "wgmma_packed": the roles of a CTA, the ring of
+// stages between them, and what becomes of a tile's sums. A Mainloop fills the stages and multiplies them:
 //
-//   kSlots, kStages, kCtas         of a row group; of the ring; of a cluster, which computes neighbouring columns
+//   kSlots, kStages, kCtas         of a row group, or kAnySlots; of the ring; of a cluster, which computes neighbouring
+//                                  columns
 //   kMaySplit                      tiles may be parts
-//   kFindsNan                      sums may have NaN from absent blocks: such tiles are marked, for `second_walk`
+//   kNan                           what becomes of sums that may have NaN from absent blocks, see NanRule
 //   kTileReaders, kFullArrivals    producer warps that read tiles; arrivals at the barrier of a full stage
 //   kChunkBytes                    from 64 columns of a stage of B to the next 64
 //   kProducerRegisters, kConsumerRegisters
@@ -13,7 +14,8 @@
 //   stages_of(p, entries)          how many stages a tile has
 //   produce(p, shared, rank)       by the first warpgroup: fills the stages of the CTA's tiles
 //   add_stages(ring, warpgroup, stages, acc)       by each of the others: adds a tile's stages to its sums
-//   second_walk(p, shared, state, tile)            by both, after each kRoundTiles tiles, and the last
+//   second_walk(p, shared, state, tile)            by both, after each kRoundTiles tiles, and the last: NanRule::kWalk
+//   compute_again(p, tile, slab, chunks)           by a warp with NaN: NanRule::kWarp
 #pragma once
 
 #include "cuda/dependent_launch.cuh"
@@ -43,11 +45,12 @@ struct Product {
   bool by_tma;  // C is stored by TMA
 };
 
-// box_rows: of B. whole_rows: the 16 rows of each warp are consecutive rows of C.
+// box_rows: of B. whole_rows: the 16 rows of each warp are consecutive rows of C. most_chunks: in a box of B.
 template <class Element>
-cudaError_t describe(Product* p, const LaunchArgs& args, int box_rows, bool whole_rows) {
+cudaError_t describe(Product* p, const LaunchArgs& args, int box_rows, bool whole_rows, int most_chunks = kChunks) {
   p->args = args;
   p->boxes = BoxesOfB::of(args);
+  if (p->boxes.chunks > most_chunks) p->boxes.chunks = most_chunks;
   p->by_tma = whole_rows && can_store_by_tma<Element>(args);
   const cudaError_t error = p->boxes.make_map(&p->map_b, args, box_rows, p->boxes.chunks);
   return error != cudaSuccess || !p->by_tma ? error : make_store_map(&p->map_c, args);
@@ -66,6 +69,14 @@ struct SharedStorage {
   cutlass::arch::ClusterBarrier empty[kStages];
 };
 
+// Zeros of absent blocks times Inf or NaN are NaN. Chunks of 64 columns of a slab with NaN in their sums are not
+// stored.
+enum class NanRule {
+  kNone,  // absent blocks are not multiplied
+  kWalk,  // tiles with such chunks are marked, and walked again by the whole CTA
+  kWarp,  // the slab's warp computes them again at once
+};
+
 // How many tiles a warp has had, which gives the place in the queue of the next one.
 struct TileCount {
   int index = 0;
@@ -81,6 +92,8 @@ struct TileCount {
   }
 };
 
+constexpr int kAnySlots = 0;  // LaunchArgs::slots, a multiple of 2 up to 32
+
 // What a consumer warp knows of itself.
 template <int Slots>
 struct Slab {
@@ -91,6 +104,15 @@ struct Slab {
   __device__ uint32_t row(const LaunchArgs& args, const WorkTile& tile, int half) const {
     return uint32_t(__ldg(args.slot_row + int64_t(tile.m_tile) * Slots + slot(half))) +
            uint32_t(warp * 16 + half * 8) % kSlotRows + lane / 4;
+  }
+};
+
+template <>
+struct Slab<kAnySlots> {
+  int warp, lane;
+  __device__ uint32_t row(const LaunchArgs& args, const WorkTile& tile, int half) const {
+    const uint32_t slot_rows = uint32_t(kTileM) / uint32_t(args.slots), row = warp * 16 + half * 8 + lane / 4;
+    return uint32_t(__ldg(args.slot_row + int64_t(tile.m_tile) * args.slots + row / slot_rows)) + row % slot_rows;
   }
 };
 
@@ -164,7 +186,9 @@ __device__ void consume_round(const typename Mainloop::Params& p, SharedStorage<
   const Slab<kSlots> slab = own_slab<kSlots>();
   const int warp = slab.warp, lane = slab.lane;
   do {
-    prefetch_to_l1(args.slot_row + int64_t(tile.m_tile) * kSlots + slab.slot(0));
+    if constexpr (kSlots != kAnySlots) {
+      prefetch_to_l1(args.slot_row + int64_t(tile.m_tile) * kSlots + slab.slot(0));
+    }
     float acc[kGroups][4] = {};
     FullStages<Mainloop> ring(shared, state, warp, lane, rank);
     Mainloop::template add_stages<Element>(ring, warp / 4, Mainloop::stages_of(p, tile.entry_count), acc);
@@ -175,11 +199,13 @@ __device__ void consume_round(const typename Mainloop::Params& p, SharedStorage<
     const uint32_t row[2] = {slab.row(args, tile, 0), slab.row(args, tile, 1)};  // of C
     const uint32_t first_col = (panel_or_part<Mainloop::kMaySplit>(tile) * kCtas + rank) * kTileN;
     uint32_t with_nan = 0;  // chunks, which are not stored yet
-    if constexpr (Mainloop::kFindsNan) {
+    if constexpr (Mainloop::kNan != NanRule::kNone) {
       if (any_nan(args, acc, row, first_col, lane) && p.multiplies_zeros) {
         with_nan = chunks_with_nan(args, acc, row, first_col, lane);
         if (lane == 0) {
-          shared.own.round.mark(count.in_round(), tile, warp, with_nan);
+          if constexpr (Mainloop::kNan == NanRule::kWalk) {
+            shared.own.round.mark(count.in_round(), tile, warp, with_nan);
+          }
           atomicAdd(args.recomputed, 1ull);
         }
       }
@@ -192,9 +218,12 @@ __device__ void consume_round(const typename Mainloop::Params& p, SharedStorage<
     } else {
       store_rows<Element>(args, acc, row, first_col, lane, with_nan);
     }
+    if constexpr (Mainloop::kNan == NanRule::kWarp) {
+      if (with_nan != 0) Mainloop::template compute_again<Element>(p, tile, slab, with_nan);
+    }
     tile = within<kCtas, Mainloop::kMaySplit>(args, shared.tiles.next(count.place(), lane));
     ++count;
-  } while (tile.m_tile != kNoTile && !(Mainloop::kFindsNan && count.begins_round()));
+  } while (tile.m_tile != kNoTile && !(Mainloop::kNan == NanRule::kWalk && count.begins_round()));
 }
 
 template <class Element, class Mainloop>
@@ -204,7 +233,7 @@ __device__ void consume(const typename Mainloop::Params& p, SharedStorage<Mainlo
   WorkTile tile = first_tile<Mainloop::kCtas, Mainloop::kMaySplit>(p.args);
   while (true) {
     consume_round<Element>(p, shared, rank, state, count, tile);
-    if constexpr (Mainloop::kFindsNan) {
+    if constexpr (Mainloop::kNan == NanRule::kWalk) {
       if (p.multiplies_zeros) Mainloop::template second_walk<Element>(p, shared, state, tile);
     }
     if (tile.m_tile == kNoTile) break;

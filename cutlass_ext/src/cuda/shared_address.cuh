@@ -61,6 +61,13 @@ __device__ void arrive_in_cluster(uint32_t barrier) {
   }
 }
 
+// Copies bytes that lie one after the other, a multiple of 16, and signals the barrier.
+__device__ inline void copy_to_shared(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+
 struct BoxOrigin {
   int x, y, z;
 };

@@ -75,4 +75,18 @@ __device__ void wgmma_fence(float (&acc)[Groups][4]) {
   for (int i = 0; i < Groups * 4; ++i) asm volatile("" : "+f"(acc[i / 4][i % 4])::"memory");
 }
 
+// Waits until at most `groups` of the committed groups of wgmma are unfinished. groups: at most Most.
+template <int Most>
+__device__ void wait_for_all_but(int groups) {
+  if constexpr (Most > 0) {
+    if (groups == Most) {
+      cute::warpgroup_wait<Most>();
+    } else {
+      wait_for_all_but<Most - 1>(groups);
+    }
+  } else {
+    cute::warpgroup_wait<0>();
+  }
+}
+
 }  // namespace sparsek::cuda

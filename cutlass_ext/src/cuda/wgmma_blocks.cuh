@@ -29,7 +29,8 @@ namespace wgmma_blocks_kernel {
 template <int Slots, int Stages, int Ctas>
 struct Mainloop {
   static constexpr int kSlots = Slots, kStages = Stages, kCtas = Ctas;
-  static constexpr bool kMaySplit = wgmma_blocks_kernel::kMaySplit, kFindsNan = false;
+  static constexpr bool kMaySplit = wgmma_blocks_kernel::kMaySplit;
+  static constexpr NanRule kNan = NanRule::kNone;
   static constexpr int kChunkBytes = wgmma_blocks_kernel::kChunkBytes;
   static constexpr int kTileReaders = 1;
   static constexpr int kFullArrivals = 1;

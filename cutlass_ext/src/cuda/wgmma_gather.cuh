@@ -28,24 +28,11 @@
 namespace sparsek::cuda {
 namespace wgmma_gather_kernel {
 
-// Waits until at most `groups` of the committed groups of wgmma are unfinished. groups: at most Most.
-template <int Most>
-__device__ void wait_for_all_but(int groups) {
-  if constexpr (Most > 0) {
-    if (groups == Most) {
-      cute::warpgroup_wait<Most>();
-    } else {
-      wait_for_all_but<Most - 1>(groups);
-    }
-  } else {
-    cute::warpgroup_wait<0>();
-  }
-}
-
 template <int Slots, int Stages>
 struct Mainloop {
   static constexpr int kSlots = Slots, kStages = Stages, kCtas = 1;
-  static constexpr bool kMaySplit = wgmma_gather_kernel::kMaySplit, kFindsNan = true;
+  static constexpr bool kMaySplit = wgmma_gather_kernel::kMaySplit;
+  static constexpr NanRule kNan = NanRule::kWalk;
   static constexpr int kChunkBytes = wgmma_gather_kernel::kChunkBytes;
   static constexpr int kTileReaders = kProducerWarps;
   static constexpr int kFullArrivals = 32 + 1;  // the copies of each lane, and those of B

@@ -91,12 +91,6 @@ __device__ inline uint32_t row_of_c(const LaunchArgs& args, const WorkTile& tile
   return uint32_t(args.slot_row[int64_t(tile.m_tile) * args.slots + row / slot_rows]) + row % slot_rows;
 }
 
-__device__ inline void copy_piece(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(from), "r"(bytes), "r"(barrier)
-               : "memory");
-}
-
 // One entry of a tile for each lane.
 struct Entry {
   int32_t b_row = 0;
@@ -222,11 +216,12 @@ __device__ void produce(const Params& p, SharedStorage<K, Stages>& shared, int l
           wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
           store_word(first_present + state.stage * 4, present);
           arrive_and_expect(full, __popc(present) * PieceBytes<K>::kA + PieceBytes<K>::kB);
-          copy_piece(first_b + state.stage * PieceBytes<K>::kB, from_b, PieceBytes<K>::kB, full);
+          copy_to_shared(first_b + state.stage * PieceBytes<K>::kB, from_b, PieceBytes<K>::kB, full);
 #pragma unroll
           for (int h = 0; h < kHalves; ++h) {
             if (piece[h] == kNoBlock) continue;
-            copy_piece(first_a + (state.stage * kHalves + h) * PieceBytes<K>::kA, from_a[h], PieceBytes<K>::kA, full);
+            copy_to_shared(first_a + (state.stage * kHalves + h) * PieceBytes<K>::kA, from_a[h], PieceBytes<K>::kA,
+                           full);
           }
         }
         __syncwarp();

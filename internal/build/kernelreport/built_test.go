@@ -47,6 +47,7 @@ var opcodesOf = map[string][]string{
 	kernels.Collective:  {"HGMMA", "UTMALDG"},
 	kernels.WgmmaGather: {"HGMMA", "LDGSTS", "UTMALDG"},
 	kernels.Skinny:      {"HMMA", "LDSM", "UTMALDG"},
+	kernels.WgmmaPacked: {"HGMMA", "UTMALDG", "UBLKCP", "USETMAXREG"},
 	kernels.WgmmaPlanes: {"HGMMA", "UBLKCP", "USETMAXREG"},
 	kernels.SIMT:        {"FFMA"},
 	kernels.WMMA:        {"HMMA", "LDGSTS"},

@@ -85,6 +85,7 @@ const (
 	Collective  = "collective"   // tensor cores by warpgroup, TMA; CUTLASS's kernel
 	WgmmaBlocks = "wgmma_blocks" // tensor cores by warpgroup, TMA; CTAs of a cluster may share A
 	WgmmaGather = "wgmma_gather" // tensor cores by warpgroup, TMA for B, A gathered by cp.async
+	WgmmaPacked = "wgmma_packed" // tensor cores by warpgroup, TMA for B, A packed into dense tiles before
 	WgmmaPlanes = "wgmma_planes" // tensor cores by warpgroup: fp32 as three planes of bf16
 	DMMA        = "dmma"         // tensor cores by warp, TMA: fp64
 	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
@@ -201,6 +202,8 @@ func (k Kernel) check() error {
 		return k.checkPlanes()
 	case WgmmaGather:
 		return k.checkMultiples(d, 8) // half the rows of a warp; the 16 bytes of a copy
+	case WgmmaPacked:
+		return k.checkPacked(d)
 	case Skinny:
 		return k.checkMultiples(d, 16) // the rows of a warp; the depth of an instruction
 	case DMMA:
@@ -210,7 +213,18 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaPlanes, WgmmaGather, DMMA, Skinny, FewColumns, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaPlanes, DMMA, Skinny, FewColumns, SIMT, WMMA, TMASandbox})
+}
+
+// checkPacked checks a kernel for blocks of every width: it packs A into stages, and takes up to 32 slots in a tile.
+func (k Kernel) checkPacked(d dtype) error {
+	if d.bytes != 2 {
+		return fmt.Errorf("dtype %q: the %s family multiplies elements of 16 bits", k.DType, k.Family)
+	}
+	if k.BlockM != 4 || !k.BlockMMultiple || k.BlockKMultiple != 1 {
+		return fmt.Errorf("block_m, block_m_multiple and block_k_multiple of the %s family are 4, true and 1", k.Family)
+	}
+	return nil
 }
 
 // checkDTypeB checks the type of B, where it has one of its own.

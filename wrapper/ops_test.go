@@ -92,9 +92,11 @@ type opShape struct {
 	orderX, orderB, orderC Order
 }
 
+var allOps = []Op{DSD, DSDT, SDD, DDS, DDST}
+
 func drawOpShape(t *rapid.T) opShape {
 	s := opShape{shape: drawShape(t)}
-	s.op = rapid.SampledFrom([]Op{DSD, DSDT, SDD, DDS, DDST}).Draw(t, "op")
+	s.op = rapid.SampledFrom(allOps).Draw(t, "op")
 	orders := rapid.SampledFrom([]Order{RowMajor, ColumnMajor})
 	s.orderB = orders.Draw(t, "order of B")
 	if s.op == SDD {
@@ -377,7 +379,7 @@ func testOp[T, C Element, I Index](t *rapid.T, engine *Engine, names []string) {
 		c.poison()
 	}
 	result, info := c.run(t, engine, rapid.SampledFrom(names).Draw(t, "kernel"))
-	if info.CopiesB && c.b.order == RowMajor && c.op != DDS && c.op != DDST {
+	if info.CopiesB && c.b.order == RowMajor && (c.op == DSD || c.op == DSDT) {
 		t.Fatalf("a row-major B is copied: %+v", info)
 	}
 	result.verifyGuards(t)
@@ -387,17 +389,18 @@ func testOp[T, C Element, I Index](t *rapid.T, engine *Engine, names []string) {
 
 // Every product, in every order of its operands, against a plain loop and the library's check.
 func TestOps(t *testing.T) {
-	engine := newEngine(t, CPU)
-	names := kernels(t, engine)
-	run := func(name string, test func(*rapid.T)) {
-		t.Run(name, func(t *testing.T) { rapid.Check(t, test) })
-	}
-	run("bf16", func(t *rapid.T) { testOp[BFloat16, BFloat16, int32](t, engine, names) })
-	run("bf16 to fp32", func(t *rapid.T) { testOp[BFloat16, float32, int32](t, engine, names) })
-	run("fp16", func(t *rapid.T) { testOp[Float16, Float16, int64](t, engine, names) })
-	run("fp32", func(t *rapid.T) { testOp[float32, float32, int32](t, engine, names) })
-	run("fp32 to bf16", func(t *rapid.T) { testOp[float32, BFloat16, int64](t, engine, names) })
-	run("fp64", func(t *rapid.T) { testOp[float64, float64, int32](t, engine, names) })
+	onEach(t, func(t *testing.T, engine *Engine) {
+		names := kernels(t, engine)
+		run := func(name string, test func(*rapid.T)) {
+			t.Run(name, func(t *testing.T) { rapid.Check(t, test) })
+		}
+		run("bf16", func(t *rapid.T) { testOp[BFloat16, BFloat16, int32](t, engine, names) })
+		run("bf16 to fp32", func(t *rapid.T) { testOp[BFloat16, float32, int32](t, engine, names) })
+		run("fp16", func(t *rapid.T) { testOp[Float16, Float16, int64](t, engine, names) })
+		run("fp32", func(t *rapid.T) { testOp[float32, float32, int32](t, engine, names) })
+		run("fp32 to bf16", func(t *rapid.T) { testOp[float32, BFloat16, int64](t, engine, names) })
+		run("fp64", func(t *rapid.T) { testOp[float64, float64, int32](t, engine, names) })
+	})
 }
 
 // The same bits with any number of threads, from the same plan or another of the same kind.
@@ -407,7 +410,7 @@ func TestOpsSameBits(t *testing.T) {
 	defer one.Close()
 	three := must(lib.NewEngine(EngineOptions{Backend: CPU, Threads: 3}))(t)
 	defer three.Close()
-	for _, op := range []Op{DSD, DSDT, SDD, DDS, DDST} {
+	for _, op := range allOps {
 		for _, block := range [][2]int{{3, 5}, {16, 8}, {64, 48}} {
 			s := opShape{op: op, shape: shape{rows: 9*block[0] - 1, cols: 7*block[1] - 1, n: 97, blockM: block[0], blockK: block[1],
 				density: 0.5, alpha: 1.5, seed: 3}}
@@ -429,135 +432,140 @@ func TestOpsSameBits(t *testing.T) {
 
 // A block that stands in another place of values is read there, and written there.
 func TestOpsBlockIdx(t *testing.T) {
-	engine := newEngine(t, CPU)
-	for _, op := range []Op{DSD, DSDT, SDD, DDS, DDST} {
-		c := newOpCase[float32, float32, int32](opShape{op: op, shape: shape{rows: 40, cols: 33, n: 20, blockM: 8, blockK: 3, density: 0.6, alpha: 1, beta: 0.5, seed: 8}})
-		for i := range c.a.ColIdx {
-			c.a.BlockIdx = append(c.a.BlockIdx, int32(len(c.a.ColIdx)-1-i))
-		}
-		for r := range len(c.a.RowPtr) - 1 { // what lies beyond A is 0 for the blocks that are there now
-			for _, block := range c.blocksOf(r) {
-				if block < 0 {
-					continue
-				}
-				for i := range c.a.BlockM * c.a.BlockK {
-					if !c.inMatrix()[block*c.a.BlockM*c.a.BlockK+i] {
-						c.a.Values[block*c.a.BlockM*c.a.BlockK+i] = 0
+	onEach(t, func(t *testing.T, engine *Engine) {
+		for _, op := range allOps {
+			c := newOpCase[float32, float32, int32](opShape{op: op, shape: shape{rows: 40, cols: 33, n: 20, blockM: 8, blockK: 3, density: 0.6, alpha: 1, beta: 0.5, seed: 8}})
+			for i := range c.a.ColIdx {
+				c.a.BlockIdx = append(c.a.BlockIdx, int32(len(c.a.ColIdx)-1-i))
+			}
+			for r := range len(c.a.RowPtr) - 1 { // what lies beyond A is 0 for the blocks that are there now
+				for _, block := range c.blocksOf(r) {
+					if block < 0 {
+						continue
+					}
+					for i := range c.a.BlockM * c.a.BlockK {
+						if !c.inMatrix()[block*c.a.BlockM*c.a.BlockK+i] {
+							c.a.Values[block*c.a.BlockM*c.a.BlockK+i] = 0
+						}
 					}
 				}
 			}
+			result, info := c.run(t, engine, "")
+			c.verifyPlainly(t, info, result)
+			c.verifyByCheck(t, engine, info, result)
 		}
-		result, info := c.run(t, engine, "")
-		c.verifyPlainly(t, info, result)
-		c.verifyByCheck(t, engine, info, result)
-	}
-	c := newOpCase[float32, float32, int32](opShape{op: SDD, shape: shape{rows: 16, cols: 16, n: 4, blockM: 8, blockK: 8, density: 1, alpha: 1, seed: 4}})
-	c.a.BlockIdx = make([]int32, len(c.a.ColIdx))
-	if len(c.a.BlockIdx) > 1 {
-		m := must(NewMatrix(t.Context(), engine, c.a))(t)
-		defer m.Close()
-		_, err := m.Plan(t.Context(), c.options())
-		wantFault(t, err, ErrBadArgument, "names block 0 twice")
-	}
+		c := newOpCase[float32, float32, int32](opShape{op: SDD, shape: shape{rows: 16, cols: 16, n: 4, blockM: 8, blockK: 8, density: 1, alpha: 1, seed: 4}})
+		c.a.BlockIdx = make([]int32, len(c.a.ColIdx))
+		if len(c.a.BlockIdx) > 1 {
+			m := must(NewMatrix(t.Context(), engine, c.a))(t)
+			defer m.Close()
+			_, err := m.Plan(t.Context(), c.options())
+			wantFault(t, err, ErrBadArgument, "names block 0 twice")
+		}
+	})
 }
 
 // Another matrix in place of C, and one row for all of them.
 func TestOpsInput(t *testing.T) {
-	engine := newEngine(t, CPU)
-	for _, op := range []Op{DSD, DSDT, DDS, DDST} {
-		for _, order := range []Order{RowMajor, ColumnMajor} {
-			s := opShape{op: op, orderC: order, shape: shape{rows: 37, cols: 25, n: 19, blockM: 4, blockK: 6, density: 0.5, gapC: 3, alpha: 1, beta: -0.5, seed: 6}}
-			c := newOpCase[float32, float32, int32](s)
-			m := must(NewMatrix(t.Context(), engine, c.a))(t)
-			plan := must(m.Plan(t.Context(), c.options()))(t)
-			for _, oneRow := range []bool{false, true} {
-				result := newOrdered(rand.New(rand.NewPCG(1, 1)), c.c0.rows, c.c0.cols, order, 3, guardValue[float32]())
-				for i := range result.data { // whatever C holds
-					if result.data[i] != guardValue[float32]() {
-						result.data[i] = float32(math.NaN())
-					}
-				}
-				o := c.operands(result)
-				o.Input = c.c0.operand()
-				if oneRow {
-					for i := range c.c0.rows {
-						for j := range c.c0.cols {
-							c.c0.data[c.c0.place(i, j)] = float32(j)
+	onEach(t, func(t *testing.T, engine *Engine) {
+		for _, op := range []Op{DSD, DSDT, DDS, DDST} {
+			for _, order := range []Order{RowMajor, ColumnMajor} {
+				s := opShape{op: op, orderC: order, shape: shape{rows: 37, cols: 25, n: 19, blockM: 4, blockK: 6, density: 0.5, gapC: 3, alpha: 1, beta: -0.5, seed: 6}}
+				c := newOpCase[float32, float32, int32](s)
+				m := must(NewMatrix(t.Context(), engine, c.a))(t)
+				plan := must(m.Plan(t.Context(), c.options()))(t)
+				for _, oneRow := range []bool{false, true} {
+					result := newOrdered(rand.New(rand.NewPCG(1, 1)), c.c0.rows, c.c0.cols, order, 3, guardValue[float32]())
+					for i := range result.data { // whatever C holds
+						if result.data[i] != guardValue[float32]() {
+							result.data[i] = float32(math.NaN())
 						}
 					}
-					row := Dense[float32]{Rows: 1, Cols: c.c0.cols, Data: make([]float32, c.c0.cols)}
-					for j := range row.Data {
-						row.Data[j] = float32(j)
+					o := c.operands(result)
+					o.Input = c.c0.operand()
+					if oneRow {
+						for i := range c.c0.rows {
+							for j := range c.c0.cols {
+								c.c0.data[c.c0.place(i, j)] = float32(j)
+							}
+						}
+						row := Dense[float32]{Rows: 1, Cols: c.c0.cols, Data: make([]float32, c.c0.cols)}
+						for j := range row.Data {
+							row.Data[j] = float32(j)
+						}
+						o.Input = row
 					}
-					o.Input = row
+					if err := plan.Multiply(t.Context(), c.alpha, c.beta, o); err != nil {
+						t.Fatal(err)
+					}
+					result.verifyGuards(t)
+					c.verifyPlainly(t, plan.Info(), result)
 				}
-				if err := plan.Multiply(t.Context(), c.alpha, c.beta, o); err != nil {
-					t.Fatal(err)
-				}
-				result.verifyGuards(t)
-				c.verifyPlainly(t, plan.Info(), result)
+				plan.Close()
+				m.Close()
 			}
-			plan.Close()
-			m.Close()
 		}
-	}
+	})
 }
 
 // A batch computes what its products do alone.
 func TestOpsBatch(t *testing.T) {
-	engine := newEngine(t, CPU)
-	const batch = 3
-	for _, op := range []Op{DSD, DSDT, SDD, DDS, DDST} {
-		for _, order := range []Order{RowMajor, ColumnMajor} {
-			s := opShape{op: op, orderX: order, orderB: order, orderC: order, shape: shape{rows: 24, cols: 20, n: 11, blockM: 4, blockK: 5, density: 0.6, alpha: 2, beta: 1, seed: 12}}
-			if op == SDD {
-				s.orderC = RowMajor
-			} else {
-				s.orderX = RowMajor
-			}
-			c := newOpCase[float32, float32, int32](s)
-			m := must(NewMatrix(t.Context(), engine, c.a))(t)
-			plan := must(m.Plan(t.Context(), c.options()))(t)
-			random := rand.New(rand.NewPCG(3, 3))
-			tall := func(of *ordered[float32]) *ordered[float32] {
-				return newOrdered(random, batch*of.rows, of.cols, of.order, 0, guardValue[float32]())
-			}
-			all := *c
-			all.b, all.c0 = tall(c.b), tall(c.c0)
-			if op == SDD {
-				all.x = tall(c.x)
-			}
-			result := all.c0.clone()
-			o := all.operands(result)
-			o.Batch = batch
-			if err := plan.Multiply(t.Context(), c.alpha, c.beta, o); err != nil {
-				t.Fatalf("%v, %v: %v", op, order, err)
-			}
-			result.verifyGuards(t)
-			sub := func(of *ordered[float32], one, i int) *ordered[float32] {
-				part := *of
-				part.rows = one
-				part.data = of.data[of.place(i*one, 0):]
-				return &part
-			}
-			for i := range batch {
-				single := *c
-				single.b, single.c0 = sub(all.b, c.b.rows, i), sub(all.c0, c.c0.rows, i)
+	onEach(t, func(t *testing.T, engine *Engine) {
+		const batch = 3
+		for _, op := range allOps {
+			for _, order := range []Order{RowMajor, ColumnMajor} {
+				s := opShape{op: op, orderX: order, orderB: order, orderC: order, shape: shape{rows: 24, cols: 20, n: 11, blockM: 4, blockK: 5, density: 0.6, alpha: 2, beta: 1, seed: 12}}
 				if op == SDD {
-					single.x = sub(all.x, c.x.rows, i)
+					s.orderC = RowMajor
+				} else {
+					s.orderX = RowMajor
 				}
-				single.verifyPlainly(t, plan.Info(), sub(result, c.c0.rows, i))
+				c := newOpCase[float32, float32, int32](s)
+				m := must(NewMatrix(t.Context(), engine, c.a))(t)
+				opts := c.options()
+				opts.Alignment = SizeOf[float32]() // products of a batch begin anywhere
+				plan := must(m.Plan(t.Context(), opts))(t)
+				random := rand.New(rand.NewPCG(3, 3))
+				tall := func(of *ordered[float32]) *ordered[float32] {
+					return newOrdered(random, batch*of.rows, of.cols, of.order, 0, guardValue[float32]())
+				}
+				all := *c
+				all.b, all.c0 = tall(c.b), tall(c.c0)
+				if op == SDD {
+					all.x = tall(c.x)
+				}
+				result := all.c0.clone()
+				o := all.operands(result)
+				o.Batch = batch
+				if err := plan.Multiply(t.Context(), c.alpha, c.beta, o); err != nil {
+					t.Fatalf("%v, %v: %v", op, order, err)
+				}
+				result.verifyGuards(t)
+				sub := func(of *ordered[float32], one, i int) *ordered[float32] {
+					part := *of
+					part.rows = one
+					part.data = of.data[of.place(i*one, 0):]
+					return &part
+				}
+				for i := range batch {
+					single := *c
+					single.b, single.c0 = sub(all.b, c.b.rows, i), sub(all.c0, c.c0.rows, i)
+					if op == SDD {
+						single.x = sub(all.x, c.x.rows, i)
+					}
+					single.verifyPlainly(t, plan.Info(), sub(result, c.c0.rows, i))
+				}
+				plan.Close()
+				m.Close()
 			}
-			plan.Close()
-			m.Close()
 		}
-	}
+	})
 }
 
 // The check sees a wrong element of each product, and says where it is.
 func TestOpsCheckFinds(t *testing.T) {
 	engine := newEngine(t, CPU)
-	for _, op := range []Op{DSD, DSDT, SDD, DDS, DDST} {
+	for _, op := range allOps {
 		for _, order := range []Order{RowMajor, ColumnMajor} {
 			s := opShape{op: op, orderB: order, orderC: order, shape: shape{rows: 30, cols: 21, n: 9, blockM: 5, blockK: 4, density: 1, alpha: 1, beta: 1, seed: 2}}
 			if op == SDD {
@@ -649,33 +657,23 @@ func TestOpsFaults(t *testing.T) {
 	wantFault(t, multiply(sdd, o), ErrBadArgument, "args->values")
 }
 
-// A GPU says what it does not serve.
-func TestOpsOnGPU(t *testing.T) {
-	engine := newEngine(t, CUDA)
-	m := must(NewMatrix(t.Context(), engine, small()))(t)
-	defer m.Close()
-	for _, opts := range []PlanOptions{{N: 8, Op: DSDT}, {N: 8, Op: SDD}, {N: 8, Op: DDS}, {N: 8, Op: DDST}, {N: 8, OrderB: ColumnMajor}, {N: 8, OrderC: ColumnMajor}} {
-		_, err := m.Plan(t.Context(), opts)
-		wantFault(t, err, ErrBadArgument, "is not served by the CUDA back-end yet")
-	}
-}
-
 // Blocks larger than scratch memory go through it in parts.
 func TestOpsWideBlocks(t *testing.T) {
-	engine := newEngine(t, CPU)
-	for _, block := range [][2]int{{64, 1200}, {1200, 64}, {20, 2000}, {700, 700}} {
-		for _, op := range []Op{DSD, DSDT, SDD} {
-			for _, n := range []int{3, 70} {
-				s := opShape{op: op, shape: shape{rows: 2*block[0] - 7, cols: block[1] + 9, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1, seed: 5}}
-				t.Run(fmt.Sprintf("%v of %dx%d by %d", op, block[0], block[1], n), func(t *testing.T) {
-					c := newOpCase[Float16, float32, int32](s)
-					result, info := c.run(t, engine, "")
-					c.verifyByCheck(t, engine, info, result)
-					d := newOpCase[float64, float64, int32](s)
-					wide, info := d.run(t, engine, "")
-					d.verifyByCheck(t, engine, info, wide)
-				})
+	onEach(t, func(t *testing.T, engine *Engine) {
+		for _, block := range [][2]int{{64, 1200}, {1200, 64}, {20, 2000}, {700, 700}} {
+			for _, op := range []Op{DSD, DSDT, SDD} {
+				for _, n := range []int{3, 70} {
+					s := opShape{op: op, shape: shape{rows: 2*block[0] - 7, cols: block[1] + 9, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1, seed: 5}}
+					t.Run(fmt.Sprintf("%v of %dx%d by %d", op, block[0], block[1], n), func(t *testing.T) {
+						c := newOpCase[Float16, float32, int32](s)
+						result, info := c.run(t, engine, "")
+						c.verifyByCheck(t, engine, info, result)
+						d := newOpCase[float64, float64, int32](s)
+						wide, info := d.run(t, engine, "")
+						d.verifyByCheck(t, engine, info, wide)
+					})
+				}
 			}
 		}
-	}
+	})
 }

@@ -90,6 +90,7 @@ type PlanInfo struct {
 	ProductBytes        int64   // of device memory: what one product works in alone (Operands.Workspace)
 	UnitRoundoff        float64 // of one accumulation step: package check needs it
 	ProductRoundoff     float64 // of the product of two elements, before it is summed up: package check needs it; 0: none
+	CopiesA             bool    // each product copies A's blocks, transposed
 	CopiesB, CopiesC    bool    // each product copies B or C to or from another order, since the kernel cannot take it as it lies
 
 	ChosenBy  ChosenBy
@@ -230,7 +231,7 @@ func (p *Plan) set(opts PlanOptions) {
 func planInfo(i native.PlanInfo) PlanInfo {
 	return PlanInfo{Kernel: i.Kernel, Reason: i.Reason, TileM: i.TileM, TileN: i.TileN, TileK: i.TileK, Stages: i.Stages,
 		Tiles: i.Tiles, Entries: i.Entries, WorkspaceBytes: i.WorkspaceBytes, ProductBytes: i.ProductBytes, UnitRoundoff: i.UnitRoundoff, ProductRoundoff: i.ProductRoundoff,
-		CopiesB: i.CopiesB, CopiesC: i.CopiesC,
+		CopiesA: i.CopiesA, CopiesB: i.CopiesB, CopiesC: i.CopiesC,
 		ChosenBy: ChosenBy(i.ChosenBy), Predicted: duration(i.Predicted), Measured: duration(i.Measured), Warning: i.Warning}
 }
 

@@ -4,7 +4,7 @@ package sparsek
 
 import "fmt"
 
-// Op is the product of a plan. A is the matrix, M x K; N is PlanOptions.N. A GPU serves DSD alone.
+// Op is the product of a plan. A is the matrix, M x K; N is PlanOptions.N.
 type Op int32
 
 // The products.
@@ -31,7 +31,7 @@ func (o Op) String() string {
 // Order is how a dense matrix lies in memory.
 type Order int32
 
-// The orders. A GPU serves RowMajor alone.
+// The orders.
 const (
 	RowMajor    Order = 0
 	ColumnMajor Order = 1 // see Transpose

@@ -140,8 +140,7 @@ typedef enum sparsek_activation {
   SPARSEK_ACTIVATION_SILU = 3  /* x / (1 + exp(-x)) */
 } sparsek_activation;
 
-/* The product of a plan. A is M x K, n is options->n. The CUDA back-end serves SPARSEK_DSD alone: the others are
- * SPARSEK_BAD_ARGUMENT there. */
+/* The product of a plan. A is M x K, n is options->n. */
 typedef enum sparsek_op {
   SPARSEK_DSD = 0,   /* C = act(alpha A B + beta C + bias): B is K x n, C is M x n */
   SPARSEK_DSD_T = 1, /* C = act(alpha A^T B + beta C + bias): B is M x n, C is K x n */
@@ -152,13 +151,14 @@ typedef enum sparsek_op {
   SPARSEK_DDS = 3,  /* C = act(alpha B A + beta C + bias): B is n x M, C is n x K */
   SPARSEK_DDS_T = 4 /* C = act(alpha B A^T + beta C + bias): B is n x K, C is n x M */
 } sparsek_op;
-/* The order of a dense operand's elements. The CUDA back-end serves SPARSEK_ROW_MAJOR alone. */
+/* The order of a dense operand's elements. */
 typedef enum sparsek_order {
   SPARSEK_ROW_MAJOR = 0,   /* (rows, columns):(ld, 1) */
   SPARSEK_COLUMN_MAJOR = 1 /* (rows, columns):(1, ld) */
 } sparsek_order;
-/* Operands that a plan's products copy to another order first, and back: bits of sparsek_plan_info.copies. */
-typedef enum sparsek_copies { SPARSEK_COPIES_B = 1, SPARSEK_COPIES_C = 2 } sparsek_copies;
+/* Operands that a plan's products copy to another order first, and back: bits of sparsek_plan_info.copies. Of A it is
+ * the blocks that are copied, transposed. */
+typedef enum sparsek_copies { SPARSEK_COPIES_B = 1, SPARSEK_COPIES_C = 2, SPARSEK_COPIES_A = 4 } sparsek_copies;
 /* How products of elements of A and B are computed. */
 typedef enum sparsek_compute {
   /* Each product exactly, sums in fp32. Products of fp32, which have 48 bits, may be off by a rounding to fp32. Of

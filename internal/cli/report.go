@@ -32,6 +32,7 @@ type report struct {
 	Compute     string `json:"compute,omitempty"` // "tf32"
 	Op          string `json:"op"`
 	ColumnMajor string `json:"column_major,omitempty"` // letters of x, b and c
+	CopiesA     bool   `json:"copies_a,omitempty"`     // transposed blocks, with each product
 	CopiesB     bool   `json:"copies_b,omitempty"`     // to rows, with each product
 	CopiesC     bool   `json:"copies_c,omitempty"`     // from rows
 
@@ -114,7 +115,7 @@ func newReport[T, C sparsek.Element](p *workload.Problem[T], e workload.Epilogue
 	t := s.Timing
 	r := &report{
 		M: p.A.Rows, N: p.N(), K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK, DType: in.Name,
-		OutDType: sparsek.DTypeOf[C]().String(), Op: p.Op.String(), CopiesB: s.Plan.CopiesB, CopiesC: s.Plan.CopiesC,
+		OutDType: sparsek.DTypeOf[C]().String(), Op: p.Op.String(), CopiesA: s.Plan.CopiesA, CopiesB: s.Plan.CopiesB, CopiesC: s.Plan.CopiesC,
 		ColumnMajor: (&columnsFlag{p.OrderX, p.OrderB, p.OrderC}).String(),
 		Blocks:      p.A.Blocks(), Density: p.A.Density(),
 		Backend: backendName(c), BackendReason: c.Reason, Kernel: s.Plan.Kernel, KernelReason: s.Plan.Reason,

@@ -306,6 +306,9 @@ func describeProduct(r *report) string {
 	if r.ColumnMajor != "" {
 		text += "; column-major: " + r.ColumnMajor
 	}
+	if r.CopiesA {
+		text += "; A's blocks are copied, transposed"
+	}
 	if r.CopiesB {
 		text += "; B is copied to rows"
 	}

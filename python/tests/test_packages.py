@@ -42,12 +42,13 @@ def test_lists() -> None:
 
 def test_jax() -> None:
     jax = pytest.importorskip("jax", reason="skipped: JAX is not installed")
-    for kind in (jax.numpy.float32, jax.numpy.bfloat16):
-        a = (jax.numpy.asarray(CASE.values, kind), CASE.crow, CASE.col, CASE.shape)
-        got = sparsek.bsr_gemm(a, jax.numpy.asarray(B, kind))
-        assert isinstance(got, jax.Array)
-        assert got.dtype == kind
-        np.testing.assert_allclose(np.asarray(got, np.float32), CASE.dense() @ B, rtol=0.05, atol=0.1)
+    with jax.default_device(jax.devices("cpu")[0]):
+        for kind in (jax.numpy.float32, jax.numpy.bfloat16):
+            a = (jax.numpy.asarray(CASE.values, kind), CASE.crow, CASE.col, CASE.shape)
+            got = sparsek.bsr_gemm(a, jax.numpy.asarray(B, kind))
+            assert isinstance(got, jax.Array)
+            assert got.dtype == kind
+            np.testing.assert_allclose(np.asarray(got, np.float32), CASE.dense() @ B, rtol=0.05, atol=0.1)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")

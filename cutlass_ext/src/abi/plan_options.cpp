@@ -74,7 +74,6 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Backen
   require_dtype_b(dtype_b, matrix.dtype, "options->dtype_b");
   require_plain_where_mixed({matrix.dtype, static_cast<sparsek_dtype>(dtype_b)}, given.op, given.order_b, given.order_c,
                             "options->dtype_b");
-  if (backend.kind() == SPARSEK_CUDA) require_served_by_cuda(given);
   require_compute(given.compute, backend.kind(), matrix.dtype, dtype_b);
   const int32_t dtype_c = given.dtype_c == 0 ? dtype_b : given.dtype_c;
   require_dtype_c(dtype_c, dtype_b, "options->dtype_c");

@@ -92,21 +92,6 @@ void require_served(const sparsek_plan_options& options) {
                 "SPARSEK_OWN_KERNELS (1), SPARSEK_NO_USER_CACHE (2) and SPARSEK_BATCH_INVARIANT (4)");
 }
 
-void require_served_by_cuda(const sparsek_plan_options& options) {
-  const auto require = [&](const char* member, int32_t value, const char* name, const char* instead) {
-    if (value == 0) return;
-    fail(SPARSEK_BAD_ARGUMENT, "options->%s = %s (%d) is not served by the CUDA back-end yet: %s", member, name, value,
-         instead);
-  };
-  const auto require_order = [&](const char* member, int32_t order) {
-    require(member, order, kOrders[order].name,
-            "copy the operand to row-major order, and use SPARSEK_ROW_MAJOR (0), or a context of SPARSEK_CPU");
-  };
-  require("op", options.op, kOps[options.op].name, "use SPARSEK_DSD (0), or a context of SPARSEK_CPU");
-  require_order("order_b", options.order_b);
-  require_order("order_c", options.order_c);
-}
-
 void require_served(const sparsek_check_args& args) {
   require_product("args",
                   {args.op, args.order_b, args.order_c, args.order_x, args.ldc, args.ldx, args.bias_kind, "bias_kind"});

@@ -12,7 +12,5 @@ void require_served(const sparsek_bsr& bsr);
 void require_served(const sparsek_plan_options& options);
 void require_served(const sparsek_multiply_args& args);
 void require_served(const sparsek_check_args& args);
-// Products of SPARSEK_CPU alone.
-void require_served_by_cuda(const sparsek_plan_options& options);
 
 }  // namespace sparsek

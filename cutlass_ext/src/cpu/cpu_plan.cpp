@@ -78,17 +78,6 @@ BlockFunction block_function(const Kernel& kernel, sparsek_dtype dtype) {
 
 float scaled(float factor, const float* other) { return other == nullptr ? factor : factor * *other; }
 
-// Blocks that are written must be different ones.
-void require_blocks_apart(const BsrIndex& index) {
-  std::vector<bool> named(index.block_idx.size());
-  for (const int32_t block : index.block_idx) {
-    if (named[block]) {
-      fail(SPARSEK_BAD_ARGUMENT, "block_idx names block %d twice, and SPARSEK_SDD would write it twice", block);
-    }
-    named[block] = true;
-  }
-}
-
 // Of op(A), as its product is computed.
 BsrShape shape_of(const BsrShape& a, const PlanOptions& options) {
   return transposes_a(options.op) ? transposed(a) : a;

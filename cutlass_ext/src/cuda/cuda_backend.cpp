@@ -8,19 +8,23 @@
 #include "abi/backend.h"
 #include "abi/error.h"
 #include "abi/guard.h"
+#include "abi/product_form.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
 #include "cuda/device_rates.h"
 #include "cuda/device_scope.h"
+#include "cuda/form_plan.h"
 #include "cuda/graph_time.h"
 #include "cuda/list_candidates.h"
 #include "cuda/memory_pool.h"
 #include "cuda/plan_memory.h"
 #include "cuda/rehearsal.h"
+#include "cuda/sampled_plan.h"
 #include "cuda/sm_hold.h"
 #include "cuda/vendor/library_handles.h"
 #include "cuda/vendor/library_plan.h"
+#include "plan/transpose_index.h"
 
 namespace sparsek {
 namespace {
@@ -64,6 +68,8 @@ class CudaBackend final : public Backend {
   std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
     auto& a = static_cast<cuda::CudaMatrix&>(matrix);
+    if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options);
+    if (cuda::is_copied(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count);
     if (const cuda::LibraryKernel* const kernel = cuda::find_library_kernel(options.kernel)) {
       if (options.own_kernels) {
         fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s is one of %s, and options->flags allow only the library's own",
@@ -106,7 +112,14 @@ class CudaBackend final : public Backend {
                                           bool libraries) override {
     cuda::DeviceRates rates = rates_;
     if (options.workers > 0) rates.sm_count = std::min(rates.sm_count, options.workers);
-    return cuda::list_candidates(static_cast<const cuda::CudaMatrix&>(matrix), options, rates, libraries);
+    const auto& a = static_cast<const cuda::CudaMatrix&>(matrix);
+    if (options.op == SPARSEK_SDD) return cuda::list_sampled(a, options, rates);
+    if (!cuda::is_copied(options)) return cuda::list_candidates(a, options, rates, libraries);
+    const PlanOptions inner = cuda::inner_options(options);
+    if (!transposes_a(options.op)) return cuda::list_candidates(a, inner, rates, false);
+    if (const auto known = a.transposed()) return cuda::list_candidates(*known, inner, rates, false);
+    const cuda::CudaMatrix pattern(transposed(a.shape()), a.dtype, device_, a.memory());
+    return cuda::list_candidates(pattern, inner, rates, false);
   }
   std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
@@ -186,10 +199,13 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  std::unique_ptr<cuda::CudaPlan> data_plan(MatrixState& pattern, const PlanOptions& options, void* memory) {
+  std::unique_ptr<cuda::PlanInMemory> data_plan(MatrixState& pattern, const PlanOptions& options, void* memory) {
     DeviceScope scope(device_);
-    return std::make_unique<cuda::CudaPlan>(static_cast<cuda::CudaMatrix&>(pattern), options, rates_.sm_count,
-                                            static_cast<std::byte*>(memory));
+    auto& a = static_cast<cuda::CudaMatrix&>(pattern);
+    auto* const bytes = static_cast<std::byte*>(memory);
+    if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options, bytes);
+    if (cuda::is_copied(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count, bytes);
+    return std::make_unique<cuda::CudaPlan>(a, options, rates_.sm_count, bytes);
   }
   cuda::PlanMemory& plan_memory() {
     const std::lock_guard<std::mutex> lock(memory_mutex_);

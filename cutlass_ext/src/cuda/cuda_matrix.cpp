@@ -8,6 +8,7 @@
 #include "cuda/device_scope.h"
 #include "cuda/stream.h"
 #include "cuda/time_runs.h"
+#include "plan/transpose_index.h"
 
 namespace sparsek::cuda {
 
@@ -139,6 +140,30 @@ const BsrShape& CudaMatrix::shape() const {
 const PatternStats& CudaMatrix::stats() const {
   return stats_.get(
       [this] { return orders_ != nullptr ? pattern_stats(*orders_) : expected_stats(shape(), longest_row(index_)); });
+}
+
+std::shared_ptr<CudaMatrix> CudaMatrix::transposed() const {
+  const auto* const host = std::get_if<BsrIndex>(&index_);
+  if (host == nullptr) return nullptr;
+  const std::lock_guard lock(transposing_);
+  if (transposed_ == nullptr) {
+    const BsrIndex index = transpose_index(*host);
+    sparsek_bsr bsr = {};
+    bsr.abi_size = sizeof(bsr);
+    bsr.rows = index.rows;
+    bsr.cols = index.cols;
+    bsr.block_m = index.block_m;
+    bsr.block_k = index.block_k;
+    bsr.nnzb = index.nnzb;
+    bsr.dtype = dtype;
+    bsr.index_type = SPARSEK_INT32;
+    bsr.memory = SPARSEK_HOST;
+    bsr.row_ptr = index.row_ptr.data();
+    bsr.col_idx = index.col_idx.data();
+    bsr.block_idx = index.block_idx.data();
+    transposed_ = std::make_shared<CudaMatrix>(bsr, device_, memory_);
+  }
+  return transposed_;
 }
 
 size_t CudaMatrix::value_bytes() const {

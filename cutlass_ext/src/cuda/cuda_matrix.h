@@ -33,6 +33,9 @@ class CudaMatrix final : public MatrixState {
   // captured.
   bool update(const sparsek_bsr& a);
 
+  // The transpose of a matrix whose index is on the host, made when it is first asked for, without values; else null.
+  std::shared_ptr<CudaMatrix> transposed() const;
+
   // Where the caller's was, there it stays.
   const AnyIndex& index() const { return index_; }
   // Until the last copy of values from the host has been made.
@@ -81,6 +84,8 @@ class CudaMatrix final : public MatrixState {
   std::atomic<const void*> values_ = nullptr;
   std::unique_ptr<RowOrders> orders_;
   mutable LazyStats stats_;
+  mutable std::mutex transposing_;  // held while the next is made
+  mutable std::shared_ptr<CudaMatrix> transposed_;
   std::mutex owning_;                         // held while one of those below changes or is filled
   PoolArray<char> owned_values_;              // where the values came from the host
   std::atomic<const void*> owned_ = nullptr;  // its address

@@ -16,8 +16,16 @@
 
 namespace sparsek::cuda {
 
+// One that may lie in memory of the caller's.
+class PlanInMemory : public PlanState {
+ public:
+  // Of such a plan: its size, and what writes it, enqueued in index.stream.
+  virtual size_t data_bytes() const = 0;
+  virtual void write(const sparsek_bsr& index, int64_t* fault) const = 0;
+};
+
 // A kernel and its work list, in device memory.
-class CudaPlan final : public PlanState {
+class CudaPlan final : public PlanInMemory {
  public:
   CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);
   // One in memory of the caller's, which may be null where only its size is asked for. The matrix is a pattern without
@@ -36,9 +44,8 @@ class CudaPlan final : public PlanState {
   void multiply(const MultiplyArgs& args) override;
   void multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) override;
 
-  // Of a plan in memory of the caller's: its size, and what writes it, enqueued in index.stream.
-  size_t data_bytes() const { return data_bytes_; }
-  void write(const sparsek_bsr& index, int64_t* fault) const;
+  size_t data_bytes() const override { return data_bytes_; }
+  void write(const sparsek_bsr& index, int64_t* fault) const override;
 
  private:
   PlanShape choose_shape(int sm_count);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "abi/dtype.h"
+#include "abi/product_form.h"
 #include "cuda/device_array.h"
 #include "cuda/device_scope.h"
 #include "cuda/event.h"
@@ -78,12 +79,16 @@ class CudaRehearsal final : public tune::Rehearsal {
       : device_(matrix.device()),
         options_(options),
         stream_(matrix.memory().releases()),
-        b_(elements(matrix.shape().cols, options.n, options.ldb) * dtype_bytes(options.dtype_b)),
-        c_(elements(matrix.shape().rows, options.n, options.ldc) * dtype_bytes(options.dtype_c)),
+        b_(elements(lines_of_b(options.op, matrix.shape(), options.n, options.order_b), options.ldb) *
+           dtype_bytes(options.dtype_b)),
+        c_(elements(lines_of_c(options.op, matrix.shape(), options.n, options.order_c), options.ldc) *
+           dtype_bytes(options.dtype_c)),
         bias_(bias_elements(matrix, options) * dtype_bytes(options.dtype_c)),
+        x_(x_elements(matrix, options) * dtype_bytes(matrix.dtype)),
         cold_(2 * l2_bytes / sizeof(uint4)),
         never_(1) {
     fill(b_.data(), b_.bytes() / dtype_bytes(options.dtype_b), options.dtype_b, 1, stream_);
+    fill(x_.data(), x_.bytes() / dtype_bytes(matrix.dtype), matrix.dtype, 3, stream_);
     fill(bias_.data(), bias_.bytes() / dtype_bytes(options.dtype_c), options.dtype_c, 2, stream_);
     check(cudaMemsetAsync(cold_.data(), 0, cold_.bytes(), stream_), "cudaMemsetAsync");
     stream_.wait();
@@ -125,23 +130,29 @@ class CudaRehearsal final : public tune::Rehearsal {
     args.c_in = args.c;
     args.ldc_in = args.ldc;
     args.stream = static_cast<cudaStream_t>(stream_);
+    args.x = x_.data();
+    args.ldx = options_.ldx;
     args.bias = options_.bias == SPARSEK_BIAS_NONE ? nullptr : bias_.data();
     return args;
   }
 
-  // Of an operand (rows, n):(ld, 1): its last row ends at column n.
-  static size_t elements(int64_t rows, int64_t n, int64_t ld) {
-    return rows > 0 && n > 0 ? static_cast<size_t>((rows - 1) * ld + n) : 0;
+  // Of an operand: its last line ends with the matrix.
+  static size_t elements(Lines lines, int64_t ld) {
+    return lines.count > 0 && lines.length > 0 ? static_cast<size_t>((lines.count - 1) * ld + lines.length) : 0;
+  }
+  static size_t x_elements(const CudaMatrix& matrix, const PlanOptions& options) {
+    if (options.op != SPARSEK_SDD) return 0;
+    return elements(lines_of_x(matrix.shape(), options.n, options.order_x), options.ldx);
   }
   static size_t bias_elements(const CudaMatrix& matrix, const PlanOptions& options) {
     if (options.bias == SPARSEK_BIAS_NONE) return 0;
-    return static_cast<size_t>(options.bias == SPARSEK_BIAS_ROW ? matrix.shape().rows : options.n);
+    return static_cast<size_t>(options.bias == SPARSEK_BIAS_ROW ? outer_extent(options.op, matrix.shape()) : options.n);
   }
 
   const int device_;
   const PlanOptions options_;
   UsingStream stream_;
-  DeviceArray<char> b_, c_, bias_;
+  DeviceArray<char> b_, c_, bias_, x_;
   DeviceArray<uint4> cold_;
   DeviceArray<uint32_t> never_;
 };

@@ -233,4 +233,14 @@ BsrIndex make_bsr_index(const sparsek_bsr& a) {
   return index;
 }
 
+void require_blocks_apart(const BsrIndex& index) {
+  std::vector<bool> named(index.block_idx.size());
+  for (const int32_t block : index.block_idx) {
+    if (named[block]) {
+      fail(SPARSEK_BAD_ARGUMENT, "block_idx names block %d twice, and SPARSEK_SDD would write it twice", block);
+    }
+    named[block] = true;
+  }
+}
+
 }  // namespace sparsek

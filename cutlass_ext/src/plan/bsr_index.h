@@ -28,6 +28,9 @@ struct BsrIndex : BsrShape {
 // the message names the place. Does not read the values. Pointers are assumed to be host pointers.
 BsrIndex make_bsr_index(const sparsek_bsr& a);
 
+// Throws where two places name one block of values: blocks that are written must be different ones.
+void require_blocks_apart(const BsrIndex& index);
+
 // Checks the sizes and enumerations, without reading an array: extents positive (rows, cols and n may be 0), nnzb and
 // the block counts within int32, bytes of the values within int64, types known. Throws Error.
 void check_bsr_header(const sparsek_bsr& a);

@@ -74,8 +74,8 @@ func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 	switch first := operands[0].C.(type) {
 	case columns[C]:
 		first.read(s.C.Data)
-	case sparsek.DeviceDense[C]:
-		if err := first.Buffer.Read(ctx, s.C.Data); err != nil {
+	case onDevice[C]:
+		if err := first.read(ctx, s.C.Data); err != nil {
 			return nil, err
 		}
 	case sparsek.Dense[C]: // the result itself: the timed products are not to write there
@@ -100,7 +100,6 @@ func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 // place brings the operands where the back-end wants them: on the CPU they stay where they are. On a GPU there are
 // so many copies, taken in turn, that L2 holds none of the last but one product.
 func place[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (sets []sparsek.Operands, release func() error, err error) {
-	host := sparsek.Dense[C]{Rows: result.Rows, Cols: result.Cols, Data: result.Data}
 	if engine.Info().Backend == sparsek.CPU {
 		o := sparsek.Operands{B: laid(p.B, p.OrderB), C: laid(result, p.OrderC)}
 		if p.Op == sparsek.SDD {
@@ -121,12 +120,17 @@ func place[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 		if err != nil {
 			break
 		}
-		var b sparsek.DeviceDense[T]
-		var out sparsek.DeviceDense[C]
-		if b, err = upload(ctx, engine, p.b(), &closers); err == nil {
-			out, err = upload(ctx, engine, host, &closers)
+		var o sparsek.Operands
+		if o.B, err = upload(ctx, engine, p.B, p.OrderB, &closers); err != nil {
+			break
 		}
-		sets = append(sets, sparsek.Operands{B: b, C: out})
+		if p.Op == sparsek.SDD {
+			if o.X, err = upload(ctx, engine, p.X, p.OrderX, &closers); err != nil {
+				break
+			}
+		}
+		o.C, err = upload(ctx, engine, result, p.OrderC, &closers)
+		sets = append(sets, o)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, release())
@@ -134,14 +138,41 @@ func place[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 	return sets, release, nil
 }
 
-// upload copies d to a buffer of its own, and adds to closers what closes it.
-func upload[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, d sparsek.Dense[T], closers *[]func() error) (sparsek.DeviceDense[T], error) {
+// onDevice is a matrix in a buffer of its own.
+type onDevice[T sparsek.Element] struct {
+	sparsek.Operand
+	rows, cols int
+	order      sparsek.Order
+	buffer     *sparsek.DeviceBuffer[T]
+}
+
+// read writes the matrix to row-major data.
+func (d onDevice[T]) read(ctx context.Context, data []T) error {
+	if d.order == sparsek.RowMajor {
+		return d.buffer.Read(ctx, data)
+	}
+	c := columns[T]{rows: d.rows, cols: d.cols, data: make([]T, len(data))}
+	if err := d.buffer.Read(ctx, c.data); err != nil {
+		return err
+	}
+	c.read(data)
+	return nil
+}
+
+// upload copies d to a buffer of its own, in that order, and adds to closers what closes it.
+func upload[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, d matio.Dense[T], order sparsek.Order, closers *[]func() error) (sparsek.Operand, error) {
 	buffer, err := sparsek.NewBuffer[T](engine, len(d.Data))
 	if err != nil {
-		return sparsek.DeviceDense[T]{}, err
+		return nil, err
 	}
 	*closers = append(*closers, buffer.Close)
-	return sparsek.DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Buffer: buffer}, buffer.Write(ctx, d.Data)
+	to := onDevice[T]{rows: d.Rows, cols: d.Cols, order: order, buffer: buffer}
+	if order == sparsek.RowMajor {
+		to.Operand = sparsek.DeviceDense[T]{Rows: d.Rows, Cols: d.Cols, Buffer: buffer}
+		return to, buffer.Write(ctx, d.Data)
+	}
+	to.Operand = sparsek.Transpose(sparsek.DeviceDense[T]{Rows: d.Cols, Cols: d.Rows, Buffer: buffer})
+	return to, buffer.Write(ctx, laid(d, order).(columns[T]).data)
 }
 
 // mostCopies bounds the memory that the copies of small operands take.

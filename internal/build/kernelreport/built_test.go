@@ -95,6 +95,22 @@ func TestKernelsAreWhatTheyClaim(t *testing.T) {
 	}
 }
 
+// Nor do kernels that are in no list; those that plan may have a few words.
+func TestOtherKernelsUseLittleLocalMemory(t *testing.T) {
+	const mostStack = 16 // bytes
+	others := builtReport(t).Others
+	if len(others) == 0 {
+		t.Error("no other kernels in the report")
+	}
+	for _, source := range others {
+		for _, f := range source.Functions {
+			if f.Stack > mostStack {
+				t.Errorf("%s: a stack: %+v", source.File, f)
+			}
+		}
+	}
+}
+
 func TestLibraryShowsOneSymbolAndNeedsLittle(t *testing.T) {
 	f, err := elf.Open(builtLibrary(t))
 	if err != nil {

@@ -93,6 +93,7 @@ class Order(enum.IntEnum):
 class Copies(enum.IntEnum):
     B = 1
     C = 2
+    A = 4
 
 
 class Compute(enum.IntEnum):

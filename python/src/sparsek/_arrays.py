@@ -235,7 +235,10 @@ def empty(like: View, shape: tuple[int, ...], dtype: Dtype) -> View:
     else:
         cupy = sys.modules.get("cupy")
         if cupy is None or dtype == Dtype.BF16:
-            raise ArgumentError(f"{type(like.array).__name__}: out has to be given, since no package is in use that could make it")
+            raise ArgumentError(
+                f"{type(like.array).__name__}: out has to be given, since no package is in use that could make it; arrays of JAX "
+                "are for sparsek.jax"
+            )
         with cupy.cuda.Device(like.device):
             made = _view_cuda(cupy.empty(shape, _NAMES[dtype]))
     made.dtype = dtype

@@ -116,6 +116,7 @@ pub const SPARSEK_COLUMN_MAJOR: sparsek_order = 1;
 pub type sparsek_copies = i32;
 pub const SPARSEK_COPIES_B: sparsek_copies = 1;
 pub const SPARSEK_COPIES_C: sparsek_copies = 2;
+pub const SPARSEK_COPIES_A: sparsek_copies = 4;
 
 pub type sparsek_compute = i32;
 pub const SPARSEK_COMPUTE_EXACT: sparsek_compute = 0;

@@ -344,6 +344,7 @@ type PlanInfo struct {
 	ProductBytes            int64
 	UnitRoundoff            float64
 	ProductRoundoff         float64
+	CopiesA                 bool
 	CopiesB, CopiesC        bool
 	Recomputed              int64
 	ChosenBy                int32
@@ -377,7 +378,7 @@ func planInfo(out *C.sparsek_plan_info) PlanInfo {
 		WorkspaceBytes: int64(out.workspace_bytes),
 		ProductBytes:   int64(out.product_bytes),
 		UnitRoundoff:   float64(out.unit_roundoff), ProductRoundoff: float64(out.product_roundoff),
-		CopiesB: out.copies&C.SPARSEK_COPIES_B != 0, CopiesC: out.copies&C.SPARSEK_COPIES_C != 0,
+		CopiesA: out.copies&C.SPARSEK_COPIES_A != 0, CopiesB: out.copies&C.SPARSEK_COPIES_B != 0, CopiesC: out.copies&C.SPARSEK_COPIES_C != 0,
 		Recomputed: int64(out.recomputed),
 		ChosenBy:   int32(out.chosen_by),
 		Predicted:  float64(out.predicted_seconds), Measured: float64(out.measured_seconds),

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
+)
+
+func testOpOfDeviceIndex[T Element, I Index](t *rapid.T, engine *Engine) {
+	background := context.Background()
+	s := drawOpShape(t)
+	s.n = min(s.n, 1+(4<<20)/max(1, s.rows*s.cols)) // a plain loop checks them
+	c := newOpCase[T, T, I](s)
+	var m *Matrix
+	if rapid.Bool().Draw(t, "in a stream") {
+		stream := must(engine.NewStream())(t)
+		defer stream.Close()
+		made, done := inStream(t, stream, engine, c.a)
+		defer done()
+		m = made
+	} else {
+		made, done, err := onDevice(t, engine, c.a)
+		m = must(made, err)(t)
+		defer done()
+	}
+	plan := must(m.Plan(background, c.options()))(t)
+	defer plan.Close()
+	result := c.c0.clone()
+	if err := plan.Multiply(background, c.alpha, c.beta, c.operands(result)); err != nil {
+		t.Fatal(err)
+	}
+	result.verifyGuards(t)
+	c.verifyPlainly(t, plan.Info(), result)
+}
+
+// The index lies in device memory, where its transpose is made too.
+func TestOpsOfDeviceIndex(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	t.Run("bf16", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) { testOpOfDeviceIndex[BFloat16, int32](t, engine) })
+	})
+	t.Run("fp32", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) { testOpOfDeviceIndex[float32, int64](t, engine) })
+	})
+}
+
+// More block columns than one pass of the scan over them has.
+func TestOpsOfManyColumns(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	for _, op := range []Op{DSDT, DDS} {
+		c := newOpCase[float32, float32, int32](opShape{op: op, shape: shape{rows: 30, cols: 9000, n: 3, blockM: 4, blockK: 2, density: 0.3, alpha: 1, seed: 2}})
+		m, done, err := onDevice(t, engine, c.a)
+		must(m, err)(t)
+		plan := must(m.Plan(t.Context(), c.options()))(t)
+		result := c.c0.clone()
+		if err := plan.Multiply(t.Context(), c.alpha, c.beta, c.operands(result)); err != nil {
+			t.Fatal(err)
+		}
+		c.verifyPlainly(t, plan.Info(), result)
+		plan.Close()
+		done()
+	}
+}
+
+// A plan in buffers serves one index after another; a faulty one is a matrix without blocks.
+func TestTransposedPlansInBuffers(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	for _, op := range []Op{DSD, DSDT, DDS} {
+		t.Run(op.String(), func(t *testing.T) { serveTransposed(t, engine, op) })
+	}
+}
+
+func serveTransposed(t *testing.T, engine *Engine, op Op) {
+	background := t.Context()
+	sizes := PatternSizes{Rows: 96, Cols: 160, BlockM: 8, BlockK: 16, Blocks: 100, DType: FP32}
+	options := PlanOptions{N: 20, Op: op}
+	layout := must(engine.MeasurePlan(sizes, options))(t)
+	memory, faults := must(NewBuffer[int64](engine, layout.MemoryLen()))(t), must(NewBuffer[int64](engine, 1))(t)
+	var workspace *DeviceBuffer[int64]
+	if layout.WorkspaceLen() > 0 {
+		workspace = must(NewBuffer[int64](engine, layout.WorkspaceLen()))(t)
+	}
+	plan := must(layout.Plan(memory, workspace))(t)
+	s := must(engine.NewStream())(t)
+	defer s.Close()
+	for seed := range uint64(4) {
+		c := newOpCase[float32, float32, int32](opShape{op: op, shape: shape{rows: 96, cols: 160, n: 20, blockM: 8, blockK: 16, density: 0.5, alpha: 1, seed: seed}})
+		faulty := seed == 3
+		colIdx := slices.Clone(c.a.ColIdx)
+		if faulty {
+			colIdx[1] = 10 // of 0 to 9
+		}
+		room := append(slices.Clone(c.a.Values), make([]float32, sizes.Blocks*8*16-len(c.a.Values))...)
+		columns, values := filled(t, engine, colIdx), filled(t, engine, room)
+		a := DeviceBSR[float32, int32]{Rows: 96, Cols: 160, BlockM: 8, BlockK: 16, RowPtr: filled(t, engine, c.a.RowPtr), ColIdx: columns}
+		b := inBuffer(t, engine, Dense[float32]{Rows: c.b.rows, Cols: c.b.cols, Data: c.b.data}, 0)
+		out := inBuffer(t, engine, Dense[float32]{Rows: c.c0.rows, Cols: c.c0.cols, Data: c.c0.data}, 0)
+		fault := []int64{-1}
+		if err := errors.Join(WritePlan(background, s, layout, a, memory, faults), plan.Enqueue(background, s, 1, 0, Operands{B: b, C: out, Values: DeviceDense[float32]{Rows: sizes.Blocks * 8, Cols: 16, Buffer: values}}),
+			faults.ReadAsync(s, fault), s.Wait(background)); err != nil {
+			t.Fatal(err)
+		}
+		if (fault[0] != 0) != faulty {
+			t.Fatalf("fault %#x", fault[0])
+		}
+		result := c.c0.clone()
+		if err := out.Buffer.Read(background, result.data); err != nil {
+			t.Fatal(err)
+		}
+		if faulty {
+			if at := slices.IndexFunc(result.data[:result.rows*result.cols], func(x float32) bool { return x != 0 }); at >= 0 {
+				t.Fatalf("a faulty index has blocks: element %d is %g, by kernel %s", at, result.data[at], plan.Info().Kernel)
+			}
+			continue
+		}
+		info := plan.Info()
+		info.UnitRoundoff = 1. / (1 << 23)
+		c.verifyPlainly(t, info, result)
+	}
+	if err := errors.Join(memory.Close(), plan.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Tiles of several block rows, of several parts of high blocks, and of a number of rows that no tile divides.
+func TestSampledTiles(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	for _, block := range [][2]int{{16, 8}, {16, 16}, {48, 24}, {32, 40}, {64, 64}, {128, 128}, {256, 256}, {192, 32}} {
+		for _, n := range []int{1, 31, 200} {
+			for _, density := range []float64{0.1, 0.7} {
+				s := opShape{op: SDD, orderB: Order((n + block[0]) % 2), shape: shape{rows: 7*block[0] - 5, cols: 9*block[1] - 3, n: n, blockM: block[0], blockK: block[1], density: density, alpha: 1, beta: 0.5, seed: 5}}
+				c := newOpCase[BFloat16, float32, int32](s)
+				result, info := c.run(t, engine, "sampled_bf16")
+				c.verifyByCheck(t, engine, info, result)
+			}
+		}
+	}
+}

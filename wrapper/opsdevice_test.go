@@ -137,8 +137,14 @@ func TestSampledTiles(t *testing.T) {
 			for _, density := range []float64{0.1, 0.7} {
 				s := opShape{op: SDD, orderB: Order((n + block[0]) % 2), shape: shape{rows: 7*block[0] - 5, cols: 9*block[1] - 3, n: n, blockM: block[0], blockK: block[1], density: density, alpha: 1, beta: 0.5, seed: 5}}
 				c := newOpCase[BFloat16, float32, int32](s)
-				result, info := c.run(t, engine, "sampled_bf16")
-				c.verifyByCheck(t, engine, info, result)
+				kernels := []string{"sampled_mma_bf16", "sampled_simt_bf16"}
+				if block[0]%64 == 0 && block[1] >= 32 {
+					kernels = append(kernels, "sampled_wgmma_bf16")
+				}
+				for _, kernel := range kernels {
+					result, info := c.run(t, engine, kernel)
+					c.verifyByCheck(t, engine, info, result)
+				}
 			}
 		}
 	}

@@ -16,10 +16,11 @@ import (
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
-// Case is a product that is timed: A of a pattern, or from a file, by a random B.
+// Case is a product that is timed: A of a pattern, or from a file, by a random B, or another product of A.
 type Case struct {
 	Name           string
 	Shape          workload.Shape
+	Form           workload.Form
 	BlockM, BlockK int
 	DType          string // of A, B and C: "bf16", "fp16" or "fp32"
 	Seed           uint64
@@ -27,6 +28,10 @@ type Case struct {
 	Pattern  string  // of internal/matrix/pattern; "" where there is a file
 	Density  float64 // of the pattern, as far as it takes one
 	Shuffled bool    // the pattern's block rows are permuted
+	// The pattern is that of a matrix of which this one is the transpose.
+	Transposed bool
+	// So many patterns with seeds of their own, along the diagonal of a matrix that has nothing else; 0: one.
+	Diagonal int
 	File     *File
 
 	Graph bool  // timed in a CUDA graph too, where there is a GPU
@@ -50,11 +55,56 @@ var (
 
 // Generate makes the pattern of A, which a file must not give.
 func (c Case) Generate() (bsr.Pattern, error) {
+	if c.Diagonal > 0 {
+		return c.generateDiagonal()
+	}
 	p, err := pattern.Generate(c.spec())
-	if err != nil || !c.Shuffled {
+	if err != nil {
 		return p, err
 	}
-	return shuffleRows(p, c.Seed), nil
+	if c.Transposed {
+		p = transpose(p)
+	}
+	if c.Shuffled {
+		p = shuffleRows(p, c.Seed)
+	}
+	return p, nil
+}
+
+// generateDiagonal makes the patterns along the diagonal.
+func (c Case) generateDiagonal() (bsr.Pattern, error) {
+	spec := c.spec()
+	whole := bsr.Pattern{BlockRows: c.Diagonal * spec.BlockRows, BlockCols: c.Diagonal * spec.BlockCols, RowPtr: []int32{0}}
+	for i := range c.Diagonal {
+		spec.Seed = rng.Split(workload.PatternSeed(c.Seed), uint64(i))
+		p, err := pattern.Generate(spec)
+		if err != nil {
+			return p, err
+		}
+		for r := range p.BlockRows {
+			for _, column := range p.Row(r) {
+				whole.ColIdx = append(whole.ColIdx, int32(i*spec.BlockCols)+column)
+			}
+			whole.RowPtr = append(whole.RowPtr, int32(len(whole.ColIdx)))
+		}
+	}
+	return whole, nil
+}
+
+// transpose is the pattern of A^T.
+func transpose(p bsr.Pattern) bsr.Pattern {
+	out := bsr.Pattern{BlockRows: p.BlockCols, BlockCols: p.BlockRows, RowPtr: []int32{0}}
+	rows := make([][]int32, p.BlockCols)
+	for r := range p.BlockRows {
+		for _, column := range p.Row(r) {
+			rows[column] = append(rows[column], int32(r))
+		}
+	}
+	for _, row := range rows {
+		out.ColIdx = append(out.ColIdx, row...)
+		out.RowPtr = append(out.RowPtr, int32(len(out.ColIdx)))
+	}
+	return out
 }
 
 // load makes A.
@@ -89,10 +139,15 @@ func load[T sparsek.Element](c Case, e workload.Element[T]) (bsr.Matrix[T], *bsr
 
 // spec says which pattern A has.
 func (c Case) spec() pattern.Spec {
-	return pattern.Spec{
-		Name: c.Pattern, BlockRows: blocks(c.Shape.M, c.BlockM), BlockCols: blocks(c.Shape.K, c.BlockK), Density: c.Density,
+	m, k := c.Shape.M/max(1, c.Diagonal), c.Shape.K/max(1, c.Diagonal)
+	s := pattern.Spec{
+		Name: c.Pattern, BlockRows: blocks(m, c.BlockM), BlockCols: blocks(k, c.BlockK), Density: c.Density,
 		Seed: workload.PatternSeed(c.Seed),
 	}
+	if c.Transposed {
+		s.BlockRows, s.BlockCols = s.BlockCols, s.BlockRows
+	}
+	return s
 }
 
 // streamShuffle follows those that internal/bench/workload splits off a seed.
@@ -126,9 +181,26 @@ func elementBytes(dtype string) int {
 	return workload.BFloat16.Size
 }
 
-// denseBytes are those of a dense A.
+// denseBytes are those of a dense A, or of the left operand of the dense product that computes the same.
 func (c Case) denseBytes() float64 {
-	return float64(elementBytes(c.DType)) * float64(c.Shape.M) * float64(c.Shape.K)
+	s := c.Form.Dense(c.Shape)
+	return float64(elementBytes(c.DType)) * float64(s.M) * float64(s.K)
+}
+
+// sizes are those of the operands, with a dense A for dense peers, as far as it is not too large.
+func (c Case) sizes(dense bool) workload.Sizes {
+	values := 0 // of SDD, which writes them: exactly, where blocks() only predicts
+	if c.Form.Op == sparsek.SDD {
+		if p, err := c.Generate(); err == nil { // else the case fails when it is measured
+			values = p.Blocks() * c.BlockM * c.BlockK
+		}
+	}
+	s := c.Form.Sizes(c.Shape, values, c.BlockK)
+	if dense && c.denseBytes() <= largestDense {
+		d := c.Form.Dense(c.Shape)
+		s = s.Larger(workload.Sizes{A: d.M * d.K, B: d.K * d.N, C: d.M * d.N})
+	}
+	return s
 }
 
 // expand is A as a dense row-major matrix, with zeros where no block is stored.
@@ -149,27 +221,22 @@ func expand[T sparsek.Element](a bsr.Matrix[T]) []T {
 // HostBytes is about how much memory the cases take on the host, with the operands where the back-end has them there,
 // and with the dense A of dense peers.
 func HostBytes(cases []Case, backend sparsek.Backend, dense bool) float64 {
-	type sizes struct{ a, b, c float64 }
 	var values, expanded float64
-	largest := map[string]sizes{} // by element type; they stay for all its cases
+	largest := map[string]workload.Sizes{} // by element type; they stay for all its cases
 	for _, c := range cases {
-		size := float64(elementBytes(c.DType))
-		l := largest[c.DType]
+		largest[c.DType] = largest[c.DType].Larger(c.sizes(dense && backend == sparsek.CUDA))
 		if dense && c.denseBytes() <= largestDense {
-			l.a = max(l.a, c.denseBytes())
 			expanded = max(expanded, c.denseBytes())
 		}
-		l.b = max(l.b, size*float64(c.Shape.K)*float64(c.Shape.N))
-		l.c = max(l.c, size*float64(c.Shape.M)*float64(c.Shape.N))
-		largest[c.DType] = l
-		values = max(values, size*c.blocks()*float64(c.BlockM)*float64(c.BlockK)+c.indexBytes())
+		values = max(values, float64(elementBytes(c.DType))*c.blocks()*float64(c.BlockM)*float64(c.BlockK)+c.indexBytes())
 	}
 	total := values
-	for _, l := range largest {
-		if backend == sparsek.CUDA {
-			total += max(l.a, l.b) + l.c
-		} else {
-			total += l.b + l.c + workload.SetCount*(l.b+l.c)
+	for dtype, l := range largest {
+		size := float64(elementBytes(dtype))
+		host, result := size*float64(max(l.A, l.X, l.B)), size*float64(l.C)
+		total += host + result
+		if backend != sparsek.CUDA {
+			total += workload.SetCount * (size*float64(l.X+l.B) + result)
 		}
 	}
 	if backend != sparsek.CUDA {
@@ -193,5 +260,5 @@ func (c Case) blocks() float64 {
 	if err != nil { // more than can be counted: Generate refuses them
 		return places
 	}
-	return predicted
+	return predicted * float64(max(1, c.Diagonal))
 }

@@ -33,7 +33,7 @@ func (t *typed[T]) launch(ctx context.Context, c Case, launches int) (l *Launche
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.rotation.Close()) }()
-	operands := t.sets.Sparse(c.Shape)
+	operands := p.operands()
 	for i := 1; i <= launches; i++ {
 		if err := p.rotation.Multiply(ctx, i, operands[i%len(operands)]); err != nil {
 			return nil, err

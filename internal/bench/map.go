@@ -166,10 +166,10 @@ func newMapMatrix[T sparsek.Element](ctx context.Context, m *MapRunner, e worklo
 			x.used += of.Block
 		}
 	}
-	var shapes []workload.Shape
+	var sizes workload.Sizes
 	for _, n := range of.N {
 		if x.checked(n) || backend == sparsek.CPU && len(m.r.options.Against) > 0 { // peers on the CPU read B there
-			shapes = append(shapes, workload.Shape{M: rows, N: n, K: cols})
+			sizes = sizes.Larger(workload.Form{}.Sizes(workload.Shape{M: rows, N: n, K: cols}, len(x.a.Values), of.Block))
 		}
 	}
 	problem := workload.Problem[T]{A: x.a}
@@ -179,8 +179,8 @@ func newMapMatrix[T sparsek.Element](ctx context.Context, m *MapRunner, e worklo
 	if err := x.order(ctx); err != nil {
 		return nil, errors.Join(err, x.matrix.Close())
 	}
-	if len(shapes) > 0 {
-		x.sets, err = workload.NewSets[T](ctx, engine, shapes, nil, m.seed)
+	if sizes != (workload.Sizes{}) {
+		x.sets, err = workload.NewSets[T](ctx, engine, sizes, m.seed)
 	}
 	if err != nil {
 		return nil, errors.Join(err, x.matrix.Close())
@@ -271,7 +271,7 @@ func (x *mapMatrix[T]) check(ctx context.Context, kernel string, n int) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, plan.Close()) }()
-	return workload.CheckPlan(ctx, x.m.r.engine, x.a, n, plan, x.sets)
+	return workload.CheckPlan(ctx, x.m.r.engine, x.a, workload.Form{}, n, plan, x.sets)
 }
 
 // choose fills in which kernel the library chooses, and checks its result.
@@ -286,7 +286,7 @@ func (x *mapMatrix[T]) choose(ctx context.Context, c *shapemap.Cell, n int) (err
 		return nil
 	}
 	c.Checked = true
-	return workload.CheckPlan(ctx, x.m.r.engine, x.a, n, plan, x.sets)
+	return workload.CheckPlan(ctx, x.m.r.engine, x.a, workload.Form{}, n, plan, x.sets)
 }
 
 // tune measures all kernels that serve, for about so long, and each at least once.

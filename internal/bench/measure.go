@@ -26,17 +26,14 @@ type typed[T sparsek.Element] struct {
 }
 
 func newTyped[T sparsek.Element](ctx context.Context, r *Runner, e workload.Element[T]) (measurer, error) {
-	var shapes, dense []workload.Shape
+	var sizes workload.Sizes
+	dense := e.Size == workload.BFloat16.Size && r.engine.Info().Backend == sparsek.CUDA && slices.Contains(r.options.Against, CUBLAS)
 	for _, c := range r.cases {
-		if c.DType != e.Name {
-			continue
-		}
-		shapes = append(shapes, c.Shape)
-		if e.Size == workload.BFloat16.Size && r.engine.Info().Backend == sparsek.CUDA && slices.Contains(r.options.Against, CUBLAS) && c.denseBytes() <= largestDense {
-			dense = append(dense, c.Shape)
+		if c.DType == e.Name {
+			sizes = sizes.Larger(c.sizes(dense))
 		}
 	}
-	sets, err := workload.NewSets[T](ctx, r.engine, shapes, dense, r.cases[0].Seed)
+	sets, err := workload.NewSets[T](ctx, r.engine, sizes, r.cases[0].Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +66,14 @@ func (t *typed[T]) ready(ctx context.Context, c Case) (*product[T], error) {
 		return workload.ColdCopies(t.r.device.L2Bytes, t.element.Size, values, c.Shape.M, c.Shape.N, c.Shape.K)
 	}
 	s := &subject[T]{
-		engine: t.r.engine, element: t.element, shape: c.Shape, a: a, sets: t.sets,
+		engine: t.r.engine, element: t.element, shape: c.Shape, form: c.Form, a: a, sets: t.sets,
 		copies: cold(len(a.Values)), denseCopies: cold(c.Shape.M * c.Shape.K), dense: c.denseBytes() <= largestDense,
 	}
-	rotation, err := workload.NewRotation(ctx, t.r.engine, a, workload.RotationOptions{N: c.Shape.N, Copies: s.copies})
+	rotation, err := workload.NewRotation(ctx, t.r.engine, a, workload.RotationOptions{N: c.Shape.N, Form: c.Form, Copies: s.copies})
 	if err != nil {
 		return nil, err
 	}
-	if err := workload.CheckSample(ctx, t.r.engine, a, c.Shape.N, rotation, t.sets); err != nil {
+	if err := workload.CheckSample(ctx, t.r.engine, a, rotation, t.sets); err != nil {
 		return nil, errors.Join(err, rotation.Close())
 	}
 	return &product[T]{s, fill, rotation}, nil
@@ -115,7 +112,7 @@ func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error)
 
 // planTimes fills in how long plans take to make.
 func (t *typed[T]) planTimes(ctx context.Context, out *Result, p *product[T]) error {
-	host, err := workload.HostPlanTime(ctx, t.r.engine, p.a, p.shape.N)
+	host, err := workload.HostPlanTime(ctx, t.r.engine, p.a, p.form, p.shape.N)
 	if err != nil {
 		return err
 	}
@@ -123,7 +120,7 @@ func (t *typed[T]) planTimes(ctx context.Context, out *Result, p *product[T]) er
 	if t.r.engine.Info().Backend != sparsek.CUDA {
 		return nil
 	}
-	device, err := workload.DevicePlanTime(ctx, t.r.engine, p.a, p.shape.N)
+	device, err := workload.DevicePlanTime(ctx, t.r.engine, p.a, p.form, p.shape.N)
 	out.DevicePlanSeconds = device.Seconds()
 	return err
 }
@@ -164,7 +161,7 @@ func (t *typed[T]) enter(ctx context.Context, c Case, p *product[T]) ([]entrant,
 
 // inGraph is ours without the launch of each product.
 func inGraph[T sparsek.Element](s *subject[T], rotation *workload.Rotation[T]) entrant {
-	operands := s.sets.Sparse(s.shape)
+	operands := s.operands()
 	products := (fewestInGraph + rotation.Copies() - 1) / rotation.Copies() * rotation.Copies()
 	return entrant{name: OursGraph, kernel: rotation.Info().Kernel, products: products, repeats: replays,
 		time: func(ctx context.Context, repeats int) ([]time.Duration, error) {
@@ -183,17 +180,40 @@ func (t *typed[T]) describe(c Case, p *product[T]) *Result {
 	work := t.work(c, p)
 	out := &Result{
 		Name: c.Name, M: c.Shape.M, N: c.Shape.N, K: c.Shape.K, BlockM: c.BlockM, BlockK: c.BlockK, DType: c.DType, Seed: c.Seed,
-		Pattern: c.Pattern, Shuffled: c.Shuffled, Blocks: a.Blocks(), Density: a.Density(), FillIn: fillIn(p.fill),
+		Op: opName(c.Form.Op), ColumnMajor: c.Form.ColumnMajor(), Pattern: c.Pattern, Shuffled: c.Shuffled, Transposed: c.Transposed, Diagonal: c.Diagonal, Blocks: a.Blocks(), Density: a.Density(), FillIn: fillIn(p.fill),
 		Kernel: plan.Kernel, KernelReason: plan.Reason,
 		EffectiveFLOP: work.FLOP, DenseFLOP: 2 * float64(c.Shape.M) * float64(c.Shape.N) * float64(c.Shape.K), Bytes: work.DRAM,
 	}
 	if c.File != nil {
 		out.Matrix = c.File.Path
 	}
-	if t.r.Chip() != nil && t.element.Size == workload.BFloat16.Size {
+	switch {
+	case t.r.Chip() == nil || t.element.Size != workload.BFloat16.Size:
+	case c.Form.Op == sparsek.DSD:
 		out.Bounds = work.Bounds(*t.r.Chip())
+	default: // how often a kernel brings what from L2 is not known here
+		out.Bounds = []roofline.Bound{t.boundOfAnyKernel(c, p)}
 	}
 	return out
+}
+
+// opName is the name of a product in results; that of A B is left out.
+func opName(op sparsek.Op) string {
+	if op == sparsek.DSD {
+		return ""
+	}
+	return op.String()
+}
+
+// boundOfAnyKernel is that of what a product has to read and write once, or of its operations.
+func (t *typed[T]) boundOfAnyKernel(c Case, p *product[T]) roofline.Bound {
+	values := float64(len(p.a.Values))
+	s := c.Form.Sizes(c.Shape, len(p.a.Values), p.a.BlockK)
+	o := roofline.Operands{Values: values, B: float64(s.X + s.B), C: float64(s.C), N: c.Shape.N, ElementBytes: t.element.Size}
+	if c.Form.Op == sparsek.SDD {
+		o.C = 0 // the values themselves are what is written
+	}
+	return roofline.OfAnyKernel(*t.r.Chip(), o)
 }
 
 // work is what a product takes.

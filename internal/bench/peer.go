@@ -69,12 +69,16 @@ type subject[T sparsek.Element] struct {
 	engine      *sparsek.Engine
 	element     workload.Element[T]
 	shape       workload.Shape
+	form        workload.Form
 	a           bsr.Matrix[T]
 	sets        *workload.Sets[T]
 	copies      int  // of A that ours rotates
 	denseCopies int  // of a dense A
 	dense       bool // A may be made dense
 }
+
+// operands are those of its products, in sets that are taken in turn.
+func (s *subject[T]) operands() []sparsek.Operands { return s.sets.Sparse(s.shape, s.form, s.a) }
 
 // entrant takes turns with ours.
 type entrant struct {

@@ -12,7 +12,8 @@ import (
 	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
-// cublas is the dense product by cuBLAS: of the same matrix with its zeros and, in 16 bits, of a matrix without zeros.
+// cublas is the dense product by cuBLAS: of the same matrix with its zeros and, in 16 bits, of a matrix without zeros. Of
+// products other than A B it is only the latter, of the size that computes the same.
 type cublas[T sparsek.Element] struct{}
 
 const fixCUBLAS = "install cuBLAS, or name it by SPARSEK_CUBLAS: sparsek doctor says more"
@@ -30,6 +31,12 @@ func (cublas[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 		full.time = timeFull(s)
 	case *subject[sparsek.Float16]:
 		full.time = timeFull(s)
+	}
+	if s.form.Op != sparsek.DSD {
+		if full.time == nil {
+			return nil, &missing{CUBLAS, "it is timed in 16 bits beside products other than A B", "choose --dtype bf16 or fp16"}
+		}
+		return []entrant{full}, tryOnce(ctx, &full, fixCUBLAS)
 	}
 	same, err := byKernel[T]{library: "cuBLAS"}.enterOne(ctx, s, "cublas_dense", s.denseCopies)
 	if err != nil {
@@ -51,7 +58,7 @@ func (cublas[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
 
 // timeFull times dense products of random matrices without zeros.
 func timeFull[T sparsek.BFloat16 | sparsek.Float16](s *subject[T]) func(context.Context, int) ([]time.Duration, error) {
-	operands := workload.DenseOperands(s.sets, s.shape)
+	operands := workload.DenseOperands(s.sets, s.form.Dense(s.shape))
 	return func(ctx context.Context, repeats int) ([]time.Duration, error) {
 		return timing.Dense(ctx, s.engine, timing.DenseOptions[T]{Operands: operands, Warmup: 1, Repeats: repeats})
 	}

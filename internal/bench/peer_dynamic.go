@@ -72,7 +72,7 @@ func (dynamic[T]) enter(ctx context.Context, s *subject[T]) (list []entrant, err
 
 // newSteps puts the operands where the steps read them. What it gives must be closed, also after an error.
 func newSteps[T sparsek.Element](ctx context.Context, s *subject[T]) (d *steps[T], err error) {
-	d = &steps[T]{n: s.shape.N, operands: s.sets.Sparse(s.shape)[0]}
+	d = &steps[T]{n: s.shape.N, operands: s.operands()[0]}
 	d.a = sparsek.DeviceBSR[T, int32]{Rows: s.a.Rows, Cols: s.a.Cols, BlockM: s.a.BlockM, BlockK: s.a.BlockK}
 	if d.stream, err = s.engine.NewStream(); err != nil {
 		return d, err

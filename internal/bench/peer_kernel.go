@@ -32,7 +32,7 @@ func (p byKernel[T]) enter(ctx context.Context, s *subject[T]) (list []entrant, 
 
 // enterOne gets one of the kernels ready, with so many copies of A.
 func (p byKernel[T]) enterOne(ctx context.Context, s *subject[T], kernel string, copies int) (entrant, error) {
-	rotation, err := workload.NewRotation(ctx, s.engine, s.a, workload.RotationOptions{N: s.shape.N, Copies: copies, Kernel: kernel, AllowDense: true})
+	rotation, err := workload.NewRotation(ctx, s.engine, s.a, workload.RotationOptions{N: s.shape.N, Form: s.form, Copies: copies, Kernel: kernel, AllowDense: true})
 	if err != nil {
 		if fatal(ctx, err) {
 			return entrant{}, err
@@ -41,7 +41,7 @@ func (p byKernel[T]) enterOne(ctx context.Context, s *subject[T], kernel string,
 	}
 	e := byRotation(s, rotation, kernel)
 	e.close = rotation.Close
-	if err := workload.CheckSample(ctx, s.engine, s.a, s.shape.N, rotation, s.sets); err != nil {
+	if err := workload.CheckSample(ctx, s.engine, s.a, rotation, s.sets); err != nil {
 		err = errors.Join(err, rotation.Close())
 		if errors.Is(err, workload.ErrWrong) {
 			return entrant{}, &missing{kernel, err.Error(), "leave it out: its time would say nothing"}
@@ -70,7 +70,7 @@ func (p byKernel[T]) missing(lib *sparsek.Library, kernel string, cause error) e
 // byRotation is an entrant whose products are those of a rotation, launched one by one: each timed one is behind others
 // that keep the device busy.
 func byRotation[T sparsek.Element](s *subject[T], rotation *workload.Rotation[T], name string) entrant {
-	operands := s.sets.Sparse(s.shape)
+	operands := s.operands()
 	onCPU := s.engine.Info().Backend == sparsek.CPU
 	between := rotation.Copies()
 	if onCPU {

@@ -51,7 +51,7 @@ func (s *subject[T]) withOtherB(ctx context.Context, change func(b []T)) (entran
 	if err != nil {
 		return entrant{}, err
 	}
-	rotation, err := workload.NewRotation(ctx, s.engine, s.a, workload.RotationOptions{N: s.shape.N, Copies: s.copies})
+	rotation, err := workload.NewRotation(ctx, s.engine, s.a, workload.RotationOptions{N: s.shape.N, Form: s.form, Copies: s.copies})
 	if err != nil {
 		return entrant{}, errors.Join(err, sets.CloseB())
 	}

@@ -37,8 +37,10 @@ func (r Reach) rate(c *Result, rates map[string]float64) float64 {
 	case r.Seconds > 0:
 		return c.EffectiveFLOP / r.Seconds / 1e12
 	case r.DenseShare > 0:
-		if dense := c.Find(CUBLAS); dense != nil {
-			return r.DenseShare * dense.DenseEquivalent
+		for _, name := range []string{CUBLAS, CUBLASFull} {
+			if dense := c.Find(name); dense != nil {
+				return r.DenseShare * dense.DenseEquivalent
+			}
 		}
 		return 0
 	}

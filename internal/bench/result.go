@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sparsek/sparsek/internal/bench/interleave"
@@ -20,19 +21,23 @@ const (
 
 // Result is what was measured of a case.
 type Result struct {
-	Name     string  `json:"name"`
-	M        int     `json:"m"`
-	N        int     `json:"n"`
-	K        int     `json:"k"`
-	BlockM   int     `json:"block_m"`
-	BlockK   int     `json:"block_k"`
-	DType    string  `json:"dtype"`
-	Pattern  string  `json:"pattern,omitempty"`
-	Shuffled bool    `json:"shuffled,omitempty"` // its block rows are permuted
-	Matrix   string  `json:"matrix,omitempty"`   // path of the file
-	Seed     uint64  `json:"seed"`
-	Blocks   int     `json:"blocks"`
-	Density  float64 `json:"density"` // share of blocks that are stored
+	Name        string  `json:"name"`
+	M           int     `json:"m"`
+	N           int     `json:"n"`
+	K           int     `json:"k"`
+	BlockM      int     `json:"block_m"`
+	BlockK      int     `json:"block_k"`
+	DType       string  `json:"dtype"`
+	Op          string  `json:"op,omitempty"`           // the product, where it is not A B
+	ColumnMajor string  `json:"column_major,omitempty"` // which of x, b and c lie so
+	Pattern     string  `json:"pattern,omitempty"`
+	Shuffled    bool    `json:"shuffled,omitempty"`   // its block rows are permuted
+	Transposed  bool    `json:"transposed,omitempty"` // it is the pattern's transpose
+	Diagonal    int     `json:"diagonal,omitempty"`   // so many of the pattern along the diagonal
+	Matrix      string  `json:"matrix,omitempty"`     // path of the file
+	Seed        uint64  `json:"seed"`
+	Blocks      int     `json:"blocks"`
+	Density     float64 `json:"density"` // share of blocks that are stored
 	// Elements that are stored for each nonzero one, of a matrix from a file.
 	FillIn float64 `json:"fill_in,omitempty"`
 
@@ -95,6 +100,10 @@ func (r *Result) Source() string {
 		return r.Matrix
 	case r.Shuffled:
 		return r.Pattern + ", rows shuffled"
+	case r.Transposed:
+		return r.Pattern + ", transposed"
+	case r.Diagonal > 0:
+		return fmt.Sprintf("%s, %d along the diagonal", r.Pattern, r.Diagonal)
 	}
 	return r.Pattern
 }

@@ -28,6 +28,7 @@ const (
 	Shared    = "shared"    // some SMs are held by another kernel
 	InfAndNaN = "nonfinite" // B holds Inf or NaN
 	Steps     = "dynamic"   // a new pattern with each step
+	Training  = "training"  // A^T B, B A, B A^T and SDD
 	Files     = "files"     // the user's own matrices
 )
 
@@ -76,6 +77,8 @@ func Suites() []Suite {
 			GPU: true, Against: []string{NonFinite}, seed: rooflineSeed, cases: nonFiniteSuite},
 		{Name: Steps, Summary: "a new pattern with each step, also while another stream is busy: the step's time and the host's part of it; on a GPU",
 			GPU: true, Against: []string{Dynamic}, seed: rooflineSeed, cases: dynamicSuite},
+		{Name: Training, Summary: "the products that training needs besides A B, in every layout, with goals; on a GPU",
+			GPU: true, seed: rooflineSeed, cases: trainingSuite},
 		{Name: Files, Summary: "the user's own matrices", Takes: []string{"dtype", "block", "n", "matrix", "seed"}, cases: files},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -207,16 +208,7 @@ func (o *opFlag) UnmarshalText(text []byte) (err error) {
 type columnsFlag struct{ x, b, c sparsek.Order }
 
 func (c *columnsFlag) String() string {
-	text := ""
-	for _, operand := range []struct {
-		name  string
-		order sparsek.Order
-	}{{"x", c.x}, {"b", c.b}, {"c", c.c}} {
-		if operand.order == sparsek.ColumnMajor {
-			text += operand.name
-		}
-	}
-	return text
+	return workload.Form{OrderX: c.x, OrderB: c.b, OrderC: c.c}.ColumnMajor()
 }
 
 func (c *columnsFlag) UnmarshalText(text []byte) error {

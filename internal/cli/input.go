@@ -49,8 +49,8 @@ func generate[T sparsek.Element](s patternSpec, e workload.Element[T], b *matio.
 	if b != nil {
 		problem.B = *b
 	} else {
-		rows, cols := workload.ExtentB(s.op, s.size.m, s.size.n, s.size.k)
-		problem.B = workload.RandomB[T](rows, cols, s.seed)
+		extent := workload.Form{Op: s.op}.ExtentB(workload.Shape{M: s.size.m, N: s.size.n, K: s.size.k})
+		problem.B = workload.RandomB[T](extent.Rows, extent.Cols, s.seed)
 	}
 	return problem, nil
 }
@@ -100,7 +100,7 @@ func load[T, C sparsek.Element](ctx context.Context, o *productFlags, from opera
 	}
 	p := in.problem
 	p.Alpha = float32(from.Alpha)
-	p.Op, p.OrderX, p.OrderB, p.OrderC = o.Op.Op, o.ColumnMajor.x, o.ColumnMajor.b, o.ColumnMajor.c
+	p.Form = workload.Form{Op: o.Op.Op, OrderX: o.ColumnMajor.x, OrderB: o.ColumnMajor.b, OrderC: o.ColumnMajor.c}
 	if p.Op == sparsek.SDD {
 		p.X = workload.RandomX[T](p.A.Rows, p.B.Rows, o.Seed)
 	}
@@ -186,8 +186,8 @@ func (in *input[T, C]) fromFile(ctx context.Context, o *productFlags, e workload
 	if b != nil {
 		in.problem.B = *b
 	} else {
-		rows, cols := workload.ExtentB(o.Op.Op, size.m, size.n, size.k)
-		in.problem.B = workload.RandomB[T](rows, cols, o.Seed)
+		extent := workload.Form{Op: o.Op.Op}.ExtentB(workload.Shape{M: size.m, N: size.n, K: size.k})
+		in.problem.B = workload.RandomB[T](extent.Rows, extent.Cols, o.Seed)
 	}
 	return nil
 }
@@ -232,9 +232,9 @@ func sizeOf[T sparsek.Element](o *productFlags, a *bsr.Entries, bPath string, b 
 
 // fits makes sure that a B from a file has the size that is needed.
 func fits[T sparsek.Element](b *matio.Dense[T], path string, op sparsek.Op, size sizeFlag) error {
-	rows, cols := workload.ExtentB(op, size.m, size.n, size.k)
-	if b != nil && (b.Rows != rows || b.Cols != cols) {
-		return failf(exitBadSizes, "%s: B is %d x %d, and %d x %d is needed", path, b.Rows, b.Cols, rows, cols)
+	extent := workload.Form{Op: op}.ExtentB(workload.Shape{M: size.m, N: size.n, K: size.k})
+	if b != nil && (b.Rows != extent.Rows || b.Cols != extent.Cols) {
+		return failf(exitBadSizes, "%s: B is %d x %d, and %d x %d is needed", path, b.Rows, b.Cols, extent.Rows, extent.Cols)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func newReport[T, C sparsek.Element](p *workload.Problem[T], e workload.Epilogue
 	r := &report{
 		M: p.A.Rows, N: p.N(), K: p.A.Cols, BlockM: p.A.BlockM, BlockK: p.A.BlockK, DType: in.Name,
 		OutDType: sparsek.DTypeOf[C]().String(), Op: p.Op.String(), CopiesA: s.Plan.CopiesA, CopiesB: s.Plan.CopiesB, CopiesC: s.Plan.CopiesC,
-		ColumnMajor: (&columnsFlag{p.OrderX, p.OrderB, p.OrderC}).String(),
+		ColumnMajor: p.ColumnMajor(),
 		Blocks:      p.A.Blocks(), Density: p.A.Density(),
 		Backend: backendName(c), BackendReason: c.Reason, Kernel: s.Plan.Kernel, KernelReason: s.Plan.Reason,
 		Recomputed: s.Recomputed,

@@ -9,35 +9,40 @@ import (
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
-	"github.com/sparsek/sparsek/wrapper/matio"
 )
 
 // ErrWrong is what CheckSample returns, wrapped, where a product is wrong: its time would say nothing.
 var ErrWrong = errors.New("wrong result")
 
 // CheckSample is CheckPlan of the first plan of a rotation.
-func CheckSample[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], n int, rotation *Rotation[T], o *Sets[T]) error {
-	return CheckPlan(ctx, engine, a, n, rotation.plans[0], o)
+func CheckSample[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], rotation *Rotation[T], o *Sets[T]) error {
+	return CheckPlan(ctx, engine, a, rotation.form, rotation.n, rotation.plans[0], o)
 }
 
 // CheckPlan runs one product of a with the first of the operands and makes sure that every element was written, that
-// none was computed again and that the first, the middle and the last block row hold what they should. A must be finite.
-func CheckPlan[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], n int, plan *sparsek.Plan, o *Sets[T]) error {
+// none was computed again and that what the first, the middle and the last block row of op(A) give is what it should be. A
+// must be finite.
+func CheckPlan[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], f Form, n int, plan *sparsek.Plan, o *Sets[T]) error {
 	const nan = 0xff // in every byte
 	shape := Shape{a.Rows, n, a.Cols}
 	if err := o.sets[0].c.Fill(ctx, nan); err != nil {
 		return err
 	}
-	if err := plan.Multiply(ctx, 1, 0, o.Sparse(shape)[0]); err != nil {
+	if err := plan.Multiply(ctx, 1, 0, o.Sparse(shape, f, a)[0]); err != nil {
 		return err
 	}
-	out := matio.Dense[T]{Rows: a.Rows, Cols: n, Data: o.result[:a.Rows*n]}
-	if err := o.sets[0].c.Read(ctx, out.Data); err != nil {
+	extent := f.ExtentC(shape, len(a.Values), a.BlockK)
+	result := o.result[:extent.elements()]
+	if err := o.sets[0].c.Read(ctx, result); err != nil {
 		return err
 	}
 	kernel := plan.Info().Kernel
-	if i := firstNaN(out.Data); i >= 0 {
-		return fmt.Errorf("%w by %s: C[%d, %d] is NaN or was not written", ErrWrong, kernel, i/n, i%n)
+	if i := firstNaN(result); i >= 0 {
+		row, col := i/extent.Cols, i%extent.Cols
+		if f.OrderC == sparsek.ColumnMajor {
+			row, col = i%extent.Rows, i/extent.Rows
+		}
+		return fmt.Errorf("%w by %s: C[%d, %d] is NaN or was not written", ErrWrong, kernel, row, col)
 	}
 	again, err := plan.Recomputed(ctx)
 	if err != nil {
@@ -46,15 +51,16 @@ func CheckPlan[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a
 	if again > 0 { // of finite operands
 		return fmt.Errorf("%w by %s: sums were NaN, and %d slabs of C were computed again", ErrWrong, kernel, again)
 	}
-	if a.BlockRows == 0 {
+	count := parts(f, a)
+	if count == 0 {
 		return nil
 	}
-	right := matio.Dense[T]{Rows: a.Cols, Cols: n, Data: o.HostB(0, shape)}
-	for _, r := range []int{0, a.BlockRows / 2, a.BlockRows - 1} {
-		report, err := CheckBlockRow(engine.Library(), a, right, out, r, plan.Info().UnitRoundoff)
+	host := onHost[T]{shape: shape, x: o.hostA(0)[:f.ExtentX(shape).elements()], b: o.hostB(0)[:f.ExtentB(shape).elements()], c: result}
+	for _, r := range []int{0, count / 2, count - 1} {
+		report, err := checkPart(engine.Library(), a, f, host, r, plan.Info().UnitRoundoff)
 		if errors.Is(err, sparsek.ErrCheckFailed) {
-			return fmt.Errorf("%w by %s: block row %d has %d elements beyond their bound, the first at C[%d, %d]", ErrWrong,
-				kernel, r, report.Failures, r*a.BlockM+report.FirstRow, report.FirstCol)
+			return fmt.Errorf("%w by %s: block row %d of op(A) has %d elements beyond their bound, the first at [%d, %d] of what it gives", ErrWrong,
+				kernel, r, report.Failures, report.FirstRow, report.FirstCol)
 		}
 		if err != nil {
 			return err

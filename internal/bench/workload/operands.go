@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/bsr"
 	"github.com/sparsek/sparsek/wrapper/timing"
 )
 
@@ -18,8 +19,22 @@ const SetCount = 3
 // odd number of rows of no size that is timed.
 const stagger = 4099
 
-// Shape is the size of a product: A is M x K, B is K x N and C is M x N.
+// Shape is the size of a product: A is M x K, and N what the dense operands have that A has not; of A B, B is K x N and
+// C is M x N.
 type Shape struct{ M, N, K int }
+
+// Sizes are those of the dense operands of a product, in elements. A is a dense A, of dense peers.
+type Sizes struct{ A, X, B, C int }
+
+// Sizes are those of the operands of products of a shape by an A of so many elements in blocks BlockK wide.
+func (f Form) Sizes(s Shape, values, blockK int) Sizes {
+	return Sizes{X: f.ExtentX(s).elements(), B: f.ExtentB(s).elements(), C: f.ExtentC(s, values, blockK).elements()}
+}
+
+// Larger are the larger ones of each.
+func (s Sizes) Larger(o Sizes) Sizes {
+	return Sizes{max(s.A, o.A), max(s.X, o.X), max(s.B, o.B), max(s.C, o.C)}
+}
 
 // Sets are random dense matrices in the back-end's memory, made once for the largest of several products and used by all.
 type Sets[T sparsek.Element] struct {
@@ -29,63 +44,59 @@ type Sets[T sparsek.Element] struct {
 }
 
 type set[T sparsek.Element] struct {
-	a, b, c *sparsek.DeviceBuffer[T]
+	a, x, b, c *sparsek.DeviceBuffer[T]
 }
 
-// NewSets makes operands for products of those shapes, with dense A's for the shapes in dense.
-func NewSets[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, shapes, dense []Shape, seed uint64) (*Sets[T], error) {
-	var a, b, out int
-	for _, s := range shapes {
-		b, out = max(b, s.K*s.N), max(out, s.M*s.N)
-	}
-	for _, s := range dense {
-		a = max(a, s.M*s.K)
-	}
-	o := &Sets[T]{result: make([]T, out)}
-	o.host = RandomB[T](1, max(a, b)+2*SetCount*stagger, seed).Data
+// NewSets makes operands of those sizes. X and a dense A are left out where they have none.
+func NewSets[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, sizes Sizes, seed uint64) (*Sets[T], error) {
+	o := &Sets[T]{result: make([]T, sizes.C)}
+	o.host = RandomB[T](1, max(sizes.A, sizes.X, sizes.B)+2*SetCount*stagger, seed).Data
 	for i := range o.sets {
-		if err := o.sets[i].fill(ctx, engine, o.hostA(i)[:a], o.hostB(i)[:b], out); err != nil {
+		if err := o.sets[i].fill(ctx, engine, o.hostA(i)[:sizes.A], o.hostA(i)[:sizes.X], o.hostB(i)[:sizes.B], sizes.C); err != nil {
 			return nil, errors.Join(err, o.Close())
 		}
 	}
 	return o, nil
 }
 
-// fill makes the buffers of a set. A dense A is left out where there is none.
-func (s *set[T]) fill(ctx context.Context, engine *sparsek.Engine, a, b []T, out int) (err error) {
+// fill makes the buffers of a set.
+func (s *set[T]) fill(ctx context.Context, engine *sparsek.Engine, a, x, b []T, out int) (err error) {
 	if len(a) > 0 {
-		if s.a, err = sparsek.NewBuffer[T](engine, len(a)); err != nil {
-			return err
-		}
-		if err = s.a.Write(ctx, a); err != nil {
+		if s.a, err = Upload(ctx, engine, a); err != nil {
 			return err
 		}
 	}
-	if s.b, err = sparsek.NewBuffer[T](engine, len(b)); err != nil {
-		return err
+	if len(x) > 0 {
+		if s.x, err = Upload(ctx, engine, x); err != nil {
+			return err
+		}
 	}
-	if err = s.b.Write(ctx, b); err != nil {
+	if s.b, err = Upload(ctx, engine, b); err != nil {
 		return err
 	}
 	s.c, err = sparsek.NewBuffer[T](engine, out)
 	return err
 }
 
-// hostA and hostB are what the operands of a set hold.
+// hostA and hostB are what the operands of a set hold; X holds what a dense A does.
 func (o *Sets[T]) hostA(set int) []T { return o.host[2*set*stagger:] }
 func (o *Sets[T]) hostB(set int) []T { return o.host[(2*set+1)*stagger:] }
 
 // HostB is a copy of the B of a set in host memory, to be read only.
 func (o *Sets[T]) HostB(set int, s Shape) []T { return o.hostB(set % SetCount)[:s.K*s.N] }
 
-// Sparse are B and C of products of a shape.
-func (o *Sets[T]) Sparse(s Shape) []sparsek.Operands {
+// Sparse are the operands of products of a shape and form by a.
+func (o *Sets[T]) Sparse(s Shape, f Form, a bsr.Matrix[T]) []sparsek.Operands {
 	var list []sparsek.Operands
-	for i := range o.sets {
-		list = append(list, sparsek.Operands{
-			B: sparsek.DeviceDense[T]{Rows: s.K, Cols: s.N, Buffer: o.sets[i].b},
-			C: sparsek.DeviceDense[T]{Rows: s.M, Cols: s.N, Buffer: o.sets[i].c},
-		})
+	for _, one := range o.sets {
+		operands := sparsek.Operands{
+			B: over(one.b, f.ExtentB(s), f.OrderB),
+			C: over(one.c, f.ExtentC(s, len(a.Values), a.BlockK), f.OrderC),
+		}
+		if f.Op == sparsek.SDD {
+			operands.X = over(one.x, f.ExtentX(s), f.OrderX)
+		}
+		list = append(list, operands)
 	}
 	return list
 }
@@ -137,7 +148,7 @@ func (o *Sets[T]) CloseB() error {
 func (o *Sets[T]) Close() error {
 	var all []error
 	for _, s := range o.sets {
-		for _, buffer := range []*sparsek.DeviceBuffer[T]{s.a, s.b, s.c} {
+		for _, buffer := range []*sparsek.DeviceBuffer[T]{s.a, s.x, s.b, s.c} {
 			if buffer != nil {
 				all = append(all, buffer.Close())
 			}

@@ -30,9 +30,9 @@ func enoughPlans(times []time.Duration) bool {
 	return len(times) > mostPlans || sum >= plansTake
 }
 
-// HostPlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take, each the first
-// of its matrix.
-func HostPlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], n int) (median time.Duration, err error) {
+// HostPlanTime is the median of the wall-clock times that plans of products of a of that form take for n, each the first of
+// its matrix.
+func HostPlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], f Form, n int) (median time.Duration, err error) {
 	a.Values = nil
 	p := Problem[T]{A: a}
 	var times []time.Duration
@@ -42,7 +42,7 @@ func HostPlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine
 			return 0, err
 		}
 		start := time.Now()
-		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: n})
+		plan, err := m.Plan(ctx, f.planOptions(n))
 		times = append(times, time.Since(start))
 		if err == nil {
 			err = plan.Close()
@@ -54,9 +54,9 @@ func HostPlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine
 	return stats.Median(times[1:]), nil
 }
 
-// DevicePlanTime is the median of the wall-clock times that plans of products of a with a B of n columns take where a's
-// index is in device memory: c must be a GPU's.
-func DevicePlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], n int) (median time.Duration, err error) {
+// DevicePlanTime is the median of the wall-clock times that plans of products of a of that form take for n where a's index
+// is in device memory: c must be a GPU's.
+func DevicePlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], f Form, n int) (median time.Duration, err error) {
 	rowPtr, err := Upload(ctx, engine, a.RowPtr)
 	if err != nil {
 		return 0, err
@@ -77,7 +77,7 @@ func DevicePlanTime[T sparsek.Element](ctx context.Context, engine *sparsek.Engi
 	var times []time.Duration
 	for !enoughPlans(times) {
 		start := time.Now()
-		plan, err := m.Plan(ctx, sparsek.PlanOptions{N: n})
+		plan, err := m.Plan(ctx, f.planOptions(n))
 		if err != nil {
 			return 0, err
 		}

@@ -17,10 +17,9 @@ type Problem[T sparsek.Element] struct {
 	B     matio.Dense[T] // K x N
 	Alpha float32
 
-	Op sparsek.Op
-	X  matio.Dense[T] // of SDD
 	// How the operands lie in memory when they are multiplied; X, B and C here are row-major.
-	OrderX, OrderB, OrderC sparsek.Order
+	Form
+	X matio.Dense[T] // of SDD
 
 	narrow sparsek.DType // in which the library gets A, whose values are of it; 0: T
 }
@@ -36,34 +35,10 @@ func (p *Problem[T]) N() int {
 	return p.B.Cols
 }
 
-// ExtentB are the rows and columns of B, for a product of M x N x K.
-func ExtentB(op sparsek.Op, m, n, k int) (rows, cols int) {
-	switch op {
-	case sparsek.DSDT:
-		return m, n
-	case sparsek.SDD:
-		return n, k
-	case sparsek.DDS:
-		return n, m
-	case sparsek.DDST:
-		return n, k
-	}
-	return k, n
-}
-
 // ExtentC are the rows and columns of C.
 func (p *Problem[T]) ExtentC() (rows, cols int) {
-	switch p.Op {
-	case sparsek.DSDT:
-		return p.A.Cols, p.N()
-	case sparsek.SDD:
-		return p.A.Blocks() * p.A.BlockM, p.A.BlockK
-	case sparsek.DDS:
-		return p.N(), p.A.Cols
-	case sparsek.DDST:
-		return p.N(), p.A.Rows
-	}
-	return p.A.Rows, p.N()
+	e := p.Form.ExtentC(Shape{p.A.Rows, p.N(), p.A.Cols}, len(p.A.Values), p.A.BlockK)
+	return e.Rows, e.Cols
 }
 
 // columns is a column-major copy of a matrix.

@@ -17,11 +17,14 @@ import (
 type Rotation[T sparsek.Element] struct {
 	matrices []*sparsek.Matrix
 	plans    []*sparsek.Plan
+	form     Form
+	n        int
 }
 
 // RotationOptions say what a Rotation is made for.
 type RotationOptions struct {
-	N      int    // columns of B
+	N      int // columns of B, or what the form says
+	Form   Form
 	Copies int    // of the matrix
 	Kernel string // by name; empty: the library chooses
 
@@ -30,7 +33,7 @@ type RotationOptions struct {
 
 // NewRotation takes a into c several times and plans a product for each.
 func NewRotation[T sparsek.Element](ctx context.Context, engine *sparsek.Engine, a bsr.Matrix[T], o RotationOptions) (*Rotation[T], error) {
-	r := &Rotation[T]{}
+	r := &Rotation[T]{form: o.Form, n: o.N}
 	for range o.Copies {
 		if err := r.add(ctx, engine, a, o); err != nil {
 			return nil, errors.Join(err, r.Close())
@@ -46,7 +49,9 @@ func (r *Rotation[T]) add(ctx context.Context, engine *sparsek.Engine, a bsr.Mat
 		return err
 	}
 	r.matrices = append(r.matrices, matrix)
-	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: o.N, Kernel: o.Kernel, AllowDense: o.AllowDense})
+	planned := o.Form.planOptions(o.N)
+	planned.Kernel, planned.AllowDense = o.Kernel, o.AllowDense
+	plan, err := matrix.Plan(ctx, planned)
 	if err != nil {
 		return err
 	}

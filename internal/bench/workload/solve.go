@@ -39,8 +39,10 @@ func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, matrix.Close()) }()
-	plan, err := matrix.Plan(ctx, sparsek.PlanOptions{N: p.N(), Op: p.Op, OrderX: p.OrderX, OrderB: p.OrderB, OrderC: p.OrderC, Kernel: o.Kernel, AllowDense: o.AllowDense, Compute: o.Compute,
-		DTypeB: sparsek.DTypeOf[T](), Output: sparsek.DTypeOf[C](), Bias: e.BiasKind, Activation: e.Activation})
+	planned := p.planOptions(p.N())
+	planned.Kernel, planned.AllowDense, planned.Compute = o.Kernel, o.AllowDense, o.Compute
+	planned.DTypeB, planned.Output, planned.Bias, planned.Activation = sparsek.DTypeOf[T](), sparsek.DTypeOf[C](), e.BiasKind, e.Activation
+	plan, err := matrix.Plan(ctx, planned)
 	if err != nil {
 		return nil, err
 	}

@@ -181,10 +181,15 @@ func elementBytes(dtype string) int {
 	return workload.BFloat16.Size
 }
 
-// denseBytes are those of a dense A, or of the left operand of the dense product that computes the same.
+// denseBytes are those of a dense A or, of products other than A B, of the largest matrix of the dense product that
+// computes the same.
 func (c Case) denseBytes() float64 {
 	s := c.Form.Dense(c.Shape)
-	return float64(elementBytes(c.DType)) * float64(s.M) * float64(s.K)
+	elements := float64(s.M) * float64(s.K)
+	if c.Form.Op != sparsek.DSD {
+		elements = max(elements, float64(s.K)*float64(s.N), float64(s.M)*float64(s.N))
+	}
+	return float64(elementBytes(c.DType)) * elements
 }
 
 // sizes are those of the operands, with a dense A for dense peers, as far as it is not too large.

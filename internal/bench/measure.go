@@ -22,7 +22,20 @@ type typed[T sparsek.Element] struct {
 	r       *Runner
 	element workload.Element[T]
 	sets    *workload.Sets[T]
-	peers   []peer[T]
+	peers   []namedPeer[T]
+}
+
+type namedPeer[T sparsek.Element] struct {
+	name string
+	peer[T]
+}
+
+// enter is the peer's, where it has products of that form.
+func (p namedPeer[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
+	if s.form.Op != sparsek.DSD && p.name != CUBLAS && p.name != Torch {
+		return nil, &missing{p.name, "it is compared in products A B alone", "compare with " + CUBLAS + " or " + Torch}
+	}
+	return p.peer.enter(ctx, s)
 }
 
 func newTyped[T sparsek.Element](ctx context.Context, r *Runner, e workload.Element[T]) (measurer, error) {
@@ -39,7 +52,7 @@ func newTyped[T sparsek.Element](ctx context.Context, r *Runner, e workload.Elem
 	}
 	t := &typed[T]{r: r, element: e, sets: sets}
 	for _, name := range r.options.Against {
-		t.peers = append(t.peers, newPeer[T](name, r))
+		t.peers = append(t.peers, namedPeer[T]{name, newPeer[T](name, r)})
 	}
 	return t, nil
 }

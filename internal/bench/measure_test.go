@@ -354,6 +354,69 @@ done`
 	}
 }
 
+// Products besides A B are checked and timed like it, and peers that have only that are listed.
+func TestRunForms(t *testing.T) {
+	onEach(t, func(t *testing.T, engine *sparsek.Engine) {
+		var cases []Case
+		for _, form := range []workload.Form{
+			{Op: sparsek.DSDT, OrderC: sparsek.ColumnMajor}, {Op: sparsek.DDS}, {Op: sparsek.DDST, OrderB: sparsek.ColumnMajor}, {Op: sparsek.SDD, OrderX: sparsek.ColumnMajor},
+		} {
+			c := random(form.Op.String(), workload.Shape{M: 192, N: 40, K: 256}, 16, 32, 0.3, "fp32")
+			c.Form, c.Diagonal = form, 2
+			cases = append(cases, c)
+		}
+		cases[1].Diagonal, cases[1].Transposed = 0, true
+		r, err := NewRunner(engine, cases, Options{Rounds: 1, Repeats: 2, Against: []string{OpenBLAS}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for _, c := range cases {
+			result, err := r.Measure(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := 2 * 16 * 32 * 40 * float64(result.Blocks); result.Op != c.Name || result.ColumnMajor != c.Form.ColumnMajor() || len(result.Timed) != 1 || result.EffectiveFLOP != want {
+				t.Errorf("%+v, want %g operations", result, want)
+			}
+		}
+		if absent := r.Absent(); len(absent) != 1 || absent[0].Peer != OpenBLAS || len(absent[0].Cases) != len(cases) {
+			t.Errorf("absent: %+v", absent)
+		}
+	})
+}
+
+// Patterns along the diagonal are of the density asked for, each in its own place; a transposed one is its transpose.
+func TestPatternsOfCases(t *testing.T) {
+	c := random("", workload.Shape{M: 240, N: 1, K: 480}, 10, 20, 0.25, "fp32")
+	whole, err := c.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Transposed, c.Shape.M, c.Shape.K, c.BlockM, c.BlockK = true, 480, 240, 20, 10
+	transposed, err := c.Generate()
+	if err != nil || !slices.EqualFunc([]bsr.Pattern{transpose(transposed)}, []bsr.Pattern{whole}, func(a, b bsr.Pattern) bool {
+		return slices.Equal(a.RowPtr, b.RowPtr) && slices.Equal(a.ColIdx, b.ColIdx)
+	}) {
+		t.Errorf("%+v is not the transpose of %+v, %v", transposed, whole, err)
+	}
+	c.Transposed, c.Diagonal = false, 3
+	p, err := c.Generate()
+	if err != nil || p.Blocks() != 3*8*2 || float64(p.Blocks()) != c.blocks() {
+		t.Fatalf("%d blocks, predicted %v, %v", p.Blocks(), c.blocks(), err)
+	}
+	for r := range p.BlockRows {
+		for _, column := range p.Row(r) {
+			if int(column)/8 != r/8 {
+				t.Errorf("row %d has a block in column %d", r, column)
+			}
+		}
+	}
+	if slices.Equal(p.ColIdx[:16], p.ColIdx[16:32]) {
+		t.Error("all patterns are the same")
+	}
+}
+
 // Where the work is stopped, torch ends with it.
 func TestTorchStopped(t *testing.T) {
 	onEach(t, func(t *testing.T, engine *sparsek.Engine) {

@@ -44,7 +44,7 @@ func (p inPython[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error
 		return nil, err
 	}
 	spec := pythonCase{
-		M: s.shape.M, N: s.shape.N, K: s.shape.K, BlockM: s.a.BlockM, BlockK: s.a.BlockK, DType: s.element.Name,
+		Op: s.form.Op.String(), M: s.shape.M, N: s.shape.N, K: s.shape.K, BlockM: s.a.BlockM, BlockK: s.a.BlockK, DType: s.element.Name,
 		RowPtr: s.a.RowPtr, ColIdx: s.a.ColIdx, Copies: max(s.copies, workload.SetCount),
 	}
 	entry, err := t.prepare(ctx, spec)

@@ -202,6 +202,7 @@ func (t *pythonProcess) end() error {
 
 // pythonCase is what a script reads of a case.
 type pythonCase struct {
+	Op     string  `json:"op"`
 	M      int     `json:"m"`
 	N      int     `json:"n"`
 	K      int     `json:"k"`

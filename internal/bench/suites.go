@@ -78,7 +78,7 @@ func Suites() []Suite {
 		{Name: Steps, Summary: "a new pattern with each step, also while another stream is busy: the step's time and the host's part of it; on a GPU",
 			GPU: true, Against: []string{Dynamic}, seed: rooflineSeed, cases: dynamicSuite},
 		{Name: Training, Summary: "the products that training needs besides A B, in every layout, with goals; on a GPU",
-			GPU: true, seed: rooflineSeed, cases: trainingSuite},
+			GPU: true, Against: []string{CUBLAS, Torch}, seed: rooflineSeed, cases: trainingSuite},
 		{Name: Files, Summary: "the user's own matrices", Takes: []string{"dtype", "block", "n", "matrix", "seed"}, cases: files},
 	}
 }

@@ -8,9 +8,10 @@ It prints one line of JSON when it is ready, and one for each line of JSON that 
     {"op": "case", "path": FILE}          -> {"entry": NAME}, the way of torch's that is the fastest
     {"op": "time", "repeats": N}          -> {"seconds": [...]}, of N products of the last case
 
-or {"error": TEXT} where that cannot be done. FILE is JSON: m, n, k, block_m, block_k, dtype, row_ptr, col_idx and
-copies. Values of A and B are random, from [-1, 1); `copies` sets of A, B and C are taken in turn, so that the caches of
-a GPU hold none of the last product. Times are by CUDA events, or by the CPU's clock.
+or {"error": TEXT} where that cannot be done. FILE is JSON: op, m, n, k, block_m, block_k, dtype, row_ptr, col_idx and
+copies. op is "dsd" (A B), "dds" (B A), "dds_t" (B A^T) or "sdd" (X B where A has blocks); A is m x k. Values are random,
+from [-1, 1); `copies` sets of operands are taken in turn, so that the caches of a GPU hold none of the last product.
+Times are by CUDA events, or by the CPU's clock.
 """
 
 import json
@@ -80,22 +81,39 @@ class Case:
         def random(*shape):
             return torch.rand(shape, device=device, dtype=torch.float32).mul_(2).sub_(1).to(dtype)
 
+        m, n, k = spec["m"], spec["n"], spec["k"]
+        shape_b = {"dsd": (k, n), "dds": (n, m), "dds_t": (n, k), "sdd": (n, k)}.get(spec["op"])
+        if shape_b is None:
+            raise ValueError(f"torch has no product {spec['op']} of a BSR matrix")
         self.sets = []
         for _ in range(spec["copies"]):
             values = random(len(spec["col_idx"]), spec["block_m"], spec["block_k"])
-            a = torch.sparse_bsr_tensor(row_ptr, col_idx, values, size=(spec["m"], spec["k"]), check_invariants=False)
-            self.sets.append((a, random(spec["k"], spec["n"]), torch.empty(spec["m"], spec["n"], dtype=dtype, device=device)))
+            a = torch.sparse_bsr_tensor(row_ptr, col_idx, values, size=(m, k), check_invariants=False)
+            # C of A B, or X of SDD
+            third = torch.empty(m, n, dtype=dtype, device=device) if spec["op"] == "dsd" else random(m, n) if spec["op"] == "sdd" else None
+            self.sets.append((a, random(*shape_b), third))
         self.entry = self.fastest()
 
     def ways(self):
         """Torch's ways to multiply, by name."""
-        ways = {"A @ B": lambda a, b, c: a @ b}
+        op, torch = self.spec["op"], self.torch
+        if op == "dds":
+            return {"B @ A": lambda a, b, _: b @ a}
+        if op == "dds_t":
+            return {"linear": lambda a, b, _: torch.nn.functional.linear(b, a)}
+        if op == "sdd":
+            ways = {"sparse.sampled_addmm": lambda a, b, x: torch.sparse.sampled_addmm(a, x, b, beta=0)}
+        else:
+            ways = {"A @ B": lambda a, b, _: a @ b}
         if self.device.type == "cuda":
             try:
-                from torch.sparse._triton_ops import bsr_dense_addmm
+                from torch.sparse._triton_ops import bsr_dense_addmm, sampled_addmm
             except ImportError:
                 return ways
-            ways["bsr_dense_addmm"] = lambda a, b, c: bsr_dense_addmm(c, a, b, beta=0, out=c)
+            if op == "sdd":
+                ways["triton sampled_addmm"] = lambda a, b, x: sampled_addmm(a, x, b, beta=0)
+            else:
+                ways["bsr_dense_addmm"] = lambda a, b, c: bsr_dense_addmm(c, a, b, beta=0, out=c)
         return ways
 
     def fastest(self):
@@ -114,19 +132,30 @@ class Case:
         return min(medians, key=medians.get)
 
     def check(self, name):
-        """Compares the first block row that has blocks with a product of dense blocks in float32."""
-        a, b, c = self.sets[0]
+        """Compares what the first block row that has blocks gives with a product of dense blocks in float64."""
+        a, b, third = self.sets[0]
         spec, torch = self.spec, self.torch
-        result = self.multiply[name](a, b, c).float()
+        result = self.multiply[name](a, b, third)
         row_ptr, bm, bk = spec["row_ptr"], spec["block_m"], spec["block_k"]
         row = next((r for r in range(len(row_ptr) - 1) if row_ptr[r + 1] > row_ptr[r]), None)
         if row is None:
             return
-        want = torch.zeros(bm, spec["n"], device=self.device)
-        for i in range(row_ptr[row], row_ptr[row + 1]):
-            column = spec["col_idx"][i]
-            want += a.values()[i].double().matmul(b[column * bk : (column + 1) * bk].double()).float()
-        error = (result[row * bm : (row + 1) * bm] - want).abs().max().item()
+        rows, entries = slice(row * bm, (row + 1) * bm), range(row_ptr[row], row_ptr[row + 1])
+        columns = [slice(spec["col_idx"][i] * bk, (spec["col_idx"][i] + 1) * bk) for i in entries]
+        blocks = [a.values()[i].double() for i in entries]
+        if spec["op"] == "dsd":
+            got, want = result[rows], sum(v @ b[c].double() for v, c in zip(blocks, columns))
+        elif spec["op"] == "dds_t":
+            got, want = result[:, rows], sum(b[:, c].double() @ v.t() for v, c in zip(blocks, columns))
+        elif spec["op"] == "dds":  # of the first of its columns, which other block rows have too
+            column, first = spec["col_idx"][entries[0]], columns[0]
+            got = result[:, first]
+            want = sum(b[:, r * bm : (r + 1) * bm].double() @ a.values()[i].double()
+                       for r in range(len(row_ptr) - 1) for i in range(row_ptr[r], row_ptr[r + 1]) if spec["col_idx"][i] == column)
+        else:
+            got = result.values()[entries[0] : entries[-1] + 1]
+            want = torch.stack([third[rows].double() @ b[:, c].double() for c in columns])
+        error = (got.double() - want).abs().max().item()
         if not error <= TOLERANCE[spec["dtype"]] * max(1.0, want.abs().max().item()):
             raise RuntimeError(f"a wrong result: C is off by {error:.3g}")
 

@@ -91,10 +91,11 @@ func heads() []Case {
 	const scores, batch = 16, 64
 	attention := cube("sdd-heads-16", scores*8192, 64, 64, "random", eighth, Reach{Seconds: scoreSeconds(scores)})
 	attention.Shape.N, attention.Diagonal, attention.Form.Op = 128, scores, sparsek.SDD
-	ragged := cube("batch-64", batch*1024, 64, 64, "random", 0.2, Reach{Share: 0.9, Of: "batch-1"})
+	const inRow = 3 // blocks: 20 % of 16
+	ragged := cube("batch-64", batch*1024, 64, 64, "random", inRow/16., Reach{Share: 0.9, Of: "batch-1"})
 	ragged.Shape.N, ragged.Diagonal = 128, batch
-	whole := cube("batch-1", 8192, 64, 64, "random", 0.2, Reach{})
-	whole.Shape.N, whole.Diagonal = 1024, 0
+	whole := cube("batch-1", batch*1024, 64, 64, "random", inRow/16./batch, Reach{}) // with as many blocks
+	whole.Shape.N = 128
 	return []Case{attention, whole, ragged}
 }
 

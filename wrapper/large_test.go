@@ -109,7 +109,7 @@ func testLarge[T sparsek.Element](t *testing.T, engine *sparsek.Engine, a bsr.Ma
 			t.Fatalf("%s: %v", kernel.Name, err)
 		}
 		for _, r := range rows {
-			if report, err := workload.CheckBlockRow(engine.Library(), a, b, c, r, plan.Info().UnitRoundoff); err != nil {
+			if report, err := workload.CheckBlockRow(engine.Library(), a, b.Data, c.Data, r, plan.Info().UnitRoundoff); err != nil {
 				t.Errorf("%s: block row %d: %v\n%+v", kernel.Name, r, err, report)
 			}
 		}

@@ -22,6 +22,12 @@ func parts[T sparsek.Element](f Form, a bsr.Matrix[T]) int {
 	return a.BlockRows
 }
 
+// CheckBlockRow compares the elements of block row r of C = A B with a float64 reference, where all of them would take
+// too long; see package check. B and C have no gaps. The rows in the report count from the block row's first.
+func CheckBlockRow[T sparsek.Element](lib *sparsek.Library, a bsr.Matrix[T], b, c []T, r int, unitRoundoff float64) (check.Report, error) {
+	return checkPart(lib, a, Form{}, onHost[T]{shape: Shape{a.Rows, len(c) / max(1, a.Rows), a.Cols}, b: b, c: c}, r, unitRoundoff)
+}
+
 // checkPart compares what block row r of op(A) gives, where all of C would take too long, with a float64 reference; see
 // package check. Of A^T that is block column r of A. The place of elements in the report counts from the part's first.
 func checkPart[T sparsek.Element](lib *sparsek.Library, a bsr.Matrix[T], f Form, o onHost[T], r int, unitRoundoff float64) (check.Report, error) {

@@ -19,6 +19,7 @@
 #include "cuda/ring_kernel.cuh"
 #include "cuda/ring_tile.cuh"
 #include "cuda/shared_address.cuh"
+#include "cuda/wgmma.cuh"
 #include "cute/arch/cluster_sm90.hpp"
 #include "cute/arch/copy_sm90_tma.hpp"
 #include "cutlass/arch/barrier.h"
@@ -38,7 +39,7 @@ constexpr int kLoadsOfList = 4;
 constexpr bool kMaySplit = false;
 
 struct Params : Product {
-  CUtensorMap map_a;  // (bk, bm, nnzb)
+  CUtensorMap map_a;  // (bk, bm, nnzb), or (bm, bk, nnzb) where A is M-major
   int steps;          // stages of an entry
 };
 
@@ -72,12 +73,6 @@ struct Own {
   }
 };
 
-template <int Slots, int Stages, int Ctas>
-struct Mainloop;
-
-template <int Slots, int Stages, int Ctas>
-using Storage = SharedStorage<Mainloop<Slots, Stages, Ctas>>;
-
 // One entry of a tile for each lane.
 template <int Slots>
 struct Entries {
@@ -98,8 +93,9 @@ __device__ Entries<Slots> read_entries(const LaunchArgs& args, const WorkTile& t
 }
 
 // By a whole warp. Each lane holds an entry of the tile, read 32 at a time and ahead.
-template <int Slots, int Stages, int Ctas>
-__device__ void read_plan(const Params& p, Storage<Slots, Stages, Ctas>& shared, int rank, int lane) {
+template <class Mainloop>
+__device__ void read_plan(const Params& p, SharedStorage<Mainloop>& shared, int rank, int lane) {
+  constexpr int Slots = Mainloop::kSlots, Ctas = Mainloop::kCtas;
   const LaunchArgs& args = p.args;
   const TileList list = tile_list(args);
   RingState<kLists> state;
@@ -152,8 +148,9 @@ __device__ void read_plan(const Params& p, Storage<Slots, Stages, Ctas>& shared,
 
 // By one thread, which cute::elect_one_sync has chosen: so the compiler knows that it is alone, and needs no loop over
 // lanes for each copy.
-template <int Slots, int Stages, int Ctas>
-__device__ void start_loads(const Params& p, Storage<Slots, Stages, Ctas>& shared, int rank) {
+template <class Mainloop>
+__device__ void start_loads(const Params& p, SharedStorage<Mainloop>& shared, int rank) {
+  constexpr int Slots = Mainloop::kSlots, Stages = Mainloop::kStages, Ctas = Mainloop::kCtas;
   const uint32_t box_bytes = p.boxes.chunks * kChunkBytes;
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   const uint32_t first_present = shared_address(shared.present);
@@ -175,7 +172,9 @@ __device__ void start_loads(const Params& p, Storage<Slots, Stages, Ctas>& share
       wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
       if constexpr (Slots > 1) store_word(first_present + state.stage * 4, present);
       arrive_and_expect(full, __popc(present) * kHalfBytesA + boxes * box_bytes);
-      if (boxes == 1) {
+      if constexpr (Mainloop::kMajorB == Major::K) {
+        if (boxes > 0) load_box(p.map_b, full, kHint, to_b, {load.b_row, b_x, 0});
+      } else if (boxes == 1) {
         load_box(p.map_b, full, kHint, to_b, {b_x, load.b_row, b_z});
       } else {
 #pragma unroll 1
@@ -187,7 +186,9 @@ __device__ void start_loads(const Params& p, Storage<Slots, Stages, Ctas>& share
 #pragma unroll
       for (int h = 0; h < kHalves; ++h) {
         if (Slots > 1 && load.block[h] == kNoBlock) continue;
-        const BoxOrigin from = {load.column, row + (Slots > 1 ? 0 : h * kHalfRows), load.block[h]};
+        const int first_row = row + (Slots > 1 ? 0 : h * kHalfRows);
+        const BoxOrigin from = {Mainloop::kMajorA == Major::K ? load.column : first_row,
+                                Mainloop::kMajorA == Major::K ? first_row : load.column, load.block[h]};
         if constexpr (Ctas == 1) {
           load_box(p.map_a, full, kHint, to_a + h * kHalfBytesA, from);
         } else if (h == rank) {

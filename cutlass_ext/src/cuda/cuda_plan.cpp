@@ -10,6 +10,7 @@
 
 #include "abi/dtype.h"
 #include "abi/error.h"
+#include "abi/product_form.h"
 #include "cuda/abi_types.h"
 #include "cuda/add_parts.h"
 #include "cuda/add_row_sums.h"
@@ -369,6 +370,9 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
                               : packed_pitch(args.n, dtype_bytes(options_.dtype_b));  // a stride that descriptors take
   launch.c = args.c;
   launch.ldc = args.ldc;
+  launch.a_m_major = transposes_a(options_.op);
+  launch.b_k_major = options_.order_b == SPARSEK_COLUMN_MAJOR;
+  launch.c_m_major = options_.order_c == SPARSEK_COLUMN_MAJOR;
   launch.epilogue = {args.alpha,
                      args.beta,
                      args.alpha_device,
@@ -378,7 +382,8 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
                      args.bias,
                      bias_kind(options_.bias),
                      activation(options_.activation),
-                     element_type(options_.dtype_c)};
+                     element_type(options_.dtype_c),
+                     /*input_across=*/args.ldc_in == 0 && is_turned_over(options_.op) != launch.c_m_major};
   launch.tiles = arrays_.tiles();
   launch.tiles_count = tiles_within(args.n);
   launch.entry_k = arrays_.entry_k();

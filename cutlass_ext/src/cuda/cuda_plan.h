@@ -24,7 +24,8 @@ class PlanInMemory : public PlanState {
   virtual void write(const sparsek_bsr& index, int64_t* fault) const = 0;
 };
 
-// A kernel and its work list, in device memory.
+// A kernel and its work list, in device memory. The matrix is op(A), of which the blocks of A^T lie transposed; the
+// kernel takes operands in the order that the options say (KernelOps::any_major).
 class CudaPlan final : public PlanInMemory {
  public:
   CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);

@@ -27,6 +27,7 @@ struct Epilogue {
   BiasKind bias_kind;
   Activation activation;
   ElementType dtype_c;
+  bool input_across;  // ldc_in is 0, and c_in a line across those of C: one column for all where C is N-major
 };
 
 // The sums of the parts of split tiles: (parts, slabs, groups, 32 lanes), row-major, four sums of a lane together in
@@ -42,10 +43,10 @@ struct LaunchArgs {
   int64_t rows, cols, n;  // M, K, N; tiles may lie beyond N, and are left out then
   int32_t block_m, block_k;
   int64_t nnzb;
-  const void* values;  // (nnzb, bm, bk)
-  const void* b;       // (K, N):(ldb, 1)
+  const void* values;  // (nnzb, bm, bk); (nnzb, bk, bm) where a_m_major
+  const void* b;       // (K, N):(ldb, 1), or :(1, ldb) where b_k_major
   int64_t ldb;
-  void* c;  // (M, N):(ldc, 1)
+  void* c;  // (M, N):(ldc, 1), or :(1, ldc) where c_m_major, and c_in likewise
   int64_t ldc;
   Epilogue epilogue;
 
@@ -66,6 +67,8 @@ struct LaunchArgs {
 
   void* workspace;  // KernelOps::workspace_bytes, aligned to 256 bytes; null for 0 bytes
   bool uneven;      // some row groups are far longer than the mean, so their tiles come first in all panels
+  // Of an operand that does not lie as most kernels read it: only for those with KernelOps::any_major.
+  bool a_m_major, b_k_major, c_m_major;
 
   unsigned long long* recomputed;  // counts the slabs that were computed again, see nan_sums.cuh
 
@@ -95,6 +98,9 @@ struct KernelOps {
   size_t (*workspace_bytes)(const LaunchArgs&) = nullptr;
   bool takes_chunks = false;       // its plans have chunks instead of tiles: LaunchArgs::rows_in_chunks
   int32_t most_block = INT32_MAX;  // rows and columns of a block, at most
+  // Reads A's blocks and B, and writes C, in either order: LaunchArgs::a_m_major, b_k_major and c_m_major. Of a B with
+  // K contiguous the address and the pitch must be multiples of 16 bytes.
+  bool any_major = false;
 };
 
 }  // namespace sparsek::cuda

@@ -4,6 +4,7 @@
 //
 //   kSlots, kStages, kCtas         of a row group, or kAnySlots; of the ring; of a cluster, which computes neighbouring
 //                                  columns
+//   kMajorB, kAnyMajorC            of stages of B; whether C may be M-major, as LaunchArgs say
 //   kMaySplit                      tiles may be parts
 //   kNan                           what becomes of sums that may have NaN from absent blocks, see NanRule
 //   kTileReaders, kFullArrivals    producer warps that read tiles; arrivals at the barrier of a full stage
@@ -18,6 +19,7 @@
 //   compute_again(p, tile, slab, chunks)           by a warp with NaN: NanRule::kWarp
 #pragma once
 
+#include "cuda/column_store.cuh"
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
@@ -39,7 +41,7 @@ namespace ring_kernel {
 // What every product has. Each kernel's parameters are derived from it.
 struct Product {
   CUtensorMap map_b;  // see BoxesOfB
-  CUtensorMap map_c;  // (N, M, 1); set if by_tma
+  CUtensorMap map_c;  // (N, M, 1), or (M, N, 1) where C is M-major; set if by_tma
   LaunchArgs args;
   BoxesOfB boxes;
   bool by_tma;  // C is stored by TMA
@@ -51,9 +53,11 @@ cudaError_t describe(Product* p, const LaunchArgs& args, int box_rows, bool whol
   p->args = args;
   p->boxes = BoxesOfB::of(args);
   if (p->boxes.chunks > most_chunks) p->boxes.chunks = most_chunks;
-  p->by_tma = whole_rows && can_store_by_tma<Element>(args);
+  p->by_tma =
+      whole_rows && (args.c_m_major ? can_store_columns_by_tma<Element>(args) : can_store_by_tma<Element>(args));
   const cudaError_t error = p->boxes.make_map(&p->map_b, args, box_rows, p->boxes.chunks);
-  return error != cudaSuccess || !p->by_tma ? error : make_store_map(&p->map_c, args);
+  if (error != cudaSuccess || !p->by_tma) return error;
+  return args.c_m_major ? make_column_store_map(&p->map_c, args) : make_store_map(&p->map_c, args);
 }
 
 template <class Mainloop>
@@ -146,7 +150,9 @@ struct FullStages {
       : state(next), lane(of_lane), rank(of_cta) {
     const uint32_t of_warpgroup = warp / 4 * (kStageBytesA / kWarpgroups);
     first_a = kept(uint32_t(wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + of_warpgroup)));
-    first_b = kept(uint32_t(wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), Mainloop::kChunkBytes)));
+    const uint32_t stages_b = cute::cast_smem_ptr_to_uint(shared.b);
+    first_b = kept(uint32_t(Mainloop::kMajorB == Major::K ? wgmma_descriptor_a(stages_b)
+                                                          : wgmma_descriptor_b(stages_b, Mainloop::kChunkBytes)));
     first_full = shared_address(shared.full);
     // By way of the one address that the compiler keeps.
     const auto at = [&](const void* of) {
@@ -210,7 +216,10 @@ __device__ void consume_round(const typename Mainloop::Params& p, SharedStorage<
         }
       }
     }
-    if (const int place = part_of(tile); Mainloop::kMaySplit && place >= 0) {
+    if constexpr (Mainloop::kAnyMajorC) {
+      auto& buffers = reinterpret_cast<WarpgroupBuffers&>(shared.buffers[warp / kColumnStoreWarps * kColumnStoreWarps]);
+      store_either_major<Element>(p.map_c, p.by_tma, args, acc, buffers, row, first_col, warp, lane);
+    } else if (const int place = part_of(tile); Mainloop::kMaySplit && place >= 0) {
       leave_part(args, acc, place, first_col, kProducers, with_nan);
     } else if (p.by_tma && with_nan == 0) {
       store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, shared.buffers[warp], row[0] - lane / 4,

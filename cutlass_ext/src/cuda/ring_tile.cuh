@@ -42,13 +42,18 @@ struct BoxesOfB {
   bool chunks_are_outer;  // the map has a dimension for chunks
 
   static BoxesOfB of(const LaunchArgs& args) {
-    const int64_t all = args.n / kChunkColumns;
-    const bool outer = args.n % kChunkColumns == 0;
-    return {!outer ? 1 : int(all < kChunks ? all : kChunks), outer};
+    const int64_t all = (args.n + kChunkColumns - 1) / kChunkColumns;
+    const bool outer = args.n % kChunkColumns == 0 && !args.b_k_major;
+    return {!outer && !args.b_k_major ? 1 : int(all < kChunks ? all : kChunks), outer};
   }
-  // Makes the descriptor of B: (64, K, N / 64) where N is a multiple of 64, else (N, K, 1).
+  // Makes the descriptor of B: (64, K, N / 64) where N is a multiple of 64, else (N, K, 1); (K, N, 1) where it is
+  // K-major.
   cudaError_t make_map(CUtensorMap* map, const LaunchArgs& args, int box_rows, int box_chunks) const {
     const int64_t row_bytes = args.ldb * kElementBytes;
+    if (args.b_k_major) {
+      return make_tensor_map(map, args.b, {{args.cols, args.n, 1}, {row_bytes, row_bytes}},
+                             {box_rows, box_chunks * kChunkColumns, 1}, 128);
+    }
     const TensorMapShape shape = chunks_are_outer ? TensorMapShape{{kChunkColumns, args.cols, args.n / kChunkColumns},
                                                                    {row_bytes, kChunkColumns * kElementBytes}}
                                                   : TensorMapShape{{args.n, args.cols, 1}, {row_bytes, row_bytes}};

@@ -35,8 +35,23 @@ __device__ void with_type(ElementType dtype, const Function& f) {
   }
 }
 
-// sums = alpha sums + beta c_in
-template <class Type, int Groups>
+// From an element of what beta is multiplied with to the next.
+struct InputStep {
+  int64_t row, col;
+
+  template <bool AnyMajor>
+  __device__ static InputStep of(const LaunchArgs& args) {
+    const Epilogue& e = args.epilogue;
+    if constexpr (AnyMajor) {
+      if (e.input_across) return {args.c_m_major ? 0 : 1, args.c_m_major ? 1 : 0};
+      if (args.c_m_major) return {1, e.ldc_in};
+    }
+    return {e.ldc_in, 1};
+  }
+};
+
+// sums = alpha sums + beta c_in. AnyMajor: C may be M-major, and c_in one column.
+template <class Type, bool AnyMajor, int Groups>
 __device__ void scale(const LaunchArgs& args, float (&sums)[Groups][4], const RowTile& tile) {
   const Epilogue& e = args.epilogue;
   const float alpha = alpha_of(e), beta = beta_of(e);
@@ -45,12 +60,14 @@ __device__ void scale(const LaunchArgs& args, float (&sums)[Groups][4], const Ro
   if (beta == 0.f) return;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const Type* const c = static_cast<const Type*>(e.c_in) + int64_t(tile.row[h]) * e.ldc_in + tile.first_col;
+    const InputStep step = InputStep::of<AnyMajor>(args);
+    const Type* const c =
+        static_cast<const Type*>(e.c_in) + int64_t(tile.row[h]) * step.row + int64_t(tile.first_col) * step.col;
 #pragma unroll
     for (int i = 0; i < Groups * 2; ++i) {
       const int at = i / 2 * 8 + tile.col + i % 2;
       float& x = sums[i / 2][h * 2 + i % 2];
-      if (tile.row[h] < args.rows && at < tile.columns) x = fmaf(beta, float(c[at]), x);
+      if (tile.row[h] < args.rows && at < tile.columns) x = fmaf(beta, float(c[at * step.col]), x);
       if (i % 16 == 15) asm volatile("" ::: "memory");  // limits the loads in flight: there are no registers for more
     }
   }
@@ -145,11 +162,23 @@ __device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], co
   }
 }
 
-// Every epilogue. Unrolled over all sums, the code would be long and need too many registers, and registers cannot be
-// indexed at run time: so each turn moves the remaining sums to the registers that the code names. leave_out: bit i:
-// the columns from 64 i on are not stored.
-template <int Groups>
-__device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTile tile, uint32_t leave_out = 0) {
+// sums = act(alpha sums + beta c_in + bias)
+template <bool AnyMajor, int Groups>
+__device__ void apply_epilogue(const LaunchArgs& args, float (&sums)[Groups][4], const RowTile& tile) {
+  with_type(args.epilogue.dtype_c, [&](auto type) {
+    using Type = decltype(type);
+    scale<Type, AnyMajor>(args, sums, tile);
+    if (args.epilogue.bias_kind != BiasKind::kNone) add_bias<Type>(args, sums, tile);
+  });
+  activate(args.epilogue.activation, sums);
+}
+
+// Every epilogue: calls store(sums, tile) for each 64 columns of the sums. Unrolled over all sums, the code would be
+// long and need too many registers, and registers cannot be indexed at run time: so each turn moves the remaining sums
+// to the registers that the code names. leave_out: bit i: the columns from 64 i on are not stored.
+template <bool AnyMajor, int Groups, class Store>
+__device__ void store_in_turns(const LaunchArgs& args, float (&acc)[Groups][4], RowTile tile, uint32_t leave_out,
+                               const Store& store) {
   constexpr int kTogether = Groups < 8 ? Groups : 8;
 #pragma unroll 1
   for (int turn = 0; turn < Groups; turn += kTogether) {
@@ -157,13 +186,8 @@ __device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTi
       float sums[kTogether][4];
 #pragma unroll
       for (int i = 0; i < kTogether * 4; ++i) sums[i / 4][i % 4] = acc[i / 4][i % 4];
-      with_type(args.epilogue.dtype_c, [&](auto type) {
-        using Type = decltype(type);
-        scale<Type>(args, sums, tile);
-        if (args.epilogue.bias_kind != BiasKind::kNone) add_bias<Type>(args, sums, tile);
-      });
-      activate(args.epilogue.activation, sums);
-      with_type(args.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(args, sums, tile); });
+      apply_epilogue<AnyMajor>(args, sums, tile);
+      store(sums, tile);
     }
     leave_out >>= 1;
     tile.first_col += kTogether * 8;
@@ -173,11 +197,22 @@ __device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], RowTi
   }
 }
 
+template <int Groups>
+__device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], const RowTile& tile,
+                          uint32_t leave_out = 0) {
+  store_in_turns<false>(args, acc, tile, leave_out, [&](const auto& sums, const RowTile& of) {
+    with_type(args.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(args, sums, of); });
+  });
+}
+
+template <class Element>
+constexpr ElementType kTypeOf = std::is_same_v<Element, cutlass::bfloat16_t> ? ElementType::kBf16 : ElementType::kFp16;
+
 // Whether C is only alpha times the sums, rounded to A's type.
 template <class Element>
 __host__ __device__ bool only_scales(const Epilogue& e) {
-  constexpr ElementType kSame = std::is_same_v<Element, cutlass::bfloat16_t> ? ElementType::kBf16 : ElementType::kFp16;
-  return e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone && e.dtype_c == kSame;
+  return e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone &&
+         e.dtype_c == kTypeOf<Element>;
 }
 
 // Stores a warp's 16 rows of C, the columns from first_col on, from the sums acc in the layout of D in mma_sync.cuh.

@@ -284,7 +284,8 @@ void SampledPlan::multiply(const MultiplyArgs& given) {
                      nullptr,
                      BiasKind::kNone,
                      activation(options_.activation),
-                     element_type(options_.dtype_c)};
+                     element_type(options_.dtype_c),
+                     /*input_across=*/false};
   launch.workers = options_.workers;
   check(ops_.launch(launch, stream), name_);
 }

@@ -25,7 +25,7 @@ __device__ inline uint64_t wgmma_descriptor_b(uint32_t shared_address, uint32_t 
 }
 
 // The descriptor of A (64, 64), or of B (N, 64), in shared memory, K contiguous, 128-byte swizzle: the next 8 rows are
-// 1024 bytes on.
+// 1024 bytes on. That of an A (64, 64) with M contiguous is the same: it is one chunk.
 __device__ inline uint64_t wgmma_descriptor_a(uint32_t shared_address) {
   return wgmma_descriptor_b(shared_address, 16);
 }
@@ -36,17 +36,19 @@ __device__ inline uint64_t advanced(uint64_t descriptor, uint32_t bytes) {
   return descriptor >> 32 << 32 | (uint32_t(descriptor) + (bytes >> 4));
 }
 
-// The instruction for 8 Groups columns, of a B with N or K contiguous.
-template <class Element, cute::SM90::GMMA::Major MajorB, int Groups>
+using cute::SM90::GMMA::Major;
+
+// The instruction for 8 Groups columns, of an A with K or M contiguous and a B with N or K contiguous.
+template <class Element, Major MajorB, Major MajorA, int Groups>
 struct WgmmaSs;
-#define SPARSEK_WGMMA(GROUPS, COLUMNS)                                                               \
-  template <cute::SM90::GMMA::Major MajorB>                                                          \
-  struct WgmmaSs<cutlass::bfloat16_t, MajorB, GROUPS> {                                              \
-    using Op = cute::SM90::GMMA::MMA_64x##COLUMNS##x16_F32BF16BF16_SS<cute::SM90::GMMA::Major::K, MajorB>; \
-  };                                                                                                 \
-  template <cute::SM90::GMMA::Major MajorB>                                                          \
-  struct WgmmaSs<cutlass::half_t, MajorB, GROUPS> {                                                  \
-    using Op = cute::SM90::GMMA::MMA_64x##COLUMNS##x16_F32F16F16_SS<cute::SM90::GMMA::Major::K, MajorB>;   \
+#define SPARSEK_WGMMA(GROUPS, COLUMNS)                                                 \
+  template <Major MajorB, Major MajorA>                                                \
+  struct WgmmaSs<cutlass::bfloat16_t, MajorB, MajorA, GROUPS> {                        \
+    using Op = cute::SM90::GMMA::MMA_64x##COLUMNS##x16_F32BF16BF16_SS<MajorA, MajorB>; \
+  };                                                                                   \
+  template <Major MajorB, Major MajorA>                                                \
+  struct WgmmaSs<cutlass::half_t, MajorB, MajorA, GROUPS> {                            \
+    using Op = cute::SM90::GMMA::MMA_64x##COLUMNS##x16_F32F16F16_SS<MajorA, MajorB>;   \
   };
 SPARSEK_WGMMA(8, 64)
 SPARSEK_WGMMA(16, 128)
@@ -54,17 +56,17 @@ SPARSEK_WGMMA(24, 192)
 SPARSEK_WGMMA(32, 256)
 #undef SPARSEK_WGMMA
 
-template <class Element, cute::SM90::GMMA::Major MajorB, int Groups, size_t... I>
+template <class Element, Major MajorB, Major MajorA, int Groups, size_t... I>
 __device__ void wgmma_ss(float (&acc)[Groups][4], uint64_t a, uint64_t b, bool adds, std::index_sequence<I...>) {
-  WgmmaSs<Element, MajorB, Groups>::Op::fma(a, b, acc[I / 4][I % 4]...,
-                                            adds ? cute::SM90::GMMA::ScaleOut::One : cute::SM90::GMMA::ScaleOut::Zero);
+  WgmmaSs<Element, MajorB, MajorA, Groups>::Op::fma(
+      a, b, acc[I / 4][I % 4]..., adds ? cute::SM90::GMMA::ScaleOut::One : cute::SM90::GMMA::ScaleOut::Zero);
 }
 
 // Begins acc(64, 8 Groups) += a(64, 16) b(16, 8 Groups), or = where it does not add, without waiting. acc[g] are
 // columns 8 g to 8 g + 7.
-template <class Element, cute::SM90::GMMA::Major MajorB = cute::SM90::GMMA::Major::MN, int Groups>
+template <class Element, Major MajorB = Major::MN, Major MajorA = Major::K, int Groups>
 __device__ void wgmma_ss(float (&acc)[Groups][4], uint64_t a, uint64_t b, bool adds = true) {
-  wgmma_ss<Element, MajorB>(acc, a, b, adds, std::make_index_sequence<Groups * 4>());
+  wgmma_ss<Element, MajorB, MajorA>(acc, a, b, adds, std::make_index_sequence<Groups * 4>());
 }
 
 // Keeps reads of the accumulators after a wait that precedes this call.

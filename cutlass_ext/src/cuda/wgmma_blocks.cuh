@@ -9,12 +9,16 @@
 // the two loads one half of the rows, and the copy engine writes them into the shared memory of both. Each loads its
 // own columns of B.
 //
-//   A   stage (128, 64), K-major, 128-byte swizzle: by TMA, a box of (64, 64) for each half
-//   B   stage (chunk of 64 columns, 64, 64), N-major, 128-byte swizzle: by TMA, one box where N is a multiple of 64
-//   C   (M, N):(ldc, 1) through shared memory and bulk stores, or from registers: any rows, M, N, pitch, alignment
+//   A   stage (half, 64, 64), 128-byte swizzle, K-major, or M-major as blocks of A^T lie: by TMA, a box for each half
+//   B   stage, 128-byte swizzle: by TMA; N-major (chunk of 64 columns, 64, 64), one box where N is a multiple of 64;
+//       K-major (256 columns, 64), one box
+//   C   (M, N):(ldc, 1) or :(1, ldc) through shared memory and bulk stores, or from registers: any rows, M, N, pitch,
+//       alignment
 #pragma once
 
 #include <cuda.h>
+
+#include <type_traits>
 
 #include "cuda/block_loader.cuh"
 #include "cuda/launch.cuh"
@@ -26,9 +30,18 @@
 namespace sparsek::cuda {
 namespace wgmma_blocks_kernel {
 
-template <int Slots, int Stages, int Ctas>
+// How A and B lie.
+template <Major A, Major B>
+struct Majors {
+  static constexpr Major kA = A, kB = B;
+};
+using RowMajor = Majors<Major::K, Major::MN>;
+
+template <int Slots, int Stages, int Ctas, class Of, bool AnyMajorC>
 struct Mainloop {
   static constexpr int kSlots = Slots, kStages = Stages, kCtas = Ctas;
+  static constexpr Major kMajorA = Of::kA, kMajorB = Of::kB;
+  static constexpr bool kAnyMajorC = AnyMajorC;
   static constexpr bool kMaySplit = wgmma_blocks_kernel::kMaySplit;
   static constexpr NanRule kNan = NanRule::kNone;
   static constexpr int kChunkBytes = wgmma_blocks_kernel::kChunkBytes;
@@ -39,13 +52,17 @@ struct Mainloop {
   using Own = wgmma_blocks_kernel::Own;
 
   __device__ static int stages_of(const Params& p, int entries) { return entries * p.steps; }
-  __device__ static void produce(const Params& p, Storage<Slots, Stages, Ctas>& shared, int rank) {
+  __device__ static void produce(const Params& p, SharedStorage<Mainloop>& shared, int rank) {
     const int warp = threadIdx.x / 32;
     if (warp == 0 && cute::elect_one_sync()) start_loads(p, shared, rank);
     if (warp == 1) read_plan(p, shared, rank, threadIdx.x % 32);
   }
   template <class Element>
   __device__ static void add_stages(FullStages<Mainloop>& ring, int half, int stages, float (&acc)[kGroups][4]) {
+    // From a unit of a stage to the next.
+    constexpr int kUnitOfRow = kUnitK * kElementBytes;
+    constexpr int kUnitA = kMajorA == Major::K ? kUnitOfRow : kUnitK * kRowBytesA;
+    constexpr int kUnitB = kMajorB == Major::K ? kUnitOfRow : kUnitBytesB;
     const uint32_t own_bit = kept(1u << half);
 #pragma unroll 1
     for (; stages > 0; --stages, ++ring.state) {
@@ -58,7 +75,7 @@ struct Mainloop {
         cute::warpgroup_arrive();
 #pragma unroll
         for (int u = 0; u < kUnits; ++u) {
-          wgmma_ss<Element>(acc, advanced(a, u * kUnitK * kElementBytes), advanced(b, u * kUnitBytesB));
+          wgmma_ss<Element, kMajorB, kMajorA>(acc, advanced(a, u * kUnitA), advanced(b, u * kUnitB));
         }
         cute::warpgroup_commit_batch();
         cute::warpgroup_wait<1>();
@@ -78,7 +95,14 @@ struct Mainloop {
 
 template <class Element, int Slots, int Stages, int Ctas>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Params p) {
-  run<Element, Mainloop<Slots, Stages, Ctas>>(p);
+  run<Element, Mainloop<Slots, Stages, Ctas, RowMajor, false>>(p);
+}
+
+// C may be M-major, as LaunchArgs say. Not so A and B: ptxas serialises wgmma where several main loops add to the same
+// sums.
+template <class Element, int Slots, int Stages, int Ctas, class Of>
+__global__ void __launch_bounds__(kThreads, 1) any_major_kernel(const __grid_constant__ Params p) {
+  run<Element, Mainloop<Slots, Stages, Ctas, Of, true>>(p);
 }
 
 }  // namespace wgmma_blocks_kernel
@@ -92,15 +116,33 @@ struct WgmmaBlocksKernel {
   using Element = typename Config::Element;
   static_assert(sizeof(Element) == wgmma_blocks_kernel::kElementBytes);
   template <int Ctas>
-  static constexpr int kSharedBytes = sizeof(wgmma_blocks_kernel::Storage<kSlots, Config::kStages, Ctas>);
+  static constexpr int kSharedBytes =
+      sizeof(ring_kernel::SharedStorage<
+             wgmma_blocks_kernel::Mainloop<kSlots, Config::kStages, Ctas, wgmma_blocks_kernel::RowMajor, false>>);
   template <int Ctas>
   static constexpr auto kKernel = wgmma_blocks_kernel::kernel<Element, kSlots, Config::kStages, Ctas>;
+  // By [A is M-major][B is K-major].
+  template <int Ctas, Major A, Major B>
+  static constexpr auto kOfMajors =
+      wgmma_blocks_kernel::any_major_kernel<Element, kSlots, Config::kStages, Ctas, wgmma_blocks_kernel::Majors<A, B>>;
+  template <int Ctas>
+  static constexpr decltype(kKernel<Ctas>) kAnyMajor[2][2] = {
+      {kOfMajors<Ctas, Major::K, Major::MN>, kOfMajors<Ctas, Major::K, Major::K>},
+      {kOfMajors<Ctas, Major::MN, Major::MN>, kOfMajors<Ctas, Major::MN, Major::K>}};
 
+  template <int Ctas>
+  static cudaError_t prepare_for() {
+    constexpr auto& any = kAnyMajor<Ctas>;
+    for (const auto kernel : {kKernel<Ctas>, any[0][0], any[0][1], any[1][0], any[1][1]}) {
+      const cudaError_t error =
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<Ctas>);
+      if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+  }
   static cudaError_t prepare() {
-    const cudaError_t error =
-        cudaFuncSetAttribute(kKernel<1>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<1>);
-    if (error != cudaSuccess) return error;
-    return cudaFuncSetAttribute(kKernel<2>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<2>);
+    const cudaError_t error = prepare_for<1>();
+    return error != cudaSuccess ? error : prepare_for<2>();
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
@@ -109,17 +151,25 @@ struct WgmmaBlocksKernel {
     cudaError_t error = k::describe<Element>(&p, args, k::kStageK, true);
     if (error != cudaSuccess) return error;
     p.steps = args.block_k / k::kStageK;
-    const int64_t block_row_bytes = int64_t(args.block_k) * k::kElementBytes;
+    const int64_t row = args.a_m_major ? args.block_m : args.block_k;  // of a block as it lies
+    const int64_t row_bytes = row * k::kElementBytes,
+                  block_bytes = row_bytes * (args.a_m_major ? args.block_k : args.block_m);
+    static_assert(k::kStageK == k::kHalfRows, "a box is square");
     error = make_tensor_map(&p.map_a, args.values,
-                            {{args.block_k, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
-                             {block_row_bytes, block_row_bytes * args.block_m}},
+                            {{row, block_bytes / row_bytes, args.nnzb > 0 ? args.nnzb : 1}, {row_bytes, block_bytes}},
                             {k::kStageK, k::kHalfRows, 1}, 128);
     if (error != cudaSuccess) return error;
-    if (args.panels == 1) {
-      return launch_kernel(kKernel<1>, args.workers, k::kThreads, kSharedBytes<1>, args.stream, {}, p);
-    }
-    return launch_kernel(kKernel<2>, args.workers * 2, k::kThreads, kSharedBytes<2>, args.stream,
-                         {/*overlap=*/false, /*cluster=*/2}, p);
+    return args.panels == 1 ? launch_as<1>(p) : launch_as<2>(p);
+  }
+
+ private:
+  template <int Ctas>
+  static cudaError_t launch_as(const wgmma_blocks_kernel::Params& p) {
+    const LaunchArgs& args = p.args;
+    const bool any_major = args.a_m_major || args.b_k_major || args.c_m_major || args.epilogue.input_across;
+    return launch_kernel(any_major ? kAnyMajor<Ctas>[args.a_m_major][args.b_k_major] : kKernel<Ctas>,
+                         args.workers * Ctas, wgmma_blocks_kernel::kThreads, kSharedBytes<Ctas>, args.stream,
+                         {/*overlap=*/false, /*cluster=*/Ctas}, p);
   }
 };
 
@@ -139,7 +189,11 @@ constexpr KernelOps wgmma_blocks_ops() {
           /*takes_tiles=*/true,
           /*most_rounds=*/1,
           /*least_elements=*/0,
-          /*most_panels=*/2};
+          /*most_panels=*/2,
+          /*workspace_bytes=*/nullptr,
+          /*takes_chunks=*/false,
+          /*most_block=*/INT32_MAX,
+          /*any_major=*/true};
 }
 
 }  // namespace sparsek::cuda

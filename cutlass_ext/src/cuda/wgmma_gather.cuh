@@ -31,6 +31,8 @@ namespace wgmma_gather_kernel {
 template <int Slots, int Stages>
 struct Mainloop {
   static constexpr int kSlots = Slots, kStages = Stages, kCtas = 1;
+  static constexpr Major kMajorB = Major::MN;
+  static constexpr bool kAnyMajorC = false;
   static constexpr bool kMaySplit = wgmma_gather_kernel::kMaySplit;
   static constexpr NanRule kNan = NanRule::kWalk;
   static constexpr int kChunkBytes = wgmma_gather_kernel::kChunkBytes;

@@ -146,6 +146,8 @@ __device__ void clear_rest(const Params& p, Storage<Stages>& shared, int thread)
 template <int Stages>
 struct Mainloop {
   static constexpr int kSlots = kAnySlots, kStages = Stages, kCtas = 1;
+  static constexpr Major kMajorB = Major::MN;
+  static constexpr bool kAnyMajorC = false;
   static constexpr bool kMaySplit = false;
   static constexpr NanRule kNan = NanRule::kWarp;
   static constexpr int kChunkBytes = wgmma_packed_kernel::kChunkBytes;

@@ -45,6 +45,7 @@ func builtReport(t *testing.T) *Report {
 // What a kernel of a family cannot do without.
 var opcodesOf = map[string][]string{
 	kernels.Collective:  {"HGMMA", "UTMALDG"},
+	kernels.WgmmaBlocks: {"HGMMA", "STSM", "UTMALDG", "UTMASTG"},
 	kernels.WgmmaGather: {"HGMMA", "LDGSTS", "UTMALDG"},
 	kernels.Skinny:      {"HMMA", "LDSM", "UTMALDG"},
 	kernels.WgmmaPacked: {"HGMMA", "UTMALDG", "UBLKCP", "USETMAXREG"},

@@ -23,49 +23,82 @@ constexpr int kOfVector = 16 / sizeof(T);
 template <class T>
 constexpr int kTile = kVectors * kOfVector<T>;  // rows, and columns
 
-// The tile of a matrix that a CTA copies in a turn.
+// The tile of a matrix that a CTA copies in a turn. Elements that memory has room for make fewer turns than 2^32.
 struct Place {
   int64_t matrix, line, col;
 
-  __device__ Place(const Extents& of, int64_t turn, int tile) {
-    const int64_t across = (of.length + tile - 1) / tile, tiles = (of.lines + tile - 1) / tile * across;
+  __device__ Place(const Extents& of, uint32_t turn, int tile) {
+    const auto across = static_cast<uint32_t>((of.length + tile - 1) / tile);
+    const uint32_t tiles = static_cast<uint32_t>((of.lines + tile - 1) / tile) * across;
     matrix = turn / tiles;
-    line = turn % tiles / across * tile;
-    col = turn % across * tile;
+    const uint32_t in_matrix = turn % tiles;
+    line = int64_t(in_matrix / across) * tile;
+    col = int64_t(in_matrix % across) * tile;
   }
 };
+
+// These keep their place, and are whole, whatever the compiler makes of the code around them.
+__device__ inline uint4 load_vector(const void* from) {
+  uint4 v;
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
+  return v;
+}
+__device__ inline void store_vector(void* to, uint4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
+// 16 bytes of elements, e(0) first.
+template <class T, class Element>
+__device__ uint4 vector_of(const Element& e) {
+  uint32_t words[4];
+#pragma unroll
+  for (int w = 0; w < 4; ++w) {
+    if constexpr (sizeof(T) == 2) {
+      words[w] = uint32_t(e(2 * w)) | uint32_t(e(2 * w + 1)) << 16;
+    } else if constexpr (sizeof(T) == 4) {
+      words[w] = e(w);
+    } else {
+      words[w] = uint32_t(e(w / 2) >> w % 2 * 32);
+    }
+  }
+  return {words[0], words[1], words[2], words[3]};
+}
 
 // Through shared memory, where vector v of row r is at v ^ (r / kOfVector): so neither the vectors that are written
 // there nor the elements that are read, of one column by each thread, lie in the same banks. All rows begin at
 // multiples of 16 bytes, and consist of whole vectors, in both orders.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    vectors(T* to, MatrixLines to_at, const T* from, MatrixLines from_at, Extents of, int64_t turns) {
-  constexpr int kE = kOfVector<T>, kRows = kTile<T>;
+    vectors(T* to, MatrixLines to_at, const T* from, MatrixLines from_at, Extents of, uint32_t turns) {
+  constexpr int kE = kOfVector<T>, kRows = kTile<T>, kOfThread = kRows * kVectors / kThreads;
+  static_assert(kOfThread * kThreads == kRows * kVectors);
   __shared__ __align__(16) T tile[kRows][kVectors * kE];
-  for (int64_t turn = blockIdx.x; turn < turns; turn += gridDim.x) {
+  const int row = threadIdx.x / kVectors, v = threadIdx.x % kVectors;
+  constexpr int kStep = kThreads / kVectors;  // rows from a vector of a thread to its next
+  for (uint32_t turn = blockIdx.x; turn < turns; turn += gridDim.x) {
     const Place at(of, turn, kRows);
-    __syncthreads();
+    // What lies beyond the matrix is not stored: some vector of it is loaded instead.
+    const int64_t col = at.col + v * kE < of.length ? at.col + v * kE : at.col;
+    const T* const source = from + at.matrix * from_at.step + col;
+    uint4 loaded[kOfThread];  // all loads are under way before the first is waited for
 #pragma unroll
-    for (int i = threadIdx.x; i < kRows * kVectors; i += kThreads) {
-      const int r = i / kVectors, v = i % kVectors;
-      if (at.line + r >= of.lines || at.col + v * kE >= of.length) continue;
-      const T* const source = from + at.matrix * from_at.step + (at.line + r) * from_at.ld + at.col + v * kE;
-      *reinterpret_cast<uint4*>(&tile[r][(v ^ (r / kE)) * kE]) = __ldg(reinterpret_cast<const uint4*>(source));
+    for (int i = 0; i < kOfThread; ++i) {
+      loaded[i] = load_vector(source + min(at.line + row + i * kStep, of.lines - 1) * from_at.ld);
     }
     __syncthreads();
 #pragma unroll
-    for (int i = threadIdx.x; i < kRows * kVectors; i += kThreads) {
-      const int c = i / kVectors, v = i % kVectors;
-      if (at.col + c >= of.length || at.line + v * kE >= of.lines) continue;
-      union {
-        uint4 whole;
-        T element[kE];
-      } vector;
+    for (int i = 0; i < kOfThread; ++i) {
+      const int r = row + i * kStep;
+      *reinterpret_cast<uint4*>(&tile[r][(v ^ (r / kE)) * kE]) = loaded[i];
+    }
+    __syncthreads();
+    T* const target = to + at.matrix * to_at.step + (at.col + row) * to_at.ld + at.line + v * kE;
 #pragma unroll
-      for (int e = 0; e < kE; ++e) vector.element[e] = tile[v * kE + e][(c / kE ^ v) * kE + c % kE];
-      *reinterpret_cast<uint4*>(to + at.matrix * to_at.step + (at.col + c) * to_at.ld + at.line + v * kE) =
-          vector.whole;
+    for (int i = 0; i < kOfThread; ++i) {
+      const int c = row + i * kStep;
+      if (at.col + c >= of.length || at.line + v * kE >= of.lines) continue;
+      store_vector(target + i * kStep * to_at.ld,
+                   vector_of<T>([&](int e) { return tile[v * kE + e][(c / kE ^ v) * kE + c % kE]; }));
     }
   }
 }
@@ -73,11 +106,11 @@ __global__ void __launch_bounds__(kThreads)
 // The same for rows at any elements.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    tiles(T* to, MatrixLines to_at, const T* from, MatrixLines from_at, Extents of, int64_t turns) {
+    tiles(T* to, MatrixLines to_at, const T* from, MatrixLines from_at, Extents of, uint32_t turns) {
   constexpr int kRows = 32;
   __shared__ T tile[kRows][kRows + 1];
   const int lane = threadIdx.x % kRows, first = threadIdx.x / kRows;
-  for (int64_t turn = blockIdx.x; turn < turns; turn += gridDim.x) {
+  for (uint32_t turn = blockIdx.x; turn < turns; turn += gridDim.x) {
     const Place at(of, turn, kRows);
     __syncthreads();
 #pragma unroll
@@ -99,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
 // Small matrices, element by element in the order of `to`.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    elements(T* to, MatrixLines to_at, const T* from, MatrixLines from_at, Extents of, int64_t) {
+    elements(T* to, MatrixLines to_at, const T* from, MatrixLines from_at, Extents of, uint32_t) {
   const auto size = static_cast<uint32_t>(of.lines * of.length), lines = static_cast<uint32_t>(of.lines);
   for (int64_t e = blockIdx.x * int64_t{kThreads} + threadIdx.x; e < of.count * size;
        e += gridDim.x * int64_t{kThreads}) {
@@ -127,7 +160,7 @@ cudaError_t launch(void* to, MatrixLines to_at, const void* from, MatrixLines fr
                        : whole ? vectors<T>
                                : tiles<T>,
                        static_cast<int>(std::min(kMostCtas, turns)), kThreads, 0, stream, {}, static_cast<T*>(to),
-                       to_at, static_cast<const T*>(from), from_at, of, turns);
+                       to_at, static_cast<const T*>(from), from_at, of, static_cast<uint32_t>(turns));
 }
 
 template <class T>

@@ -73,14 +73,18 @@ func TestOpsOfManyColumns(t *testing.T) {
 func TestTransposedPlansInBuffers(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	for _, op := range []Op{DSD, DSDT, DDS} {
-		t.Run(op.String(), func(t *testing.T) { serveTransposed(t, engine, op) })
+		t.Run(op.String(), func(t *testing.T) { serveTransposed[float32](t, engine, op, 8, 16, "") })
+		// Blocks that are read as they lie.
+		t.Run(op.String()+" of bf16", func(t *testing.T) {
+			serveTransposed[BFloat16](t, engine, op, 64, 128, blocksKernel(op, BF16, [2]int{64, 128}))
+		})
 	}
 }
 
-func serveTransposed(t *testing.T, engine *Engine, op Op) {
+func serveTransposed[T Element](t *testing.T, engine *Engine, op Op, blockM, blockK int, kernel string) {
 	background := t.Context()
-	sizes := PatternSizes{Rows: 96, Cols: 160, BlockM: 8, BlockK: 16, Blocks: 100, DType: FP32}
-	options := PlanOptions{N: 20, Op: op}
+	sizes := PatternSizes{Rows: 12 * blockM, Cols: 10 * blockK, BlockM: blockM, BlockK: blockK, Blocks: 100, DType: DTypeOf[T]()}
+	options := PlanOptions{N: 20, Op: op, Kernel: kernel}
 	layout := must(engine.MeasurePlan(sizes, options))(t)
 	memory, faults := must(NewBuffer[int64](engine, layout.MemoryLen()))(t), must(NewBuffer[int64](engine, 1))(t)
 	var workspace *DeviceBuffer[int64]
@@ -91,19 +95,19 @@ func serveTransposed(t *testing.T, engine *Engine, op Op) {
 	s := must(engine.NewStream())(t)
 	defer s.Close()
 	for seed := range uint64(4) {
-		c := newOpCase[float32, float32, int32](opShape{op: op, shape: shape{rows: 96, cols: 160, n: 20, blockM: 8, blockK: 16, density: 0.5, alpha: 1, seed: seed}})
+		c := newOpCase[T, T, int32](opShape{op: op, shape: shape{rows: sizes.Rows, cols: sizes.Cols, n: options.N, blockM: blockM, blockK: blockK, density: 0.5, alpha: 1, seed: seed}})
 		faulty := seed == 3
 		colIdx := slices.Clone(c.a.ColIdx)
 		if faulty {
 			colIdx[1] = 10 // of 0 to 9
 		}
-		room := append(slices.Clone(c.a.Values), make([]float32, sizes.Blocks*8*16-len(c.a.Values))...)
+		room := append(slices.Clone(c.a.Values), make([]T, sizes.Blocks*blockM*blockK-len(c.a.Values))...)
 		columns, values := filled(t, engine, colIdx), filled(t, engine, room)
-		a := DeviceBSR[float32, int32]{Rows: 96, Cols: 160, BlockM: 8, BlockK: 16, RowPtr: filled(t, engine, c.a.RowPtr), ColIdx: columns}
-		b := inBuffer(t, engine, Dense[float32]{Rows: c.b.rows, Cols: c.b.cols, Data: c.b.data}, 0)
-		out := inBuffer(t, engine, Dense[float32]{Rows: c.c0.rows, Cols: c.c0.cols, Data: c.c0.data}, 0)
+		a := DeviceBSR[T, int32]{Rows: sizes.Rows, Cols: sizes.Cols, BlockM: blockM, BlockK: blockK, RowPtr: filled(t, engine, c.a.RowPtr), ColIdx: columns}
+		b := inBuffer(t, engine, Dense[T]{Rows: c.b.rows, Cols: c.b.cols, Data: c.b.data}, 0)
+		out := inBuffer(t, engine, Dense[T]{Rows: c.c0.rows, Cols: c.c0.cols, Data: c.c0.data}, 0)
 		fault := []int64{-1}
-		if err := errors.Join(WritePlan(background, s, layout, a, memory, faults), plan.Enqueue(background, s, 1, 0, Operands{B: b, C: out, Values: DeviceDense[float32]{Rows: sizes.Blocks * 8, Cols: 16, Buffer: values}}),
+		if err := errors.Join(WritePlan(background, s, layout, a, memory, faults), plan.Enqueue(background, s, 1, 0, Operands{B: b, C: out, Values: DeviceDense[T]{Rows: sizes.Blocks * blockM, Cols: blockK, Buffer: values}}),
 			faults.ReadAsync(s, fault), s.Wait(background)); err != nil {
 			t.Fatal(err)
 		}
@@ -115,8 +119,8 @@ func serveTransposed(t *testing.T, engine *Engine, op Op) {
 			t.Fatal(err)
 		}
 		if faulty {
-			if at := slices.IndexFunc(result.data[:result.rows*result.cols], func(x float32) bool { return x != 0 }); at >= 0 {
-				t.Fatalf("a faulty index has blocks: element %d is %g, by kernel %s", at, result.data[at], plan.Info().Kernel)
+			if at := slices.IndexFunc(result.data[:result.rows*result.cols], func(x T) bool { return exactly(x) != 0 }); at >= 0 {
+				t.Fatalf("a faulty index has blocks: element %d is %v, by kernel %s", at, result.data[at], plan.Info().Kernel)
 			}
 			continue
 		}

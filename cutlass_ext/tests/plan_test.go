@@ -78,6 +78,11 @@ func TestFindKernel(t *testing.T) {
 	run(t, "testdata/find_kernel_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/find_kernel.cpp")
 }
 
+// Which operands are copied for it.
+func TestFormCopies(t *testing.T) {
+	run(t, "testdata/form_copies_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/form_copies.cpp", "../src/cuda/find_kernel.cpp")
+}
+
 // costModel is its sources and those of the planner that it calls.
 var costModel = append([]string{"-I", "testdata/no_cuda", "../src/cuda/cost_model.cpp", "../src/cuda/choose_cluster.cpp",
 	"../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp", "../src/plan/pattern_stats.cpp"}, planner...)

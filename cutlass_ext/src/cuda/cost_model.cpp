@@ -415,6 +415,19 @@ double predict(const KernelDesc& kernel, const Work& work, const CostCoefficient
          (family == nullptr ? predict_simt(work, costs.simt) : predict_tiled(*family, kernel, work, costs));
 }
 
+double predict_copies(const FormCopies& copies, const Work& work) {
+  constexpr double kLaunch = 2.5, kShare = 0.8;  // of the bandwidth: docs/notes/training-products.md
+  const auto n = static_cast<double>(work.n);
+  double time = 0;
+  const auto add = [&](bool copied, double bytes) {
+    if (copied) time += kLaunch + 2 * bytes / memory_rate(kShare, work);
+  };
+  add(copies.a, static_cast<double>(work.element_bytes) * values_of(work));
+  add(copies.b, static_cast<double>(work.element_bytes_b * work.shape.cols) * n);
+  add(copies.c, bytes_of_c(work));
+  return kMicrosecond * time;
+}
+
 double predict(LibraryFormat format, const Work& work, const CostCoefficients& costs) {
   switch (format) {
     case LibraryFormat::kDense:

@@ -6,6 +6,7 @@
 #include "abi/backend.h"
 #include "cuda/cost_coefficients.h"
 #include "cuda/device_rates.h"
+#include "cuda/form_copies.h"
 #include "cuda/kernel.h"
 #include "cuda/vendor/library_kernels.h"
 #include "plan/pattern_stats.h"
@@ -24,6 +25,8 @@ struct Work {
 
 // Seconds of one product by a kernel that serves it.
 double predict(const KernelDesc& kernel, const Work& work, const CostCoefficients& costs = kCostCoefficients);
+// Of the copies of operands to another order and back. Of what beta is multiplied with there is none where beta is 0.
+double predict_copies(const FormCopies& copies, const Work& work);
 // By one of NVIDIA's libraries: dense and of the whole size, on BSR, or on Blocked-ELL, whose rows are padded to the
 // longest.
 double predict(LibraryFormat format, const Work& work, const CostCoefficients& costs = kCostCoefficients);

@@ -69,7 +69,7 @@ class CudaBackend final : public Backend {
     DeviceScope scope(device_);
     auto& a = static_cast<cuda::CudaMatrix&>(matrix);
     if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options);
-    if (cuda::is_copied(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count);
+    if (cuda::has_form_plan(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count);
     if (const cuda::LibraryKernel* const kernel = cuda::find_library_kernel(options.kernel)) {
       if (options.own_kernels) {
         fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s is one of %s, and options->flags allow only the library's own",
@@ -114,12 +114,12 @@ class CudaBackend final : public Backend {
     if (options.workers > 0) rates.sm_count = std::min(rates.sm_count, options.workers);
     const auto& a = static_cast<const cuda::CudaMatrix&>(matrix);
     if (options.op == SPARSEK_SDD) return cuda::list_sampled(a, options, rates);
-    if (!cuda::is_copied(options)) return cuda::list_candidates(a, options, rates, libraries);
-    const PlanOptions inner = cuda::inner_options(options);
-    if (!transposes_a(options.op)) return cuda::list_candidates(a, inner, rates, false);
-    if (const auto known = a.transposed()) return cuda::list_candidates(*known, inner, rates, false);
+    if (!transposes_a(options.op)) {
+      return cuda::list_candidates(a, options, rates, libraries && cuda::is_plain(options));
+    }
+    if (const auto known = a.transposed()) return cuda::list_candidates(*known, options, rates, false);
     const cuda::CudaMatrix pattern(transposed(a.shape()), a.dtype, device_, a.memory());
-    return cuda::list_candidates(pattern, inner, rates, false);
+    return cuda::list_candidates(pattern, options, rates, false);
   }
   std::unique_ptr<tune::Rehearsal> rehearse(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
@@ -204,7 +204,7 @@ class CudaBackend final : public Backend {
     auto& a = static_cast<cuda::CudaMatrix&>(pattern);
     auto* const bytes = static_cast<std::byte*>(memory);
     if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options, bytes);
-    if (cuda::is_copied(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count, bytes);
+    if (cuda::has_form_plan(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count, bytes);
     return std::make_unique<cuda::CudaPlan>(a, options, rates_.sm_count, bytes);
   }
   cuda::PlanMemory& plan_memory() {

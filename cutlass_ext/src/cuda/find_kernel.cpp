@@ -115,16 +115,20 @@ void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t 
   }
 }
 
-const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options) {
+const KernelDesc* find_kernel(const std::string& name) {
   for (int i = 0; i < kKernelCount; ++i) {
-    const KernelDesc& kernel = kKernels[i];
-    if (options.kernel != kernel.name) continue;
-    const std::string why_not = obstacle(kernel, matrix, dtype, options);
-    if (why_not.empty()) return kernel;
-    fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve blocks of %dx%d here: %s", kernel.name, matrix.block_m,
-         matrix.block_k, why_not.c_str());
+    if (name == kKernels[i].name) return &kKernels[i];
   }
-  fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s", options.kernel.c_str());
+  return nullptr;
+}
+
+const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options) {
+  const KernelDesc* const kernel = find_kernel(options.kernel);
+  if (kernel == nullptr) fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s", options.kernel.c_str());
+  const std::string why_not = obstacle(*kernel, matrix, dtype, options);
+  if (why_not.empty()) return *kernel;
+  fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve blocks of %dx%d here: %s", kernel->name, matrix.block_m,
+       matrix.block_k, why_not.c_str());
 }
 
 }  // namespace sparsek::cuda

@@ -19,6 +19,9 @@ bool packs_b(const KernelDesc& kernel, const PlanOptions& options);
 // SPARSEK_BAD_LEADING_DIMENSION where the kernel does not take them.
 void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t ldc);
 
+// That of the list with a name, or null.
+const KernelDesc* find_kernel(const std::string& name);
+
 // The kernel that options.kernel names. Throws SPARSEK_NO_SUCH_KERNEL where there is none or it does not serve.
 const KernelDesc& kernel_named(const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options);
 

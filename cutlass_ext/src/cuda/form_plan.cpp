@@ -7,7 +7,7 @@
 #include "abi/error.h"
 #include "abi/product_form.h"
 #include "cuda/device_scope.h"
-#include "cuda/pack_b.h"
+#include "cuda/find_kernel.h"
 #include "cuda/time_runs.h"
 #include "cuda/transpose.h"
 #include "plan/transpose_index.h"
@@ -15,55 +15,27 @@
 namespace sparsek::cuda {
 namespace {
 
-constexpr int32_t kAlignmentOfCopies = 16;
-
-bool copies_b(const PlanOptions& options) { return options.order_b == SPARSEK_COLUMN_MAJOR; }
-bool copies_c(const PlanOptions& options) { return options.order_c == SPARSEK_COLUMN_MAJOR; }
-// What beta is multiplied with. One row of C for all is one column for all where the product is turned over, and no
-// kernel reads that.
-bool copies_input(const PlanOptions& options) { return copies_c(options) || is_turned_over(options.op); }
-
-int64_t pitch_of(const PlanOptions& options, sparsek_dtype dtype) {
-  return packed_pitch(options.n, dtype_bytes(dtype));
-}
-
 size_t matrix_bytes(int64_t rows, const PlanOptions& options, sparsek_dtype dtype) {
-  return static_cast<size_t>(rows * pitch_of(options, dtype) * dtype_bytes(dtype));
+  return static_cast<size_t>(rows * copy_pitch(options, dtype) * dtype_bytes(dtype));
 }
 
 }  // namespace
 
-bool is_copied(const PlanOptions& options) {
-  return options.op != SPARSEK_SDD && (transposes_a(options.op) || copies_b(options) || copies_input(options));
-}
-
-PlanOptions inner_options(const PlanOptions& options) {
-  PlanOptions inner = options;
-  inner.op = SPARSEK_DSD;
-  inner.order_b = inner.order_c = SPARSEK_ROW_MAJOR;
-  if (copies_b(options)) {
-    inner.ldb = pitch_of(options, options.dtype_b);
-    inner.alignment = kAlignmentOfCopies;
-  }
-  if (copies_c(options)) {
-    inner.ldc = pitch_of(options, options.dtype_c);
-    inner.alignment_c = kAlignmentOfCopies;
-  }
-  if (transposes_a(options.op)) inner.values_static = false;  // the copy of A is written with each product
-  return inner;
+bool has_form_plan(const PlanOptions& options) {
+  return options.op != SPARSEK_SDD &&
+         (transposes_a(options.op) || copies_for(find_kernel(options.kernel), options).any());
 }
 
 FormPlan::FormPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
     : matrix_(matrix),
       options_(options),
       transposes_(transposes_a(options.op)),
-      copies_b_(copies_b(options)),
-      copies_c_(copies_c(options)) {
+      copies_(copies_for(find_kernel(options.kernel), options)) {
   if (transposes_) {
     transposed_ = matrix.transposed();
     if (transposed_ == nullptr) transpose_on_device();
   }
-  inner_.emplace(transposes_ ? *transposed_ : matrix, inner_options(options), sm_count);
+  inner_.emplace(transposes_ ? *transposed_ : matrix, between_copies(copies_, options), sm_count);
   place_copies();
   if (bytes_ > 0) {
     workspace_ = std::make_unique<Workspace>(matrix.memory().pool(), bytes_);
@@ -75,8 +47,7 @@ FormPlan::FormPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
     : matrix_(matrix),
       options_(options),
       transposes_(transposes_a(options.op)),
-      copies_b_(copies_b(options)),
-      copies_c_(copies_c(options)),
+      copies_(copies_for(find_kernel(options.kernel), options)),
       is_data_(true) {
   Layout layout;
   if (transposes_) {
@@ -89,7 +60,7 @@ FormPlan::FormPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
     prepare_transposed_index();
   }
   const size_t before = layout.bytes();
-  inner_.emplace(transposes_ ? *transposed_ : matrix, inner_options(options), sm_count,
+  inner_.emplace(transposes_ ? *transposed_ : matrix, between_copies(copies_, options), sm_count,
                  memory == nullptr ? nullptr : memory + before);
   data_bytes_ = before + inner_->data_bytes();
   place_copies();
@@ -100,13 +71,13 @@ FormPlan::~FormPlan() { matrix_.add_uses(uses_); }
 void FormPlan::place_copies() {
   Layout layout;
   const BsrShape& shape = matrix_.shape();
-  if (transposes_) layout.place<std::byte>(matrix_.value_bytes());
+  if (copies_.a) layout.place<std::byte>(matrix_.value_bytes());
   b_at_ = layout.bytes();
-  if (copies_b_) {
+  if (copies_.b) {
     layout.place<std::byte>(matrix_bytes(inner_extent(options_.op, shape), options_, options_.dtype_b));
   }
   c_at_ = layout.bytes();
-  if (copies_input(options_)) {
+  if (copies_.input) {
     layout.place<std::byte>(matrix_bytes(outer_extent(options_.op, shape), options_, options_.dtype_c));
   }
   inner_at_ = layout.bytes();
@@ -162,7 +133,7 @@ void FormPlan::info(sparsek_plan_info& out) const {
   out.workspace_bytes += static_cast<int64_t>(bytes_) - out.product_bytes;
   out.product_bytes = static_cast<int64_t>(bytes_);
   out.copies =
-      (transposes_ ? SPARSEK_COPIES_A : 0) | (copies_b_ ? SPARSEK_COPIES_B : 0) | (copies_c_ ? SPARSEK_COPIES_C : 0);
+      (copies_.a ? SPARSEK_COPIES_A : 0) | (copies_.b ? SPARSEK_COPIES_B : 0) | (copies_.c ? SPARSEK_COPIES_C : 0);
 }
 
 void FormPlan::end_in(sparsek_stream stream) {
@@ -175,18 +146,19 @@ void FormPlan::end_in(sparsek_stream stream) {
 // Those that the plan between does not see.
 void FormPlan::check_operands(const MultiplyArgs& args) const {
   const int device = matrix_.device();
-  if (copies_b_ && inner_extent(options_.op, matrix_.shape()) > 0) check_memory(args.b, SPARSEK_DEVICE, device, "b");
-  if (copies_c_) {
+  if (copies_.b && inner_extent(options_.op, matrix_.shape()) > 0) check_memory(args.b, SPARSEK_DEVICE, device, "b");
+  if (copies_.c) {
     check_memory(args.c, SPARSEK_DEVICE, device, "c");
     if (args.c_in != args.c) check_memory(args.c_in, SPARSEK_DEVICE, device, "c_in");
   }
-  if (transposes_ && args.values != nullptr) check_memory(args.values, SPARSEK_DEVICE, device, "values");
+  if (copies_.a && args.values != nullptr) check_memory(args.values, SPARSEK_DEVICE, device, "values");
 }
 
 // What beta is multiplied with, as the plan between reads it; copied to `to` where it is to be.
 void FormPlan::copy_input(MultiplyArgs& args, void* to, int64_t pitch) const {
+  if (!copies_.input) return;
   const bool one_row = args.ldc_in == 0, read = args.beta != 0;
-  if (!copies_c_ && (!read || !one_row || !is_turned_over(options_.op))) return;
+  if (!copies_.c && (!read || !one_row || !is_turned_over(options_.op))) return;
   if (read && one_row && !is_turned_over(options_.op)) return;  // as it is
   if (read) {
     check(transpose(to, {0, pitch}, args.c_in, {0, args.ldc_in}, 1, args.n, outer_extent(options_.op, matrix_.shape()),
@@ -216,31 +188,33 @@ void FormPlan::multiply(const MultiplyArgs& given) {
   if (args.workspace == nullptr && bytes_ > 0) args.workspace = own.emplace(*workspace_, stream).data();
   auto* const memory = static_cast<std::byte*>(args.workspace);
 
-  if (transposes_ && shape.nnzb > 0) {
-    const void* const values = args.values != nullptr ? args.values : matrix_.values();
+  // The transposed matrix has none.
+  const void* const values = args.values != nullptr ? args.values : matrix_.values();
+  if (transposes_) args.values = values;
+  if (copies_.a && shape.nnzb > 0) {
     const int64_t size = int64_t{shape.block_m} * shape.block_k;
     check(transpose(memory, {size, shape.block_m}, values, {size, shape.block_k}, shape.nnzb, shape.block_m,
                     shape.block_k, dtype_bytes(matrix_.dtype), stream),
           "transpose of A");
     args.values = memory;
   }
-  if (copies_b_) {
-    const int64_t pitch = pitch_of(options_, options_.dtype_b);
+  if (copies_.b) {
+    const int64_t pitch = copy_pitch(options_, options_.dtype_b);
     check(transpose(memory + b_at_, {0, pitch}, args.b, {0, args.ldb}, 1, args.n, inner, dtype_bytes(options_.dtype_b),
                     stream),
           "transpose of B");
     args.b = memory + b_at_;
     args.ldb = pitch;
   }
-  const int64_t pitch_c = pitch_of(options_, options_.dtype_c);
+  const int64_t pitch_c = copy_pitch(options_, options_.dtype_c);
   copy_input(args, memory + c_at_, pitch_c);
-  if (copies_c_) {
+  if (copies_.c) {
     args.c = memory + c_at_;
     args.ldc = pitch_c;
   }
   args.workspace = inner_->product_bytes() > 0 ? memory + inner_at_ : nullptr;
   inner_->multiply(args);
-  if (copies_c_) {
+  if (copies_.c) {
     check(transpose(given.c, {0, given.ldc}, args.c, {0, pitch_c}, 1, outer, args.n, dtype_bytes(options_.dtype_c),
                     stream),
           "transpose of C");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose operands no kernel reads as they lie: A^T, and column-major B and C. They are copied to the order that
-// kernels read, and C back, in the product's workspace; between is a plan of op(A) B with row-major operands.
+// Products with A^T, whose index has a plan of its own, and those of which the kernel does not read or write operands
+// as they lie: they are copied to the order that it reads, and C back, in the product's workspace, around a plan of
+// op(A) B.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +12,14 @@
 #include "abi/backend.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
+#include "cuda/form_copies.h"
 #include "cuda/transposed_index.h"
 #include "cuda/workspace.h"
 
 namespace sparsek::cuda {
 
-// Whether a product is one of these.
-bool is_copied(const PlanOptions& options);
-// The options of the plan between, whose matrix has the transposed shape where A is transposed.
-PlanOptions inner_options(const PlanOptions& options);
+// Whether a product, whose kernel is named, is one of these.
+bool has_form_plan(const PlanOptions& options);
 
 class FormPlan final : public PlanInMemory {
  public:
@@ -50,7 +50,8 @@ class FormPlan final : public PlanInMemory {
 
   CudaMatrix& matrix_;
   const PlanOptions options_;
-  const bool transposes_, copies_b_, copies_c_;
+  const bool transposes_;
+  const FormCopies copies_;
   const bool is_data_ = false;
   StreamUses uses_;  // of the arrays of the transposed index, and of the matrix's values
   PoolArray<std::byte> index_memory_;
@@ -59,7 +60,7 @@ class FormPlan final : public PlanInMemory {
   size_t data_bytes_ = 0;
   std::shared_ptr<CudaMatrix> transposed_;
   std::optional<CudaPlan> inner_;
-  size_t b_at_ = 0, c_at_ = 0, inner_at_ = 0, bytes_ = 0;  // the copy of A is at 0
+  size_t b_at_ = 0, c_at_ = 0, inner_at_ = 0, bytes_ = 0;  // a copy of A is at 0
   std::unique_ptr<Workspace> workspace_;
 };
 

@@ -6,6 +6,7 @@
 #include "abi/dtype.h"
 #include "cuda/cost_model.h"
 #include "cuda/find_kernel.h"
+#include "cuda/form_copies.h"
 #include "cuda/vendor/library_plan.h"
 
 namespace sparsek::cuda {
@@ -35,12 +36,16 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     if (kernel.baseline || kernel.dtype != matrix.dtype || kernel.dtype_b != options.dtype_b) continue;
     tune::Candidate candidate;
     candidate.kernel = kernel.name;
-    candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, options);
+    const FormCopies copies = copies_for(&kernel, options);
+    const PlanOptions between = between_copies(copies, options);
+    candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, between);
     if (candidate.obstacle.empty() && is_left_to_gather(kernel, matrix.shape())) {
       candidate.obstacle = "wgmma_gather serves these blocks, and is faster where B has NaN or Inf";
     }
-    work.packs_b = packs_b(kernel, options);
-    if (candidate.obstacle.empty()) candidate.predicted_seconds = predict(kernel, work);
+    work.packs_b = packs_b(kernel, between);
+    if (candidate.obstacle.empty()) {
+      candidate.predicted_seconds = predict(kernel, work) + predict_copies(copies, work);
+    }
     list.push_back(std::move(candidate));
   }
   if (!libraries) return list;

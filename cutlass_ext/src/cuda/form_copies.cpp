@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/form_copies.h"
+
+#include "abi/dtype.h"
+#include "abi/product_form.h"
+#include "cuda/find_kernel.h"
+#include "cuda/pack_b.h"
+
+namespace sparsek::cuda {
+namespace {
+
+constexpr int32_t kAlignmentOfCopies = 16;
+
+bool is_column_major(sparsek_order order) { return order == SPARSEK_COLUMN_MAJOR; }
+
+}  // namespace
+
+FormCopies copies_for(const KernelDesc* kernel, const PlanOptions& options) {
+  const bool columns_b = is_column_major(options.order_b), columns_c = is_column_major(options.order_c);
+  FormCopies copies;
+  if (kernel != nullptr && kernel->ops->any_major) {
+    copies.b = columns_b && packs_b(*kernel, options);
+    return copies;
+  }
+  copies.a = transposes_a(options.op);
+  copies.b = columns_b;
+  copies.c = columns_c;
+  // One row of C for all is one column for all where the product is turned over.
+  copies.input = columns_c || is_turned_over(options.op);
+  return copies;
+}
+
+PlanOptions between_copies(const FormCopies& copies, const PlanOptions& options) {
+  PlanOptions between = options;
+  if (copies.a || copies.input) between.op = SPARSEK_DSD;
+  if (copies.a) between.values_static = false;  // the copy is written with each product
+  if (copies.b) {
+    between.order_b = SPARSEK_ROW_MAJOR;
+    between.ldb = copy_pitch(options, options.dtype_b);
+    between.alignment = kAlignmentOfCopies;
+  }
+  if (copies.c) {
+    between.order_c = SPARSEK_ROW_MAJOR;
+    between.ldc = copy_pitch(options, options.dtype_c);
+    between.alignment_c = kAlignmentOfCopies;
+  }
+  return between;
+}
+
+int64_t copy_pitch(const PlanOptions& options, sparsek_dtype dtype) {
+  return packed_pitch(options.n, dtype_bytes(dtype));
+}
+
+bool is_plain(const PlanOptions& options) {
+  return options.op == SPARSEK_DSD && !is_column_major(options.order_b) && !is_column_major(options.order_c);
+}
+
+}  // namespace sparsek::cuda

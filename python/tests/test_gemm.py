@@ -295,7 +295,7 @@ def test_sparse_autotune_measures() -> None:
     a = random_bsr()
     np.testing.assert_allclose(sparse_autotune.bsr_gemm(a, B, tune=0.01), a.toarray() @ B, rtol=1e-4, atol=1e-4)
     (entry,) = shared._by_content.values()
-    (plan,) = entry._plans.values()
+    (plan,) = entry.plans._made.values()
     assert plan.info.chosen_by == "tuning"
     np.testing.assert_allclose(sparse_autotune.bsr_gemm(a, B, tune=0.01), a.toarray() @ B, rtol=1e-4, atol=1e-4)
     assert sparsek.cache_info().misses == 1

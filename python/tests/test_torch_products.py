@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch_reference import Matrix  # noqa: E402
+from torch_reference import Matrix, Place, draw, on_device  # noqa: E402, F401
 
 import sparsek  # noqa: E402
 import sparsek.torch as st  # noqa: E402
@@ -24,10 +24,6 @@ def close(got: Any, exact: Any, scale: float = 10.0) -> None:
     assert got.shape == exact.shape
     error = (got.double() - exact.double()).abs().max() if got.numel() else 0.0
     assert error <= TOLERANCE[got.dtype] * scale, f"off by {error}"
-
-
-def draw(seed: int, *shape: int, dtype: Any = torch.float64) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def strided(tensor: Any, how: str) -> Any:
@@ -112,7 +108,7 @@ def test_nothing_to_multiply(empty: str) -> None:
 
 def test_absent_blocks_do_not_exist() -> None:
     a = Matrix(4, (24, 32), (8, 8), density=0.4)
-    b = torch.full((32, 3), torch.nan, dtype=torch.float64)
+    b = torch.full((32, 3), torch.nan, dtype=torch.float64, device=Place.device)
     for column in a.col.unique().tolist()[1:]:
         b[8 * column : 8 * column + 8] = 1.0
     first = int(a.col.unique()[0])
@@ -127,7 +123,7 @@ def test_absent_blocks_do_not_exist() -> None:
 def test_gradients(size: Any, block: Any, transpose: bool) -> None:
     a = Matrix(5, size, block)
     values = a.blocks(a.dense()).requires_grad_()
-    inside = a.blocks(torch.ones(size, dtype=torch.float64))
+    inside = a.blocks(torch.ones(size, dtype=torch.float64, device=Place.device))
     inner, outer = size if transpose else size[::-1]
     b, x = draw(1, inner, 3).requires_grad_(), draw(2, 2, inner).requires_grad_()
     batch, bias = draw(3, 2, inner, 2).requires_grad_(), draw(4, outer).requires_grad_()
@@ -230,7 +226,7 @@ def test_autocast() -> None:
     a = Matrix(9, (24, 32), (8, 8), dtype=torch.float32)
     x = draw(1, 5, 32, dtype=torch.float32).requires_grad_()
     values = a.values.clone().requires_grad_()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(Place.device, dtype=torch.bfloat16):
         y = st.linear(x, values, a.crow, a.col, a.size)
         assert y.dtype == torch.bfloat16
         assert st.mm(values, a.crow, a.col, a.size, x.t()).dtype == torch.bfloat16
@@ -238,7 +234,7 @@ def test_autocast() -> None:
         assert st.mm(a.values.double(), a.crow, a.col, a.size, x.t().double()).dtype == torch.float64
     y.sum().backward()
     assert values.grad.dtype == x.grad.dtype == torch.float32
-    close(values.grad.bfloat16(), a.blocks(torch.ones(24, 5) @ x.detach()))
+    close(values.grad.bfloat16(), a.blocks(torch.ones(24, 5, device=Place.device) @ x.detach()))
 
 
 def test_faults() -> None:
@@ -252,8 +248,12 @@ def test_faults() -> None:
         st.mm(a.values, *index, a.size, b.float())
     with pytest.raises(sparsek.DtypeError, match="int64"):
         st.mm(a.values.long(), *index, a.size, b.long())
+    wrong = a.col + 4
+    if Place.device == "cuda":  # where the next product tells
+        st.mm(a.values, a.crow, wrong, a.size, b)
+        torch.cuda.synchronize()
     with pytest.raises(sparsek.IndexFault):
-        st.mm(a.values, a.crow, a.col + 4, a.size, b)
+        st.mm(a.values, a.crow, wrong, a.size, b)
     with pytest.raises(sparsek.ArgumentError, match="blocks of values"):
         st.mm(a.values[1:], *index, a.size, b)
     with pytest.raises(sparsek.ArgumentError, match="crow has 4 elements"):
@@ -262,6 +262,11 @@ def test_faults() -> None:
         st.linear(b, a.values, *index, a.size)
     with pytest.raises(sparsek.ArgumentError, match="bias"):
         st.linear(b.t(), a.values, *index, a.size, draw(2, 32))
+    if Place.device == "cuda":
+        with pytest.raises(sparsek.ArgumentError, match="b lies on cpu"):
+            st.mm(a.values, *index, a.size, b.cpu())
+        with pytest.raises(sparsek.ArgumentError, match="crow lies on cpu"):
+            st.mm(a.values, a.crow.cpu(), a.col, a.size, b)
     with pytest.raises(sparsek.ArgumentError, match="with one n"):
         st.sdd(b, b, *index, a.size, a.block)
     assert st.mm(a.values.to("meta"), a.crow.to("meta"), a.col.to("meta"), a.size, b.to("meta")).shape == (24, 5)

@@ -14,7 +14,7 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,16 +23,16 @@ from ._arrays import View
 from ._index import require_index
 from .context import Context
 from .pattern import Pattern
-from .plan import Plan
 
 __all__ = ["CacheInfo", "cache_clear", "cache_info", "cache_limit"]
 
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes, _memcmp.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_int
 
-_PLANS = 32  # of one pattern
+_PLANS, _CALLS = 128, 512  # of one pattern
 
 Kind = tuple[Any, ...]
+_Kept = TypeVar("_Kept")
 
 
 class CacheInfo(NamedTuple):
@@ -49,14 +49,37 @@ def _bytes_of(index: View) -> bytes:
     return ctypes.string_at(index.address, index.array.nbytes)
 
 
+class Kept(Generic[_Kept]):
+    """What was made of a pattern, by key: so many, of which the oldest goes where there would be more."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._made: OrderedDict[Kind, _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Kind, make: Callable[[], _Kept]) -> _Kept:
+        """The one of that key, made by `make` where there is none."""
+        found = self._made.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._made.get(key)
+            if found is None:
+                found = self._made[key] = make()
+                if len(self._made) > self.most:
+                    self._made.popitem(last=False)
+        return found
+
+
 class Entry:
     """A pattern and its plans."""
 
     def __init__(self, kind: Kind, pattern: Pattern, starts: bytes, columns: bytes) -> None:
         self.kind, self.pattern, self.starts, self.columns = kind, pattern, starts, columns
         self.place: Kind = ()
-        self._plans: OrderedDict[Kind, Plan] = OrderedDict()
-        self._lock = threading.Lock()
+        self.plans: Kept[Any] = Kept(_PLANS)
+        self.calls: Kept[Any] = Kept(_CALLS)
+        """What else a module makes of it, and keeps with it."""
 
     def serves(self, starts: View, columns: View) -> bool:
         """Whether it was made of an index with these bytes."""
@@ -66,19 +89,6 @@ class Entry:
             and _memcmp(self.starts, starts.address, len(self.starts)) == 0
             and _memcmp(self.columns, columns.address, len(self.columns)) == 0
         )
-
-    def plan(self, key: Kind, make: Callable[[], Plan]) -> Plan:
-        """The plan of that key, made by `make` where there is none."""
-        found = self._plans.get(key)
-        if found is not None:
-            return found
-        with self._lock:
-            found = self._plans.get(key)
-            if found is None:
-                found = self._plans[key] = make()
-                if len(self._plans) > _PLANS:
-                    self._plans.popitem(last=False)
-        return found
 
 
 class Cache:

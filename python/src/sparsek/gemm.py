@@ -191,7 +191,7 @@ def _plan(
         matrix = BSR.from_scipy(sparse)
         values = matrix.values if options.get("tune") else None
         entry = cache.entry(view(matrix.crow), view(matrix.col), shape, matrix.block, kind, unsorted, context)
-    return matrix, entry.plan((n, *options.values()), lambda: entry.pattern.plan(n, values=values, **options))
+    return matrix, entry.plans.get((n, *options.values()), lambda: entry.pattern.plan(n, values=values, **options))
 
 
 def _order(context: Context, dense: View) -> str:

@@ -39,7 +39,8 @@ def _plan(op: str, values: Buffer, crow: Buffer, col: Buffer, shape: tuple[int, 
     order = "column" if op == "sdd" else "row"
     block = values.shape[1], values.shape[2]
     entry = cache.entry(view(crow.array()), view(col.array()), shape, block, dtype_of(values.dtype), False, default_context())
-    return entry.plan((n, op, order, "xla"), lambda: entry.pattern.plan(n, op=op, order_b=order))
+    plan: Plan = entry.plans.get((n, op, order, "xla"), lambda: entry.pattern.plan(n, op=op, order_b=order))
+    return plan
 
 
 def _on_host(op: str, operands: list[Buffer], results: list[Buffer], _call: Call) -> None:

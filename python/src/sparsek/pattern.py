@@ -7,7 +7,7 @@ import ctypes
 from typing import Any
 
 from . import _abi
-from ._abi import BsrFlag, Dtype, Memory
+from ._abi import BsrFlag, Dtype, Memory, Status
 from ._arrays import current_stream
 from ._handles import Owner, Shared
 from ._index import index_pair, index_type
@@ -27,7 +27,8 @@ class Pattern(Owner):
     int32 or int64, on the host or on a GPU. shape: (M, K). block: (bm, bk). dtype: of the values, "bf16", "fp16", "fp32"
     or "fp64". sort: block columns may come in any order within a block row; values keep theirs.
     context: where products are computed; None: where crow lies. stream: in which a GPU's arrays are read; None: the
-    current one of their package.
+    current one of their package. wait: whether to wait until an index on a GPU has been read and checked; if not,
+    `require` raises what was found, and until then a wrong index is one without blocks.
 
     One pattern may be used by any number of threads. Raises IndexFault, ArgumentError, DtypeError, UnsupportedError and
     OutOfMemory.
@@ -44,6 +45,7 @@ class Pattern(Owner):
         sort: bool = False,
         context: Context | None = None,
         stream: int | None = None,
+        wait: bool = True,
     ) -> None:
         rows, cols = (int(extent) for extent in shape)
         bm, bk = (int(extent) for extent in block)
@@ -70,12 +72,21 @@ class Pattern(Owner):
             row_ptr=starts.address,
             col_idx=columns.address,
             stream=current_stream(starts) if stream is None else stream,
-            flags=int(BsrFlag.SORT) if sort else 0,
+            flags=(int(BsrFlag.SORT) if sort else 0) | (0 if wait else int(BsrFlag.ASYNC)),
         )
         pointer = ctypes.c_void_p()
         lib.require(lib.matrix_create(self.context.pointer, ctypes.byref(bsr), ctypes.addressof(pointer)))
         assert pointer.value is not None
         self._handle = Shared(pointer.value, lib.matrix_destroy, self.context._handle)
+
+    def require(self, wait: bool = True) -> bool:
+        """Raises IndexFault where the index is wrong, and returns whether it has been checked. wait: until it is."""
+        lib = library()
+        status = lib.matrix_status(self.pointer, int(wait))
+        if status == Status.NOT_READY:
+            return False
+        lib.require(status)
+        return True
 
     def plan(
         self,
@@ -108,7 +119,6 @@ class Pattern(Owner):
             "dds"    C = B A      b (n, M)    C (n, K)
             "dds_t"  C = B A^T    b (n, K)    C (n, M)
             "sdd"    blocks of X B at A's pattern, see Plan.sample
-        A GPU computes "dsd" of row-major operands alone.
         order_b, order_c, order_x: how the operands lie, by "row" or "column"; others are copied.
         out_dtype: of C and the bias; None: that of the values. bias: None, "row" (M) or "column" (n). activation: None,
         "relu", "gelu" or "silu". kernel: by name, or None: the library chooses. tune: seconds to measure kernels for,

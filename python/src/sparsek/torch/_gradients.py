@@ -25,7 +25,7 @@ def _is_traced(*tensors: torch.Tensor | None) -> bool:
     """Whether the product goes into a graph, or its tensors hold no elements that the library could read."""
     if _compiling() or _modes():
         return True
-    return any(tensor is not None and (type(tensor) not in _PLAIN or not tensor.is_cpu) for tensor in tensors)
+    return any(tensor is not None and (type(tensor) not in _PLAIN or not (tensor.is_cpu or tensor.is_cuda)) for tensor in tensors)
 
 
 def _is_plain(*tensors: torch.Tensor | None) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from .. import errors
 from . import _products
 
 # All arguments are always passed: the dispatcher would strip those that have their default.
@@ -19,16 +18,9 @@ SCHEMAS = {
 }
 
 
-def _refuse(*_: Any) -> Any:
-    raise errors.UnsupportedError(
-        "sparsek.torch is served on the CPU: the tensors lie on a GPU, where sparsek.bsr_gemm is without gradients"
-    )
-
-
 for _name, _schema in SCHEMAS.items():
     torch.library.define(f"sparsek::{_name}", _schema, tags=(torch.Tag.pt2_compliant_tag,))
-    torch.library.impl(f"sparsek::{_name}", "CPU")(getattr(_products, _name))
-    torch.library.impl(f"sparsek::{_name}", "CUDA")(_refuse)
+    torch.library.impl(f"sparsek::{_name}", ("CPU", "CUDA"))(getattr(_products, _name))
 
 
 @torch.library.register_fake("sparsek::mm")

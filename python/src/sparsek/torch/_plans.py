@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of the library for tensors on the CPU, kept from one product to the next.
+"""Plans of the library for tensors, kept from one product to the next.
 
-Patterns are kept by sparsek.cache, which compares an index with the bytes that its pattern was made of, and so do the calls
-that are kept here: neither an index that was changed in place nor another one at its address is served what is stale.
+Patterns of the host are kept by sparsek.cache, which compares an index with the bytes that its pattern was made of, and so do
+the calls that are kept here. Those of GPUs are kept by _device_patterns, under a key that no other index ever has.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import ctypes
 import os
 import weakref
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 from .. import _abi
-from .._abi import Dtype
+from .._abi import Dtype, MultiplyFlag
 from .._arrays import contiguous, view
 from .._handles import Shared
 from .._library import library
@@ -25,32 +25,40 @@ from ..context import Context
 from ..dtypes import BYTES
 from ..errors import DtypeError, UnsupportedError
 from ..pattern import Pattern
+from ._device_patterns import DeviceEntry, DevicePatterns, is_capturing
 
 DTYPES = {torch.bfloat16: Dtype.BF16, torch.float16: Dtype.FP16, torch.float32: Dtype.FP32, torch.float64: Dtype.FP64}
 
-_RECENT = 1024
+_RECENT = 4096
 
 patterns = Cache(256 << 20)
+device_patterns = DevicePatterns(256 << 20)
 _contexts: dict[int, Context] = {}
 _recent: dict[Any, weakref.ref[Call]] = {}
 
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes, _memcmp.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_int
+_raw_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # none in a torch without CUDA
 
 
 def cache_info() -> CacheInfo:
     """What the cache of patterns did since it was cleared, and what it holds. Products that are repeated do not ask it."""
-    return patterns.info()
+    return CacheInfo(*map(sum, zip(patterns.info(), device_patterns.info(), strict=True)))
 
 
-def cache_clear() -> None:
-    """Drops the patterns and plans that are kept between products."""
+def cache_clear(captured: bool = False) -> None:
+    """Drops the patterns and plans that are kept between products.
+
+    Those that CUDA graphs use stay, unless `captured` is set: then none of these graphs may run any more.
+    """
     _recent.clear()
     patterns.clear()
+    device_patterns.clear(captured)
 
 
 def _after_fork() -> None:
     patterns.__init__(patterns.limit)  # type: ignore[misc]  # another thread of the parent may have held its lock
+    device_patterns.__init__(device_patterns.limit)  # type: ignore[misc]
     _recent.clear()
 
 
@@ -66,14 +74,18 @@ def _context() -> Context:
     return found
 
 
-def entry_of(crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: tuple[int, int], dtype: torch.dtype) -> Entry:
-    """The pattern of this index, with its plans. Raises what Pattern does."""
+def entry_of(
+    key: Any, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: tuple[int, int], dtype: torch.dtype
+) -> Entry | DeviceEntry:
+    """The pattern of this index, with its plans. key: its identity. Raises what Pattern does."""
     kind = DTYPES.get(dtype)
     if kind is None:
         raise DtypeError(f"elements of {dtype} are not served: bfloat16, float16, float32 and float64 are")
-    if not crow.is_cpu or not col.is_cpu:
-        raise UnsupportedError("sparsek.torch is served on the CPU: the index lies elsewhere")
     shape = (int(size[0]), int(size[1]))
+    if crow.is_cuda:
+        return device_patterns.entry(key, crow, col, shape, block, kind)
+    if not crow.is_cpu:
+        raise UnsupportedError(f"products are computed on the CPU and on CUDA devices: the tensors lie on {crow.device}")
     return patterns.entry(contiguous(view(crow)), contiguous(view(col)), shape, block, kind, True, _context())
 
 
@@ -82,12 +94,15 @@ class _Plan:
 
     def __init__(self, pattern: Pattern, options: dict[str, int]) -> None:
         lib = library()
-        given = _abi.PlanOptions(alignment=BYTES[pattern.dtype], dtype_c=int(pattern.dtype), **options)
+        given = _abi.PlanOptions(dtype_c=int(pattern.dtype), **options)
         pointer = ctypes.c_void_p()
         lib.require(lib.plan_create(pattern.pointer, ctypes.byref(given), ctypes.addressof(pointer)))
         assert pointer.value is not None
         self.pointer = ctypes.c_void_p(pointer.value)
         self._handle = Shared(pointer.value, lib.plan_destroy, pattern._handle)
+        found = _abi.PlanInfo()
+        lib.require(lib.plan_describe(pointer.value, ctypes.byref(found)))
+        self.product_bytes: int = found.product_bytes
 
     def __del__(self) -> None:
         handle = self.__dict__.get("_handle")
@@ -96,37 +111,97 @@ class _Plan:
 
 
 class Call:
-    """A product of operands whose shapes, strides and types are known. Any number of threads may make it at once."""
+    """A product on the CPU of operands whose shapes, strides and types are known. Any number of threads may make it at once."""
 
-    __slots__ = ("__weakref__", "_columns", "_dtype", "_lib", "_members", "_multiply", "_plan", "_shape", "_spare", "_starts")
+    __slots__ = ("__weakref__", "_columns", "_lib", "_members", "_multiply", "_plan", "_shape", "_spare", "_starts", "misaligned")
 
-    def __init__(self, entry: Entry, options: dict[str, int], shape: tuple[int, ...], dtype: torch.dtype, members: dict[str, Any]) -> None:
-        plan = entry.plan(tuple(options.items()), lambda: cast(Any, _Plan(entry.pattern, options)))
-        self._plan, self._lib = cast(_Plan, plan), library()
+    def __init__(self, entry: Any, options: dict[str, int], shape: tuple[int, ...], members: dict[str, Any]) -> None:
+        self._plan: _Plan = entry.plans.get(tuple(options.items()), lambda: _Plan(entry.pattern, options))
+        self._lib = library()
         self._multiply = self._lib.multiply
-        self._starts, self._columns = entry.starts, entry.columns
-        self._shape, self._dtype, self._members = shape, dtype, members
+        self._shape, self._members = torch.Size(shape), members
         self._spare: list[tuple[Any, Any]] = []
+        self.misaligned = options["alignment"] - 1
+        """The bits that no address of a dense operand may have."""
+        self._bind(entry)
 
-    def serves(self, starts: int, columns: int) -> bool:
-        """Whether the index at these addresses, which has as many elements, is the one that this is for."""
-        return not _memcmp(self._starts, starts, len(self._starts)) and not _memcmp(self._columns, columns, len(self._columns))
+    def _bind(self, entry: Entry) -> None:
+        self._starts, self._columns = entry.starts, entry.columns
 
-    def run(self, values: int, b: int, bias: int = 0, x: int = 0, out: torch.Tensor | None = None) -> torch.Tensor:
-        """Multiplies operands at these addresses, into `out` or a new tensor."""
-        c = torch.empty(self._shape, dtype=self._dtype) if out is None else out
+    def serves(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
+        """Whether the index, of whose key it is, still is the one that this is for."""
+        starts, columns = self._starts, self._columns
+        return not _memcmp(starts, crow.data_ptr(), len(starts)) and not _memcmp(columns, col.data_ptr(), len(columns))
+
+    def run(self, like: torch.Tensor, values: int, b: int, bias: int = 0, x: int = 0, out: torch.Tensor | None = None) -> torch.Tensor:
+        """Multiplies operands at these addresses, into `out` or a new tensor of the type and device of `like`."""
+        c = like.new_empty(self._shape) if out is None else out
         try:
             spare = self._spare.pop()
         except IndexError:
-            args = _abi.MultiplyArgs(alpha=1.0, **self._members)
-            spare = args, ctypes.pointer(args)
+            spare = self._new_args()
         args = spare[0]
         args.values, args.b, args.bias, args.x, args.c = values, b, bias, x, c.data_ptr()
+        self._multiply_with(spare, like)
+        self._spare.append(spare)
+        return c
+
+    def _new_args(self) -> tuple[Any, Any]:
+        args = _abi.MultiplyArgs(**{"alpha": 1.0, **self._members})
+        return args, ctypes.pointer(args)
+
+    def _multiply_with(self, spare: tuple[Any, Any], like: torch.Tensor) -> None:
         status = self._multiply(self._plan.pointer, spare[1])
         if status:
             self._lib.require(status)
-        self._spare.append(spare)
-        return c
+
+
+class DeviceCall(Call):
+    """The same on a GPU, in torch's current stream, with workspace of torch's allocator."""
+
+    __slots__ = ("_device", "_is_captured", "_verdict")
+
+    def _bind(self, entry: Any) -> None:
+        self._verdict, self._is_captured = entry.verdict, False
+        self._device: int = entry.pattern.context.device
+        self._members["flags"] = int(MultiplyFlag.TRUSTED)
+
+    def serves(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
+        """Whether the index is right, as far as is known: the key is of no other index."""
+        if not self._verdict.is_known:
+            self._verdict.look()
+        return True
+
+    def _multiply_with(self, spare: tuple[Any, Any], like: torch.Tensor) -> None:
+        args = spare[0]
+        args.stream = _raw_stream(self._device)
+        plan = self._plan
+        if plan.product_bytes:
+            # The allocator keeps it for this stream's later work, or for the graph that the stream is captured into.
+            workspace = like.new_empty(plan.product_bytes, dtype=torch.uint8)
+            args.workspace, args.workspace_bytes = workspace.data_ptr(), plan.product_bytes
+        if not self._is_captured and is_capturing():
+            self._is_captured = True
+            self._verdict.captured.append(self)  # so the graph's plan stays
+        status = self._multiply(plan.pointer, spare[1])
+        if status:
+            self._lib.require(status)
+
+
+def made_call(entry: Entry | DeviceEntry, options: dict[str, int], shape: tuple[int, ...], members: dict[str, Any]) -> Call:
+    """A call of the pattern's plan with these options."""
+    return (DeviceCall if isinstance(entry, DeviceEntry) else Call)(entry, options, shape, members)
+
+
+def alignment_of(entry: Entry | DeviceEntry, *addresses_and_steps: int) -> int:
+    """Bytes that all these are multiples of, as far as plans tell them apart: on the CPU an element's."""
+    least = BYTES[entry.pattern.dtype]
+    if not isinstance(entry, DeviceEntry):
+        return least
+    every = 16
+    for number in addresses_and_steps:
+        every |= number
+    return max(least, every & -every)
 
 
 def recent(key: Any, crow: torch.Tensor, col: torch.Tensor) -> Call | None:
@@ -135,12 +210,12 @@ def recent(key: Any, crow: torch.Tensor, col: torch.Tensor) -> Call | None:
     if found is None:
         return None
     call = found()
-    return call if call is not None and call.serves(crow.data_ptr(), col.data_ptr()) else None
+    return call if call is not None and call.serves(crow, col) else None
 
 
-def keep(key: Any, entry: Entry, call: Call) -> None:
+def keep(key: Any, entry: Entry | DeviceEntry, call: Call) -> None:
     """Keeps a call for operands of this key as long as the cache of patterns keeps the pattern."""
     if len(_recent) >= _RECENT:
         _recent.clear()
     _recent[key] = weakref.ref(call)
-    entry.plan(("call", key), lambda: cast(Any, call))
+    entry.calls.get(key, lambda: call)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of tensors on the CPU, straight by the library: nothing here knows of gradients."""
+"""Products of tensors, straight by the library: nothing here knows of gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import torch
 
 from .._abi import Activation, Bias, Op, Order
 from ..errors import ArgumentError, DtypeError
-from ._plans import Call, entry_of, keep, recent
+from ._device_patterns import identity
+from ._plans import alignment_of, entry_of, keep, made_call, recent
 
 ACTIVATIONS = {"none": int(Activation.NONE), "relu": int(Activation.RELU), "gelu": int(Activation.GELU), "silu": int(Activation.SILU)}
 
@@ -26,6 +27,11 @@ class _Layout(NamedTuple):
     tensor: torch.Tensor
     order: int
     ld: int
+
+    @property
+    def planned_ld(self) -> int:
+        """What a plan is told: 0 where there are no gaps between lines."""
+        return 0 if self.ld == self.tensor.shape[1 if self.order == _ROWS else 0] else self.ld
 
 
 def _layout(tensor: torch.Tensor) -> _Layout:
@@ -44,8 +50,22 @@ def _address(tensor: torch.Tensor, crow: torch.Tensor) -> int:
     return tensor.data_ptr() or crow.data_ptr()
 
 
-def _index_key(crow: torch.Tensor, col: torch.Tensor) -> tuple[Any, ...]:
-    return crow.data_ptr(), col.data_ptr(), crow.shape, col.shape, crow.stride(), col.stride(), crow.dtype, col.dtype
+def _index_key(crow: torch.Tensor, col: torch.Tensor) -> Sequence[Any]:
+    if crow.is_cuda:
+        return identity(crow, col)
+    return crow.data_ptr(), col.data_ptr(), crow.shape, col.shape, crow.stride(), col.stride(), crow.dtype, col.dtype, _threads()
+
+
+def _planned(n: int, width: int, *lines: int) -> int:
+    """How many columns a product of n is planned for: not many numbers, so that one plan serves products that differ a little.
+
+    width: bytes of an element. lines: steps from line to line of the operands whose lines have n elements. Plans tell
+    multiples of 16 bytes from others.
+    """
+    if any(ld != n or ld * width % 16 for ld in lines):
+        return n
+    step = 1 << max(0, n.bit_length() - 4)
+    return -(-n // step) * step
 
 
 def _require_index(crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: Sequence[int]) -> None:
@@ -68,20 +88,30 @@ def _require_dtype(values: torch.Tensor, **others: torch.Tensor | None) -> None:
             raise DtypeError(f"values are of {values.dtype} and {name} of {other.dtype}: convert one of them, so that both are of one type")
 
 
-def _result(out: torch.Tensor | None, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+def _require_device(first: torch.Tensor, **others: torch.Tensor | None) -> None:
+    for name, other in others.items():
+        if other is not None and other.device != first.device:
+            raise ArgumentError(f"{name} lies on {other.device}, and other operands on {first.device}: copy it to where they are")
+
+
+def _result(out: torch.Tensor | None, shape: tuple[int, ...], like: torch.Tensor) -> None:
     """Raises ArgumentError unless a product can write to out."""
-    if out is not None and (tuple(out.shape) != shape or out.dtype != dtype or not out.is_contiguous()):
-        raise ArgumentError(f"out of {out.dtype} and shape {tuple(out.shape)} is no contiguous tensor of {dtype} and shape {shape}")
+    if out is not None and (tuple(out.shape) != shape or out.dtype != like.dtype or out.device != like.device or not out.is_contiguous()):
+        raise ArgumentError(
+            f"out of {out.dtype} and shape {tuple(out.shape)} on {out.device} is no contiguous tensor of {like.dtype} and shape "
+            f"{shape} on {like.device}"
+        )
 
 
-def _zeros(out: torch.Tensor | None, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    return torch.zeros(shape, dtype=dtype) if out is None else out.zero_()
+def _zeros(out: torch.Tensor | None, shape: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
+    return like.new_zeros(shape) if out is None else out.zero_()
 
 
 def require_mm(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], b: torch.Tensor, transpose: bool) -> None:
     """Raises ArgumentError and DtypeError unless the operands of mm fit. Reads no elements."""
     _require_matrix(values, crow, col, size)
     _require_dtype(values, b=b)
+    _require_device(values, crow=crow, col=col, b=b)
     inner = size[0] if transpose else size[1]
     if b.dim() < 2 or b.shape[-2] != inner:
         raise ArgumentError(f"b of shape {tuple(b.shape)} does not have {inner} rows")
@@ -97,31 +127,50 @@ def mm(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """op(A) b: (..., M, N), or (..., K, N) where A is transposed."""
-    size = tuple(size)
-    key = (transpose, size, values.shape, values.dtype, b.shape, b.stride(), b.dtype, _threads(), _index_key(crow, col))
-    call = recent(key, crow, col)
-    if call is not None and out is None and values.is_contiguous():
-        return call.run(values.data_ptr(), b.data_ptr())
+    size, index = tuple(size), _index_key(crow, col)
+    key = (transpose, size, values.shape, values.dtype, values.get_device(), b.shape, b.stride(), b.dtype, b.get_device(), index)
+    call, at, b_at = recent(key, crow, col), values.data_ptr(), b.data_ptr()
+    if call is not None and out is None and not (b_at & call.misaligned or at & 15) and values.is_contiguous():
+        return call.run(b, at, b_at)
     require_mm(values, crow, col, size, b, transpose)
-    outer, n = (size[1] if transpose else size[0]), b.shape[-1]
+    outer, n, width = (size[1] if transpose else size[0]), b.shape[-1], b.element_size()
     shape = (*b.shape[:-2], outer, n)
-    _result(out, shape, b.dtype)
-    entry = entry_of(crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
+    _result(out, shape, b)
+    entry = entry_of(index, crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
     if b.numel() == 0 or outer == 0:
-        return _zeros(out, shape, b.dtype)
+        return _zeros(out, shape, b)
     folded = b if b.dim() == 2 else b.flatten(0, -3)
     lying = _layout(folded if folded.dim() == 2 else folded[0])
     if lying.tensor.data_ptr() != folded.data_ptr():
         folded = folded.contiguous()
         lying = _layout(folded if folded.dim() == 2 else folded[0])
     batch, step = (folded.shape[0], folded.stride(0)) if folded.dim() == 3 else (0, 0)
-    options = {"op": _DSD_T if transpose else _DSD, "n": n, "order_b": lying.order}
-    members = {"ldb": lying.ld, "ldc": n, "batch": batch, "stride_b": step, "stride_c": outer * n if batch else 0}
-    call = Call(entry, options, shape, b.dtype, members)
-    blocks = values.contiguous()
-    if folded.data_ptr() == b.data_ptr() and values.numel() and _is_plain(crow, col):
+    step_c = outer * n if batch else 0
+    options = {
+        "op": _DSD_T if transpose else _DSD,
+        "n": _planned(n, width, n, *([lying.ld] if lying.order == _ROWS else [])),
+        "order_b": lying.order,
+        "ldb": lying.planned_ld,
+        "alignment": alignment_of(entry, folded.data_ptr(), step * width),
+        "alignment_c": alignment_of(entry, _out_address(out), step_c * width),
+    }
+    members = {"n": n, "ldb": lying.ld, "ldc": n, "batch": batch, "stride_b": step, "stride_c": step_c}
+    call = made_call(entry, options, shape, members)
+    if folded.data_ptr() == b_at and values.numel() and _is_plain(crow, col):
         keep(key, entry, call)
-    return call.run(_address(blocks, crow), folded.data_ptr(), out=out)
+    blocks = _blocks(values)
+    return call.run(b, _address(blocks, crow), folded.data_ptr(), out=out)
+
+
+def _blocks(values: torch.Tensor) -> torch.Tensor:
+    """The values, or a copy where they do not lie as they have to."""
+    if not values.is_contiguous():
+        return values.contiguous()
+    return values.clone() if values.is_cuda and values.data_ptr() & 15 else values
+
+
+def _out_address(out: torch.Tensor | None) -> int:
+    return 0 if out is None else out.data_ptr()
 
 
 def _is_plain(crow: torch.Tensor, col: torch.Tensor) -> bool:
@@ -140,6 +189,7 @@ def require_linear(
     """Raises ArgumentError and DtypeError unless the operands of linear fit. Reads no elements."""
     _require_matrix(values, crow, col, size)
     _require_dtype(values, x=x, bias=bias)
+    _require_device(values, crow=crow, col=col, x=x, bias=bias)
     inner, outer = (size[0], size[1]) if transpose else (size[1], size[0])
     if x.dim() < 1 or x.shape[-1] != inner:
         raise ArgumentError(f"x of shape {tuple(x.shape)} does not end with {inner}")
@@ -159,38 +209,40 @@ def linear(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """act(x A^T + bias): (..., M); or where A is transposed act(x A + bias): (..., K)."""
-    size = tuple(size)
-    of_bias = None if bias is None else (bias.shape, bias.stride(), bias.dtype)
-    shapes = (size, values.shape, values.dtype, x.shape, x.stride(), x.dtype, of_bias)
-    key = (transpose, activation, shapes, _threads(), _index_key(crow, col))
-    call = recent(key, crow, col)
-    if call is not None and out is None and values.is_contiguous():
-        return call.run(values.data_ptr(), x.data_ptr(), bias.data_ptr() if bias is not None else 0)
+    size, index = tuple(size), _index_key(crow, col)
+    of_bias = None if bias is None else (bias.shape, bias.stride(), bias.dtype, bias.get_device())
+    of_values = (values.shape, values.dtype, values.get_device())
+    key = (transpose, activation, size, of_values, x.shape, x.stride(), x.dtype, x.get_device(), of_bias, index)
+    call, at, x_at = recent(key, crow, col), values.data_ptr(), x.data_ptr()
+    if call is not None and out is None and not (x_at & call.misaligned or at & 15) and values.is_contiguous():
+        return call.run(x, at, x_at, bias.data_ptr() if bias is not None else 0)
     require_linear(x, values, crow, col, size, bias, transpose)
     if activation not in ACTIVATIONS:
         raise ArgumentError(f"activation {activation!r} is none of {', '.join(ACTIVATIONS)}")
     outer = size[1] if transpose else size[0]
     shape = (*x.shape[:-1], outer)
-    _result(out, shape, x.dtype)
-    entry = entry_of(crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
+    _result(out, shape, x)
+    entry = entry_of(index, crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
     n = x.shape[:-1].numel()
     if n == 0 or outer == 0:
-        return _zeros(out, shape, x.dtype)
+        return _zeros(out, shape, x)
     lying = _layout(x.reshape(n, x.shape[-1]))
-    axis = _NO_BIAS if bias is None else _COLUMN_BIAS
     options = {
         "op": _DDS if transpose else _DDS_T,
-        "n": n,
+        "n": _planned(n, x.element_size(), *([] if lying.order == _ROWS else [lying.ld])),
         "order_b": lying.order,
-        "bias": axis,
+        "ldb": lying.planned_ld,
+        "bias": _NO_BIAS if bias is None else _COLUMN_BIAS,
         "activation": ACTIVATIONS[activation],
+        "alignment": alignment_of(entry, lying.tensor.data_ptr()),
+        "alignment_c": alignment_of(entry, _out_address(out)),
     }
-    call = Call(entry, options, shape, x.dtype, {"ldb": lying.ld, "ldc": outer})
-    blocks, added = values.contiguous(), bias.contiguous() if bias is not None else None
-    in_place = lying.tensor.data_ptr() == x.data_ptr() and (bias is None or bias.is_contiguous())
+    call = made_call(entry, options, shape, {"n": n, "ldb": lying.ld, "ldc": outer})
+    in_place = lying.tensor.data_ptr() == x_at and (bias is None or bias.is_contiguous())
     if in_place and x.numel() and values.numel() and _is_plain(crow, col):
         keep(key, entry, call)
-    return call.run(_address(blocks, crow), _address(lying.tensor, crow), added.data_ptr() if added is not None else 0, out=out)
+    blocks, added = _blocks(values), bias.contiguous() if bias is not None else None
+    return call.run(x, _address(blocks, crow), _address(lying.tensor, crow), added.data_ptr() if added is not None else 0, out=out)
 
 
 def require_sdd(
@@ -204,6 +256,7 @@ def require_sdd(
         )
     if lhs.dtype != rhs.dtype:
         raise DtypeError(f"lhs is of {lhs.dtype} and rhs of {rhs.dtype}: convert one of them, so that both are of one type")
+    _require_device(lhs, crow=crow, col=col, rhs=rhs)
 
 
 def sdd(
@@ -216,22 +269,32 @@ def sdd(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The blocks of lhs rhs that the pattern has: (nnzb, bm, bk)."""
-    size, block = tuple(size), tuple(block)
-    shapes = (size, block, lhs.shape, lhs.stride(), lhs.dtype, rhs.shape, rhs.stride(), rhs.dtype)
-    key = (shapes, _threads(), _index_key(crow, col))
-    call = recent(key, crow, col)
-    if call is not None and out is None:
-        return call.run(0, rhs.data_ptr(), x=lhs.data_ptr())
+    size, block, index = tuple(size), tuple(block), _index_key(crow, col)
+    of_lhs = (lhs.shape, lhs.stride(), lhs.dtype, lhs.get_device())
+    key = (size, block, of_lhs, rhs.shape, rhs.stride(), rhs.dtype, rhs.get_device(), index)
+    call, left_at, right_at = recent(key, crow, col), lhs.data_ptr(), rhs.data_ptr()
+    if call is not None and out is None and not (left_at | right_at) & call.misaligned:
+        return call.run(lhs, 0, right_at, x=left_at)
     require_sdd(lhs, rhs, crow, col, size, block)
     shape = (col.shape[0], block[0], block[1])
-    _result(out, shape, lhs.dtype)
-    entry = entry_of(crow, col, size, (block[0], block[1]), lhs.dtype)
+    _result(out, shape, lhs)
+    entry = entry_of(index, crow, col, size, (block[0], block[1]), lhs.dtype)
     n = lhs.shape[1]
     if col.shape[0] == 0 or n == 0:
-        return _zeros(out, shape, lhs.dtype)
+        return _zeros(out, shape, lhs)
     left, right = _layout(lhs), _layout(rhs)
-    options = {"op": _SDD, "n": n, "order_b": right.order, "order_x": left.order}
-    call = Call(entry, options, shape, lhs.dtype, {"ldb": right.ld, "ldx": left.ld})
+    lines = [left.ld] * (left.order == _ROWS) + [right.ld] * (right.order == _COLUMNS)
+    options = {
+        "op": _SDD,
+        "n": _planned(n, lhs.element_size(), *lines),
+        "order_b": right.order,
+        "order_x": left.order,
+        "ldb": right.planned_ld,
+        "ldx": left.planned_ld,
+        "alignment": alignment_of(entry, left.tensor.data_ptr(), right.tensor.data_ptr()),
+        "alignment_c": alignment_of(entry, _out_address(out)),
+    }
+    call = made_call(entry, options, shape, {"n": n, "ldb": right.ld, "ldx": left.ld})
     if left.tensor is lhs and right.tensor is rhs and _is_plain(crow, col):
         keep(key, entry, call)
-    return call.run(0, right.tensor.data_ptr(), x=left.tensor.data_ptr(), out=out)
+    return call.run(lhs, 0, right.tensor.data_ptr(), x=left.tensor.data_ptr(), out=out)

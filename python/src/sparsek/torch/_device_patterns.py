@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns of indices in a GPU's memory, kept without a look at what that holds.
+
+An index is known by the storages that it lies in and by the number of changes that torch has counted in them. The storages'
+objects are held weakly: their memory is freed with the last tensor, but none of their addresses comes again. So neither an
+index that was changed in place nor another one at its address is served a stale pattern.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .._abi import Dtype, Memory
+from ..cache import CacheInfo, Kept
+from ..context import default_context
+from ..errors import ArgumentError
+from ..pattern import Pattern
+
+_PLANS = 128  # of one pattern
+_CALLS = 512
+
+is_capturing = torch.cuda.is_current_stream_capturing
+
+_waits = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
+
+
+class Verdict:
+    """Whether the index of a pattern is known to be good, and what CUDA graphs use of it."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._pattern = pattern
+        self.is_known = pattern.require(_waits)
+        self.captured: list[Any] = []
+
+    def look(self) -> None:
+        """Raises IndexFault where the index was found to be wrong by now."""
+        self.is_known = self._pattern.require(wait=False)
+
+
+class DeviceEntry:
+    """A pattern, its plans, and the storages of its index."""
+
+    def __init__(self, pattern: Pattern, crow: torch.Tensor, col: torch.Tensor) -> None:
+        self.pattern = pattern
+        self.plans: Kept[Any] = Kept(_PLANS)
+        self.calls: Kept[Any] = Kept(_CALLS)
+        self.bytes = crow.nbytes + col.nbytes
+        self.verdict = Verdict(pattern)
+        self._storages = StorageWeakRef(crow.untyped_storage()), StorageWeakRef(col.untyped_storage())
+
+    def is_gone(self) -> bool:
+        """Whether nobody has the index any more, nor a graph that uses it."""
+        return not self.verdict.captured and (self._storages[0].expired() or self._storages[1].expired())
+
+
+class DevicePatterns:
+    """Entries by the identity of their index. One that a CUDA graph uses stays until it is cleared."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._entries: OrderedDict[Any, DeviceEntry] = OrderedDict()
+        self._lock = threading.RLock()
+        self._hits = self._misses = self._bytes = 0
+
+    def entry(
+        self, key: Any, crow: torch.Tensor, col: torch.Tensor, shape: tuple[int, int], block: tuple[int, int], dtype: Dtype
+    ) -> DeviceEntry:
+        """The entry of the index that `key` is the identity of. Raises what Pattern does, and ArgumentError in a capture."""
+        key = (key, shape, block, dtype)
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None:
+                self._hits += 1
+                self._entries.move_to_end(key)
+                return found
+            if is_capturing():
+                raise ArgumentError(
+                    "this index is not known yet, and its stream is being captured into a CUDA graph: make one product of the "
+                    "same kind before the capture"
+                )
+            self._misses += 1
+            for gone in [kept for kept, entry in self._entries.items() if entry.is_gone()]:
+                self._drop(gone)
+            pattern = _made(crow, col, shape, block, dtype)
+            found = self._entries[key] = DeviceEntry(pattern, crow, col)
+            self._bytes += found.bytes
+            if self._bytes > self.limit:
+                self._shrink(key)
+            return found
+
+    def _shrink(self, newest: Any) -> None:
+        for key, entry in list(self._entries.items()):
+            if self._bytes <= self.limit:
+                return
+            if key != newest and not entry.verdict.captured:
+                self._drop(key)
+
+    def _drop(self, key: Any) -> None:
+        self._bytes -= self._entries.pop(key).bytes
+
+    def clear(self, captured: bool) -> None:
+        """Lets go of the entries, or of those that no graph uses."""
+        with self._lock:
+            for key, entry in list(self._entries.items()):
+                if captured or not entry.verdict.captured:
+                    self._drop(key)
+                    entry.verdict.captured.clear()  # the calls in it refer to the list
+            self._hits = self._misses = 0
+
+    def info(self) -> CacheInfo:
+        """What it did and holds."""
+        with self._lock:
+            return CacheInfo(self._hits, self._misses, len(self._entries), self._bytes)
+
+
+def _made(crow: torch.Tensor, col: torch.Tensor, shape: tuple[int, int], block: tuple[int, int], dtype: Dtype) -> Pattern:
+    if crow.dtype != col.dtype:
+        wide = crow.dtype if crow.dtype.itemsize > col.dtype.itemsize else col.dtype
+        crow, col = crow.to(wide), col.to(wide)
+    context = default_context(Memory.DEVICE, crow.get_device())
+    with torch.no_grad():
+        return Pattern(crow.contiguous(), col.contiguous(), shape, block, dtype=dtype, sort=True, context=context, wait=False)
+
+
+def identity(crow: torch.Tensor, col: torch.Tensor) -> Sequence[Any]:
+    """What tells one index on a GPU from all others, earlier and later ones too."""
+    return (
+        crow.untyped_storage()._cdata,
+        col.untyped_storage()._cdata,
+        _changes(crow),
+        _changes(col),
+        crow.data_ptr(),
+        col.data_ptr(),
+        crow.shape,
+        col.shape,
+        crow.stride(),
+        col.stride(),
+        crow.dtype,
+        col.dtype,
+    )
+
+
+def _changes(index: torch.Tensor) -> int:
+    try:
+        return int(index._version)
+    except RuntimeError:
+        raise ArgumentError(
+            "an index that was made in inference mode may change unseen: clone it outside of torch.inference_mode()"
+        ) from None

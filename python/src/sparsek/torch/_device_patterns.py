@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from ..pattern import Pattern
 _PLANS = 128  # of one pattern
 _CALLS = 512
 
-is_capturing = torch.cuda.is_current_stream_capturing
+is_capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStreamCapturing", lambda: False)  # none in a torch without CUDA
 
 _waits = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
 
@@ -131,26 +131,22 @@ def _made(crow: torch.Tensor, col: torch.Tensor, shape: tuple[int, int], block: 
 
 def identity(crow: torch.Tensor, col: torch.Tensor) -> Sequence[Any]:
     """What tells one index on a GPU from all others, earlier and later ones too."""
+    try:
+        changes = crow._version, col._version
+    except RuntimeError:
+        raise ArgumentError(
+            "an index that was made in inference mode may change unseen: clone it outside of torch.inference_mode()"
+        ) from None
     return (
         crow.untyped_storage()._cdata,
         col.untyped_storage()._cdata,
-        _changes(crow),
-        _changes(col),
+        changes,
         crow.data_ptr(),
         col.data_ptr(),
-        crow.shape,
-        col.shape,
+        crow.numel(),
+        col.numel(),
         crow.stride(),
         col.stride(),
         crow.dtype,
         col.dtype,
     )
-
-
-def _changes(index: torch.Tensor) -> int:
-    try:
-        return int(index._version)
-    except RuntimeError:
-        raise ArgumentError(
-            "an index that was made in inference mode may change unseen: clone it outside of torch.inference_mode()"
-        ) from None

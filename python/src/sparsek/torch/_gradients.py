@@ -19,20 +19,19 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
 _transforms: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 _compiling = torch.compiler.is_compiling
+_records = torch.is_grad_enabled
 
 
-def _is_traced(*tensors: torch.Tensor | None) -> bool:
-    """Whether the product goes into a graph, or its tensors hold no elements that the library could read."""
+def _goes_into_graph(crow: torch.Tensor, col: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether the product is to be traced, or its tensors hold no elements that the library could read."""
     if _compiling() or _modes():
         return True
-    return any(tensor is not None and (type(tensor) not in _PLAIN or not (tensor.is_cpu or tensor.is_cuda)) for tensor in tensors)
+    return not (type(first) in _PLAIN and type(second) in _PLAIN and type(crow) in _PLAIN and type(col) in _PLAIN)
 
 
-def _is_plain(*tensors: torch.Tensor | None) -> bool:
-    """Whether neither gradients, backward or forward, nor a transform of torch.func are wanted."""
-    if _transforms() or getattr(forward_ad, "_current_level", 0) >= 0:
-        return False
-    return not torch.is_grad_enabled() or not any(tensor is not None and tensor.requires_grad for tensor in tensors)
+def _is_transformed() -> bool:
+    """Whether torch.func, or a derivative in forward mode, is at work."""
+    return _transforms() or getattr(forward_ad, "_current_level", 0) >= 0
 
 
 def _folded(matrices: torch.Tensor) -> torch.Tensor:
@@ -59,7 +58,7 @@ class Mm(Function):
 
     @staticmethod
     def forward(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
-        traced = _is_traced(values, crow, col, b)
+        traced = _goes_into_graph(crow, col, values, b)
         return (torch.ops.sparsek.mm if traced else _products.mm)(values, crow, col, size, b, transpose)
 
     @staticmethod
@@ -100,7 +99,7 @@ class Linear(Function):
 
     @staticmethod
     def forward(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> Any:
-        traced = _is_traced(x, values, crow, col, bias)
+        traced = _goes_into_graph(crow, col, x, values)
         return (torch.ops.sparsek.linear if traced else _products.linear)(x, values, crow, col, size, bias, transpose, activation)
 
     @staticmethod
@@ -117,7 +116,7 @@ class Linear(Function):
         x, values, crow, col = ctx.saved_tensors
         of_x = of_values = of_bias = None
         if ctx.needs_input_grad[0]:
-            of_x = _linear(g, values, crow, col, ctx.size, None, not ctx.transpose, "none")
+            of_x = linear(g, values, crow, col, ctx.size, None, not ctx.transpose, "none")
         if ctx.needs_input_grad[1]:
             left, right = (_rows(x), _rows(g)) if ctx.transpose else (_rows(g), _rows(x))
             of_values = sdd(left.t(), right, crow, col, ctx.size, ctx.block)
@@ -130,7 +129,7 @@ class Linear(Function):
         x, values, crow, col = ctx.saved_tensors
         terms = [(of_x, values), (x, of_values)]
         products = [
-            _linear(left, right, crow, col, ctx.size, None, ctx.transpose, "none")
+            linear(left, right, crow, col, ctx.size, None, ctx.transpose, "none")
             for left, right in terms
             if left is not None and right is not None
         ]
@@ -144,8 +143,8 @@ class Linear(Function):
         info: Any, in_dims: Any, x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str
     ) -> Any:
         if all(in_dims[at] is None for at in (1, 2, 3, 5)):
-            return _linear(x.movedim(in_dims[0], 0), values, crow, col, size, bias, transpose, activation), 0
-        return _each(_linear, info, in_dims, (x, values, crow, col, size, bias, transpose, activation))
+            return linear(x.movedim(in_dims[0], 0), values, crow, col, size, bias, transpose, activation), 0
+        return _each(linear, info, in_dims, (x, values, crow, col, size, bias, transpose, activation))
 
 
 class Sdd(Function):
@@ -153,7 +152,7 @@ class Sdd(Function):
 
     @staticmethod
     def forward(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> Any:
-        traced = _is_traced(lhs, rhs, crow, col)
+        traced = _goes_into_graph(crow, col, lhs, rhs)
         return (torch.ops.sparsek.sdd if traced else _products.sdd)(lhs, rhs, crow, col, size, block)
 
     @staticmethod
@@ -184,28 +183,46 @@ class Sdd(Function):
         return _each(sdd, info, in_dims, args)
 
 
-def _now(function: type[Function]) -> type[Function]:
-    """The same without setup_context, which takes torch tens of microseconds in each call. It knows no transforms."""
-
-    class Now(Function):
-        @staticmethod
-        def forward(ctx: Any, *inputs: Any) -> Any:
-            output = function.forward(*inputs)
-            function.setup_context(ctx, inputs, output)
-            return output
-
-        backward = staticmethod(function.backward)
-        jvp = staticmethod(function.jvp)
-
-    Now.__name__ = Now.__qualname__ = function.__name__
-    return Now
+# The same where torch.func and graphs are not at work: without setup_context and what else takes torch tens of microseconds.
 
 
-_NOW: dict[type[Function], type[Function]] = {function: _now(function) for function in (Mm, Linear, Sdd)}
+class _MmNow(Function):
+    @staticmethod
+    def forward(ctx: Any, values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
+        ctx.size, ctx.block, ctx.transpose = size, values.shape[1:], transpose
+        needs = ctx.needs_input_grad
+        ctx.save_for_backward(values if needs[4] else None, crow, col, b if needs[0] else None)
+        return _products.mm(values, crow, col, size, b, transpose)
+
+    backward = Mm.backward
 
 
-def _apply(function: type[Function], *args: Any) -> torch.Tensor:
-    return (function if _transforms() else _NOW[function]).apply(*args)
+class _LinearNow(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool) -> Any:
+        ctx.size, ctx.block, ctx.transpose = size, values.shape[1:], transpose
+        needs = ctx.needs_input_grad
+        ctx.save_for_backward(x if needs[1] else None, values if needs[0] else None, crow, col)
+        return _products.linear(x, values, crow, col, size, bias, transpose, "none")
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return Linear.backward(ctx, g)[:-1]
+
+
+class _SddNow(Function):
+    @staticmethod
+    def forward(ctx: Any, lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> Any:
+        ctx.size, ctx.block = size, block
+        needs = ctx.needs_input_grad
+        ctx.save_for_backward(lhs if needs[1] else None, rhs if needs[0] else None, crow, col)
+        return _products.sdd(lhs, rhs, crow, col, size, block)
+
+    backward = Sdd.backward
+
+
+# Function.apply of Python asks for default arguments and transforms first.
+_mm_now, _linear_now, _sdd_now = (super(Function, function).apply for function in (_MmNow, _LinearNow, _SddNow))
 
 
 def _sum(terms: list[torch.Tensor]) -> torch.Tensor:
@@ -223,36 +240,41 @@ for _name, _function in (("mm", Mm), ("linear", Linear), ("sdd", Sdd)):
 
 def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> torch.Tensor:
     """op(A) b, with gradients; see functional.mm."""
-    if _is_traced(values, crow, col, b):
+    if _goes_into_graph(crow, col, values, b):
         return torch.ops.sparsek.mm(values, crow, col, size, b, transpose)
-    if _is_plain(values, b):
-        return _products.mm(values, crow, col, size, b, transpose)
-    return _apply(Mm, values, crow, col, size, b, transpose)
+    if _is_transformed():
+        return Mm.apply(values, crow, col, size, b, transpose)
+    if _records() and (values.requires_grad or b.requires_grad):
+        return _mm_now(values, crow, col, size, b, transpose)
+    return _products.mm(values, crow, col, size, b, transpose)
 
 
-def _linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> torch.Tensor:
-    if _is_traced(x, values, crow, col, bias):
-        return torch.ops.sparsek.linear(x, values, crow, col, size, bias, transpose, activation)
-    if _is_plain(x, values, bias):
-        return _products.linear(x, values, crow, col, size, bias, transpose, activation)
-    return _apply(Linear, x, values, crow, col, size, bias, transpose, activation)
-
-
-_APPLY = {"relu": torch.nn.functional.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
+_ACTIVATIONS = {"relu": torch.nn.functional.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
 
 
 def linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> torch.Tensor:
     """act(x op(A) + bias), with gradients; see functional.linear."""
-    if activation == "none" or _is_plain(x, values, bias):
-        return _linear(x, values, crow, col, size, bias, transpose, activation)
-    # The gradient of the activation needs what it was applied to.
-    return _APPLY[activation](_linear(x, values, crow, col, size, bias, transpose, "none"))
+    traced = _goes_into_graph(crow, col, x, values)
+    transformed = not traced and _is_transformed()
+    records = _records() and (x.requires_grad or values.requires_grad or (bias is not None and bias.requires_grad))
+    if activation != "none" and (records or transformed):
+        # The gradient of the activation needs what it was applied to.
+        return _ACTIVATIONS[activation](linear(x, values, crow, col, size, bias, transpose, "none"))
+    if traced:
+        return torch.ops.sparsek.linear(x, values, crow, col, size, bias, transpose, activation)
+    if transformed:
+        return Linear.apply(x, values, crow, col, size, bias, transpose, activation)
+    if records:
+        return _linear_now(x, values, crow, col, size, bias, transpose)
+    return _products.linear(x, values, crow, col, size, bias, transpose, activation)
 
 
 def sdd(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> torch.Tensor:
     """The blocks of lhs rhs, with gradients; see functional.sdd."""
-    if _is_traced(lhs, rhs, crow, col):
+    if _goes_into_graph(crow, col, lhs, rhs):
         return torch.ops.sparsek.sdd(lhs, rhs, crow, col, size, block)
-    if _is_plain(lhs, rhs):
-        return _products.sdd(lhs, rhs, crow, col, size, block)
-    return _apply(Sdd, lhs, rhs, crow, col, size, block)
+    if _is_transformed():
+        return Sdd.apply(lhs, rhs, crow, col, size, block)
+    if _records() and (lhs.requires_grad or rhs.requires_grad):
+        return _sdd_now(lhs, rhs, crow, col, size, block)
+    return _products.sdd(lhs, rhs, crow, col, size, block)

@@ -30,6 +30,7 @@ from ._device_patterns import DeviceEntry, DevicePatterns, is_capturing
 DTYPES = {torch.bfloat16: Dtype.BF16, torch.float16: Dtype.FP16, torch.float32: Dtype.FP32, torch.float64: Dtype.FP64}
 
 _RECENT = 4096
+_LARGE = 1 << 20  # bytes of workspace
 
 patterns = Cache(256 << 20)
 device_patterns = DevicePatterns(256 << 20)
@@ -157,7 +158,7 @@ class Call:
 
 
 class DeviceCall(Call):
-    """The same on a GPU, in torch's current stream, with workspace of torch's allocator."""
+    """The same on a GPU, in torch's current stream. Large workspaces are of torch's allocator, small ones of the library's."""
 
     __slots__ = ("_device", "_is_captured", "_verdict")
 
@@ -176,7 +177,7 @@ class DeviceCall(Call):
         args = spare[0]
         args.stream = _raw_stream(self._device)
         plan = self._plan
-        if plan.product_bytes:
+        if plan.product_bytes > _LARGE:
             # The allocator keeps it for this stream's later work, or for the graph that the stream is captured into.
             workspace = like.new_empty(plan.product_bytes, dtype=torch.uint8)
             args.workspace, args.workspace_bytes = workspace.data_ptr(), plan.product_bytes

@@ -51,9 +51,10 @@ def _address(tensor: torch.Tensor, crow: torch.Tensor) -> int:
 
 
 def _index_key(crow: torch.Tensor, col: torch.Tensor) -> Sequence[Any]:
+    """What the kept calls know an index of one dimension by."""
     if crow.is_cuda:
         return identity(crow, col)
-    return crow.data_ptr(), col.data_ptr(), crow.shape, col.shape, crow.stride(), col.stride(), crow.dtype, col.dtype, _threads()
+    return crow.data_ptr(), col.data_ptr(), crow.numel(), col.numel(), crow.stride(), col.stride(), crow.dtype, col.dtype, _threads()
 
 
 def _planned(n: int, width: int, *lines: int) -> int:
@@ -133,6 +134,8 @@ def mm(
     if call is not None and out is None and not (b_at & call.misaligned or at & 15) and values.is_contiguous():
         return call.run(b, at, b_at)
     require_mm(values, crow, col, size, b, transpose)
+    if b.is_meta:
+        return torch.ops.sparsek.mm(values, crow, col, size, b, transpose)
     outer, n, width = (size[1] if transpose else size[0]), b.shape[-1], b.element_size()
     shape = (*b.shape[:-2], outer, n)
     _result(out, shape, b)
@@ -174,7 +177,8 @@ def _out_address(out: torch.Tensor | None) -> int:
 
 
 def _is_plain(crow: torch.Tensor, col: torch.Tensor) -> bool:
-    return crow.is_contiguous() and col.is_contiguous()
+    """Whether the elements of the index can be compared, or need not be."""
+    return crow.is_cuda or (crow.is_contiguous() and col.is_contiguous())
 
 
 def require_linear(
@@ -210,13 +214,15 @@ def linear(
 ) -> torch.Tensor:
     """act(x A^T + bias): (..., M); or where A is transposed act(x A + bias): (..., K)."""
     size, index = tuple(size), _index_key(crow, col)
-    of_bias = None if bias is None else (bias.shape, bias.stride(), bias.dtype, bias.get_device())
     of_values = (values.shape, values.dtype, values.get_device())
-    key = (transpose, activation, size, of_values, x.shape, x.stride(), x.dtype, x.get_device(), of_bias, index)
+    of_bias = None if bias is None else (bias.shape, bias.stride(), bias.dtype, bias.get_device())
+    key = (transpose, activation, size, x.shape, x.stride(), x.dtype, x.get_device(), of_values, of_bias, index)
     call, at, x_at = recent(key, crow, col), values.data_ptr(), x.data_ptr()
     if call is not None and out is None and not (x_at & call.misaligned or at & 15) and values.is_contiguous():
         return call.run(x, at, x_at, bias.data_ptr() if bias is not None else 0)
     require_linear(x, values, crow, col, size, bias, transpose)
+    if x.is_meta:
+        return torch.ops.sparsek.linear(x, values, crow, col, size, bias, transpose, activation)
     if activation not in ACTIVATIONS:
         raise ArgumentError(f"activation {activation!r} is none of {', '.join(ACTIVATIONS)}")
     outer = size[1] if transpose else size[0]
@@ -276,6 +282,8 @@ def sdd(
     if call is not None and out is None and not (left_at | right_at) & call.misaligned:
         return call.run(lhs, 0, right_at, x=left_at)
     require_sdd(lhs, rhs, crow, col, size, block)
+    if lhs.is_meta:
+        return torch.ops.sparsek.sdd(lhs, rhs, crow, col, size, block)
     shape = (col.shape[0], block[0], block[1])
     _result(out, shape, lhs)
     entry = entry_of(index, crow, col, size, (block[0], block[1]), lhs.dtype)

@@ -7,7 +7,7 @@ Under autocast, operands of float32 and of the 16-bit types are converted to aut
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,15 +18,20 @@ from ._products import ACTIVATIONS
 
 __all__ = ["linear", "mm", "sdd"]
 
-_is_autocast = torch.is_autocast_enabled
+# Whether it is on for any kind of device; for one kind, torch takes longer to tell.
+_any_autocast: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
+
+
+def _is_autocast() -> bool:
+    return torch.compiler.is_compiling() or _any_autocast()
 
 
 def _cast(*tensors: torch.Tensor | None) -> Any:
     """The tensors, in autocast's type where it is on."""
     first = tensors[0]
     assert first is not None
-    kind = "cpu" if first.is_cpu else first.device.type
-    if kind == "meta" or not _is_autocast(kind):
+    kind = first.device.type
+    if kind == "meta" or not torch.is_autocast_enabled(kind):
         return tensors
     dtype = torch.get_autocast_dtype(kind)
 
@@ -46,10 +51,11 @@ def mm(
     values have beyond row M and column K must be zero. b: (..., K, N), transposed (..., M, N), of the type of the values,
     with any strides; row- and column-major matrices are not copied. Returns (..., M, N), transposed (..., K, N).
 
-    Types are bfloat16, float16, float32 and float64, on the CPU. Raises ArgumentError, DtypeError, IndexFault and
+    Types are bfloat16, float16, float32 and float64, on the CPU and on Hopper GPUs. Raises ArgumentError, DtypeError, IndexFault and
     UnsupportedError.
     """
-    values, b = _cast(values, b)
+    if _is_autocast():
+        values, b = _cast(values, b)
     return _gradients.mm(values, crow, col, tuple(size), b, transpose)
 
 
@@ -73,7 +79,8 @@ def linear(
     kind = activation or "none"
     if kind not in ACTIVATIONS:
         raise ArgumentError(f"activation={activation!r} is none of None, relu, gelu and silu")
-    x, values, bias = _cast(x, values, bias)
+    if _is_autocast():
+        x, values, bias = _cast(x, values, bias)
     return _gradients.linear(x, values, crow, col, tuple(size), bias, transpose, kind)
 
 
@@ -84,5 +91,6 @@ def sdd(
 
     lhs: (M, n). rhs: (n, K). The pattern has the size (M, K), blocks of (bm, bk), crow and col, see mm. Raises as mm does.
     """
-    lhs, rhs = _cast(lhs, rhs)
+    if _is_autocast():
+        lhs, rhs = _cast(lhs, rhs)
     return _gradients.sdd(lhs, rhs, crow, col, tuple(size), tuple(block))

@@ -145,7 +145,8 @@ class BsrLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """act(x W^T + bias)."""
-        return functional.linear(x, self.values, self.crow, self.col, self.size, self.bias, activation=self.activation)
+        size = self.out_features, self.in_features
+        return functional.linear(x, self.values, self.crow, self.col, size, self.bias, activation=self.activation)
 
     def set_pattern(self, mask: torch.Tensor, optimizer: torch.optim.Optimizer | None = None) -> None:
         """Gives the weight the blocks of `mask` (ceil(out/bm), ceil(in/bk)): those that it had keep their values, new ones are zero.

@@ -224,7 +224,7 @@ def test_a_graph_keeps_its_plans() -> None:
     a = Matrix(7, (512, 512), (64, 64), dtype=torch.bfloat16)
     x = draw(1, 256, 512, dtype=torch.bfloat16)
     y = draw(2, 256, 512, dtype=torch.bfloat16)
-    index = [a.crow.clone(), a.col.clone()]
+    index: Any = [a.crow.clone(), a.col.clone()]
 
     def step() -> Any:
         h = st.linear(x, a.values, *index, a.size, activation="relu")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Block-sparse products and layers for torch, with gradients, on the CPU."""
+"""Block-sparse products and layers for torch, with gradients, on the CPU and on Hopper GPUs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from .blocks import block_mask, block_scores, from_blocks, index_from_mask, to_b
 from .functional import linear, mm, sdd
 from .modules import BsrLinear, sparsify_
 from .prune import growth_scores, prune_, regrow_
+from .tensor import BsrTensor, from_plain, to_plain
 
 __all__ = [
     "BsrLinear",
+    "BsrTensor",
     "block_mask",
     "block_scores",
     "cache_clear",
     "cache_info",
     "from_blocks",
+    "from_plain",
     "growth_scores",
     "index_from_mask",
     "linear",
@@ -25,4 +28,5 @@ __all__ = [
     "sdd",
     "sparsify_",
     "to_blocks",
+    "to_plain",
 ]

@@ -43,6 +43,21 @@ def _rows_of(crow: torch.Tensor) -> torch.Tensor:
     return torch.repeat_interleave(torch.arange(counts.numel(), device=crow.device), counts)
 
 
+def moving(mask: torch.Tensor, crow: torch.Tensor, col: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What makes of blocks (nnzb, bm, bk) of this index those of a mask: blocks of both stay, others are zero."""
+    had = mask_from_index(crow, col, mask.shape[1])
+    number = torch.full(tuple(mask.shape), -1, dtype=torch.long, device=col.device)
+    number[_rows_of(crow), col.long()] = torch.arange(col.numel(), device=col.device)
+    old, kept = number[mask & had], had[mask]
+
+    def moved(blocks: torch.Tensor) -> torch.Tensor:
+        made = blocks.new_zeros(kept.numel(), *blocks.shape[1:])
+        made[kept] = blocks[old]
+        return made
+
+    return moved
+
+
 def to_blocks(dense: torch.Tensor, block: tuple[int, int]) -> torch.Tensor:
     """All blocks of a matrix (M, K): (ceil(M/bm), ceil(K/bk), bm, bk), with zeros beyond it."""
     (rows, cols), (bm, bk) = dense.shape, block

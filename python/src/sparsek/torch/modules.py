@@ -13,7 +13,8 @@ from torch import nn
 from ..errors import ArgumentError
 from . import functional
 from ._products import ACTIVATIONS
-from .blocks import Score, block_mask, block_scores, from_blocks, index_from_mask, mask_from_index, to_blocks
+from .blocks import Score, block_mask, block_scores, from_blocks, index_from_mask, mask_from_index, moving, to_blocks
+from .tensor import BsrTensor
 
 __all__ = ["BsrLinear", "sparsify_"]
 
@@ -157,27 +158,16 @@ class BsrLinear(nn.Module):
         if tuple(mask.shape) != self.mask_shape:
             raise ArgumentError(f"mask has the shape {tuple(mask.shape)}, and not {self.mask_shape}")
         mask = mask.to(self.col.device)
-        had = self.mask
-        number = torch.full(self.mask_shape, -1, dtype=torch.long, device=self.col.device)
-        rows = torch.repeat_interleave(torch.arange(self.mask_shape[0], device=self.crow.device), (self.crow[1:] - self.crow[:-1]).long())
-        number[rows, self.col.long()] = torch.arange(self.col.numel(), device=self.col.device)
-        old, kept = number[mask & had], had[mask]
-
-        def moved(tensor: torch.Tensor) -> torch.Tensor:
-            made = tensor.new_zeros(kept.numel(), *self.block)
-            made[kept] = tensor[old]
-            return made
-
-        before = self.values.shape
+        moved, before = moving(mask, self.crow, self.col), self.values.shape
         with torch.no_grad():
             self.values.data = moved(self.values.data)
         self.values.grad = None
         self.crow, self.col = index_from_mask(mask, self.col.dtype)
         if optimizer is not None and self.values in optimizer.state:
             state = optimizer.state[self.values]
-            for name, kept_value in state.items():
-                if isinstance(kept_value, torch.Tensor) and kept_value.shape == before:
-                    state[name] = moved(kept_value)
+            for name, kept in state.items():
+                if isinstance(kept, torch.Tensor) and kept.shape == before:
+                    state[name] = moved(kept)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         values: Any = state_dict.get(prefix + "values")
@@ -202,8 +192,11 @@ def sparsify_(
     *,
     score: Score = "l2",
     filter: Callable[[str, nn.Linear], bool] | None = None,
+    keep_modules: bool = False,
 ) -> list[str]:
     """Puts a BsrLinear in the place of each nn.Linear in the model, and returns the names of these.
+
+    keep_modules: the layers stay as they are, for programs that look for nn.Linear, and their weights become BsrTensors.
 
     Each keeps the share `density` of its blocks, those with the highest scores; see BsrLinear.from_dense. filter: whether to
     replace the layer of this name; None: those that have a block or more both ways. Subclasses of nn.Linear are left as
@@ -219,8 +212,13 @@ def sparsify_(
             large = child.out_features >= block[0] and child.in_features >= block[1]
             if not (large if filter is None else filter(full, child)):
                 continue
+            names.append(full)
+            if keep_modules:
+                if not isinstance(child.weight, BsrTensor):
+                    weight = BsrTensor.from_dense(child.weight, block, density=density, score=score)
+                    child.weight = nn.Parameter(weight, requires_grad=child.weight.requires_grad)
+                continue
             if child not in replaced:
                 replaced[child] = BsrLinear.from_dense(child, block, density=density, score=score)
             setattr(parent, name, replaced[child])
-            names.append(full)
     return names

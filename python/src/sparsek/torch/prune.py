@@ -8,19 +8,22 @@ import torch
 from ..errors import ArgumentError
 from .blocks import Score, highest, scores_of, to_blocks
 from .modules import BsrLinear
+from .tensor import BsrTensor
 
 __all__ = ["growth_scores", "prune_", "regrow_"]
 
 
-def _scores(layer: BsrLinear, score: Score) -> torch.Tensor:
+def _scores(layer: BsrLinear | BsrTensor, score: Score) -> torch.Tensor:
     """Scores of the stored blocks, -inf for the others: (ceil(out/bm), ceil(in/bk))."""
     found = torch.full(layer.mask_shape, -torch.inf, device=layer.values.device)
     found[layer.mask] = scores_of(layer.values.detach(), score).float()
     return found
 
 
-def prune_(layer: BsrLinear, density: float, *, score: Score = "l2", optimizer: torch.optim.Optimizer | None = None) -> int:
+def prune_(layer: BsrLinear | BsrTensor, density: float, *, score: Score = "l2", optimizer: torch.optim.Optimizer | None = None) -> int:
     """Drops the blocks with the lowest scores until the share `density` of all is left, and returns how many it dropped.
+
+    layer: a BsrLinear, or a weight that is a BsrTensor.
 
     Does nothing where the layer has as few already. score: see block_scores. optimizer: see BsrLinear.set_pattern.
     """
@@ -43,7 +46,7 @@ def growth_scores(x: torch.Tensor, grad_output: torch.Tensor, block: tuple[int, 
 
 
 def regrow_(
-    layer: BsrLinear,
+    layer: BsrLinear | BsrTensor,
     fraction: float,
     growth: torch.Tensor | None = None,
     *,

@@ -227,8 +227,9 @@ def test_a_graph_keeps_its_plans() -> None:
     index: Any = [a.crow.clone(), a.col.clone()]
 
     def step() -> Any:
-        h = st.linear(x, a.values, *index, a.size, activation="relu")
-        return st.linear(h, a.values, *index, a.size, transpose=True), st.sdd(y.t(), x, *index, a.size, a.block)
+        crow, col = index
+        h = st.linear(x, a.values, crow, col, a.size, activation="relu")
+        return st.linear(h, a.values, crow, col, a.size, transpose=True), st.sdd(y.t(), x, crow, col, a.size, a.block)
 
     step()
     graph = torch.cuda.CUDAGraph()

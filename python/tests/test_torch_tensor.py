@@ -83,7 +83,8 @@ def test_optimizers(kind: str) -> None:
     sparse = layer(dtype=torch.float32)
     dense = dense_of(sparse)
     mask = cells(sparse.weight)
-    options: dict[str, Any] = {"SGD": {"momentum": 0.9}, "AdamW of lists": {"foreach": True}, "fused AdamW": {"fused": True}}.get(kind, {})
+    every: dict[str, dict[str, Any]] = {"SGD": {"momentum": 0.9}, "AdamW of lists": {"foreach": True}, "fused AdamW": {"fused": True}}
+    options = every.get(kind, {})
     made = [getattr(torch.optim, kind.replace("fused ", "").split()[0])(each.parameters(), lr=0.01, **options) for each in (sparse, dense)]
     for step in range(4):
         for each, optimizer in zip((sparse, dense), made, strict=True):

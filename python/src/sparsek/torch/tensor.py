@@ -297,7 +297,7 @@ _OF_LISTS = ("aten._foreach_", "aten._fused_", "aten._amp_foreach_")
 
 
 def _overloads(*names: str) -> set[Any]:
-    found = set()
+    found: set[Any] = set()
     for name in names:
         for each in (name, name + "_"):
             packet = getattr(_aten, each, None)

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of sparsek.torch: costs of calls, layers, a model, and patterns that come and go.
+
+    python python/benchmarks/torch_figures.py [--device cuda|cpu] [--only calls,linear,training,model,patterns] [--json FILE]
+
+On the CPU all sizes are small: that it runs is what counts there. Candidates take turns in one process; a figure is the
+median of rounds. Operands are random, bf16 on a GPU and fp32 on the CPU; 12.5 % of the blocks of 64x64 are stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "src")]
+
+from llama import Model, Shape  # noqa: E402
+from timing import host_microseconds, milliseconds, synchronize  # noqa: E402
+
+import sparsek  # noqa: E402
+import sparsek.torch as st  # noqa: E402
+from sparsek.torch import _plans  # noqa: E402
+
+BLOCK, DENSITY = (64, 64), 0.125
+
+
+class Bench:
+    """Where and how large."""
+
+    def __init__(self, device: str) -> None:
+        self.device, self.is_gpu = device, device == "cuda"
+        self.dtype = torch.bfloat16 if self.is_gpu else torch.float32
+
+    def random(self, *shape: int) -> Any:
+        return torch.randn(*shape, device=self.device, dtype=self.dtype)
+
+    def linear(self, inputs: int, outputs: int, bias: bool = False) -> Any:
+        return nn.Linear(inputs, outputs, bias=bias, device=self.device, dtype=self.dtype)
+
+    def calls(self) -> dict[str, float]:
+        """Microseconds of the host for y = x W^T + bias, 16 rows of x, W 1024x1024."""
+        dense = self.linear(1024, 1024, bias=True)
+        layer = st.BsrLinear.from_dense(dense, BLOCK, density=DENSITY)
+        x = self.random(16, 1024)
+        values, crow, col, size, bias = layer.values, layer.crow, layer.col, layer.size, layer.bias
+        with torch.no_grad():
+            y = st.linear(x, values, crow, col, size, bias)
+        call = [ref() for ref in _plans._recent.values()][-1]
+        assert call is not None
+        spare = call._new_args()
+        args = spare[0]
+        args.values, args.b, args.bias, args.c = values.data_ptr(), x.data_ptr(), bias.data_ptr(), y.data_ptr()
+        if self.is_gpu:
+            args.stream = torch.cuda.current_stream().cuda_stream
+        compiled = torch.compile(layer, fullgraph=True)
+        silent = torch.no_grad()
+        candidates: dict[str, Callable[[], Any]] = {
+            "library alone": lambda: call._multiply(call._plan.pointer, spare[1]),
+            "linear": silent(lambda: st.linear(x, values, crow, col, size, bias)),
+            "BsrLinear": silent(lambda: layer(x)),
+            "F.linear": silent(lambda: F.linear(x, dense.weight, dense.bias)),
+            "linear with gradients": lambda: st.linear(x, values, crow, col, size, bias),
+            "BsrLinear with gradients": lambda: layer(x),
+            "F.linear with gradients": lambda: F.linear(x, dense.weight, dense.bias),
+        }
+        try:
+            with torch.no_grad():
+                compiled(x)
+            candidates["compiled"] = silent(lambda: compiled(x))
+        except RuntimeError as error:  # a compiler for C++ is missing, say
+            print(f"compiled: {str(error).splitlines()[0]}")
+        found = host_microseconds(candidates)
+        found.update(self._numpy_calls())
+        return {f"{name}, us": value for name, value in found.items()}
+
+    @staticmethod
+    def _numpy_calls() -> dict[str, float]:
+        import numpy as np
+
+        rng = np.random.default_rng(0)
+        a = sparsek.BSR.from_dense(rng.standard_normal((64, 64), np.float32), (8, 8))
+        b = rng.standard_normal((64, 8), np.float32)
+        plan = sparsek.Pattern(a.crow, a.col, a.shape, a.block, dtype="fp32", context=sparsek.Context("cpu", threads=1)).plan(8)
+        out = plan(a.values, b)
+        spare = plan._new_args()
+        spare[0].values, spare[0].b, spare[0].c = a.values.ctypes.data, b.ctypes.data, out.ctypes.data
+        return host_microseconds(
+            {
+                "NumPy: library alone": lambda: plan._multiply(plan._pointer, spare[1]),
+                "NumPy: plan": lambda: plan(a.values, b),
+                "NumPy: plan into out": lambda: plan(a.values, b, out),
+                "NumPy: bsr_gemm": lambda: sparsek.bsr_gemm(a, b),
+            },
+            calls=2000,
+        )
+
+    def linear_product(self) -> dict[str, Any]:
+        """y = x W^T against the library's own C = A B of the same sizes."""
+        tokens, width = (8192, 8192) if self.is_gpu else (64, 512)
+        layer = st.BsrLinear.from_dense(self.linear(width, width), BLOCK, density=DENSITY)
+        x, g = self.random(tokens, width), self.random(tokens, width)
+        b = x.t().contiguous()
+        weight = (layer.values.detach(), layer.crow, layer.col, layer.size)
+        dense = self.linear(width, width).weight.detach()
+        found: dict[str, Any] = milliseconds(
+            {
+                "C = A B": lambda: st.mm(*weight, b),
+                "y = x W^T": lambda: st.linear(x, *weight),
+                "dx = g W": lambda: st.linear(g, *weight, transpose=True),
+                "dW (SDD)": lambda: st.sdd(g.t(), x, *weight[1:], BLOCK),
+                "dense y": lambda: x @ dense.t(),
+            },
+            self.device,
+        )
+        found = {f"{name}, ms": value for name, value in found.items()}
+        found["y = x W^T over C = A B"] = found["y = x W^T, ms"] / found["C = A B, ms"]
+        if self.is_gpu:
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+                st.linear(x, *weight)
+                synchronize()
+            found["kernels of y = x W^T"] = sorted({event.name[:90] for event in profile.events() if event.device_type.name == "CUDA"})
+        return found
+
+    def training(self) -> dict[str, Any]:
+        """Forward and both gradients of BsrLinear, nn.Linear, and torch's BSR product forward."""
+        tokens, inputs, outputs = (8192, 4096, 16384) if self.is_gpu else (64, 256, 512)
+        dense = self.linear(inputs, outputs)
+        layer = st.BsrLinear.from_dense(dense, BLOCK, density=DENSITY)
+        x, g = self.random(tokens, inputs).requires_grad_(), self.random(tokens, outputs)
+        bsr = torch.sparse_bsr_tensor(layer.crow.long(), layer.col.long(), layer.values.detach(), layer.size)
+        columns = x.detach().t().contiguous()
+
+        def step(module: Any) -> None:
+            module.zero_grad(set_to_none=True)
+            x.grad = None
+            module(x).backward(g)
+
+        found: dict[str, Any] = milliseconds(
+            {"BsrLinear": lambda: step(layer), "nn.Linear": lambda: step(dense), "torch's BSR, forward": lambda: bsr @ columns}, self.device
+        )
+        sparse = found["BsrLinear"]
+        found = {f"{name}, ms": value for name, value in found.items()}
+        found["nn.Linear over BsrLinear"] = found["nn.Linear, ms"] / sparse
+        found["torch's BSR forward over BsrLinear"] = found["torch's BSR, forward, ms"] / sparse
+        if self.is_gpu:
+            found.update(self._memory_of(step, layer, x, outputs))
+        return found
+
+    def _memory_of(self, step: Callable[[Any], None], layer: Any, x: Any, outputs: int) -> dict[str, int]:
+        layer.zero_grad(set_to_none=True)
+        x.grad = None
+        synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        step(layer)
+        synchronize()
+        operands = x.numel() * x.element_size() + x.shape[0] * outputs * x.element_size() + layer.values.nbytes  # dx, y and dW
+        return {
+            "most memory of a step beyond y and gradients, bytes": torch.cuda.max_memory_allocated() - before - operands,
+            "values, bytes": layer.values.nbytes,
+            "index, bytes": layer.crow.nbytes + layer.col.nbytes,
+        }
+
+    def model(self) -> dict[str, Any]:
+        """A model of Llama's shape with 1.3 billion parameters, its MLPs dense, sparse, and left out."""
+        shape = Shape() if self.is_gpu else Shape(width=128, hidden=320, layers=2, heads=2, vocabulary=256)
+        batch, length = (8, 2048) if self.is_gpu else (2, 16)
+        tokens = torch.randint(shape.vocabulary, (batch, length), device=self.device)
+        found: dict[str, Any] = {}
+        for kind in ("dense", "sparse", "without MLPs"):
+            torch.manual_seed(0)
+            torch._dynamo.reset()
+            with torch.device(self.device):
+                model = Model(shape).to(self.dtype)
+            if kind == "sparse":
+                st.sparsify_(model, BLOCK, DENSITY, filter=lambda name, _: ".mlp." in name)
+            if kind == "without MLPs":
+                for block in model.blocks:
+                    block.mlp = nn.Identity()
+            found[f"decode, {kind}, ms"] = self._decode(model, batch, length)
+            if self.is_gpu:
+                for block in model.blocks:
+                    block.compile(fullgraph=True)  # one graph serves all layers
+            positions = model.positions(0, length)
+            with torch.no_grad():
+                found[f"forward, {kind}, ms"] = milliseconds({kind: lambda m=model, p=positions: m(tokens, p)}, self.device, 5)[kind]
+            found[f"training step, {kind}, ms"] = self._steps(model, tokens, positions)
+            del model
+            gc.collect()
+            if self.is_gpu:
+                torch.cuda.empty_cache()
+        for what in ("forward", "training step", "decode"):
+            if found[f"{what}, dense, ms"] is not None:
+                dense, rest = found[f"{what}, dense, ms"], found[f"{what}, without MLPs, ms"]
+                found[f"{what}: dense over sparse"] = dense / found[f"{what}, sparse, ms"]
+                found[f"{what}: at most, MLPs taking an eighth"] = dense / (rest + DENSITY * (dense - rest))
+        return found
+
+    def _steps(self, model: Any, tokens: Any, positions: Any) -> float:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, foreach=True)
+
+        def step() -> None:
+            logits = model(tokens, positions)
+            F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), tokens[:, 1:].flatten()).backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+        return milliseconds({"step": step}, self.device, 5)["step"]
+
+    def _decode(self, model: Any, batch: int, length: int) -> float | None:
+        """One token for each of the batch, in a CUDA graph."""
+        if not self.is_gpu:
+            return None
+        shape = model.shape
+        token = torch.randint(shape.vocabulary, (batch, 1), device=self.device)
+        caches = self.random(shape.layers, 2, batch, shape.heads, length, shape.width // shape.heads)
+        positions = model.positions(length, 1)
+        with torch.no_grad():
+            model(token, positions, caches)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                model(token, positions, caches)
+            taken = milliseconds({"decode": graph.replay}, self.device)["decode"]
+        del graph
+        st.cache_clear(captured=True)
+        return taken
+
+    def patterns(self) -> dict[str, Any]:
+        """A thousand patterns made, used twice and dropped: growth of memory, and microseconds of the host for each."""
+        x, values = self.random(64, 1024), self.random(64, 64, 64)
+
+        def some(count: int) -> None:
+            for _ in range(count):
+                col = torch.randperm(256, device=self.device)[:64].sort().values
+                crow = torch.searchsorted(col, torch.arange(0, 257, 16, device=self.device))
+                st.linear(x, values, crow, col % 16, (1024, 1024))
+                st.linear(x, values, crow, col % 16, (1024, 1024), transpose=True)
+
+        some(200)
+        gc.collect()
+        synchronize()
+        before, free = (torch.cuda.memory_allocated(), torch.cuda.mem_get_info()[0]) if self.is_gpu else (0, 0)
+        taken = host_microseconds({"made, used twice and dropped": lambda: some(1)}, calls=100, rounds=10)
+        found: dict[str, Any] = {f"{name}, us": value for name, value in taken.items()}
+        if self.is_gpu:
+            found["growth in torch's allocator, bytes"] = torch.cuda.memory_allocated() - before
+            found["growth on the device, bytes"] = free - torch.cuda.mem_get_info()[0]
+            torch.cuda._sleep(1 << 30)
+            busy = torch.cuda.Event()
+            busy.record()
+            some(20)
+            found["waits for the device"] = busy.query()
+            synchronize()
+        found["patterns that are kept"] = st.cache_info().patterns
+        return found
+
+
+SECTIONS: dict[str, Callable[[Bench], dict[str, Any]]] = {
+    "calls": Bench.calls,
+    "linear": Bench.linear_product,
+    "training": Bench.training,
+    "model": Bench.model,
+    "patterns": Bench.patterns,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Figures of sparsek.torch.")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
+    parser.add_argument("--json", help="a file to write the figures to")
+    given = parser.parse_args()
+    bench = Bench(given.device)
+    name = torch.cuda.get_device_name() if bench.is_gpu else "CPU"
+    report: dict[str, Any] = {"device": name, "torch": torch.__version__, "sparsek": sparsek.build_info().commit}
+    print(f"{name}, torch {torch.__version__}")
+    for section in given.only.split(","):
+        torch.manual_seed(0)
+        report[section] = SECTIONS[section](bench)
+        print(f"{section}:")
+        for what, value in report[section].items():
+            print(f"  {value:12.3f}  {what}" if isinstance(value, float) else f"  {what}: {value}", flush=True)
+        if given.json:
+            Path(given.json).write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

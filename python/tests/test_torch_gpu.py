@@ -314,6 +314,21 @@ def test_making_and_dropping_patterns_waits_for_nothing() -> None:
     torch.cuda.synchronize()
 
 
+def test_patterns_of_each_step_wait_for_nothing() -> None:
+    scores = torch.rand(16, 16, device="cuda")
+    x, values = draw(1, 64, 1024, dtype=torch.bfloat16), draw(2, 64, 64, 64, dtype=torch.bfloat16)
+    st.linear(x, values, *st.index_from_scores(scores, 64), (1024, 1024))
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for each_row, count in ((False, 64), (True, 4)):
+            scores = scores * 1.5
+            crow, col = st.index_from_scores(scores, count, each_row=each_row)
+            st.linear(x, values, crow, col, (1024, 1024))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 def dense_of(layer: Any) -> Any:
     made = nn.Linear(layer.in_features, layer.out_features, device="cuda", dtype=layer.values.dtype)
     with torch.no_grad():

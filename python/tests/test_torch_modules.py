@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import pickle
 from typing import Any
 
@@ -143,6 +144,23 @@ def layer_places(layer: Any, mask: Any) -> Any:
     assert (crow == layer.crow).all()
     assert (col == layer.col).all()
     return mask[layer.mask].nonzero()[:, 0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 6])
+def test_index_from_scores(count: int) -> None:
+    scores = torch.rand(5, 6, generator=torch.Generator().manual_seed(count))
+    scores[1] = 0.5  # of equal scores the first are taken
+    for each_row in (False, True):
+        crow, col = st.index_from_scores(scores, count, each_row=each_row)
+        if each_row:
+            places = [sorted(row.argsort(descending=True, stable=True)[:count].tolist()) for row in scores]
+        else:
+            chosen = scores.flatten().argsort(descending=True, stable=True)[:count].tolist()
+            places = [sorted(at % 6 for at in chosen if at // 6 == row) for row in range(5)]
+        assert [col[start:end].tolist() for start, end in itertools.pairwise(crow.tolist())] == places
+        assert crow.dtype == col.dtype == torch.int32
+    with pytest.raises(sparsek.ArgumentError, match="31 blocks"):
+        st.index_from_scores(scores, 31)
 
 
 def test_growth_scores() -> None:

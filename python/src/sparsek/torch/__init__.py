@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ._plans import cache_clear, cache_info
-from .blocks import block_mask, block_scores, from_blocks, index_from_mask, to_blocks
+from .blocks import block_mask, block_scores, from_blocks, index_from_mask, index_from_scores, to_blocks
 from .functional import linear, mm, sdd
 from .modules import BsrLinear, sparsify_
 from .prune import growth_scores, prune_, regrow_
@@ -21,6 +21,7 @@ __all__ = [
     "from_plain",
     "growth_scores",
     "index_from_mask",
+    "index_from_scores",
     "linear",
     "mm",
     "prune_",

@@ -30,7 +30,6 @@ from ._device_patterns import DeviceEntry, DevicePatterns, is_capturing
 DTYPES = {torch.bfloat16: Dtype.BF16, torch.float16: Dtype.FP16, torch.float32: Dtype.FP32, torch.float64: Dtype.FP64}
 
 _RECENT = 4096
-_LARGE = 1 << 20  # bytes of workspace
 
 patterns = Cache(256 << 20)
 device_patterns = DevicePatterns(256 << 20)
@@ -95,7 +94,7 @@ class _Plan:
 
     def __init__(self, pattern: Pattern, options: dict[str, int]) -> None:
         lib = library()
-        given = _abi.PlanOptions(dtype_c=int(pattern.dtype), **options)
+        given = _abi.PlanOptions(**{"dtype_c": int(pattern.dtype), **options})
         pointer = ctypes.c_void_p()
         lib.require(lib.plan_create(pattern.pointer, ctypes.byref(given), ctypes.addressof(pointer)))
         assert pointer.value is not None
@@ -158,7 +157,7 @@ class Call:
 
 
 class DeviceCall(Call):
-    """The same on a GPU, in torch's current stream. Large workspaces are of torch's allocator, small ones of the library's."""
+    """The same on a GPU, in torch's current stream, with workspace of torch's allocator."""
 
     __slots__ = ("_device", "_is_captured", "_verdict")
 
@@ -175,13 +174,13 @@ class DeviceCall(Call):
 
     def _multiply_with(self, spare: tuple[Any, Any], like: torch.Tensor) -> None:
         args = spare[0]
-        args.stream = _raw_stream(self._device)
+        args.stream = stream = _raw_stream(self._device)
         plan = self._plan
-        if plan.product_bytes > _LARGE:
+        if plan.product_bytes:
             # The allocator keeps it for this stream's later work, or for the graph that the stream is captured into.
             workspace = like.new_empty(plan.product_bytes, dtype=torch.uint8)
             args.workspace, args.workspace_bytes = workspace.data_ptr(), plan.product_bytes
-        if not self._is_captured and is_capturing():
+        if stream and not self._is_captured and is_capturing():  # the default stream, 0, is never captured
             self._is_captured = True
             self._verdict.captured.append(self)  # so the graph's plan stays
         status = self._multiply(plan.pointer, spare[1])

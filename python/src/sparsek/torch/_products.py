@@ -11,7 +11,7 @@ import torch
 from .._abi import Activation, Bias, Op, Order
 from ..errors import ArgumentError, DtypeError
 from ._device_patterns import identity
-from ._plans import alignment_of, entry_of, keep, made_call, recent
+from ._plans import DTYPES, alignment_of, entry_of, keep, made_call, recent
 
 ACTIVATIONS = {"none": int(Activation.NONE), "relu": int(Activation.RELU), "gelu": int(Activation.GELU), "silu": int(Activation.SILU)}
 
@@ -95,9 +95,11 @@ def _require_device(first: torch.Tensor, **others: torch.Tensor | None) -> None:
             raise ArgumentError(f"{name} lies on {other.device}, and other operands on {first.device}: copy it to where they are")
 
 
-def _result(out: torch.Tensor | None, shape: tuple[int, ...], like: torch.Tensor) -> None:
-    """Raises ArgumentError unless a product can write to out."""
-    if out is not None and (tuple(out.shape) != shape or out.dtype != like.dtype or out.device != like.device or not out.is_contiguous()):
+def _result(out: torch.Tensor | None, shape: tuple[int, ...], like: torch.Tensor, *types: torch.dtype) -> None:
+    """Raises ArgumentError unless a product can write to out: of the type of `like`, or one of `types`."""
+    if out is not None and (
+        tuple(out.shape) != shape or out.dtype not in (like.dtype, *types) or out.device != like.device or not out.is_contiguous()
+    ):
         raise ArgumentError(
             f"out of {out.dtype} and shape {tuple(out.shape)} on {out.device} is no contiguous tensor of {like.dtype} and shape "
             f"{shape} on {like.device}"
@@ -127,7 +129,7 @@ def mm(
     transpose: bool,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """op(A) b: (..., M, N), or (..., K, N) where A is transposed."""
+    """op(A) b: (..., M, N), or (..., K, N) where A is transposed. out may be of float32 where b is of 16 bits."""
     size, index = tuple(size), _index_key(crow, col)
     key = (transpose, size, values.shape, values.dtype, values.get_device(), b.shape, b.stride(), b.dtype, b.get_device(), index)
     call, at, b_at = recent(key, crow, col), values.data_ptr(), b.data_ptr()
@@ -138,7 +140,7 @@ def mm(
         return torch.ops.sparsek.mm(values, crow, col, size, b, transpose)
     outer, n, width = (size[1] if transpose else size[0]), b.shape[-1], b.element_size()
     shape = (*b.shape[:-2], outer, n)
-    _result(out, shape, b)
+    _result(out, shape, b, *([torch.float32] if width == 2 else []))
     entry = entry_of(index, crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
     if b.numel() == 0 or outer == 0:
         return _zeros(out, shape, b)
@@ -157,6 +159,9 @@ def mm(
         "alignment": alignment_of(entry, folded.data_ptr(), step * width),
         "alignment_c": alignment_of(entry, _out_address(out), step_c * width),
     }
+    if out is not None and out.dtype != b.dtype:
+        options["dtype_c"] = int(DTYPES[out.dtype])
+        options["alignment_c"] = max(options["alignment_c"], out.element_size())
     members = {"n": n, "ldb": lying.ld, "ldc": n, "batch": batch, "stride_b": step, "stride_c": step_c}
     call = made_call(entry, options, shape, members)
     if folded.data_ptr() == b_at and values.numel() and _is_plain(crow, col):

@@ -10,7 +10,7 @@ import torch
 
 from ..errors import ArgumentError
 
-__all__ = ["block_mask", "block_scores", "from_blocks", "index_from_mask", "to_blocks"]
+__all__ = ["block_mask", "block_scores", "from_blocks", "index_from_mask", "index_from_scores", "to_blocks"]
 
 Score = str | Callable[[torch.Tensor], torch.Tensor]
 
@@ -28,6 +28,24 @@ def index_from_mask(mask: torch.Tensor, dtype: torch.dtype = torch.int32) -> tup
     crow = torch.zeros(mask.shape[0] + 1, dtype=dtype, device=mask.device)
     crow[1:] = mask.sum(1).cumsum(0)
     return crow, mask.nonzero()[:, 1].to(dtype)
+
+
+def index_from_scores(
+    scores: torch.Tensor, count: int, *, each_row: bool = False, dtype: torch.dtype = torch.int32
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """crow (R + 1) and col of the `count` blocks with the highest scores (R, C), of all or of each block row.
+
+    Made where the scores lie: on a GPU nothing is waited for, so patterns may change with each step. Of equal scores the
+    first are taken.
+    """
+    if scores.dim() != 2 or not 0 <= count <= (scores.shape[1] if each_row else scores.numel()):
+        raise ArgumentError(f"{count} blocks cannot be chosen by scores of shape {tuple(scores.shape)}")
+    rows, cols = scores.shape
+    order = (scores if each_row else scores.flatten()).argsort(dim=-1, descending=True, stable=True)[..., :count].sort(-1).values
+    if each_row:
+        return torch.arange(rows + 1, dtype=dtype, device=scores.device) * count, order.flatten().to(dtype)
+    starts = torch.arange(rows + 1, device=scores.device) * cols
+    return torch.searchsorted(order, starts).to(dtype), (order % max(cols, 1)).to(dtype)
 
 
 def mask_from_index(crow: torch.Tensor, col: torch.Tensor, columns: int) -> torch.Tensor:

@@ -87,7 +87,7 @@ def test_the_suite_of_stk() -> None:
         "-p",
         "no:cacheprovider",
         "-p",
-        "stk_on_cpu",
+        "stk_by_sparsek",
         "-o",
         "python_files=*_test.py",
     ]

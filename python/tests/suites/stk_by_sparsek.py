@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of pytest for the tests of package stanford-stk: sparsek computes the products, and "cuda" is the CPU."""
+"""A plugin of pytest for the tests of package stanford-stk: sparsek computes the products. Without a GPU, "cuda" is the CPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class _Torch:
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Redirects the modules that have tests."""
+    """Redirects the modules that have tests, where there is no GPU."""
+    if torch.cuda.is_available():
+        return
     for module in {item.module for item in items}:
         if hasattr(module, "torch"):
             module.torch = _Torch()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of pytest for test_matmul of Triton's test_blocksparse.py: sparsek computes the products, and "cuda" is the CPU."""
+"""A plugin of pytest for test_matmul of Triton's test_blocksparse.py: sparsek computes the products. Without a GPU, "cuda" is the CPU."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+import torch
 
 import sparsek.compat.triton_blocksparse
 
@@ -14,12 +15,14 @@ sparsek.compat.triton_blocksparse.install()
 
 @pytest.fixture
 def device() -> str:
-    """The only one."""
-    return "cpu"
+    """A GPU where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Has the operands made on the CPU, and no GPU's driver asked."""
+    """Without a GPU, has the operands made on the CPU, and no GPU's driver asked."""
+    if torch.cuda.is_available():
+        return
     for module in {item.module for item in items}:
         defaults = module.make_pair.__defaults__
         module.make_pair.__defaults__ = tuple("cpu" if value == "cuda" else value for value in defaults)

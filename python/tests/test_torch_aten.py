@@ -16,7 +16,7 @@ from torch_reference import Matrix, Place, draw, on_device  # noqa: E402, F401
 from sparsek.compat import torch_aten  # noqa: E402
 from sparsek.torch import _products  # noqa: E402
 
-pytestmark = [pytest.mark.filterwarnings("ignore:Sparse"), pytest.mark.filterwarnings("ignore:.*[Oo]verrid")]
+pytestmark = [pytest.mark.filterwarnings("ignore:Sparse")]
 if not hasattr(torch.library, "get_kernel"):
     pytest.skip("this torch is too old", allow_module_level=True)
 

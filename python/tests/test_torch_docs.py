@@ -16,7 +16,11 @@ import sparsek.torch as st  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning:torch"), pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Sparse"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:torch"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:torch"),
+]
 
 
 def test_snippets() -> None:

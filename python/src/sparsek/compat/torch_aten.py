@@ -8,6 +8,7 @@ either: sparsek.torch.BsrTensor has. Other layouts, types and batches go to torc
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -46,7 +47,9 @@ def install() -> None:
                 before = torch.library.get_kernel(f"aten::{name}", key)
             except RuntimeError:  # of a torch without CUDA
                 continue
-            library.impl(name, _either(ours, before), key, with_keyset=True, allow_override=True)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # torch warns of what is meant here
+                library.impl(name, _either(ours, before), key, with_keyset=True, allow_override=True)
     _installed.append(library)
 
 

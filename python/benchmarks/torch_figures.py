@@ -51,7 +51,8 @@ class Bench:
         dense = self.linear(1024, 1024, bias=True)
         layer = st.BsrLinear.from_dense(dense, BLOCK, density=DENSITY)
         x = self.random(16, 1024)
-        values, crow, col, size, bias = layer.values, layer.crow, layer.col, layer.size, layer.bias
+        values, crow, col, size = layer.values, layer.crow, layer.col, layer.size
+        bias: Any = layer.bias
         with torch.no_grad():
             y = st.linear(x, values, crow, col, size, bias)
         call = [ref() for ref in _plans._recent.values()][-1]
@@ -191,9 +192,9 @@ class Bench:
                 for block in model.blocks:
                     block.compile(fullgraph=True)  # one graph serves all layers
             positions = model.positions(0, length)
-            with torch.no_grad():
-                found[f"forward, {kind}, ms"] = milliseconds({kind: lambda m=model, p=positions: m(tokens, p)}, self.device, 5)[kind]
+            found[f"forward, {kind}, ms"] = self._forward(model, tokens, positions)
             found[f"training step, {kind}, ms"] = self._steps(model, tokens, positions)
+            print({what: value for what, value in found.items() if kind in what}, flush=True)
             del model
             gc.collect()
             if self.is_gpu:
@@ -204,6 +205,10 @@ class Bench:
                 found[f"{what}: dense over sparse"] = dense / found[f"{what}, sparse, ms"]
                 found[f"{what}: at most, MLPs taking an eighth"] = dense / (rest + DENSITY * (dense - rest))
         return found
+
+    def _forward(self, model: Any, tokens: Any, positions: Any) -> float:
+        with torch.no_grad():
+            return milliseconds({"forward": lambda: model(tokens, positions)}, self.device, 5)["forward"]
 
     def _steps(self, model: Any, tokens: Any, positions: Any) -> float:
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, foreach=True)
@@ -245,11 +250,11 @@ class Bench:
                 st.linear(x, values, crow, col % 16, (1024, 1024))
                 st.linear(x, values, crow, col % 16, (1024, 1024), transpose=True)
 
-        some(200)
+        some(200 if self.is_gpu else 20)
         gc.collect()
         synchronize()
         before, free = (torch.cuda.memory_allocated(), torch.cuda.mem_get_info()[0]) if self.is_gpu else (0, 0)
-        taken = host_microseconds({"made, used twice and dropped": lambda: some(1)}, calls=100, rounds=10)
+        taken = host_microseconds({"made, used twice and dropped": lambda: some(1)}, calls=100 if self.is_gpu else 5, rounds=10)
         found: dict[str, Any] = {f"{name}, us": value for name, value in taken.items()}
         if self.is_gpu:
             found["growth in torch's allocator, bytes"] = torch.cuda.memory_allocated() - before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of STK, package stanford-stk: what `stk.backend.triton_kernels` has, computed by sparsek, on the CPU.
+"""The kernels of STK, package stanford-stk: what `stk.backend.triton_kernels` has, computed by sparsek, on the CPU and on Hopper GPUs.
 
 Call `install()` before stk is first imported. All of stk is then used as it is, and what is built on it: blocks may have any
 size, and tensors are of bfloat16, float16, float32 or float64. STK's index of the transposed matrix is not read.
@@ -82,5 +82,5 @@ def sdd(
 
 def row_indices(shape: Sequence[int], data: torch.Tensor, offsets: torch.Tensor, column_indices: torch.Tensor, out: torch.Tensor) -> None:
     """out = the block row of each block: (nnzb)."""
-    counts = offsets[1:] - offsets[:-1]
-    out.copy_(torch.repeat_interleave(torch.arange(counts.numel(), device=offsets.device), counts.long()))
+    rows = torch.arange(offsets.numel() - 1, device=offsets.device)
+    out.copy_(torch.repeat_interleave(rows, (offsets[1:] - offsets[:-1]).long(), output_size=out.numel()))  # known, so nothing waits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`triton.ops.blocksparse.matmul`, which Triton no longer has, computed by sparsek, on the CPU, with gradients.
+"""`triton.ops.blocksparse.matmul`, which Triton no longer has, computed by sparsek, on the CPU and on Hopper GPUs, with gradients.
 
 `install()` puts it where programs import it from. Blocks may have any size; tensors are of bfloat16, float16, float32 or
 float64. The softmax of that module is not here.

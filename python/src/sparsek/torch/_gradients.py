@@ -64,28 +64,28 @@ class Mm(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         values, crow, col, size, b, transpose = inputs
-        ctx.size, ctx.block, ctx.transpose = size, values.shape[1:], transpose
+        ctx.form = size, values.shape, transpose
         ctx.save_for_backward(values if ctx.needs_input_grad[4] else None, crow, col, b if ctx.needs_input_grad[0] else None)
         ctx.save_for_forward(values, crow, col, b)
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         values, crow, col, b = ctx.saved_tensors
+        size, stored, transpose = ctx.form
         of_values = of_b = None
         if ctx.needs_input_grad[0]:
-            left, right = (_folded(b), _folded(g)) if ctx.transpose else (_folded(g), _folded(b))
-            of_values = sdd(left, right.t(), crow, col, ctx.size, ctx.block)
+            left, right = (_folded(b), _folded(g)) if transpose else (_folded(g), _folded(b))
+            of_values = sdd(left, right.t(), crow, col, size, tuple(stored[1:]))
         if ctx.needs_input_grad[4]:
-            of_b = mm(values, crow, col, ctx.size, g, not ctx.transpose)
+            of_b = mm(values, crow, col, size, g, not transpose)
         return of_values, None, None, None, of_b, None
 
     @staticmethod
     def jvp(ctx: Any, of_values: Any, _crow: Any, _col: Any, _size: Any, of_b: Any, _transpose: Any) -> Any:
         values, crow, col, b = ctx.saved_tensors
+        size, _stored, transpose = ctx.form
         terms = [(of_values, b), (values, of_b)]
-        return _sum(
-            [mm(left, crow, col, ctx.size, right, ctx.transpose) for left, right in terms if left is not None and right is not None]
-        )
+        return _sum([mm(left, crow, col, size, right, transpose) for left, right in terms if left is not None and right is not None])
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
@@ -107,19 +107,20 @@ class Linear(Function):
         x, values, crow, col, size, _, transpose, activation = inputs
         if activation != "none" and any(ctx.needs_input_grad):
             raise RuntimeError("sparsek::linear has no gradients with an activation: sparsek.torch.linear applies it as a step of its own")
-        ctx.size, ctx.block, ctx.transpose = size, values.shape[1:], transpose
+        ctx.form = size, values.shape, transpose
         ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, values if ctx.needs_input_grad[0] else None, crow, col)
         ctx.save_for_forward(x, values, crow, col)
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         x, values, crow, col = ctx.saved_tensors
+        size, stored, transpose = ctx.form
         of_x = of_values = of_bias = None
         if ctx.needs_input_grad[0]:
-            of_x = linear(g, values, crow, col, ctx.size, None, not ctx.transpose, "none")
+            of_x = linear(g, values, crow, col, size, None, not transpose, "none")
         if ctx.needs_input_grad[1]:
-            left, right = (_rows(x), _rows(g)) if ctx.transpose else (_rows(g), _rows(x))
-            of_values = sdd(left.t(), right, crow, col, ctx.size, ctx.block)
+            left, right = (_rows(x), _rows(g)) if transpose else (_rows(g), _rows(x))
+            of_values = sdd(left.t(), right, crow, col, size, tuple(stored[1:]))
         if ctx.needs_input_grad[5]:
             of_bias = _rows(g).sum(0)
         return of_x, of_values, None, None, None, of_bias, None, None
@@ -127,14 +128,13 @@ class Linear(Function):
     @staticmethod
     def jvp(ctx: Any, of_x: Any, of_values: Any, _crow: Any, _col: Any, _size: Any, of_bias: Any, *_: Any) -> Any:
         x, values, crow, col = ctx.saved_tensors
+        size, _stored, transpose = ctx.form
         terms = [(of_x, values), (x, of_values)]
         products = [
-            linear(left, right, crow, col, ctx.size, None, ctx.transpose, "none")
-            for left, right in terms
-            if left is not None and right is not None
+            linear(left, right, crow, col, size, None, transpose, "none") for left, right in terms if left is not None and right is not None
         ]
         if of_bias is not None:
-            outer = ctx.size[1] if ctx.transpose else ctx.size[0]
+            outer = size[1] if transpose else size[0]
             products.append(of_bias.expand(*x.shape[:-1], outer))
         return _sum(products)
 
@@ -189,7 +189,7 @@ class Sdd(Function):
 class _MmNow(Function):
     @staticmethod
     def forward(ctx: Any, values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
-        ctx.size, ctx.block, ctx.transpose = size, values.shape[1:], transpose
+        ctx.form = size, values.shape, transpose
         needs = ctx.needs_input_grad
         ctx.save_for_backward(values if needs[4] else None, crow, col, b if needs[0] else None)
         return _products.mm(values, crow, col, size, b, transpose)
@@ -200,7 +200,7 @@ class _MmNow(Function):
 class _LinearNow(Function):
     @staticmethod
     def forward(ctx: Any, x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool) -> Any:
-        ctx.size, ctx.block, ctx.transpose = size, values.shape[1:], transpose
+        ctx.form = size, values.shape, transpose
         needs = ctx.needs_input_grad
         ctx.save_for_backward(x if needs[1] else None, values if needs[0] else None, crow, col)
         return _products.linear(x, values, crow, col, size, bias, transpose, "none")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of sparsek.torch: costs of calls, layers, a model, and patterns that come and go.
 
-    python python/benchmarks/torch_figures.py [--device cuda|cpu] [--only calls,linear,training,model,patterns] [--json FILE]
+    python python/benchmarks/torch_figures.py [--device cuda|cpu] [--only calls,compiled,linear,training,model,patterns] [--json FILE]
 
 On the CPU all sizes are small: that it runs is what counts there. Candidates take turns in one process; a figure is the
 median of rounds. Operands are random, bf16 on a GPU and fp32 on the CPU; 12.5 % of the blocks of 64x64 are stored.
@@ -10,6 +10,7 @@ median of rounds. Operands are random, bf16 on a GPU and fp32 on the CPU; 12.5 %
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
 import sys
@@ -62,7 +63,6 @@ class Bench:
         args.values, args.b, args.bias, args.c = values.data_ptr(), x.data_ptr(), bias.data_ptr(), y.data_ptr()
         if self.is_gpu:
             args.stream = torch.cuda.current_stream().cuda_stream
-        compiled = torch.compile(layer, fullgraph=True)
         silent = torch.no_grad()
         candidates: dict[str, Callable[[], Any]] = {
             "library alone": lambda: call._multiply(call._plan.pointer, spare[1]),
@@ -73,15 +73,19 @@ class Bench:
             "BsrLinear with gradients": lambda: layer(x),
             "F.linear with gradients": lambda: F.linear(x, dense.weight, dense.bias),
         }
-        try:
-            with torch.no_grad():
-                compiled(x)
-            candidates["compiled"] = silent(lambda: compiled(x))
-        except RuntimeError as error:  # a compiler for C++ is missing, say
-            print(f"compiled: {str(error).splitlines()[0]}")
         found = host_microseconds(candidates)
         found.update(self._numpy_calls())
         return {f"{name}, us": value for name, value in found.items()}
+
+    def compiled(self) -> dict[str, float]:
+        """Microseconds of the host for a compiled BsrLinear, as in calls."""
+        dense = self.linear(1024, 1024, bias=True)
+        x = self.random(16, 1024)
+        found = {}
+        for name, layer in (("BsrLinear", st.BsrLinear.from_dense(dense, BLOCK, density=DENSITY)), ("nn.Linear", dense)):
+            work = torch.no_grad()(torch.compile(layer, fullgraph=True))
+            found.update(host_microseconds({f"{name}, us": functools.partial(work, x)}))
+        return found
 
     @staticmethod
     def _numpy_calls() -> dict[str, float]:
@@ -177,40 +181,44 @@ class Bench:
         batch, length = (8, 2048) if self.is_gpu else (2, 16)
         tokens = torch.randint(shape.vocabulary, (batch, length), device=self.device)
         found: dict[str, Any] = {}
-        for kind in ("dense", "sparse", "without MLPs"):
-            torch.manual_seed(0)
-            torch._dynamo.reset()
-            with torch.device(self.device):
-                model = Model(shape).to(self.dtype)
-            if kind == "sparse":
-                st.sparsify_(model, BLOCK, DENSITY, filter=lambda name, _: ".mlp." in name)
-            if kind == "without MLPs":
-                for block in model.blocks:
-                    block.mlp = nn.Identity()
-            found[f"decode, {kind}, ms"] = self._decode(model, batch, length)
-            if self.is_gpu:
-                for block in model.blocks:
-                    block.compile(fullgraph=True)  # one graph serves all layers
-            positions = model.positions(0, length)
-            found[f"forward, {kind}, ms"] = self._forward(model, tokens, positions)
-            found[f"training step, {kind}, ms"] = self._steps(model, tokens, positions)
-            print({what: value for what, value in found.items() if kind in what}, flush=True)
-            del model
-            gc.collect()
-            if self.is_gpu:
-                torch.cuda.empty_cache()
-        for what in ("forward", "training step", "decode"):
-            if found[f"{what}, dense, ms"] is not None:
+        measures = {"training step": self._steps, "forward": self._forward, "decode": self._decode}
+        for kinds in (("dense", "sparse"), ("without MLPs",)):
+            for what, measure in measures.items():
+                for kind in kinds:
+                    if self.is_gpu or what != "decode":
+                        found[f"{what}, {kind}, ms"] = taken = measure(self._made(shape, kind, what), tokens)
+                        print(f"  {taken:12.3f}  {what}, {kind}, ms", flush=True)
+        for what in measures:
+            if f"{what}, dense, ms" in found:
                 dense, rest = found[f"{what}, dense, ms"], found[f"{what}, without MLPs, ms"]
                 found[f"{what}: dense over sparse"] = dense / found[f"{what}, sparse, ms"]
                 found[f"{what}: at most, MLPs taking an eighth"] = dense / (rest + DENSITY * (dense - rest))
         return found
 
-    def _forward(self, model: Any, tokens: Any, positions: Any) -> float:
+    def _made(self, shape: Shape, kind: str, what: str) -> Any:
+        gc.collect()
+        if self.is_gpu:
+            torch.cuda.empty_cache()
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        with torch.device(self.device):
+            model = Model(shape).to(self.dtype)
+        if kind == "sparse":
+            st.sparsify_(model, BLOCK, DENSITY, filter=lambda name, _: ".mlp." in name)
+        for block in model.blocks:
+            if kind == "without MLPs":
+                block.mlp = nn.Identity()
+            if self.is_gpu and what != "decode":
+                block.compile(fullgraph=True)  # one graph serves all layers
+        return model
+
+    def _forward(self, model: Any, tokens: Any) -> float:
+        positions = model.positions(0, tokens.shape[1])
         with torch.no_grad():
             return milliseconds({"forward": lambda: model(tokens, positions)}, self.device, 5)["forward"]
 
-    def _steps(self, model: Any, tokens: Any, positions: Any) -> float:
+    def _steps(self, model: Any, tokens: Any) -> float:
+        positions = model.positions(0, tokens.shape[1])
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, foreach=True)
 
         def step() -> None:
@@ -219,13 +227,11 @@ class Bench:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
 
-        return milliseconds({"step": step}, self.device, 5)["step"]
+        return milliseconds({"step": step}, self.device, 3)["step"]
 
-    def _decode(self, model: Any, batch: int, length: int) -> float | None:
-        """One token for each of the batch, in a CUDA graph."""
-        if not self.is_gpu:
-            return None
-        shape = model.shape
+    def _decode(self, model: Any, tokens: Any) -> float:
+        """One token for each of the batch behind the others, in a CUDA graph."""
+        shape, (batch, length) = model.shape, tokens.shape
         token = torch.randint(shape.vocabulary, (batch, 1), device=self.device)
         caches = self.random(shape.layers, 2, batch, shape.heads, length, shape.width // shape.heads)
         positions = model.positions(length, 1)
@@ -271,6 +277,7 @@ class Bench:
 
 SECTIONS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "calls": Bench.calls,
+    "compiled": Bench.compiled,
     "linear": Bench.linear_product,
     "training": Bench.training,
     "model": Bench.model,

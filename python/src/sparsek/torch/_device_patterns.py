@@ -145,8 +145,8 @@ def identity(crow: torch.Tensor, col: torch.Tensor) -> Sequence[Any]:
         col.data_ptr(),
         crow.numel(),
         col.numel(),
-        crow.stride(),
-        col.stride(),
+        crow.is_contiguous() or crow.stride(),
+        col.is_contiguous() or col.stride(),
         crow.dtype,
         col.dtype,
     )

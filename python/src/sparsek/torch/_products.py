@@ -54,7 +54,8 @@ def _index_key(crow: torch.Tensor, col: torch.Tensor) -> Sequence[Any]:
     """What the kept calls know an index of one dimension by."""
     if crow.is_cuda:
         return identity(crow, col)
-    return crow.data_ptr(), col.data_ptr(), crow.numel(), col.numel(), crow.stride(), col.stride(), crow.dtype, col.dtype, _threads()
+    gaps = crow.is_contiguous() or crow.stride(), col.is_contiguous() or col.stride()
+    return crow.data_ptr(), col.data_ptr(), crow.numel(), col.numel(), gaps, crow.dtype, col.dtype, _threads()
 
 
 def _planned(n: int, width: int, *lines: int) -> int:
@@ -131,7 +132,8 @@ def mm(
 ) -> torch.Tensor:
     """op(A) b: (..., M, N), or (..., K, N) where A is transposed. out may be of float32 where b is of 16 bits."""
     size, index = tuple(size), _index_key(crow, col)
-    key = (transpose, size, values.shape, values.dtype, values.get_device(), b.shape, b.stride(), b.dtype, b.get_device(), index)
+    of_values = (values.shape, values.dtype, values.get_device())
+    key = (transpose, size, of_values, b.shape, b.is_contiguous() or b.stride(), b.dtype, b.get_device(), index)
     call, at, b_at = recent(key, crow, col), values.data_ptr(), b.data_ptr()
     if call is not None and out is None and not (b_at & call.misaligned or at & 15) and values.is_contiguous():
         return call.run(b, at, b_at)
@@ -220,8 +222,8 @@ def linear(
     """act(x A^T + bias): (..., M); or where A is transposed act(x A + bias): (..., K)."""
     size, index = tuple(size), _index_key(crow, col)
     of_values = (values.shape, values.dtype, values.get_device())
-    of_bias = None if bias is None else (bias.shape, bias.stride(), bias.dtype, bias.get_device())
-    key = (transpose, activation, size, x.shape, x.stride(), x.dtype, x.get_device(), of_values, of_bias, index)
+    of_bias = None if bias is None else (bias.shape, bias.is_contiguous() or bias.stride(), bias.dtype, bias.get_device())
+    key = (transpose, activation, size, x.shape, x.is_contiguous() or x.stride(), x.dtype, x.get_device(), of_values, of_bias, index)
     call, at, x_at = recent(key, crow, col), values.data_ptr(), x.data_ptr()
     if call is not None and out is None and not (x_at & call.misaligned or at & 15) and values.is_contiguous():
         return call.run(x, at, x_at, bias.data_ptr() if bias is not None else 0)

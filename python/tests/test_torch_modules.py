@@ -138,6 +138,23 @@ def test_prune_and_regrow() -> None:
             wrong()
 
 
+def test_pruned_beside_a_graph() -> None:
+    """The graph of the step before, which loss holds, was made for more blocks."""
+    layer, other = (st.BsrLinear(40, 24, (8, 8), density=density, dtype=torch.float64) for density in (0.8, 0.3))
+    x = torch.randn(7, 40, dtype=torch.float64)
+    for density in (0.6, 0.4):
+        loss = layer(x).square().sum()
+        loss.backward()
+        st.prune_(layer, density)
+    loss = layer(x).square().sum()
+    layer.load_state_dict(other.state_dict())
+    loss = layer(x).square().sum()
+    loss.backward()
+    exact = masked(layer)
+    exact(x).square().sum().backward()
+    torch.testing.assert_close(layer.values.grad, st.to_blocks(exact.weight.grad, (8, 8))[layer.mask])
+
+
 def layer_places(layer: Any, mask: Any) -> Any:
     """The numbers of the blocks that a mask has."""
     crow, col = st.index_from_mask(layer.mask)

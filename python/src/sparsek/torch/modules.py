@@ -19,6 +19,15 @@ from .tensor import BsrTensor
 __all__ = ["BsrLinear", "sparsify_"]
 
 
+def _replace(parameter: nn.Parameter, data: torch.Tensor) -> None:
+    """Gives a parameter data, of another shape perhaps, and drops its gradient."""
+    if data.shape != parameter.shape:
+        # A graph that is still alive has torch remember the old shape, unless the type changes too.
+        parameter.data = data.new_empty(0, dtype=torch.float16 if data.dtype == torch.float32 else torch.float32)
+    parameter.data = data
+    parameter.grad = None
+
+
 class BsrLinear(nn.Module):
     """y = act(x W^T + bias), x (..., in_features), y (..., out_features), with the weight in blocks.
 
@@ -166,8 +175,7 @@ class BsrLinear(nn.Module):
         mask = mask.to(self.col.device)
         moved, before = moving(mask, self.crow, self.col), self.values.shape
         with torch.no_grad():
-            self.values.data = moved(self.values.data)
-        self.values.grad = None
+            _replace(self.values, moved(self.values.data))
         self.crow, self.col = index_from_mask(mask, self.col.dtype)
         if optimizer is not None and self.values in optimizer.state:
             state = optimizer.state[self.values]
@@ -180,8 +188,7 @@ class BsrLinear(nn.Module):
         col: Any = state_dict.get(prefix + "col")
         complete = values is not None and col is not None and values.shape[1:] == self.values.shape[1:] and len(values) == len(col)
         if complete and len(col) != len(self.col):
-            self.values.data = self.values.data.new_empty(values.shape)
-            self.values.grad = None
+            _replace(self.values, self.values.data.new_empty(values.shape))
             self.col = self.col.new_empty(col.shape)
         super()._load_from_state_dict(state_dict, prefix, *args)
 

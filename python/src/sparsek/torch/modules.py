@@ -168,12 +168,17 @@ class BsrLinear(nn.Module):
         """Gives the weight the blocks of `mask` (ceil(out/bm), ceil(in/bk)): those that it had keep their values, new ones are zero.
 
         What the optimizer keeps for each value (momentum and the like) moves along, and is zero for new blocks. The
-        parameter stays the same object; its gradient is dropped.
+        parameter stays the same object; its gradient is dropped. Where FSDP2 has sharded it, the number of blocks must stay
+        (else UnsupportedError), and all ranks must call this together.
         """
         if tuple(mask.shape) != self.mask_shape:
             raise ArgumentError(f"mask has the shape {tuple(mask.shape)}, and not {self.mask_shape}")
         mask = mask.to(self.col.device)
         moved, before = moving(mask, self.crow, self.col), self.values.shape
+        if hasattr(self.values, "full_tensor"):
+            from .distributed.exchange import rewriting
+
+            moved = rewriting(moved)
         with torch.no_grad():
             _replace(self.values, moved(self.values.data))
         self.crow, self.col = index_from_mask(mask, self.col.dtype)

@@ -20,7 +20,7 @@ from torch.nn import functional as F  # noqa: N812
 
 import sparsek.torch as st
 
-BLOCK, DENSITY, LENGTH, BATCH = (16, 16), 0.25, 64, 16
+BLOCK, LENGTH, BATCH = (16, 16), 64, 16
 TEXT = Path(__file__).resolve().parents[2] / "LICENSE"
 
 
@@ -58,8 +58,8 @@ class Model(nn.Module):
 class Batches:
     """Pieces of a text for training, and its last tenth for judging."""
 
-    def __init__(self, seed: int) -> None:
-        text = TEXT.read_text()
+    def __init__(self, seed: int, text: str | None = None) -> None:
+        text = TEXT.read_text() if text is None else text
         self.characters = sorted(set(text))
         numbers = torch.tensor([self.characters.index(character) for character in text])
         cut = len(numbers) * 9 // 10
@@ -96,21 +96,20 @@ class Watch:
         self.scores = st.growth_scores(x, gradient, self.layer.block)
 
 
-def train(model: Model, steps: int, sparse: bool) -> float:
-    """Trains the model and returns its loss on text that it has not seen."""
-    batches = Batches(seed=1)
+def train(model: Model, batches: Batches, steps: int, density: float | None = None) -> float:
+    """Trains the model and returns its loss on text that it has not seen. density: of the MLPs' blocks in the end; None: dense."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     start, end, watches = steps // 5, steps * 4 // 5, []
     for step in range(steps):
-        if sparse and step == start:
+        if density is not None and step == start:
             st.sparsify_(model, BLOCK, 1.0, filter=lambda name, _: ".mlp." in name)
             optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
             watches = [Watch(module) for module in model.modules() if isinstance(module, st.BsrLinear)]
         optimizer.zero_grad()
         loss_of(model, batches.draw()).backward()
         optimizer.step()
-        if watches and step % 5 == 0 and step <= end:
-            left = 1 - (1 - DENSITY) * min(1.0, 2 * (step - start) / (end - start))
+        if density is not None and watches and step % 5 == 0 and step <= end:
+            left = 1 - (1 - density) * min(1.0, 2 * (step - start) / (end - start))
             for watch in watches:
                 if not st.prune_(watch.layer, left, optimizer=optimizer):
                     st.regrow_(watch.layer, 0.1, watch.scores, optimizer=optimizer)
@@ -128,8 +127,8 @@ def main() -> None:
     torch.manual_seed(0)
     dense = Model(len(Batches(1).characters), options.width)
     sparse = copy.deepcopy(dense)
-    for name, model in (("dense", dense), ("sparse", sparse)):
-        loss = train(model, options.steps, name == "sparse")
+    for name, model, density in (("dense", dense, None), ("sparse", sparse, 0.25)):
+        loss = train(model, Batches(seed=1), options.steps, density)
         count = sum(parameter.numel() for parameter in model.layers.parameters())
         print(f"{name:6}  {count:7} parameters in layers, {loss:.3f} nats a character on text that it has not seen")
 

@@ -20,9 +20,9 @@ import (
 var (
 	testPackages  = []string{"numpy", "scipy", "ml_dtypes", "pytest"}
 	checkPackages = []string{"jax", "mypy==2.4.1", "ruff==0.17.6"}
-	// For sparsek.torch. stanford-stk, whose own tests are run, comes as sources
+	// For sparsek.torch and the notebook. stanford-stk, whose own tests are run, comes as sources
 	// alone.
-	torchPackages = []string{"torch", "safetensors", "absl-py", "--no-binary", "stanford-stk", "stanford-stk==0.7.1"}
+	torchPackages = []string{"torch", "safetensors", "matplotlib", "absl-py", "--no-binary", "stanford-stk", "stanford-stk==0.7.1"}
 )
 
 // Options says what to test.

@@ -4,15 +4,15 @@
 #include <algorithm>
 
 #include "cuda/cuda_error.h"
+#include "cuda/prefix_sum.cuh"
 #include "plan/transpose_index.h"
 
 namespace sparsek::cuda {
 // Named, since the symbols of kernels in an unnamed namespace depend on the path of the checkout.
 namespace transposed_indexing {
 
-constexpr int kThreads = 256, kScanThreads = 1024, kWarp = 32;
+constexpr int kThreads = 256, kWarp = 32;
 constexpr int kMostCtas = 132 * 8;
-constexpr unsigned kAllLanes = ~0u;
 
 __global__ void __launch_bounds__(kThreads) clear(int32_t* counts, int64_t count) {
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < count; i += gridDim.x * int64_t{kThreads})
@@ -29,34 +29,8 @@ __global__ void __launch_bounds__(kThreads) count_columns(CheckedIndex from, int
 }
 
 // In place; `copy` gets the same. One CTA.
-__global__ void __launch_bounds__(kScanThreads) sum_up(int32_t* counts, int32_t* copy, int64_t count) {
-  __shared__ int32_t of_warp[kScanThreads / kWarp], before;
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  if (threadIdx.x == 0) before = 0;
-  for (int64_t base = 0; base < count; base += kScanThreads) {
-    const int64_t at = base + threadIdx.x;
-    int32_t sum = at < count ? counts[at] : 0;
-    for (int step = 1; step < kWarp; step *= 2) {
-      const int32_t left = __shfl_up_sync(kAllLanes, sum, step);
-      if (lane >= step) sum += left;
-    }
-    if (lane == kWarp - 1) of_warp[warp] = sum;
-    __syncthreads();
-    if (warp == 0) {
-      int32_t all = of_warp[lane];
-      for (int step = 1; step < kWarp; step *= 2) {
-        const int32_t left = __shfl_up_sync(kAllLanes, all, step);
-        if (lane >= step) all += left;
-      }
-      of_warp[lane] = all;
-    }
-    __syncthreads();
-    sum += before + (warp > 0 ? of_warp[warp - 1] : 0);
-    if (at < count) counts[at] = copy[at] = sum;
-    __syncthreads();
-    if (threadIdx.x == kScanThreads - 1) before = sum;
-    __syncthreads();
-  }
+__global__ void __launch_bounds__(kPrefixThreads) sum_up(int32_t* counts, int32_t* copy, int64_t count) {
+  prefix_sum(counts, copy, count);
 }
 
 // A warp a block row of the matrix.
@@ -105,7 +79,7 @@ sparsek_bsr enqueue_transposed(const CheckedIndex& from, const BsrShape& shape, 
   const int64_t ends = int64_t{shape.block_cols} + 1;
   k::clear<<<k::ctas_for(ends), k::kThreads, 0, stream>>>(to.row_ptr, ends);
   k::count_columns<<<k::ctas_for(shape.nnzb), k::kThreads, 0, stream>>>(from, shape.block_rows, to.row_ptr);
-  k::sum_up<<<1, k::kScanThreads, 0, stream>>>(to.row_ptr, to.cursor, ends);
+  k::sum_up<<<1, kPrefixThreads, 0, stream>>>(to.row_ptr, to.cursor, ends);
   k::place_blocks<<<k::ctas_for(int64_t{shape.block_rows} * k::kWarp), k::kThreads, 0, stream>>>(from, shape.block_rows,
                                                                                                  to);
   check(cudaGetLastError(), "transpose of the index");

@@ -84,6 +84,7 @@ type opCase[T, C Element, I Index] struct {
 	biasKind    Bias
 	bias        Dense[C]
 	activation  Activation
+	workers     int
 }
 
 type opShape struct {
@@ -295,7 +296,7 @@ func (c *opCase[T, C, I]) checkArgs(info PlanInfo, result *ordered[C]) check.Arg
 
 func (c *opCase[T, C, I]) options() PlanOptions {
 	opts := PlanOptions{Op: c.op, N: c.n, OrderB: c.b.order, OrderC: c.c0.order, LDB: c.b.stride, Output: DTypeOf[C](),
-		Bias: c.biasKind, Activation: c.activation}
+		Bias: c.biasKind, Activation: c.activation, Workers: c.workers}
 	if c.op == SDD {
 		opts.OrderX, opts.LDX = c.x.order, c.x.stride
 	} else {

@@ -20,6 +20,7 @@
 #include "cuda/memory_pool.h"
 #include "cuda/plan_memory.h"
 #include "cuda/rehearsal.h"
+#include "cuda/sampled_kernels.h"
 #include "cuda/sampled_plan.h"
 #include "cuda/sm_hold.h"
 #include "cuda/vendor/library_handles.h"
@@ -68,7 +69,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<PlanState> make_plan(MatrixState& matrix, const PlanOptions& options) override {
     DeviceScope scope(device_);
     auto& a = static_cast<cuda::CudaMatrix&>(matrix);
-    if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options);
+    if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options, rates_.sm_count);
     if (cuda::has_form_plan(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count);
     if (const cuda::LibraryKernel* const kernel = cuda::find_library_kernel(options.kernel)) {
       if (options.own_kernels) {
@@ -203,7 +204,7 @@ class CudaBackend final : public Backend {
     DeviceScope scope(device_);
     auto& a = static_cast<cuda::CudaMatrix&>(pattern);
     auto* const bytes = static_cast<std::byte*>(memory);
-    if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options, bytes);
+    if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options, rates_.sm_count, bytes);
     if (cuda::has_form_plan(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count, bytes);
     return std::make_unique<cuda::CudaPlan>(a, options, rates_.sm_count, bytes);
   }

@@ -12,132 +12,58 @@
 #include "cuda/abi_types.h"
 #include "cuda/device_scope.h"
 #include "cuda/pack_b.h"
+#include "cuda/sampled_kernels.h"
 #include "cuda/time_runs.h"
 #include "cuda/transpose.h"
 #include "plan/digest.h"
 
 namespace sparsek::cuda {
-namespace {
 
-constexpr int64_t kVectorBytes = 16;
-
-// A family of kernels.
-struct SampledKernel {
-  const char* name;
-  sparsek_dtype dtype;
-  SampledOps (*ops)(sparsek_dtype dtype, int32_t block_m);
-  int32_t of_rows, of_columns, least_columns, most_columns;  // of blocks
-  double rate;                                               // operations a second, of blocks of 64 x 64
-};
-
-constexpr int32_t kAny = 1, kMost = INT32_MAX;
-constexpr SampledKernel kSampledKernels[] = {
-    {"sampled_wgmma_bf16", SPARSEK_BF16, sampled_wgmma, 64, 8, 32, 256, 3e14},
-    {"sampled_wgmma_fp16", SPARSEK_FP16, sampled_wgmma, 64, 8, 32, 256, 3e14},
-    {"sampled_mma_bf16", SPARSEK_BF16, sampled_mma, 16, 8, 8, 256, 2e14},
-    {"sampled_mma_fp16", SPARSEK_FP16, sampled_mma, 16, 8, 8, 256, 2e14},
-    {"sampled_simt_bf16", SPARSEK_BF16, sampled_simt, kAny, kAny, kAny, kMost, 1e12},
-    {"sampled_simt_fp16", SPARSEK_FP16, sampled_simt, kAny, kAny, kAny, kMost, 1e12},
-    {"sampled_simt_fp32", SPARSEK_FP32, sampled_simt, kAny, kAny, kAny, kMost, 1e12},
-    {"sampled_simt_fp64", SPARSEK_FP64, sampled_simt, kAny, kAny, kAny, kMost, 1e12}};
-
-bool uses_tensor_cores(const SampledKernel& kernel) { return kernel.ops != sampled_simt; }
-
-std::string obstacle(const SampledKernel& kernel, const CudaMatrix& matrix, const PlanOptions& options) {
-  const BsrShape& shape = matrix.shape();
-  if (shape.block_m % kernel.of_rows != 0) return "another block height";
-  if (shape.block_k % kernel.of_columns != 0 || shape.block_k < kernel.least_columns ||
-      shape.block_k > kernel.most_columns) {
-    return "another block width";
-  }
-  if (kernel.ops == sampled_wgmma && std::max({shape.rows, shape.cols, options.n}) > INT32_MAX) {
-    return "extents of more than 31 bits";
-  }
-  return "";
-}
-
-// Seconds of a product, by a rate for blocks of its height: lower ones use more of memory's bandwidth.
-double predict(const SampledKernel& kernel, const CudaMatrix& matrix, const PlanOptions& options,
-               const DeviceRates& device) {
-  constexpr double kLaunch = 4e-6, kHeight = 64, kSms = 132;
-  const BsrShape& shape = matrix.shape();
-  const double flops =
-      2. * static_cast<double>(shape.nnzb * shape.block_m * shape.block_k) * static_cast<double>(options.n);
-  double seconds = flops / (kernel.rate * device.sm_count / kSms);
-  if (uses_tensor_cores(kernel)) seconds *= (1 + kHeight / shape.block_m) / 2;
-  return kLaunch + seconds;
-}
-
-bool across_x(const PlanOptions& options) { return options.order_x == SPARSEK_COLUMN_MAJOR; }
-bool across_y(const PlanOptions& options) { return options.order_b == SPARSEK_ROW_MAJOR; }
-
-}  // namespace
-
-std::vector<tune::Candidate> list_sampled(const CudaMatrix& matrix, const PlanOptions& options,
-                                          const DeviceRates& device) {
-  std::vector<tune::Candidate> list;
-  for (const SampledKernel& kernel : kSampledKernels) {
-    if (kernel.dtype != matrix.dtype) continue;
-    tune::Candidate candidate;
-    candidate.kernel = kernel.name;
-    candidate.obstacle = obstacle(kernel, matrix, options);
-    if (candidate.obstacle.empty()) candidate.predicted_seconds = predict(kernel, matrix, options, device);
-    list.push_back(std::move(candidate));
-  }
-  return list;
-}
-
-SampledPlan::SampledPlan(CudaMatrix& matrix, const PlanOptions& options)
+SampledPlan::SampledPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
     : matrix_(matrix), options_(options), blocks_(matrix.shape().nnzb) {
-  choose_kernel();
+  choose_kernel(sm_count);
   if (const auto* const host = std::get_if<BsrIndex>(&matrix.index())) copy_index(*host);
+  if (grid_.has_value()) list_tiles();
   if (bytes_ == 0) return;
   workspace_ = std::make_unique<Workspace>(matrix.memory().pool(), bytes_);
   if (!matrix.is_async()) workspace_->take_in_store(matrix.memory().stream());
 }
 
-SampledPlan::SampledPlan(CudaMatrix& matrix, const PlanOptions& options, std::byte* memory)
+SampledPlan::SampledPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, std::byte* memory)
     : matrix_(matrix), options_(options), is_data_(true), blocks_(matrix.shape().nnzb) {
-  choose_kernel();
+  choose_kernel(sm_count);
   Layout layout;
   index_ = IndexLayout(matrix.shape(), layout).within(memory);
+  if (grid_.has_value()) list_ = SampledListLayout(*grid_, layout).within(memory);
   data_bytes_ = layout.bytes();
 }
 
 SampledPlan::~SampledPlan() { matrix_.add_uses(uses_); }
 
-void SampledPlan::choose_kernel() {
+void SampledPlan::choose_kernel(int sm_count) {
   const BsrShape& shape = matrix_.shape();
-  const SampledKernel* found = nullptr;
-  for (const SampledKernel& kernel : kSampledKernels) {
-    if (options_.kernel == kernel.name && kernel.dtype == matrix_.dtype) found = &kernel;
+  const SampledKernel& kernel = sampled_kernel(matrix_, options_);
+  name_ = kernel.name;
+  workers_ = options_.workers;
+  const int ctas = workers_ > 0 ? std::min(workers_, sm_count) : sm_count;
+  grid_ = sampled_grid(kernel, shape, ctas);
+  if (grid_.has_value()) {
+    workers_ = static_cast<int32_t>(std::min<int64_t>(ctas, grid_->capacity));
+    prepare_sampled_list();
   }
-  if (found == nullptr) {
-    fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s of SPARSEK_SDD", options_.kernel.c_str());
-  }
-  const std::string why_not = obstacle(*found, matrix_, options_);
-  if (!why_not.empty()) {
-    fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve blocks of %dx%d here: %s", found->name, shape.block_m,
-         shape.block_k, why_not.c_str());
-  }
-  name_ = found->name;
-  ops_ = found->ops(matrix_.dtype, shape.block_m);
-  reads_vectors_ = uses_tensor_cores(*found);
+  ops_ = sampled_ops(kernel, shape);
+  reads_vectors_ = uses_tensor_cores(kernel);
   const int64_t bytes = dtype_bytes(matrix_.dtype);
-  if (reads_vectors_) {
-    const auto lies_anywhere = [&](int64_t ld) {
-      return options_.alignment % kVectorBytes != 0 || ld * bytes % kVectorBytes != 0;
-    };
-    packs_x_ = !across_x(options_) && lies_anywhere(options_.ldx);
-    packs_y_ = !across_y(options_) && lies_anywhere(options_.ldb);
-  }
+  const SampledCopies copies = sampled_copies(kernel, shape, options_);
+  copies_x_ = copies.x;
+  copies_y_ = copies.y;
   Layout layout;
-  const auto place = [&](bool copies, int64_t rows) {
-    if (copies) layout.place<std::byte>(static_cast<size_t>(rows * packed_pitch(options_.n, bytes) * bytes));
+  const auto place = [&](bool is_copied, int64_t rows) {
+    if (is_copied) layout.place<std::byte>(static_cast<size_t>(rows * packed_pitch(options_.n, bytes) * bytes));
   };
-  place(across_x(options_) || packs_x_, shape.rows);
+  place(copies_x_, shape.rows);
   y_at_ = layout.bytes();
-  place(across_y(options_) || packs_y_, shape.cols);
+  place(copies_y_, shape.cols);
   bytes_ = layout.bytes();
   check(ops_.prepare(), "cudaFuncSetAttribute");
   check(prepare_number_blocks(), "cudaFuncGetAttributes");
@@ -165,19 +91,45 @@ void SampledPlan::copy_index(const BsrIndex& index) {
   if (!index.block_idx.empty()) index_.block_idx = reinterpret_cast<int32_t*>(at + block_idx);
 }
 
+const CheckedIndex& SampledPlan::index() const {
+  const auto* const on_device = std::get_if<DeviceIndex>(&matrix_.index());
+  return on_device != nullptr && !is_data_ ? on_device->arrays() : index_;
+}
+
+void SampledPlan::list_tiles() {
+  PlanMemory& memory = matrix_.memory();
+  const cudaStream_t stream = matrix_.is_async() ? matrix_.stream() : memory.stream();
+  if (matrix_.is_async()) {
+    if (is_captured(stream)) {
+      fail(
+          SPARSEK_BAD_ARGUMENT,
+          "the stream of the matrix is being captured into a graph, which may run when the plan is gone: make the plan "
+          "before the capture");
+    }
+    uses_.begin_as(matrix_.uses());
+    matrix_.made().order(stream, false);
+  }
+  Layout layout;
+  const SampledListLayout places(*grid_, layout);
+  list_memory_ = PoolArray<std::byte>(memory, layout.bytes(), &uses_, stream);
+  list_ = places.within(list_memory_.data());
+  enqueue_sampled_list(index(), *grid_, list_, stream);
+  made_.record(memory.events(), stream);
+}
+
 void SampledPlan::info(sparsek_plan_info& out) const {
   const BsrShape& shape = matrix_.shape();
   out.kernel = name_;
   out.tile_m = shape.block_m;
   out.tile_n = shape.block_k;
-  out.tile_k = 32;
-  out.stages = 1;
+  out.tile_k = grid_.has_value() ? 64 : 32;
+  out.stages = grid_.has_value() ? 3 : 1;
   out.tiles = shape.nnzb;
   out.entries = shape.nnzb;
   out.product_bytes = static_cast<int64_t>(bytes_);
-  out.workspace_bytes = static_cast<int64_t>(index_memory_.bytes()) + out.product_bytes;
+  out.workspace_bytes = static_cast<int64_t>(index_memory_.bytes() + list_memory_.bytes()) + out.product_bytes;
   out.unit_roundoff = std::ldexp(1., matrix_.dtype == SPARSEK_FP64 ? -53 : reads_vectors_ ? -23 : -24);
-  out.copies = across_y(options_) || packs_y_ ? SPARSEK_COPIES_B : 0;
+  out.copies = copies_y_ ? SPARSEK_COPIES_B : 0;
 }
 
 uint64_t SampledPlan::digest() const {
@@ -194,30 +146,37 @@ void SampledPlan::end_in(sparsek_stream stream) {
 
 void SampledPlan::update(const sparsek_bsr& index) {
   DeviceScope scope(matrix_.device());
-  matrix_.update(index);
+  const bool captured = matrix_.update(index);
   blocks_ = index.nnzb;
+  if (!grid_.has_value()) return;
+  const auto stream = static_cast<cudaStream_t>(index.stream);
+  matrix_.memory().releases().use(uses_, stream);
+  made_.order(stream, captured);
+  enqueue_sampled_list(this->index(), *grid_, list_, stream);
+  if (!captured) made_.record(matrix_.memory().events(), stream);
 }
 
 void SampledPlan::write(const sparsek_bsr& index, int64_t* fault) const {
   const auto stream = static_cast<cudaStream_t>(index.stream);
   const CheckedIndex written = enqueue_index(index, index_, stream);
+  if (grid_.has_value()) enqueue_sampled_list(written, *grid_, list_, stream);
   if (written.block_idx == nullptr) check(number_blocks(index_.block_idx, index.nnzb, stream), "number_blocks");
   enqueue_fault(written, fault, stream);
 }
 
-SampledPlan::Lines SampledPlan::in_rows(Lines given, int64_t rows, int64_t n, bool across, bool packs, size_t at,
+SampledPlan::Lines SampledPlan::as_read(Lines given, int64_t rows, int64_t n, bool copies, size_t at,
                                         const MultiplyArgs& args) const {
-  if (!across && !packs) return given;
+  if (!copies) return given;
   const auto stream = static_cast<cudaStream_t>(args.stream);
   const int64_t bytes = dtype_bytes(matrix_.dtype);
   auto* const to = static_cast<std::byte*>(args.workspace) + at;
-  if (packs) {
+  if (!given.across) {
     check(pack_b(to, given.data, given.ld, rows, n, bytes, stream), "copy of X or B");
-    return {to, packed_pitch(n, bytes)};
+    return {to, packed_pitch(n, bytes), false};
   }
   const int64_t pitch = packed_pitch(options_.n, bytes);
   check(transpose(to, {0, pitch}, given.data, {0, given.ld}, 1, n, rows, bytes, stream), "transpose of X or B");
-  return {to, pitch};
+  return {to, pitch, false};
 }
 
 void SampledPlan::multiply(const MultiplyArgs& given) {
@@ -238,30 +197,34 @@ void SampledPlan::multiply(const MultiplyArgs& given) {
   }
   const int64_t bytes = dtype_bytes(matrix_.dtype);
   const auto require_vectors = [&](bool copied, int64_t ld, const char* name) {
-    if (!reads_vectors_ || copied || ld * bytes % kVectorBytes == 0) return;
+    if (!reads_vectors_ || copied || ld * bytes % kSampledVectorBytes == 0) return;
     fail(SPARSEK_BAD_LEADING_DIMENSION,
          "%s = %" PRId64 " is not a multiple of %" PRId64
          " elements, 16 bytes, as it was planned: plan for a stride like that, or for a smaller alignment",
-         name, ld, kVectorBytes / bytes);
+         name, ld, kSampledVectorBytes / bytes);
   };
-  require_vectors(packs_x_ || across_x(options_), args.ldx, "args->ldx");
-  require_vectors(packs_y_ || across_y(options_), args.ldb, "args->ldb");
+  require_vectors(copies_x_, args.ldx, "args->ldx");
+  require_vectors(copies_y_, args.ldb, "args->ldb");
   if (is_data_) {
     if (args.workspace == nullptr && bytes_ > 0) {
       fail(SPARSEK_NULL_POINTER, "args->workspace is null: the layout says that a product needs %zu bytes", bytes_);
     }
-  } else {
-    const bool captured = args.in_own_graph || matrix_.memory().releases().use(uses_, stream);
+  }
+  const bool captured =
+      is_data_ ? is_captured(stream) : args.in_own_graph || matrix_.memory().releases().use(uses_, stream);
+  if (!is_data_) {
     matrix_.made().order(stream, captured);
+    made_.order(stream, captured);
   }
   std::optional<Workspace::Use> own;
   if (args.workspace == nullptr && bytes_ > 0) args.workspace = own.emplace(*workspace_, stream).data();
 
-  const auto* const on_device = std::get_if<DeviceIndex>(&matrix_.index());
-  const Lines x = in_rows({args.x, args.ldx}, shape.rows, args.n, across_x(options_), packs_x_, 0, args);
-  const Lines y = in_rows({args.b, args.ldb}, shape.cols, args.n, across_y(options_), packs_y_, y_at_, args);
+  const Lines x =
+      as_read({args.x, args.ldx, options_.order_x == SPARSEK_COLUMN_MAJOR}, shape.rows, args.n, copies_x_, 0, args);
+  const Lines y =
+      as_read({args.b, args.ldb, options_.order_b == SPARSEK_ROW_MAJOR}, shape.cols, args.n, copies_y_, y_at_, args);
   SampledArgs launch = {};
-  launch.index = on_device != nullptr && !is_data_ ? on_device->arrays() : index_;
+  launch.index = index();
   launch.rows = shape.rows;
   launch.cols = shape.cols;
   launch.n = args.n;
@@ -273,8 +236,10 @@ void SampledPlan::multiply(const MultiplyArgs& given) {
   launch.ldx = x.ld;
   launch.y = y.data;
   launch.ldy = y.ld;
+  launch.x_across = x.across;
+  launch.y_across = y.across;
   launch.c = args.c;
-  launch.whole_vectors = reinterpret_cast<uintptr_t>(args.c) % kVectorBytes == 0;
+  launch.whole_vectors = reinterpret_cast<uintptr_t>(args.c) % kSampledVectorBytes == 0;
   launch.epilogue = {args.alpha,
                      args.beta,
                      args.alpha_device,
@@ -286,7 +251,14 @@ void SampledPlan::multiply(const MultiplyArgs& given) {
                      activation(options_.activation),
                      element_type(options_.dtype_c),
                      /*input_across=*/false};
-  launch.workers = options_.workers;
+  launch.workers = workers_;
+  if (grid_.has_value()) {
+    launch.tiles = list_.tiles;
+    launch.tile_count = list_.places + kSampledCosts * grid_->pairs;
+    launch.tiles_taken = matrix_.memory().tile_counters().of(stream, captured);
+    launch.tile_words = grid_->tile_words();
+    launch.blocks_of_cell = grid_->blocks;
+  }
   check(ops_.launch(launch, stream), name_);
 }
 

@@ -4,27 +4,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <optional>
 
 #include "abi/backend.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
-#include "cuda/device_rates.h"
+#include "cuda/made_mark.h"
 #include "cuda/sampled.h"
+#include "cuda/sampled_list.h"
 #include "cuda/workspace.h"
 
 namespace sparsek::cuda {
 
-// The kernels of SPARSEK_SDD for a matrix, to be chosen.
-std::vector<tune::Candidate> list_sampled(const CudaMatrix& matrix, const PlanOptions& options,
-                                          const DeviceRates& device);
-
-// SPARSEK_SDD. The plan is the index itself.
+// SPARSEK_SDD. The plan is the index itself, and of some kernels a list of tiles.
 class SampledPlan final : public PlanInMemory {
  public:
-  SampledPlan(CudaMatrix& matrix, const PlanOptions& options);
+  SampledPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);
   // As the CudaPlan with that parameter.
-  SampledPlan(CudaMatrix& matrix, const PlanOptions& options, std::byte* memory);
+  SampledPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, std::byte* memory);
   ~SampledPlan() override;
 
   void info(sparsek_plan_info& out) const override;
@@ -40,27 +37,34 @@ class SampledPlan final : public PlanInMemory {
   void write(const sparsek_bsr& index, int64_t* fault) const override;
 
  private:
-  // An operand as kernels read it: n elements of each row follow each other.
+  // An operand as a kernel reads it.
   struct Lines {
     const void* data;
     int64_t ld;
+    bool across;  // its rows follow each other, else the n elements of a row
   };
 
-  void choose_kernel();
+  void choose_kernel(int sm_count);
   void copy_index(const BsrIndex& index);
-  Lines in_rows(Lines given, int64_t rows, int64_t n, bool across, bool packs, size_t at,
-                const MultiplyArgs& args) const;
+  void list_tiles();
+  const CheckedIndex& index() const;
+  Lines as_read(Lines given, int64_t rows, int64_t n, bool copies, size_t at, const MultiplyArgs& args) const;
 
   CudaMatrix& matrix_;
   const PlanOptions options_;
   const bool is_data_ = false;
   const char* name_ = nullptr;  // of the kernel
   SampledOps ops_ = {};
-  bool reads_vectors_ = false;  // rows of X and Y begin at multiples of 16 bytes
-  bool packs_x_ = false, packs_y_ = false;  // copied to aligned rows; where they lie across, transposed
+  bool reads_vectors_ = false;                // lines of X and Y begin at multiples of 16 bytes
+  bool copies_x_ = false, copies_y_ = false;  // to aligned rows
+  std::optional<SampledGrid> grid_;           // of kernels with a list of tiles
+  int32_t workers_ = 0;                       // the most CTAs; 0: all
   StreamUses uses_;
   PoolArray<std::byte> index_memory_;  // of an index on the host
   CheckedIndex index_ = {};            // not of one in device memory, which the matrix has
+  PoolArray<std::byte> list_memory_;
+  SampledList list_ = {};
+  MadeMark made_;  // behind the making of the list
   size_t data_bytes_ = 0;
   int64_t blocks_;
   size_t y_at_ = 0, bytes_ = 0;  // in the workspace; the copy of x is at 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of SPARSEK_SDD on tensor cores have in common: their tiles, and how blocks are made of sums.
+// The tiles of SPARSEK_SDD by mma.sync, and how blocks are made of sums.
 //
 // A tile is part of a block row's height by 256 columns of consecutive entries. Where these are of several block rows,
 // those of each, a segment, are computed in turn, from column 0 on.
@@ -63,8 +63,8 @@ unsigned tiles_of(const SampledArgs& p) {
   return static_cast<unsigned>(p.workers > 0 && p.workers < ctas ? p.workers : ctas);
 }
 
-// Sums of a segment in shared memory, (Rows, 256):(kPitch, 1). Threads of a warp that hold sums as wgmma and mma.sync
-// leave them write to different banks.
+// Sums of a segment in shared memory, (Rows, 256):(kPitch, 1). Threads of a warp that hold sums as mma.sync leaves them
+// write to different banks.
 constexpr int kPitch = kColumns + 8;
 template <int Rows>
 constexpr int kSumsBytes = Rows * kPitch * 4;

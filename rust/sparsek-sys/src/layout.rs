@@ -11,6 +11,7 @@ use std::process::Command;
 use crate::LAYOUTS;
 
 #[test]
+#[cfg_attr(miri, ignore = "runs a compiler")]
 fn structs_are_laid_out_as_in_c() {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cutlass_ext/include");
     let compiler = env::var("CC").unwrap_or_else(|_| "cc".into());

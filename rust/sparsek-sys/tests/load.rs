@@ -39,9 +39,12 @@ fn functions_are_where_the_bindings_have_them() {
 
 #[test]
 fn a_file_that_is_no_library_is_an_error() {
-    let error = load(env!("CARGO_MANIFEST_PATH").as_ref()).unwrap_err();
+    let file = std::env::temp_dir().join(format!("sparsek-text-{}.so", std::process::id()));
+    std::fs::write(&file, "text").unwrap();
+    let error = load(file.as_ref()).unwrap_err();
+    std::fs::remove_file(&file).unwrap();
     assert!(matches!(error, LoadError::Loader { .. }));
-    assert!(error.to_string().contains("Cargo.toml cannot be loaded: "), "{error}");
+    assert!(error.to_string().contains(".so cannot be loaded: "), "{error}");
     let error = load("libsparsek-that-is-nowhere.so".as_ref()).unwrap_err();
     assert!(
         error

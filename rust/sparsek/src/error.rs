@@ -169,6 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "calls libsparsek")]
     fn a_status_keeps_its_number_and_name() {
         for status in Status::ALL {
             assert_eq!(Status::of(status.code()), *status);

@@ -43,6 +43,7 @@
 //!
 //! `ndarray`: views of `ndarray` as operands, in either order, and [`Matrix::dot`].
 
+mod blocks;
 mod buffer;
 mod context;
 mod element;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::operand::Place;
+use crate::blocks::Blocks;
 use crate::{
     Bsr, Buffer, Context, Element, Error, Index, MatMut, MatRef, Order, Pattern, Plan, PlanOptions, Result, VecRef,
 };
@@ -65,45 +65,13 @@ impl<T: Element> Matrix<T> {
     ///
     /// As [`Matrix::new`], and [`Error::Memory`] where the matrix is a buffer's or at an address.
     pub fn from_dense(context: &Context, dense: MatRef<'_, T>, block: (usize, usize)) -> Result<Matrix<T>> {
-        if dense.place != Place::Host {
-            return Err(Error::Memory(
-                "blocks are made of a matrix in host memory alone".to_owned(),
-            ));
-        }
-        let (rows, cols, (bm, bk)) = (dense.rows, dense.cols, block);
-        if bm == 0 || bk == 0 {
-            return Err(Error::Extent(format!("blocks of {bm} x {bk} have no elements")));
-        }
-        let too_large = || Error::Extent(format!("blocks of {bm} x {bk} are more than memory can hold"));
-        let area = bm.checked_mul(bk).ok_or_else(too_large)?;
-        let (down, right) = match dense.order {
-            Order::RowMajor => (dense.ld, 1),
-            Order::ColumnMajor => (1, dense.ld),
-        };
-        // SAFETY: it is a borrow of host memory, of which places below `rows` and `cols` are a part.
-        let at = |row: usize, col: usize| unsafe { *dense.address.add(row * down + col * right) };
-        let (mut row_ptr, mut col_idx, mut values) = (vec![0i64], Vec::new(), Vec::new());
-        for first_row in (0..rows).step_by(bm) {
-            let height = bm.min(rows - first_row);
-            for first_col in (0..cols).step_by(bk) {
-                let width = bk.min(cols - first_col);
-                let begin = values.len();
-                values.try_reserve(area).map_err(|_| too_large())?;
-                values.resize(begin + area, T::default());
-                for (row, to) in (first_row..first_row + height).zip(values[begin..].chunks_exact_mut(bk)) {
-                    for (col, to) in (first_col..first_col + width).zip(to) {
-                        *to = at(row, col);
-                    }
-                }
-                if values[begin..].iter().all(|value| *value == T::default()) {
-                    values.truncate(begin);
-                } else {
-                    col_idx.push((first_col / bk) as i64);
-                }
-            }
-            row_ptr.push(col_idx.len() as i64);
-        }
-        Matrix::new(context, &Bsr::new(rows, cols, block, &row_ptr, &col_idx), values)
+        let Blocks {
+            row_ptr,
+            col_idx,
+            values,
+        } = Blocks::of_dense(&dense, block)?;
+        let bsr = Bsr::new(dense.rows, dense.cols, block, &row_ptr, &col_idx);
+        Matrix::new(context, &bsr, values)
     }
 
     /// The pattern, for plans of other products.
@@ -140,8 +108,8 @@ impl<T: Element> Matrix<T> {
     }
 
     /// C = A B, and waits for it. The plan is made by the first product, and again where B has more columns, or less than
-    /// half as many. Each order of B and C has a plan of its own; a GPU serves row-major ones alone. On a GPU rows that
-    /// begin at multiples of 16 bytes have plans of their own, which may be faster.
+    /// half as many. Each order of B and C has a plan of its own. On a GPU rows that begin at multiples of 16 bytes have
+    /// plans of their own, which may be faster.
     ///
     /// # Errors
     ///
@@ -184,6 +152,7 @@ mod tests {
 
     /// How the plan of a product is found: n, and whether it may need rows at multiples of 16 bytes.
     #[test]
+    #[cfg_attr(miri, ignore = "calls libsparsek")]
     fn fewer_columns_whose_rows_are_not_aligned_have_another_plan() {
         let context = match Context::cpu() {
             Ok(context) => context,

@@ -183,6 +183,17 @@ impl<T: Element> Pattern<T> {
         Plan::new(self, options)
     }
 
+    /// A plan for A B with a B of a wider type than A's, and a C of another: B of `f32` for A of 16 bits, of `f64` for any
+    /// other. A's elements are multiplied as they are, and summed in B's type; C may have B's type, or for a B of `f32` any
+    /// that is narrower.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pattern::plan`], and [`crate::Status::UnsupportedDtype`].
+    pub fn plan_mixed<V: Element, U: Element>(&self, options: &PlanOptions) -> Result<Plan<T, U, V>> {
+        Plan::new(self, options)
+    }
+
     /// The context that it was made in.
     pub fn context(&self) -> &Context {
         &self.inner.context

@@ -35,10 +35,10 @@ pub struct PlanInfo {
     pub warning: String,
 }
 
-/// How products by a pattern are computed: C = act(alpha A B + beta C + bias), or another [`Op`], with A, B and X of type
-/// T, and C and the bias of type U.
+/// How products by a pattern are computed: C = act(alpha A B + beta C + bias), or another [`Op`], with A and X of type T, C
+/// and the bias of type U, and B of type V.
 #[derive(Debug)]
-pub struct Plan<T: Element, U: Element = T> {
+pub struct Plan<T: Element, U: Element = T, V: Element = T> {
     pattern: Pattern<T>,
     handle: NonNull<sys::sparsek_plan>,
     n: usize,
@@ -47,23 +47,23 @@ pub struct Plan<T: Element, U: Element = T> {
     orders: [Order; 3],
     bias: Bias,
     place: Place,
-    result: PhantomData<fn(U)>,
+    dense: PhantomData<fn(U, V)>,
 }
 
 // SAFETY: the library's handles may be used from several threads at once.
-unsafe impl<T: Element, U: Element> Send for Plan<T, U> {}
+unsafe impl<T: Element, U: Element, V: Element> Send for Plan<T, U, V> {}
 // SAFETY: as above.
-unsafe impl<T: Element, U: Element> Sync for Plan<T, U> {}
+unsafe impl<T: Element, U: Element, V: Element> Sync for Plan<T, U, V> {}
 
-impl<T: Element, U: Element> Drop for Plan<T, U> {
+impl<T: Element, U: Element, V: Element> Drop for Plan<T, U, V> {
     fn drop(&mut self) {
         // SAFETY: the handle is destroyed once; its memory outlives products that were enqueued.
         unsafe { (self.pattern.context().api().plan_destroy)(self.handle.as_ptr()) }
     }
 }
 
-impl<T: Element, U: Element> Plan<T, U> {
-    pub(crate) fn new(pattern: &Pattern<T>, options: &PlanOptions) -> Result<Plan<T, U>> {
+impl<T: Element, U: Element, V: Element> Plan<T, U, V> {
+    pub(crate) fn new(pattern: &Pattern<T>, options: &PlanOptions) -> Result<Plan<T, U, V>> {
         let context = pattern.context();
         let kernel = match &options.kernel {
             None => None,
@@ -72,7 +72,7 @@ impl<T: Element, U: Element> Plan<T, U> {
             }
         };
         let alignment = match options.alignment {
-            0 if context.is_cpu() => size_of::<T>().min(size_of::<U>()),
+            0 if context.is_cpu() => size_of::<V>().min(size_of::<U>()),
             0 => 16,
             bytes => bytes,
         };
@@ -90,6 +90,7 @@ impl<T: Element, U: Element> Plan<T, U> {
                 .map_err(|_| Error::Extent(format!("an alignment of {alignment} bytes is larger than any")))?,
             kernel: kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
             dtype_c: U::DTYPE,
+            dtype_b: V::DTYPE,
             bias: match options.bias {
                 Bias::None => sys::SPARSEK_BIAS_NONE,
                 Bias::Row => sys::SPARSEK_BIAS_ROW,
@@ -137,7 +138,7 @@ impl<T: Element, U: Element> Plan<T, U> {
             orders: [options.order_x, options.order_b, options.order_c],
             bias: options.bias,
             place,
-            result: PhantomData,
+            dense: PhantomData,
         })
     }
 
@@ -182,7 +183,7 @@ impl<T: Element, U: Element> Plan<T, U> {
     ///
     /// As [`Plan::run`].
     #[inline]
-    pub fn multiply<'a>(&self, values: impl Into<VecRef<'a, T>>, b: MatRef<'a, T>, c: MatMut<'a, U>) -> Result<()> {
+    pub fn multiply<'a>(&self, values: impl Into<VecRef<'a, T>>, b: MatRef<'a, V>, c: MatMut<'a, U>) -> Result<()> {
         self.run(Product::new(values, b, c))
     }
 
@@ -192,7 +193,7 @@ impl<T: Element, U: Element> Plan<T, U> {
     ///
     /// [`Error::Extent`] where operands do not fit the pattern, the plan or each other, [`Error::Memory`] where they are
     /// elsewhere than the plan's back-end needs them, and the library's.
-    pub fn run(&self, product: Product<'_, T, U>) -> Result<()> {
+    pub fn run(&self, product: Product<'_, T, U, V>) -> Result<()> {
         // SAFETY: the operands are borrowed until this returns, and by then the product has ended.
         unsafe { self.start(product, ptr::null_mut()) }?;
         match self.place {
@@ -211,7 +212,7 @@ impl<T: Element, U: Element> Plan<T, U> {
     /// # Errors
     ///
     /// As [`Plan::run`].
-    pub unsafe fn enqueue(&self, product: Product<'_, T, U>, stream: &Stream) -> Result<()> {
+    pub unsafe fn enqueue(&self, product: Product<'_, T, U, V>, stream: &Stream) -> Result<()> {
         // SAFETY: of the caller.
         unsafe { self.start(product, stream.as_raw()) }
     }
@@ -220,7 +221,7 @@ impl<T: Element, U: Element> Plan<T, U> {
     ///
     /// The operands live until the product has ended.
     #[inline]
-    unsafe fn start(&self, product: Product<'_, T, U>, stream: sys::sparsek_stream) -> Result<()> {
+    unsafe fn start(&self, product: Product<'_, T, U, V>, stream: sys::sparsek_stream) -> Result<()> {
         let n = self.check(&product)?;
         let Product {
             values,
@@ -263,7 +264,7 @@ impl<T: Element, U: Element> Plan<T, U> {
 
     /// Whether the operands fit, and the product's n.
     #[inline]
-    fn check(&self, product: &Product<'_, T, U>) -> Result<usize> {
+    fn check(&self, product: &Product<'_, T, U, V>) -> Result<usize> {
         let Product {
             values,
             x,
@@ -325,7 +326,7 @@ impl<T: Element, U: Element> Plan<T, U> {
     }
 
     #[cold]
-    fn misfit(&self, product: &Product<'_, T, U>) -> Error {
+    fn misfit(&self, product: &Product<'_, T, U, V>) -> Error {
         let Product {
             values,
             x,
@@ -339,14 +340,13 @@ impl<T: Element, U: Element> Plan<T, U> {
             Order::RowMajor => format!("{what} {rows} x {cols}"),
             Order::ColumnMajor => format!("column-major {what} {rows} x {cols}"),
         };
-        let optional = |what: &str, m: &Option<MatRef<'_, _>>| m.map(|m| matrix(what, m.rows, m.cols, m.order));
         let operands = [
             values.map(|values| format!("{} values", values.len)),
             x.map(|x| matrix("X", x.rows, x.cols, x.order)),
             Some(matrix("B", b.rows, b.cols, b.order)),
             Some(matrix("C", c.rows, c.cols, c.order)),
             bias.map(|bias| format!("a bias of {}", bias.len)),
-            optional("c_in", c_in),
+            c_in.map(|c_in| matrix("c_in", c_in.rows, c_in.cols, c_in.order)),
         ];
         let bias = match self.bias {
             Bias::None => "no bias",

@@ -6,8 +6,7 @@ use sparsek_sys as sys;
 
 use crate::{Element, Order, Pattern};
 
-/// The product of a plan. A is the matrix, M x K, and n is what the plan was made for. A GPU serves [`Op::Dsd`] alone, of
-/// row-major operands.
+/// The product of a plan. A is the matrix, M x K, and n is what the plan was made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Op {
     /// C = act(alpha A B + beta C + bias): B is K x n, C is M x n.

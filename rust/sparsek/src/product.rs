@@ -4,10 +4,10 @@ use crate::{MatMut, MatRef, VecRef};
 
 /// One product, for [`Plan::run`](crate::Plan::run) and [`Plan::enqueue`](crate::Plan::enqueue).
 #[derive(Debug)]
-pub struct Product<'a, T, U = T> {
+pub struct Product<'a, T, U = T, V = T> {
     pub(crate) values: Option<VecRef<'a, T>>,
     pub(crate) x: Option<MatRef<'a, T>>,
-    pub(crate) b: MatRef<'a, T>,
+    pub(crate) b: MatRef<'a, V>,
     pub(crate) c: MatMut<'a, U>,
     pub(crate) alpha: f32,
     pub(crate) beta: f32,
@@ -15,9 +15,9 @@ pub struct Product<'a, T, U = T> {
     pub(crate) c_in: Option<MatRef<'a, U>>,
 }
 
-impl<'a, T, U> Product<'a, T, U> {
+impl<'a, T, U, V> Product<'a, T, U, V> {
     /// C = A B, or the plan's other product, with these values of A's blocks.
-    pub fn new(values: impl Into<VecRef<'a, T>>, b: MatRef<'a, T>, c: MatMut<'a, U>) -> Product<'a, T, U> {
+    pub fn new(values: impl Into<VecRef<'a, T>>, b: MatRef<'a, V>, c: MatMut<'a, U>) -> Product<'a, T, U, V> {
         Product {
             values: Some(values.into()),
             x: None,
@@ -31,7 +31,7 @@ impl<'a, T, U> Product<'a, T, U> {
     }
 
     /// C = the blocks of X B that A has, by a plan of [`Op::Sdd`](crate::Op::Sdd).
-    pub fn sdd(x: MatRef<'a, T>, b: MatRef<'a, T>, c: MatMut<'a, U>) -> Product<'a, T, U> {
+    pub fn sdd(x: MatRef<'a, T>, b: MatRef<'a, V>, c: MatMut<'a, U>) -> Product<'a, T, U, V> {
         Product {
             values: None,
             x: Some(x),

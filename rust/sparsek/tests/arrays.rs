@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{Case, Random, assert_close, context};
+use common::{Case, Random, assert_close, context, contexts};
 use ndarray::{Array2, s};
 use sparsek::{Bsr, Error, MatMut, MatRef, Matrix};
 
@@ -88,5 +88,23 @@ fn a_product_of_any_strides() {
             );
         }
         large.fill(7.0);
+    }
+}
+
+#[test]
+fn arrays_go_to_each_context_and_back() {
+    for context in contexts() {
+        let case = Case::<f64>::new(2, 24, 20, (4, 4), 0.5);
+        let matrix = Matrix::new(&context, &case.bsr(), case.values.clone()).unwrap();
+        let b = Array2::from_shape_vec((20, 7), Random(3).vector::<f64>(140)).unwrap();
+        for c in [
+            matrix.dot(&b).unwrap(),
+            matrix.dot(&b.t().as_standard_layout().t()).unwrap(),
+        ] {
+            for ((row, col), got) in c.indexed_iter() {
+                let (exact, size) = case.product(b.as_slice().unwrap(), 7, row, col);
+                assert_close::<f64, f64>(*got, exact, size, 20, (row, col));
+            }
+        }
     }
 }

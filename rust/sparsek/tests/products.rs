@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Products against sums in f64.
+//! Products of slices against sums in f64, on the CPU.
 
 mod common;
 
-use std::process::Command;
-use std::time::Duration;
-
-use common::{Case, Number, Random, assert_close, context};
+use common::{Case, Number, Random, assert_close, context, erf};
 use sparsek::half::{bf16, f16};
-use sparsek::{
-    Activation, Bias, Bsr, Buffer, MatMut, MatRef, Matrix, Op, Order, Pattern, PlanOptions, Product, Stream,
-};
+use sparsek::{Activation, Bias, Bsr, Buffer, MatMut, MatRef, Matrix, Pattern, PlanOptions, Product, Stream};
 
 fn product_is_exact<T: Number, U: Number>(seed: u64, rows: usize, cols: usize, block: (usize, usize), n: usize) {
     let Some(context) = context() else { return };
@@ -96,16 +91,6 @@ fn the_epilogue_and_gaps_between_rows() {
     }
 }
 
-/// By its series, which has no cancellation.
-fn erf(x: f64) -> f64 {
-    let (mut term, mut sum) = (x, x);
-    for i in 1..200 {
-        term *= 2.0 * x * x / (2 * i + 1) as f64;
-        sum += term;
-    }
-    2.0 / std::f64::consts::PI.sqrt() * (-x * x).exp() * sum
-}
-
 #[test]
 fn c_in_and_fewer_columns_than_planned() {
     let Some(context) = context() else { return };
@@ -127,146 +112,6 @@ fn c_in_and_fewer_columns_than_planned() {
             let (sum, size) = case.product(&b, n, at / n, at % n);
             assert_close::<f64, f64>(*got, sum + 2.0 * other[at], size + 2.0, 16, (at / n, at % n));
         }
-    }
-}
-
-/// A dense matrix of f64 that lies in either order.
-struct Dense {
-    rows: usize,
-    cols: usize,
-    order: Order,
-    elements: Vec<f64>,
-}
-
-impl Dense {
-    fn new(random: &mut Random, (rows, cols): (usize, usize), order: Order) -> Dense {
-        Dense {
-            rows,
-            cols,
-            order,
-            elements: random.vector(rows * cols),
-        }
-    }
-
-    fn at(&self, row: usize, col: usize) -> f64 {
-        match self.order {
-            Order::RowMajor => self.elements[row * self.cols + col],
-            Order::ColumnMajor => self.elements[col * self.rows + row],
-        }
-    }
-
-    fn view(&self) -> MatRef<'_, f64> {
-        match self.order {
-            Order::RowMajor => MatRef::new(&self.elements, self.rows, self.cols).unwrap(),
-            Order::ColumnMajor => MatRef::new(&self.elements, self.cols, self.rows).unwrap().transpose(),
-        }
-    }
-
-    fn view_mut(&mut self) -> MatMut<'_, f64> {
-        match self.order {
-            Order::RowMajor => MatMut::new(&mut self.elements, self.rows, self.cols).unwrap(),
-            Order::ColumnMajor => MatMut::new(&mut self.elements, self.cols, self.rows)
-                .unwrap()
-                .transpose(),
-        }
-    }
-}
-
-const ORDERS: [Order; 2] = [Order::RowMajor, Order::ColumnMajor];
-
-#[test]
-fn products_with_the_transpose_and_from_the_left() {
-    let Some(context) = context() else { return };
-    let (m, k, n) = (22, 19, 5);
-    let case = Case::<f64>::new(21, m, k, (4, 3), 0.4);
-    let (pattern, values) = (Pattern::new(&context, &case.bsr()).unwrap(), case.values_of_transpose());
-    let a = |row: usize, col: usize| case.dense[row * k + col];
-    let mut random = Random(22);
-    for op in [Op::Dsd, Op::DsdT, Op::Dds, Op::DdsT] {
-        for (order_b, order_c) in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
-            let (of_b, of_c, terms) = match op {
-                Op::DsdT => ((m, n), (k, n), m),
-                Op::Dds => ((n, m), (n, k), m),
-                Op::DdsT => ((n, k), (n, m), k),
-                _ => ((k, n), (m, n), k),
-            };
-            let plan = pattern
-                .plan(&PlanOptions::new(n).op(op).orders(order_b, order_c).bias(Bias::Column))
-                .unwrap();
-            let (b, mut c) = (
-                Dense::new(&mut random, of_b, order_b),
-                Dense::new(&mut random, of_c, order_c),
-            );
-            let (bias, before): (Vec<f64>, _) = (random.vector(of_c.1), c.elements.clone());
-            let product = Product::new(&values, b.view(), c.view_mut())
-                .alpha(2.0)
-                .beta(-1.0)
-                .bias(&bias);
-            plan.run(product).unwrap();
-            let before = Dense {
-                elements: before,
-                ..Dense::new(&mut random, of_c, order_c)
-            };
-            for (row, col) in (0..of_c.0).flat_map(|row| (0..of_c.1).map(move |col| (row, col))) {
-                let (sum, size) = (0..terms)
-                    .map(|i| match op {
-                        Op::DsdT => a(i, row) * b.at(i, col),
-                        Op::Dds => b.at(row, i) * a(i, col),
-                        Op::DdsT => b.at(row, i) * a(col, i),
-                        _ => a(row, i) * b.at(i, col),
-                    })
-                    .fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
-                let exact = 2.0 * sum - before.at(row, col) + bias[col];
-                assert_close::<f64, f64>(c.at(row, col), exact, 2.0 * size + 2.0, terms, (row, col));
-            }
-        }
-    }
-}
-
-#[test]
-fn blocks_of_a_dense_product() {
-    let Some(context) = context() else { return };
-    let (m, k, n, bm, bk) = (22, 19, 7, 4, 3);
-    let case = Case::<f64>::new(23, m, k, (bm, bk), 0.4);
-    let pattern = Pattern::<f64>::new(&context, &case.bsr()).unwrap();
-    let mut random = Random(24);
-    for (order_x, order_b) in ORDERS.into_iter().flat_map(|x| ORDERS.map(|b| (x, b))) {
-        let options = PlanOptions::new(n + 1)
-            .op(Op::Sdd)
-            .order_x(order_x)
-            .orders(order_b, Order::RowMajor);
-        let plan = pattern.plan(&options).unwrap();
-        let (x, b) = (
-            Dense::new(&mut random, (m, n), order_x),
-            Dense::new(&mut random, (n, k), order_b),
-        );
-        let mut blocks: Vec<f64> = random.vector(pattern.values_len());
-        let before = blocks.clone();
-        let c = MatMut::new(&mut blocks, pattern.blocks() * bm, bk).unwrap();
-        plan.run(Product::sdd(x.view(), b.view(), c).beta(0.5)).unwrap();
-        for (row, window) in case.row_ptr.windows(2).enumerate() {
-            for block in window[0] as usize..window[1] as usize {
-                let col = case.col_idx[block] as usize;
-                for (r, c) in (0..bm).flat_map(|r| (0..bk).map(move |c| (r, c))) {
-                    let (at, place) = ((block * bm + r) * bk + c, (row * bm + r, col * bk + c));
-                    if place.0 >= m || place.1 >= k {
-                        assert_eq!(blocks[at], 0.0, "beyond A");
-                        continue;
-                    }
-                    let sum: f64 = (0..n).map(|i| x.at(place.0, i) * b.at(i, place.1)).sum();
-                    assert_close::<f64, f64>(blocks[at], sum + 0.5 * before[at], 2.0 * n as f64, n, place);
-                }
-            }
-        }
-        let (no_x, no_b) = (MatRef::new(&[], m, 0).unwrap(), MatRef::new(&[], 0, k).unwrap());
-        let c = MatMut::new(&mut blocks, pattern.blocks() * bm, bk).unwrap();
-        assert!(plan.run(Product::sdd(no_x, no_b, c)).is_err());
-        let c = MatMut::new(&mut blocks, pattern.blocks() * bm, bk).unwrap();
-        let error = plan
-            .run(Product::new(&case.values, b.view(), c))
-            .unwrap_err()
-            .to_string();
-        assert!(error.starts_with("a plan of Sdd") && !error.contains(", X "), "{error}");
     }
 }
 
@@ -330,113 +175,6 @@ fn a_product_without_columns_is_none() {
         MatMut::new(&mut [], 8, 0).unwrap(),
     )
     .unwrap();
-}
-
-#[test]
-fn a_plan_says_what_it_is_and_may_be_measured() {
-    let Some(context) = context() else { return };
-    let case = Case::<f32>::new(12, 64, 64, (16, 16), 0.5);
-    let pattern = Pattern::new(&context, &case.bsr()).unwrap();
-    let options = PlanOptions::new(16).tuning(Duration::from_millis(2));
-    let (measured, again) = (pattern.plan(&options).unwrap(), pattern.plan(&options).unwrap());
-    let info = measured.info().unwrap();
-    assert!(
-        info.kernel.starts_with("cpu") && !info.reason.is_empty() && info.unit_roundoff > 0.0,
-        "{info:?}"
-    );
-    assert!(info.measured_seconds > 0.0, "{info:?}");
-    assert_eq!(again.info().unwrap().kernel, info.kernel);
-    let named = pattern
-        .plan(&PlanOptions::new(16).kernel(&info.kernel).batch_invariant())
-        .unwrap();
-    assert_eq!(named.info().unwrap().kernel, info.kernel);
-    let (b, mut c) = (vec![1f32; 64 * 16], vec![0f32; 64 * 16]);
-    let (dense, result) = (MatRef::new(&b, 64, 16).unwrap(), MatMut::new(&mut c, 64, 16).unwrap());
-    measured.multiply(&case.values, dense, result).unwrap();
-    let (exact, size) = case.product(&b, 16, 3, 5);
-    assert_close::<f32, f32>(c[3 * 16 + 5], exact, size, 64, (3, 5));
-}
-
-/// Measures, in the process of the test below.
-#[test]
-fn with_a_file_of_measurements() {
-    let Some(kept) = std::env::var_os("SPARSEK_TEST_KEEPS_MEASUREMENTS") else {
-        return;
-    };
-    let Some(context) = context() else { return };
-    let case = Case::<f32>::new(12, 64, 64, (16, 16), 0.5);
-    let mut options = PlanOptions::new(16).tuning(Duration::from_millis(2));
-    if kept == "no" {
-        options = options.no_user_cache();
-    }
-    let pattern = Pattern::<f32>::new(&context, &case.bsr()).unwrap();
-    let plan = pattern.plan(&options).unwrap();
-    assert!(plan.info().unwrap().measured_seconds > 0.0);
-}
-
-#[test]
-fn the_file_of_measurements_may_be_left_alone() {
-    if context().is_none() {
-        return;
-    }
-    let folder = std::env::temp_dir().join(format!("sparsek-measured-{}", std::process::id()));
-    for (keeps, exists) in [("no", false), ("yes", true)] {
-        let file = folder.join("measured.json");
-        let out = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "with_a_file_of_measurements"])
-            .env("SPARSEK_TUNING_CACHE", &file)
-            .env("SPARSEK_TEST_KEEPS_MEASUREMENTS", keeps)
-            .output()
-            .unwrap();
-        let (text, there) = (String::from_utf8_lossy(&out.stdout), folder.exists());
-        let _ = std::fs::remove_dir_all(&folder);
-        assert!(out.status.success() && text.contains("1 passed"), "{text}");
-        assert_eq!(there, exists, "{keeps}");
-    }
-}
-
-#[test]
-fn options_reach_the_library() {
-    let Some(context) = context() else { return };
-    let bsr = Bsr::new(1, 1, (1, 1), &[0i32, 1], &[0]);
-    let (single, double) = (
-        Pattern::<f32>::new(&context, &bsr).unwrap(),
-        Pattern::<f64>::new(&context, &bsr).unwrap(),
-    );
-    let options = PlanOptions::new(1);
-    for options in [
-        options.clone().own_kernels().allow_dense().values_static().workers(1),
-        options.clone().tf32(),
-    ] {
-        let (plan, mut c) = (single.plan(&options).unwrap(), [0.0]);
-        plan.multiply(
-            &[3.0],
-            MatRef::new(&[5.0], 1, 1).unwrap(),
-            MatMut::new(&mut c, 1, 1).unwrap(),
-        )
-        .unwrap();
-        assert_eq!((c, plan.info().unwrap().product_roundoff), ([15.0], 0.0));
-    }
-    assert!(single.plan(&options.clone().workers(-1)).is_err());
-    assert!(double.plan(&options.clone().tf32()).is_err());
-    let wide = PlanOptions::new(4);
-    for (options, good) in [
-        (wide.clone().ldb(4).ldc(7), true),
-        (wide.clone().ldb(3), false),
-        (wide.clone().ldc(3), false),
-        (wide.clone().op(Op::Sdd).ldx(4).ldb(2), true),
-        (wide.clone().op(Op::Sdd).ldx(3), false),
-        (wide.clone().op(Op::Sdd).ldc(1), false),
-        (wide.ldb(usize::MAX), false),
-    ] {
-        assert_eq!(single.plan(&options).is_ok(), good, "{options:?}");
-    }
-    // Measuring is what this flag forbids.
-    assert!(
-        single
-            .plan(&options.batch_invariant().tuning(Duration::from_millis(1)))
-            .is_err()
-    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 #![allow(dead_code)] // each test program uses a part
 
 use sparsek::half::{bf16, f16};
-use sparsek::{Bsr, Context, Element, Error};
+use sparsek::{Backend, Bsr, Context, ContextOptions, Element, Error, Status};
 
 /// A context on the CPU, or None where there is no library and none is named.
 pub(crate) fn context() -> Option<Context> {
@@ -16,6 +16,42 @@ pub(crate) fn context() -> Option<Context> {
         }
         Err(error) => panic!("{error}"),
     }
+}
+
+/// A context on the GPU, or None where there is none that is served. With SPARSEK_TEST_GPU there has to be one.
+pub(crate) fn gpu() -> Option<Context> {
+    let options = ContextOptions {
+        backend: Backend::Cuda,
+        ..Default::default()
+    };
+    let needed = std::env::var_os("SPARSEK_TEST_GPU").is_some();
+    match Context::new(&options) {
+        Ok(context) => Some(context),
+        Err(error) if error.status() == Some(Status::NoDevice) && !needed => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(Error::Library(text)) if std::env::var_os("SPARSEK_LIBRARY").is_none() && !needed => {
+            eprintln!("skipped: {text}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// All contexts that there are.
+pub(crate) fn contexts() -> Vec<Context> {
+    context().into_iter().chain(gpu()).collect()
+}
+
+/// By its series, which has no cancellation.
+pub(crate) fn erf(x: f64) -> f64 {
+    let (mut term, mut sum) = (x, x);
+    for i in 1..200 {
+        term *= 2.0 * x * x / (2 * i + 1) as f64;
+        sum += term;
+    }
+    2.0 / std::f64::consts::PI.sqrt() * (-x * x).exp() * sum
 }
 
 /// Random numbers, the same each time.

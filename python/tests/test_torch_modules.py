@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import io
 import itertools
+import pathlib
 import pickle
 from typing import Any
 
@@ -266,6 +267,17 @@ def test_safetensors() -> None:
     other.load_state_dict(storage.load(storage.save(layer.state_dict())))
     x = torch.randn(3, 40)
     torch.testing.assert_close(other(x), layer(x), rtol=0, atol=0)
+
+
+def test_safetensors_that_the_rust_crate_reads() -> None:
+    storage = pytest.importorskip("safetensors.torch")
+    file = pathlib.Path(__file__).resolve().parents[2] / "rust/sparsek-burn/testdata/linear.safetensors"
+    if not file.exists():
+        pytest.skip("skipped: only a checkout has the Rust crates")
+    tensors = storage.load_file(file)
+    layer = st.BsrLinear(24, 16, (4, 8), density=0.5)
+    layer.load_state_dict({name.removeprefix("layer."): tensor for name, tensor in tensors.items() if name.startswith("layer.")})
+    torch.testing.assert_close(layer(tensors["x"]), tensors["y"])
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

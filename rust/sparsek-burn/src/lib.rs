@@ -22,18 +22,28 @@
 //! crate panic where they are misused: where extents do not fit, and where there is no library. [`check`] says the latter
 //! without a panic.
 
+mod backends;
+mod form;
 mod gemm;
 mod linear;
+#[cfg_attr(
+    feature = "ndarray",
+    expect(deprecated, reason = "Burn calls its backend of ndarray so")
+)]
 mod ops;
 mod pattern;
 mod products;
+#[cfg(feature = "safetensors")]
+mod safetensors;
 mod tensor;
 
+pub use form::{BsrForm, BsrSide};
 pub use gemm::{BsrGemm, BsrGemmConfig};
 pub use linear::{BsrLinear, BsrLinearConfig};
-pub use ops::{BsrGradients, BsrOps};
+pub use ops::BsrOps;
 pub use pattern::{BsrPattern, check};
-pub use products::BsrForm;
+#[cfg(feature = "safetensors")]
+pub use safetensors::SafetensorsError;
 pub use tensor::BsrTensor;
 
 /// The example of the README, to be compiled.

@@ -1,22 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sparsek::half::{bf16, f16};
-use sparsek::{Bsr, Context, Element, Error, Pattern, Plan};
+use sparsek::{Backend, Bsr, Context, ContextOptions, Element, Error, Pattern, Plan};
 
-use crate::{BsrForm, products};
+use crate::form::{self, Kind};
 
-/// The context of all products of this process: the CPU, which is where Flex has its tensors.
-fn context() -> Result<&'static Context, Error> {
-    static CONTEXT: OnceLock<Context> = OnceLock::new();
-    if let Some(context) = CONTEXT.get() {
-        return Ok(context);
+/// Where the operands of a product are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Host,
+    /// The memory of the GPU of this number.
+    #[cfg_attr(
+        not(any(test, feature = "cuda")),
+        expect(dead_code, reason = "of the backend for CUDA")
+    )]
+    Cuda(i32),
+}
+
+/// The context of all products of this process in a place.
+fn context(place: Place) -> Result<Context, Error> {
+    static CONTEXTS: Mutex<Vec<(Place, Context)>> = Mutex::new(Vec::new());
+    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, context)) = contexts.iter().find(|(of, _)| *of == place) {
+        return Ok(context.clone());
     }
-    let made = Context::cpu()?;
-    Ok(CONTEXT.get_or_init(|| made))
+    let made = match place {
+        Place::Host => Context::cpu()?,
+        Place::Cuda(device) => Context::new(&ContextOptions {
+            backend: Backend::Cuda,
+            device,
+            ..Default::default()
+        })?,
+    };
+    contexts.push((place, made.clone()));
+    Ok(made)
 }
 
 /// Whether libsparsek is there.
@@ -25,7 +46,7 @@ fn context() -> Result<&'static Context, Error> {
 ///
 /// Why it is not, and where it was searched for.
 pub fn check() -> Result<(), Error> {
-    context().map(|_| ())
+    context(Place::Host).map(|_| ())
 }
 
 /// Where a matrix has blocks. A clone is the same pattern, with the same plans.
@@ -40,10 +61,10 @@ pub(crate) struct Inner {
     block: [usize; 2],
     row_ptr: Vec<i32>,
     col_idx: Vec<i32>,
-    f32: OnceLock<Plans<f32>>,
-    f64: OnceLock<Plans<f64>>,
-    f16: OnceLock<Plans<f16>>,
-    bf16: OnceLock<Plans<bf16>>,
+    f32: Plans<f32>,
+    f64: Plans<f64>,
+    f16: Plans<f16>,
+    bf16: Plans<bf16>,
 }
 
 impl fmt::Debug for BsrPattern {
@@ -66,31 +87,42 @@ impl BsrPattern {
     ///
     /// Where the extents are no multiples of the block's, or the index is faulty.
     pub fn new(rows: usize, cols: usize, block: [usize; 2], row_ptr: Vec<i32>, col_idx: Vec<i32>) -> BsrPattern {
+        BsrPattern::checked(rows, cols, block, row_ptr, col_idx).unwrap_or_else(|fault| panic!("{fault}"))
+    }
+
+    /// As [`BsrPattern::new`]: a fault of the extents or the index is an error.
+    pub(crate) fn checked(
+        rows: usize,
+        cols: usize,
+        block: [usize; 2],
+        row_ptr: Vec<i32>,
+        col_idx: Vec<i32>,
+    ) -> Result<BsrPattern, String> {
         let [bm, bk] = block;
-        assert!(bm > 0 && bk > 0, "blocks of {bm} x {bk} have no elements");
-        assert!(
-            rows.is_multiple_of(bm) && cols.is_multiple_of(bk),
-            "{rows} x {cols} is no multiple of blocks of {bm} x {bk}"
-        );
+        if bm == 0 || bk == 0 {
+            return Err(format!("blocks of {bm} x {bk} have no elements"));
+        }
+        if !rows.is_multiple_of(bm) || !cols.is_multiple_of(bk) {
+            return Err(format!("{rows} x {cols} is no multiple of blocks of {bm} x {bk}"));
+        }
         let ends = (row_ptr.first().copied(), row_ptr.last().map(|last| *last as usize));
-        assert!(
-            row_ptr.len() == rows / bm + 1 && ends == (Some(0), Some(col_idx.len())) && row_ptr.is_sorted(),
-            "row_ptr does not go from 0 to the {} blocks in {} steps",
-            col_idx.len(),
-            rows / bm
-        );
+        if row_ptr.len() != rows / bm + 1 || ends != (Some(0), Some(col_idx.len())) || !row_ptr.is_sorted() {
+            return Err(format!(
+                "row_ptr does not go from 0 to the {} blocks in {} steps",
+                col_idx.len(),
+                rows / bm
+            ));
+        }
         for row in row_ptr.windows(2) {
             let columns = &col_idx[row[0] as usize..row[1] as usize];
-            assert!(
-                columns.is_sorted_by(|a, b| a < b),
-                "the block columns {columns:?} do not increase"
-            );
+            if !columns.is_sorted_by(|a, b| a < b) {
+                return Err(format!("the block columns {columns:?} do not increase"));
+            }
             let within = |column: &i32| (0..(cols / bk) as i64).contains(&i64::from(*column));
-            assert!(
-                columns.iter().all(within),
-                "of {columns:?}, some are not below {} block columns",
-                cols / bk
-            );
+            if !columns.iter().all(within) {
+                let across = cols / bk;
+                return Err(format!("of {columns:?}, some are not below {across} block columns"));
+            }
         }
         let inner = Inner {
             rows,
@@ -98,12 +130,12 @@ impl BsrPattern {
             block,
             row_ptr,
             col_idx,
-            f32: OnceLock::new(),
-            f64: OnceLock::new(),
-            f16: OnceLock::new(),
-            bf16: OnceLock::new(),
+            f32: Plans::default(),
+            f64: Plans::default(),
+            f16: Plans::default(),
+            bf16: Plans::default(),
         };
-        BsrPattern { inner: Arc::new(inner) }
+        Ok(BsrPattern { inner: Arc::new(inner) })
     }
 
     /// The blocks where `mask`, of (rows / bm) x (cols / bk) and row-major, is true.
@@ -166,50 +198,75 @@ impl BsrPattern {
         })
     }
 
-    /// The plan for products with n. Kernels are measured for about `tuning` where no similar product has been measured.
-    pub(crate) fn plan<T: Number>(&self, kind: Kind, n: usize, tuning: Duration) -> Result<Arc<Plan<T>>, Error> {
+    /// The plan for products with n, in a place and of operands at multiples of 16 bytes or not. Kernels are measured for
+    /// about `tuning` where no similar product has been measured.
+    pub(crate) fn plan<T: Number>(
+        &self,
+        (place, aligned): (Place, bool),
+        kind: Kind,
+        n: usize,
+        tuning: Duration,
+    ) -> Result<Arc<Plan<T>>, Error> {
         let plans = T::plans(&self.inner);
-        let plans = match plans.get() {
-            Some(plans) => plans,
-            None => {
-                let Inner {
-                    rows,
-                    cols,
-                    block: [bm, bk],
-                    row_ptr,
-                    col_idx,
-                    ..
-                } = &*self.inner;
-                let made = Pattern::new(context()?, &Bsr::new(*rows, *cols, (*bm, *bk), row_ptr, col_idx))?;
-                plans.get_or_init(|| Plans {
-                    pattern: made,
-                    recent: Mutex::new(Vec::new()),
-                })
-            }
-        };
-        plans.get(kind, n, tuning)
+        let mut recent = plans.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (place, aligned, kind, n, !tuning.is_zero());
+        if let Some(at) = recent.iter().position(|kept| kept.key == key) {
+            recent[..=at].rotate_right(1);
+            return Ok(recent[0].plan.clone());
+        }
+        let mut options = form::options(kind, n).tuning(tuning);
+        if !aligned {
+            options = options.alignment(size_of::<T>());
+        }
+        let plan = Arc::new(self.of_library(place)?.plan(&options)?);
+        recent.truncate(MOST - 1);
+        let made = plan.clone();
+        recent.insert(0, Kept { key, plan });
+        Ok(made)
+    }
+
+    /// The pattern in the library, of a place.
+    fn of_library<T: Number>(&self, place: Place) -> Result<Pattern<T>, Error> {
+        let mut patterns = T::plans(&self.inner)
+            .patterns
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, pattern)) = patterns.iter().find(|(of, _)| *of == place) {
+            return Ok(pattern.clone());
+        }
+        let Inner {
+            rows,
+            cols,
+            block: [bm, bk],
+            row_ptr,
+            col_idx,
+            ..
+        } = &*self.inner;
+        let made = Pattern::new(&context(place)?, &Bsr::new(*rows, *cols, (*bm, *bk), row_ptr, col_idx))?;
+        patterns.push((place, made.clone()));
+        Ok(made)
     }
 }
 
-/// The plans that were used last, the last one first.
+/// What the library has of a pattern, for values of a type.
 pub(crate) struct Plans<T: Element> {
-    pattern: Pattern<T>,
+    patterns: Mutex<Vec<(Place, Pattern<T>)>>,
+    /// The plans that were used last, the last one first.
     recent: Mutex<Vec<Kept<T>>>,
 }
 
-struct Kept<T: Element> {
-    key: (Kind, usize, bool),
-    plan: Arc<Plan<T>>,
+impl<T: Element> Default for Plans<T> {
+    fn default() -> Self {
+        Plans {
+            patterns: Mutex::default(),
+            recent: Mutex::default(),
+        }
+    }
 }
 
-/// What a plan computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Forward(BsrForm),
-    /// The gradient of the dense operand.
-    Backward(BsrForm),
-    /// The gradient of the values.
-    Sample(BsrForm),
+struct Kept<T: Element> {
+    key: (Place, bool, Kind, usize, bool),
+    plan: Arc<Plan<T>>,
 }
 
 /// The share `density` of `all` blocks, rounded up: what the product in f64 is off by, as 0.07 * 100 is, makes no block.
@@ -226,36 +283,15 @@ pub(crate) fn share_of(all: usize, density: f64) -> usize {
 /// How many plans a pattern keeps for each type.
 const MOST: usize = 32;
 
-impl<T: Element> Plans<T> {
-    fn get(&self, kind: Kind, n: usize, tuning: Duration) -> Result<Arc<Plan<T>>, Error> {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (kind, n, !tuning.is_zero());
-        if let Some(at) = recent.iter().position(|kept| kept.key == key) {
-            recent[..=at].rotate_right(1);
-            return Ok(recent[0].plan.clone());
-        }
-        let plan = Arc::new(self.pattern.plan(&products::options(kind, n).tuning(tuning))?);
-        recent.truncate(MOST - 1);
-        recent.insert(
-            0,
-            Kept {
-                key,
-                plan: plan.clone(),
-            },
-        );
-        Ok(plan)
-    }
-}
-
 /// A type of elements, and where a pattern has its plans.
 pub(crate) trait Number: Element {
-    fn plans(inner: &Inner) -> &OnceLock<Plans<Self>>;
+    fn plans(inner: &Inner) -> &Plans<Self>;
 }
 
 macro_rules! numbers {
     ($($type:ty: $plans:ident),*) => {$(
         impl Number for $type {
-            fn plans(inner: &Inner) -> &OnceLock<Plans<Self>> {
+            fn plans(inner: &Inner) -> &Plans<Self> {
                 &inner.$plans
             }
         }
@@ -266,7 +302,7 @@ numbers!(f32: f32, f64: f64, f16: f16, bf16: bf16);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BsrGemm, BsrGemmConfig, BsrTensor};
+    use crate::{BsrForm, BsrGemm, BsrGemmConfig, BsrTensor};
     use burn::tensor::{Device, Tensor};
 
     #[test]
@@ -307,12 +343,12 @@ mod tests {
         ] {
             let a = BsrTensor::from_dense(Tensor::ones([64, 96], &device), [16, 16], 0.5);
             call(a.clone(), Tensor::ones([96, 8], &device), config.clone());
-            let plans = a.pattern().inner.f32.get().unwrap().recent.lock().unwrap();
+            let plans = a.pattern().inner.f32.recent.lock().unwrap();
             assert_eq!(plans.len(), 1);
             let info = plans[0].plan.info().unwrap();
             assert_eq!(
                 (plans[0].key, info.measured_seconds > 0.0),
-                ((Kind::Forward(BsrForm::Left), 8, measured), measured),
+                ((Place::Host, true, Kind::Product(BsrForm::Left), 8, measured), measured),
                 "{config:?}: {info:?}"
             );
         }

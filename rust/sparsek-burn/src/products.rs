@@ -1,140 +1,194 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! The products of training, on slices in host memory: dense matrices are row-major without gaps, values are (blocks, bm,
-//! bk).
+//! Products in the memory of a device. Dense matrices are row-major without gaps, values are (blocks, bm, bk). They panic
+//! where the library fails, as Burn's operations do.
 
 use std::time::Duration;
 
-use sparsek::{Error, MatMut, MatRef, Op, Order, PlanOptions, Product};
+use sparsek::{Error, MatMut, MatRef, Product, VecRef};
 
-use crate::BsrPattern;
-use crate::pattern::{Kind, Number};
+use crate::form::Kind;
+use crate::pattern::{Number, Place};
+use crate::{BsrForm, BsrPattern, BsrSide};
 
-/// Which product an operation computes with A, M x K.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BsrForm {
-    /// C = A B: B is (K, n), C is (M, n).
-    Left,
-    /// Y = X A^T, as of a linear layer: X is (n, K), Y is (n, M).
-    Linear,
-}
-
-impl BsrForm {
-    /// The extent of a dense operand that A does not have.
-    pub(crate) fn n(self, shape: [usize; 2]) -> usize {
-        match self {
-            BsrForm::Left => shape[1],
-            BsrForm::Linear => shape[0],
-        }
-    }
-
-    /// A dense operand with as many rows, or for Linear columns, as A has rows or columns.
-    pub(crate) fn shape(self, of_a: usize, n: usize) -> [usize; 2] {
-        match self {
-            BsrForm::Left => [of_a, n],
-            BsrForm::Linear => [n, of_a],
-        }
-    }
-
-    fn op(self) -> Op {
-        match self {
-            BsrForm::Left => Op::Dsd,
-            BsrForm::Linear => Op::DdsT,
-        }
-    }
-
-    fn backward(self) -> Op {
-        match self {
-            BsrForm::Left => Op::DsdT,
-            BsrForm::Linear => Op::Dds,
-        }
-    }
-}
-
-/// What a plan is made for, but for n.
-pub(crate) fn options(kind: Kind, n: usize) -> PlanOptions {
-    let options = PlanOptions::new(n);
-    match kind {
-        Kind::Forward(form) => options.op(form.op()),
-        Kind::Backward(form) => options.op(form.backward()),
-        Kind::Sample(BsrForm::Left) => options.op(Op::Sdd).orders(Order::ColumnMajor, Order::RowMajor),
-        Kind::Sample(BsrForm::Linear) => options.op(Op::Sdd).order_x(Order::ColumnMajor),
-    }
-}
-
-/// The product of the form, of `form.shape(M, n)`.
+/// The product of a form, for operands in this place. Those on a GPU are at multiples of 16 bytes where `aligned`.
 pub(crate) fn multiply<T: Number>(
-    pattern: &BsrPattern,
-    form: BsrForm,
-    tuning: Duration,
-    values: &[T],
-    dense: &[T],
-    n: usize,
-) -> Vec<T> {
-    let [m, k] = pattern.shape();
-    let mut result = vec![T::default(); m * n];
-    multiply_into(
-        pattern,
-        Kind::Forward(form),
-        tuning,
-        values,
-        (dense, form.shape(k, n)),
-        (&mut result, form.shape(m, n)),
-        n,
-    );
-    result
-}
-
-/// The gradient of the dense operand, for a gradient g of the product.
-pub(crate) fn multiply_backward<T: Number>(
-    pattern: &BsrPattern,
-    form: BsrForm,
-    values: &[T],
-    g: &[T],
-    n: usize,
-) -> Vec<T> {
-    let [m, k] = pattern.shape();
-    let mut result = vec![T::default(); k * n];
-    let (from, to) = ((g, form.shape(m, n)), (&mut result[..], form.shape(k, n)));
-    multiply_into(pattern, Kind::Backward(form), Duration::ZERO, values, from, to, n);
-    result
-}
-
-fn multiply_into<T: Number>(
-    pattern: &BsrPattern,
-    kind: Kind,
-    tuning: Duration,
-    values: &[T],
-    (b, [b_rows, b_cols]): (&[T], [usize; 2]),
-    (c, [c_rows, c_cols]): (&mut [T], [usize; 2]),
-    n: usize,
+    (place, aligned): (Place, bool),
+    (pattern, form, tuning): (&BsrPattern, BsrForm, Duration),
+    values: VecRef<'_, T>,
+    dense: MatRef<'_, T>,
+    result: MatMut<'_, T>,
 ) {
+    let (kind, n) = (Kind::Product(form), form.side().n([dense.rows(), dense.cols()]));
     if n == 0 {
         return;
     }
-    let mut run = || {
-        let (b, c) = (MatRef::new(b, b_rows, b_cols)?, MatMut::new(c, c_rows, c_cols)?);
-        pattern.plan(kind, n, tuning)?.multiply(values, b, c)
-    };
-    run().unwrap_or_else(|error: Error| panic!("{pattern:?}, {kind:?} with {b_rows} x {b_cols}: {error}"));
-}
-
-/// The gradient of the values, (blocks, bm, bk), for a gradient g of the product.
-pub(crate) fn sample<T: Number>(pattern: &BsrPattern, form: BsrForm, g: &[T], dense: &[T], n: usize) -> Vec<T> {
-    let ([m, k], [bm, bk]) = (pattern.shape(), pattern.block());
-    let mut values = vec![T::default(); pattern.blocks() * bm * bk];
-    if n == 0 || values.is_empty() {
-        return values;
-    }
-    let kind = Kind::Sample(form);
-    let mut run = || {
-        let (x, b) = match form {
-            BsrForm::Left => (MatRef::new(g, m, n)?, MatRef::new(dense, k, n)?.transpose()),
-            BsrForm::Linear => (MatRef::new(g, n, m)?.transpose(), MatRef::new(dense, n, k)?),
-        };
-        let blocks = MatMut::new(&mut values, pattern.blocks() * bm, bk)?;
-        pattern.plan(kind, n, Duration::ZERO)?.run(Product::sdd(x, b, blocks))
+    let run = || {
+        pattern
+            .plan((place, aligned), kind, n, tuning)?
+            .multiply(values, dense, result)
     };
     run().unwrap_or_else(|error: Error| panic!("{pattern:?}, {kind:?} with n = {n}: {error}"));
+}
+
+/// The blocks of a dense product where A has blocks: of rows columns^T, or for `Right` of rows^T columns. `rows` has A's rows
+/// and `columns` A's columns.
+pub(crate) fn sample<T: Number>(
+    (place, aligned): (Place, bool),
+    (pattern, side): (&BsrPattern, BsrSide),
+    rows: MatRef<'_, T>,
+    columns: MatRef<'_, T>,
+    values: MatMut<'_, T>,
+) {
+    let (kind, n) = (Kind::Sample(side), side.n([rows.rows(), rows.cols()]));
+    let (x, b) = match side {
+        BsrSide::Left => (rows, columns.transpose()),
+        BsrSide::Right => (rows.transpose(), columns),
+    };
+    let run = || {
+        pattern
+            .plan((place, aligned), kind, n, Duration::ZERO)?
+            .run(Product::sdd(x, b, values))
+    };
+    run().unwrap_or_else(|error: Error| panic!("{pattern:?}, {kind:?} with n = {n}: {error}"));
+}
+
+/// [`multiply`] of slices.
+pub(crate) fn multiply_slices<T: Number>(
+    what: (&BsrPattern, BsrForm, Duration),
+    values: &[T],
+    dense: (&[T], [usize; 2]),
+) -> Vec<T> {
+    let [rows, cols] = what.1.result(what.0.shape(), what.1.side().n(dense.1));
+    let mut result = vec![T::default(); rows * cols];
+    let place = (Place::Host, true);
+    let to = MatMut::new(&mut result, rows, cols).expect("it has so many elements");
+    multiply(place, what, values.into(), matrix(dense), to);
+    result
+}
+
+/// [`sample`] of slices.
+pub(crate) fn sample_slices<T: Number>(
+    what: (&BsrPattern, BsrSide),
+    rows: (&[T], [usize; 2]),
+    columns: (&[T], [usize; 2]),
+) -> Vec<T> {
+    let (blocks, [bm, bk]) = (what.0.blocks(), what.0.block());
+    let mut values = vec![T::default(); blocks * bm * bk];
+    if what.1.n(rows.1) > 0 && blocks > 0 {
+        let to = MatMut::new(&mut values, blocks * bm, bk).expect("it has so many elements");
+        sample((Place::Host, true), what, matrix(rows), matrix(columns), to);
+    }
     values
+}
+
+fn matrix<T>((elements, [rows, cols]): (&[T], [usize; 2])) -> MatRef<'_, T> {
+    MatRef::new(elements, rows, cols).expect("a tensor has as many elements as its shape says")
+}
+
+/// Buffers of the library stand in for tensors of Burn's backend for CUDA, which have addresses of the same kind.
+#[cfg(test)]
+mod tests {
+    use sparsek::half::bf16;
+    use sparsek::{Backend, Buffer, Context, ContextOptions, Status};
+
+    use super::*;
+    use crate::BsrTensor;
+    use burn::tensor::{DType, Device, Distribution, Tensor};
+
+    fn gpu() -> Option<Context> {
+        let options = ContextOptions {
+            backend: Backend::Cuda,
+            ..Default::default()
+        };
+        let needed = std::env::var_os("SPARSEK_TEST_GPU").is_some();
+        match Context::new(&options) {
+            Ok(context) => Some(context),
+            Err(error) if !needed && error.status().is_none_or(|status| status == Status::NoDevice) => {
+                eprintln!("skipped: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn random(shape: [usize; 2], dtype: DType) -> Tensor<2> {
+        Tensor::<2>::random(shape, Distribution::Uniform(-1.0, 1.0), &Device::flex()).cast(dtype)
+    }
+
+    /// Every form and both gradients, against the same on the CPU.
+    fn as_on_the_cpu<T: Number + burn::tensor::Element>(tolerance: f64) {
+        let Some(context) = gpu() else { return };
+        let place = (Place::Cuda(context.info().device), true);
+        let a = BsrTensor::from_dense(random([128, 96], T::dtype()), [16, 16], 0.4);
+        let (pattern, values) = (a.pattern(), slice::<T, 3>(a.values().clone()));
+        let there = Buffer::of(&context, &values).unwrap();
+        for form in [
+            BsrForm::Left,
+            BsrForm::LeftTransposed,
+            BsrForm::Right,
+            BsrForm::RightTransposed,
+        ] {
+            for n in [32, 7] {
+                let what = (pattern, form, Duration::ZERO);
+                let [[r, c], [m, k]] = [form.other(), form].map(|form| form.result(pattern.shape(), n));
+                let place = (place.0, n == 32);
+                let dense = slice::<T, 2>(random([r, c], T::dtype()));
+                let mut result = Buffer::<T>::new(&context, m * k).unwrap();
+                let from = Buffer::of(&context, &dense).unwrap();
+                multiply(
+                    place,
+                    what,
+                    (&there).into(),
+                    from.matrix(r, c).unwrap(),
+                    result.matrix_mut(m, k).unwrap(),
+                );
+                let want = multiply_slices(what, &values, (&dense, [r, c]));
+                close(&result.to_vec().unwrap(), &want, tolerance);
+
+                let (rows, columns) = if form.reads_rows() {
+                    ([r, c], [m, k])
+                } else {
+                    ([m, k], [r, c])
+                };
+                let (x, y) = (
+                    slice::<T, 2>(random(rows, T::dtype())),
+                    slice::<T, 2>(random(columns, T::dtype())),
+                );
+                let on_device = [Buffer::of(&context, &x).unwrap(), Buffer::of(&context, &y).unwrap()];
+                let mut blocks = Buffer::<T>::new(&context, values.len()).unwrap();
+                let of_rows = on_device[0].matrix(rows[0], rows[1]).unwrap();
+                let of_columns = on_device[1].matrix(columns[0], columns[1]).unwrap();
+                let to = blocks.matrix_mut(values.len() / 16, 16).unwrap();
+                sample(place, (pattern, form.side()), of_rows, of_columns, to);
+                let want = sample_slices((pattern, form.side()), (&x, rows), (&y, columns));
+                close(&blocks.to_vec().unwrap(), &want, tolerance);
+            }
+        }
+    }
+
+    fn slice<T: burn::tensor::Element, const D: usize>(tensor: Tensor<D>) -> Vec<T> {
+        tensor.into_data().try_to_vec().unwrap()
+    }
+
+    fn close<T: burn::tensor::ElementConversion>(got: &[T], want: &[T], tolerance: f64)
+    where
+        T: burn::tensor::Element,
+    {
+        assert_eq!(got.len(), want.len());
+        for (at, (got, want)) in got.iter().zip(want).enumerate() {
+            let (got, want) = (got.elem::<f64>(), want.elem::<f64>());
+            assert!(
+                (got - want).abs() <= tolerance * (1.0 + want.abs()),
+                "{at}: {got} in place of {want}"
+            );
+        }
+    }
+
+    #[test]
+    fn products_on_a_gpu() {
+        as_on_the_cpu::<f32>(1e-5);
+        as_on_the_cpu::<f64>(1e-13);
+        as_on_the_cpu::<bf16>(2e-2);
+    }
 }

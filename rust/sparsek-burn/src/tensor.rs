@@ -6,7 +6,7 @@ use burn::backend::Dispatch;
 use burn::tensor::{DType, Tensor};
 
 use crate::pattern::share_of;
-use crate::{BsrForm, BsrOps, BsrPattern};
+use crate::{BsrForm, BsrOps, BsrPattern, BsrSide};
 
 /// A block-sparse matrix: a pattern, and its values as a tensor of (blocks, bm, bk), which may have gradients.
 #[derive(Clone, Debug)]
@@ -139,7 +139,24 @@ impl BsrTensor {
             "a product of {:?} with the transpose of {rows} x {cols}",
             x.dims()
         );
-        self.dispatch(x, BsrForm::Linear, Duration::ZERO)
+        self.dispatch(x, BsrForm::RightTransposed, Duration::ZERO)
+    }
+
+    /// The blocks of X Y^T that a pattern of M x K has, for X of (M, n) and Y of (K, n): what training calls a sampled
+    /// dense-dense product. Gradients go to both.
+    ///
+    /// # Panics
+    ///
+    /// As [`BsrTensor::matmul`].
+    pub fn sample(x: Tensor<2>, y: Tensor<2>, pattern: BsrPattern) -> BsrTensor {
+        let ([m, k], [rows, n], [columns, depth]) = (pattern.shape(), x.dims(), y.dims());
+        assert!(
+            (m, k, n) == (rows, columns, depth),
+            "blocks of {m} x {k} of a product of {rows} x {n} and {depth} x {columns}"
+        );
+        let (x, y) = (x.into_dispatch(), y.into_dispatch());
+        let values = Tensor::from_dispatch(Dispatch::bsr_sample(x, y, pattern.clone(), BsrSide::Left));
+        BsrTensor { pattern, values }
     }
 
     fn dispatch(&self, dense: Tensor<2>, form: BsrForm, tuning: Duration) -> Tensor<2> {

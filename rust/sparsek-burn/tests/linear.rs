@@ -2,10 +2,10 @@
 
 //! The layer, its record, and training.
 
-use burn::module::{Module, Param};
+use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::{GradientsParams, SgdConfig};
 use burn::tensor::activation::gelu;
-use burn::tensor::{Device, Distribution, Tensor, Tolerance};
+use burn::tensor::{Device, Distribution, Int, Tensor, Tolerance};
 use burn_sparse::{BsrLinear, BsrLinearConfig};
 
 fn library() -> bool {
@@ -36,7 +36,7 @@ fn a_layer_is_a_dense_one_with_zeros() {
         let layer = BsrLinearConfig::new(24, 32, [8, 4], 0.5, 1)
             .with_bias(bias)
             .init(&device);
-        assert_eq!((layer.pattern.blocks(), layer.bias.is_some()), (12, bias));
+        assert_eq!((layer.pattern().blocks(), layer.bias.is_some()), (12, bias));
         let (x, weight) = (random([2, 5, 24], &device), layer.weight().to_dense());
         let mut want = x.clone().matmul(weight.transpose().unsqueeze());
         if let Some(bias) = &layer.bias {
@@ -51,20 +51,71 @@ fn a_layer_is_a_dense_one_with_zeros() {
 }
 
 #[test]
-fn a_record_is_loaded_into_a_layer_of_the_pattern() {
+fn a_record_has_the_index() {
     if !library() {
         return;
     }
     let device = Device::flex();
-    let config = BsrLinearConfig::new(16, 16, [4, 4], 0.5, 2);
-    let (from, to) = (config.init(&device), config.init(&device));
     let x = random([3, 16], &device);
+    let layer = |seed: u64| BsrLinearConfig::new(16, 16, [4, 4], 0.5, seed).init(&device);
+    let (from, to) = (layer(2), layer(3));
+    assert_ne!(from.pattern().col_idx(), to.pattern().col_idx());
     let want = from.forward(x.clone());
     let file = std::env::temp_dir().join(format!("burn-sparse-{}.bpk", std::process::id()));
-    from.save_file(&file).unwrap();
+    from.clone().save_file(&file).unwrap();
     let loaded = to.load_file(&file);
-    close(loaded.forward(x), want);
     std::fs::remove_file(&file).unwrap();
+    assert_eq!(loaded.pattern().col_idx(), from.pattern().col_idx());
+    assert_eq!(loaded.pattern().row_ptr(), from.pattern().row_ptr());
+    close(loaded.forward(x), want);
+
+    let other = BsrLinearConfig::new(16, 16, [4, 4], 0.25, 4).init(&device);
+    let error = other.try_load_record(from.into_record()).unwrap_err().to_string();
+    assert!(error.contains("values: shape mismatch"), "{error}");
+}
+
+/// A mapper that makes each int another one.
+struct Spoil;
+
+impl ModuleMapper for Spoil {
+    fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
+        param.map(|index| index + 7)
+    }
+}
+
+#[test]
+fn a_faulty_index_is_said_when_it_is_used() {
+    let layer = BsrLinearConfig::new(16, 16, [4, 4], 0.5, 2).init(&Device::flex());
+    let spoilt = layer.map(&mut Spoil);
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| spoilt.weight())).unwrap_err();
+    let text = panic.downcast_ref::<String>().unwrap();
+    assert!(
+        text.contains("the index of a layer: row_ptr does not go from 0"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_layer_keeps_its_index_where_burn_maps_it() {
+    let device = Device::flex();
+    let layer = BsrLinearConfig::new(16, 16, [4, 4], 0.5, 2).init(&device);
+    let index = (layer.pattern().row_ptr().to_vec(), layer.pattern().col_idx().to_vec());
+    for other in [
+        layer.clone().train(),
+        layer.valid(),
+        layer.clone().fork(&device),
+        layer.clone().to_device(&device),
+        layer.clone().materialize(),
+        layer.clone().no_grad(),
+    ] {
+        assert_eq!(
+            (other.pattern().row_ptr(), other.pattern().col_idx()),
+            (&index.0[..], &index.1[..])
+        );
+        assert_eq!(other.devices(), std::slice::from_ref(&device));
+    }
+    let text = format!("{layer}");
+    assert!(text.contains("BsrLinear") && text.contains("16x16 in 4x4"), "{text}");
 }
 
 #[derive(Module, Debug)]

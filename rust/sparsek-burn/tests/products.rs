@@ -166,6 +166,50 @@ fn gradients_of_a_linear_product() {
 }
 
 #[test]
+fn blocks_of_a_dense_product_and_their_gradients() {
+    if !library() {
+        return;
+    }
+    for (dtype, tolerance) in TYPES {
+        let device = Device::flex().autodiff();
+        let x = random([24, 7], &device).cast(dtype).require_grad();
+        let y = random([32, 7], &device).cast(dtype).require_grad();
+        let weights = random([6, 8, 8], &device).cast(dtype);
+        let ours = BsrTensor::sample(x.clone(), y.clone(), pattern());
+        let dense = x.clone().matmul(y.clone().transpose());
+        let theirs = BsrTensor::at_pattern(dense, pattern());
+        close(ours.values().clone(), theirs.values().clone(), tolerance);
+        let (ours, theirs) = [ours, theirs]
+            .map(|blocks| (blocks.values().clone() * weights.clone()).sum().backward())
+            .into();
+        close(x.grad(&ours).unwrap(), x.grad(&theirs).unwrap(), tolerance);
+        close(y.grad(&ours).unwrap(), y.grad(&theirs).unwrap(), tolerance);
+    }
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn products_and_gradients_of_burns_backend_of_ndarray() {
+    if !library() {
+        return;
+    }
+    for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F64, 1e-12)] {
+        let device = Device::ndarray().autodiff();
+        let values = random([6, 8, 8], &device).cast(dtype).require_grad();
+        let b = random([7, 32], &device).cast(dtype).require_grad();
+        let a = BsrTensor::new(pattern(), values.clone());
+        let dense = a.to_dense().detach().require_grad();
+        let transposed = b.clone().transpose(); // a view
+        let (ours, theirs) = (a.matmul(transposed.clone()), dense.clone().matmul(transposed));
+        close(ours.clone(), theirs.clone(), tolerance);
+        let (ours, theirs) = (ours.tanh().sum().backward(), theirs.tanh().sum().backward());
+        let wanted = BsrTensor::at_pattern(dense.grad(&theirs).unwrap(), pattern());
+        close(values.grad(&ours).unwrap(), wanted.values().clone(), tolerance);
+        close(b.grad(&ours).unwrap(), b.grad(&theirs).unwrap(), tolerance);
+    }
+}
+
+#[test]
 fn an_operand_may_be_a_view() {
     if !library() {
         return;

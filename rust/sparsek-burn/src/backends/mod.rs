@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//! The operations on each backend.
+
+mod autodiff;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod host;

@@ -99,9 +99,12 @@ func Wheel(ctx context.Context, offline *bool) { end(in(offline).Wheel(ctx)) }
 // that it makes in build/python. It fetches packages; with -offline it takes those that are there.
 func TestPython(ctx context.Context, offline *bool) { end(in(offline).TestPython(ctx)) }
 
-// Rust builds, and runs the tests of the Rust crates, with formatter, linter, documentation and a trial of the packages.
-// -burn also tests the crate for Burn, which takes many minutes to compile.
-func Rust(ctx context.Context, burn, offline *bool) { end(in(offline).Rust(ctx, or(burn, false))) }
+// Rust builds, and runs the tests of the Rust crates, with formatter, linter, documentation, a trial of the packages, and
+// where they are installed the oldest Rust and crates, Miri and cargo deny. -burn also tests the crate for Burn, which takes
+// many minutes to compile. -programs writes the tests into build/rust-test instead, for a machine without cargo.
+func Rust(ctx context.Context, burn, programs, offline *bool) {
+	end(in(offline).Rust(ctx, or(burn, false), or(programs, false)))
+}
 
 // TestLong runs what takes hours: long forms of the tests, races, sanitizers, and each fuzz target for -fuzztime (10m).
 func TestLong(ctx context.Context, fuzztime *time.Duration, offline *bool) {

@@ -45,8 +45,18 @@ func Short(ctx context.Context, o Options) error {
 }
 
 // All runs the tests with all features, formatter, linter, documentation and a
-// trial of the packages.
-func All(ctx context.Context, o Options) error { return o.run(ctx, allCommands) }
+// trial of the packages, and those checks of optionals that the machine can
+// make.
+func All(ctx context.Context, o Options) error {
+	if err := o.run(ctx, allCommands); err != nil {
+		return err
+	}
+	c, err := o.cargo("rust", "rust")
+	if err != nil {
+		return err
+	}
+	return c.runOptional(ctx, o, optionals)
+}
 
 // command is one of cargo's: its arguments, and what it has in its environment besides.
 type command struct {
@@ -58,15 +68,26 @@ var shortCommands = []command{{args: []string{"test", "--quiet"}}}
 
 var allCommands = []command{
 	{args: []string{"fmt", "--check"}},
-	{args: []string{"clippy", "--all-targets", "--all-features", "--", "--deny=warnings"}},
+	{args: []string{"clippy", "--workspace", "--all-targets", "--all-features", "--", "--deny=warnings"}},
 	{args: []string{"test", "--quiet", "--all-features"}},
 	{args: []string{"doc", "--no-deps", "--all-features"}, env: []string{"RUSTDOCFLAGS=--deny=warnings"}},
 	{args: []string{"package", "--allow-dirty", "--no-verify"}},
 }
 
+// burnFeatures are those of the crate for Burn that need nothing besides Rust.
+// Its feature cuda fetches LLVM when it is built; with DOCS_RS set, it is
+// checked without.
+const burnFeatures = "--features=ndarray,safetensors"
+
 // burnCommands are those of the crate for Burn. Its packages cannot be tried
 // before sparsek is in an index.
-var burnCommands = allCommands[:len(allCommands)-1]
+var burnCommands = []command{
+	{args: []string{"fmt", "--check"}},
+	{args: []string{"clippy", "--all-targets", burnFeatures, "--", "--deny=warnings"}},
+	{args: []string{"test", "--quiet", burnFeatures}},
+	{args: []string{"doc", "--no-deps", burnFeatures}, env: []string{"RUSTDOCFLAGS=--deny=warnings"}},
+	{args: []string{"clippy", "--features=cuda", "--", "--deny=warnings"}, env: []string{"DOCS_RS=1"}},
+}
 
 // Burn runs the tests of the crate for Burn, and the checks of its sources.
 // Cargo fetches what they need.
@@ -75,7 +96,10 @@ func Burn(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	return c.run(ctx, o, "tests of the crate for Burn", burnCommands, o.Offline)
+	if err := c.run(ctx, o, "tests of the crate for Burn", burnCommands, o.Offline); err != nil {
+		return err
+	}
+	return c.runOptional(ctx, o, []optional{denied})
 }
 
 // run runs the commands, after what they need was fetched. Faulty manifests
@@ -155,18 +179,24 @@ func (c cargo) checkVersion(ctx context.Context) error {
 	return nil
 }
 
+// offline is the same cargo, which with offline fetches nothing.
+func (c cargo) offline(offline bool) cargo {
+	if offline {
+		c.env = append(slices.Clone(c.env), "CARGO_NET_OFFLINE=true")
+	}
+	return c
+}
+
 // run runs the commands up to the first that fails.
 func (c cargo) run(ctx context.Context, o Options, what string, commands []command, offline bool) error {
 	step, out := o.Progress.Step(what), o.Progress.Through(o.Out)
+	c = c.offline(offline)
 	err := func() error {
 		for _, command := range commands {
 			args := append([]string{c.program}, command.args...)
-			if offline && command.args[0] != "fmt" {
-				args = slices.Insert(args, 2, "--offline")
-			}
 			run := process.Command{Args: args, Dir: c.dir, Env: slices.Concat(c.env, command.env), Stdout: out, Stderr: out}
 			if err := run.Run(ctx); err != nil {
-				return fmt.Errorf("cargo %s: %w", command.args[0], err)
+				return fmt.Errorf("cargo %s: %w", strings.Join(command.args, " "), err)
 			}
 		}
 		return nil

@@ -27,7 +27,8 @@ func checkout(t *testing.T, script string) (o Options, out *bytes.Buffer, log fu
 		t.Fatal(err)
 	}
 	cargo, calls := filepath.Join(dir, "cargo"), filepath.Join(dir, "calls")
-	text := "#!/bin/sh\ntest $1 = --version && " + version + "\necho \"$@\" \"$(basename \"$PWD\")\" $RUSTDOCFLAGS >>" + calls + "\n" + script + "\n"
+	text := "#!/bin/sh\ntest $1 = --version && " + version +
+		"\necho \"$@\" \"$(basename \"$PWD\")\" $RUSTDOCFLAGS ${CARGO_NET_OFFLINE:+offline} >>" + calls + "\n" + script + "\n"
 	if err := os.WriteFile(cargo, []byte(text), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -50,23 +51,27 @@ func TestShort(t *testing.T) {
 	if err := Short(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := calls(), reads+"fetch --locked --quiet rust\ntest --offline --quiet rust\n"; got != want {
+	if got, want := calls(), reads+"fetch --locked --quiet rust\ntest --quiet rust offline\n"; got != want {
 		t.Errorf("ran %q, want %q", got, want)
 	}
 }
 
 func TestAll(t *testing.T) {
-	o, _, calls := checkout(t, "")
+	o, out, calls := checkout(t, "")
 	o.Offline = true
 	if err := All(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	got := calls()
-	for _, want := range []string{reads + "fetch --locked --quiet --offline rust\nfmt --check rust\nclippy --offline ", "\ntest --offline --quiet --all-features rust\n",
-		"\ndoc --offline --no-deps --all-features rust --deny=warnings\n", "\npackage --offline "} {
+	for _, want := range []string{reads + "fetch --locked --quiet --offline rust\nfmt --check rust offline\nclippy --workspace ",
+		"\ntest --quiet --all-features rust offline\n", "\ndoc --no-deps --all-features rust --deny=warnings offline\n", "\npackage ",
+		"\n+1.88 check --workspace ", "\n+nightly miri test --lib ", "\ndeny --all-features check "} {
 		if !strings.Contains(got, want) {
 			t.Errorf("ran %q, without %q", got, want)
 		}
+	}
+	if strings.Contains(got, "minimal") || !strings.Contains(out.String(), "skipped: the oldest crates: this is offline") {
+		t.Errorf("ran %q, and wrote %q", got, out.String())
 	}
 }
 
@@ -78,10 +83,12 @@ func TestBurn(t *testing.T) {
 	if err := Burn(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	want := "fmt --check sparsek-burn\nclippy --all-targets --all-features -- --deny=warnings sparsek-burn\n" +
-		"test --quiet --all-features sparsek-burn\ndoc --no-deps --all-features sparsek-burn --deny=warnings\n"
-	if got := calls(); got != want {
-		t.Errorf("ran %q, want %q", got, want)
+	want := "fmt --check sparsek-burn\nclippy --all-targets --features=ndarray,safetensors -- --deny=warnings sparsek-burn\n" +
+		"test --quiet --features=ndarray,safetensors sparsek-burn\n" +
+		"doc --no-deps --features=ndarray,safetensors sparsek-burn --deny=warnings\n" +
+		"clippy --features=cuda -- --deny=warnings sparsek-burn\n"
+	if got := calls(); !strings.HasPrefix(got, want) {
+		t.Errorf("ran %q, want %q first", got, want)
 	}
 }
 

@@ -9,10 +9,14 @@ import (
 )
 
 // Rust builds, and runs the tests of the Rust crates and the checks of their
-// sources; with burn those of the crate for Burn too.
-func (c Checkout) Rust(ctx context.Context, burn bool) error {
+// sources; with burn those of the crate for Burn too. With programs it only
+// compiles the tests, for another machine.
+func (c Checkout) Rust(ctx context.Context, burn, programs bool) error {
 	if err := c.Build(ctx); err != nil {
 		return err
+	}
+	if programs {
+		return rusttests.Programs(ctx, c.rust(), burn)
 	}
 	if err := rusttests.All(ctx, c.rust()); err != nil || !burn {
 		return err

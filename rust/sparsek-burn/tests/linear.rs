@@ -64,10 +64,10 @@ fn a_record_has_the_index() {
     let file = std::env::temp_dir().join(format!("burn-sparse-{}.bpk", std::process::id()));
     from.clone().save_file(&file).unwrap();
     let loaded = to.load_file(&file);
-    std::fs::remove_file(&file).unwrap();
     assert_eq!(loaded.pattern().col_idx(), from.pattern().col_idx());
     assert_eq!(loaded.pattern().row_ptr(), from.pattern().row_ptr());
     close(loaded.forward(x), want);
+    std::fs::remove_file(&file).unwrap(); // Burn reads it when the values are used
 
     let other = BsrLinearConfig::new(16, 16, [4, 4], 0.25, 4).init(&device);
     let error = other.try_load_record(from.into_record()).unwrap_err().to_string();

@@ -49,8 +49,8 @@ var optionals = []optional{
 		needs: "rustup component add --toolchain nightly miri rust-src",
 		probe: []string{"+nightly", "miri", "--version"},
 		commands: []command{
-			{args: []string{"+nightly", "miri", "test", "--lib", "--all-features"}},
-			{args: []string{"+nightly", "miri", "test", "--package=sparsek", "--test=arrays", "--all-features", "views"}},
+			{args: []string{"+nightly", "miri", "test", "--lib", "--features=ndarray"}},
+			{args: []string{"+nightly", "miri", "test", "--package=sparsek", "--test=arrays", "--features=ndarray", "views"}},
 		},
 	},
 	denied,

@@ -55,3 +55,13 @@ fn structs_are_laid_out_as_in_c() {
         assert_eq!(*here, in_c, "{expression}");
     }
 }
+
+#[test]
+fn a_default_is_zero_but_for_its_size() {
+    let args = crate::sparsek_multiply_args::default();
+    assert_eq!(args.abi_size, size_of_val(&args));
+    assert!(args.b.is_null() && args.n == 0 && args.alpha == 0.0);
+    let options = crate::sparsek_context_options::default();
+    assert_eq!(options.abi_size, size_of_val(&options));
+    assert!(options.allocate.is_none() && options.user.is_null());
+}

@@ -5,34 +5,8 @@
 use ndarray::{Array2, ArrayBase, ArrayView2, ArrayViewMut2, Data, Ix2};
 
 use crate::operand::Place;
+use crate::strides::{layout, span};
 use crate::{Buffer, Element, Error, MatMut, MatRef, Matrix, Order, Result};
-
-/// How an array lies in memory: its order, and how many elements rows or columns are apart.
-fn layout((rows, cols): (usize, usize), strides: &[isize]) -> Result<(Order, usize)> {
-    if rows == 0 || cols == 0 {
-        return Ok((Order::RowMajor, cols));
-    }
-    // Where there is one row or column, the distance to the next is any.
-    let ld = |count: usize, length: usize, inner: isize, outer: isize| {
-        let ld = if count < 2 { length as isize } else { outer };
-        ((length < 2 || inner == 1) && ld >= length as isize).then_some(ld as usize)
-    };
-    if let Some(ld) = ld(rows, cols, strides[1], strides[0]) {
-        return Ok((Order::RowMajor, ld));
-    }
-    if let Some(ld) = ld(cols, rows, strides[0], strides[1]) {
-        return Ok((Order::ColumnMajor, ld));
-    }
-    Err(Error::Extent(format!(
-        "an array of {rows} x {cols} with strides {strides:?} is neither row-major nor column-major: as_standard_layout \
-         copies it"
-    )))
-}
-
-/// How many elements there are from the first to the last one.
-fn span(rows: usize, cols: usize, ld: usize) -> usize {
-    if rows == 0 { 0 } else { (rows - 1) * ld + cols }
-}
 
 impl<'a, T> TryFrom<ArrayView2<'a, T>> for MatRef<'a, T> {
     type Error = Error;

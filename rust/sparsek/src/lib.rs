@@ -41,7 +41,8 @@
 //!
 //! # Features
 //!
-//! `ndarray`: views of `ndarray` as operands, in either order, and [`Matrix::dot`].
+//! `ndarray`: views of `ndarray` as operands, in either order, and [`Matrix::dot`]. `faer`: those of `faer`, in either
+//! order.
 
 mod blocks;
 mod buffer;
@@ -59,6 +60,10 @@ mod stream;
 
 #[cfg(feature = "ndarray")]
 mod arrays;
+#[cfg(feature = "faer")]
+mod faer;
+#[cfg(any(feature = "faer", feature = "ndarray"))]
+mod strides;
 
 pub use buffer::Buffer;
 pub use context::{Backend, Context, ContextInfo, ContextOptions};

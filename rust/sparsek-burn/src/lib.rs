@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Block-sparse matrix products and layers for Burn, on its CPU backend Flex, with gradients.
+//! Block-sparse matrix products and layers for Burn, with gradients.
 //!
 //! ```
 //! use burn::tensor::{Device, Distribution, Tensor};
@@ -21,6 +21,12 @@
 //! The work is done by libsparsek, which crate `sparsek` opens at run time. As Burn's own operations do, those of this
 //! crate panic where they are misused: where extents do not fit, and where there is no library. [`check`] says the latter
 //! without a panic.
+//!
+//! # Features
+//!
+//! Burn's backend Flex has the products always. `ndarray`: Burn's backend of that name has them too. `cuda`: Burn's backend
+//! for CUDA does, on a Hopper GPU, with Burn's fusion; building Burn's compiler for it fetches LLVM. `safetensors`:
+//! [`BsrLinear`] and [`BsrTensor`] are read from what the Python package has written.
 
 mod backends;
 mod form;

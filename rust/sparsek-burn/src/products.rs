@@ -171,10 +171,7 @@ mod tests {
         tensor.into_data().try_to_vec().unwrap()
     }
 
-    fn close<T: burn::tensor::ElementConversion>(got: &[T], want: &[T], tolerance: f64)
-    where
-        T: burn::tensor::Element,
-    {
+    fn close<T: burn::tensor::Element + burn::tensor::ElementConversion>(got: &[T], want: &[T], tolerance: f64) {
         assert_eq!(got.len(), want.len());
         for (at, (got, want)) in got.iter().zip(want).enumerate() {
             let (got, want) = (got.elem::<f64>(), want.elem::<f64>());

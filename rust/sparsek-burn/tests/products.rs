@@ -189,6 +189,7 @@ fn blocks_of_a_dense_product_and_their_gradients() {
 
 #[cfg(feature = "ndarray")]
 #[test]
+#[expect(deprecated, reason = "Burn calls its backend of ndarray so")]
 fn products_and_gradients_of_burns_backend_of_ndarray() {
     if !library() {
         return;

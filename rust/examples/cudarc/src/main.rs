@@ -9,6 +9,7 @@ use std::ffi::c_void;
 use cudarc::driver::{CudaContext, DevicePtr, DevicePtrMut};
 use sparsek::{Backend, Bsr, Context, ContextOptions, MatMut, MatRef, Pattern, PlanOptions, Product, Stream, VecRef};
 
+const DEVICE: usize = 0;
 // Blocks of A down, across, and their side; columns of B.
 const DOWN: usize = 24;
 const ACROSS: usize = 16;
@@ -16,14 +17,14 @@ const SIDE: usize = 32;
 const N: usize = 48;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let device = CudaContext::new(0)?;
-    let stream = device.new_stream()?;
+    // First, since this is an error where there is no driver, and cudarc panics.
     let context = Context::new(&ContextOptions {
         backend: Backend::Cuda,
-        device: device.ordinal().try_into()?,
+        device: DEVICE.try_into()?,
         ..Default::default()
     })?;
     println!("{}", context.info().reason);
+    let stream = CudaContext::new(DEVICE)?.new_stream()?;
 
     // A block at every third place.
     let places: Vec<usize> = (0..DOWN * ACROSS).filter(|place| place % 3 == 1).collect();

@@ -36,7 +36,8 @@ func Programs(ctx context.Context, o Options, burn bool) error {
 	if err := os.MkdirAll(to, 0o777); err != nil {
 		return err
 	}
-	tests := []string{"test", "--no-run", "--release", "--workspace", "--all-features"}
+	// Those of faer need no other machine, and faer takes minutes to compile.
+	tests := []string{"test", "--no-run", "--release", "--features=ndarray"}
 	if err := c.programs(ctx, o, to, tests); err != nil {
 		return err
 	}
@@ -46,7 +47,8 @@ func Programs(ctx context.Context, o Options, burn bool) error {
 	if c, err = o.cargo("rust/sparsek-burn", "rust-burn"); err != nil {
 		return err
 	}
-	return c.programs(ctx, o, to, []string{"test", "--no-run", "--release", burnFeatures})
+	// As `mage rust -burn` makes them: Burn need not be compiled twice.
+	return c.programs(ctx, o, to, []string{"test", "--no-run", burnFeatures})
 }
 
 // programs copies what a command of cargo makes.
@@ -88,6 +90,7 @@ func program(message string) (name, file string, err error) {
 	var m struct {
 		ManifestPath string `json:"manifest_path"`
 		Executable   string
+		Profile      struct{ Test bool }
 		Target       struct {
 			Name string
 			Kind []string
@@ -99,13 +102,13 @@ func program(message string) (name, file string, err error) {
 	if m.Executable == "" || len(m.Target.Kind) == 0 {
 		return "", "", nil
 	}
-	switch m.Target.Kind[0] {
-	case "lib":
+	switch name = m.Target.Name; {
+	case !m.Profile.Test && m.Target.Kind[0] == "bin":
+		return name, m.Executable, nil
+	case !m.Profile.Test: // an example that has no tests
+		return "", "", nil
+	case m.Target.Kind[0] == "lib":
 		name = "lib"
-	case "bin":
-		return m.Target.Name, m.Executable, nil
-	default:
-		name = m.Target.Name
 	}
 	return filepath.Base(filepath.Dir(m.ManifestPath)) + "-" + name, m.Executable, nil
 }

@@ -11,12 +11,13 @@ import (
 
 func TestPrograms(t *testing.T) {
 	o, _, calls := checkout(t, `
-message() { echo "{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/x/$1/Cargo.toml\",\"target\":{\"kind\":[\"$2\"],\"name\":\"$3\"},\"executable\":$4}"; }
+message() { echo "{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/x/$1/Cargo.toml\",\"target\":{\"kind\":[\"$2\"],\"name\":\"$3\"},\"executable\":$4,\"profile\":{\"test\":$5}}"; }
 echo made >program
 case "$1 $(basename "$PWD")" in
-	"test rust") message half lib half null; message sparsek lib sparsek '"program"'; message sparsek test ops '"program"' ;;
-	"build rust") message cudarc bin cudarc_pointers '"program"' ;;
-	"test sparsek-burn") message sparsek-burn test linear '"program"' ;;
+	"test rust") message half lib half null false; message sparsek lib sparsek '"program"' true
+		message sparsek test ops '"program"' true; message sparsek example call_overhead '"program"' false ;;
+	"build rust") message cudarc bin cudarc_pointers '"program"' false ;;
+	"test sparsek-burn") message sparsek-burn test linear '"program"' true ;;
 esac
 echo '{"reason":"build-finished","success":true}'`)
 	if err := os.Mkdir(filepath.Join(o.Root, "rust", "sparsek-burn"), 0o777); err != nil {

@@ -11,14 +11,14 @@ import (
 
 // DeviceBuffer is memory of an engine's back-end: device memory on a GPU, host memory aligned to 64 bytes on the CPU.
 // [NewBuffer] allocates it; [BufferAt] refers to memory of another library.
-type DeviceBuffer[T Element | Index] struct {
+type DeviceBuffer[T Element | Index | byte] struct {
 	handle *handle
 	engine *Engine
 	n      int
 }
 
 // NewBuffer makes a buffer of n elements, whose values are undefined.
-func NewBuffer[T Element | Index](engine *Engine, n int) (*DeviceBuffer[T], error) {
+func NewBuffer[T Element | Index | byte](engine *Engine, n int) (*DeviceBuffer[T], error) {
 	const op = "create buffer"
 	if err := engine.made(op); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func NewBuffer[T Element | Index](engine *Engine, n int) (*DeviceBuffer[T], erro
 // BufferAt is a buffer over n elements of memory that another library allocated: on a GPU device memory that the engine's
 // device can reach, on the CPU memory of C. It is not checked. The memory must exist until Close, which waits for the
 // work on it, in this package's calls and streams, and frees nothing.
-func BufferAt[T Element | Index](engine *Engine, address unsafe.Pointer, n int) (*DeviceBuffer[T], error) {
+func BufferAt[T Element | Index | byte](engine *Engine, address unsafe.Pointer, n int) (*DeviceBuffer[T], error) {
 	const op = "take over buffer"
 	if err := engine.made(op); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func onDevice[T Element, I Index](t rapid.TB, engine *Engine, a BSR[T, I]) (m *M
 	}, err
 }
 
-func filled[T Element | Index](t rapid.TB, engine *Engine, data []T) *DeviceBuffer[T] {
+func filled[T Element | Index | byte](t rapid.TB, engine *Engine, data []T) *DeviceBuffer[T] {
 	t.Helper()
 	buffer := must(NewBuffer[T](engine, len(data)))(t)
 	if err := buffer.Write(context.Background(), data); err != nil {

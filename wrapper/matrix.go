@@ -315,7 +315,7 @@ func changing[T Element](op string, ctx context.Context, m *Matrix, n int, take 
 }
 
 // takeBuffer takes into use a buffer that must be of the engine. name is the argument's.
-func takeBuffer[T Element | Index](use *lease, op, name string, engine *Engine, b *DeviceBuffer[T]) error {
+func takeBuffer[T Element | Index | byte](use *lease, op, name string, engine *Engine, b *DeviceBuffer[T]) error {
 	if err := b.made(op); err != nil {
 		return err
 	}

@@ -223,7 +223,7 @@ func TestMatrixInDeviceMemory(t *testing.T) {
 	})
 }
 
-func upload[T Element | Index](t *testing.T, engine *Engine, data []T) *DeviceBuffer[T] {
+func upload[T Element | Index | byte](t *testing.T, engine *Engine, data []T) *DeviceBuffer[T] {
 	buffer := must(NewBuffer[T](engine, len(data)))(t)
 	if err := buffer.Write(context.Background(), data); err != nil {
 		t.Fatal(err)

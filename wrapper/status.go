@@ -38,6 +38,7 @@ const (
 	ErrColIdxUnsorted    Status = 14 // block columns that decrease within a block row
 	ErrColIdxRepeated    Status = 15 // a block column twice in a block row
 	ErrBlockIdxRange     Status = 16 // a block of values that is negative or beyond the last
+	ErrOverCapacity      Status = 17 // an index that is made has more blocks than there is room for
 
 	// What this build or machine cannot do.
 	ErrUnsupportedDType Status = 20 // a type of elements that the back-end or the kernel does not serve
@@ -72,6 +73,7 @@ var statusNames = map[Status]string{
 	ErrColIdxUnsorted:      "SPARSEK_COL_IDX_UNSORTED",
 	ErrColIdxRepeated:      "SPARSEK_COL_IDX_REPEATED",
 	ErrBlockIdxRange:       "SPARSEK_BLOCK_IDX_RANGE",
+	ErrOverCapacity:        "SPARSEK_OVER_CAPACITY",
 	ErrUnsupportedDType:    "SPARSEK_UNSUPPORTED_DTYPE",
 	ErrUnsupportedBlock:    "SPARSEK_UNSUPPORTED_BLOCK",
 	ErrNoSuchKernel:        "SPARSEK_NO_SUCH_KERNEL",

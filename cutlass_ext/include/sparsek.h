@@ -50,8 +50,8 @@
  *
  * CUDA graphs: while a stream is being captured, in whatever mode, every function may be called, on the thread that
  * captures and on others, and none spoils the capture. Work that is put into the captured stream (multiply,
- * plan_update, plan_write, plan_run, matrix_set_values, buffer_write, buffer_read, buffer_fill) becomes part of the
- * graph; all other work runs at once and is no part of it. Functions that would wait for the captured stream
+ * plan_update, plan_write, plan_run, matrix_set_values, buffer_write, buffer_read, buffer_fill, and all from
+ * pattern_from_mask on) becomes part of the graph; all other work runs at once and is no part of it. Functions that would wait for the captured stream
  * (stream_synchronize, stream_query, multiply_time, dense_time), and a matrix whose index is to be read in it, return
  * SPARSEK_BAD_ARGUMENT. While a stream that waits for the default stream is being captured, CUDA forbids the use of the
  * default stream: what is given a null stream returns SPARSEK_CUDA_ERROR. Plans of kernels of other libraries capture
@@ -101,6 +101,7 @@ typedef enum sparsek_status {
   SPARSEK_COL_IDX_UNSORTED = 14,
   SPARSEK_COL_IDX_REPEATED = 15,
   SPARSEK_BLOCK_IDX_RANGE = 16, /* block_idx names a block that values does not have */
+  SPARSEK_OVER_CAPACITY = 17,   /* an index that is made has more blocks than there is room for */
   /* what this build or machine cannot do */
   SPARSEK_UNSUPPORTED_DTYPE = 20,
   SPARSEK_UNSUPPORTED_BLOCK = 21,
@@ -213,6 +214,17 @@ typedef enum sparsek_tuning_state {
   SPARSEK_TUNING_FOREIGN = 3,   /* not a tuning cache, or one of another version: no entries */
   SPARSEK_TUNING_UNREADABLE = 4 /* not a regular file, or one that cannot be read: no entries */
 } sparsek_tuning_state;
+
+/* Bits of sparsek_pattern_args.flags. */
+typedef enum sparsek_pattern_flag {
+  SPARSEK_PATTERN_BITS = 1 /* a mask has a bit for each block: block 8 i + j of a row is bit j of byte i, lowest first */
+} sparsek_pattern_flag;
+/* Of a block's elements x. */
+typedef enum sparsek_norm {
+  SPARSEK_NORM_MAX = 0, /* max |x| */
+  SPARSEK_NORM_L1 = 1,  /* sum |x| */
+  SPARSEK_NORM_L2 = 2   /* sqrt(sum x^2), Frobenius */
+} sparsek_norm;
 
 typedef struct sparsek_context sparsek_context; /* a back-end and its device */
 typedef struct sparsek_matrix sparsek_matrix;   /* a BSR matrix, index checked, values in the back-end's memory */
@@ -476,6 +488,61 @@ typedef struct sparsek_plan_layout {
   int32_t reserved;
   uint64_t header[48]; /* the library's */
 } sparsek_plan_layout;
+
+/* An index that a function makes, and what it makes it of: see pattern_from_mask and those behind it, which say what they
+ * read. Members that a function does not read must be 0. */
+typedef struct sparsek_pattern_args {
+  size_t abi_size;
+  /* The index: block columns are strictly increasing within a block row. */
+  int64_t rows, cols;       /* M, K */
+  int64_t block_m, block_k; /* bm, bk */
+  int64_t capacity;         /* blocks that col_idx, block_idx, row_idx and values have room for */
+  int32_t dtype;            /* sparsek_dtype of values; 0 where they are null */
+  int32_t index_type;       /* sparsek_index_type of row_ptr, col_idx, block_idx, row_idx and bins */
+  int32_t memory;           /* sparsek_memory of all arrays, those that are read too */
+  int32_t flags;            /* of sparsek_pattern_flag */
+  void* row_ptr;            /* (ceil(M/bm) + 1) */
+  void* col_idx;            /* (capacity) */
+  void* values;             /* (capacity, bm, bk) */
+  void* block_idx;          /* (capacity) */
+  void* row_idx;            /* (capacity): the block row of each entry, as of a matrix in COO */
+  int64_t* blocks;          /* (1): the blocks that there are, also above the capacity; may be null */
+  /* (1): 0; or a status in the lowest 8 bits and above them the place of a fault. SPARSEK_OVER_CAPACITY (place 0): the
+   * index has the first `capacity` blocks, in the order of rows and columns, and none was written beyond. All other
+   * faults: the index has no blocks. */
+  int64_t* fault;
+  sparsek_stream stream; /* ignored with SPARSEK_HOST */
+  /* What it is made of. */
+  const void* source;
+  int64_t ld;                /* elements from one row (or column) of source to the next; 0: without gaps */
+  int32_t source_dtype;      /* sparsek_dtype of source, where its elements are numbers */
+  int32_t source_index_type; /* sparsek_index_type of source, where its elements are columns or counts */
+  int32_t order;             /* sparsek_order of a dense matrix */
+  int32_t norm;              /* sparsek_norm */
+  double threshold;
+  int64_t count; /* pattern_from_topk: blocks of a block row at most; pattern_from_counts: counts */
+  void* norms;   /* (ceil(M/bm), ceil(K/bk)), of fp32, or fp64 where source is of it */
+  void* bins;    /* (count + 1): pattern_from_counts */
+} sparsek_pattern_args;
+
+/* Work on the values of a matrix. Arrays are in a->memory, and the work is done in the order of a->stream. The index is not
+ * checked (pattern_check does): a wrong one is a fault of the GPU. Members that a function does not read must be 0. Sums
+ * are in fp32, of fp64 in fp64, in an order that depends on sizes and types alone: the same bits each time, on a GPU and on
+ * the CPU. NaN and Inf are treated as by IEEE 754, and a maximum with NaN is NaN. */
+typedef struct sparsek_values_args {
+  size_t abi_size;
+  const sparsek_bsr* a; /* flags: SPARSEK_BSR_BOUND, else 0 */
+  void* out;
+  const void* b;   /* blocks like a's, in the same places; or a dense matrix, of a's type */
+  int64_t ld;      /* of a dense matrix; 0: without gaps */
+  int32_t order;   /* sparsek_order of a dense matrix */
+  int32_t norm;    /* sparsek_norm */
+  int32_t transposed; /* sum: see there */
+  int32_t reserved;
+  /* Factors, of fp32, or fp64 where a is of it; null: 1. */
+  const void *row_factors, *column_factors; /* (M), (K) */
+  double alpha, beta; /* rounded to fp32, unless a is of fp64 */
+} sparsek_values_args;
 
 /* Dense products for comparison: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
  * in fp32. Set i of operands is a[i], b[i], c[i], all in device memory. */
@@ -806,6 +873,76 @@ typedef struct sparsek_api {
    * run at once. The CPU back-end keeps but the index in that memory, and makes its plan with each product. */
   sparsek_status (*plan_run)(sparsek_context*, const sparsek_plan_layout* layout, const void* memory,
                              const sparsek_multiply_args* args);
+
+  /* Patterns that are made in device memory, without the host: each call enqueues its work in args->stream, waits for
+   * nothing and allocates nothing, and may be captured into a graph, whose replays read what the arrays hold by then.
+   * With SPARSEK_HOST, arrays are in host memory, also of a context of a GPU, and the work is done when the call returns.
+   * The index is the same either way. It is for a matrix with SPARSEK_BSR_BOUND and nnzb = capacity, for plan_update and
+   * for plan_write. A status that is returned is of the arguments alone: faults of what is read, and a capacity that is
+   * too small, come by *args->fault. */
+
+  /* The blocks whose element of `source`, (block rows, block columns):(ld, 1), is not 0. An element is a byte, or with
+   * SPARSEK_PATTERN_BITS a bit (ld counts bits, a multiple of 8; without gaps, rows begin at bytes). With source_dtype:
+   * elements are numbers, and the blocks those above `threshold`, or NaN. */
+  sparsek_status (*pattern_from_mask)(sparsek_context*, const sparsek_pattern_args* args);
+  /* In each block row the `count` blocks of the highest scores: `source` is (block rows, block columns):(ld, 1) of
+   * source_dtype. Of equal scores those of lower columns are taken; NaN is the highest score, and blocks of -Inf are never
+   * taken. With source_index_type: `source` is (block rows, count):(ld, 1), the block columns themselves, in any order;
+   * negative ones name no block, and one that occurs twice counts once. Faults: SPARSEK_COL_IDX_RANGE and the place in
+   * `source`. */
+  sparsek_status (*pattern_from_topk)(sparsek_context*, const sparsek_pattern_args* args);
+  /* The blocks of a dense matrix, `source` of args->dtype (M, K) in `order`, whose `norm` is above `threshold`, or NaN;
+   * and their values, unless `values` is null (then source_dtype says the type). What a block has beyond M or K is 0.
+   * `norms` gets the norms of all blocks, summed as by block_norms. SPARSEK_NORM_L2 of tiny elements may be 0, since their
+   * squares underflow: to keep all that is not 0, take SPARSEK_NORM_MAX. */
+  sparsek_status (*pattern_from_dense)(sparsek_context*, const sparsek_pattern_args* args);
+  /* The blocks that have elements of a CSR matrix, and their values unless `values` is null, with zeros for what is
+   * absent. csr: of the same sizes, with blocks of 1 x 1, memory and stream as in args; columns strictly increasing; no
+   * block_idx. Where csr->row_ptr is null, `source` is (nnzb), of csr->index_type: the row of each element, increasing, of
+   * a matrix in COO. Faults are those of an index, SPARSEK_ROW_PTR_NOT_MONOTONE for a row in COO that is out of order. */
+  sparsek_status (*pattern_from_csr)(sparsek_context*, const sparsek_bsr* csr, const sparsek_pattern_args* args);
+  /* The topology of experts (dropless mixture of experts) that have `count` counts of tokens, `source` of
+   * source_index_type. A is block-diagonal: expert i has ceil(source[i] / bm) block rows behind those of the experts
+   * before, and its columns are i K / count and on, all of them; K must be a multiple of count * bk. bins[i] gets the
+   * first block row of expert i, and the last element the end. Block rows behind that are empty. Where the block rows of
+   * the experts do not fit into M: SPARSEK_OVER_CAPACITY, and those that fit are there. A count below 0: SPARSEK_BAD_SIZE and
+   * its place. */
+  sparsek_status (*pattern_from_counts)(sparsek_context*, const sparsek_pattern_args* args);
+  /* One block-diagonal matrix of `count` matrices: block row r of matrix i is one of its block rows behind those of the
+   * matrices before, and its columns come behind theirs. So a product multiplies B's below each other into C's below each
+   * other. The sizes of all but the last must be multiples of the block, SPARSEK_BAD_SIZE, and the index is no larger
+   * than their sum. Of matrices with as many blocks as nnzb says, values are theirs behind each other; block_idx, where it
+   * is given, gets the places that they have where those of each matrix have room for its nnzb. `capacity` is at least
+   * the sum of all nnzb. The indices are checked where the result is used. */
+  sparsek_status (*pattern_block_diagonal)(sparsek_context*, const sparsek_bsr* const* matrices, int32_t count,
+                                           const sparsek_pattern_args* args);
+  /* The index of A^T, sizes of which args has: rows = a->cols, block_m = a->block_k and so on. block_idx gets the blocks of
+   * a, whose values stay where and as they are. `capacity` is at least a->nnzb. Faults are those of a's index. */
+  sparsek_status (*transpose_index)(sparsek_context*, const sparsek_bsr* a, const sparsek_pattern_args* args);
+  /* A's elements as CSR: args has blocks of 1 x 1 and A's sizes; with row_idx, also COO. Elements that are 0 in a block are
+   * elements; those beyond M or K are none. A's index is not checked. */
+  sparsek_status (*to_csr)(sparsek_context*, const sparsek_bsr* a, const sparsek_pattern_args* args);
+  /* Whether an index is good, in the order of a->stream: *fault becomes 0, or as that of plan_write, with the place. */
+  sparsek_status (*pattern_check)(sparsek_context*, const sparsek_bsr* a, int64_t* fault);
+
+  /* Values, see sparsek_values_args. They wait for nothing and may be captured, too. */
+
+  /* out = A as a dense matrix (M, K) in `order`, zeros included. */
+  sparsek_status (*to_dense)(sparsek_context*, const sparsek_values_args* args);
+  /* out (nnzb, bm, bk) = the blocks of the dense matrix b, (M, K) in `order`. What they have beyond M or K is 0. */
+  sparsek_status (*gather_values)(sparsek_context*, const sparsek_values_args* args);
+  /* out (nnzb), in the order of col_idx = the norm of each block, in the type of the sums. Rows beyond M do not count. */
+  sparsek_status (*block_norms)(sparsek_context*, const sparsek_values_args* args);
+  /* out (M) = the sums of A's rows, in the type of the sums. With transposed = 1, a's index is one of transpose_index, with
+   * the values of the matrix that it was made of, whose blocks lie as (bk, bm) of a: sums of that matrix's columns. */
+  sparsek_status (*sum)(sparsek_context*, const sparsek_values_args* args);
+  /* out (nnzb, bm, bk) = element (i, j) of A times row_factors[i], times column_factors[j]. out may be a->values. What
+   * blocks have beyond M or K has the factor 1. */
+  sparsek_status (*scale)(sparsek_context*, const sparsek_values_args* args);
+  /* out = alpha * A * b, element by element; out = alpha * A + beta * b. Each operation is rounded. out may be a->values
+   * or b. */
+  sparsek_status (*multiply_values)(sparsek_context*, const sparsek_values_args* args);
+  sparsek_status (*add_values)(sparsek_context*, const sparsek_values_args* args);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

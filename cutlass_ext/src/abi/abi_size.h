@@ -43,6 +43,8 @@ SPARSEK_ABI_STRUCT(sparsek_tuning_entry, 128);
 SPARSEK_ABI_STRUCT(sparsek_tuning_candidate, 40);
 SPARSEK_ABI_STRUCT(sparsek_tuning_change, 1040);
 SPARSEK_ABI_STRUCT(sparsek_plan_layout, 416);
+SPARSEK_ABI_STRUCT(sparsek_pattern_args, 192);
+SPARSEK_ABI_STRUCT(sparsek_values_args, 88);
 
 #undef SPARSEK_ABI_STRUCT
 
@@ -104,6 +106,9 @@ inline void require_reserved(const sparsek_check_args& given, const char* what) 
   require_zero(given.reserved3, what, "reserved3");
 }
 
+inline void require_reserved(const sparsek_values_args& given, const char* what) {
+  require_zero(given.reserved, what, "reserved");
+}
 inline void require_reserved(const sparsek_plan_layout& given, const char* what) {
   require_zero(given.reserved, what, "reserved");
 }

@@ -25,6 +25,7 @@ const char* status_name(sparsek_status status) noexcept {
     SPARSEK_NAME(SPARSEK_COL_IDX_UNSORTED);
     SPARSEK_NAME(SPARSEK_COL_IDX_REPEATED);
     SPARSEK_NAME(SPARSEK_BLOCK_IDX_RANGE);
+    SPARSEK_NAME(SPARSEK_OVER_CAPACITY);
     SPARSEK_NAME(SPARSEK_UNSUPPORTED_DTYPE);
     SPARSEK_NAME(SPARSEK_UNSUPPORTED_BLOCK);
     SPARSEK_NAME(SPARSEK_NO_SUCH_KERNEL);
@@ -99,6 +100,22 @@ constexpr sparsek_api kApi = {
     plan_measure,
     plan_write,
     plan_run,
+    pattern_from_mask,
+    pattern_from_topk,
+    pattern_from_dense,
+    pattern_from_csr,
+    pattern_from_counts,
+    pattern_block_diagonal,
+    transpose_index,
+    to_csr,
+    pattern_check,
+    to_dense,
+    gather_values,
+    block_norms,
+    sum,
+    scale,
+    multiply_values,
+    add_values,
 };
 
 }  // namespace

@@ -19,6 +19,11 @@ namespace sparsek {
 namespace tune {
 class Rehearsal;  // tune/rehearsal.h
 }
+namespace pattern {  // pattern/job.h
+struct Given;
+struct MakeJob;
+struct ValuesJob;
+}  // namespace pattern
 
 // A matrix in a back-end: the checked index, the values in the back-end's memory.
 class MatrixState {
@@ -180,6 +185,13 @@ class Backend {
   virtual void stream_synchronize(sparsek_stream stream) = 0;
   virtual bool stream_done(sparsek_stream stream) = 0;
 
+  // In device memory; back-ends without it refuse. As sparsek.h says of pattern_from_mask and what follows it.
+  virtual void make_index(const pattern::MakeJob& /*job*/) { refuse_device_memory(); }
+  virtual void check_index(const pattern::Given& /*index*/, int64_t* /*fault*/, sparsek_stream /*stream*/) {
+    refuse_device_memory();
+  }
+  virtual void work_on_values(const pattern::ValuesJob& /*job*/) { refuse_device_memory(); }
+
   // Product i is that of plans[i] with args[i], of `count` products; back-ends without a GPU refuse.
   virtual void graph_time(PlanState* const* /*plans*/, const MultiplyArgs* /*args*/, int /*count*/, int /*warmup*/,
                           int /*repeats*/, double* /*seconds*/) {
@@ -192,6 +204,11 @@ class Backend {
   // Back-ends without cuBLAS refuse.
   virtual void dense_time(const sparsek_dense_time_args&, double* /*seconds*/) {
     fail(SPARSEK_NO_LIBRARY, "dense products to compare with are cuBLAS's, and this context has no GPU");
+  }
+
+ private:
+  [[noreturn]] static void refuse_device_memory() {
+    fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host arrays: memory is not SPARSEK_HOST");
   }
 };
 

@@ -85,6 +85,29 @@ sparsek_status check(const sparsek_check_args* args, sparsek_check_report* out) 
 // dense_time.cpp
 sparsek_status dense_time(sparsek_context* context, const sparsek_dense_time_args* args, double* seconds) noexcept;
 
+// pattern.cpp
+sparsek_status pattern_from_mask(sparsek_context* context, const sparsek_pattern_args* args) noexcept;
+sparsek_status pattern_from_topk(sparsek_context* context, const sparsek_pattern_args* args) noexcept;
+sparsek_status pattern_from_dense(sparsek_context* context, const sparsek_pattern_args* args) noexcept;
+sparsek_status pattern_from_csr(sparsek_context* context, const sparsek_bsr* csr,
+                                const sparsek_pattern_args* args) noexcept;
+sparsek_status pattern_from_counts(sparsek_context* context, const sparsek_pattern_args* args) noexcept;
+sparsek_status pattern_block_diagonal(sparsek_context* context, const sparsek_bsr* const* matrices, int32_t count,
+                                      const sparsek_pattern_args* args) noexcept;
+sparsek_status transpose_index(sparsek_context* context, const sparsek_bsr* a,
+                               const sparsek_pattern_args* args) noexcept;
+sparsek_status to_csr(sparsek_context* context, const sparsek_bsr* a, const sparsek_pattern_args* args) noexcept;
+sparsek_status pattern_check(sparsek_context* context, const sparsek_bsr* a, int64_t* fault) noexcept;
+
+// values.cpp
+sparsek_status to_dense(sparsek_context* context, const sparsek_values_args* args) noexcept;
+sparsek_status gather_values(sparsek_context* context, const sparsek_values_args* args) noexcept;
+sparsek_status block_norms(sparsek_context* context, const sparsek_values_args* args) noexcept;
+sparsek_status sum(sparsek_context* context, const sparsek_values_args* args) noexcept;
+sparsek_status scale(sparsek_context* context, const sparsek_values_args* args) noexcept;
+sparsek_status multiply_values(sparsek_context* context, const sparsek_values_args* args) noexcept;
+sparsek_status add_values(sparsek_context* context, const sparsek_values_args* args) noexcept;
+
 // sm_hold.cpp
 sparsek_status sms_hold(sparsek_context* context, int32_t count, double seconds, sparsek_sm_hold** out) noexcept;
 sparsek_status sms_release(sparsek_sm_hold* hold, int32_t* expired) noexcept;

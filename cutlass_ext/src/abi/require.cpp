@@ -81,6 +81,13 @@ sparsek_memory require_memory(int32_t memory, const char* what) {
   return static_cast<sparsek_memory>(memory);
 }
 
+sparsek_order require_order(int32_t order, const char* what) {
+  if (order != SPARSEK_ROW_MAJOR && order != SPARSEK_COLUMN_MAJOR) {
+    fail(SPARSEK_BAD_ARGUMENT, "%s = %d is neither SPARSEK_ROW_MAJOR (0) nor SPARSEK_COLUMN_MAJOR (1)", what, order);
+  }
+  return static_cast<sparsek_order>(order);
+}
+
 void require_dense(int64_t rows, int64_t n, int64_t ld, int64_t element_bytes, const char* ld_name) {
   if (ld < n) {
     fail(SPARSEK_BAD_LEADING_DIMENSION, "%s = %" PRId64 " is below the %" PRId64 " elements that follow each other",

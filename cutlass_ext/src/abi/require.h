@@ -30,6 +30,8 @@ void require_aligned(const void* pointer, int64_t alignment, const char* what);
 void require_finite(float value, const char* what);
 // SPARSEK_HOST or SPARSEK_DEVICE.
 sparsek_memory require_memory(int32_t memory, const char* what);
+// SPARSEK_ROW_MAJOR or SPARSEK_COLUMN_MAJOR.
+sparsek_order require_order(int32_t order, const char* what);
 
 // A dense operand (rows, n):(ld, 1), or one whose columns are these rows: ld at least n, and its bytes within int64.
 void require_dense(int64_t rows, int64_t n, int64_t ld, int64_t element_bytes, const char* ld_name);

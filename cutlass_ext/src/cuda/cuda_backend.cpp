@@ -17,6 +17,7 @@
 #include "cuda/form_plan.h"
 #include "cuda/graph_time.h"
 #include "cuda/list_candidates.h"
+#include "cuda/make_pattern.h"
 #include "cuda/memory_pool.h"
 #include "cuda/plan_memory.h"
 #include "cuda/rehearsal.h"
@@ -183,6 +184,22 @@ class CudaBackend final : public Backend {
     if (error == cudaErrorNotReady) return false;
     check(error, "cudaStreamQuery");
     return true;
+  }
+
+  void make_index(const pattern::MakeJob& job) override {
+    DeviceScope scope(device_);
+    named(job.stream);
+    cuda::make_pattern(job, device_);
+  }
+  void check_index(const pattern::Given& index, int64_t* fault, sparsek_stream stream) override {
+    DeviceScope scope(device_);
+    named(stream);
+    cuda::check_pattern(index, fault, stream, device_);
+  }
+  void work_on_values(const pattern::ValuesJob& job) override {
+    DeviceScope scope(device_);
+    named(job.stream);
+    cuda::work_on_values(job, device_);
   }
 
   void graph_time(PlanState* const* plans, const MultiplyArgs* args, int count, int warmup, int repeats,

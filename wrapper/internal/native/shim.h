@@ -208,6 +208,92 @@ static inline shim_result shim_plan_run(const sparsek_api* api, sparsek_context*
   return shim_end(api, api->plan_run(context, layout, memory, &args));
 }
 
+/* Which function makes a pattern. */
+enum shim_make {
+  SHIM_FROM_MASK,
+  SHIM_FROM_TOPK,
+  SHIM_FROM_DENSE,
+  SHIM_FROM_CSR,
+  SHIM_FROM_COUNTS,
+  SHIM_BLOCK_DIAGONAL,
+  SHIM_TRANSPOSE,
+  SHIM_TO_CSR
+};
+
+/* from: `count` matrices, of which SHIM_BLOCK_DIAGONAL takes any number, and others one or none. */
+static inline shim_result shim_make_pattern(const sparsek_api* api, sparsek_context* context, int32_t what,
+                                            sparsek_bsr* from, int32_t count, sparsek_pattern_args* args,
+                                            uintptr_t stream) {
+  args->abi_size = sizeof(*args);
+  args->stream = (sparsek_stream)stream;
+  for (int32_t i = 0; i < count; ++i) from[i].stream = args->stream;
+  switch (what) {
+    case SHIM_FROM_MASK:
+      return shim_end(api, api->pattern_from_mask(context, args));
+    case SHIM_FROM_TOPK:
+      return shim_end(api, api->pattern_from_topk(context, args));
+    case SHIM_FROM_DENSE:
+      return shim_end(api, api->pattern_from_dense(context, args));
+    case SHIM_FROM_CSR:
+      return shim_end(api, api->pattern_from_csr(context, from, args));
+    case SHIM_FROM_COUNTS:
+      return shim_end(api, api->pattern_from_counts(context, args));
+    case SHIM_TRANSPOSE:
+      return shim_end(api, api->transpose_index(context, from, args));
+    case SHIM_TO_CSR:
+      return shim_end(api, api->to_csr(context, from, args));
+  }
+  const sparsek_bsr** each = (const sparsek_bsr**)malloc(((size_t)count + 1) * sizeof(*each));
+  if (each == NULL) {
+    shim_result result = {SPARSEK_OUT_OF_MEMORY, strdup("host memory is exhausted")};
+    return result;
+  }
+  for (int32_t i = 0; i < count; ++i) each[i] = from + i;
+  shim_result result = shim_end(api, api->pattern_block_diagonal(context, each, count, args));
+  free(each);
+  return result;
+}
+
+static inline shim_result shim_pattern_check(const sparsek_api* api, sparsek_context* context, sparsek_bsr* a,
+                                             uintptr_t stream, int64_t* fault) {
+  a->stream = (sparsek_stream)stream;
+  return shim_end(api, api->pattern_check(context, a, fault));
+}
+
+/* Which function works on values. */
+enum shim_work {
+  SHIM_TO_DENSE,
+  SHIM_GATHER,
+  SHIM_NORMS,
+  SHIM_SUM,
+  SHIM_SCALE,
+  SHIM_MULTIPLY_VALUES,
+  SHIM_ADD_VALUES
+};
+
+static inline shim_result shim_work_on_values(const sparsek_api* api, sparsek_context* context, int32_t what,
+                                              sparsek_bsr* a, sparsek_values_args* args, uintptr_t stream) {
+  args->abi_size = sizeof(*args);
+  a->stream = (sparsek_stream)stream;
+  args->a = a;
+  switch (what) {
+    case SHIM_TO_DENSE:
+      return shim_end(api, api->to_dense(context, args));
+    case SHIM_GATHER:
+      return shim_end(api, api->gather_values(context, args));
+    case SHIM_NORMS:
+      return shim_end(api, api->block_norms(context, args));
+    case SHIM_SUM:
+      return shim_end(api, api->sum(context, args));
+    case SHIM_SCALE:
+      return shim_end(api, api->scale(context, args));
+    case SHIM_MULTIPLY_VALUES:
+      return shim_end(api, api->multiply_values(context, args));
+    default:
+      return shim_end(api, api->add_values(context, args));
+  }
+}
+
 /* What products that are timed have in common. */
 typedef struct shim_products {
   float alpha, beta;

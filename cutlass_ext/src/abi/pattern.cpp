@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making of patterns: checks arguments, and has the host or the back-end do the work.
+#include <cinttypes>
+#include <cmath>
+
+#include "abi/abi_size.h"
+#include "abi/entry.h"
+#include "abi/guard.h"
+#include "abi/handles.h"
+#include "abi/require.h"
+#include "pattern/given.h"
+#include "pattern/host.h"
+
+namespace sparsek::entry {
+namespace {
+
+using pattern::IndexArray;
+using pattern::Make;
+using pattern::MakeJob;
+
+void require_index_type(int32_t type, const char* what) {
+  if (type == SPARSEK_INT32 || type == SPARSEK_INT64 || type == SPARSEK_INT16) return;
+  fail(SPARSEK_BAD_ARGUMENT, "%s = %d is none of SPARSEK_INT32 (1), SPARSEK_INT64 (2), SPARSEK_INT16 (3)", what, type);
+}
+
+IndexArray index_array(const void* data, int32_t type, const char* what) {
+  require_aligned(data, index_type_bytes(type), what);
+  return {data, type};
+}
+
+// The index to be made. values_dtype: of values, also where they are not wanted.
+void read_made(const sparsek_pattern_args& args, int32_t values_dtype, MakeJob& job) {
+  sparsek_bsr sizes = {};
+  sizes.rows = args.rows;
+  sizes.cols = args.cols;
+  sizes.block_m = args.block_m;
+  sizes.block_k = args.block_k;
+  sizes.nnzb = args.capacity;
+  sizes.dtype = values_dtype;
+  sizes.index_type = args.index_type;
+  sizes.memory = args.memory;
+  job.to.shape = make_bsr_shape(sizes);
+  const int64_t largest = pattern::largest_index(args.index_type);
+  if (args.capacity > largest || job.to.shape.block_rows > largest || job.to.shape.block_cols > largest) {
+    fail(SPARSEK_BAD_SIZE, "a capacity of %" PRId64 " and %d x %d blocks are beyond args->index_type = %d",
+         args.capacity, job.to.shape.block_rows, job.to.shape.block_cols, args.index_type);
+  }
+  require_not_null(args.row_ptr, "args->row_ptr");
+  if (args.capacity > 0) require_not_null(args.col_idx, "args->col_idx");
+  require_not_null(args.fault, "args->fault");
+  require_aligned(args.fault, sizeof(int64_t), "args->fault");
+  require_aligned(args.blocks, sizeof(int64_t), "args->blocks");
+  require_aligned(args.values, dtype_bytes(values_dtype), "args->values");
+  job.to.row_ptr = index_array(args.row_ptr, args.index_type, "args->row_ptr");
+  job.to.col_idx = index_array(args.col_idx, args.index_type, "args->col_idx");
+  job.to.block_idx = index_array(args.block_idx, args.index_type, "args->block_idx");
+  job.to.row_idx = index_array(args.row_idx, args.index_type, "args->row_idx");
+  job.to.values = args.values;
+  job.to.blocks = args.blocks;
+  job.to.fault = args.fault;
+  job.stream = args.stream;
+  job.dtype = static_cast<sparsek_dtype>(values_dtype);
+}
+
+// Members that only some functions read.
+enum Reads : unsigned {
+  kValues = 1,
+  kBlockIdx = 2,
+  kSource = 4,
+  kIndexSource = 8,
+  kNorms = 16,
+  kThreshold = 32,
+  kCount = 64,
+  kBits = 128,
+  kLd = 256,
+  kRowIdx = 512,
+};
+
+void require_unread(const sparsek_pattern_args& args, unsigned reads) {
+  const auto refuse = [&](unsigned read, bool is_set, const char* member) {
+    if ((reads & read) == 0 && is_set) fail(SPARSEK_BAD_ARGUMENT, "args->%s is not 0, and is not read here", member);
+  };
+  refuse(kValues, args.values != nullptr, "values");
+  refuse(kValues, args.dtype != 0, "dtype");
+  refuse(kBlockIdx, args.block_idx != nullptr, "block_idx");
+  refuse(kRowIdx, args.row_idx != nullptr, "row_idx");
+  refuse(kSource | kIndexSource, args.source != nullptr, "source");
+  refuse(kSource, args.source_dtype != 0, "source_dtype");
+  refuse(kIndexSource, args.source_index_type != 0, "source_index_type");
+  refuse(kNorms, args.norms != nullptr, "norms");
+  refuse(kNorms, args.norm != 0, "norm");
+  refuse(kNorms, args.order != 0, "order");
+  refuse(kThreshold, args.threshold != 0, "threshold");
+  refuse(kCount, args.count != 0, "count");
+  refuse(kBits, args.flags != 0, "flags");
+  refuse(kLd, args.ld != 0, "ld");
+  if (args.bins != nullptr && reads != (kIndexSource | kCount)) {
+    fail(SPARSEK_BAD_ARGUMENT, "args->bins is not 0, and is not read here");
+  }
+}
+
+// Elements of source from one of its `lines` lines of `length` to the next.
+int64_t read_ld(const sparsek_pattern_args& args, int64_t lines, int64_t length, int64_t bytes) {
+  const int64_t ld = args.ld != 0 ? args.ld : length;
+  require_dense(lines, length, ld, bytes, "args->ld");
+  return ld;
+}
+
+void require_norm(int32_t norm) {
+  if (norm >= SPARSEK_NORM_MAX && norm <= SPARSEK_NORM_L2) return;
+  fail(SPARSEK_BAD_ARGUMENT,
+       "args->norm = %d is none of SPARSEK_NORM_MAX (0), SPARSEK_NORM_L1 (1), SPARSEK_NORM_L2 (2)", norm);
+}
+
+void require_threshold(double threshold) {
+  if (std::isnan(threshold)) fail(SPARSEK_BAD_ARGUMENT, "args->threshold is NaN");
+}
+
+void read_scores(const sparsek_pattern_args& args, MakeJob& job) {
+  const BsrShape& shape = job.to.shape;
+  require_dtype(args.source_dtype, "args->source_dtype");
+  require_aligned(args.source, dtype_bytes(args.source_dtype), "args->source");
+  job.dtype = static_cast<sparsek_dtype>(args.source_dtype);
+  job.ld = read_ld(args, shape.block_rows, shape.block_cols, dtype_bytes(args.source_dtype));
+}
+
+void require_source(const sparsek_pattern_args& args, int64_t elements) {
+  if (elements > 0) require_not_null(args.source, "args->source");
+}
+
+// Where there are no values, a type of elements that the sizes are checked with.
+constexpr int32_t kNoValues = SPARSEK_BF16;
+
+// An index that is read, of the memory and in the stream of what is made.
+pattern::Given read_from(const sparsek_bsr* bsr, const sparsek_pattern_args& args, const char* what) {
+  const sparsek_bsr given = read_struct(bsr, what);
+  if (given.memory != args.memory || (given.memory == SPARSEK_DEVICE && given.stream != args.stream)) {
+    fail(SPARSEK_BAD_ARGUMENT, "%s has another memory or stream than args", what);
+  }
+  return pattern::read_given(given);
+}
+
+void run(sparsek_context& context, int32_t memory, const MakeJob& job) {
+  if (memory == SPARSEK_HOST) {
+    pattern::make_on_host(job);
+  } else {
+    context.backend->make_index(job);
+  }
+}
+
+template <class Read>
+sparsek_status make(sparsek_context* context, const sparsek_pattern_args* given, unsigned reads, Read read) noexcept {
+  return guard([&] {
+    require_not_null(context, "context");
+    const sparsek_pattern_args args = read_struct(given, "args");
+    require_memory(args.memory, "args->memory");
+    require_index_type(args.index_type, "args->index_type");
+    require_unread(args, reads);
+    MakeJob job = {};
+    read(args, job);
+    run(*context, args.memory, job);
+  });
+}
+
+}  // namespace
+
+sparsek_status pattern_from_mask(sparsek_context* context, const sparsek_pattern_args* given) noexcept {
+  return make(context, given, kSource | kThreshold | kBits | kLd, [](const sparsek_pattern_args& args, MakeJob& job) {
+    read_made(args, kNoValues, job);
+    const BsrShape& shape = job.to.shape;
+    require_source(args, int64_t{shape.block_rows} * shape.block_cols);
+    if ((args.flags & ~SPARSEK_PATTERN_BITS) != 0) {
+      fail(SPARSEK_BAD_ARGUMENT, "args->flags = %d has bits other than SPARSEK_PATTERN_BITS (1)", args.flags);
+    }
+    job.source = args.source;
+    job.bits = (args.flags & SPARSEK_PATTERN_BITS) != 0;
+    if (args.source_dtype != 0) {
+      if (job.bits) fail(SPARSEK_BAD_ARGUMENT, "args->source_dtype is not 0 with SPARSEK_PATTERN_BITS");
+      job.what = Make::kScores;
+      require_threshold(args.threshold);
+      read_scores(args, job);
+      job.threshold = args.threshold;
+      return;
+    }
+    if (args.threshold != 0) fail(SPARSEK_BAD_ARGUMENT, "args->threshold is of scores, and source_dtype is 0");
+    job.what = Make::kMask;
+    const int64_t bits = (int64_t{shape.block_cols} + 7) / 8 * 8;
+    job.ld = read_ld(args, shape.block_rows, job.bits && args.ld == 0 ? bits : shape.block_cols, 1);
+    if (job.bits && job.ld % 8 != 0) {
+      fail(SPARSEK_BAD_LEADING_DIMENSION, "args->ld = %" PRId64 " is no multiple of 8 bits", job.ld);
+    }
+  });
+}
+
+sparsek_status pattern_from_topk(sparsek_context* context, const sparsek_pattern_args* given) noexcept {
+  return make(context, given, kSource | kIndexSource | kCount | kLd, [](const sparsek_pattern_args& args, MakeJob& job) {
+    read_made(args, kNoValues, job);
+    const BsrShape& shape = job.to.shape;
+    if (args.count < 0 || args.count > INT32_MAX) fail(SPARSEK_BAD_SIZE, "args->count = %" PRId64, args.count);
+    if ((args.source_dtype != 0) == (args.source_index_type != 0)) {
+      fail(SPARSEK_BAD_ARGUMENT, "one of args->source_dtype and args->source_index_type says what source is");
+    }
+    job.source = args.source;
+    job.count = args.count;
+    if (args.source_dtype != 0) {
+      job.what = Make::kTopScores;
+      require_source(args, int64_t{shape.block_rows} * shape.block_cols);
+      read_scores(args, job);
+      return;
+    }
+    job.what = Make::kTopColumns;
+    require_index_type(args.source_index_type, "args->source_index_type");
+    require_source(args, shape.block_rows * args.count);
+    job.source_index = index_array(args.source, args.source_index_type, "args->source");
+    job.ld = read_ld(args, shape.block_rows, args.count, index_type_bytes(args.source_index_type));
+  });
+}
+
+sparsek_status pattern_from_dense(sparsek_context* context, const sparsek_pattern_args* given) noexcept {
+  return make(context, given, kSource | kValues | kNorms | kThreshold | kLd, [](const sparsek_pattern_args& args, MakeJob& job) {
+    const bool has_values = args.values != nullptr;
+    const int32_t dtype = has_values ? args.dtype : args.source_dtype;
+    require_dtype(dtype, has_values ? "args->dtype" : "args->source_dtype");
+    if ((args.dtype != 0 && args.dtype != dtype) || (args.source_dtype != 0 && args.source_dtype != dtype)) {
+      fail(SPARSEK_BAD_ARGUMENT, "args->dtype = %d and args->source_dtype = %d are not the same", args.dtype,
+           args.source_dtype);
+    }
+    read_made(args, dtype, job);
+    const BsrShape& shape = job.to.shape;
+    job.what = Make::kDense;
+    job.order = require_order(args.order, "args->order");
+    require_norm(args.norm);
+    require_threshold(args.threshold);
+    require_source(args, shape.rows > 0 ? shape.cols : 0);
+    require_aligned(args.source, dtype_bytes(dtype), "args->source");
+    if (int64_t{shape.block_rows} * shape.block_cols > 0) require_not_null(args.norms, "args->norms");
+    require_aligned(args.norms, dtype == SPARSEK_FP64 ? 8 : 4, "args->norms");
+    const bool by_rows = job.order == SPARSEK_ROW_MAJOR;
+    job.ld = read_ld(args, by_rows ? shape.rows : shape.cols, by_rows ? shape.cols : shape.rows, dtype_bytes(dtype));
+    job.source = args.source;
+    job.norm = static_cast<sparsek_norm>(args.norm);
+    job.threshold = args.threshold;
+    job.norms = args.norms;
+  });
+}
+
+sparsek_status pattern_from_csr(sparsek_context* context, const sparsek_bsr* csr,
+                                const sparsek_pattern_args* given) noexcept {
+  return make(context, given, kValues | kIndexSource, [&](const sparsek_pattern_args& args, MakeJob& job) {
+    job.what = Make::kCsr;
+    sparsek_bsr from = read_struct(csr, "csr");
+    const bool is_coo = from.row_ptr == nullptr;
+    if (is_coo) {
+      if (from.nnzb > 0) require_not_null(args.source, "csr->row_ptr and args->source");
+      if ((from.flags & SPARSEK_BSR_BOUND) != 0) {
+        fail(SPARSEK_BAD_ARGUMENT, "csr->flags has SPARSEK_BSR_BOUND, and row_ptr, which tells the elements, is null");
+      }
+      static constexpr int64_t kNone = 0;
+      from.row_ptr = &kNone;  // for the checks alone
+    } else if (args.source != nullptr) {
+      fail(SPARSEK_BAD_ARGUMENT, "args->source is not null: rows are those of csr->row_ptr");
+    }
+    if (args.source_index_type != 0) fail(SPARSEK_BAD_ARGUMENT, "args->source_index_type is csr->index_type: set it to 0");
+    pattern::Given read = read_from(&from, args, "csr");
+    if (is_coo) {
+      read.row_ptr = {};
+      job.source_index = index_array(args.source, from.index_type, "args->source");
+    }
+    if (read.unsorted) fail(SPARSEK_BAD_ARGUMENT, "csr->flags has SPARSEK_BSR_SORT");
+    const int32_t dtype = args.values != nullptr ? args.dtype : from.dtype;
+    read_made(args, dtype, job);
+    const BsrShape &shape = job.to.shape, &elements = read.shape;
+    if (elements.block_m != 1 || elements.block_k != 1 || elements.rows != shape.rows || elements.cols != shape.cols ||
+        from.dtype != dtype) {
+      fail(SPARSEK_BAD_SIZE, "csr must have blocks of 1 x 1, and the sizes and dtype of args");
+    }
+    if (from.block_idx != nullptr) fail(SPARSEK_BAD_ARGUMENT, "csr->block_idx is not null");
+    if (args.values != nullptr && elements.nnzb > 0) require_not_null(from.values, "csr->values");
+    job.from.push_back(read);
+  });
+}
+
+sparsek_status pattern_from_counts(sparsek_context* context, const sparsek_pattern_args* given) noexcept {
+  return make(context, given, kIndexSource | kCount, [](const sparsek_pattern_args& args, MakeJob& job) {
+    read_made(args, kNoValues, job);
+    job.what = Make::kCounts;
+    if (args.count < 1 || args.count > INT32_MAX) fail(SPARSEK_BAD_SIZE, "args->count = %" PRId64, args.count);
+    const BsrShape& shape = job.to.shape;
+    if (shape.cols % (args.count * shape.block_k) != 0) {
+      fail(SPARSEK_BAD_SIZE, "cols = %" PRId64 " is no multiple of count * block_k = %" PRId64 " * %d", shape.cols,
+           args.count, shape.block_k);
+    }
+    require_index_type(args.source_index_type, "args->source_index_type");
+    require_not_null(args.source, "args->source");
+    require_not_null(args.bins, "args->bins");
+    job.count = args.count;
+    job.source_index = index_array(args.source, args.source_index_type, "args->source");
+    job.bins = index_array(args.bins, args.index_type, "args->bins");
+  });
+}
+
+sparsek_status pattern_block_diagonal(sparsek_context* context, const sparsek_bsr* const* matrices, int32_t count,
+                                      const sparsek_pattern_args* given) noexcept {
+  return make(context, given, kBlockIdx, [&](const sparsek_pattern_args& args, MakeJob& job) {
+    read_made(args, kNoValues, job);
+    job.what = Make::kBlockDiagonal;
+    if (count < 0) fail(SPARSEK_BAD_SIZE, "count = %d is negative", count);
+    if (count > 0) require_not_null(matrices, "matrices");
+    int64_t rows = 0, cols = 0, blocks = 0;
+    const BsrShape& shape = job.to.shape;
+    for (int32_t i = 0; i < count; ++i) {
+      job.from.push_back(read_from(matrices[i], args, "a matrix"));
+      const BsrShape& member = job.from.back().shape;
+      if (member.block_m != shape.block_m || member.block_k != shape.block_k) {
+        fail(SPARSEK_BAD_SIZE, "matrix %d has blocks of %d x %d, and args of %d x %d", i, member.block_m,
+             member.block_k, shape.block_m, shape.block_k);
+      }
+      if (rows % shape.block_m != 0 || cols % shape.block_k != 0) {
+        fail(SPARSEK_BAD_SIZE, "matrix %d is no multiple of the block: only the last may be", i - 1);
+      }
+      if (job.from.back().unsorted) fail(SPARSEK_BAD_ARGUMENT, "matrix %d has SPARSEK_BSR_SORT", i);
+      rows += member.rows;
+      cols += member.cols;
+      blocks += member.nnzb;
+    }
+    if (rows != shape.rows || cols != shape.cols || blocks > shape.nnzb) {
+      fail(SPARSEK_BAD_SIZE, "the matrices are %" PRId64 " x %" PRId64 " with at most %" PRId64 " blocks together", rows,
+           cols, blocks);
+    }
+  });
+}
+
+sparsek_status transpose_index(sparsek_context* context, const sparsek_bsr* a,
+                               const sparsek_pattern_args* given) noexcept {
+  return make(context, given, kBlockIdx, [&](const sparsek_pattern_args& args, MakeJob& job) {
+    read_made(args, kNoValues, job);
+    job.what = Make::kTransposed;
+    const pattern::Given from = read_from(a, args, "a");
+    const BsrShape &shape = job.to.shape, &of = from.shape;
+    if (shape.rows != of.cols || shape.cols != of.rows || shape.block_m != of.block_k || shape.block_k != of.block_m ||
+        shape.nnzb < of.nnzb) {
+      fail(SPARSEK_BAD_SIZE, "args must have a's sizes transposed, and room for %" PRId64 " blocks", of.nnzb);
+    }
+    if (of.nnzb > 0) require_not_null(args.block_idx, "args->block_idx");
+    job.from.push_back(from);
+  });
+}
+
+sparsek_status to_csr(sparsek_context* context, const sparsek_bsr* a, const sparsek_pattern_args* given) noexcept {
+  return make(context, given, kValues | kRowIdx, [&](const sparsek_pattern_args& args, MakeJob& job) {
+    job.what = Make::kToCsr;
+    const pattern::Given from = read_from(a, args, "a");
+    const int32_t dtype = args.values != nullptr ? args.dtype : a->dtype;
+    read_made(args, dtype, job);
+    const BsrShape &shape = job.to.shape, &of = from.shape;
+    if (shape.block_m != 1 || shape.block_k != 1 || shape.rows != of.rows || shape.cols != of.cols ||
+        a->dtype != dtype) {
+      fail(SPARSEK_BAD_SIZE, "args must have blocks of 1 x 1, and the sizes and dtype of a");
+    }
+    if (from.unsorted) fail(SPARSEK_BAD_ARGUMENT, "a->flags has SPARSEK_BSR_SORT");
+    if (args.values != nullptr && of.nnzb > 0) require_not_null(a->values, "a->values");
+    job.from.push_back(from);
+  });
+}
+
+sparsek_status pattern_check(sparsek_context* context, const sparsek_bsr* a, int64_t* fault) noexcept {
+  return guard([&] {
+    require_not_null(context, "context");
+    require_not_null(fault, "fault");
+    require_aligned(fault, sizeof(*fault), "fault");
+    const sparsek_bsr known = read_struct(a, "a");
+    const pattern::Given given = pattern::read_given(known);
+    if (known.memory == SPARSEK_HOST) {
+      *fault = pattern::told_fault(pattern::find_fault(given));
+    } else {
+      context->backend->check_index(given, fault, known.stream);
+    }
+  });
+}
+
+}  // namespace sparsek::entry

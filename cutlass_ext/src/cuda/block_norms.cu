@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <type_traits>
+
+#include "cuda/block_walk.cuh"
+#include "cuda/dependent_launch.cuh"
+#include "cuda/pattern_parts.h"
+
+namespace sparsek::cuda {
+// Named, since the symbols of kernels in an unnamed namespace depend on the path of the checkout.
+namespace block_norms {
+
+using pattern::Given;
+
+constexpr int kThreads = kPatternThreads;
+
+// A block in memory: so many of its lines, and so many elements of each, are within the matrix.
+template <class T>
+struct Place {
+  const T* from;
+  int64_t lines, length;
+};
+
+// The blocks of a dense matrix, whose lines are rows or columns. across: its blocks along a line.
+template <class T>
+struct InDense {
+  const T* data;
+  int64_t ld;
+  int32_t lines, length;  // of a block
+  int64_t all_lines, all_length;
+  int32_t block_cols;
+  int64_t count;
+  bool by_rows;
+
+  __device__ int64_t blocks() const { return count; }
+  __device__ Place<T> operator()(int64_t block) const {
+    const int64_t row = block / block_cols, col = block - row * block_cols;
+    const int64_t line = (by_rows ? row : col) * lines, at = (by_rows ? col : row) * length;
+    return {data + line * ld + at, min(int64_t{lines}, all_lines - line), min(int64_t{length}, all_length - at)};
+  }
+};
+
+// The blocks of a matrix, in the order of its entries.
+template <class T>
+struct InValues {
+  Given a;
+  int64_t ld;  // the width of a block
+
+  __device__ int64_t blocks() const { return entries_of(a); }
+  __device__ Place<T> operator()(int64_t entry) const {
+    const BsrShape& shape = a.shape;
+    int64_t lines = shape.block_m;
+    if (shape.rows % shape.block_m != 0 && entry >= a.row_ptr.get(shape.block_rows - 1)) {
+      lines = shape.rows % shape.block_m;
+    }
+    return {static_cast<const T*>(a.values) + a.block(entry) * shape.block_m * shape.block_k, lines, shape.block_k};
+  }
+};
+
+struct Addition {
+  template <class S>
+  __device__ S operator()(S a, S b) const {
+    return plus(a, b);
+  }
+};
+// NaN where there is one.
+struct Larger {
+  template <class S>
+  __device__ S operator()(S a, S b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+
+// What an element adds to a norm.
+template <sparsek_norm kNorm, class S>
+__device__ S part(S x) {
+  return kNorm == SPARSEK_NORM_L2 ? times(x, x) : fabs(x);
+}
+
+// The lanes of a group have a block. length: of a line of a block. whole: lines begin at multiples of 16 bytes, and
+// consist of vectors.
+template <class T, sparsek_norm kNorm, class Blocks>
+__global__ void __launch_bounds__(kThreads)
+    norms(Blocks blocks, int32_t length, int64_t elements, int lanes, bool whole, Wide<T>* out) {
+  using S = Wide<T>;
+  using Add = std::conditional_t<kNorm == SPARSEK_NORM_MAX, Larger, Addition>;
+  start_dependent();
+  const Group group(lanes);
+  const int64_t count = blocks.blocks();
+  const Add add;
+  const int64_t vectors = (elements + kVector<T> - 1) / kVector<T>;
+  for (int64_t first = group.first, block = group.group; first < count; first += group.groups, block += group.groups) {
+    S sums[kVector<T>] = {};
+    if (block < count) {
+      const Place<T> place = blocks(block);
+      if (whole && (blocks.ld == length || place.lines == 1)) {  // one line of memory
+        const int64_t within = place.lines * place.length / kVector<T>;
+#pragma unroll 8
+        for (int64_t q = group.lane; q < within; q += lanes) {
+          const ElementVector<T> vector = load_vector(place.from + q * kVector<T>);
+#pragma unroll
+          for (int v = 0; v < kVector<T>; ++v) sums[v] = add(sums[v], part<kNorm>(load(vector.element[v])));
+        }
+      } else if (whole) {
+        const int32_t in_line = length / kVector<T>;
+        int32_t line = group.lane / in_line, at = group.lane % in_line * kVector<T>;
+#pragma unroll 4
+        for (int64_t q = group.lane; q < vectors; q += lanes) {
+          if (line < place.lines && at < place.length) {
+            const int64_t left = place.length - at;
+            const ElementVector<T> vector = load_some(place.from + line * blocks.ld + at, left, left >= kVector<T>);
+#pragma unroll
+            for (int v = 0; v < kVector<T>; ++v) sums[v] = add(sums[v], part<kNorm>(load(vector.element[v])));
+          }
+          at += lanes * kVector<T>;
+          if (at >= length) {
+            line += at / length;
+            at %= length;
+          }
+        }
+      } else {
+        for (int64_t q = group.lane; q < vectors; q += lanes) {
+#pragma unroll
+          for (int v = 0; v < kVector<T>; ++v) {
+            const int64_t e = q * kVector<T> + v, line = e / length, at = e - line * length;
+            if (line >= place.lines || at >= place.length) continue;
+            sums[v] = add(sums[v], part<kNorm>(load(place.from[line * blocks.ld + at])));
+          }
+        }
+      }
+    }
+    __syncwarp();
+    const S sum = fold_lanes(sums, lanes, add);
+    if (group.lane == 0 && block < count) out[block] = kNorm == SPARSEK_NORM_L2 ? sqrt(sum) : sum;
+  }
+}
+
+template <class T, class Blocks>
+void launch(const Blocks& blocks, int64_t count, int32_t length, int64_t elements, bool whole, sparsek_norm norm,
+            void* out, sparsek_stream stream) {
+  const int lanes = pattern::lanes_for(elements, kVector<T>);
+  const auto kernel = norm == SPARSEK_NORM_L2   ? norms<T, SPARSEK_NORM_L2, Blocks>
+                      : norm == SPARSEK_NORM_L1 ? norms<T, SPARSEK_NORM_L1, Blocks>
+                                                : norms<T, SPARSEK_NORM_MAX, Blocks>;
+  launch_pattern("norms of blocks", pattern_ctas(count * lanes), kThreads, stream, kernel, blocks, length, elements,
+                 lanes, whole && length % kVector<T> == 0, static_cast<Wide<T>*>(out));
+}
+
+}  // namespace block_norms
+
+void norm_dense_blocks(const pattern::MakeJob& job) {
+  const BsrShape& shape = job.to.shape;
+  const int64_t count = int64_t{shape.block_rows} * shape.block_cols;
+  if (count == 0) return;
+  with_element(job.dtype, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    const bool by_rows = job.order == SPARSEK_ROW_MAJOR;
+    const block_norms::InDense<T> blocks{static_cast<const T*>(job.source),
+                                         job.ld,
+                                         by_rows ? shape.block_m : shape.block_k,
+                                         by_rows ? shape.block_k : shape.block_m,
+                                         by_rows ? shape.rows : shape.cols,
+                                         by_rows ? shape.cols : shape.rows,
+                                         shape.block_cols,
+                                         count,
+                                         by_rows};
+    const bool whole = is_vector_aligned(job.source) && job.ld % kVector<T> == 0;
+    block_norms::launch<T>(blocks, count, blocks.length, int64_t{shape.block_m} * shape.block_k, whole, job.norm,
+                           job.norms, job.stream);
+  });
+}
+
+void norm_blocks(const pattern::ValuesJob& job) {
+  const BsrShape& shape = job.a.shape;
+  if (shape.nnzb == 0) return;
+  with_element(job.dtype, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    block_norms::launch<T>(block_norms::InValues<T>{job.a, shape.block_k}, shape.nnzb, shape.block_k,
+                           int64_t{shape.block_m} * shape.block_k, is_vector_aligned(job.a.values), job.norm, job.out,
+                           job.stream);
+  });
+}
+
+}  // namespace sparsek::cuda

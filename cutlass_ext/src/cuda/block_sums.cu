@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/block_walk.cuh"
+#include "cuda/dependent_launch.cuh"
+#include "cuda/pattern_parts.h"
+
+namespace sparsek::cuda {
+// Named, since the symbols of kernels in an unnamed namespace depend on the path of the checkout.
+namespace block_sums {
+
+using pattern::Given;
+
+constexpr int kThreads = kPatternThreads;
+constexpr int kAtOnce = 4;  // vectors of a lane in flight
+
+struct Addition {
+  template <class S>
+  __device__ S operator()(S a, S b) const {
+    return plus(a, b);
+  }
+};
+
+template <class T>
+__device__ void add_vector(Wide<T> (&sums)[kVector<T>], const ElementVector<T>& vector) {
+#pragma unroll
+  for (int v = 0; v < kVector<T>; ++v) sums[v] = plus(sums[v], load(vector.element[v]));
+}
+
+// The lanes of a group have a row. whole: lines of blocks begin at multiples of 16 bytes, and consist of vectors.
+template <class T>
+__global__ void __launch_bounds__(kThreads) sum_rows(Given a, int lanes, bool whole, Wide<T>* out) {
+  start_dependent();
+  const BsrShape& shape = a.shape;
+  const T* const values = static_cast<const T*>(a.values);
+  const Group group(lanes);
+  const int32_t step = lanes * kVector<T>;
+  for (int64_t first = group.first, row = group.group; first < shape.rows;
+       first += group.groups, row += group.groups) {
+    Wide<T> sums[kVector<T>] = {};
+    if (row < shape.rows) {
+      const int64_t block_row = row / shape.block_m, line = row - block_row * shape.block_m;
+      const int64_t end = a.row_ptr.get(block_row + 1);
+      int32_t col = group.lane * kVector<T>;
+      int64_t entry = a.row_ptr.get(block_row);
+      if (col >= shape.block_k) entry = end;  // the lane has nothing to read
+      while (entry < end) {
+        // Zeros that are added in place of what is not there change no sum.
+        ElementVector<T> vectors[kAtOnce];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          if (entry >= end) break;
+          const T* const from = values + (a.block(entry) * shape.block_m + line) * shape.block_k + col;
+          vectors[i] = load_some(from, shape.block_k - col, whole);
+          col += step;
+          if (col >= shape.block_k) {
+            col = group.lane * kVector<T>;
+            ++entry;
+          }
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) add_vector<T>(sums, vectors[i]);
+      }
+    }
+    __syncwarp();
+    const Wide<T> sum = fold_lanes(sums, lanes, Addition());
+    if (group.lane == 0 && row < shape.rows) out[row] = sum;
+  }
+}
+
+// Blocks lie as (block_k, block_m). A CTA has some columns of the stored blocks of a block row: `lanes` threads a row of
+// them, and so many rows at once.
+template <class T>
+__global__ void __launch_bounds__(pattern::kColumnThreads) sum_columns(Given a, int lanes, bool whole, Wide<T>* out) {
+  static_assert(pattern::kColumnThreads == kThreads);
+  __shared__ Wide<T> shared[kThreads][kVector<T>];
+  start_dependent();
+  const BsrShape& shape = a.shape;
+  const int32_t width = lanes * kVector<T>, chunks = (shape.block_m + width - 1) / width;
+  const int groups = kThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes;
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const T* const values = static_cast<const T*>(a.values);
+  const int32_t entry_step = groups / shape.block_k, line_step = groups % shape.block_k;
+  for (int64_t turn = blockIdx.x; turn < int64_t{shape.block_rows} * chunks; turn += gridDim.x) {
+    const int64_t block_row = turn / chunks;
+    const int32_t col = static_cast<int32_t>(turn - block_row * chunks) * width + lane * kVector<T>;
+    const int64_t end = a.row_ptr.get(block_row + 1);
+    int64_t entry = a.row_ptr.get(block_row) + group / shape.block_k;
+    int32_t line = group % shape.block_k;
+    Wide<T> sums[kVector<T>] = {};
+    while (entry < end && col < shape.block_m) {
+      ElementVector<T> vectors[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (entry >= end) break;
+        // The rows of the stored blocks are columns of a.
+        if (a.col_idx.get(entry) * shape.block_k + line < shape.cols) {
+          const T* const from = values + (a.block(entry) * shape.block_k + line) * shape.block_m + col;
+          vectors[i] = load_some(from, shape.block_m - col, whole);
+        }
+        entry += entry_step;
+        line += line_step;
+        if (line >= shape.block_k) {
+          line -= shape.block_k;
+          ++entry;
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) add_vector<T>(sums, vectors[i]);
+    }
+    for (int half = groups / 2; half > 0; half /= 2) {
+      __syncthreads();
+#pragma unroll
+      for (int v = 0; v < kVector<T>; ++v) shared[threadIdx.x][v] = sums[v];
+      __syncthreads();
+      if (group < half) {
+#pragma unroll
+        for (int v = 0; v < kVector<T>; ++v) sums[v] = plus(sums[v], shared[threadIdx.x + half * lanes][v]);
+      }
+    }
+    if (group != 0) continue;
+#pragma unroll
+    for (int v = 0; v < kVector<T>; ++v) {
+      const int64_t row = block_row * shape.block_m + col + v;
+      if (col + v < shape.block_m && row < shape.rows) out[row] = sums[v];
+    }
+  }
+}
+
+}  // namespace block_sums
+
+void sum_rows(const pattern::ValuesJob& job) {
+  const BsrShape& shape = job.a.shape;
+  if (shape.rows == 0) return;
+  with_element(job.dtype, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    auto* const out = static_cast<Wide<T>*>(job.out);
+    const int64_t line = job.transposed ? shape.block_m : shape.block_k;
+    const bool whole = is_vector_aligned(job.a.values) && line % kVector<T> == 0;
+    if (!job.transposed) {
+      const int lanes = pattern::lanes_for(shape.block_k, kVector<T>);
+      launch_pattern("sums of rows", pattern_ctas(shape.rows * lanes), kPatternThreads, job.stream,
+                     block_sums::sum_rows<T>, job.a, lanes, whole, out);
+      return;
+    }
+    const int lanes = pattern::column_lanes_for(shape.block_m, kVector<T>);
+    const int64_t width = lanes * kVector<T>, turns = shape.block_rows * ((shape.block_m + width - 1) / width);
+    launch_pattern("sums of columns", static_cast<unsigned>(std::clamp<int64_t>(turns, 1, kMostPatternCtas)),
+                   pattern::kColumnThreads, job.stream, block_sums::sum_columns<T>, job.a, lanes, whole, out);
+  });
+}
+
+}  // namespace sparsek::cuda

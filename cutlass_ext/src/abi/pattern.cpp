@@ -193,55 +193,59 @@ sparsek_status pattern_from_mask(sparsek_context* context, const sparsek_pattern
 }
 
 sparsek_status pattern_from_topk(sparsek_context* context, const sparsek_pattern_args* given) noexcept {
-  return make(context, given, kSource | kIndexSource | kCount | kLd, [](const sparsek_pattern_args& args, MakeJob& job) {
-    read_made(args, kNoValues, job);
-    const BsrShape& shape = job.to.shape;
-    if (args.count < 0 || args.count > INT32_MAX) fail(SPARSEK_BAD_SIZE, "args->count = %" PRId64, args.count);
-    if ((args.source_dtype != 0) == (args.source_index_type != 0)) {
-      fail(SPARSEK_BAD_ARGUMENT, "one of args->source_dtype and args->source_index_type says what source is");
-    }
-    job.source = args.source;
-    job.count = args.count;
-    if (args.source_dtype != 0) {
-      job.what = Make::kTopScores;
-      require_source(args, int64_t{shape.block_rows} * shape.block_cols);
-      read_scores(args, job);
-      return;
-    }
-    job.what = Make::kTopColumns;
-    require_index_type(args.source_index_type, "args->source_index_type");
-    require_source(args, shape.block_rows * args.count);
-    job.source_index = index_array(args.source, args.source_index_type, "args->source");
-    job.ld = read_ld(args, shape.block_rows, args.count, index_type_bytes(args.source_index_type));
-  });
+  return make(
+      context, given, kSource | kIndexSource | kCount | kLd, [](const sparsek_pattern_args& args, MakeJob& job) {
+        read_made(args, kNoValues, job);
+        const BsrShape& shape = job.to.shape;
+        if (args.count < 0 || args.count > INT32_MAX) fail(SPARSEK_BAD_SIZE, "args->count = %" PRId64, args.count);
+        if ((args.source_dtype != 0) == (args.source_index_type != 0)) {
+          fail(SPARSEK_BAD_ARGUMENT, "one of args->source_dtype and args->source_index_type says what source is");
+        }
+        job.source = args.source;
+        job.count = args.count;
+        if (args.source_dtype != 0) {
+          job.what = Make::kTopScores;
+          require_source(args, int64_t{shape.block_rows} * shape.block_cols);
+          read_scores(args, job);
+          return;
+        }
+        job.what = Make::kTopColumns;
+        require_index_type(args.source_index_type, "args->source_index_type");
+        require_source(args, shape.block_rows * args.count);
+        job.source_index = index_array(args.source, args.source_index_type, "args->source");
+        job.ld = read_ld(args, shape.block_rows, args.count, index_type_bytes(args.source_index_type));
+      });
 }
 
 sparsek_status pattern_from_dense(sparsek_context* context, const sparsek_pattern_args* given) noexcept {
-  return make(context, given, kSource | kValues | kNorms | kThreshold | kLd, [](const sparsek_pattern_args& args, MakeJob& job) {
-    const bool has_values = args.values != nullptr;
-    const int32_t dtype = has_values ? args.dtype : args.source_dtype;
-    require_dtype(dtype, has_values ? "args->dtype" : "args->source_dtype");
-    if ((args.dtype != 0 && args.dtype != dtype) || (args.source_dtype != 0 && args.source_dtype != dtype)) {
-      fail(SPARSEK_BAD_ARGUMENT, "args->dtype = %d and args->source_dtype = %d are not the same", args.dtype,
-           args.source_dtype);
-    }
-    read_made(args, dtype, job);
-    const BsrShape& shape = job.to.shape;
-    job.what = Make::kDense;
-    job.order = require_order(args.order, "args->order");
-    require_norm(args.norm);
-    require_threshold(args.threshold);
-    require_source(args, shape.rows > 0 ? shape.cols : 0);
-    require_aligned(args.source, dtype_bytes(dtype), "args->source");
-    if (int64_t{shape.block_rows} * shape.block_cols > 0) require_not_null(args.norms, "args->norms");
-    require_aligned(args.norms, dtype == SPARSEK_FP64 ? 8 : 4, "args->norms");
-    const bool by_rows = job.order == SPARSEK_ROW_MAJOR;
-    job.ld = read_ld(args, by_rows ? shape.rows : shape.cols, by_rows ? shape.cols : shape.rows, dtype_bytes(dtype));
-    job.source = args.source;
-    job.norm = static_cast<sparsek_norm>(args.norm);
-    job.threshold = args.threshold;
-    job.norms = args.norms;
-  });
+  return make(
+      context, given, kSource | kValues | kNorms | kThreshold | kLd,
+      [](const sparsek_pattern_args& args, MakeJob& job) {
+        const bool has_values = args.values != nullptr;
+        const int32_t dtype = has_values ? args.dtype : args.source_dtype;
+        require_dtype(dtype, has_values ? "args->dtype" : "args->source_dtype");
+        if ((args.dtype != 0 && args.dtype != dtype) || (args.source_dtype != 0 && args.source_dtype != dtype)) {
+          fail(SPARSEK_BAD_ARGUMENT, "args->dtype = %d and args->source_dtype = %d are not the same", args.dtype,
+               args.source_dtype);
+        }
+        read_made(args, dtype, job);
+        const BsrShape& shape = job.to.shape;
+        job.what = Make::kDense;
+        job.order = require_order(args.order, "args->order");
+        require_norm(args.norm);
+        require_threshold(args.threshold);
+        require_source(args, shape.rows > 0 ? shape.cols : 0);
+        require_aligned(args.source, dtype_bytes(dtype), "args->source");
+        if (int64_t{shape.block_rows} * shape.block_cols > 0) require_not_null(args.norms, "args->norms");
+        require_aligned(args.norms, dtype == SPARSEK_FP64 ? 8 : 4, "args->norms");
+        const bool by_rows = job.order == SPARSEK_ROW_MAJOR;
+        job.ld =
+            read_ld(args, by_rows ? shape.rows : shape.cols, by_rows ? shape.cols : shape.rows, dtype_bytes(dtype));
+        job.source = args.source;
+        job.norm = static_cast<sparsek_norm>(args.norm);
+        job.threshold = args.threshold;
+        job.norms = args.norms;
+      });
 }
 
 sparsek_status pattern_from_csr(sparsek_context* context, const sparsek_bsr* csr,
@@ -260,7 +264,8 @@ sparsek_status pattern_from_csr(sparsek_context* context, const sparsek_bsr* csr
     } else if (args.source != nullptr) {
       fail(SPARSEK_BAD_ARGUMENT, "args->source is not null: rows are those of csr->row_ptr");
     }
-    if (args.source_index_type != 0) fail(SPARSEK_BAD_ARGUMENT, "args->source_index_type is csr->index_type: set it to 0");
+    if (args.source_index_type != 0)
+      fail(SPARSEK_BAD_ARGUMENT, "args->source_index_type is csr->index_type: set it to 0");
     pattern::Given read = read_from(&from, args, "csr");
     if (is_coo) {
       read.row_ptr = {};
@@ -324,8 +329,8 @@ sparsek_status pattern_block_diagonal(sparsek_context* context, const sparsek_bs
       blocks += member.nnzb;
     }
     if (rows != shape.rows || cols != shape.cols || blocks > shape.nnzb) {
-      fail(SPARSEK_BAD_SIZE, "the matrices are %" PRId64 " x %" PRId64 " with at most %" PRId64 " blocks together", rows,
-           cols, blocks);
+      fail(SPARSEK_BAD_SIZE, "the matrices are %" PRId64 " x %" PRId64 " with at most %" PRId64 " blocks together",
+           rows, cols, blocks);
     }
   });
 }

@@ -15,7 +15,16 @@ using pattern::ValuesJob;
 using pattern::Work;
 
 // Members that only some functions read.
-enum Reads : unsigned { kAValues = 1, kB = 2, kDense = 4, kNorm = 8, kTransposed = 16, kFactors = 32, kAlpha = 64, kBeta = 128 };
+enum Reads : unsigned {
+  kAValues = 1,
+  kB = 2,
+  kDense = 4,
+  kNorm = 8,
+  kTransposed = 16,
+  kFactors = 32,
+  kAlpha = 64,
+  kBeta = 128
+};
 
 void require_unread(const sparsek_values_args& args, unsigned reads) {
   const auto refuse = [&](unsigned read, bool is_set, const char* member) {

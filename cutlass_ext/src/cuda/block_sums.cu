@@ -33,8 +33,7 @@ __global__ void __launch_bounds__(kThreads) sum_rows(Given a, int lanes, bool wh
   const T* const values = static_cast<const T*>(a.values);
   const Group group(lanes);
   const int32_t step = lanes * kVector<T>;
-  for (int64_t first = group.first, row = group.group; first < shape.rows;
-       first += group.groups, row += group.groups) {
+  for (int64_t first = group.first, row = group.group; first < shape.rows; first += group.groups, row += group.groups) {
     Wide<T> sums[kVector<T>] = {};
     if (row < shape.rows) {
       const int64_t block_row = row / shape.block_m, line = row - block_row * shape.block_m;
@@ -66,8 +65,8 @@ __global__ void __launch_bounds__(kThreads) sum_rows(Given a, int lanes, bool wh
   }
 }
 
-// Blocks lie as (block_k, block_m). A CTA has some columns of the stored blocks of a block row: `lanes` threads a row of
-// them, and so many rows at once.
+// Blocks lie as (block_k, block_m). A CTA has some columns of the stored blocks of a block row: `lanes` threads a row
+// of them, and so many rows at once.
 template <class T>
 __global__ void __launch_bounds__(pattern::kColumnThreads) sum_columns(Given a, int lanes, bool whole, Wide<T>* out) {
   static_assert(pattern::kColumnThreads == kThreads);

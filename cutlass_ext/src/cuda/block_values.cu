@@ -25,9 +25,7 @@ struct Dense {
 
   __device__ T* at(int64_t row, int64_t col) const { return data + (by_rows ? row * ld + col : col * ld + row); }
   // Whether a vector that begins there can be read and written as a whole.
-  __device__ bool has_vector(int64_t row, int64_t col) const {
-    return whole && row < rows && col + kVector<T> <= cols;
-  }
+  __device__ bool has_vector(int64_t row, int64_t col) const { return whole && row < rows && col + kVector<T> <= cols; }
   __device__ bool has(int64_t row, int64_t col) const { return row < rows && col < cols; }
 };
 
@@ -103,8 +101,8 @@ struct Scale {
   }
 };
 
-// The lanes of a group have `run` neighbouring entries at a time. whole: vectors of blocks do not reach beyond a row, and
-// lie at multiples of 16 bytes.
+// The lanes of a group have `run` neighbouring entries at a time. whole: vectors of blocks do not reach beyond a row,
+// and lie at multiples of 16 bytes.
 template <class T, class Work>
 __global__ void __launch_bounds__(kThreads) walk_blocks(Given a, Work work, int lanes, int64_t run, bool whole) {
   start_dependent();
@@ -261,14 +259,10 @@ void combine_blocks(const pattern::ValuesJob& job) {
   if (shape.nnzb == 0) return;
   with_element(job.dtype, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
-    const block_values::Combine<T> work{static_cast<const T*>(job.a.values),
-                                        static_cast<const T*>(job.b),
-                                        static_cast<T*>(job.out),
-                                        static_cast<Wide<T>>(job.alpha),
-                                        static_cast<Wide<T>>(job.beta),
-                                        job.what == pattern::Work::kAdd};
-    const bool whole =
-        is_vector_aligned(job.a.values) && is_vector_aligned(job.b) && is_vector_aligned(job.out);
+    const block_values::Combine<T> work{
+        static_cast<const T*>(job.a.values), static_cast<const T*>(job.b),   static_cast<T*>(job.out),
+        static_cast<Wide<T>>(job.alpha),     static_cast<Wide<T>>(job.beta), job.what == pattern::Work::kAdd};
+    const bool whole = is_vector_aligned(job.a.values) && is_vector_aligned(job.b) && is_vector_aligned(job.out);
     const int64_t vectors = shape.nnzb * shape.block_m * shape.block_k / kVector<T> + 1;
     launch_pattern("values of two matrices", pattern_ctas(vectors), kPatternThreads, job.stream,
                    block_values::combine<T>, job.a, work, whole);

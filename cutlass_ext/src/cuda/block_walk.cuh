@@ -30,7 +30,8 @@ __device__ inline int64_t block_row_of(const pattern::Given& a, int64_t entry) {
   return low;
 }
 
-// Where the lanes of a group are: `lanes` neighbouring lanes, a power of two. first: the group of the warp's first lane.
+// Where the lanes of a group are: `lanes` neighbouring lanes, a power of two. first: the group of the warp's first
+// lane.
 struct Group {
   int lane;
   int64_t first, group, groups;

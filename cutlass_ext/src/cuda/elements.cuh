@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of any type on a GPU: their value in the type of their sums, and back, rounded to nearest even; and vectors of
-// them.
+// Elements of any type on a GPU: their value in the type of their sums, and back, rounded to nearest even; and vectors
+// of them.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that lists of columns tell, which may name a column several times: the chosen columns of each block row, or the
-// elements of a matrix in CSR or COO. A CTA collects the columns of a block row in a bit mask.
+// Blocks that lists of columns tell, which may name a column several times: the chosen columns of each block row, or
+// the elements of a matrix in CSR or COO. A CTA collects the columns of a block row in a bit mask.
 #include <cub/block/block_scan.cuh>
 
 #include <type_traits>
@@ -210,7 +210,7 @@ void make_from_csr(const pattern::MakeJob& job) {
     enqueue_find_faults(csr, job.to.fault, job.stream);
   }
   const BsrShape& shape = job.to.shape;
-  const pattern_columns::Elements elements{csr.row_ptr,   job.source_index, csr.col_idx,   csr.shape.nnzb,
+  const pattern_columns::Elements elements{csr.row_ptr,    job.source_index, csr.col_idx,   csr.shape.nnzb,
                                            csr.shape.rows, shape.block_m,    shape.block_k, job.to.fault};
   pattern_columns::make(elements, job);
   if (job.to.values == nullptr) return;

@@ -20,8 +20,8 @@ inline unsigned pattern_ctas(int64_t threads) {
 
 // Of kPatternThreads threads, unless others are named. The kernel must begin with start_dependent.
 template <class... Formal, class... Actual>
-void launch_pattern(const char* name, unsigned ctas, unsigned threads, sparsek_stream stream,
-                    void (*kernel)(Formal...), const Actual&... arguments) {
+void launch_pattern(const char* name, unsigned ctas, unsigned threads, sparsek_stream stream, void (*kernel)(Formal...),
+                    const Actual&... arguments) {
   cudaFuncAttributes attributes;  // loads the kernel, which a capture does not allow
   check(cudaFuncGetAttributes(&attributes, kernel), name);
   launch_dependent<Formal...>(name, kernel, dim3(ctas), threads, 0, static_cast<cudaStream_t>(stream), arguments...);

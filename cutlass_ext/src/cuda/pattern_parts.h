@@ -7,7 +7,8 @@
 namespace sparsek::cuda {
 
 // pattern_scan.cu. row_ptr[i + 1] has the entries of row i, and gets their sum up to row i, or with `exclusive` before
-// it, at most the capacity. judged: *fault has what was found, or no fault; then there are no rows. Tells fault and blocks.
+// it, at most the capacity. judged: *fault has what was found, or no fault; then there are no rows. Tells fault and
+// blocks.
 struct Scan {
   bool judged = false, exclusive = false;
 };

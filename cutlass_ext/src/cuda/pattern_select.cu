@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(kThreads) write_present(Present present, Made 
   }
 }
 
-// A CTA a row: finds the lowest of its `count` highest keys digit by digit, then writes all that are above it, and of the
-// equal ones as many as are wanted, in the order of columns.
+// A CTA a row: finds the lowest of its `count` highest keys digit by digit, then writes all that are above it, and of
+// the equal ones as many as are wanted, in the order of columns.
 template <class T>
 __global__ void __launch_bounds__(kThreads) write_highest(Keys<T> keys, Made to, int64_t count) {
   using Key = typename Keys<T>::Key;

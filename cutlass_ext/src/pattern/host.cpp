@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/floating_point.h"
 #include "pattern/host.h"
+#include "cpu/floating_point.h"
 
 #include <vector>
 

@@ -104,8 +104,8 @@ void make_from_csr(const MakeJob& job) {
       const int64_t entry = find_entry(job.to, row / shape.block_m, col / shape.block_k);
       if (entry < 0) continue;  // there was no room for it
       const int64_t at = row % shape.block_m * shape.block_k + col % shape.block_k;
-      std::memcpy(values + entry * block_bytes + at * bytes,
-                  static_cast<const char*>(elements.csr.values) + e * bytes, static_cast<size_t>(bytes));
+      std::memcpy(values + entry * block_bytes + at * bytes, static_cast<const char*>(elements.csr.values) + e * bytes,
+                  static_cast<size_t>(bytes));
     }
   }
 }

@@ -31,7 +31,9 @@ SumType<T> norm_of(const T* from, int64_t ld, int64_t lines, int64_t length, int
     for (int64_t j = 0; j < length; ++j) {
       S& sum = sums[(i * full_length + j) % count];
       const S x = load(from[i * ld + j]);
-      sum = norm == SPARSEK_NORM_L2 ? sum + x * x : norm == SPARSEK_NORM_L1 ? sum + std::abs(x) : larger(sum, std::abs(x));
+      sum = norm == SPARSEK_NORM_L2   ? sum + x * x
+            : norm == SPARSEK_NORM_L1 ? sum + std::abs(x)
+                                      : larger(sum, std::abs(x));
     }
   }
   const bool is_max = norm == SPARSEK_NORM_MAX;
@@ -75,8 +77,9 @@ void norm_blocks(const ValuesJob& job) {
     for (int64_t row = 0; row < shape.block_rows; ++row) {
       const int64_t rows = std::min<int64_t>(shape.block_m, shape.rows - row * shape.block_m);
       for (int64_t e = job.a.row_ptr.get(row); e < job.a.row_ptr.get(row + 1); ++e) {
-        static_cast<SumType<T>*>(job.out)[e] = norm_of(static_cast<const T*>(job.a.values) + job.a.block(e) * size,
-                                                       shape.block_k, rows, shape.block_k, shape.block_k, size, job.norm);
+        static_cast<SumType<T>*>(job.out)[e] =
+            norm_of(static_cast<const T*>(job.a.values) + job.a.block(e) * size, shape.block_k, rows, shape.block_k,
+                    shape.block_k, size, job.norm);
       }
     }
   });

@@ -23,8 +23,8 @@ void sum_plainly(const ValuesJob& job) {
     S sums[kMostLanes * kVector] = {};
     const int64_t block_row = row / shape.block_m;
     for (int64_t e = job.a.row_ptr.get(block_row); e < job.a.row_ptr.get(block_row + 1); ++e) {
-      const T* const from = static_cast<const T*>(job.a.values) +
-                            (job.a.block(e) * shape.block_m + row % shape.block_m) * shape.block_k;
+      const T* const from =
+          static_cast<const T*>(job.a.values) + (job.a.block(e) * shape.block_m + row % shape.block_m) * shape.block_k;
       for (int32_t j = 0; j < shape.block_k; ++j) sums[j % count] += load(from[j]);
     }
     for (int lane = 0; lane < lanes; ++lane) {

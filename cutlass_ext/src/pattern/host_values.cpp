@@ -81,17 +81,14 @@ void gather_blocks(const Given& index, sparsek_dtype dtype, const void* dense, i
     const BsrShape& shape = index.shape;
     visit_elements(index, [&](int64_t row, int64_t col, int64_t place) {
       const bool is_there = row < shape.rows && col < shape.cols;
-      static_cast<T*>(values)[place] =
-          is_there ? static_cast<const T*>(dense)[dense_place(row, col, ld, order)] : T{};
+      static_cast<T*>(values)[place] = is_there ? static_cast<const T*>(dense)[dense_place(row, col, ld, order)] : T{};
     });
   });
 }
 
 void work_on_host(const ValuesJob& job) {
   const cpu::DefaultFloatingPoint settings;
-  const auto with = [&](auto work) {
-    with_element(job.dtype, [&](auto* element) { work(element); });
-  };
+  const auto with = [&](auto work) { with_element(job.dtype, [&](auto* element) { work(element); }); };
   switch (job.what) {
     case Work::kToDense:
       return with([&](auto* element) { expand<std::remove_pointer_t<decltype(element)>>(job); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be made or computed, with its arguments checked at the edge (abi/pattern.cpp, abi/values.cpp): for the host
-// (pattern/host.h) and for a GPU (cuda/make_pattern.h, cuda/block_values.h).
+// What is to be made or computed, with its arguments checked at the edge (abi/pattern.cpp, abi/values.cpp): for the
+// host (pattern/host.h) and for a GPU (cuda/make_pattern.h, cuda/block_values.h).
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ struct MakeJob {
   // Elements of (block rows, ...):(ld, 1); of a dense matrix in `order`.
   const void* source;
   int64_t ld;
-  bool bits;                 // of a mask
-  sparsek_dtype dtype;       // of scores, of a dense matrix and of values
-  IndexArray source_index;   // columns, counts or, of a matrix in COO, rows: the source again, else not there
+  bool bits;                // of a mask
+  sparsek_dtype dtype;      // of scores, of a dense matrix and of values
+  IndexArray source_index;  // columns, counts or, of a matrix in COO, rows: the source again, else not there
   sparsek_order order;
   sparsek_norm norm;
   double threshold;

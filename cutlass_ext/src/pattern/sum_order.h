@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which sums over values are taken. It depends on sizes and types alone, so that the host and a GPU get the
-// same bits.
+// The order in which sums over values are taken. It depends on sizes and types alone, so that the host and a GPU get
+// the same bits.
 //
 // Elements are read in vectors of 16 bytes by a power of two of lanes. Element e of a sequence is added to sum
-// e % (lanes * vector), in the order of e. Then each lane adds its sums up, the upper half to the lower one until one is
-// left, and the lanes do the same.
+// e % (lanes * vector), in the order of e. Then each lane adds its sums up, the upper half to the lower one until one
+// is left, and the lanes do the same.
 #pragma once
 
 #include <cstdint>

@@ -27,6 +27,7 @@ class Status(enum.IntEnum):
     COL_IDX_UNSORTED = 14
     COL_IDX_REPEATED = 15
     BLOCK_IDX_RANGE = 16
+    OVER_CAPACITY = 17
     UNSUPPORTED_DTYPE = 20
     UNSUPPORTED_BLOCK = 21
     NO_SUCH_KERNEL = 22
@@ -136,6 +137,16 @@ class TuningState(enum.IntEnum):
     DAMAGED = 2
     FOREIGN = 3
     UNREADABLE = 4
+
+
+class PatternFlag(enum.IntEnum):
+    BITS = 1
+
+
+class Norm(enum.IntEnum):
+    MAX = 0
+    L1 = 1
+    L2 = 2
 
 
 _INTEGERS: dict[Any, tuple[int, int]] = {
@@ -392,6 +403,57 @@ class PlanLayout(Versioned):
         ("alignment", ctypes.c_int32),
         ("reserved", ctypes.c_int32),
         ("header", ctypes.c_uint64 * 48),
+    )
+
+
+class PatternArgs(Versioned):
+    _fields_ = (
+        ("abi_size", ctypes.c_size_t),
+        ("rows", ctypes.c_int64),
+        ("cols", ctypes.c_int64),
+        ("block_m", ctypes.c_int64),
+        ("block_k", ctypes.c_int64),
+        ("capacity", ctypes.c_int64),
+        ("dtype", ctypes.c_int32),
+        ("index_type", ctypes.c_int32),
+        ("memory", ctypes.c_int32),
+        ("flags", ctypes.c_int32),
+        ("row_ptr", ctypes.c_void_p),
+        ("col_idx", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+        ("block_idx", ctypes.c_void_p),
+        ("row_idx", ctypes.c_void_p),
+        ("blocks", ctypes.c_void_p),
+        ("fault", ctypes.c_void_p),
+        ("stream", ctypes.c_void_p),
+        ("source", ctypes.c_void_p),
+        ("ld", ctypes.c_int64),
+        ("source_dtype", ctypes.c_int32),
+        ("source_index_type", ctypes.c_int32),
+        ("order", ctypes.c_int32),
+        ("norm", ctypes.c_int32),
+        ("threshold", ctypes.c_double),
+        ("count", ctypes.c_int64),
+        ("norms", ctypes.c_void_p),
+        ("bins", ctypes.c_void_p),
+    )
+
+
+class ValuesArgs(Versioned):
+    _fields_ = (
+        ("abi_size", ctypes.c_size_t),
+        ("a", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+        ("b", ctypes.c_void_p),
+        ("ld", ctypes.c_int64),
+        ("order", ctypes.c_int32),
+        ("norm", ctypes.c_int32),
+        ("transposed", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("row_factors", ctypes.c_void_p),
+        ("column_factors", ctypes.c_void_p),
+        ("alpha", ctypes.c_double),
+        ("beta", ctypes.c_double),
     )
 
 
@@ -735,4 +797,45 @@ class Api(ctypes.Structure):
                 ctypes.POINTER(MultiplyArgs),
             ),
         ),
+        ("pattern_from_mask", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(PatternArgs))),
+        ("pattern_from_topk", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(PatternArgs))),
+        ("pattern_from_dense", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(PatternArgs))),
+        (
+            "pattern_from_csr",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int32,
+                ctypes.c_void_p,
+                ctypes.POINTER(Bsr),
+                ctypes.POINTER(PatternArgs),
+            ),
+        ),
+        ("pattern_from_counts", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(PatternArgs))),
+        (
+            "pattern_block_diagonal",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int32,
+                ctypes.c_void_p,
+                ctypes.c_void_p,
+                ctypes.c_int32,
+                ctypes.POINTER(PatternArgs),
+            ),
+        ),
+        (
+            "transpose_index",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int32,
+                ctypes.c_void_p,
+                ctypes.POINTER(Bsr),
+                ctypes.POINTER(PatternArgs),
+            ),
+        ),
+        ("to_csr", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(Bsr), ctypes.POINTER(PatternArgs))),
+        ("pattern_check", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(Bsr), ctypes.c_void_p)),
+        ("to_dense", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
+        ("gather_values", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
+        ("block_norms", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
+        ("sum", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
+        ("scale", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
+        ("multiply_values", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
+        ("add_values", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
     )

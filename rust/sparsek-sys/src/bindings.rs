@@ -59,6 +59,7 @@ pub const SPARSEK_COL_IDX_RANGE: sparsek_status = 13;
 pub const SPARSEK_COL_IDX_UNSORTED: sparsek_status = 14;
 pub const SPARSEK_COL_IDX_REPEATED: sparsek_status = 15;
 pub const SPARSEK_BLOCK_IDX_RANGE: sparsek_status = 16;
+pub const SPARSEK_OVER_CAPACITY: sparsek_status = 17;
 pub const SPARSEK_UNSUPPORTED_DTYPE: sparsek_status = 20;
 pub const SPARSEK_UNSUPPORTED_BLOCK: sparsek_status = 21;
 pub const SPARSEK_NO_SUCH_KERNEL: sparsek_status = 22;
@@ -152,6 +153,14 @@ pub const SPARSEK_TUNING_WHOLE: sparsek_tuning_state = 1;
 pub const SPARSEK_TUNING_DAMAGED: sparsek_tuning_state = 2;
 pub const SPARSEK_TUNING_FOREIGN: sparsek_tuning_state = 3;
 pub const SPARSEK_TUNING_UNREADABLE: sparsek_tuning_state = 4;
+
+pub type sparsek_pattern_flag = i32;
+pub const SPARSEK_PATTERN_BITS: sparsek_pattern_flag = 1;
+
+pub type sparsek_norm = i32;
+pub const SPARSEK_NORM_MAX: sparsek_norm = 0;
+pub const SPARSEK_NORM_L1: sparsek_norm = 1;
+pub const SPARSEK_NORM_L2: sparsek_norm = 2;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -405,6 +414,61 @@ crate::versioned!(sparsek_plan_layout);
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct sparsek_pattern_args {
+    pub abi_size: usize,
+    pub rows: i64,
+    pub cols: i64,
+    pub block_m: i64,
+    pub block_k: i64,
+    pub capacity: i64,
+    pub dtype: i32,
+    pub index_type: i32,
+    pub memory: i32,
+    pub flags: i32,
+    pub row_ptr: *mut c_void,
+    pub col_idx: *mut c_void,
+    pub values: *mut c_void,
+    pub block_idx: *mut c_void,
+    pub row_idx: *mut c_void,
+    pub blocks: *mut i64,
+    pub fault: *mut i64,
+    pub stream: sparsek_stream,
+    pub source: *const c_void,
+    pub ld: i64,
+    pub source_dtype: i32,
+    pub source_index_type: i32,
+    pub order: i32,
+    pub norm: i32,
+    pub threshold: f64,
+    pub count: i64,
+    pub norms: *mut c_void,
+    pub bins: *mut c_void,
+}
+
+crate::versioned!(sparsek_pattern_args);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct sparsek_values_args {
+    pub abi_size: usize,
+    pub a: *const sparsek_bsr,
+    pub out: *mut c_void,
+    pub b: *const c_void,
+    pub ld: i64,
+    pub order: i32,
+    pub norm: i32,
+    pub transposed: i32,
+    pub reserved: i32,
+    pub row_factors: *const c_void,
+    pub column_factors: *const c_void,
+    pub alpha: f64,
+    pub beta: f64,
+}
+
+crate::versioned!(sparsek_values_args);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct sparsek_dense_time_args {
     pub abi_size: usize,
     pub m: i64,
@@ -600,6 +664,22 @@ pub struct sparsek_api {
     pub plan_measure: unsafe extern "C" fn(*mut sparsek_context, shape: *const sparsek_bsr, options: *const sparsek_plan_options, out: *mut sparsek_plan_layout) -> sparsek_status,
     pub plan_write: unsafe extern "C" fn(*mut sparsek_context, index: *const sparsek_bsr, layout: *const sparsek_plan_layout, memory: *mut c_void, fault: *mut i64) -> sparsek_status,
     pub plan_run: unsafe extern "C" fn(*mut sparsek_context, layout: *const sparsek_plan_layout, memory: *const c_void, args: *const sparsek_multiply_args) -> sparsek_status,
+    pub pattern_from_mask: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_pattern_args) -> sparsek_status,
+    pub pattern_from_topk: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_pattern_args) -> sparsek_status,
+    pub pattern_from_dense: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_pattern_args) -> sparsek_status,
+    pub pattern_from_csr: unsafe extern "C" fn(*mut sparsek_context, csr: *const sparsek_bsr, args: *const sparsek_pattern_args) -> sparsek_status,
+    pub pattern_from_counts: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_pattern_args) -> sparsek_status,
+    pub pattern_block_diagonal: unsafe extern "C" fn(*mut sparsek_context, matrices: *const *const sparsek_bsr, count: i32, args: *const sparsek_pattern_args) -> sparsek_status,
+    pub transpose_index: unsafe extern "C" fn(*mut sparsek_context, a: *const sparsek_bsr, args: *const sparsek_pattern_args) -> sparsek_status,
+    pub to_csr: unsafe extern "C" fn(*mut sparsek_context, a: *const sparsek_bsr, args: *const sparsek_pattern_args) -> sparsek_status,
+    pub pattern_check: unsafe extern "C" fn(*mut sparsek_context, a: *const sparsek_bsr, fault: *mut i64) -> sparsek_status,
+    pub to_dense: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
+    pub gather_values: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
+    pub block_norms: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
+    pub sum: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
+    pub scale: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
+    pub multiply_values: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
+    pub add_values: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
 }
 
 #[cfg(test)]
@@ -782,6 +862,49 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_plan_layout, alignment)", core::mem::offset_of!(sparsek_plan_layout, alignment)),
     ("offsetof(sparsek_plan_layout, reserved)", core::mem::offset_of!(sparsek_plan_layout, reserved)),
     ("offsetof(sparsek_plan_layout, header)", core::mem::offset_of!(sparsek_plan_layout, header)),
+    ("sizeof(sparsek_pattern_args)", size_of::<sparsek_pattern_args>()),
+    ("offsetof(sparsek_pattern_args, abi_size)", core::mem::offset_of!(sparsek_pattern_args, abi_size)),
+    ("offsetof(sparsek_pattern_args, rows)", core::mem::offset_of!(sparsek_pattern_args, rows)),
+    ("offsetof(sparsek_pattern_args, cols)", core::mem::offset_of!(sparsek_pattern_args, cols)),
+    ("offsetof(sparsek_pattern_args, block_m)", core::mem::offset_of!(sparsek_pattern_args, block_m)),
+    ("offsetof(sparsek_pattern_args, block_k)", core::mem::offset_of!(sparsek_pattern_args, block_k)),
+    ("offsetof(sparsek_pattern_args, capacity)", core::mem::offset_of!(sparsek_pattern_args, capacity)),
+    ("offsetof(sparsek_pattern_args, dtype)", core::mem::offset_of!(sparsek_pattern_args, dtype)),
+    ("offsetof(sparsek_pattern_args, index_type)", core::mem::offset_of!(sparsek_pattern_args, index_type)),
+    ("offsetof(sparsek_pattern_args, memory)", core::mem::offset_of!(sparsek_pattern_args, memory)),
+    ("offsetof(sparsek_pattern_args, flags)", core::mem::offset_of!(sparsek_pattern_args, flags)),
+    ("offsetof(sparsek_pattern_args, row_ptr)", core::mem::offset_of!(sparsek_pattern_args, row_ptr)),
+    ("offsetof(sparsek_pattern_args, col_idx)", core::mem::offset_of!(sparsek_pattern_args, col_idx)),
+    ("offsetof(sparsek_pattern_args, values)", core::mem::offset_of!(sparsek_pattern_args, values)),
+    ("offsetof(sparsek_pattern_args, block_idx)", core::mem::offset_of!(sparsek_pattern_args, block_idx)),
+    ("offsetof(sparsek_pattern_args, row_idx)", core::mem::offset_of!(sparsek_pattern_args, row_idx)),
+    ("offsetof(sparsek_pattern_args, blocks)", core::mem::offset_of!(sparsek_pattern_args, blocks)),
+    ("offsetof(sparsek_pattern_args, fault)", core::mem::offset_of!(sparsek_pattern_args, fault)),
+    ("offsetof(sparsek_pattern_args, stream)", core::mem::offset_of!(sparsek_pattern_args, stream)),
+    ("offsetof(sparsek_pattern_args, source)", core::mem::offset_of!(sparsek_pattern_args, source)),
+    ("offsetof(sparsek_pattern_args, ld)", core::mem::offset_of!(sparsek_pattern_args, ld)),
+    ("offsetof(sparsek_pattern_args, source_dtype)", core::mem::offset_of!(sparsek_pattern_args, source_dtype)),
+    ("offsetof(sparsek_pattern_args, source_index_type)", core::mem::offset_of!(sparsek_pattern_args, source_index_type)),
+    ("offsetof(sparsek_pattern_args, order)", core::mem::offset_of!(sparsek_pattern_args, order)),
+    ("offsetof(sparsek_pattern_args, norm)", core::mem::offset_of!(sparsek_pattern_args, norm)),
+    ("offsetof(sparsek_pattern_args, threshold)", core::mem::offset_of!(sparsek_pattern_args, threshold)),
+    ("offsetof(sparsek_pattern_args, count)", core::mem::offset_of!(sparsek_pattern_args, count)),
+    ("offsetof(sparsek_pattern_args, norms)", core::mem::offset_of!(sparsek_pattern_args, norms)),
+    ("offsetof(sparsek_pattern_args, bins)", core::mem::offset_of!(sparsek_pattern_args, bins)),
+    ("sizeof(sparsek_values_args)", size_of::<sparsek_values_args>()),
+    ("offsetof(sparsek_values_args, abi_size)", core::mem::offset_of!(sparsek_values_args, abi_size)),
+    ("offsetof(sparsek_values_args, a)", core::mem::offset_of!(sparsek_values_args, a)),
+    ("offsetof(sparsek_values_args, out)", core::mem::offset_of!(sparsek_values_args, out)),
+    ("offsetof(sparsek_values_args, b)", core::mem::offset_of!(sparsek_values_args, b)),
+    ("offsetof(sparsek_values_args, ld)", core::mem::offset_of!(sparsek_values_args, ld)),
+    ("offsetof(sparsek_values_args, order)", core::mem::offset_of!(sparsek_values_args, order)),
+    ("offsetof(sparsek_values_args, norm)", core::mem::offset_of!(sparsek_values_args, norm)),
+    ("offsetof(sparsek_values_args, transposed)", core::mem::offset_of!(sparsek_values_args, transposed)),
+    ("offsetof(sparsek_values_args, reserved)", core::mem::offset_of!(sparsek_values_args, reserved)),
+    ("offsetof(sparsek_values_args, row_factors)", core::mem::offset_of!(sparsek_values_args, row_factors)),
+    ("offsetof(sparsek_values_args, column_factors)", core::mem::offset_of!(sparsek_values_args, column_factors)),
+    ("offsetof(sparsek_values_args, alpha)", core::mem::offset_of!(sparsek_values_args, alpha)),
+    ("offsetof(sparsek_values_args, beta)", core::mem::offset_of!(sparsek_values_args, beta)),
     ("sizeof(sparsek_dense_time_args)", size_of::<sparsek_dense_time_args>()),
     ("offsetof(sparsek_dense_time_args, abi_size)", core::mem::offset_of!(sparsek_dense_time_args, abi_size)),
     ("offsetof(sparsek_dense_time_args, m)", core::mem::offset_of!(sparsek_dense_time_args, m)),

@@ -261,15 +261,7 @@ static inline shim_result shim_pattern_check(const sparsek_api* api, sparsek_con
 }
 
 /* Which function works on values. */
-enum shim_work {
-  SHIM_TO_DENSE,
-  SHIM_GATHER,
-  SHIM_NORMS,
-  SHIM_SUM,
-  SHIM_SCALE,
-  SHIM_MULTIPLY_VALUES,
-  SHIM_ADD_VALUES
-};
+enum shim_work { SHIM_TO_DENSE, SHIM_GATHER, SHIM_NORMS, SHIM_SUM, SHIM_SCALE, SHIM_MULTIPLY_VALUES, SHIM_ADD_VALUES };
 
 static inline shim_result shim_work_on_values(const sparsek_api* api, sparsek_context* context, int32_t what,
                                               sparsek_bsr* a, sparsek_values_args* args, uintptr_t stream) {

@@ -51,11 +51,11 @@
  * CUDA graphs: while a stream is being captured, in whatever mode, every function may be called, on the thread that
  * captures and on others, and none spoils the capture. Work that is put into the captured stream (multiply,
  * plan_update, plan_write, plan_run, matrix_set_values, buffer_write, buffer_read, buffer_fill, and all from
- * pattern_from_mask on) becomes part of the graph; all other work runs at once and is no part of it. Functions that would wait for the captured stream
- * (stream_synchronize, stream_query, multiply_time, dense_time), and a matrix whose index is to be read in it, return
- * SPARSEK_BAD_ARGUMENT. While a stream that waits for the default stream is being captured, CUDA forbids the use of the
- * default stream: what is given a null stream returns SPARSEK_CUDA_ERROR. Plans of kernels of other libraries capture
- * what those libraries can have captured.
+ * pattern_from_mask on) becomes part of the graph; all other work runs at once and is no part of it. Functions that
+ * would wait for the captured stream (stream_synchronize, stream_query, multiply_time, dense_time), and a matrix whose
+ * index is to be read in it, return SPARSEK_BAD_ARGUMENT. While a stream that waits for the default stream is being
+ * captured, CUDA forbids the use of the default stream: what is given a null stream returns SPARSEK_CUDA_ERROR. Plans
+ * of kernels of other libraries capture what those libraries can have captured.
  *
  * Lifetime on the GPU: plan_destroy and matrix_destroy wait for no product. What products that were enqueued before
  * still read is given back when they have ended; the streams that they are in may be destroyed before or afterwards.
@@ -217,7 +217,8 @@ typedef enum sparsek_tuning_state {
 
 /* Bits of sparsek_pattern_args.flags. */
 typedef enum sparsek_pattern_flag {
-  SPARSEK_PATTERN_BITS = 1 /* a mask has a bit for each block: block 8 i + j of a row is bit j of byte i, lowest first */
+  SPARSEK_PATTERN_BITS =
+      1 /* a mask has a bit for each block: block 8 i + j of a row is bit j of byte i, lowest first */
 } sparsek_pattern_flag;
 /* Of a block's elements x. */
 typedef enum sparsek_norm {
@@ -489,8 +490,8 @@ typedef struct sparsek_plan_layout {
   uint64_t header[48]; /* the library's */
 } sparsek_plan_layout;
 
-/* An index that a function makes, and what it makes it of: see pattern_from_mask and those behind it, which say what they
- * read. Members that a function does not read must be 0. */
+/* An index that a function makes, and what it makes it of: see pattern_from_mask and those behind it, which say what
+ * they read. Members that a function does not read must be 0. */
 typedef struct sparsek_pattern_args {
   size_t abi_size;
   /* The index: block columns are strictly increasing within a block row. */
@@ -525,23 +526,23 @@ typedef struct sparsek_pattern_args {
   void* bins;    /* (count + 1): pattern_from_counts */
 } sparsek_pattern_args;
 
-/* Work on the values of a matrix. Arrays are in a->memory, and the work is done in the order of a->stream. The index is not
- * checked (pattern_check does): a wrong one is a fault of the GPU. Members that a function does not read must be 0. Sums
- * are in fp32, of fp64 in fp64, in an order that depends on sizes and types alone: the same bits each time, on a GPU and on
- * the CPU. NaN and Inf are treated as by IEEE 754, and a maximum with NaN is NaN. */
+/* Work on the values of a matrix. Arrays are in a->memory, and the work is done in the order of a->stream. The index is
+ * not checked (pattern_check does): a wrong one is a fault of the GPU. Members that a function does not read must be 0.
+ * Sums are in fp32, of fp64 in fp64, in an order that depends on sizes and types alone: the same bits each time, on a
+ * GPU and on the CPU. NaN and Inf are treated as by IEEE 754, and a maximum with NaN is NaN. */
 typedef struct sparsek_values_args {
   size_t abi_size;
   const sparsek_bsr* a; /* flags: SPARSEK_BSR_BOUND, else 0 */
   void* out;
-  const void* b;   /* blocks like a's, in the same places; or a dense matrix, of a's type */
-  int64_t ld;      /* of a dense matrix; 0: without gaps */
-  int32_t order;   /* sparsek_order of a dense matrix */
-  int32_t norm;    /* sparsek_norm */
+  const void* b;      /* blocks like a's, in the same places; or a dense matrix, of a's type */
+  int64_t ld;         /* of a dense matrix; 0: without gaps */
+  int32_t order;      /* sparsek_order of a dense matrix */
+  int32_t norm;       /* sparsek_norm */
   int32_t transposed; /* sum: see there */
   int32_t reserved;
   /* Factors, of fp32, or fp64 where a is of it; null: 1. */
   const void *row_factors, *column_factors; /* (M), (K) */
-  double alpha, beta; /* rounded to fp32, unless a is of fp64 */
+  double alpha, beta;                       /* rounded to fp32, unless a is of fp64 */
 } sparsek_values_args;
 
 /* Dense products for comparison: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
@@ -876,51 +877,53 @@ typedef struct sparsek_api {
 
   /* Patterns that are made in device memory, without the host: each call enqueues its work in args->stream, waits for
    * nothing and allocates nothing, and may be captured into a graph, whose replays read what the arrays hold by then.
-   * With SPARSEK_HOST, arrays are in host memory, also of a context of a GPU, and the work is done when the call returns.
-   * The index is the same either way. It is for a matrix with SPARSEK_BSR_BOUND and nnzb = capacity, for plan_update and
-   * for plan_write. A status that is returned is of the arguments alone: faults of what is read, and a capacity that is
-   * too small, come by *args->fault. */
+   * With SPARSEK_HOST, arrays are in host memory, also of a context of a GPU, and the work is done when the call
+   * returns. The index is the same either way. It is for a matrix with SPARSEK_BSR_BOUND and nnzb = capacity, for
+   * plan_update and for plan_write. A status that is returned is of the arguments alone: faults of what is read, and a
+   * capacity that is too small, come by *args->fault. */
 
   /* The blocks whose element of `source`, (block rows, block columns):(ld, 1), is not 0. An element is a byte, or with
    * SPARSEK_PATTERN_BITS a bit (ld counts bits, a multiple of 8; without gaps, rows begin at bytes). With source_dtype:
    * elements are numbers, and the blocks those above `threshold`, or NaN. */
   sparsek_status (*pattern_from_mask)(sparsek_context*, const sparsek_pattern_args* args);
   /* In each block row the `count` blocks of the highest scores: `source` is (block rows, block columns):(ld, 1) of
-   * source_dtype. Of equal scores those of lower columns are taken; NaN is the highest score, and blocks of -Inf are never
-   * taken. With source_index_type: `source` is (block rows, count):(ld, 1), the block columns themselves, in any order;
-   * negative ones name no block, and one that occurs twice counts once. Faults: SPARSEK_COL_IDX_RANGE and the place in
-   * `source`. */
+   * source_dtype. Of equal scores those of lower columns are taken; NaN is the highest score, and blocks of -Inf are
+   * never taken. With source_index_type: `source` is (block rows, count):(ld, 1), the block columns themselves, in any
+   * order; negative ones name no block, and one that occurs twice counts once. Faults: SPARSEK_COL_IDX_RANGE and the
+   * place in `source`. */
   sparsek_status (*pattern_from_topk)(sparsek_context*, const sparsek_pattern_args* args);
   /* The blocks of a dense matrix, `source` of args->dtype (M, K) in `order`, whose `norm` is above `threshold`, or NaN;
    * and their values, unless `values` is null (then source_dtype says the type). What a block has beyond M or K is 0.
-   * `norms` gets the norms of all blocks, summed as by block_norms. SPARSEK_NORM_L2 of tiny elements may be 0, since their
-   * squares underflow: to keep all that is not 0, take SPARSEK_NORM_MAX. */
+   * `norms` gets the norms of all blocks, summed as by block_norms. SPARSEK_NORM_L2 of tiny elements may be 0, since
+   * their squares underflow: to keep all that is not 0, take SPARSEK_NORM_MAX. */
   sparsek_status (*pattern_from_dense)(sparsek_context*, const sparsek_pattern_args* args);
   /* The blocks that have elements of a CSR matrix, and their values unless `values` is null, with zeros for what is
    * absent. csr: of the same sizes, with blocks of 1 x 1, memory and stream as in args; columns strictly increasing; no
-   * block_idx. Where csr->row_ptr is null, `source` is (nnzb), of csr->index_type: the row of each element, increasing, of
-   * a matrix in COO. Faults are those of an index, SPARSEK_ROW_PTR_NOT_MONOTONE for a row in COO that is out of order. */
+   * block_idx. Where csr->row_ptr is null, `source` is (nnzb), of csr->index_type: the row of each element, increasing,
+   * of a matrix in COO. Faults are those of an index, SPARSEK_ROW_PTR_NOT_MONOTONE for a row in COO that is out of
+   * order. */
   sparsek_status (*pattern_from_csr)(sparsek_context*, const sparsek_bsr* csr, const sparsek_pattern_args* args);
   /* The topology of experts (dropless mixture of experts) that have `count` counts of tokens, `source` of
    * source_index_type. A is block-diagonal: expert i has ceil(source[i] / bm) block rows behind those of the experts
    * before, and its columns are i K / count and on, all of them; K must be a multiple of count * bk. bins[i] gets the
-   * first block row of expert i, and the last element the end. Block rows behind that are empty. Where the block rows of
-   * the experts do not fit into M: SPARSEK_OVER_CAPACITY, and those that fit are there. A count below 0: SPARSEK_BAD_SIZE and
-   * its place. */
+   * first block row of expert i, and the last element the end. Block rows behind that are empty. Where the block rows
+   * of the experts do not fit into M: SPARSEK_OVER_CAPACITY, and those that fit are there. A count below 0:
+   * SPARSEK_BAD_SIZE and its place. */
   sparsek_status (*pattern_from_counts)(sparsek_context*, const sparsek_pattern_args* args);
   /* One block-diagonal matrix of `count` matrices: block row r of matrix i is one of its block rows behind those of the
-   * matrices before, and its columns come behind theirs. So a product multiplies B's below each other into C's below each
-   * other. The sizes of all but the last must be multiples of the block, SPARSEK_BAD_SIZE, and the index is no larger
-   * than their sum. Of matrices with as many blocks as nnzb says, values are theirs behind each other; block_idx, where it
-   * is given, gets the places that they have where those of each matrix have room for its nnzb. `capacity` is at least
-   * the sum of all nnzb. The indices are checked where the result is used. */
+   * matrices before, and its columns come behind theirs. So a product multiplies B's below each other into C's below
+   * each other. The sizes of all but the last must be multiples of the block, SPARSEK_BAD_SIZE, and the index is no
+   * larger than their sum. Of matrices with as many blocks as nnzb says, values are theirs behind each other;
+   * block_idx, where it is given, gets the places that they have where those of each matrix have room for its nnzb.
+   * `capacity` is at least the sum of all nnzb. The indices are checked where the result is used. */
   sparsek_status (*pattern_block_diagonal)(sparsek_context*, const sparsek_bsr* const* matrices, int32_t count,
                                            const sparsek_pattern_args* args);
-  /* The index of A^T, sizes of which args has: rows = a->cols, block_m = a->block_k and so on. block_idx gets the blocks of
-   * a, whose values stay where and as they are. `capacity` is at least a->nnzb. Faults are those of a's index. */
+  /* The index of A^T, sizes of which args has: rows = a->cols, block_m = a->block_k and so on. block_idx gets the
+   * blocks of a, whose values stay where and as they are. `capacity` is at least a->nnzb. Faults are those of a's
+   * index. */
   sparsek_status (*transpose_index)(sparsek_context*, const sparsek_bsr* a, const sparsek_pattern_args* args);
-  /* A's elements as CSR: args has blocks of 1 x 1 and A's sizes; with row_idx, also COO. Elements that are 0 in a block are
-   * elements; those beyond M or K are none. A's index is not checked. */
+  /* A's elements as CSR: args has blocks of 1 x 1 and A's sizes; with row_idx, also COO. Elements that are 0 in a block
+   * are elements; those beyond M or K are none. A's index is not checked. */
   sparsek_status (*to_csr)(sparsek_context*, const sparsek_bsr* a, const sparsek_pattern_args* args);
   /* Whether an index is good, in the order of a->stream: *fault becomes 0, or as that of plan_write, with the place. */
   sparsek_status (*pattern_check)(sparsek_context*, const sparsek_bsr* a, int64_t* fault);
@@ -931,16 +934,18 @@ typedef struct sparsek_api {
   sparsek_status (*to_dense)(sparsek_context*, const sparsek_values_args* args);
   /* out (nnzb, bm, bk) = the blocks of the dense matrix b, (M, K) in `order`. What they have beyond M or K is 0. */
   sparsek_status (*gather_values)(sparsek_context*, const sparsek_values_args* args);
-  /* out (nnzb), in the order of col_idx = the norm of each block, in the type of the sums. Rows beyond M do not count. */
+  /* out (nnzb), in the order of col_idx = the norm of each block, in the type of the sums. Rows beyond M do not count.
+   */
   sparsek_status (*block_norms)(sparsek_context*, const sparsek_values_args* args);
-  /* out (M) = the sums of A's rows, in the type of the sums. With transposed = 1, a's index is one of transpose_index, with
-   * the values of the matrix that it was made of, whose blocks lie as (bk, bm) of a: sums of that matrix's columns. */
+  /* out (M) = the sums of A's rows, in the type of the sums. With transposed = 1, a's index is one of transpose_index,
+   * with the values of the matrix that it was made of, whose blocks lie as (bk, bm) of a: sums of that matrix's
+   * columns. */
   sparsek_status (*sum)(sparsek_context*, const sparsek_values_args* args);
   /* out (nnzb, bm, bk) = element (i, j) of A times row_factors[i], times column_factors[j]. out may be a->values. What
    * blocks have beyond M or K has the factor 1. */
   sparsek_status (*scale)(sparsek_context*, const sparsek_values_args* args);
-  /* out = alpha * A * b, element by element; out = alpha * A + beta * b. Each operation is rounded. out may be a->values
-   * or b. */
+  /* out = alpha * A * b, element by element; out = alpha * A + beta * b. Each operation is rounded. out may be
+   * a->values or b. */
   sparsek_status (*multiply_values)(sparsek_context*, const sparsek_values_args* args);
   sparsek_status (*add_values)(sparsek_context*, const sparsek_values_args* args);
 } sparsek_api;

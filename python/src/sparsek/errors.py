@@ -102,6 +102,7 @@ _CLASSES: dict[Status, type[SparsekError]] = {
     Status.COL_IDX_UNSORTED: IndexFault,
     Status.COL_IDX_REPEATED: IndexFault,
     Status.BLOCK_IDX_RANGE: IndexFault,
+    Status.OVER_CAPACITY: IndexFault,
     Status.UNSUPPORTED_DTYPE: DtypeError,
     Status.UNSUPPORTED_BLOCK: UnsupportedError,
     Status.NO_SUCH_KERNEL: UnsupportedError,

@@ -140,6 +140,8 @@ statuses! {
     ColIdxRepeated = SPARSEK_COL_IDX_REPEATED,
     /// A block of values that does not exist.
     BlockIdxRange = SPARSEK_BLOCK_IDX_RANGE,
+    /// An index that is made has more blocks than there is room for.
+    OverCapacity = SPARSEK_OVER_CAPACITY,
     /// A type, or combination of types, that is not served.
     UnsupportedDtype = SPARSEK_UNSUPPORTED_DTYPE,
     /// A size of blocks that is not served.

@@ -1,0 +1,641 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
+)
+
+func TestPatternFromMask(t *testing.T) {
+	t.Run("int16", func(t *testing.T) { onEachRandomly(t, testPatternFromMask[int16]) })
+	t.Run("int32", func(t *testing.T) { onEachRandomly(t, testPatternFromMask[int32]) })
+	t.Run("int64", func(t *testing.T) { onEachRandomly(t, testPatternFromMask[int64]) })
+}
+
+func testPatternFromMask[I Index](t *rapid.T, s *Stream, engine *Engine) {
+	sizes := drawPatternSizes(t)
+	packed := rapid.Bool().Draw(t, "bits")
+	random := rand.New(rand.NewPCG(sizes.seed, 1))
+	density := random.Float64()
+	stride := sizes.blockCols() + rapid.IntRange(0, 9).Draw(t, "gap")
+	if packed {
+		stride = (stride + 7) / 8 * 8
+	}
+	mask := make([]byte, sizes.blockRows()*stride)
+	rows := make([]indexRow, sizes.blockRows())
+	blocks := 0
+	for i := range mask {
+		mask[i] = byte(random.IntN(256)) // in gaps
+	}
+	for r := range rows {
+		for c := range sizes.blockCols() {
+			at := r*stride + c
+			is := random.Float64() < density
+			if packed {
+				mask[at/8] &^= 1 << (at % 8)
+				if is {
+					mask[at/8] |= 1 << (at % 8)
+				}
+			} else {
+				mask[at] = 0
+				if is {
+					mask[at] = byte(1 + random.IntN(255))
+				}
+			}
+			if is {
+				rows[r].cols = append(rows[r].cols, c)
+				blocks++
+			}
+		}
+	}
+	x := newMadeIndex[I](t, engine, sizes, drawCapacity(t, blocks))
+	defer x.close()
+	buffer := filled(t, engine, append(mask, 0))
+	defer buffer.Close()
+	if packed {
+		enqueued(t, s, PatternFromBits(context.Background(), s, x.DeviceIndex, buffer, stride))
+	} else {
+		enqueued(t, s, PatternFromMask(context.Background(), s, x.DeviceIndex, buffer, stride))
+	}
+	x.verify(t, rows)
+}
+
+// drawScores are scores of which many are equal, NaN, Inf or -Inf.
+func drawScores[T Element](t *rapid.T, sizes patternSizes) Dense[T] {
+	random := rand.New(rand.NewPCG(sizes.seed, 2))
+	levels := rapid.SampledFrom([]int{1, 3, 1000}).Draw(t, "levels")
+	scores := randomDense(random, sizes.blockRows(), sizes.blockCols(), rapid.IntRange(0, 3).Draw(t, "gap"), 1, T(0))
+	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 0}
+	for i := range scores.Data {
+		scores.Data[i] = FromFloat32[T](float32(random.IntN(levels)) - float32(levels/2))
+		if random.IntN(4) == 0 {
+			scores.Data[i] = FromFloat32[T](float32(special[random.IntN(len(special))]))
+		}
+	}
+	return scores
+}
+
+func testPatternOfScores[T Element, I Index](t *rapid.T, s *Stream, engine *Engine) {
+	sizes := drawPatternSizes(t)
+	scores := drawScores[T](t, sizes)
+	count := rapid.IntRange(0, sizes.blockCols()+2).Draw(t, "count")
+	threshold := float64(rapid.IntRange(-2, 2).Draw(t, "threshold"))
+	highest, above := make([]indexRow, sizes.blockRows()), make([]indexRow, sizes.blockRows())
+	blocks := 0
+	for r := range highest {
+		score := func(col int) float64 { return exactly(scores.Data[r*scores.Stride+col]) }
+		var cols []int
+		for c := range sizes.blockCols() {
+			if !math.IsInf(score(c), -1) {
+				cols = append(cols, c)
+			}
+			if score(c) > threshold || math.IsNaN(score(c)) {
+				above[r].cols = append(above[r].cols, c)
+			}
+		}
+		slices.SortStableFunc(cols, func(a, b int) int {
+			x, y := score(a), score(b)
+			if math.IsNaN(x) || math.IsNaN(y) {
+				return cmp.Compare(b2i(math.IsNaN(y)), b2i(math.IsNaN(x)))
+			}
+			return cmp.Compare(y, x)
+		})
+		cols = cols[:min(count, len(cols))]
+		slices.Sort(cols)
+		highest[r].cols = cols
+		blocks += len(cols)
+	}
+	x := newMadeIndex[I](t, engine, sizes, drawCapacity(t, blocks))
+	defer x.close()
+	d := inBuffer(t, engine, scores, rapid.IntRange(0, 2).Draw(t, "offset"))
+	defer d.Buffer.Close()
+	enqueued(t, s, PatternOfHighest(context.Background(), s, x.DeviceIndex, d, count))
+	x.verify(t, highest)
+	enqueued(t, s, PatternAbove(context.Background(), s, x.DeviceIndex, d, threshold))
+	x.verify(t, above)
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestPatternOfScores(t *testing.T) {
+	t.Run("fp32", func(t *testing.T) { onEachRandomly(t, testPatternOfScores[float32, int32]) })
+	t.Run("bf16", func(t *testing.T) { onEachRandomly(t, testPatternOfScores[BFloat16, int16]) })
+	t.Run("fp16", func(t *testing.T) { onEachRandomly(t, testPatternOfScores[Float16, int32]) })
+	t.Run("fp64", func(t *testing.T) { onEachRandomly(t, testPatternOfScores[float64, int64]) })
+}
+
+// Rows longer than a CTA and its windows.
+func TestPatternOfLongRows(t *testing.T) {
+	onEach(t, func(t *testing.T, engine *Engine) {
+		s := must(engine.NewStream())(t)
+		defer s.Close()
+		const cols, count = 300_000, 5_000
+		sizes := patternSizes{rows: 3, cols: cols, blockM: 1, blockK: 1}
+		random := rand.New(rand.NewPCG(8, 8))
+		scores := randomDense(random, 3, cols, 0, 0, float32(0))
+		columns := make([]int32, 3*count)
+		byScore, byColumn := make([]indexRow, 3), make([]indexRow, 3)
+		for r := range 3 {
+			order := random.Perm(cols)
+			for rank, col := range order {
+				scores.Data[r*cols+col] = -float32(rank)
+			}
+			byScore[r].cols = slices.Sorted(slices.Values(order[:count]))
+			for i, col := range order[count : 2*count] {
+				columns[r*count+i] = int32(col)
+			}
+			byColumn[r].cols = slices.Sorted(slices.Values(order[count : 2*count]))
+		}
+		x := newMadeIndex[int32](t, engine, sizes, 3*count)
+		enqueued(t, s, PatternOfHighest(context.Background(), s, x.DeviceIndex, inBuffer(t, engine, scores, 0), count))
+		x.verify(t, byScore)
+		enqueued(t, s, PatternOfColumns(context.Background(), s, x.DeviceIndex, filled(t, engine, columns), count))
+		x.verify(t, byColumn)
+	})
+}
+
+func TestPatternOfColumns(t *testing.T) {
+	t.Run("int32", func(t *testing.T) { onEachRandomly(t, testPatternOfColumns[int32, int64]) })
+	t.Run("int64", func(t *testing.T) { onEachRandomly(t, testPatternOfColumns[int64, int16]) })
+}
+
+func testPatternOfColumns[J, I Index](t *rapid.T, s *Stream, engine *Engine) {
+	sizes := drawPatternSizes(t)
+	random := rand.New(rand.NewPCG(sizes.seed, 4))
+	count := rapid.IntRange(0, 80).Draw(t, "count")
+	columns := make([]J, sizes.blockRows()*count+1)
+	rows := make([]indexRow, sizes.blockRows())
+	blocks := 0
+	for r := range rows {
+		for i := range count {
+			col := random.IntN(sizes.blockCols()+1) - 1
+			columns[r*count+i] = J(col)
+			if col >= 0 {
+				rows[r].cols = append(rows[r].cols, col)
+			}
+		}
+		slices.Sort(rows[r].cols)
+		rows[r].cols = slices.Compact(rows[r].cols)
+		blocks += len(rows[r].cols)
+	}
+	x := newMadeIndex[I](t, engine, sizes, drawCapacity(t, blocks))
+	defer x.close()
+	at := -1
+	if len(rows)*count > 0 && rapid.Bool().Draw(t, "faulty") {
+		at = rapid.IntRange(0, len(rows)*count-1).Draw(t, "place")
+		columns[at] = J(sizes.blockCols())
+		columns[rapid.IntRange(at, len(rows)*count-1).Draw(t, "another")] = J(sizes.blockCols() + 7)
+	}
+	buffer := filled(t, engine, columns)
+	defer buffer.Close()
+	enqueued(t, s, PatternOfColumns(context.Background(), s, x.DeviceIndex, buffer, count))
+	if at >= 0 {
+		x.verifyFault(t, ErrColIdxRange, at)
+	} else {
+		x.verify(t, rows)
+	}
+}
+
+func TestPatternFromDense(t *testing.T) {
+	t.Run("fp32", func(t *testing.T) { onEachRandomly(t, testPatternFromDense[float32, float32, int32]) })
+	t.Run("bf16", func(t *testing.T) { onEachRandomly(t, testPatternFromDense[BFloat16, float32, int64]) })
+	t.Run("fp16", func(t *testing.T) { onEachRandomly(t, testPatternFromDense[Float16, float32, int16]) })
+	t.Run("fp64", func(t *testing.T) { onEachRandomly(t, testPatternFromDense[float64, float64, int32]) })
+}
+
+func testPatternFromDense[T, S Element, I Index](t *rapid.T, s *Stream, engine *Engine) {
+	sizes := drawPatternSizes(t)
+	norm := rapid.SampledFrom([]Norm{MaxNorm, L1Norm, L2Norm}).Draw(t, "norm")
+	random := rand.New(rand.NewPCG(sizes.seed, 5))
+	turned := rapid.Bool().Draw(t, "column-major")
+	lines, length := sizes.rows, sizes.cols
+	if turned {
+		lines, length = length, lines
+	}
+	dense := randomDense(random, lines, length, rapid.SampledFrom([]int{0, 1, 8}).Draw(t, "gap"), 1, FromFloat32[T](float32(math.NaN())))
+	element := func(row, col int) *T {
+		if turned {
+			row, col = col, row
+		}
+		return &dense.Data[row*dense.Stride+col]
+	}
+	// Whole blocks of zeros, and a NaN here and there.
+	for row := range sizes.rows {
+		for col := range sizes.cols {
+			if (row/sizes.blockM*31+col/sizes.blockK*17)%3 == 0 {
+				*element(row, col) = 0
+			}
+			if random.IntN(4000) == 0 {
+				*element(row, col) = FromFloat32[T](float32(math.NaN()))
+			}
+		}
+	}
+	threshold := rapid.SampledFrom([]float64{0, 1, 1.9}).Draw(t, "threshold")
+	d := inBuffer(t, engine, dense, rapid.SampledFrom([]int{0, 1, 8}).Draw(t, "offset"))
+	defer d.Buffer.Close()
+	operand := Operand(d)
+	if turned {
+		operand = Transpose(d)
+	}
+	all := sizes.blockRows() * sizes.blockCols()
+	capacity := rapid.SampledFrom([]int{all, all / 3}).Draw(t, "capacity")
+	x := newMadeIndex[I](t, engine, sizes, capacity)
+	defer x.close()
+	values := newGuarded[T](t, engine, capacity*sizes.blockM*sizes.blockK)
+	defer values.close()
+	norms := newGuarded[S](t, engine, all)
+	defer norms.close()
+	enqueued(t, s, PatternFromDense(context.Background(), s, x.DeviceIndex, values.front, operand, norm, threshold, norms.front))
+
+	got := norms.read(t)
+	rows := make([]indexRow, sizes.blockRows())
+	for r := range rows {
+		for c := range sizes.blockCols() {
+			want, terms := 0.0, 0
+			for row := r * sizes.blockM; row < min((r+1)*sizes.blockM, sizes.rows); row++ {
+				for col := c * sizes.blockK; col < min((c+1)*sizes.blockK, sizes.cols); col++ {
+					v := math.Abs(exactly(*element(row, col)))
+					terms++
+					switch norm {
+					case MaxNorm:
+						want = max(want, v) // NaN where there is one
+					case L1Norm:
+						want += v
+					case L2Norm:
+						want += v * v
+					}
+				}
+			}
+			if norm == L2Norm {
+				want = math.Sqrt(want)
+			}
+			have := exactly(got[r*sizes.blockCols()+c])
+			tolerance := 0.0
+			if norm != MaxNorm {
+				tolerance = float64(terms+4) * sumRoundoff[S]() * want
+			}
+			if !within(have, want, tolerance) {
+				t.Fatalf("norm %d of block (%d, %d) is %g, want %g", norm, r, c, have, want)
+			}
+			if have > threshold || math.IsNaN(have) {
+				rows[r].cols = append(rows[r].cols, c)
+			}
+		}
+	}
+	entries := x.verify(t, rows)
+	gathered := values.read(t)
+	a := BSR[T, I]{BlockM: sizes.blockM, BlockK: sizes.blockK, RowPtr: x.rowPtr.read(t), ColIdx: x.colIdx.read(t)[:entries]}
+	eachElement(a, func(row, col, place int) {
+		var want T
+		if row < sizes.rows && col < sizes.cols {
+			want = *element(row, col)
+		}
+		if !equalElements([]T{gathered[place]}, []T{want}) {
+			t.Fatalf("element (%d, %d) is %v, want %v", row, col, gathered[place], want)
+		}
+	})
+}
+
+// sumRoundoff is the unit roundoff of sums of type S.
+func sumRoundoff[S Element]() float64 {
+	if DTypeOf[S]() == FP64 {
+		return math.Ldexp(1, -53)
+	}
+	return math.Ldexp(1, -24)
+}
+
+func TestPatternFromCounts(t *testing.T) {
+	onEachRandomly(t, func(t *rapid.T, s *Stream, engine *Engine) {
+		const blockM, blockK = 8, 4
+		experts, width := rapid.IntRange(1, 600).Draw(t, "experts"), rapid.IntRange(0, 40).Draw(t, "width")
+		if experts > 20 {
+			width = min(width, 2)
+		}
+		counts := make([]int32, experts)
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+		var rows []indexRow
+		bins := []int32{0}
+		for i := range counts {
+			counts[i] = int32(random.IntN(30) * random.IntN(2))
+			for range (counts[i] + blockM - 1) / blockM {
+				row := indexRow{}
+				for j := range width {
+					row.cols = append(row.cols, i*width+j)
+				}
+				rows = append(rows, row)
+			}
+			bins = append(bins, int32(len(rows)))
+		}
+		room := max(0, len(rows)+rapid.IntRange(-3, 5).Draw(t, "room"))
+		sizes := patternSizes{rows: room * blockM, cols: experts * width * blockK, blockM: blockM, blockK: blockK}
+		x := newMadeIndex[int32](t, engine, sizes, drawCapacity(t, len(rows)*width))
+		defer x.close()
+		gotBins := newGuarded[int32](t, engine, experts+1)
+		defer gotBins.close()
+		faulty := rapid.IntRange(0, 5).Draw(t, "faulty") == 0
+		at := rapid.IntRange(0, experts-1).Draw(t, "at")
+		if faulty {
+			counts[at] = -1
+		}
+		buffer := filled(t, engine, counts)
+		defer buffer.Close()
+		enqueued(t, s, PatternFromCounts(context.Background(), s, x.DeviceIndex, buffer, gotBins.front))
+		if faulty {
+			x.verifyFault(t, ErrBadSize, at)
+			return
+		}
+		if got := gotBins.read(t); !slices.Equal(got, bins) {
+			t.Fatalf("bins %v, want %v", got, bins)
+		}
+		if room >= len(rows) {
+			for len(rows) < room {
+				rows = append(rows, indexRow{})
+			}
+			x.verify(t, rows)
+			return
+		}
+		// Those block rows that fit are there.
+		if got := x.fault.read(t)[0]; got != int64(ErrOverCapacity) {
+			t.Fatalf("fault %#x of %d rows in %d", got, len(rows), room)
+		}
+		if blocks := x.blocks.read(t)[0]; blocks != int64(len(rows)*width) {
+			t.Fatalf("%d blocks, want %d", blocks, len(rows)*width)
+		}
+		for i, end := range x.rowPtr.read(t) {
+			if int(end) != min(i*width, x.ColIdx.Len()) {
+				t.Fatalf("RowPtr[%d] = %d", i, end)
+			}
+		}
+	})
+}
+
+func TestBlockDiagonal(t *testing.T) {
+	onEachRandomly(t, func(t *rapid.T, s *Stream, engine *Engine) {
+		const blockM, blockK = 4, 2
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
+		count := rapid.SampledFrom([]int{0, 1, 3, 40, 41, 90}).Draw(t, "count")
+		var matrices []DeviceBSR[float32, int32]
+		var rows []indexRow
+		whole := patternSizes{blockM: blockM, blockK: blockK}
+		blocks, places := 0, 0
+		for i := range count {
+			sizes := patternSizes{rows: random.IntN(6) * blockM, cols: random.IntN(6) * blockK, blockM: blockM, blockK: blockK, seed: random.Uint64()}
+			if i == count-1 {
+				sizes.rows, sizes.cols = sizes.rows+1, sizes.cols+1
+			}
+			a := randomBSR[float32, int32](sizes, 0.4, random.IntN(2) == 0)
+			more := random.IntN(2) * 3
+			d, free := inBuffers(t, engine, a, more)
+			defer free()
+			matrices = append(matrices, d)
+			for r := range sizes.blockRows() {
+				row := indexRow{}
+				for e := int(a.RowPtr[r]); e < int(a.RowPtr[r+1]); e++ {
+					row.cols = append(row.cols, whole.blockCols()+int(a.ColIdx[e]))
+					block := e
+					if a.BlockIdx != nil {
+						block = int(a.BlockIdx[e])
+					}
+					row.blocks = append(row.blocks, places+block)
+				}
+				rows = append(rows, row)
+				blocks += len(row.cols)
+			}
+			whole.rows += sizes.rows
+			whole.cols += sizes.cols
+			places += len(a.ColIdx) + more
+		}
+		x := newMadeIndex[int64](t, engine, whole, places)
+		defer x.close()
+		if rapid.Bool().Draw(t, "named") {
+			x.BlockIdx = x.blockIdx.front
+		}
+		enqueued(t, s, BlockDiagonal(context.Background(), s, x.DeviceIndex, matrices))
+		x.verify(t, rows)
+	})
+}
+
+func TestTransposeIndex(t *testing.T) {
+	t.Run("int16", func(t *testing.T) { onEachRandomly(t, testTransposeIndex[int32, int16]) })
+	t.Run("int32", func(t *testing.T) { onEachRandomly(t, testTransposeIndex[int16, int32]) })
+	t.Run("int64", func(t *testing.T) { onEachRandomly(t, testTransposeIndex[int64, int64]) })
+}
+
+func testTransposeIndex[J, I Index](t *rapid.T, s *Stream, engine *Engine) {
+	sizes := drawPatternSizes(t)
+	a := randomBSR[BFloat16, J](sizes, 0.3, rapid.Bool().Draw(t, "named"))
+	turned := patternSizes{rows: sizes.cols, cols: sizes.rows, blockM: sizes.blockK, blockK: sizes.blockM}
+	rows := make([]indexRow, turned.blockRows())
+	for r := range sizes.blockRows() {
+		for e := int(a.RowPtr[r]); e < int(a.RowPtr[r+1]); e++ {
+			block := e
+			if a.BlockIdx != nil {
+				block = int(a.BlockIdx[e])
+			}
+			row := &rows[a.ColIdx[e]]
+			row.cols, row.blocks = append(row.cols, r), append(row.blocks, block)
+		}
+	}
+	if rapid.Bool().Draw(t, "unsorted") {
+		a.Unsorted = true
+		random := rand.New(rand.NewPCG(sizes.seed, 10))
+		if a.BlockIdx == nil {
+			for e := range a.ColIdx {
+				a.BlockIdx = append(a.BlockIdx, J(e))
+			}
+		}
+		for r := range sizes.blockRows() {
+			begin := int(a.RowPtr[r])
+			random.Shuffle(int(a.RowPtr[r+1])-begin, func(i, j int) {
+				i, j = begin+i, begin+j
+				a.ColIdx[i], a.ColIdx[j] = a.ColIdx[j], a.ColIdx[i]
+				a.BlockIdx[i], a.BlockIdx[j] = a.BlockIdx[j], a.BlockIdx[i]
+			})
+		}
+	}
+	faulty := len(a.ColIdx) > 0 && rapid.IntRange(0, 4).Draw(t, "faulty") == 0
+	at := rapid.IntRange(0, max(0, len(a.ColIdx)-1)).Draw(t, "at")
+	if faulty {
+		a.ColIdx[at] = J(sizes.blockCols())
+	}
+	more := rapid.IntRange(0, 1).Draw(t, "bound") * 4
+	d, free := inBuffers(t, engine, a, more)
+	defer free()
+	x := newMadeIndex[I](t, engine, turned, len(a.ColIdx)+more)
+	defer x.close()
+	x.BlockIdx = x.blockIdx.front
+	enqueued(t, s, TransposeIndex(context.Background(), s, x.DeviceIndex, d))
+	if faulty {
+		x.verifyFault(t, ErrColIdxRange, at)
+	} else {
+		x.verify(t, rows)
+	}
+}
+
+// A block column of many blocks, which are sorted in memory.
+func TestTransposeLongColumns(t *testing.T) {
+	onEach(t, func(t *testing.T, engine *Engine) {
+		s := must(engine.NewStream())(t)
+		defer s.Close()
+		a := randomBSR[float32, int32](patternSizes{rows: 9000, cols: 3, blockM: 1, blockK: 1, seed: 1}, 0.7, false)
+		d, free := inBuffers(t, engine, a, 0)
+		defer free()
+		x := newMadeIndex[int32](t, engine, patternSizes{rows: 3, cols: 9000, blockM: 1, blockK: 1}, len(a.ColIdx))
+		x.BlockIdx = x.blockIdx.front
+		rows := make([]indexRow, 3)
+		eachElement(a, func(row, col, place int) {
+			rows[col].cols, rows[col].blocks = append(rows[col].cols, row), append(rows[col].blocks, place)
+		})
+		enqueued(t, s, TransposeIndex(context.Background(), s, x.DeviceIndex, d))
+		x.verify(t, rows)
+	})
+}
+
+// What is found is what matrix_create finds, with its place.
+func TestCheckIndex(t *testing.T) {
+	cpu := newEngine(t, CPU)
+	onEachRandomly(t, func(t *rapid.T, s *Stream, engine *Engine) {
+		sizes := patternSizes{rows: 12, cols: 300, blockM: 4, blockK: 2, seed: rapid.Uint64().Draw(t, "seed")}
+		a := randomBSR[float32, int32](sizes, 0.5, rapid.Bool().Draw(t, "named"))
+		a.Unsorted = rapid.Bool().Draw(t, "unsorted")
+		for range rapid.IntRange(0, 2).Draw(t, "faults") {
+			switch array := rapid.SampledFrom([][]int32{a.RowPtr, a.ColIdx, a.BlockIdx}).Draw(t, "array"); {
+			case len(array) > 0:
+				array[rapid.IntRange(0, len(array)-1).Draw(t, "at")] = rapid.SampledFrom([]int32{-1, 0, 3, 149, 150, 1 << 30}).Draw(t, "number")
+			}
+		}
+		d, free := inBuffers(t, engine, a, 0)
+		defer free()
+		d.Values = nil
+		fault := newGuarded[int64](t, engine, 1)
+		defer fault.close()
+		enqueued(t, s, CheckIndex(context.Background(), s, d, fault.front))
+		found := fault.read(t)[0]
+		host := a
+		host.Values = nil
+		m, err := NewMatrix(context.Background(), cpu, host)
+		if err == nil {
+			m.Close()
+		}
+		if (found == 0) != (err == nil) {
+			t.Fatalf("found %#x, and NewMatrix gave %v", found, err)
+		}
+		if want := firstFault(a); found != want {
+			t.Fatalf("found %#x, want %#x (NewMatrix: %v)", found, want, err)
+		}
+	})
+}
+
+// firstFault looks for the first fault, in the order of the arrays.
+func firstFault(a BSR[float32, int32]) int64 {
+	blockRows, blockCols, blocks := len(a.RowPtr)-1, (a.Cols+a.BlockK-1)/a.BlockK, len(a.ColIdx)
+	made := func(place int, status Status) int64 { return int64(place)<<8 | int64(status) }
+	for i, at := range a.RowPtr {
+		var faults []int64
+		if i == 0 && at != 0 {
+			faults = append(faults, made(0, ErrRowPtrStart))
+		}
+		if i > 0 && at < a.RowPtr[i-1] {
+			faults = append(faults, made(i, ErrRowPtrNotMonotone))
+		}
+		if i == blockRows && int(at) != blocks {
+			faults = append(faults, made(i, ErrRowPtrEnd))
+		}
+		if len(faults) > 0 {
+			return slices.Min(faults)
+		}
+	}
+	for r := range blockRows {
+		seen := map[int32]bool{}
+		for e := int(a.RowPtr[r]); e < int(a.RowPtr[r+1]); e++ {
+			col := a.ColIdx[e]
+			first := e == int(a.RowPtr[r])
+			switch {
+			case col < 0 || int(col) >= blockCols:
+				return made(e, ErrColIdxRange)
+			case a.Unsorted && seen[col] || !a.Unsorted && !first && col == a.ColIdx[e-1]:
+				return made(e, ErrColIdxRepeated)
+			case !a.Unsorted && !first && col < a.ColIdx[e-1]:
+				return made(e, ErrColIdxUnsorted)
+			}
+			seen[col] = true
+		}
+	}
+	for e, block := range a.BlockIdx {
+		if block < 0 || int(block) >= blocks {
+			return made(e, ErrBlockIdxRange)
+		}
+	}
+	return 0
+}
+
+func TestPatternArguments(t *testing.T) {
+	onEach(t, func(t *testing.T, engine *Engine) {
+		s := must(engine.NewStream())(t)
+		defer s.Close()
+		background := context.Background()
+		sizes := patternSizes{rows: 64, cols: 64, blockM: 16, blockK: 16}
+		x := newMadeIndex[int32](t, engine, sizes, 16)
+		mask := filled(t, engine, make([]byte, 16))
+		short, unjudged := x.DeviceIndex, x.DeviceIndex
+		short.RowPtr, unjudged.Fault = filled(t, engine, make([]int32, 4)), nil
+		named := x.DeviceIndex
+		named.BlockIdx = x.blockIdx.front
+		floats := filled(t, engine, make([]float32, 16))
+		scores := DeviceDense[float32]{Rows: 4, Cols: 4, Buffer: floats}
+		large := newMadeIndex[int16](t, engine, patternSizes{rows: 64, cols: 64, blockM: 16, blockK: 16}, 40_000)
+		a := randomBSR[float32, int32](sizes, 0.5, false)
+		d, free := inBuffers(t, engine, a, 0)
+		defer free()
+		doubles := filled(t, engine, make([]float64, 16))
+		for name, c := range map[string]struct {
+			err  error
+			want Status
+		}{
+			"a mask that is too short":        {PatternFromMask(background, s, x.DeviceIndex, mask, 5), ErrBadSize},
+			"no mask":                         {PatternFromMask(background, s, x.DeviceIndex, nil, 0), ErrNullPointer},
+			"a stride below the columns":      {PatternFromMask(background, s, x.DeviceIndex, mask, 3), ErrBadLeadingDimension},
+			"bits at odd places":              {PatternFromBits(background, s, x.DeviceIndex, mask, 9), ErrBadLeadingDimension},
+			"RowPtr that is too short":        {PatternFromMask(background, s, short, mask, 0), ErrBadSize},
+			"nowhere to tell a fault":         {PatternFromMask(background, s, unjudged, mask, 0), ErrNullPointer},
+			"BlockIdx that is not read":       {PatternFromMask(background, s, named, mask, 0), ErrBadArgument},
+			"more than an index can number":   {PatternFromMask(background, s, large.DeviceIndex, mask, 0), ErrBadSize},
+			"a threshold of NaN":              {PatternAbove(background, s, x.DeviceIndex, scores, math.NaN()), ErrBadArgument},
+			"a negative count":                {PatternOfHighest(background, s, x.DeviceIndex, scores, -1), ErrBadSize},
+			"scores of other sizes":           {PatternOfHighest(background, s, x.DeviceIndex, DeviceDense[float32]{Rows: 4, Cols: 3, Buffer: floats}, 1), ErrBadSize},
+			"experts that have no columns":    {PatternFromCounts(background, s, x.DeviceIndex, filled(t, engine, make([]int32, 3)), filled(t, engine, make([]int32, 4))), ErrBadSize},
+			"a transpose of other sizes":      {TransposeIndex(background, s, x.DeviceIndex, DeviceBSR[float32, int32]{Rows: 64, Cols: 48, BlockM: 16, BlockK: 16, RowPtr: d.RowPtr, ColIdx: d.ColIdx}), ErrBadSize},
+			"a transpose without BlockIdx":    {TransposeIndex(background, s, x.DeviceIndex, d), ErrNullPointer},
+			"matrices of other sizes":         {BlockDiagonal(background, s, x.DeviceIndex, []DeviceBSR[float32, int32]{d, d}), ErrBadSize},
+			"CSR in blocks":                   {ToCSR(background, s, x.DeviceIndex, nil, d), ErrBadSize},
+			"blocks of blocks":                {PatternFromCSR(background, s, x.DeviceIndex, nil, d), ErrBadSize},
+			"norms of the wrong type":         {BlockNorms(background, s, d, MaxNorm, doubles), ErrUnsupportedDType},
+			"sums of the wrong type":          {SumRows(background, s, d, filled(t, engine, make([]float64, 64))), ErrUnsupportedDType},
+			"a norm that does not exist":      {BlockNorms(background, s, d, 3, filled(t, engine, make([]float32, 16))), ErrBadArgument},
+			"an output that is too short":     {BlockNorms(background, s, d, MaxNorm, filled(t, engine, make([]float32, 1))), ErrBadSize},
+			"values of two that are too few":  {AddValues(background, s, 1, d, 1, floats, floats), ErrBadSize},
+			"a dense matrix in host memory":   {ToDense(background, s, d, Dense[float32]{Rows: 64, Cols: 64, Data: make([]float32, 64*64)}), ErrWrongMemory},
+			"a dense matrix of another type":  {ToDense(background, s, d, DeviceDense[float64]{Rows: 4, Cols: 4, Buffer: doubles}), ErrUnsupportedDType},
+			"a dense matrix of another shape": {ToDense(background, s, d, scores), ErrBadSize},
+		} {
+			if !errors.Is(c.err, c.want) {
+				t.Errorf("%s: %v", name, c.err)
+			}
+		}
+	})
+}

@@ -108,7 +108,7 @@ func sumsOf[T, S Element, I Index](t rapid.TB, engine *Engine, s *Stream, c valu
 	out := newGuarded[S](t, engine, c.a.Cols)
 	defer out.close()
 	transpose := IndexedBy(x.DeviceIndex, c.d.Values)
-	transpose.BlockIdx = x.BlockIdx
+	transpose.BlockIdx, transpose.Bound = x.BlockIdx, c.d.Bound
 	enqueued(t, s, TransposeIndex(background, s, x.DeviceIndex, c.d), SumColumns(background, s, transpose, out.front))
 	return asDoubles(out.read(t))
 }

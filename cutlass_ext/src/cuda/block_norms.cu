@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kThreads)
     S sums[kVector<T>] = {};
     if (block < count) {
       const Place<T> place = blocks(block);
-      if (whole && (blocks.ld == length || place.lines == 1)) {  // one line of memory
+      if (whole && blocks.ld == length && place.length == length) {  // one line of memory
         const int64_t within = place.lines * place.length / kVector<T>;
 #pragma unroll 8
         for (int64_t q = group.lane; q < within; q += lanes) {
@@ -134,15 +134,70 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// The same where each lane has one vector of a block at most: a group has several blocks at once, so that enough loads are
+// in flight.
+template <class T, sparsek_norm kNorm, class Blocks>
+__global__ void __launch_bounds__(kThreads)
+    norms_of_small(Blocks blocks, int32_t length, int64_t elements, int lanes, Wide<T>* out) {
+  using S = Wide<T>;
+  using Add = std::conditional_t<kNorm == SPARSEK_NORM_MAX, Larger, Addition>;
+  constexpr int kAtOnce = 4;
+  start_dependent();
+  const Group group(lanes);
+  const int64_t count = blocks.blocks();
+  const Add add;
+  const int32_t in_line = length / kVector<T>, line = group.lane / in_line, at = group.lane % in_line * kVector<T>;
+  const bool has_vector = group.lane * kVector<T> < elements;
+  const int64_t step = kAtOnce * group.groups;
+  for (int64_t first = group.first, block = group.group; first < count; first += step, block += step) {
+    ElementVector<T> vectors[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (block + i * group.groups >= count || !has_vector) continue;
+      const Place<T> place = blocks(block + i * group.groups);
+      const int64_t left = place.length - at;
+      if (line >= place.lines || left <= 0) continue;
+      vectors[i] = load_some(place.from + line * blocks.ld + at, left, left >= kVector<T>);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      S sums[kVector<T>];  // zeros that are not there change no norm
+#pragma unroll
+      for (int v = 0; v < kVector<T>; ++v) sums[v] = part<kNorm>(load(vectors[i].element[v]));
+      const S sum = fold_lanes(sums, lanes, add);
+      const int64_t to = block + i * group.groups;
+      if (group.lane == 0 && to < count) out[to] = kNorm == SPARSEK_NORM_L2 ? sqrt(sum) : sum;
+    }
+  }
+}
+
+template <class T, sparsek_norm kNorm, class Blocks>
+void launch_norm(const Blocks& blocks, int64_t count, int32_t length, int64_t elements, bool whole, Wide<T>* out,
+                 sparsek_stream stream) {
+  const int lanes = pattern::lanes_for(elements, kVector<T>);
+  whole = whole && length % kVector<T> == 0;
+  const unsigned ctas = pattern_ctas(count * lanes);
+  if (whole && elements <= int64_t{lanes} * kVector<T>) {
+    launch_pattern("norms of small blocks", ctas, kThreads, stream, norms_of_small<T, kNorm, Blocks>, blocks, length,
+                   elements, lanes, out);
+  } else {
+    launch_pattern("norms of blocks", ctas, kThreads, stream, norms<T, kNorm, Blocks>, blocks, length, elements, lanes,
+                   whole, out);
+  }
+}
+
 template <class T, class Blocks>
 void launch(const Blocks& blocks, int64_t count, int32_t length, int64_t elements, bool whole, sparsek_norm norm,
             void* out, sparsek_stream stream) {
-  const int lanes = pattern::lanes_for(elements, kVector<T>);
-  const auto kernel = norm == SPARSEK_NORM_L2   ? norms<T, SPARSEK_NORM_L2, Blocks>
-                      : norm == SPARSEK_NORM_L1 ? norms<T, SPARSEK_NORM_L1, Blocks>
-                                                : norms<T, SPARSEK_NORM_MAX, Blocks>;
-  launch_pattern("norms of blocks", pattern_ctas(count * lanes), kThreads, stream, kernel, blocks, length, elements,
-                 lanes, whole && length % kVector<T> == 0, static_cast<Wide<T>*>(out));
+  auto* const to = static_cast<Wide<T>*>(out);
+  switch (norm) {
+    case SPARSEK_NORM_MAX:
+      return launch_norm<T, SPARSEK_NORM_MAX>(blocks, count, length, elements, whole, to, stream);
+    case SPARSEK_NORM_L1:
+      return launch_norm<T, SPARSEK_NORM_L1>(blocks, count, length, elements, whole, to, stream);
+    case SPARSEK_NORM_L2:
+      return launch_norm<T, SPARSEK_NORM_L2>(blocks, count, length, elements, whole, to, stream);
+  }
 }
 
 }  // namespace block_norms

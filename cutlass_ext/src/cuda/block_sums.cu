@@ -65,6 +65,46 @@ __global__ void __launch_bounds__(kThreads) sum_rows(Given a, int lanes, bool wh
   }
 }
 
+// The rows of stored blocks, (block_k, block_m), that a thread has: every so manyth.
+template <class T>
+class StoredRows {
+ public:
+  __device__ StoredRows(const Given& a, int64_t entry, int32_t line, int step)
+      : a_(a),
+        entry_(entry),
+        line_(line),
+        entry_step_(step / a.shape.block_k),
+        line_step_(step % a.shape.block_k),
+        is_ragged_(a.shape.cols % a.shape.block_k != 0) {}
+
+  // The addresses of the next ones; null where there are no more, or where a has no such column. Whether there was any.
+  __device__ bool next(const T* (&from)[kAtOnce], int64_t end) {
+    const BsrShape& shape = a_.shape;
+    const bool any = entry_ < end;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      from[i] = nullptr;
+      if (entry_ >= end) continue;
+      if (!is_ragged_ || a_.col_idx.get(entry_) * shape.block_k + line_ < shape.cols) {
+        from[i] = static_cast<const T*>(a_.values) + (a_.block(entry_) * shape.block_k + line_) * shape.block_m;
+      }
+      entry_ += entry_step_;
+      line_ += line_step_;
+      if (line_ >= shape.block_k) {
+        line_ -= shape.block_k;
+        ++entry_;
+      }
+    }
+    return any;
+  }
+
+ private:
+  const Given& a_;
+  int64_t entry_;
+  int32_t line_, entry_step_, line_step_;
+  bool is_ragged_;
+};
+
 // Blocks lie as (block_k, block_m). A CTA has some columns of the stored blocks of a block row: `lanes` threads a row
 // of them, and so many rows at once.
 template <class T>
@@ -76,34 +116,26 @@ __global__ void __launch_bounds__(pattern::kColumnThreads) sum_columns(Given a, 
   const int32_t width = lanes * kVector<T>, chunks = (shape.block_m + width - 1) / width;
   const int groups = kThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const T* const values = static_cast<const T*>(a.values);
-  const int32_t entry_step = groups / shape.block_k, line_step = groups % shape.block_k;
   for (int64_t turn = blockIdx.x; turn < int64_t{shape.block_rows} * chunks; turn += gridDim.x) {
     const int64_t block_row = turn / chunks;
     const int32_t col = static_cast<int32_t>(turn - block_row * chunks) * width + lane * kVector<T>;
     const int64_t end = a.row_ptr.get(block_row + 1);
-    int64_t entry = a.row_ptr.get(block_row) + group / shape.block_k;
-    int32_t line = group % shape.block_k;
+    StoredRows<T> rows(a, a.row_ptr.get(block_row) + group / shape.block_k, group % shape.block_k, groups);
     Wide<T> sums[kVector<T>] = {};
-    while (entry < end && col < shape.block_m) {
-      ElementVector<T> vectors[kAtOnce];
+    const T* from[kAtOnce];
+    if (col < shape.block_m) {
+      // Where the next rows lie is looked up while those before are loaded.
+      bool any = rows.next(from, end);
+      while (any) {
+        ElementVector<T> vectors[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (entry >= end) break;
-        // The rows of the stored blocks are columns of a.
-        if (a.col_idx.get(entry) * shape.block_k + line < shape.cols) {
-          const T* const from = values + (a.block(entry) * shape.block_k + line) * shape.block_m + col;
-          vectors[i] = load_some(from, shape.block_m - col, whole);
+        for (int i = 0; i < kAtOnce; ++i) {
+          if (from[i] != nullptr) vectors[i] = load_some(from[i] + col, shape.block_m - col, whole);
         }
-        entry += entry_step;
-        line += line_step;
-        if (line >= shape.block_k) {
-          line -= shape.block_k;
-          ++entry;
-        }
+        any = rows.next(from, end);
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) add_vector<T>(sums, vectors[i]);
       }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) add_vector<T>(sums, vectors[i]);
     }
     for (int half = groups / 2; half > 0; half /= 2) {
       __syncthreads();

@@ -103,7 +103,8 @@ __global__ void __launch_bounds__(kThreads) count_columns(Columns columns, Made 
   for (int64_t row = blockIdx.x; row < to.shape.block_rows; row += gridDim.x) {
     __syncthreads();
     if (threadIdx.x == 0) count = 0;
-    for (int64_t base = 0; base < to.shape.block_cols && may_walk; base += kWindow) {
+    // Once where there are no columns, too: a column that is named is a fault then.
+    for (int64_t base = 0; may_walk && (base == 0 || base < to.shape.block_cols); base += kWindow) {
       const int32_t words = words_from(static_cast<int32_t>(base), to.shape.block_cols);
       collect(columns, row, static_cast<int32_t>(base), words, bits);
       int32_t mine = 0;

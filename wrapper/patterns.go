@@ -20,7 +20,7 @@ type DeviceIndex[I Index] struct {
 	Rows, Cols     int
 	BlockM, BlockK int
 	RowPtr, ColIdx *DeviceBuffer[I]
-	BlockIdx       *DeviceBuffer[I]     // of TransposeIndex and BlockDiagonal alone; else nil
+	BlockIdx       *DeviceBuffer[I]     // of TransposeIndex, BlockDiagonal and PatternOfBlocks alone; else nil
 	RowIdx         *DeviceBuffer[I]     // of ToCSR alone; nil: not wanted
 	Blocks         *DeviceBuffer[int64] // (1): the blocks that there are, also above the capacity; nil: not wanted
 	Fault          *DeviceBuffer[int64] // (1)
@@ -302,6 +302,21 @@ func PatternFromCOO[T Element, J, I Index](ctx context.Context, s *Stream, to De
 	from.Values = at(c, "elements", elements, from.Blocks, values != nil)
 	args.From = []native.BSR{from}
 	return c.makePattern(native.FromCSR, args)
+}
+
+// PatternOfBlocks makes the index of those blocks of a that have the count highest scores of their block row, or with count = 0
+// of those whose scores are above the threshold, or NaN: of what is left of a when it is pruned. Scores are in the order of
+// a's entries, as [BlockNorms] writes them. BlockIdx, which there must be, gets the blocks of a, and values, unless it is
+// nil, copies of their values in the new order. a's index is not checked.
+func PatternOfBlocks[T, S Element, J, I Index](ctx context.Context, s *Stream, to DeviceIndex[I], values *DeviceBuffer[T], a DeviceBSR[T, J],
+	scores *DeviceBuffer[S], count int, threshold float64) error {
+	c := newCall(ctx, "make pattern from blocks", s)
+	args := made(c, to)
+	room(c, &args, values)
+	args.From = []native.BSR{of(c, a)}
+	args.Source = at(c, "scores", scores, args.From[0].Blocks, true)
+	args.SourceDType, args.Count, args.Threshold = int32(DTypeOf[S]()), count, threshold
+	return c.makePattern(native.FromBlocks, args)
 }
 
 // PatternFromCounts makes the topology of experts that have counts[i] tokens: a block-diagonal matrix in which expert i has

@@ -319,6 +319,69 @@ func sumRoundoff[S Element]() float64 {
 	return math.Ldexp(1, -24)
 }
 
+// A matrix is pruned by its block norms.
+func testPatternOfBlocks[T, S Element, J, I Index](t *rapid.T, s *Stream, engine *Engine) {
+	background := context.Background()
+	sizes := drawPatternSizes(t)
+	a := randomBSR[T, J](sizes, rapid.SampledFrom([]float64{0.1, 0.7}).Draw(t, "density"), rapid.Bool().Draw(t, "named"))
+	d, free := inBuffers(t, engine, a, 2*rapid.IntRange(0, 1).Draw(t, "bound"))
+	defer free()
+	norms := newGuarded[S](t, engine, d.ColIdx.Len())
+	defer norms.close()
+	enqueued(t, s, BlockNorms(background, s, d, rapid.SampledFrom([]Norm{MaxNorm, L1Norm}).Draw(t, "norm"), norms.front))
+	scores := norms.read(t)
+	count, threshold := rapid.IntRange(0, 6).Draw(t, "count"), 0.0
+	if count == 0 {
+		threshold = 1.5
+		if len(a.ColIdx) > 0 {
+			threshold = exactly(scores[rapid.IntRange(0, len(a.ColIdx)-1).Draw(t, "threshold of")])
+		}
+	}
+	rows := make([]indexRow, sizes.blockRows())
+	total := 0
+	for r := range rows {
+		var entries []int
+		for e := int(a.RowPtr[r]); e < int(a.RowPtr[r+1]); e++ {
+			if count > 0 || exactly(scores[e]) > threshold {
+				entries = append(entries, e)
+			}
+		}
+		if count > 0 {
+			slices.SortStableFunc(entries, func(x, y int) int { return cmp.Compare(exactly(scores[y]), exactly(scores[x])) })
+			entries = entries[:min(count, len(entries))]
+			slices.Sort(entries)
+		}
+		for _, e := range entries {
+			block := e
+			if a.BlockIdx != nil {
+				block = int(a.BlockIdx[e])
+			}
+			rows[r].cols, rows[r].blocks = append(rows[r].cols, int(a.ColIdx[e])), append(rows[r].blocks, block)
+		}
+		total += len(entries)
+	}
+	x := newMadeIndex[I](t, engine, sizes, drawCapacity(t, total))
+	defer x.close()
+	x.BlockIdx = x.blockIdx.front
+	size := sizes.blockM * sizes.blockK
+	values := newGuarded[T](t, engine, x.ColIdx.Len()*size)
+	defer values.close()
+	enqueued(t, s, PatternOfBlocks(background, s, x.DeviceIndex, values.front, d, norms.front, count, threshold))
+	entries := x.verify(t, rows)
+	got := values.read(t)
+	for e, block := range x.blockIdx.read(t)[:entries] {
+		if !equalElements(got[e*size:][:size], a.Values[int(block)*size:][:size]) {
+			t.Fatalf("the values of entry %d are not those of block %d", e, block)
+		}
+	}
+}
+
+func TestPatternOfBlocks(t *testing.T) {
+	t.Run("bf16", func(t *testing.T) { onEachRandomly(t, testPatternOfBlocks[BFloat16, float32, int32, int32]) })
+	t.Run("fp32", func(t *testing.T) { onEachRandomly(t, testPatternOfBlocks[float32, float32, int16, int64]) })
+	t.Run("fp64", func(t *testing.T) { onEachRandomly(t, testPatternOfBlocks[float64, float64, int64, int16]) })
+}
+
 func TestPatternFromCounts(t *testing.T) {
 	onEachRandomly(t, func(t *rapid.T, s *Stream, engine *Engine) {
 		const blockM, blockK = 8, 4

@@ -104,6 +104,7 @@ constexpr sparsek_api kApi = {
     pattern_from_topk,
     pattern_from_dense,
     pattern_from_csr,
+    pattern_from_blocks,
     pattern_from_counts,
     pattern_block_diagonal,
     transpose_index,

@@ -91,6 +91,8 @@ sparsek_status pattern_from_topk(sparsek_context* context, const sparsek_pattern
 sparsek_status pattern_from_dense(sparsek_context* context, const sparsek_pattern_args* args) noexcept;
 sparsek_status pattern_from_csr(sparsek_context* context, const sparsek_bsr* csr,
                                 const sparsek_pattern_args* args) noexcept;
+sparsek_status pattern_from_blocks(sparsek_context* context, const sparsek_bsr* a,
+                                   const sparsek_pattern_args* args) noexcept;
 sparsek_status pattern_from_counts(sparsek_context* context, const sparsek_pattern_args* args) noexcept;
 sparsek_status pattern_block_diagonal(sparsek_context* context, const sparsek_bsr* const* matrices, int32_t count,
                                       const sparsek_pattern_args* args) noexcept;

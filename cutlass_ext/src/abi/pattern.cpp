@@ -285,6 +285,40 @@ sparsek_status pattern_from_csr(sparsek_context* context, const sparsek_bsr* csr
   });
 }
 
+sparsek_status pattern_from_blocks(sparsek_context* context, const sparsek_bsr* a,
+                                   const sparsek_pattern_args* given) noexcept {
+  return make(context, given, kValues | kBlockIdx | kSource | kThreshold | kCount,
+              [&](const sparsek_pattern_args& args, MakeJob& job) {
+                const pattern::Given from = read_from(a, args, "a");
+                read_made(args, args.values != nullptr ? args.dtype : a->dtype, job);
+                const BsrShape &shape = job.to.shape, &of = from.shape;
+                if (shape.rows != of.rows || shape.cols != of.cols || shape.block_m != of.block_m ||
+                    shape.block_k != of.block_k || job.dtype != a->dtype) {
+                  fail(SPARSEK_BAD_SIZE, "args must have the sizes, block and dtype of a");
+                }
+                if (from.unsorted) fail(SPARSEK_BAD_ARGUMENT, "a->flags has SPARSEK_BSR_SORT");
+                if (shape.nnzb > 0) require_not_null(args.block_idx, "args->block_idx");
+                if (args.values != nullptr && of.nnzb > 0) require_not_null(a->values, "a->values");
+                require_dtype(args.source_dtype, "args->source_dtype");
+                require_source(args, of.nnzb);
+                require_aligned(args.source, dtype_bytes(args.source_dtype), "args->source");
+                if (args.count < 0 || args.count > INT32_MAX) {
+                  fail(SPARSEK_BAD_SIZE, "args->count = %" PRId64, args.count);
+                }
+                if (args.count > 0 && args.threshold != 0) {
+                  fail(SPARSEK_BAD_ARGUMENT, "args->count and args->threshold are both given");
+                }
+                require_threshold(args.threshold);
+                job.what = args.count > 0 ? Make::kTopBlocks : Make::kBlocks;
+                job.dtype = static_cast<sparsek_dtype>(args.source_dtype);
+                job.source = args.source;
+                job.count = args.count;
+                job.threshold = args.threshold;
+                job.from.push_back(from);
+                job.values_dtype = static_cast<sparsek_dtype>(a->dtype);
+              });
+}
+
 sparsek_status pattern_from_counts(sparsek_context* context, const sparsek_pattern_args* given) noexcept {
   return make(context, given, kIndexSource | kCount, [](const sparsek_pattern_args& args, MakeJob& job) {
     read_made(args, kNoValues, job);

@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The same where each lane has one vector of a block at most: a group has several blocks at once, so that enough loads are
-// in flight.
+// The same where each lane has one vector of a block at most: a group has several blocks at once, so that enough loads
+// are in flight.
 template <class T, sparsek_norm kNorm, class Blocks>
 __global__ void __launch_bounds__(kThreads)
     norms_of_small(Blocks blocks, int32_t length, int64_t elements, int lanes, Wide<T>* out) {

@@ -170,6 +170,27 @@ void with_bytes(sparsek_dtype dtype, Work work) {
   }
 }
 
+// The lanes of a group have an entry.
+template <class T>
+__global__ void __launch_bounds__(kThreads) copy_named(pattern::Made to, const T* from, int lanes, bool whole) {
+  start_dependent();
+  const Group group(lanes);
+  const int64_t entries = to.row_ptr.get(to.shape.block_rows);
+  const int64_t elements = int64_t{to.shape.block_m} * to.shape.block_k;
+  for (int64_t entry = group.group; entry < entries; entry += group.groups) {
+    const T* const source = from + to.block_idx.get(entry) * elements;
+    T* const out = static_cast<T*>(to.values) + entry * elements;
+    if (whole) {
+#pragma unroll 4
+      for (int64_t e = group.lane * kVector<T>; e < elements; e += lanes * kVector<T>) {
+        *reinterpret_cast<uint4*>(out + e) = load_vector(source + e).whole;
+      }
+    } else {
+      for (int64_t e = group.lane; e < elements; e += lanes) out[e] = source[e];
+    }
+  }
+}
+
 template <class T>
 struct Combine {
   const T *a, *b;
@@ -238,6 +259,20 @@ void gather_blocks(const pattern::Given& index, sparsek_dtype dtype, const void*
     const block_values::Gather<T> work{{static_cast<const T*>(dense), ld, shape.rows, shape.cols, by_rows, whole},
                                        static_cast<T*>(values)};
     block_values::walk<T>(index, work, whole && is_vector_aligned(values), stream);
+  });
+}
+
+void copy_named_blocks(const pattern::MakeJob& job) {
+  const pattern::Made& to = job.to;
+  if (to.values == nullptr || to.shape.nnzb == 0) return;
+  block_values::with_bytes(job.values_dtype, [&](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    const int64_t elements = int64_t{to.shape.block_m} * to.shape.block_k;
+    const int lanes = pattern::lanes_for(elements, kVector<T>);
+    const auto* const from = static_cast<const T*>(job.from[0].values);
+    const bool whole = elements % kVector<T> == 0 && is_vector_aligned(from) && is_vector_aligned(to.values);
+    launch_pattern("copy of blocks", pattern_ctas(to.shape.nnzb * lanes), kPatternThreads, job.stream,
+                   block_values::copy_named<T>, to, from, lanes, whole);
   });
 }
 

@@ -45,6 +45,7 @@ void make_from_dense(const MakeJob& job) {
   norm_dense_blocks(job);
   MakeJob by_norm = job;
   by_norm.what = Make::kScores;
+  by_norm.to.values = nullptr;
   by_norm.source = job.norms;
   by_norm.ld = job.to.shape.block_cols;
   by_norm.dtype = job.dtype == SPARSEK_FP64 ? SPARSEK_FP64 : SPARSEK_FP32;
@@ -67,8 +68,10 @@ void make_pattern(const MakeJob& job, int device) {
   switch (job.what) {
     case Make::kMask:
     case Make::kScores:
+    case Make::kBlocks:
       return make_from_mask(job);
     case Make::kTopScores:
+    case Make::kTopBlocks:
       return make_from_scores(job);
     case Make::kTopColumns:
       return make_from_columns(job);

@@ -41,6 +41,8 @@ void sum_rows(const pattern::ValuesJob& job);
 void expand_blocks(const pattern::ValuesJob& job);
 void gather_blocks(const pattern::Given& index, sparsek_dtype dtype, const void* dense, int64_t ld, sparsek_order order,
                    void* values, sparsek_stream stream);
+// The values of entries whose blocks of job.from[0] are named, where values are wanted.
+void copy_named_blocks(const pattern::MakeJob& job);
 void scale_blocks(const pattern::ValuesJob& job);
 void combine_blocks(const pattern::ValuesJob& job);
 

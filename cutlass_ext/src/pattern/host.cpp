@@ -30,6 +30,7 @@ void make_from_dense(const MakeJob& job) {
   by_norm.ld = job.to.shape.block_cols;
   by_norm.dtype = job.dtype == SPARSEK_FP64 ? SPARSEK_FP64 : SPARSEK_FP32;
   by_norm.what = Make::kScores;
+  by_norm.to.values = nullptr;
   make_from_scores(by_norm);
   if (job.to.values != nullptr) {
     gather_blocks(as_given(job.to), job.dtype, job.source, job.ld, job.order, job.to.values);
@@ -118,6 +119,8 @@ void make_on_host(const MakeJob& job) {
       return make_from_mask(job);
     case Make::kScores:
     case Make::kTopScores:
+    case Make::kBlocks:
+    case Make::kTopBlocks:
       return make_from_scores(job);
     case Make::kTopColumns:
       return make_from_columns(job);

@@ -32,7 +32,20 @@ struct Made {
   int64_t* fault;
 };
 
-enum class Make { kMask, kScores, kTopScores, kTopColumns, kDense, kCsr, kCounts, kBlockDiagonal, kTransposed, kToCsr };
+enum class Make {
+  kMask,
+  kScores,  // above a threshold
+  kTopScores,
+  kTopColumns,
+  kDense,
+  kCsr,
+  kBlocks,     // whose scores are above a threshold
+  kTopBlocks,  // of the highest scores
+  kCounts,
+  kBlockDiagonal,
+  kTransposed,
+  kToCsr
+};
 
 struct MakeJob {
   Make what;
@@ -42,9 +55,10 @@ struct MakeJob {
   // Elements of (block rows, ...):(ld, 1); of a dense matrix in `order`.
   const void* source;
   int64_t ld;
-  bool bits;                // of a mask
-  sparsek_dtype dtype;      // of scores, of a dense matrix and of values
-  IndexArray source_index;  // columns, counts or, of a matrix in COO, rows: the source again, else not there
+  bool bits;                   // of a mask
+  sparsek_dtype dtype;         // of scores, of a dense matrix and of values
+  IndexArray source_index;     // columns, counts or, of a matrix in COO, rows: the source again, else not there
+  sparsek_dtype values_dtype;  // of kBlocks and kTopBlocks, where dtype is of scores
   sparsek_order order;
   sparsek_norm norm;
   double threshold;
@@ -52,7 +66,7 @@ struct MakeJob {
   void* norms;
   IndexArray bins;
 
-  std::vector<Given> from;  // of kCsr, kTransposed and kToCsr one; of kBlockDiagonal any number
+  std::vector<Given> from;  // of kCsr, kBlocks, kTopBlocks, kTransposed and kToCsr one; of kBlockDiagonal any number
 };
 
 enum class Work { kToDense, kGather, kNorms, kSum, kScale, kMultiply, kAdd };

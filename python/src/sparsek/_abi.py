@@ -809,6 +809,15 @@ class Api(ctypes.Structure):
                 ctypes.POINTER(PatternArgs),
             ),
         ),
+        (
+            "pattern_from_blocks",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int32,
+                ctypes.c_void_p,
+                ctypes.POINTER(Bsr),
+                ctypes.POINTER(PatternArgs),
+            ),
+        ),
         ("pattern_from_counts", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(PatternArgs))),
         (
             "pattern_block_diagonal",

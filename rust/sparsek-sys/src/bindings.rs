@@ -668,6 +668,7 @@ pub struct sparsek_api {
     pub pattern_from_topk: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_pattern_args) -> sparsek_status,
     pub pattern_from_dense: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_pattern_args) -> sparsek_status,
     pub pattern_from_csr: unsafe extern "C" fn(*mut sparsek_context, csr: *const sparsek_bsr, args: *const sparsek_pattern_args) -> sparsek_status,
+    pub pattern_from_blocks: unsafe extern "C" fn(*mut sparsek_context, a: *const sparsek_bsr, args: *const sparsek_pattern_args) -> sparsek_status,
     pub pattern_from_counts: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_pattern_args) -> sparsek_status,
     pub pattern_block_diagonal: unsafe extern "C" fn(*mut sparsek_context, matrices: *const *const sparsek_bsr, count: i32, args: *const sparsek_pattern_args) -> sparsek_status,
     pub transpose_index: unsafe extern "C" fn(*mut sparsek_context, a: *const sparsek_bsr, args: *const sparsek_pattern_args) -> sparsek_status,

@@ -19,6 +19,7 @@ const (
 	FromTopK      Make = C.SHIM_FROM_TOPK
 	FromDense     Make = C.SHIM_FROM_DENSE
 	FromCSR       Make = C.SHIM_FROM_CSR
+	FromBlocks    Make = C.SHIM_FROM_BLOCKS
 	FromCounts    Make = C.SHIM_FROM_COUNTS
 	BlockDiagonal Make = C.SHIM_BLOCK_DIAGONAL
 	Transposed    Make = C.SHIM_TRANSPOSE

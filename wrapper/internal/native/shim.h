@@ -214,6 +214,7 @@ enum shim_make {
   SHIM_FROM_TOPK,
   SHIM_FROM_DENSE,
   SHIM_FROM_CSR,
+  SHIM_FROM_BLOCKS,
   SHIM_FROM_COUNTS,
   SHIM_BLOCK_DIAGONAL,
   SHIM_TRANSPOSE,
@@ -236,6 +237,8 @@ static inline shim_result shim_make_pattern(const sparsek_api* api, sparsek_cont
       return shim_end(api, api->pattern_from_dense(context, args));
     case SHIM_FROM_CSR:
       return shim_end(api, api->pattern_from_csr(context, from, args));
+    case SHIM_FROM_BLOCKS:
+      return shim_end(api, api->pattern_from_blocks(context, from, args));
     case SHIM_FROM_COUNTS:
       return shim_end(api, api->pattern_from_counts(context, args));
     case SHIM_TRANSPOSE:

@@ -217,8 +217,7 @@ typedef enum sparsek_tuning_state {
 
 /* Bits of sparsek_pattern_args.flags. */
 typedef enum sparsek_pattern_flag {
-  SPARSEK_PATTERN_BITS =
-      1 /* a mask has a bit for each block: block 8 i + j of a row is bit j of byte i, lowest first */
+  SPARSEK_PATTERN_BITS = 1 /* a mask has a bit for each block: block 8 i + j of a row is bit j of byte i */
 } sparsek_pattern_flag;
 /* Of a block's elements x. */
 typedef enum sparsek_norm {
@@ -903,6 +902,11 @@ typedef struct sparsek_api {
    * of a matrix in COO. Faults are those of an index, SPARSEK_ROW_PTR_NOT_MONOTONE for a row in COO that is out of
    * order. */
   sparsek_status (*pattern_from_csr)(sparsek_context*, const sparsek_bsr* csr, const sparsek_pattern_args* args);
+  /* Those blocks of a, of the same sizes, whose scores are above `threshold`, or NaN; or with `count` above 0 the
+   * `count` highest ones of each block row, as by pattern_from_topk. `source` is (nnzb), of source_dtype, in the order
+   * of a's entries, like what block_norms writes. block_idx gets the blocks of a, and values, which may be null, copies
+   * of them in the order of the new entries. a's index is not checked. */
+  sparsek_status (*pattern_from_blocks)(sparsek_context*, const sparsek_bsr* a, const sparsek_pattern_args* args);
   /* The topology of experts (dropless mixture of experts) that have `count` counts of tokens, `source` of
    * source_index_type. A is block-diagonal: expert i has ceil(source[i] / bm) block rows behind those of the experts
    * before, and its columns are i K / count and on, all of them; K must be a multiple of count * bk. bins[i] gets the

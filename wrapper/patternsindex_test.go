@@ -13,6 +13,71 @@ import (
 	. "github.com/sparsek/sparsek/wrapper"
 )
 
+func TestPatternFromCounts(t *testing.T) {
+	onEachRandomly(t, func(t *rapid.T, s *Stream, engine *Engine) {
+		const blockM, blockK = 8, 4
+		experts, width := rapid.IntRange(1, 600).Draw(t, "experts"), rapid.IntRange(0, 40).Draw(t, "width")
+		if experts > 20 {
+			width = min(width, 2)
+		}
+		counts := make([]int32, experts)
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+		var rows []indexRow
+		bins := []int32{0}
+		for i := range counts {
+			counts[i] = int32(random.IntN(30) * random.IntN(2))
+			for range (counts[i] + blockM - 1) / blockM {
+				row := indexRow{}
+				for j := range width {
+					row.cols = append(row.cols, i*width+j)
+				}
+				rows = append(rows, row)
+			}
+			bins = append(bins, int32(len(rows)))
+		}
+		room := max(0, len(rows)+rapid.IntRange(-3, 5).Draw(t, "room"))
+		sizes := patternSizes{rows: room * blockM, cols: experts * width * blockK, blockM: blockM, blockK: blockK}
+		x := newMadeIndex[int32](t, engine, sizes, drawCapacity(t, len(rows)*width))
+		defer x.close()
+		gotBins := newGuarded[int32](t, engine, experts+1)
+		defer gotBins.close()
+		faulty := rapid.IntRange(0, 5).Draw(t, "faulty") == 0
+		at := rapid.IntRange(0, experts-1).Draw(t, "at")
+		if faulty {
+			counts[at] = -1
+		}
+		buffer := filled(t, engine, counts)
+		defer buffer.Close()
+		enqueued(t, s, PatternFromCounts(context.Background(), s, x.DeviceIndex, buffer, gotBins.front))
+		if faulty {
+			x.verifyFault(t, ErrBadSize, at)
+			return
+		}
+		if got := gotBins.read(t); !slices.Equal(got, bins) {
+			t.Fatalf("bins %v, want %v", got, bins)
+		}
+		if room >= len(rows) {
+			for len(rows) < room {
+				rows = append(rows, indexRow{})
+			}
+			x.verify(t, rows)
+			return
+		}
+		// Those block rows that fit are there.
+		if got := x.fault.read(t)[0]; got != int64(ErrOverCapacity) {
+			t.Fatalf("fault %#x of %d rows in %d", got, len(rows), room)
+		}
+		if blocks := x.blocks.read(t)[0]; blocks != int64(len(rows)*width) {
+			t.Fatalf("%d blocks, want %d", blocks, len(rows)*width)
+		}
+		for i, end := range x.rowPtr.read(t) {
+			if int(end) != min(i*width, x.ColIdx.Len()) {
+				t.Fatalf("RowPtr[%d] = %d", i, end)
+			}
+		}
+	})
+}
+
 func TestBlockDiagonal(t *testing.T) {
 	onEachRandomly(t, func(t *rapid.T, s *Stream, engine *Engine) {
 		const blockM, blockK = 4, 2

@@ -54,6 +54,7 @@ static void run(edge* e) {
   test_batches(e);
   test_handle_services(e);
   test_changing_index(e);
+  test_patterns(e);
   test_memory(e);
   test_check(e);
   test_dense_time(e);

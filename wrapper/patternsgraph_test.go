@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	. "github.com/sparsek/sparsek/wrapper"
@@ -86,6 +87,8 @@ func TestPatternsInGraph(t *testing.T) {
 		return errors.Join(PatternFromCounts(background, s, x.DeviceIndex, counts, bins), product())
 	}))(t)
 	defer byCounts.Close()
+	// What graphs use stays, though nothing of this test names it any more.
+	defer runtime.KeepAlive([]any{x, turned, mask, counts, bins, denseBuffer, bBuffer, values, memory, planFault, workspace, c})
 	for range 5 {
 		host := make([]byte, mask.Len())
 		rows := make([]indexRow, sizes.blockRows())
@@ -168,6 +171,7 @@ func TestAllPatternWorkInGraph(t *testing.T) {
 		)
 	}))(t)
 	defer graph.Close()
+	defer runtime.KeepAlive([]any{d, x, y, z, dense, norms, values, elements, columns, rowSums, fault})
 	for range 3 {
 		if err := errors.Join(graph.Launch(), library.Wait()); err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ struct InDense {
 
   __device__ int64_t blocks() const { return count; }
   __device__ Place<T> operator()(int64_t block) const {
-    const int64_t row = block / block_cols, col = block - row * block_cols;
+    const int64_t row = divide(block, block_cols), col = block - row * block_cols;
     const int64_t line = (by_rows ? row : col) * lines, at = (by_rows ? col : row) * length;
     return {data + line * ld + at, min(int64_t{lines}, all_lines - line), min(int64_t{length}, all_length - at)};
   }
@@ -43,15 +43,14 @@ struct InDense {
 template <class T>
 struct InValues {
   Given a;
-  int64_t ld;  // the width of a block
+  int64_t ld;          // the width of a block
+  int32_t last_lines;  // of the blocks of the last block row
 
   __device__ int64_t blocks() const { return entries_of(a); }
   __device__ Place<T> operator()(int64_t entry) const {
     const BsrShape& shape = a.shape;
     int64_t lines = shape.block_m;
-    if (shape.rows % shape.block_m != 0 && entry >= a.row_ptr.get(shape.block_rows - 1)) {
-      lines = shape.rows % shape.block_m;
-    }
+    if (last_lines != lines && entry >= a.row_ptr.get(shape.block_rows - 1)) lines = last_lines;
     return {static_cast<const T*>(a.values) + a.block(entry) * shape.block_m * shape.block_k, lines, shape.block_k};
   }
 };
@@ -94,7 +93,7 @@ __global__ void __launch_bounds__(kThreads)
       const Place<T> place = blocks(block);
       if (whole && blocks.ld == length && place.length == length) {  // one line of memory
         const int64_t within = place.lines * place.length / kVector<T>;
-#pragma unroll 8
+#pragma unroll 4
         for (int64_t q = group.lane; q < within; q += lanes) {
           const ElementVector<T> vector = load_vector(place.from + q * kVector<T>);
 #pragma unroll
@@ -227,9 +226,10 @@ void norm_dense_blocks(const pattern::MakeJob& job) {
 void norm_blocks(const pattern::ValuesJob& job) {
   const BsrShape& shape = job.a.shape;
   if (shape.nnzb == 0) return;
+  const auto last_lines = static_cast<int32_t>(shape.rows - int64_t{shape.block_rows - 1} * shape.block_m);
   with_element(job.dtype, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
-    block_norms::launch<T>(block_norms::InValues<T>{job.a, shape.block_k}, shape.nnzb, shape.block_k,
+    block_norms::launch<T>(block_norms::InValues<T>{job.a, shape.block_k, last_lines}, shape.nnzb, shape.block_k,
                            int64_t{shape.block_m} * shape.block_k, is_vector_aligned(job.a.values), job.norm, job.out,
                            job.stream);
   });

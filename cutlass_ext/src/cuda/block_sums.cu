@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads) sum_rows(Given a, int lanes, bool wh
   for (int64_t first = group.first, row = group.group; first < shape.rows; first += group.groups, row += group.groups) {
     Wide<T> sums[kVector<T>] = {};
     if (row < shape.rows) {
-      const int64_t block_row = row / shape.block_m, line = row - block_row * shape.block_m;
+      const int64_t block_row = divide(row, shape.block_m), line = row - block_row * shape.block_m;
       const int64_t end = a.row_ptr.get(block_row + 1);
       int32_t col = group.lane * kVector<T>;
       int64_t entry = a.row_ptr.get(block_row);
@@ -105,25 +105,30 @@ class StoredRows {
   bool is_ragged_;
 };
 
-// Blocks lie as (block_k, block_m). A CTA has some columns of the stored blocks of a block row: `lanes` threads a row
-// of them, and so many rows at once.
+constexpr int kColumnThreads = pattern::kColumnGroups * pattern::kMostColumnLanes;
+
+// Blocks lie as (block_k, block_m). Teams of a CTA have some columns of the stored blocks of a block row each: `lanes`
+// threads a row of them, and as many rows at once as there are groups.
 template <class T>
-__global__ void __launch_bounds__(pattern::kColumnThreads) sum_columns(Given a, int lanes, bool whole, Wide<T>* out) {
-  static_assert(pattern::kColumnThreads == kThreads);
-  __shared__ Wide<T> shared[kThreads][kVector<T>];
+__global__ void __launch_bounds__(kColumnThreads) sum_columns(Given a, int lanes, bool whole, Wide<T>* out) {
+  __shared__ Wide<T> shared[kColumnThreads][kVector<T>];
   start_dependent();
   const BsrShape& shape = a.shape;
   const int32_t width = lanes * kVector<T>, chunks = (shape.block_m + width - 1) / width;
-  const int groups = kThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes;
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  for (int64_t turn = blockIdx.x; turn < int64_t{shape.block_rows} * chunks; turn += gridDim.x) {
-    const int64_t block_row = turn / chunks;
+  const int thread = static_cast<int>(threadIdx.x), of_team = lanes * pattern::kColumnGroups;
+  const int teams = kColumnThreads / of_team, team = thread / of_team;
+  const int lane = thread % lanes, group = thread % of_team / lanes;
+  const int64_t turns = int64_t{shape.block_rows} * chunks;
+  for (int64_t first = int64_t{blockIdx.x} * teams; first < turns; first += int64_t{gridDim.x} * teams) {
+    const int64_t turn = first + team, block_row = turn / chunks;
     const int32_t col = static_cast<int32_t>(turn - block_row * chunks) * width + lane * kVector<T>;
-    const int64_t end = a.row_ptr.get(block_row + 1);
-    StoredRows<T> rows(a, a.row_ptr.get(block_row) + group / shape.block_k, group % shape.block_k, groups);
+    const bool has_columns = turn < turns && col < shape.block_m;
     Wide<T> sums[kVector<T>] = {};
-    const T* from[kAtOnce];
-    if (col < shape.block_m) {
+    if (has_columns) {
+      const int64_t end = a.row_ptr.get(block_row + 1);
+      StoredRows<T> rows(a, a.row_ptr.get(block_row) + group / shape.block_k, group % shape.block_k,
+                         pattern::kColumnGroups);
+      const T* from[kAtOnce];
       // Where the next rows lie is looked up while those before are loaded.
       bool any = rows.next(from, end);
       while (any) {
@@ -137,17 +142,18 @@ __global__ void __launch_bounds__(pattern::kColumnThreads) sum_columns(Given a, 
         for (int i = 0; i < kAtOnce; ++i) add_vector<T>(sums, vectors[i]);
       }
     }
-    for (int half = groups / 2; half > 0; half /= 2) {
+#pragma unroll
+    for (int half = pattern::kColumnGroups / 2; half > 0; half /= 2) {
       __syncthreads();
 #pragma unroll
-      for (int v = 0; v < kVector<T>; ++v) shared[threadIdx.x][v] = sums[v];
+      for (int v = 0; v < kVector<T>; ++v) shared[thread][v] = sums[v];
       __syncthreads();
       if (group < half) {
 #pragma unroll
-        for (int v = 0; v < kVector<T>; ++v) sums[v] = plus(sums[v], shared[threadIdx.x + half * lanes][v]);
+        for (int v = 0; v < kVector<T>; ++v) sums[v] = plus(sums[v], shared[thread + half * lanes][v]);
       }
     }
-    if (group != 0) continue;
+    if (group != 0 || !has_columns) continue;
 #pragma unroll
     for (int v = 0; v < kVector<T>; ++v) {
       const int64_t row = block_row * shape.block_m + col + v;
@@ -174,8 +180,8 @@ void sum_rows(const pattern::ValuesJob& job) {
     }
     const int lanes = pattern::column_lanes_for(shape.block_m, kVector<T>);
     const int64_t width = lanes * kVector<T>, turns = shape.block_rows * ((shape.block_m + width - 1) / width);
-    launch_pattern("sums of columns", static_cast<unsigned>(std::clamp<int64_t>(turns, 1, kMostPatternCtas)),
-                   pattern::kColumnThreads, job.stream, block_sums::sum_columns<T>, job.a, lanes, whole, out);
+    launch_pattern("sums of columns", pattern_ctas(turns * lanes * pattern::kColumnGroups, block_sums::kColumnThreads),
+                   block_sums::kColumnThreads, job.stream, block_sums::sum_columns<T>, job.a, lanes, whole, out);
   });
 }
 

@@ -30,6 +30,11 @@ __device__ inline int64_t block_row_of(const pattern::Given& a, int64_t entry) {
   return low;
 }
 
+// A quotient of numbers that are not negative: most fit in 32 bits, where it takes a third of the time.
+__device__ inline int64_t divide(int64_t a, int32_t b) {
+  return a >> 32 == 0 ? static_cast<int64_t>(static_cast<uint32_t>(a) / static_cast<uint32_t>(b)) : a / b;
+}
+
 // Where the lanes of a group are: `lanes` neighbouring lanes, a power of two. first: the group of the warp's first
 // lane.
 struct Group {

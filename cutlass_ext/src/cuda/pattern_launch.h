@@ -13,8 +13,9 @@ namespace sparsek::cuda {
 constexpr int kPatternThreads = 256;
 constexpr int64_t kMostPatternCtas = 132 * 16;
 
-inline unsigned pattern_ctas(int64_t threads) {
-  const int64_t ctas = threads / kPatternThreads + (threads % kPatternThreads != 0 ? 1 : 0);
+// CTAs that have so many threads together, or as many as are useful.
+inline unsigned pattern_ctas(int64_t threads, int64_t of_cta = kPatternThreads) {
+  const int64_t ctas = threads / of_cta + (threads % of_cta != 0 ? 1 : 0);
   return static_cast<unsigned>(std::clamp<int64_t>(ctas, 1, kMostPatternCtas));
 }
 

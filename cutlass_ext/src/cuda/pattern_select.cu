@@ -21,7 +21,8 @@ constexpr int kThreads = kPatternThreads;
 constexpr int kAtOnce = 8;  // loads of a lane in flight
 constexpr unsigned kAllLanes = ~0u;
 
-// Of each kind: how many places a row has, whether there is a block at one, and what the index gets there.
+// Of each kind: where the places of a row begin and how many it has; whether there is a block at one, of which `at` is
+// counted from the first row's begin and i from this row's; and what the index gets there.
 
 // A place for each block.
 struct InGrid {
@@ -29,7 +30,7 @@ struct InGrid {
   int32_t cols;
 
   __device__ int64_t length(int64_t) const { return cols; }
-  __device__ int64_t at(int64_t row, int64_t i) const { return row * ld + i; }
+  __device__ int64_t begin(int64_t row) const { return row * ld; }
   __device__ void write(const Made& to, int64_t place, int64_t, int64_t i) const { to.col_idx.set(place, i); }
 };
 // A place for each entry of a matrix.
@@ -37,9 +38,8 @@ struct InEntries {
   pattern::Given a;
 
   __device__ int64_t length(int64_t row) const { return a.row_ptr.get(row + 1) - a.row_ptr.get(row); }
-  __device__ int64_t at(int64_t row, int64_t i) const { return a.row_ptr.get(row) + i; }
-  __device__ void write(const Made& to, int64_t place, int64_t row, int64_t i) const {
-    const int64_t entry = at(row, i);
+  __device__ int64_t begin(int64_t row) const { return a.row_ptr.get(row); }
+  __device__ void write(const Made& to, int64_t place, int64_t entry, int64_t) const {
     to.col_idx.set(place, a.col_idx.get(entry));
     to.block_idx.set(place, a.block(entry));
   }
@@ -47,18 +47,18 @@ struct InEntries {
 
 struct Bytes : InGrid {
   const uint8_t* mask;
-  __device__ bool operator()(int64_t row, int64_t i) const { return mask[at(row, i)] != 0; }
+  __device__ bool operator()(int64_t at, int64_t) const { return mask[at] != 0; }
 };
 struct Bits : InGrid {
   const uint8_t* mask;
-  __device__ bool operator()(int64_t row, int64_t i) const { return (mask[at(row, i) / 8] >> (i % 8) & 1) != 0; }
+  __device__ bool operator()(int64_t at, int64_t i) const { return (mask[at / 8] >> (i % 8) & 1) != 0; }
 };
 template <class T, class Places>
 struct Above : Places {
   const T* scores;
   double threshold;
-  __device__ bool operator()(int64_t row, int64_t i) const {
-    return !(static_cast<double>(load(scores[this->at(row, i)])) <= threshold);
+  __device__ bool operator()(int64_t at, int64_t) const {
+    return !(static_cast<double>(load(scores[at])) <= threshold);
   }
 };
 
@@ -71,8 +71,8 @@ struct Keys : Places {
   static constexpr Key kNever = std::is_same_v<T, double> ? Key(0x000fffffffffffffu) : Key(0x007fffffu);
   const T* scores;
 
-  __device__ Key key(int64_t row, int64_t i) const {
-    const Wide<T> x = load(scores[this->at(row, i)]);
+  __device__ Key key(int64_t at) const {
+    const Wide<T> x = load(scores[at]);
     if (x != x) return ~Key{0};
     const Wide<T> positive_zero = plus(x, Wide<T>{0});
     Key bits;
@@ -80,7 +80,7 @@ struct Keys : Places {
     constexpr Key kSign = Key{1} << (kBits - 1);
     return (bits & kSign) != 0 ? ~bits : bits | kSign;
   }
-  __device__ bool operator()(int64_t row, int64_t i) const { return key(row, i) > kNever; }
+  __device__ bool operator()(int64_t at, int64_t) const { return key(at) > kNever; }
 };
 
 // row_ptr[row + 1] = the blocks of a row, at most `most`. A warp a row.
@@ -91,9 +91,9 @@ __global__ void __launch_bounds__(kThreads) count_present(Present present, Made 
   const int64_t warps = int64_t(gridDim.x) * (kThreads / kWarp);
   for (int64_t row = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp; row < to.shape.block_rows; row += warps) {
     int32_t count = 0;
-    const int64_t length = present.length(row);
+    const int64_t length = present.length(row), first = present.begin(row);
 #pragma unroll 8
-    for (int64_t i = lane; i < length; i += kWarp) count += present(row, i) ? 1 : 0;
+    for (int64_t i = lane; i < length; i += kWarp) count += present(first + i, i) ? 1 : 0;
     count = __reduce_add_sync(kAllLanes, count);
     if (lane == 0) to.row_ptr.set(row + 1, min(int64_t{count}, most));
   }
@@ -107,19 +107,20 @@ __global__ void __launch_bounds__(kThreads) write_present(Present present, Made 
   const int64_t warps = int64_t(gridDim.x) * (kThreads / kWarp);
   for (int64_t row = (blockIdx.x * int64_t{kThreads} + threadIdx.x) / kWarp; row < to.shape.block_rows; row += warps) {
     int64_t at = to.row_ptr.get(row);
-    const int64_t end = to.row_ptr.get(row + 1), length = present.length(row);
+    const int64_t end = to.row_ptr.get(row + 1), length = present.length(row), first = present.begin(row);
     for (int64_t base = 0; base < length && at < end; base += kAtOnce * kWarp) {
       bool is_there[kAtOnce];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int64_t mine = base + i * kWarp + lane;
-        is_there[i] = mine < length && present(row, mine);
+        is_there[i] = mine < length && present(first + mine, mine);
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const unsigned which = __ballot_sync(kAllLanes, is_there[i]);
         const int64_t place = at + __popc(which & ((1u << lane) - 1));
-        if (is_there[i] && place < end) present.write(to, place, row, base + i * kWarp + lane);
+        const int64_t mine = base + i * kWarp + lane;
+        if (is_there[i] && place < end) present.write(to, place, first + mine, mine);
         at += __popc(which);
       }
     }
@@ -141,14 +142,14 @@ __global__ void __launch_bounds__(kThreads) write_highest(Keys keys, Made to, in
   for (int64_t row = blockIdx.x; row < to.shape.block_rows; row += gridDim.x) {
     const int64_t begin = to.row_ptr.get(row), end = to.row_ptr.get(row + 1);
     if (begin == end) continue;
-    const int64_t length = keys.length(row);
+    const int64_t length = keys.length(row), first = keys.begin(row);
     Key lowest = 0, known = 0;  // its digits that are found, and their bits
     int64_t wanted = count;     // of those that have these digits
     for (int shift = Keys::kBits - 8; shift >= 0; shift -= 8) {
       histogram[threadIdx.x] = 0;
       __syncthreads();
       for (int64_t i = threadIdx.x; i < length; i += kThreads) {
-        const Key key = keys.key(row, i);
+        const Key key = keys.key(first + i);
         if (key > Keys::kNever && (key & known) == lowest) atomicAdd(&histogram[key >> shift & (kDigits - 1)], 1);
       }
       __syncthreads();
@@ -171,7 +172,7 @@ __global__ void __launch_bounds__(kThreads) write_highest(Keys keys, Made to, in
     int64_t at = begin, equal_before = 0;
     for (int64_t base = 0; base < length && at < end; base += kThreads) {
       const int64_t mine = base + threadIdx.x;
-      const Key key = mine < length ? keys.key(row, mine) : 0;
+      const Key key = mine < length ? keys.key(first + mine) : 0;
       const bool may_be = key > Keys::kNever;
       const bool is_equal = may_be && (key & known) == lowest, is_above = may_be && (key & known) > lowest;
       int32_t before, total;
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(kThreads) write_highest(Keys keys, Made to, in
       const int64_t equal = min(equal_before + (before >> 16), wanted);
       const int64_t place = at + (before & 0xffff) + equal - min(equal_before, wanted);
       const bool is_taken = is_above || (is_equal && equal_before + (before >> 16) < wanted);
-      if (is_taken && place < end) keys.write(to, place, row, mine);
+      if (is_taken && place < end) keys.write(to, place, first + mine, mine);
       const int64_t equal_after = equal_before + (total >> 16);
       at += (total & 0xffff) + min(equal_after, wanted) - min(equal_before, wanted);
       equal_before = equal_after;

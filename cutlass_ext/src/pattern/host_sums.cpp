@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
-#include <vector>
 
 #include "pattern/host_elements.h"
 #include "pattern/host_parts.h"
@@ -40,22 +39,19 @@ void sum_plainly(const ValuesJob& job) {
 template <class T>
 void sum_transposed(const ValuesJob& job) {
   using S = SumType<T>;
-  constexpr int kVector = kVectorBytes / sizeof(T);
   const BsrShape& shape = job.a.shape;
-  const int groups = kColumnThreads / column_lanes_for(shape.block_m, kVector);
-  std::vector<S> sums(static_cast<size_t>(groups));
   for (int64_t row = 0; row < shape.rows; ++row) {
-    std::fill(sums.begin(), sums.end(), S{0});
+    S sums[kColumnGroups] = {};
     const int64_t block_row = row / shape.block_m, begin = job.a.row_ptr.get(block_row);
     for (int64_t e = begin; e < job.a.row_ptr.get(block_row + 1); ++e) {
       const T* const from =
           static_cast<const T*>(job.a.values) + job.a.block(e) * shape.block_k * shape.block_m + row % shape.block_m;
       const int64_t lines = std::min<int64_t>(shape.block_k, shape.cols - job.a.col_idx.get(e) * shape.block_k);
       for (int64_t k = 0; k < lines; ++k) {
-        sums[static_cast<size_t>(((e - begin) * shape.block_k + k) % groups)] += load(from[k * shape.block_m]);
+        sums[((e - begin) * shape.block_k + k) % kColumnGroups] += load(from[k * shape.block_m]);
       }
     }
-    fold(sums.data(), groups, std::plus<S>());
+    fold(sums, kColumnGroups, std::plus<S>());
     static_cast<S*>(job.out)[row] = sums[0];
   }
 }

@@ -23,8 +23,8 @@ constexpr int lanes_for(int64_t length, int vector) {
   return lanes;
 }
 
-// Sums over blocks that lie transposed: columns of the stored blocks are summed, each by so many sums, of which sum g has
-// those rows s of the sequence of all blocks with s % kColumnGroups == g. They are added up like those of lanes.
+// Sums over blocks that lie transposed: columns of the stored blocks are summed, each by so many sums, of which sum g
+// has those rows s of the sequence of all blocks with s % kColumnGroups == g. They are added up like those of lanes.
 constexpr int kColumnGroups = 64;
 constexpr int kMostColumnLanes = 8;
 constexpr int column_lanes_for(int64_t width, int vector) {

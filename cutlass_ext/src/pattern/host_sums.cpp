@@ -17,14 +17,14 @@ void sum_plainly(const ValuesJob& job) {
   using S = SumType<T>;
   constexpr int kVector = kVectorBytes / sizeof(T);
   const BsrShape& shape = job.a.shape;
-  const int lanes = lanes_for(shape.block_k, kVector), count = lanes * kVector;
+  const int lanes = lanes_for(shape.block_k, kVector), count = lanes * kVector;  // a power of two
   for (int64_t row = 0; row < shape.rows; ++row) {
     S sums[kMostLanes * kVector] = {};
     const int64_t block_row = row / shape.block_m;
     for (int64_t e = job.a.row_ptr.get(block_row); e < job.a.row_ptr.get(block_row + 1); ++e) {
       const T* const from =
           static_cast<const T*>(job.a.values) + (job.a.block(e) * shape.block_m + row % shape.block_m) * shape.block_k;
-      for (int32_t j = 0; j < shape.block_k; ++j) sums[j % count] += load(from[j]);
+      for (int32_t j = 0; j < shape.block_k; ++j) sums[j & (count - 1)] += load(from[j]);
     }
     for (int lane = 0; lane < lanes; ++lane) {
       fold(sums + lane * kVector, kVector, std::plus<S>());

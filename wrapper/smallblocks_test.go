@@ -19,9 +19,27 @@ func onFewColumns(t *testing.T, bf16, fp16, fp32, fp64 func(t *testing.T, engine
 	onFamily(t, "few_columns_", bf16, fp16, fp32, fp64)
 }
 
+// onRowWindow runs a test on each kernel for blocks of one size whose rows share B.
+func onRowWindow(t *testing.T, fp32, fp64 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	skip := func(*testing.T, *Engine, Kernel) {}
+	onFamily(t, "window_", skip, skip, fp32, fp64)
+}
+
+// blocksOf is of the blocks that a kernel serves the one it is made for, or else all that are given.
+func blocksOf(kernel Kernel, all [][2]int) [][2]int {
+	if isForOneBlock(kernel) {
+		return [][2]int{{kernel.BlockM, kernel.BlockKMultiple}}
+	}
+	return all
+}
+
 func drawSmallBlocks(t *rapid.T, kernel Kernel) shape {
 	edge := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, 32))
 	s := shape{blockM: edge.Draw(t, "block height"), blockK: edge.Draw(t, "block width"), kernel: kernel.Name}
+	if isForOneBlock(kernel) {
+		s.blockM, s.blockK = leastBlock(kernel)
+		return drawSmallExtents(t, s)
+	}
 	// Some blocks have ways of their own.
 	switch rapid.SampledFrom([]string{"any", "square", "eights"}).Draw(t, "kind of block") {
 	case "square":
@@ -30,6 +48,11 @@ func drawSmallBlocks(t *rapid.T, kernel Kernel) shape {
 	case "eights":
 		s.blockM, s.blockK = 8*rapid.IntRange(1, 4).Draw(t, "eights high"), 8*rapid.IntRange(1, 4).Draw(t, "eights wide")
 	}
+	return drawSmallExtents(t, s)
+}
+
+// drawSmallExtents draws all but the block.
+func drawSmallExtents(t *rapid.T, s shape) shape {
 	extent := func(block, most int, name string) int {
 		return rapid.IntRange(1, most).Draw(t, name)*block - rapid.IntRange(0, block-1).Draw(t, name+" short of whole blocks")
 	}
@@ -73,6 +96,9 @@ func TestSmallBlocks(t *testing.T) {
 	onFewColumns(t, testSmallBlocks[BFloat16], testSmallBlocks[Float16], testSmallBlocks[float32], testSmallBlocks[float64])
 }
 
+// The same of those for blocks of one size.
+func TestRowWindow(t *testing.T) { onRowWindow(t, testSmallBlocks[float32], testSmallBlocks[float64]) }
+
 func testSmallBlocksOnDevice[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	rapid.Check(t, func(rt *rapid.T) { comparePlans(rt, engine, newProduct[T, int32](drawSmallBlocks(rt, kernel))) })
 }
@@ -81,6 +107,7 @@ func testSmallBlocksOnDevice[T Element](t *testing.T, engine *Engine, kernel Ker
 func TestSmallBlocksOnDevice(t *testing.T) {
 	skip := func(*testing.T, *Engine, Kernel) {}
 	onFewColumns(t, skip, skip, testSmallBlocksOnDevice[float32], testSmallBlocksOnDevice[float64])
+	onRowWindow(t, testSmallBlocksOnDevice[float32], testSmallBlocksOnDevice[float64])
 }
 
 func testCutRowsSameBits[T Element](t *testing.T, engine *Engine, s shape) {
@@ -89,25 +116,25 @@ func testCutRowsSameBits[T Element](t *testing.T, engine *Engine, s shape) {
 
 // Rows that are cut have the same bits each time.
 func TestCutRowsSameBits(t *testing.T) {
-	for _, block := range [][2]int{{1, 1}, {3, 3}, {5, 7}, {16, 16}} {
-		for _, n := range []int{1, 3, 8, 33} {
-			name := fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n)
-			s := shape{rows: 3 * block[0], cols: 30000, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1, seed: 5}
-			repeat := func(test func(t *testing.T, engine *Engine, s shape)) func(t *testing.T, engine *Engine, kernel Kernel) {
-				return func(t *testing.T, engine *Engine, kernel Kernel) {
-					s.kernel = kernel.Name
-					t.Run(name, func(t *testing.T) { test(t, engine, s) })
+	of := func(test func(t *testing.T, engine *Engine, s shape)) func(t *testing.T, engine *Engine, kernel Kernel) {
+		return func(t *testing.T, engine *Engine, kernel Kernel) {
+			for _, block := range blocksOf(kernel, [][2]int{{1, 1}, {3, 3}, {5, 7}, {16, 16}}) {
+				for _, n := range []int{1, 3, 8, 33} {
+					t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
+						test(t, engine, shape{rows: 3 * block[0], cols: 30000, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1, seed: 5, kernel: kernel.Name})
+					})
 				}
 			}
-			skip := func(*testing.T, *Engine, Kernel) {}
-			onFewColumns(t, skip, skip, repeat(testCutRowsSameBits[float32]), repeat(testCutRowsSameBits[float64]))
 		}
 	}
+	skip := func(*testing.T, *Engine, Kernel) {}
+	onFewColumns(t, skip, skip, of(testCutRowsSameBits[float32]), of(testCutRowsSameBits[float64]))
+	onRowWindow(t, of(testCutRowsSameBits[float32]), of(testCutRowsSameBits[float64]))
 }
 
 func testValuesAnywhere[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	background := context.Background()
-	for _, block := range [][2]int{{1, 1}, {3, 3}, {4, 4}, {5, 7}, {8, 8}, {16, 8}} {
+	for _, block := range blocksOf(kernel, [][2]int{{1, 1}, {3, 3}, {4, 4}, {5, 7}, {8, 8}, {16, 8}}) {
 		for _, n := range []int{1, 8, 33} {
 			t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
 				p := newProduct[T, int32](shape{rows: 40 * block[0], cols: 60 * block[1], n: n, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, seed: 6, kernel: kernel.Name})
@@ -136,6 +163,7 @@ func testValuesAnywhere[T Element](t *testing.T, engine *Engine, kernel Kernel) 
 // Values, B and C at addresses that are multiples of an element alone.
 func TestValuesAnywhere(t *testing.T) {
 	onFewColumns(t, testValuesAnywhere[BFloat16], testValuesAnywhere[Float16], testValuesAnywhere[float32], testValuesAnywhere[float64])
+	onRowWindow(t, testValuesAnywhere[float32], testValuesAnywhere[float64])
 }
 
 // Where rows are cut and columns are so many that sums of their parts would take much memory, a product is computed in

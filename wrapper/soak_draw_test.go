@@ -100,6 +100,9 @@ func drawBlock(random *rand.Rand) [2]int {
 // drawBlockFor is of a size that a kernel serves.
 func drawBlockFor(random *rand.Rand, kernel Kernel) [2]int {
 	blockM, blockK := leastBlock(kernel)
+	if isForOneBlock(kernel) {
+		return [2]int{blockM, blockK}
+	}
 	most := 1
 	if kernel.BlockM == 0 || kernel.BlockMMultiples {
 		most = max(1, min(512/blockM, 64))

@@ -70,6 +70,11 @@ func TestLaneLayout(t *testing.T) {
 	run(t, "testdata/lane_layout_check.cpp", "../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp")
 }
 
+// How warps share a window of rows.
+func TestWindowLayout(t *testing.T) {
+	run(t, "testdata/window_layout_check.cpp", "../src/cuda/window_layout.cpp")
+}
+
 // The steps of the planner in device memory, against the planner on the host.
 func TestDeviceSteps(t *testing.T) { run(t, "testdata/device_check.cpp", planner...) }
 
@@ -85,7 +90,7 @@ func TestFormCopies(t *testing.T) {
 
 // costModel is its sources and those of the planner that it calls.
 var costModel = append([]string{"-I", "testdata/no_cuda", "../src/cuda/cost_model.cpp", "../src/cuda/choose_cluster.cpp",
-	"../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp", "../src/plan/pattern_stats.cpp"}, planner...)
+	"../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp", "../src/cuda/window_layout.cpp", "../src/plan/pattern_stats.cpp"}, planner...)
 
 // What the cost model predicts, as far as it must be so whatever its coefficients are.
 func TestCostModel(t *testing.T) { run(t, "testdata/cost_model_check.cpp", costModel...) }

@@ -9,6 +9,7 @@
 #include "cuda/choose_cluster.h"
 #include "cuda/lane_layout.h"
 #include "cuda/planes.h"
+#include "cuda/window_layout.h"
 #include "plan/schedule.h"
 
 namespace sparsek::cuda {
@@ -316,6 +317,40 @@ double predict_few_columns(const Work& work, const FewCost& cost) {
   return cost.launch + (computing + moved / memory_rate(cost.memory, work) + reading) * again;
 }
 
+// Instructions, what is moved, and what comes from L2: B once for neighbouring rows, and A for each panel of columns.
+// Warps have some rows at a time, which take as long as a block of each lane after the other; a row that is longer than
+// others is cut in halves of chunks.
+double predict_window(const Work& work) {
+  constexpr double kLaunch = 9.5, kIssue = 1.45e-6, kMemory = 0.9, kL2Rate = 5.5e6, kOthers = 0.3, kWait = 1.8e-3;
+  constexpr double kHalves = 8;  // of chunks of an SM
+  // Fewer columns, and those that are read one by one, were not measured.
+  constexpr int64_t kLeastOfSmallest = 8, kLeast = 32;
+  constexpr double kUnknown = 2;
+  const BsrShape& shape = work.shape;
+  if (shape.rows == 0 || work.n == 0) return kLaunch;
+  const auto blocks = static_cast<double>(shape.nnzb), of_row = blocks / shape.block_rows;
+  const LaneLayout lanes = window_layout(shape.block_m, work.n, static_cast<int>(work.element_bytes), of_row);
+  const double sms = work.device.sm_count, entries = lanes.rows * lanes.shares;
+  const int pieces = lanes.tile_n * static_cast<int>(work.element_bytes) / kPieceBytes;
+  const int warps = warps_of_window(shape.block_m, pieces, static_cast<int>(work.element_bytes));
+  const double turns = ceil_div(static_cast<double>(shape.block_rows) * lanes.panels, lanes.rows * sms * warps);
+  const double longest_row = std::min(static_cast<double>(work.stats.longest_row), blocks / (sms * kHalves) + of_row);
+  const double steps = ((turns - 1) * of_row + std::max(of_row, longest_row)) / lanes.shares;
+  const double computing = on_sms(
+      std::max(kWait * steps * lanes.cost * entries, lanes.panels * blocks * lanes.cost * kIssue * kFittedSms / sms),
+      work);
+  const double reading = static_cast<double>(work.element_bytes) *
+                         (static_cast<double>(work.stats.rows128.loads) * shape.block_k * lanes.panels * lanes.columns +
+                          (lanes.panels - 1) * values_of(work)) /
+                         by_all_sms(kL2Rate, work);
+  const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
+  const double moving = moved / memory_rate(kMemory, work);
+  const double longest = std::max({computing, moving, reading});
+  const bool known =
+      work.n % (lanes.tile_n / pieces) == 0 && work.n >= (shape.block_m == 3 ? kLeastOfSmallest : kLeast);
+  return kLaunch + (longest + kOthers * (computing + moving + reading - longest)) * (known ? 1 : kUnknown);
+}
+
 // How well cuBLAS uses the device memory where it has few columns and wider types, as a share of what it reaches else:
 // by products on an H200 (docs/notes/cost-model.md).
 double share_of_memory(const Work& work) {
@@ -409,6 +444,7 @@ double predict_csr(const Work& work, const CsrCost& cost, bool by_vector) {
 }  // namespace
 
 double predict(const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
+  if (has_window(kernel)) return kMicrosecond * predict_window(work);
   if (kernel.ops->takes_chunks) return kMicrosecond * predict_few_columns(work, costs.few);
   const Family* const family = find_family(kernel);
   return kMicrosecond *

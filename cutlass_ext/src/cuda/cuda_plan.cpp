@@ -22,6 +22,7 @@
 #include "cuda/pack_b.h"
 #include "cuda/time_runs.h"
 #include "cuda/vendor/index_arrays.h"
+#include "cuda/window_layout.h"
 #include "cuda/worker_count.h"
 #include "plan/digest.h"
 #include "plan/panel_ends.h"
@@ -176,8 +177,9 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
   const int64_t bytes = dtype_bytes(matrix_.dtype);
   const double blocks_of_row = static_cast<double>(pattern.nnzb) / pattern.block_rows;
   const int64_t n = options_.batch_invariant ? kColumnsOfAll : options_.n;
-  lanes_ = lane_layout(pattern.block_m, pattern.block_k, n,
-                       {static_cast<int>(bytes), static_cast<int>(dtype_bytes(options_.dtype_b))}, blocks_of_row);
+  const ElementBytes elements = {static_cast<int>(bytes), static_cast<int>(dtype_bytes(options_.dtype_b))};
+  lanes_ = has_window(*kernel_) ? window_layout(pattern.block_m, n, elements.b, blocks_of_row)
+                                : lane_layout(pattern.block_m, pattern.block_k, n, elements, blocks_of_row);
   const int64_t all = pattern.nnzb + pattern.block_rows;
   const int64_t least = std::max<int64_t>(1, kLeastBytes / (bytes * pattern.block_m * pattern.block_k));
   const int64_t at_once = lanes_.ctas * lanes_.warps;
@@ -403,7 +405,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
     rows = {arrays_.chunks(), arrays_.row_ptr(), sizes.chunks, shape.block_rows, lanes_, nullptr};
     rows.lanes.panels = panels_of(args.n);
     launch.rows_in_chunks = &rows;
-    launch.workers = options_.workers;
+    launch.workers = has_window(*kernel_) ? workers_ : options_.workers;
   }
   const bool captured = record_use(args);
   // After its first tile, which is that of its number, a CTA takes further ones if there are any.

@@ -2,6 +2,8 @@
 // The CUDA back-end's description of a kernel, for the host. The table is generated from kernels.json.
 #pragma once
 
+#include <cstring>
+
 #include "cuda/launch_args.h"
 #include "sparsek.h"
 
@@ -20,6 +22,9 @@ struct KernelDesc {
   bool baseline;          // for comparisons: runs only where it is named
   const KernelOps* ops;
 };
+
+// A CTA has one chunk at a time, not each of its warps, and takes several: the layout is cuda/window_layout.h's.
+inline bool has_window(const KernelDesc& kernel) { return std::strcmp(kernel.family, "row_window") == 0; }
 
 extern const KernelDesc kKernels[];
 extern const int kKernelCount;

@@ -132,6 +132,20 @@ int main() {
   const PatternStats rows = expected_stats(stencil, 27);
   PatternStats long_row = rows;
   long_row.longest_row = 110592;
+  const auto small = [&](const KernelDesc& kernel, const PatternStats& stats, int64_t n) {
+    return predict(kernel, {stencil, stats, n, 4, 4, 4, kH200, false});
+  };
+  PatternStats shared = rows;
+  shared.rows128.loads = stencil.nnzb * 36 / 100;
+  expect(small(kModelledWindow, shared, 128) < 0.7 * small(kModelledSmall[2], shared, 128),
+         "rows that share columns are for a window", kModelledWindow);
+  expect(small(kModelledWindow, shared, 128) < 0.8 * small(kModelledWindow, rows, 128), "others take longer",
+         kModelledWindow);
+  expect(small(kModelledWindow, shared, 1) > small(kModelledSmall[2], shared, 1), "a vector is not", kModelledWindow);
+  expect(small(kModelledWindow, long_row, 8) > 1.3 * small(kModelledWindow, rows, 8), "a long row takes longer",
+         kModelledWindow);
+  expect(std::isfinite(predicted(kModelledWindow, shape_of(4096, 4096, 3, 0), 8)), "nothing takes a launch",
+         kModelledWindow);
   const auto csr = [&](LibraryFormat format, const PatternStats& stats, int64_t n, int64_t bytes) {
     return predict(format, {stencil, stats, n, bytes, bytes, bytes, kH200, false});
   };

@@ -33,6 +33,10 @@ constexpr KernelDesc kModelledSmall[] = {
     {"few_columns_fp32", "few_columns", "", SPARSEK_FP32, SPARSEK_FP32, 0, 0, 1, 1, 1, true, 1, false, &kChunkOps},
 };
 
+// Of blocks of 3 x 3 whose neighbouring rows share columns.
+constexpr KernelDesc kModelledWindow = {
+    "window_fp32_3", "row_window", "", SPARSEK_FP32, SPARSEK_FP32, 0, 0, 1, 1, 3, false, 3, false, &kChunkOps};
+
 constexpr KernelDesc kModelled[] = {
     {"skinny_bf16_64_16", "skinny", "", SPARSEK_BF16, SPARSEK_BF16, 64, 16, 64, 4, 16, true, 16, false, &kSkinnyOps},
     {"skinny_bf16_64_64", "skinny", "", SPARSEK_BF16, SPARSEK_BF16, 64, 64, 64, 6, 16, true, 16, false, &kSkinnyOps},

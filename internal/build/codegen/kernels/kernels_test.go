@@ -68,6 +68,7 @@ func TestParseRefuses(t *testing.T) {
 		"no rows":               {change(`[128, 256, 64]`, `[0, 256, 64]`), "tile[0] is 0"},
 		"rows of simt":          {change(`"collective"`, `"simt"`), "tile[0] is 128"},
 		"width of wgmma_gather": {list(strings.NewReplacer(`"collective"`, `"wgmma_gather"`, `"block_k_multiple": 64`, `"block_k_multiple": 4`).Replace(entry)), "multiples of 8"},
+		"width of row_window":   {list(strings.NewReplacer(`"collective"`, `"row_window"`, `"bf16"`, `"fp32"`, `"block_m": 64`, `"block_m": 6`).Replace(entry)), "square blocks of one size"},
 		"no reason":             {change(`"two \"rows\" share a tile"`, `""`), "why must"},
 		"reason of 2 lines":     {change(`two `, `two\n`), "why must"},
 		"wide type":             {change(`"bf16"`, `"fp32"`), "16-bit"},

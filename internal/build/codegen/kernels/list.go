@@ -90,6 +90,7 @@ const (
 	DMMA        = "dmma"         // tensor cores by warp, TMA: fp64
 	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
 	FewColumns  = "few_columns"  // ordinary cores, small blocks: few columns
+	RowWindow   = "row_window"   // ordinary cores, small squares: neighbouring rows share B
 	SIMT        = "simt"         // ordinary cores, every block shape
 
 	// Baselines.
@@ -102,15 +103,15 @@ const planeBytes = 6
 
 // PipelineBytes is the shared memory that the stages of a kernel's pipeline
 // take: a tile of A and one of B each, in the wmma family part of a tile of A
-// and rows that are padded. A SIMT kernel has none, and what a few_columns kernel
-// has goes by the block.
+// and rows that are padded. A SIMT kernel has none, and what a few_columns or
+// row_window kernel has goes by the block and the rows.
 func (k Kernel) PipelineBytes() int {
 	d, _ := dtypeOf(k.DType)
 	switch k.Family {
 	case WMMA:
 		rows := min(k.Tile[0], wmmaPartRows)
 		return k.Stages * (rows*(k.Tile[2]+wmmaPadding) + k.Tile[2]*(k.Tile[1]+wmmaPadding)) * d.bytes
-	case FewColumns, SIMT:
+	case FewColumns, RowWindow, SIMT:
 		return 0
 	case WgmmaPlanes:
 		return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * planeBytes
@@ -191,6 +192,8 @@ func (k Kernel) check() error {
 		return errors.New("why must say in one line for which case the kernel exists")
 	}
 	switch k.Family {
+	case RowWindow:
+		return k.checkRowWindow(d)
 	case FewColumns, SIMT:
 		if k.Tile[0] != 0 {
 			return fmt.Errorf("tile[0] is %d: a tile of the %s family is as tall as a block row, written 0", k.Tile[0], k.Family)
@@ -213,7 +216,7 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaPlanes, DMMA, Skinny, FewColumns, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaPlanes, DMMA, Skinny, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
 }
 
 // checkPacked checks a kernel for blocks of every width: it packs A into stages, and takes up to 32 slots in a tile.
@@ -223,6 +226,18 @@ func (k Kernel) checkPacked(d dtype) error {
 	}
 	if k.BlockM != 4 || !k.BlockMMultiple || k.BlockKMultiple != 1 {
 		return fmt.Errorf("block_m, block_m_multiple and block_k_multiple of the %s family are 4, true and 1", k.Family)
+	}
+	return nil
+}
+
+// checkRowWindow checks a kernel for square blocks of one size, in pieces of 16 bytes of C.
+func (k Kernel) checkRowWindow(d dtype) error {
+	if d.bytes < 4 {
+		return fmt.Errorf("dtype %q: the %s family multiplies fp32 and fp64", k.DType, k.Family)
+	}
+	if k.BlockMMultiple || k.BlockKMultiple != k.BlockM || k.Tile[0] != 0 {
+		return fmt.Errorf("blocks of %d x %d, tile[0] %d: the %s family takes square blocks of one size, and a tile is as tall as they are, written 0",
+			k.BlockM, k.BlockKMultiple, k.Tile[0], k.Family)
 	}
 	return nil
 }

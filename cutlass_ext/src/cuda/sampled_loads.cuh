@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CTA of the kernels of cuda/sampled_wgmma.cuh has in shared memory, and the warps that fill it: one takes tiles,
-// the others start loads.
+// What a CTA of the kernels of cuda/sampled_wgmma.cuh has in shared memory, and the warps that fill it: one takes
+// tiles, the others start loads.
 #pragma once
 
 #include <cuda.h>

@@ -59,8 +59,7 @@ struct Copies {
       is_read[i] = column < segment.columns(p);
       y[i] = nullptr;
       if (!is_read[i]) continue;
-      const int64_t at =
-          int64_t(p.index.col_idx[segment.first + column / p.block_k]) * p.block_k + column % p.block_k;
+      const int64_t at = int64_t(p.index.col_idx[segment.first + column / p.block_k]) * p.block_k + column % p.block_k;
       if (at < p.cols) y[i] = static_cast<const T*>(p.y) + at * p.ldy;
     }
   }
@@ -146,7 +145,8 @@ __device__ void compute(const SampledArgs& p, const Segment& segment, uint8_t* m
     for (int i = 0; i < Of::kWarpRows / 16; ++i) {
 #pragma unroll
       for (int j = 0; j < Of::kWarpColumns / 8; ++j) {
-        float* const to = sums + (first_row + i * 16 + lane / 4) * sampled::kPitch + first_column + j * 8 + lane % 4 * 2;
+        float* const to =
+            sums + (first_row + i * 16 + lane / 4) * sampled::kPitch + first_column + j * 8 + lane % 4 * 2;
         *reinterpret_cast<float2*>(to) = {acc[i][j][0], acc[i][j][1]};
         *reinterpret_cast<float2*>(to + 8 * sampled::kPitch) = {acc[i][j][2], acc[i][j][3]};
       }

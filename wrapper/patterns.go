@@ -306,8 +306,8 @@ func PatternFromCOO[T Element, J, I Index](ctx context.Context, s *Stream, to De
 
 // PatternOfBlocks makes the index of those blocks of a that have the count highest scores of their block row, or with count = 0
 // of those whose scores are above the threshold, or NaN: of what is left of a when it is pruned. Scores are in the order of
-// a's entries, as [BlockNorms] writes them. BlockIdx, which there must be, gets the blocks of a, and values, unless it is
-// nil, copies of their values in the new order. a's index is not checked.
+// a's entries, as [BlockNorms] writes them. BlockIdx must be there, and gets the blocks of a. values, unless it is nil, gets
+// copies of their values in the new order. a's index is not checked.
 func PatternOfBlocks[T, S Element, J, I Index](ctx context.Context, s *Stream, to DeviceIndex[I], values *DeviceBuffer[T], a DeviceBSR[T, J],
 	scores *DeviceBuffer[S], count int, threshold float64) error {
 	c := newCall(ctx, "make pattern from blocks", s)

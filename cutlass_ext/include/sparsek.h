@@ -157,8 +157,9 @@ typedef enum sparsek_order {
   SPARSEK_ROW_MAJOR = 0,   /* (rows, columns):(ld, 1) */
   SPARSEK_COLUMN_MAJOR = 1 /* (rows, columns):(1, ld) */
 } sparsek_order;
-/* Operands that a plan's products copy to another order first, and back: bits of sparsek_plan_info.copies. Of A it is
- * the blocks that are copied, transposed. */
+/* Operands that a plan's products copy: bits of sparsek_plan_info.copies. B is copied to another order first, C to or
+ * from another one, and A's blocks are transposed. Of SPARSEK_SDD on a GPU, B is also one whose rows or columns are not
+ * aligned; a copy of X has no bit. */
 typedef enum sparsek_copies { SPARSEK_COPIES_B = 1, SPARSEK_COPIES_C = 2, SPARSEK_COPIES_A = 4 } sparsek_copies;
 /* How products of elements of A and B are computed. */
 typedef enum sparsek_compute {
@@ -729,8 +730,9 @@ typedef struct sparsek_api {
   /* Does not wait; may be captured into a CUDA graph. The CPU back-end returns when C is written. C must not overlap
    * what is read: SPARSEK_BAD_ARGUMENT, except for the matrix's values. B and C may be columns of one array. One plan
    * may be in use on several streams at once. The same plan gives the same bits each time.
-   * Allocates nothing, unless the plan has split tiles or rows, multiplies fp32 on tensor cores, or copies B because
-   * its rows are not aligned to the 16 bytes that the kernel needs. Then a product takes its workspace from a pool of
+   * Allocates nothing, unless plan_info.product_bytes is above 0: the plan has split tiles or rows, multiplies fp32 on
+   * tensor cores, packs A, or copies operands, since the kernel cannot take their order (plan_info.copies) or their
+   * rows are not aligned to the 16 bytes that it needs. Then a product takes its workspace from a pool of
    * the context, in the order of the stream. The pool has held it since the plan was made, and asks the driver for more
    * only where products run at once. A captured product gets separate memory by cudaMalloc, or that of a graph which is
    * gone: the plan keeps it for as long as the graph, an executable graph or a copy of it exists, and frees it when the

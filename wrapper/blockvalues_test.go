@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -343,4 +344,26 @@ func TestScaleAndCombine(t *testing.T) {
 	t.Run("fp16", func(t *testing.T) { onEachRandomly(t, testScaleAndCombine[Float16, float32, int16]) })
 	t.Run("fp32", func(t *testing.T) { onEachRandomly(t, testScaleAndCombine[float32, float32, int64]) })
 	t.Run("fp64", func(t *testing.T) { onEachRandomly(t, testScaleAndCombine[float64, float64, int32]) })
+}
+
+// Of an index with room for more blocks, BlockIdx may name any place of the values.
+func TestCombinedWhereBlockIdxNames(t *testing.T) {
+	onEach(t, func(t *testing.T, engine *Engine) {
+		s := must(engine.NewStream())(t)
+		defer s.Close()
+		background := context.Background()
+		a := DeviceBSR[float32, int32]{Rows: 2, Cols: 2, BlockM: 2, BlockK: 2, Bound: true,
+			RowPtr: filled(t, engine, []int32{0, 1}), ColIdx: filled(t, engine, []int32{0, 0}), BlockIdx: filled(t, engine, []int32{1, 0}),
+			Values: filled(t, engine, []float32{0, 0, 0, 0, 1, 2, 3, 4})}
+		b, out := filled(t, engine, []float32{0, 0, 0, 0, 5, 6, 7, 8}), filled(t, engine, make([]float32, 8))
+		got := make([]float32, 8)
+		enqueued(t, s, MultiplyValues(background, s, 2, a, b, out))
+		if err := out.Read(background, got); err != nil || !slices.Equal(got[4:], []float32{10, 24, 42, 64}) {
+			t.Errorf("products: %v, %v", got, err)
+		}
+		enqueued(t, s, AddValues(background, s, 1, a, 10, b, out))
+		if err := out.Read(background, got); err != nil || !slices.Equal(got[4:], []float32{51, 62, 73, 84}) {
+			t.Errorf("sums: %v, %v", got, err)
+		}
+	})
 }

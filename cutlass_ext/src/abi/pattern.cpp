@@ -174,6 +174,10 @@ sparsek_status pattern_from_blocks(sparsek_context* context, const sparsek_bsr* 
                   fail(SPARSEK_BAD_SIZE, "args must have the sizes, block and dtype of a");
                 }
                 if (from.unsorted) fail(SPARSEK_BAD_ARGUMENT, "a->flags has SPARSEK_BSR_SORT");
+                if (of.nnzb - 1 > pattern::largest_index(args.index_type)) {
+                  fail(SPARSEK_BAD_SIZE,
+                       "a->nnzb = %" PRId64 ": args->index_type cannot name all blocks of a in block_idx", of.nnzb);
+                }
                 if (shape.nnzb > 0) require_not_null(args.block_idx, "args->block_idx");
                 if (args.values != nullptr && of.nnzb > 0) require_not_null(a->values, "a->values");
                 require_dtype(args.source_dtype, "args->source_dtype");

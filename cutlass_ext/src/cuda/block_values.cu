@@ -209,7 +209,9 @@ struct Combine {
 template <class T>
 __global__ void __launch_bounds__(kThreads) combine(Given a, Combine<T> work, bool whole) {
   start_dependent();
-  const int64_t elements = entries_of(a) * a.shape.block_m * a.shape.block_k;
+  // Where block_idx names the places, any of them may be in use.
+  const int64_t blocks = a.block_idx.is_there() ? a.shape.nnzb : entries_of(a);
+  const int64_t elements = blocks * a.shape.block_m * a.shape.block_k;
   const int64_t thread = blockIdx.x * int64_t{kThreads} + threadIdx.x, threads = int64_t{kThreads} * gridDim.x;
   if (!whole) {
     for (int64_t e = thread; e < elements; e += threads) work.out[e] = work.of(work.a[e], work.b[e]);

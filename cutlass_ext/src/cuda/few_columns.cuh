@@ -207,6 +207,8 @@ Kernel kernel_of(const LaneLayout& lanes, int block_m, ReadB read) {
       return nullptr;
     case LaneWay::kBundles:
       return kernel_of<Element, 4>(lanes.tile_m, lanes.depth);
+    case LaneWay::kWindow:
+      break;
   }
   return nullptr;
 }

@@ -20,6 +20,7 @@ enum class LaneWay : int32_t {
   kSingles,  // 1 x 1 blocks by one to three columns, without shared memory
   kFixed,    // square blocks up to kMostFixed, A and B of one type of at most 4 bytes
   kTensor,   // A and B of 16-bit types, and sides of multiples of 8: tensor cores, without shared memory
+  kWindow,   // of the row_window family (cuda/window_layout.h)
 };
 
 constexpr int kSinglesAtOnce = 4;  // nonzeros of a lane

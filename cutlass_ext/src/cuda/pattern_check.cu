@@ -16,7 +16,6 @@ using pattern::IndexArray;
 
 constexpr int kWarp = 32;
 constexpr int kThreads = kPatternThreads;
-constexpr unsigned kAllLanes = ~0u;
 
 // The first fault that a thread has found.
 class Finding {

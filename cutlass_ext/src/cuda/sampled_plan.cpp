@@ -181,7 +181,7 @@ SampledPlan::Lines SampledPlan::as_read(Lines given, int64_t rows, int64_t n, bo
 
 void SampledPlan::multiply(const MultiplyArgs& given) {
   const BsrShape& shape = matrix_.shape();
-  if (shape.nnzb == 0) return;
+  if (shape.nnzb == 0 || shape.rows == 0 || shape.cols == 0) return;  // nnzb may be a bound
   DeviceScope scope(matrix_.device());
   MultiplyArgs args = given;
   const auto stream = static_cast<cudaStream_t>(args.stream);

@@ -65,7 +65,9 @@ void combine(const ValuesJob& job) {
   const BsrShape& shape = job.a.shape;
   const auto *const a = static_cast<const T*>(job.a.values), *const b = static_cast<const T*>(job.b);
   const S alpha = static_cast<S>(job.alpha), beta = static_cast<S>(job.beta);
-  const int64_t elements = entries_of(job.a) * shape.block_m * shape.block_k;
+  // Where block_idx names the places, any of them may be in use.
+  const int64_t blocks = job.a.block_idx.is_there() ? shape.nnzb : entries_of(job.a);
+  const int64_t elements = blocks * shape.block_m * shape.block_k;
   for (int64_t i = 0; i < elements; ++i) {
     const S scaled = alpha * load(a[i]);
     store(static_cast<T*>(job.out) + i, job.what == Work::kAdd ? scaled + beta * load(b[i]) : scaled * load(b[i]));

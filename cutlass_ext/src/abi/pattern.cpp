@@ -291,7 +291,7 @@ sparsek_status pattern_check(sparsek_context* context, const sparsek_bsr* a, int
     const sparsek_bsr known = read_struct(a, "a");
     const pattern::Given given = pattern::read_given(known);
     if (known.memory == SPARSEK_HOST) {
-      *fault = pattern::told_fault(pattern::find_fault(given));
+      *fault = pattern::reported_fault(pattern::find_fault(given));
     } else {
       context->backend->check_index(given, fault, known.stream);
     }

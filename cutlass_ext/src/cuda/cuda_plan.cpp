@@ -20,7 +20,7 @@
 #include "cuda/device_scope.h"
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
-#include "cuda/time_runs.h"
+#include "cuda/time_products.h"
 #include "cuda/vendor/index_arrays.h"
 #include "cuda/window_layout.h"
 #include "cuda/worker_count.h"
@@ -479,16 +479,7 @@ void CudaPlan::launch_passes(const LaunchArgs& args, void* sums) {
 }
 
 void CudaPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {
-  DeviceScope scope(matrix_.device());
-  const auto stream = static_cast<cudaStream_t>(args[0].stream);
-  require_not_captured(stream, "multiply_time");
-  int turn = 0;
-  const auto run = [&] {
-    MultiplyArgs now = args[turn++ % arg_count];
-    now.stream = stream;  // one stream, so that the times do not overlap
-    multiply(now);
-  };
-  time_runs(stream, warmup, repeats, run, seconds);
+  time_products(*this, matrix_.device(), args, arg_count, warmup, repeats, seconds);
 }
 
 }  // namespace sparsek::cuda

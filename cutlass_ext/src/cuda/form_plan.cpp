@@ -8,7 +8,7 @@
 #include "abi/product_form.h"
 #include "cuda/device_scope.h"
 #include "cuda/find_kernel.h"
-#include "cuda/time_runs.h"
+#include "cuda/time_products.h"
 #include "cuda/transpose.h"
 #include "plan/transpose_index.h"
 
@@ -222,16 +222,7 @@ void FormPlan::multiply(const MultiplyArgs& given) {
 }
 
 void FormPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {
-  DeviceScope scope(matrix_.device());
-  const auto stream = static_cast<cudaStream_t>(args[0].stream);
-  require_not_captured(stream, "multiply_time");
-  int turn = 0;
-  const auto run = [&] {
-    MultiplyArgs now = args[turn++ % arg_count];
-    now.stream = stream;  // one stream, so that the times do not overlap
-    multiply(now);
-  };
-  time_runs(stream, warmup, repeats, run, seconds);
+  time_products(*this, matrix_.device(), args, arg_count, warmup, repeats, seconds);
 }
 
 }  // namespace sparsek::cuda

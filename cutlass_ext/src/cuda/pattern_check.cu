@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kThreads) check_elements(Given index, IndexArr
 
 __global__ void tell_fault(int64_t* fault) {
   start_dependent();
-  *fault = pattern::told_fault(static_cast<uint64_t>(*fault));
+  *fault = pattern::reported_fault(static_cast<uint64_t>(*fault));
 }
 
 }  // namespace pattern_check

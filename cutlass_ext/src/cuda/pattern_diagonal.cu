@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) fill_bins(IndexArray counts, int64_t
   bins.set(count, rows);
   const int64_t blocks = rows * (to.shape.block_cols / count);
   if (to.blocks != nullptr) *to.blocks = blocks;
-  *to.fault = is_faulty                                              ? pattern::told_fault(fault)
+  *to.fault = is_faulty                                              ? pattern::reported_fault(fault)
               : rows > to.shape.block_rows || blocks > to.shape.nnzb ? int64_t{SPARSEK_OVER_CAPACITY}
                                                                      : 0;
 }

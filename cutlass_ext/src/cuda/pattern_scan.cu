@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kThreads) scan_rows(pattern::Made to, Scan sca
   if (threadIdx.x != 0) return;
   to.row_ptr.set(0, 0);
   if (to.blocks != nullptr) *to.blocks = is_faulty ? 0 : before;
-  *to.fault = is_faulty ? pattern::told_fault(found) : before > capacity ? int64_t{SPARSEK_OVER_CAPACITY} : 0;
+  *to.fault = is_faulty ? pattern::reported_fault(found) : before > capacity ? int64_t{SPARSEK_OVER_CAPACITY} : 0;
 }
 
 }  // namespace pattern_scan

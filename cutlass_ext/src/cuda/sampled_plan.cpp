@@ -13,7 +13,7 @@
 #include "cuda/device_scope.h"
 #include "cuda/pack_b.h"
 #include "cuda/sampled_kernels.h"
-#include "cuda/time_runs.h"
+#include "cuda/time_products.h"
 #include "cuda/transpose.h"
 #include "plan/digest.h"
 
@@ -263,16 +263,7 @@ void SampledPlan::multiply(const MultiplyArgs& given) {
 }
 
 void SampledPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {
-  DeviceScope scope(matrix_.device());
-  const auto stream = static_cast<cudaStream_t>(args[0].stream);
-  require_not_captured(stream, "multiply_time");
-  int turn = 0;
-  const auto run = [&] {
-    MultiplyArgs now = args[turn++ % arg_count];
-    now.stream = stream;  // one stream, so that the times do not overlap
-    multiply(now);
-  };
-  time_runs(stream, warmup, repeats, run, seconds);
+  time_products(*this, matrix_.device(), args, arg_count, warmup, repeats, seconds);
 }
 
 }  // namespace sparsek::cuda

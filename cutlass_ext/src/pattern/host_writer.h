@@ -30,7 +30,7 @@ class IndexWriter {
   void finish_with(uint64_t fault) {
     for (int64_t row = 0; row <= to_.shape.block_rows; ++row) to_.row_ptr.set(row, 0);
     if (to_.blocks != nullptr) *to_.blocks = 0;
-    *to_.fault = told_fault(fault);
+    *to_.fault = reported_fault(fault);
   }
 
  private:

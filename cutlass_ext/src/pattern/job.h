@@ -94,8 +94,8 @@ constexpr uint64_t make_fault(FaultyArray array, int64_t place, sparsek_status s
   return static_cast<uint64_t>(array) << kFaultyArrayShift | static_cast<uint64_t>(place) << 8 |
          static_cast<uint64_t>(status);
 }
-// What the caller is told: 0 where there is none.
-constexpr int64_t told_fault(uint64_t fault) {
+// The fault that the caller gets: 0 where there is none.
+constexpr int64_t reported_fault(uint64_t fault) {
   return fault == kNoFault ? 0 : static_cast<int64_t>(fault & ((uint64_t{1} << kFaultyArrayShift) - 1));
 }
 

@@ -7,7 +7,7 @@
 #include "cuda/copy_input.h"
 #include "cuda/device_scope.h"
 #include "cuda/stream_memory.h"
-#include "cuda/time_runs.h"
+#include "cuda/time_products.h"
 #include "cuda/vendor/dense_plan.h"
 #include "cuda/vendor/sparse_plan.h"
 
@@ -103,15 +103,7 @@ void LibraryPlan::require_served(const MultiplyArgs& args) const {
 }
 
 void LibraryPlan::multiply_time(const MultiplyArgs* args, int arg_count, int warmup, int repeats, double* seconds) {
-  DeviceScope scope(matrix_.device());
-  require_not_captured(static_cast<cudaStream_t>(args[0].stream), "multiply_time");
-  int turn = 0;
-  const auto run = [&] {
-    MultiplyArgs now = args[turn++ % arg_count];
-    now.stream = args[0].stream;  // one stream, so that the times do not overlap
-    multiply(now);
-  };
-  time_runs(static_cast<cudaStream_t>(args[0].stream), warmup, repeats, run, seconds);
+  time_products(*this, matrix_.device(), args, arg_count, warmup, repeats, seconds);
 }
 
 double LibraryPlan::setup_time() {

@@ -30,7 +30,7 @@ class _Layout(NamedTuple):
 
     @property
     def planned_ld(self) -> int:
-        """What a plan is told: 0 where there are no gaps between lines."""
+        """The leading dimension in a plan's options: 0 where there are no gaps between lines."""
         return 0 if self.ld == self.tensor.shape[1 if self.order == _ROWS else 0] else self.ld
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of sparsek.torch: costs of calls, layers, a model, and patterns that come and go.
 
-    python python/benchmarks/torch_figures.py [--device cuda|cpu] [--only calls,compiled,linear,training,model,patterns] [--json FILE]
+    python python/benchmarks/torch_figures.py [--device cuda|cpu] [--only SECTION,...] [--json FILE]
 
 On the CPU all sizes are small: that it runs is what counts there. Candidates take turns in one process; a figure is the
 median of rounds. Operands are random, bf16 on a GPU and fp32 on the CPU; 12.5 % of the blocks of 64x64 are stored.
+Sections are calls, compiled, linear, training, forward, step and decode of a model of Llama's shape, and patterns.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from torch.nn import functional as F  # noqa: N812
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "src")]
 
-from llama import Model, Shape  # noqa: E402
+from model_figures import ModelBench  # noqa: E402
 from timing import host_microseconds, milliseconds, synchronize  # noqa: E402
 
 import sparsek  # noqa: E402
@@ -175,76 +176,6 @@ class Bench:
             "index, bytes": layer.crow.nbytes + layer.col.nbytes,
         }
 
-    def model(self) -> dict[str, Any]:
-        """A model of Llama's shape with 1.3 billion parameters, its MLPs dense, sparse, and left out."""
-        shape = Shape() if self.is_gpu else Shape(width=128, hidden=320, layers=2, heads=2, vocabulary=256)
-        batch, length = (8, 2048) if self.is_gpu else (2, 16)
-        tokens = torch.randint(shape.vocabulary, (batch, length), device=self.device)
-        found: dict[str, Any] = {}
-        measures = {"training step": self._steps, "forward": self._forward, "decode": self._decode}
-        for kinds in (("dense", "sparse"), ("without MLPs",)):
-            for what, measure in measures.items():
-                for kind in kinds:
-                    if self.is_gpu or what != "decode":
-                        found[f"{what}, {kind}, ms"] = taken = measure(self._made(shape, kind, what), tokens)
-                        print(f"  {taken:12.3f}  {what}, {kind}, ms", flush=True)
-        for what in measures:
-            if f"{what}, dense, ms" in found:
-                dense, rest = found[f"{what}, dense, ms"], found[f"{what}, without MLPs, ms"]
-                found[f"{what}: dense over sparse"] = dense / found[f"{what}, sparse, ms"]
-                found[f"{what}: at most, MLPs taking an eighth"] = dense / (rest + DENSITY * (dense - rest))
-        return found
-
-    def _made(self, shape: Shape, kind: str, what: str) -> Any:
-        gc.collect()
-        if self.is_gpu:
-            torch.cuda.empty_cache()
-        torch.manual_seed(0)
-        torch._dynamo.reset()
-        with torch.device(self.device):
-            model = Model(shape).to(self.dtype)
-        if kind == "sparse":
-            st.sparsify_(model, BLOCK, DENSITY, filter=lambda name, _: ".mlp." in name)
-        for block in model.blocks:
-            if kind == "without MLPs":
-                block.mlp = nn.Identity()
-            if self.is_gpu and what != "decode":
-                block.compile(fullgraph=True)  # one graph serves all layers
-        return model
-
-    def _forward(self, model: Any, tokens: Any) -> float:
-        positions = model.positions(0, tokens.shape[1])
-        with torch.no_grad():
-            return milliseconds({"forward": lambda: model(tokens, positions)}, self.device, 5)["forward"]
-
-    def _steps(self, model: Any, tokens: Any) -> float:
-        positions = model.positions(0, tokens.shape[1])
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, foreach=True)
-
-        def step() -> None:
-            logits = model(tokens, positions)
-            F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), tokens[:, 1:].flatten()).backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-
-        return milliseconds({"step": step}, self.device, 3)["step"]
-
-    def _decode(self, model: Any, tokens: Any) -> float:
-        """One token for each of the batch behind the others, in a CUDA graph."""
-        shape, (batch, length) = model.shape, tokens.shape
-        token = torch.randint(shape.vocabulary, (batch, 1), device=self.device)
-        caches = self.random(shape.layers, 2, batch, shape.heads, length, shape.width // shape.heads)
-        positions = model.positions(length, 1)
-        with torch.no_grad():
-            model(token, positions, caches)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                model(token, positions, caches)
-            taken = milliseconds({"decode": graph.replay}, self.device)["decode"]
-        del graph
-        st.cache_clear(captured=True)
-        return taken
-
     def patterns(self) -> dict[str, Any]:
         """A thousand patterns made, used twice and dropped: growth of memory, and microseconds of the host for each."""
         x, values = self.random(64, 1024), self.random(64, 64, 64)
@@ -281,7 +212,9 @@ SECTIONS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "compiled": Bench.compiled,
     "linear": Bench.linear_product,
     "training": Bench.training,
-    "model": Bench.model,
+    "forward": lambda bench: ModelBench(bench.device, BLOCK, DENSITY).forward(),
+    "step": lambda bench: ModelBench(bench.device, BLOCK, DENSITY).step(),
+    "decode": lambda bench: ModelBench(bench.device, BLOCK, DENSITY).decode(),
     "patterns": Bench.patterns,
 }
 

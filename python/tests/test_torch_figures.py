@@ -23,10 +23,13 @@ def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)
     file = tmp_path / "figures.json"
-    monkeypatch.setattr(sys, "argv", ["torch_figures", "--device", "cpu", "--only", "linear,training,model,patterns", "--json", str(file)])
+    monkeypatch.setattr(
+        sys, "argv", ["torch_figures", "--device", "cpu", "--only", "linear,training,forward,step,decode,patterns", "--json", str(file)]
+    )
     program.main()
     report = json.loads(file.read_text())
     assert report["device"] == "CPU"
     assert report["linear"]["y = x W^T over C = A B"] > 0
-    assert report["model"]["training step: dense over sparse"] > 0
+    assert report["forward"]["dense over sparse"] > 0
+    assert report["step"]["dense over sparse"] > 0
     assert report["patterns"]["made, used twice and dropped, us"] > 0

@@ -15,16 +15,16 @@ import (
 
 var orders = []Order{RowMajor, ColumnMajor}
 
-// onDevice is the matrix, its gaps and what lies behind it in a buffer.
-func (m *ordered[T]) onDevice(t rapid.TB, engine *Engine) (*DeviceBuffer[T], Operand) {
+// onDevice is the matrix, its gaps and what lies behind it in a buffer, behind `offset` other elements.
+func (m *ordered[T]) onDevice(t rapid.TB, engine *Engine, offset int) (DeviceDense[T], Operand) {
 	lines := Dense[T]{Rows: m.rows, Cols: m.cols, Stride: m.stride, Data: m.data}
 	if m.order == ColumnMajor {
 		lines.Rows, lines.Cols = m.cols, m.rows
-		d := inBuffer(t, engine, lines, 0)
-		return d.Buffer, Transpose(d)
+		d := inBuffer(t, engine, lines, offset)
+		return d, Transpose(d)
 	}
-	d := inBuffer(t, engine, lines, 0)
-	return d.Buffer, d
+	d := inBuffer(t, engine, lines, offset)
+	return d, d
 }
 
 // lengthOfB is the length of a line of B.
@@ -74,10 +74,10 @@ func (c *opCase[T, C, I]) runOnDevice(t rapid.TB, engine *Engine, place indexPla
 	plan := must(m.Plan(background, opts))(t)
 	defer plan.Close()
 	result := c.c0.clone()
-	bufferB, b := c.b.onDevice(t, engine)
-	defer bufferB.Close()
-	bufferC, out := result.onDevice(t, engine)
-	defer bufferC.Close()
+	inB, b := c.b.onDevice(t, engine, 0)
+	defer inB.Buffer.Close()
+	inC, out := result.onDevice(t, engine, 0)
+	defer inC.Buffer.Close()
 	o := Operands{B: b, C: out}
 	if c.biasKind != NoBias {
 		bias := inBuffer(t, engine, c.bias, 0)
@@ -87,7 +87,7 @@ func (c *opCase[T, C, I]) runOnDevice(t rapid.TB, engine *Engine, place indexPla
 	if err := plan.Multiply(background, c.alpha, c.beta, o); err != nil {
 		t.Fatal(err)
 	}
-	if err := bufferC.Read(background, result.data); err != nil {
+	if err := inC.Buffer.Read(background, result.data); err != nil {
 		t.Fatal(err)
 	}
 	result.verifyGuards(t)

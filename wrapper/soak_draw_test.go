@@ -13,15 +13,15 @@ import (
 
 // draw is a product of TestSoak, and how it is computed.
 type draw struct {
-	shape                   // density is that of most block rows, see pattern
+	opShape                 // density is that of most block rows, see pattern
 	typeA, typeC     DType  // of A and B, and of C
 	index64          bool   // int64 indices
 	pattern          string // one of soakPatterns
 	spoilt           string // where B holds NaN and Inf
-	indexOnDevice    bool   // with its values
+	index            string // where it comes from, one of soakIndices
 	operandsOnDevice bool
 	alignment        int // PlanOptions.Alignment
-	offsetB, offsetC int // of the operands in their buffers, elements
+	offsetB, offsetC int // of the operands in their buffers, elements; X has B's
 	streams          [2]string
 	products         int  // that each stream, or each graph, makes
 	newValues        bool // once more with other values of A
@@ -33,6 +33,16 @@ type draw struct {
 
 var soakPatterns = []string{"bernoulli", "zipf", "one long row", "window", "same columns"}
 
+// Where an index comes from. With all but soakIndexHost it is in device memory, and the values as well.
+const (
+	soakIndexHost   = "host"
+	soakIndexDevice = "device"
+	soakIndexStream = "stream" // plans are made in its order
+	soakIndexMask   = "mask"   // of blocks: the index and the plans are made in the order of a stream. On the CPU it is read from there.
+)
+
+var soakIndices = []string{soakIndexHost, soakIndexDevice, soakIndexStream, soakIndexMask}
+
 func pick[T any](random *rand.Rand, list ...T) T { return list[random.IntN(len(list))] }
 
 // between is from least to most.
@@ -41,6 +51,7 @@ func between(random *rand.Rand, least, most int) int { return least + random.Int
 func newDraw(s *soak, random *rand.Rand) *draw {
 	onGPU := s.engine.Info().Backend == CUDA
 	d := &draw{typeA: pick(random, BF16, FP16, FP32, FP64), index64: random.IntN(4) == 0}
+	d.op = pick(random, s.ops...)
 	tileM, tileN := 128, 256
 	block := drawBlock(random)
 	if *soakKernels != "" || random.IntN(2) == 0 {
@@ -66,11 +77,21 @@ func newDraw(s *soak, random *rand.Rand) *draw {
 	d.pattern = pick(random, soakPatterns...)
 	d.density = pick(random, 0, 0.02, 0.1, 0.3, 0.6, 1)
 	d.drawSizes(s, random, tileM, tileN)
-	d.gapB, d.gapC = drawGap(random, d.n), drawGap(random, d.n)
+	d.drawForm(s, random)
+	if d.op == SDD && onGPU { // whose kernels Library.Kernels does not have
+		d.kernel = pick(random, "", "sampled_wgmma_", "sampled_mma_", "sampled_simt_")
+		if d.kernel != "" {
+			d.kernel += d.typeA.String()
+		}
+	}
 	d.alpha, d.beta = pick[float32](random, 1, 1, -1, 0.5, 0), pick[float32](random, 0, 0, 1, -1, 2.25)
 	d.seed = random.Uint64()
 	d.spoilt = pick(random, "nowhere", "nowhere", "nowhere", "where no block reads", "anywhere", "both")
-	d.indexOnDevice = onGPU && random.IntN(2) == 0
+	if onGPU {
+		d.index = pick(random, append(soakIndices, soakIndexHost)...)
+	} else {
+		d.index = pick(random, soakIndexHost, soakIndexMask)
+	}
 	d.operandsOnDevice = random.IntN(4) > 0
 	d.drawAlignment(random, onGPU)
 	for i := range d.streams {
@@ -109,61 +130,6 @@ func drawBlockFor(random *rand.Rand, kernel Kernel) [2]int {
 	}
 	return [2]int{blockM * pick(random, 1, 1, between(random, 1, min(4, most)), between(random, 1, most)),
 		blockK * pick(random, 1, 1, 2, between(random, 1, max(1, min(112/blockK, 14))))}
-}
-
-// drawSizes makes a product of few tiles, one of long rows, or one with several tiles for each CTA. The soak's terms
-// bound its cost.
-func (d *draw) drawSizes(s *soak, random *rand.Rand, tileM, tileN int) {
-	short := func(whole, block int) int { // of whole blocks, in most cases
-		return max(0, whole*block-pick(random, 0, 0, random.IntN(block)))
-	}
-	n := pick(random, 1, 8, 16, 17, 64, 128, 256, 257, 264, 512, between(random, 1, 300))
-	blockRows, blockCols := between(random, 0, 6), between(random, 0, 6)
-	limit := s.terms
-	switch random.IntN(5) {
-	case 0, 1: // few tiles
-	case 2: // long rows
-		limit /= 4
-		blockRows, blockCols = between(random, 1, 4), int(min(200, limit/int64(d.blockM*d.blockK*n)+1))
-	default: // several tiles for each CTA
-		tiles := s.parallel*between(random, 1, 3) + between(random, 1, s.parallel)
-		blockCols = between(random, 1, 4)
-		for {
-			panels := between(random, 1, min(tiles, 32))
-			rows := (tiles + panels - 1) / panels * tileM
-			blockRows, n = (rows+d.blockM-1)/d.blockM, short(panels, tileN)
-			if int64(rows)*int64(n)*int64(blockCols*d.blockK) <= limit {
-				break
-			}
-			blockCols, tiles = max(1, blockCols/2), max(1, tiles*3/4)
-			if tiles == 1 {
-				break
-			}
-		}
-	}
-	for n > 1 && int64(blockRows*d.blockM)*int64(blockCols*d.blockK)*int64(n) > limit {
-		n = (n + 1) / 2
-	}
-	for blockRows*blockCols > 1 && int64(blockRows*d.blockM)*int64(blockCols*d.blockK)*int64(n) > limit {
-		blockRows, blockCols = (blockRows+1)/2, (blockCols+1)/2
-	}
-	d.rows, d.cols, d.n = short(blockRows, d.blockM), short(blockCols, d.blockK), max(1, n)
-}
-
-// drawGap is what lies behind a row of n elements: rows begin at multiples of 8 elements in most cases.
-func drawGap(random *rand.Rand, n int) int {
-	toEight := (n+7)/8*8 - n
-	return pick(random, toEight, toEight, toEight+8, 0, random.IntN(10))
-}
-
-func (d *draw) drawAlignment(random *rand.Rand, onGPU bool) {
-	least := max(sizeOfType(d.typeA), sizeOfType(d.typeC))
-	d.alignment = pick(random, 16, 16, least)
-	if !onGPU && !d.operandsOnDevice {
-		d.alignment = least // no more is known of a slice
-	}
-	d.offsetB = pick(random, 0, 1, 3) * max(1, d.alignment/sizeOfType(d.typeA))
-	d.offsetC = pick(random, 0, 1, 5) * max(1, d.alignment/sizeOfType(d.typeC))
 }
 
 func sizeOfType(t DType) int {
@@ -212,33 +178,6 @@ func (d *draw) blockColumns(random *rand.Rand) [][]int {
 		}
 	}
 	return rows
-}
-
-// newDrawnProduct makes the operands. Other numbers give other patterns and values of the same shape.
-func newDrawnProduct[T, C Element, I Index](d *draw, number uint64) *product[T, C, I] {
-	s := d.shape
-	s.density, s.seed = 0, d.seed+number
-	p := newProductTo[T, C, I](s)
-	random := rand.New(rand.NewPCG(s.seed, 5))
-	var rows [][]I
-	for _, cols := range d.blockColumns(random) {
-		var row []I
-		for _, col := range cols {
-			row = append(row, I(col))
-		}
-		rows = append(rows, row)
-	}
-	p.setPattern(rows, func() T { return smallValue[T](random) })
-	switch d.spoilt {
-	case "where no block reads":
-		p.poison()
-	case "anywhere":
-		p.scatter(random.Uint64())
-	case "both":
-		p.poison()
-		p.scatter(random.Uint64())
-	}
-	return p
 }
 
 // run computes the draw in its types.

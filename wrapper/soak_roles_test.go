@@ -3,7 +3,6 @@
 package sparsek_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"unsafe"
@@ -26,128 +25,15 @@ func runDraw[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw) 
 	}
 }
 
-// soaked is a product with its matrix and plan, all of which close frees.
-type soaked[T, C Element, I Index] struct {
-	*product[T, C, I]
-	s      *soak
-	d      *draw
-	matrix *Matrix
-	plan   *Plan
-	onGPU  []interface{ Close() error }
-}
-
-func newSoaked[T, C Element, I Index](t soakTB, s *soak, d *draw) *soaked[T, C, I] {
-	x := &soaked[T, C, I]{product: newDrawnProduct[T, C, I](d, 0), s: s, d: d}
-	done := false
-	defer func() { // of what a failure leaves
-		if !done {
-			x.close()
-		}
-	}()
-	ctx := context.Background()
-	if d.indexOnDevice {
-		matrix, free, err := onDevice(t, s.engine, x.a)
-		x.matrix = must(matrix, err)(t)
-		x.onGPU = append(x.onGPU, closer(free))
-	} else {
-		x.matrix = must(NewMatrix(ctx, s.engine, x.a))(t)
-	}
-	options := x.planOptions(d.alignment)
-	options.ValuesStatic, options.Workers = d.valuesStatic, d.workers
-	plan, err := x.matrix.Plan(ctx, options)
-	if errors.Is(err, ErrNoSuchKernel) {
-		options.Kernel = ""
-		plan, err = x.matrix.Plan(ctx, options)
-	}
-	x.plan = must(plan, err)(t)
-	s.countPlan(x.plan.Info())
-	done = true
-	return x
-}
-
-type closer func()
-
-func (c closer) Close() error { c(); return nil }
-
-func (x *soaked[T, C, I]) close() {
-	x.plan.Close()
-	x.matrix.Close()
-	for _, one := range x.onGPU {
-		one.Close()
-	}
-}
-
-func (s *soak) countPlan(info PlanInfo) {
-	s.count("plans of " + info.Kernel)
-	if info.Tiles > int64(s.parallel) {
-		s.count("plans of " + info.Kernel + " with more tiles than run at once")
-	}
-}
-
-// verified compares c with float64: with a plain loop too where that is quick.
-func (p *product[T, C, I]) verified(t soakTB, s *soak, info PlanInfo, c Dense[C]) {
-	p.verifyGuards(t, c)
-	if p.a.Rows*p.a.Cols*p.n <= 1<<16 {
-		p.verifyPlainly(t, info, c)
-	}
-	p.verifyByCheck(t, s.engine, info, c)
-	s.count("products compared with float64")
-}
-
-// sameBits compares two results of one plan, and what lies around them.
-func sameBits[C Element](t soakTB, got, want Dense[C], what string) {
-	if bytes.Equal(bytesOf(got.Data), bytesOf(want.Data)) {
-		return
-	}
-	size := SizeOf[C]()
-	for i := range got.Data {
-		if a, b := bytesOf(got.Data)[i*size:(i+1)*size], bytesOf(want.Data)[i*size:(i+1)*size]; !bytes.Equal(a, b) {
-			t.Fatalf("%s: element %d of row %d is %g (%x), and was %g (%x)", what, i%got.Stride, i/got.Stride,
-				ToFloat32(got.Data[i]), a, ToFloat32(want.Data[i]), b)
-		}
-	}
-}
-
-func bytesOf[C Element](data []C) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*SizeOf[C]())
-}
-
-// changeValues gives A other values, which the plans use from now on.
-func (x *soaked[T, C, I]) changeValues(t soakTB) {
-	for i := range x.a.Values {
-		x.a.Values[i] = FromFloat32[T](-0.5 * ToFloat32(x.a.Values[i]))
-	}
-	ctx := context.Background()
-	if !x.d.indexOnDevice {
-		if err := SetValues(ctx, x.matrix, x.a.Values); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	values := filled(t, x.s.engine, x.a.Values)
-	x.onGPU = append(x.onGPU, values)
-	if err := SetDeviceValues(ctx, x.matrix, values); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// noneAgain makes sure that nothing was computed again where all is finite.
-func (x *soaked[T, C, I]) noneAgain(t soakTB) {
-	if again := must(x.plan.Recomputed(context.Background()))(t); again != 0 && !x.infinite {
-		t.Fatalf("kernel %s: sums were NaN, and %d slabs were computed again", x.plan.Info().Kernel, again)
-	}
-}
-
 // multiplyTwice has two goroutines make the same product, each in its stream.
 func multiplyTwice[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw) {
-	x := newSoaked[T, C, I](t, s, d)
+	x := newSoaked[T, C, I](t, s, lane, d)
 	defer x.close()
-	var b, bias Operand = x.b, x.bias
+	o := x.onHost()
 	if d.operandsOnDevice {
-		inB, inBias := inBuffer(t, s.engine, x.b, d.offsetB), inBuffer(t, s.engine, x.bias, 1)
-		defer inB.Buffer.Close()
-		defer inBias.Buffer.Close()
-		b, bias = inB, inBias
+		inBuffers, free := x.inBuffers(t, s, d)
+		defer free()
+		o = inBuffers
 	}
 	rounds := 1
 	if d.newValues {
@@ -157,11 +43,11 @@ func multiplyTwice[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *
 		if round > 0 {
 			x.changeValues(t)
 		}
-		var results [2]Dense[C]
+		var results [2]*ordered[C]
 		var group errgroup.Group
 		for side := range results {
 			group.Go(func() error {
-				return attempt(s.t, func(t soakTB) { results[side] = x.multiplyIn(t, lane, side, b, bias) })
+				return attempt(s.t, func(t soakTB) { results[side] = x.multiplyIn(t, lane, side, o) })
 			})
 		}
 		if err := group.Wait(); err != nil {
@@ -170,11 +56,11 @@ func multiplyTwice[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *
 		x.verified(t, s, x.plan.Info(), results[0])
 		sameBits(t, results[1], results[0], "in the second stream")
 	}
-	x.noneAgain(t)
+	x.finished(t)
 }
 
 // multiplyIn makes the product several times in a stream, and returns the first result. All must be the same.
-func (x *soaked[T, C, I]) multiplyIn(t soakTB, lane *soakLane, side int, b, bias Operand) (first Dense[C]) {
+func (x *soaked[T, C, I]) multiplyIn(t soakTB, lane *soakLane, side int, o Operands) (first *ordered[C]) {
 	ctx := context.Background()
 	var stream *Stream // the library's choice
 	switch x.d.streams[side] {
@@ -186,15 +72,17 @@ func (x *soaked[T, C, I]) multiplyIn(t soakTB, lane *soakLane, side int, b, bias
 		stream = lane.zero
 	}
 	for i := range x.d.products {
-		c := x.newC()
+		c := x.c0.clone()
+		o.C = c.operand()
 		if !x.d.operandsOnDevice {
-			if err := x.plan.Multiply(ctx, x.alpha, x.beta, x.operands(b, c, bias)); err != nil {
+			if err := x.plan.Multiply(ctx, x.alpha, x.beta, o); err != nil {
 				t.Fatal(err)
 			}
 		} else {
-			inC := inBuffer(t, x.s.engine, c, x.d.offsetC)
-			err := multiplyIn(x.plan, stream, x.alpha, x.beta, x.operands(b, inC, bias))
-			c.Data = readBack(t, inC, err)
+			inC, operand := c.onDevice(t, x.s.engine, x.d.offsetC)
+			o.C = operand
+			err := multiplyIn(x.plan, stream, x.alpha, x.beta, o)
+			c.data = readBack(t, inC, err)
 			inC.Buffer.Close()
 		}
 		if i == 0 {
@@ -222,27 +110,27 @@ func readBack[C Element](t soakTB, c DeviceDense[C], before error) []C {
 
 // captureAndReplay captures products of one plan into two graphs and replays them at once.
 func captureAndReplay[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw) {
-	x := newSoaked[T, C, I](t, s, d)
+	x := newSoaked[T, C, I](t, s, lane, d)
 	defer x.close()
 	ctx := context.Background()
-	b, bias := inBuffer(t, s.engine, x.b, d.offsetB), inBuffer(t, s.engine, x.bias, 1)
-	defer b.Buffer.Close()
-	defer bias.Buffer.Close()
+	o, free := x.inBuffers(t, s, d)
+	defer free()
 	const graphs, products = 2, 2
 	mode := d.capture
 	if *soakEach > 1 && mode == foreign.CaptureGlobal { // it forbids what other goroutines of this role do with their libraries
 		mode = foreign.CaptureThreadLocal
 	}
 	var c [graphs][products]DeviceDense[C]
+	var outs [graphs][products]Operand
 	var exec [graphs]*foreign.Graph
 	for i := range exec {
 		for j := range c[i] {
-			c[i][j] = inBuffer(t, s.engine, x.newC(), d.offsetC)
+			c[i][j], outs[i][j] = x.c0.onDevice(t, s.engine, d.offsetC)
 			defer c[i][j].Buffer.Close()
 		}
 		graph, err := lane.foreign[i].Capture(mode, func() (err error) {
-			for j := range c[i] {
-				err = errors.Join(err, x.plan.Enqueue(ctx, lane.at[i], x.alpha, x.beta, x.operands(b, c[i][j], bias)))
+			for _, o.C = range outs[i] {
+				err = errors.Join(err, x.plan.Enqueue(ctx, lane.at[i], x.alpha, x.beta, o))
 			}
 			return err
 		})
@@ -250,16 +138,16 @@ func captureAndReplay[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, 
 		defer exec[i].Close()
 	}
 	s.count("captures")
-	var want Dense[C]
+	var want *ordered[C]
 	for replay := range d.products {
 		again := replay > 0
-		if d.newValues && again && !d.indexOnDevice { // a graph keeps the address of the values
+		if d.newValues && again && d.index == soakIndexHost { // a graph keeps the address of the values
 			x.changeValues(t)
 			again = false
 		}
 		for i := range exec {
 			for j := range c[i] {
-				if err := c[i][j].Buffer.Write(ctx, append(make([]C, d.offsetC), x.c0.Data...)); err != nil {
+				if err := c[i][j].Buffer.Write(ctx, append(make([]C, d.offsetC), x.c0.data...)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -267,18 +155,18 @@ func captureAndReplay[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, 
 		err := errors.Join(exec[0].Launch(), exec[1].Launch(), lane.foreign[0].Wait(), lane.foreign[1].Wait())
 		for i := range exec {
 			for j := range c[i] {
-				got := x.c0
-				got.Data = readBack(t, c[i][j], err)
+				got := *x.c0
+				got.data = readBack(t, c[i][j], err)
 				if !again {
-					x.verified(t, s, x.plan.Info(), got)
-					want, again = got, true
+					x.verified(t, s, x.plan.Info(), &got)
+					want, again = &got, true
 				} else {
-					sameBits(t, got, want, "a product of a graph")
+					sameBits(t, &got, want, "a product of a graph")
 				}
 			}
 		}
 	}
-	x.noneAgain(t)
+	x.finished(t)
 	if d.closeFirst {
 		x.plan.Close()
 	}
@@ -288,7 +176,7 @@ func captureAndReplay[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, 
 func comeAndGo[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw) {
 	const count = 3
 	lib, engine := s.engine.Library().Native(), s.engine.Native()
-	var products [count]*product[T, C, I]
+	var products [count]drawnProduct[T, C, I]
 	var info [count]PlanInfo
 	var c [count]DeviceDense[C]
 	// Goes last, so that no work is left on memory that is freed.
@@ -300,27 +188,20 @@ func comeAndGo[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw
 		}
 	}()
 	for i := range products {
-		p := newDrawnProduct[T, C, I](d, uint64(i))
-		a := native.BSR{Rows: p.a.Rows, Cols: p.a.Cols, BlockM: p.a.BlockM, BlockK: p.a.BlockK, Blocks: len(p.a.ColIdx),
-			DType: int32(DTypeOf[T]()), IndexType: native.Int32, Memory: native.Host}
-		if d.index64 {
-			a.IndexType = native.Int64
-		}
-		if d.indexOnDevice || s.engine.Info().Backend == CPU {
-			// On the CPU such a buffer is memory that outlives the matrix, as its values must.
-			rowPtr, colIdx, values := filled(t, s.engine, p.a.RowPtr), filled(t, s.engine, p.a.ColIdx), filled(t, s.engine, p.a.Values)
-			free = append(free, func() { rowPtr.Close(); colIdx.Close(); values.Close() })
-			a.RowPtr, a.ColIdx, a.Values = rowPtr.Pointer(), colIdx.Pointer(), values.Pointer()
-			if d.indexOnDevice {
-				a.Memory = native.Device
-			}
-		} else {
-			a.RowPtr, a.ColIdx, a.Values = firstOf(p.a.RowPtr), firstOf(p.a.ColIdx), firstOf(p.a.Values)
-		}
+		p, stream := newDrawnProduct[T, C, I](d, uint64(i)), lane.own[i%2].Handle()
+		products[i] = p
+		a, freeA := p.raw(t, s, d, stream)
+		free = append(free, freeA)
 		matrix := must(lib.MatrixCreate(engine, a))(t)
-		options := native.PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: d.alignment, Kernel: d.kernel,
-			Workers: d.workers, ValuesStatic: d.valuesStatic,
+		options := native.PlanOptions{Op: int32(p.op), N: p.n, OrderX: int32(d.orderX), OrderB: int32(d.orderB), OrderC: int32(d.orderC),
+			LDB: p.b.stride, Alignment: d.alignment, Kernel: d.kernel, Workers: d.workers, ValuesStatic: d.valuesStatic,
 			Output: int32(DTypeOf[C]()), Bias: int32(p.biasKind), Activation: int32(p.activation)}
+		what := native.Product{Alpha: p.alpha, Beta: p.beta, Batch: p.batch, Stream: stream}
+		if p.op == SDD {
+			options.LDX = p.x.stride
+		} else {
+			options.LDC, what.C.Stride = p.c0.stride, p.c0.stride
+		}
 		plan, err := lib.PlanCreate(matrix, options)
 		if errors.Is(err, ErrNoSuchKernel) {
 			options.Kernel = ""
@@ -331,29 +212,69 @@ func comeAndGo[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw
 			t.Fatal(err)
 		}
 		described, infoErr := lib.PlanInfo(plan)
-		info[i] = PlanInfo{Kernel: described.Kernel, UnitRoundoff: described.UnitRoundoff, Tiles: described.Tiles}
+		info[i] = PlanInfo{Kernel: described.Kernel, UnitRoundoff: described.UnitRoundoff, ProductRoundoff: described.ProductRoundoff, Tiles: described.Tiles}
 		s.countPlan(info[i])
-		b, bias := inBuffer(t, s.engine, p.b, d.offsetB), inBuffer(t, s.engine, p.bias, 1)
-		c[i] = inBuffer(t, s.engine, p.newC(), d.offsetC)
-		free = append(free, func() { b.Buffer.Close(); bias.Buffer.Close(); c[i].Buffer.Close() })
-		var biasAt unsafe.Pointer
-		if p.biasKind != NoBias {
-			biasAt = at(bias)
-		}
-		err = errors.Join(infoErr, lib.Multiply(plan, native.Product{Alpha: p.alpha, Beta: p.beta, B: native.Operand{Data: at(b), Stride: p.b.Stride},
-			C: native.Operand{Data: at(c[i]), Stride: p.c0.Stride}, Bias: biasAt, Stream: lane.own[i%2].Handle()}))
+		free = append(free, p.place(t, s, d, &what, &c[i]))
+		err = errors.Join(infoErr, lib.Multiply(plan, what))
 		lib.PlanDestroy(plan)
 		lib.MatrixDestroy(matrix)
 		if err != nil {
 			t.Fatal(err)
 		}
-		products[i] = p
 	}
 	for i, p := range products {
 		err := lib.StreamSynchronize(engine, lane.own[i%2].Handle())
-		got := p.c0
-		got.Data = readBack(t, c[i], err)
-		p.verified(t, s, info[i], got)
+		got := *p.c0
+		got.data = readBack(t, c[i], err)
+		p.verified(t, s, info[i], &got)
+	}
+}
+
+// raw is A where the draw says, and what frees it.
+func (p drawnProduct[T, C, I]) raw(t soakTB, s *soak, d *draw, stream uintptr) (a native.BSR, free func()) {
+	a = native.BSR{Rows: p.a.Rows, Cols: p.a.Cols, BlockM: p.a.BlockM, BlockK: p.a.BlockK, Blocks: len(p.a.ColIdx),
+		DType: int32(DTypeOf[T]()), IndexType: native.Int32, Memory: native.Host}
+	if d.index64 {
+		a.IndexType = native.Int64
+	}
+	onGPU := s.engine.Info().Backend == CUDA
+	if onGPU && d.index == soakIndexHost {
+		a.RowPtr, a.ColIdx, a.Values = firstOf(p.a.RowPtr), firstOf(p.a.ColIdx), firstOf(p.a.Values)
+		return a, func() {}
+	}
+	// On the CPU such a buffer is memory that outlives the matrix, as its values must.
+	rowPtr, colIdx, values := filled(t, s.engine, p.a.RowPtr), filled(t, s.engine, p.a.ColIdx), filled(t, s.engine, p.a.Values)
+	a.RowPtr, a.ColIdx, a.Values = rowPtr.Pointer(), colIdx.Pointer(), values.Pointer()
+	if onGPU {
+		a.Memory = native.Device
+		if d.index != soakIndexDevice {
+			a.Async, a.Stream = true, stream
+		}
+	}
+	return a, func() { rowPtr.Close(); colIdx.Close(); values.Close() }
+}
+
+// place puts the operands into buffers, and says where they are.
+func (p drawnProduct[T, C, I]) place(t soakTB, s *soak, d *draw, what *native.Product, c *DeviceDense[C]) (free func()) {
+	one := p.one(0)
+	b, _ := p.b.onDevice(t, s.engine, d.offsetB)
+	bias := inBuffer(t, s.engine, p.bias, 1)
+	*c, _ = p.c0.onDevice(t, s.engine, d.offsetC)
+	frees := []func() error{b.Buffer.Close, bias.Buffer.Close, c.Buffer.Close}
+	what.B.Data, what.B.Stride, what.C.Data = at(b), p.b.stride, at(*c)
+	what.StepB, what.StepC = p.b.step(one.b.rows), p.c0.step(one.c0.rows)
+	if p.op == SDD {
+		x, _ := p.x.onDevice(t, s.engine, d.offsetB)
+		frees = append(frees, x.Buffer.Close)
+		what.X.Data, what.X.Stride, what.StepX = at(x), p.x.stride, p.x.step(one.x.rows)
+	}
+	if p.biasKind != NoBias {
+		what.Bias = at(bias)
+	}
+	return func() {
+		for _, f := range frees {
+			f()
+		}
 	}
 }
 

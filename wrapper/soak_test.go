@@ -32,6 +32,7 @@ var (
 	soakSeed    = flag.Uint64("soak.seed", 0, "seed of TestSoak; 0: another one each time")
 	soakTerms   = flag.Int64("soak.terms", 0, "the most products of two elements in a draw of TestSoak; 0: 2^23 on the CPU, 2^29 on a GPU")
 	soakKernels = flag.String("soak.kernels", "", "TestSoak names a kernel with this in its name for each product; empty: any kernel, or none")
+	soakOps     = flag.String("soak.ops", "dsd,dsd,dsd_t,dds,dds_t,sdd,sdd", "the products of TestSoak; what is named twice is drawn twice as often")
 	soakReplay  = flag.String("soak.replay", "", "role/seed of one draw, which TestSoak repeats alone until soak.time is over")
 )
 
@@ -87,7 +88,8 @@ type soak struct {
 	engine   *Engine
 	ctx      context.Context // ends when no further draw begins
 	kernels  []Kernel        // that draws may name
-	parallel int             // tiles that are computed at once: CTAs of a GPU, threads of the CPU
+	ops      []Op
+	parallel int // tiles that are computed at once: CTAs of a GPU, threads of the CPU
 	terms    int64
 
 	mu     sync.Mutex
@@ -128,6 +130,13 @@ func newSoak(t *testing.T, engine *Engine) *soak {
 		if *soakTerms == 0 {
 			s.terms = 1 << 29
 		}
+	}
+	for _, name := range strings.Split(*soakOps, ",") {
+		at := slices.IndexFunc(allOps, func(op Op) bool { return op.String() == name })
+		if at < 0 {
+			t.Fatalf("-soak.ops: there is no product %q, only %v", name, allOps)
+		}
+		s.ops = append(s.ops, allOps[at])
 	}
 	for _, kernel := range kernelsOf(t, engine) {
 		if !strings.Contains(kernel.Name, *soakKernels) {
@@ -195,6 +204,9 @@ func (s *soak) one(lane *soakLane, seed uint64) error {
 	}
 	if *soakKernels != "" {
 		flags = append(flags, "-soak.kernels="+*soakKernels)
+	}
+	if given := flag.Lookup("soak.ops"); *soakOps != given.DefValue {
+		flags = append(flags, "-soak.ops="+*soakOps)
 	}
 	return fmt.Errorf("%w\nalone: go test ./wrapper -run '%s$' %s -soak.replay=%s/%d\ndraw: %+v%s",
 		err, s.t.Name(), strings.Join(flags, " "), lane.role, seed, d, s.others(lane))

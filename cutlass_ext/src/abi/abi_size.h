@@ -45,6 +45,9 @@ SPARSEK_ABI_STRUCT(sparsek_tuning_change, 1040);
 SPARSEK_ABI_STRUCT(sparsek_plan_layout, 416);
 SPARSEK_ABI_STRUCT(sparsek_pattern_args, 192);
 SPARSEK_ABI_STRUCT(sparsek_values_args, 88);
+SPARSEK_ABI_STRUCT(sparsek_attention_options, 144);
+SPARSEK_ABI_STRUCT(sparsek_attention_info, 80);
+SPARSEK_ABI_STRUCT(sparsek_attention_args, 312);
 
 #undef SPARSEK_ABI_STRUCT
 
@@ -107,6 +110,9 @@ inline void require_reserved(const sparsek_check_args& given, const char* what) 
 }
 
 inline void require_reserved(const sparsek_values_args& given, const char* what) {
+  require_zero(given.reserved, what, "reserved");
+}
+inline void require_reserved(const sparsek_attention_options& given, const char* what) {
   require_zero(given.reserved, what, "reserved");
 }
 inline void require_reserved(const sparsek_plan_layout& given, const char* what) {

@@ -117,6 +117,13 @@ constexpr sparsek_api kApi = {
     scale,
     multiply_values,
     add_values,
+    attention_create,
+    attention_info,
+    attention_forward,
+    attention_backward,
+    attention_time,
+    attention_destroy,
+    attention_release,
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi/error.h"
+#include "plan/attention.h"
 #include "plan/bsr_index.h"
 #include "plan/pattern_stats.h"
 #include "sparsek.h"
@@ -131,6 +132,20 @@ struct PlanDataSize {
   size_t plan, product;
 };
 
+// Attention over one layout. Arguments come checked, and with their strides filled in.
+class AttentionState {
+ public:
+  virtual ~AttentionState() = default;
+  // All but blocks, partial and pairs.
+  virtual void info(sparsek_attention_info& out) const = 0;
+  virtual void forward(const sparsek_attention_args& args) = 0;
+  virtual void backward(const sparsek_attention_args& args) = 0;
+  virtual void time(const sparsek_attention_args* args, int arg_count, bool backward, int warmup, int repeats,
+                    double* seconds) = 0;
+  // As MatrixState::end_in.
+  virtual void end_in(sparsek_stream /*stream*/) {}
+};
+
 // SMs that are held until this is destroyed.
 class SmHold {
  public:
@@ -191,6 +206,12 @@ class Backend {
     refuse_device_memory();
   }
   virtual void work_on_values(const pattern::ValuesJob& /*job*/) { refuse_device_memory(); }
+
+  // The kernel is named, or empty: to be chosen. Throws SPARSEK_NO_SUCH_KERNEL where there is none that serves.
+  virtual std::unique_ptr<AttentionState> make_attention(const AttentionShape& /*shape*/, AttentionLayout /*layout*/,
+                                                         const std::string& /*kernel*/) {
+    fail(SPARSEK_NO_SUCH_KERNEL, "the CUDA back-end has no kernel of attention yet: use a context of the CPU");
+  }
 
   // Product i is that of plans[i] with args[i], of `count` products; back-ends without a GPU refuse.
   virtual void graph_time(PlanState* const* /*plans*/, const MultiplyArgs* /*args*/, int /*count*/, int /*warmup*/,

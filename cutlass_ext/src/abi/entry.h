@@ -110,6 +110,17 @@ sparsek_status scale(sparsek_context* context, const sparsek_values_args* args) 
 sparsek_status multiply_values(sparsek_context* context, const sparsek_values_args* args) noexcept;
 sparsek_status add_values(sparsek_context* context, const sparsek_values_args* args) noexcept;
 
+// attention.cpp
+sparsek_status attention_create(sparsek_context* context, const sparsek_attention_options* options,
+                                sparsek_attention** out) noexcept;
+sparsek_status attention_info(const sparsek_attention* attention, sparsek_attention_info* out) noexcept;
+sparsek_status attention_forward(sparsek_attention* attention, const sparsek_attention_args* args) noexcept;
+sparsek_status attention_backward(sparsek_attention* attention, const sparsek_attention_args* args) noexcept;
+sparsek_status attention_time(sparsek_attention* attention, const sparsek_attention_args* args, int32_t arg_count,
+                              int32_t backward, int32_t warmup, int32_t repeats, double* seconds) noexcept;
+void attention_destroy(sparsek_attention* attention) noexcept;
+void attention_release(sparsek_attention* attention, sparsek_stream stream) noexcept;
+
 // sm_hold.cpp
 sparsek_status sms_hold(sparsek_context* context, int32_t count, double seconds, sparsek_sm_hold** out) noexcept;
 sparsek_status sms_release(sparsek_sm_hold* hold, int32_t* expired) noexcept;

@@ -42,6 +42,13 @@ struct sparsek_plan {
   std::unique_ptr<sparsek::PlanState> state;
 };
 
+struct sparsek_attention {
+  std::shared_ptr<sparsek::Backend> backend;
+  sparsek::AttentionShape shape;
+  sparsek::AttentionWork work;
+  std::unique_ptr<sparsek::AttentionState> state;
+};
+
 struct sparsek_sm_hold {
   std::shared_ptr<sparsek::Backend> backend;
   std::unique_ptr<sparsek::SmHold> state;
@@ -59,6 +66,7 @@ namespace sparsek {
 inline const Backend& backend_of(const sparsek_context& context) { return *context.backend; }
 inline const Backend& backend_of(const sparsek_matrix& matrix) { return *matrix.shared->backend; }
 inline const Backend& backend_of(const sparsek_plan& plan) { return *plan.matrix->backend; }
+inline const Backend& backend_of(const sparsek_attention& attention) { return *attention.backend; }
 inline const Backend& backend_of(const sparsek_sm_hold& hold) { return *hold.backend; }
 inline const Backend& backend_of(const sparsek_tuner& tuner) { return *tuner.matrix->backend; }
 

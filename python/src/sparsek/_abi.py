@@ -149,6 +149,12 @@ class Norm(enum.IntEnum):
     L2 = 2
 
 
+class AttentionFlag(enum.IntEnum):
+    RIGHT = 1
+    LEFT = 2
+    ALIGN_ENDS = 4
+
+
 _INTEGERS: dict[Any, tuple[int, int]] = {
     ctypes.c_uint8: (0, 2**8 - 1),
     ctypes.c_int32: (-(2**31), 2**31 - 1),
@@ -454,6 +460,74 @@ class ValuesArgs(Versioned):
         ("column_factors", ctypes.c_void_p),
         ("alpha", ctypes.c_double),
         ("beta", ctypes.c_double),
+    )
+
+
+class AttentionOptions(Versioned):
+    _fields_ = (
+        ("abi_size", ctypes.c_size_t),
+        ("batch", ctypes.c_int64),
+        ("heads_q", ctypes.c_int64),
+        ("heads_k", ctypes.c_int64),
+        ("seq_q", ctypes.c_int64),
+        ("seq_k", ctypes.c_int64),
+        ("head_size", ctypes.c_int64),
+        ("head_size_v", ctypes.c_int64),
+        ("layout", ctypes.c_void_p),
+        ("layout_batch", ctypes.c_int64),
+        ("layout_heads", ctypes.c_int64),
+        ("window_left", ctypes.c_int64),
+        ("window_right", ctypes.c_int64),
+        ("scale", ctypes.c_double),
+        ("soft_cap", ctypes.c_double),
+        ("dtype", ctypes.c_int32),
+        ("flags", ctypes.c_int32),
+        ("kernel", ctypes.c_char_p),
+        ("workers", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    )
+
+
+class AttentionInfo(Versioned):
+    _fields_ = (
+        ("abi_size", ctypes.c_size_t),
+        ("kernel", ctypes.c_char_p),
+        ("backward", ctypes.c_char_p),
+        ("blocks", ctypes.c_int64),
+        ("partial", ctypes.c_int64),
+        ("pairs", ctypes.c_int64),
+        ("forward_bytes", ctypes.c_int64),
+        ("backward_bytes", ctypes.c_int64),
+        ("unit_roundoff", ctypes.c_double),
+        ("product_roundoff", ctypes.c_double),
+    )
+
+
+class AttentionArgs(Versioned):
+    _fields_ = (
+        ("abi_size", ctypes.c_size_t),
+        ("q", ctypes.c_void_p),
+        ("k", ctypes.c_void_p),
+        ("v", ctypes.c_void_p),
+        ("o", ctypes.c_void_p),
+        ("lse", ctypes.c_void_p),
+        ("stride_q", ctypes.c_int64 * 3),
+        ("stride_k", ctypes.c_int64 * 3),
+        ("stride_v", ctypes.c_int64 * 3),
+        ("stride_o", ctypes.c_int64 * 3),
+        ("lengths_q", ctypes.c_void_p),
+        ("lengths_k", ctypes.c_void_p),
+        ("stream", ctypes.c_void_p),
+        ("workspace", ctypes.c_void_p),
+        ("workspace_bytes", ctypes.c_size_t),
+        ("grad_o", ctypes.c_void_p),
+        ("grad_q", ctypes.c_void_p),
+        ("grad_k", ctypes.c_void_p),
+        ("grad_v", ctypes.c_void_p),
+        ("stride_grad_o", ctypes.c_int64 * 3),
+        ("stride_grad_q", ctypes.c_int64 * 3),
+        ("stride_grad_k", ctypes.c_int64 * 3),
+        ("stride_grad_v", ctypes.c_int64 * 3),
     )
 
 
@@ -847,4 +921,31 @@ class Api(ctypes.Structure):
         ("scale", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
         ("multiply_values", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
         ("add_values", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ValuesArgs))),
+        (
+            "attention_create",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int32,
+                ctypes.c_void_p,
+                ctypes.POINTER(AttentionOptions),
+                ctypes.c_void_p,
+            ),
+        ),
+        ("attention_info", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(AttentionInfo))),
+        ("attention_forward", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(AttentionArgs))),
+        ("attention_backward", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(AttentionArgs))),
+        (
+            "attention_time",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int32,
+                ctypes.c_void_p,
+                ctypes.POINTER(AttentionArgs),
+                ctypes.c_int32,
+                ctypes.c_int32,
+                ctypes.c_int32,
+                ctypes.c_int32,
+                ctypes.c_void_p,
+            ),
+        ),
+        ("attention_destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+        ("attention_release", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)),
     )

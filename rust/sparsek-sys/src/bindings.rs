@@ -31,6 +31,12 @@ pub struct sparsek_tuner {
 
 #[repr(C)]
 #[derive(Debug)]
+pub struct sparsek_attention {
+    _opaque: crate::Opaque,
+}
+
+#[repr(C)]
+#[derive(Debug)]
 pub struct sparsek_tuning_cache {
     _opaque: crate::Opaque,
 }
@@ -161,6 +167,11 @@ pub type sparsek_norm = i32;
 pub const SPARSEK_NORM_MAX: sparsek_norm = 0;
 pub const SPARSEK_NORM_L1: sparsek_norm = 1;
 pub const SPARSEK_NORM_L2: sparsek_norm = 2;
+
+pub type sparsek_attention_flag = i32;
+pub const SPARSEK_ATTENTION_RIGHT: sparsek_attention_flag = 1;
+pub const SPARSEK_ATTENTION_LEFT: sparsek_attention_flag = 2;
+pub const SPARSEK_ATTENTION_ALIGN_ENDS: sparsek_attention_flag = 4;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -469,6 +480,80 @@ crate::versioned!(sparsek_values_args);
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct sparsek_attention_options {
+    pub abi_size: usize,
+    pub batch: i64,
+    pub heads_q: i64,
+    pub heads_k: i64,
+    pub seq_q: i64,
+    pub seq_k: i64,
+    pub head_size: i64,
+    pub head_size_v: i64,
+    pub layout: *const sparsek_bsr,
+    pub layout_batch: i64,
+    pub layout_heads: i64,
+    pub window_left: i64,
+    pub window_right: i64,
+    pub scale: f64,
+    pub soft_cap: f64,
+    pub dtype: i32,
+    pub flags: i32,
+    pub kernel: *const c_char,
+    pub workers: i32,
+    pub reserved: i32,
+}
+
+crate::versioned!(sparsek_attention_options);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct sparsek_attention_info {
+    pub abi_size: usize,
+    pub kernel: *const c_char,
+    pub backward: *const c_char,
+    pub blocks: i64,
+    pub partial: i64,
+    pub pairs: i64,
+    pub forward_bytes: i64,
+    pub backward_bytes: i64,
+    pub unit_roundoff: f64,
+    pub product_roundoff: f64,
+}
+
+crate::versioned!(sparsek_attention_info);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct sparsek_attention_args {
+    pub abi_size: usize,
+    pub q: *const c_void,
+    pub k: *const c_void,
+    pub v: *const c_void,
+    pub o: *mut c_void,
+    pub lse: *mut c_void,
+    pub stride_q: [i64; 3],
+    pub stride_k: [i64; 3],
+    pub stride_v: [i64; 3],
+    pub stride_o: [i64; 3],
+    pub lengths_q: *const i32,
+    pub lengths_k: *const i32,
+    pub stream: sparsek_stream,
+    pub workspace: *mut c_void,
+    pub workspace_bytes: usize,
+    pub grad_o: *const c_void,
+    pub grad_q: *mut c_void,
+    pub grad_k: *mut c_void,
+    pub grad_v: *mut c_void,
+    pub stride_grad_o: [i64; 3],
+    pub stride_grad_q: [i64; 3],
+    pub stride_grad_k: [i64; 3],
+    pub stride_grad_v: [i64; 3],
+}
+
+crate::versioned!(sparsek_attention_args);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct sparsek_dense_time_args {
     pub abi_size: usize,
     pub m: i64,
@@ -681,6 +766,13 @@ pub struct sparsek_api {
     pub scale: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
     pub multiply_values: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
     pub add_values: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_values_args) -> sparsek_status,
+    pub attention_create: unsafe extern "C" fn(*mut sparsek_context, *const sparsek_attention_options, out: *mut *mut sparsek_attention) -> sparsek_status,
+    pub attention_info: unsafe extern "C" fn(*const sparsek_attention, out: *mut sparsek_attention_info) -> sparsek_status,
+    pub attention_forward: unsafe extern "C" fn(*mut sparsek_attention, *const sparsek_attention_args) -> sparsek_status,
+    pub attention_backward: unsafe extern "C" fn(*mut sparsek_attention, *const sparsek_attention_args) -> sparsek_status,
+    pub attention_time: unsafe extern "C" fn(*mut sparsek_attention, args: *const sparsek_attention_args, arg_count: i32, backward: i32, warmup: i32, repeats: i32, seconds: *mut f64) -> sparsek_status,
+    pub attention_destroy: unsafe extern "C" fn(*mut sparsek_attention),
+    pub attention_release: unsafe extern "C" fn(*mut sparsek_attention, sparsek_stream),
 }
 
 #[cfg(test)]
@@ -906,6 +998,62 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_values_args, column_factors)", core::mem::offset_of!(sparsek_values_args, column_factors)),
     ("offsetof(sparsek_values_args, alpha)", core::mem::offset_of!(sparsek_values_args, alpha)),
     ("offsetof(sparsek_values_args, beta)", core::mem::offset_of!(sparsek_values_args, beta)),
+    ("sizeof(sparsek_attention_options)", size_of::<sparsek_attention_options>()),
+    ("offsetof(sparsek_attention_options, abi_size)", core::mem::offset_of!(sparsek_attention_options, abi_size)),
+    ("offsetof(sparsek_attention_options, batch)", core::mem::offset_of!(sparsek_attention_options, batch)),
+    ("offsetof(sparsek_attention_options, heads_q)", core::mem::offset_of!(sparsek_attention_options, heads_q)),
+    ("offsetof(sparsek_attention_options, heads_k)", core::mem::offset_of!(sparsek_attention_options, heads_k)),
+    ("offsetof(sparsek_attention_options, seq_q)", core::mem::offset_of!(sparsek_attention_options, seq_q)),
+    ("offsetof(sparsek_attention_options, seq_k)", core::mem::offset_of!(sparsek_attention_options, seq_k)),
+    ("offsetof(sparsek_attention_options, head_size)", core::mem::offset_of!(sparsek_attention_options, head_size)),
+    ("offsetof(sparsek_attention_options, head_size_v)", core::mem::offset_of!(sparsek_attention_options, head_size_v)),
+    ("offsetof(sparsek_attention_options, layout)", core::mem::offset_of!(sparsek_attention_options, layout)),
+    ("offsetof(sparsek_attention_options, layout_batch)", core::mem::offset_of!(sparsek_attention_options, layout_batch)),
+    ("offsetof(sparsek_attention_options, layout_heads)", core::mem::offset_of!(sparsek_attention_options, layout_heads)),
+    ("offsetof(sparsek_attention_options, window_left)", core::mem::offset_of!(sparsek_attention_options, window_left)),
+    ("offsetof(sparsek_attention_options, window_right)", core::mem::offset_of!(sparsek_attention_options, window_right)),
+    ("offsetof(sparsek_attention_options, scale)", core::mem::offset_of!(sparsek_attention_options, scale)),
+    ("offsetof(sparsek_attention_options, soft_cap)", core::mem::offset_of!(sparsek_attention_options, soft_cap)),
+    ("offsetof(sparsek_attention_options, dtype)", core::mem::offset_of!(sparsek_attention_options, dtype)),
+    ("offsetof(sparsek_attention_options, flags)", core::mem::offset_of!(sparsek_attention_options, flags)),
+    ("offsetof(sparsek_attention_options, kernel)", core::mem::offset_of!(sparsek_attention_options, kernel)),
+    ("offsetof(sparsek_attention_options, workers)", core::mem::offset_of!(sparsek_attention_options, workers)),
+    ("offsetof(sparsek_attention_options, reserved)", core::mem::offset_of!(sparsek_attention_options, reserved)),
+    ("sizeof(sparsek_attention_info)", size_of::<sparsek_attention_info>()),
+    ("offsetof(sparsek_attention_info, abi_size)", core::mem::offset_of!(sparsek_attention_info, abi_size)),
+    ("offsetof(sparsek_attention_info, kernel)", core::mem::offset_of!(sparsek_attention_info, kernel)),
+    ("offsetof(sparsek_attention_info, backward)", core::mem::offset_of!(sparsek_attention_info, backward)),
+    ("offsetof(sparsek_attention_info, blocks)", core::mem::offset_of!(sparsek_attention_info, blocks)),
+    ("offsetof(sparsek_attention_info, partial)", core::mem::offset_of!(sparsek_attention_info, partial)),
+    ("offsetof(sparsek_attention_info, pairs)", core::mem::offset_of!(sparsek_attention_info, pairs)),
+    ("offsetof(sparsek_attention_info, forward_bytes)", core::mem::offset_of!(sparsek_attention_info, forward_bytes)),
+    ("offsetof(sparsek_attention_info, backward_bytes)", core::mem::offset_of!(sparsek_attention_info, backward_bytes)),
+    ("offsetof(sparsek_attention_info, unit_roundoff)", core::mem::offset_of!(sparsek_attention_info, unit_roundoff)),
+    ("offsetof(sparsek_attention_info, product_roundoff)", core::mem::offset_of!(sparsek_attention_info, product_roundoff)),
+    ("sizeof(sparsek_attention_args)", size_of::<sparsek_attention_args>()),
+    ("offsetof(sparsek_attention_args, abi_size)", core::mem::offset_of!(sparsek_attention_args, abi_size)),
+    ("offsetof(sparsek_attention_args, q)", core::mem::offset_of!(sparsek_attention_args, q)),
+    ("offsetof(sparsek_attention_args, k)", core::mem::offset_of!(sparsek_attention_args, k)),
+    ("offsetof(sparsek_attention_args, v)", core::mem::offset_of!(sparsek_attention_args, v)),
+    ("offsetof(sparsek_attention_args, o)", core::mem::offset_of!(sparsek_attention_args, o)),
+    ("offsetof(sparsek_attention_args, lse)", core::mem::offset_of!(sparsek_attention_args, lse)),
+    ("offsetof(sparsek_attention_args, stride_q)", core::mem::offset_of!(sparsek_attention_args, stride_q)),
+    ("offsetof(sparsek_attention_args, stride_k)", core::mem::offset_of!(sparsek_attention_args, stride_k)),
+    ("offsetof(sparsek_attention_args, stride_v)", core::mem::offset_of!(sparsek_attention_args, stride_v)),
+    ("offsetof(sparsek_attention_args, stride_o)", core::mem::offset_of!(sparsek_attention_args, stride_o)),
+    ("offsetof(sparsek_attention_args, lengths_q)", core::mem::offset_of!(sparsek_attention_args, lengths_q)),
+    ("offsetof(sparsek_attention_args, lengths_k)", core::mem::offset_of!(sparsek_attention_args, lengths_k)),
+    ("offsetof(sparsek_attention_args, stream)", core::mem::offset_of!(sparsek_attention_args, stream)),
+    ("offsetof(sparsek_attention_args, workspace)", core::mem::offset_of!(sparsek_attention_args, workspace)),
+    ("offsetof(sparsek_attention_args, workspace_bytes)", core::mem::offset_of!(sparsek_attention_args, workspace_bytes)),
+    ("offsetof(sparsek_attention_args, grad_o)", core::mem::offset_of!(sparsek_attention_args, grad_o)),
+    ("offsetof(sparsek_attention_args, grad_q)", core::mem::offset_of!(sparsek_attention_args, grad_q)),
+    ("offsetof(sparsek_attention_args, grad_k)", core::mem::offset_of!(sparsek_attention_args, grad_k)),
+    ("offsetof(sparsek_attention_args, grad_v)", core::mem::offset_of!(sparsek_attention_args, grad_v)),
+    ("offsetof(sparsek_attention_args, stride_grad_o)", core::mem::offset_of!(sparsek_attention_args, stride_grad_o)),
+    ("offsetof(sparsek_attention_args, stride_grad_q)", core::mem::offset_of!(sparsek_attention_args, stride_grad_q)),
+    ("offsetof(sparsek_attention_args, stride_grad_k)", core::mem::offset_of!(sparsek_attention_args, stride_grad_k)),
+    ("offsetof(sparsek_attention_args, stride_grad_v)", core::mem::offset_of!(sparsek_attention_args, stride_grad_v)),
     ("sizeof(sparsek_dense_time_args)", size_of::<sparsek_dense_time_args>()),
     ("offsetof(sparsek_dense_time_args, abi_size)", core::mem::offset_of!(sparsek_dense_time_args, abi_size)),
     ("offsetof(sparsek_dense_time_args, m)", core::mem::offset_of!(sparsek_dense_time_args, m)),

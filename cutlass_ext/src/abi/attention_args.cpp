@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "abi/attention_args.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "abi/abi_size.h"
+#include "abi/dtype.h"
+#include "abi/error.h"
+#include "abi/require.h"
+#include "abi/served.h"
+#include "plan/bsr_index.h"
+
+namespace sparsek {
+namespace {
+
+constexpr int64_t kLargestExtent = INT32_MAX;
+constexpr int64_t kLargestHeadSize = 4096;
+constexpr int64_t kDefaultBlock = 128;  // where there is no layout
+
+int64_t require_extent(int64_t value, int64_t least, int64_t most, const char* member) {
+  if (value < least || value > most) {
+    fail(SPARSEK_BAD_SIZE, "options->%s = %" PRId64 " is not from %" PRId64 " to %" PRId64, member, value, least, most);
+  }
+  return value;
+}
+
+// So large that no sums of it with positions overflow, and no window of that size hides a key.
+int64_t window_of(int64_t value, bool has_flag, const char* member, const char* flag) {
+  constexpr int64_t kEndless = int64_t{1} << 40;
+  if (!has_flag && value != 0) {
+    fail(SPARSEK_BAD_ARGUMENT, "options->%s = %" PRId64 " without %s in options->flags", member, value, flag);
+  }
+  return std::clamp(value, -kEndless, kEndless);
+}
+
+void require_rules(const sparsek_attention_options& options, AttentionShape& shape) {
+  constexpr int32_t kKnown = SPARSEK_ATTENTION_RIGHT | SPARSEK_ATTENTION_LEFT | SPARSEK_ATTENTION_ALIGN_ENDS;
+  if ((options.flags & ~kKnown) != 0) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "options->flags = %d has bits other than SPARSEK_ATTENTION_RIGHT (1), SPARSEK_ATTENTION_LEFT (2) and "
+         "SPARSEK_ATTENTION_ALIGN_ENDS (4)",
+         options.flags);
+  }
+  shape.right = (options.flags & SPARSEK_ATTENTION_RIGHT) != 0;
+  shape.left = (options.flags & SPARSEK_ATTENTION_LEFT) != 0;
+  shape.align_ends = (options.flags & SPARSEK_ATTENTION_ALIGN_ENDS) != 0;
+  shape.window_right = window_of(options.window_right, shape.right, "window_right", "SPARSEK_ATTENTION_RIGHT");
+  shape.window_left = window_of(options.window_left, shape.left, "window_left", "SPARSEK_ATTENTION_LEFT");
+  if (!std::isfinite(options.scale)) {
+    fail(SPARSEK_BAD_ARGUMENT, "options->scale = %g is not finite", options.scale);
+  }
+  if (!(options.soft_cap >= 0) || std::isinf(options.soft_cap)) {
+    fail(SPARSEK_BAD_ARGUMENT, "options->soft_cap = %g is not finite and 0 or above", options.soft_cap);
+  }
+  shape.scale = options.scale == 0 ? 1 / std::sqrt(static_cast<double>(shape.head_size)) : options.scale;
+  shape.soft_cap = options.soft_cap;
+}
+
+// An operand of one size: what it is called, where it lies, and how many heads and rows it has.
+struct Operand {
+  const char* name;
+  const void* data;
+  int64_t* stride;
+  int64_t heads, rows, size;
+  bool written;
+};
+
+void resolve_strides(const AttentionShape& shape, const Operand& x) {
+  int64_t* const stride = x.stride;
+  if (stride[0] == 0 && stride[1] == 0 && stride[2] == 0) {
+    stride[2] = x.size;
+    if (__builtin_mul_overflow(x.rows, stride[2], &stride[1]) ||
+        __builtin_mul_overflow(x.heads, stride[1], &stride[0])) {
+      fail(SPARSEK_BAD_SIZE, "args->%s does not fit in an address space", x.name);
+    }
+  }
+  const int64_t extent[3] = {shape.batch, x.heads, x.rows};
+  int64_t last = x.size;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t steps = std::max<int64_t>(0, extent[i] - 1);
+    int64_t way = 0;
+    if (stride[i] < 0 || __builtin_mul_overflow(steps, stride[i], &way) || __builtin_add_overflow(last, way, &last)) {
+      fail(SPARSEK_BAD_LEADING_DIMENSION, "args->stride_%s[%d] = %" PRId64 " is negative, or too large", x.name, i,
+           stride[i]);
+    }
+    // Rows that overlap may be read, but not written.
+    if (x.written && steps > 0 && stride[i] < x.size) {
+      fail(SPARSEK_BAD_LEADING_DIMENSION,
+           "args->stride_%s[%d] = %" PRId64 " is below the %" PRId64 " elements of a row, which is written", x.name, i,
+           stride[i], x.size);
+    }
+  }
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(last, dtype_bytes(shape.dtype), &bytes)) {
+    fail(SPARSEK_BAD_SIZE, "args->%s does not fit in an address space", x.name);
+  }
+}
+
+void require_apart(const Operand& written, const char* name, const void* read) {
+  if (written.data != read) return;
+  fail(SPARSEK_BAD_ARGUMENT, "args->%s is args->%s: what is written must not overlap what is read", written.name, name);
+}
+
+void require_lse(const AttentionShape& shape, const void* lse, bool needed) {
+  if (needed) require_not_null(lse, "args->lse");
+  require_aligned(lse, shape.dtype == SPARSEK_FP64 ? 8 : 4, "args->lse");
+}
+
+}  // namespace
+
+AttentionShape resolve_attention_shape(const sparsek_attention_options& options) {
+  AttentionShape shape;
+  require_dtype(options.dtype, "options->dtype");
+  shape.dtype = static_cast<sparsek_dtype>(options.dtype);
+  shape.batch = require_extent(options.batch, 0, kLargestExtent, "batch");
+  shape.heads_q = require_extent(options.heads_q, 1, kLargestExtent, "heads_q");
+  shape.heads_k = require_extent(options.heads_k, 1, kLargestExtent, "heads_k");
+  shape.seq_q = require_extent(options.seq_q, 0, kLargestExtent, "seq_q");
+  shape.seq_k = require_extent(options.seq_k, 0, kLargestExtent, "seq_k");
+  shape.head_size = require_extent(options.head_size, 1, kLargestHeadSize, "head_size");
+  shape.head_size_v = require_extent(options.head_size_v == 0 ? options.head_size : options.head_size_v, 1,
+                                     kLargestHeadSize, "head_size_v");
+  if (shape.heads_q % shape.heads_k != 0) {
+    fail(SPARSEK_BAD_SIZE, "options->heads_q = %" PRId64 " is no multiple of options->heads_k = %" PRId64,
+         shape.heads_q, shape.heads_k);
+  }
+  int64_t lines = 0;
+  if (__builtin_mul_overflow(shape.batch * shape.heads_q, shape.seq_q, &lines) || lines > (int64_t{1} << 48)) {
+    fail(SPARSEK_BAD_SIZE, "options: batch * heads_q * seq_q rows do not fit in an address space");
+  }
+  shape.layout_batch = options.layout_batch == 0 ? 1 : options.layout_batch;
+  if (shape.layout_batch != 1 && shape.layout_batch != shape.batch) {
+    fail(SPARSEK_BAD_SIZE, "options->layout_batch = %" PRId64 " is neither 1 nor options->batch = %" PRId64,
+         shape.layout_batch, shape.batch);
+  }
+  shape.layout_heads = options.layout_heads == 0 ? 1 : options.layout_heads;
+  if (shape.layout_heads < 1 || shape.heads_q % shape.layout_heads != 0) {
+    fail(SPARSEK_BAD_SIZE, "options->layout_heads = %" PRId64 " is no divisor of options->heads_q = %" PRId64,
+         shape.layout_heads, shape.heads_q);
+  }
+  if (options.workers < 0) {
+    fail(SPARSEK_BAD_ARGUMENT, "options->workers = %d is negative: 0 stands for all", options.workers);
+  }
+  shape.workers = options.workers;
+  require_rules(options, shape);
+  return shape;
+}
+
+AttentionLayout resolve_attention_layout(const sparsek_attention_options& options, AttentionShape& shape) {
+  if (options.layout == nullptr) {
+    shape.block_q = shape.block_k = kDefaultBlock;
+    shape.layout_batch = shape.layout_heads = 1;
+    const int64_t blocks = shape.query_blocks() * shape.key_blocks();
+    if (blocks > INT32_MAX) {
+      fail(SPARSEK_BAD_SIZE,
+           "options: seq_q by seq_k has %" PRId64 " blocks of %" PRId64 " x %" PRId64
+           ", beyond int32: give a layout of larger blocks",
+           blocks, kDefaultBlock, kDefaultBlock);
+    }
+    return whole_layout(shape);
+  }
+  sparsek_bsr bsr = read_struct(options.layout, "options->layout");
+  bsr.dtype = shape.dtype;
+  bsr.values = nullptr;
+  require_served(bsr);
+  require_bsr(bsr);
+  if (bsr.memory != SPARSEK_HOST) {
+    fail(SPARSEK_WRONG_MEMORY,
+         "options->layout->memory is not SPARSEK_HOST: a layout in device memory is not served yet");
+  }
+  shape.block_q = bsr.block_m;
+  shape.block_k = bsr.block_k;
+  const int64_t rows = shape.layout_rows() * shape.block_q;
+  if (bsr.rows != rows) {
+    fail(SPARSEK_BAD_SIZE,
+         "options->layout->rows = %" PRId64 " is not the %" PRId64
+         " of layout_batch * layout_heads * ceil(seq_q / block_m) block rows of %" PRId64,
+         bsr.rows, rows, shape.block_q);
+  }
+  if (bsr.cols != shape.seq_k) {
+    fail(SPARSEK_BAD_SIZE, "options->layout->cols = %" PRId64 " is not options->seq_k = %" PRId64, bsr.cols,
+         shape.seq_k);
+  }
+  BsrIndex index = make_bsr_index(with_its_blocks(bsr));
+  return {std::move(index.row_ptr), std::move(index.col_idx)};
+}
+
+sparsek_attention_args resolve_attention_args(const AttentionShape& shape, const sparsek_attention_args& given,
+                                              AttentionCall call) {
+  sparsek_attention_args args = given;
+  const bool backward = call == AttentionCall::kBackward;
+  const auto query = [&](const char* name, const void* data, int64_t* stride, int64_t size, bool written) {
+    return Operand{name, data, stride, shape.heads_q, shape.seq_q, size, written};
+  };
+  const auto key = [&](const char* name, const void* data, int64_t* stride, int64_t size, bool written) {
+    return Operand{name, data, stride, shape.heads_k, shape.seq_k, size, written};
+  };
+  const int64_t d = shape.head_size, d_v = shape.head_size_v;
+  const Operand read[] = {query("q", args.q, args.stride_q, d, false), key("k", args.k, args.stride_k, d, false),
+                          key("v", args.v, args.stride_v, d_v, false),
+                          query("o", args.o, args.stride_o, d_v, !backward),
+                          query("grad_o", args.grad_o, args.stride_grad_o, d_v, false)};
+  const Operand gradients[] = {query("grad_q", args.grad_q, args.stride_grad_q, d, true),
+                               key("grad_k", args.grad_k, args.stride_grad_k, d, true),
+                               key("grad_v", args.grad_v, args.stride_grad_v, d_v, true)};
+  const int64_t element = dtype_bytes(shape.dtype);
+  const auto resolve = [&](const Operand& x) {
+    const std::string name = std::string("args->") + x.name;
+    if (shape.batch > 0 && x.rows > 0) require_not_null(x.data, name.c_str());
+    require_aligned(x.data, element, name.c_str());
+    resolve_strides(shape, x);
+  };
+  for (int i = 0; i < (backward ? 5 : 4); ++i) resolve(read[i]);
+  if (!backward) {
+    require_lse(shape, args.lse, false);
+    if (args.o != nullptr) {
+      for (int i = 0; i < 3; ++i) require_apart(read[3], read[i].name, read[i].data);
+    }
+    return args;
+  }
+  require_lse(shape, args.lse, shape.batch > 0 && shape.seq_q > 0);
+  for (const Operand& x : gradients) {
+    if (x.data == nullptr) continue;
+    resolve(x);
+    for (const Operand& other : read) require_apart(x, other.name, other.data);
+  }
+  return args;
+}
+
+}  // namespace sparsek

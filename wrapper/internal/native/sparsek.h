@@ -4,7 +4,8 @@
  *
  *     C = act(alpha * A * B + beta * C + bias)        A: M x K in BSR,  B: K x N dense,  C: M x N dense
  *
- * and the other products that training needs, see sparsek_op.
+ * and the other products that training needs, see sparsek_op; and attention over a block-sparse layout, see
+ * sparsek_attention_options.
  *
  * Products are summed in fp32, and the epilogue is computed in fp32, in the order above. The result is rounded once, to
  * C's type, which may differ from the type of A and B. Where B is of fp64, all of that is in fp64. A may be of a
@@ -227,11 +228,18 @@ typedef enum sparsek_norm {
   SPARSEK_NORM_L2 = 2   /* sqrt(sum x^2), Frobenius */
 } sparsek_norm;
 
-typedef struct sparsek_context sparsek_context; /* a back-end and its device */
-typedef struct sparsek_matrix sparsek_matrix;   /* a BSR matrix, index checked, values in the back-end's memory */
-typedef struct sparsek_plan sparsek_plan;       /* how one pattern is multiplied: kernel and work list */
-typedef struct sparsek_tuner sparsek_tuner;     /* candidates for a plan, under measurement */
-typedef void* sparsek_stream;                   /* a cudaStream_t; null is the default stream; ignored on the CPU */
+/* Bits of sparsek_attention_options.flags: which keys a query sees, see there. */
+typedef enum sparsek_attention_flag {
+  SPARSEK_ATTENTION_RIGHT = 1,     /* none behind p + window_right; with window_right = 0: causal attention */
+  SPARSEK_ATTENTION_LEFT = 2,      /* none before p - window_left */
+  SPARSEK_ATTENTION_ALIGN_ENDS = 4 /* the last query is at the last key: p = i + length_k - length_q, else p = i */
+} sparsek_attention_flag;
+typedef struct sparsek_context sparsek_context;     /* a back-end and its device */
+typedef struct sparsek_matrix sparsek_matrix;       /* a BSR matrix, index checked, values in the back-end's memory */
+typedef struct sparsek_plan sparsek_plan;           /* how one pattern is multiplied: kernel and work list */
+typedef struct sparsek_tuner sparsek_tuner;         /* candidates for a plan, under measurement */
+typedef struct sparsek_attention sparsek_attention; /* how attention over one layout is computed */
+typedef void* sparsek_stream;                       /* a cudaStream_t; null is the default stream; ignored on the CPU */
 typedef struct sparsek_tuning_cache sparsek_tuning_cache; /* a tuning cache as it was when it was opened */
 typedef struct sparsek_sm_hold sparsek_sm_hold;           /* SMs of a GPU that nothing else runs on */
 
@@ -544,6 +552,76 @@ typedef struct sparsek_values_args {
   const void *row_factors, *column_factors; /* (M), (K) */
   double alpha, beta;                       /* rounded to fp32, unless a is of fp64 */
 } sparsek_values_args;
+
+/* Attention: for each batch and head, O = softmax(S) V with S = scale * Q K^T over the keys that a query sees, and the
+ * gradients of that. Query head h has key head h / (heads_q / heads_k).
+ *
+ * Query i sees key j where the layout has the block of both and the rules let it: with p as sparsek_attention_flag
+ * says, p - window_left <= j <= p + window_right, i < length_q and j < length_k. The lengths are those of the call, or
+ * seq_q and seq_k. A query that sees no key has O = 0 and LSE = -Inf, and passes no gradient. A block of which no query
+ * sees a key is neither read nor computed. Elements at and beyond the lengths are never read; what is masked within a
+ * block that is computed should be finite, since 0 times Inf or NaN may reach queries of that block.
+ *
+ * Sums are in fp32, of fp64 in fp64, and results are rounded once to the type of Q. */
+typedef struct sparsek_attention_options {
+  size_t abi_size;
+  int64_t batch, heads_q, heads_k; /* heads_q is a multiple of heads_k, which V has too */
+  int64_t seq_q, seq_k;
+  int64_t head_size;   /* of Q and K */
+  int64_t head_size_v; /* of V and O; 0: head_size */
+  /* Which blocks of S there are; null: all. The index of a matrix without values: its block rows are, one after the
+   * other, those of each layout batch and layout head, of ceil(seq_q / block_m) each: rows = layout_batch *
+   * layout_heads
+   * * ceil(seq_q / block_m) * block_m, cols = seq_k. The type is not used, and the index is copied. Host memory, also
+   * for a GPU. */
+  const sparsek_bsr* layout;
+  int64_t layout_batch;              /* 1, for all batches the same, or batch; 0: 1 */
+  int64_t layout_heads;              /* a divisor of heads_q: consecutive query heads share one; 0: 1 */
+  int64_t window_left, window_right; /* any number; 0 without their flags */
+  double scale;                      /* finite; 0: 1 / sqrt(head_size) */
+  double soft_cap;                   /* above 0: S = soft_cap * tanh(scale * Q K^T / soft_cap); 0: none */
+  int32_t dtype;                     /* sparsek_dtype of Q, K, V, O and their gradients */
+  int32_t flags;                     /* of sparsek_attention_flag */
+  const char* kernel;                /* a kernel's name, or null: chosen by the library */
+  int32_t workers;                   /* the most CTAs, or threads; 0: all */
+  int32_t reserved;
+} sparsek_attention_options;
+
+typedef struct sparsek_attention_info {
+  size_t abi_size;
+  const char* kernel;   /* of the forward pass; lives as long as the handle */
+  const char* backward; /* of the backward pass; "" where it is not served */
+  /* Of one call with all lengths seq_q and seq_k, over all batches and heads: */
+  int64_t blocks;  /* that are computed */
+  int64_t partial; /* of these, blocks that a rule or the end of a sequence cuts */
+  int64_t pairs; /* a query and a key that it sees: each is 2 (head_size + head_size_v) operations of a forward pass */
+  int64_t forward_bytes, backward_bytes; /* device memory: the workspace of one call; 0: it needs none */
+  double unit_roundoff;                  /* of one step of the sums: the u of the error bound */
+  double product_roundoff; /* how far an element of P or of dS is rounded before it is multiplied: the p of the bound */
+} sparsek_attention_info;
+
+/* Operands, in the back-end's memory, of the planned type. Strides: elements from one batch, one head and one row to
+ * the next; all three 0: (batch, heads, seq, size) without gaps. The elements of a row follow each other. */
+typedef struct sparsek_attention_args {
+  size_t abi_size;
+  const void *q, *k, *v;
+  /* attention_forward writes o and, where it is not null, lse: the natural logarithm of the sum of exp(S) for each
+   * query, (batch, heads_q, seq_q) without gaps, of fp32, or fp64 where Q is of it. attention_backward reads both. What
+   * lies beyond length_q in o becomes 0, in lse -Inf. */
+  void *o, *lse;
+  int64_t stride_q[3], stride_k[3], stride_v[3], stride_o[3];
+  /* (batch), in the back-end's memory: how long each sequence is, read when the call runs. null: seq_q, seq_k. What is
+   * below 0 or above these is taken for the nearest of the two. */
+  const int32_t *lengths_q, *lengths_k;
+  sparsek_stream stream;
+  void* workspace; /* device memory, as of a product; null: from a pool of the context */
+  size_t workspace_bytes;
+  /* Of attention_backward: the gradient of O, read, and those of Q, K and V, written, of which null ones are not
+   * computed. Rows beyond the lengths become 0. */
+  const void* grad_o;
+  void *grad_q, *grad_k, *grad_v;
+  int64_t stride_grad_o[3], stride_grad_q[3], stride_grad_k[3], stride_grad_v[3];
+} sparsek_attention_args;
 
 /* Dense products for comparison: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
  * in fp32. Set i of operands is a[i], b[i], c[i], all in device memory. */
@@ -954,6 +1032,22 @@ typedef struct sparsek_api {
    * a->values or b. */
   sparsek_status (*multiply_values)(sparsek_context*, const sparsek_values_args* args);
   sparsek_status (*add_values)(sparsek_context*, const sparsek_values_args* args);
+
+  /* Attention, see sparsek_attention_options. attention_create checks the layout as matrix_create does an index, and
+   * keeps a copy. SPARSEK_NO_SUCH_KERNEL where the back-end has no kernel for the sizes, the type or the rules. */
+  sparsek_status (*attention_create)(sparsek_context*, const sparsek_attention_options*, sparsek_attention** out);
+  sparsek_status (*attention_info)(const sparsek_attention*, sparsek_attention_info* out);
+  /* Do not wait, and may be captured into a CUDA graph; the CPU back-end returns when the outputs are written. What is
+   * written must not overlap what is read. One handle may be in use on several streams at once. The same handle gives
+   * the same bits each time, on the CPU for any number of threads. */
+  sparsek_status (*attention_forward)(sparsek_attention*, const sparsek_attention_args*);
+  sparsek_status (*attention_backward)(sparsek_attention*, const sparsek_attention_args*);
+  /* Times forward passes, or with `backward` = 1 (else 0) backward passes, as multiply_time does products. */
+  sparsek_status (*attention_time)(sparsek_attention*, const sparsek_attention_args* args, int32_t arg_count,
+                                   int32_t backward, int32_t warmup, int32_t repeats, double* seconds);
+  void (*attention_destroy)(sparsek_attention*);
+  /* As plan_release. */
+  void (*attention_release)(sparsek_attention*, sparsek_stream);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

@@ -110,6 +110,29 @@ func TestSmallBlocksOnDevice(t *testing.T) {
 	onRowWindow(t, testSmallBlocksOnDevice[float32], testSmallBlocksOnDevice[float64])
 }
 
+func testChunksWithoutBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, block := range blocksOf(kernel, [][2]int{{1, 1}, {3, 3}, {16, 8}}) {
+		t.Run(fmt.Sprintf("%dx%d", block[0], block[1]), func(t *testing.T) {
+			p := newProduct[T, int32](shape{rows: 4000 * block[0], cols: 20 * block[1], n: 33, blockM: block[0], blockK: block[1], alpha: 1, seed: 9, kernel: kernel.Name})
+			pattern := make([][]int32, 4000)
+			pattern[0], pattern[2000] = []int32{0, 3, 4, 7, 19}, []int32{2, 5, 11}
+			next := 0
+			p.setPattern(pattern, func() T { next++; return FromFloat32[T](float32(next%31-15) / 8) })
+			for _, onDevice := range []bool{false, true} {
+				c, info := p.run(t, engine, onDevice)
+				p.verify(t, engine, info, c)
+			}
+		})
+	}
+}
+
+// So many block rows without blocks follow each other that they fill whole chunks, which lie between entries that no copy
+// begins with.
+func TestChunksWithoutBlocks(t *testing.T) {
+	onFewColumns(t, testChunksWithoutBlocks[BFloat16], testChunksWithoutBlocks[Float16], testChunksWithoutBlocks[float32], testChunksWithoutBlocks[float64])
+	onRowWindow(t, testChunksWithoutBlocks[float32], testChunksWithoutBlocks[float64])
+}
+
 func testCutRowsSameBits[T Element](t *testing.T, engine *Engine, s shape) {
 	newRepeatable[T](t, engine, s).repeat(t)
 }

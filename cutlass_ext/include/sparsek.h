@@ -234,6 +234,15 @@ typedef enum sparsek_attention_flag {
   SPARSEK_ATTENTION_LEFT = 2,      /* none before p - window_left */
   SPARSEK_ATTENTION_ALIGN_ENDS = 4 /* the last query is at the last key: p = i + length_k - length_q, else p = i */
 } sparsek_attention_flag;
+/* What a check of attention compares: sparsek_attention_check_args.output. */
+typedef enum sparsek_attention_output {
+  SPARSEK_ATTENTION_O = 0,
+  SPARSEK_ATTENTION_LSE = 1,
+  SPARSEK_ATTENTION_GRAD_Q = 2,
+  SPARSEK_ATTENTION_GRAD_K = 3,
+  SPARSEK_ATTENTION_GRAD_V = 4
+} sparsek_attention_output;
+
 typedef struct sparsek_context sparsek_context;     /* a back-end and its device */
 typedef struct sparsek_matrix sparsek_matrix;       /* a BSR matrix, index checked, values in the back-end's memory */
 typedef struct sparsek_plan sparsek_plan;           /* how one pattern is multiplied: kernel and work list */
@@ -622,6 +631,25 @@ typedef struct sparsek_attention_args {
   void *grad_q, *grad_k, *grad_v;
   int64_t stride_grad_o[3], stride_grad_q[3], stride_grad_k[3], stride_grad_v[3];
 } sparsek_attention_args;
+
+/* Compares one output of attention with a reference in fp64 (of fp64: with 64 bits of fraction), element by element,
+ * computed straight from the arrays, all in host memory. With w = softmax(S), L keys seen, D = head_size, u the
+ * unit_roundoff and p the product_roundoff, an error of at most
+ *     e = |scale| gamma(D + 3) sum|q||k| + 8 u (|S| + |soft_cap|) + 8 u max|S| + (8 b + 16) u
+ * in each exponent (b: blocks of that row) makes weights w (1 + a), |a| <= exp(e) (1 + gamma(L + b + 8)) - 1, hence
+ * with A = sum w a |O - ref|   <= (sum w |v| (a + p (1 + a)) + |ref| A + underflow) / (1 - A) + u_out |ref| + eta_out
+ *     |LSE - ref| <= -log(1 - A) + 8 u (1 + |ref| + max|S|)
+ * The gradients are those of the o and lse that are given: P = exp(S - lse), dS = P (dP - sum dO O), whose errors are
+ * taken through the sums of dQ = scale dS K, dK = scale dS^T Q and dV = P^T dO in the same way. gamma(n) = n u / (1 -
+ * n u); u_out and eta_out as of sparsek_check_args. */
+typedef struct sparsek_attention_check_args {
+  size_t abi_size;
+  const sparsek_attention_options* options;
+  const sparsek_attention_args* args;     /* of gradients: with o and lse */
+  double unit_roundoff, product_roundoff; /* from sparsek_attention_info */
+  int32_t output;                         /* sparsek_attention_output */
+  int32_t threads;                        /* 0: one for each core */
+} sparsek_attention_check_args;
 
 /* Dense products for comparison: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
  * in fp32. Set i of operands is a[i], b[i], c[i], all in device memory. */
@@ -1048,6 +1076,9 @@ typedef struct sparsek_api {
   void (*attention_destroy)(sparsek_attention*);
   /* As plan_release. */
   void (*attention_release)(sparsek_attention*, sparsek_stream);
+  /* Returns SPARSEK_CHECK_FAILED, with the report filled in, where an element is beyond its bound. A row of the report
+   * is ((batch * heads) + head) * seq + position. */
+  sparsek_status (*attention_check)(const sparsek_attention_check_args*, sparsek_check_report* out);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

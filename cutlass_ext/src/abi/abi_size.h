@@ -48,6 +48,7 @@ SPARSEK_ABI_STRUCT(sparsek_values_args, 88);
 SPARSEK_ABI_STRUCT(sparsek_attention_options, 144);
 SPARSEK_ABI_STRUCT(sparsek_attention_info, 80);
 SPARSEK_ABI_STRUCT(sparsek_attention_args, 312);
+SPARSEK_ABI_STRUCT(sparsek_attention_check_args, 48);
 
 #undef SPARSEK_ABI_STRUCT
 

@@ -124,6 +124,7 @@ constexpr sparsek_api kApi = {
     attention_time,
     attention_destroy,
     attention_release,
+    attention_check,
 };
 
 }  // namespace

@@ -121,6 +121,9 @@ sparsek_status attention_time(sparsek_attention* attention, const sparsek_attent
 void attention_destroy(sparsek_attention* attention) noexcept;
 void attention_release(sparsek_attention* attention, sparsek_stream stream) noexcept;
 
+// attention_check.cpp
+sparsek_status attention_check(const sparsek_attention_check_args* args, sparsek_check_report* out) noexcept;
+
 // sm_hold.cpp
 sparsek_status sms_hold(sparsek_context* context, int32_t count, double seconds, sparsek_sm_hold** out) noexcept;
 sparsek_status sms_release(sparsek_sm_hold* hold, int32_t* expired) noexcept;

@@ -3,9 +3,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "abi/backend.h"
 #include "abi/error.h"
+#include "cpu/cpu_attention.h"
 #include "cpu/cpu_count.h"
 #include "cpu/cpu_plan.h"
 #include "cpu/cpu_tuning.h"
@@ -46,6 +48,11 @@ class CpuBackend final : public Backend {
     auto& matrix = static_cast<cpu::CpuMatrix&>(pattern);
     matrix.set_index(cpu::read_plan_data(pattern.shape(), memory));
     return std::make_unique<cpu::CpuPlan>(matrix, options, workers_);
+  }
+
+  std::unique_ptr<AttentionState> make_attention(const AttentionShape& shape, AttentionLayout layout,
+                                                 const std::string& kernel) override {
+    return cpu::make_attention(shape, std::move(layout), kernel, workers_);
   }
 
   const std::string& processor() const override { return isa_; }

@@ -90,6 +90,8 @@ struct SampledProduct {
 
 using BlockFunction = void (*)(const SampledProduct& product, const Blocks& blocks, const Scratch& scratch);
 
+struct AttentionKernel;  // cpu/attention_kernel.h
+
 struct Kernel {
   const char* name;  // "cpu_avx512"
   const char* isa;   // "avx512"
@@ -99,6 +101,7 @@ struct Kernel {
   BlockFunction blocks_bf16, blocks_fp16, blocks_fp32, blocks_fp64;
   // A narrower than B: its type, then B's.
   RowFunction rows_bf16_fp32, rows_fp16_fp32, rows_bf16_fp64, rows_fp16_fp64, rows_fp32_fp64;
+  const AttentionKernel* attention;
 };
 
 extern const Kernel kAvx512Kernel;

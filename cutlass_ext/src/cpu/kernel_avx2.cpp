@@ -2,6 +2,7 @@
 // The CPU kernel for AVX2 with FMA and F16C.
 #include <immintrin.h>
 
+#include "cpu/attention_kernel.h"
 #include "cpu/element.h"
 #include "cpu/kernel.h"
 
@@ -230,6 +231,7 @@ const Kernel kAvx2Kernel = {"cpu_avx2",
                             run_rows<Fp16, float>,
                             run_rows<Bf16, double>,
                             run_rows<Fp16, double>,
-                            run_rows<float, double>};
+                            run_rows<float, double>,
+                            &kAvx2Attention};
 
 }  // namespace sparsek::cpu

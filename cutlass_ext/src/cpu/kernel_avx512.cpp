@@ -6,6 +6,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
+#include "cpu/attention_kernel.h"
 #include "cpu/element.h"
 #include "cpu/kernel.h"
 
@@ -231,6 +232,7 @@ const Kernel kAvx512Kernel = {"cpu_avx512",
                               run_rows<Fp16, float>,
                               run_rows<Bf16, double>,
                               run_rows<Fp16, double>,
-                              run_rows<float, double>};
+                              run_rows<float, double>,
+                              &kAvx512Attention};
 
 }  // namespace sparsek::cpu

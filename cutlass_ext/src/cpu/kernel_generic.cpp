@@ -2,6 +2,7 @@
 // The CPU kernel for every x86-64: SSE2. A product is rounded before it is added, which the error bound covers too.
 #include <emmintrin.h>
 
+#include "cpu/attention_kernel.h"
 #include "cpu/element.h"
 #include "cpu/kernel.h"
 
@@ -188,6 +189,7 @@ const Kernel kGenericKernel = {"cpu_generic",
                                run_rows<Fp16, float>,
                                run_rows<Bf16, double>,
                                run_rows<Fp16, double>,
-                               run_rows<float, double>};
+                               run_rows<float, double>,
+                               &kGenericAttention};
 
 }  // namespace sparsek::cpu

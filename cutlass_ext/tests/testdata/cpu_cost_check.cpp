@@ -15,12 +15,12 @@ using sparsek::cpu::Kernel;
 using sparsek::cpu::predict;
 
 constexpr Kernel kKernels[] = {
-    {"cpu_avx512", "avx512", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
-    {"cpu_avx2", "avx2", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
-    {"cpu_generic", "generic", "", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
+    {"cpu_avx512", "avx512", "",      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     nullptr,      nullptr,  nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+    {"cpu_avx2", "avx2",  "",      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     nullptr,    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
+    {"cpu_generic", "generic", "",      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     nullptr,       nullptr,   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 constexpr sparsek::OperandTypes kFp32 = {SPARSEK_FP32, SPARSEK_FP32};
 
 struct Measured {

@@ -33,7 +33,7 @@ void meet(const Product&, const Tile&, const Scratch&) {
 
 const Kernel kMeeting = {"meeting", "none",  "counts threads", meet,    meet,    meet,    nullptr,
                          nullptr,   nullptr, nullptr,          nullptr, nullptr, nullptr, nullptr,
-                         nullptr,   nullptr, nullptr,          nullptr, nullptr};
+                         nullptr,   nullptr, nullptr,          nullptr, nullptr, nullptr};
 
 size_t threads_of_a_product(CpuMatrix& matrix, const std::shared_ptr<Workers>& workers, int32_t limit) {
   PlanOptions options = {};

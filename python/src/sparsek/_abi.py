@@ -155,6 +155,14 @@ class AttentionFlag(enum.IntEnum):
     ALIGN_ENDS = 4
 
 
+class AttentionOutput(enum.IntEnum):
+    O = 0
+    LSE = 1
+    GRAD_Q = 2
+    GRAD_K = 3
+    GRAD_V = 4
+
+
 _INTEGERS: dict[Any, tuple[int, int]] = {
     ctypes.c_uint8: (0, 2**8 - 1),
     ctypes.c_int32: (-(2**31), 2**31 - 1),
@@ -528,6 +536,18 @@ class AttentionArgs(Versioned):
         ("stride_grad_q", ctypes.c_int64 * 3),
         ("stride_grad_k", ctypes.c_int64 * 3),
         ("stride_grad_v", ctypes.c_int64 * 3),
+    )
+
+
+class AttentionCheckArgs(Versioned):
+    _fields_ = (
+        ("abi_size", ctypes.c_size_t),
+        ("options", ctypes.c_void_p),
+        ("args", ctypes.c_void_p),
+        ("unit_roundoff", ctypes.c_double),
+        ("product_roundoff", ctypes.c_double),
+        ("output", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
     )
 
 
@@ -948,4 +968,12 @@ class Api(ctypes.Structure):
         ),
         ("attention_destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("attention_release", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)),
+        (
+            "attention_check",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int32,
+                ctypes.POINTER(AttentionCheckArgs),
+                ctypes.POINTER(CheckReport),
+            ),
+        ),
     )

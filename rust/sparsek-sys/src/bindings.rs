@@ -173,6 +173,13 @@ pub const SPARSEK_ATTENTION_RIGHT: sparsek_attention_flag = 1;
 pub const SPARSEK_ATTENTION_LEFT: sparsek_attention_flag = 2;
 pub const SPARSEK_ATTENTION_ALIGN_ENDS: sparsek_attention_flag = 4;
 
+pub type sparsek_attention_output = i32;
+pub const SPARSEK_ATTENTION_O: sparsek_attention_output = 0;
+pub const SPARSEK_ATTENTION_LSE: sparsek_attention_output = 1;
+pub const SPARSEK_ATTENTION_GRAD_Q: sparsek_attention_output = 2;
+pub const SPARSEK_ATTENTION_GRAD_K: sparsek_attention_output = 3;
+pub const SPARSEK_ATTENTION_GRAD_V: sparsek_attention_output = 4;
+
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct sparsek_build_info {
@@ -554,6 +561,20 @@ crate::versioned!(sparsek_attention_args);
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct sparsek_attention_check_args {
+    pub abi_size: usize,
+    pub options: *const sparsek_attention_options,
+    pub args: *const sparsek_attention_args,
+    pub unit_roundoff: f64,
+    pub product_roundoff: f64,
+    pub output: i32,
+    pub threads: i32,
+}
+
+crate::versioned!(sparsek_attention_check_args);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct sparsek_dense_time_args {
     pub abi_size: usize,
     pub m: i64,
@@ -773,6 +794,7 @@ pub struct sparsek_api {
     pub attention_time: unsafe extern "C" fn(*mut sparsek_attention, args: *const sparsek_attention_args, arg_count: i32, backward: i32, warmup: i32, repeats: i32, seconds: *mut f64) -> sparsek_status,
     pub attention_destroy: unsafe extern "C" fn(*mut sparsek_attention),
     pub attention_release: unsafe extern "C" fn(*mut sparsek_attention, sparsek_stream),
+    pub attention_check: unsafe extern "C" fn(*const sparsek_attention_check_args, out: *mut sparsek_check_report) -> sparsek_status,
 }
 
 #[cfg(test)]
@@ -1054,6 +1076,14 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_attention_args, stride_grad_q)", core::mem::offset_of!(sparsek_attention_args, stride_grad_q)),
     ("offsetof(sparsek_attention_args, stride_grad_k)", core::mem::offset_of!(sparsek_attention_args, stride_grad_k)),
     ("offsetof(sparsek_attention_args, stride_grad_v)", core::mem::offset_of!(sparsek_attention_args, stride_grad_v)),
+    ("sizeof(sparsek_attention_check_args)", size_of::<sparsek_attention_check_args>()),
+    ("offsetof(sparsek_attention_check_args, abi_size)", core::mem::offset_of!(sparsek_attention_check_args, abi_size)),
+    ("offsetof(sparsek_attention_check_args, options)", core::mem::offset_of!(sparsek_attention_check_args, options)),
+    ("offsetof(sparsek_attention_check_args, args)", core::mem::offset_of!(sparsek_attention_check_args, args)),
+    ("offsetof(sparsek_attention_check_args, unit_roundoff)", core::mem::offset_of!(sparsek_attention_check_args, unit_roundoff)),
+    ("offsetof(sparsek_attention_check_args, product_roundoff)", core::mem::offset_of!(sparsek_attention_check_args, product_roundoff)),
+    ("offsetof(sparsek_attention_check_args, output)", core::mem::offset_of!(sparsek_attention_check_args, output)),
+    ("offsetof(sparsek_attention_check_args, threads)", core::mem::offset_of!(sparsek_attention_check_args, threads)),
     ("sizeof(sparsek_dense_time_args)", size_of::<sparsek_dense_time_args>()),
     ("offsetof(sparsek_dense_time_args, abi_size)", core::mem::offset_of!(sparsek_dense_time_args, abi_size)),
     ("offsetof(sparsek_dense_time_args, m)", core::mem::offset_of!(sparsek_dense_time_args, m)),

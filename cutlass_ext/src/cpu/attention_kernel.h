@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface of a CPU kernel of attention. Plain data without inline functions, as kernel.h.
+#pragma once
+
+#include <cstdint>
+
+namespace sparsek::cpu {
+
+// A tile is some queries, or some keys, its lanes, that meet as many rows at once: keys, or queries.
+constexpr int kAttentionLanes = 64;
+constexpr int kAttentionRows = 64;
+
+// The rows of one head: row i is i * stride elements behind the first.
+struct HeadRows {
+  const void* data;
+  int64_t stride;
+};
+struct HeadOutput {
+  void* data;  // null: not wanted
+  int64_t stride;
+};
+
+struct AttentionTile {
+  int64_t size, size_v;  // of heads
+  double scale, soft_cap;
+  int64_t low, high;           // query i sees key j where low <= j - i <= high
+  int64_t length_q, length_k;  // from here on nothing is read
+  int64_t block_q, block_k;
+  // Queries, or of keys_tile keys: [lane, lane_end) have results, at most kAttentionLanes, and [lane_end, pad_end) get
+  // those of an empty row.
+  int64_t lane, lane_end, pad_end;
+  const int32_t* blocks;  // (block_count), ascending: blocks of keys, or queries, that the layout has for the tile
+  int64_t block_count;
+  HeadRows q, k, v, o, grad_o;
+  HeadOutput out_o, grad_q, grad_k, grad_v;
+  void* lse;    // (seq_q), of the type of the sums; written by forward_tile, where it is not null
+  void* delta;  // (seq_q), of the same type: the sum of dO O of each query
+  // Of keys_tile, which adds up over the query heads of a group: whether this is the first and the last of them.
+  bool first, last;
+};
+
+// scratch: attention_scratch elements of the type of the sums, aligned to 64 bytes. Sums have the order of the rows,
+// whatever the tiles and threads.
+using AttentionFunction = void (*)(const AttentionTile& tile, void* scratch);
+
+struct AttentionFunctions {
+  AttentionFunction forward;  // O and LSE of queries
+  AttentionFunction delta;    // of queries
+  AttentionFunction queries;  // grad_q
+  AttentionFunction keys;     // grad_k and grad_v
+};
+
+struct AttentionKernel {
+  AttentionFunctions bf16, fp16, fp32, fp64;
+};
+
+extern const AttentionKernel kAvx512Attention;
+extern const AttentionKernel kAvx2Attention;
+extern const AttentionKernel kGenericAttention;
+
+}  // namespace sparsek::cpu

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of one head of attention: what a query and a key have between them, and how far a kernel's value may be off.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cpu/check_attention.h"
+#include "cpu/check_judge.h"
+#include "cpu/check_values.h"
+
+namespace sparsek::cpu {
+namespace {
+
+inline double element_of(const void* data, int32_t dtype, int64_t at) {
+  switch (dtype) {
+    case SPARSEK_BF16:
+      return Element<SPARSEK_BF16>::value(static_cast<const uint16_t*>(data)[at]);
+    case SPARSEK_FP16:
+      return Element<SPARSEK_FP16>::value(static_cast<const uint16_t*>(data)[at]);
+    case SPARSEK_FP64:
+      return static_cast<const double*>(data)[at];
+    default:
+      return static_cast<const float*>(data)[at];
+  }
+}
+
+// A value, and a bound on the error of a kernel's.
+template <typename Real>
+struct Inexact {
+  Real value, error;
+};
+
+template <typename Real>
+class Pairs {
+ public:
+  explicit Pairs(const AttentionCheck& check)
+      : check_(check),
+        u_(check.unit_roundoff),
+        // A kernel's exp may give 0 for what is near the least normal number.
+        underflow_(check.shape.dtype == SPARSEK_FP64 ? Real{0x1p-1021} : Real{0x1p-125}),
+        rounding_underflow_(check.product_roundoff > 0 ? Real{output_type(check.shape.dtype).half_subnormal} : 0) {}
+
+  // Takes a head of queries and its keys.
+  void load(int64_t b, int64_t head_q) {
+    const AttentionShape& shape = check_.shape;
+    const sparsek_attention_args& args = check_.args;
+    const int64_t head_k = head_q / (shape.heads_q / shape.heads_k);
+    length_q_ = length(args.lengths_q, b, shape.seq_q);
+    length_k_ = length(args.lengths_k, b, shape.seq_k);
+    copy(q_, args.q, args.stride_q, b, head_q, length_q_, shape.head_size);
+    copy(k_, args.k, args.stride_k, b, head_k, length_k_, shape.head_size);
+    copy(v_, args.v, args.stride_v, b, head_k, length_k_, shape.head_size_v);
+    first_row_ =
+        ((shape.layout_batch == 1 ? 0 : b) * shape.layout_heads + head_q * shape.layout_heads / shape.heads_q) *
+        ((shape.seq_q + shape.block_q - 1) / shape.block_q);
+    if (check_.output < SPARSEK_ATTENTION_GRAD_Q) return;
+    copy(grad_o_, args.grad_o, args.stride_grad_o, b, head_q, length_q_, shape.head_size_v);
+    copy(o_, args.o, args.stride_o, b, head_q, length_q_, shape.head_size_v);
+    const int32_t lse_type = shape.dtype == SPARSEK_FP64 ? SPARSEK_FP64 : SPARSEK_FP32;
+    lse_.resize(static_cast<size_t>(length_q_));
+    deltas_.resize(lse_.size());
+    for (int64_t i = 0; i < length_q_; ++i) {
+      lse_[i] = element_of(args.lse, lse_type, (b * shape.heads_q + head_q) * shape.seq_q + i);
+      deltas_[i] = product(grad_o(i), o_.data() + i * shape.head_size_v, shape.head_size_v, 0);
+    }
+  }
+
+  const Real* q(int64_t i) const { return q_.data() + i * check_.shape.head_size; }
+  const Real* k(int64_t j) const { return k_.data() + j * check_.shape.head_size; }
+  const Real* v(int64_t j) const { return v_.data() + j * check_.shape.head_size_v; }
+  const Real* grad_o(int64_t i) const { return grad_o_.data() + i * check_.shape.head_size_v; }
+
+  Real underflow() const { return underflow_; }
+  // Of a weight, also where it is rounded to the operands' type.
+  Real weight_underflow() const { return underflow_ + rounding_underflow_; }
+
+  // Calls visit(j) for each key that query i sees. Returns the number of its blocks.
+  template <typename Visit>
+  int64_t for_keys(int64_t i, Visit visit) const {
+    const AttentionShape& shape = check_.shape;
+    if (i >= length_q_) return 0;
+    const int64_t place = i + (shape.align_ends ? length_k_ - length_q_ : 0), row = first_row_ + i / shape.block_q;
+    for (int32_t e = check_.layout.offsets[row]; e < check_.layout.offsets[row + 1]; ++e) {
+      const int64_t begin = check_.layout.columns[e] * shape.block_k;
+      for (int64_t j = begin; j < begin + shape.block_k && j < length_k_; ++j) {
+        if (shape.left && j < place - shape.window_left) continue;
+        if (shape.right && j > place + shape.window_right) continue;
+        visit(j);
+      }
+    }
+    return check_.layout.offsets[row + 1] - check_.layout.offsets[row];
+  }
+
+  // S, without what softmax adds to its error.
+  Inexact<Real> score(int64_t i, int64_t j) const {
+    const AttentionShape& shape = check_.shape;
+    Inexact<Real> s = product(q(i), k(j), shape.head_size, 3);
+    s.value *= static_cast<Real>(shape.scale);
+    s.error *= std::fabs(static_cast<Real>(shape.scale));
+    if (shape.soft_cap > 0) {
+      s.error += 8 * u_ * (std::fabs(s.value) + shape.soft_cap);
+      s.value = shape.soft_cap * std::tanh(s.value / shape.soft_cap);
+    }
+    s.error += 8 * u_ * std::fabs(s.value);
+    return s;
+  }
+
+  // P = exp(S - lse).
+  Inexact<Real> weight(int64_t i, int64_t j) const { return rounded(exact_weight(score(i, j), i)); }
+
+  // dS = P (dP - delta), times the derivative of the soft cap.
+  Inexact<Real> gradient(int64_t i, int64_t j) const {
+    const AttentionShape& shape = check_.shape;
+    const Inexact<Real> s = score(i, j), p = exact_weight(s, i);
+    const Inexact<Real> grad_p = product(grad_o(i), v(j), shape.head_size_v, 1), delta = deltas_[i];
+    Inexact<Real> core = {grad_p.value - delta.value, grad_p.error + delta.error};
+    core.error += 2 * u_ * (std::fabs(grad_p.value) + std::fabs(delta.value));
+    Inexact<Real> slope = {1, 0};
+    if (shape.soft_cap > 0) {
+      const Real t = s.value / shape.soft_cap;
+      slope = {1 - t * t, 2 * s.error / static_cast<Real>(shape.soft_cap) + 4 * u_};
+    }
+    const Inexact<Real> all = times(times(p, core), slope);
+    return rounded({all.value, all.error + 4 * u_ * (std::fabs(all.value) + all.error)});
+  }
+
+ private:
+  static int64_t length(const int32_t* lengths, int64_t b, int64_t seq) {
+    if (lengths == nullptr) return seq;
+    return lengths[b] < 0 ? 0 : lengths[b] > seq ? seq : lengths[b];
+  }
+
+  void copy(std::vector<Real>& to, const void* data, const int64_t (&stride)[3], int64_t b, int64_t head, int64_t rows,
+            int64_t size) const {
+    to.resize(static_cast<size_t>(rows * size));
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t at = b * stride[0] + head * stride[1] + i * stride[2];
+      for (int64_t d = 0; d < size; ++d) to[i * size + d] = element_of(data, check_.shape.dtype, at + d);
+    }
+  }
+
+  // Of two rows, with the error of the sum and of `more` roundings.
+  Inexact<Real> product(const Real* a, const Real* b, int64_t size, int more) const {
+    Real sum = 0, magnitude = 0;
+    for (int64_t d = 0; d < size; ++d) {
+      sum += a[d] * b[d];
+      magnitude += std::fabs(a[d] * b[d]);
+    }
+    const Real n = static_cast<Real>(size + more);
+    return {sum,
+            n * u_ < 1 ? n * u_ / (1 - n * u_) * magnitude + n * underflow_ : std::numeric_limits<Real>::infinity()};
+  }
+
+  Inexact<Real> exact_weight(const Inexact<Real>& s, int64_t i) const {
+    const Real lse = lse_[i];
+    if (lse == -std::numeric_limits<Real>::infinity()) return {0, 0};
+    const Real value = std::exp(s.value - lse);
+    const Real error = s.error + 8 * u_ * (std::fabs(s.value) + std::fabs(lse)) + 16 * u_;
+    return {value, value * std::expm1(error) + underflow_};
+  }
+
+  static Inexact<Real> times(const Inexact<Real>& a, const Inexact<Real>& b) {
+    return {a.value * b.value, std::fabs(a.value) * b.error + a.error * (std::fabs(b.value) + b.error)};
+  }
+
+  // To the operands' type, where the kernel does that before it multiplies.
+  Inexact<Real> rounded(const Inexact<Real>& x) const {
+    const Real p = check_.product_roundoff;
+    return {x.value, x.error + p * (std::fabs(x.value) + x.error) + (x.error > 0 ? rounding_underflow_ : 0)};
+  }
+
+  const AttentionCheck& check_;
+  const Real u_;
+  const Real underflow_, rounding_underflow_;
+  int64_t length_q_ = 0, length_k_ = 0, first_row_ = 0;
+  std::vector<Real> q_, k_, v_, o_, grad_o_, lse_;
+  std::vector<Inexact<Real>> deltas_;
+};
+
+}  // namespace
+}  // namespace sparsek::cpu

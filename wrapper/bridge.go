@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"unsafe"
 
 	"github.com/sparsek/sparsek/wrapper/internal/bridge"
 	"github.com/sparsek/sparsek/wrapper/internal/native"
@@ -18,6 +19,23 @@ func init() {
 		return a.(interface {
 			checked(op string) (native.BSR, error)
 		}).checked(op)
+	}
+	bridge.Attention = func(op string, layout, options, operands any, backward bool, pins *runtime.Pinner) (native.AttentionOptions, native.AttentionArgs, error) {
+		var args native.AttentionArgs
+		opts := options.(AttentionOptions)
+		raw, err := layout.(interface {
+			attention(op string, o AttentionOptions) (native.AttentionOptions, error)
+		}).attention(op, opts)
+		if err != nil {
+			return raw, args, err
+		}
+		err = opts.operands(op, DType(raw.DType), operands.(AttentionOperands), backward, &args, func(name string, h heads) (unsafe.Pointer, error) {
+			if h.buffer != nil {
+				return nil, fault(op, ErrWrongMemory, "%s is in a buffer: read it to host memory first", name)
+			}
+			return h.pinned(pins), nil
+		})
+		return raw, args, err
 	}
 	bridge.Begin = func(ctx context.Context, op string, plans, operands any) (*bridge.Use, error) {
 		return begin(ctx, op, plans.([]*Plan), operands.([]Operands))

@@ -126,11 +126,15 @@ func Product[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, a sparsek
 		x.Bias = bias.Data
 	}
 	r, err := bridge.Library(lib).Check(x)
+	return report(r), err
+}
+
+func report(r native.CheckReport) Report {
 	return Report{
 		Elements: int(r.Elements), Failures: int(r.Failures), MaxAbsC: r.MaxAbsC, MaxError: r.MaxError, MaxRatio: r.MaxRatio,
 		WorstRow: int(r.WorstRow), WorstCol: int(r.WorstCol), WorstC: r.WorstC, WorstRef: r.WorstRef, WorstBound: r.WorstBound,
 		FirstRow: int(r.FirstRow), FirstCol: int(r.FirstCol),
-	}, err
+	}
 }
 
 // extents are the sizes of X, B and C, rows and columns.

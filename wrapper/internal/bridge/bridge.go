@@ -6,6 +6,7 @@ package bridge
 
 import (
 	"context"
+	"runtime"
 	"unsafe"
 
 	"github.com/sparsek/sparsek/wrapper/internal/native"
@@ -64,6 +65,9 @@ var (
 	Library func(lib any) *native.Library
 	// BSR is that of a *sparsek.BSR whose arrays are as long as its sizes say. They stay the caller's.
 	BSR func(op string, a any) (native.BSR, error)
+	// Attention is a *sparsek.BSR, which may be nil, with sparsek.AttentionOptions and sparsek.AttentionOperands in host memory,
+	// which is pinned.
+	Attention func(op string, layout, options, operands any, backward bool, pins *runtime.Pinner) (native.AttentionOptions, native.AttentionArgs, error)
 	// Begin takes a []*sparsek.Plan of one engine and a []sparsek.Operands into use.
 	Begin func(ctx context.Context, op string, plans, operands any) (*Use, error)
 	// BeginEngine takes a *sparsek.Engine into use.

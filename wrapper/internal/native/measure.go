@@ -159,13 +159,17 @@ func (l *Library) Check(x Check) (CheckReport, error) {
 	}
 	var out C.sparsek_check_report
 	err := end("check", C.shim_check(l.api, &args, &out))
+	return reportOf(&out), err
+}
+
+func reportOf(out *C.sparsek_check_report) CheckReport {
 	return CheckReport{
 		Elements: int64(out.elements), Failures: int64(out.failures),
 		MaxAbsC: float64(out.max_abs_c), MaxError: float64(out.max_error), MaxRatio: float64(out.max_ratio),
 		WorstRow: int64(out.worst_row), WorstCol: int64(out.worst_col),
 		WorstC: float64(out.worst_c), WorstRef: float64(out.worst_ref), WorstBound: float64(out.worst_bound),
 		FirstRow: int64(out.first_row), FirstCol: int64(out.first_col),
-	}, err
+	}
 }
 
 // MultiplyAt calls multiply for the first of the products, without waiting.

@@ -476,4 +476,51 @@ static inline shim_result shim_tuning_cache_clear(const sparsek_api* api, const 
   return shim_end(api, api->tuning_cache_clear(path, out));
 }
 
+static inline shim_result shim_attention_create(const sparsek_api* api, sparsek_context* context,
+                                                sparsek_attention_options* options, sparsek_attention** out) {
+  options->abi_size = sizeof(*options);
+  return shim_end(api, api->attention_create(context, options, out));
+}
+
+static inline shim_result shim_attention_info(const sparsek_api* api, const sparsek_attention* attention,
+                                              sparsek_attention_info* out) {
+  out->abi_size = sizeof(*out);
+  return shim_end(api, api->attention_info(attention, out));
+}
+
+static inline void shim_attention_destroy(const sparsek_api* api, sparsek_attention* attention) {
+  api->attention_destroy(attention);
+}
+
+static inline shim_result shim_attention_run(const sparsek_api* api, sparsek_attention* attention,
+                                             sparsek_attention_args* args, int32_t backward, uintptr_t stream) {
+  args->abi_size = sizeof(*args);
+  args->stream = (sparsek_stream)stream;
+  return shim_end(api, backward ? api->attention_backward(attention, args) : api->attention_forward(attention, args));
+}
+
+static inline shim_result shim_attention_time(const sparsek_api* api, sparsek_attention* attention,
+                                              sparsek_attention_args* args, int32_t backward, uintptr_t stream,
+                                              int32_t warmup, int32_t repeats, double* seconds) {
+  args->abi_size = sizeof(*args);
+  args->stream = (sparsek_stream)stream;
+  return shim_end(api, api->attention_time(attention, args, 1, backward, warmup, repeats, seconds));
+}
+
+static inline shim_result shim_attention_check(const sparsek_api* api, sparsek_attention_options* options,
+                                               sparsek_attention_args* args, int32_t output, double unit_roundoff,
+                                               double product_roundoff, int32_t threads, sparsek_check_report* out) {
+  options->abi_size = sizeof(*options);
+  args->abi_size = sizeof(*args);
+  const sparsek_attention_check_args check = {.abi_size = sizeof(check),
+                                              .options = options,
+                                              .args = args,
+                                              .unit_roundoff = unit_roundoff,
+                                              .product_roundoff = product_roundoff,
+                                              .output = output,
+                                              .threads = threads};
+  out->abi_size = sizeof(*out);
+  return shim_end(api, api->attention_check(&check, out));
+}
+
 #endif /* SPARSEK_SHIM_H_ */

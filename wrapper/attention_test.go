@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
+)
+
+// Every rule, size of heads and blocks, ratio of heads and length, by each kernel of the CPU.
+func TestAttentionIsWithinItsBounds(t *testing.T) {
+	engine := newEngine(t, CPU)
+	for _, kernel := range []string{"cpu_avx512", "cpu_avx2", "cpu_generic"} {
+		t.Run(kernel, func(t *testing.T) {
+			eachAttentionType(t, attentionWithinBounds[BFloat16, float32](engine, kernel), attentionWithinBounds[Float16, float32](engine, kernel),
+				attentionWithinBounds[float32, float32](engine, kernel), attentionWithinBounds[float64, float64](engine, kernel))
+		})
+	}
+}
+
+func attentionWithinBounds[T, S Element](engine *Engine, kernel string) func(t *testing.T) {
+	return func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			c := drawAttention[T, S](t)
+			c.opts.Kernel = kernel
+			a, err := NewAttention(context.Background(), engine, c.layout, c.opts)
+			if errors.Is(err, ErrNoSuchKernel) {
+				t.Skip("skipped: not for this processor")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Close()
+			c.check(t, engine.Library(), c.run(t, engine))
+		})
+	}
+}
+
+func TestAttentionHasTheSameBitsWithAnyThreads(t *testing.T) {
+	lib := library(t)
+	eachAttentionType(t, sameAttentionBits[BFloat16, float32](lib), sameAttentionBits[Float16, float32](lib),
+		sameAttentionBits[float32, float32](lib), sameAttentionBits[float64, float64](lib))
+}
+
+func sameAttentionBits[T, S Element](lib *Library) func(t *testing.T) {
+	return func(t *testing.T) {
+		var engines []*Engine
+		for _, threads := range []int{1, 2, 7} {
+			engine, err := lib.NewEngine(EngineOptions{Backend: CPU, Threads: threads})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer engine.Close()
+			engines = append(engines, engine)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			c := drawAttention[T, S](t)
+			c.run(t, engines[0])
+			want, wantLSE := c.outputs()
+			for _, engine := range engines[1:] {
+				c.run(t, engine)
+				got, gotLSE := c.outputs()
+				for i := range want {
+					if bitsOf(got[i]) != bitsOf(want[i]) {
+						t.Fatalf("element %d of the outputs is %v with %d threads and %v with 1", i, got[i], engine.Info().Threads, want[i])
+					}
+				}
+				for i := range wantLSE {
+					if bitsOf(gotLSE[i]) != bitsOf(wantLSE[i]) {
+						t.Fatalf("LSE %d is %v with %d threads and %v with 1", i, gotLSE[i], engine.Info().Threads, wantLSE[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+func bitsOf[T Element](x T) uint64 {
+	switch v := any(x).(type) {
+	case BFloat16:
+		return uint64(v)
+	case Float16:
+		return uint64(v)
+	case float32:
+		return uint64(math.Float32bits(v))
+	case float64:
+		return math.Float64bits(v)
+	}
+	return 0
+}
+
+// The formulas of dense attention with a mask, in fp64, written down anew.
+func TestAttentionIsDenseAttentionWithAMask(t *testing.T) {
+	engine := newEngine(t, CPU)
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawAttention[float64, float64](t)
+		c.run(t, engine)
+		for b := range c.opts.Batch {
+			for head := range c.opts.HeadsQ {
+				c.compareForward(t, b, head)
+			}
+		}
+		c.compareBackward(t)
+	})
+}
+
+// A gradient is the limit of differences of the loss sum(O GradO).
+func TestAttentionGradientsAreThoseOfDifferences(t *testing.T) {
+	engine := newEngine(t, CPU)
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawAttention[float64, float64](t)
+		c.lengthsQ, c.lengthsK = nil, nil // whose rows hold NaN
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "values"), 21))
+		c.fill(random, 0)
+		c.run(t, engine)
+		gradients := []Heads[float64]{c.o.GradQ.(Heads[float64]), c.o.GradK.(Heads[float64]), c.o.GradV.(Heads[float64])}
+		want := make([]float64, len(gradients))
+		places := make([]int, len(gradients))
+		for i, g := range gradients {
+			places[i] = random.IntN(len(g.Data))
+			want[i] = g.Data[places[i]]
+		}
+		const step = 1e-5
+		for i, x := range []Heads[float64]{c.o.Q.(Heads[float64]), c.o.K.(Heads[float64]), c.o.V.(Heads[float64])} {
+			before := x.Data[places[i]]
+			x.Data[places[i]] = before + step
+			c.run(t, engine)
+			above := c.loss()
+			x.Data[places[i]] = before - step
+			c.run(t, engine)
+			below := c.loss()
+			x.Data[places[i]] = before
+			got := (above - below) / (2 * step)
+			if math.Abs(got-want[i]) > 2e-6*(1+math.Abs(want[i])) {
+				t.Fatalf("gradient %d at %d is %g and the difference %g (%+v)", i, places[i], want[i], got, c.opts)
+			}
+		}
+	})
+}
+
+func (c *attentionCase[T, S]) loss() float64 {
+	o, grad := c.o.O.(Heads[float64]), c.o.GradO.(Heads[float64])
+	sum := 0.0
+	for i := range o.Data {
+		sum += o.Data[i] * grad.Data[i]
+	}
+	return sum
+}

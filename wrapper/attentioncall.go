@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek
+
+import (
+	"context"
+	"runtime"
+	"unsafe"
+
+	"github.com/sparsek/sparsek/wrapper/internal/native"
+)
+
+// Heads is an operand of attention, (batch, heads, rows, size), in host memory (Data) or in a buffer. Element
+// (b, h, i, d) is element Offset + b Stride[0] + h Stride[1] + i Stride[2] + d of it. A Stride of zeros: no gaps.
+type Heads[T Element] struct {
+	Batch, Heads, Rows, Size int
+	Stride                   [3]int
+	Data                     []T
+	Buffer                   *DeviceBuffer[T]
+	Offset                   int
+}
+
+// HeadsOperand is [Heads] of any type.
+type HeadsOperand interface {
+	heads() heads
+}
+
+// heads is Heads without its type.
+type heads struct {
+	extents  [4]int
+	stride   [3]int
+	dtype    DType
+	elements int // from the first on
+	host     unsafe.Pointer
+	buffer   *handle
+	engine   *Engine
+	offset   int
+}
+
+func (t Heads[T]) heads() heads {
+	h := heads{extents: [4]int{t.Batch, t.Heads, t.Rows, t.Size}, stride: t.Stride, dtype: DTypeOf[T](), offset: t.Offset}
+	if t.Buffer != nil {
+		h.elements, h.buffer, h.engine = t.Buffer.n-t.Offset, t.Buffer.handle, t.Buffer.engine
+	} else {
+		h.elements, h.host = len(t.Data)-t.Offset, addressOf(t.Data)
+	}
+	return h
+}
+
+// AttentionOperands are what a call of [Attention] is given. Q, O and their gradients are (Batch, HeadsQ, SeqQ, size), K, V
+// and theirs (Batch, HeadsK, SeqK, size), of the attention's type, and on a GPU in buffers. What is written must not
+// overlap what is read.
+type AttentionOperands struct {
+	Q, K, V HeadsOperand
+	O       HeadsOperand // Forward writes it, and Backward reads it
+	// LSE is the logarithm of the sum of exp(S) of each query, (Batch, HeadsQ, SeqQ, 1) without gaps, of float32, or float64
+	// where Q is of it. Forward writes it where it is not nil, and Backward reads it.
+	LSE HeadsOperand
+	// LengthsQ and LengthsK (Batch) are how long each sequence is, read when the call runs; nil: SeqQ, SeqK. Beyond them
+	// nothing is read, and what is written becomes 0, in LSE -Inf.
+	LengthsQ, LengthsK *DeviceBuffer[int32]
+
+	// Of Backward: the gradient of O, and those that are written, of which nil ones are not computed.
+	GradO               HeadsOperand
+	GradQ, GradK, GradV HeadsOperand
+}
+
+// Forward computes O, and LSE, behind what is in stream s already; on the CPU it is done on return.
+func (a *Attention) Forward(ctx context.Context, s *Stream, o AttentionOperands) error {
+	return a.run(ctx, "attention forward", s, o, false)
+}
+
+// Backward computes gradients of Q, K and V as Forward does O. The same attention gives the same bits each time.
+func (a *Attention) Backward(ctx context.Context, s *Stream, o AttentionOperands) error {
+	return a.run(ctx, "attention backward", s, o, true)
+}
+
+func (a *Attention) run(ctx context.Context, op string, s *Stream, o AttentionOperands, backward bool) error {
+	c, args, pins := a.bind(ctx, op, s, o, backward)
+	defer pins.Unpin() // host memory is the CPU's, which is done then
+	return c.enqueue(func(lib *native.Library, _ unsafe.Pointer, stream uintptr) error {
+		args.Stream = stream
+		return lib.AttentionRun(op, a.handle.pointer, args, backward)
+	})
+}
+
+// bind takes the attention and its operands into use.
+func (a *Attention) bind(ctx context.Context, op string, s *Stream, o AttentionOperands, backward bool) (*call, native.AttentionArgs, *runtime.Pinner) {
+	var args native.AttentionArgs
+	pins := new(runtime.Pinner)
+	if err := a.made(op); err != nil {
+		return &call{op: op, err: err}, args, pins
+	}
+	c := newCall(ctx, op, s)
+	if c.err == nil && c.engine != a.engine {
+		c.err = fault(op, ErrBadArgument, "the stream is of another engine than the attention")
+	}
+	if c.err == nil {
+		c.err = c.use.add(a.handle)
+	}
+	args.LengthsQ = at(c, "LengthsQ", o.LengthsQ, a.opts.Batch, false)
+	args.LengthsK = at(c, "LengthsK", o.LengthsK, a.opts.Batch, false)
+	if c.err == nil {
+		c.err = a.opts.operands(op, a.dtype, o, backward, &args, func(name string, h heads) (unsafe.Pointer, error) {
+			return c.address(name, h, pins)
+		})
+	}
+	runtime.KeepAlive(o)
+	return c, args, pins
+}
+
+// address takes an operand into use.
+func (c *call) address(name string, h heads, pins *runtime.Pinner) (unsafe.Pointer, error) {
+	if h.buffer == nil {
+		if c.engine.info.Backend == CUDA {
+			return nil, fault(c.op, ErrWrongMemory, "%s is in host memory: use a buffer", name)
+		}
+		return h.pinned(pins), nil
+	}
+	if h.engine != c.engine {
+		return nil, fault(c.op, ErrBadArgument, "%s is in a buffer of another engine", name)
+	}
+	if err := c.use.add(h.buffer); err != nil {
+		return nil, err
+	}
+	return unsafe.Add(h.buffer.pointer, h.offset*h.dtype.size()), nil
+}
+
+func (h *heads) pinned(pins *runtime.Pinner) unsafe.Pointer {
+	if h.host == nil {
+		return nil
+	}
+	pins.Pin(h.host)
+	return unsafe.Add(h.host, h.offset*h.dtype.size())
+}
+
+// operands checks the sizes of all operands, and fills args with what address gives of each.
+func (o *AttentionOptions) operands(op string, dtype DType, given AttentionOperands, backward bool, args *native.AttentionArgs,
+	address func(name string, h heads) (unsafe.Pointer, error)) error {
+	sizeV := o.HeadSizeV
+	if sizeV == 0 {
+		sizeV = o.HeadSize
+	}
+	sums := FP32
+	if dtype == FP64 {
+		sums = FP64
+	}
+	query := func(size int) [4]int { return [4]int{o.Batch, o.HeadsQ, o.SeqQ, size} }
+	key := func(size int) [4]int { return [4]int{o.Batch, o.HeadsK, o.SeqK, size} }
+	var lse native.Tensor
+	for _, x := range []struct {
+		name   string
+		given  HeadsOperand
+		want   [4]int
+		dtype  DType
+		to     *native.Tensor
+		wanted bool
+	}{
+		{"Q", given.Q, query(o.HeadSize), dtype, &args.Q, true},
+		{"K", given.K, key(o.HeadSize), dtype, &args.K, true},
+		{"V", given.V, key(sizeV), dtype, &args.V, true},
+		{"O", given.O, query(sizeV), dtype, &args.O, true},
+		{"LSE", given.LSE, query(1), sums, &lse, backward},
+		{"GradO", given.GradO, query(sizeV), dtype, &args.GradO, backward},
+		{"GradQ", given.GradQ, query(o.HeadSize), dtype, &args.GradQ, false},
+		{"GradK", given.GradK, key(o.HeadSize), dtype, &args.GradK, false},
+		{"GradV", given.GradV, key(sizeV), dtype, &args.GradV, false},
+	} {
+		if x.given == nil {
+			if x.wanted {
+				return fault(op, ErrNullPointer, "%s is nil", x.name)
+			}
+			continue
+		}
+		h := x.given.heads()
+		if err := h.check(op, x.name, x.want, x.dtype); err != nil {
+			return err
+		}
+		if x.name == "LSE" && h.stride != [3]int{} {
+			return fault(op, ErrBadLeadingDimension, "LSE has strides: it is without gaps")
+		}
+		data, err := address(x.name, h)
+		if err != nil {
+			return err
+		}
+		*x.to = native.Tensor{Data: data, Stride: h.stride}
+	}
+	args.LSE = lse.Data
+	return nil
+}
+
+// check makes sure that the operand has these extents, and lies within its memory.
+func (h *heads) check(op, name string, want [4]int, dtype DType) error {
+	if h.dtype != dtype {
+		return fault(op, ErrBadArgument, "%s is of %v where %v is needed", name, h.dtype, dtype)
+	}
+	if h.extents != want {
+		return fault(op, ErrBadSize, "%s is %v where %v is needed (batch, heads, rows, size)", name, h.extents, want)
+	}
+	if h.offset < 0 {
+		return fault(op, ErrBadSize, "%s has an Offset of %d", name, h.offset)
+	}
+	stride := h.stride
+	if stride == [3]int{} {
+		stride = [3]int{want[1] * want[2] * want[3], want[2] * want[3], want[3]}
+	}
+	last := want[3]
+	for i, s := range stride {
+		if s < 0 {
+			return fault(op, ErrBadLeadingDimension, "%s has a Stride of %v", name, h.stride)
+		}
+		if want[i] == 0 {
+			return nil // nothing
+		}
+		last += (want[i] - 1) * s
+	}
+	if h.elements < last {
+		return fault(op, ErrBadSize, "%s has %d elements of memory and needs %d", name, h.elements, last)
+	}
+	return nil
+}

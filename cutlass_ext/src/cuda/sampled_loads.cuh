@@ -113,8 +113,12 @@ __device__ void read_tiles(const SampledArgs& p, Shared<C>& shared) {
   uint32_t index = blockIdx.x;
   for (int tile = 0;; ++tile) {
     const int at = tile % kTiles;
-    // The first uses of all places but the first one wait for the tiles before the first.
-    if (tile > 0) shared.unused[at].wait((tile / kTiles - (at == 0)) & 1);
+    if (tile > 0) {
+      // The first uses of all places but the first one wait for the tiles before the first.
+      shared.unused[at].wait((tile / kTiles - (at == 0)) & 1);
+      // No sooner: a tile that is taken waits behind those before it.
+      index = claim_tile(list);
+    }
     if (index >= uint32_t(list.count)) {
       shared.tiles[at][0] = kNoSampledTile;
       shared.known[at].arrive();
@@ -124,7 +128,6 @@ __device__ void read_tiles(const SampledArgs& p, Shared<C>& shared) {
     shared.known[at].arrive_and_expect_tx(bytes);
     copy_to_shared(cute::cast_smem_ptr_to_uint(shared.tiles[at]), p.tiles + int64_t{index} * p.tile_words, bytes,
                    cute::cast_smem_ptr_to_uint(&shared.known[at]));
-    index = claim_tile(list);
   }
 }
 
@@ -166,7 +169,13 @@ __device__ void start_loads(const Params& params, Shared<C>& shared, int loader)
       const uint32_t to = first_stage + state.stage * kStageBytes + in_stage * tile.bytes();
       if (in_stage == 0) {
         wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
-        if (loader == 0) arrive_and_expect(full, min(of_stage, turns - turn) * tile.bytes());
+        // Also those that load nothing of the tile: else they could fall behind by more than the ring, whose phases
+        // look alike then.
+        if (loader == 0) {
+          arrive_and_expect(full, min(of_stage, turns - turn) * tile.bytes());
+        } else {
+          arrive_in_cluster<1>(full);
+        }
       }
       if (loader == 0) {
         for (int strip = 0; strip < tile.strips; ++strip) {

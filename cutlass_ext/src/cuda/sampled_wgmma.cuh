@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
   auto& shared = *reinterpret_cast<Shared<C>*>(memory);
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {
-      shared.full[s].init(1);
+      shared.full[s].init(C::kLoaders);
       shared.empty[s].init(kConsumerWarps);
     }
     for (int t = 0; t < kTiles; ++t) {

@@ -17,7 +17,8 @@ type DeviceBuffer[T Element | Index | byte] struct {
 	n      int
 }
 
-// NewBuffer makes a buffer of n elements, whose values are undefined.
+// NewBuffer makes a buffer of n elements, whose values are undefined. Where a CUDA graph uses it, it must be reachable
+// until the last replay has ended, see [Engine.StreamAt].
 func NewBuffer[T Element | Index | byte](engine *Engine, n int) (*DeviceBuffer[T], error) {
 	const op = "create buffer"
 	if err := engine.made(op); err != nil {

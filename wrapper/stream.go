@@ -45,7 +45,10 @@ func (e *Engine) NewStream() (*Stream, error) {
 //
 // Where the stream is being captured into a CUDA graph, what is enqueued becomes a part of the graph. What the graph
 // uses must then stay open, and its values where they are, for as long as the graph runs; nothing of this package may
-// wait for the stream before the capture is over.
+// wait for the stream before the capture is over. The graph does not keep buffers, matrices and plans open: one that the
+// program does not refer to any more is closed by the garbage collector, and replays then read and write memory that is
+// free. So call [runtime.KeepAlive] with all of them behind the last replay, or keep them where they are reachable
+// until then.
 func (e *Engine) StreamAt(cudaStream uintptr) (*Stream, error) {
 	const op = "take over stream"
 	if err := e.made(op); err != nil {

@@ -321,8 +321,8 @@ func PatternOfBlocks[T, S Element, J, I Index](ctx context.Context, s *Stream, t
 
 // PatternFromCounts makes the topology of experts that have counts[i] tokens: a block-diagonal matrix in which expert i has
 // as many block rows as its tokens fill, behind those of the experts before, and all block columns from i Cols /
-// len(counts) to the next expert's. bins[i] gets the first block row of expert i; it has one element more than counts, the
-// end. What is behind the end of the last expert has no blocks.
+// len(counts) to the next expert's. bins[i] gets the first block row of expert i, at most the largest number of its type;
+// it has one element more than counts, the end. What is behind the end of the last expert has no blocks.
 func PatternFromCounts[J, I Index](ctx context.Context, s *Stream, to DeviceIndex[I], counts *DeviceBuffer[J], bins *DeviceBuffer[I]) error {
 	c := newCall(ctx, "make pattern from counts", s)
 	args := made(c, to)

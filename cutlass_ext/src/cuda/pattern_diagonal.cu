@@ -11,6 +11,7 @@ namespace sparsek::cuda {
 namespace pattern_diagonal {
 
 using pattern::FaultyArray;
+using pattern::Given;
 using pattern::IndexArray;
 using pattern::Made;
 
@@ -37,14 +38,14 @@ __global__ void __launch_bounds__(kThreads) fill_bins(IndexArray counts, int64_t
     const int64_t i = base + threadIdx.x;
     const int64_t tokens = i < count && !is_faulty ? counts.get(i) : 0;
     int64_t before, all;
-    BlockScan(storage).ExclusiveSum(tokens / to.shape.block_m + (tokens % to.shape.block_m != 0 ? 1 : 0), before, all);
-    if (i < count) bins.set(i, rows + before);
+    BlockScan(storage).ExclusiveSum(pattern::rows_of_tokens(tokens, to.shape.block_m), before, all);
+    if (i < count) bins.set(i, pattern::bin_of(rows + before, bins.type));
     rows += all;
     __syncthreads();
   }
   if (threadIdx.x != 0) return;
-  bins.set(count, rows);
-  const int64_t blocks = rows * (to.shape.block_cols / count);
+  bins.set(count, pattern::bin_of(rows, bins.type));
+  const int64_t blocks = pattern::blocks_of_rows(rows, to.shape.block_cols / count);
   if (to.blocks != nullptr) *to.blocks = blocks;
   *to.fault = is_faulty                                              ? pattern::reported_fault(fault)
               : rows > to.shape.block_rows || blocks > to.shape.nnzb ? int64_t{SPARSEK_OVER_CAPACITY}
@@ -78,38 +79,33 @@ __global__ void __launch_bounds__(kThreads) fill_rows(IndexArray bins, int64_t c
 
 // One matrix of several.
 struct Member {
-  IndexArray row_ptr, col_idx, block_idx;
-  int32_t block_rows;
+  Given from;
   int32_t row_begin, col_begin;  // in blocks
-  int64_t value_begin, nnzb;
+  int64_t value_begin;
 };
-constexpr int kMostMembers = 40;  // of a launch, whose parameters have 4 KB
+constexpr int kMostMembers = 28;  // of a launch, whose parameters have 4 KB
 struct Members {
   Member member[kMostMembers];
 };
-static_assert(sizeof(Members) + sizeof(Made) + 8 <= 4096);
+static_assert(sizeof(Members) + sizeof(Made) + 16 <= 4096);
 
-// Blocks of a member, within what it may have.
-__device__ int64_t blocks_of(const Member& member) {
-  return min(max(member.row_ptr.get(member.block_rows), int64_t{0}), member.nnzb);
-}
-
-// CTA (x, i) has a part of member i. first: of the matrix.
+// CTA (x, i) has a part of member i, of which the first one's entries begin at those of the row before. The last row is
+// told apart: where it is at fault, those of the next launch begin at 0, within the arrays.
 __global__ void __launch_bounds__(kThreads) join_members(const __grid_constant__ Members members, Made to, bool first) {
   start_dependent();
   const Member& member = members.member[blockIdx.y];
-  int64_t begin = first ? 0 : to.row_ptr.get(members.member[0].row_begin);
-  for (int i = 0; i < static_cast<int>(blockIdx.y); ++i) begin += blocks_of(members.member[i]);
-  const int64_t blocks = blocks_of(member);
+  int64_t begin = first ? 0 : max(to.row_ptr.get(members.member[0].row_begin), int64_t{0});
+  for (int i = 0; i < static_cast<int>(blockIdx.y); ++i) begin += blocks_of(members.member[i].from);
+  const Given& from = member.from;
+  const int64_t blocks = blocks_of(from);
   const int64_t thread = blockIdx.x * int64_t{kThreads} + threadIdx.x, threads = int64_t{kThreads} * gridDim.x;
   if (first && blockIdx.y == 0 && thread == 0) to.row_ptr.set(0, 0);
-  for (int64_t row = thread; row < member.block_rows; row += threads) {
-    to.row_ptr.set(member.row_begin + row + 1, begin + min(max(member.row_ptr.get(row + 1), int64_t{0}), blocks));
+  for (int64_t row = 1 + thread; row <= from.shape.block_rows; row += threads) {
+    to.row_ptr.set(member.row_begin + row, joined_row(from, row, begin));
   }
   for (int64_t e = thread; e < blocks; e += threads) {
-    to.col_idx.set(begin + e, member.col_begin + member.col_idx.get(e));
-    if (!to.block_idx.is_there()) continue;
-    to.block_idx.set(begin + e, member.value_begin + (member.block_idx.is_there() ? member.block_idx.get(e) : e));
+    to.col_idx.set(begin + e, joined_column(from, e, member.col_begin));
+    if (to.block_idx.is_there()) to.block_idx.set(begin + e, joined_block(from, e, member.value_begin));
   }
 }
 
@@ -117,7 +113,7 @@ __global__ void tell_joined(Made to) {
   start_dependent();
   *to.fault = 0;
   if (to.shape.block_rows == 0) to.row_ptr.set(0, 0);
-  if (to.blocks != nullptr) *to.blocks = to.row_ptr.get(to.shape.block_rows);
+  if (to.blocks != nullptr) *to.blocks = max(to.row_ptr.get(to.shape.block_rows), int64_t{0});
 }
 
 }  // namespace pattern_diagonal
@@ -150,8 +146,7 @@ void make_block_diagonal(const pattern::MakeJob& job) {
   };
   for (const pattern::Given& from : job.from) {
     if (from.shape.block_rows > 0) {
-      members.member[count++] = {from.row_ptr, from.col_idx, from.block_idx, from.shape.block_rows,
-                                 row_begin,    col_begin,    value_begin,    from.shape.nnzb};
+      members.member[count++] = {from, row_begin, col_begin, value_begin};
       most = std::max<int64_t>(most, std::max<int64_t>(from.shape.nnzb, from.shape.block_rows));
     }
     row_begin += from.shape.block_rows;

@@ -49,38 +49,41 @@ void make_from_counts(const MakeJob& job) {
   }
   int64_t rows = 0, fitting = 0;
   for (int64_t i = 0; i < job.count; ++i) {
-    job.bins.set(i, rows);
-    const int64_t count = job.source_index.get(i), end = rows + count / shape.block_m + (count % shape.block_m != 0);
+    job.bins.set(i, bin_of(rows, job.bins.type));
+    const int64_t end = rows + rows_of_tokens(job.source_index.get(i), shape.block_m);
     for (; fitting < shape.block_rows && fitting < end; ++fitting) {
       for (int64_t col = 0; col < width; ++col) writer.add(i * width + col);
       writer.end_row();
     }
     rows = end;
   }
-  job.bins.set(job.count, rows);
+  job.bins.set(job.count, bin_of(rows, job.bins.type));
   for (; fitting < shape.block_rows; ++fitting) writer.end_row();
   writer.finish();
-  if (job.to.blocks != nullptr) *job.to.blocks = rows * width;
+  if (job.to.blocks != nullptr) *job.to.blocks = blocks_of_rows(rows, width);
   if (rows > shape.block_rows) *job.to.fault = SPARSEK_OVER_CAPACITY;
 }
 
 void make_block_diagonal(const MakeJob& job) {
-  IndexWriter writer(job.to);
-  int64_t col_begin = 0, block_begin = 0;
+  const Made& to = job.to;
+  int64_t begin = 0, row_begin = 0, col_begin = 0, value_begin = 0;
+  to.row_ptr.set(0, 0);
   for (const Given& member : job.from) {
-    // Within the arrays, whatever a faulty index says.
-    const int64_t blocks = std::clamp<int64_t>(member.row_ptr.get(member.shape.block_rows), 0, member.shape.nnzb);
-    int64_t e = 0;
-    for (int64_t row = 0; row < member.shape.block_rows; ++row) {
-      for (; e < std::min(member.row_ptr.get(row + 1), blocks); ++e) {
-        writer.add(col_begin + member.col_idx.get(e), block_begin + member.block(e));
-      }
-      writer.end_row();
+    const int64_t blocks = member.shape.block_rows > 0 ? blocks_of(member) : 0;
+    for (int64_t row = 1; row <= member.shape.block_rows; ++row) {
+      to.row_ptr.set(row_begin + row, joined_row(member, row, begin));
     }
+    for (int64_t e = 0; e < blocks; ++e) {
+      to.col_idx.set(begin + e, joined_column(member, e, col_begin));
+      if (to.block_idx.is_there()) to.block_idx.set(begin + e, joined_block(member, e, value_begin));
+    }
+    begin += blocks;
+    row_begin += member.shape.block_rows;
     col_begin += member.shape.block_cols;
-    block_begin += member.shape.nnzb;
+    value_begin += member.shape.nnzb;
   }
-  writer.finish();
+  if (to.blocks != nullptr) *to.blocks = begin;
+  *to.fault = 0;
 }
 
 void make_transposed(const MakeJob& job) {

@@ -37,7 +37,7 @@ struct IndexArray {
 };
 
 // The largest number of an index type.
-constexpr int64_t largest_index(int32_t type) {
+SPARSEK_ANYWHERE constexpr int64_t largest_index(int32_t type) {
   return type == SPARSEK_INT64 ? INT64_MAX : type == SPARSEK_INT16 ? INT16_MAX : INT32_MAX;
 }
 

@@ -86,6 +86,46 @@ struct ValuesJob {
   double alpha, beta;
 };
 
+// The block rows that `tokens` rows take, of blocks of that height. No matrix has kMostRows, so more is as much.
+constexpr int64_t kMostRows = int64_t{1} << 31;
+SPARSEK_ANYWHERE constexpr int64_t rows_of_tokens(int64_t tokens, int32_t block_m) {
+  const int64_t rows = tokens / block_m + (tokens % block_m != 0 ? 1 : 0);
+  return rows < kMostRows ? rows : kMostRows;
+}
+// Where an expert's block rows begin, behind `rows`, as far as the type of bins can say.
+SPARSEK_ANYWHERE constexpr int64_t bin_of(int64_t rows, int32_t type) {
+  return rows < largest_index(type) ? rows : largest_index(type);
+}
+// So many blocks are those rows, each of `width`.
+SPARSEK_ANYWHERE constexpr int64_t blocks_of_rows(int64_t rows, int64_t width) {
+  return (rows < kMostRows ? rows : kMostRows) * width;
+}
+
+// A member of a block-diagonal matrix: what its index says, as the joined one says it. What is at fault there becomes
+// kNoIndex, so that the joined one has a fault too: in its place it could be right.
+constexpr int64_t kNoIndex = -1;
+// Blocks that are read, within the arrays.
+SPARSEK_ANYWHERE inline int64_t blocks_of(const Given& member) {
+  const int64_t blocks = member.row_ptr.get(member.shape.block_rows);
+  return blocks < 0 ? 0 : blocks < member.shape.nnzb ? blocks : member.shape.nnzb;
+}
+// row_ptr[row] of a row above 0, where the member's first entry is number `begin`.
+SPARSEK_ANYWHERE inline int64_t joined_row(const Given& member, int64_t row, int64_t begin) {
+  const int64_t end = member.row_ptr.get(row), nnzb = member.shape.nnzb;
+  const bool is_last = row == member.shape.block_rows;
+  const bool good = end >= 0 && end <= nnzb && (!is_last || member.bounded || end == nnzb) &&
+                    (row > 1 || member.row_ptr.get(0) == 0);
+  return good ? begin + end : kNoIndex;
+}
+SPARSEK_ANYWHERE inline int64_t joined_column(const Given& member, int64_t entry, int64_t col_begin) {
+  const int64_t col = member.col_idx.get(entry);
+  return col >= 0 && col < member.shape.block_cols ? col_begin + col : kNoIndex;
+}
+SPARSEK_ANYWHERE inline int64_t joined_block(const Given& member, int64_t entry, int64_t value_begin) {
+  const int64_t block = member.block(entry);
+  return block >= 0 && block < member.shape.nnzb ? value_begin + block : kNoIndex;
+}
+
 // Faults are ordered by the array in which they are, then by place. The status fills the low byte. As of plan_write.
 enum class FaultyArray { kRowPtr, kColIdx, kBlockIdx };
 constexpr int kFaultyArrayShift = 62;

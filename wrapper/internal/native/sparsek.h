@@ -1018,16 +1018,17 @@ typedef struct sparsek_api {
   /* The topology of experts (dropless mixture of experts) that have `count` counts of tokens, `source` of
    * source_index_type. A is block-diagonal: expert i has ceil(source[i] / bm) block rows behind those of the experts
    * before, and its columns are i K / count and on, all of them; K must be a multiple of count * bk. bins[i] gets the
-   * first block row of expert i, and the last element the end. Block rows behind that are empty. Where the block rows
-   * of the experts do not fit into M: SPARSEK_OVER_CAPACITY, and those that fit are there. A count below 0:
-   * SPARSEK_BAD_SIZE and its place. */
+   * first block row of expert i, and the last element the end; at most the largest number of index_type. Block rows
+   * behind that are empty. Where the block rows of the experts do not fit into M: SPARSEK_OVER_CAPACITY, and those that
+   * fit are there; then *blocks counts at most 2^31 block rows. A count below 0: SPARSEK_BAD_SIZE and its place. */
   sparsek_status (*pattern_from_counts)(sparsek_context*, const sparsek_pattern_args* args);
   /* One block-diagonal matrix of `count` matrices: block row r of matrix i is one of its block rows behind those of the
    * matrices before, and its columns come behind theirs. So a product multiplies B's below each other into C's below
    * each other. The sizes of all but the last must be multiples of the block, SPARSEK_BAD_SIZE, and the index is no
    * larger than their sum. Of matrices with as many blocks as nnzb says, values are theirs behind each other;
    * block_idx, where it is given, gets the places that they have where those of each matrix have room for its nnzb.
-   * `capacity` is at least the sum of all nnzb. The indices are checked where the result is used. */
+   * `capacity` is at least the sum of all nnzb. The indices are checked where the result is used, of
+   * which each fault of theirs is one. */
   sparsek_status (*pattern_block_diagonal)(sparsek_context*, const sparsek_bsr* const* matrices, int32_t count,
                                            const sparsek_pattern_args* args);
   /* The index of A^T, sizes of which args has: rows = a->cols, block_m = a->block_k and so on. block_idx gets the

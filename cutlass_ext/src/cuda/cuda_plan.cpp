@@ -2,7 +2,6 @@
 #include "cuda/cuda_plan.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <optional>
 #include <variant>
@@ -20,6 +19,7 @@
 #include "cuda/device_scope.h"
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
+#include "cuda/prepared.h"
 #include "cuda/time_products.h"
 #include "cuda/vendor/index_arrays.h"
 #include "cuda/window_layout.h"
@@ -60,13 +60,9 @@ int64_t bytes_of_part(const PartSums& layout) { return int64_t{512} * layout.sla
 
 // Has the kernel launch on the current device, which is this one. Once, since it takes a while.
 void prepare(const KernelDesc& kernel, int device) {
-  constexpr int kDevices = 64;
-  static std::vector<std::atomic<bool>> done(static_cast<size_t>(kKernelCount) * kDevices);
-  std::atomic<bool>* const known = device < kDevices ? &done[(&kernel - kKernels) * kDevices + device] : nullptr;
-  if (known != nullptr && known->load(std::memory_order_acquire)) return;
-  const RelaxedCapture relaxed;
-  check(kernel.ops->prepare(), "cudaFuncSetAttribute");
-  if (known != nullptr) known->store(true, std::memory_order_release);
+  static std::vector<Prepared> kernels(kKernelCount);
+  kernels[static_cast<size_t>(&kernel - kKernels)].on(
+      device, [&] { check(kernel.ops->prepare(), "cudaFuncSetAttribute"); });
 }
 
 }  // namespace

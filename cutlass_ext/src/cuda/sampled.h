@@ -15,6 +15,7 @@
 
 #include "cuda/index_verdict.h"
 #include "cuda/launch_args.h"
+#include "cuda/prepared.h"
 #include "plan/bsr_index.h"
 #include "sparsek.h"
 
@@ -39,6 +40,7 @@ struct SampledArgs {
 };
 
 struct SampledOps {
+  Prepared* prepared;
   cudaError_t (*prepare)();  // loads the kernel; before the first launch on a device, since a capture does not allow it
   cudaError_t (*launch)(const SampledArgs& args, cudaStream_t stream);
 };

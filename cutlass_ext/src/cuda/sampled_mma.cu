@@ -165,6 +165,9 @@ __global__ void __launch_bounds__(kThreads) kernel(SampledArgs p) {
 }
 
 template <class T, int Rows>
+Prepared prepared;
+
+template <class T, int Rows>
 cudaError_t prepare() {
   return cudaFuncSetAttribute(kernel<T, Rows>, cudaFuncAttributeMaxDynamicSharedMemorySize, Tile<Rows>::kBytes);
 }
@@ -178,9 +181,9 @@ cudaError_t launch(const SampledArgs& args, cudaStream_t stream) {
 // That for as many rows as divide the height of blocks.
 template <class T>
 SampledOps ops(int32_t block_m) {
-  if (block_m % 64 == 0) return {prepare<T, 64>, launch<T, 64>};
-  if (block_m % 32 == 0) return {prepare<T, 32>, launch<T, 32>};
-  return {prepare<T, 16>, launch<T, 16>};
+  if (block_m % 64 == 0) return {&prepared<T, 64>, prepare<T, 64>, launch<T, 64>};
+  if (block_m % 32 == 0) return {&prepared<T, 32>, prepare<T, 32>, launch<T, 32>};
+  return {&prepared<T, 16>, prepare<T, 16>, launch<T, 16>};
 }
 
 }  // namespace sampled_mma_kernel

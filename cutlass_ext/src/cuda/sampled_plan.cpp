@@ -12,18 +12,24 @@
 #include "cuda/abi_types.h"
 #include "cuda/device_scope.h"
 #include "cuda/pack_b.h"
+#include "cuda/prepared.h"
 #include "cuda/sampled_kernels.h"
 #include "cuda/time_products.h"
 #include "cuda/transpose.h"
 #include "plan/digest.h"
 
 namespace sparsek::cuda {
+namespace {
+
+Prepared helpers;  // kernels beside the product's
+
+}  // namespace
 
 SampledPlan::SampledPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
     : matrix_(matrix), options_(options), blocks_(matrix.shape().nnzb) {
   choose_kernel(sm_count);
   if (const auto* const host = std::get_if<BsrIndex>(&matrix.index())) copy_index(*host);
-  if (grid_.has_value()) list_tiles();
+  if (grid_.has_value() || matrix.is_async()) make_on_device();
   if (bytes_ == 0) return;
   workspace_ = std::make_unique<Workspace>(matrix.memory().pool(), bytes_);
   if (!matrix.is_async()) workspace_->take_in_store(matrix.memory().stream());
@@ -49,7 +55,6 @@ void SampledPlan::choose_kernel(int sm_count) {
   grid_ = sampled_grid(kernel, shape, ctas);
   if (grid_.has_value()) {
     workers_ = static_cast<int32_t>(std::min<int64_t>(ctas, grid_->capacity));
-    prepare_sampled_list();
   }
   ops_ = sampled_ops(kernel, shape);
   reads_vectors_ = uses_tensor_cores(kernel);
@@ -65,10 +70,13 @@ void SampledPlan::choose_kernel(int sm_count) {
   y_at_ = layout.bytes();
   place(copies_y_, shape.cols);
   bytes_ = layout.bytes();
-  check(ops_.prepare(), "cudaFuncSetAttribute");
-  check(prepare_number_blocks(), "cudaFuncGetAttributes");
-  check(prepare_transpose(), "cudaFuncGetAttributes");
-  check(prepare_pack_b(), "cudaFuncGetAttributes");
+  ops_.prepared->on(matrix_.device(), [&] { check(ops_.prepare(), "cudaFuncSetAttribute"); });
+  helpers.on(matrix_.device(), [] {
+    prepare_sampled_list();
+    check(prepare_number_blocks(), "cudaFuncGetAttributes");
+    check(prepare_transpose(), "cudaFuncGetAttributes");
+    check(prepare_pack_b(), "cudaFuncGetAttributes");
+  });
 }
 
 void SampledPlan::copy_index(const BsrIndex& index) {
@@ -93,10 +101,10 @@ void SampledPlan::copy_index(const BsrIndex& index) {
 
 const CheckedIndex& SampledPlan::index() const {
   const auto* const on_device = std::get_if<DeviceIndex>(&matrix_.index());
-  return on_device != nullptr && !is_data_ ? on_device->arrays() : index_;
+  return on_device != nullptr && index_.row_ptr == nullptr ? on_device->arrays() : index_;
 }
 
-void SampledPlan::list_tiles() {
+void SampledPlan::make_on_device() {
   PlanMemory& memory = matrix_.memory();
   const cudaStream_t stream = matrix_.is_async() ? matrix_.stream() : memory.stream();
   if (matrix_.is_async()) {
@@ -110,11 +118,34 @@ void SampledPlan::list_tiles() {
     matrix_.made().order(stream, false);
   }
   Layout layout;
-  const SampledListLayout places(*grid_, layout);
-  list_memory_ = PoolArray<std::byte>(memory, layout.bytes(), &uses_, stream);
-  list_ = places.within(list_memory_.data());
-  enqueue_sampled_list(index(), *grid_, list_, stream);
+  const auto allocate = [&] { made_memory_ = PoolArray<std::byte>(memory, layout.bytes(), &uses_, stream); };
+  if (grid_.has_value()) {
+    const SampledListLayout places(*grid_, layout);
+    allocate();
+    list_ = places.within(made_memory_.data());
+  } else {
+    const IndexLayout places(matrix_.shape(), layout);
+    allocate();
+    index_ = places.within(made_memory_.data());
+  }
+  enqueue_made(stream);
   made_.record(memory.events(), stream);
+}
+
+void SampledPlan::enqueue_made(cudaStream_t stream) {
+  if (grid_.has_value()) return enqueue_sampled_list(index(), *grid_, list_, stream);
+  const CheckedIndex& from = std::get<DeviceIndex>(matrix_.index()).arrays();
+  const auto copy = [&](auto* to, const auto* of, int64_t count) {
+    if (count == 0) return;
+    const auto bytes = static_cast<size_t>(count) * sizeof(*to);
+    check(cudaMemcpyAsync(to, of, bytes, cudaMemcpyDeviceToDevice, stream), "copy of the index");
+  };
+  const BsrShape& shape = matrix_.shape();
+  copy(index_.row_ptr, from.row_ptr, int64_t{shape.block_rows} + 1);
+  copy(index_.col_idx, from.col_idx, shape.nnzb);
+  copy(index_.verdicts, from.verdicts, from.verdict_count);
+  names_blocks_ = from.block_idx != nullptr;
+  if (names_blocks_) copy(index_.block_idx, from.block_idx, shape.nnzb);
 }
 
 void SampledPlan::info(sparsek_plan_info& out) const {
@@ -127,7 +158,7 @@ void SampledPlan::info(sparsek_plan_info& out) const {
   out.tiles = shape.nnzb;
   out.entries = shape.nnzb;
   out.product_bytes = static_cast<int64_t>(bytes_);
-  out.workspace_bytes = static_cast<int64_t>(index_memory_.bytes() + list_memory_.bytes()) + out.product_bytes;
+  out.workspace_bytes = static_cast<int64_t>(index_memory_.bytes() + made_memory_.bytes()) + out.product_bytes;
   out.unit_roundoff = std::ldexp(1., matrix_.dtype == SPARSEK_FP64 ? -53 : reads_vectors_ ? -23 : -24);
   out.copies = copies_y_ ? SPARSEK_COPIES_B : 0;
 }
@@ -148,11 +179,10 @@ void SampledPlan::update(const sparsek_bsr& index) {
   DeviceScope scope(matrix_.device());
   const bool captured = matrix_.update(index);
   blocks_ = index.nnzb;
-  if (!grid_.has_value()) return;
   const auto stream = static_cast<cudaStream_t>(index.stream);
   matrix_.memory().releases().use(uses_, stream);
   made_.order(stream, captured);
-  enqueue_sampled_list(this->index(), *grid_, list_, stream);
+  enqueue_made(stream);
   if (!captured) made_.record(matrix_.memory().events(), stream);
 }
 
@@ -225,6 +255,7 @@ void SampledPlan::multiply(const MultiplyArgs& given) {
       as_read({args.b, args.ldb, options_.order_b == SPARSEK_ROW_MAJOR}, shape.cols, args.n, copies_y_, y_at_, args);
   SampledArgs launch = {};
   launch.index = index();
+  if (!names_blocks_) launch.index.block_idx = nullptr;
   launch.rows = shape.rows;
   launch.cols = shape.cols;
   launch.n = args.n;

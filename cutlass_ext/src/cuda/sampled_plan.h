@@ -16,7 +16,8 @@
 
 namespace sparsek::cuda {
 
-// SPARSEK_SDD. The plan is the index itself, and of some kernels a list of tiles.
+// SPARSEK_SDD. The plan is the index itself, or of some kernels a list of tiles. Of a matrix that may get another index,
+// the plan has a copy of it, since a plan keeps its index when another one of the matrix is updated.
 class SampledPlan final : public PlanInMemory {
  public:
   SampledPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);
@@ -46,7 +47,9 @@ class SampledPlan final : public PlanInMemory {
 
   void choose_kernel(int sm_count);
   void copy_index(const BsrIndex& index);
-  void list_tiles();
+  void make_on_device();
+  // The list, or the copy of the index, from that of the matrix.
+  void enqueue_made(cudaStream_t stream);
   const CheckedIndex& index() const;
   Lines as_read(Lines given, int64_t rows, int64_t n, bool copies, size_t at, const MultiplyArgs& args) const;
 
@@ -61,10 +64,11 @@ class SampledPlan final : public PlanInMemory {
   int32_t workers_ = 0;                       // the most CTAs; 0: all
   StreamUses uses_;
   PoolArray<std::byte> index_memory_;  // of an index on the host
-  CheckedIndex index_ = {};            // not of one in device memory, which the matrix has
-  PoolArray<std::byte> list_memory_;
+  PoolArray<std::byte> made_memory_;   // of the list, or of the copy of an index in device memory
+  CheckedIndex index_ = {};            // without arrays where the matrix has them
+  bool names_blocks_ = true;           // where the index has block_idx
   SampledList list_ = {};
-  MadeMark made_;  // behind the making of the list
+  MadeMark made_;  // behind the making of what is in made_memory_
   size_t data_bytes_ = 0;
   int64_t blocks_;
   size_t y_at_ = 0, bytes_ = 0;  // in the workspace; the copy of x is at 0

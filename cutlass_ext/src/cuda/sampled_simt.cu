@@ -81,6 +81,9 @@ __global__ void __launch_bounds__(kThreads) kernel(SampledArgs p) {
 }
 
 template <class T>
+Prepared prepared;
+
+template <class T>
 cudaError_t prepare() {
   cudaFuncAttributes attributes;
   return cudaFuncGetAttributes(&attributes, kernel<T>);
@@ -96,7 +99,7 @@ cudaError_t launch(const SampledArgs& args, cudaStream_t stream) {
 
 template <class T>
 constexpr SampledOps ops() {
-  return {prepare<T>, launch<T>};
+  return {&prepared<T>, prepare<T>, launch<T>};
 }
 
 __global__ void __launch_bounds__(kThreads) number(int32_t* to, int64_t count) {

@@ -223,6 +223,9 @@ cudaError_t with_majors(bool x_across, bool y_across, const Function& f) {
 }
 
 template <class Element, int Width>
+inline Prepared prepared;
+
+template <class Element, int Width>
 cudaError_t prepare() {
   for (const bool x_across : {false, true}) {
     for (const bool y_across : {false, true}) {
@@ -263,8 +266,8 @@ template <int Width>
 SampledOps ops(sparsek_dtype dtype) {
   using Bf16 = cutlass::bfloat16_t;
   using Fp16 = cutlass::half_t;
-  if (dtype == SPARSEK_BF16) return {prepare<Bf16, Width>, launch<Bf16, Width>};
-  return {prepare<Fp16, Width>, launch<Fp16, Width>};
+  if (dtype == SPARSEK_BF16) return {&prepared<Bf16, Width>, prepare<Bf16, Width>, launch<Bf16, Width>};
+  return {&prepared<Fp16, Width>, prepare<Fp16, Width>, launch<Fp16, Width>};
 }
 
 }  // namespace sampled_wgmma_kernel

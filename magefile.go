@@ -59,7 +59,7 @@ func Bench(ctx context.Context, args *string, offline *bool) {
 	end(in(offline).Run(ctx, append([]string{"bench"}, strings.Fields(or(args, ""))...)...))
 }
 
-// Profile builds and measures the roofline suite with Nsight Compute, on a GPU, into build/profile.
+// Profile builds and measures the cases of the gate with Nsight Compute, on a GPU, into build/profile.
 func Profile(ctx context.Context, offline *bool) { end(in(offline).Run(ctx, "profile")) }
 
 // ProfileNoise profiles five times over into build/noise, for the noise floors of a baseline. Those need runs over at

@@ -85,14 +85,3 @@ func narrow(name string, n int, reach, graphReach Reach) Case {
 	c.Shape.N, c.Graph, c.GraphReach = n, true, graphReach
 	return c
 }
-
-// RooflineCases are the cases of the roofline suite that have one of the names, or all where there are none.
-func RooflineCases(names []string) ([]Case, error) { return Cases(Roofline, Settings{}, names) }
-
-// RooflineNames are those of all its cases.
-func RooflineNames() (names []string) {
-	for _, c := range rooflineSuite(Settings{}) {
-		names = append(names, c.Name)
-	}
-	return names
-}

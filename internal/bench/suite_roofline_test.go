@@ -15,7 +15,7 @@ import (
 // patternOf is the pattern of a case of the roofline suite.
 func patternOf(t *testing.T, name string) bsr.Pattern {
 	t.Helper()
-	list, err := RooflineCases([]string{name})
+	list, err := Cases(Roofline, Settings{}, []string{name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,8 +28,8 @@ func patternOf(t *testing.T, name string) bsr.Pattern {
 }
 
 func TestRooflineCases(t *testing.T) {
-	all, err := RooflineCases(nil)
-	if err != nil || len(all) != len(RooflineNames()) {
+	all, err := Cases(Roofline, Settings{}, nil)
+	if err != nil {
 		t.Fatalf("%d cases, %v", len(all), err)
 	}
 	for _, c := range all {
@@ -40,7 +40,7 @@ func TestRooflineCases(t *testing.T) {
 		if small := c.BlockM <= 8; c.Seed != 1 || c.DType != workload.BFloat16.Name && !small {
 			t.Errorf("%s: %+v", c.Name, c)
 		}
-		if c.Reach.String() == "" || c.Reach.Of != "" && (!slices.Contains(RooflineNames(), c.Reach.Of) || c.Reach.Of == c.Name) {
+		if c.Reach.String() == "" || c.Reach.Of != "" && (!slices.ContainsFunc(all, func(o Case) bool { return o.Name == c.Reach.Of }) || c.Reach.Of == c.Name) {
 			t.Errorf("%s is to reach %+v", c.Name, c.Reach)
 		}
 		if decode := c.Shape.N <= 64; decode != (c.GraphReach.Seconds > 0) || decode != c.Graph || decode && c.GraphReach.Seconds > c.Reach.Seconds {

@@ -29,6 +29,7 @@ const (
 	InfAndNaN = "nonfinite" // B holds Inf or NaN
 	Steps     = "dynamic"   // a new pattern with each step
 	Training  = "training"  // A^T B, B A, B A^T and SDD
+	Gate      = "gate"      // what must not get slower: roofline and some of training
 	Files     = "files"     // the user's own matrices
 )
 
@@ -79,6 +80,8 @@ func Suites() []Suite {
 			GPU: true, Against: []string{Dynamic}, seed: rooflineSeed, cases: dynamicSuite},
 		{Name: Training, Summary: "the products that training needs besides A B, in every layout, with goals; on a GPU",
 			GPU: true, Against: []string{CUBLAS, Torch}, seed: rooflineSeed, cases: trainingSuite},
+		{Name: Gate, Summary: "what the gate measures: the cases of roofline and some of training, without their goals; on a GPU",
+			GPU: true, seed: rooflineSeed, cases: gateSuite},
 		{Name: Files, Summary: "the user's own matrices", Takes: []string{"dtype", "block", "n", "matrix", "seed"}, cases: files},
 	}
 }

@@ -28,7 +28,7 @@ func TestSuites(t *testing.T) {
 					t.Errorf("%s: %s comes twice", name, c.Name)
 				}
 				seen[c.Name] = true
-				if fixed := slices.Contains([]string{Roofline, PeerTable, Shared, InfAndNaN, Steps, Training}, name); fixed != (c.Seed == 1) || fixed == (c.Seed == 9) || c.Shape.M < 1 || c.Shape.N < 1 || c.Shape.K < 1 || c.BlockM < 1 || c.BlockK < 1 {
+				if fixed := slices.Contains([]string{Roofline, PeerTable, Shared, InfAndNaN, Steps, Training, Gate}, name); fixed != (c.Seed == 1) || fixed == (c.Seed == 9) || c.Shape.M < 1 || c.Shape.N < 1 || c.Shape.K < 1 || c.BlockM < 1 || c.BlockK < 1 {
 					t.Errorf("%s: %+v", name, c)
 				}
 				if !slices.Contains([]string{"bf16", "fp16", "fp32"}, c.DType) {

@@ -35,7 +35,7 @@ func (*blessCommand) Help() string {
 
 // Run blesses.
 func (o *blessCommand) Run(e *environment) error {
-	options := gate.BlessOptions{Root: o.Root, Reason: o.Reason, Date: now(), Cases: bench.RooflineNames()}
+	options := gate.BlessOptions{Root: o.Root, Reason: o.Reason, Date: now(), Cases: bench.GateNames()}
 	var err error
 	if options.Runs, err = profile.ReadAll(o.Profile); err != nil {
 		return fail(exitBadFile, err)

@@ -41,7 +41,7 @@ type program struct {
 	Doctor doctorCommand `cmd:"" group:"Commands" help:"Show what the machine lacks for products on a GPU, and what to do."`
 	Ver    versionRun    `cmd:"" name:"version" group:"Commands" help:"Show the version of the program and of the library."`
 
-	Profile profileCommand `cmd:"" group:"For maintainers" help:"Measure the roofline suite with Nsight Compute."`
+	Profile profileCommand `cmd:"" group:"For maintainers" help:"Measure the cases of the gate with Nsight Compute."`
 	Gate    gateCommand    `cmd:"" group:"For maintainers" help:"Compare the build with the blessed library, or with recorded counters."`
 	Pair    pairCommand    `cmd:"" group:"For maintainers" help:"Time two builds of the library against each other, in turn."`
 	Bless   blessCommand   `cmd:"" group:"For maintainers" help:"Make a profile the baseline."`

@@ -36,7 +36,7 @@ type gateCommand struct {
 	Launches   count    `default:"${launches}" placeholder:"N" help:"Launches of each case that are measured with counters."`
 	Reports    string   `placeholder:"FOLDER" help:"For the reports (default: build/gate, and none with --check)."`
 	History    string   `default:"build/gate/history.jsonl" placeholder:"FILE" help:"Keeps every run."`
-	Cases      []string `arg:"" optional:"" name:"case" help:"Cases of the roofline suite (default: all)."`
+	Cases      []string `arg:"" optional:"" name:"case" help:"Cases of the suite gate (default: all)."`
 	jsonFlag
 }
 
@@ -85,7 +85,7 @@ func (o *gateCommand) validate() error {
 	case o.Again != "" && o.Profile == "":
 		return failf(exitUsage, "gate: --again goes with --profile")
 	}
-	if _, err := bench.RooflineCases(o.Cases); err != nil {
+	if _, err := bench.GateCases(o.Cases); err != nil {
 		return failf(exitUsage, "gate: %w", err)
 	}
 	return nil
@@ -226,7 +226,7 @@ func (o *gateCommand) explain(ctx context.Context, e *environment, store *gate.S
 
 // names are those of the cases that must be in a profile.
 func (o *gateCommand) names() ([]string, error) {
-	cases, err := bench.RooflineCases(o.Cases)
+	cases, err := bench.GateCases(o.Cases)
 	var names []string
 	for _, c := range cases {
 		names = append(names, c.Name)

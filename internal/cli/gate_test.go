@@ -26,8 +26,8 @@ import (
 	"github.com/sparsek/sparsek/internal/sys/term"
 )
 
-// suite names the cases of the roofline suite.
-func suite() []string { return bench.RooflineNames() }
+// suite names the cases of the suite gate.
+func suite() []string { return bench.GateNames() }
 
 // scaled makes a profile whose every case has a metric changed by a factor, in the folder dir.
 func scaled(t *testing.T, dir, metric string, factor float64) *profile.Profile {

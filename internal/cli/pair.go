@@ -24,7 +24,7 @@ type pairCommand struct {
 	Budget  time.Duration `default:"12s" placeholder:"TIME" help:"Time after which no case that is close to the gate's margin gets more rounds."`
 	Seed    uint64        `default:"1" placeholder:"N" help:"Of operands and of the order of turns."`
 	Swap    bool          `help:"Open the two libraries in the opposite order."`
-	Cases   []string      `arg:"" optional:"" name:"case" help:"Cases of the roofline suite (default: all)."`
+	Cases   []string      `arg:"" optional:"" name:"case" help:"Cases of the suite gate (default: all)."`
 	jsonFlag
 }
 
@@ -36,7 +36,7 @@ func (*pairCommand) Help() string {
 
 // Run compares two builds of the library.
 func (o *pairCommand) Run(ctx context.Context, e *environment) error {
-	cases, err := bench.RooflineCases(o.Cases)
+	cases, err := bench.GateCases(o.Cases)
 	if err != nil {
 		return failf(exitUsage, "pair: %w", err)
 	}
@@ -130,6 +130,10 @@ func printPair(e *environment, r *pair.Comparison) error {
 	t.add("case", "kernel", "time", "ratio", "99 % interval", "rounds")
 	for i := range r.Cases {
 		c := &r.Cases[i]
+		if c.New != "" {
+			t.add(c.Name, "", "", "", "not served by the other library", "")
+			continue
+		}
 		t.add(c.Name, c.Plans[1].Kernel, formatSeconds(c.Seconds[1]), fmt.Sprintf("%.4f", c.Ratio),
 			fmt.Sprintf("%.4f to %.4f", c.Low, c.High), fmt.Sprint(len(c.Rounds)))
 	}

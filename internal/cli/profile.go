@@ -26,7 +26,7 @@ type profileCommand struct {
 	Out      string   `default:"build/profile" placeholder:"FOLDER" help:"For what is measured."`
 	Launches count    `default:"${launches}" placeholder:"N" help:"Launches of each case that are measured."`
 	Runs     count    `default:"1" placeholder:"N" help:"How often all is measured; more than one go into folders run-1, run-2 ..."`
-	Cases    []string `arg:"" optional:"" name:"case" help:"Cases of the roofline suite (default: all)."`
+	Cases    []string `arg:"" optional:"" name:"case" help:"Cases of the suite gate (default: all)."`
 	jsonFlag
 }
 
@@ -38,7 +38,7 @@ func (*profileCommand) Help() string {
 
 // Run measures.
 func (o *profileCommand) Run(ctx context.Context, e *environment) error {
-	if _, err := bench.RooflineCases(o.Cases); err != nil {
+	if _, err := bench.GateCases(o.Cases); err != nil {
 		return failf(exitUsage, "profile: %w", err)
 	}
 	m, err := newMeasurer(ctx, int(o.Launches))

@@ -65,6 +65,10 @@ func judgePair(b *Baseline, name string, first, second *pair.Case, kernels *kern
 		c.Verdict, c.Why = NotMeasurable, "it was not measured: measure all cases"
 		return c
 	}
+	if first.New != "" {
+		c.Verdict, c.Why = Stale, "the blessed library does not serve this product: bless anew"
+		return c
+	}
 	was, is := first.Plans[pair.Blessed], first.Plans[pair.Candidate]
 	c.Kernel = is.Kernel
 	p := &Paired{First: first.Interval, Seconds: first.Seconds, Rounds: len(first.Rounds)}

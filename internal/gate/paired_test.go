@@ -49,6 +49,7 @@ func TestPairs(t *testing.T) {
 	wide := func(low, high float64) *pair.Comparison {
 		return comparison(1, func(c *pair.Case) { c.Interval = pair.Interval{Ratio: (low + high) / 2, Low: low, High: high} })
 	}
+	isNew := func(c *pair.Case) { *c = pair.Case{Name: c.Name, New: "it does not know dsd_t"} }
 	otherPlan := func(c *pair.Case) { c.Plans[1].Entries++ }
 	otherKernel := func(c *pair.Case) { c.Plans[1].Kernel = "gather" }
 	digests := func(a, b string) func(c *pair.Case) {
@@ -71,6 +72,7 @@ func TestPairs(t *testing.T) {
 		{"measured once", comparison(1.05, nil), nil, "bb", Ambiguous, "not measured a second time"},
 		{"another plan", comparison(1.05, otherPlan), comparison(1.05, otherPlan), "aa", Fail, causePlan},
 		{"another digest", comparison(1.05, digests("1", "2")), comparison(1.05, nil), "aa", Fail, causePlan},
+		{"a product that is new", comparison(1, isNew), nil, "aa", Stale, "does not serve this product"},
 		{"a digest on one side", comparison(1.05, digests("", "2")), comparison(1.05, nil), "aa", Drift, causeEnvironment},
 		{"another kernel", comparison(1.05, otherKernel), comparison(1.05, otherKernel), "aa", Fail, causeCode},
 		{"another kernel, as fast", comparison(1, otherKernel), nil, "aa", Stale, "another kernel is chosen"},

@@ -182,6 +182,25 @@ func TestReportOfAnotherLibraryIsRefused(t *testing.T) {
 	}
 }
 
+// A kernel that is in the list has its own functions alone, and one that is in none any of the other sources.
+func TestFunctionsOfAReport(t *testing.T) {
+	source := func(symbols ...string) (s Source) {
+		for _, symbol := range symbols {
+			s.Functions = append(s.Functions, Function{Symbol: symbol, SASS: "of " + symbol})
+		}
+		return s
+	}
+	r := &Report{Kernels: []Kernel{{Name: "tma", Source: source("a")}, {Name: "gather", Source: source("b", "c")}}, Others: []Source{source("d"), source("e")}}
+	for _, c := range []struct {
+		kernel, symbol string
+		found          bool
+	}{{"gather", "c", true}, {"gather", "a", false}, {"gather", "e", false}, {"sampled", "e", true}, {"sampled", "a", false}} {
+		if f, ok := r.Function(c.kernel, c.symbol); ok != c.found || ok && f.SASS != "of "+c.symbol {
+			t.Errorf("%+v: %+v, %v", c, f, ok)
+		}
+	}
+}
+
 func TestJoinReport(t *testing.T) {
 	usage := []sass.Usage{{Symbol: "kernel", Registers: 9, SpillLoads: 4}}
 	code := []sass.Function{{Symbol: "called", Opcodes: map[string]int{"LDL": 2}},

@@ -120,13 +120,17 @@ func Join(file string, usage []sass.Usage, notes []string, code []sass.Function)
 	return s, nil
 }
 
-// Function finds a function of a kernel by its mangled symbol.
+// Function finds a function of a kernel by its mangled symbol: for a kernel that is not in the list, as those of SDD, among
+// all others.
 func (r *Report) Function(kernel, symbol string) (Function, bool) {
+	sources := r.Others
 	for _, k := range r.Kernels {
-		if k.Name != kernel {
-			continue
+		if k.Name == kernel {
+			sources = []Source{k.Source}
 		}
-		for _, f := range k.Functions {
+	}
+	for _, source := range sources {
+		for _, f := range source.Functions {
 			if f.Symbol == symbol {
 				return f, true
 			}

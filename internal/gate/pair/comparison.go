@@ -72,7 +72,7 @@ var dtypes = map[string]sparsek.DType{
 func ProductsOf(cases []bench.Case) []Product {
 	var list []Product
 	for _, c := range cases {
-		list = append(list, Product{c.Name, dtypes[c.DType], c.Shape.M, c.Shape.N, c.Shape.K, c.BlockM, c.BlockK, c.Generate})
+		list = append(list, Product{c.Name, dtypes[c.DType], c.Form, c.Shape.M, c.Shape.N, c.Shape.K, c.BlockM, c.BlockK, c.Generate})
 	}
 	return list
 }

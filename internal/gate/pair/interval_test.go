@@ -5,6 +5,7 @@ package pair
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -165,5 +166,16 @@ func TestMoreRounds(t *testing.T) {
 	s.timer.(*fakeTimer).err = errors.New("lost")
 	if _, err := sample(t.Context(), []*sampler{s}, Options{}, func() bool { return false }); err == nil || err.Error() != "x: lost" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A product that the blessed library does not serve is said to be new, and the others are measured.
+func TestNewProduct(t *testing.T) {
+	known := &fakeTimer{random: rand.New(rand.NewPCG(3, 4)), slower: 1}
+	unknown := &fakeTimer{random: known.random, slower: 1, err: fmt.Errorf("%w: bad argument", ErrNew)}
+	cases, err := sample(t.Context(), []*sampler{{timer: unknown, random: known.random, result: Case{Name: "new"}},
+		{timer: known, random: known.random, result: Case{Name: "old"}}}, Options{Margin: Margin}, func() bool { return false })
+	if err != nil || len(cases) != 2 || cases[0].New == "" || len(cases[0].Rounds) > 0 || cases[1].New != "" || len(cases[1].Rounds) < firstRounds {
+		t.Errorf("%+v, %v", cases, err)
 	}
 }

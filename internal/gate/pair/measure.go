@@ -4,6 +4,7 @@ package pair
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -26,6 +27,7 @@ type Options struct {
 // Case is what was measured of one product.
 type Case struct {
 	Name string `json:"name"`
+	New  string `json:"new,omitempty"` // why the blessed library does not serve it, and so nothing was measured
 	Interval
 	Rounds   []float64  `json:"rounds"`   // the log of the ratio in each
 	Seconds  [2]float64 `json:"seconds"`  // of one product by the blessed library and by the candidate: medians
@@ -79,10 +81,13 @@ func Measure(ctx context.Context, o Options) ([]Case, error) {
 // sample has each sampler run its first rounds, and those that are undecided more, in turn, until the time is over.
 func sample(ctx context.Context, samplers []*sampler, o Options, over func() bool) ([]Case, error) {
 	for _, s := range samplers {
-		if err := s.begin(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.result.Name, err)
+		err := s.begin(ctx)
+		if err == nil {
+			err = s.rounds(ctx, firstRounds)
 		}
-		if err := s.rounds(ctx, firstRounds); err != nil {
+		if errors.Is(err, ErrNew) {
+			s.result.New = err.Error()
+		} else if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.result.Name, err)
 		}
 		if o.Progress != nil {
@@ -92,7 +97,7 @@ func sample(ctx context.Context, samplers []*sampler, o Options, over func() boo
 	for again := true; again; {
 		again = false
 		for _, s := range samplers {
-			if s.result.Decided(o.Margin) || len(s.result.Rounds) >= mostRounds || over() {
+			if s.result.New != "" || s.result.Decided(o.Margin) || len(s.result.Rounds) >= mostRounds || over() {
 				continue
 			}
 			again = true
@@ -103,6 +108,10 @@ func sample(ctx context.Context, samplers []*sampler, o Options, over func() boo
 	}
 	var cases []Case
 	for _, s := range samplers {
+		if s.result.New != "" {
+			cases = append(cases, s.result)
+			continue
+		}
 		plans, err := s.timer.Plans()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.result.Name, err)

@@ -184,7 +184,8 @@ char* pair_copy(pair_device* device, uintptr_t to, uintptr_t from, size_t bytes)
 }
 
 char* pair_plan(pair_library* library, const pair_device* device, const pair_product* product, const int32_t* row_ptr,
-                const int32_t* col_idx, uintptr_t values, sparsek_matrix** matrix, sparsek_plan** plan) {
+                const int32_t* col_idx, uintptr_t values, sparsek_matrix** matrix, sparsek_plan** plan,
+                int32_t* unknown) {
   const sparsek_api* api = library->api;
   sparsek_bsr bsr = {0};
   bsr.abi_size = sizeof(bsr);
@@ -207,7 +208,13 @@ char* pair_plan(pair_library* library, const pair_device* device, const pair_pro
   sparsek_plan_options options = {0};
   options.abi_size = sizeof(options);
   options.n = product->n;
-  return status_message(library, "create plan", api->plan_create(*matrix, &options, plan));
+  options.op = product->op;
+  options.order_x = product->order_x;
+  options.order_b = product->order_b;
+  options.order_c = product->order_c;
+  const sparsek_status status = api->plan_create(*matrix, &options, plan);
+  *unknown = product->op != SPARSEK_DSD && (status == SPARSEK_BAD_ARGUMENT || status == SPARSEK_NO_SUCH_KERNEL);
+  return status_message(library, "create plan", status);
 }
 
 void pair_unplan(pair_library* library, sparsek_matrix* matrix, sparsek_plan* plan) {
@@ -250,8 +257,8 @@ static char* capture(pair_device* device, pair_turn* turn) {
   return NULL;
 }
 
-char* pair_turn_make(pair_device* device, pair_library* library, const uintptr_t* plans, const uintptr_t* b,
-                     const uintptr_t* c, int32_t count, pair_turn** out) {
+char* pair_turn_make(pair_device* device, pair_library* library, const uintptr_t* plans, const uintptr_t* x,
+                     const uintptr_t* b, const uintptr_t* c, int32_t count, pair_turn** out) {
   pair_turn* turn = (pair_turn*)calloc(1, sizeof(*turn));
   *out = turn;
   turn->library = library;
@@ -263,6 +270,7 @@ char* pair_turn_make(pair_device* device, pair_library* library, const uintptr_t
     sparsek_multiply_args* args = &turn->args[i];
     args->abi_size = sizeof(*args);
     args->alpha = 1;
+    args->x = (const void*)x[i];
     args->b = (const void*)b[i];
     args->c = (void*)c[i];
     args->stream = device->stream;

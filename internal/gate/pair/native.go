@@ -92,6 +92,9 @@ func (d *device) copy(to, from uintptr, bytes int) error {
 	return failure(C.pair_copy(d.c, C.uintptr_t(to), C.uintptr_t(from), C.size_t(bytes)))
 }
 
+// errUnknown means that a library does not serve the product of a plan, wrapped.
+var errUnknown = errors.New("the library does not know this product")
+
 // plan is a library's matrix with a plan for products with it.
 type plan struct {
 	of     *library
@@ -103,12 +106,17 @@ func (d *device) plan(l *library, p *Product, pattern bsr.Pattern, values uintpt
 	made := &plan{of: l}
 	c := C.pair_product{
 		rows: C.int64_t(p.M), cols: C.int64_t(p.K), block_m: C.int64_t(p.BlockM), block_k: C.int64_t(p.BlockK),
-		nnzb: C.int64_t(pattern.Blocks()), n: C.int64_t(p.N), dtype: C.int32_t(p.DType),
+		nnzb: C.int64_t(pattern.Blocks()), n: C.int64_t(p.N), dtype: C.int32_t(p.DType), op: C.int32_t(p.Form.Op),
+		order_x: C.int32_t(p.Form.OrderX), order_b: C.int32_t(p.Form.OrderB), order_c: C.int32_t(p.Form.OrderC),
 	}
+	var unknown C.int32_t
 	err := failure(C.pair_plan(l.c, d.c, &c, (*C.int32_t)(unsafe.SliceData(pattern.RowPtr)), (*C.int32_t)(unsafe.SliceData(pattern.ColIdx)),
-		C.uintptr_t(values), &made.matrix, &made.plan))
+		C.uintptr_t(values), &made.matrix, &made.plan, &unknown))
 	if err != nil {
 		made.close()
+		if unknown != 0 {
+			err = fmt.Errorf("%w: %w", errUnknown, err)
+		}
 		return nil, err
 	}
 	return made, nil
@@ -138,18 +146,18 @@ type turn struct {
 
 // launch is one product of a turn.
 type launch struct {
-	plan *plan
-	b, c uintptr
+	plan    *plan
+	x, b, c uintptr // x is SDD's
 }
 
 func (d *device) turn(list []launch) (*turn, error) {
-	var plans, b, c []C.uintptr_t
+	var plans, x, b, c []C.uintptr_t
 	for _, l := range list {
 		plans = append(plans, C.uintptr_t(uintptr(unsafe.Pointer(l.plan.plan))))
-		b, c = append(b, C.uintptr_t(l.b)), append(c, C.uintptr_t(l.c))
+		x, b, c = append(x, C.uintptr_t(l.x)), append(b, C.uintptr_t(l.b)), append(c, C.uintptr_t(l.c))
 	}
 	t := &turn{d: d}
-	err := failure(C.pair_turn_make(d.c, list[0].plan.of.c, &plans[0], &b[0], &c[0], C.int32_t(len(list)), &t.c))
+	err := failure(C.pair_turn_make(d.c, list[0].plan.of.c, &plans[0], &x[0], &b[0], &c[0], C.int32_t(len(list)), &t.c))
 	if err != nil {
 		t.close()
 		return nil, err

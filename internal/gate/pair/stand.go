@@ -4,6 +4,7 @@ package pair
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,10 +18,11 @@ import (
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
 
-// Product is a BSR matrix of M x K times a dense one of K x N.
+// Product is one of a BSR matrix of M x K: A B with a B of K x N, or what its form says.
 type Product struct {
 	Name           string
 	DType          sparsek.DType
+	Form           workload.Form
 	M, N, K        int
 	BlockM, BlockK int
 	Generate       func() (bsr.Pattern, error)
@@ -51,7 +53,7 @@ type stand struct {
 
 	noise  uintptr           // random numbers, noiseLength of them
 	values uintptr           // of A, all copies
-	b, c   [variants]uintptr // dense operands
+	b, c   [variants]uintptr // dense operands; X is another B
 }
 
 // halfBytes is the size of the random numbers: values of bfloat16. Several one behind the other are ordinary numbers of
@@ -86,7 +88,8 @@ func openStand(paths [sides]string, order [sides]Side, gpu bool, products []Prod
 	for i, p := range products {
 		size := p.elementBytes()
 		values = max(values, copiesOf(&p, patterns[i])*strideOf(&p, patterns[i]))
-		dense, out = max(dense, size*p.K*p.N), max(out, size*p.M*p.N)
+		sizes := p.Form.Sizes(workload.Shape{M: p.M, N: p.N, K: p.K}, valuesOf(&p, patterns[i]), p.BlockK)
+		dense, out = max(dense, size*sizes.X, size*sizes.B), max(out, size*sizes.C)
 	}
 	return b, b.fill(values, dense, out, seed)
 }
@@ -158,6 +161,9 @@ func copiesOf(p *Product, pattern bsr.Pattern) int {
 	return max(variants, workload.ColdCopies(largestL2, p.elementBytes(), valuesOf(p, pattern), p.M, p.N, p.K))
 }
 
+// ErrNew means that there is nothing to compare with: the blessed library does not serve the product, wrapped.
+var ErrNew = errors.New("the blessed library does not serve this product")
+
 // Timer times one product by two libraries.
 type Timer interface {
 	// Round plans the product anew for both libraries, the first of the order first, and runs the turns: that of the
@@ -217,6 +223,9 @@ func (t *timer) Round(ctx context.Context, order [2]Side, sequence []Side, produ
 	for i := range t.copies {
 		for _, s := range order {
 			p, err := t.stand.device.plan(t.stand.libraries[s], &t.product, t.pattern, t.stand.values+uintptr(i)*stride)
+			if err != nil && s == Blessed && errors.Is(err, errUnknown) {
+				return nil, fmt.Errorf("%w: %w", ErrNew, err)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -238,7 +247,11 @@ func (t *timer) Round(ctx context.Context, order [2]Side, sequence []Side, produ
 			var list []launch
 			for i := range products {
 				at := v*products + i
-				list = append(list, launch{t.plans[s][at%t.copies], t.stand.b[at%variants], t.stand.c[at%variants]})
+				one := launch{plan: t.plans[s][at%t.copies], b: t.stand.b[at%variants], c: t.stand.c[at%variants]}
+				if t.product.Form.Op == sparsek.SDD {
+					one.x = t.stand.b[(at+1)%variants]
+				}
+				list = append(list, one)
 			}
 			var err error
 			if turns[s][v], err = t.stand.device.turn(list); err != nil {

@@ -4,7 +4,7 @@ package profile
 
 import "github.com/sparsek/sparsek/internal/bench"
 
-// Launched is what `sparsek bench --suite roofline --launches N --json` prints, and what a profile is read by: the
+// Launched is what `sparsek bench --suite gate --launches N --json` prints, and what a profile is read by: the
 // profiler's rows are those of these launches, in this order.
 type Launched struct {
 	GPU    string         `json:"gpu"`

@@ -114,7 +114,7 @@ func TestTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"--clock-control none", "--cache-control all", "--page raw", "regex:^(device_kernel|kernel)$", "dram__throughput.avg",
-		" sparsek bench --suite roofline --device gpu --json --launches 2 one two"} {
+		" sparsek bench --suite gate --device gpu --json --launches 2 one two"} {
 		if !strings.Contains(string(args), want) {
 			t.Errorf("the profiler was not called with %q: %s", want, args)
 		}

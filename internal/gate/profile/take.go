@@ -43,7 +43,7 @@ func Take(ctx context.Context, o Options) (*Profile, error) {
 		return nil, err
 	}
 	// The first launch of a case is the one that is checked, and warms up.
-	args := []string{o.Program, "bench", "--suite", "roofline", "--device", "gpu", "--json", "--launches", strconv.Itoa(o.Launches)}
+	args := []string{o.Program, "bench", "--suite", "gate", "--device", "gpu", "--json", "--launches", strconv.Itoa(o.Launches)}
 	command := ncu.Command{
 		Profiler: o.Profiler, Program: append(args, o.Cases...), Kernels: functionNames(o.Kernels), Metrics: ncu.Metrics(),
 	}

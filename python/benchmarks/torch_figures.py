@@ -30,7 +30,7 @@ from timing import host_microseconds, milliseconds, synchronize  # noqa: E402
 
 import sparsek  # noqa: E402
 import sparsek.torch as st  # noqa: E402
-from sparsek.torch import _plans  # noqa: E402
+from sparsek.torch import _known  # noqa: E402
 
 BLOCK, DENSITY = (64, 64), 0.125
 
@@ -57,8 +57,7 @@ class Bench:
         bias: Any = layer.bias
         with torch.no_grad():
             y = st.linear(x, values, crow, col, size, bias)
-        call = [ref() for ref in _plans._recent.values()][-1]
-        assert call is not None
+        call = _known.alive()[-1]
         spare = call._new_args()
         args = spare[0]
         args.values, args.b, args.bias, args.c = values.data_ptr(), x.data_ptr(), bias.data_ptr(), y.data_ptr()

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 from torch_reference import Matrix  # noqa: E402
 
 import sparsek.torch as st  # noqa: E402
-from sparsek.torch import _plans  # noqa: E402
+from sparsek.torch import _known, _plans  # noqa: E402
 
 SIZE, BLOCK = (64, 96), (8, 16)
 B = torch.randn(96, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -92,7 +92,7 @@ def test_many_patterns_do_not_stay() -> None:
             check(Matrix(seed, SIZE, BLOCK))
             assert st.cache_info().bytes <= 4000
         gc.collect()
-        assert sum(call() is not None for call in _plans._recent.values()) <= 3 * st.cache_info().patterns
+        assert len(_known.alive()) <= 3 * st.cache_info().patterns
     finally:
         _plans.patterns.limit = limit
 

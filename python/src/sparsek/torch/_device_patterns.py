@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -47,8 +47,8 @@ class Verdict:
 class DeviceEntry:
     """A pattern, its plans, and the storages of its index."""
 
-    def __init__(self, pattern: Pattern, crow: torch.Tensor, col: torch.Tensor) -> None:
-        self.pattern = pattern
+    def __init__(self, pattern: Pattern, known_by: Any, crow: torch.Tensor, col: torch.Tensor) -> None:
+        self.pattern, self.identity = pattern, known_by
         self.plans: Kept[Any] = Kept(_PLANS)
         self.calls: Kept[Any] = Kept(_CALLS)
         self.bytes = crow.nbytes + col.nbytes
@@ -69,11 +69,11 @@ class DevicePatterns:
         self._lock = threading.RLock()
         self._hits = self._misses = self._bytes = 0
 
-    def entry(
-        self, key: Any, crow: torch.Tensor, col: torch.Tensor, shape: tuple[int, int], block: tuple[int, int], dtype: Dtype
-    ) -> DeviceEntry:
-        """The entry of the index that `key` is the identity of. Raises what Pattern does, and ArgumentError in a capture."""
-        key = (key, shape, block, dtype)
+    def entry(self, crow: torch.Tensor, col: torch.Tensor, shape: tuple[int, int], block: tuple[int, int], dtype: Dtype) -> DeviceEntry:
+        """The entry of the index. Raises what Pattern does, and ArgumentError in a capture."""
+        known_by = identity(crow, col)
+        kind = (crow.numel(), col.numel(), crow.stride(), col.stride(), crow.dtype, col.dtype)
+        key = (known_by, kind, shape, block, dtype)
         with self._lock:
             found = self._entries.get(key)
             if found is not None:
@@ -89,7 +89,7 @@ class DevicePatterns:
             for gone in [kept for kept, entry in self._entries.items() if entry.is_gone()]:
                 self._drop(gone)
             pattern = _made(crow, col, shape, block, dtype)
-            found = self._entries[key] = DeviceEntry(pattern, crow, col)
+            found = self._entries[key] = DeviceEntry(pattern, known_by, crow, col)
             self._bytes += found.bytes
             if self._bytes > self.limit:
                 self._shrink(key)
@@ -129,24 +129,18 @@ def _made(crow: torch.Tensor, col: torch.Tensor, shape: tuple[int, int], block: 
         return Pattern(crow.contiguous(), col.contiguous(), shape, block, dtype=dtype, sort=True, context=context, wait=False)
 
 
-def identity(crow: torch.Tensor, col: torch.Tensor) -> Sequence[Any]:
-    """What tells one index on a GPU from all others, earlier and later ones too."""
+def identity(crow: torch.Tensor, col: torch.Tensor) -> tuple[int, ...]:
+    """What tells one index on a GPU, of given extents and types, from all others, earlier and later ones too."""
     try:
-        changes = crow._version, col._version
+        return (
+            crow._version,
+            col._version,
+            crow.data_ptr(),
+            col.data_ptr(),
+            crow.untyped_storage()._cdata,
+            col.untyped_storage()._cdata,
+        )
     except RuntimeError:
         raise ArgumentError(
             "an index that was made in inference mode may change unseen: clone it outside of torch.inference_mode()"
         ) from None
-    return (
-        crow.untyped_storage()._cdata,
-        col.untyped_storage()._cdata,
-        changes,
-        crow.data_ptr(),
-        col.data_ptr(),
-        crow.numel(),
-        col.numel(),
-        crow.is_contiguous() or crow.stride(),
-        col.is_contiguous() or col.stride(),
-        crow.dtype,
-        col.dtype,
-    )

@@ -14,24 +14,27 @@ import torch
 from torch.autograd import Function, forward_ad
 
 from . import _operators, _products
+from ._known import PLAIN, modes, transforms
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
-_modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
-_transforms: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 _compiling = torch.compiler.is_compiling
 _records = torch.is_grad_enabled
 
 
 def _goes_into_graph(crow: torch.Tensor, col: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether the product is to be traced, or its tensors hold no elements that the library could read."""
-    if _compiling() or _modes():
+    if _compiling() or modes():
         return True
-    return not (type(first) in _PLAIN and type(second) in _PLAIN and type(crow) in _PLAIN and type(col) in _PLAIN)
+    return not (type(first) in PLAIN and type(second) in PLAIN and type(crow) in PLAIN and type(col) in PLAIN)
 
 
 def _is_transformed() -> bool:
     """Whether torch.func, or a derivative in forward mode, is at work."""
-    return _transforms() or getattr(forward_ad, "_current_level", 0) >= 0
+    return transforms() or forward_ad._current_level >= 0
+
+
+def may_be_known() -> bool:
+    """Whether products that are kept may be asked for: what else tells a graph or a transform from products, they see."""
+    return not _compiling() and forward_ad._current_level < 0
 
 
 def _folded(matrices: torch.Tensor) -> torch.Tensor:
@@ -53,6 +56,18 @@ def _each(function: Callable[..., torch.Tensor], info: Any, in_dims: Sequence[An
     return torch.stack(results), 0
 
 
+def _gradients_of_mm(ctx: Any, g: Any, needs_values: bool, needs_b: bool) -> tuple[Any, Any]:
+    values, crow, col, b = ctx.saved_tensors
+    size, stored, transpose = ctx.form
+    of_values = of_b = None
+    if needs_values:
+        left, right = (_folded(b), _folded(g)) if transpose else (_folded(g), _folded(b))
+        of_values = sdd(left, right.t(), crow, col, size, tuple(stored[1:]))
+    if needs_b:
+        of_b = mm(values, crow, col, size, g, not transpose)
+    return of_values, of_b
+
+
 class Mm(Function):
     """op(A) b."""
 
@@ -70,14 +85,7 @@ class Mm(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
-        values, crow, col, b = ctx.saved_tensors
-        size, stored, transpose = ctx.form
-        of_values = of_b = None
-        if ctx.needs_input_grad[0]:
-            left, right = (_folded(b), _folded(g)) if transpose else (_folded(g), _folded(b))
-            of_values = sdd(left, right.t(), crow, col, size, tuple(stored[1:]))
-        if ctx.needs_input_grad[4]:
-            of_b = mm(values, crow, col, size, g, not transpose)
+        of_values, of_b = _gradients_of_mm(ctx, g, ctx.needs_input_grad[0], ctx.needs_input_grad[4])
         return of_values, None, None, None, of_b, None
 
     @staticmethod
@@ -92,6 +100,20 @@ class Mm(Function):
         if in_dims[0] is None and in_dims[1] is None and in_dims[2] is None:
             return mm(values, crow, col, size, b.movedim(in_dims[4], 0), transpose), 0
         return _each(mm, info, in_dims, (values, crow, col, size, b, transpose))
+
+
+def _gradients_of_linear(ctx: Any, g: Any, needs_x: bool, needs_values: bool, needs_bias: bool) -> tuple[Any, Any, Any]:
+    x, values, crow, col = ctx.saved_tensors
+    size, stored, transpose = ctx.form
+    of_x = of_values = of_bias = None
+    if needs_x:
+        of_x = linear(g, values, crow, col, size, None, not transpose, "none")
+    if needs_values:
+        left, right = (_rows(x), _rows(g)) if transpose else (_rows(g), _rows(x))
+        of_values = sdd(left.t(), right, crow, col, size, tuple(stored[1:]))
+    if needs_bias:
+        of_bias = _rows(g).sum(0)
+    return of_x, of_values, of_bias
 
 
 class Linear(Function):
@@ -113,16 +135,7 @@ class Linear(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
-        x, values, crow, col = ctx.saved_tensors
-        size, stored, transpose = ctx.form
-        of_x = of_values = of_bias = None
-        if ctx.needs_input_grad[0]:
-            of_x = linear(g, values, crow, col, size, None, not transpose, "none")
-        if ctx.needs_input_grad[1]:
-            left, right = (_rows(x), _rows(g)) if transpose else (_rows(g), _rows(x))
-            of_values = sdd(left.t(), right, crow, col, size, tuple(stored[1:]))
-        if ctx.needs_input_grad[5]:
-            of_bias = _rows(g).sum(0)
+        of_x, of_values, of_bias = _gradients_of_linear(ctx, g, *(ctx.needs_input_grad[at] for at in (0, 1, 5)))
         return of_x, of_values, None, None, None, of_bias, None, None
 
     @staticmethod
@@ -147,6 +160,16 @@ class Linear(Function):
         return _each(linear, info, in_dims, (x, values, crow, col, size, bias, transpose, activation))
 
 
+def _gradients_of_sdd(ctx: Any, g: Any) -> tuple[Any, Any]:
+    lhs, rhs, crow, col = ctx.saved_tensors
+    of_lhs = of_rhs = None
+    if ctx.needs_input_grad[0]:
+        of_lhs = mm(g, crow, col, ctx.size, rhs.t(), False)
+    if ctx.needs_input_grad[1]:
+        of_rhs = mm(g, crow, col, ctx.size, lhs, True).t()
+    return of_lhs, of_rhs
+
+
 class Sdd(Function):
     """The blocks of lhs rhs."""
 
@@ -164,13 +187,7 @@ class Sdd(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
-        lhs, rhs, crow, col = ctx.saved_tensors
-        of_lhs = of_rhs = None
-        if ctx.needs_input_grad[0]:
-            of_lhs = mm(g, crow, col, ctx.size, rhs.t(), False)
-        if ctx.needs_input_grad[1]:
-            of_rhs = mm(g, crow, col, ctx.size, lhs, True).t()
-        return of_lhs, of_rhs, None, None, None, None
+        return *_gradients_of_sdd(ctx, g), None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, of_lhs: Any, of_rhs: Any, *_: Any) -> Any:
@@ -184,41 +201,53 @@ class Sdd(Function):
 
 
 # The same where torch.func and graphs are not at work: without setup_context and what else takes torch tens of microseconds.
+# Each argument takes torch a quarter of a microsecond: those without gradients are one. found: of _products.known_...
 
 
 class _MmNow(Function):
     @staticmethod
-    def forward(ctx: Any, values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
+    def forward(ctx: Any, values: Any, b: Any, rest: Any) -> Any:
+        crow, col, size, transpose, found = rest
         ctx.form = size, values.shape, transpose
-        needs = ctx.needs_input_grad
-        ctx.save_for_backward(values if needs[4] else None, crow, col, b if needs[0] else None)
-        return _products.mm(values, crow, col, size, b, transpose)
+        needs_values, needs_b, _ = ctx.needs_input_grad
+        ctx.save_for_backward(values if needs_b else None, crow, col, b if needs_values else None)
+        return found[0].run(b, found[1]) if found is not None else _products.mm(values, crow, col, size, b, transpose)
 
-    backward = Mm.backward
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        needs_values, needs_b, _ = ctx.needs_input_grad
+        return *_gradients_of_mm(ctx, g, needs_values, needs_b), None
 
 
 class _LinearNow(Function):
     @staticmethod
-    def forward(ctx: Any, x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool) -> Any:
+    def forward(ctx: Any, x: Any, values: Any, bias: Any, rest: Any) -> Any:
+        crow, col, size, transpose, found = rest
         ctx.form = size, values.shape, transpose
-        needs = ctx.needs_input_grad
-        ctx.save_for_backward(x if needs[1] else None, values if needs[0] else None, crow, col)
+        needs_x, needs_values, _, _ = ctx.needs_input_grad
+        ctx.save_for_backward(x if needs_values else None, values if needs_x else None, crow, col)
+        if found is not None:
+            return found[0].run(x, found[1])
         return _products.linear(x, values, crow, col, size, bias, transpose, "none")
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
-        return Linear.backward(ctx, g)[:-1]
+        needs_x, needs_values, needs_bias, _ = ctx.needs_input_grad
+        return *_gradients_of_linear(ctx, g, needs_x, needs_values, needs_bias), None
 
 
 class _SddNow(Function):
     @staticmethod
-    def forward(ctx: Any, lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> Any:
+    def forward(ctx: Any, lhs: Any, rhs: Any, rest: Any) -> Any:
+        crow, col, size, block, found = rest
         ctx.size, ctx.block = size, block
-        needs = ctx.needs_input_grad
-        ctx.save_for_backward(lhs if needs[1] else None, rhs if needs[0] else None, crow, col)
-        return _products.sdd(lhs, rhs, crow, col, size, block)
+        needs_lhs, needs_rhs, _ = ctx.needs_input_grad
+        ctx.save_for_backward(lhs if needs_rhs else None, rhs if needs_lhs else None, crow, col)
+        return found[0].run(lhs, found[1]) if found is not None else _products.sdd(lhs, rhs, crow, col, size, block)
 
-    backward = Sdd.backward
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return *_gradients_of_sdd(ctx, g), None
 
 
 # Function.apply of Python asks for default arguments and transforms first.
@@ -238,22 +267,37 @@ for _name, _function in (("mm", Mm), ("linear", Linear), ("sdd", Sdd)):
     torch.library.register_vmap(f"sparsek::{_name}", _function.vmap)
 
 
-def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> torch.Tensor:
-    """op(A) b, with gradients; see functional.mm."""
+def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool, found: Any = None) -> torch.Tensor:
+    """op(A) b, with gradients; see functional.mm. found: of _products.known_mm."""
+    if found is None and may_be_known():
+        found = _products.known_mm(values, crow, col, size, b, transpose)
+    if found is not None:
+        if found[0].has_gradients and _records():
+            return _mm_now(values, b, (crow, col, size, transpose, found))
+        return found[0].run(b, found[1])
     if _goes_into_graph(crow, col, values, b):
         return torch.ops.sparsek.mm(values, crow, col, size, b, transpose)
     if _is_transformed():
         return Mm.apply(values, crow, col, size, b, transpose)
     if _records() and (values.requires_grad or b.requires_grad):
-        return _mm_now(values, crow, col, size, b, transpose)
+        return _mm_now(values, b, (crow, col, size, transpose, None))
     return _products.mm(values, crow, col, size, b, transpose)
 
 
 _ACTIVATIONS = {"relu": torch.nn.functional.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
 
 
-def linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> torch.Tensor:
-    """act(x op(A) + bias), with gradients; see functional.linear."""
+def linear(
+    x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str, found: Any = None
+) -> torch.Tensor:
+    """act(x op(A) + bias), with gradients; see functional.linear. found: of _products.known_linear."""
+    if found is None and may_be_known():
+        found = _products.known_linear(x, values, crow, col, size, bias, transpose, activation)
+    if found is not None:
+        if not (found[0].has_gradients and _records()):
+            return found[0].run(x, found[1])
+        if activation == "none":
+            return _linear_now(x, values, bias, (crow, col, size, transpose, found))
     traced = _goes_into_graph(crow, col, x, values)
     transformed = not traced and _is_transformed()
     records = _records() and (x.requires_grad or values.requires_grad or (bias is not None and bias.requires_grad))
@@ -265,16 +309,22 @@ def linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, trans
     if transformed:
         return Linear.apply(x, values, crow, col, size, bias, transpose, activation)
     if records:
-        return _linear_now(x, values, crow, col, size, bias, transpose)
+        return _linear_now(x, values, bias, (crow, col, size, transpose, None))
     return _products.linear(x, values, crow, col, size, bias, transpose, activation)
 
 
-def sdd(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> torch.Tensor:
-    """The blocks of lhs rhs, with gradients; see functional.sdd."""
+def sdd(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any, found: Any = None) -> torch.Tensor:
+    """The blocks of lhs rhs, with gradients; see functional.sdd. found: of _products.known_sdd."""
+    if found is None and may_be_known():
+        found = _products.known_sdd(lhs, rhs, crow, col, size, block)
+    if found is not None:
+        if found[0].has_gradients and _records():
+            return _sdd_now(lhs, rhs, (crow, col, size, block, found))
+        return found[0].run(lhs, found[1])
     if _goes_into_graph(crow, col, lhs, rhs):
         return torch.ops.sparsek.sdd(lhs, rhs, crow, col, size, block)
     if _is_transformed():
         return Sdd.apply(lhs, rhs, crow, col, size, block)
     if _records() and (lhs.requires_grad or rhs.requires_grad):
-        return _sdd_now(lhs, rhs, crow, col, size, block)
+        return _sdd_now(lhs, rhs, (crow, col, size, block, None))
     return _products.sdd(lhs, rhs, crow, col, size, block)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -25,20 +24,22 @@ from ..context import Context
 from ..dtypes import BYTES
 from ..errors import DtypeError, UnsupportedError
 from ..pattern import Pattern
-from ._device_patterns import DeviceEntry, DevicePatterns, is_capturing
+from . import _known
+from ._device_patterns import DeviceEntry, DevicePatterns, identity, is_capturing
 
 DTYPES = {torch.bfloat16: Dtype.BF16, torch.float16: Dtype.FP16, torch.float32: Dtype.FP32, torch.float64: Dtype.FP64}
-
-_RECENT = 4096
+_TYPES = {kind: dtype for dtype, kind in DTYPES.items()}
 
 patterns = Cache(256 << 20)
 device_patterns = DevicePatterns(256 << 20)
 _contexts: dict[int, Context] = {}
-_recent: dict[Any, weakref.ref[Call]] = {}
 
-_memcmp = ctypes.CDLL(None).memcmp
-_memcmp.argtypes, _memcmp.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_int
+_num_threads = torch.get_num_threads
 _raw_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # none in a torch without CUDA
+_current_device: Any = getattr(torch._C, "_cuda_getDevice", None)
+# Past the dispatcher, in a third of the time.
+_empty: Any = getattr(_known._guards, "_empty_strided_cpu", None)
+_empty_on_gpu: Any = getattr(_known._guards, "_empty_strided_cuda", None)
 
 
 def cache_info() -> CacheInfo:
@@ -51,7 +52,7 @@ def cache_clear(captured: bool = False) -> None:
 
     Those that CUDA graphs use stay, unless `captured` is set: then none of these graphs may run any more.
     """
-    _recent.clear()
+    _known.forget()
     patterns.clear()
     device_patterns.clear(captured)
 
@@ -59,7 +60,7 @@ def cache_clear(captured: bool = False) -> None:
 def _after_fork() -> None:
     patterns.__init__(patterns.limit)  # type: ignore[misc]  # another thread of the parent may have held its lock
     device_patterns.__init__(device_patterns.limit)  # type: ignore[misc]
-    _recent.clear()
+    _known.forget()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -74,16 +75,14 @@ def _context() -> Context:
     return found
 
 
-def entry_of(
-    key: Any, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: tuple[int, int], dtype: torch.dtype
-) -> Entry | DeviceEntry:
-    """The pattern of this index, with its plans. key: its identity. Raises what Pattern does."""
+def entry_of(crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: tuple[int, int], dtype: torch.dtype) -> Entry | DeviceEntry:
+    """The pattern of this index, with its plans. Raises what Pattern does."""
     kind = DTYPES.get(dtype)
     if kind is None:
         raise DtypeError(f"elements of {dtype} are not served: bfloat16, float16, float32 and float64 are")
     shape = (int(size[0]), int(size[1]))
     if crow.is_cuda:
-        return device_patterns.entry(key, crow, col, shape, block, kind)
+        return device_patterns.entry(crow, col, shape, block, kind)
     if not crow.is_cpu:
         raise UnsupportedError(f"products are computed on the CPU and on CUDA devices: the tensors lie on {crow.device}")
     return patterns.entry(contiguous(view(crow)), contiguous(view(col)), shape, block, kind, True, _context())
@@ -113,38 +112,70 @@ class _Plan:
 class Call:
     """A product on the CPU of operands whose shapes, strides and types are known. Any number of threads may make it at once."""
 
-    __slots__ = ("__weakref__", "_columns", "_lib", "_members", "_multiply", "_plan", "_shape", "_spare", "_starts", "misaligned")
+    __slots__ = (
+        "__weakref__",
+        "_columns",
+        "_dtype",
+        "_lib",
+        "_members",
+        "_multiply",
+        "_plan",
+        "_shape",
+        "_spare",
+        "_starts",
+        "_strides",
+        "_threads",
+        "has_gradients",
+        "looks_like",
+        "misaligned",
+    )
+
+    looks_like: Callable[..., bool]
+    """Whether operands look like those that it was kept for, see _known."""
+    has_gradients: bool
+    """Whether one of these is to have a gradient."""
 
     def __init__(self, entry: Any, options: dict[str, int], shape: tuple[int, ...], members: dict[str, Any]) -> None:
         self._plan: _Plan = entry.plans.get(tuple(options.items()), lambda: _Plan(entry.pattern, options))
         self._lib = library()
         self._multiply = self._lib.multiply
-        self._shape, self._members = torch.Size(shape), members
+        self._shape, self._strides, self._dtype = shape, _strides(shape), _TYPES[entry.pattern.dtype]
+        self._members = members
         self._spare: list[tuple[Any, Any]] = []
         self.misaligned = options["alignment"] - 1
         """The bits that no address of a dense operand may have."""
         self._bind(entry)
 
     def _bind(self, entry: Entry) -> None:
-        self._starts, self._columns = entry.starts, entry.columns
+        self._starts, self._columns, self._threads = entry.starts, entry.columns, _num_threads()
 
     def serves(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
-        """Whether the index, of whose key it is, still is the one that this is for."""
-        starts, columns = self._starts, self._columns
-        return not _memcmp(starts, crow.data_ptr(), len(starts)) and not _memcmp(columns, col.data_ptr(), len(columns))
+        """Whether the index, of the address and size that it is for, still is the one that it is for."""
+        return self._starts.lie_at(crow.data_ptr()) and self._columns.lie_at(col.data_ptr()) and self._threads == _num_threads()
 
-    def run(self, like: torch.Tensor, values: int, b: int, bias: int = 0, x: int = 0, out: torch.Tensor | None = None) -> torch.Tensor:
-        """Multiplies operands at these addresses, into `out` or a new tensor of the type and device of `like`."""
-        c = like.new_empty(self._shape) if out is None else out
+    def run(self, like: torch.Tensor, addresses: tuple[int, int, int, int], out: torch.Tensor | None = None) -> torch.Tensor:
+        """Multiplies operands at these addresses, into `out` or a new tensor of the type and device of `like`.
+
+        addresses: of values, b, the bias and x; 0 where the product has none.
+        """
+        values, b, bias, x = addresses
+        c = self._new(like) if out is None else out
         try:
             spare = self._spare.pop()
         except IndexError:
             spare = self._new_args()
         args = spare[0]
-        args.values, args.b, args.bias, args.x, args.c = values, b, bias, x, c.data_ptr()
+        args.values, args.b, args.c = values, b, c.data_ptr()
+        if bias:
+            args.bias = bias
+        if x:
+            args.x = x
         self._multiply_with(spare, like)
         self._spare.append(spare)
         return c
+
+    def _new(self, like: torch.Tensor) -> torch.Tensor:
+        return _empty(self._shape, self._strides, self._dtype) if _empty is not None else like.new_empty(self._shape)
 
     def _new_args(self) -> tuple[Any, Any]:
         args = _abi.MultiplyArgs(**{"alpha": 1.0, **self._members})
@@ -156,21 +187,40 @@ class Call:
             self._lib.require(status)
 
 
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of a contiguous tensor."""
+    strides = [1]
+    for extent in reversed(shape[1:]):
+        strides.append(strides[-1] * max(1, extent))
+    return tuple(reversed(strides))
+
+
 class DeviceCall(Call):
     """The same on a GPU, in torch's current stream, with workspace of torch's allocator."""
 
-    __slots__ = ("_device", "_is_captured", "_verdict")
+    __slots__ = ("_device", "_identity", "_is_captured", "_verdict")
 
     def _bind(self, entry: Any) -> None:
-        self._verdict, self._is_captured = entry.verdict, False
+        self._verdict, self._is_captured, self._identity = entry.verdict, False, entry.identity
         self._device: int = entry.pattern.context.device
         self._members["flags"] = int(MultiplyFlag.TRUSTED)
 
     def serves(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
-        """Whether the index is right, as far as is known: the key is of no other index."""
+        """Whether the index is the very one that it is for, and right as far as is known."""
+        if self._identity != identity(crow, col):
+            return False
         if not self._verdict.is_known:
             self._verdict.look()
         return True
+
+    def _new(self, like: torch.Tensor) -> torch.Tensor:
+        return self._made(self._shape, self._strides, self._dtype, like)
+
+    def _made(self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, like: torch.Tensor) -> torch.Tensor:
+        if _empty_on_gpu is None or _current_device() != self._device:
+            return like.new_empty(shape, dtype=dtype)
+        made: torch.Tensor = _empty_on_gpu(shape, strides, dtype)
+        return made
 
     def _multiply_with(self, spare: tuple[Any, Any], like: torch.Tensor) -> None:
         args = spare[0]
@@ -178,7 +228,7 @@ class DeviceCall(Call):
         plan = self._plan
         if plan.product_bytes:
             # The allocator keeps it for this stream's later work, or for the graph that the stream is captured into.
-            workspace = like.new_empty(plan.product_bytes, dtype=torch.uint8)
+            workspace = self._made((plan.product_bytes,), (1,), torch.uint8, like)
             args.workspace, args.workspace_bytes = workspace.data_ptr(), plan.product_bytes
         if stream and not self._is_captured and is_capturing():  # the default stream, 0, is never captured
             self._is_captured = True
@@ -202,20 +252,3 @@ def alignment_of(entry: Entry | DeviceEntry, *addresses_and_steps: int) -> int:
     for number in addresses_and_steps:
         every |= number
     return max(least, every & -every)
-
-
-def recent(key: Any, crow: torch.Tensor, col: torch.Tensor) -> Call | None:
-    """The call that was kept for this key, if the index is still the same."""
-    found = _recent.get(key)
-    if found is None:
-        return None
-    call = found()
-    return call if call is not None and call.serves(crow, col) else None
-
-
-def keep(key: Any, entry: Entry | DeviceEntry, call: Call) -> None:
-    """Keeps a call for operands of this key as long as the cache of patterns keeps the pattern."""
-    if len(_recent) >= _RECENT:
-        _recent.clear()
-    _recent[key] = weakref.ref(call)
-    entry.calls.get(key, lambda: call)

@@ -10,15 +10,17 @@ import torch
 
 from .._abi import Activation, Bias, Op, Order
 from ..errors import ArgumentError, DtypeError
-from ._device_patterns import identity
-from ._plans import DTYPES, alignment_of, entry_of, keep, made_call, recent
+from ._known import keep, key_of, known
+from ._plans import DTYPES, Call, alignment_of, entry_of, made_call
 
 ACTIVATIONS = {"none": int(Activation.NONE), "relu": int(Activation.RELU), "gelu": int(Activation.GELU), "silu": int(Activation.SILU)}
 
 _ROWS, _COLUMNS = int(Order.ROW_MAJOR), int(Order.COLUMN_MAJOR)
 _DSD, _DSD_T, _SDD, _DDS, _DDS_T = (int(op) for op in (Op.DSD, Op.DSD_T, Op.SDD, Op.DDS, Op.DDS_T))
 _NO_BIAS, _COLUMN_BIAS = int(Bias.NONE), int(Bias.COLUMN)
-_threads = torch.get_num_threads
+
+Found = tuple[Call, tuple[int, int, int, int]]
+"""A call that is kept, and the addresses that its run takes."""
 
 
 class _Layout(NamedTuple):
@@ -48,14 +50,6 @@ def _layout(tensor: torch.Tensor) -> _Layout:
 def _address(tensor: torch.Tensor, crow: torch.Tensor) -> int:
     # A tensor without elements has no address, and null would mean something else.
     return tensor.data_ptr() or crow.data_ptr()
-
-
-def _index_key(crow: torch.Tensor, col: torch.Tensor) -> Sequence[Any]:
-    """What the kept calls know an index of one dimension by."""
-    if crow.is_cuda:
-        return identity(crow, col)
-    gaps = crow.is_contiguous() or crow.stride(), col.is_contiguous() or col.stride()
-    return crow.data_ptr(), col.data_ptr(), crow.numel(), col.numel(), gaps, crow.dtype, col.dtype, _threads()
 
 
 def _planned(n: int, width: int, *lines: int) -> int:
@@ -121,6 +115,16 @@ def require_mm(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size
         raise ArgumentError(f"b of shape {tuple(b.shape)} does not have {inner} rows")
 
 
+def known_mm(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Any, b: torch.Tensor, transpose: bool) -> Found | None:
+    """What is kept of such a product."""
+    key = key_of(crow, b, size, transpose)
+    call = known(key, crow, col, values, b) if key is not None else None
+    if call is None:
+        return None
+    at, b_at = values.data_ptr(), b.data_ptr()
+    return None if b_at & call.misaligned or at & 15 else (call, (at, b_at, 0, 0))
+
+
 def mm(
     values: torch.Tensor,
     crow: torch.Tensor,
@@ -131,19 +135,17 @@ def mm(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """op(A) b: (..., M, N), or (..., K, N) where A is transposed. out may be of float32 where b is of 16 bits."""
-    size, index = tuple(size), _index_key(crow, col)
-    of_values = (values.shape, values.dtype, values.get_device())
-    key = (transpose, size, of_values, b.shape, b.is_contiguous() or b.stride(), b.dtype, b.get_device(), index)
-    call, at, b_at = recent(key, crow, col), values.data_ptr(), b.data_ptr()
-    if call is not None and out is None and not (b_at & call.misaligned or at & 15) and values.is_contiguous():
-        return call.run(b, at, b_at)
+    size = tuple(size)
+    found = known_mm(values, crow, col, size, b, transpose) if out is None else None
+    if found is not None:
+        return found[0].run(b, found[1])
     require_mm(values, crow, col, size, b, transpose)
     if b.is_meta:
         return torch.ops.sparsek.mm(values, crow, col, size, b, transpose)
     outer, n, width = (size[1] if transpose else size[0]), b.shape[-1], b.element_size()
     shape = (*b.shape[:-2], outer, n)
     _result(out, shape, b, *([torch.float32] if width == 2 else []))
-    entry = entry_of(index, crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
+    entry = entry_of(crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
     if b.numel() == 0 or outer == 0:
         return _zeros(out, shape, b)
     folded = b if b.dim() == 2 else b.flatten(0, -3)
@@ -166,10 +168,10 @@ def mm(
         options["alignment_c"] = max(options["alignment_c"], out.element_size())
     members = {"n": n, "ldb": lying.ld, "ldc": n, "batch": batch, "stride_b": step, "stride_c": step_c}
     call = made_call(entry, options, shape, members)
-    if folded.data_ptr() == b_at and values.numel() and _is_plain(crow, col):
-        keep(key, entry, call)
+    if folded.data_ptr() == b.data_ptr() and values.is_contiguous() and values.numel() and _is_plain(crow, col):
+        keep(key_of(crow, b, size, transpose), entry, call, crow, col, values, b)
     blocks = _blocks(values)
-    return call.run(b, _address(blocks, crow), folded.data_ptr(), out=out)
+    return call.run(b, (_address(blocks, crow), folded.data_ptr(), 0, 0), out)
 
 
 def _blocks(values: torch.Tensor) -> torch.Tensor:
@@ -208,6 +210,20 @@ def require_linear(
         raise ArgumentError(f"bias has the shape {tuple(bias.shape)}, and not ({outer},)")
 
 
+def known_linear(
+    x: torch.Tensor, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Any, bias: Any, transpose: bool, activation: str
+) -> Found | None:
+    """What is kept of such a product."""
+    key = key_of(crow, x, size, (transpose, activation, bias is None))
+    if key is None:
+        return None
+    call = known(key, crow, col, x, values) if bias is None else known(key, crow, col, x, values, bias)
+    if call is None:
+        return None
+    at, x_at = values.data_ptr(), x.data_ptr()
+    return None if x_at & call.misaligned or at & 15 else (call, (at, x_at, 0 if bias is None else bias.data_ptr(), 0))
+
+
 def linear(
     x: torch.Tensor,
     values: torch.Tensor,
@@ -220,13 +236,10 @@ def linear(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """act(x A^T + bias): (..., M); or where A is transposed act(x A + bias): (..., K)."""
-    size, index = tuple(size), _index_key(crow, col)
-    of_values = (values.shape, values.dtype, values.get_device())
-    of_bias = None if bias is None else (bias.shape, bias.is_contiguous() or bias.stride(), bias.dtype, bias.get_device())
-    key = (transpose, activation, size, x.shape, x.is_contiguous() or x.stride(), x.dtype, x.get_device(), of_values, of_bias, index)
-    call, at, x_at = recent(key, crow, col), values.data_ptr(), x.data_ptr()
-    if call is not None and out is None and not (x_at & call.misaligned or at & 15) and values.is_contiguous():
-        return call.run(x, at, x_at, bias.data_ptr() if bias is not None else 0)
+    size = tuple(size)
+    found = known_linear(x, values, crow, col, size, bias, transpose, activation) if out is None else None
+    if found is not None:
+        return found[0].run(x, found[1])
     require_linear(x, values, crow, col, size, bias, transpose)
     if x.is_meta:
         return torch.ops.sparsek.linear(x, values, crow, col, size, bias, transpose, activation)
@@ -235,7 +248,7 @@ def linear(
     outer = size[1] if transpose else size[0]
     shape = (*x.shape[:-1], outer)
     _result(out, shape, x)
-    entry = entry_of(index, crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
+    entry = entry_of(crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
     n = x.shape[:-1].numel()
     if n == 0 or outer == 0:
         return _zeros(out, shape, x)
@@ -251,11 +264,13 @@ def linear(
         "alignment_c": alignment_of(entry, _out_address(out)),
     }
     call = made_call(entry, options, shape, {"n": n, "ldb": lying.ld, "ldc": outer})
-    in_place = lying.tensor.data_ptr() == x_at and (bias is None or bias.is_contiguous())
+    in_place = lying.tensor.data_ptr() == x.data_ptr() and values.is_contiguous() and (bias is None or bias.is_contiguous())
     if in_place and x.numel() and values.numel() and _is_plain(crow, col):
-        keep(key, entry, call)
+        key = key_of(crow, x, size, (transpose, activation, bias is None))
+        keep(key, entry, call, crow, col, x, values, *([] if bias is None else [bias]))
     blocks, added = _blocks(values), bias.contiguous() if bias is not None else None
-    return call.run(x, _address(blocks, crow), _address(lying.tensor, crow), added.data_ptr() if added is not None else 0, out=out)
+    addresses = _address(blocks, crow), _address(lying.tensor, crow), added.data_ptr() if added is not None else 0, 0
+    return call.run(x, addresses, out)
 
 
 def require_sdd(
@@ -272,6 +287,16 @@ def require_sdd(
     _require_device(lhs, crow=crow, col=col, rhs=rhs)
 
 
+def known_sdd(lhs: torch.Tensor, rhs: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Any, block: Any) -> Found | None:
+    """What is kept of such a product."""
+    key = key_of(crow, lhs, size, tuple(block))
+    call = known(key, crow, col, lhs, rhs) if key is not None else None
+    if call is None:
+        return None
+    left_at, right_at = lhs.data_ptr(), rhs.data_ptr()
+    return None if (left_at | right_at) & call.misaligned else (call, (0, right_at, 0, left_at))
+
+
 def sdd(
     lhs: torch.Tensor,
     rhs: torch.Tensor,
@@ -282,18 +307,16 @@ def sdd(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The blocks of lhs rhs that the pattern has: (nnzb, bm, bk)."""
-    size, block, index = tuple(size), tuple(block), _index_key(crow, col)
-    of_lhs = (lhs.shape, lhs.stride(), lhs.dtype, lhs.get_device())
-    key = (size, block, of_lhs, rhs.shape, rhs.stride(), rhs.dtype, rhs.get_device(), index)
-    call, left_at, right_at = recent(key, crow, col), lhs.data_ptr(), rhs.data_ptr()
-    if call is not None and out is None and not (left_at | right_at) & call.misaligned:
-        return call.run(lhs, 0, right_at, x=left_at)
+    size, block = tuple(size), tuple(block)
+    found = known_sdd(lhs, rhs, crow, col, size, block) if out is None else None
+    if found is not None:
+        return found[0].run(lhs, found[1])
     require_sdd(lhs, rhs, crow, col, size, block)
     if lhs.is_meta:
         return torch.ops.sparsek.sdd(lhs, rhs, crow, col, size, block)
     shape = (col.shape[0], block[0], block[1])
     _result(out, shape, lhs)
-    entry = entry_of(index, crow, col, size, (block[0], block[1]), lhs.dtype)
+    entry = entry_of(crow, col, size, (block[0], block[1]), lhs.dtype)
     n = lhs.shape[1]
     if col.shape[0] == 0 or n == 0:
         return _zeros(out, shape, lhs)
@@ -311,5 +334,5 @@ def sdd(
     }
     call = made_call(entry, options, shape, {"n": n, "ldb": right.ld, "ldx": left.ld})
     if left.tensor is lhs and right.tensor is rhs and _is_plain(crow, col):
-        keep(key, entry, call)
-    return call.run(lhs, 0, right.tensor.data_ptr(), x=left.tensor.data_ptr(), out=out)
+        keep(key_of(crow, lhs, size, block), entry, call, crow, col, lhs, rhs)
+    return call.run(lhs, (0, right.tensor.data_ptr(), 0, left.tensor.data_ptr()), out)

@@ -14,7 +14,8 @@ import torch
 
 from ..errors import ArgumentError
 from . import _gradients
-from ._products import ACTIVATIONS
+from ._gradients import may_be_known
+from ._products import ACTIVATIONS, known_linear, known_mm, known_sdd
 
 __all__ = ["linear", "mm", "sdd"]
 
@@ -54,9 +55,10 @@ def mm(
     Types are bfloat16, float16, float32 and float64, on the CPU and on Hopper GPUs. Raises ArgumentError, DtypeError, IndexFault and
     UnsupportedError.
     """
-    if _is_autocast():
+    found = known_mm(values, crow, col, size, b, transpose) if may_be_known() else None
+    if found is None and _is_autocast():
         values, b = _cast(values, b)
-    return _gradients.mm(values, crow, col, tuple(size), b, transpose)
+    return _gradients.mm(values, crow, col, tuple(size), b, transpose, found)
 
 
 def linear(
@@ -79,9 +81,10 @@ def linear(
     kind = activation or "none"
     if kind not in ACTIVATIONS:
         raise ArgumentError(f"activation={activation!r} is none of None, relu, gelu and silu")
-    if _is_autocast():
+    found = known_linear(x, values, crow, col, size, bias, transpose, kind) if may_be_known() else None
+    if found is None and _is_autocast():
         x, values, bias = _cast(x, values, bias)
-    return _gradients.linear(x, values, crow, col, tuple(size), bias, transpose, kind)
+    return _gradients.linear(x, values, crow, col, tuple(size), bias, transpose, kind, found)
 
 
 def sdd(
@@ -91,6 +94,7 @@ def sdd(
 
     lhs: (M, n). rhs: (n, K). The pattern has the size (M, K), blocks of (bm, bk), crow and col, see mm. Raises as mm does.
     """
-    if _is_autocast():
+    found = known_sdd(lhs, rhs, crow, col, size, block) if may_be_known() else None
+    if found is None and _is_autocast():
         lhs, rhs = _cast(lhs, rhs)
-    return _gradients.sdd(lhs, rhs, crow, col, tuple(size), tuple(block))
+    return _gradients.sdd(lhs, rhs, crow, col, tuple(size), tuple(block), found)

@@ -15,6 +15,7 @@ PROGRAM = Path(__file__).resolve().parents[1] / "benchmarks" / "torch_figures.py
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of torch's own modules
 def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     spec = importlib.util.spec_from_file_location("torch_figures", PROGRAM)

@@ -255,6 +255,43 @@ def test_a_graph_keeps_its_plans() -> None:
     assert st.cache_info().patterns == 0
 
 
+@pytest.mark.parametrize("kind", ["layer", "tensor"])
+def test_a_weight_that_is_pruned_while_a_graph_uses_it(kind: str) -> None:
+    """The graph goes on with the matrix that it was captured with, whose memory is not given away."""
+    torch.manual_seed(2)
+    dense = nn.Linear(512, 512, device="cuda", dtype=torch.bfloat16)
+    if kind == "layer":
+        layer: Any = st.BsrLinear.from_dense(dense, (64, 64), density=0.5)
+    else:
+        layer = dense
+        layer.weight = nn.Parameter(st.BsrTensor.from_dense(dense.weight, (64, 64), density=0.5))
+
+    def weight() -> Any:
+        return (layer.weight if kind == "layer" else layer.weight.to_dense()).detach().double()
+
+    x = draw(1, 96, 512, dtype=torch.bfloat16)
+    with torch.no_grad():
+        layer(x)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = layer(x)
+        before, bias = weight(), layer.bias.detach().double()
+        st.prune_(layer if kind == "layer" else layer.weight, 0.25)
+        gc.collect()
+        taken = [torch.full((32, 64, 64), 7.0, device="cuda", dtype=torch.bfloat16) for _ in range(64)]
+        for seed in (2, 3):
+            x.copy_(draw(seed, 96, 512, dtype=torch.bfloat16))
+            graph.replay()
+            close(y, x.double() @ before.t() + bias, 2e-2)
+            close(layer(x), x.double() @ weight().t() + bias, 2e-2)
+    assert not torch.equal(before, weight())
+    del graph, taken
+    torch.cuda.synchronize()
+    used = torch.cuda.memory_allocated()
+    st.cache_clear(captured=True)
+    assert torch.cuda.memory_allocated() <= used - 32 * 64 * 64 * 2  # with the graph, its values go
+
+
 def test_a_capture_with_an_unknown_index() -> None:
     a = Matrix(8, SIZE, BLOCK)
     b = draw(0, 96, 7)

@@ -58,6 +58,11 @@ def test_small_blocks(dtype: Any, transposed: bool) -> None:
     torch.testing.assert_close(of_values, a.values.grad)
 
 
+def test_installed() -> None:
+    assert stk.backend.triton_kernels is shim
+    assert sys.modules["stk.backend.triton_kernels"] is shim
+
+
 def test_row_indices() -> None:
     a = Matrix(2, (64, 40), (8, 8))
     leaf = of(a)

@@ -52,7 +52,8 @@ class IndexBytes(bytearray):
 
     def lie_at(self, address: int) -> bool:
         """Whether the memory there, which must be as long, holds the same."""
-        return self == self._memory_at(address)
+        memory: object = self._memory_at(address)
+        return self == memory
 
 
 class Kept(Generic[_Kept]):

@@ -7,6 +7,7 @@ size, and tensors are of bfloat16, float16, float32 or float64. STK's index of t
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 
@@ -20,10 +21,15 @@ _NAME = "stk.backend.triton_kernels"
 
 
 def install() -> None:
-    """Lets stk import this module as its kernels. Raises RuntimeError where it has imported its own already."""
+    """Lets stk import this module as its kernels. Raises RuntimeError where it has imported its own already, ImportError without stk."""
     present = sys.modules.get(_NAME)
     if present is None and "stk.backend.sputnik" not in sys.modules:
         sys.modules[_NAME] = sys.modules[__name__]
+        try:
+            importlib.import_module("stk.backend").triton_kernels = sys.modules[__name__]  # type: ignore[attr-defined]
+        except ImportError:  # without the package there is nothing to stand in
+            del sys.modules[_NAME]
+            raise
     elif present is not sys.modules[__name__]:
         raise RuntimeError("stk was imported before: call sparsek.compat.stk.install() first")
 

@@ -102,6 +102,16 @@ class DevicePatterns:
             if key != newest and not entry.verdict.captured:
                 self._drop(key)
 
+    def keep_for_graphs(self, crow: torch.Tensor, col: torch.Tensor, values: torch.Tensor) -> None:
+        """Keeps the values of a matrix that gets others, for as long as CUDA graphs that use them with this index."""
+        if not crow.is_cuda or crow.is_inference() or col.is_inference():
+            return
+        known_by = identity(crow, col)
+        with self._lock:
+            for entry in self._entries.values():
+                if entry.identity == known_by and entry.verdict.captured:
+                    entry.verdict.captured.append(values)
+
     def _drop(self, key: Any) -> None:
         self._bytes -= self._entries.pop(key).bytes
 

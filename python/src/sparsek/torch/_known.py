@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from ._plans import Call, DeviceEntry, Entry
+    from ..cache import Entry
+    from ._device_patterns import DeviceEntry
+    from ._plans import Call
 
 # In a torch without it, each product is looked up in the cache of patterns.
 _guards: Any = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
@@ -60,7 +62,7 @@ def keep(key: Any, entry: Entry | DeviceEntry, call: Call, crow: torch.Tensor, c
         _calls.clear()
     others = [ref for ref in _calls.get(key, ()) if ref() is not None]
     _calls[key] = (weakref.ref(call), *others[: _MOST_CALLS - 1])
-    entry.calls.get(id(call), lambda: call)
+    entry.calls.get((id(call),), lambda: call)
 
 
 def forget() -> None:

@@ -94,12 +94,12 @@ def _balanced(weights: np.ndarray[Any, Any], ranks: int) -> np.ndarray[Any, Any]
     owner = np.empty(len(weights), np.int64)
     sums, left = np.zeros(ranks, np.int64), np.full(ranks, each)
     for number in np.argsort(-weights, kind="stable"):
-        rank = int(np.where(left > 0, sums, np.iinfo(np.int64).max).argmin())
+        rank = int(np.argmin(np.where(left > 0, sums, np.iinfo(np.int64).max)))
         owner[number] = rank
         sums[rank] += weights[number]
         left[rank] -= 1
     for _ in range(10 * ranks):
-        high, low = int(sums.argmax()), int(sums.argmin())
+        high, low = int(np.argmax(sums)), int(np.argmin(sums))
         gap = sums[high] - sums[low]
         first, second = np.flatnonzero(owner == high), np.flatnonzero(owner == low)
         moved = weights[first][:, None] - weights[second]

@@ -18,8 +18,8 @@ def synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def host_microseconds(candidates: dict[str, Work], calls: int = 200, rounds: int = 15) -> dict[str, float]:
-    """What a call takes the host, the median of rounds; a GPU's work is not waited for within a round."""
+def host_microseconds(candidates: dict[str, Work], calls: int = 100, rounds: int = 100) -> dict[str, float]:
+    """What a call takes the host, the least of rounds, as other programs only add to it; a GPU's work is not waited for within a round."""
     for work in candidates.values():
         for _ in range(10):
             work()
@@ -32,7 +32,7 @@ def host_microseconds(candidates: dict[str, Work], calls: int = 200, rounds: int
                 work()
             taken[name].append((time.perf_counter() - start) / calls * 1e6)
     synchronize()
-    return {name: statistics.median(times) for name, times in taken.items()}
+    return {name: min(times) for name, times in taken.items()}
 
 
 def milliseconds(candidates: dict[str, Work], device: str, rounds: int = 10) -> dict[str, float]:

@@ -61,8 +61,8 @@ int64_t bytes_of_part(const PartSums& layout) { return int64_t{512} * layout.sla
 // Has the kernel launch on the current device, which is this one. Once, since it takes a while.
 void prepare(const KernelDesc& kernel, int device) {
   static std::vector<Prepared> kernels(kKernelCount);
-  kernels[static_cast<size_t>(&kernel - kKernels)].on(
-      device, [&] { check(kernel.ops->prepare(), "cudaFuncSetAttribute"); });
+  kernels[static_cast<size_t>(&kernel - kKernels)].on(device,
+                                                      [&] { check(kernel.ops->prepare(), "cudaFuncSetAttribute"); });
 }
 
 }  // namespace

@@ -155,8 +155,8 @@ __device__ inline void read_window(const LaunchArgs& args, const RowChunks& rows
     const int begun = some && __ldg(rows.row_ptr + chunk.row_begin) < chunk.entry_begin ? chunk.row_begin : -1;
     const int unfinished = some && __ldg(rows.row_ptr + chunk.row_end) > now.end ? chunk.row_end - 1 : -1;
 
-    // Lane i has the begin of block row `of` + i, or that of the turn to come behind the last one. So has a chunk without
-    // blocks: an entry within a group would be waited for, and that group may be nobody's.
+    // Lane i has the begin of block row `of` + i, or that of the turn to come behind the last one. So has a chunk
+    // without blocks: an entry within a group would be waited for, and that group may be nobody's.
     const auto load_begins = [&](int of) {
       if (of >= chunk.row_end || now.groups == 0) return behind;
       const int begin = __ldg(rows.row_ptr + min(of + min(lane, lanes.rows), chunk.row_end));

@@ -16,8 +16,8 @@
 
 namespace sparsek::cuda {
 
-// SPARSEK_SDD. The plan is the index itself, or of some kernels a list of tiles. Of a matrix that may get another index,
-// the plan has a copy of it, since a plan keeps its index when another one of the matrix is updated.
+// SPARSEK_SDD. The plan is the index itself, or of some kernels a list of tiles. Of a matrix that may get another
+// index, the plan has a copy of it, since a plan keeps its index when another one of the matrix is updated.
 class SampledPlan final : public PlanInMemory {
  public:
   SampledPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);

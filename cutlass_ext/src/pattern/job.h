@@ -113,8 +113,8 @@ SPARSEK_ANYWHERE inline int64_t blocks_of(const Given& member) {
 SPARSEK_ANYWHERE inline int64_t joined_row(const Given& member, int64_t row, int64_t begin) {
   const int64_t end = member.row_ptr.get(row), nnzb = member.shape.nnzb;
   const bool is_last = row == member.shape.block_rows;
-  const bool good = end >= 0 && end <= nnzb && (!is_last || member.bounded || end == nnzb) &&
-                    (row > 1 || member.row_ptr.get(0) == 0);
+  const bool good =
+      end >= 0 && end <= nnzb && (!is_last || member.bounded || end == nnzb) && (row > 1 || member.row_ptr.get(0) == 0);
   return good ? begin + end : kNoIndex;
 }
 SPARSEK_ANYWHERE inline int64_t joined_column(const Given& member, int64_t entry, int64_t col_begin) {

@@ -33,8 +33,8 @@ void pair_release(pair_device* device, uintptr_t memory);
 char* pair_write(pair_device* device, uintptr_t to, const void* host, size_t bytes);
 char* pair_copy(pair_device* device, uintptr_t to, uintptr_t from, size_t bytes);
 
-/* A matrix of (rows, cols) in BSR with host index, values at an address of the device, and a plan for a product with it.
- * *unknown becomes 1 where the library refuses the product, as one does that is older than it. */
+/* A matrix of (rows, cols) in BSR with host index, values at an address of the device, and a plan for a product with
+ * it. *unknown becomes 1 where the library refuses the product, as one does that is older than it. */
 typedef struct pair_product {
   int64_t rows, cols, block_m, block_k, nnzb, n;
   int32_t dtype, op, order_x, order_b, order_c;

@@ -51,7 +51,6 @@ var opcodesOf = map[string][]string{
 	kernels.Skinny:      {"HMMA", "LDSM", "UTMALDG"},
 	kernels.WgmmaPacked: {"HGMMA", "UTMALDG", "UBLKCP", "USETMAXREG"},
 	kernels.WgmmaPlanes: {"HGMMA", "UBLKCP", "USETMAXREG"},
-	kernels.RowWindow:   {"UBLKCP"},
 	kernels.SIMT:        {"FFMA"},
 	kernels.WMMA:        {"HMMA", "LDGSTS"},
 	kernels.TMASandbox:  {"HGMMA", "UTMALDG", "USETMAXREG"},

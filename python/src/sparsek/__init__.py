@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ._abi import Dtype, Memory, Status
 from ._library import library_path
+from .attention import Attention, AttentionInfo, AttentionLayout
 from .bsr import BSR
 from .cache import CacheInfo, cache_clear, cache_info, cache_limit
-from .check import CheckReport, check
+from .check import CheckReport, check, check_attention
 from .context import Context, default_context
 from .errors import (
     ArgumentError,
@@ -34,6 +35,9 @@ __version__ = "0.1.0"
 __all__ = [
     "BSR",
     "ArgumentError",
+    "Attention",
+    "AttentionInfo",
+    "AttentionLayout",
     "BuildInfo",
     "CacheInfo",
     "CheckFailed",
@@ -62,6 +66,7 @@ __all__ = [
     "cache_info",
     "cache_limit",
     "check",
+    "check_attention",
     "default_context",
     "devices",
     "kernels",

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _abi
-from ._abi import Bias, Memory, Op
+from ._abi import AttentionOutput, Bias, Memory, Op
 from ._arrays import View, contiguous, element, view
 from ._index import index_pair, index_type
 from ._library import library
+from .attention import Attention, AttentionLayout
 from .bsr import BSR
 from .errors import ArgumentError
 from .plan import Plan
 
-__all__ = ["CheckReport", "check"]
+__all__ = ["CheckReport", "check", "check_attention"]
 
 
 @dataclass(frozen=True)
@@ -127,4 +128,56 @@ def check(
     )
     report, lib = _abi.CheckReport(), library()
     lib.require(lib.check(ctypes.byref(args), ctypes.byref(report)))
+    return CheckReport(report.elements, report.max_abs_c, report.max_error, report.max_ratio)
+
+
+_OUTPUTS = {
+    "o": AttentionOutput.O,
+    "lse": AttentionOutput.LSE,
+    "grad_q": AttentionOutput.GRAD_Q,
+    "grad_k": AttentionOutput.GRAD_K,
+    "grad_v": AttentionOutput.GRAD_V,
+}
+
+
+def check_attention(
+    attention: Attention,
+    output: str,
+    *,
+    layout: AttentionLayout | None = None,
+    lengths_q: Any = None,
+    lengths_k: Any = None,
+    **arrays: Any,
+) -> CheckReport:
+    """Checks an output of attention: "o", "lse", "grad_q", "grad_k" or "grad_v".
+
+    layout: the one that it was made of. arrays: q, k, v and o, what is checked, and for gradients lse and grad_o, by these
+    names, contiguous and on the host. Gradients are checked as functions of the o and the lse that are given.
+    Raises CheckFailed, with the worst element, where one is beyond its bound; ArgumentError, DtypeError and IndexFault.
+    """
+    if output not in _OUTPUTS:
+        raise ArgumentError(f"output={output!r} is none of {', '.join(_OUTPUTS)}")
+    needed = {"q", "k", "v", "o", output} | ({"lse", "grad_o"} if output.startswith("grad") else set())
+    if set(arrays) != needed:
+        raise ArgumentError(
+            f"a check of {output} needs {', '.join(sorted(needed))}, and nothing else: {', '.join(sorted(arrays))} are given"
+        )
+    args = _abi.AttentionArgs()
+    lengths = [attention.lengths(array, name) for name, array in (("lengths_q", lengths_q), ("lengths_k", lengths_k))]
+    views = {name: attention.operand(array, name) for name, array in arrays.items()}
+    for name, found in {**views, **{name: one for name, one in zip(("lengths_q", "lengths_k"), lengths, strict=True) if one}}.items():
+        if found.memory != Memory.HOST or not found.dense:
+            raise ArgumentError(f"{name} is not contiguous on the host, where attention is checked")
+        setattr(args, name, found.address)
+    kept = None if layout is None else attention.bsr(layout)
+    options = attention.options(kept)
+    given = _abi.AttentionCheckArgs(
+        options=ctypes.addressof(options),
+        args=ctypes.addressof(args),
+        unit_roundoff=attention.info.unit_roundoff,
+        product_roundoff=attention.info.product_roundoff,
+        output=int(_OUTPUTS[output]),
+    )
+    report, lib = _abi.CheckReport(), library()
+    lib.require(lib.attention_check(ctypes.byref(given), ctypes.byref(report)))
     return CheckReport(report.elements, report.max_abs_c, report.max_error, report.max_ratio)

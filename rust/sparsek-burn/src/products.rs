@@ -54,16 +54,23 @@ pub(crate) fn sample<T: Number>(
 }
 
 /// [`multiply`] of slices.
+#[expect(
+    unsafe_code,
+    reason = "the library writes every element of a result that has none yet"
+)]
 pub(crate) fn multiply_slices<T: Number>(
     what: (&BsrPattern, BsrForm, Duration),
     values: &[T],
     dense: (&[T], [usize; 2]),
 ) -> Vec<T> {
     let [rows, cols] = what.1.result(what.0.shape(), what.1.side().n(dense.1));
-    let mut result = vec![T::default(); rows * cols];
-    let place = (Place::Host, true);
-    let to = MatMut::new(&mut result, rows, cols).expect("it has so many elements");
-    multiply(place, what, values.into(), matrix(dense), to);
+    // Zeros would be written, and then overwritten by the product.
+    let mut result = Vec::<T>::with_capacity(rows * cols);
+    // SAFETY: the vector has room for so many elements, and nothing else uses it until the product has ended.
+    let to = unsafe { MatMut::from_raw(result.as_mut_ptr(), rows, cols, cols) };
+    multiply((Place::Host, true), what, values.into(), matrix(dense), to);
+    // SAFETY: a product without an addend writes every element of its result, or `multiply` has panicked.
+    unsafe { result.set_len(rows * cols) };
     result
 }
 

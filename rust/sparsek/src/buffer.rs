@@ -46,7 +46,7 @@ impl<T: Element> Buffer<T> {
         let status =
             unsafe { (context.api().buffer_fill)(context.handle(), buffer.address(), 0, size, ptr::null_mut()) };
         context.check("buffer_fill", status)?;
-        buffer.wait()?;
+        context.wait()?;
         Ok(buffer)
     }
 
@@ -83,7 +83,7 @@ impl<T: Element> Buffer<T> {
         // SAFETY: both have so many bytes, and are borrowed until the copy has ended.
         let status = unsafe { (api.buffer_write)(handle, self.address(), from, bytes, ptr::null_mut()) };
         self.context.check("buffer_write", status)?;
-        self.wait()
+        self.context.wait()
     }
 
     /// Copies all elements out of the buffer, and waits for that.
@@ -98,7 +98,7 @@ impl<T: Element> Buffer<T> {
         // SAFETY: both have so many bytes, and are borrowed until the copy has ended.
         let status = unsafe { (api.buffer_read)(handle, to, self.address(), bytes, ptr::null_mut()) };
         self.context.check("buffer_read", status)?;
-        self.wait()
+        self.context.wait()
     }
 
     /// A copy of all elements.
@@ -138,11 +138,7 @@ impl<T: Element> Buffer<T> {
     }
 
     pub(crate) fn place(&self) -> Place {
-        if self.context.is_cpu() {
-            Place::Host
-        } else {
-            Place::Device(self.context.info().device)
-        }
+        self.context.place()
     }
 
     fn address(&self) -> *mut c_void {
@@ -157,16 +153,6 @@ impl<T: Element> Buffer<T> {
             "{len} elements are {what}, of a buffer of {}",
             self.len
         )))
-    }
-
-    /// Waits for copies. On the CPU there is nothing to wait for.
-    fn wait(&self) -> Result<()> {
-        if self.context.is_cpu() {
-            return Ok(());
-        }
-        // SAFETY: the context lives.
-        let status = unsafe { (self.context.api().stream_synchronize)(self.context.handle(), ptr::null_mut()) };
-        self.context.check("stream_synchronize", status)
     }
 }
 

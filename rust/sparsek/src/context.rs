@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use sparsek_sys as sys;
 
+use crate::operand::Place;
 use crate::{Error, Result, library};
 
 /// Where products are computed.
@@ -144,6 +145,24 @@ impl Context {
 
     pub(crate) fn handle(&self) -> *mut sys::sparsek_context {
         self.inner.handle.as_ptr()
+    }
+
+    /// Where its operands are.
+    pub(crate) fn place(&self) -> Place {
+        match self.is_cpu() {
+            true => Place::Host,
+            false => Place::Device(self.info().device),
+        }
+    }
+
+    /// Waits for the default stream. On the CPU there is nothing to wait for.
+    pub(crate) fn wait(&self) -> Result<()> {
+        if self.is_cpu() {
+            return Ok(());
+        }
+        // SAFETY: the context lives.
+        let status = unsafe { (self.api().stream_synchronize)(self.handle(), ptr::null_mut()) };
+        self.check("stream_synchronize", status)
     }
 
     /// The error of a call that returned this status, if it is one.

@@ -9,6 +9,8 @@ mod sealed {
 
 /// A type of the elements of A, B and C: `f32`, `f64`, `half::f16` and `half::bf16`.
 pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + 'static {
+    /// The type that the library sums products of two of these in, and of what is a sum: `f64` for `f64`, else `f32`.
+    type Sum: Element;
     #[doc(hidden)]
     const DTYPE: sys::sparsek_dtype;
     #[doc(hidden)]
@@ -24,9 +26,10 @@ pub trait Index: sealed::Sealed + Copy + Send + Sync + 'static {
 }
 
 macro_rules! elements {
-    ($($type:ty: $dtype:ident, $from:path);*) => {$(
+    ($($type:ty: $dtype:ident, $sum:ty, $from:path);*) => {$(
         impl sealed::Sealed for $type {}
         impl Element for $type {
+            type Sum = $sum;
             const DTYPE: sys::sparsek_dtype = sys::$dtype;
             fn from_f32(value: f32) -> Self {
                 $from(value)
@@ -35,10 +38,10 @@ macro_rules! elements {
     )*};
 }
 elements!(
-    f32: SPARSEK_FP32, f32::from;
-    f64: SPARSEK_FP64, f64::from;
-    f16: SPARSEK_FP16, f16::from_f32;
-    bf16: SPARSEK_BF16, bf16::from_f32
+    f32: SPARSEK_FP32, f32, f32::from;
+    f64: SPARSEK_FP64, f64, f64::from;
+    f16: SPARSEK_FP16, f32, f16::from_f32;
+    bf16: SPARSEK_BF16, f32, bf16::from_f32
 );
 
 macro_rules! indices {

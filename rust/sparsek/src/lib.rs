@@ -31,7 +31,7 @@
 //! A [`Context`] is a back-end and its device. A [`Pattern`] is where a matrix has blocks, without their values. A
 //! [`Plan`] is how products by a pattern are computed, for an extent of the dense operands and types. Values come with
 //! each product, so one plan serves any number of threads and of matrices of one pattern. A [`Matrix`] is a pattern with
-//! values, for programs that need no more. All of them may be dropped in any order, and used by several threads at once.
+//! values, for programs that need no more. [`Attention`] is how attention over one layout of blocks is computed. All of them may be dropped in any order, and used by several threads at once.
 //!
 //! # Memory
 //!
@@ -44,11 +44,14 @@
 //! `ndarray`: views of `ndarray` as operands, in either order, and [`Matrix::dot`]. `faer`: those of `faer`, in either
 //! order.
 
+mod attention;
+mod attention_options;
 mod blocks;
 mod buffer;
 mod context;
 mod element;
 mod error;
+mod heads;
 mod library;
 mod matrix;
 mod operand;
@@ -65,11 +68,14 @@ mod faer;
 #[cfg(any(feature = "faer", feature = "ndarray"))]
 mod strides;
 
+pub use attention::{Attention, AttentionBackward, AttentionForward, AttentionInfo};
+pub use attention_options::AttentionOptions;
 pub use buffer::Buffer;
 pub use context::{Backend, Context, ContextInfo, ContextOptions};
 pub use element::{Element, Index};
 pub use error::{Error, Result, Status};
 pub use half;
+pub use heads::{HeadsMut, HeadsRef};
 pub use library::library_path;
 pub use matrix::Matrix;
 pub use operand::{MatMut, MatRef, Order, VecRef};

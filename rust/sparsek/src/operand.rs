@@ -14,6 +14,31 @@ pub(crate) enum Place {
     Unknown,
 }
 
+impl Place {
+    /// Refuses an operand that is elsewhere than `needed`.
+    #[inline]
+    pub(crate) fn must_be(self, needed: Place, what: &str) -> Result<()> {
+        if self == needed || self == Place::Unknown {
+            return Ok(());
+        }
+        Err(self.elsewhere(needed, what))
+    }
+
+    #[cold]
+    fn elsewhere(self, needed: Place, what: &str) -> Error {
+        let name = |place| match place {
+            Place::Host => "the host".to_owned(),
+            Place::Device(device) => format!("CUDA device {device}"),
+            Place::Unknown => "whoever gave it".to_owned(),
+        };
+        Error::Memory(format!(
+            "{what} is in memory of {}, and the plan is one of {}",
+            name(self),
+            name(needed)
+        ))
+    }
+}
+
 /// How a dense matrix lies in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {

@@ -52,6 +52,51 @@ impl<'a, I: Index> Bsr<'a, I> {
         self.sort = true;
         self
     }
+
+    /// The index as the library takes it, whose arrays are borrowed, where they have the lengths that the extents ask for.
+    pub(crate) fn checked(&self, dtype: sys::sparsek_dtype) -> Result<sys::sparsek_bsr> {
+        let (bm, bk) = self.block;
+        if bm == 0 || bk == 0 {
+            return Err(Error::Extent(format!("blocks of {bm} x {bk} have no elements")));
+        }
+        let block_rows = self.rows.div_ceil(bm);
+        if self.row_ptr.len().checked_sub(1) != Some(block_rows) {
+            return Err(Error::Extent(format!(
+                "row_ptr has {} elements: {} rows in blocks of {bm} take one more than {block_rows}",
+                self.row_ptr.len(),
+                self.rows,
+            )));
+        }
+        let blocks = self.col_idx.len();
+        if let Some(block_idx) = self.block_idx.filter(|block_idx| block_idx.len() != blocks) {
+            return Err(Error::Extent(format!(
+                "block_idx has {} elements, and col_idx {blocks}",
+                block_idx.len()
+            )));
+        }
+        if bm.checked_mul(bk).and_then(|area| area.checked_mul(blocks)).is_none() {
+            return Err(Error::Extent(format!(
+                "{blocks} blocks of {bm} x {bk} are more than memory can hold"
+            )));
+        }
+        Ok(sys::sparsek_bsr {
+            rows: extent(self.rows)?,
+            cols: extent(self.cols)?,
+            block_m: extent(bm)?,
+            block_k: extent(bk)?,
+            nnzb: extent(blocks)?,
+            dtype,
+            index_type: I::TYPE,
+            memory: sys::SPARSEK_HOST,
+            row_ptr: self.row_ptr.as_ptr().cast(),
+            col_idx: self.col_idx.as_ptr().cast(),
+            block_idx: self
+                .block_idx
+                .map_or(ptr::null(), |block_idx| block_idx.as_ptr().cast::<c_void>()),
+            flags: if self.sort { sys::SPARSEK_BSR_SORT } else { 0 },
+            ..Default::default()
+        })
+    }
 }
 
 /// A pattern of blocks, whose values have type T, checked and in the library. A clone is the same pattern.
@@ -102,56 +147,16 @@ impl<T: Element> Pattern<T> {
     /// [`Error::Extent`] where the slices do not have the lengths that the extents ask for; the library's, such as
     /// [`crate::Status::ColIdxUnsorted`], with the place.
     pub fn new<I: Index>(context: &Context, bsr: &Bsr<'_, I>) -> Result<Pattern<T>> {
-        let (bm, bk) = bsr.block;
-        if bm == 0 || bk == 0 {
-            return Err(Error::Extent(format!("blocks of {bm} x {bk} have no elements")));
-        }
-        let block_rows = bsr.rows.div_ceil(bm);
-        if bsr.row_ptr.len().checked_sub(1) != Some(block_rows) {
-            return Err(Error::Extent(format!(
-                "row_ptr has {} elements: {} rows in blocks of {bm} take one more than {block_rows}",
-                bsr.row_ptr.len(),
-                bsr.rows,
-            )));
-        }
-        let blocks = bsr.col_idx.len();
-        if let Some(block_idx) = bsr.block_idx.filter(|block_idx| block_idx.len() != blocks) {
-            return Err(Error::Extent(format!(
-                "block_idx has {} elements, and col_idx {blocks}",
-                block_idx.len()
-            )));
-        }
-        if bm.checked_mul(bk).and_then(|area| area.checked_mul(blocks)).is_none() {
-            return Err(Error::Extent(format!(
-                "{blocks} blocks of {bm} x {bk} are more than memory can hold"
-            )));
-        }
-        let asked = sys::sparsek_bsr {
-            rows: extent(bsr.rows)?,
-            cols: extent(bsr.cols)?,
-            block_m: extent(bm)?,
-            block_k: extent(bk)?,
-            nnzb: extent(blocks)?,
-            dtype: T::DTYPE,
-            index_type: I::TYPE,
-            memory: sys::SPARSEK_HOST,
-            row_ptr: bsr.row_ptr.as_ptr().cast(),
-            col_idx: bsr.col_idx.as_ptr().cast(),
-            block_idx: bsr
-                .block_idx
-                .map_or(ptr::null(), |block_idx| block_idx.as_ptr().cast::<c_void>()),
-            flags: if bsr.sort { sys::SPARSEK_BSR_SORT } else { 0 },
-            ..Default::default()
-        };
+        let asked = bsr.checked(T::DTYPE)?;
         let (api, mut handle) = (context.api(), ptr::null_mut());
         // SAFETY: the arrays have the lengths that their extents say; they are copied.
         let status = unsafe { (api.matrix_create)(context.handle(), &asked, &mut handle) };
         let Some(handle) = NonNull::new(handle).filter(|_| status == sys::SPARSEK_OK) else {
             return Err(Error::of_call(api, "matrix_create", status));
         };
-        let (context, block) = (context.clone(), bsr.block);
+        let (block, blocks) = (bsr.block, bsr.col_idx.len());
         let inner = Inner {
-            context,
+            context: context.clone(),
             handle,
             rows: bsr.rows,
             cols: bsr.cols,

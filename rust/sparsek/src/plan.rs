@@ -125,11 +125,6 @@ impl<T: Element, U: Element, V: Element> Plan<T, U, V> {
         let Some(handle) = NonNull::new(handle).filter(|_| status == sys::SPARSEK_OK) else {
             return Err(Error::of_call(context.api(), "plan_create", status));
         };
-        let place = if context.is_cpu() {
-            Place::Host
-        } else {
-            Place::Device(context.info().device)
-        };
         Ok(Plan {
             pattern: pattern.clone(),
             handle,
@@ -137,7 +132,7 @@ impl<T: Element, U: Element, V: Element> Plan<T, U, V> {
             op: options.op,
             orders: [options.order_x, options.order_b, options.order_c],
             bias: options.bias,
-            place,
+            place: context.place(),
             dense: PhantomData,
         })
     }
@@ -197,7 +192,7 @@ impl<T: Element, U: Element, V: Element> Plan<T, U, V> {
         // SAFETY: the operands are borrowed until this returns, and by then the product has ended.
         unsafe { self.start(product, ptr::null_mut()) }?;
         match self.place {
-            Place::Device(_) => self.wait(),
+            Place::Device(_) => self.pattern.context().wait(),
             _ => Ok(()),
         }
     }
@@ -311,15 +306,8 @@ impl<T: Element, U: Element, V: Element> Plan<T, U, V> {
             ("the bias", bias.map(|bias| bias.place)),
             ("c_in", c_in.map(|c_in| c_in.place)),
         ] {
-            if let Some(place) = place
-                && place != self.place
-                && place != Place::Unknown
-            {
-                return Err(Error::Memory(format!(
-                    "{what} is in memory of {}, and the plan is one of {}",
-                    name(place),
-                    name(self.place)
-                )));
+            if let Some(place) = place {
+                place.must_be(self.place, what)?;
             }
         }
         Ok(n)
@@ -365,14 +353,6 @@ impl<T: Element, U: Element, V: Element> Plan<T, U, V> {
             operands.into_iter().flatten().collect::<Vec<_>>().join(", "),
         ))
     }
-
-    /// Waits for the default stream.
-    fn wait(&self) -> Result<()> {
-        let context = self.pattern.context();
-        // SAFETY: the context lives.
-        let status = unsafe { (context.api().stream_synchronize)(context.handle(), ptr::null_mut()) };
-        context.check("stream_synchronize", status)
-    }
 }
 
 fn code(order: Order) -> sys::sparsek_order {
@@ -384,12 +364,4 @@ fn code(order: Order) -> sys::sparsek_order {
 
 fn flag(set: bool, bit: i32) -> i32 {
     if set { bit } else { 0 }
-}
-
-fn name(place: Place) -> String {
-    match place {
-        Place::Host => "the host".to_owned(),
-        Place::Device(device) => format!("CUDA device {device}"),
-        Place::Unknown => "whoever gave it".to_owned(),
-    }
 }

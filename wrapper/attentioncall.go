@@ -4,9 +4,11 @@ package sparsek
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"unsafe"
 
+	"github.com/sparsek/sparsek/wrapper/internal/bridge"
 	"github.com/sparsek/sparsek/wrapper/internal/native"
 )
 
@@ -82,6 +84,42 @@ func (a *Attention) run(ctx context.Context, op string, s *Stream, o AttentionOp
 		args.Stream = stream
 		return lib.AttentionRun(op, a.handle.pointer, args, backward)
 	})
+}
+
+// begin takes the attention and sets of operands into use, in a stream of their own.
+func (a *Attention) begin(ctx context.Context, op string, sets []AttentionOperands, backward bool) (*bridge.AttentionUse, error) {
+	if err := a.made(op); err != nil {
+		return nil, err
+	}
+	if len(sets) == 0 {
+		return nil, fault(op, ErrBadSize, "no operands")
+	}
+	stream, err := a.engine.NewStream()
+	if err != nil {
+		return nil, err
+	}
+	var calls []*call
+	var pinned []*runtime.Pinner
+	end := func() {
+		_ = stream.Wait(context.Background())
+		for i, c := range calls {
+			c.use.release()
+			pinned[i].Unpin()
+		}
+		_ = stream.Close()
+	}
+	use := &bridge.AttentionUse{Native: a.engine.lib.native, Pointer: a.handle.pointer, End: end}
+	for i, o := range sets {
+		c, args, pins := a.bind(ctx, op, stream, o, backward)
+		calls, pinned = append(calls, c), append(pinned, pins)
+		if c.err != nil {
+			end()
+			return nil, fmt.Errorf("operands %d: %w", i, c.err)
+		}
+		args.Stream = stream.queue.stream
+		use.Args = append(use.Args, args)
+	}
+	return use, nil
 }
 
 // bind takes the attention and its operands into use.

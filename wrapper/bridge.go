@@ -40,6 +40,9 @@ func init() {
 	bridge.Begin = func(ctx context.Context, op string, plans, operands any) (*bridge.Use, error) {
 		return begin(ctx, op, plans.([]*Plan), operands.([]Operands))
 	}
+	bridge.BeginAttention = func(ctx context.Context, op string, attention, operands any, backward bool) (*bridge.AttentionUse, error) {
+		return attention.(*Attention).begin(ctx, op, operands.([]AttentionOperands), backward)
+	}
 	bridge.BeginEngine = func(ctx context.Context, op string, engine any) (*bridge.Engine, error) {
 		return beginEngine(ctx, op, engine.(*Engine))
 	}

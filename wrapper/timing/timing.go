@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package timing times products on the device: by CUDA events on a GPU, one behind the other or in a CUDA graph, with
-// operands and plans taken in turn, so that they are not in the caches; and cuBLAS's dense ones, to compare with.
+// operands and plans taken in turn, so that they are not in the caches; cuBLAS's dense ones, to compare with;
+// and attention.
 package timing
 
 import (

@@ -30,6 +30,15 @@ type Plan struct {
 	LDB, LDC int
 }
 
+// AttentionUse is what a call has in use: an attention, sets of operands and a stream. End, which waits for the stream,
+// must be called once.
+type AttentionUse struct {
+	Native  *native.Library
+	Pointer unsafe.Pointer
+	Args    []native.AttentionArgs // a set each, with the stream
+	End     func()
+}
+
 // Tuner is a native tuner of a matrix.
 type Tuner interface {
 	// Step measures a candidate and gives its index, -1 where there is nothing left to do.
@@ -70,6 +79,8 @@ var (
 	Attention func(op string, layout, options, operands any, backward bool, pins *runtime.Pinner) (native.AttentionOptions, native.AttentionArgs, error)
 	// Begin takes a []*sparsek.Plan of one engine and a []sparsek.Operands into use.
 	Begin func(ctx context.Context, op string, plans, operands any) (*Use, error)
+	// BeginAttention takes a *sparsek.Attention and a []sparsek.AttentionOperands into use.
+	BeginAttention func(ctx context.Context, op string, attention, operands any, backward bool) (*AttentionUse, error)
 	// BeginEngine takes a *sparsek.Engine into use.
 	BeginEngine func(ctx context.Context, op string, engine any) (*Engine, error)
 	// HostOperand is a sparsek.Operand in host memory, of rows x cols and that stride (-1: any). It is given, its DType

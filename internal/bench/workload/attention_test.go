@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
+)
+
+// attentionCases have every rule, layouts of one and of several heads, and a last block that is cut.
+var attentionCases = []Attention{
+	{Batch: 1, HeadsQ: 2, HeadsK: 2, Seq: 200, HeadSize: 64, Pattern: AllBlocks},
+	{Batch: 2, HeadsQ: 4, HeadsK: 2, Seq: 200, HeadSize: 64, Pattern: AllBlocks, Causal: true},
+	{Batch: 1, HeadsQ: 4, HeadsK: 1, Seq: 256, HeadSize: 64, Pattern: AllBlocks, Causal: true, Window: 70},
+	{Batch: 1, HeadsQ: 2, HeadsK: 1, Seq: 256, HeadSize: 64, Pattern: AllBlocks, Window: 30},
+	{Batch: 2, HeadsQ: 4, HeadsK: 2, Seq: 300, HeadSize: 64, BlockQ: 64, BlockK: 64, Pattern: "random", Density: 0.5, LayoutHeads: 2},
+	{Batch: 1, HeadsQ: 4, HeadsK: 4, Seq: 256, HeadSize: 128, BlockQ: 64, BlockK: 64, Pattern: "random", Density: 0.5, LayoutHeads: 4, Causal: true, Seed: 5},
+	{Batch: 1, HeadsQ: 1, HeadsK: 1, Seq: 320, HeadSize: 64, BlockQ: 64, BlockK: 128, Pattern: "window", Density: 0.3},
+}
+
+// newAttentionRun is one that has computed; nil where the engine has no kernel for it.
+func newAttentionRun[T, S sparsek.Element](t *testing.T, engine *sparsek.Engine, a Attention) *AttentionRun[T, S] {
+	t.Helper()
+	backward := engine.Info().Backend == sparsek.CPU
+	r, err := NewAttentionRun[T, S](context.Background(), engine, a, "", backward, RandomB[T](1, a.RandomElements(), a.Seed).Data)
+	if errors.Is(err, sparsek.ErrNoSuchKernel) && !backward {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	if err := r.Compute(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// All that is computed stands the checks, whole and in parts, and is timed.
+func TestAttention(t *testing.T) {
+	for _, engine := range newEngines(t) {
+		t.Run(engine.Info().Backend.String(), func(t *testing.T) {
+			for _, a := range attentionCases {
+				if r := newAttentionRun[sparsek.BFloat16, float32](t, engine, a); r != nil {
+					checkAttention(t, r)
+				}
+			}
+			if r := newAttentionRun[float64, float64](t, engine, attentionCases[4]); r != nil {
+				checkAttention(t, r)
+			}
+		})
+	}
+}
+
+func checkAttention[T, S sparsek.Element](t *testing.T, r *AttentionRun[T, S]) {
+	t.Helper()
+	ctx := context.Background()
+	list, err := r.Check(ctx)
+	if err != nil || len(list) != len(r.Outputs()) {
+		t.Fatalf("%d outputs, %v", len(list), err)
+	}
+	for _, one := range list {
+		want := r.queries()
+		switch one.Output {
+		case check.LSE:
+			want /= r.HeadSize
+		case check.GradK, check.GradV:
+			want = r.keys()
+		}
+		if one.Failures > 0 || one.Elements != want {
+			t.Errorf("%+v: %+v", r.Attention, one)
+		}
+	}
+	if err := r.CheckSample(ctx); err != nil {
+		t.Error(err)
+	}
+	result, err := r.read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := range r.parts() {
+		if err := r.checkPart(ctx, result, part); err != nil {
+			t.Errorf("%+v, part %d: %v", r.Attention, part, err)
+		}
+	}
+	for _, backward := range []bool{false, r.backward} {
+		if times, err := r.Time(ctx, backward, 1, 2); err != nil || len(times) != 2 || times[0] <= 0 {
+			t.Errorf("%v, %v", times, err)
+		}
+	}
+	if pairs := float64(r.Info().Pairs); r.IsDense() && pairs != r.DensePairs() || pairs > r.AllPairs() {
+		t.Errorf("%+v: %v pairs, %v of dense attention, %v of all", r.Attention, pairs, r.DensePairs(), r.AllPairs())
+	}
+}
+
+// An element that is off is found in its own part, and one that was not written is found wherever it is.
+func TestAttentionFaults(t *testing.T) {
+	ctx := context.Background()
+	for _, engine := range newEngines(t) {
+		if engine.Info().Backend != sparsek.CPU {
+			continue
+		}
+		r := newAttentionRun[float32, float32](t, engine, attentionCases[4])
+		for _, output := range []check.AttentionOutput{check.O, check.LSE, check.GradQ} {
+			result, err := r.read(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, size := map[check.AttentionOutput][]float32{check.O: result.o, check.LSE: result.lse, check.GradQ: result.gradQ}[output], r.HeadSize
+			if output == check.LSE {
+				size = 1
+			}
+			const head, row = 5, 299 // of the second batch, in the last block, which is cut
+			data[(head*r.Seq+row)*size] += 1e-3
+			for part := range r.parts() {
+				err := r.checkPart(ctx, result, part)
+				if wrong := part == head*5+4; wrong != errors.Is(err, ErrWrong) {
+					t.Errorf("%v, part %d: %v", output, part, err)
+				}
+			}
+		}
+		s := r.sets[0]
+		for _, out := range []*sparsek.DeviceBuffer[float32]{s.o, s.lse, s.gradK} {
+			host := make([]float32, out.Len())
+			if err := out.Read(ctx, host); err != nil {
+				t.Fatal(err)
+			}
+			old := host[7]
+			host[7] = float32(math.NaN())
+			if err := out.Write(ctx, host); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.CheckSample(ctx); !errors.Is(err, ErrWrong) || !strings.Contains(err.Error(), "not written") {
+				t.Error(err)
+			}
+			host[7] = old
+			if err := out.Write(ctx, host); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.CheckSample(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Heads that have a layout of their own have another one, and those of one seed are the same.
+func TestAttentionLayout(t *testing.T) {
+	a := attentionCases[5]
+	p, ok, err := a.Layout()
+	if err != nil || !ok || p.BlockRows != 4*4 || p.BlockCols != 4 || p.Validate() != nil {
+		t.Fatalf("%+v, %v, %v", p, ok, err)
+	}
+	same := func(i, j int) bool {
+		for r := range 4 {
+			for k, column := range p.Row(4*i + r) {
+				if p.Row(4*j + r)[k] != column {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	if same(0, 1) && same(1, 2) && same(2, 3) {
+		t.Error("all heads have one layout")
+	}
+	if predicted, err := a.IndexBytes(); err != nil || predicted < float64(4*len(p.ColIdx)) {
+		t.Errorf("%v bytes of an index of %d blocks, %v", predicted, len(p.ColIdx), err)
+	}
+	a.Pattern = "none"
+	if _, _, err := a.Layout(); err == nil {
+		t.Error("a pattern of no name")
+	}
+	if _, ok, err := attentionCases[0].Layout(); ok || err != nil {
+		t.Error(ok, err)
+	}
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	sparsek "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
+)
+
+func sizeOf[T any]() int {
+	var one T
+	return int(unsafe.Sizeof(one))
+}
+
+// AttentionChecked is the report of an output.
+type AttentionChecked struct {
+	Output check.AttentionOutput
+	check.Report
+}
+
+// attentionResult are operands and results of a call on the host.
+type attentionResult[T, S sparsek.Element] struct {
+	o, gradQ, gradK, gradV []T
+	lse                    []S
+}
+
+// read brings what Compute wrote to the host.
+func (r *AttentionRun[T, S]) read(ctx context.Context) (*attentionResult[T, S], error) {
+	s, out := &r.sets[0], &attentionResult[T, S]{lse: make([]S, r.queries()/r.HeadSize)}
+	if err := s.lse.Read(ctx, out.lse); err != nil {
+		return nil, err
+	}
+	for _, one := range []struct {
+		from     *sparsek.DeviceBuffer[T]
+		to       *[]T
+		elements int
+	}{{s.o, &out.o, r.queries()}, {s.gradQ, &out.gradQ, r.queries()}, {s.gradK, &out.gradK, r.keys()}, {s.gradV, &out.gradV, r.keys()}} {
+		if one.from == nil {
+			continue
+		}
+		*one.to = make([]T, one.elements)
+		if err := one.from.Read(ctx, *one.to); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Outputs are those of the passes that Compute runs.
+func (r *AttentionRun[T, S]) Outputs() []check.AttentionOutput {
+	if r.backward {
+		return []check.AttentionOutput{check.O, check.LSE, check.GradQ, check.GradK, check.GradV}
+	}
+	return []check.AttentionOutput{check.O, check.LSE}
+}
+
+// Check compares every element that Compute wrote with a float64 reference; see package check. An error is why that could not
+// be done: elements beyond their bounds are in the reports.
+func (r *AttentionRun[T, S]) Check(ctx context.Context) ([]AttentionChecked, error) {
+	result, err := r.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []AttentionChecked
+	for _, output := range r.Outputs() {
+		if err := ctx.Err(); err != nil {
+			return list, err
+		}
+		report, err := r.compare(output, r.whole(result), r.layout, r.Options())
+		if err != nil {
+			return list, err
+		}
+		list = append(list, AttentionChecked{output, report})
+	}
+	return list, nil
+}
+
+// whole are the operands of a call on the host.
+func (r *AttentionRun[T, S]) whole(result *attentionResult[T, S]) sparsek.AttentionOperands {
+	heads := func(count int, data []T) sparsek.HeadsOperand {
+		if data == nil {
+			return nil
+		}
+		return sparsek.Heads[T]{Batch: r.Batch, Heads: count, Rows: r.Seq, Size: r.HeadSize, Data: data}
+	}
+	o := sparsek.AttentionOperands{Q: heads(r.HeadsQ, r.hostQ()), K: heads(r.HeadsK, r.hostK()), V: heads(r.HeadsK, r.hostV()), O: heads(r.HeadsQ, result.o),
+		LSE:   sparsek.Heads[S]{Batch: r.Batch, Heads: r.HeadsQ, Rows: r.Seq, Size: 1, Data: result.lse},
+		GradQ: heads(r.HeadsQ, result.gradQ), GradK: heads(r.HeadsK, result.gradK), GradV: heads(r.HeadsK, result.gradV)}
+	if r.backward {
+		o.GradO = heads(r.HeadsQ, r.hostGradO())
+	}
+	return o
+}
+
+func (r *AttentionRun[T, S]) compare(output check.AttentionOutput, o sparsek.AttentionOperands, layout *sparsek.BSR[T, int32], options sparsek.AttentionOptions) (check.Report, error) {
+	report, err := check.Attention(r.engine.Library(), layout, check.AttentionArgs{Options: options, Operands: o, Info: r.Info(), Output: output,
+		Threads: r.engine.Info().Threads})
+	if errors.Is(err, sparsek.ErrCheckFailed) {
+		err = nil
+	}
+	return report, err
+}
+
+// wholeCheck is up to how many operations of a forward pass every element is compared: a second or two of a CPU.
+const wholeCheck = 1e9
+
+// CheckSample makes sure that Compute wrote every element, and that those of the first, the middle and the last queries are
+// what they should be; all of them where that takes a moment.
+func (r *AttentionRun[T, S]) CheckSample(ctx context.Context) error {
+	result, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range []struct {
+		output check.AttentionOutput
+		data   []T
+	}{{check.O, result.o}, {check.GradQ, result.gradQ}, {check.GradK, result.gradK}, {check.GradV, result.gradV}} {
+		if i := firstNaN(one.data); i >= 0 {
+			return fmt.Errorf("%w by %s: element %d of %v is NaN or was not written", ErrWrong, r.kernel(one.output), i, one.output)
+		}
+	}
+	if i := firstNaN(result.lse); i >= 0 {
+		return fmt.Errorf("%w by %s: LSE of query %d is NaN or was not written", ErrWrong, r.kernel(check.LSE), i)
+	}
+	if r.FLOP(float64(r.Info().Pairs), false) <= wholeCheck {
+		list, err := r.Check(ctx)
+		for _, one := range list {
+			err = errors.Join(err, r.verdict(one, "all queries"))
+		}
+		return err
+	}
+	blocks := r.parts()
+	for _, part := range []int{0, blocks / 2, blocks - 1} {
+		if err := r.checkPart(ctx, result, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *AttentionRun[T, S]) kernel(output check.AttentionOutput) string {
+	if output >= check.GradQ {
+		return r.Info().Backward
+	}
+	return r.Info().Kernel
+}
+
+// verdict is an error where elements are beyond their bounds.
+func (r *AttentionRun[T, S]) verdict(one AttentionChecked, where string) error {
+	if one.Failures == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w by %s: %v of %s has %d elements beyond their bound, the first at [%d, %d]", ErrWrong, r.kernel(one.Output), one.Output, where,
+		one.Failures, one.FirstRow, one.FirstCol)
+}
+
+// partRows is how many queries a part has: a block's where there is a layout.
+func (r *AttentionRun[T, S]) partRows() int {
+	if r.layout == nil {
+		return min(r.Seq, 64)
+	}
+	return r.BlockQ
+}
+
+// parts is how many parts checkPart knows, over all batches and heads.
+func (r *AttentionRun[T, S]) parts() int { return r.Batch * r.HeadsQ * blocksIn(r.Seq, r.partRows()) }
+
+// checkPart compares what some neighbouring queries of a head have with a reference: they are attention of their own, whose
+// place is shifted against that of the keys.
+func (r *AttentionRun[T, S]) checkPart(ctx context.Context, result *attentionResult[T, S], part int) error {
+	inHead := blocksIn(r.Seq, r.partRows())
+	head, block := part/inHead, part%inHead // head: of all batches
+	begin := block * r.partRows()
+	rows := min(r.partRows(), r.Seq-begin)
+	group := r.HeadsQ / r.HeadsK
+	query := func(data []T) sparsek.Heads[T] {
+		return sparsek.Heads[T]{Batch: 1, Heads: 1, Rows: rows, Size: r.HeadSize, Data: data, Offset: (head*r.Seq + begin) * r.HeadSize}
+	}
+	key := func(data []T) sparsek.Heads[T] {
+		return sparsek.Heads[T]{Batch: 1, Heads: 1, Rows: r.Seq, Size: r.HeadSize, Data: data, Offset: head / group * r.Seq * r.HeadSize}
+	}
+	o := sparsek.AttentionOperands{Q: query(r.hostQ()), K: key(r.hostK()), V: key(r.hostV()), O: query(result.o),
+		LSE: sparsek.Heads[S]{Batch: 1, Heads: 1, Rows: rows, Size: 1, Data: result.lse, Offset: head*r.Seq + begin}}
+	outputs := []check.AttentionOutput{check.O, check.LSE}
+	if r.backward {
+		o.GradO, o.GradQ = query(r.hostGradO()), query(result.gradQ)
+		outputs = append(outputs, check.GradQ)
+	}
+	for _, output := range outputs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		report, err := r.compare(output, o, r.layoutPart(head, block, rows), r.shifted(begin, rows))
+		if err != nil {
+			return err
+		}
+		where := fmt.Sprintf("queries %d to %d of head %d", begin, begin+rows-1, head)
+		if err := r.verdict(AttentionChecked{output, report}, where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shifted are the options of so many queries from one on, alone.
+func (r *AttentionRun[T, S]) shifted(begin, rows int) sparsek.AttentionOptions {
+	o := r.Options()
+	if o.Causal {
+		o.Causal, o.WindowRight = false, new(0)
+	}
+	o.Batch, o.HeadsQ, o.HeadsK, o.SeqQ, o.LayoutHeads = 1, 1, 1, rows, 0
+	if o.WindowRight != nil {
+		o.WindowRight = new(*o.WindowRight + begin)
+	}
+	if o.WindowLeft != nil {
+		o.WindowLeft = new(*o.WindowLeft - begin)
+	}
+	return o
+}
+
+// layoutPart is a block row of the layout, of a head that is counted over all batches.
+func (r *AttentionRun[T, S]) layoutPart(head, block, rows int) *sparsek.BSR[T, int32] {
+	if r.layout == nil {
+		return nil
+	}
+	sharing := r.HeadsQ / max(1, r.LayoutHeads)
+	row := head%r.HeadsQ/sharing*blocksIn(r.Seq, r.BlockQ) + block
+	begin, end := r.layout.RowPtr[row], r.layout.RowPtr[row+1]
+	return &sparsek.BSR[T, int32]{Rows: rows, Cols: r.Seq, BlockM: rows, BlockK: r.BlockK, RowPtr: []int32{0, end - begin}, ColIdx: r.layout.ColIdx[begin:end]}
+}

@@ -32,14 +32,15 @@ type program struct {
 	Help    helpFlag    `short:"h" help:"Show the flags of a command."`
 	Version versionFlag `help:"Show the version."`
 
-	Run    runCommand    `cmd:"" group:"Commands" help:"Multiply a matrix from a file, or a pattern, by a dense one."`
-	Verify verifyCommand `cmd:"" group:"Commands" help:"Compute three products and check every element of the results."`
-	Bench  benchCommand  `cmd:"" group:"Commands" help:"Time suites of products, or your own matrices, beside other libraries."`
-	Tune   tuneCommand   `cmd:"" group:"Commands" help:"Measure which kernel is the fastest for a product, and remember it."`
-	Cache  cacheCommand  `cmd:"" group:"Commands" help:"Show, merge or remove measurements of kernels (the tuning cache)."`
-	Info   infoCommand   `cmd:"" group:"Commands" help:"Show the library, its kernels and the devices."`
-	Doctor doctorCommand `cmd:"" group:"Commands" help:"Show what the machine lacks for products on a GPU, and what to do."`
-	Ver    versionRun    `cmd:"" name:"version" group:"Commands" help:"Show the version of the program and of the library."`
+	Run       runCommand       `cmd:"" group:"Commands" help:"Multiply a matrix from a file, or a pattern, by a dense one."`
+	Verify    verifyCommand    `cmd:"" group:"Commands" help:"Compute three products and check every element of the results."`
+	Attention attentionCommand `cmd:"" group:"Commands" help:"Compute attention over a block-sparse layout, time it and check it."`
+	Bench     benchCommand     `cmd:"" group:"Commands" help:"Time suites of products, or your own matrices, beside other libraries."`
+	Tune      tuneCommand      `cmd:"" group:"Commands" help:"Measure which kernel is the fastest for a product, and remember it."`
+	Cache     cacheCommand     `cmd:"" group:"Commands" help:"Show, merge or remove measurements of kernels (the tuning cache)."`
+	Info      infoCommand      `cmd:"" group:"Commands" help:"Show the library, its kernels and the devices."`
+	Doctor    doctorCommand    `cmd:"" group:"Commands" help:"Show what the machine lacks for products on a GPU, and what to do."`
+	Ver       versionRun       `cmd:"" name:"version" group:"Commands" help:"Show the version of the program and of the library."`
 
 	Profile profileCommand `cmd:"" group:"For maintainers" help:"Measure the cases of the gate with Nsight Compute."`
 	Gate    gateCommand    `cmd:"" group:"For maintainers" help:"Compare the build with the blessed library, or with recorded counters."`

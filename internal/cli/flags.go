@@ -116,6 +116,18 @@ func (f *factor) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// positive is a number above 0; 0 where the flag is not given.
+type positive float64
+
+func (p *positive) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return fmt.Errorf("%s: want a number above 0", text)
+	}
+	*p = positive(v)
+	return nil
+}
+
 // deviceFlag is auto, cpu, gpu or gpu:N.
 type deviceFlag struct {
 	backend sparsek.Backend

@@ -14,6 +14,7 @@ import (
 	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/sys/humanize"
 	sparsek "github.com/sparsek/sparsek/wrapper"
+	reference "github.com/sparsek/sparsek/wrapper/check"
 )
 
 // report describes one product, as JSON and in words.
@@ -139,18 +140,27 @@ func checkSolution[T, C sparsek.Element](r *report, engine *sparsek.Engine, p *w
 	if err != nil && !errors.Is(err, sparsek.ErrCheckFailed) {
 		return fmt.Errorf("check the result: %w", err)
 	}
-	r.Check = &check{
+	r.Check = newCheck(found)
+	if err != nil || found.Failures > 0 {
+		return fail(exitWrongResult, wrongResult(found))
+	}
+	return nil
+}
+
+func newCheck(found reference.Report) *check {
+	return &check{
 		found.Elements, found.Failures, number(found.MaxAbsC), number(found.MaxError), number(found.MaxRatio),
 		found.WorstRow, found.WorstCol, number(found.WorstC), number(found.WorstRef), number(found.WorstBound),
 		found.FirstRow, found.FirstCol,
 	}
-	if err != nil || found.Failures > 0 {
-		return failf(exitWrongResult, "wrong result: %d of %d elements are beyond their bound, the first at row %d, column %d; "+
-			"the worst at row %d, column %d: got %v, want %v within %v",
-			found.Failures, found.Elements, found.FirstRow, found.FirstCol,
-			found.WorstRow, found.WorstCol, found.WorstC, found.WorstRef, found.WorstBound)
-	}
-	return nil
+}
+
+// wrongResult says where elements are beyond their bounds.
+func wrongResult(found reference.Report) error {
+	return fmt.Errorf("wrong result: %d of %d elements are beyond their bound, the first at row %d, column %d; "+
+		"the worst at row %d, column %d: got %v, want %v within %v",
+		found.Failures, found.Elements, found.FirstRow, found.FirstCol,
+		found.WorstRow, found.WorstCol, found.WorstC, found.WorstRef, found.WorstBound)
 }
 
 // rate is in TFLOP/s.

@@ -120,7 +120,6 @@ __device__ void for_each_pair(int64_t pairs, const Compute& compute) {
   }
 }
 
-// places[key, pair + 1]: how many tiles the pair has of that cost.
 template <int Blocks>
 __global__ void __launch_bounds__(kThreads) count_cells(CheckedIndex index, SampledGrid grid, SampledList to) {
   const bool good = is_good(index);
@@ -134,20 +133,77 @@ __global__ void __launch_bounds__(kThreads) count_cells(CheckedIndex index, Samp
     int32_t cells[kKinds];
     for (int kind = 0; kind < kKinds; ++kind) cells[kind] = counts[kind] * grid.cells_of_block;
     if (lane < kKinds) to.cells[pair * kKinds + lane] = lane == 0 ? cells[0] : lane == 1 ? cells[1] : cells[2];
-    const Composition composition(grid, cells);
-    if (lane < kSampledCosts) {
-      int32_t tiles = 0;
-      for (int run = 0; run < 3; ++run) {
-        if (composition.sort_key(run) == lane) tiles += composition.tiles(run);
-      }
-      to.places[lane * grid.pairs + pair + 1] = tiles;
-    }
-    if (pair == 0 && lane == 0) to.places[0] = 0;
   });
 }
 
-__global__ void __launch_bounds__(kPrefixThreads) place_tiles(int32_t* places, int64_t count) {
-  prefix_sum(places, places, count);
+constexpr int32_t kLevels = 512;
+
+// When the last of `workers` ends, each of which takes the next tile when it has none, the costliest first. tiles: of
+// each cost. busy (kLevels + kSampledCosts): how many workers end at each time; of no use afterwards.
+__device__ int32_t end_of_tiles(const int32_t* tiles, int32_t workers, int32_t* busy) {
+  for (int32_t i = 0; i < kLevels + kSampledCosts; ++i) busy[i] = 0;
+  busy[0] = workers;
+  int32_t now = 0, last = 0;
+  for (int32_t cost = kSampledCosts; cost > 0; --cost) {
+    for (int32_t left = tiles[cost - 1]; left > 0;) {
+      while (busy[now] == 0) ++now;
+      if (now >= kLevels) return now;
+      const int32_t taken = min(left, busy[now]);
+      busy[now] -= taken;
+      busy[now + cost] += taken;
+      left -= taken;
+      last = max(last, now + cost);
+    }
+  }
+  return last;
+}
+
+// Whether tiles with a fifth cell end sooner, by more than the estimate may be wrong; not where tiles are many. For a
+// CTA of kPrefixThreads.
+__device__ bool choose_absorption(const SampledGrid& grid, const int32_t* cells) {
+  constexpr int kOptions = 2;
+  __shared__ int32_t tiles[kOptions][kSampledCosts], busy[kLevels + kSampledCosts];
+  __shared__ bool absorbs;
+  if (threadIdx.x < kOptions * kSampledCosts) tiles[threadIdx.x / kSampledCosts][threadIdx.x % kSampledCosts] = 0;
+  __syncthreads();
+  for (int64_t pair = threadIdx.x; pair < grid.pairs; pair += kPrefixThreads) {
+    for (int option = 0; option < kOptions; ++option) {
+      const Composition composition(grid, cells + pair * kKinds, option == 1);
+      for (int run = 0; run < 3; ++run) {
+        const int32_t count = composition.tiles(run);
+        if (count > 0) atomicAdd(&tiles[option][composition.cost(run) - 1], count);
+      }
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const int32_t without = end_of_tiles(tiles[0], grid.workers, busy);
+    absorbs = without < kLevels && end_of_tiles(tiles[1], grid.workers, busy) * 32 < without * 31;
+  }
+  __syncthreads();
+  return absorbs;
+}
+
+// places[key, pair + 1]: how many tiles the pair has of that cost, then how many come before.
+__global__ void __launch_bounds__(kPrefixThreads) place_tiles(SampledGrid grid, SampledList to) {
+  const bool absorbs = grid.may_absorb && choose_absorption(grid, to.cells);
+  for (int64_t pair = threadIdx.x; pair < grid.pairs; pair += kPrefixThreads) {
+    const Composition composition(grid, to.cells + pair * kKinds, absorbs);
+    int32_t tiles[kSampledCosts] = {};
+    for (int run = 0; run < 3; ++run) {
+      const int key = composition.sort_key(run);
+#pragma unroll
+      for (int i = 0; i < kSampledCosts; ++i) tiles[i] += i == key ? composition.tiles(run) : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < kSampledCosts; ++i) to.places[i * grid.pairs + pair + 1] = tiles[i];
+  }
+  if (threadIdx.x == 0) {
+    to.places[0] = 0;
+    *to.absorbs = absorbs ? 1 : 0;
+  }
+  __syncthreads();
+  prefix_sum(to.places, to.places, grid.pairs * kSampledCosts + 1);
 }
 
 // Writes the tiles of a pair.
@@ -172,13 +228,18 @@ struct Writer {
   __device__ int32_t* tile(int run, int32_t number) const {
     return to.tiles + (int64_t{first[run]} + number) * words();
   }
-  __device__ int32_t most() const { return kSampledColumns / grid.width; }
-  __device__ int32_t words() const { return kSampledHeader + 2 * most() * (1 + Blocks); }
+  __device__ int32_t most() const { return most_sampled_cells(grid.width); }
+  __device__ int32_t words() const { return sampled_tile_words(grid.width, Blocks); }
 
   __device__ void header(int run, int32_t number, const int32_t (&first_row)[2]) const {
     int32_t *const words = tile(run, number), of_first = pair.most, of_second = pair.most, columns = pair.most,
                    strips = 2, row = first_row[0];
-    if (run > 0 && pair.mixed > 0) {
+    if (run > 0 && pair.extras > 0) {
+      const int kind = run == 1 ? kBoth : number < pair.upper ? kUpper : kLower;
+      of_first += kind != kLower;
+      of_second += kind != kUpper;
+      ++columns;
+    } else if (run > 0 && pair.mixed > 0) {
       of_first = Split{pair.of_strip(0), pair.mixed}.size(number);
       of_second = Split{pair.of_strip(1), pair.mixed}.size(number);
       columns = of_first + of_second - Split{pair.rest, pair.mixed}.size(number);
@@ -217,17 +278,33 @@ struct Writer {
     load(words, (part % 2 == 0 ? 0 : split.size(part - 1)) + cell, first_column);
     compute(words, part % 2, cell, strip, column);
   }
+  // Tile t of full tiles, of which the first ones have an extra column.
+  __device__ int32_t* full_tile(int32_t t) const {
+    if (t >= pair.extras) return tile(0, t - pair.extras);
+    return t < pair.rest ? tile(1, t) : tile(2, t - pair.rest);
+  }
+  // Cell i of both strips, of a full tile. An extra column of the upper strip alone is before them.
+  __device__ void full(int32_t t, int32_t i, const Column<Blocks>& column, int32_t first_column) const {
+    const bool is_behind_upper = t >= pair.rest && t < pair.rest + pair.upper && pair.extras > 0;
+    int32_t* const words = full_tile(t);
+    load(words, i + is_behind_upper, first_column);
+    compute(words, 0, i + is_behind_upper, 0, column);
+    compute(words, 1, i, 1, column);
+  }
+  __device__ void extra(int32_t t, const Column<Blocks>& column, int32_t first_column) const {
+    int32_t* const words = full_tile(t);
+    const int32_t place = column.kind == kUpper ? 0 : pair.most;
+    load(words, place, first_column);
+    if (column.kind != kLower) compute(words, 0, place, 0, column);
+    if (column.kind != kUpper) compute(words, 1, pair.most, 1, column);
+  }
   __device__ void write(const Column<Blocks>& column, int32_t i, int32_t first_column) const {
     const Split shared = {pair.rest, max(pair.mixed, 1)};
     if (column.kind == kBoth) {
       const int32_t in_full = pair.full * pair.most;
-      if (i < in_full) {
-        int32_t* const words = tile(0, i / pair.most);
-        load(words, i % pair.most, first_column);
-        for (int s = 0; s < 2; ++s) compute(words, s, i % pair.most, s, column);
-        return;
-      }
+      if (i < in_full) return full(i / pair.most, i % pair.most, column, first_column);
       i -= in_full;
+      if (pair.extras > 0) return extra(i, column, first_column);
       if (pair.mixed == 0) {
         for (int s = 0; s < 2; ++s) alone(s, i, column, first_column);
         return;
@@ -240,6 +317,7 @@ struct Writer {
       compute(words, 1, cell, 1, column);
       return;
     }
+    if (pair.extras > 0) return extra(pair.rest + (column.kind == kUpper ? 0 : pair.upper) + i, column, first_column);
     const int strip = column.kind == kUpper ? 0 : 1;
     if (pair.mixed == 0) return alone(strip, pair.rest + i, column, first_column);
     // Of tile t those from all.begin(t) - shared.begin(t) on.
@@ -271,7 +349,7 @@ __global__ void __launch_bounds__(kThreads) write_tiles(CheckedIndex index, Samp
   const int lane = threadIdx.x % kWarp;
   for_each_pair(grid.pairs, [&](int64_t number) {
     const PairRows<Blocks> rows(index, grid, number);
-    const Composition pair(grid, to.cells + number * kKinds);
+    const Composition pair(grid, to.cells + number * kKinds, *to.absorbs != 0);
     const Writer<Blocks> writer(index, grid, to, pair, number);
     writer.headers(rows.first_row, lane);
     int32_t counts[kKinds] = {};
@@ -315,7 +393,10 @@ SampledGrid sampled_grid(const BsrShape& shape, int32_t workers) {
   grid.pairs = grid.strips_of_row > 1 ? int64_t{shape.block_rows} * ((grid.strips_of_row + 1) / 2) : strips_apart;
   const int64_t cells = shape.nnzb * grid.cells_of_block * grid.strips_of_row;
   const int64_t warpgroups = int64_t{2} * std::max(workers, 1);
-  grid.most_cells = static_cast<int32_t>(std::clamp<int64_t>((cells + warpgroups - 1) / warpgroups, 1, grid.most()));
+  grid.most_cells =
+      static_cast<int32_t>(std::clamp<int64_t>((cells + warpgroups - 1) / warpgroups, 1, kSampledColumns / grid.width));
+  grid.workers = std::max(workers, 1);
+  grid.may_absorb = grid.width == 64 && grid.most_cells == 4;
   // A tile has a cell at least, and but for a few of each pair, as many as there is room for in half of it.
   grid.capacity = std::min(cells, cells / grid.most_cells + grid.pairs * (3 + grid.most_cells));
   return grid;
@@ -324,11 +405,12 @@ SampledGrid sampled_grid(const BsrShape& shape, int32_t workers) {
 SampledListLayout::SampledListLayout(const SampledGrid& grid, Layout& layout)
     : tiles_(layout.place<int32_t>(static_cast<size_t>(grid.capacity * grid.tile_words()))),
       cells_(layout.place<int32_t>(static_cast<size_t>(grid.pairs * sampled_listing::kKinds))),
-      places_(layout.place<int32_t>(static_cast<size_t>(grid.pairs * kSampledCosts + 1))) {}
+      places_(layout.place<int32_t>(static_cast<size_t>(grid.pairs * kSampledCosts + 1))),
+      absorbs_(layout.place<int32_t>(1)) {}
 
 SampledList SampledListLayout::within(std::byte* memory) const {
   return {reinterpret_cast<int32_t*>(memory + tiles_), reinterpret_cast<int32_t*>(memory + cells_),
-          reinterpret_cast<int32_t*>(memory + places_)};
+          reinterpret_cast<int32_t*>(memory + places_), reinterpret_cast<int32_t*>(memory + absorbs_)};
 }
 
 void prepare_sampled_list() {
@@ -350,7 +432,7 @@ void enqueue_sampled_list(const CheckedIndex& index, const SampledGrid& grid, co
   const unsigned ctas = k::ctas_for(grid.pairs);
   k::with_blocks(grid.blocks, [&](auto of) {
     k::count_cells<of()><<<ctas, k::kThreads, 0, stream>>>(index, grid, to);
-    k::place_tiles<<<1, kPrefixThreads, 0, stream>>>(to.places, grid.pairs * kSampledCosts + 1);
+    k::place_tiles<<<1, kPrefixThreads, 0, stream>>>(grid, to);
     k::write_tiles<of()><<<ctas, k::kThreads, 0, stream>>>(index, grid, to);
   });
   check(cudaGetLastError(), "list of the tiles");

@@ -24,12 +24,13 @@ struct SampledGrid {
   int32_t blocks;          // of a cell, above one another
   int32_t cells_of_block;  // side by side, of each strip
   int32_t strips_of_row;   // of a block row; 1 where it has no more than one
-  int32_t most_cells;      // of a warpgroup: C, or fewer, so that there are tiles for all CTAs
+  int32_t most_cells;      // of a warpgroup: 256 / width, or fewer, so that there are tiles for all CTAs
+  int32_t workers;         // CTAs that run at once
+  bool may_absorb;         // full tiles may have a fifth cell
   int64_t pairs;
   int64_t capacity;  // tiles
 
-  int32_t most() const { return kSampledColumns / width; }
-  int32_t tile_words() const { return kSampledHeader + 2 * most() * (1 + blocks); }
+  int32_t tile_words() const { return sampled_tile_words(width, blocks); }
 };
 
 // Whether there are such lists for blocks of this size.
@@ -39,12 +40,13 @@ SampledGrid sampled_grid(const BsrShape& shape, int32_t workers);
 
 // The arrays of a list.
 struct SampledList {
-  int32_t* tiles;   // (capacity, tile words)
-  int32_t* cells;   // (pairs, 3): cells of both strips, of the upper one alone, of the lower one alone
-  int32_t* places;  // (kSampledCosts * pairs + 1): where the tiles of a pair begin; the last is their number
+  int32_t* tiles;    // (capacity, tile words)
+  int32_t* cells;    // (pairs, 3): cells of both strips, of the upper one alone, of the lower one alone
+  int32_t* places;   // (kSampledCosts * pairs + 1): where the tiles of a pair begin; the last is their number
+  int32_t* absorbs;  // (1): whether full tiles have a fifth cell
 };
 
-constexpr int kSampledCosts = 9;  // tiles are sorted by their cost
+constexpr int kSampledCosts = 12;  // tiles are sorted by their cost
 
 // Where they lie within a block of memory.
 class SampledListLayout {
@@ -53,7 +55,7 @@ class SampledListLayout {
   SampledList within(std::byte* memory) const;
 
  private:
-  size_t tiles_, cells_, places_;
+  size_t tiles_, cells_, places_, absorbs_;
 };
 
 // Loads the kernels. Call it before the first launch on a device, since a capture does not allow loading.

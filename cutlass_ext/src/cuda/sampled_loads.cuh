@@ -26,11 +26,10 @@ constexpr int kStripBytes = kStripRows * kDepth * 2;
 constexpr int kWarpgroups = 2, kConsumerWarps = 4 * kWarpgroups, kProducers = 128;
 constexpr int kThreads = kProducers + kConsumerWarps * 32;
 constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
-constexpr int kGroups = kSampledColumns / 8;  // of 8 columns, of a thread's sums
-constexpr int kMostBlocks = 4;                // of a cell
-constexpr int kTiles = 4;                     // that are known ahead or still in use
-constexpr int kLead = 12;                     // turns before the end of a tile when the next one is taken
-constexpr int kReader = 3;                    // warp
+constexpr int kMostBlocks = 4;  // of a cell
+constexpr int kTiles = 4;       // that are known ahead or still in use
+constexpr int kLead = 12;       // turns before the end of a tile when the next one is taken
+constexpr int kReader = 3;      // warp
 constexpr int kStages = 3, kStageBytes = 9 * 8192;
 
 // Width: of a cell.
@@ -39,11 +38,12 @@ struct Config {
   static_assert(Width == 64 || Y == Major::K);
   static constexpr int kWidth = Width;
   static constexpr Major kX = X, kY = Y;
-  static constexpr int kCells = kSampledColumns / Width;  // of a warpgroup
+  static constexpr int kCells = most_sampled_cells(Width);  // of a warpgroup
+  static constexpr int kGroups = kCells * Width / 8;        // of 8 columns, of a thread's sums
   static constexpr int kColumnBytes = Width * kDepth * 2;
   static constexpr int kLoaders = Width == 64 ? 1 : Width == 32 ? 2 : 3;  // warps
-  static constexpr int kMostWords = kSampledHeader + 2 * kCells * (1 + kMostBlocks);
-  static_assert(kStripBytes + 2 * kCells * kColumnBytes <= kStageBytes);
+  static constexpr int kMostWords = sampled_tile_words(Width, kMostBlocks);
+  static_assert(kStripBytes + 2 * kSampledColumns * kRowBytes <= kStageBytes);
 };
 
 template <class C>

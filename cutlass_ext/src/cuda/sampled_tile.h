@@ -5,8 +5,9 @@
 //   cell     the part of a strip that lies in block column(s) of one `width`, 16, 32 or 64 columns: part of one block,
 //            or of up to four blocks above one another, of which some may be absent
 //   pair     two neighbouring strips
-//   tile     what a CTA computes at once: up to C = 256 / width cells by each of two warpgroups, of one strip, or of
-//            both strips of a pair, a warpgroup each
+//   tile     what a CTA computes at once: up to C cells by each of two warpgroups, of one strip, or of both strips of a
+//            pair, a warpgroup each. C is 256 / width, or where those are four, five: the fifth cell is for what would
+//            else be a small tile of its own.
 //
 // A tile in words of 32 bits:
 //   0             kNoSampledTile, or: columns of Y | cells of warpgroup 0 << 8 | of warpgroup 1 << 16 | strips << 24
@@ -21,8 +22,13 @@
 namespace sparsek::cuda {
 
 constexpr int kStripRows = 64;
-constexpr int kSampledColumns = 256;  // of a warpgroup, of a tile
 constexpr int kSampledHeader = 4;
+constexpr int kSampledColumns = 256;  // of a warpgroup, of a tile, but for a fifth cell
+constexpr int most_sampled_cells(int width) { return width == 64 ? 5 : kSampledColumns / width; }
+// The bulk copy of a tile has multiples of 16 bytes.
+constexpr int sampled_tile_words(int width, int blocks) {
+  return (kSampledHeader + 2 * most_sampled_cells(width) * (1 + blocks) + 3) / 4 * 4;
+}
 constexpr int32_t kNoSampledTile = -1;
 
 }  // namespace sparsek::cuda

@@ -26,6 +26,8 @@ namespace sampled_wgmma_kernel {
 template <Major M>
 constexpr uint32_t kStepBytes = M == Major::K ? kMmaDepth * 2 : kMmaDepth * 64 * 2;
 
+constexpr int kMostGroups = 32;  // of a wgmma
+
 // What a warp knows of itself.
 struct Place {
   int warpgroup, warp, lane;  // warp: of the warpgroup
@@ -62,7 +64,7 @@ struct FullStages {
 
 // Adds the first 8 Groups columns of a warpgroup's part of the stages.
 template <class Element, int Groups, class C>
-__device__ void add_stages(float (&acc)[kGroups][4], FullStages<C>& ring, const Tile<C>& tile, int turns,
+__device__ void add_stages(float (&acc)[C::kGroups][4], FullStages<C>& ring, const Tile<C>& tile, int turns,
                            const Place& place) {
   auto& sums = reinterpret_cast<float(&)[Groups][4]>(acc);
   const uint32_t own_x = tile.strip_of(place.warpgroup) * kStripBytes;
@@ -78,8 +80,15 @@ __device__ void add_stages(float (&acc)[kGroups][4], FullStages<C>& ring, const 
     cute::warpgroup_arrive();
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      wgmma_ss<Element, C::kY, C::kX>(sums, advanced(x, step * kStepBytes<C::kX>),
-                                      advanced(y, step * kStepBytes<C::kY>));
+      const uint64_t x_step = advanced(x, step * kStepBytes<C::kX>), y_step = advanced(y, step * kStepBytes<C::kY>);
+      if constexpr (Groups <= kMostGroups) {
+        wgmma_ss<Element, C::kY, C::kX>(sums, x_step, y_step);
+      } else {  // more columns than an instruction has
+        constexpr int kFirst = 4 * C::kWidth / 8;
+        wgmma_ss<Element, C::kY, C::kX>(reinterpret_cast<float(&)[kFirst][4]>(sums), x_step, y_step);
+        wgmma_ss<Element, C::kY, C::kX>(reinterpret_cast<float(&)[Groups - kFirst][4]>(sums[kFirst]), x_step,
+                                        advanced(y_step, 4 * C::kColumnBytes));
+      }
     }
     cute::warpgroup_commit_batch();
     wgmma_fence(sums);
@@ -107,7 +116,7 @@ __device__ void pass_stages(FullStages<C>& ring, const Tile<C>& tile, int turns,
 
 // Stores a warp's rows of the cells of its warpgroup.
 template <class Element, class C>
-__device__ void store_cells(const SampledArgs& p, const Tile<C>& tile, float (&acc)[kGroups][4], uint8_t* buffer,
+__device__ void store_cells(const SampledArgs& p, const Tile<C>& tile, float (&acc)[C::kGroups][4], uint8_t* buffer,
                             const Place& place) {
   constexpr int kOfCell = C::kWidth / 8;
   const int row = tile.first_row(tile.strip_of(place.warpgroup)) + place.warp * 16;
@@ -142,7 +151,7 @@ __device__ void store_cells(const SampledArgs& p, const Tile<C>& tile, float (&a
     for (int i = 0; i < kOfCell * 4; ++i) sums[i / 4][i % 4] = acc[i / 4][i % 4];
     if (part.block != kNoBlock) store_part(p, sums, part, place.lane);
 #pragma unroll
-    for (int i = 0; i < (kGroups - kOfCell) * 4; ++i) acc[i / 4][i % 4] = acc[i / 4 + kOfCell][i % 4];
+    for (int i = 0; i < (C::kGroups - kOfCell) * 4; ++i) acc[i / 4][i % 4] = acc[i / 4 + kOfCell][i % 4];
   }
 }
 
@@ -159,7 +168,7 @@ __device__ void consume(const SampledArgs& p, Shared<C>& shared, const Place& pl
     const int32_t* const words = wait_for_tile(shared, t);
     if (words[0] == kNoSampledTile) return;
     const Tile<C> tile(words);
-    float acc[kGroups][4] = {};
+    float acc[C::kGroups][4] = {};
     switch ((tile.cells[place.warpgroup] * C::kWidth + 63) / 64) {
       case 0:
         pass_stages(ring, tile, turns, place.lane);
@@ -173,8 +182,11 @@ __device__ void consume(const SampledArgs& p, Shared<C>& shared, const Place& pl
       case 3:
         add_stages<Element, 24>(acc, ring, tile, turns, place);
         break;
-      default:
+      case 4:
         add_stages<Element, 32>(acc, ring, tile, turns, place);
+        break;
+      default:
+        if constexpr (C::kGroups > kMostGroups) add_stages<Element, C::kGroups>(acc, ring, tile, turns, place);
     }
     store_cells<Element>(p, tile, acc, buffer, place);
     __syncwarp();

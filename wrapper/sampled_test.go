@@ -80,3 +80,53 @@ func updateOneOfTwo(t *testing.T, engine *Engine, kernel string, named bool) {
 		c.verifyByCheck(t, engine, plans[i].Info(), result)
 	}
 }
+
+// Full tiles whose fifth cell is in both strips of a pair, in the upper one or in the lower one. With a worker for
+// each full tile, which they take at once, a small tile for what is left would be a second round, so that fifth cells are
+// chosen; with five workers none are.
+func TestSampledTilesOfFiveCells(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	blocks := [][2]int{{64, 64}, {64, 128}, {128, 64}, {128, 128}, {192, 64}, {32, 64}, {16, 64}}
+	t.Run("bf16", func(t *testing.T) { testFiveCells[BFloat16, BFloat16](t, engine, "bf16", blocks) })
+	t.Run("fp16 to fp32", func(t *testing.T) { testFiveCells[Float16, float32](t, engine, "fp16", blocks[:2]) })
+}
+
+func testFiveCells[T, C Element](t *testing.T, engine *Engine, suffix string, blocks [][2]int) {
+	for i, block := range blocks {
+		for order := range 4 {
+			s := opShape{op: SDD, orderX: Order(order % 2), orderB: Order(order / 2), shape: shape{n: []int{40, 72, 136}[(i+order)%3], blockM: block[0], blockK: block[1], alpha: 0.5,
+				beta: float32(order % 2), seed: 3}}
+			const pairs, tiles, strip = 6, 6, 64 // tiles: full ones of a pair
+			s.rows, s.cols = pairs*2*strip, 2304
+			rows := make([][]int32, s.rows/block[0])
+			for row := range rows {
+				// Columns that are left of the pair: in both strips, in the upper one, in the lower one.
+				left := [pairs][3]int{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 1, 1}, {1, 1, 1}, {1, 0, 2}}[row*block[0]/(2*strip)]
+				add := func(first, blocks int) {
+					for col := range blocks {
+						rows[row] = append(rows[row], int32(first+col))
+					}
+				}
+				full := tiles * 4 * 64 / block[1]
+				add(0, full+left[0])
+				switch {
+				case block[0] > strip: // both strips
+				case row*block[0]/strip%2 == 0:
+					add(full+2, left[1])
+				default:
+					add(full+3, left[2])
+				}
+			}
+			for _, workers := range []int{tiles * pairs, 5} {
+				p := newProductTo[T, C, int32](s.shape)
+				p.setPattern(rows, func() T { return FromFloat32[T](0) })
+				c := newOpCaseOf[T, C](p.a, s)
+				c.workers = workers
+				c.poison()
+				result, info := c.run(t, engine, "sampled_wgmma_"+suffix)
+				c.verifyByCheck(t, engine, info, result)
+				result.verifyGuards(t)
+			}
+		}
+	}
+}

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Block-sparse products and layers for torch, with gradients, on the CPU and on Hopper GPUs."""
+"""Block-sparse products, attention and layers for torch, with gradients, on the CPU and on Hopper GPUs."""
 
 from __future__ import annotations
 
 from ._plans import cache_clear, cache_info
 from .blocks import block_mask, block_scores, from_blocks, index_from_mask, index_from_scores, to_blocks
-from .functional import linear, mm, sdd
+from .functional import attention, linear, mm, sdd
+from .layouts import BlockLayout
 from .modules import BsrLinear, sparsify_
 from .prune import growth_scores, prune_, regrow_
 from .tensor import BsrTensor, from_plain, to_plain
 
 __all__ = [
+    "BlockLayout",
     "BsrLinear",
     "BsrTensor",
+    "attention",
     "block_mask",
     "block_scores",
     "cache_clear",

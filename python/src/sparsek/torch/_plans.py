@@ -32,6 +32,8 @@ _TYPES = {kind: dtype for dtype, kind in DTYPES.items()}
 
 patterns = Cache(256 << 20)
 device_patterns = DevicePatterns(256 << 20)
+on_clear: list[Callable[[bool], None]] = []
+"""What else is to be cleared with them, each given `captured` of cache_clear."""
 _contexts: dict[int, Context] = {}
 
 _num_threads = torch.get_num_threads
@@ -55,6 +57,8 @@ def cache_clear(captured: bool = False) -> None:
     _known.forget()
     patterns.clear()
     device_patterns.clear(captured)
+    for clear in on_clear:
+        clear(captured)
 
 
 def _after_fork() -> None:
@@ -66,7 +70,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _context() -> Context:
+def cpu_context() -> Context:
     """That of as many threads as torch has, so that the two do not compete for cores."""
     threads = torch.get_num_threads()
     found = _contexts.get(threads)
@@ -75,17 +79,23 @@ def _context() -> Context:
     return found
 
 
-def entry_of(crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: tuple[int, int], dtype: torch.dtype) -> Entry | DeviceEntry:
-    """The pattern of this index, with its plans. Raises what Pattern does."""
+def require_dtype(dtype: torch.dtype) -> Dtype:
+    """The library's type. Raises DtypeError."""
     kind = DTYPES.get(dtype)
     if kind is None:
         raise DtypeError(f"elements of {dtype} are not served: bfloat16, float16, float32 and float64 are")
+    return kind
+
+
+def entry_of(crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: tuple[int, int], dtype: torch.dtype) -> Entry | DeviceEntry:
+    """The pattern of this index, with its plans. Raises what Pattern does."""
+    kind = require_dtype(dtype)
     shape = (int(size[0]), int(size[1]))
     if crow.is_cuda:
         return device_patterns.entry(crow, col, shape, block, kind)
     if not crow.is_cpu:
         raise UnsupportedError(f"products are computed on the CPU and on CUDA devices: the tensors lie on {crow.device}")
-    return patterns.entry(contiguous(view(crow)), contiguous(view(col)), shape, block, kind, True, _context())
+    return patterns.entry(contiguous(view(crow)), contiguous(view(col)), shape, block, kind, True, cpu_context())
 
 
 class _Plan:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The products as functions of tensors, with gradients for values, dense operands and bias.
+"""The products and attention as functions of tensors, with gradients for values, dense operands and bias.
 
-They go into graphs of torch.compile and torch.export whole, and through vmap, jvp and the other transforms of torch.func.
+The products go into graphs of torch.compile and torch.export whole, and through vmap, jvp and the other transforms of torch.func.
 Under autocast, operands of float32 and of the 16-bit types are converted to autocast's type first.
 """
 
@@ -12,12 +12,14 @@ from typing import Any
 
 import torch
 
+from ..attention import rules_of
 from ..errors import ArgumentError
-from . import _gradients
+from . import _attention, _gradients
 from ._gradients import may_be_known
 from ._products import ACTIVATIONS, known_linear, known_mm, known_sdd
+from .layouts import BlockLayout
 
-__all__ = ["linear", "mm", "sdd"]
+__all__ = ["attention", "linear", "mm", "sdd"]
 
 # Whether it is on for any kind of device; for one kind, torch takes longer to tell.
 _any_autocast: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
@@ -98,3 +100,47 @@ def sdd(
     if found is None and _is_autocast():
         lhs, rhs = _cast(lhs, rhs)
     return _gradients.sdd(lhs, rhs, crow, col, tuple(size), tuple(block), found)
+
+
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    layout: BlockLayout | None = None,
+    *,
+    causal: bool = False,
+    window: tuple[int | None, int | None] = (None, None),
+    align_ends: bool = False,
+    scale: float | None = None,
+    soft_cap: float = 0.0,
+    lengths_q: torch.Tensor | None = None,
+    lengths_k: torch.Tensor | None = None,
+    return_lse: bool = False,
+) -> Any:
+    """softmax(scale Q K^T) V over the blocks of a layout, and in them over the keys that rules let a query see.
+
+    q: (batch, query heads, queries, head size). k, v: (batch, key heads, keys, head size), of which v may have another. Query
+    head h has key head h // (query heads // key heads). Any strides are taken; what has gaps within rows is copied.
+    layout: None: all blocks. causal: no key behind its query, as in torch. window: (left, right): no key before p - left or
+    behind p + right for the query at p; None: no limit. align_ends: the last query is at the last key, else the first at the
+    first. scale: None: 1 / sqrt(head size). soft_cap: above 0, scores are soft_cap tanh(score / soft_cap).
+    lengths_q, lengths_k: (batch) of int32: how long the sequences are; what lies beyond is not read, and gets 0.
+
+    Returns (batch, query heads, queries, head size of v), with gradients for q, k and v; with return_lse also the logarithms
+    of the sums of exp(score), (batch, query heads, queries), which have none. A query that sees no key gets 0, and -inf there.
+
+    It goes into graphs of torch.compile and torch.export, as torch.ops.sparsek.attention; not through vmap, and its gradients
+    cannot be differentiated again. Under autocast, operands are converted to autocast's type. Raises ArgumentError,
+    DtypeError, IndexFault and UnsupportedError, which says what a device has no kernel for.
+    """
+    left, right = rules_of(causal, window)
+    if scale == 0:
+        raise ArgumentError("scale=0 makes all scores equal: give another, or None for 1 / sqrt(head size)")
+    if layout is not None and layout.seq != (q.shape[-2], k.shape[-2]):
+        raise ArgumentError(f"the layout is for {layout.seq[0]} queries and {layout.seq[1]} keys, and not {q.shape[-2]} and {k.shape[-2]}")
+    if _is_autocast():
+        q, k, v = _cast(q, k, v)
+    crow, col, form = (None, None, [0, 0, 1, 1]) if layout is None else (layout.crow, layout.col, layout.form())
+    rules = (left, right, align_ends, scale or 0.0, soft_cap, lengths_q, lengths_k)
+    o, lse = _attention.attention(q, k, v, crow, col, form, *rules)
+    return (o, lse) if return_lse else o

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.ops.sparsek.attention and its backward pass: what they compute, their shapes and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import torch
+
+from ..attention import lies_in_rows, strides_of
+from ..errors import ArgumentError, DtypeError, UnsupportedError
+from ._attention_plans import Rules, attention_of
+
+_LAYOUT = "Tensor? crow, Tensor? col, SymInt[] layout"
+_RULES = "SymInt? left, SymInt? right, bool align_ends, float scale, float soft_cap, Tensor? lengths_q, Tensor? lengths_k"
+SCHEMAS = {
+    "attention": f"(Tensor q, Tensor k, Tensor v, {_LAYOUT}, {_RULES}) -> (Tensor, Tensor)",
+    "attention_backward": (
+        f"(Tensor grad_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, {_LAYOUT}, {_RULES}, bool[] needed) "
+        "-> (Tensor, Tensor, Tensor)"
+    ),
+}
+
+_VECTOR = 16  # bytes that a GPU's operands begin at, and lie apart by, multiples of
+
+
+def require_attention(q: Any, k: Any, v: Any, crow: Any, col: Any, layout: Sequence[int], lengths_q: Any, lengths_k: Any) -> None:
+    """Raises ArgumentError and DtypeError unless the operands fit. Reads no elements."""
+    if q.dim() != 4 or k.dim() != 4 or v.dim() != 4:
+        shapes = [tuple(operand.shape) for operand in (q, k, v)]
+        raise ArgumentError(f"q, k and v of shapes {shapes[0]}, {shapes[1]} and {shapes[2]} are not (batch, heads, sequence, head size)")
+    if q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3] or k.shape[:3] != v.shape[:3] or k.shape[1] < 1 or q.shape[1] % k.shape[1]:
+        raise ArgumentError(
+            f"q of shape {tuple(q.shape)}, k of {tuple(k.shape)} and v of {tuple(v.shape)} do not fit: batches and head sizes of q and k, "
+            "and batches, heads and lengths of k and v are the same, and the heads of q are a multiple of theirs"
+        )
+    for name, operand in (("k", k), ("v", v)):
+        if operand.dtype != q.dtype:
+            raise DtypeError(f"q is of {q.dtype} and {name} of {operand.dtype}: convert one of them, so that all are of one type")
+    for name, operand in (("k", k), ("v", v), ("crow", crow), ("col", col), ("lengths_q", lengths_q), ("lengths_k", lengths_k)):
+        if operand is not None and operand.device != q.device:
+            raise ArgumentError(f"{name} lies on {operand.device}, and q on {q.device}: copy it to where that is")
+    for name, operand in (("lengths_q", lengths_q), ("lengths_k", lengths_k)):
+        if operand is not None and (operand.dtype != torch.int32 or tuple(operand.shape) != (q.shape[0],)):
+            raise ArgumentError(f"{name} of {operand.dtype} and shape {tuple(operand.shape)} is not of int32 and ({q.shape[0]},)")
+    if (crow is None) != (col is None) or len(layout) != 4:
+        raise ArgumentError("a layout has crow, col and four numbers: queries and keys of a block, layout batches and layout heads")
+
+
+def _lse_dtype(q: torch.Tensor) -> torch.dtype:
+    return torch.float64 if q.dtype == torch.float64 else torch.float32
+
+
+def _lying(operand: torch.Tensor) -> torch.Tensor:
+    """The operand, or a copy where the library cannot read it as it lies."""
+    strides = operand.stride()
+    if not lies_in_rows(operand.shape, strides):
+        return operand.contiguous()
+    if operand.is_cuda:
+        width = operand.element_size()
+        apart = [stride * width for extent, stride in zip(operand.shape[:3], strides[:3], strict=True) if extent > 1]
+        if operand.data_ptr() % _VECTOR or any(step == 0 or step % _VECTOR for step in apart):
+            return operand.clone(memory_format=torch.contiguous_format)
+    return operand
+
+
+def _members(**operands: torch.Tensor | None) -> dict[str, Any]:
+    """Those of sparsek_attention_args."""
+    members: dict[str, Any] = {}
+    for name, operand in operands.items():
+        if operand is None:
+            continue
+        members[name] = operand.data_ptr()
+        if operand.dim() == 4:
+            members[f"stride_{name}"] = strides_of(tuple(operand.shape), operand.stride())
+    return members
+
+
+def _run(attention: Any, backward: bool, like: torch.Tensor, **operands: torch.Tensor | None) -> None:
+    members = _members(**operands)
+    if like.is_cuda:
+        members["stream"] = torch.cuda.current_stream(like.device).cuda_stream
+        size = attention.info.backward_bytes if backward else attention.info.forward_bytes
+        if size:
+            workspace = like.new_empty(size, dtype=torch.uint8)
+            members.update(workspace=workspace.data_ptr(), workspace_bytes=size)
+    attention.run(backward, **members)
+
+
+def _contiguous(lengths: torch.Tensor | None) -> torch.Tensor | None:
+    return None if lengths is None else lengths.contiguous()
+
+
+def _attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    crow: Any,
+    col: Any,
+    layout: Sequence[int],
+    left: int | None,
+    right: int | None,
+    align_ends: bool,
+    scale: float,
+    soft_cap: float,
+    lengths_q: Any,
+    lengths_k: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k)
+    high, wide, batch, heads = layout
+    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap))
+    o, lse = _outputs(q, v)
+    lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v))}
+    _run(made, False, q, **lying, o=o, lse=lse, lengths_q=_contiguous(lengths_q), lengths_k=_contiguous(lengths_k))
+    return o, lse
+
+
+def _outputs(q: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return q.new_empty((*q.shape[:3], v.shape[3])), q.new_empty(q.shape[:3], dtype=_lse_dtype(q))
+
+
+def _gradients(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, needed: Sequence[bool]) -> list[torch.Tensor]:
+    return [operand.new_empty(operand.shape if need else 0) for operand, need in zip((q, k, v), needed, strict=True)]
+
+
+def _backward(
+    grad_o: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    lse: Any,
+    crow: Any,
+    col: Any,
+    layout: Sequence[int],
+    left: int | None,
+    right: int | None,
+    align_ends: bool,
+    scale: float,
+    soft_cap: float,
+    lengths_q: Any,
+    lengths_k: Any,
+    needed: Sequence[bool],
+) -> tuple[torch.Tensor, ...]:
+    require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k)
+    high, wide, batch, heads = layout
+    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap))
+    gradients = _gradients(q, k, v, needed)
+    lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v), ("o", o), ("grad_o", grad_o))}
+    lying["lse"] = lse.contiguous()
+    written = {f"grad_{name}": gradient for name, gradient, need in zip("qkv", gradients, needed, strict=True) if need}
+    _run(made, True, q, **lying, **written, lengths_q=_contiguous(lengths_q), lengths_k=_contiguous(lengths_k))
+    return tuple(gradients)
+
+
+for _name, _function in (("attention", _attention), ("attention_backward", _backward)):
+    torch.library.define(f"sparsek::{_name}", SCHEMAS[_name], tags=(torch.Tag.pt2_compliant_tag,))
+    torch.library.impl(f"sparsek::{_name}", ("CPU", "CUDA"))(_function)
+
+
+@torch.library.register_fake("sparsek::attention")
+def _(q: Any, k: Any, v: Any, crow: Any, col: Any, layout: Sequence[int], *rest: Any) -> Any:
+    require_attention(q, k, v, crow, col, layout, *rest[-2:])
+    return _outputs(q, v)
+
+
+@torch.library.register_fake("sparsek::attention_backward")
+def _(grad_o: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *rest: Any) -> Any:
+    return tuple(_gradients(q, k, v, rest[-1]))
+
+
+def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+    q, k, v, crow, col, *rules, lengths_q, lengths_k = inputs
+    o, lse = output
+    ctx.mark_non_differentiable(lse)
+    ctx.rules = rules
+    ctx.save_for_backward(q, k, v, o, lse, crow, col, lengths_q, lengths_k)
+
+
+def _of_attention(ctx: Any, grad_o: Any, _: Any) -> Any:
+    q, k, v, o, lse, crow, col, lengths_q, lengths_k = ctx.saved_tensors
+    needed = list(ctx.needs_input_grad[:3])
+    found = torch.ops.sparsek.attention_backward(grad_o, q, k, v, o, lse, crow, col, *ctx.rules, lengths_q, lengths_k, needed)
+    return *(gradient if need else None for gradient, need in zip(found, needed, strict=True)), *[None] * (len(ctx.rules) + 4)
+
+
+def _refuse_twice(ctx: Any, *_: Any) -> NoReturn:
+    raise UnsupportedError("the gradients of attention cannot be differentiated again: they have no gradients of their own")
+
+
+def _refuse_vmap(*_: Any) -> NoReturn:
+    raise UnsupportedError("attention does not go through vmap: give the mapped dimension as batch or heads")
+
+
+torch.library.register_autograd("sparsek::attention", _of_attention, setup_context=_setup_context)
+torch.library.register_autograd("sparsek::attention_backward", _refuse_twice)
+for _name in SCHEMAS:
+    torch.library.register_vmap(f"sparsek::{_name}", _refuse_vmap)
+
+attention: Callable[..., tuple[torch.Tensor, torch.Tensor]] = torch.ops.sparsek.attention
+"""O and LSE, with gradients of O, by the dispatcher: attention takes longer than that."""

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which blocks of queries by keys attention has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ..errors import ArgumentError
+from .blocks import index_from_mask, mask_from_index
+
+__all__ = ["BlockLayout"]
+
+
+class BlockLayout:
+    """The blocks that attention has, as an index on any device.
+
+    crow: where each block row begins: ceil(queries / block[0]) of them for each of `batch` times `heads` layouts, one after the
+    other. col: the block of keys of each block, increasing within a block row. block: queries and keys of a block. seq: queries and keys.
+    batch: 1, one for all batches, or as many as these. heads: 1, one for all heads, or any divisor of the query heads, of which
+    as many one after the other share a layout.
+    """
+
+    def __init__(
+        self, crow: torch.Tensor, col: torch.Tensor, block: tuple[int, int], seq: tuple[int, int], *, batch: int = 1, heads: int = 1
+    ) -> None:
+        self.crow, self.col, self.block, self.seq = crow, col, block, seq
+        self.batch, self.heads = batch, heads
+        rows = batch * heads * self.shape[0]
+        if crow.dim() != 1 or col.dim() != 1 or crow.numel() != rows + 1:
+            raise ArgumentError(
+                f"crow and col of shapes {tuple(crow.shape)} and {tuple(col.shape)} are not ({rows + 1},), for {batch} x {heads} layouts "
+                f"of {self.shape[0]} block rows, and one dimension"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Block rows and block columns of one layout."""
+        return -(-self.seq[0] // self.block[0]), -(-self.seq[1] // self.block[1])
+
+    @staticmethod
+    def from_mask(mask: torch.Tensor, block: int | tuple[int, int], seq: int | tuple[int, int] | None = None) -> BlockLayout:
+        """Of a mask of blocks, (rows, columns), (heads, rows, columns) or (batch, heads, rows, columns), of bool.
+
+        seq: queries and keys; None: as many as the blocks have. On a GPU it waits for the number of blocks.
+        """
+        high, wide = pair(block)
+        if not 2 <= mask.dim() <= 4 or mask.dtype != torch.bool:
+            raise ArgumentError(f"a mask of blocks has two to four dimensions and is of bool: not {tuple(mask.shape)} of {mask.dtype}")
+        rows, columns = mask.shape[-2:]
+        queries, keys = (rows * high, columns * wide) if seq is None else pair(seq)
+        if (-(-queries // high), -(-keys // wide)) != (rows, columns):
+            raise ArgumentError(f"{queries} queries and {keys} keys do not have {rows} x {columns} blocks of {high} x {wide}")
+        crow, col = index_from_mask(mask.reshape(-1, columns))
+        batch = mask.shape[0] if mask.dim() == 4 else 1
+        heads = mask.shape[-3] if mask.dim() > 2 else 1
+        return BlockLayout(crow, col, (high, wide), (queries, keys), batch=batch, heads=heads)
+
+    def mask(self) -> torch.Tensor:
+        """The mask of its blocks, (batch, heads, rows, columns)."""
+        return mask_from_index(self.crow, self.col, self.shape[1]).reshape(self.batch, self.heads, *self.shape)
+
+    def dense_mask(self, heads: int | None = None) -> torch.Tensor:
+        """Which keys queries see, (batch, heads, queries, keys), as torch's scaled_dot_product_attention has it.
+
+        heads: of the queries; None: those of the layout.
+        """
+        whole = self.mask().repeat_interleave(self.block[0], 2).repeat_interleave(self.block[1], 3)[..., : self.seq[0], : self.seq[1]]
+        return whole if heads is None else whole.repeat_interleave(heads // self.heads, 1)
+
+    @property
+    def density(self) -> float:
+        """The share of blocks that there are."""
+        every = self.batch * self.heads * self.shape[0] * self.shape[1]
+        return self.col.numel() / every if every else 0.0
+
+    def to(self, device: torch.device | str) -> BlockLayout:
+        """The same on another device."""
+        return BlockLayout(self.crow.to(device), self.col.to(device), self.block, self.seq, batch=self.batch, heads=self.heads)
+
+    def form(self) -> Sequence[int]:
+        """The four numbers of torch.ops.sparsek.attention's `layout`."""
+        return [*self.block, self.batch, self.heads]
+
+    def __repr__(self) -> str:
+        return (
+            f"BlockLayout({self.seq[0]}x{self.seq[1]} in {self.block[0]}x{self.block[1]}, {self.col.numel()} blocks, "
+            f"batch={self.batch}, heads={self.heads})"
+        )
+
+
+def pair(given: int | tuple[int, int]) -> tuple[int, int]:
+    """Two numbers, of one for both."""
+    first, second = (given, given) if isinstance(given, int) else given
+    return first, second

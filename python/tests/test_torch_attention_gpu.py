@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sparsek.torch.attention on a GPU: the forward pass within the library's bounds, streams, CUDA graphs, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU", allow_module_level=True)
+
+import sparsek  # noqa: E402
+import sparsek.torch as st  # noqa: E402
+from sparsek.torch import _attention_plans  # noqa: E402
+
+pytestmark = [pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(autouse=True)
+def clear() -> Iterator[None]:
+    st.cache_clear(captured=True)
+    yield
+    st.cache_clear(captured=True)
+
+
+def draw(seed: int, *shape: int, dtype: Any = torch.bfloat16) -> Any:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to("cuda", dtype)
+
+
+def operands(seed: int = 0, heads: tuple[int, int] = (4, 2), seq: tuple[int, int] = (200, 300), size: int = 64, dtype: Any = None) -> Any:
+    shapes = ((2, heads[0], seq[0], size), (2, heads[1], seq[1], size), (2, heads[1], seq[1], size))
+    return [draw(seed + at, *shape, dtype=dtype or torch.bfloat16) for at, shape in enumerate(shapes)]
+
+
+def layout_of(seed: int, heads: int, block: tuple[int, int], seq: tuple[int, int] = (200, 300)) -> st.BlockLayout:
+    mask = torch.rand(heads, -(-seq[0] // block[0]), -(-seq[1] // block[1]), generator=torch.Generator().manual_seed(seed)) < 0.5
+    mask[0, 0] = False  # queries that see nothing
+    return st.BlockLayout.from_mask(mask.cuda(), block, seq)
+
+
+def check(given: Any, layout: Any, o: Any, lse: Any, rules: Any) -> None:
+    """Every element is within its bound."""
+    crow, col = (None, None) if layout is None else (layout.crow, layout.col)
+    form = (0, 0, 1, 1) if layout is None else (*layout.block, layout.batch, layout.heads)
+    q, k, v = given
+    plan = _attention_plans.attention_of(q, k, v, crow, col, form, rules)
+    there = None if layout is None else layout.to("cpu")
+    index = None if there is None else sparsek.AttentionLayout(there.crow, there.col, there.block, there.batch, there.heads)
+    names = dict(zip("qkv", [operand.contiguous().cpu() for operand in given], strict=True))
+    for name, found in (("o", o), ("lse", lse)):
+        report = sparsek.check_attention(plan, name, layout=index, **{**names, "o": o.cpu(), name: found.cpu()})
+        assert report.elements == found.numel()
+        assert report.max_ratio > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("size", "block"), [(64, (64, 64)), (128, (64, 128)), (128, (128, 128)), (64, None)])
+@pytest.mark.parametrize(
+    ("options", "rules"),
+    [
+        ({}, (None, None, False)),
+        ({"causal": True}, (None, 0, False)),
+        ({"window": (70, 30), "align_ends": True}, (70, 30, True)),
+    ],
+)
+def test_forward(dtype: Any, size: int, block: Any, options: Any, rules: Any) -> None:
+    q, k, v = operands(size=size, dtype=dtype)
+    layout = None if block is None else layout_of(3, 2, block)
+    o, lse = st.attention(q, k, v, layout, return_lse=True, **options)
+    left, right, align = rules
+    check((q, k, v), layout, o, lse, _attention_plans.Rules(left, right, align, 0.0, 0.0))
+    assert torch.equal(st.attention(q, k, v, layout, **options), o)
+
+
+def test_strides() -> None:
+    q, k, v = operands()
+    layout = layout_of(1, 4, (64, 64))
+    expected = st.attention(q, k, v, layout)
+    rows = q.transpose(1, 2).contiguous().transpose(1, 2)
+    gaps = torch.cat([k, k], 3)[..., :64]
+    odd = torch.cat([v, v[..., :1]], 3)[..., :64]  # rows that are no multiple of 16 bytes apart
+    assert torch.equal(st.attention(rows, gaps, odd, layout), expected)
+    one = k[:1, :1, :1].expand_as(k)
+    assert torch.equal(st.attention(q, one, v, layout), st.attention(q, one.contiguous(), v, layout))
+
+
+def test_streams() -> None:
+    q, k, v = operands(seq=(2048, 2048))
+    layout = layout_of(1, 1, (64, 64), (2048, 2048))
+    expected = st.attention(q, k, v, layout)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        late = q * 0
+        for _ in range(50):
+            late = late + q / 50
+        got = st.attention(late, k, v, layout)
+        exact = st.attention(late.clone(), k, v, layout)
+    torch.cuda.current_stream().wait_stream(side)
+    assert torch.equal(got, exact)
+    torch.testing.assert_close(got, expected, rtol=0.1, atol=0.05)
+
+
+def test_graphs() -> None:
+    q, k, v = operands()
+    layout = layout_of(1, 1, (64, 64))
+    expected = st.attention(q, k, v, layout)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        got = st.attention(q, k, v, layout)
+    st.cache_clear()  # what a graph uses stays
+    q2 = draw(9, *q.shape)
+    for operand in (q, q2):
+        given = operand.clone()
+        q.copy_(given)
+        graph.replay()
+        assert torch.equal(got, st.attention(given, k, v, layout))
+    assert not torch.equal(got, expected)
+    st.cache_clear(captured=True)
+    with pytest.raises(sparsek.ArgumentError, match="not known yet"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        st.attention(q, k, v, layout)
+
+
+def test_compiled() -> None:
+    q, k, v = operands()
+    layout = layout_of(1, 2, (64, 64))
+    compiled = torch.compile(lambda q: st.attention(q + 1, k, v, layout, causal=True), fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(q), st.attention(q + 1, k, v, layout, causal=True))
+
+
+def test_a_layout_that_was_changed_in_place_is_seen() -> None:
+    q, k, v = operands(seq=(64, 128))
+    layout = st.BlockLayout.from_mask(torch.tensor([[True, False]]).cuda(), 64)
+    for column in (0, 1, 0):
+        layout.col.fill_(column)
+        keys = slice(64 * column, 64 * column + 64)
+        assert torch.equal(st.attention(q, k, v, layout), st.attention(q, k[:, :, keys], v[:, :, keys]))
+
+
+def test_what_is_refused() -> None:
+    q, k, v = operands()
+    layout = layout_of(1, 1, (64, 64))
+    o = st.attention(q.requires_grad_(), k, v, layout)
+    with pytest.raises(sparsek.UnsupportedError, match="backward"):
+        o.sum().backward()
+    q = q.detach()
+    with pytest.raises(sparsek.UnsupportedError, match="bf16 and fp16"):
+        st.attention(q.float(), k.float(), v.float(), layout)
+    with pytest.raises(sparsek.UnsupportedError, match="head_size"):
+        st.attention(q[..., :32], k[..., :32], v[..., :32], layout)
+    with pytest.raises(sparsek.ArgumentError, match="crow lies on cpu"):
+        st.attention(q, k, v, layout.to("cpu"))

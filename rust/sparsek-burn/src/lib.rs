@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Block-sparse matrix products and layers for Burn, with gradients.
+//! Block-sparse matrix products, layers and attention for Burn, with gradients.
 //!
 //! ```
 //! use burn::tensor::{Device, Distribution, Tensor};
@@ -28,6 +28,7 @@
 //! for CUDA does, on a Hopper GPU, with Burn's fusion; building Burn's compiler for it fetches LLVM. `safetensors`:
 //! [`BsrLinear`] and [`BsrTensor`] are read from what the Python package has written.
 
+mod attention;
 mod backends;
 mod form;
 mod gemm;
@@ -43,10 +44,11 @@ mod products;
 mod safetensors;
 mod tensor;
 
+pub use attention::{BsrAttention, BsrAttentionConfig};
 pub use form::{BsrForm, BsrSide};
 pub use gemm::{BsrGemm, BsrGemmConfig};
 pub use linear::{BsrLinear, BsrLinearConfig};
-pub use ops::BsrOps;
+pub use ops::{BsrAttentionOps, BsrOps};
 pub use pattern::{BsrPattern, check};
 #[cfg(feature = "safetensors")]
 pub use safetensors::SafetensorsError;

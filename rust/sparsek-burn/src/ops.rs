@@ -5,7 +5,7 @@ use std::time::Duration;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, backend_extension};
 
-use crate::{BsrForm, BsrPattern, BsrSide};
+use crate::{BsrAttention, BsrForm, BsrPattern, BsrSide};
 
 /// Products with a block-sparse matrix A, M x K, for backends that have them. Operands are of one type.
 #[backend_extension(
@@ -41,4 +41,28 @@ pub trait BsrOps: Backend {
         pattern: BsrPattern,
         side: BsrSide,
     ) -> FloatTensor<Self>;
+}
+
+/// Attention over a layout of blocks, for backends that have it. Operands are of one type, (batch, heads, rows, size).
+#[backend_extension(Flex, Autodiff)]
+pub trait BsrAttentionOps: Backend {
+    /// O, and the logarithms of the sums of exp(scale Q K^T), (batch, heads, queries), which are of F64 for F64 and else of
+    /// F32. No gradients pass the latter.
+    fn bsr_attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        attention: BsrAttention,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    /// The gradients of Q, K and V, from what [`BsrAttentionOps::bsr_attention`] gave and the gradient of O.
+    fn bsr_attention_backward(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        o: FloatTensor<Self>,
+        lse: FloatTensor<Self>,
+        grad_o: FloatTensor<Self>,
+        attention: BsrAttention,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 }

@@ -22,7 +22,7 @@ pub(crate) enum Place {
 }
 
 /// The context of all products of this process in a place.
-fn context(place: Place) -> Result<Context, Error> {
+pub(crate) fn context(place: Place) -> Result<Context, Error> {
     static CONTEXTS: Mutex<Vec<(Place, Context)>> = Mutex::new(Vec::new());
     let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, context)) = contexts.iter().find(|(of, _)| *of == place) {

@@ -2,6 +2,7 @@
 
 //! The operations on each backend.
 
+mod attention;
 mod autodiff;
 #[cfg(feature = "cuda")]
 mod cuda;

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from . import layouts
 from ._plans import cache_clear, cache_info
+from .block_layout import BlockLayout
 from .blocks import block_mask, block_scores, from_blocks, index_from_mask, index_from_scores, to_blocks
 from .functional import attention, linear, mm, sdd
-from .layouts import BlockLayout
 from .modules import BsrLinear, sparsify_
 from .prune import growth_scores, prune_, regrow_
 from .tensor import BsrTensor, from_plain, to_plain
@@ -25,6 +26,7 @@ __all__ = [
     "growth_scores",
     "index_from_mask",
     "index_from_scores",
+    "layouts",
     "linear",
     "mm",
     "prune_",

@@ -17,7 +17,7 @@ from ..errors import ArgumentError
 from . import _attention, _gradients
 from ._gradients import may_be_known
 from ._products import ACTIVATIONS, known_linear, known_mm, known_sdd
-from .layouts import BlockLayout
+from .block_layout import BlockLayout
 
 __all__ = ["attention", "linear", "mm", "sdd"]
 

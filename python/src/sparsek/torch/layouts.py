@@ -1,96 +1,170 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which blocks of queries by keys attention has."""
+"""Layouts by rules, and of FlexAttention.
+
+Each has the blocks in which some query sees some key by its rule: `|` and `&` join them. seq: queries and keys, or one number for
+both. block: queries and keys of a block, or one number. device: where the index is made. What a rule says within a block,
+attention is told by its own arguments; a rule that it has none for holds for whole blocks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
+from ..attention import rules_of
 from ..errors import ArgumentError
-from .blocks import index_from_mask, mask_from_index
+from .block_layout import BlockLayout, pair
 
-__all__ = ["BlockLayout"]
+__all__ = ["bigbird", "causal", "documents", "from_block_mask", "full", "sinks", "strided", "window"]
+
+Extent = int | tuple[int, int]
+Device = Any  # what torch takes for one; None: the CPU, or torch's default
 
 
-class BlockLayout:
-    """The blocks that attention has, as an index on any device.
+class _Blocks:
+    """The first and the last query and key of each block, as a column and a row."""
 
-    crow: where each block row begins: ceil(queries / block[0]) of them for each of `batch` times `heads` layouts, one after the
-    other. col: the block of keys of each block, increasing within a block row. block: queries and keys of a block. seq: queries and keys.
-    batch: 1, one for all batches, or as many as these. heads: 1, one for all heads, or any divisor of the query heads, of which
-    as many one after the other share a layout.
+    def __init__(self, seq: Extent, block: Extent, device: Device, align_ends: bool = False) -> None:
+        self.seq, self.block = pair(seq), pair(block)
+        (queries, keys), (high, wide) = self.seq, self.block
+        self.rows = torch.arange(-(-queries // high), device=device)[:, None]
+        self.columns = torch.arange(-(-keys // wide), device=device)
+        shift = keys - queries if align_ends else 0
+        self.first_query, self.last_query = self.rows * high + shift, ((self.rows + 1) * high).clamp(max=queries) - 1 + shift
+        self.first_key, self.last_key = self.columns * wide, ((self.columns + 1) * wide).clamp(max=keys) - 1
+
+    def of(self, mask: torch.Tensor) -> BlockLayout:
+        shape = (self.rows.shape[0], self.columns.shape[0])
+        return BlockLayout.from_mask(mask.expand(shape), self.block, self.seq)
+
+    def window(self, left: int | None, right: int | None) -> torch.Tensor:
+        mask = torch.ones(self.rows.shape[0], self.columns.shape[0], dtype=torch.bool, device=self.rows.device)
+        if left is not None:
+            mask &= self.last_key - self.first_query >= -left
+        if right is not None:
+            mask &= self.first_key - self.last_query <= right
+        return mask
+
+
+def full(seq: Extent, block: Extent, *, device: Device = None) -> BlockLayout:
+    """All blocks."""
+    blocks = _Blocks(seq, block, device)
+    return blocks.of(blocks.window(None, None))
+
+
+def causal(seq: Extent, block: Extent, *, align_ends: bool = False, device: Device = None) -> BlockLayout:
+    """No key behind its query; see attention's `causal` and `align_ends`."""
+    return window(seq, block, None, 0, align_ends=align_ends, device=device)
+
+
+def window(
+    seq: Extent, block: Extent, left: int | None, right: int | None, *, align_ends: bool = False, device: Device = None
+) -> BlockLayout:
+    """Keys from `left` before a query to `right` behind it; None: without a limit; see attention's `window`."""
+    blocks = _Blocks(seq, block, device, align_ends)
+    return blocks.of(blocks.window(left, right))
+
+
+def sinks(seq: Extent, block: Extent, count: int, *, device: Device = None) -> BlockLayout:
+    """The blocks of the first `count` keys, for all queries."""
+    blocks = _Blocks(seq, block, device)
+    return blocks.of(blocks.first_key < count)
+
+
+def strided(seq: Extent, block: Extent, local: int, stride: int, *, device: Device = None) -> BlockLayout:
+    """Keys up to `local` away, and the last of each `stride` blocks of keys, for all queries."""
+    if stride < 1:
+        raise ArgumentError(f"stride={stride}: every how many blocks of keys are seen is at least 1")
+    blocks = _Blocks(seq, block, device)
+    return blocks.of(blocks.window(local, local) | ((blocks.columns + 1) % stride == 0))
+
+
+def bigbird(
+    seq: Extent,
+    block: Extent,
+    local: int,
+    ends: int,
+    count: int,
+    *,
+    heads: int = 1,
+    generator: torch.Generator | None = None,
+    device: Device = None,
+) -> BlockLayout:
+    """Keys up to `local` away, all keys for the first `ends` queries and all queries for the first `ends` keys, and `count` blocks
+    of each block row by chance, for each of `heads`.
     """
+    blocks = _Blocks(seq, block, device)
+    every = blocks.window(local, local) | (blocks.first_key < ends) | (blocks.first_query < ends)
+    if count < 1:
+        return blocks.of(every)
+    scores = torch.rand(heads, *every.shape, generator=generator, device=device if generator is None else generator.device)
+    drawn = scores.to(blocks.rows.device).argsort(-1)[..., : min(count, every.shape[1])]
+    return BlockLayout.from_mask(every.repeat(heads, 1, 1).scatter(-1, drawn, True), blocks.block, blocks.seq)
 
-    def __init__(
-        self, crow: torch.Tensor, col: torch.Tensor, block: tuple[int, int], seq: tuple[int, int], *, batch: int = 1, heads: int = 1
-    ) -> None:
-        self.crow, self.col, self.block, self.seq = crow, col, block, seq
-        self.batch, self.heads = batch, heads
-        rows = batch * heads * self.shape[0]
-        if crow.dim() != 1 or col.dim() != 1 or crow.numel() != rows + 1:
-            raise ArgumentError(
-                f"crow and col of shapes {tuple(crow.shape)} and {tuple(col.shape)} are not ({rows + 1},), for {batch} x {heads} layouts "
-                f"of {self.shape[0]} block rows, and one dimension"
-            )
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Block rows and block columns of one layout."""
-        return -(-self.seq[0] // self.block[0]), -(-self.seq[1] // self.block[1])
-
-    @staticmethod
-    def from_mask(mask: torch.Tensor, block: int | tuple[int, int], seq: int | tuple[int, int] | None = None) -> BlockLayout:
-        """Of a mask of blocks, (rows, columns), (heads, rows, columns) or (batch, heads, rows, columns), of bool.
-
-        seq: queries and keys; None: as many as the blocks have. On a GPU it waits for the number of blocks.
-        """
-        high, wide = pair(block)
-        if not 2 <= mask.dim() <= 4 or mask.dtype != torch.bool:
-            raise ArgumentError(f"a mask of blocks has two to four dimensions and is of bool: not {tuple(mask.shape)} of {mask.dtype}")
-        rows, columns = mask.shape[-2:]
-        queries, keys = (rows * high, columns * wide) if seq is None else pair(seq)
-        if (-(-queries // high), -(-keys // wide)) != (rows, columns):
-            raise ArgumentError(f"{queries} queries and {keys} keys do not have {rows} x {columns} blocks of {high} x {wide}")
-        crow, col = index_from_mask(mask.reshape(-1, columns))
-        batch = mask.shape[0] if mask.dim() == 4 else 1
-        heads = mask.shape[-3] if mask.dim() > 2 else 1
-        return BlockLayout(crow, col, (high, wide), (queries, keys), batch=batch, heads=heads)
-
-    def mask(self) -> torch.Tensor:
-        """The mask of its blocks, (batch, heads, rows, columns)."""
-        return mask_from_index(self.crow, self.col, self.shape[1]).reshape(self.batch, self.heads, *self.shape)
-
-    def dense_mask(self, heads: int | None = None) -> torch.Tensor:
-        """Which keys queries see, (batch, heads, queries, keys), as torch's scaled_dot_product_attention has it.
-
-        heads: of the queries; None: those of the layout.
-        """
-        whole = self.mask().repeat_interleave(self.block[0], 2).repeat_interleave(self.block[1], 3)[..., : self.seq[0], : self.seq[1]]
-        return whole if heads is None else whole.repeat_interleave(heads // self.heads, 1)
-
-    @property
-    def density(self) -> float:
-        """The share of blocks that there are."""
-        every = self.batch * self.heads * self.shape[0] * self.shape[1]
-        return self.col.numel() / every if every else 0.0
-
-    def to(self, device: torch.device | str) -> BlockLayout:
-        """The same on another device."""
-        return BlockLayout(self.crow.to(device), self.col.to(device), self.block, self.seq, batch=self.batch, heads=self.heads)
-
-    def form(self) -> Sequence[int]:
-        """The four numbers of torch.ops.sparsek.attention's `layout`."""
-        return [*self.block, self.batch, self.heads]
-
-    def __repr__(self) -> str:
-        return (
-            f"BlockLayout({self.seq[0]}x{self.seq[1]} in {self.block[0]}x{self.block[1]}, {self.col.numel()} blocks, "
-            f"batch={self.batch}, heads={self.heads})"
+def documents(lengths: Sequence[int], block: Extent, *, device: Device = None) -> BlockLayout:
+    """Each document's queries see its keys alone. lengths: of the documents, one after the other, multiples of the block."""
+    high, wide = pair(block)
+    uneven = [length for length in lengths if length % high or length % wide]
+    if uneven:
+        raise ArgumentError(
+            f"a document of {uneven[0]} does not end with a block of {high} x {wide}: pad documents to multiples of it, since what "
+            "two of them have in a block is not told apart"
         )
+    ids = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths, dtype=torch.long)).to(device)
+    return BlockLayout.from_mask(ids[::high, None] == ids[None, ::wide], (high, wide), (ids.numel(), ids.numel()))
 
 
-def pair(given: int | tuple[int, int]) -> tuple[int, int]:
-    """Two numbers, of one for both."""
-    first, second = (given, given) if isinstance(given, int) else given
-    return first, second
+def from_block_mask(
+    block_mask: Any,
+    *,
+    causal: bool = False,
+    window: tuple[int | None, int | None] = (None, None),
+    align_ends: bool = False,
+    check: bool = True,
+) -> BlockLayout:
+    """The blocks of a BlockMask of FlexAttention.
+
+    Its function of queries and keys is not run by attention. What it hides within blocks has to be a rule that attention has:
+    give that here, and to attention too. check: compares the layout and the rule with the function, for all queries and keys at
+    once, and raises ArgumentError where they differ.
+    """
+    (queries, keys), (high, wide) = block_mask.seq_lengths, block_mask.BLOCK_SIZE
+    mask = _listed(block_mask.kv_num_blocks, block_mask.kv_indices, -(-keys // wide))
+    if block_mask.full_kv_num_blocks is not None:
+        mask |= _listed(block_mask.full_kv_num_blocks, block_mask.full_kv_indices, -(-keys // wide))
+    found = BlockLayout.from_mask(mask, (high, wide), (queries, keys))
+    if check:
+        left, right = rules_of(causal, window)
+        _require_same(found, block_mask, left, right, keys - queries if align_ends else 0)
+    return found
+
+
+def _listed(counts: torch.Tensor, indices: torch.Tensor, columns: int) -> torch.Tensor:
+    """The mask of the first `counts` of each row's indices."""
+    listed = torch.arange(indices.shape[-1], device=indices.device) < counts[..., None]
+    found = torch.zeros(*indices.shape[:-1], columns, dtype=torch.int32, device=indices.device)
+    return found.scatter_add(-1, indices.long().clamp(0, columns - 1), listed.int()) > 0
+
+
+def _require_same(layout: BlockLayout, block_mask: Any, left: int | None, right: int | None, shift: int) -> None:
+    from torch.nn.attention.flex_attention import create_mask
+
+    (queries, keys), device = layout.seq, layout.col.device
+    expected = create_mask(block_mask.mask_mod, layout.batch, layout.heads, queries, keys, device=device)
+    away = torch.arange(keys, device=device) - torch.arange(queries, device=device)[:, None] - shift
+    seen = layout.dense_mask()
+    if left is not None:
+        seen &= away >= -left
+    if right is not None:
+        seen &= away <= right
+    different = (seen != expected).nonzero()
+    if different.numel():
+        batch, head, query, key = different[0].tolist()
+        does, rule = ("sees", "hide") if bool(expected[batch, head, query, key]) else ("does not see", "show")
+        raise ArgumentError(
+            f"by the BlockMask's function, query {query} of batch {batch} and head {head} {does} key {key}, which these blocks and "
+            f"rules {rule}: give the rule that it has within blocks, as causal, window and align_ends"
+        )

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which blocks of queries by keys attention has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ..errors import ArgumentError
+from .blocks import index_from_mask, mask_from_index
+
+__all__ = ["BlockLayout"]
+
+
+class BlockLayout:
+    """The blocks that attention has, as an index on any device.
+
+    crow: where each block row begins: ceil(queries / block[0]) of them for each of `batch` times `heads` layouts, one after the
+    other. col: the block of keys of each block, increasing within a block row. block: queries and keys of a block. seq: queries and keys.
+    batch: 1, one for all batches, or as many as these. heads: 1, one for all heads, or any divisor of the query heads, of which
+    as many one after the other share a layout.
+    """
+
+    def __init__(
+        self, crow: torch.Tensor, col: torch.Tensor, block: tuple[int, int], seq: tuple[int, int], *, batch: int = 1, heads: int = 1
+    ) -> None:
+        self.crow, self.col, self.block, self.seq = crow, col, block, seq
+        self.batch, self.heads = batch, heads
+        rows = batch * heads * self.shape[0]
+        if crow.dim() != 1 or col.dim() != 1 or crow.numel() != rows + 1:
+            raise ArgumentError(
+                f"crow and col of shapes {tuple(crow.shape)} and {tuple(col.shape)} are not ({rows + 1},), for {batch} x {heads} layouts "
+                f"of {self.shape[0]} block rows, and one dimension"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Block rows and block columns of one layout."""
+        return -(-self.seq[0] // self.block[0]), -(-self.seq[1] // self.block[1])
+
+    @staticmethod
+    def from_mask(mask: torch.Tensor, block: int | tuple[int, int], seq: int | tuple[int, int] | None = None) -> BlockLayout:
+        """Of a mask of blocks, (rows, columns), (heads, rows, columns) or (batch, heads, rows, columns), of bool.
+
+        seq: queries and keys; None: as many as the blocks have. On a GPU it waits for the number of blocks.
+        """
+        high, wide = pair(block)
+        if not 2 <= mask.dim() <= 4 or mask.dtype != torch.bool:
+            raise ArgumentError(f"a mask of blocks has two to four dimensions and is of bool: not {tuple(mask.shape)} of {mask.dtype}")
+        rows, columns = mask.shape[-2:]
+        queries, keys = (rows * high, columns * wide) if seq is None else pair(seq)
+        if (-(-queries // high), -(-keys // wide)) != (rows, columns):
+            raise ArgumentError(f"{queries} queries and {keys} keys do not have {rows} x {columns} blocks of {high} x {wide}")
+        crow, col = index_from_mask(mask.reshape(-1, columns))
+        batch = mask.shape[0] if mask.dim() == 4 else 1
+        heads = mask.shape[-3] if mask.dim() > 2 else 1
+        return BlockLayout(crow, col, (high, wide), (queries, keys), batch=batch, heads=heads)
+
+    @staticmethod
+    def from_scores(
+        scores: torch.Tensor,
+        block: int | tuple[int, int],
+        seq: int | tuple[int, int] | None = None,
+        *,
+        count: int,
+        causal: bool = False,
+        align_ends: bool = False,
+        keep: torch.Tensor | None = None,
+    ) -> BlockLayout:
+        """Of the `count` blocks of each block row with the highest scores, (rows, columns), with heads or batch and heads before.
+
+        causal: only blocks that have a key which is not behind some query of theirs; rows with fewer of these have them all.
+        keep: a mask (rows, columns) of blocks that are taken before others. Of equal scores the first are taken, and a NaN is above all.
+        On a GPU nothing is waited for. No gradient flows through the choice.
+        """
+        if not 2 <= scores.dim() <= 4 or count < 1:
+            raise ArgumentError(f"{count} blocks of each block row cannot be chosen by scores of shape {tuple(scores.shape)}")
+        high, wide = pair(block)
+        rows, columns = scores.shape[-2:]
+        queries, keys = (rows * high, columns * wide) if seq is None else pair(seq)
+        shift = keys - queries if align_ends else 0
+        seen = [columns] * rows
+        if causal:  # up to the block of the last query's own key
+            last = [min((row + 1) * high, queries) - 1 + shift for row in range(rows)]
+            seen = [min(columns, max(0, place // wide + 1)) for place in last]
+        ranked = scores.detach().float()
+        if keep is not None:
+            ranked = ranked.masked_fill(keep, torch.inf)
+        if causal:
+            limit = torch.tensor(seen, device=scores.device)[:, None]
+            hidden = torch.arange(columns, device=scores.device) >= limit
+            ranked = ranked.nan_to_num(nan=torch.inf, posinf=torch.inf).masked_fill(hidden, -torch.inf)
+        chosen = ranked.argsort(dim=-1, descending=True, stable=True)[..., :count]
+        counts = torch.tensor([min(count, most) for most in seen], device=scores.device)
+        # What is beyond a row's count becomes the last of its columns, and is left out: how many stay, sizes alone tell.
+        beyond = torch.arange(chosen.shape[-1], device=scores.device) >= counts[:, None]
+        ordered = chosen.masked_fill(beyond, columns).sort(-1).values
+        batch, heads = (scores.shape[0] if scores.dim() == 4 else 1), (scores.shape[-3] if scores.dim() > 2 else 1)
+        places = [row * chosen.shape[-1] + at for row, most in enumerate(seen) for at in range(min(count, most))]
+        taken = ordered.reshape(batch * heads, -1)[:, torch.tensor(places, dtype=torch.long, device=scores.device)]
+        crow = torch.nn.functional.pad(counts.repeat(batch * heads).cumsum(0), (1, 0))
+        return BlockLayout(crow.int(), taken.flatten().int(), (high, wide), (queries, keys), batch=batch, heads=heads)
+
+    def _together(self, other: BlockLayout) -> None:
+        if (self.block, self.seq) != (other.block, other.seq):
+            raise ArgumentError(f"{self} and {other} do not have the same blocks and lengths")
+
+    def __or__(self, other: BlockLayout) -> BlockLayout:
+        """The blocks of either."""
+        self._together(other)
+        return BlockLayout.from_mask(self.mask() | other.mask(), self.block, self.seq)
+
+    def __and__(self, other: BlockLayout) -> BlockLayout:
+        """The blocks of both."""
+        self._together(other)
+        return BlockLayout.from_mask(self.mask() & other.mask(), self.block, self.seq)
+
+    def mask(self) -> torch.Tensor:
+        """The mask of its blocks, (batch, heads, rows, columns)."""
+        return mask_from_index(self.crow, self.col, self.shape[1]).reshape(self.batch, self.heads, *self.shape)
+
+    def dense_mask(self, heads: int | None = None) -> torch.Tensor:
+        """Which keys queries see, (batch, heads, queries, keys), as torch's scaled_dot_product_attention has it.
+
+        heads: of the queries; None: those of the layout.
+        """
+        whole = self.mask().repeat_interleave(self.block[0], 2).repeat_interleave(self.block[1], 3)[..., : self.seq[0], : self.seq[1]]
+        return whole if heads is None else whole.repeat_interleave(heads // self.heads, 1)
+
+    @property
+    def density(self) -> float:
+        """The share of blocks that there are."""
+        every = self.batch * self.heads * self.shape[0] * self.shape[1]
+        return self.col.numel() / every if every else 0.0
+
+    def to(self, device: torch.device | str) -> BlockLayout:
+        """The same on another device."""
+        return BlockLayout(self.crow.to(device), self.col.to(device), self.block, self.seq, batch=self.batch, heads=self.heads)
+
+    def form(self) -> Sequence[int]:
+        """The four numbers of torch.ops.sparsek.attention's `layout`."""
+        return [*self.block, self.batch, self.heads]
+
+    def __repr__(self) -> str:
+        return (
+            f"BlockLayout({self.seq[0]}x{self.seq[1]} in {self.block[0]}x{self.block[1]}, {self.col.numel()} blocks, "
+            f"batch={self.batch}, heads={self.heads})"
+        )
+
+
+def pair(given: int | tuple[int, int]) -> tuple[int, int]:
+    """Two numbers, of one for both."""
+    first, second = (given, given) if isinstance(given, int) else given
+    return first, second

@@ -20,23 +20,24 @@ PFN_cuTensorMapEncodeTiled_v12000 encoder() {
   return function;
 }
 
-cudaError_t encode(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3],
-                   int swizzle_bytes) {
+template <int Rank>
+cudaError_t encode(CUtensorMap* map, const void* address, const int64_t (&extents)[Rank],
+                   const int64_t (&stride_bytes)[Rank - 1], const int (&box)[Rank], int swizzle_bytes) {
   if (encoder() == nullptr) return cudaErrorCallRequiresNewerDriver;
-  cuuint64_t extent[3], stride[2];
-  cuuint32_t box_extent[3];
-  for (int i = 0; i < 3; ++i) {
-    extent[i] = static_cast<cuuint64_t>(shape.extent[i]);
+  cuuint64_t extent[Rank], stride[Rank - 1];
+  cuuint32_t box_extent[Rank], every[Rank];
+  for (int i = 0; i < Rank; ++i) {
+    extent[i] = static_cast<cuuint64_t>(extents[i]);
     box_extent[i] = static_cast<cuuint32_t>(box[i]);
-    if (i < 2) stride[i] = static_cast<cuuint64_t>(shape.stride_bytes[i]);
+    every[i] = 1;
+    if (i < Rank - 1) stride[i] = static_cast<cuuint64_t>(stride_bytes[i]);
   }
-  const cuuint32_t every[3] = {1, 1, 1};
   const CUtensorMapSwizzle swizzle = swizzle_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
                                      : swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                                            : CU_TENSOR_MAP_SWIZZLE_32B;
   // Elements are only moved: only the size of their type matters.
-  const CUresult result = encoder()(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 3, const_cast<void*>(address), extent, stride,
-                                    box_extent, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+  const CUresult result = encoder()(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, Rank, const_cast<void*>(address), extent,
+                                    stride, box_extent, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return static_cast<cudaError_t>(result);  // the runtime uses the driver's numbers
 }
@@ -71,7 +72,7 @@ cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorM
                             int swizzle_bytes) {
   Made& known = place_of(address, box[1]);
   if (!known.is_of(address, shape, box, swizzle_bytes)) {
-    const cudaError_t error = encode(&known.map, address, shape, box, swizzle_bytes);
+    const cudaError_t error = encode(&known.map, address, shape.extent, shape.stride_bytes, box, swizzle_bytes);
     known.address = error == cudaSuccess ? address : nullptr;
     if (error != cudaSuccess) return error;
     known.shape = shape;
@@ -80,6 +81,12 @@ cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorM
   }
   *map = known.map;
   return cudaSuccess;
+}
+
+cudaError_t make_head_map(CUtensorMap* map, const void* address, const HeadMapShape& shape, int box_columns,
+                          int box_rows) {
+  const int box[4] = {box_columns, box_rows, 1, 1};
+  return encode(map, address, shape.extent, shape.stride_bytes, box, 2 * box_columns);
 }
 
 }  // namespace sparsek::cuda

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's side of cuda/attention_forward.cuh.
+#pragma once
+
+#include <algorithm>
+
+#include "cuda/attention_forward.cuh"
+#include "cuda/tensor_map.h"
+
+namespace sparsek::cuda {
+namespace attention_forward {
+
+template <class C>
+cudaError_t prepare() {
+  static_assert(sizeof(Shared<C>) <= 227 * 1024);
+  return cudaFuncSetAttribute(attention_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared<C>));
+}
+
+// A tensor with boxes of so many rows. An extent of 1 or 0 may have any stride, but maps have strides of whole vectors
+// and no empty extents.
+template <class C>
+cudaError_t make_map(CUtensorMap* map, const void* of, const HeadStrides& stride, int batch, int heads, int rows,
+                     int box_rows) {
+  constexpr int64_t kBytes = sizeof(typename C::Element), kLeast = 16;
+  const auto bytes = [](int64_t elements, int extent) { return extent > 1 ? elements * kBytes : kLeast; };
+  const HeadMapShape shape = {{C::kHeadSize, std::max(rows, 1), heads, batch},
+                              {bytes(stride.row, rows), bytes(stride.head, heads), bytes(stride.batch, batch)}};
+  return make_head_map(map, of, shape, kChunkColumns, box_rows);
+}
+
+template <class C>
+cudaError_t launch(const AttentionForwardArgs& args, cudaStream_t stream) {
+  if (args.tile_count == 0) return cudaSuccess;
+  constexpr double kLog2OfE = 1.4426950408889634;
+  Params p = {};
+  p.args = args;
+  p.scale_log2 = static_cast<float>(args.scale * kLog2OfE);
+  // Without keys no step loads any.
+  const void* const k = args.seq_k > 0 ? args.k : args.q;
+  const void* const v = args.seq_k > 0 ? args.v : args.q;
+  const auto make = [&](CUtensorMap* map, const void* of, const HeadStrides& stride, bool of_keys, int box_rows) {
+    return make_map<C>(map, of, stride, args.batch, of_keys ? args.heads_k : args.heads_q,
+                       of_keys ? args.seq_k : args.seq_q, box_rows);
+  };
+  cudaError_t error = make(&p.map_q, args.q, args.stride_q, false, kAttentionUnit);
+  if (error == cudaSuccess) error = make(&p.map_k, k, args.stride_k, true, kAttentionUnit);
+  if (error == cudaSuccess) error = make(&p.map_v, v, args.stride_v, true, kAttentionUnit);
+  if (error == cudaSuccess) error = make(&p.map_o, args.o, args.stride_o, false, kWarpRows);
+  if (error != cudaSuccess) return error;
+  return launch_kernel(attention_kernel<C>, std::min(args.workers, args.tile_count), kThreads, sizeof(Shared<C>), stream,
+                       {}, p);
+}
+
+template <int HeadSize>
+AttentionForwardOps ops(sparsek_dtype dtype) {
+  using Bf16 = Config<cutlass::bfloat16_t, HeadSize>;
+  using Fp16 = Config<cutlass::half_t, HeadSize>;
+  if (dtype == SPARSEK_BF16) return {prepare<Bf16>, launch<Bf16>};
+  return {prepare<Fp16>, launch<Fp16>};
+}
+
+}  // namespace attention_forward
+}  // namespace sparsek::cuda

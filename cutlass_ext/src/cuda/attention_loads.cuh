@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread of a CTA of cuda/attention_forward.cuh that takes tiles and starts their loads.
+#pragma once
+
+#include "cuda/attention_shared.cuh"
+#include "cute/arch/copy_sm90_tma.hpp"
+
+namespace sparsek::cuda {
+namespace attention_forward {
+
+// Copies a box of a 4-D tensor, and signals the barrier.
+__device__ inline void load_head_box(const CUtensorMap& map, uint32_t barrier, uint64_t cache_hint, uint32_t to,
+                                     int column, int row, int head, int batch) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(to),
+      "l"(&map), "r"(barrier), "l"(cache_hint), "r"(column), "r"(row), "r"(head), "r"(batch)
+      : "memory");
+}
+
+__device__ inline void arrive_times(uint32_t barrier, uint32_t times) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(times) : "memory");
+}
+
+template <class C>
+struct Loader {
+  const Params& p;
+  const Addresses<C> at;
+  RingState<C::kQueryStages> q_state;
+  RingState<C::kStages> k_state, v_state;
+
+  __device__ void load_queries(int tile, const Head& head) {
+    const int stage = q_state.stage;
+    const uint32_t to = at.q(stage), full = at.q_full(stage);
+    wait_for_phase(at.q_empty(stage), q_state.phase ^ 1);
+    arrive_and_expect(full, C::kTileBytes);
+    for (int chunk = 0; chunk < C::kChunks; ++chunk) {
+      for (int half = 0; half < kWarpgroups; ++half) {
+        load_head_box(p.map_q, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_FIRST),
+                      to + chunk * kChunkBytes + half * kUnitBytes, chunk * kChunkColumns,
+                      tile * kAttentionTile + half * kAttentionUnit, head.q, head.batch);
+      }
+    }
+    ++q_state;
+  }
+
+  // The units of a step.
+  __device__ void load_units(const CUtensorMap& map, uint32_t to, uint32_t full, uint32_t empty, uint32_t phase,
+                             const AttentionStep& step, const Head& head) {
+    const uint32_t uses = (step.unit[0] | step.unit[1]) & kEitherUses;
+    wait_for_phase(empty, phase ^ 1);
+    // A warpgroup that does not use a stage takes no notice of it: this thread releases it in its place.
+    if (uses != kEitherUses) arrive_times(empty, kConsumerWarps / kWarpgroups);
+    int units = 0;
+    for (int u = 0; u < 2; ++u) units += (step.unit[u] & kEitherUses) != 0;
+    arrive_and_expect(full, units * C::kChunks * kUnitBytes);
+    for (int u = 0; u < 2; ++u) {
+      if ((step.unit[u] & kEitherUses) == 0) continue;
+      const int row = int(step.unit[u] & kUnitNumber) * kAttentionUnit;
+      for (int chunk = 0; chunk < C::kChunks; ++chunk) {
+        load_head_box(map, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST),
+                      to + chunk * kChunkBytes + u * kUnitBytes, chunk * kChunkColumns, row, head.k, head.batch);
+      }
+    }
+  }
+  __device__ void load_keys(const AttentionStep& step, const Head& head) {
+    const int stage = k_state.stage;
+    load_units(p.map_k, at.k(stage), at.k_full(stage), at.k_empty(stage), k_state.phase, step, head);
+    ++k_state;
+  }
+  __device__ void load_values(const AttentionStep& step, const Head& head) {
+    const int stage = v_state.stage;
+    load_units(p.map_v, at.v(stage), at.v_full(stage), at.v_empty(stage), v_state.phase, step, head);
+    ++v_state;
+  }
+
+  // Values follow their keys by one step, as they are used.
+  __device__ void load_tile(const WorkTile& tile) {
+    const Head head(p.args, tile.n_tile);
+    const AttentionStep* const steps = p.args.steps + tile.entry_begin;
+    if (tile.entry_count == 0) return load_queries(tile.m_tile, head);
+    AttentionStep step = steps[0];
+    load_keys(step, head);
+    load_queries(tile.m_tile, head);
+    for (int i = 1; i < tile.entry_count; ++i) {
+      const AttentionStep next = steps[i];
+      load_keys(next, head);
+      load_values(step, head);
+      step = next;
+    }
+    load_values(step, head);
+  }
+};
+
+template <class C>
+__device__ void produce(const Params& p, Shared<C>& shared) {
+  const TileList list{p.args.tiles, p.args.tile_count, p.args.tiles_taken};
+  Loader<C> loader{p, {shared_address(&shared)}};
+  TilePlace<kTilesAhead> place;
+  for (uint32_t index = blockIdx.x;; ++place) {
+    shared.tiles.publish(list, index, place);
+    if (index >= uint32_t(list.count)) return;
+    loader.load_tile(list.tiles[index]);
+    index = claim_tile(list);
+  }
+}
+
+}  // namespace attention_forward
+}  // namespace sparsek::cuda

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a CTA of cuda/attention_forward.cuh has in shared memory. Tensors lie in chunks of 64 columns, 128-byte swizzle:
+//
+//   q      (chunk, 128, 64), over which o is written
+//   k, v   (chunk, 128, 64): the two units of a step
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+
+#include "collective/tile_queue.hpp"
+#include "cuda/attention.h"
+#include "cuda/ring.cuh"
+#include "cuda/shared_address.cuh"
+
+namespace sparsek::cuda {
+namespace attention_forward {
+
+constexpr int kWarpgroups = 2, kConsumerWarps = 4 * kWarpgroups, kProducers = 128;
+constexpr int kThreads = kProducers + kConsumerWarps * 32;
+constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
+constexpr int kTilesAhead = 2;  // that are known ahead or still in use
+constexpr int kChunkColumns = 64, kRowBytes = kChunkColumns * 2;
+constexpr int kUnitBytes = kAttentionUnit * kRowBytes, kChunkBytes = kAttentionTile * kRowBytes;
+constexpr int kZeroBytes = 1024;
+
+template <class Element_, int HeadSize>
+struct Config {
+  using Element = Element_;
+  static constexpr int kHeadSize = HeadSize, kChunks = HeadSize / kChunkColumns;
+  static constexpr int kTileBytes = kChunks * kChunkBytes;
+  static constexpr int kStages = HeadSize == 128 ? 2 : 4, kQueryStages = 2;
+  static constexpr int kGroups = HeadSize / 8;  // of 8 columns, of a thread's sums
+};
+
+template <class C>
+struct Shared {
+  alignas(1024) uint8_t q[C::kQueryStages][C::kTileBytes];
+  uint8_t k[C::kStages][C::kTileBytes], v[C::kStages][C::kTileBytes];
+  uint32_t zeros[kZeroBytes / 4];
+  TileQueue<kTilesAhead> tiles;
+  // Of each stage: its loads are complete; it may be filled.
+  uint64_t q_full[C::kQueryStages], q_empty[C::kQueryStages];
+  uint64_t k_full[C::kStages], k_empty[C::kStages], v_full[C::kStages], v_empty[C::kStages];
+};
+
+// Addresses of all that, from one register.
+template <class C>
+struct Addresses {
+  uint32_t base;
+
+  __device__ uint32_t q(int stage) const { return base + offsetof(Shared<C>, q) + stage * C::kTileBytes; }
+  __device__ uint32_t k(int stage) const { return base + offsetof(Shared<C>, k) + stage * C::kTileBytes; }
+  __device__ uint32_t v(int stage) const { return base + offsetof(Shared<C>, v) + stage * C::kTileBytes; }
+  __device__ uint32_t zeros() const { return base + offsetof(Shared<C>, zeros); }
+  __device__ uint32_t q_full(int stage) const { return base + offsetof(Shared<C>, q_full) + stage * kBarrierBytes; }
+  __device__ uint32_t q_empty(int stage) const { return base + offsetof(Shared<C>, q_empty) + stage * kBarrierBytes; }
+  __device__ uint32_t k_full(int stage) const { return base + offsetof(Shared<C>, k_full) + stage * kBarrierBytes; }
+  __device__ uint32_t k_empty(int stage) const { return base + offsetof(Shared<C>, k_empty) + stage * kBarrierBytes; }
+  __device__ uint32_t v_full(int stage) const { return base + offsetof(Shared<C>, v_full) + stage * kBarrierBytes; }
+  __device__ uint32_t v_empty(int stage) const { return base + offsetof(Shared<C>, v_empty) + stage * kBarrierBytes; }
+};
+
+struct Params {
+  CUtensorMap map_q, map_k, map_v, map_o;  // (head_size, seq, heads, batch), boxes of 64 columns by 64 rows, of o by 16
+  AttentionForwardArgs args;
+  float scale_log2;  // of exponents of 2
+};
+
+struct Head {
+  int batch, q, k;
+
+  __device__ Head(const AttentionForwardArgs& args, int n_tile)
+      : batch(n_tile / args.heads_q), q(n_tile % args.heads_q), k(q / (args.heads_q / args.heads_k)) {}
+};
+
+}  // namespace attention_forward
+}  // namespace sparsek::cuda

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The softmax of a warp's 16 rows of scores: of its sums, as wgmma leaves them, a thread has two rows.
+#pragma once
+
+#include <climits>
+#include <cmath>
+
+#include "cuda/attention_shared.cuh"
+
+namespace sparsek::cuda {
+namespace attention_forward {
+
+constexpr int kScoreGroups = kAttentionTile / 8;
+using Scores = float[kScoreGroups][4];
+
+__device__ inline float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// What the rows' exponents refer to, and the sums of their exponentials so far, of a thread's columns.
+struct RowState {
+  float top[2] = {-INFINITY, -INFINITY};
+  float sum[2] = {0, 0};
+  float factor[2];  // of what was summed up before the last step
+  bool rescales = false;
+
+  __device__ float bias(int row, float scale_log2) const {
+    return top[row] == -INFINITY ? 0.f : -top[row] * scale_log2;
+  }
+};
+
+// Exponents of 2 may exceed those of `top` by this much before it moves. So nearly all steps leave it as it is, and
+// need no exchange between threads; exponentials up to 2^8 lose nothing in fp32, bf16 and fp16.
+constexpr float kHeadroom = 8;
+
+// Of the quad of threads that have the same rows.
+__device__ inline float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+__device__ inline float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// Moves `top` where scores exceed it. Sets `rescales`, for the whole warp.
+__device__ inline void raise_top(const Scores& s, RowState& rows, float scale_log2, float headroom) {
+  float most[2] = {-INFINITY, -INFINITY};
+#pragma unroll
+  for (int g = 0; g < kScoreGroups; ++g) {
+    most[0] = fmaxf(most[0], fmaxf(s[g][0], s[g][1]));
+    most[1] = fmaxf(most[1], fmaxf(s[g][2], s[g][3]));
+  }
+  const bool exceeds = most[0] > rows.top[0] + headroom || most[1] > rows.top[1] + headroom;
+  rows.rescales = __any_sync(0xffffffffu, exceeds);
+  if (!rows.rescales) return;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float top = quad_max(fmaxf(most[r], rows.top[r]));
+    rows.factor[r] = rows.top[r] == -INFINITY ? 0.f : exp2_of((rows.top[r] - top) * scale_log2);
+    rows.sum[r] *= rows.factor[r];
+    rows.top[r] = top;
+  }
+}
+
+// Makes the scores exponentials and adds these up.
+__device__ inline void exponentiate(Scores& s, RowState& rows, float scale_log2) {
+  const float bias[2] = {rows.bias(0, scale_log2), rows.bias(1, scale_log2)};
+  float sum[2] = {0, 0};
+#pragma unroll
+  for (int g = 0; g < kScoreGroups; ++g) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      s[g][e] = exp2_of(fmaf(s[g][e], scale_log2, bias[e / 2]));
+      sum[e / 2] += s[g][e];
+    }
+  }
+  rows.sum[0] += sum[0];
+  rows.sum[1] += sum[1];
+}
+
+// Makes the compiler compute these before what follows: a fence that never runs, since sums of exponentials are not
+// negative, but that the compiler moves nothing across. Else it makes all exponentials after the wait that follows.
+__device__ inline void pin(const float (&sum)[2]) {
+  asm volatile(
+      "{\n"
+      ".reg .pred negative;\n"
+      "setp.lt.f32 negative, %0, 0fC0000000;\n"
+      "@negative membar.cta;\n"
+      "setp.lt.f32 negative, %1, 0fC0000000;\n"
+      "@negative membar.cta;\n"
+      "}" ::"f"(sum[0]),
+      "f"(sum[1])
+      : "memory");
+}
+
+// Sets the scores of keys that a row does not see to -inf. row: the thread's first.
+__device__ inline void hide(Scores& s, const AttentionStep& step, uint32_t use, int row, int lane,
+                            const AttentionForwardArgs& args) {
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    const int first = int(step.unit[u] & kUnitNumber) * kAttentionUnit + 2 * (lane % 4);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int away = first - (row + 8 * r);  // key - query, of the thread's first column
+      const int low = args.low - away;
+      const int high = (step.unit[u] & use) != 0 ? min(args.high - away, args.seq_k - 1 - first) : INT_MIN;
+#pragma unroll
+      for (int g = 0; g < kScoreGroups / 2; ++g) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          if (g * 8 + e < low || g * 8 + e > high) s[u * kScoreGroups / 2 + g][r * 2 + e] = -INFINITY;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace attention_forward
+}  // namespace sparsek::cuda

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The work of a forward kernel that computes tiles of 128 queries, of which each of two warpgroups has 64. A step is
+// two units of 64 keys, each of which one warpgroup uses or both.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/attention_step.h"
+#include "plan/work_tile.h"
+
+namespace sparsek {
+
+struct AttentionShape;
+struct AttentionLists;
+
+// Whether blocks consist of whole units.
+bool has_attention_steps(const AttentionShape& shape);
+
+struct AttentionSteps {
+  std::vector<AttentionStep> steps;
+  // In the order in which they are to be begun: m_tile is the tile of queries, n_tile = batch * heads_q + head,
+  // and entries are steps.
+  std::vector<WorkTile> tiles;
+};
+
+// Of a tile's steps, those that both warpgroups use come first, so that they can take turns; the others alternate, so
+// that neither waits for its loads. Tiles of heads whose keys and values take up no more than l2_bytes follow each
+// other, long ones first.
+AttentionSteps make_attention_steps(const AttentionShape& shape, const AttentionLists& lists, int64_t l2_bytes);
+
+}  // namespace sparsek

@@ -15,7 +15,7 @@
 #include "cuda/attention_softmax.cuh"
 #include "cuda/attention_store.cuh"
 #include "cuda/launch.cuh"
-#include "cuda/wgmma.cuh"
+#include "cuda/wgmma_registers.cuh"
 #include "cutlass/arch/reg_reconfig.h"
 
 namespace sparsek::cuda {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cuda/attention_forward.cuh"
-#include "cuda/tensor_map.h"
+#include "cuda/head_map.h"
 
 namespace sparsek::cuda {
 namespace attention_forward {

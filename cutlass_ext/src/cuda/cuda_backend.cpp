@@ -9,6 +9,7 @@
 #include "abi/error.h"
 #include "abi/guard.h"
 #include "abi/product_form.h"
+#include "cuda/cuda_attention.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/cuda_plan.h"
@@ -106,6 +107,12 @@ class CudaBackend final : public Backend {
                                             const void* memory) override {
     // What a product writes there is its counter alone, atomically.
     return data_plan(pattern, options, const_cast<void*>(memory));
+  }
+
+  std::unique_ptr<AttentionState> make_attention(const AttentionShape& shape, AttentionLayout layout,
+                                                 const std::string& kernel) override {
+    DeviceScope scope(device_);
+    return cuda::make_attention(shape, layout, kernel, plan_memory(), device_, rates_.sm_count, l2_bytes_);
   }
 
   const std::string& processor() const override { return name_; }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "cuda/head_map.h"
+
 namespace sparsek::cuda {
 namespace {
 

@@ -20,14 +20,4 @@ struct TensorMapShape {
 cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3],
                             int swizzle_bytes);
 
-// A view of 16-bit elements by columns, rows, heads and batches: extents, and the strides of all but the columns in bytes.
-struct HeadMapShape {
-  int64_t extent[4];
-  int64_t stride_bytes[3];
-};
-
-// The same for boxes of rows of one head, of 32, 64 or 128 bytes, which is also the swizzle.
-cudaError_t make_head_map(CUtensorMap* map, const void* address, const HeadMapShape& shape, int box_columns,
-                          int box_rows);
-
 }  // namespace sparsek::cuda

@@ -69,35 +69,6 @@ __device__ void wgmma_ss(float (&acc)[Groups][4], uint64_t a, uint64_t b, bool a
   wgmma_ss<Element, MajorB, MajorA>(acc, a, b, adds, std::make_index_sequence<Groups * 4>());
 }
 
-// The same with A in registers.
-template <class Element, Major MajorB, int Groups>
-struct WgmmaRs;
-#define SPARSEK_WGMMA(GROUPS, COLUMNS)                                                   \
-  template <Major MajorB>                                                                \
-  struct WgmmaRs<cutlass::bfloat16_t, MajorB, GROUPS> {                                  \
-    using Op = cute::SM90::GMMA::MMA_64x##COLUMNS##x16_F32BF16BF16_RS<Major::K, MajorB>; \
-  };                                                                                     \
-  template <Major MajorB>                                                                \
-  struct WgmmaRs<cutlass::half_t, MajorB, GROUPS> {                                      \
-    using Op = cute::SM90::GMMA::MMA_64x##COLUMNS##x16_F32F16F16_RS<Major::K, MajorB>;   \
-  };
-SPARSEK_WGMMA(8, 64)
-SPARSEK_WGMMA(16, 128)
-#undef SPARSEK_WGMMA
-
-template <class Element, Major MajorB, int Groups, size_t... I>
-__device__ void wgmma_rs(float (&acc)[Groups][4], const uint32_t (&a)[4], uint64_t b, std::index_sequence<I...>) {
-  WgmmaRs<Element, MajorB, Groups>::Op::fma(a[0], a[1], a[2], a[3], b, acc[I / 4][I % 4]...,
-                                            cute::SM90::GMMA::ScaleOut::One);
-}
-
-// Begins acc(64, 8 Groups) += a(64, 16) b(16, 8 Groups). a: of two groups of 8 columns of a tile that lies as sums do,
-// its two rows' pairs of elements.
-template <class Element, Major MajorB = Major::MN, int Groups>
-__device__ void wgmma_rs(float (&acc)[Groups][4], const uint32_t (&a)[4], uint64_t b) {
-  wgmma_rs<Element, MajorB>(acc, a, b, std::make_index_sequence<Groups * 4>());
-}
-
 // Keeps reads of the accumulators after a wait that precedes this call.
 template <int Groups>
 __device__ void wgmma_fence(float (&acc)[Groups][4]) {

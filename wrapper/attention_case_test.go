@@ -131,8 +131,12 @@ func poison[T Element](h Heads[T], lengths []int32) {
 }
 
 func (c *attentionCase[T, S]) drawLayout(t *rapid.T, random *rand.Rand) {
+	c.drawLayoutOf(t, random, rapid.OneOf(rapid.SampledFrom([]int{1, 16, 64, 80, 128}), rapid.IntRange(1, 100)))
+}
+
+// blocks: their extents.
+func (c *attentionCase[T, S]) drawLayoutOf(t *rapid.T, random *rand.Rand, blocks *rapid.Generator[int]) {
 	o := &c.opts
-	blocks := rapid.OneOf(rapid.SampledFrom([]int{1, 16, 64, 80, 128}), rapid.IntRange(1, 100))
 	blockQ, blockK := blocks.Draw(t, "blockQ"), blocks.Draw(t, "blockK")
 	o.LayoutBatch = rapid.SampledFrom([]int{0, 1, o.Batch}).Draw(t, "layoutBatch")
 	o.LayoutHeads = rapid.SampledFrom([]int{0, 1, o.HeadsK, o.HeadsQ}).Draw(t, "layoutHeads")

@@ -120,3 +120,8 @@ func TestPlanMemory(t *testing.T) {
 func TestClusters(t *testing.T) {
 	run(t, "testdata/cluster_check.cpp", append([]string{"../src/cuda/choose_cluster.cpp"}, planner...)...)
 }
+
+// The steps of attention's tiles, with the address sanitizer.
+func TestAttentionSteps(t *testing.T) {
+	run(t, "testdata/attention_steps_check.cpp", "-fsanitize=address,undefined", "../src/plan/attention.cpp", "../src/plan/attention_steps.cpp")
+}

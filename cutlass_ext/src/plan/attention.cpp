@@ -37,7 +37,7 @@ AttentionBand AttentionShape::band(int64_t length_q, int64_t length_k) const {
 
 Cover cover(const AttentionBand& band, int64_t i, int64_t i_end, int64_t j, int64_t j_end) {
   const int64_t least = j - (i_end - 1), most = j_end - 1 - i;
-  if (most < band.low || least > band.high) return Cover::kNone;
+  if (band.low > band.high || most < band.low || least > band.high) return Cover::kNone;
   return least >= band.low && most <= band.high ? Cover::kFull : Cover::kPartial;
 }
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of attention's tiles (plan/attention_steps.h), of random layouts and rules, against what they stand for:
+// each 64 queries have each unit of 64 keys that some of them sees, once.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+
+#include "plan/attention.h"
+#include "plan/attention_steps.h"
+
+using namespace sparsek;
+
+namespace {
+
+std::mt19937 generator(1);
+int draw(int least, int most) { return std::uniform_int_distribution<int>(least, most)(generator); }
+
+[[noreturn]] void wrong(const char* what) {
+  std::printf("%s\n", what);
+  std::exit(1);
+}
+
+struct Case {
+  AttentionShape shape;
+  AttentionLayout layout;
+};
+
+Case random_case() {
+  Case c;
+  AttentionShape& s = c.shape;
+  s.batch = draw(1, 3);
+  s.heads_k = draw(1, 3);
+  s.heads_q = s.heads_k * draw(1, 3);
+  s.seq_q = draw(0, 700);
+  s.seq_k = draw(0, 700);
+  s.head_size = s.head_size_v = 64;
+  s.block_q = 64 * draw(1, 3);
+  s.block_k = 64 * draw(1, 3);
+  s.layout_batch = draw(0, 1) == 0 ? 1 : s.batch;
+  s.layout_heads = draw(0, 1) == 0 ? 1 : s.heads_q;
+  s.left = draw(0, 1) == 0;
+  s.right = draw(0, 1) == 0;
+  s.align_ends = draw(0, 1) == 0;
+  s.window_left = draw(-200, 400);
+  s.window_right = draw(-200, 400);
+  const int density = draw(0, 4);
+  c.layout.offsets.push_back(0);
+  for (int64_t r = 0; r < s.layout_rows(); ++r) {
+    for (int64_t col = 0; col < s.key_blocks(); ++col) {
+      if (draw(1, 4) <= density) c.layout.columns.push_back(static_cast<int32_t>(col));
+    }
+    c.layout.offsets.push_back(static_cast<int32_t>(c.layout.columns.size()));
+  }
+  return c;
+}
+
+bool lists(const Case& c, int64_t batch, int64_t head, int64_t i, int64_t j) {
+  const int64_t row = c.shape.layout_row(batch, head) + i / c.shape.block_q;
+  for (int32_t e = c.layout.offsets[row]; e < c.layout.offsets[row + 1]; ++e) {
+    if (c.layout.columns[e] == j / c.shape.block_k) return true;
+  }
+  return false;
+}
+
+// Units that the 64 queries from i on need, and whether all queries see all keys of them.
+std::map<uint32_t, bool> needed(const Case& c, int64_t batch, int64_t head, int64_t i) {
+  const AttentionShape& s = c.shape;
+  const AttentionBand band = s.band(s.seq_q, s.seq_k);
+  std::map<uint32_t, bool> units;
+  if (i >= s.seq_q) return units;
+  for (int64_t j = 0; j < s.seq_k; j += kAttentionUnit) {
+    if (!lists(c, batch, head, i, j)) continue;
+    bool any = false, all = true;
+    for (int64_t a = i; a < i + kAttentionUnit; ++a) {
+      for (int64_t b = j; b < j + kAttentionUnit; ++b) {
+        const bool sees = b < s.seq_k && b - a >= band.low && b - a <= band.high;
+        any = any || (sees && a < s.seq_q);
+        all = all && (sees || (a >= s.seq_q && b < s.seq_k));
+      }
+    }
+    if (any) units[static_cast<uint32_t>(j / kAttentionUnit)] = all;
+  }
+  return units;
+}
+
+void check_tile(const Case& c, const AttentionSteps& steps, const WorkTile& tile) {
+  const int64_t batch = tile.n_tile / c.shape.heads_q, head = tile.n_tile % c.shape.heads_q;
+  std::map<uint32_t, bool> want[2];
+  for (int g = 0; g < 2; ++g) {
+    want[g] = needed(c, batch, head, tile.m_tile * int64_t{kAttentionTile} + g * kAttentionUnit);
+  }
+  bool begun[2] = {false, false}, alone = false;
+  for (int32_t i = 0; i < tile.entry_count; ++i) {
+    const AttentionStep& step = steps.steps[static_cast<size_t>(tile.entry_begin + i)];
+    const uint32_t use[2] = {kFirstUses, kSecondUses};
+    bool uses[2] = {false, false};
+    for (const uint32_t word : step.unit) {
+      for (int g = 0; g < 2; ++g) {
+        if ((word & use[g]) == 0) continue;
+        uses[g] = true;
+        const auto at = want[g].find(word & kUnitNumber);
+        if (at == want[g].end()) wrong("a unit that is not needed, or twice");
+        if (!at->second && (word & kPartialUnit) == 0) wrong("a partial unit without its mark");
+        want[g].erase(at);
+      }
+    }
+    if (!uses[0] && !uses[1]) wrong("a step of no unit");
+    const bool takes_turns = (step.unit[0] & kTakesTurns) != 0;
+    if (takes_turns != (uses[0] && uses[1] && begun[0] && begun[1])) wrong("turns");
+    const bool full = (step.unit[0] & step.unit[1] & kEitherUses) == kEitherUses;
+    if (alone && full) wrong("units of both behind those of one");
+    if (!uses[0] || !uses[1]) alone = true;
+    for (int g = 0; g < 2; ++g) begun[g] = begun[g] || uses[g];
+  }
+  if (!want[0].empty() || !want[1].empty()) wrong("a unit is missing");
+}
+
+void check(const Case& c) {
+  const int64_t l2_bytes = draw(0, 1) == 0 ? 1 : 1 << 18;
+  const AttentionSteps steps = make_attention_steps(c.shape, list_blocks(c.shape, c.layout), l2_bytes);
+  std::set<std::pair<int32_t, int32_t>> seen;
+  for (const WorkTile& tile : steps.tiles) {
+    if (!seen.insert({tile.m_tile, tile.n_tile}).second) wrong("a tile twice");
+    check_tile(c, steps, tile);
+  }
+  const int64_t tiles = (c.shape.seq_q + kAttentionTile - 1) / kAttentionTile;
+  if (static_cast<int64_t>(seen.size()) != tiles * c.shape.batch * c.shape.heads_q) wrong("tiles are missing");
+}
+
+}  // namespace
+
+int main() {
+  for (int i = 0; i < 400; ++i) check(random_case());
+}

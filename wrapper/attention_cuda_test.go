@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
+)
+
+// The GPU's forward pass: every rule, layout, ratio of heads and length that its kernel serves.
+func TestAttentionOnTheGPUIsWithinItsBounds(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	t.Run("bf16", attentionOnGPU[BFloat16](engine))
+	t.Run("fp16", attentionOnGPU[Float16](engine))
+}
+
+func attentionOnGPU[T Element](engine *Engine) func(t *testing.T) {
+	return func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			c := drawAttentionForGPU[T](t)
+			info := c.runOnGPU(t, engine)
+			for _, output := range []check.AttentionOutput{check.O, check.LSE} {
+				report, err := check.Attention(engine.Library(), c.layout, check.AttentionArgs{Options: c.opts, Operands: c.o, Info: info,
+					Output: output, Threads: 4})
+				if err != nil {
+					t.Fatalf("%v: %v (%+v)", output, err, c.opts)
+				}
+				if report.Elements == 0 {
+					t.Fatalf("%v: no elements were checked", output)
+				}
+			}
+		})
+	}
+}
+
+// drawAttentionForGPU draws what the kernel serves, longer than drawAttention, since its tiles and units are 128 and 64.
+func drawAttentionForGPU[T Element](t *rapid.T) *attentionCase[T, float32] {
+	c := &attentionCase[T, float32]{}
+	o := &c.opts
+	random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 22))
+	o.Batch = rapid.IntRange(1, 3).Draw(t, "batch")
+	o.HeadsK = rapid.IntRange(1, 2).Draw(t, "heads")
+	o.HeadsQ = o.HeadsK * rapid.IntRange(1, 3).Draw(t, "group")
+	seq := rapid.OneOf(rapid.IntRange(1, 200), rapid.SampledFrom([]int{64, 128, 256, 512}), rapid.IntRange(200, 700))
+	o.SeqQ, o.SeqK = seq.Draw(t, "seqQ"), seq.Draw(t, "seqK")
+	o.HeadSize = rapid.SampledFrom([]int{64, 128}).Draw(t, "size")
+	o.Causal = rapid.Bool().Draw(t, "causal")
+	limit := rapid.OneOf(rapid.IntRange(-100, 400), rapid.SampledFrom([]int{0, 63, 64, 1 << 40, -1 << 50}))
+	if !o.Causal && rapid.Bool().Draw(t, "right") {
+		o.WindowRight = new(limit.Draw(t, "windowRight"))
+	}
+	if rapid.Bool().Draw(t, "left") {
+		o.WindowLeft = new(limit.Draw(t, "windowLeft"))
+	}
+	o.AlignEnds = rapid.Bool().Draw(t, "align")
+	o.Scale = rapid.SampledFrom([]float64{0, 0.3, 2}).Draw(t, "scale")
+	if rapid.IntRange(0, 4).Draw(t, "layout") > 0 {
+		c.drawLayoutOf(t, random, rapid.SampledFrom([]int{64, 128, 192}))
+	}
+	c.fill(random, rapid.SampledFrom([]int{0, 0, 8}).Draw(t, "gap"))
+	return c
+}
+
+// runOnGPU computes O and LSE in device memory and reads them back.
+func (c *attentionCase[T, S]) runOnGPU(t rapid.TB, engine *Engine) AttentionInfo {
+	t.Helper()
+	ctx := context.Background()
+	a := must(NewAttention(ctx, engine, c.layout, c.opts))(t)
+	defer a.Close()
+	s := must(engine.NewStream())(t)
+	defer s.Close()
+	q, k, v := c.o.Q.(Heads[T]), c.o.K.(Heads[T]), c.o.V.(Heads[T])
+	out, lse := c.o.O.(Heads[T]), c.o.LSE.(Heads[S])
+	on := AttentionOperands{Q: inDeviceMemory(t, engine, q), K: inDeviceMemory(t, engine, k), V: inDeviceMemory(t, engine, v)}
+	o, l := inDeviceMemory(t, engine, out), inDeviceMemory(t, engine, lse)
+	on.O, on.LSE = o, l
+	for _, x := range []Heads[T]{on.Q.(Heads[T]), on.K.(Heads[T]), on.V.(Heads[T]), o} {
+		defer x.Buffer.Close()
+	}
+	defer l.Buffer.Close()
+	if err := a.Forward(ctx, s, on); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Buffer.Read(ctx, out.Data); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Buffer.Read(ctx, lse.Data); err != nil {
+		t.Fatal(err)
+	}
+	return a.Info()
+}
+
+// inDeviceMemory is a copy in a buffer of the engine's.
+func inDeviceMemory[T Element](t rapid.TB, engine *Engine, h Heads[T]) Heads[T] {
+	t.Helper()
+	h.Buffer = must(NewBuffer[T](engine, len(h.Data)))(t)
+	if err := h.Buffer.Write(context.Background(), h.Data); err != nil {
+		t.Fatal(err)
+	}
+	h.Data = nil
+	return h
+}
+
+// What is infinite or NaN in values of a block that a query does not have stays out of its output.
+func TestAttentionOnTheGPUReadsNoOtherBlocks(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	const seq, block = 512, 64
+	c := &attentionCase[BFloat16, float32]{opts: AttentionOptions{Batch: 1, HeadsQ: 1, HeadsK: 1, SeqQ: seq, SeqK: seq, HeadSize: 128}}
+	// Block row r has columns r and r + 3: of neighbouring rows, which one tile computes, no column is the same.
+	layout := &BSR[BFloat16, int32]{Rows: seq, Cols: seq, BlockM: block, BlockK: block, RowPtr: []int32{0}}
+	for r := range seq / block {
+		columns := []int32{int32(r), int32((r + 3) % (seq / block))}
+		slices.Sort(columns)
+		layout.ColIdx = append(layout.ColIdx, columns...)
+		layout.RowPtr = append(layout.RowPtr, int32(len(layout.ColIdx)))
+	}
+	c.layout = layout
+	c.fill(rand.New(rand.NewPCG(1, 23)), 0)
+	v := c.o.V.(Heads[BFloat16])
+	const poisoned = 2 // block of values
+	for i := range block * 128 {
+		v.Data[poisoned*block*128+i] = FromFloat32[BFloat16](float32(math.Inf(1)))
+	}
+	c.runOnGPU(t, engine)
+	out := c.o.O.(Heads[BFloat16])
+	for i, x := range out.Data {
+		row := i / 128 / block
+		has := row == poisoned || (row+3)%(seq/block) == poisoned
+		if finite := !math.IsInf(float64(ToFloat32(x)), 0) && !math.IsNaN(float64(ToFloat32(x))); finite == has {
+			t.Fatalf("element %d of query %d is %v", i%128, i/128, ToFloat32(x))
+		}
+	}
+}
+
+func TestAttentionThatNoKernelOfTheGPUServes(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	ok := AttentionOptions{Batch: 1, HeadsQ: 2, HeadsK: 1, SeqQ: 100, SeqK: 100, HeadSize: 64}
+	for name, change := range map[string]func(*AttentionOptions){
+		"head size": func(o *AttentionOptions) { o.HeadSize = 72 },
+		"values":    func(o *AttentionOptions) { o.HeadSizeV = 128 },
+		"cap":       func(o *AttentionOptions) { o.SoftCap = 3 },
+		"scale":     func(o *AttentionOptions) { o.Scale = -1 },
+		"name":      func(o *AttentionOptions) { o.Kernel = "cpu_generic" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := ok
+			change(&o)
+			if _, err := NewAttention[BFloat16, int32](context.Background(), engine, nil, o); !errors.Is(err, ErrNoSuchKernel) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	if _, err := NewAttention[float32, int32](context.Background(), engine, nil, ok); !errors.Is(err, ErrNoSuchKernel) {
+		t.Errorf("float32: %v", err)
+	}
+}

@@ -9,6 +9,7 @@
 #include "abi/error.h"
 #include "cuda/attention.h"
 #include "cuda/cuda_error.h"
+#include "cuda/cuda_matrix.h"
 #include "cuda/device_scope.h"
 #include "cuda/stream_uses.h"
 #include "cuda/time_runs.h"

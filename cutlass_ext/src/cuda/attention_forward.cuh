@@ -53,8 +53,7 @@ struct Consumer {
   const Addresses<C> at;
   const int warpgroup, warp, lane;  // warp: of the warpgroup
   const uint32_t use = warpgroup == 0 ? kFirstUses : kSecondUses;
-  const uint64_t k_descriptor = wgmma_descriptor_a(at.k(0)),
-                 v_descriptor = wgmma_descriptor_b(at.v(0), kChunkBytes),
+  const uint64_t k_descriptor = wgmma_descriptor_a(at.k(0)), v_descriptor = wgmma_descriptor_b(at.v(0), kChunkBytes),
                  zeros = zero_descriptor(at.zeros());
   const float headroom = kHeadroom / p.scale_log2;
   RingState<C::kStages> ring;
@@ -111,8 +110,9 @@ struct Consumer {
   }
 
   // All but the tile's first step that this warpgroup uses.
-  __device__ __forceinline__ void add_steps(const AttentionStep* steps, int i, int count, uint64_t q, int row, RowState& rows, Held& held,
-                            uint32_t (&weights)[kDepthSteps][4], float (&o)[C::kGroups][4]) {
+  __device__ __forceinline__ void add_steps(const AttentionStep* steps, int i, int count, uint64_t q, int row,
+                                            RowState& rows, Held& held, uint32_t (&weights)[kDepthSteps][4],
+                                            float (&o)[C::kGroups][4]) {
     for (; i < count; ++i, ++ring) {
       const AttentionStep step = read_step(steps + i);
       if (!uses(step)) continue;

@@ -47,8 +47,8 @@ cudaError_t launch(const AttentionForwardArgs& args, cudaStream_t stream) {
   if (error == cudaSuccess) error = make(&p.map_v, v, args.stride_v, true, kAttentionUnit);
   if (error == cudaSuccess) error = make(&p.map_o, args.o, args.stride_o, false, kWarpRows);
   if (error != cudaSuccess) return error;
-  return launch_kernel(attention_kernel<C>, std::min(args.workers, args.tile_count), kThreads, sizeof(Shared<C>), stream,
-                       {}, p);
+  return launch_kernel(attention_kernel<C>, std::min(args.workers, args.tile_count), kThreads, sizeof(Shared<C>),
+                       stream, {}, p);
 }
 
 template <int HeadSize>

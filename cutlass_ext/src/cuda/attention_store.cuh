@@ -39,20 +39,20 @@ __device__ void store_output(const Params& p, const float (&sums)[C::kGroups][4]
     const float(&b)[4] = sums[g + 1];
     const uint32_t to = buffer + g / kChunkGroups * kChunkBytes + buffer_row * kRowBytes +
                         ((g % kChunkGroups + second) ^ buffer_row % 8) * 16;
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
-                 "r"(pack<Element>(weight[0] * a[0], weight[0] * a[1])),
-                 "r"(pack<Element>(weight[1] * a[2], weight[1] * a[3])),
-                 "r"(pack<Element>(weight[0] * b[0], weight[0] * b[1])),
-                 "r"(pack<Element>(weight[1] * b[2], weight[1] * b[3]))
-                 : "memory");
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+        "r"(pack<Element>(weight[0] * a[0], weight[0] * a[1])), "r"(pack<Element>(weight[1] * a[2], weight[1] * a[3])),
+        "r"(pack<Element>(weight[0] * b[0], weight[0] * b[1])), "r"(pack<Element>(weight[1] * b[2], weight[1] * b[3]))
+        : "memory");
   }
   cute::tma_store_fence();
   __syncwarp();
   if (lane == 0) {
     for (int chunk = 0; chunk < C::kChunks; ++chunk) {
-      asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&p.map_o),
-                   "r"(buffer + chunk * kChunkBytes), "r"(chunk * kChunkColumns), "r"(row), "r"(head.q), "r"(head.batch)
-                   : "memory");
+      asm volatile(
+          "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&p.map_o),
+          "r"(buffer + chunk * kChunkBytes), "r"(chunk * kChunkColumns), "r"(row), "r"(head.q), "r"(head.batch)
+          : "memory");
     }
     cute::tma_store_arrive();
   }

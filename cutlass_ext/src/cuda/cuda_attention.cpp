@@ -157,7 +157,8 @@ class CudaAttention final : public AttentionState {
     for (int i = 0; i < 3; ++i) {
       if (extents[i] > 1 && (stride[i] == 0 || stride[i] * bytes % kVectorBytes != 0)) {
         fail(SPARSEK_BAD_LEADING_DIMENSION,
-             "args->stride_%s[%d] = %" PRId64 " is 0 or no multiple of %" PRId64 " elements, 16 bytes: kernel %s loads "
+             "args->stride_%s[%d] = %" PRId64 " is 0 or no multiple of %" PRId64
+             " elements, 16 bytes: kernel %s loads "
              "no others",
              name, i, stride[i], kVectorBytes / bytes, name_of(shape_.dtype));
       }

@@ -8,13 +8,15 @@
 
 namespace sparsek::cuda {
 
-// A view of 16-bit elements by columns, rows, heads and batches: extents, and the strides of all but the columns in bytes.
+// A view of 16-bit elements by columns, rows, heads and batches: extents, and the strides of all but the columns in
+// bytes.
 struct HeadMapShape {
   int64_t extent[4];
   int64_t stride_bytes[3];
 };
 
-// As make_tensor_map (cuda/tensor_map.h), for boxes of one head: rows of 32, 64 or 128 bytes, which is also the swizzle.
+// As make_tensor_map (cuda/tensor_map.h), for boxes of one head: rows of 32, 64 or 128 bytes, which is also the
+// swizzle.
 cudaError_t make_head_map(CUtensorMap* map, const void* address, const HeadMapShape& shape, int box_columns,
                           int box_rows);
 

@@ -139,7 +139,8 @@ AttentionSteps make_attention_steps(const AttentionShape& shape, const Attention
       const int64_t list = shape.query_blocks() > 0 ? row / shape.query_blocks() * tiles : 0;
       for (int64_t tile = 0; tile < tiles; ++tile) {
         const int32_t from = offsets[list + tile];
-        out.tiles.push_back({static_cast<int32_t>(tile), static_cast<int32_t>(head), from, offsets[list + tile + 1] - from});
+        out.tiles.push_back(
+            {static_cast<int32_t>(tile), static_cast<int32_t>(head), from, offsets[list + tile + 1] - from});
       }
     }
     std::stable_sort(out.tiles.begin() + static_cast<std::ptrdiff_t>(begin), out.tiles.end(),

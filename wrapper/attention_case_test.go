@@ -106,7 +106,11 @@ func (c *attentionCase[T, S]) fill(random *rand.Rand, gap int) {
 	o := c.opts
 	q := newHeads[T](random, o.Batch, o.HeadsQ, o.SeqQ, o.HeadSize, gap)
 	k := newHeads[T](random, o.Batch, o.HeadsK, o.SeqK, o.HeadSize, gap)
-	v := newHeads[T](random, o.Batch, o.HeadsK, o.SeqK, max(o.HeadSizeV, 1), gap)
+	sizeV := o.HeadSizeV
+	if sizeV == 0 {
+		sizeV = o.HeadSize
+	}
+	v := newHeads[T](random, o.Batch, o.HeadsK, o.SeqK, sizeV, gap)
 	out := newHeads[T](random, o.Batch, o.HeadsQ, o.SeqQ, v.Size, gap)
 	poison(q, c.lengthsQ)
 	poison(out, c.lengthsQ)

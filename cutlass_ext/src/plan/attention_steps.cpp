@@ -84,18 +84,18 @@ void append_steps(const Units& units, std::vector<AttentionStep>& steps) {
     const int longer = left(1) > left(0) ? 1 : 0;
     steps.push_back({{units.both[both], left(longer) > 0 ? units.alone[longer][at[longer]++] : 0}});
   }
-  while (left(0) > 1 || left(1) > 1) {
-    for (int g = 0; g < 2; ++g) {
-      if (left(g) < 2) continue;
+  // Pairs of what is left follow a step of one unit of each warpgroup whose number is odd: the other one begins.
+  const uint32_t single[2] = {left(0) % 2 != 0 ? units.alone[0][at[0]++] : 0,
+                              left(1) % 2 != 0 ? units.alone[1][at[1]++] : 0};
+  if (single[0] != 0 || single[1] != 0) {
+    steps.push_back(single[0] != 0 ? AttentionStep{{single[0], single[1]}} : AttentionStep{{single[1], 0}});
+  }
+  const int first = single[0] != 0 ? 1 : 0;
+  while (left(0) > 0 || left(1) > 0) {
+    for (const int g : {first, 1 - first}) {
+      if (left(g) == 0) continue;
       steps.push_back({{units.alone[g][at[g]], units.alone[g][at[g] + 1]}});
       at[g] += 2;
-    }
-  }
-  if (left(0) > 0 && left(1) > 0) {
-    steps.push_back({{units.alone[0][at[0]], units.alone[1][at[1]]}});
-  } else {
-    for (int g = 0; g < 2; ++g) {
-      if (left(g) > 0) steps.push_back({{units.alone[g][at[g]], 0}});
     }
   }
   uint32_t begun = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of attention's tiles (plan/attention_steps.h), of random layouts and rules, against what they stand for:
 // each 64 queries have each unit of 64 keys that some of them sees, once.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -85,6 +86,48 @@ std::map<uint32_t, bool> needed(const Case& c, int64_t batch, int64_t head, int6
   return units;
 }
 
+// Whether all of a tile is loaded, where keys and values have two stages each: the values of a step are loaded behind
+// the keys of the next one, and a warpgroup releases its step's keys when it has the values of its step before, and
+// these when it has the keys.
+bool ends(const AttentionSteps& steps, const WorkTile& tile) {
+  constexpr int kStages = 2;
+  const auto uses = [&](int step, int g) {
+    const AttentionStep& s = steps.steps[static_cast<size_t>(tile.entry_begin + step)];
+    return ((s.unit[0] | s.unit[1]) & (g == 0 ? kFirstUses : kSecondUses)) != 0;
+  };
+  const int count = tile.entry_count;
+  int keys = 0, values = 0;                // steps of which they are loaded
+  int used_keys[2] = {}, used_values[2] = {};  // steps of which a warpgroup needs them no more
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int g = 0; g < 2; ++g) {
+      int& k = used_keys[g];
+      int& v = used_values[g];
+      const auto used_from = [&](int step) {
+        while (step < count && !uses(step, g)) ++step;
+        return step;
+      };
+      const int held = used_from(v), next = used_from(held + 1);
+      const bool first = k <= held;
+      if (first && held < count && held < keys) k = held + 1, moved = true;
+      if (!first && next < count && k <= next && next < keys && held < values) k = next + 1, v = held + 1, moved = true;
+      if (!first && next >= count && held < values) k = v = count, moved = true;
+      if (held >= count && v < count) k = v = count, moved = true;
+    }
+    const bool keys_turn = keys == 0 || (keys < count && values == keys - 1);
+    int& loaded = keys_turn ? keys : values;
+    // A stage may be filled when what it had is used by neither.
+    const auto is_free = [&](int step, const int (&used)[2]) {
+      for (int g = 0; g < 2 && step >= 0; ++g) {
+        if (uses(step, g) && step >= used[g]) return false;
+      }
+      return true;
+    };
+    if (loaded < count && is_free(loaded - kStages, keys_turn ? used_keys : used_values)) ++loaded, moved = true;
+  }
+  return values == count;
+}
+
 void check_tile(const Case& c, const AttentionSteps& steps, const WorkTile& tile) {
   const int64_t batch = tile.n_tile / c.shape.heads_q, head = tile.n_tile % c.shape.heads_q;
   std::map<uint32_t, bool> want[2];
@@ -115,6 +158,7 @@ void check_tile(const Case& c, const AttentionSteps& steps, const WorkTile& tile
     for (int g = 0; g < 2; ++g) begun[g] = begun[g] || uses[g];
   }
   if (!want[0].empty() || !want[1].empty()) wrong("a unit is missing");
+  if (!ends(steps, tile)) wrong("loads wait for each other");
 }
 
 void check(const Case& c) {

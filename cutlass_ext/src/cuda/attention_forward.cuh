@@ -7,8 +7,7 @@
 //   o += p v           wgmma, p in registers                   (64, head size)
 //
 // Products of a step run while exponentials are made: q k^T of a step is begun before p v of the one before it, so that
-// a warpgroup's own p v goes on under its exponentials; and where both warpgroups use a step, they take turns, so that
-// one makes exponentials while the other has the tensor cores.
+// a warpgroup's own p v goes on under its exponentials, and the other warpgroup's products do anyway.
 #pragma once
 
 #include "cuda/attention_loads.cuh"
@@ -22,16 +21,6 @@ namespace sparsek::cuda {
 namespace attention_forward {
 
 constexpr int kDepthSteps = kAttentionTile / 16;  // of p v
-
-// Named barriers: turns of warpgroup 0 and 1, and of each one's warps.
-constexpr int kTurnBarrier = 0, kWarpgroupBarrier = kTurnBarrier + kWarpgroups;
-
-__device__ inline void wait_for_turn(int warpgroup) {
-  cutlass::arch::NamedBarrier::sync(kConsumerWarps * 32, uint32_t(kTurnBarrier + warpgroup));
-}
-__device__ inline void give_turn(int warpgroup) {
-  cutlass::arch::NamedBarrier::arrive(kConsumerWarps * 32, uint32_t(kTurnBarrier + warpgroup));
-}
 
 // A B of 16 rows of 1024 bytes of zeros.
 __device__ inline uint64_t zero_descriptor(uint32_t zeros) {
@@ -116,21 +105,17 @@ struct Consumer {
     for (; i < count; ++i, ++ring) {
       const AttentionStep step = read_step(steps + i);
       if (!uses(step)) continue;
-      const bool takes_turns = (step.unit[0] & kTakesTurns) != 0;
       Scores s;
       wait_for_phase(at.k_full(ring.stage), ring.phase);
-      if (takes_turns) wait_for_turn(warpgroup);
       begin_scores(s, q);
       wait_for_phase(at.v_full(held.state.stage), held.state.phase);
       begin_values(o, weights, held);
-      if (takes_turns) give_turn(1 - warpgroup);
       cute::warpgroup_wait<1>();
       wgmma_fence(s);
       release(at.k_empty(ring.stage));
       if (hides(step)) hide(s, step, use, row, lane, p.args);
       raise_top(s, rows, p.scale_log2, headroom);
       exponentiate(s, rows, p.scale_log2);
-      pin(rows.sum);
       cute::warpgroup_wait<0>();
       wgmma_fence(o);
       release(at.v_empty(held.state.stage));
@@ -196,7 +181,7 @@ struct Consumer {
       }
     }
     // The warpgroup's rows of q have been read by all of its warps.
-    cutlass::arch::NamedBarrier::sync(128, uint32_t(kWarpgroupBarrier + warpgroup));
+    cutlass::arch::NamedBarrier::sync(128, uint32_t(warpgroup));
     store_output<C>(p, o, weight, q_tile + warp * kWarpRows * kRowBytes, first_row, head, lane);
     if (lane == 0) {
       cute::tma_store_wait<0>();
@@ -211,7 +196,6 @@ template <class C>
 __device__ void consume(const Params& p, Shared<C>& shared, int warpgroup, int warp, int lane) {
   Consumer<C> consumer{p, {shared_address(&shared)}, warpgroup, warp, lane};
   TilePlace<kTilesAhead> place;
-  if (warpgroup == 1) give_turn(0);
   for (WorkTile tile = shared.tiles.next(place, lane); tile.m_tile != kNoTile; tile = shared.tiles.next(place, lane)) {
     ++place;
     consumer.compute(tile);

@@ -81,21 +81,6 @@ __device__ inline void exponentiate(Scores& s, RowState& rows, float scale_log2)
   rows.sum[1] += sum[1];
 }
 
-// Makes the compiler compute these before what follows: a fence that never runs, since sums of exponentials are not
-// negative, but that the compiler moves nothing across. Else it makes all exponentials after the wait that follows.
-__device__ inline void pin(const float (&sum)[2]) {
-  asm volatile(
-      "{\n"
-      ".reg .pred negative;\n"
-      "setp.lt.f32 negative, %0, 0fC0000000;\n"
-      "@negative membar.cta;\n"
-      "setp.lt.f32 negative, %1, 0fC0000000;\n"
-      "@negative membar.cta;\n"
-      "}" ::"f"(sum[0]),
-      "f"(sum[1])
-      : "memory");
-}
-
 // Sets the scores of keys that a row does not see to -inf. row: the thread's first.
 __device__ inline void hide(Scores& s, const AttentionStep& step, uint32_t use, int row, int lane,
                             const AttentionForwardArgs& args) {

@@ -11,7 +11,6 @@ constexpr int32_t kAttentionTile = 128;  // queries of a tile, and keys of a ste
 
 // The word of a unit: its number, and which warpgroups use it. Where none does, there is no such unit.
 constexpr uint32_t kUnitNumber = (1u << 28) - 1;
-constexpr uint32_t kTakesTurns = 1u << 28;  // of unit 0: both warpgroups compute this step, and neither begins with it
 constexpr uint32_t kFirstUses = 1u << 29, kSecondUses = 1u << 30;
 constexpr uint32_t kPartialUnit = 1u << 31;  // some query of the tile does not see some key
 constexpr uint32_t kEitherUses = kFirstUses | kSecondUses;

@@ -75,7 +75,6 @@ class TileUnits {
 
 // The steps of a tile, in their order.
 void append_steps(const Units& units, std::vector<AttentionStep>& steps) {
-  const size_t begin = steps.size();
   size_t at[2] = {0, 0};
   const auto left = [&](int g) { return units.alone[g].size() - at[g]; };
   size_t both = 0;
@@ -97,12 +96,6 @@ void append_steps(const Units& units, std::vector<AttentionStep>& steps) {
       steps.push_back({{units.alone[g][at[g]], units.alone[g][at[g] + 1]}});
       at[g] += 2;
     }
-  }
-  uint32_t begun = 0;
-  for (size_t i = begin; i < steps.size(); ++i) {
-    const uint32_t uses = (steps[i].unit[0] | steps[i].unit[1]) & kEitherUses;
-    if (uses == kEitherUses && begun == kEitherUses) steps[i].unit[0] |= kTakesTurns;
-    begun |= uses;
   }
 }
 

@@ -134,7 +134,7 @@ void check_tile(const Case& c, const AttentionSteps& steps, const WorkTile& tile
   for (int g = 0; g < 2; ++g) {
     want[g] = needed(c, batch, head, tile.m_tile * int64_t{kAttentionTile} + g * kAttentionUnit);
   }
-  bool begun[2] = {false, false}, alone = false;
+  bool alone = false;
   for (int32_t i = 0; i < tile.entry_count; ++i) {
     const AttentionStep& step = steps.steps[static_cast<size_t>(tile.entry_begin + i)];
     const uint32_t use[2] = {kFirstUses, kSecondUses};
@@ -150,12 +150,9 @@ void check_tile(const Case& c, const AttentionSteps& steps, const WorkTile& tile
       }
     }
     if (!uses[0] && !uses[1]) wrong("a step of no unit");
-    const bool takes_turns = (step.unit[0] & kTakesTurns) != 0;
-    if (takes_turns != (uses[0] && uses[1] && begun[0] && begun[1])) wrong("turns");
     const bool full = (step.unit[0] & step.unit[1] & kEitherUses) == kEitherUses;
     if (alone && full) wrong("units of both behind those of one");
     if (!uses[0] || !uses[1]) alone = true;
-    for (int g = 0; g < 2; ++g) begun[g] = begun[g] || uses[g];
   }
   if (!want[0].empty() || !want[1].empty()) wrong("a unit is missing");
   if (!ends(steps, tile)) wrong("loads wait for each other");

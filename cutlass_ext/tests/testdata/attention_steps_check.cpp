@@ -96,7 +96,7 @@ bool ends(const AttentionSteps& steps, const WorkTile& tile) {
     return ((s.unit[0] | s.unit[1]) & (g == 0 ? kFirstUses : kSecondUses)) != 0;
   };
   const int count = tile.entry_count;
-  int keys = 0, values = 0;                // steps of which they are loaded
+  int keys = 0, values = 0;                    // steps of which they are loaded
   int used_keys[2] = {}, used_values[2] = {};  // steps of which a warpgroup needs them no more
   for (bool moved = true; moved;) {
     moved = false;
@@ -117,7 +117,7 @@ bool ends(const AttentionSteps& steps, const WorkTile& tile) {
     const bool keys_turn = keys == 0 || (keys < count && values == keys - 1);
     int& loaded = keys_turn ? keys : values;
     // A stage may be filled when what it had is used by neither.
-    const auto is_free = [&](int step, const int (&used)[2]) {
+    const auto is_free = [&](int step, const int(&used)[2]) {
       for (int g = 0; g < 2 && step >= 0; ++g) {
         if (uses(step, g) && step >= used[g]) return false;
       }

@@ -34,6 +34,9 @@ type Case struct {
 	Diagonal int
 	File     *File
 
+	Attention *workload.Attention // in place of a product
+	Backward  bool                // of attention: the backward pass is timed
+
 	Graph bool  // timed in a CUDA graph too, where there is a GPU
 	Held  []int // timed while so many SMs are held too, where there is a GPU
 
@@ -194,6 +197,9 @@ func (c Case) denseBytes() float64 {
 
 // sizes are those of the operands, with a dense A for dense peers, as far as it is not too large.
 func (c Case) sizes(dense bool) workload.Sizes {
+	if c.Attention != nil {
+		return workload.Sizes{}
+	}
 	values := 0 // of SDD, which writes them: exactly, where blocks() only predicts
 	if c.Form.Op == sparsek.SDD {
 		if p, err := c.Generate(); err == nil { // else the case fails when it is measured
@@ -229,6 +235,10 @@ func HostBytes(cases []Case, backend sparsek.Backend, dense bool) float64 {
 	var values, expanded float64
 	largest := map[string]workload.Sizes{} // by element type; they stay for all its cases
 	for _, c := range cases {
+		if c.Attention != nil {
+			values = max(values, c.attentionBytes(backend))
+			continue
+		}
 		largest[c.DType] = largest[c.DType].Larger(c.sizes(dense && backend == sparsek.CUDA))
 		if dense && c.denseBytes() <= largestDense {
 			expanded = max(expanded, c.denseBytes())

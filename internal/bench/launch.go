@@ -20,7 +20,7 @@ type Launched struct {
 
 // Launch checks a product of the case and launches it `launches` times more. A, B and C are rotated as in Measure.
 func (r *Runner) Launch(ctx context.Context, c Case, launches int) (*Launched, error) {
-	m, err := r.of(ctx, c.DType)
+	m, err := r.of(ctx, c)
 	if err != nil {
 		return nil, err
 	}

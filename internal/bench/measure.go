@@ -5,14 +5,12 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/sparsek/sparsek/internal/bench/interleave"
 	"github.com/sparsek/sparsek/internal/bench/roofline"
 	"github.com/sparsek/sparsek/internal/bench/workload"
-	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/bsr"
 )
@@ -32,6 +30,9 @@ type namedPeer[T sparsek.Element] struct {
 
 // enter is the peer's, where it has products of that form.
 func (p namedPeer[T]) enter(ctx context.Context, s *subject[T]) ([]entrant, error) {
+	if slices.Contains(attentionPeers, p.name) {
+		return nil, &missing{p.name, "it computes attention, and this is a product", "compare it in --suite " + AttentionSuite}
+	}
 	if s.form.Op != sparsek.DSD && p.name != CUBLAS && p.name != Torch {
 		return nil, &missing{p.name, "it is compared in products A B alone", "compare with " + CUBLAS + " or " + Torch}
 	}
@@ -42,7 +43,7 @@ func newTyped[T sparsek.Element](ctx context.Context, r *Runner, e workload.Elem
 	var sizes workload.Sizes
 	dense := e.Size == workload.BFloat16.Size && r.engine.Info().Backend == sparsek.CUDA && slices.Contains(r.options.Against, CUBLAS)
 	for _, c := range r.cases {
-		if c.DType == e.Name {
+		if c.DType == e.Name && c.Attention == nil {
 			sizes = sizes.Larger(c.sizes(dense))
 		}
 	}
@@ -114,13 +115,7 @@ func (t *typed[T]) measure(ctx context.Context, c Case) (out *Result, err error)
 	if err := t.planTimes(ctx, out, p); err != nil {
 		return nil, err
 	}
-	if err := t.time(ctx, out, entrants, p); err != nil {
-		return nil, err
-	}
-	if err := t.sustain(ctx, out, entrants); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, t.r.timeAll(ctx, out, entrants, byRotation(p.subject, p.rotation, Ours).time)
 }
 
 // planTimes fills in how long plans take to make.
@@ -233,37 +228,4 @@ func (t *typed[T]) boundOfAnyKernel(c Case, p *product[T]) roofline.Bound {
 func (t *typed[T]) work(c Case, p *product[T]) roofline.Work {
 	return roofline.WorkOf(roofline.Product{M: c.Shape.M, N: c.Shape.N, K: c.Shape.K, BlockM: c.BlockM, BlockK: c.BlockK,
 		ElementBytes: t.element.Size}, p.a.Pattern, p.rotation.Info())
-}
-
-// time runs the rounds.
-func (t *typed[T]) time(ctx context.Context, out *Result, entrants []entrant, p *product[T]) error {
-	var turns []interleave.Turn
-	for _, e := range entrants {
-		turns = append(turns, interleave.Turn{Repeats: e.repeats, Time: func(ctx context.Context, repeats int) ([]time.Duration, error) {
-			times, err := e.time(ctx, repeats)
-			if err != nil && ctx.Err() == nil {
-				err = fmt.Errorf("time %s: %w", e.name, err)
-			}
-			return times, err
-		}})
-	}
-	out.Before = t.r.look(ctx)
-	all, err := interleave.Interleave(ctx, t.r.options.Rounds, workload.Rest(t.r.engine), turns)
-	if err != nil {
-		return err
-	}
-	load := byRotation(p.subject, p.rotation, Ours)
-	out.After, err = nvsmi.LookWhile(ctx, t.r.look, func(ctx context.Context) error {
-		_, err := load.time(ctx, interleave.MostRepeats)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for i, e := range entrants {
-		one := newTimed(e, all[i], out.EffectiveFLOP, out.DenseFLOP)
-		out.Timed = append(out.Timed, one)
-	}
-	out.compare()
-	return nil
 }

@@ -35,6 +35,28 @@ const (
 	Noisy = 0.1
 )
 
+// AttentionMethod says how the figures of attention were measured.
+func AttentionMethod(backend sparsek.Backend, rounds int) []string {
+	list := []string{
+		"Layouts come from their name and seed, for each head another one where a case says so; values are random, from [-1, 1).",
+		fmt.Sprintf("Ours and its peers take turns in %d rounds, so that clocks and cooling are the same for all.", rounds),
+		"Before a case is timed, every element of the outputs must have been written, and of the first, the middle and the last 64 queries or block of queries each must be within its error bound.",
+		"sdpa and fa3 know no layout and no window: they compute every pair of a query and a key, but causal where the case is. Peers are compared with float64 in some queries of three heads.",
+	}
+	if backend == sparsek.CUDA {
+		list = append(list,
+			fmt.Sprintf("Before each turn the GPU rests for %v, so that all begin as cool.", interleave.Rest),
+			"Times are of single calls, by CUDA events; a call before a timed one keeps the GPU busy while it is enqueued.",
+			"nvidia-smi reports clocks and what slows them down just before the first round, and after the last while our attention runs on.")
+	} else {
+		list = append(list, "Times are by the CPU's clock; before one that takes less than 10 ms another call runs, which is not timed.")
+	}
+	return append(list,
+		"A time is the median over all rounds, and spread the distance of the quartiles as a share of it. Where two medians differ by no more than the larger distance of quartiles, that is a tie: neither is called faster.",
+		"Effective TFLOP/s count the operations on kept pairs of a query and a key: 4 D forward and 10 D backward, D being the head size; dense-equivalent TFLOP/s those on every pair, or every causal one.",
+		"Speed-up is the time of another over ours.")
+}
+
 // Method says how the figures of a report were measured, a sentence each.
 func Method(backend sparsek.Backend, rounds int, sustained time.Duration) []string {
 	list := []string{

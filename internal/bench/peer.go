@@ -27,11 +27,17 @@ const (
 	Torch      = "torch"
 	NonFinite  = "nonfinite" // ours with Inf or NaN in B
 	Dynamic    = "dynamic"   // ours with a new pattern each time
+	SDPA       = "sdpa"      // torch's dense attention
+	Flex       = "flex"      // torch's FlexAttention
+	FA3        = "fa3"       // FlashAttention-3
 )
+
+// attentionPeers are those of attention, the others those of products.
+var attentionPeers = []string{SDPA, Flex, FA3}
 
 // Peers lists the names of those that can be timed beside ours.
 func Peers() []string {
-	return []string{CUBLAS, CUSPARSE, OpenBLAS, OneMKL, SciPy, Torch, NonFinite, Dynamic}
+	return append([]string{CUBLAS, CUSPARSE, OpenBLAS, OneMKL, SciPy, Torch, NonFinite, Dynamic}, attentionPeers...)
 }
 
 // DefaultPeers are those that a suite is compared with by default: the dense product.

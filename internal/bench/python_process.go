@@ -44,6 +44,7 @@ type pythonProcess struct {
 type pythonRequest struct {
 	Op      string `json:"op"`
 	Path    string `json:"path,omitempty"`
+	Way     string `json:"way,omitempty"`
 	Repeats int    `json:"repeats,omitempty"`
 }
 
@@ -51,6 +52,7 @@ type pythonAnswer struct {
 	Error   string    `json:"error"`
 	Version string    `json:"version"`
 	Entry   string    `json:"entry"`
+	Dense   bool      `json:"dense"`
 	Seconds []float64 `json:"seconds"`
 }
 
@@ -215,7 +217,7 @@ type pythonCase struct {
 }
 
 // prepare has the script make the operands of a case, and gives the name of the way that it takes.
-func (t *pythonProcess) prepare(ctx context.Context, spec pythonCase) (string, error) {
+func (t *pythonProcess) prepare(ctx context.Context, spec any) (string, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return "", err
@@ -234,7 +236,12 @@ func (t *pythonProcess) prepare(ctx context.Context, spec pythonCase) (string, e
 
 // time times products of the case that was prepared last.
 func (t *pythonProcess) time(ctx context.Context, repeats int) ([]time.Duration, error) {
-	answer, err := t.ask(ctx, pythonRequest{Op: "time", Repeats: repeats})
+	return t.timeWay(ctx, "", repeats)
+}
+
+// timeWay is time of a script that has several ways in one case.
+func (t *pythonProcess) timeWay(ctx context.Context, way string, repeats int) ([]time.Duration, error) {
+	answer, err := t.ask(ctx, pythonRequest{Op: "time", Way: way, Repeats: repeats})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ type Reach struct {
 	DenseShare float64 // effective rate as a share of cuBLAS's rate at the dense product of the same matrix
 	Share      float64 // effective rate as a share of that of the case Of
 	Of         string
+	By         string // Share is of the rate of this peer there
 }
 
 // String says it in words; "" where nothing is wanted.
@@ -22,6 +23,8 @@ func (r Reach) String() string {
 		return fmt.Sprintf("%.1f us", r.Seconds*1e6)
 	case r.DenseShare > 0:
 		return fmt.Sprintf("%.2f x cuBLAS's dense rate", r.DenseShare)
+	case r.Share > 0 && r.By != "":
+		return fmt.Sprintf("%g %% of %s in %s", 100*r.Share, r.By, r.Of)
 	case r.Share > 0:
 		return fmt.Sprintf("%g %% of %s", 100*r.Share, r.Of)
 	}
@@ -29,7 +32,7 @@ func (r Reach) String() string {
 }
 
 // rate is r as an effective rate of the result c in TFLOP/s; 0 where the run does not say it. rates are those of our
-// launched products by case.
+// launched products by case, and of peers by case and peer.
 func (r Reach) rate(c *Result, rates map[string]float64) float64 {
 	switch {
 	case r.TFLOPs > 0:
@@ -44,7 +47,7 @@ func (r Reach) rate(c *Result, rates map[string]float64) float64 {
 		}
 		return 0
 	}
-	return r.Share * rates[r.Of]
+	return r.Share * rates[r.Of+r.By]
 }
 
 // Goal is a Reach in a report.
@@ -62,6 +65,12 @@ func setGoals(results []*Result, cases []Case) {
 		byName[r.Name] = r
 		if ours := r.Find(Ours); ours != nil {
 			rates[r.Name] = ours.Effective
+		}
+		for _, t := range r.Timed[min(1, len(r.Timed)):] {
+			rates[r.Name+t.Name] = t.Effective
+			if t.Dense {
+				rates[r.Name+t.Name] = t.DenseEquivalent
+			}
 		}
 	}
 	for _, c := range cases {

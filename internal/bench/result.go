@@ -8,6 +8,7 @@ import (
 
 	"github.com/sparsek/sparsek/internal/bench/interleave"
 	"github.com/sparsek/sparsek/internal/bench/roofline"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/machine/nvsmi"
 	"github.com/sparsek/sparsek/internal/sys/stats"
 	"github.com/sparsek/sparsek/wrapper/bsr"
@@ -21,23 +22,28 @@ const (
 
 // Result is what was measured of a case.
 type Result struct {
-	Name        string  `json:"name"`
-	M           int     `json:"m"`
-	N           int     `json:"n"`
-	K           int     `json:"k"`
-	BlockM      int     `json:"block_m"`
-	BlockK      int     `json:"block_k"`
-	DType       string  `json:"dtype"`
-	Op          string  `json:"op,omitempty"`           // the product, where it is not A B
-	ColumnMajor string  `json:"column_major,omitempty"` // which of x, b and c lie so
-	Pattern     string  `json:"pattern,omitempty"`
-	Shuffled    bool    `json:"shuffled,omitempty"`   // its block rows are permuted
-	Transposed  bool    `json:"transposed,omitempty"` // it is the pattern's transpose
-	Diagonal    int     `json:"diagonal,omitempty"`   // so many of the pattern along the diagonal
-	Matrix      string  `json:"matrix,omitempty"`     // path of the file
-	Seed        uint64  `json:"seed"`
-	Blocks      int     `json:"blocks"`
-	Density     float64 `json:"density"` // share of blocks that are stored
+	Name        string `json:"name"`
+	M           int    `json:"m"`
+	N           int    `json:"n"`
+	K           int    `json:"k"`
+	BlockM      int    `json:"block_m"`
+	BlockK      int    `json:"block_k"`
+	DType       string `json:"dtype"`
+	Op          string `json:"op,omitempty"`           // the product, where it is not A B
+	ColumnMajor string `json:"column_major,omitempty"` // which of x, b and c lie so
+	Pattern     string `json:"pattern,omitempty"`
+	Shuffled    bool   `json:"shuffled,omitempty"`   // its block rows are permuted
+	Transposed  bool   `json:"transposed,omitempty"` // it is the pattern's transpose
+	Diagonal    int    `json:"diagonal,omitempty"`   // so many of the pattern along the diagonal
+	Matrix      string `json:"matrix,omitempty"`     // path of the file
+
+	// In place of a product, of which M and K are then queries and keys, N is the head size and Density the share of the pairs
+	// of a query and a key that are kept.
+	Attention *workload.Attention `json:"attention,omitempty"`
+
+	Seed    uint64  `json:"seed"`
+	Blocks  int     `json:"blocks"`
+	Density float64 `json:"density"` // share of blocks that are stored
 	// Elements that are stored for each nonzero one, of a matrix from a file.
 	FillIn float64 `json:"fill_in,omitempty"`
 

@@ -38,6 +38,7 @@ type Runner struct {
 	absent  []Absence
 	torch   pythonProcess
 	scipy   pythonProcess
+	heads   pythonProcess // of peers in attention
 
 	counter  *nvml.Device // of energy; nil where there is none
 	noEnergy error        // why
@@ -64,7 +65,7 @@ func NewRunner(engine *sparsek.Engine, cases []Case, o Options) (*Runner, error)
 
 // newRunner is one without cases.
 func newRunner(engine *sparsek.Engine, o Options) (*Runner, error) {
-	r := &Runner{engine: engine, options: o, byType: map[string]measurer{}, torch: newTorchProcess(), scipy: newSciPyProcess()}
+	r := &Runner{engine: engine, options: o, byType: map[string]measurer{}, torch: newTorchProcess(), scipy: newSciPyProcess(), heads: newAttentionProcess()}
 	if o.SMI == "" {
 		r.options.SMI = nvsmi.Program
 	}
@@ -110,7 +111,7 @@ func (r *Runner) Absent() []Absence { return r.absent }
 
 // Close ends what was started and frees the operands.
 func (r *Runner) Close() error {
-	err := errors.Join(r.torch.end(), r.scipy.end())
+	err := errors.Join(r.torch.end(), r.scipy.end(), r.heads.end())
 	for _, m := range r.byType {
 		err = errors.Join(err, m.close())
 	}
@@ -119,19 +120,22 @@ func (r *Runner) Close() error {
 
 // Measure checks and times a case.
 func (r *Runner) Measure(ctx context.Context, c Case) (*Result, error) {
-	m, err := r.of(ctx, c.DType)
+	m, err := r.of(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	return m.measure(ctx, c)
 }
 
-// of gives what times products of an element type.
-func (r *Runner) of(ctx context.Context, dtype string) (m measurer, err error) {
-	if m := r.byType[dtype]; m != nil {
+// of gives what times such cases.
+func (r *Runner) of(ctx context.Context, c Case) (m measurer, err error) {
+	if c.Attention != nil {
+		return r.ofAttention(c.DType)
+	}
+	if m := r.byType[c.DType]; m != nil {
 		return m, nil
 	}
-	switch dtype {
+	switch c.DType {
 	case workload.BFloat16.Name:
 		m, err = newTyped(ctx, r, workload.BFloat16)
 	case workload.Float16.Name:
@@ -141,12 +145,12 @@ func (r *Runner) of(ctx context.Context, dtype string) (m measurer, err error) {
 	case workload.Float64.Name:
 		m, err = newTyped(ctx, r, workload.Float64)
 	default:
-		err = fmt.Errorf("there is no element type %q", dtype)
+		err = fmt.Errorf("there is no element type %q", c.DType)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.byType[dtype] = m
+	r.byType[c.DType] = m
 	return m, nil
 }
 

@@ -99,19 +99,22 @@ func TestGoals(t *testing.T) {
 		}
 		return r
 	}
-	decode := result("decode", 100, 0)
+	decode, dense := result("decode", 100, 0), result("attention", 300, 0)
+	dense.Timed = append(dense.Timed, Timed{Name: FA3, Dense: true, Effective: 100, DenseEquivalent: 500}, Timed{Name: Flex, Effective: 400, DenseEquivalent: 900})
 	decode.Timed = append(decode.Timed, Timed{Name: OursGraph, Effective: 400})
 	results := []*Result{
 		result("rate", 200, 0), result("dense", 210, 200), result("dense, not measured", 210, 0), result("other", 190, 0),
-		result("other, not measured", 190, 0), decode, result("nothing wanted", 5, 0),
+		result("other, not measured", 190, 0), decode,
+		dense, result("beside flex", 300, 0), result("nothing wanted", 5, 0),
 	}
 	cases := []Case{
 		{Name: "rate", Reach: Reach{TFLOPs: 400}}, {Name: "dense", Reach: Reach{DenseShare: 1.05}}, {Name: "dense, not measured", Reach: Reach{DenseShare: 1.05}},
 		{Name: "other", Reach: Reach{Share: 0.95, Of: "rate"}}, {Name: "other, not measured", Reach: Reach{Share: 0.95, Of: "elsewhere"}},
-		{Name: "decode", Reach: Reach{Seconds: 10e-6}, GraphReach: Reach{Seconds: 4e-6}}, {Name: "nothing wanted"}, {Name: "no result", Reach: Reach{TFLOPs: 1}},
+		{Name: "decode", Reach: Reach{Seconds: 10e-6}, GraphReach: Reach{Seconds: 4e-6}},
+		{Name: "attention", Reach: Reach{Share: 0.9, Of: "attention", By: FA3}}, {Name: "beside flex", Reach: Reach{Share: 0.5, Of: "attention", By: Flex}}, {Name: "nothing wanted"}, {Name: "no result", Reach: Reach{TFLOPs: 1}},
 	}
 	setGoals(results, cases)
-	for i, want := range []float64{0.5, 1, 0, 1, 0, 0.5} {
+	for i, want := range []float64{0.5, 1, 0, 1, 0, 0.5, 300. / 450, 1.5} {
 		if got := results[i].Timed[0].Goal; got == nil || math.Abs(got.Reached-want) > 1e-9 || got.Text != cases[i].Reach.String() {
 			t.Errorf("%s: %+v, want %v", results[i].Name, got, want)
 		}
@@ -119,7 +122,7 @@ func TestGoals(t *testing.T) {
 	if graph := decode.Timed[1].Goal; graph == nil || math.Abs(graph.Reached-0.8) > 1e-9 || graph.Text != "4.0 us" {
 		t.Errorf("in a graph: %+v", graph)
 	}
-	if results[6].Timed[0].Goal != nil {
-		t.Errorf("%+v", results[6].Timed[0].Goal)
+	if last := results[len(results)-1]; last.Timed[0].Goal != nil {
+		t.Errorf("%+v", last.Timed[0].Goal)
 	}
 }

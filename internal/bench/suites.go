@@ -31,6 +31,8 @@ const (
 	Training  = "training"  // A^T B, B A, B A^T and SDD
 	Gate      = "gate"      // what must not get slower: roofline and some of training
 	Files     = "files"     // the user's own matrices
+
+	AttentionSuite = "attention" // attention over layouts, by rules and dense
 )
 
 // Settings are what the user may change of a suite; zero values: the suite's own.
@@ -82,6 +84,8 @@ func Suites() []Suite {
 			GPU: true, Against: []string{CUBLAS, Torch}, seed: rooflineSeed, cases: trainingSuite},
 		{Name: Gate, Summary: "what the gate measures: the cases of roofline and some of training, without their goals; on a GPU",
 			GPU: true, seed: rooflineSeed, cases: gateSuite},
+		{Name: AttentionSuite, Summary: "attention, dense, by rules and over layouts, beside torch's and FlashAttention-3's", Takes: []string{"dtype"},
+			Against: attentionPeers, seed: rooflineSeed, cases: attentionSuite},
 		{Name: Files, Summary: "the user's own matrices", Takes: []string{"dtype", "block", "n", "matrix", "seed"}, cases: files},
 	}
 }

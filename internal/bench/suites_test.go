@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,10 @@ func TestSuites(t *testing.T) {
 					t.Errorf("%s: %s comes twice", name, c.Name)
 				}
 				seen[c.Name] = true
+				if c.Attention != nil {
+					attentionOfSuite(t, c, backend)
+					continue
+				}
 				if fixed := slices.Contains([]string{Roofline, PeerTable, Shared, InfAndNaN, Steps, Training, Gate}, name); fixed != (c.Seed == 1) || fixed == (c.Seed == 9) || c.Shape.M < 1 || c.Shape.N < 1 || c.Shape.K < 1 || c.BlockM < 1 || c.BlockK < 1 {
 					t.Errorf("%s: %+v", name, c)
 				}
@@ -54,6 +59,23 @@ func TestSuites(t *testing.T) {
 	}
 	if _, err := Cases(Sweep, Settings{}, []string{"b17"}); err == nil || !strings.Contains(err.Error(), "b16-d1") {
 		t.Error(err)
+	}
+}
+
+// attentionOfSuite is for a case of attention what TestSuites is for products.
+func attentionOfSuite(t *testing.T, c Case, backend sparsek.Backend) {
+	t.Helper()
+	a := c.Attention
+	if _, _, err := a.Layout(); err != nil || a.Seed != rooflineSeed || c.Seed != rooflineSeed || c.DType == "" || c.Backward && backend == sparsek.CUDA {
+		t.Errorf("%s: %+v, %v", c.Name, c, err)
+	}
+	if a.Pattern != workload.AllBlocks {
+		if uses, err := pattern.UsesDensity(a.Pattern); err != nil || uses != (a.Density > 0) || a.BlockQ < 1 || a.BlockK < 1 || a.HeadsQ%max(1, a.LayoutHeads) != 0 {
+			t.Errorf("%s: %+v, %v", c.Name, a, err)
+		}
+	}
+	if bytes := HostBytes([]Case{c}, backend, true); bytes > 2<<30 {
+		t.Errorf("%s: the operands take %.3g bytes", c.Name, bytes)
 	}
 }
 
@@ -93,6 +115,23 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s has as many blocks as another", c.Name)
 		}
 		counts[c.BlockM] = append(counts[c.BlockM], a.Blocks())
+	}
+}
+
+// Of attention there are the random numbers and the results on the host, and on the CPU the operands.
+func TestHostBytesOfAttention(t *testing.T) {
+	a := workload.Attention{Batch: 2, HeadsQ: 4, HeadsK: 2, Seq: 1000, HeadSize: 64, Pattern: workload.AllBlocks}
+	const q, k, element = 2 * 4 * 1000 * 64, 2 * 2 * 1000 * 64, 4
+	for _, one := range []struct {
+		backend  sparsek.Backend
+		backward bool
+		want     float64
+	}{{sparsek.CUDA, false, element * (q + q + k)}, {sparsek.CUDA, true, element * (q + 2*(q+k))}, {sparsek.CPU, true, element * (q + 2*(q+k) + 4*(q+k))}} {
+		c := attentionCase("a", a, "fp32")
+		c.Backward = one.backward
+		if got := HostBytes([]Case{c, c}, one.backend, true); math.Abs(got/one.want-1) > 0.1 {
+			t.Errorf("%v, %v: %v bytes, want %v", one.backend, one.backward, got, one.want)
+		}
 	}
 }
 

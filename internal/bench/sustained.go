@@ -35,8 +35,8 @@ type Sustained struct {
 }
 
 // sustain runs ours and the dense product of the same matrix without a pause, one after the other, each after a rest.
-func (t *typed[T]) sustain(ctx context.Context, out *Result, entrants []entrant) error {
-	if t.r.options.Sustained <= 0 {
+func (r *Runner) sustain(ctx context.Context, out *Result, entrants []entrant) error {
+	if r.options.Sustained <= 0 {
 		return nil
 	}
 	for _, e := range entrants {
@@ -45,9 +45,9 @@ func (t *typed[T]) sustain(ctx context.Context, out *Result, entrants []entrant)
 			continue
 		}
 		one := out.Find(e.name)
-		s, err := t.load(ctx, e, one.Seconds)
+		s, err := r.load(ctx, e, one.Seconds)
 		if err != nil {
-			return fmt.Errorf("run %s for %v: %w", e.name, t.r.options.Sustained, err)
+			return fmt.Errorf("run %s for %v: %w", e.name, r.options.Sustained, err)
 		}
 		s.Effective, s.DenseEquivalent = out.EffectiveFLOP/s.Seconds/1e12, out.DenseFLOP/s.Seconds/1e12
 		if s.Joules > 0 {
@@ -62,16 +62,16 @@ func (t *typed[T]) sustain(ctx context.Context, out *Result, entrants []entrant)
 }
 
 // load runs products, each of which takes about so many seconds when the GPU is rested.
-func (t *typed[T]) load(ctx context.Context, e entrant, each float64) (*Sustained, error) {
-	least := t.r.options.Sustained
-	if err := interleave.Sleep(ctx, workload.Rest(t.r.engine)); err != nil {
+func (r *Runner) load(ctx context.Context, e entrant, each float64) (*Sustained, error) {
+	least := r.options.Sustained
+	if err := interleave.Sleep(ctx, workload.Rest(r.engine)); err != nil {
 		return nil, err
 	}
 	looked := make(chan nvsmi.State, 1)
-	middle := time.AfterFunc(least/2, func() { looked <- t.r.look(ctx) })
+	middle := time.AfterFunc(least/2, func() { looked <- r.look(ctx) })
 	var meter *nvml.Meter
-	if t.r.counter != nil {
-		meter = t.r.counter.Measure()
+	if r.counter != nil {
+		meter = r.counter.Measure()
 	}
 	start := time.Now()
 	products, err := e.run(ctx, max(2, int(math.Ceil(least.Seconds()/each))))

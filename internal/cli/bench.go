@@ -99,6 +99,8 @@ func (o *benchCommand) validate(e *environment) error {
 		return failf(exitUsage, "bench: --launches needs --json, and no other output: it prints what was launched")
 	}
 	switch {
+	case o.Launches > 0 && o.Suite == bench.AttentionSuite:
+		return failf(exitUsage, "bench: --launches is for products: leave out --suite %s", o.Suite)
 	case o.Sustained != nil && (*o.Sustained < 0 || *o.Sustained > longestSustained):
 		return failf(exitUsage, "bench: --sustained %v: give a time from 0 to %v", *o.Sustained, longestSustained)
 	case len(o.From) > 1 && !o.Markdown:

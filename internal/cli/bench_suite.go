@@ -141,6 +141,8 @@ func newBenchReport(e *environment, engine *sparsek.Engine, o *benchCommand, sus
 	}
 	method := bench.Method(engine.Info().Backend, int(o.Rounds), sustained)
 	switch o.Suite {
+	case bench.AttentionSuite:
+		method = bench.AttentionMethod(engine.Info().Backend, int(o.Rounds))
 	case bench.Shared:
 		method = append(method, bench.HeldMethod)
 	case bench.Steps:

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/bench/workload"
 	"github.com/sparsek/sparsek/internal/sys/humanize"
 )
 
@@ -53,15 +54,58 @@ func List(w io.Writer, s bench.Suite, cases []bench.Case) error {
 		if c.Shuffled {
 			pattern += ", rows shuffled"
 		}
-		t.Add("  "+c.Name, fmt.Sprintf("%dx%dx%d", c.Shape.M, c.Shape.N, c.Shape.K), block(c.BlockM, c.BlockK), c.DType, pattern)
+		size := fmt.Sprintf("%dx%dx%d", c.Shape.M, c.Shape.N, c.Shape.K)
+		if c.Attention != nil {
+			size = attentionSize(c.Attention)
+		}
+		t.Add("  "+c.Name, size, block(c.BlockM, c.BlockK), c.DType, pattern)
 	}
 	return t.Print(w)
 }
 
-// size is MxNxK.
-func size(c *bench.Result) string { return fmt.Sprintf("%dx%dx%d", c.M, c.N, c.K) }
+// size is MxNxK or, of attention, what attentionSize gives.
+func size(c *bench.Result) string {
+	if c.Attention != nil {
+		return attentionSize(c.Attention)
+	}
+	return fmt.Sprintf("%dx%dx%d", c.M, c.N, c.K)
+}
 
-func block(m, k int) string { return fmt.Sprintf("%dx%d", m, k) }
+// attentionSize is heads, those of keys behind a colon where they are others, queries and head size.
+func attentionSize(a *workload.Attention) string {
+	text := fmt.Sprintf("%sx%dx%d", a.HeadsText(), a.Seq, a.HeadSize)
+	if a.Batch > 1 {
+		text = fmt.Sprintf("%dx%s", a.Batch, text)
+	}
+	return text
+}
+
+// sizeHeading and keptHeading are those of the columns of size and density.
+func sizeHeading(r *bench.Report) string {
+	if isAttention(r) {
+		return "heads x S x D"
+	}
+	return "MxNxK"
+}
+
+func keptHeading(r *bench.Report) string {
+	if isAttention(r) {
+		return "kept"
+	}
+	return "stored"
+}
+
+func isAttention(r *bench.Report) bool {
+	return slices.ContainsFunc(r.Cases, func(c *bench.Result) bool { return c.Attention != nil })
+}
+
+// block is a size of blocks. Attention has none without a layout.
+func block(m, k int) string {
+	if m == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%dx%d", m, k)
+}
 
 // speedUp is a ratio, or a tie.
 func speedUp(s *bench.SpeedUp) string {

@@ -64,7 +64,7 @@ func heldNames(r *bench.Report) []string {
 
 // held is the table of products while SMs are held: a row for each case and number of SMs.
 func held(r *bench.Report) table {
-	columns, about := about()
+	columns, about := about(r)
 	var cells []func(heldRow) string
 	for _, cell := range about {
 		cells = append(cells, func(row heldRow) string {

@@ -34,11 +34,11 @@ func entries(r *bench.Report, pick func(*bench.Timed) bool) []entry {
 }
 
 // about are the columns that say what a case is.
-func about() ([]column, []func(*bench.Result) string) {
+func about(r *bench.Report) ([]column, []func(*bench.Result) string) {
 	return []column{
-			caseColumn(), {heading: "MxNxK", left: true, leave: 3, once: true}, {heading: "block", left: true, leave: 4, once: true},
+			caseColumn(), {heading: sizeHeading(r), left: true, leave: 3, once: true}, {heading: "block", left: true, leave: 4, once: true},
 			{heading: "type", left: true, leave: 2, once: true}, {heading: "pattern", left: true, leave: 5, once: true},
-			{heading: "stored", left: true, leave: 6, once: true}, {heading: "kernel", left: true, leave: 7, once: true},
+			{heading: keptHeading(r), left: true, leave: 6, once: true}, {heading: "kernel", left: true, leave: 7, once: true},
 		}, []func(*bench.Result) string{
 			func(c *bench.Result) string { return c.Name }, size, func(c *bench.Result) string { return block(c.BlockM, c.BlockK) },
 			func(c *bench.Result) string { return c.DType }, source, func(c *bench.Result) string { return humanize.Percent(c.Density) },
@@ -67,7 +67,7 @@ func rateUnit(r *bench.Report) (unit string, scale float64) {
 // times is the table of all that was timed, a row each.
 func times(r *bench.Report) table {
 	unit, scale := rateUnit(r)
-	columns, cells := about()
+	columns, cells := about(r)
 	var of []func(entry) string
 	for _, cell := range cells {
 		of = append(of, func(e entry) string {
@@ -105,7 +105,7 @@ func times(r *bench.Report) table {
 // beside is the table with a row for each case, and each peer's time and speed-up beside ours.
 func beside(r *bench.Report) table {
 	unit, scale := rateUnit(r)
-	columns, cells := about()
+	columns, cells := about(r)
 	ours := func(text func(*bench.Timed) string) func(*bench.Result) string {
 		return func(c *bench.Result) string {
 			if t := c.Find(bench.Ours); t != nil {

@@ -107,9 +107,13 @@ type Operands struct {
 // OfAnyKernel is the bound of a product whatever its kernel and its plan: what it has to read and write once, or its
 // operations.
 func OfAnyKernel(chip Ceilings, o Operands) Bound {
-	size := float64(o.ElementBytes)
-	moving := Bound{"DRAM", (size*(o.Values+o.B+o.C) + 4*o.Index) / chip.DRAM}
-	computing := Bound{"tensor", 2 * o.Values * float64(o.N) / chip.rate(o.ElementBytes)}
+	return OfFLOP(chip, 2*o.Values*float64(o.N), float64(o.ElementBytes)*(o.Values+o.B+o.C)+4*o.Index, o.ElementBytes)
+}
+
+// OfFLOP is the bound of so many operations on elements of so many bytes, of which as many bytes have to be read and written.
+func OfFLOP(chip Ceilings, flop, bytes float64, elementBytes int) Bound {
+	moving := Bound{"DRAM", bytes / chip.DRAM}
+	computing := Bound{"tensor", flop / chip.rate(elementBytes)}
 	if computing.Seconds > moving.Seconds {
 		return computing
 	}

@@ -55,7 +55,7 @@ type attentionRunCommand struct {
 func (*attentionRunCommand) Help() string {
 	return `Examples:
   sparsek attention run --causal --seq 4096 --heads 16 --kv-heads 4
-  sparsek attention run --pattern random --density 0.25 --block 64 --layout-heads 8 --backward --check --json`
+  sparsek attention run --pattern random --density 0.25 --block 64 --layout-heads 8 --backward`
 }
 
 // defaultAttentionBlock is that of layouts.

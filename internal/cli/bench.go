@@ -26,7 +26,7 @@ type benchCommand struct {
 	Block        *blockFlag `group:"Product" placeholder:"BMxBK" help:"Blocks of A; one number stands for both (default: the suite's, or those of a bsr .npz, or 64x64)."`
 	densityFlags `group:"Product" set:"density=the suite's"`
 	DType        dtypeFlag `name:"dtype" group:"Product" placeholder:"TYPE" help:"Element type of A and B: bf16, fp16, fp32 or fp64 (default: bf16 on a GPU, fp32 on the CPU)."`
-	Seed         uint64    `group:"Product" placeholder:"N" help:"Of patterns, values and B (default: 0); those of the suites roofline, peers, shared, nonfinite, dynamic, training and gate are fixed."`
+	Seed         uint64    `group:"Product" placeholder:"N" help:"Of patterns, values and B (default: 0); those of the suites roofline, peers, shared, nonfinite, dynamic, training, gate and attention are fixed."`
 	mapFlags     `group:"The suite map"`
 	engineFlags  `group:"Device and time"`
 	Rounds       count          `group:"Device and time" default:"${rounds}" placeholder:"N" help:"How often all that is timed takes turns."`

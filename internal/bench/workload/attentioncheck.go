@@ -6,7 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"unsafe"
+
+	"golang.org/x/sync/errgroup"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"
 	"github.com/sparsek/sparsek/wrapper/check"
@@ -134,13 +138,27 @@ func (r *AttentionRun[T, S]) CheckSample(ctx context.Context) error {
 		}
 		return err
 	}
-	blocks := r.parts()
-	for _, part := range []int{0, blocks / 2, blocks - 1} {
-		if err := r.checkPart(ctx, result, part); err != nil {
-			return err
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0)) // a part is one head, which the check does in one thread
+	for _, part := range r.sample() {
+		group.Go(func() error { return r.checkPart(ctx, result, part) })
+	}
+	return group.Wait()
+}
+
+// sample are the first, the middle and the last parts.
+func (r *AttentionRun[T, S]) sample() []int {
+	parts := r.parts()
+	together := min(parts, 4)
+	var list []int
+	for _, first := range []int{0, (parts - together) / 2, parts - together} {
+		for part := first; part < first+together; part++ {
+			if !slices.Contains(list, part) {
+				list = append(list, part)
+			}
 		}
 	}
-	return nil
+	return list
 }
 
 func (r *AttentionRun[T, S]) kernel(output check.AttentionOutput) string {
@@ -159,12 +177,13 @@ func (r *AttentionRun[T, S]) verdict(one AttentionChecked, where string) error {
 		one.Failures, one.FirstRow, one.FirstCol)
 }
 
-// partRows is how many queries a part has: a block's where there is a layout.
+// partRows is how many queries a part has; they are of one block of the layout.
 func (r *AttentionRun[T, S]) partRows() int {
-	if r.layout == nil {
-		return min(r.Seq, 64)
+	const few = 16
+	if r.BlockQ%few != 0 {
+		return r.BlockQ
 	}
-	return r.BlockQ
+	return few
 }
 
 // parts is how many parts checkPart knows, over all batches and heads.
@@ -174,8 +193,7 @@ func (r *AttentionRun[T, S]) parts() int { return r.Batch * r.HeadsQ * blocksIn(
 // place is shifted against that of the keys.
 func (r *AttentionRun[T, S]) checkPart(ctx context.Context, result *attentionResult[T, S], part int) error {
 	inHead := blocksIn(r.Seq, r.partRows())
-	head, block := part/inHead, part%inHead // head: of all batches
-	begin := block * r.partRows()
+	head, begin := part/inHead, part%inHead*r.partRows() // head: of all batches
 	rows := min(r.partRows(), r.Seq-begin)
 	group := r.HeadsQ / r.HeadsK
 	query := func(data []T) sparsek.Heads[T] {
@@ -195,7 +213,7 @@ func (r *AttentionRun[T, S]) checkPart(ctx context.Context, result *attentionRes
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		report, err := r.compare(output, o, r.layoutPart(head, block, rows), r.shifted(begin, rows))
+		report, err := r.compare(output, o, r.layoutPart(head, begin, rows), r.shifted(begin, rows))
 		if err != nil {
 			return err
 		}
@@ -223,13 +241,13 @@ func (r *AttentionRun[T, S]) shifted(begin, rows int) sparsek.AttentionOptions {
 	return o
 }
 
-// layoutPart is a block row of the layout, of a head that is counted over all batches.
-func (r *AttentionRun[T, S]) layoutPart(head, block, rows int) *sparsek.BSR[T, int32] {
+// layoutPart is the block row of the layout with some queries, of a head that is counted over all batches.
+func (r *AttentionRun[T, S]) layoutPart(head, begin, rows int) *sparsek.BSR[T, int32] {
 	if r.layout == nil {
 		return nil
 	}
 	sharing := r.HeadsQ / max(1, r.LayoutHeads)
-	row := head%r.HeadsQ/sharing*blocksIn(r.Seq, r.BlockQ) + block
-	begin, end := r.layout.RowPtr[row], r.layout.RowPtr[row+1]
-	return &sparsek.BSR[T, int32]{Rows: rows, Cols: r.Seq, BlockM: rows, BlockK: r.BlockK, RowPtr: []int32{0, end - begin}, ColIdx: r.layout.ColIdx[begin:end]}
+	row := head%r.HeadsQ/sharing*blocksIn(r.Seq, r.BlockQ) + begin/r.BlockQ
+	first, end := r.layout.RowPtr[row], r.layout.RowPtr[row+1]
+	return &sparsek.BSR[T, int32]{Rows: rows, Cols: r.Seq, BlockM: rows, BlockK: r.BlockK, RowPtr: []int32{0, end - first}, ColIdx: r.layout.ColIdx[first:end]}
 }

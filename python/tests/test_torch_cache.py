@@ -67,6 +67,30 @@ def test_a_change_in_place_is_seen(hidden: bool) -> None:
     assert st.cache_info().misses == 2
 
 
+def test_rows_that_change_in_place_are_seen() -> None:
+    a = Matrix(1, SIZE, BLOCK)
+    a.crow = torch.arange(0, 25, 3, dtype=torch.int32)
+    a.col = torch.arange(24, dtype=torch.int32) % 6
+    a.values = torch.randn(24, *BLOCK, dtype=torch.float64)
+    check(a)
+    a.crow.numpy()[1] = 2  # the first row's last block is the second row's first now
+    check(a)
+    assert st.cache_info().misses == 2
+
+
+def test_other_columns_beside_the_same_rows() -> None:
+    a = Matrix(1, SIZE, BLOCK)
+    a.crow = torch.arange(0, 25, 3, dtype=torch.int32)
+    a.values = torch.randn(24, *BLOCK, dtype=torch.float64)
+    columns = [torch.arange(24, dtype=torch.int32) % 6, torch.arange(24, dtype=torch.int32) % 3 * 2]
+    for turn in range(4):
+        a.col = columns[turn % 2]
+        check(a)
+    columns[1].copy_(columns[0])
+    columns[0].fill_(77)  # what no product may look at any more
+    check(a)
+
+
 def test_a_recycled_address_is_seen() -> None:
     seen: set[int] = set()
     again = 0
@@ -154,5 +178,6 @@ def test_another_number_of_threads() -> None:
         for count in (1, 2):
             torch.set_num_threads(count)
             check(a)
+            assert st.cache_info().misses == count  # a pattern of each context
     finally:
         torch.set_num_threads(threads)

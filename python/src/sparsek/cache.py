@@ -48,12 +48,11 @@ class IndexBytes(bytearray):
     def __init__(self, index: View) -> None:
         memory = ctypes.c_char * int(index.array.nbytes)
         super().__init__(memory.from_address(index.address))
-        self._memory_at = memory.from_address
+        self.memory_at: Callable[[int], object] = memory.from_address
 
     def lie_at(self, address: int) -> bool:
         """Whether the memory there, which must be as long, holds the same."""
-        memory: object = self._memory_at(address)
-        return self == memory
+        return self == self.memory_at(address)
 
 
 class Kept(Generic[_Kept]):

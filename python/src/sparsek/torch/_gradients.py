@@ -251,7 +251,7 @@ class _SddNow(Function):
 
 
 # Function.apply of Python asks for default arguments and transforms first.
-_mm_now, _linear_now, _sdd_now = (super(Function, function).apply for function in (_MmNow, _LinearNow, _SddNow))
+mm_now, linear_now, sdd_now = (super(Function, function).apply for function in (_MmNow, _LinearNow, _SddNow))
 
 
 def _sum(terms: list[torch.Tensor]) -> torch.Tensor:
@@ -267,37 +267,32 @@ for _name, _function in (("mm", Mm), ("linear", Linear), ("sdd", Sdd)):
     torch.library.register_vmap(f"sparsek::{_name}", _function.vmap)
 
 
-def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool, found: Any = None) -> torch.Tensor:
-    """op(A) b, with gradients; see functional.mm. found: of _products.known_mm."""
-    if found is None and may_be_known():
-        found = _products.known_mm(values, crow, col, size, b, transpose)
+def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> torch.Tensor:
+    """op(A) b, with gradients; see functional.mm."""
+    found = _products.known_mm(values, crow, col, tuple(size), b, transpose) if may_be_known() else None
     if found is not None:
         if found[0].has_gradients and _records():
-            return _mm_now(values, b, (crow, col, size, transpose, found))
+            return mm_now(values, b, (crow, col, size, transpose, found))
         return found[0].run(b, found[1])
     if _goes_into_graph(crow, col, values, b):
         return torch.ops.sparsek.mm(values, crow, col, size, b, transpose)
     if _is_transformed():
         return Mm.apply(values, crow, col, size, b, transpose)
     if _records() and (values.requires_grad or b.requires_grad):
-        return _mm_now(values, b, (crow, col, size, transpose, None))
+        return mm_now(values, b, (crow, col, size, transpose, None))
     return _products.mm(values, crow, col, size, b, transpose)
 
 
 _ACTIVATIONS = {"relu": torch.nn.functional.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
 
 
-def linear(
-    x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str, found: Any = None
-) -> torch.Tensor:
-    """act(x op(A) + bias), with gradients; see functional.linear. found: of _products.known_linear."""
-    if found is None and may_be_known():
-        found = _products.known_linear(x, values, crow, col, size, bias, transpose, activation)
+def linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> torch.Tensor:
+    """act(x op(A) + bias), with gradients; see functional.linear."""
+    found = _products.known_linear(x, values, crow, col, tuple(size), bias, transpose, activation) if may_be_known() else None
     if found is not None:
-        if not (found[0].has_gradients and _records()):
-            return found[0].run(x, found[1])
-        if activation == "none":
-            return _linear_now(x, values, bias, (crow, col, size, transpose, found))
+        if found[0].has_gradients and _records():
+            return linear_now(x, values, bias, (crow, col, size, transpose, found))
+        return found[0].run(x, found[1])
     traced = _goes_into_graph(crow, col, x, values)
     transformed = not traced and _is_transformed()
     records = _records() and (x.requires_grad or values.requires_grad or (bias is not None and bias.requires_grad))
@@ -309,22 +304,21 @@ def linear(
     if transformed:
         return Linear.apply(x, values, crow, col, size, bias, transpose, activation)
     if records:
-        return _linear_now(x, values, bias, (crow, col, size, transpose, None))
+        return linear_now(x, values, bias, (crow, col, size, transpose, None))
     return _products.linear(x, values, crow, col, size, bias, transpose, activation)
 
 
-def sdd(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any, found: Any = None) -> torch.Tensor:
-    """The blocks of lhs rhs, with gradients; see functional.sdd. found: of _products.known_sdd."""
-    if found is None and may_be_known():
-        found = _products.known_sdd(lhs, rhs, crow, col, size, block)
+def sdd(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> torch.Tensor:
+    """The blocks of lhs rhs, with gradients; see functional.sdd."""
+    found = _products.known_sdd(lhs, rhs, crow, col, tuple(size), tuple(block)) if may_be_known() else None
     if found is not None:
         if found[0].has_gradients and _records():
-            return _sdd_now(lhs, rhs, (crow, col, size, block, found))
+            return sdd_now(lhs, rhs, (crow, col, size, block, found))
         return found[0].run(lhs, found[1])
     if _goes_into_graph(crow, col, lhs, rhs):
         return torch.ops.sparsek.sdd(lhs, rhs, crow, col, size, block)
     if _is_transformed():
         return Sdd.apply(lhs, rhs, crow, col, size, block)
     if _records() and (lhs.requires_grad or rhs.requires_grad):
-        return _sdd_now(lhs, rhs, (crow, col, size, block, None))
+        return sdd_now(lhs, rhs, (crow, col, size, block, None))
     return _products.sdd(lhs, rhs, crow, col, size, block)

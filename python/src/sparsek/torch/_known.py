@@ -28,48 +28,36 @@ modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda
 transforms: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 _MOST_KEYS, _MOST_CALLS = 4096, 4
-_calls: dict[Any, tuple[weakref.ref[Call], ...]] = {}
+kept: dict[Any, tuple[weakref.ref[Call], ...]] = {}
+"""Calls by the address of the index, the number of elements of the dense operand, the size, and what the product is; newest first.
 
-
-def key_of(crow: torch.Tensor, dense: torch.Tensor, size: Any, what: Any) -> Any:
-    """The key of a product: what it is, and what may tell its index and dense operand from others. None: no index in memory."""
-    try:
-        return crow.data_ptr(), dense.numel(), tuple(size), what
-    except RuntimeError:  # of a tensor that is traced or transformed
-        return None
-
-
-def known(key: Any, crow: torch.Tensor, col: torch.Tensor, *dense: torch.Tensor) -> Call | None:
-    """The call that was kept for this key and operands that look like these, if the index still is that of its plan.
-
-    There is none where a mode of dispatch or a transform of torch.func is at work, or a tensor is of a class of its own.
-    """
-    for ref in _calls.get(key, ()):
-        call = ref()
-        if call is not None and call.looks_like(crow, col, *dense) and call.serves(crow, col):
-            return call
-    return None
+A call knows of what operands it serves: looks_like of their looks, serves of the index.
+"""
 
 
 def keep(key: Any, entry: Entry | DeviceEntry, call: Call, crow: torch.Tensor, col: torch.Tensor, *dense: torch.Tensor) -> None:
-    """Keeps a call for such operands as long as the cache of patterns keeps the pattern."""
+    """Keeps a call for such operands as long as the cache of patterns keeps the pattern.
+
+    None is kept or found where a mode of dispatch or a transform of torch.func is at work, or a tensor is of a class of its own.
+    """
     operands = (crow, col, *dense)
     if _guard is None or modes() or transforms() or not all(type(operand) in PLAIN for operand in operands):
         return
     call.looks_like = _guard(*operands, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
     call.has_gradients = any(operand.requires_grad for operand in dense)
-    if len(_calls) >= _MOST_KEYS:
-        _calls.clear()
-    others = [ref for ref in _calls.get(key, ()) if ref() is not None]
-    _calls[key] = (weakref.ref(call), *others[: _MOST_CALLS - 1])
+    call.stay_with(crow, col)
+    if len(kept) >= _MOST_KEYS:
+        kept.clear()
+    others = [ref for ref in kept.get(key, ()) if ref() is not None]
+    kept[key] = (weakref.ref(call), *others[: _MOST_CALLS - 1])
     entry.calls.get((id(call),), lambda: call)
 
 
 def forget() -> None:
     """Drops all."""
-    _calls.clear()
+    kept.clear()
 
 
 def alive() -> list[Call]:
     """The calls that are kept, of each key the newest first."""
-    return [call for refs in _calls.values() for ref in refs if (call := ref()) is not None]
+    return [call for refs in kept.values() for ref in refs if (call := ref()) is not None]

@@ -124,7 +124,10 @@ class Call:
 
     __slots__ = (
         "__weakref__",
+        "_col_address",
+        "_col_memory",
         "_columns",
+        "_crow_memory",
         "_dtype",
         "_lib",
         "_members",
@@ -159,27 +162,34 @@ class Call:
     def _bind(self, entry: Entry) -> None:
         self._starts, self._columns, self._threads = entry.starts, entry.columns, _num_threads()
 
+    def stay_with(self, crow: torch.Tensor, col: torch.Tensor) -> None:
+        """Keeps in mind where the index lies that it is for."""
+        self._crow_memory, self._col_memory = self._starts.memory_at(crow.data_ptr()), self._columns.memory_at(col.data_ptr())
+        self._col_address = col.data_ptr()
+
     def serves(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
-        """Whether the index, of the address and size that it is for, still is the one that it is for."""
-        return self._starts.lie_at(crow.data_ptr()) and self._columns.lie_at(col.data_ptr()) and self._threads == _num_threads()
+        """Whether the index still is the one that it is for. It has crow of the address and size, and col of the size, of that."""
+        # The memory is there: the operands own it.
+        return (
+            self._starts == self._crow_memory
+            and col.data_ptr() == self._col_address
+            and self._columns == self._col_memory
+            and self._threads == _num_threads()
+        )
 
     def run(self, like: torch.Tensor, addresses: tuple[int, int, int, int], out: torch.Tensor | None = None) -> torch.Tensor:
         """Multiplies operands at these addresses, into `out` or a new tensor of the type and device of `like`.
 
         addresses: of values, b, the bias and x; 0 where the product has none.
         """
-        values, b, bias, x = addresses
         c = self._new(like) if out is None else out
         try:
             spare = self._spare.pop()
         except IndexError:
             spare = self._new_args()
         args = spare[0]
-        args.values, args.b, args.c = values, b, c.data_ptr()
-        if bias:
-            args.bias = bias
-        if x:
-            args.x = x
+        args.values, args.b, args.bias, args.x = addresses
+        args.c = c.data_ptr()
         self._multiply_with(spare, like)
         self._spare.append(spare)
         return c
@@ -214,6 +224,9 @@ class DeviceCall(Call):
         self._verdict, self._is_captured, self._identity = entry.verdict, False, entry.identity
         self._device: int = entry.pattern.context.device
         self._members["flags"] = int(MultiplyFlag.TRUSTED)
+
+    def stay_with(self, crow: torch.Tensor, col: torch.Tensor) -> None:
+        """Nothing: the entry's identity says where the index lies."""
 
     def serves(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
         """Whether the index is the very one that it is for, and right as far as is known."""

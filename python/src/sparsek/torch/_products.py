@@ -10,7 +10,7 @@ import torch
 
 from .._abi import Activation, Bias, Op, Order
 from ..errors import ArgumentError, DtypeError
-from ._known import keep, key_of, known
+from ._known import keep, kept
 from ._plans import DTYPES, Call, alignment_of, entry_of, made_call
 
 ACTIVATIONS = {"none": int(Activation.NONE), "relu": int(Activation.RELU), "gelu": int(Activation.GELU), "silu": int(Activation.SILU)}
@@ -117,12 +117,16 @@ def require_mm(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size
 
 def known_mm(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Any, b: torch.Tensor, transpose: bool) -> Found | None:
     """What is kept of such a product."""
-    key = key_of(crow, b, size, transpose)
-    call = known(key, crow, col, values, b) if key is not None else None
-    if call is None:
+    try:
+        refs = kept[crow.data_ptr(), b.numel(), size, transpose]
+    except (KeyError, RuntimeError):  # a tensor that is traced or transformed has no address
         return None
-    at, b_at = values.data_ptr(), b.data_ptr()
-    return None if b_at & call.misaligned or at & 15 else (call, (at, b_at, 0, 0))
+    for ref in refs:
+        call = ref()
+        if call is not None and call.looks_like(crow, col, values, b) and call.serves(crow, col):
+            at, b_at = values.data_ptr(), b.data_ptr()
+            return None if b_at & call.misaligned or at & 15 else (call, (at, b_at, 0, 0))
+    return None
 
 
 def mm(
@@ -169,7 +173,7 @@ def mm(
     members = {"n": n, "ldb": lying.ld, "ldc": n, "batch": batch, "stride_b": step, "stride_c": step_c}
     call = made_call(entry, options, shape, members)
     if folded.data_ptr() == b.data_ptr() and values.is_contiguous() and values.numel() and _is_plain(crow, col):
-        keep(key_of(crow, b, size, transpose), entry, call, crow, col, values, b)
+        keep((crow.data_ptr(), b.numel(), size, transpose), entry, call, crow, col, values, b)
     blocks = _blocks(values)
     return call.run(b, (_address(blocks, crow), folded.data_ptr(), 0, 0), out)
 
@@ -214,14 +218,20 @@ def known_linear(
     x: torch.Tensor, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Any, bias: Any, transpose: bool, activation: str
 ) -> Found | None:
     """What is kept of such a product."""
-    key = key_of(crow, x, size, (transpose, activation, bias is None))
-    if key is None:
+    try:
+        refs = kept[crow.data_ptr(), x.numel(), size, transpose, activation, bias is None]
+    except (KeyError, RuntimeError):
         return None
-    call = known(key, crow, col, x, values) if bias is None else known(key, crow, col, x, values, bias)
-    if call is None:
-        return None
-    at, x_at = values.data_ptr(), x.data_ptr()
-    return None if x_at & call.misaligned or at & 15 else (call, (at, x_at, 0 if bias is None else bias.data_ptr(), 0))
+    for ref in refs:
+        call = ref()
+        if call is None:
+            continue
+        looks_like = call.looks_like(crow, col, x, values) if bias is None else call.looks_like(crow, col, x, values, bias)
+        # The gradient of an activation needs what it was applied to.
+        if looks_like and call.serves(crow, col) and (activation == "none" or not (call.has_gradients and torch.is_grad_enabled())):
+            at, x_at = values.data_ptr(), x.data_ptr()
+            return None if x_at & call.misaligned or at & 15 else (call, (at, x_at, 0 if bias is None else bias.data_ptr(), 0))
+    return None
 
 
 def linear(
@@ -266,7 +276,7 @@ def linear(
     call = made_call(entry, options, shape, {"n": n, "ldb": lying.ld, "ldc": outer})
     in_place = lying.tensor.data_ptr() == x.data_ptr() and values.is_contiguous() and (bias is None or bias.is_contiguous())
     if in_place and x.numel() and values.numel() and _is_plain(crow, col):
-        key = key_of(crow, x, size, (transpose, activation, bias is None))
+        key = (crow.data_ptr(), x.numel(), size, transpose, activation, bias is None)
         keep(key, entry, call, crow, col, x, values, *([] if bias is None else [bias]))
     blocks, added = _blocks(values), bias.contiguous() if bias is not None else None
     addresses = _address(blocks, crow), _address(lying.tensor, crow), added.data_ptr() if added is not None else 0, 0
@@ -289,12 +299,16 @@ def require_sdd(
 
 def known_sdd(lhs: torch.Tensor, rhs: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Any, block: Any) -> Found | None:
     """What is kept of such a product."""
-    key = key_of(crow, lhs, size, tuple(block))
-    call = known(key, crow, col, lhs, rhs) if key is not None else None
-    if call is None:
+    try:
+        refs = kept[crow.data_ptr(), lhs.numel(), size, block]
+    except (KeyError, RuntimeError):
         return None
-    left_at, right_at = lhs.data_ptr(), rhs.data_ptr()
-    return None if (left_at | right_at) & call.misaligned else (call, (0, right_at, 0, left_at))
+    for ref in refs:
+        call = ref()
+        if call is not None and call.looks_like(crow, col, lhs, rhs) and call.serves(crow, col):
+            left_at, right_at = lhs.data_ptr(), rhs.data_ptr()
+            return None if (left_at | right_at) & call.misaligned else (call, (0, right_at, 0, left_at))
+    return None
 
 
 def sdd(
@@ -334,5 +348,5 @@ def sdd(
     }
     call = made_call(entry, options, shape, {"n": n, "ldb": right.ld, "ldx": left.ld})
     if left.tensor is lhs and right.tensor is rhs and _is_plain(crow, col):
-        keep(key_of(crow, lhs, size, block), entry, call, crow, col, lhs, rhs)
+        keep((crow.data_ptr(), lhs.numel(), size, block), entry, call, crow, col, lhs, rhs)
     return call.run(lhs, (0, right.tensor.data_ptr(), 0, left.tensor.data_ptr()), out)

@@ -15,7 +15,7 @@ import torch
 from ..attention import rules_of
 from ..errors import ArgumentError
 from . import _attention, _gradients
-from ._gradients import may_be_known
+from ._gradients import linear_now, may_be_known, mm_now, sdd_now
 from ._products import ACTIVATIONS, known_linear, known_mm, known_sdd
 from .block_layout import BlockLayout
 
@@ -23,6 +23,7 @@ __all__ = ["attention", "linear", "mm", "sdd"]
 
 # Whether it is on for any kind of device; for one kind, torch takes longer to tell.
 _any_autocast: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
+_records = torch.is_grad_enabled
 
 
 def _is_autocast() -> bool:
@@ -57,10 +58,15 @@ def mm(
     Types are bfloat16, float16, float32 and float64, on the CPU and on Hopper GPUs. Raises ArgumentError, DtypeError, IndexFault and
     UnsupportedError.
     """
+    size = tuple(size)
     found = known_mm(values, crow, col, size, b, transpose) if may_be_known() else None
-    if found is None and _is_autocast():
+    if found is not None:
+        if found[0].has_gradients and _records():
+            return mm_now(values, b, (crow, col, size, transpose, found))
+        return found[0].run(b, found[1])
+    if _is_autocast():
         values, b = _cast(values, b)
-    return _gradients.mm(values, crow, col, tuple(size), b, transpose, found)
+    return _gradients.mm(values, crow, col, size, b, transpose)
 
 
 def linear(
@@ -80,13 +86,17 @@ def linear(
     "gelu" (the exact one) or "silu", which is part of the product where no gradients are recorded.
     Returns (..., M), transposed (..., K). Raises as mm does.
     """
-    kind = activation or "none"
+    size, kind = tuple(size), activation or "none"
+    found = known_linear(x, values, crow, col, size, bias, transpose, kind) if may_be_known() else None
+    if found is not None:
+        if found[0].has_gradients and _records():
+            return linear_now(x, values, bias, (crow, col, size, transpose, found))
+        return found[0].run(x, found[1])
     if kind not in ACTIVATIONS:
         raise ArgumentError(f"activation={activation!r} is none of None, relu, gelu and silu")
-    found = known_linear(x, values, crow, col, size, bias, transpose, kind) if may_be_known() else None
-    if found is None and _is_autocast():
+    if _is_autocast():
         x, values, bias = _cast(x, values, bias)
-    return _gradients.linear(x, values, crow, col, tuple(size), bias, transpose, kind, found)
+    return _gradients.linear(x, values, crow, col, size, bias, transpose, kind)
 
 
 def sdd(
@@ -96,10 +106,15 @@ def sdd(
 
     lhs: (M, n). rhs: (n, K). The pattern has the size (M, K), blocks of (bm, bk), crow and col, see mm. Raises as mm does.
     """
+    size, block = tuple(size), tuple(block)
     found = known_sdd(lhs, rhs, crow, col, size, block) if may_be_known() else None
-    if found is None and _is_autocast():
+    if found is not None:
+        if found[0].has_gradients and _records():
+            return sdd_now(lhs, rhs, (crow, col, size, block, found))
+        return found[0].run(lhs, found[1])
+    if _is_autocast():
         lhs, rhs = _cast(lhs, rhs)
-    return _gradients.sdd(lhs, rhs, crow, col, tuple(size), tuple(block), found)
+    return _gradients.sdd(lhs, rhs, crow, col, size, block)
 
 
 def attention(

@@ -329,11 +329,17 @@ def test_a_thousand_patterns() -> None:
     some(200)
     torch.cuda.synchronize()
     gc.collect()
-    free, used = torch.cuda.mem_get_info()[0], torch.cuda.memory_allocated()
-    some(1000)
-    torch.cuda.synchronize()
+    used, taken = torch.cuda.memory_allocated(), []
+    for _ in range(3):
+        free = torch.cuda.mem_get_info()[0]
+        some(1000)
+        torch.cuda.synchronize()
+        taken.append(free - torch.cuda.mem_get_info()[0])
+        if taken[-1] <= 16 << 20:
+            break
     assert torch.cuda.memory_allocated() <= used + (1 << 20)
-    assert torch.cuda.mem_get_info()[0] >= free - (16 << 20)
+    # Other processes take memory of the same device now and then; what grows here grows each time.
+    assert min(taken) <= 16 << 20, taken
     assert st.cache_info().patterns < 100
 
 

@@ -273,3 +273,26 @@ def test_faults() -> None:
     with pytest.raises(sparsek.ArgumentError, match="with one n"):
         st.sdd(b, b, *index, a.size, a.block)
     assert st.mm(a.values.to("meta"), a.crow.to("meta"), a.col.to("meta"), a.size, b.to("meta")).shape == (24, 5)
+
+
+def test_operators_without_gradients() -> None:
+    """What is not to be computed at once there: tensors without memory, and those of a transform."""
+    a, x = Matrix(5, (24, 40), (8, 8)), draw(1, 5, 40)
+    ops, index = torch.ops.sparsek, (a.crow, a.col, a.size)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(ops.linear(x, a.values, *index, None, False, "relu"), (x @ a.dense().t()).relu())
+            torch.testing.assert_close(ops.mm(a.values, *index, x.t(), False), a.dense() @ x.t())
+            torch.testing.assert_close(ops.sdd(x[:, :24].t(), x, *index, a.block), a.blocks(x[:, :24].t() @ x))
+        there = [tensor.to("meta") for tensor in (x, a.values, a.crow, a.col)]
+        assert ops.linear(*there, a.size, None, False, "none").shape == (5, 24)
+        assert st.linear(*there, a.size).is_meta
+        each = torch.func.vmap(lambda one: ops.linear(one, a.values, *index, None, False, "none"))(x)
+        torch.testing.assert_close(each, x @ a.dense().t())
+
+    def scaled(v: Any) -> Any:
+        with torch.no_grad():
+            y = ops.linear(x, v, *index, None, False, "none")
+        return (y * v.sum()).sum()
+
+    torch.testing.assert_close(torch.func.grad(scaled)(a.values), (x @ a.dense().t()).sum().expand_as(a.values))

@@ -18,6 +18,8 @@ from ._known import PLAIN, modes, transforms
 
 _compiling = torch.compiler.is_compiling
 _records = torch.is_grad_enabled
+_OPS: Any = torch.ops.sparsek
+"""What rules of vmap call, for whom torch.func has set aside their own level of its, but not the others."""
 
 
 def _goes_into_graph(crow: torch.Tensor, col: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> bool:
@@ -98,8 +100,8 @@ class Mm(Function):
     @staticmethod
     def vmap(info: Any, in_dims: Any, values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
         if in_dims[0] is None and in_dims[1] is None and in_dims[2] is None:
-            return mm(values, crow, col, size, b.movedim(in_dims[4], 0), transpose), 0
-        return _each(mm, info, in_dims, (values, crow, col, size, b, transpose))
+            return _OPS.mm(values, crow, col, size, b.movedim(in_dims[4], 0), transpose), 0
+        return _each(_OPS.mm, info, in_dims, (values, crow, col, size, b, transpose))
 
 
 def _gradients_of_linear(ctx: Any, g: Any, needs_x: bool, needs_values: bool, needs_bias: bool) -> tuple[Any, Any, Any]:
@@ -156,8 +158,8 @@ class Linear(Function):
         info: Any, in_dims: Any, x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str
     ) -> Any:
         if all(in_dims[at] is None for at in (1, 2, 3, 5)):
-            return linear(x.movedim(in_dims[0], 0), values, crow, col, size, bias, transpose, activation), 0
-        return _each(linear, info, in_dims, (x, values, crow, col, size, bias, transpose, activation))
+            return _OPS.linear(x.movedim(in_dims[0], 0), values, crow, col, size, bias, transpose, activation), 0
+        return _each(_OPS.linear, info, in_dims, (x, values, crow, col, size, bias, transpose, activation))
 
 
 def _gradients_of_sdd(ctx: Any, g: Any) -> tuple[Any, Any]:
@@ -197,7 +199,7 @@ class Sdd(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        return _each(sdd, info, in_dims, args)
+        return _each(_OPS.sdd, info, in_dims, args)
 
 
 # The same where torch.func and graphs are not at work: without setup_context and what else takes torch tens of microseconds.
@@ -261,9 +263,33 @@ def _sum(terms: list[torch.Tensor]) -> torch.Tensor:
     return total
 
 
+class _AutogradLibrary(torch.library.Library):
+    """The operators' kernels of autograd, which make a product at once where no gradients are recorded.
+
+    torch's own would send it through the dispatcher again, which takes longer than the product's own code.
+    """
+
+    def impl(self, op_name: str, fn: Any, *args: Any, **options: Any) -> None:
+        product = getattr(_products, op_name)
+        first, crow, col, second = {"mm": (0, 1, 2, 4), "linear": (0, 2, 3, 1), "sdd": (0, 2, 3, 1)}[op_name]
+
+        def kernel(keyset: Any, *given: Any) -> Any:
+            if (
+                _records()
+                or given[crow].is_meta
+                or _goes_into_graph(given[crow], given[col], given[first], given[second])
+                or _is_transformed()
+            ):
+                return fn(keyset, *given)
+            return product(*given)
+
+        super().impl(op_name, kernel, *args, **options)
+
+
+_library = _AutogradLibrary("sparsek", "FRAGMENT")
 for _name, _function in (("mm", Mm), ("linear", Linear), ("sdd", Sdd)):
     assert _name in _operators.SCHEMAS
-    torch.library.register_autograd(f"sparsek::{_name}", _function.backward, setup_context=_function.setup_context)
+    torch.library.register_autograd(f"sparsek::{_name}", _function.backward, setup_context=_function.setup_context, lib=_library)
     torch.library.register_vmap(f"sparsek::{_name}", _function.vmap)
 
 

@@ -278,7 +278,8 @@ def test_faults() -> None:
 def test_operators_without_gradients() -> None:
     """What is not to be computed at once there: tensors without memory, and those of a transform."""
     a, x = Matrix(5, (24, 40), (8, 8)), draw(1, 5, 40)
-    ops, index = torch.ops.sparsek, (a.crow, a.col, a.size)
+    ops: Any = torch.ops.sparsek
+    index: Any = (a.crow, a.col, a.size)
     with torch.no_grad():
         for _ in range(2):
             torch.testing.assert_close(ops.linear(x, a.values, *index, None, False, "relu"), (x @ a.dense().t()).relu())
@@ -286,7 +287,7 @@ def test_operators_without_gradients() -> None:
             torch.testing.assert_close(ops.sdd(x[:, :24].t(), x, *index, a.block), a.blocks(x[:, :24].t() @ x))
         there = [tensor.to("meta") for tensor in (x, a.values, a.crow, a.col)]
         assert ops.linear(*there, a.size, None, False, "none").shape == (5, 24)
-        assert st.linear(*there, a.size).is_meta
+        assert st.linear(there[0], there[1], there[2], there[3], a.size).is_meta
         each = torch.func.vmap(lambda one: ops.linear(one, a.values, *index, None, False, "none"))(x)
         torch.testing.assert_close(each, x @ a.dense().t())
 

@@ -7,6 +7,7 @@ setup_context, backward and vmap.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,8 +19,6 @@ from ._known import PLAIN, modes, transforms
 
 _compiling = torch.compiler.is_compiling
 _records = torch.is_grad_enabled
-_OPS: Any = torch.ops.sparsek
-"""What rules of vmap call, for whom torch.func has set aside their own level of its, but not the others."""
 
 
 def _goes_into_graph(crow: torch.Tensor, col: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> bool:
@@ -70,6 +69,14 @@ def _gradients_of_mm(ctx: Any, g: Any, needs_values: bool, needs_b: bool) -> tup
     return of_values, of_b
 
 
+def _vmap_of_mm(
+    product: Callable[..., torch.Tensor], info: Any, in_dims: Any, values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool
+) -> Any:
+    if in_dims[0] is None and in_dims[1] is None and in_dims[2] is None:
+        return product(values, crow, col, size, b.movedim(in_dims[4], 0), transpose), 0
+    return _each(product, info, in_dims, (values, crow, col, size, b, transpose))
+
+
 class Mm(Function):
     """op(A) b."""
 
@@ -98,10 +105,8 @@ class Mm(Function):
         return _sum([mm(left, crow, col, size, right, transpose) for left, right in terms if left is not None and right is not None])
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
-        if in_dims[0] is None and in_dims[1] is None and in_dims[2] is None:
-            return _OPS.mm(values, crow, col, size, b.movedim(in_dims[4], 0), transpose), 0
-        return _each(_OPS.mm, info, in_dims, (values, crow, col, size, b, transpose))
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        return _vmap_of_mm(mm, info, in_dims, *args)
 
 
 def _gradients_of_linear(ctx: Any, g: Any, needs_x: bool, needs_values: bool, needs_bias: bool) -> tuple[Any, Any, Any]:
@@ -116,6 +121,12 @@ def _gradients_of_linear(ctx: Any, g: Any, needs_x: bool, needs_values: bool, ne
     if needs_bias:
         of_bias = _rows(g).sum(0)
     return of_x, of_values, of_bias
+
+
+def _vmap_of_linear(product: Callable[..., torch.Tensor], info: Any, in_dims: Any, x: Any, *rest: Any) -> Any:
+    if all(in_dims[at] is None for at in (1, 2, 3, 5)):
+        return product(x.movedim(in_dims[0], 0), *rest), 0
+    return _each(product, info, in_dims, (x, *rest))
 
 
 class Linear(Function):
@@ -154,12 +165,8 @@ class Linear(Function):
         return _sum(products)
 
     @staticmethod
-    def vmap(
-        info: Any, in_dims: Any, x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str
-    ) -> Any:
-        if all(in_dims[at] is None for at in (1, 2, 3, 5)):
-            return _OPS.linear(x.movedim(in_dims[0], 0), values, crow, col, size, bias, transpose, activation), 0
-        return _each(_OPS.linear, info, in_dims, (x, values, crow, col, size, bias, transpose, activation))
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        return _vmap_of_linear(linear, info, in_dims, *args)
 
 
 def _gradients_of_sdd(ctx: Any, g: Any) -> tuple[Any, Any]:
@@ -199,7 +206,7 @@ class Sdd(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        return _each(_OPS.sdd, info, in_dims, args)
+        return _each(sdd, info, in_dims, args)
 
 
 # The same where torch.func and graphs are not at work: without setup_context and what else takes torch tens of microseconds.
@@ -287,10 +294,17 @@ class _AutogradLibrary(torch.library.Library):
 
 
 _library = _AutogradLibrary("sparsek", "FRAGMENT")
+_OPS: Any = torch.ops.sparsek
+# What torch.func calls the rules for is an operator, not a Function, which its levels would refuse there.
+_VMAPS: dict[str, Callable[..., Any]] = {
+    "mm": functools.partial(_vmap_of_mm, _OPS.mm),
+    "linear": functools.partial(_vmap_of_linear, _OPS.linear),
+    "sdd": lambda info, in_dims, *args: _each(_OPS.sdd, info, in_dims, args),
+}
 for _name, _function in (("mm", Mm), ("linear", Linear), ("sdd", Sdd)):
     assert _name in _operators.SCHEMAS
     torch.library.register_autograd(f"sparsek::{_name}", _function.backward, setup_context=_function.setup_context, lib=_library)
-    torch.library.register_vmap(f"sparsek::{_name}", _function.vmap)
+    torch.library.register_vmap(f"sparsek::{_name}", _VMAPS[_name])
 
 
 def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> torch.Tensor:

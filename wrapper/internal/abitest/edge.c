@@ -55,6 +55,7 @@ static void run(edge* e) {
   test_handle_services(e);
   test_changing_index(e);
   test_patterns(e);
+  test_attention(e);
   test_memory(e);
   test_check(e);
   test_dense_time(e);

@@ -98,6 +98,9 @@ void test_changing_index(edge* e);
 /* edge_pattern.c: patterns that are made, and work on values */
 void test_patterns(edge* e);
 
+/* edge_attention.c: attention, and its check */
+void test_attention(edge* e);
+
 /* edge_services.c: what the library says of itself, memory, streams, the check of a result */
 void test_information(edge* e);
 void test_struct_sizes(edge* e);

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "github.com/sparsek/sparsek/wrapper"
+	"github.com/sparsek/sparsek/wrapper/check"
 )
 
 // Every rule, size of heads and blocks, ratio of heads and length, by each kernel of the CPU.
@@ -152,4 +153,56 @@ func (c *attentionCase[T, S]) loss() float64 {
 		sum += o.Data[i] * grad.Data[i]
 	}
 	return sum
+}
+
+// Weights are right to a few roundings. A batch each has one query and one key, whose weight exp(S - LSE) is then the gradient
+// of V: nothing else is in its bound, and exponents lie where a series for exp that ends too soon is off the furthest.
+func TestAttentionWeightsToAFewRoundings(t *testing.T) {
+	engine := newEngine(t, CPU)
+	for _, kernel := range []string{"cpu_avx512", "cpu_avx2", "cpu_generic"} {
+		t.Run(kernel, func(t *testing.T) {
+			t.Run("fp32", weightsToAFewRoundings[float32](engine, kernel))
+			t.Run("fp64", weightsToAFewRoundings[float64](engine, kernel))
+		})
+	}
+}
+
+func weightsToAFewRoundings[T float32 | float64](engine *Engine, kernel string) func(t *testing.T) {
+	return func(t *testing.T) {
+		ctx := context.Background()
+		const batch = 801
+		options := AttentionOptions{Batch: batch, HeadsQ: 1, HeadsK: 1, SeqQ: 1, SeqK: 1, HeadSize: 1, Scale: 1, Kernel: kernel}
+		a, err := NewAttention[T, int32](ctx, engine, nil, options)
+		if errors.Is(err, ErrNoSuchKernel) {
+			t.Skip("skipped: not for this processor")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		stream := must(engine.NewStream())(t)
+		defer stream.Close()
+		heads := func(of func(i int) float64) Heads[T] {
+			h := Heads[T]{Batch: batch, Heads: 1, Rows: 1, Size: 1, Data: make([]T, batch)}
+			for i := range h.Data {
+				h.Data[i] = T(of(i))
+			}
+			return h
+		}
+		one := func(int) float64 { return 1 }
+		score := func(i int) float64 { return math.Ln2 / 2 * (float64(i)/(batch/2) - 1) }
+		o := AttentionOperands{Q: heads(score), K: heads(one), V: heads(one), O: heads(one), GradO: heads(one),
+			LSE: heads(func(int) float64 { return 0 }), GradV: heads(one)}
+		if err := a.Backward(ctx, stream, o); err != nil {
+			t.Fatal(err)
+		}
+		report, err := check.Attention[T, int32](engine.Library(), nil, check.AttentionArgs{Options: options, Operands: o, Info: a.Info(), Output: check.GradV})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Elements != batch {
+			t.Errorf("%d elements were checked", report.Elements)
+		}
+		t.Logf("the largest error is %.2g of its bound", report.MaxRatio)
+	}
 }

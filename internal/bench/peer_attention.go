@@ -19,7 +19,7 @@ var attentionScript string
 
 func newAttentionProcess() pythonProcess {
 	return pythonProcess{peer: "attention", script: attentionScript, install: "install torch for the python3 on PATH",
-		served: "install what it lacks for the python3 on PATH, or leave it out"}
+		served: "choose cases that it serves, install what it lacks for the python3 on PATH, or leave it out"}
 }
 
 // pythonAttention is what the script reads of a case.

@@ -213,7 +213,11 @@ func rooflinePicture(r *bench.Report) (*picture, error) {
 	if r.Chip != nil {
 		name, heading = "roofline", "Roofline"
 	}
-	p := newPicture(r, name, heading, "operations on stored blocks for each byte of A's blocks, B and C", "effective "+unit)
+	intensity := "operations on stored blocks for each byte of A's blocks, B and C"
+	if isAttention(r) {
+		intensity = "operations on kept pairs for each byte of Q, K, V and O"
+	}
+	p := newPicture(r, name, heading, intensity, "effective "+unit)
 	logAxis(&p.plot.X)
 	logAxis(&p.plot.Y)
 	if r.Chip != nil {

@@ -85,12 +85,19 @@ func checkAttention[T, S sparsek.Element](t *testing.T, r *AttentionRun[T, S]) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := r.sample(); s[0] != 0 || s[len(s)-1] != r.parts()-1 || !slices.IsSorted(s) {
-		t.Errorf("a sample of %v out of %d parts", s, r.parts())
+	if s := sample(r.queryParts()); s[0] != 0 || s[len(s)-1] != r.queryParts()-1 || !slices.IsSorted(s) {
+		t.Errorf("a sample of %v out of %d parts", s, r.queryParts())
 	}
-	for part := range r.parts() {
-		if err := r.checkPart(ctx, result, part); err != nil {
-			t.Errorf("%+v, part %d: %v", r.Attention, part, err)
+	for i := range r.queryParts() {
+		if err := r.checkPart(ctx, r.queryPart(result, i)); err != nil {
+			t.Errorf("%+v: %v", r.Attention, err)
+		}
+	}
+	for i := range r.keyParts() {
+		if r.backward {
+			if err := r.checkPart(ctx, r.keyPart(result, i)); err != nil {
+				t.Errorf("%+v: %v", r.Attention, err)
+			}
 		}
 	}
 	for _, backward := range []bool{false, r.backward} {
@@ -111,21 +118,26 @@ func TestAttentionFaults(t *testing.T) {
 			continue
 		}
 		r := newAttentionRun[float32, float32](t, engine, attentionCases[4])
-		for _, output := range []check.AttentionOutput{check.O, check.LSE, check.GradQ} {
+		for _, output := range r.Outputs() {
 			result, err := r.read(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
-			data, size := map[check.AttentionOutput][]float32{check.O: result.o, check.LSE: result.lse, check.GradQ: result.gradQ}[output], r.HeadSize
-			if output == check.LSE {
+			data := map[check.AttentionOutput][]float32{check.O: result.o, check.LSE: result.lse, check.GradQ: result.gradQ, check.GradK: result.gradK, check.GradV: result.gradV}[output]
+			size, head := r.HeadSize, 5 // of the second batch
+			parts, part := r.queryParts(), r.queryPart
+			switch output {
+			case check.LSE:
 				size = 1
+			case check.GradK, check.GradV:
+				head, parts, part = 3, r.keyParts(), r.keyPart
 			}
-			const head, row = 5, 299 // of the second batch, in the last block, which is cut
-			data[(head*r.Seq+row)*size] += 1e-3
-			for part := range r.parts() {
-				err := r.checkPart(ctx, result, part)
-				if wrong := part == head*19+18; wrong != errors.Is(err, ErrWrong) {
-					t.Errorf("%v, part %d: %v", output, part, err)
+			const row = 299 // in the last block, which is cut
+			data[(head*r.Seq+row)*size] += 1e-2
+			for i := range parts {
+				err := r.checkPart(ctx, part(result, i))
+				if wrong := i == head*19+18; wrong != errors.Is(err, ErrWrong) {
+					t.Errorf("%v, part %d: %v", output, i, err)
 				}
 			}
 		}

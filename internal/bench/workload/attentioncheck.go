@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"unsafe"
 
 	"golang.org/x/sync/errgroup"
@@ -113,8 +112,8 @@ func (r *AttentionRun[T, S]) compare(output check.AttentionOutput, o sparsek.Att
 // wholeCheck is up to how many operations of a forward pass every element is compared: a second or two of a CPU.
 const wholeCheck = 1e9
 
-// CheckSample makes sure that Compute wrote every element, and that those of the first, the middle and the last queries are
-// what they should be; all of them where that takes a moment.
+// CheckSample makes sure that Compute wrote every element, and that those of the first, the middle and the last queries, and of
+// gradients of K and V keys, are what they should be; all of them where that takes a moment.
 func (r *AttentionRun[T, S]) CheckSample(ctx context.Context) error {
 	result, err := r.read(ctx)
 	if err != nil {
@@ -140,25 +139,15 @@ func (r *AttentionRun[T, S]) CheckSample(ctx context.Context) error {
 	}
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0)) // a part is one head, which the check does in one thread
-	for _, part := range r.sample() {
-		group.Go(func() error { return r.checkPart(ctx, result, part) })
+	for _, i := range sample(r.queryParts()) {
+		group.Go(func() error { return r.checkPart(ctx, r.queryPart(result, i)) })
 	}
-	return group.Wait()
-}
-
-// sample are the first, the middle and the last parts.
-func (r *AttentionRun[T, S]) sample() []int {
-	parts := r.parts()
-	together := min(parts, 4)
-	var list []int
-	for _, first := range []int{0, (parts - together) / 2, parts - together} {
-		for part := first; part < first+together; part++ {
-			if !slices.Contains(list, part) {
-				list = append(list, part)
-			}
+	if r.backward {
+		for _, i := range sample(r.keyParts()) {
+			group.Go(func() error { return r.checkPart(ctx, r.keyPart(result, i)) })
 		}
 	}
-	return list
+	return group.Wait()
 }
 
 func (r *AttentionRun[T, S]) kernel(output check.AttentionOutput) string {
@@ -175,79 +164,4 @@ func (r *AttentionRun[T, S]) verdict(one AttentionChecked, where string) error {
 	}
 	return fmt.Errorf("%w by %s: %v of %s has %d elements beyond their bound, the first at [%d, %d]", ErrWrong, r.kernel(one.Output), one.Output, where,
 		one.Failures, one.FirstRow, one.FirstCol)
-}
-
-// partRows is how many queries a part has; they are of one block of the layout.
-func (r *AttentionRun[T, S]) partRows() int {
-	const few = 16
-	if r.BlockQ%few != 0 {
-		return r.BlockQ
-	}
-	return few
-}
-
-// parts is how many parts checkPart knows, over all batches and heads.
-func (r *AttentionRun[T, S]) parts() int { return r.Batch * r.HeadsQ * blocksIn(r.Seq, r.partRows()) }
-
-// checkPart compares what some neighbouring queries of a head have with a reference: they are attention of their own, whose
-// place is shifted against that of the keys.
-func (r *AttentionRun[T, S]) checkPart(ctx context.Context, result *attentionResult[T, S], part int) error {
-	inHead := blocksIn(r.Seq, r.partRows())
-	head, begin := part/inHead, part%inHead*r.partRows() // head: of all batches
-	rows := min(r.partRows(), r.Seq-begin)
-	group := r.HeadsQ / r.HeadsK
-	query := func(data []T) sparsek.Heads[T] {
-		return sparsek.Heads[T]{Batch: 1, Heads: 1, Rows: rows, Size: r.HeadSize, Data: data, Offset: (head*r.Seq + begin) * r.HeadSize}
-	}
-	key := func(data []T) sparsek.Heads[T] {
-		return sparsek.Heads[T]{Batch: 1, Heads: 1, Rows: r.Seq, Size: r.HeadSize, Data: data, Offset: head / group * r.Seq * r.HeadSize}
-	}
-	o := sparsek.AttentionOperands{Q: query(r.hostQ()), K: key(r.hostK()), V: key(r.hostV()), O: query(result.o),
-		LSE: sparsek.Heads[S]{Batch: 1, Heads: 1, Rows: rows, Size: 1, Data: result.lse, Offset: head*r.Seq + begin}}
-	outputs := []check.AttentionOutput{check.O, check.LSE}
-	if r.backward {
-		o.GradO, o.GradQ = query(r.hostGradO()), query(result.gradQ)
-		outputs = append(outputs, check.GradQ)
-	}
-	for _, output := range outputs {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		report, err := r.compare(output, o, r.layoutPart(head, begin, rows), r.shifted(begin, rows))
-		if err != nil {
-			return err
-		}
-		where := fmt.Sprintf("queries %d to %d of head %d", begin, begin+rows-1, head)
-		if err := r.verdict(AttentionChecked{output, report}, where); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// shifted are the options of so many queries from one on, alone.
-func (r *AttentionRun[T, S]) shifted(begin, rows int) sparsek.AttentionOptions {
-	o := r.Options()
-	if o.Causal {
-		o.Causal, o.WindowRight = false, new(0)
-	}
-	o.Batch, o.HeadsQ, o.HeadsK, o.SeqQ, o.LayoutHeads = 1, 1, 1, rows, 0
-	if o.WindowRight != nil {
-		o.WindowRight = new(*o.WindowRight + begin)
-	}
-	if o.WindowLeft != nil {
-		o.WindowLeft = new(*o.WindowLeft - begin)
-	}
-	return o
-}
-
-// layoutPart is the block row of the layout with some queries, of a head that is counted over all batches.
-func (r *AttentionRun[T, S]) layoutPart(head, begin, rows int) *sparsek.BSR[T, int32] {
-	if r.layout == nil {
-		return nil
-	}
-	sharing := r.HeadsQ / max(1, r.LayoutHeads)
-	row := head%r.HeadsQ/sharing*blocksIn(r.Seq, r.BlockQ) + begin/r.BlockQ
-	first, end := r.layout.RowPtr[row], r.layout.RowPtr[row+1]
-	return &sparsek.BSR[T, int32]{Rows: rows, Cols: r.Seq, BlockM: rows, BlockK: r.BlockK, RowPtr: []int32{0, end - first}, ColIdx: r.layout.ColIdx[first:end]}
 }

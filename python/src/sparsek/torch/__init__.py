@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from . import layouts
+from . import gate, layouts
 from ._plans import cache_clear, cache_info
 from .block_layout import BlockLayout
 from .blocks import block_mask, block_scores, from_blocks, index_from_mask, index_from_scores, to_blocks
 from .functional import attention, linear, mm, sdd
+from .gate import LearnableTopKGate, block_mass, choose_blocks
 from .modules import BsrLinear, sparsify_
 from .prune import growth_scores, prune_, regrow_
 from .tensor import BsrTensor, from_plain, to_plain
@@ -16,13 +17,17 @@ __all__ = [
     "BlockLayout",
     "BsrLinear",
     "BsrTensor",
+    "LearnableTopKGate",
     "attention",
     "block_mask",
+    "block_mass",
     "block_scores",
     "cache_clear",
     "cache_info",
+    "choose_blocks",
     "from_blocks",
     "from_plain",
+    "gate",
     "growth_scores",
     "index_from_mask",
     "index_from_scores",

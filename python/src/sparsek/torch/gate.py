@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gates: scores of blocks of queries by keys, of which attention has the highest."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..errors import ArgumentError
+from . import layouts
+from .block_layout import BlockLayout, pair
+
+__all__ = ["LearnableTopKGate", "block_mass", "choose_blocks", "local_scores", "mean_pool_scores", "random_scores"]
+
+Extent = int | tuple[int, int]
+
+
+def _in_blocks(x: torch.Tensor, block: int) -> torch.Tensor:
+    """(..., S, D) as (..., blocks, block, D), with NaN beyond the sequence."""
+    rest = -x.shape[-2] % block
+    padded = torch.nn.functional.pad(x, (0, 0, 0, rest), value=math.nan) if rest else x
+    return padded.unflatten(-2, (-1, block))
+
+
+def _mean(x: torch.Tensor, block: int) -> torch.Tensor:
+    return _in_blocks(x.float(), block).nanmean(-2)
+
+
+def _pooled(x: torch.Tensor, block: int) -> torch.Tensor:
+    """The mean, the maximum and the minimum of each block: (..., blocks, 3 D) of float32."""
+    parts = _in_blocks(x.float(), block)
+    lowest = parts.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf).amin(-2)
+    highest = parts.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf).amax(-2)
+    return torch.cat([parts.nanmean(-2), highest, lowest], -1)
+
+
+def _hidden(q: torch.Tensor, k: torch.Tensor, block: Extent, causal: bool) -> torch.Tensor:
+    """The blocks, (rows, columns), of which no query sees a key."""
+    seq = (q.shape[-2], k.shape[-2])
+    seen = layouts.causal(seq, block, device=q.device) if causal else layouts.full(seq, block, device=q.device)
+    return ~seen.mask()[0, 0]
+
+
+def _require_heads(q: torch.Tensor, k: torch.Tensor) -> int:
+    if q.dim() != 4 or k.dim() != 4 or q.shape[1] % k.shape[1]:
+        raise ArgumentError(
+            f"q of shape {tuple(q.shape)} and k of {tuple(k.shape)} are not (batch, heads, sequence, head size) of attention"
+        )
+    return int(q.shape[1] // k.shape[1])
+
+
+def choose_blocks(
+    scores: torch.Tensor,
+    block: Extent,
+    seq: Extent,
+    *,
+    count: int | None = None,
+    threshold: float | None = None,
+    causal: bool = True,
+    sinks: int = 1,
+) -> BlockLayout:
+    """The layout of the highest scores (batch, heads, rows, columns).
+
+    `count` blocks of each block row, or all with a probability of `threshold` or more, that of the softmax of a row. Blocks of
+    the first `sinks` keys and of the diagonal are always among them. On a GPU, a threshold waits for the number of blocks.
+    No gradient flows through the choice.
+    """
+    if (count is None) == (threshold is None):
+        raise ArgumentError("blocks are chosen by a count or by a threshold: give one of them")
+    device = scores.device
+    kept = layouts.sinks(seq, block, sinks, device=device).mask() | layouts.window(seq, block, 0, 0, device=device).mask()
+    if count is not None:
+        return BlockLayout.from_scores(scores, block, seq, count=count, causal=causal, keep=kept[0, 0])
+    mask = (scores.detach().softmax(-1) >= threshold) | kept[0, 0]
+    if causal:
+        mask &= layouts.causal(seq, block, device=device).mask()[0, 0]
+    return BlockLayout.from_mask(mask, block, seq)
+
+
+def block_mass(
+    q: torch.Tensor, k: torch.Tensor, block: Extent, *, causal: bool = True, scale: float | None = None, reduce: str = "mean"
+) -> torch.Tensor:
+    """How much of dense attention's weights is in each block: (batch, query heads, rows, columns) of float32; a row sums to 1.
+
+    reduce: over the queries of a block, their "mean", or the "max", which a single query reaches, divided by the row's sum. One
+    block row is computed at a time: the weights of all queries never lie in memory.
+    """
+    if reduce not in ("mean", "max"):
+        raise ArgumentError(f"reduce={reduce!r} is neither mean nor max")
+    group, (high, wide) = _require_heads(q, k), pair(block)
+    queries, keys = q.shape[-2], k.shape[-2]
+    by_key = k.detach().float().repeat_interleave(group, 1).transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    rows = []
+    for start in range(0, queries, high):
+        scores = q[:, :, start : start + high].detach().float() @ by_key
+        if causal:
+            places = torch.arange(start, start + scores.shape[-2], device=q.device)
+            scores = scores.masked_fill(torch.arange(keys, device=q.device) > places[:, None], -torch.inf)
+        weights = torch.nn.functional.pad(scores.softmax(-1), (0, -keys % wide)).unflatten(-1, (-1, wide)).sum(-1)
+        mass = weights.mean(-2) if reduce == "mean" else weights.amax(-2)
+        rows.append(mass / mass.sum(-1, keepdim=True))
+    return torch.stack(rows, 2)
+
+
+def mean_pool_scores(q: torch.Tensor, k: torch.Tensor, block: Extent, *, causal: bool = True) -> torch.Tensor:
+    """The products of the means of blocks: a gate without parameters."""
+    group, (high, wide) = _require_heads(q, k), pair(block)
+    scores = _mean(q, high) @ _mean(k, wide).repeat_interleave(group, 1).transpose(-1, -2) * q.shape[-1] ** -0.5
+    return scores.masked_fill(_hidden(q, k, block, causal), -torch.inf)
+
+
+def random_scores(
+    q: torch.Tensor, k: torch.Tensor, block: Extent, *, causal: bool = True, generator: torch.Generator | None = None
+) -> torch.Tensor:
+    """By chance."""
+    hidden = _hidden(q, k, block, causal)
+    made = torch.rand(*q.shape[:2], *hidden.shape, generator=generator, device=q.device if generator is None else generator.device)
+    return made.to(q.device).masked_fill(hidden, -torch.inf)
+
+
+def local_scores(q: torch.Tensor, k: torch.Tensor, block: Extent, *, causal: bool = True) -> torch.Tensor:
+    """The nearer the keys of a block are to its queries, the higher."""
+    hidden, (high, wide) = _hidden(q, k, block, causal), pair(block)
+    rows, columns = (torch.arange(extent, device=q.device) for extent in hidden.shape)
+    away = (columns * wide + wide / 2) - (rows[:, None] * high + high / 2)
+    return (-away.abs()).masked_fill(hidden, -torch.inf).expand(*q.shape[:2], -1, -1)
+
+
+class LearnableTopKGate(nn.Module):
+    """Scores of blocks by linear maps of pooled queries and keys, and the layout of the highest.
+
+    Each block of queries and of keys is pooled to the mean, the maximum and the minimum of its elements; a map of each head makes
+    `width` numbers of these, and a score is the product of a query's and a key's. Scores are of float32.
+    count, threshold, causal and sinks: see choose_blocks. Choosing passes no gradient: the gate learns by `loss`, beside a
+    model that is trained or frozen, or by one of the estimators of `estimated_attention`.
+    """
+
+    def __init__(
+        self,
+        heads_q: int,
+        heads_k: int,
+        head_size: int,
+        block: Extent,
+        *,
+        count: int | None = None,
+        threshold: float | None = None,
+        width: int | None = None,
+        causal: bool = True,
+        sinks: int = 1,
+    ) -> None:
+        super().__init__()
+        if heads_q % heads_k:
+            raise ArgumentError(f"{heads_q} heads of queries are no multiple of {heads_k} heads of keys")
+        if (count is None) == (threshold is None):
+            raise ArgumentError("blocks are chosen by a count or by a threshold: give one of them")
+        self.block, self.count, self.threshold, self.causal, self.sinks = pair(block), count, threshold, causal, sinks
+        self.width = width or head_size
+        self.of_q = nn.Parameter(torch.empty(heads_q, 3 * head_size, self.width))
+        self.of_k = nn.Parameter(torch.empty(heads_k, 3 * head_size, self.width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets the maps to random numbers."""
+        for weight in (self.of_q, self.of_k):
+            nn.init.normal_(weight, std=weight.shape[1] ** -0.5)
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        """The scores of blocks, (batch, query heads, rows, columns): -inf where no query sees a key.
+
+        q: (batch, query heads, queries, head size), k: (batch, key heads, keys, head size). Both are taken as they are: no gradient
+        reaches them.
+        """
+        group, (high, wide) = _require_heads(q, k), self.block
+        of_q = _pooled(q.detach(), high) @ self.of_q.float()
+        of_k = (_pooled(k.detach(), wide) @ self.of_k.float()).repeat_interleave(group, 1)
+        scores = of_q @ of_k.transpose(-1, -2) * self.width**-0.5
+        return scores.masked_fill(_hidden(q, k, self.block, self.causal), -torch.inf)
+
+    def layout(self, q: torch.Tensor, k: torch.Tensor, scores: torch.Tensor | None = None) -> BlockLayout:
+        """The blocks that attention of these is to have. scores: those of `forward`, where they are known."""
+        made = self(q, k) if scores is None else scores
+        seq = (q.shape[-2], k.shape[-2])
+        return choose_blocks(made, self.block, seq, count=self.count, threshold=self.threshold, causal=self.causal, sinks=self.sinks)
+
+    def loss(self, q: torch.Tensor, k: torch.Tensor, mass: torch.Tensor | None = None, scores: torch.Tensor | None = None) -> torch.Tensor:
+        """The mean over block rows of KL(mass, softmax of scores): what the gate is distilled by.
+
+        mass: of block_mass; None: that of q and k.
+        """
+        made = self(q, k) if scores is None else scores
+        teacher = block_mass(q, k, self.block, causal=self.causal) if mass is None else mass
+        log = made.log_softmax(-1).masked_fill(made == -torch.inf, 0)
+        return (torch.xlogy(teacher, teacher) - teacher * log).sum(-1).mean()
+
+    def extra_repr(self) -> str:
+        """How it chooses."""
+        chosen: dict[str, Any] = {"count": self.count, "threshold": self.threshold}
+        said = ", ".join(f"{name}={value}" for name, value in chosen.items() if value is not None)
+        return f"block={self.block}, {said}, width={self.width}, causal={self.causal}, sinks={self.sinks}"

@@ -38,8 +38,9 @@ func TestAttentionFlags(t *testing.T) {
 func TestAttentionTooLarge(t *testing.T) {
 	needLibrary(t)
 	for args, want := range map[string]int{
-		"--batch 2000000 --seq 2000000 --heads 1000 --kv-heads 1":                           exitNoMemory,
-		"--pattern random --seq 2000000000 --block 1 --heads 1 --head-size 1 --density 0.5": exitUsage,
+		"--batch 2000000 --seq 2000000 --heads 1000 --kv-heads 1":                                             exitNoMemory,
+		"--pattern random --seq 2000000000 --block 1 --heads 1 --head-size 1 --density 0.5":                   exitUsage,
+		"--batch 2147483647 --seq 2147483647 --heads 2147483647 --kv-heads 2147483647 --head-size 2147483647": exitNoMemory,
 		"--kernel none --seq 64": exitUnsupported,
 		"--pattern random --seq 100000000 --block 100 --heads 1 --kv-heads 1 --head-size 1 --density 0.5": exitUsage,
 	} {

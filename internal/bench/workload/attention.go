@@ -108,7 +108,8 @@ func (a Attention) RandomElements() int {
 
 // Bytes are those of Q, K, V and O, and of the backward pass the gradients too, of elements of that size.
 func (a Attention) Bytes(element int, backward bool) float64 {
-	all := 2 * (float64(a.queries()) + float64(a.keys()))
+	// As a product of sizes it may be beyond any integer.
+	all := 2 * float64(a.Batch) * (float64(a.HeadsQ) + float64(a.HeadsK)) * float64(a.Seq) * float64(a.HeadSize)
 	if backward {
 		all *= 2
 	}

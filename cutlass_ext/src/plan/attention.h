@@ -33,11 +33,11 @@ struct AttentionShape {
   int64_t query_blocks() const { return (seq_q + block_q - 1) / block_q; }
   int64_t key_blocks() const { return (seq_k + block_k - 1) / block_k; }
   int64_t layout_rows() const { return layout_batch * layout_heads * query_blocks(); }
-  // The first layout row of a batch and query head.
-  int64_t layout_row(int64_t b, int64_t head_q) const {
-    const int64_t layout_head = head_q / (heads_q / layout_heads);
-    return ((layout_batch == 1 ? 0 : b) * layout_heads + layout_head) * query_blocks();
+  // Of a batch and query head, counted over the layout's batches; and its first layout row.
+  int64_t layout_head(int64_t b, int64_t head_q) const {
+    return (layout_batch == 1 ? 0 : b) * layout_heads + head_q / (heads_q / layout_heads);
   }
+  int64_t layout_row(int64_t b, int64_t head_q) const { return layout_head(b, head_q) * query_blocks(); }
   int64_t head_k(int64_t head_q) const { return head_q / (heads_q / heads_k); }
   AttentionBand band(int64_t length_q, int64_t length_k) const;
 };

@@ -16,7 +16,7 @@ import (
 	"github.com/sparsek/sparsek/wrapper/check"
 )
 
-// The GPU's forward pass: every rule, layout, ratio of heads and length that its kernel serves.
+// Both passes on a GPU: every rule, layout, ratio of heads and length that their kernels serve.
 func TestAttentionOnTheGPUIsWithinItsBounds(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	t.Run("bf16", attentionOnGPU[BFloat16](engine))
@@ -28,7 +28,7 @@ func attentionOnGPU[T Element](engine *Engine) func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			c := drawAttentionForGPU[T](t)
 			info := c.runOnGPU(t, engine)
-			for _, output := range []check.AttentionOutput{check.O, check.LSE} {
+			for output := check.O; output <= check.GradV; output++ {
 				report, err := check.Attention(engine.Library(), c.layout, check.AttentionArgs{Options: c.opts, Operands: c.o, Info: info,
 					Output: output, Threads: 4})
 				if err != nil {
@@ -70,7 +70,7 @@ func drawAttentionForGPU[T Element](t *rapid.T) *attentionCase[T, float32] {
 	return c
 }
 
-// runOnGPU computes O and LSE in device memory and reads them back.
+// runOnGPU computes O, LSE and the gradients in device memory, the gradients twice, and reads them back.
 func (c *attentionCase[T, S]) runOnGPU(t rapid.TB, engine *Engine) AttentionInfo {
 	t.Helper()
 	ctx := context.Background()
@@ -78,28 +78,58 @@ func (c *attentionCase[T, S]) runOnGPU(t rapid.TB, engine *Engine) AttentionInfo
 	defer a.Close()
 	s := must(engine.NewStream())(t)
 	defer s.Close()
-	q, k, v := c.o.Q.(Heads[T]), c.o.K.(Heads[T]), c.o.V.(Heads[T])
-	out, lse := c.o.O.(Heads[T]), c.o.LSE.(Heads[S])
-	on := AttentionOperands{Q: inDeviceMemory(t, engine, q), K: inDeviceMemory(t, engine, k), V: inDeviceMemory(t, engine, v)}
-	o, l := inDeviceMemory(t, engine, out), inDeviceMemory(t, engine, lse)
-	on.O, on.LSE = o, l
-	for _, x := range []Heads[T]{on.Q.(Heads[T]), on.K.(Heads[T]), on.V.(Heads[T]), o} {
+	in := func(h HeadsOperand) Heads[T] { return inDeviceMemory(t, engine, h.(Heads[T])) }
+	q, k, v, o, gradO := in(c.o.Q), in(c.o.K), in(c.o.V), in(c.o.O), in(c.o.GradO)
+	gradQ, gradK, gradV := in(c.o.GradQ), in(c.o.GradK), in(c.o.GradV)
+	for _, x := range []Heads[T]{q, k, v, o, gradO, gradQ, gradK, gradV} {
 		defer x.Buffer.Close()
 	}
-	defer l.Buffer.Close()
+	lse := inDeviceMemory(t, engine, c.o.LSE.(Heads[S]))
+	defer lse.Buffer.Close()
+	on := AttentionOperands{Q: q, K: k, V: v, O: o, LSE: lse, GradO: gradO, GradQ: gradQ, GradK: gradK, GradV: gradV}
 	if err := a.Forward(ctx, s, on); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Backward(ctx, s, on); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Buffer.Read(ctx, out.Data); err != nil {
+	read(t, lse, c.o.LSE)
+	read(t, o, c.o.O)
+	gradients := []struct {
+		of Heads[T]
+		to HeadsOperand
+	}{{gradQ, c.o.GradQ}, {gradK, c.o.GradK}, {gradV, c.o.GradV}}
+	var first [][]T
+	for _, x := range gradients {
+		read(t, x.of, x.to)
+		first = append(first, slices.Clone(x.to.(Heads[T]).Data))
+	}
+	if err := a.Backward(ctx, s, on); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Buffer.Read(ctx, lse.Data); err != nil {
+	if err := s.Wait(ctx); err != nil {
 		t.Fatal(err)
+	}
+	for i, x := range gradients {
+		read(t, x.of, x.to)
+		for e, value := range x.to.(Heads[T]).Data {
+			if bitsOf(value) != bitsOf(first[i][e]) {
+				t.Fatalf("element %d of gradient %d was %v and is %v", e, i, ToFloat32(first[i][e]), ToFloat32(value))
+			}
+		}
 	}
 	return a.Info()
+}
+
+// read copies what is in device memory to the host's array of an operand.
+func read[E Element](t rapid.TB, from Heads[E], to HeadsOperand) {
+	t.Helper()
+	if err := from.Buffer.Read(context.Background(), to.(Heads[E]).Data); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // inDeviceMemory is a copy in a buffer of the engine's.
@@ -113,7 +143,7 @@ func inDeviceMemory[T Element](t rapid.TB, engine *Engine, h Heads[T]) Heads[T] 
 	return h
 }
 
-// What is infinite or NaN in values of a block that a query does not have stays out of its output.
+// What is infinite or NaN in values of a block that a query does not have stays out of its output and gradient.
 func TestAttentionOnTheGPUReadsNoOtherBlocks(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	const seq, block = 512, 64
@@ -134,12 +164,13 @@ func TestAttentionOnTheGPUReadsNoOtherBlocks(t *testing.T) {
 		v.Data[poisoned*block*128+i] = FromFloat32[BFloat16](float32(math.Inf(1)))
 	}
 	c.runOnGPU(t, engine)
-	out := c.o.O.(Heads[BFloat16])
-	for i, x := range out.Data {
-		row := i / 128 / block
-		has := row == poisoned || (row+3)%(seq/block) == poisoned
-		if finite := !math.IsInf(float64(ToFloat32(x)), 0) && !math.IsNaN(float64(ToFloat32(x))); finite == has {
-			t.Fatalf("element %d of query %d is %v", i%128, i/128, ToFloat32(x))
+	for name, output := range map[string]HeadsOperand{"O": c.o.O, "gradient of Q": c.o.GradQ} {
+		for i, x := range output.(Heads[BFloat16]).Data {
+			row := i / 128 / block
+			has := row == poisoned || (row+3)%(seq/block) == poisoned
+			if finite := !math.IsInf(float64(ToFloat32(x)), 0) && !math.IsNaN(float64(ToFloat32(x))); finite == has {
+				t.Fatalf("%s: element %d of query %d is %v", name, i%128, i/128, ToFloat32(x))
+			}
 		}
 	}
 }

@@ -182,7 +182,8 @@ struct Consumer {
     }
     // The warpgroup's rows of q have been read by all of its warps.
     cutlass::arch::NamedBarrier::sync(128, uint32_t(warpgroup));
-    store_output<C>(p, o, weight, q_tile + warp * kWarpRows * kRowBytes, first_row, head, lane);
+    store_rows<Element>(p.map_o, o, weight, q_tile + warp * kWarpRows * kRowBytes, {first_row, head.q, head.batch},
+                        lane);
     if (lane == 0) {
       cute::tma_store_wait<0>();
       arrive_in_cluster<1>(at.q_empty(q_state.stage));

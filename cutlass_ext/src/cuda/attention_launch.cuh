@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cuda/attention_forward.cuh"
-#include "cuda/head_map.h"
+#include "cuda/attention_map.h"
 
 namespace sparsek::cuda {
 namespace attention_forward {
@@ -14,18 +14,6 @@ template <class C>
 cudaError_t prepare() {
   static_assert(sizeof(Shared<C>) <= 227 * 1024);
   return cudaFuncSetAttribute(attention_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared<C>));
-}
-
-// A tensor with boxes of so many rows. An extent of 1 or 0 may have any stride, but maps have strides of whole vectors
-// and no empty extents.
-template <class C>
-cudaError_t make_map(CUtensorMap* map, const void* of, const HeadStrides& stride, int batch, int heads, int rows,
-                     int box_rows) {
-  constexpr int64_t kBytes = sizeof(typename C::Element), kLeast = 16;
-  const auto bytes = [](int64_t elements, int extent) { return extent > 1 ? elements * kBytes : kLeast; };
-  const HeadMapShape shape = {{C::kHeadSize, std::max(rows, 1), heads, batch},
-                              {bytes(stride.row, rows), bytes(stride.head, heads), bytes(stride.batch, batch)}};
-  return make_head_map(map, of, shape, kChunkColumns, box_rows);
 }
 
 template <class C>
@@ -39,8 +27,9 @@ cudaError_t launch(const AttentionForwardArgs& args, cudaStream_t stream) {
   const void* const k = args.seq_k > 0 ? args.k : args.q;
   const void* const v = args.seq_k > 0 ? args.v : args.q;
   const auto make = [&](CUtensorMap* map, const void* of, const HeadStrides& stride, bool of_keys, int box_rows) {
-    return make_map<C>(map, of, stride, args.batch, of_keys ? args.heads_k : args.heads_q,
-                       of_keys ? args.seq_k : args.seq_q, box_rows);
+    return make_attention_map(
+        map, {of, stride, args.batch, of_keys ? args.heads_k : args.heads_q, of_keys ? args.seq_k : args.seq_q},
+        C::kHeadSize, box_rows);
   };
   cudaError_t error = make(&p.map_q, args.q, args.stride_q, false, kAttentionUnit);
   if (error == cudaSuccess) error = make(&p.map_k, k, args.stride_k, true, kAttentionUnit);

@@ -23,24 +23,27 @@ __device__ inline void end_rows(const RowState& rows, float scale_log2, float (&
   }
 }
 
+struct RowPlace {
+  int row, head, batch;
+};
+
 // Writes weight times the sums to `buffer`, (chunk, 16, 64) elements with kChunkBytes from chunk to chunk, and from
-// there to o. All lanes have read what the buffer held.
-template <class C>
-__device__ void store_output(const Params& p, const float (&sums)[C::kGroups][4], const float (&weight)[2],
-                             uint32_t buffer, int row, const Head& head, int lane) {
-  using Element = typename C::Element;
+// there to the 16 rows of a tensor. All lanes have read what the buffer held. The caller waits for it.
+template <class Element, int Groups>
+__device__ void store_rows(const CUtensorMap& map, const float (&sums)[Groups][4], const float (&weight)[2],
+                           uint32_t buffer, const RowPlace& to, int lane) {
   constexpr int kChunkGroups = kChunkColumns / 8;
   // stmatrix takes the addresses of 8 rows of each of four matrices of 8 x 8 from the lanes: rows 0 to 7 and 8 to 15 of
   // one group of columns, then of the next.
   const int buffer_row = lane % kWarpRows, second = lane / kWarpRows;
 #pragma unroll
-  for (int g = 0; g < C::kGroups; g += 2) {
+  for (int g = 0; g < Groups; g += 2) {
     const float(&a)[4] = sums[g];
     const float(&b)[4] = sums[g + 1];
-    const uint32_t to = buffer + g / kChunkGroups * kChunkBytes + buffer_row * kRowBytes +
+    const uint32_t at = buffer + g / kChunkGroups * kChunkBytes + buffer_row * kRowBytes +
                         ((g % kChunkGroups + second) ^ buffer_row % 8) * 16;
     asm volatile(
-        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
         "r"(pack<Element>(weight[0] * a[0], weight[0] * a[1])), "r"(pack<Element>(weight[1] * a[2], weight[1] * a[3])),
         "r"(pack<Element>(weight[0] * b[0], weight[0] * b[1])), "r"(pack<Element>(weight[1] * b[2], weight[1] * b[3]))
         : "memory");
@@ -48,11 +51,11 @@ __device__ void store_output(const Params& p, const float (&sums)[C::kGroups][4]
   cute::tma_store_fence();
   __syncwarp();
   if (lane == 0) {
-    for (int chunk = 0; chunk < C::kChunks; ++chunk) {
-      asm volatile(
-          "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&p.map_o),
-          "r"(buffer + chunk * kChunkBytes), "r"(chunk * kChunkColumns), "r"(row), "r"(head.q), "r"(head.batch)
-          : "memory");
+    for (int chunk = 0; chunk < Groups / kChunkGroups; ++chunk) {
+      asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
+                   "r"(buffer + chunk * kChunkBytes), "r"(chunk * kChunkColumns), "r"(to.row), "r"(to.head),
+                   "r"(to.batch)
+                   : "memory");
     }
     cute::tma_store_arrive();
   }

@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <optional>
 
 #include "abi/dtype.h"
 #include "abi/error.h"
 #include "cuda/attention.h"
+#include "cuda/attention_backward.h"
+#include "cuda/attention_list.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/device_scope.h"
 #include "cuda/stream_uses.h"
 #include "cuda/time_runs.h"
-#include "plan/attention_steps.h"
+#include "cuda/workspace.h"
+#include "plan/attention_gradient_steps.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -50,67 +54,89 @@ void require_served(const AttentionShape& shape, const std::string& kernel) {
 
 class CudaAttention final : public AttentionState {
  public:
-  CudaAttention(const AttentionShape& shape, const AttentionLayout& layout, PlanMemory& memory, int device,
-                int sm_count, size_t l2_bytes)
+  // Of the second-level cache, half is for what is not read again.
+  CudaAttention(const AttentionShape& shape, const AttentionLists& lists, PlanMemory& memory, int device, int sm_count,
+                size_t l2_bytes)
       : shape_(shape),
         memory_(memory),
         device_(device),
         workers_(shape.workers > 0 ? std::min(shape.workers, sm_count) : sm_count),
-        ops_(shape.head_size == 64 ? attention_forward_64(shape.dtype) : attention_forward_128(shape.dtype)) {
-    check(ops_.prepare(), "cudaFuncSetAttribute");
-    // Of the second-level cache, half is for what is not read again.
-    write(make_attention_steps(shape, list_blocks(shape, layout), static_cast<int64_t>(l2_bytes / 2)));
+        padded_((shape.seq_q + kAttentionTile - 1) / kAttentionTile * kAttentionTile),
+        forward_ops_(shape.head_size == 64 ? attention_forward_64(shape.dtype) : attention_forward_128(shape.dtype)),
+        backward_ops_(shape.head_size == 64 ? attention_backward_64(shape.dtype) : attention_backward_128(shape.dtype)),
+        forward_(memory, make_attention_steps(shape, lists, static_cast<int64_t>(l2_bytes / 2)), &uses_),
+        queries_(memory, make_query_gradient_steps(shape, lists, static_cast<int64_t>(l2_bytes / 2)), &uses_),
+        keys_(memory, make_key_gradient_steps(shape, lists, static_cast<int64_t>(l2_bytes / 2)), &uses_),
+        workspace_(memory.pool(), static_cast<size_t>(shape.batch * shape.heads_q * padded_) * sizeof(RowSums)) {
+    check(forward_ops_.prepare(), "cudaFuncSetAttribute");
+    check(backward_ops_.prepare(), "cudaFuncSetAttribute");
   }
 
   void info(sparsek_attention_info& out) const override {
-    out.kernel = name_of(shape_.dtype);
-    out.backward = "";
+    out.kernel = out.backward = name_of(shape_.dtype);
+    out.backward_bytes = static_cast<int64_t>(workspace_.bytes());
     out.unit_roundoff = std::ldexp(1., -22);  // ex2.approx, and the sums of tensor cores
     out.product_roundoff = std::ldexp(1., shape_.dtype == SPARSEK_BF16 ? -8 : -11);
   }
 
   void forward(const sparsek_attention_args& args) override {
-    if (tile_count_ == 0) return;
+    if (forward_.tile_count() == 0) return;
     DeviceScope scope(device_);
-    if (args.lengths_q != nullptr || args.lengths_k != nullptr) {
-      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve lengths yet: args->lengths_q and lengths_k must be null",
-           name_of(shape_.dtype));
-    }
     AttentionForwardArgs launch = {};
-    launch.q = args.q;
-    launch.k = args.k;
-    launch.v = args.v;
+    set_operands(launch, args);
     launch.o = args.o;
+    launch.stride_o = of_queries(args.o, args.stride_o, "o");
     launch.lse = static_cast<float*>(args.lse);
-    launch.stride_q = strides(args.q, args.stride_q, "q", shape_.heads_q, shape_.seq_q);
-    launch.stride_o = strides(args.o, args.stride_o, "o", shape_.heads_q, shape_.seq_q);
-    if (shape_.seq_k > 0) {
-      launch.stride_k = strides(args.k, args.stride_k, "k", shape_.heads_k, shape_.seq_k);
-      launch.stride_v = strides(args.v, args.stride_v, "v", shape_.heads_k, shape_.seq_k);
-    }
     if (args.lse != nullptr) check_memory(args.lse, SPARSEK_DEVICE, device_, "lse");
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const bool captured = memory_.releases().use(uses_, stream);
-    launch.steps = reinterpret_cast<const AttentionStep*>(work_.data());
-    launch.tiles = reinterpret_cast<const WorkTile*>(work_.data() + tiles_at_);
-    launch.tile_count = tile_count_;
+    forward_.give(launch);
     launch.tiles_taken = memory_.tile_counters().of(stream, captured);
-    launch.batch = static_cast<int32_t>(shape_.batch);
-    launch.heads_q = static_cast<int32_t>(shape_.heads_q);
-    launch.heads_k = static_cast<int32_t>(shape_.heads_k);
-    launch.seq_q = static_cast<int32_t>(shape_.seq_q);
-    launch.seq_k = static_cast<int32_t>(shape_.seq_k);
-    const AttentionBand band = shape_.band(shape_.seq_q, shape_.seq_k);
-    constexpr int64_t kFar = 1 << 29;  // beyond all differences of positions
-    launch.low = static_cast<int32_t>(std::clamp(band.low, -kFar, kFar));
-    launch.high = static_cast<int32_t>(std::clamp(band.high, -kFar, kFar));
-    launch.scale = shape_.scale;
-    launch.workers = workers_;
-    check(ops_.launch(launch, stream), name_of(shape_.dtype));
+    check(forward_ops_.launch(launch, stream), name_of(shape_.dtype));
   }
 
-  void backward(const sparsek_attention_args&) override {
-    fail(SPARSEK_NO_SUCH_KERNEL, "the CUDA back-end has no backward pass of attention yet: use a context of the CPU");
+  void backward(const sparsek_attention_args& args) override {
+    if (queries_.tile_count() == 0 && keys_.tile_count() == 0) return;
+    DeviceScope scope(device_);
+    AttentionGradientArgs launch = {};
+    set_operands(launch, args);
+    launch.grad_o = args.grad_o;
+    launch.padded = static_cast<int32_t>(padded_);
+    AttentionRowsArgs rows = {};
+    if (shape_.seq_q > 0) {
+      launch.stride_grad_o = rows.stride_grad_o = of_queries(args.grad_o, args.stride_grad_o, "grad_o");
+      rows.stride_o = of_queries(args.o, args.stride_o, "o");
+      check_memory(args.lse, SPARSEK_DEVICE, device_, "lse");
+    }
+    AttentionGradientArgs of_keys_only = launch;
+    if (args.grad_q != nullptr) launch.stride_grad_x = of_queries(args.grad_q, args.stride_grad_q, "grad_q");
+    launch.grad_x = args.grad_q;
+    if (args.grad_k != nullptr) of_keys_only.stride_grad_x = of_keys(args.grad_k, args.stride_grad_k, "grad_k");
+    of_keys_only.grad_x = args.grad_k;
+    if (args.grad_v != nullptr) of_keys_only.stride_grad_y = of_keys(args.grad_v, args.stride_grad_v, "grad_v");
+    of_keys_only.grad_y = args.grad_v;
+
+    const auto stream = static_cast<cudaStream_t>(args.stream);
+    const bool captured = memory_.releases().use(uses_, stream);
+    std::optional<Workspace::Use> own;
+    void* const workspace = args.workspace != nullptr ? given_workspace(args) : own.emplace(workspace_, stream).data();
+    rows.o = args.o;
+    rows.grad_o = args.grad_o;
+    rows.lse = static_cast<const float*>(args.lse);
+    rows.rows = static_cast<RowSums*>(workspace);
+    rows.batch = static_cast<int32_t>(shape_.batch);
+    rows.heads_q = static_cast<int32_t>(shape_.heads_q);
+    rows.seq_q = static_cast<int32_t>(shape_.seq_q);
+    rows.padded = static_cast<int32_t>(padded_);
+    check(backward_ops_.rows(rows, stream), name_of(shape_.dtype));
+    launch.rows = of_keys_only.rows = rows.rows;
+    launch.tiles_taken = of_keys_only.tiles_taken = memory_.tile_counters().of(stream, captured);
+    queries_.give(launch);
+    keys_.give(of_keys_only);
+    if (args.grad_q != nullptr) check(backward_ops_.queries(launch, stream), name_of(shape_.dtype));
+    if (args.grad_k != nullptr || args.grad_v != nullptr) {
+      check(backward_ops_.keys(of_keys_only, stream), name_of(shape_.dtype));
+    }
   }
 
   void time(const sparsek_attention_args* args, int arg_count, bool is_backward, int warmup, int repeats,
@@ -133,17 +159,52 @@ class CudaAttention final : public AttentionState {
   }
 
  private:
-  void write(const AttentionSteps& steps) {
-    tile_count_ = static_cast<int32_t>(steps.tiles.size());
-    if (tile_count_ == 0) return;
-    const size_t step_bytes = steps.steps.size() * sizeof(AttentionStep);
-    tiles_at_ = (step_bytes + sizeof(WorkTile) - 1) / sizeof(WorkTile) * sizeof(WorkTile);
-    const size_t tile_bytes = steps.tiles.size() * sizeof(WorkTile);
-    work_ = PoolArray<std::byte>(memory_, tiles_at_ + tile_bytes, &uses_);
-    std::vector<HostPart> parts;
-    if (step_bytes > 0) parts.push_back({steps.steps.data(), step_bytes, 0});
-    parts.push_back({steps.tiles.data(), tile_bytes, tiles_at_});
-    memory_.write(work_.block(), parts);
+  // What the kernels of both passes have in common.
+  template <class Args>
+  void set_operands(Args& launch, const sparsek_attention_args& args) const {
+    if (args.lengths_q != nullptr || args.lengths_k != nullptr) {
+      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve lengths yet: args->lengths_q and lengths_k must be null",
+           name_of(shape_.dtype));
+    }
+    launch.q = args.q;
+    launch.k = args.k;
+    launch.v = args.v;
+    if (shape_.seq_q > 0) launch.stride_q = of_queries(args.q, args.stride_q, "q");
+    if (shape_.seq_k > 0) {
+      launch.stride_k = of_keys(args.k, args.stride_k, "k");
+      launch.stride_v = of_keys(args.v, args.stride_v, "v");
+    }
+    launch.batch = static_cast<int32_t>(shape_.batch);
+    launch.heads_q = static_cast<int32_t>(shape_.heads_q);
+    launch.heads_k = static_cast<int32_t>(shape_.heads_k);
+    launch.seq_q = static_cast<int32_t>(shape_.seq_q);
+    launch.seq_k = static_cast<int32_t>(shape_.seq_k);
+    const AttentionBand band = shape_.band(shape_.seq_q, shape_.seq_k);
+    constexpr int64_t kFar = 1 << 29;  // beyond all differences of positions
+    launch.low = static_cast<int32_t>(std::clamp(band.low, -kFar, kFar));
+    launch.high = static_cast<int32_t>(std::clamp(band.high, -kFar, kFar));
+    launch.scale = static_cast<float>(shape_.scale);
+    launch.workers = workers_;
+  }
+
+  void* given_workspace(const sparsek_attention_args& args) const {
+    if (args.workspace_bytes < workspace_.bytes()) {
+      fail(SPARSEK_BAD_SIZE, "args->workspace_bytes = %zu is below the %zu bytes that a backward pass needs",
+           args.workspace_bytes, workspace_.bytes());
+    }
+    check_memory(args.workspace, SPARSEK_DEVICE, device_, "workspace");
+    if (reinterpret_cast<uintptr_t>(args.workspace) % kVectorBytes != 0) {
+      fail(SPARSEK_MISALIGNED, "args->workspace = %p is not aligned to %" PRId64 " bytes", args.workspace,
+           kVectorBytes);
+    }
+    return args.workspace;
+  }
+
+  HeadStrides of_queries(const void* data, const int64_t (&stride)[3], const char* name) const {
+    return strides(data, stride, name, shape_.heads_q, shape_.seq_q);
+  }
+  HeadStrides of_keys(const void* data, const int64_t (&stride)[3], const char* name) const {
+    return strides(data, stride, name, shape_.heads_k, shape_.seq_k);
   }
 
   // Of an operand as the kernel reads it, which must be in device memory.
@@ -170,11 +231,12 @@ class CudaAttention final : public AttentionState {
   PlanMemory& memory_;
   const int device_;
   const int32_t workers_;
-  const AttentionForwardOps ops_;
+  const int64_t padded_;  // queries, in whole tiles
+  const AttentionForwardOps forward_ops_;
+  const AttentionBackwardOps backward_ops_;
   StreamUses uses_;
-  PoolArray<std::byte> work_;  // steps, then tiles
-  size_t tiles_at_ = 0;        // in work_
-  int32_t tile_count_ = 0;
+  const AttentionList forward_, queries_, keys_;
+  Workspace workspace_;  // of a backward pass
 };
 
 }  // namespace
@@ -183,7 +245,7 @@ std::unique_ptr<AttentionState> make_attention(const AttentionShape& shape, cons
                                                const std::string& kernel, PlanMemory& memory, int device, int sm_count,
                                                size_t l2_bytes) {
   require_served(shape, kernel);
-  return std::make_unique<CudaAttention>(shape, layout, memory, device, sm_count, l2_bytes);
+  return std::make_unique<CudaAttention>(shape, list_blocks(shape, layout), memory, device, sm_count, l2_bytes);
 }
 
 }  // namespace sparsek::cuda

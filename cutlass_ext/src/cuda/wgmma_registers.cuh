@@ -23,16 +23,17 @@ SPARSEK_WGMMA(16, 128)
 #undef SPARSEK_WGMMA
 
 template <class Element, Major MajorB, int Groups, size_t... I>
-__device__ void wgmma_rs(float (&acc)[Groups][4], const uint32_t (&a)[4], uint64_t b, std::index_sequence<I...>) {
+__device__ void wgmma_rs(float (&acc)[Groups][4], const uint32_t (&a)[4], uint64_t b, bool adds,
+                         std::index_sequence<I...>) {
   WgmmaRs<Element, MajorB, Groups>::Op::fma(a[0], a[1], a[2], a[3], b, acc[I / 4][I % 4]...,
-                                            cute::SM90::GMMA::ScaleOut::One);
+                                            adds ? cute::SM90::GMMA::ScaleOut::One : cute::SM90::GMMA::ScaleOut::Zero);
 }
 
-// Begins acc(64, 8 Groups) += a(64, 16) b(16, 8 Groups). a: of two groups of 8 columns of a tile that lies as sums do,
-// its two rows' pairs of elements.
+// Begins acc(64, 8 Groups) += a(64, 16) b(16, 8 Groups), or = where it does not add. a: of two groups of 8 columns of a
+// tile that lies as sums do, its two rows' pairs of elements.
 template <class Element, Major MajorB = Major::MN, int Groups>
-__device__ void wgmma_rs(float (&acc)[Groups][4], const uint32_t (&a)[4], uint64_t b) {
-  wgmma_rs<Element, MajorB>(acc, a, b, std::make_index_sequence<Groups * 4>());
+__device__ void wgmma_rs(float (&acc)[Groups][4], const uint32_t (&a)[4], uint64_t b, bool adds = true) {
+  wgmma_rs<Element, MajorB>(acc, a, b, adds, std::make_index_sequence<Groups * 4>());
 }
 
 }  // namespace sparsek::cuda

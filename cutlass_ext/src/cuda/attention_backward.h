@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of attention's backward pass. One kernel walks the keys that each query meets, for the gradient of queries,
+// and one the queries that each key meets, for those of keys and values; so nothing is added up atomically.
+//
+//   q, grad_o, grad_q        (batch, heads_q, seq_q, head_size):(strides, 1)
+//   k, v, grad_k, grad_v     (batch, heads_k, seq_k, head_size):(strides, 1)
+//   rows                     (batch, heads_q, seq_q rounded up to tiles) pairs of numbers, see RowSums
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/attention.h"
+
+namespace sparsek::cuda {
+
+// Of a query: p = exp2(scale * log2(e) * <q, k> + bias), dS = p (dP - delta). Where it sees no key, and behind the last
+// query, bias is -inf and delta is 0.
+struct RowSums {
+  float bias;   // -log2(e) * lse
+  float delta;  // <o, grad_o>
+};
+
+struct AttentionRowsArgs {
+  const void *o, *grad_o;
+  HeadStrides stride_o, stride_grad_o;
+  const float* lse;  // (batch, heads_q, seq_q)
+  RowSums* rows;     // (batch * heads_q, padded)
+  int32_t batch, heads_q, seq_q, padded;
+};
+
+// One of the two kernels. `own` are the rows of which it computes gradients, `met` those that they meet.
+struct AttentionGradientArgs {
+  const AttentionStep* steps;  // of plan/attention_gradient_steps.h
+  const WorkTile* tiles;
+  int32_t tile_count;
+  uint32_t* tiles_taken;  // (1), see collective/tile_queue.hpp
+  int32_t batch, heads_q, heads_k, seq_q, seq_k, padded;
+  int32_t low, high;  // as of the forward pass
+  float scale;
+  const void *q, *k, *v, *grad_o;
+  HeadStrides stride_q, stride_k, stride_v, stride_grad_o;
+  void *grad_x, *grad_y;  // of queries and null, or of keys and of values
+  HeadStrides stride_grad_x, stride_grad_y;
+  const RowSums* rows;
+  int32_t workers;  // CTAs
+};
+
+struct AttentionBackwardOps {
+  cudaError_t (*prepare)();
+  cudaError_t (*rows)(const AttentionRowsArgs& args, cudaStream_t stream);
+  cudaError_t (*queries)(const AttentionGradientArgs& args, cudaStream_t stream);
+  cudaError_t (*keys)(const AttentionGradientArgs& args, cudaStream_t stream);
+};
+
+// bf16 and fp16, by wgmma. Addresses and strides are multiples of 16 bytes.
+AttentionBackwardOps attention_backward_64(sparsek_dtype dtype);
+AttentionBackwardOps attention_backward_128(sparsek_dtype dtype);
+
+}  // namespace sparsek::cuda

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention's backward pass: two kernels of one form. A CTA takes tiles of 128 rows, its own, of which each of two
+// warpgroups has 64: queries, or keys. One thread loads them, and the rows that they meet step by step
+// (cuda/attention_gradient_loads.cuh). Per step and warpgroup, with own rows x, y = q, grad_o or k, v, and met rows
+// x', y' of the other kind:
+//
+//   s = x x'^T, t = y y'^T            wgmma, both operands in shared memory           (64, 64)
+//   p = exp2(s - lse)                 in registers, while t is computed
+//   grad_y += p y'                    wgmma, p in registers, where own rows are keys  (64, head size)
+//   ds = p (t - delta)                in registers, while grad_y is computed
+//   grad_x += ds x'                   wgmma, ds in registers                          (64, head size)
+//
+// A stage is released when s of the next step is there, since products end in the order in which they are begun.
+#pragma once
+
+#include "cuda/attention_gradient_loads.cuh"
+#include "cuda/attention_softmax.cuh"
+#include "cuda/attention_store.cuh"
+#include "cuda/wgmma_registers.cuh"
+#include "cutlass/arch/reg_reconfig.h"
+
+namespace sparsek::cuda {
+namespace attention_gradient {
+
+using attention_forward::exp2_of;
+using attention_forward::kWarpRows;
+
+constexpr int kDepthSteps = kAttentionUnit / 16;  // of p y'
+constexpr int kScoreGroups = kAttentionUnit / 8;
+using Scores = float[kScoreGroups][4];
+using Weights = uint32_t[kDepthSteps][4];  // rounded scores, as operands
+
+// A thread's two rows, or two columns.
+struct RowPair {
+  float bias[2], delta[2];
+};
+
+__device__ inline RowPair load_row_pair(uint32_t from) {
+  RowPair of;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(of.bias[0]), "=f"(of.delta[0]), "=f"(of.bias[1]), "=f"(of.delta[1])
+               : "r"(from)
+               : "memory");
+  return of;
+}
+
+template <class C>
+__device__ void store(const CUtensorMap& map, const float (&sums)[C::kGroups][4], float factor, uint32_t buffer,
+                      int row, const Heads<C>& heads, int lane) {
+  const float factors[2] = {factor, factor};
+  attention_forward::store_rows<typename C::Element>(map, sums, factors, buffer, {row, heads.own, heads.batch}, lane);
+}
+
+template <class C>
+struct Consumer {
+  using Element = typename C::Element;
+  using Sums = float[C::kGroups][4];
+
+  const Params& p;
+  const Addresses<C> at;
+  const int warpgroup, warp, lane;  // warp: of the warpgroup
+  const uint32_t use = warpgroup == 0 ? kFirstUses : kSecondUses;
+  const uint64_t own_x = wgmma_descriptor_a(at.own_x() + warpgroup * kUnitBytes),
+                 own_y = wgmma_descriptor_a(at.own_y() + warpgroup * kUnitBytes),
+                 met_x = wgmma_descriptor_a(at.met_x(0)), met_y = wgmma_descriptor_a(at.met_y(0)),
+                 met_x_across = wgmma_descriptor_b(at.met_x(0), kUnitBytes),
+                 met_y_across = wgmma_descriptor_b(at.met_y(0), kUnitBytes);
+  // Own row i meets rows i + low up to i + high, below the end.
+  const int low = C::kOfKeys ? -p.args.high : p.args.low, high = C::kOfKeys ? -p.args.low : p.args.high;
+  const int met_end = C::kOfKeys ? p.args.seq_q : p.args.seq_k;
+  RingState<C::kStages> ring;
+  uint32_t own_phase = 0;
+
+  // Both words are the same in all lanes, and the compiler knows it.
+  __device__ static AttentionStep read_step(const AttentionStep* from) {
+    return {{__shfl_sync(0xffffffffu, __ldg(&from->unit[0]), 0), 0}};
+  }
+  __device__ void release(uint32_t barrier) const {
+    if (lane == 0) arrive_in_cluster<1>(barrier);
+  }
+
+  // Begins scores = own met^T.
+  __device__ void begin_scores(Scores& scores, uint64_t own, uint64_t met) const {
+    wgmma_fence(scores);
+    cute::warpgroup_arrive();
+#pragma unroll
+    for (int step = 0; step < C::kHeadSize / 16; ++step) {
+      const int chunk = step / 4, column = step % 4 * 32;
+      wgmma_ss<Element, Major::K>(scores, advanced(own, chunk * kChunkBytes + column),
+                                  advanced(met, chunk * kUnitBytes + column), step > 0);
+    }
+    cute::warpgroup_commit_batch();
+  }
+
+  // Begins sums += weights met.
+  __device__ void begin_sums(Sums& sums, const Weights& weights, uint64_t met) const {
+    cute::warpgroup_arrive();
+#pragma unroll
+    for (int step = 0; step < kDepthSteps; ++step) {
+      wgmma_rs<Element>(sums, weights[step], advanced(met, step * 16 * kRowBytes));
+    }
+    cute::warpgroup_commit_batch();
+  }
+
+  __device__ static void round(const Scores& s, Weights& weights) {
+#pragma unroll
+    for (int step = 0; step < kDepthSteps; ++step) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float(&of)[4] = s[step * 2 + i / 2];
+        weights[step][i] = pack<Element>(of[i % 2 * 2], of[i % 2 * 2 + 1]);
+      }
+    }
+  }
+
+  // Sets scores of pairs that do not see each other to -inf. row: the thread's first.
+  __device__ void hide(Scores& s, const AttentionStep& step, int row) const {
+    const int first = int(step.unit[0] & kUnitNumber) * kAttentionUnit + 2 * (lane % 4);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int away = first - (row + 8 * r);  // met - own, of the thread's first column
+      const int least = low - away, most = min(high - away, met_end - 1 - first);
+#pragma unroll
+      for (int g = 0; g < kScoreGroups; ++g) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          if (g * 8 + e < least || g * 8 + e > most) s[g][r * 2 + e] = -INFINITY;
+        }
+      }
+    }
+  }
+
+  // s = exp2(scores + bias).
+  __device__ void exponentiate(Scores& s, const RowPair& own, uint32_t met_rows) const {
+#pragma unroll
+    for (int g = 0; g < kScoreGroups; ++g) {
+      const RowPair rows = C::kOfKeys ? load_row_pair(met_rows + g * 8 * sizeof(RowSums)) : own;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        s[g][e] = exp2_of(fmaf(s[g][e], p.scale_log2, rows.bias[C::kOfKeys ? e % 2 : e / 2]));
+      }
+    }
+  }
+
+  // t = s (t - delta).
+  __device__ void differentiate(const Scores& s, Scores& t, const RowPair& own, uint32_t met_rows) const {
+#pragma unroll
+    for (int g = 0; g < kScoreGroups; ++g) {
+      const RowPair rows = C::kOfKeys ? load_row_pair(met_rows + g * 8 * sizeof(RowSums)) : own;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) t[g][e] = s[g][e] * (t[g][e] - rows.delta[C::kOfKeys ? e % 2 : e / 2]);
+    }
+  }
+
+  __device__ RowPair own_rows(const Heads<C>& heads, int row) const {
+    RowPair own = {};
+    if constexpr (!C::kOfKeys) {
+      const RowSums* const from =
+          p.args.rows + (int64_t(heads.batch) * p.args.heads_q + heads.own) * p.args.padded + row;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float2 words = __ldg(reinterpret_cast<const float2*>(from + 8 * r));
+        own.bias[r] = words.x;
+        own.delta[r] = words.y;
+      }
+    }
+    return own;
+  }
+
+  __device__ __forceinline__ void add_steps(const WorkTile& tile, int row, const RowPair& own, Sums& sums_x,
+                                            Sums& sums_y) {
+    const AttentionStep* const steps = p.args.steps + tile.entry_begin;
+    Weights weights, gradients;
+    int held = -1;  // the stage of the last step
+    for (int i = 0; i < tile.entry_count; ++i, ++ring) {
+      const AttentionStep step = read_step(steps + i);
+      if ((step.unit[0] & use) == 0) continue;
+      const int stage = ring.stage;
+      const uint32_t at_stage = stage * C::kMetBytes;
+      const uint32_t met_rows = at.rows(stage) + 2 * (lane % 4) * sizeof(RowSums);
+      Scores s, t;
+      wait_for_phase(at.met_full(stage), ring.phase);
+      // Registers do not suffice for new scores while both sums are computed.
+      if constexpr (C::kOfKeys) cute::warpgroup_wait<0>();
+      begin_scores(s, own_x, advanced(met_x, at_stage));
+      begin_scores(t, own_y, advanced(met_y, at_stage));
+      cute::warpgroup_wait<1>();
+      wgmma_fence(s);
+      if (held >= 0) release(at.met_empty(held));
+      held = stage;
+      if ((step.unit[0] & kPartialUnit) != 0) hide(s, step, row);
+      exponentiate(s, own, met_rows);
+      if constexpr (C::kOfKeys) {
+        round(s, weights);
+        begin_sums(sums_y, weights, advanced(met_y_across, at_stage));
+        cute::warpgroup_wait<1>();
+      } else {
+        cute::warpgroup_wait<0>();
+      }
+      wgmma_fence(t);
+      differentiate(s, t, own, met_rows);
+      round(t, gradients);
+      begin_sums(sums_x, gradients, advanced(met_x_across, at_stage));
+    }
+    cute::warpgroup_wait<0>();
+    wgmma_fence(sums_x);
+    if constexpr (C::kOfKeys) wgmma_fence(sums_y);
+    if (held >= 0) release(at.met_empty(held));
+  }
+
+  __device__ __forceinline__ void compute(const WorkTile& tile) {
+    const Heads<C> heads(p.args, tile.n_tile);
+    const int first_row = tile.m_tile * kAttentionTile + warpgroup * kAttentionUnit + warp * kWarpRows;
+    const int row = first_row + lane / 4;
+    const RowPair own = own_rows(heads, row);
+    Sums sums_x = {}, sums_y = {};
+    wait_for_phase(at.own_full(), own_phase);
+    own_phase ^= 1;
+    add_steps(tile, row, own, sums_x, sums_y);
+    // The warpgroup's own rows have been read by all of its warps.
+    cutlass::arch::NamedBarrier::sync(128, uint32_t(warpgroup));
+    const uint32_t buffer = warpgroup * kUnitBytes + warp * kWarpRows * kRowBytes;
+    if (p.args.grad_x != nullptr) store<C>(p.grad_x, sums_x, p.args.scale, at.own_x() + buffer, first_row, heads, lane);
+    if constexpr (C::kOfKeys) {
+      if (p.args.grad_y != nullptr) store<C>(p.grad_y, sums_y, 1.f, at.own_y() + buffer, first_row, heads, lane);
+    }
+    if (lane == 0) {
+      cute::tma_store_wait<0>();
+      arrive_in_cluster<1>(at.own_empty());
+    }
+    __syncwarp();
+  }
+};
+
+template <class C>
+__device__ void consume(const Params& p, Shared<C>& shared, int warpgroup, int warp, int lane) {
+  Consumer<C> consumer{p, {shared_address(&shared)}, warpgroup, warp, lane};
+  TilePlace<kTilesAhead> place;
+  for (WorkTile tile = shared.tiles.next(place, lane); tile.m_tile != kNoTile; tile = shared.tiles.next(place, lane)) {
+    ++place;
+    consumer.compute(tile);
+  }
+}
+
+template <class C>
+__global__ void __launch_bounds__(kThreads, 1) gradient_kernel(const __grid_constant__ Params p) {
+  extern __shared__ __align__(1024) uint8_t memory[];
+  auto& shared = *reinterpret_cast<Shared<C>*>(memory);
+  if (threadIdx.x == 0) {
+    cute::initialize_barrier(shared.own_full, 1);
+    cute::initialize_barrier(shared.own_empty, kConsumerWarps);
+    for (int i = 0; i < C::kStages; ++i) {
+      cute::initialize_barrier(shared.met_full[i], 1);
+      cute::initialize_barrier(shared.met_empty[i], kConsumerWarps);
+    }
+    shared.tiles.init(kConsumerWarps);
+    cutlass::arch::fence_barrier_init();
+  }
+  __syncthreads();
+  const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+  if (warp < kProducers / 32) {
+    cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
+    if (warp == 0 && cute::elect_one_sync()) produce<C>(p, shared);
+  } else {
+    cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters>();
+    consume<C>(p, shared, warp / 4 - 1, warp % 4, lane);
+  }
+}
+
+}  // namespace attention_gradient
+}  // namespace sparsek::cuda

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a CTA of cuda/attention_gradient.cuh has in shared memory. Tensors lie in chunks of 64 columns, 128-byte
+// swizzle:
+//
+//   own_x, own_y   (chunk, 128, 64): q and grad_o, or k and v; over which the gradients are written
+//   met_x, met_y   (chunk, 64, 64): k and v, or q and grad_o, of a step
+#pragma once
+
+#include "cuda/attention_backward.h"
+#include "cuda/attention_shared.cuh"
+
+namespace sparsek::cuda {
+namespace attention_gradient {
+
+using attention_forward::kChunkBytes;
+using attention_forward::kChunkColumns;
+using attention_forward::kConsumerWarps;
+using attention_forward::kProducers;
+using attention_forward::kRowBytes;
+using attention_forward::kThreads;
+using attention_forward::kTilesAhead;
+using attention_forward::kUnitBytes;
+using attention_forward::kWarpgroups;
+
+constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
+constexpr int kRowSumBytes = kAttentionUnit * sizeof(RowSums);
+
+// OfKeys: own rows are keys.
+template <class Element_, int HeadSize, bool OfKeys>
+struct Config {
+  using Element = Element_;
+  static constexpr bool kOfKeys = OfKeys;
+  static constexpr int kHeadSize = HeadSize, kChunks = HeadSize / kChunkColumns;
+  static constexpr int kOwnBytes = kChunks * kChunkBytes, kMetBytes = kChunks * kUnitBytes;
+  static constexpr int kStages = 4;
+  static constexpr int kGroups = HeadSize / 8;  // of 8 columns, of a thread's sums
+};
+
+template <class C>
+struct Shared {
+  alignas(1024) uint8_t own_x[C::kOwnBytes], own_y[C::kOwnBytes];
+  uint8_t met_x[C::kStages][C::kMetBytes], met_y[C::kStages][C::kMetBytes];
+  RowSums rows[C::kStages][kAttentionUnit];  // of met queries
+  TileQueue<kTilesAhead> tiles;
+  uint64_t own_full, own_empty;
+  uint64_t met_full[C::kStages], met_empty[C::kStages];
+};
+
+// Addresses of all that, from one register.
+template <class C>
+struct Addresses {
+  uint32_t base;
+
+  __device__ uint32_t own_x() const { return base + offsetof(Shared<C>, own_x); }
+  __device__ uint32_t own_y() const { return base + offsetof(Shared<C>, own_y); }
+  __device__ uint32_t met_x(int stage) const { return base + offsetof(Shared<C>, met_x) + stage * C::kMetBytes; }
+  __device__ uint32_t met_y(int stage) const { return base + offsetof(Shared<C>, met_y) + stage * C::kMetBytes; }
+  __device__ uint32_t rows(int stage) const { return base + offsetof(Shared<C>, rows) + stage * kRowSumBytes; }
+  __device__ uint32_t own_full() const { return base + offsetof(Shared<C>, own_full); }
+  __device__ uint32_t own_empty() const { return base + offsetof(Shared<C>, own_empty); }
+  __device__ uint32_t met_full(int stage) const { return base + offsetof(Shared<C>, met_full) + stage * kBarrierBytes; }
+  __device__ uint32_t met_empty(int stage) const {
+    return base + offsetof(Shared<C>, met_empty) + stage * kBarrierBytes;
+  }
+};
+
+struct Params {
+  // (head_size, seq, heads, batch), boxes of 64 columns by 64 rows, of gradients by 16
+  CUtensorMap own_x, own_y, met_x, met_y, grad_x, grad_y;
+  AttentionGradientArgs args;
+  float scale_log2;  // of exponents of 2
+};
+
+// Of a tile.
+template <class C>
+struct Heads {
+  int batch, own, met;  // met: the first of those that it meets
+
+  __device__ Heads(const AttentionGradientArgs& args, int n_tile) {
+    const int heads = C::kOfKeys ? args.heads_k : args.heads_q, group = args.heads_q / args.heads_k;
+    batch = n_tile / heads;
+    own = n_tile % heads;
+    met = C::kOfKeys ? own * group : own / group;
+  }
+};
+
+}  // namespace attention_gradient
+}  // namespace sparsek::cuda

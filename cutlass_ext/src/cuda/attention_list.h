@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "cuda/plan_memory.h"
+#include "cuda/stream_uses.h"
+#include "plan/attention_steps.h"
+
+namespace sparsek::cuda {
+
+// The steps and tiles of a kernel of attention in device memory.
+class AttentionList {
+ public:
+  AttentionList(PlanMemory& memory, const AttentionSteps& list, const StreamUses* uses)
+      : tile_count_(static_cast<int32_t>(list.tiles.size())) {
+    if (tile_count_ == 0) return;
+    const size_t step_bytes = list.steps.size() * sizeof(AttentionStep);
+    tiles_at_ = (step_bytes + sizeof(WorkTile) - 1) / sizeof(WorkTile) * sizeof(WorkTile);
+    const size_t tile_bytes = list.tiles.size() * sizeof(WorkTile);
+    memory_ = PoolArray<std::byte>(memory, tiles_at_ + tile_bytes, uses);
+    std::vector<HostPart> parts;
+    if (step_bytes > 0) parts.push_back({list.steps.data(), step_bytes, 0});
+    parts.push_back({list.tiles.data(), tile_bytes, tiles_at_});
+    memory.write(memory_.block(), parts);
+  }
+
+  // Sets what a kernel knows of its work.
+  template <class Args>
+  void give(Args& args) const {
+    args.steps = reinterpret_cast<const AttentionStep*>(memory_.data());
+    args.tiles = reinterpret_cast<const WorkTile*>(memory_.data() + tiles_at_);
+    args.tile_count = tile_count_;
+  }
+  int32_t tile_count() const { return tile_count_; }
+
+ private:
+  PoolArray<std::byte> memory_;  // steps, then tiles
+  size_t tiles_at_ = 0;
+  int32_t tile_count_;
+};
+
+}  // namespace sparsek::cuda

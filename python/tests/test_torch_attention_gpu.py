@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sparsek.torch.attention on a GPU: the forward pass within the library's bounds, streams, CUDA graphs, what is refused."""
+"""sparsek.torch.attention on a GPU: both passes within the library's bounds, streams, CUDA graphs, what is refused."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ def layout_of(seed: int, heads: int, block: tuple[int, int], seq: tuple[int, int
     return st.BlockLayout.from_mask(mask.cuda(), block, seq)
 
 
-def check(given: Any, layout: Any, o: Any, lse: Any, rules: Any) -> None:
-    """Every element is within its bound."""
+def check(given: Any, layout: Any, o: Any, lse: Any, rules: Any, grad_o: Any = None) -> None:
+    """Every element is within its bound; with grad_o those of the gradients, which the operands then have."""
     crow, col = (None, None) if layout is None else (layout.crow, layout.col)
     form = (0, 0, 1, 1) if layout is None else (*layout.block, layout.batch, layout.heads)
+    leaves, given = given, [operand.detach() for operand in given]
     q, k, v = given
     plan = _attention_plans.attention_of(q, k, v, crow, col, form, rules)
     there = None if layout is None else layout.to("cpu")
@@ -53,6 +54,11 @@ def check(given: Any, layout: Any, o: Any, lse: Any, rules: Any) -> None:
     for name, found in (("o", o), ("lse", lse)):
         report = sparsek.check_attention(plan, name, layout=index, **{**names, "o": o.cpu(), name: found.cpu()})
         assert report.elements == found.numel()
+        assert report.max_ratio > 0
+    for name, leaf in zip(("grad_q", "grad_k", "grad_v"), () if grad_o is None else leaves, strict=False):
+        found = {"o": o.cpu(), "lse": lse.cpu(), "grad_o": grad_o.cpu(), name: leaf.grad.cpu()}
+        report = sparsek.check_attention(plan, name, layout=index, **{**names, **found})
+        assert report.elements == leaf.numel()
         assert report.max_ratio > 0
 
 
@@ -66,13 +72,18 @@ def check(given: Any, layout: Any, o: Any, lse: Any, rules: Any) -> None:
         ({"window": (70, 30), "align_ends": True}, (70, 30, True)),
     ],
 )
-def test_forward(dtype: Any, size: int, block: Any, options: Any, rules: Any) -> None:
+def test_both_passes(dtype: Any, size: int, block: Any, options: Any, rules: Any) -> None:
     q, k, v = operands(size=size, dtype=dtype)
     layout = None if block is None else layout_of(3, 2, block)
+    for operand in (q, k, v):
+        operand.requires_grad_()
     o, lse = st.attention(q, k, v, layout, return_lse=True, **options)
     left, right, align = rules
-    check((q, k, v), layout, o, lse, _attention_plans.Rules(left, right, align, 0.0, 0.0))
-    assert torch.equal(st.attention(q, k, v, layout, **options), o)
+    grad_o = draw(7, *o.shape, dtype=dtype)
+    o.backward(grad_o)
+    check((q, k, v), layout, o.detach(), lse, _attention_plans.Rules(left, right, align, 0.0, 0.0), grad_o)
+    again = torch.autograd.grad(st.attention(q, k, v, layout, **options), (q, k, v), grad_o)
+    assert all(torch.equal(found, operand.grad) for found, operand in zip(again, (q, k, v), strict=True))
 
 
 def test_strides() -> None:
@@ -108,16 +119,24 @@ def test_graphs() -> None:
     q, k, v = operands()
     layout = layout_of(1, 1, (64, 64))
     expected = st.attention(q, k, v, layout)
+    st.attention(q.clone().requires_grad_(), k, v, layout).sum().backward()
     graph = torch.cuda.CUDAGraph()
+    leaf = q.clone().requires_grad_()
     with torch.cuda.graph(graph):
-        got = st.attention(q, k, v, layout)
+        with torch.no_grad():
+            leaf.copy_(q)
+        got = st.attention(leaf, k, v, layout)
+        (grad,) = torch.autograd.grad(got, leaf, torch.ones_like(got))
     st.cache_clear()  # what a graph uses stays
     q2 = draw(9, *q.shape)
     for operand in (q, q2):
         given = operand.clone()
         q.copy_(given)
         graph.replay()
-        assert torch.equal(got, st.attention(given, k, v, layout))
+        alone = given.requires_grad_()
+        found = st.attention(alone, k, v, layout)
+        assert torch.equal(got, found)
+        assert torch.equal(grad, torch.autograd.grad(found, alone, torch.ones_like(found))[0])
     assert not torch.equal(got, expected)
     st.cache_clear(captured=True)
     with pytest.raises(sparsek.ArgumentError, match="not known yet"), torch.cuda.graph(torch.cuda.CUDAGraph()):
@@ -143,10 +162,6 @@ def test_a_layout_that_was_changed_in_place_is_seen() -> None:
 def test_what_is_refused() -> None:
     q, k, v = operands()
     layout = layout_of(1, 1, (64, 64))
-    o = st.attention(q.requires_grad_(), k, v, layout)
-    with pytest.raises(sparsek.UnsupportedError, match="backward"):
-        o.sum().backward()
-    q = q.detach()
     with pytest.raises(sparsek.UnsupportedError, match="bf16 and fp16"):
         st.attention(q.float(), k.float(), v.float(), layout)
     with pytest.raises(sparsek.UnsupportedError, match="head_size"):

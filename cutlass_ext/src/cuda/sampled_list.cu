@@ -6,111 +6,18 @@
 
 #include "cuda/cuda_error.h"
 #include "cuda/prefix_sum.cuh"
+#include "cuda/sampled_absorption.cuh"
+#include "cuda/sampled_columns.cuh"
 #include "cuda/sampled_composition.cuh"
+#include "cuda/sampled_writer.cuh"
 #include "plan/plan.h"
 
 namespace sparsek::cuda {
 // Named, since the symbols of kernels in an unnamed namespace depend on the path of the checkout.
 namespace sampled_listing {
 
-constexpr int kThreads = 256, kWarp = 32;
+constexpr int kThreads = 256;
 constexpr int kMostCtas = 132 * 8;
-constexpr unsigned kAllLanes = ~0u;
-
-// The block rows of a pair, from the top: those of the upper strip, then of the lower one; empty where there is none.
-template <int Blocks>
-struct PairRows {
-  int32_t begin[2 * Blocks], end[2 * Blocks];
-  int32_t first_row[2];
-
-  __device__ PairRows(const CheckedIndex& index, const SampledGrid& grid, int64_t pair) {
-    const int64_t pairs_of_row = (grid.strips_of_row + 1) / 2;
-#pragma unroll
-    for (int j = 0; j < 2 * Blocks; ++j) {
-      int64_t row = pair * (2 * Blocks) + j;
-      bool is_there = true;
-      if (grid.strips_of_row > 1) {
-        row = pair / pairs_of_row;
-        is_there = pair % pairs_of_row * 2 + j < grid.strips_of_row;
-      }
-      is_there = is_there && row < grid.block_rows;
-      begin[j] = is_there ? index.row_ptr[row] : 0;
-      end[j] = is_there ? index.row_ptr[row + 1] : 0;
-    }
-    const int64_t strip =
-        grid.strips_of_row > 1 ? pair / pairs_of_row * grid.strips_of_row + pair % pairs_of_row * 2 : pair * 2;
-    for (int s = 0; s < 2; ++s) first_row[s] = static_cast<int32_t>((strip + s) * kStripRows);
-  }
-};
-
-enum Kind { kBoth, kUpper, kLower, kKinds };
-
-// A column of a pair.
-template <int Blocks>
-struct Column {
-  int32_t at[2 * Blocks];  // entries; -1: absent
-  Kind kind;
-  bool is_first;  // in the first of the rows that have it
-};
-
-template <int Blocks>
-__device__ Column<Blocks> find_column(const CheckedIndex& index, const PairRows<Blocks>& rows, int row, int32_t entry) {
-  Column<Blocks> found;
-  const int32_t column = index.col_idx[entry];
-  bool in[2] = {};
-  found.is_first = true;
-#pragma unroll
-  for (int j = 0; j < 2 * Blocks; ++j) {
-    int32_t from = rows.begin[j], to = rows.end[j];
-    while (from < to) {
-      const int32_t middle = from + (to - from) / 2;
-      if (index.col_idx[middle] < column) {
-        from = middle + 1;
-      } else {
-        to = middle;
-      }
-    }
-    const bool has = from < rows.end[j] && index.col_idx[from] == column;
-    found.at[j] = has ? from : -1;
-    in[j / Blocks] |= has;
-    if (j < row && has) found.is_first = false;
-  }
-  found.kind = in[0] && in[1] ? kBoth : in[0] ? kUpper : kLower;
-  return found;
-}
-
-// Calls f(column, its number among the cells of its kind, its column of the index) for the columns of a pair, by a
-// warp.
-template <int Blocks, class Function>
-__device__ void for_each_column(const CheckedIndex& index, const PairRows<Blocks>& rows, int32_t (&counts)[kKinds],
-                                int lane, const Function& f) {
-#pragma unroll 1
-  for (int j = 0; j < 2 * Blocks; ++j) {
-    int32_t begin = 0, end = 0;
-#pragma unroll
-    for (int i = 0; i < 2 * Blocks; ++i) {
-      if (i == j) begin = rows.begin[i], end = rows.end[i];
-    }
-#pragma unroll 1
-    for (int32_t first = begin; first < end; first += kWarp) {
-      const int32_t entry = first + lane;
-      Column<Blocks> column = {};
-      bool counted = false;
-      if (entry < end) {
-        column = find_column(index, rows, j, entry);
-        counted = column.is_first;
-      }
-      int32_t number = 0;
-#pragma unroll
-      for (int kind = 0; kind < kKinds; ++kind) {
-        const unsigned with = __ballot_sync(kAllLanes, counted && column.kind == kind);
-        if (column.kind == kind) number = counts[kind] + __popc(with & ((1u << lane) - 1));
-        counts[kind] += __popc(with);
-      }
-      if (counted) f(column, number, index.col_idx[entry]);
-    }
-  }
-}
 
 template <class Compute>
 __device__ void for_each_pair(int64_t pairs, const Compute& compute) {
@@ -136,54 +43,6 @@ __global__ void __launch_bounds__(kThreads) count_cells(CheckedIndex index, Samp
   });
 }
 
-constexpr int32_t kLevels = 512;
-
-// When the last of `workers` ends, each of which takes the next tile when it has none, the costliest first. tiles: of
-// each cost. busy (kLevels + kSampledCosts): how many workers end at each time; of no use afterwards.
-__device__ int32_t end_of_tiles(const int32_t* tiles, int32_t workers, int32_t* busy) {
-  for (int32_t i = 0; i < kLevels + kSampledCosts; ++i) busy[i] = 0;
-  busy[0] = workers;
-  int32_t now = 0, last = 0;
-  for (int32_t cost = kSampledCosts; cost > 0; --cost) {
-    for (int32_t left = tiles[cost - 1]; left > 0;) {
-      while (busy[now] == 0) ++now;
-      if (now >= kLevels) return now;
-      const int32_t taken = min(left, busy[now]);
-      busy[now] -= taken;
-      busy[now + cost] += taken;
-      left -= taken;
-      last = max(last, now + cost);
-    }
-  }
-  return last;
-}
-
-// Whether tiles with a fifth cell end sooner, by more than the estimate may be wrong; not where tiles are many. For a
-// CTA of kPrefixThreads.
-__device__ bool choose_absorption(const SampledGrid& grid, const int32_t* cells) {
-  constexpr int kOptions = 2;
-  __shared__ int32_t tiles[kOptions][kSampledCosts], busy[kLevels + kSampledCosts];
-  __shared__ bool absorbs;
-  if (threadIdx.x < kOptions * kSampledCosts) tiles[threadIdx.x / kSampledCosts][threadIdx.x % kSampledCosts] = 0;
-  __syncthreads();
-  for (int64_t pair = threadIdx.x; pair < grid.pairs; pair += kPrefixThreads) {
-    for (int option = 0; option < kOptions; ++option) {
-      const Composition composition(grid, cells + pair * kKinds, option == 1);
-      for (int run = 0; run < 3; ++run) {
-        const int32_t count = composition.tiles(run);
-        if (count > 0) atomicAdd(&tiles[option][composition.cost(run) - 1], count);
-      }
-    }
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    const int32_t without = end_of_tiles(tiles[0], grid.workers, busy);
-    absorbs = without < kLevels && end_of_tiles(tiles[1], grid.workers, busy) * 32 < without * 31;
-  }
-  __syncthreads();
-  return absorbs;
-}
-
 // places[key, pair + 1]: how many tiles the pair has of that cost, then how many come before.
 __global__ void __launch_bounds__(kPrefixThreads) place_tiles(SampledGrid grid, SampledList to) {
   const bool absorbs = grid.may_absorb && choose_absorption(grid, to.cells);
@@ -206,143 +65,6 @@ __global__ void __launch_bounds__(kPrefixThreads) place_tiles(SampledGrid grid, 
   prefix_sum(to.places, to.places, grid.pairs * kSampledCosts + 1);
 }
 
-// Writes the tiles of a pair.
-template <int Blocks>
-struct Writer {
-  const CheckedIndex& index;
-  const SampledGrid& grid;
-  const SampledList& to;
-  const Composition& pair;
-  int32_t first[3];  // tile of each run
-
-  __device__ Writer(const CheckedIndex& from, const SampledGrid& of, const SampledList& list, const Composition& made,
-                    int64_t number)
-      : index(from), grid(of), to(list), pair(made) {
-    for (int run = 0; run < 3; ++run) {
-      first[run] = to.places[pair.sort_key(run) * grid.pairs + number];
-      for (int before = 0; before < run; ++before) {
-        if (pair.sort_key(before) == pair.sort_key(run)) first[run] += pair.tiles(before);
-      }
-    }
-  }
-  __device__ int32_t* tile(int run, int32_t number) const {
-    return to.tiles + (int64_t{first[run]} + number) * words();
-  }
-  __device__ int32_t most() const { return most_sampled_cells(grid.width); }
-  __device__ int32_t words() const { return sampled_tile_words(grid.width, Blocks); }
-
-  __device__ void header(int run, int32_t number, const int32_t (&first_row)[2]) const {
-    int32_t *const words = tile(run, number), of_first = pair.most, of_second = pair.most, columns = pair.most,
-                   strips = 2, row = first_row[0];
-    if (run > 0 && pair.extras > 0) {
-      const int kind = run == 1 ? kBoth : number < pair.upper ? kUpper : kLower;
-      of_first += kind != kLower;
-      of_second += kind != kUpper;
-      ++columns;
-    } else if (run > 0 && pair.mixed > 0) {
-      of_first = Split{pair.of_strip(0), pair.mixed}.size(number);
-      of_second = Split{pair.of_strip(1), pair.mixed}.size(number);
-      columns = of_first + of_second - Split{pair.rest, pair.mixed}.size(number);
-    } else if (run > 0) {
-      const Split split = {pair.of_strip(run - 1), pair.tiles(run) * 2};
-      of_first = split.size(2 * number);
-      of_second = split.size(2 * number + 1);
-      columns = of_first + of_second;
-      strips = 1;
-      row = first_row[run - 1];
-    }
-    *reinterpret_cast<int4*>(words) = {columns | of_first << 8 | of_second << 16 | strips << 24, row, first_row[1], 0};
-  }
-  __device__ void headers(const int32_t (&first_row)[2], int lane) const {
-    for (int run = 0; run < 3; ++run) {
-      for (int32_t t = lane; t < pair.tiles(run); t += kWarp) header(run, t, first_row);
-    }
-  }
-  // The column of Y at a place of a tile.
-  __device__ void load(int32_t* tile, int32_t place, int32_t column) const { tile[kSampledHeader + place] = column; }
-  // A cell of a warpgroup: its blocks in the strip.
-  __device__ void compute(int32_t* tile, int warpgroup, int32_t cell, int strip, const Column<Blocks>& column) const {
-    int32_t* const blocks = tile + kSampledHeader + 2 * most() + (warpgroup * most() + cell) * Blocks;
-#pragma unroll
-    for (int j = 0; j < 2 * Blocks; ++j) {
-      if (j / Blocks != strip) continue;
-      const int32_t at = column.at[j];
-      blocks[j % Blocks] = at < 0 ? kNoBlock : index.block_idx == nullptr ? at : index.block_idx[at];
-    }
-  }
-  // Cell i of a strip that is computed by itself.
-  __device__ void alone(int strip, int32_t i, const Column<Blocks>& column, int32_t first_column) const {
-    const Split split = {pair.of_strip(strip), pair.tiles(strip + 1) * 2};
-    const int32_t part = split.of(i), cell = i - split.begin(part);
-    int32_t* const words = tile(strip + 1, part / 2);
-    load(words, (part % 2 == 0 ? 0 : split.size(part - 1)) + cell, first_column);
-    compute(words, part % 2, cell, strip, column);
-  }
-  // Tile t of full tiles, of which the first ones have an extra column.
-  __device__ int32_t* full_tile(int32_t t) const {
-    if (t >= pair.extras) return tile(0, t - pair.extras);
-    return t < pair.rest ? tile(1, t) : tile(2, t - pair.rest);
-  }
-  // Cell i of both strips, of a full tile. An extra column of the upper strip alone is before them.
-  __device__ void full(int32_t t, int32_t i, const Column<Blocks>& column, int32_t first_column) const {
-    const bool is_behind_upper = t >= pair.rest && t < pair.rest + pair.upper && pair.extras > 0;
-    int32_t* const words = full_tile(t);
-    load(words, i + is_behind_upper, first_column);
-    compute(words, 0, i + is_behind_upper, 0, column);
-    compute(words, 1, i, 1, column);
-  }
-  __device__ void extra(int32_t t, const Column<Blocks>& column, int32_t first_column) const {
-    int32_t* const words = full_tile(t);
-    const int32_t place = column.kind == kUpper ? 0 : pair.most;
-    load(words, place, first_column);
-    if (column.kind != kLower) compute(words, 0, place, 0, column);
-    if (column.kind != kUpper) compute(words, 1, pair.most, 1, column);
-  }
-  __device__ void write(const Column<Blocks>& column, int32_t i, int32_t first_column) const {
-    const Split shared = {pair.rest, max(pair.mixed, 1)};
-    if (column.kind == kBoth) {
-      const int32_t in_full = pair.full * pair.most;
-      if (i < in_full) return full(i / pair.most, i % pair.most, column, first_column);
-      i -= in_full;
-      if (pair.extras > 0) return extra(i, column, first_column);
-      if (pair.mixed == 0) {
-        for (int s = 0; s < 2; ++s) alone(s, i, column, first_column);
-        return;
-      }
-      const int32_t t = shared.of(i), cell = i - shared.begin(t);
-      const int32_t before = Split{pair.of_strip(0), pair.mixed}.size(t) - shared.size(t);
-      int32_t* const words = tile(1, t);
-      load(words, before + cell, first_column);
-      compute(words, 0, before + cell, 0, column);
-      compute(words, 1, cell, 1, column);
-      return;
-    }
-    if (pair.extras > 0) return extra(pair.rest + (column.kind == kUpper ? 0 : pair.upper) + i, column, first_column);
-    const int strip = column.kind == kUpper ? 0 : 1;
-    if (pair.mixed == 0) return alone(strip, pair.rest + i, column, first_column);
-    // Of tile t those from all.begin(t) - shared.begin(t) on.
-    const Split all = {pair.of_strip(strip), pair.mixed};
-    int32_t t = 0, beyond = pair.mixed;
-    while (beyond - t > 1) {
-      const int32_t middle = t + (beyond - t) / 2;
-      if (all.begin(middle) - shared.begin(middle) <= i) {
-        t = middle;
-      } else {
-        beyond = middle;
-      }
-    }
-    const int32_t cell = i - (all.begin(t) - shared.begin(t));
-    int32_t* const words = tile(1, t);
-    if (strip == 0) {
-      load(words, cell, first_column);
-      compute(words, 0, cell, 0, column);
-    } else {
-      load(words, Split{pair.of_strip(0), pair.mixed}.size(t) + cell, first_column);
-      compute(words, 1, shared.size(t) + cell, 1, column);
-    }
-  }
-};
-
 template <int Blocks>
 __global__ void __launch_bounds__(kThreads) write_tiles(CheckedIndex index, SampledGrid grid, SampledList to) {
   if (!is_good(index)) return;
@@ -350,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) write_tiles(CheckedIndex index, Samp
   for_each_pair(grid.pairs, [&](int64_t number) {
     const PairRows<Blocks> rows(index, grid, number);
     const Composition pair(grid, to.cells + number * kKinds, *to.absorbs != 0);
-    const Writer<Blocks> writer(index, grid, to, pair, number);
+    const Writer<Blocks> writer(index, grid, to, pair, number, lane);
     writer.headers(rows.first_row, lane);
     int32_t counts[kKinds] = {};
     for_each_column(index, rows, counts, lane, [&](const Column<Blocks>& column, int32_t at, int32_t block_column) {

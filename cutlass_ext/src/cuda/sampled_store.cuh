@@ -28,28 +28,6 @@ __device__ void clear_beyond(float (&sums)[Groups][4], const CellPart& part, int
   }
 }
 
-// Every epilogue and alignment.
-template <int Groups>
-__device__ void store_part(const SampledArgs& p, float (&sums)[Groups][4], const CellPart& part, int lane) {
-  LaunchArgs as_matrix = {};  // the blocks one under the other
-  as_matrix.rows = INT64_MAX;
-  as_matrix.ldc = p.block_k;
-  as_matrix.epilogue = p.epilogue;
-  as_matrix.epilogue.ldc_in = p.block_k;
-  const int64_t first = part.block * p.block_m * p.block_k;
-  const auto behind = [&](const void* of) {
-    const int64_t bytes = first * (p.epilogue.dtype_c == ElementType::kFp32 ? 4 : 2);
-    return of == nullptr ? nullptr : const_cast<char*>(static_cast<const char*>(of)) + bytes;
-  };
-  as_matrix.c = behind(p.c);
-  as_matrix.epilogue.c_in = behind(p.epilogue.c_in);
-  const auto row = static_cast<uint32_t>(part.row + lane / 4);
-  const RowTile tile = {{row, row + 8}, static_cast<uint32_t>(part.column), Groups * 8, lane % 4 * 2};
-  apply_epilogue</*AnyMajor=*/false>(as_matrix, sums, tile);
-  clear_beyond(sums, part, lane);
-  with_type(p.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(as_matrix, sums, tile); });
-}
-
 // Stores sums as Elements, 16 bytes by a lane, so that each instruction writes 512 bytes of a few rows: through the
 // warp's buffer, (rows, 8 Groups), in which vector v of row r is at v ^ r * Groups / 8.
 template <class Element, int Groups>
@@ -84,6 +62,32 @@ __device__ void store_vectors(const SampledArgs& p, float (&sums)[Groups][4], co
       __stcs(reinterpret_cast<uint4*>(c + int64_t(first + row) * p.block_k + vector * 8), whole);
     }
   }
+}
+
+// Every epilogue and alignment. Element: the type of X.
+template <class Element, int Groups>
+__device__ void store_part(const SampledArgs& p, float (&sums)[Groups][4], const CellPart& part, uint8_t* buffer,
+                           int lane) {
+  LaunchArgs as_matrix = {};  // the blocks one under the other
+  as_matrix.rows = INT64_MAX;
+  as_matrix.ldc = p.block_k;
+  as_matrix.epilogue = p.epilogue;
+  as_matrix.epilogue.ldc_in = p.block_k;
+  const int64_t first = part.block * p.block_m * p.block_k;
+  const auto behind = [&](const void* of) {
+    const int64_t bytes = first * (p.epilogue.dtype_c == ElementType::kFp32 ? 4 : 2);
+    return of == nullptr ? nullptr : const_cast<char*>(static_cast<const char*>(of)) + bytes;
+  };
+  as_matrix.c = behind(p.c);
+  as_matrix.epilogue.c_in = behind(p.epilogue.c_in);
+  const auto row = static_cast<uint32_t>(part.row + lane / 4);
+  const RowTile tile = {{row, row + 8}, static_cast<uint32_t>(part.column), Groups * 8, lane % 4 * 2};
+  apply_epilogue</*AnyMajor=*/false>(as_matrix, sums, tile);
+  clear_beyond(sums, part, lane);
+  if (p.whole_vectors && p.epilogue.dtype_c == kTypeOf<Element>) {
+    return store_vectors<Element>(p, sums, part, buffer, lane);
+  }
+  with_type(p.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(as_matrix, sums, tile); });
 }
 
 }  // namespace sampled_wgmma_kernel

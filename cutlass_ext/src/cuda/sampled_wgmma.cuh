@@ -149,7 +149,7 @@ __device__ void store_cells(const SampledArgs& p, const Tile<C>& tile, float (&a
     float sums[kOfCell][4];
 #pragma unroll
     for (int i = 0; i < kOfCell * 4; ++i) sums[i / 4][i % 4] = acc[i / 4][i % 4];
-    if (part.block != kNoBlock) store_part(p, sums, part, place.lane);
+    if (part.block != kNoBlock) store_part<Element>(p, sums, part, buffer, place.lane);
 #pragma unroll
     for (int i = 0; i < (C::kGroups - kOfCell) * 4; ++i) acc[i / 4][i % 4] = acc[i / 4 + kOfCell][i % 4];
   }

@@ -180,6 +180,51 @@ def test_a_change_in_place_is_seen() -> None:
     assert sparsek.cache_info().misses >= 3
 
 
+def test_a_product_that_is_known_is_made_for_what_is_there_now() -> None:
+    """Of the same memory and extents, with another index, other types or strides."""
+    rng = np.random.default_rng(5)
+    a = sparsek.BSR(rng.standard_normal((6, 4, 4)), np.array([0, 2, 4, 6, 6], np.int32), np.array([0, 3, 2, 3, 0, 2], np.int32), (16, 16))
+    b = rng.standard_normal((16, 5))
+
+    def check() -> None:
+        np.testing.assert_allclose(sparsek.bsr_gemm(a, b), a.to_dense() @ b, atol=1e-12)
+
+    check()
+    check()
+    a.col[1] = 1  # nothing but this
+    check()
+    a.crow[1] = 1  # and nothing but this
+    check()
+    np.testing.assert_allclose(sparsek.bsr_gemm(a, np.asfortranarray(b)), a.to_dense() @ b, atol=1e-12)
+    np.testing.assert_allclose(sparsek.bsr_gemm(a, b, transpose=True), a.to_dense().T @ b, atol=1e-12)
+    np.testing.assert_allclose(sparsek.bsr_gemm(a, b[:, :3].copy()), a.to_dense() @ b[:, :3], atol=1e-12)
+    wider = np.repeat(b, 2, axis=1)
+    np.testing.assert_allclose(sparsek.bsr_gemm(a, wider), a.to_dense() @ wider, atol=1e-12)
+    out = np.ones((16, 5))
+    sparsek.bsr_gemm(a, b, out=out, alpha=2.0, beta=3.0, bias=None)
+    np.testing.assert_allclose(out, 2 * (a.to_dense() @ b) + 3, atol=1e-12)
+    other = sparsek.BSR(a.values, a.crow, np.array([1, 0, 1, 3, 1, 2], np.int32), a.shape)  # beside the same rows
+    np.testing.assert_allclose(sparsek.bsr_gemm(other, b), other.to_dense() @ b, atol=1e-12)
+    for wrong in (
+        sparsek.BSR(a.values, a.crow.view(np.float32), a.col, a.shape),
+        sparsek.BSR(a.values, a.crow, a.col.view(np.float32), a.shape),
+    ):
+        with pytest.raises(TypeError, match="is of float32"):
+            sparsek.bsr_gemm(wrong, b)
+    with pytest.raises(TypeError, match="B of int64"):
+        sparsek.bsr_gemm(a, b.view(np.int64))
+    with pytest.raises(TypeError, match="int64"):
+        sparsek.bsr_gemm(sparsek.BSR(a.values.view(np.int64), a.crow, a.col, a.shape), b)
+    wide = np.array([0, 1, 2, 3, 0, 2, 0, 0], np.int32)
+    for count in (6, 8):  # one address, but more of it
+        with_more = sparsek.BSR(rng.standard_normal((6, 4, 4)), a.crow, wide[:count], a.shape)
+        if count == 6:
+            sparsek.bsr_gemm(with_more, b)
+        else:
+            with pytest.raises(ValueError):
+                sparsek.bsr_gemm(with_more, b)
+
+
 def test_a_recycled_address_is_seen() -> None:
     seen: dict[int, int] = {}
     again = 0

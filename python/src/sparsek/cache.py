@@ -142,6 +142,10 @@ class Cache:
                 self._drop(next(iter(self._by_content)))
             return found
 
+    def hit(self) -> None:
+        """Counts an entry that was found without asking for it here."""
+        self._hits += 1
+
     def _drop(self, content: Kind) -> None:
         entry = self._by_content.pop(content)
         self._bytes -= len(entry.starts) + len(entry.columns)

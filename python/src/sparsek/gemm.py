@@ -12,8 +12,9 @@ from . import dtypes
 from ._abi import Dtype, Memory, Status
 from ._arrays import View, dense_strides, is_torch, view
 from ._index import index_view
+from ._known import keep, known
 from .bsr import BSR, is_scipy, of_scipy
-from .cache import cache
+from .cache import Entry, cache
 from .context import Context, default_context
 from .dtypes import BYTES, dtype_of, parse_dtype
 from .errors import ArgumentError, DtypeError, IndexFault
@@ -103,6 +104,16 @@ def bsr_gemm(
 
     Raises ArgumentError, DtypeError, IndexFault, UnsupportedError, OutOfMemory and LibraryError.
     """
+    is_short = (
+        type(a) is BSR
+        and type(b) is np.ndarray
+        and context is bias is activation is dtype is out_dtype is kernel is None
+        and not allow_dense
+    )
+    if is_short:
+        again = known(a, b, transpose, tune)
+        if again is not None:
+            return again(a.values, b, out, alpha=alpha, beta=beta, stream=stream)
     right = not _is_sparse(a) and _is_sparse(b)
     sparse, dense = (b, a) if right else (a, b)
     matrix, unsorted = as_bsr(sparse)
@@ -130,7 +141,9 @@ def bsr_gemm(
         elif found.ndim > 2:
             places.append(extent * n * BYTES[parse_dtype(out_dtype) or kind])
         options["alignment"] = _alignment(*places)
-    matrix, plan = _plan(sparse, matrix, unsorted, kind, used, n, options, stream)
+    matrix, plan, entry = _plan(sparse, matrix, unsorted, kind, used, n, options, stream)
+    if is_short and entry is not None:
+        keep(entry, plan, a, b, transpose, tune)
     c = plan(matrix.values, dense, out, bias=bias, alpha=alpha, beta=beta, stream=stream)
     return c if out is not None else _like(dense, c)
 
@@ -167,21 +180,21 @@ def sdd(
     }
     if used.memory == Memory.DEVICE:
         options["alignment"] = _alignment(_places(left), _places(right), 0 if out is None else _address(view(out)))
-    _, plan = _plan(None, matrix, unsorted, kind, used, n, options, stream)
+    _, plan, _ = _plan(None, matrix, unsorted, kind, used, n, options, stream)
     c = plan.sample(x, b, out, alpha=alpha, beta=beta, stream=stream)
     return c if out is not None else _like(b, c)
 
 
 def _plan(
     sparse: Any, matrix: BSR, unsorted: bool, kind: Dtype, context: Context, n: int, options: dict[str, Any], stream: int | None
-) -> tuple[BSR, Plan]:
-    """The plan, kept or made, and the matrix whose values it is for. sparse: what the user gave."""
+) -> tuple[BSR, Plan, Entry | None]:
+    """The plan, kept or made, the matrix whose values it is for, and where it is kept. sparse: what the user gave."""
     shape = (int(matrix.shape[0]), int(matrix.shape[1]))
     starts, columns = index_view(matrix.crow), index_view(matrix.col)
     values = matrix.values if options.get("tune") else None
     if starts.memory != Memory.HOST or columns.memory != Memory.HOST:
         made = Pattern(matrix.crow, matrix.col, shape, matrix.block, dtype=kind, sort=unsorted, context=context, stream=stream)
-        return matrix, made.plan(n, values=values, **options)
+        return matrix, made.plan(n, values=values, **options), None
     try:
         entry = cache.entry(starts, columns, shape, matrix.block, kind, unsorted, context)
     except IndexFault as fault:
@@ -191,7 +204,7 @@ def _plan(
         matrix = BSR.from_scipy(sparse)
         values = matrix.values if options.get("tune") else None
         entry = cache.entry(view(matrix.crow), view(matrix.col), shape, matrix.block, kind, unsorted, context)
-    return matrix, entry.plans.get((n, *options.values()), lambda: entry.pattern.plan(n, values=values, **options))
+    return matrix, entry.plans.get((n, *options.values()), lambda: entry.pattern.plan(n, values=values, **options)), entry
 
 
 def _order(context: Context, dense: View) -> str:

@@ -218,11 +218,12 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class DeviceCall(Call):
     """The same on a GPU, in torch's current stream, with workspace of torch's allocator."""
 
-    __slots__ = ("_device", "_identity", "_is_captured", "_verdict")
+    __slots__ = ("_device", "_identity", "_is_captured", "_is_only_device", "_verdict")
 
     def _bind(self, entry: Any) -> None:
         self._verdict, self._is_captured, self._identity = entry.verdict, False, entry.identity
         self._device: int = entry.pattern.context.device
+        self._is_only_device = torch.cuda.device_count() == 1  # torch takes a while to tell the current one
         self._members["flags"] = int(MultiplyFlag.TRUSTED)
 
     def stay_with(self, crow: torch.Tensor, col: torch.Tensor) -> None:
@@ -240,7 +241,7 @@ class DeviceCall(Call):
         return self._made(self._shape, self._strides, self._dtype, like)
 
     def _made(self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, like: torch.Tensor) -> torch.Tensor:
-        if _empty_on_gpu is None or _current_device() != self._device:
+        if _empty_on_gpu is None or not (self._is_only_device or _current_device() == self._device):
             return like.new_empty(shape, dtype=dtype)
         made: torch.Tensor = _empty_on_gpu(shape, strides, dtype)
         return made

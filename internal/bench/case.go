@@ -35,6 +35,7 @@ type Case struct {
 	File     *File
 
 	Attention *workload.Attention // in place of a product
+	Experts   *workload.Experts   // in place of a product: a layer of two
 	Backward  bool                // of attention: the backward pass is timed
 
 	Graph bool  // timed in a CUDA graph too, where there is a GPU
@@ -197,7 +198,7 @@ func (c Case) denseBytes() float64 {
 
 // sizes are those of the operands, with a dense A for dense peers, as far as it is not too large.
 func (c Case) sizes(dense bool) workload.Sizes {
-	if c.Attention != nil {
+	if c.Attention != nil || c.Experts != nil {
 		return workload.Sizes{}
 	}
 	values := 0 // of SDD, which writes them: exactly, where blocks() only predicts
@@ -237,6 +238,10 @@ func HostBytes(cases []Case, backend sparsek.Backend, dense bool) float64 {
 	for _, c := range cases {
 		if c.Attention != nil {
 			values = max(values, c.attentionBytes(backend))
+			continue
+		}
+		if c.Experts != nil {
+			values = max(values, c.expertsBytes(backend))
 			continue
 		}
 		largest[c.DType] = largest[c.DType].Larger(c.sizes(dense && backend == sparsek.CUDA))

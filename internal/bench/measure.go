@@ -43,7 +43,7 @@ func newTyped[T sparsek.Element](ctx context.Context, r *Runner, e workload.Elem
 	var sizes workload.Sizes
 	dense := e.Size == workload.BFloat16.Size && r.engine.Info().Backend == sparsek.CUDA && slices.Contains(r.options.Against, CUBLAS)
 	for _, c := range r.cases {
-		if c.DType == e.Name && c.Attention == nil {
+		if c.DType == e.Name && c.Attention == nil && c.Experts == nil {
 			sizes = sizes.Larger(c.sizes(dense))
 		}
 	}

@@ -40,6 +40,9 @@ type Result struct {
 	// In place of a product, of which M and K are then queries and keys, N is the head size and Density the share of the pairs
 	// of a query and a key that are kept.
 	Attention *workload.Attention `json:"attention,omitempty"`
+	// In place of a product, of which M is then the rows of X, N its width and K the columns of H of all experts. Operations are
+	// those on rows that tokens have; dense ones are those of every expert on every token.
+	Experts *workload.Experts `json:"experts,omitempty"`
 
 	Seed    uint64  `json:"seed"`
 	Blocks  int     `json:"blocks"`

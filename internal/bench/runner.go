@@ -132,6 +132,9 @@ func (r *Runner) of(ctx context.Context, c Case) (m measurer, err error) {
 	if c.Attention != nil {
 		return r.ofAttention(c.DType)
 	}
+	if c.Experts != nil {
+		return r.ofExperts(c.DType)
+	}
 	if m := r.byType[c.DType]; m != nil {
 		return m, nil
 	}

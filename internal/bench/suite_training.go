@@ -45,6 +45,8 @@ func trainingSuite(Settings) []Case {
 		sampled(fmt.Sprintf("b%d-even-%g", even.block, 100*even.density), even.block, "random", even.density, Reach{DenseShare: even.density})
 	}
 	list = append(append(list, heads()...), perceptron()...)
+	list = append(list, expertsCase("experts-8", workload.Experts{Count: 8, Tokens: 2 * 4096, Width: 4096, Hidden: 14336, Block: 128}, "bf16"))
+	list[len(list)-1].Reach = Reach{TFLOPs: 620}
 	for i := range list {
 		list[i].Graph = false
 	}

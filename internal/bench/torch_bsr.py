@@ -10,7 +10,8 @@ It prints one line of JSON when it is ready, and one for each line of JSON that 
 
 or {"error": TEXT} where that cannot be done. FILE is JSON: op, m, n, k, block_m, block_k, dtype, row_ptr, col_idx and
 copies. op is "dsd" (A B), "dds" (B A), "dds_t" (B A^T) or "sdd" (X B where A has blocks); A is m x k. Values are random,
-from [-1, 1); `copies` sets of operands are taken in turn, so that the caches of a GPU hold none of the last product.
+from [-1, 1); `copies` sets of operands are taken in turn, so that the caches of a GPU hold none of the last product. Or op is
+"experts", gelu(X W1) W2 of the rows of each expert, by grouped products: dtype, width of X, hidden and counts, the rows of each.
 Times are by CUDA events, or by the CPU's clock.
 """
 
@@ -47,7 +48,7 @@ def main():
                 case = None  # its memory is free before that of the next is taken
                 if device.type == "cuda":
                     torch.cuda.empty_cache()
-                case = Case(torch, device, request["path"])
+                case = made(torch, device, request["path"])
                 say({"entry": case.entry})
             else:
                 say({"seconds": case.seconds(case.entry, request["repeats"])})
@@ -64,12 +65,16 @@ def first_line(error):
     return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
 
 
+def made(torch, device, path):
+    with open(path, encoding="utf-8") as file:
+        spec = json.load(file)
+    return (Experts if spec["op"] == "experts" else Case)(torch, device, spec)
+
+
 class Case:
     """A product whose operands are on the device."""
 
-    def __init__(self, torch, device, path):
-        with open(path, encoding="utf-8") as file:
-            spec = json.load(file)
+    def __init__(self, torch, device, spec):
         self.torch, self.device, self.spec, self.turn = torch, device, spec, 0
         if spec["m"] % spec["block_m"] or spec["k"] % spec["block_k"]:
             raise ValueError("torch wants M and K to be multiples of the block")
@@ -182,6 +187,48 @@ class Case:
     def next(self):
         self.turn += 1
         return self.sets[self.turn % len(self.sets)]
+
+
+class Experts(Case):
+    """A layer of experts whose operands are on the device. They are larger than its caches."""
+
+    def __init__(self, torch, device, spec):
+        self.torch, self.device, self.spec, self.turn = torch, device, spec, 0
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[spec["dtype"]]
+        torch.manual_seed(0)
+
+        def random(*shape):
+            return torch.empty(shape, device=device, dtype=dtype).uniform_(-1, 1)
+
+        width, hidden, counts = spec["width"], spec["hidden"], spec["counts"]
+        offsets = torch.tensor(counts, device=device).cumsum(0).int()
+        x, w1, w2 = random(sum(counts), width), random(len(counts), hidden, width), random(len(counts), hidden, width)
+        self.sets = [(x, w1, w2)]
+        gelu, grouped = torch.nn.functional.gelu, torch._grouped_mm
+
+        def layer(x, w1, w2):
+            return grouped(gelu(grouped(x, w1.transpose(1, 2), offs=offsets)), w2, offs=offsets)
+
+        self.layer = layer
+        self.entry = self.fastest()
+
+    def ways(self):
+        return {"_grouped_mm": self.layer}
+
+    def check(self, name):
+        """Compares what the first expert that has rows gives with products in float64."""
+        x, w1, w2 = self.sets[0]
+        counts = self.spec["counts"]
+        expert = next((i for i, n in enumerate(counts) if n > 0), None)
+        if expert is None:
+            return
+        rows = x[: counts[expert]]
+        got = self.layer(x, w1, w2)[: counts[expert]].double()
+        h = self.torch.nn.functional.gelu(rows.double() @ w1[expert].double().t()).to(x.dtype)
+        want = h.double() @ w2[expert].double()
+        error = (got - want).abs().max().item()
+        if not error <= TOLERANCE[self.spec["dtype"]] * max(1.0, want.abs().max().item()):
+            raise RuntimeError(f"a wrong result: Y is off by {error:.3g}")
 
 
 if __name__ == "__main__":

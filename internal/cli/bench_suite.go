@@ -145,6 +145,8 @@ func newBenchReport(e *environment, engine *sparsek.Engine, o *benchCommand, sus
 		method = bench.AttentionMethod(engine.Info().Backend, int(o.Rounds))
 	case bench.Shared:
 		method = append(method, bench.HeldMethod)
+	case bench.Training:
+		method = append(method, bench.ExpertsMethod)
 	case bench.Steps:
 		method = append(method, bench.DynamicMethod, bench.HeldMethod)
 	}

@@ -11,9 +11,11 @@ from .functional import attention, linear, mm, sdd
 from .gate import LearnableTopKGate, block_mass, choose_blocks
 from .modules import BsrLinear, sparsify_
 from .prune import growth_scores, prune_, regrow_
+from .sparse_op import BlackwellSparseKOp
 from .tensor import BsrTensor, from_plain, to_plain
 
 __all__ = [
+    "BlackwellSparseKOp",
     "BlockLayout",
     "BsrLinear",
     "BsrTensor",

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention as an operator with torch's arguments and a layout."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch_reference import draw  # noqa: E402
+
+import sparsek  # noqa: E402
+import sparsek.torch as st  # noqa: E402
+
+
+def test_layouts_of_all_kinds() -> None:
+    q, k, v = draw(1, 2, 4, 40, 8), draw(2, 2, 2, 40, 8), draw(3, 2, 2, 40, 8)
+    layout = st.layouts.window(40, 8, 8, 8)
+    gate = st.LearnableTopKGate(4, 2, 8, 8, count=2)
+    op = st.BlackwellSparseKOp()
+    for causal in (False, True):
+        assert torch.equal(op(q, k, v, is_causal=causal), st.attention(q, k, v, causal=causal))
+        assert torch.equal(op(q, k, v, layout, None, 0.0, causal), st.attention(q, k, v, layout, causal=causal))
+        by_gate = st.attention(q, k, v, gate.layout(q, k), causal=causal)
+        assert torch.equal(op(q, k, v, gate.layout, is_causal=causal), by_gate)
+        assert torch.equal(st.BlackwellSparseKOp(gate)(q, k, v, is_causal=causal), by_gate)
+        chooses = st.BlackwellSparseKOp(lambda q, k: layout)
+        assert torch.equal(chooses(q, k, v, is_causal=causal), st.attention(q, k, v, layout, causal=causal))
+        assert torch.equal(chooses(q, k, v, gate.layout, is_causal=causal), by_gate)  # of the call first
+    assert len(list(st.BlackwellSparseKOp(gate).parameters())) == 2
+
+
+def test_what_is_refused() -> None:
+    q = draw(1, 1, 1, 8, 8)
+    with pytest.raises(sparsek.UnsupportedError, match="adds a bias"):
+        st.BlackwellSparseKOp()(q, q, q, bias=torch.zeros(8, 8))
+    with pytest.raises(sparsek.UnsupportedError, match=r"dropout_p=0\.1"):
+        st.BlackwellSparseKOp()(q, q, q, dropout_p=0.1)

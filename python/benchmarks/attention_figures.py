@@ -34,6 +34,8 @@ def figures(device: str, seq: int, heads: int, block: int, rounds: int = 10) -> 
     q, k, v = (torch.randn(1, heads, seq, size, device=device, dtype=dtype) for _ in range(3))
     count = max(1, seq // block // 8)
     gate = st.LearnableTopKGate(heads, heads, size, block, count=count, causal=False).to(device)
+    leaves = [operand.clone().requires_grad_() for operand in (q, k, v)]
+    grad = torch.randn_like(q)
     with torch.no_grad():
         scores = gate(q, k)
         kept = gate.layout(q, k, scores)
@@ -60,7 +62,16 @@ def figures(device: str, seq: int, heads: int, block: int, rounds: int = 10) -> 
         small = st.layouts.full(2 * block, block, device=device)
         host = {"host, us: attention that is known": lambda: st.attention(few[0], few[1], few[2], small)}
         found |= host_microseconds(host, calls=20, rounds=rounds)
-    return found
+
+    def gradients(o: torch.Tensor) -> Any:
+        return lambda: torch.autograd.grad(o, leaves, grad, retain_graph=True)
+
+    passes = {
+        "torch, causal": F.scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], is_causal=True),
+        "causal": st.attention(leaves[0], leaves[1], leaves[2], causal=True),
+        "an eighth, a layout for each head": st.attention(leaves[0], leaves[1], leaves[2], kept),
+    }
+    return found | milliseconds({f"gradients: {name}": gradients(o) for name, o in passes.items()}, device, rounds)
 
 
 def main() -> None:

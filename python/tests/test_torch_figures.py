@@ -44,5 +44,5 @@ def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_figures_of_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     found = load("attention_figures", monkeypatch).figures("cpu", 128, 2, 16, rounds=1)
-    assert len(found) == 12
+    assert len(found) == 15
     assert min(found.values()) > 0

@@ -268,16 +268,23 @@ double predict_simt(const Work& work, const SimtCost& cost) {
 }
 
 // A way of few_columns that serves some blocks only, by tensor cores: what a warp waits for, for each 8 columns of a
-// block one after the other. Of long rows the warps take parts, of kWhole blocks or more.
+// block one after the other. Of long rows the warps take parts, of kWhole blocks or more. Where warps have many blocks,
+// their waits overlap with each other, with what is moved and with what is read from L2, but a product on cold caches
+// begins slowly.
 double predict_tensor_way(const Work& work, const LaneLayout& lanes) {
   constexpr double kLaunch = 6.9, kUnit = 0.106, kTile = 0.0062, kOfAll = 5.16, kMemory = 0.59, kWhole = 16;
+  constexpr double kBegin = 20, kOfMany = 1.3, kMemoryOfMany = 0.95, kL2Rate = 6.5e6, kOverlap = 3;
   const BsrShape& shape = work.shape;
   const auto blocks = static_cast<double>(shape.nnzb);
   const double of_warp = blocks * lanes.panels / (work.device.sm_count * lanes.ctas * lanes.warps);
   const double longest = std::min(static_cast<double>(work.stats.longest_row), kWhole);
-  const double waits = (kOfAll * of_warp + longest) * shape.block_k / 8 * (kUnit + kTile * lanes.tile_m * lanes.tile_n);
+  const double of_block = on_sms(shape.block_k / 8. * (kUnit + kTile * lanes.tile_m * lanes.tile_n), work);
   const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
-  return kLaunch + on_sms(waits, work) + moved / memory_rate(kMemory, work);
+  const double one_by_one = (kOfAll * of_warp + longest) * of_block + moved / memory_rate(kMemory, work);
+  const double read = static_cast<double>(work.element_bytes_b) * blocks * shape.block_k * static_cast<double>(work.n);
+  const double moving = together(moved / memory_rate(kMemoryOfMany, work), read / by_all_sms(kL2Rate, work), kOverlap);
+  const double overlapped = kBegin + longest * of_block + together(kOfMany * of_warp * of_block, moving, kOverlap);
+  return kLaunch + std::min(one_by_one, overlapped);
 }
 
 // A way of few_columns that serves some blocks only: instructions, what is moved, and B read for each block, of which

@@ -129,6 +129,18 @@ int main() {
   const BsrShape large_blocks = shape_of(4096, 4096, 32, 0.125);
   expect(predicted(kModelledSmall[0], large_blocks, 64) > 1.5 * predicted(kModelledSmall[0], large_blocks, 1),
          "64 columns take more than one", kModelledSmall[0]);
+  // Of many blocks the waits overlap: 16 x 16 stencils of 24^3 nodes took 69 to 99 us by up to 32 columns, 281 by 128.
+  const BsrShape nodes = shape_of(221184, 221184, 16, 24.8 / 13824);
+  PatternStats of_nodes = expected_stats(nodes, 27);
+  of_nodes.rows128.loads = of_nodes.ordered_loads = nodes.nnzb * 42 / 100;
+  const auto of_stencil = [&](const KernelDesc& kernel, int64_t n) {
+    return predict(kernel, {nodes, of_nodes, n, 2, 2, 2, kH200, false});
+  };
+  for (const int64_t n : {1, 8, 32}) {
+    expect(of_stencil(kModelledSmall[0], n) < 0.8 * of_stencil(kModelled[4], n), "few columns are for few_columns",
+           kModelledSmall[0]);
+  }
+  expect(of_stencil(kModelledSmall[0], 128) > of_stencil(kModelled[4], 128), "many are not", kModelled[4]);
   const PatternStats rows = expected_stats(stencil, 27);
   PatternStats long_row = rows;
   long_row.longest_row = 110592;

@@ -67,7 +67,8 @@ func TestCapturesStayWhole(t *testing.T) {
 	}
 }
 
-// A plan and its matrix are destroyed without waiting for their products, and what these read stays theirs.
+// A plan and its matrix are destroyed without waiting for their products, and what these read stays theirs. The cases
+// without memory take all of the device's for a moment: other programs may find none meanwhile.
 func TestDestroyedBeforeProductsRan(t *testing.T) {
 	lib := library(t)
 	for name, how := range abitest.ReleaseCases {

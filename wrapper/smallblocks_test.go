@@ -19,6 +19,12 @@ func onFewColumns(t *testing.T, bf16, fp16, fp32, fp64 func(t *testing.T, engine
 	onFamily(t, "few_columns_", bf16, fp16, fp32, fp64)
 }
 
+// onRowWindow runs a test on each kernel for blocks of one size whose rows share B.
+func onRowWindow(t *testing.T, fp32, fp64 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	skip := func(*testing.T, *Engine, Kernel) {}
+	onFamily(t, "window_", skip, skip, fp32, fp64)
+}
+
 // blocksOf is of the blocks that a kernel serves the one it is made for, or else all that are given.
 func blocksOf(kernel Kernel, all [][2]int) [][2]int {
 	if isForOneBlock(kernel) {
@@ -90,6 +96,9 @@ func TestSmallBlocks(t *testing.T) {
 	onFewColumns(t, testSmallBlocks[BFloat16], testSmallBlocks[Float16], testSmallBlocks[float32], testSmallBlocks[float64])
 }
 
+// The same of those for blocks of one size.
+func TestRowWindow(t *testing.T) { onRowWindow(t, testSmallBlocks[float32], testSmallBlocks[float64]) }
+
 func testSmallBlocksOnDevice[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	rapid.Check(t, func(rt *rapid.T) { comparePlans(rt, engine, newProduct[T, int32](drawSmallBlocks(rt, kernel))) })
 }
@@ -98,6 +107,7 @@ func testSmallBlocksOnDevice[T Element](t *testing.T, engine *Engine, kernel Ker
 func TestSmallBlocksOnDevice(t *testing.T) {
 	skip := func(*testing.T, *Engine, Kernel) {}
 	onFewColumns(t, skip, skip, testSmallBlocksOnDevice[float32], testSmallBlocksOnDevice[float64])
+	onRowWindow(t, testSmallBlocksOnDevice[float32], testSmallBlocksOnDevice[float64])
 }
 
 func testChunksWithoutBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
@@ -120,6 +130,7 @@ func testChunksWithoutBlocks[T Element](t *testing.T, engine *Engine, kernel Ker
 // begins with.
 func TestChunksWithoutBlocks(t *testing.T) {
 	onFewColumns(t, testChunksWithoutBlocks[BFloat16], testChunksWithoutBlocks[Float16], testChunksWithoutBlocks[float32], testChunksWithoutBlocks[float64])
+	onRowWindow(t, testChunksWithoutBlocks[float32], testChunksWithoutBlocks[float64])
 }
 
 func testCutRowsSameBits[T Element](t *testing.T, engine *Engine, s shape) {
@@ -141,6 +152,7 @@ func TestCutRowsSameBits(t *testing.T) {
 	}
 	skip := func(*testing.T, *Engine, Kernel) {}
 	onFewColumns(t, skip, skip, of(testCutRowsSameBits[float32]), of(testCutRowsSameBits[float64]))
+	onRowWindow(t, of(testCutRowsSameBits[float32]), of(testCutRowsSameBits[float64]))
 }
 
 func testValuesAnywhere[T Element](t *testing.T, engine *Engine, kernel Kernel) {
@@ -174,6 +186,7 @@ func testValuesAnywhere[T Element](t *testing.T, engine *Engine, kernel Kernel) 
 // Values, B and C at addresses that are multiples of an element alone.
 func TestValuesAnywhere(t *testing.T) {
 	onFewColumns(t, testValuesAnywhere[BFloat16], testValuesAnywhere[Float16], testValuesAnywhere[float32], testValuesAnywhere[float64])
+	onRowWindow(t, testValuesAnywhere[float32], testValuesAnywhere[float64])
 }
 
 // Where rows are cut and columns are so many that sums of their parts would take much memory, a product is computed in

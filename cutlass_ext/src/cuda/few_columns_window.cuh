@@ -10,39 +10,87 @@
 
 namespace sparsek::cuda::few_columns {
 
-// The ring of a CTA: values of its groups, the first row of B for each block, barriers, how many groups were requested,
-// and the entry before which each warp needs none any more. Entries and groups are counted through all turns of the
-// CTA.
+// The ring of a CTA: two barriers of each group, its values, and the first row of B for each block. The first barrier
+// is full, which says that the group is there, the second is empty: every warp that multiplies has read what was there.
+// Entries and groups are counted through all turns of the CTA.
 struct Window {
-  uint32_t values, first_rows, barriers, requested, needed;
-  int group, groups, shift, mask;
+  uint32_t begin;
+  int shift, groups_shift;  // of the entries of a group, and of the groups
 
-  __device__ Window(const LaneLayout& lanes, int block_bytes, const char* shared) {
-    const int entries = lanes.groups * lanes.group;
-    group = lanes.group, groups = lanes.groups, shift = __ffs(group) - 1, mask = entries - 1;
-    values = shared_address(shared);
-    first_rows = values + entries * block_bytes;
-    barriers = first_rows + entries * 4;
-    requested = barriers + groups * kBarrierBytes;
-    needed = requested + 4;
+  __device__ Window(const LaneLayout& lanes, const char* shared) {
+    begin = shared_address(shared);
+    shift = __ffs(lanes.group) - 1, groups_shift = __ffs(lanes.groups) - 1;
   }
 
-  // By the first warp; the CTA waits before it uses them.
-  __device__ void begin() const {
-    const int lane = threadIdx.x;
-    make_barriers(barriers, groups);
-    store_word(needed + lane * 4, 0);
-    if (lane == 0) store_word(requested, 0);
+  __device__ int group() const { return 1 << shift; }
+  __device__ int groups() const { return 1 << groups_shift; }
+  __device__ int entries() const { return 1 << (shift + groups_shift); }
+  __device__ uint32_t values_at() const { return 2 * kBarrierBytes << groups_shift; }  // behind `begin`
+  __device__ uint32_t first_rows(int block_bytes) const { return begin + values_at() + entries() * block_bytes; }
+
+  // By the first warp; the CTA waits before it uses them. All lanes of the warp that fills arrive at the first barrier.
+  __device__ void make_barriers(int warps) const {
+    if (const int lane = threadIdx.x; lane < groups()) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(full(lane)) : "memory");
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(empty(lane)), "r"(warps) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
   }
+
+  // The place of a group, and its barriers.
+  __device__ int slot(int number) const { return number & (groups() - 1); }
+  __device__ uint32_t full(int number) const { return begin + slot(number) * (2 * kBarrierBytes); }
+  __device__ uint32_t empty(int number) const { return full(number) + kBarrierBytes; }
+
+  // The group is there. Its place must have been empty for it.
+  __device__ void wait_until_full(int number) const { wait_for_phase(full(number), number >> groups_shift & 1); }
+  // The group that was in its place before has been read by all; there was none in the first round.
+  __device__ void wait_until_empty(int number) const { wait_for_phase(empty(number), number >> groups_shift & 1 ^ 1); }
 };
 
-__device__ inline void publish(uint32_t to, int value) {
-  asm volatile("st.release.cta.shared::cta.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
-}
-__device__ inline int observe(uint32_t from) {
-  int value;
-  asm volatile("ld.acquire.cta.shared::cta.u32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
-  return value;
+// How far a warp that multiplies has come in the ring. It gives back all groups in their order, also those in which it
+// has no block. Whatever it waits for, it has given back the group before in that place, which others wait for.
+class WindowReader {
+ public:
+  __device__ explicit WindowReader(const Window& window) : window_(window) {}
+
+  // Groups before this one are there. That the place of the last one was empty says that the groups before these, in
+  // their places, were there and were read: else a barrier would still be in the phase before.
+  __device__ void wait(int end) {
+    if (full_ >= end) return;
+    window_.wait_until_empty(end - 1);
+#pragma unroll 1
+    for (; full_ < end; ++full_) window_.wait_until_full(full_);
+  }
+
+  // The warp needs no group before this one any more, and each lane gives back one of those. A lane must not arrive at
+  // a barrier while that is in a phase before, so the warp waits for the last one that it skips, as far as the ring
+  // goes: places are filled in their order.
+  __device__ void release(int end) {
+    if (released_ >= end) return;
+    finish_reads();
+#pragma unroll 1
+    while (released_ < end) {
+      const int to = min(end, released_ + window_.groups());
+      if (full_ < to) {
+        full_ = to - 1;
+        wait(to);
+        __syncwarp();  // the phase that a lane waits for could end twice
+      }
+      if (const int number = released_ + threadIdx.x % 32; number < to) arrive_in_cluster<1>(window_.empty(number));
+      released_ = to;
+    }
+  }
+
+  __device__ int released() const { return released_; }
+
+ private:
+  const Window& window_;
+  int full_ = 0, released_ = 0;
+};
+
+__device__ inline void arrive(uint32_t barrier, int times) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(times) : "memory");
 }
 
 // A chunk of a CTA, by one panel of columns.
@@ -69,43 +117,42 @@ __device__ inline void fill_window(const LaunchArgs& args, const RowChunks& rows
   const int lane = threadIdx.x % 32, turns = ctas_of(rows.count, rows.lanes, rows.lanes.panels);
   const char* const values = static_cast<const char*>(args.values);
   const bool aligned = reinterpret_cast<uintptr_t>(values) % 16 == 0;
-  int requested = 0, most = window.groups;  // groups: so far; that there is room for
+  // A plan may have fewer blocks by now than it was made for.
+  const int64_t value_bytes = int64_t(__ldg(rows.row_ptr + rows.block_rows)) * Tile::kBlockBytes;
+  int number = 0;  // of the group, through all turns
 #pragma unroll 1
   for (int turn = blockIdx.x; turn < turns; turn += gridDim.x) {
     const WindowTurn now(rows, turn, window.shift);
     const bool in_place = now.chunk.entry_end >= 0;
 #pragma unroll 1
-    for (int g = 0; g < now.groups; ++g) {
-      while (requested >= most) {
-        const int needed = lane < Tile::kWarps ? observe(window.needed + lane * 4) : INT32_MAX;
-        most = (__reduce_min_sync(kAllLanes, needed) >> window.shift) + window.groups;
-        if (requested >= most) __nanosleep(64);
-      }
-      finish_reads();
-      const int begin = now.first + (g << window.shift), count = min(window.group, now.end - begin);
-      const int slot = requested & (window.groups - 1), at = slot << window.shift;
-      const int bytes = count * Tile::kBlockBytes, bulk = in_place && aligned ? bytes & ~15 : 0;
-      if (bulk < bytes) {
-        auto* const to = reinterpret_cast<Element*>(shared + at * Tile::kBlockBytes);
+    for (int g = 0; g < now.groups; ++g, ++number) {
+      window.wait_until_empty(number);
+      __syncwarp();  // no lane is left behind by more than a phase
+      const int begin = now.first + (g << window.shift), count = min(window.group(), now.end - begin);
+      const int at = window.slot(number) << window.shift;  // the first entry of its place
+      const int bytes = (count * Tile::kBlockBytes + 15) & ~15, row_bytes = (count * 4 + 15) & ~15;
+      const int64_t from = int64_t(begin) * Tile::kBlockBytes;
+      const uint32_t barrier = window.full(number);
+      const bool by_bulk = in_place && aligned && from + bytes <= value_bytes;
+      if (!by_bulk) {
+        auto* const to = reinterpret_cast<Element*>(shared + window.values_at() + at * Tile::kBlockBytes);
 #pragma unroll 8
-        for (int i = bulk / Tile::kBytes + lane; i < count * kElements; i += 32) {
+        for (int i = lane; i < count * kElements; i += 32) {
           const int entry = begin + i / kElements;
           const int64_t block = in_place ? entry : __ldg(args.entry_block + entry);
           to[i] = reinterpret_cast<const Element*>(values + block * Tile::kBlockBytes)[i % kElements];
         }
-        finish_reads();
+        finish_reads();  // a later copy to this place does not overtake what was written
+        if (lane > 0) arrive(barrier, 1);
       }
       if (lane == 0) {
-        const uint32_t barrier = window.barriers + slot * kBarrierBytes;
-        const int row_bytes = (count * 4 + 15) & ~15;
-        arrive_and_expect(barrier, bulk + row_bytes);
-        copy_bulk(window.first_rows + at * 4, args.entry_k + begin, row_bytes, barrier);
-        if (bulk > 0) {
-          copy_bulk(window.values + at * Tile::kBlockBytes, values + int64_t(begin) * Tile::kBlockBytes, bulk, barrier);
+        if (by_bulk) arrive(barrier, 31);  // for the other lanes
+        arrive_and_expect(barrier, (by_bulk ? bytes : 0) + row_bytes);
+        copy_bulk(window.first_rows(Tile::kBlockBytes) + at * 4, args.entry_k + begin, row_bytes, barrier);
+        if (by_bulk) {
+          copy_bulk(window.begin + window.values_at() + at * Tile::kBlockBytes, values + from, bytes, barrier);
         }
-        publish(window.requested, requested + 1);
       }
-      ++requested;
     }
   }
 }
@@ -125,15 +172,10 @@ __device__ inline void read_window(const LaunchArgs& args, const RowChunks& rows
   const float alpha = alpha_of(args.epilogue);
   const bool plain = only_scales(args.epilogue, kTypeOf<Element>);
   auto* const parts = static_cast<Number*>(rows.sums);
-  int known = 0;  // groups that were requested
+  const uint32_t values = window.begin + window.values_at(), first_rows = window.first_rows(Tile::kBlockBytes);
+  WindowReader reader(window);
   int base = 0;   // groups of the turns before
   int dealt = 0;  // bundles of rows of the turns before, modulo the warps
-
-  // The warp needs no entry before this one any more.
-  const auto advance = [&](int entry) {
-    finish_reads();
-    if (lane == 0) publish(window.needed + warp * 4, entry);
-  };
 
 #pragma unroll 1
   for (int turn = blockIdx.x; turn < turns; turn += gridDim.x) {
@@ -168,8 +210,9 @@ __device__ inline void read_window(const LaunchArgs& args, const RowChunks& rows
     const int first = chunk.row_begin + (warp + Tile::kWarps - dealt) % Tile::kWarps * lanes.rows;
     dealt = (dealt + bundles) % Tile::kWarps;
     int next = load_begins(first);
-    int needed = __shfl_sync(kAllLanes, next, 0);
-    advance(needed);
+    // Up to the group in which the next row of the warp begins.
+    const auto release = [&] { reader.release(__shfl_sync(kAllLanes, next, 0) >> window.shift); };
+    release();
 #pragma unroll 1
     for (int row = first; row < chunk.row_end; row += stride) {
       const int begins = next;
@@ -178,30 +221,20 @@ __device__ inline void read_window(const LaunchArgs& args, const RowChunks& rows
       const int end = __shfl_sync(kAllLanes, begins, lanes.rows);
       int e = begin < to && pieces.columns[0] > 0 ? (begin & -kBunch) + share * kBunch : to;
       Number sums[kBlock][Tile::kColumns] = {};
-      int ready = needed >> window.shift;  // groups that were waited for
       for (;;) {
-        const int done = min(end, ((needed >> window.shift) + window.groups) << window.shift);
-#pragma unroll 1
-        for (; ready << window.shift < done; ++ready) {
-          while (known <= ready) {
-            known = observe(window.requested);
-            if (known <= ready) __nanosleep(20);
-          }
-          wait_for_phase(window.barriers + (ready & (window.groups - 1)) * kBarrierBytes, ready / window.groups & 1);
-        }
+        const int room = reader.released() + window.groups(), done = min(end, room << window.shift);
+        reader.wait((done + window.group() - 1) >> window.shift);
         const int stop = min(to, done);
 #pragma unroll 1
         for (; e < stop; e += lanes.shares * kBunch) {
-          const uint32_t place = e & window.mask;
-          multiply_bunch<Tile, kPlain>(args, window.values + place * Tile::kBlockBytes, window.first_rows + place * 4,
-                                       b, pitch, max(begin - e, 0), to - e, pieces, sums);
+          const uint32_t place = e & (window.entries() - 1);
+          multiply_bunch<Tile, kPlain>(args, values + place * Tile::kBlockBytes, first_rows + place * 4, b, pitch,
+                                       max(begin - e, 0), to - e, pieces, sums);
         }
         if (done >= end) break;
-        needed = done;
-        advance(needed);
+        reader.release(room);
       }
-      needed = __shfl_sync(kAllLanes, next, 0);
-      advance(needed);
+      release();
 #pragma unroll 1
       for (int half = lanes.shares / 2; half > 0; half /= 2) {
 #pragma unroll
@@ -236,7 +269,7 @@ __device__ inline void read_window(const LaunchArgs& args, const RowChunks& rows
       }
     }
   }
-  advance(INT32_MAX);
+  reader.release(base);  // no copy is under way when the CTA ends
 }
 
 }  // namespace sparsek::cuda::few_columns

@@ -18,8 +18,8 @@ template <class Tile, bool kPlain>
 __global__ void __launch_bounds__(32 * (Tile::kWarps + 1), 1)
     row_window_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
   extern __shared__ __align__(16) char shared[];
-  const few_columns::Window window(rows.lanes, Tile::kBlockBytes, shared);
-  if (threadIdx.x < 32) window.begin();
+  const few_columns::Window window(rows.lanes, shared);
+  if (threadIdx.x < 32) window.make_barriers(Tile::kWarps);
   __syncthreads();
   start_dependent();
   if (threadIdx.x / 32 == Tile::kWarps) {

@@ -36,8 +36,8 @@ LaneLayout window_layout(int32_t block, int64_t n, int element_bytes, double blo
   lanes.group = 8;
   while (lanes.group * block_bytes < kGroupBytes || ring / lanes.group > kGroups) lanes.group *= 2;
   lanes.groups = ring / lanes.group;
-  constexpr int kBarrierBytes = 8, kWords = 4 * (kLanes + 1);
-  lanes.ring_bytes = room(ring) + lanes.groups * kBarrierBytes + kWords;
+  constexpr int kBarriersBytes = 16;  // of a group
+  lanes.ring_bytes = room(ring) + lanes.groups * kBarriersBytes;
   lanes.shared_bytes = (lanes.ring_bytes + 15) / 16 * 16;
   // Of a block: what a warp issues, and its part of what a row takes beside.
   const double products = block * block * lanes.tile_n * (element_bytes == 8 ? 2. : 1.);

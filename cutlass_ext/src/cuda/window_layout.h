@@ -17,7 +17,7 @@ constexpr int most_pieces(int block) { return block == 3 ? 1 : 2; }
 // Warps of a CTA that multiply; one more requests copies. With more, threads would have too few registers.
 constexpr int warps_of_window(int block, int pieces, int element_bytes) {
   if (block == 3) return 14;
-  if (block == 4) return 12;
+  if (block == 4) return pieces == 1 ? 12 : 11;
   return (pieces == 1 ? 12 : 10) - (element_bytes == 8 ? 2 : 0);
 }
 

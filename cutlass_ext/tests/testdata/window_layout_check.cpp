@@ -23,9 +23,8 @@ bool is_right(const LaneLayout& lanes, int block, int64_t n, int bytes) {
                         is_power_of_two(lanes.rows) && is_power_of_two(lanes.shares) && lanes.rows < 32;
   const bool has_ring = is_power_of_two(lanes.group) && is_power_of_two(lanes.groups) && lanes.groups >= 2 &&
                         lanes.groups <= 32 && lanes.group % 4 == 0 && lanes.group * block_bytes % 16 == 0;
-  const int words = 4 * 33;
   return has_columns && has_rows && has_ring && lanes.way == LaneWay::kWindow && lanes.cost > 0 &&
-         lanes.shared_bytes >= ring * (block_bytes + 4) + lanes.groups * 8 + words && lanes.shared_bytes % 16 == 0 &&
+         lanes.shared_bytes >= ring * (block_bytes + 4) + lanes.groups * 16 && lanes.shared_bytes % 16 == 0 &&
          lanes.shared_bytes <= kMostWindowBytes + 1024 && warps_of_window(block, lanes.tile_n / piece, bytes) <= 31;
 }
 

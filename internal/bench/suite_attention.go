@@ -9,20 +9,21 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// attentionSuite is attention, dense, by rules and over layouts of whole blocks; forward on a GPU, where there is no
-// backward pass, and small on the CPU.
+// attentionSuite is attention, dense, by rules and over layouts of whole blocks, forward and backward; small on the CPU.
 func attentionSuite(o Settings) []Case {
 	if o.Backend != sparsek.CUDA {
 		return cpuAttention(o)
 	}
 	base := workload.Attention{Batch: 1, HeadsQ: 32, HeadsK: 32, Seq: 16384, HeadSize: 128, Pattern: workload.AllBlocks}
-	var list []Case
+	var list, backward []Case
 	add := func(name string, reach Reach, change func(*workload.Attention)) {
 		a := base
 		change(&a)
 		c := attentionCase(name, a, o.DType)
 		c.Reach = reach
 		list = append(list, c)
+		c.Name, c.Backward, c.Reach = name+"-backward", true, backwardReach[name]
+		backward = append(backward, c)
 	}
 	dense := func(share float64) Reach { return Reach{Share: share, Of: "dense", By: FA3} }
 	add("dense", dense(0.97), func(*workload.Attention) {})
@@ -47,7 +48,14 @@ func attentionSuite(o Settings) []Case {
 		a.HeadsQ, a.HeadsK, a.Seq, a.BlockQ, a.BlockK, a.Pattern, a.LayoutHeads = 7, 7, 109632, 64, 64, "random", 7
 		a.Density = top / float64(a.Seq/a.BlockK)
 	})
-	return list
+	return append(list, backward...)
+}
+
+// backwardReach is what backward passes are to reach, whose bits are the same each time.
+var backwardReach = map[string]Reach{
+	"dense": {TFLOPs: 500}, "causal": {TFLOPs: 500}, "window-1024-gqa": {TFLOPs: 350},
+	"b128-random-50": {TFLOPs: 500}, "b128-random-25": {TFLOPs: 500}, "b128-random-12.5": {TFLOPs: 500},
+	"b64-random-50": {TFLOPs: 400}, "b64-random-25": {TFLOPs: 400}, "b64-random-12.5": {TFLOPs: 400},
 }
 
 // cpuAttention are small ones, forward and backward.

@@ -27,7 +27,7 @@ func attentionOnGPU[T Element](engine *Engine) func(t *testing.T) {
 	return func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			c := drawAttentionForGPU[T](t)
-			info := c.runOnGPU(t, engine)
+			info := c.runInBuffers(t, engine)
 			for output := check.O; output <= check.GradV; output++ {
 				report, err := check.Attention(engine.Library(), c.layout, check.AttentionArgs{Options: c.opts, Operands: c.o, Info: info,
 					Output: output, Threads: 4})
@@ -70,8 +70,8 @@ func drawAttentionForGPU[T Element](t *rapid.T) *attentionCase[T, float32] {
 	return c
 }
 
-// runOnGPU computes O, LSE and the gradients in device memory, the gradients twice, and reads them back.
-func (c *attentionCase[T, S]) runOnGPU(t rapid.TB, engine *Engine) AttentionInfo {
+// runInBuffers computes O, LSE and the gradients in buffers of the engine, the gradients twice, and reads them back.
+func (c *attentionCase[T, S]) runInBuffers(t rapid.TB, engine *Engine) AttentionInfo {
 	t.Helper()
 	ctx := context.Background()
 	a := must(NewAttention(ctx, engine, c.layout, c.opts))(t)
@@ -163,7 +163,7 @@ func TestAttentionOnTheGPUReadsNoOtherBlocks(t *testing.T) {
 	for i := range block * 128 {
 		v.Data[poisoned*block*128+i] = FromFloat32[BFloat16](float32(math.Inf(1)))
 	}
-	c.runOnGPU(t, engine)
+	c.runInBuffers(t, engine)
 	for name, output := range map[string]HeadsOperand{"O": c.o.O, "gradient of Q": c.o.GradQ} {
 		for i, x := range output.(Heads[BFloat16]).Data {
 			row := i / 128 / block
@@ -173,6 +173,10 @@ func TestAttentionOnTheGPUReadsNoOtherBlocks(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAttentionOnTheGPUOfNothing(t *testing.T) {
+	checkAttentionOfNothing(t, newEngine(t, CUDA))
 }
 
 func TestAttentionThatNoKernelOfTheGPUServes(t *testing.T) {

@@ -206,3 +206,29 @@ func weightsToAFewRoundings[T float32 | float64](engine *Engine, kernel string) 
 		t.Logf("the largest error is %.2g of its bound", report.MaxRatio)
 	}
 }
+
+// Queries without keys get zeros, and keys without queries.
+func TestAttentionOfNothing(t *testing.T) {
+	checkAttentionOfNothing(t, newEngine(t, CPU))
+}
+
+func checkAttentionOfNothing(t *testing.T, engine *Engine) {
+	t.Helper()
+	for _, seq := range [][2]int{{100, 0}, {0, 100}} {
+		c := &attentionCase[BFloat16, float32]{opts: AttentionOptions{Batch: 2, HeadsQ: 2, HeadsK: 1, SeqQ: seq[0], SeqK: seq[1], HeadSize: 64}}
+		c.fill(rand.New(rand.NewPCG(1, 24)), 0)
+		c.runInBuffers(t, engine)
+		for name, output := range map[string]HeadsOperand{"O": c.o.O, "gradient of Q": c.o.GradQ, "gradient of K": c.o.GradK, "gradient of V": c.o.GradV} {
+			for i, x := range output.(Heads[BFloat16]).Data {
+				if ToFloat32(x) != 0 {
+					t.Fatalf("%d queries, %d keys: %s: element %d is %v", seq[0], seq[1], name, i, ToFloat32(x))
+				}
+			}
+		}
+		for i, x := range c.o.LSE.(Heads[float32]).Data {
+			if !math.IsInf(float64(x), -1) {
+				t.Fatalf("LSE %d is %v", i, x)
+			}
+		}
+	}
+}

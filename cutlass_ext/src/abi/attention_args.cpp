@@ -88,7 +88,7 @@ void resolve_strides(const AttentionShape& shape, const Operand& x) {
            stride[i]);
     }
     // Rows that overlap may be read, but not written.
-    if (x.written && steps > 0 && stride[i] < x.size) {
+    if (x.written && x.rows > 0 && steps > 0 && stride[i] < x.size) {
       fail(SPARSEK_BAD_LEADING_DIMENSION,
            "args->stride_%s[%d] = %" PRId64 " is below the %" PRId64 " elements of a row, which is written", x.name, i,
            stride[i], x.size);

@@ -119,7 +119,8 @@ class CudaAttention final : public AttentionState {
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const bool captured = memory_.releases().use(uses_, stream);
     std::optional<Workspace::Use> own;
-    void* const workspace = args.workspace != nullptr ? given_workspace(args) : own.emplace(workspace_, stream).data();
+    void* workspace = args.workspace != nullptr ? given_workspace(args) : nullptr;
+    if (workspace == nullptr && workspace_.bytes() > 0) workspace = own.emplace(workspace_, stream).data();
     rows.o = args.o;
     rows.grad_o = args.grad_o;
     rows.lse = static_cast<const float*>(args.lse);

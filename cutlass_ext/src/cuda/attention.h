@@ -46,6 +46,7 @@ struct AttentionForwardOps {
 
 // bf16 and fp16, by wgmma. Addresses and strides are multiples of 16 bytes.
 AttentionForwardOps attention_forward_64(sparsek_dtype dtype);
-AttentionForwardOps attention_forward_128(sparsek_dtype dtype);
+// alone: most steps are used by one warpgroup alone.
+AttentionForwardOps attention_forward_128(sparsek_dtype dtype, bool alone);
 
 }  // namespace sparsek::cuda

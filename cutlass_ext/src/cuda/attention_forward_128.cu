@@ -4,6 +4,8 @@
 
 namespace sparsek::cuda {
 
-AttentionForwardOps attention_forward_128(sparsek_dtype dtype) { return attention_forward::ops<128>(dtype); }
+AttentionForwardOps attention_forward_128(sparsek_dtype dtype, bool alone) {
+  return alone ? attention_forward::ops<128, true>(dtype) : attention_forward::ops<128, false>(dtype);
+}
 
 }  // namespace sparsek::cuda

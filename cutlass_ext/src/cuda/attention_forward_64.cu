@@ -4,6 +4,6 @@
 
 namespace sparsek::cuda {
 
-AttentionForwardOps attention_forward_64(sparsek_dtype dtype) { return attention_forward::ops<64>(dtype); }
+AttentionForwardOps attention_forward_64(sparsek_dtype dtype) { return attention_forward::ops<64, false>(dtype); }
 
 }  // namespace sparsek::cuda

@@ -181,7 +181,7 @@ struct Consumer {
       Scores s, t;
       wait_for_phase(at.met_full(stage), ring.phase);
       // Registers do not suffice for new scores while both sums are computed.
-      if constexpr (C::kOfKeys) cute::warpgroup_wait<0>();
+      if constexpr (C::kOfKeys && C::kHeadSize > 64) cute::warpgroup_wait<0>();
       begin_scores(s, own_x, advanced(met_x, at_stage));
       begin_scores(t, own_y, advanced(met_y, at_stage));
       cute::warpgroup_wait<1>();

@@ -40,10 +40,10 @@ cudaError_t launch(const AttentionForwardArgs& args, cudaStream_t stream) {
                        stream, {}, p);
 }
 
-template <int HeadSize>
+template <int HeadSize, bool Alone>
 AttentionForwardOps ops(sparsek_dtype dtype) {
-  using Bf16 = Config<cutlass::bfloat16_t, HeadSize>;
-  using Fp16 = Config<cutlass::half_t, HeadSize>;
+  using Bf16 = Config<cutlass::bfloat16_t, HeadSize, Alone>;
+  using Fp16 = Config<cutlass::half_t, HeadSize, Alone>;
   if (dtype == SPARSEK_BF16) return {prepare<Bf16>, launch<Bf16>};
   return {prepare<Fp16>, launch<Fp16>};
 }

@@ -25,12 +25,14 @@ constexpr int kChunkColumns = 64, kRowBytes = kChunkColumns * 2;
 constexpr int kUnitBytes = kAttentionUnit * kRowBytes, kChunkBytes = kAttentionTile * kRowBytes;
 constexpr int kZeroBytes = 1024;
 
-template <class Element_, int HeadSize>
+// Alone: for lists most of whose steps one warpgroup alone uses, so that they go through the stages twice as fast. Then
+// there is one more stage, in place of a second tile of queries.
+template <class Element_, int HeadSize, bool Alone = false>
 struct Config {
   using Element = Element_;
   static constexpr int kHeadSize = HeadSize, kChunks = HeadSize / kChunkColumns;
   static constexpr int kTileBytes = kChunks * kChunkBytes;
-  static constexpr int kStages = HeadSize == 128 ? 2 : 4, kQueryStages = 2;
+  static constexpr int kStages = HeadSize == 128 ? (Alone ? 3 : 2) : 4, kQueryStages = Alone ? 1 : 2;
   static constexpr int kGroups = HeadSize / 8;  // of 8 columns, of a thread's sums
 };
 

@@ -57,16 +57,22 @@ class CudaAttention final : public AttentionState {
   // Of the second-level cache, half is for what is not read again.
   CudaAttention(const AttentionShape& shape, const AttentionLists& lists, PlanMemory& memory, int device, int sm_count,
                 size_t l2_bytes)
+      : CudaAttention(shape, lists, make_attention_steps(shape, lists, static_cast<int64_t>(l2_bytes / 2)), memory,
+                      device, sm_count, static_cast<int64_t>(l2_bytes / 2)) {}
+  // steps: of the forward pass. read_again_bytes: of what is read again, as much as stays in the second-level cache.
+  CudaAttention(const AttentionShape& shape, const AttentionLists& lists, const AttentionSteps& steps,
+                PlanMemory& memory, int device, int sm_count, int64_t read_again_bytes)
       : shape_(shape),
         memory_(memory),
         device_(device),
         workers_(shape.workers > 0 ? std::min(shape.workers, sm_count) : sm_count),
         padded_((shape.seq_q + kAttentionTile - 1) / kAttentionTile * kAttentionTile),
-        forward_ops_(shape.head_size == 64 ? attention_forward_64(shape.dtype) : attention_forward_128(shape.dtype)),
+        forward_ops_(shape.head_size == 64 ? attention_forward_64(shape.dtype)
+                                           : attention_forward_128(shape.dtype, mostly_alone(steps))),
         backward_ops_(shape.head_size == 64 ? attention_backward_64(shape.dtype) : attention_backward_128(shape.dtype)),
-        forward_(memory, make_attention_steps(shape, lists, static_cast<int64_t>(l2_bytes / 2)), &uses_),
-        queries_(memory, make_query_gradient_steps(shape, lists, static_cast<int64_t>(l2_bytes / 2)), &uses_),
-        keys_(memory, make_key_gradient_steps(shape, lists, static_cast<int64_t>(l2_bytes / 2)), &uses_),
+        forward_(memory, steps, &uses_),
+        queries_(memory, make_query_gradient_steps(shape, lists, read_again_bytes), &uses_),
+        keys_(memory, make_key_gradient_steps(shape, lists, read_again_bytes), &uses_),
         workspace_(memory.pool(), static_cast<size_t>(shape.batch * shape.heads_q * padded_) * sizeof(RowSums)) {
     check(forward_ops_.prepare(), "cudaFuncSetAttribute");
     check(backward_ops_.prepare(), "cudaFuncSetAttribute");
@@ -211,6 +217,7 @@ class CudaAttention final : public AttentionState {
   // Of an operand as the kernel reads it, which must be in device memory.
   HeadStrides strides(const void* data, const int64_t (&stride)[3], const char* name, int64_t heads,
                       int64_t rows) const {
+    if (rows == 0) return {};
     check_memory(data, SPARSEK_DEVICE, device_, name);
     if (reinterpret_cast<uintptr_t>(data) % kVectorBytes != 0) {
       fail(SPARSEK_MISALIGNED, "args->%s = %p is not aligned to %" PRId64 " bytes", name, data, kVectorBytes);

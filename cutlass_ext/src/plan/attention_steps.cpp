@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/attention_steps.h"
 
+#include <algorithm>
+
 #include "plan/attention_units.h"
 
 namespace sparsek {
@@ -57,6 +59,14 @@ AttentionSteps make_attention_steps(const AttentionShape& shape, const Attention
   append_tiles({shape.batch * shape.heads_q, tiles, heads_at_once(shape, shape.seq_k, group, l2_bytes)}, offsets,
                list_of, out);
   return out;
+}
+
+bool mostly_alone(const AttentionSteps& list) {
+  const auto is_alone = [](const AttentionStep& step) {
+    return ((step.unit[0] | step.unit[1]) & kEitherUses) != kEitherUses;
+  };
+  const int64_t alone = std::count_if(list.steps.begin(), list.steps.end(), is_alone);
+  return 2 * alone > static_cast<int64_t>(list.steps.size());
 }
 
 }  // namespace sparsek

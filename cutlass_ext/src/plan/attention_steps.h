@@ -30,4 +30,7 @@ struct AttentionSteps {
 // keys and values take up no more than l2_bytes follow each other, long ones first.
 AttentionSteps make_attention_steps(const AttentionShape& shape, const AttentionLists& lists, int64_t l2_bytes);
 
+// Whether more than half of the steps are used by one warpgroup alone.
+bool mostly_alone(const AttentionSteps& list);
+
 }  // namespace sparsek

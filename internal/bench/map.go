@@ -327,27 +327,13 @@ func (x *mapMatrix[T]) bound(c *shapemap.Cell, n int) {
 	c.Bound, c.Binds = b.Seconds, b.Name
 }
 
-// peers times other libraries that are no kernels of libsparsek.
-func (x *mapMatrix[T]) peers(ctx context.Context, c *shapemap.Cell, n int) error {
-	if len(x.m.r.options.Against) == 0 {
-		return nil
-	}
+// peers times other libraries that are no kernels of libsparsek. On the CPU ours takes turns with them, since the tuner
+// begins each of its products with cold caches, and they do not.
+func (x *mapMatrix[T]) peers(ctx context.Context, c *shapemap.Cell, n int) (err error) {
 	shape := workload.Shape{M: c.M, N: n, K: c.K}
 	dense := float64(x.element.Size) * float64(c.M) * float64(c.K)
 	s := &subject[T]{engine: x.m.r.engine, element: x.element, shape: shape, a: x.a, sets: x.sets, copies: 2, denseCopies: 1, dense: dense <= mapDense}
-	for _, name := range x.m.r.options.Against {
-		if err := x.peer(ctx, c, name, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mapDense is how many bytes a dense A of a map may have for peers that are given one.
-const mapDense = 256 << 20
-
-func (x *mapMatrix[T]) peer(ctx context.Context, c *shapemap.Cell, name string, s *subject[T]) (err error) {
-	list, err := newPeer[T](name, x.m.r).enter(ctx, s)
+	var list []entrant
 	defer func() {
 		for _, e := range list {
 			if e.close != nil {
@@ -355,20 +341,50 @@ func (x *mapMatrix[T]) peer(ctx context.Context, c *shapemap.Cell, name string, 
 			}
 		}
 	}()
-	absent, failed := missingIn(err)
-	for _, m := range absent {
-		x.m.r.miss(m, fmt.Sprintf("%s %s b%d N=%d", x.element.Name, c.Pattern, x.a.BlockM, s.shape.N))
+	for _, name := range x.m.r.options.Against {
+		entered, err := newPeer[T](name, x.m.r).enter(ctx, s)
+		list = append(list, entered...)
+		absent, failed := missingIn(err)
+		for _, m := range absent {
+			x.m.r.miss(m, fmt.Sprintf("%s %s b%d N=%d", x.element.Name, c.Pattern, x.a.BlockM, s.shape.N))
+		}
+		if failed != nil {
+			return failed
+		}
 	}
-	if failed != nil {
-		return failed
+	if len(list) == 0 {
+		return nil
 	}
-	for _, e := range list {
-		times, err := e.time(ctx, max(1, e.repeats))
+	peers, onCPU := len(list), x.m.r.engine.Info().Backend == sparsek.CPU
+	if onCPU {
+		ours, err := byKernel[T]{library: "libsparsek"}.enterOne(ctx, s, c.Kernel, s.copies)
 		if err != nil {
 			return err
 		}
-		t := stats.Summarise(times)
-		c.Timed = append(c.Timed, shapemap.Timed{Name: e.name, Rival: true, Runs: t.Runs, Seconds: t.Median.Seconds(), Spread: t.Spread()})
+		list = append(list, ours)
+	}
+	times := make([][]time.Duration, len(list))
+	for range mapRounds {
+		for i, e := range list {
+			some, err := e.time(ctx, max(1, e.repeats))
+			if err != nil {
+				return err
+			}
+			times[i] = append(times[i], some...)
+		}
+	}
+	for i, e := range list {
+		t := stats.Summarise(times[i])
+		if i < peers {
+			c.Timed = append(c.Timed, shapemap.Timed{Name: e.name, Rival: true, Runs: t.Runs, Seconds: t.Median.Seconds(), Spread: t.Spread()})
+		} else {
+			c.Seconds = t.Median.Seconds()
+		}
 	}
 	return nil
 }
+
+const (
+	mapDense  = 256 << 20 // how many bytes a dense A of a map may have for peers that are given one
+	mapRounds = 3         // of turns with peers
+)

@@ -32,7 +32,7 @@ type Cell struct {
 
 	Kernel   string  `json:"kernel"`           // that the library chose
 	ChosenBy string  `json:"chosen_by"`        // how
-	Seconds  float64 `json:"seconds"`          // of that kernel
+	Seconds  float64 `json:"seconds"`          // of that kernel; on the CPU beside peers in turn with them, not as it is in Timed
 	Checked  bool    `json:"checked"`          // whether its result was compared with float64
 	Bound    float64 `json:"bound,omitempty"`  // a time that the chip cannot come under; 0: not known
 	Binds    string  `json:"binds,omitempty"`  // what that bound is of
@@ -88,8 +88,8 @@ func (c *Cell) OfRival() (float64, bool) {
 
 // OfChoice is the time of the chosen kernel over that of the fastest of ours: 1 where the choice is the best.
 func (c *Cell) OfChoice() (float64, bool) {
-	if best := c.BestOfOurs(); best != nil {
-		return ratio(c.Seconds, best.Seconds)
+	if best, chosen := c.BestOfOurs(), c.Find(c.Kernel); best != nil && chosen != nil {
+		return ratio(chosen.Seconds, best.Seconds)
 	}
 	return 0, false
 }

@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from test_examples import load  # noqa: E402
+
 import sparsek  # noqa: E402
 import sparsek.torch as st  # noqa: E402
 from sparsek.torch import gate as gates  # noqa: E402
@@ -40,6 +42,15 @@ def test_scores(seq: tuple[int, int]) -> None:
         expected = (pooled[0] @ gate.of_q[head]) @ (pooled[1] @ gate.of_k[head // 2]) * 5**-0.5
         torch.testing.assert_close(scores[batch, head, row, column], expected)
     assert torch.equal(scores[0, 0] == -torch.inf, ~st.layouts.causal(seq, BLOCK).mask()[0, 0])
+
+
+def test_scores_begin_near_those_of_mean_pooling() -> None:
+    q, k, _ = operands(seq=(96, 96), dtype=torch.float32)
+    torch.manual_seed(0)
+    gate = st.LearnableTopKGate(4, 2, 8, 12, count=3, width=256)
+    seen = st.layouts.causal(96, 12).mask()[0, 0]
+    begun, mean = (scores[..., seen].flatten() for scores in (gate(q, k).detach(), gates.mean_pool_scores(q, k, 12)))
+    assert float(torch.corrcoef(torch.stack([begun, mean]))[0, 1]) > 0.6
 
 
 def test_the_first_blocks_and_the_diagonal_stay() -> None:
@@ -198,3 +209,18 @@ def test_what_does_not_go() -> None:
         st.block_mass(q, k, BLOCK, reduce="sum")
     with pytest.raises(sparsek.ArgumentError, match="of attention"):
         gate_of()(q[0], k[0])
+
+
+def test_the_example() -> None:
+    """In small: that it runs, and that sequences are what they are said to be."""
+    example = load("attention_gate")
+    tokens, places, values = example.batch_of(5, 128, torch.Generator().manual_seed(3), 2)
+    for row in range(5):
+        for place, value in zip(places[row].tolist(), values[row].tolist(), strict=True):
+            first = int((tokens[row] == tokens[row, place]).nonzero()[0])
+            assert (first % 2, int(tokens[row, first + 1])) == (0, value)
+            assert first // 16 < 4 <= place // 16
+    (found,) = example.main([0], seq=128, stages=[(128, 2, 8, 40)], steps=2, size=4)
+    assert set(found) == {"dense", "oracle", "gate", "mean pooling", "local", "random"}
+    assert found["dense"] > 0.5  # by chance it were one of 32
+    assert found["oracle"] > found["local"]

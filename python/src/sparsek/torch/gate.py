@@ -163,9 +163,14 @@ class LearnableTopKGate(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets the maps to random numbers."""
-        for weight in (self.of_q, self.of_k):
-            nn.init.normal_(weight, std=weight.shape[1] ** -0.5)
+        """Sets the maps so that scores are near those of mean pooling: of means, queries and keys have the same random map."""
+        size = self.of_k.shape[1] // 3
+        with torch.no_grad():
+            for weight in (self.of_q, self.of_k):
+                weight.normal_(std=0.1 * weight.shape[1] ** -0.5)
+            same = torch.randn_like(self.of_k[:, :size]) * (2 * self.width**-0.5)
+            self.of_k[:, :size] += same
+            self.of_q[:, :size] += same.repeat_interleave(self.of_q.shape[0] // same.shape[0], 0)
 
     def forward(self, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
         """The scores of blocks, (batch, query heads, rows, columns): -inf where no query sees a key.

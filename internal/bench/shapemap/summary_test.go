@@ -48,3 +48,14 @@ func TestWorstCells(t *testing.T) {
 		t.Errorf("%+v", m.Failures())
 	}
 }
+
+// A time beside peers is no part of the choice, whose kernels were timed in another way.
+func TestTimeBesidePeers(t *testing.T) {
+	c := Cell{Kernel: "a", Seconds: 1e-6, Timed: []Timed{{Name: "a", Seconds: 6e-6}, {Name: "b", Seconds: 3e-6}, {Name: "lib", Rival: true, Seconds: 2e-6}}}
+	if of, _ := c.OfChoice(); of != 2 {
+		t.Errorf("the choice: %g", of)
+	}
+	if of, _ := c.OfRival(); of != 2 {
+		t.Errorf("the best rival: %g", of)
+	}
+}

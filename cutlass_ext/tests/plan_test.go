@@ -128,5 +128,5 @@ func TestAttentionSteps(t *testing.T) {
 
 // The steps of attention's backward kernels, with the address sanitizer.
 func TestAttentionGradientSteps(t *testing.T) {
-	run(t, "testdata/attention_gradient_steps_check.cpp", "-fsanitize=address,undefined", "../src/plan/attention.cpp", "../src/plan/attention_gradient_steps.cpp", "../src/plan/attention_units.cpp")
+	run(t, "testdata/attention_gradient_steps_check.cpp", "-fsanitize=address,undefined", "../src/plan/attention.cpp", "../src/plan/attention_gradient_steps.cpp", "../src/plan/attention_steps.cpp", "../src/plan/attention_units.cpp")
 }

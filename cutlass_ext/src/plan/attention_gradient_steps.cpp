@@ -32,7 +32,7 @@ class StepList {
       }
     }
     for (auto& alone : alone_) alone.clear();
-    offsets_.push_back(static_cast<int32_t>(out_.steps.size()));
+    offsets_.push_back(count_of(out_.steps));
   }
 
   const std::vector<int32_t>& offsets() const { return offsets_; }

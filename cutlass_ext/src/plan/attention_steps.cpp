@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "abi/error.h"
 #include "plan/attention_units.h"
 
 namespace sparsek {
@@ -40,6 +41,14 @@ bool has_attention_steps(const AttentionShape& shape) {
   return shape.block_q % kAttentionUnit == 0 && shape.block_k % kAttentionUnit == 0;
 }
 
+int32_t count_of(const std::vector<AttentionStep>& steps) {
+  if (steps.size() > INT32_MAX) {
+    fail(SPARSEK_BAD_SIZE, "the tiles of attention have %zu steps, beyond int32: let heads share a layout",
+         steps.size());
+  }
+  return static_cast<int32_t>(steps.size());
+}
+
 AttentionSteps make_attention_steps(const AttentionShape& shape, const AttentionLists& lists, int64_t l2_bytes) {
   const int64_t tiles = (shape.seq_q + kAttentionTile - 1) / kAttentionTile;
   AttentionSteps out;
@@ -51,7 +60,7 @@ AttentionSteps make_attention_steps(const AttentionShape& shape, const Attention
       for (int g = 0; g < 2; ++g) list_units(shape, lists, head * shape.query_blocks(), tile * 2 + g, words[g]);
       merge_units(words, units);
       append_steps(units, out.steps);
-      offsets.push_back(static_cast<int32_t>(out.steps.size()));
+      offsets.push_back(count_of(out.steps));
     }
   }
   const auto list_of = [&](int64_t head) { return shape.layout_head(head / shape.heads_q, head % shape.heads_q); };

@@ -24,6 +24,9 @@ struct AttentionSteps {
   std::vector<WorkTile> tiles;
 };
 
+// How many steps there are. SPARSEK_BAD_SIZE where that is beyond what a tile names its steps by.
+int32_t count_of(const std::vector<AttentionStep>& steps);
+
 // Of a tile's steps, those that both warpgroups use come first. Of the others, no two that one warpgroup alone uses
 // follow each other where the other one has steps left: it keeps the values of its last step until it has the keys of
 // its next, so that with more between them the loads of these would wait for it, and it for them. Tiles of heads whose

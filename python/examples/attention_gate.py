@@ -23,7 +23,7 @@ from torch.nn import functional as F  # noqa: N812
 import sparsek.torch as st
 from sparsek.torch import gate as gates
 
-NOISE, KEYS, VALUES = 4, 32, 32
+NOISE, KEYS, VALUES = 4, 16, 16
 BLOCK, COUNT, WIDTH, HEADS = 16, 4, 64, 2
 TIMES = 4  # that a key comes again in a block
 
@@ -185,7 +185,7 @@ def accuracies(model: Model, made: nn.ModuleList, generator: torch.Generator, se
 
 
 def main(
-    seeds: list[int], seq: int = 512, stages: list[tuple[int, int, int, int]] | None = None, steps: int = 500, size: int = 64
+    seeds: list[int], seq: int = 512, stages: list[tuple[int, int, int, int]] | None = None, steps: int = 700, size: int = 64
 ) -> list[dict[str, float]]:
     """Prints a table, and returns the accuracies of each seed."""
     found = []

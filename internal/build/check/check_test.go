@@ -105,8 +105,8 @@ func TestEachPackageIsTestedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"go", "test", "-json", "-count=1", "m/plain"},
-		{"go", "test", "-json", "-count=1", "-race", "m/inside", "m/method", "m/statement"},
+		{"go", "test", "-json", "-count=1", "-timeout=30m0s", "m/plain"},
+		{"go", "test", "-json", "-count=1", "-timeout=30m0s", "-race", "m/inside", "m/method", "m/statement"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sparsek/sparsek/internal/sys/process"
 	"github.com/sparsek/sparsek/internal/sys/term"
@@ -75,11 +77,15 @@ func runTests(ctx context.Context, root string, commands [][]string, env []strin
 	return nil
 }
 
+// packageTimeout is the limit of one package: with the race detector on two
+// cores the wrapper's tests take 8 minutes, and Go's own limit is 10.
+const packageTimeout = 30 * time.Minute
+
 // testArgs are the commands that test packages, each of them once. Results are
 // never taken from Go's cache, which does not see that the library changed.
 func testArgs(packages []goPackage) ([][]string, error) {
-	plain := []string{"go", "test", "-json", "-count=1"}
-	race := []string{"go", "test", "-json", "-count=1", "-race"}
+	plain := []string{"go", "test", "-json", "-count=1", "-timeout=" + packageTimeout.String()}
+	race := append(slices.Clone(plain), "-race")
 	noPlain, noRace := len(plain), len(race)
 	for _, p := range packages {
 		raced, err := p.raced()

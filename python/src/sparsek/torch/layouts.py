@@ -2,8 +2,8 @@
 """Layouts by rules, and of FlexAttention.
 
 Each has the blocks in which some query sees some key by its rule: `|` and `&` join them. seq: queries and keys, or one number for
-both. block: queries and keys of a block, or one number. device: where the index is made. What a rule says within a block,
-attention is told by its own arguments; a rule that it has none for holds for whole blocks.
+both. block: queries and keys of a block, or one number. device: where the index is made. Attention has arguments of its own for
+what a rule says within a block. A rule for which it has none holds for whole blocks.
 """
 
 from __future__ import annotations

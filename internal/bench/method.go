@@ -41,7 +41,7 @@ func AttentionMethod(backend sparsek.Backend, rounds int) []string {
 		"Layouts come from their name and seed, for each head another one where a case says so; values are random, from [-1, 1).",
 		fmt.Sprintf("Ours and its peers take turns in %d rounds, so that clocks and cooling are the same for all.", rounds),
 		"Before a case is timed, every element of the outputs must have been written, and those of the first, the middle and the last 64 queries must be within their error bounds.",
-		"sdpa and fa3 know no layout and no window: they compute every pair of a query and a key, but causal where the case is. Peers are compared with float64 in some queries of three heads.",
+		"sdpa and fa3 know no layout, and sdpa no window: they compute every other pair of a query and a key, causal where the case is; fa3 is given the window of a case without a layout. Peers are compared with float64 in some queries of three heads.",
 	}
 	if backend == sparsek.CUDA {
 		list = append(list,

@@ -127,11 +127,15 @@ class Case:
         except ImportError as error:
             raise RuntimeError(f"flash_attn_interface of FlashAttention-3 is not installed: {error}") from None
 
+        causal, window = self.spec["causal"], 0 if self.spec["row_ptr"] else self.spec["window"]
+        size = (window, 0 if causal else window) if window else (-1, -1)
+
         def run(q, k, v):
-            out = flash_attn_func(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), causal=self.spec["causal"])
+            out = flash_attn_func(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), causal=causal, window_size=size)
             return (out[0] if isinstance(out, tuple) else out).transpose(1, 2)
 
-        return run, f"FlashAttention-3, {'causal' if self.spec['causal'] else 'dense'}", not self.is_dense()
+        rules = (["causal"] if causal else []) + ([f"window {window}"] if window else []) or ["dense"]
+        return run, f"FlashAttention-3, {', '.join(rules)}", self.spec["row_ptr"] is not None
 
     def flex(self):
         torch = self.torch

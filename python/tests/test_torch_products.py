@@ -205,23 +205,6 @@ def test_vmap_and_other_transforms() -> None:
     )
 
 
-def test_forward_mode() -> None:
-    a = Matrix(8, (24, 32), (8, 8))
-    index, (x, of_x), (bias, of_bias) = (a.crow, a.col, a.size), (draw(1, 5, 32), draw(2, 5, 32)), (draw(3, 24), draw(4, 24))
-    values, of_values = a.values, draw(5, *a.values.shape)
-    lhs, of_lhs = draw(6, 24, 5), draw(7, 24, 5)
-    with torch.autograd.forward_ad.dual_level():
-        dual = torch.autograd.forward_ad.make_dual
-        y = st.linear(dual(x, of_x), dual(values, of_values), *index, dual(bias, of_bias))
-        close(torch.autograd.forward_ad.unpack_dual(y).tangent, of_x @ a.dense().t() + x @ a.dense(of_values).t() + of_bias)
-        y = st.linear(x, values, *index, dual(bias, of_bias))
-        close(torch.autograd.forward_ad.unpack_dual(y).tangent, of_bias.expand(5, 24))
-        y = st.mm(dual(values, of_values), *index, x.t())
-        close(torch.autograd.forward_ad.unpack_dual(y).tangent, a.dense(of_values) @ x.t())
-        y = st.sdd(dual(lhs, of_lhs), x, *index, a.block)
-        close(torch.autograd.forward_ad.unpack_dual(y).tangent, a.blocks(of_lhs @ x))
-
-
 def test_autocast() -> None:
     a = Matrix(9, (24, 32), (8, 8), dtype=torch.float32)
     x = draw(1, 5, 32, dtype=torch.float32).requires_grad_()

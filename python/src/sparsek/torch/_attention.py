@@ -11,6 +11,7 @@ import torch
 from ..attention import lies_in_rows, strides_of
 from ..errors import ArgumentError, DtypeError, UnsupportedError
 from ._attention_plans import Rules, attention_of
+from ._forward_mode import ForwardModeLibrary
 
 _LAYOUT = "Tensor? crow, Tensor? col, SymInt[] layout"
 _RULES = "SymInt? left, SymInt? right, bool align_ends, float scale, float soft_cap, Tensor? lengths_q, Tensor? lengths_k"
@@ -193,8 +194,13 @@ def _refuse_vmap(*_: Any) -> NoReturn:
     raise UnsupportedError("attention does not go through vmap: give the mapped dimension as batch or heads")
 
 
-torch.library.register_autograd("sparsek::attention", _of_attention, setup_context=_setup_context)
-torch.library.register_autograd("sparsek::attention_backward", _refuse_twice)
+def _refuse_tangents(*_: Any) -> NoReturn:
+    raise UnsupportedError("attention has no derivatives in forward mode: gradients, of reverse mode, it has")
+
+
+_library = ForwardModeLibrary(dict.fromkeys(SCHEMAS, _refuse_tangents))
+torch.library.register_autograd("sparsek::attention", _of_attention, setup_context=_setup_context, lib=_library)
+torch.library.register_autograd("sparsek::attention_backward", _refuse_twice, lib=_library)
 for _name in SCHEMAS:
     torch.library.register_vmap(f"sparsek::{_name}", _refuse_vmap)
 

@@ -1,36 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gradients of the three products, which are such products again, and what vmap and jvp make of them.
 
-Each class serves twice: torch calls it where a product is computed at once, and the operators of graphs have its
-setup_context, backward and vmap.
+Each class serves twice: torch.func calls it, and the operators of graphs have its setup_context, backward and vmap.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.autograd import Function, forward_ad
 
-from . import _operators, _products
+from . import _products
+from ._forward_mode import Tangents, tangent_of
 from ._known import PLAIN, modes, transforms
 
 _compiling = torch.compiler.is_compiling
 _records = torch.is_grad_enabled
+_functorch: Any = getattr(torch._C, "_functorch", None)
+_levels: Callable[[], Any] = getattr(_functorch, "get_interpreter_stack", lambda: None)
+_JVP: Any = getattr(getattr(_functorch, "TransformType", None), "Jvp", None)
 
 
-def _goes_into_graph(crow: torch.Tensor, col: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> bool:
+def goes_into_graph(crow: torch.Tensor, col: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether the product is to be traced, or its tensors hold no elements that the library could read."""
     if _compiling() or modes():
         return True
     return not (type(first) in PLAIN and type(second) in PLAIN and type(crow) in PLAIN and type(col) in PLAIN)
 
 
-def _is_transformed() -> bool:
+def is_transformed() -> bool:
     """Whether torch.func, or a derivative in forward mode, is at work."""
     return transforms() or forward_ad._current_level >= 0
+
+
+def _is_forward_twice() -> bool:
+    """Whether derivatives in forward mode are taken of such: a Function of torch loses part of these, and an operator does not."""
+    return sum(level.key() == _JVP for level in _levels() or ()) > 1
 
 
 def may_be_known() -> bool:
@@ -48,7 +55,7 @@ def _rows(matrices: torch.Tensor) -> torch.Tensor:
     return matrices if matrices.dim() == 2 else matrices.reshape(-1, matrices.shape[-1])
 
 
-def _each(function: Callable[..., torch.Tensor], info: Any, in_dims: Sequence[Any], args: Sequence[Any]) -> tuple[torch.Tensor, int]:
+def each(function: Callable[..., torch.Tensor], info: Any, in_dims: Sequence[Any], args: Sequence[Any]) -> tuple[torch.Tensor, int]:
     """vmap by one product after the other."""
     dims = [dim if isinstance(dim, int) else None for dim in in_dims]
     results = []
@@ -69,12 +76,16 @@ def _gradients_of_mm(ctx: Any, g: Any, needs_values: bool, needs_b: bool) -> tup
     return of_values, of_b
 
 
-def _vmap_of_mm(
+def vmap_of_mm(
     product: Callable[..., torch.Tensor], info: Any, in_dims: Any, values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool
 ) -> Any:
     if in_dims[0] is None and in_dims[1] is None and in_dims[2] is None:
         return product(values, crow, col, size, b.movedim(in_dims[4], 0), transpose), 0
-    return _each(product, info, in_dims, (values, crow, col, size, b, transpose))
+    return each(product, info, in_dims, (values, crow, col, size, b, transpose))
+
+
+def _given(tangents: Sequence[Any]) -> Tangents:
+    return {at: tangent for at, tangent in enumerate(tangents) if tangent is not None}
 
 
 class Mm(Function):
@@ -82,7 +93,7 @@ class Mm(Function):
 
     @staticmethod
     def forward(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> Any:
-        traced = _goes_into_graph(crow, col, values, b)
+        traced = goes_into_graph(crow, col, values, b)
         return (torch.ops.sparsek.mm if traced else _products.mm)(values, crow, col, size, b, transpose)
 
     @staticmethod
@@ -98,15 +109,14 @@ class Mm(Function):
         return of_values, None, None, None, of_b, None
 
     @staticmethod
-    def jvp(ctx: Any, of_values: Any, _crow: Any, _col: Any, _size: Any, of_b: Any, _transpose: Any) -> Any:
+    def jvp(ctx: Any, *tangents: Any) -> Any:
         values, crow, col, b = ctx.saved_tensors
         size, _stored, transpose = ctx.form
-        terms = [(of_values, b), (values, of_b)]
-        return _sum([mm(left, crow, col, size, right, transpose) for left, right in terms if left is not None and right is not None])
+        return tangent_of(mm, (values, crow, col, size, b, transpose), _given(tangents))
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        return _vmap_of_mm(mm, info, in_dims, *args)
+        return vmap_of_mm(mm, info, in_dims, *args)
 
 
 def _gradients_of_linear(ctx: Any, g: Any, needs_x: bool, needs_values: bool, needs_bias: bool) -> tuple[Any, Any, Any]:
@@ -123,10 +133,27 @@ def _gradients_of_linear(ctx: Any, g: Any, needs_x: bool, needs_values: bool, ne
     return of_x, of_values, of_bias
 
 
-def _vmap_of_linear(product: Callable[..., torch.Tensor], info: Any, in_dims: Any, x: Any, *rest: Any) -> Any:
+def vmap_of_linear(product: Callable[..., torch.Tensor], info: Any, in_dims: Any, x: Any, *rest: Any) -> Any:
     if all(in_dims[at] is None for at in (1, 2, 3, 5)):
         return product(x.movedim(in_dims[0], 0), *rest), 0
-    return _each(product, info, in_dims, (x, *rest))
+    return each(product, info, in_dims, (x, *rest))
+
+
+def tangent_of_linear(product: Callable[..., torch.Tensor], args: Sequence[Any], tangents: Tangents) -> torch.Tensor:
+    """That of a product of the arguments' form, which bias adds to."""
+    x, values, crow, col, size, _, transpose, activation = args
+    if activation != "none":
+        raise _no_gradients()
+    of_bias = tangents.pop(5, None)
+    added = None if of_bias is None else of_bias.expand(*x.shape[:-1], size[1] if transpose else size[0])
+    if not tangents:
+        return added
+    found = tangent_of(product, (x, values, crow, col, size, None, transpose, activation), tangents)
+    return found if added is None else found + added
+
+
+def _no_gradients() -> RuntimeError:
+    return RuntimeError("sparsek::linear has no gradients with an activation: sparsek.torch.linear applies it as a step of its own")
 
 
 class Linear(Function):
@@ -134,14 +161,14 @@ class Linear(Function):
 
     @staticmethod
     def forward(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> Any:
-        traced = _goes_into_graph(crow, col, x, values)
+        traced = goes_into_graph(crow, col, x, values)
         return (torch.ops.sparsek.linear if traced else _products.linear)(x, values, crow, col, size, bias, transpose, activation)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         x, values, crow, col, size, _, transpose, activation = inputs
         if activation != "none" and any(ctx.needs_input_grad):
-            raise RuntimeError("sparsek::linear has no gradients with an activation: sparsek.torch.linear applies it as a step of its own")
+            raise _no_gradients()
         ctx.form = size, values.shape, transpose
         ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, values if ctx.needs_input_grad[0] else None, crow, col)
         ctx.save_for_forward(x, values, crow, col)
@@ -152,21 +179,14 @@ class Linear(Function):
         return of_x, of_values, None, None, None, of_bias, None, None
 
     @staticmethod
-    def jvp(ctx: Any, of_x: Any, of_values: Any, _crow: Any, _col: Any, _size: Any, of_bias: Any, *_: Any) -> Any:
+    def jvp(ctx: Any, *tangents: Any) -> Any:
         x, values, crow, col = ctx.saved_tensors
         size, _stored, transpose = ctx.form
-        terms = [(of_x, values), (x, of_values)]
-        products = [
-            linear(left, right, crow, col, size, None, transpose, "none") for left, right in terms if left is not None and right is not None
-        ]
-        if of_bias is not None:
-            outer = size[1] if transpose else size[0]
-            products.append(of_bias.expand(*x.shape[:-1], outer))
-        return _sum(products)
+        return tangent_of_linear(linear, (x, values, crow, col, size, None, transpose, "none"), _given(tangents))
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        return _vmap_of_linear(linear, info, in_dims, *args)
+        return vmap_of_linear(linear, info, in_dims, *args)
 
 
 def _gradients_of_sdd(ctx: Any, g: Any) -> tuple[Any, Any]:
@@ -184,7 +204,7 @@ class Sdd(Function):
 
     @staticmethod
     def forward(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> Any:
-        traced = _goes_into_graph(crow, col, lhs, rhs)
+        traced = goes_into_graph(crow, col, lhs, rhs)
         return (torch.ops.sparsek.sdd if traced else _products.sdd)(lhs, rhs, crow, col, size, block)
 
     @staticmethod
@@ -199,14 +219,13 @@ class Sdd(Function):
         return *_gradients_of_sdd(ctx, g), None, None, None, None
 
     @staticmethod
-    def jvp(ctx: Any, of_lhs: Any, of_rhs: Any, *_: Any) -> Any:
+    def jvp(ctx: Any, *tangents: Any) -> Any:
         lhs, rhs, crow, col = ctx.saved_tensors
-        terms = [(of_lhs, rhs), (lhs, of_rhs)]
-        return _sum([sdd(left, right, crow, col, ctx.size, ctx.block) for left, right in terms if left is not None and right is not None])
+        return tangent_of(sdd, (lhs, rhs, crow, col, ctx.size, ctx.block), _given(tangents))
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        return _each(sdd, info, in_dims, args)
+        return each(sdd, info, in_dims, args)
 
 
 # The same where torch.func and graphs are not at work: without setup_context and what else takes torch tens of microseconds.
@@ -263,50 +282,6 @@ class _SddNow(Function):
 mm_now, linear_now, sdd_now = (super(Function, function).apply for function in (_MmNow, _LinearNow, _SddNow))
 
 
-def _sum(terms: list[torch.Tensor]) -> torch.Tensor:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-class _AutogradLibrary(torch.library.Library):
-    """The operators' kernels of autograd, which make a product at once where no gradients are recorded.
-
-    torch's own would send it through the dispatcher again, which takes longer than the product's own code.
-    """
-
-    def impl(self, op_name: str, fn: Any, *args: Any, **options: Any) -> None:
-        product = getattr(_products, op_name)
-        first, crow, col, second = {"mm": (0, 1, 2, 4), "linear": (0, 2, 3, 1), "sdd": (0, 2, 3, 1)}[op_name]
-
-        def kernel(keyset: Any, *given: Any) -> Any:
-            if (
-                _records()
-                or given[crow].is_meta
-                or _goes_into_graph(given[crow], given[col], given[first], given[second])
-                or _is_transformed()
-            ):
-                return fn(keyset, *given)
-            return product(*given)
-
-        super().impl(op_name, kernel, *args, **options)
-
-
-_library = _AutogradLibrary("sparsek", "FRAGMENT")
-_OPS: Any = torch.ops.sparsek
-# What torch.func calls the rules for is an operator, not a Function, which its levels would refuse there.
-_VMAPS: dict[str, Callable[..., Any]] = {
-    "mm": functools.partial(_vmap_of_mm, _OPS.mm),
-    "linear": functools.partial(_vmap_of_linear, _OPS.linear),
-    "sdd": lambda info, in_dims, *args: _each(_OPS.sdd, info, in_dims, args),
-}
-for _name, _function in (("mm", Mm), ("linear", Linear), ("sdd", Sdd)):
-    assert _name in _operators.SCHEMAS
-    torch.library.register_autograd(f"sparsek::{_name}", _function.backward, setup_context=_function.setup_context, lib=_library)
-    torch.library.register_vmap(f"sparsek::{_name}", _VMAPS[_name])
-
-
 def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> torch.Tensor:
     """op(A) b, with gradients; see functional.mm."""
     found = _products.known_mm(values, crow, col, tuple(size), b, transpose) if may_be_known() else None
@@ -314,10 +289,10 @@ def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> 
         if found[0].has_gradients and _records():
             return mm_now(values, b, (crow, col, size, transpose, found))
         return found[0].run(b, found[1])
-    if _goes_into_graph(crow, col, values, b):
+    if goes_into_graph(crow, col, values, b):
         return torch.ops.sparsek.mm(values, crow, col, size, b, transpose)
-    if _is_transformed():
-        return Mm.apply(values, crow, col, size, b, transpose)
+    if is_transformed():
+        return (torch.ops.sparsek.mm if _is_forward_twice() else Mm.apply)(values, crow, col, size, b, transpose)
     if _records() and (values.requires_grad or b.requires_grad):
         return mm_now(values, b, (crow, col, size, transpose, None))
     return _products.mm(values, crow, col, size, b, transpose)
@@ -333,8 +308,8 @@ def linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, trans
         if found[0].has_gradients and _records():
             return linear_now(x, values, bias, (crow, col, size, transpose, found))
         return found[0].run(x, found[1])
-    traced = _goes_into_graph(crow, col, x, values)
-    transformed = not traced and _is_transformed()
+    traced = goes_into_graph(crow, col, x, values)
+    transformed = not traced and is_transformed()
     records = _records() and (x.requires_grad or values.requires_grad or (bias is not None and bias.requires_grad))
     if activation != "none" and (records or transformed):
         # The gradient of the activation needs what it was applied to.
@@ -342,7 +317,7 @@ def linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, trans
     if traced:
         return torch.ops.sparsek.linear(x, values, crow, col, size, bias, transpose, activation)
     if transformed:
-        return Linear.apply(x, values, crow, col, size, bias, transpose, activation)
+        return (torch.ops.sparsek.linear if _is_forward_twice() else Linear.apply)(x, values, crow, col, size, bias, transpose, activation)
     if records:
         return linear_now(x, values, bias, (crow, col, size, transpose, None))
     return _products.linear(x, values, crow, col, size, bias, transpose, activation)
@@ -355,10 +330,10 @@ def sdd(lhs: Any, rhs: Any, crow: Any, col: Any, size: Any, block: Any) -> torch
         if found[0].has_gradients and _records():
             return sdd_now(lhs, rhs, (crow, col, size, block, found))
         return found[0].run(lhs, found[1])
-    if _goes_into_graph(crow, col, lhs, rhs):
+    if goes_into_graph(crow, col, lhs, rhs):
         return torch.ops.sparsek.sdd(lhs, rhs, crow, col, size, block)
-    if _is_transformed():
-        return Sdd.apply(lhs, rhs, crow, col, size, block)
+    if is_transformed():
+        return (torch.ops.sparsek.sdd if _is_forward_twice() else Sdd.apply)(lhs, rhs, crow, col, size, block)
     if _records() and (lhs.requires_grad or rhs.requires_grad):
         return sdd_now(lhs, rhs, (crow, col, size, block, None))
     return _products.sdd(lhs, rhs, crow, col, size, block)

@@ -14,7 +14,7 @@ import torch
 
 from ..attention import rules_of
 from ..errors import ArgumentError
-from . import _attention, _gradients
+from . import _attention, _autograd_kernels, _gradients  # noqa: F401  its operators are what graphs hold
 from ._gradients import linear_now, may_be_known, mm_now, sdd_now
 from ._products import ACTIVATIONS, known_linear, known_mm, known_sdd
 from .block_layout import BlockLayout

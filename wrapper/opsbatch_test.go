@@ -14,16 +14,18 @@ import (
 // Batches of one pattern, whose operands lie one below the other; all of a batch may have the same B.
 func TestOpsOfBatches(t *testing.T) {
 	onEach(t, func(t *testing.T, engine *Engine) {
-		t.Run("fp32", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[float32](t, engine) }) })
-		t.Run("bf16", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[BFloat16](t, engine) }) })
+		t.Run("fp64", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[float64, float64](t, engine) }) })
+		t.Run("fp32", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[float32, float32](t, engine) }) })
+		t.Run("bf16", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[BFloat16, BFloat16](t, engine) }) })
+		t.Run("fp16 to fp32", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[Float16, float32](t, engine) }) })
 	})
 }
 
-func testOpOfBatch[T Element](t *rapid.T, engine *Engine) {
+func testOpOfBatch[T, C Element](t *rapid.T, engine *Engine) {
 	s := drawOpShape(t)
 	s.batch, s.oneB = rapid.IntRange(1, 4).Draw(t, "batch"), rapid.Bool().Draw(t, "one B")
 	s.n = min(s.n, 1+(1<<20)/max(1, s.rows*s.cols)) // a plain loop checks them
-	p := drawnProduct[T, T, int32]{newOpCase[T, T, int32](s), s.batch}
+	p := drawnProduct[T, C, int32]{newOpCase[T, C, int32](s), s.batch}
 	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	options := p.options()
@@ -48,19 +50,29 @@ func TestOpsOfRaggedBatches(t *testing.T) {
 	onEach(t, func(t *testing.T, engine *Engine) {
 		s := must(engine.NewStream())(t)
 		defer s.Close()
-		t.Run("fp32", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[float32](t, s, engine) }) })
-		t.Run("bf16", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[BFloat16](t, s, engine) }) })
+		t.Run("fp64", func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[float64, float64](t, s, engine) })
+		})
+		t.Run("fp32", func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[float32, float32](t, s, engine) })
+		})
+		t.Run("bf16", func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[BFloat16, BFloat16](t, s, engine) })
+		})
+		t.Run("fp16 to fp32", func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[Float16, float32](t, s, engine) })
+		})
 	})
 }
 
-func testOpOfRaggedBatch[T Element](t *rapid.T, stream *Stream, engine *Engine) {
+func testOpOfRaggedBatch[T, C Element](t *rapid.T, stream *Stream, engine *Engine) {
 	s := drawOpShape(t)
 	s.bias = NoBias
 	a, members, free := drawRagged[T](t, engine, s.blockM, s.blockK)
 	defer free()
 	s.rows, s.cols = a.Rows, a.Cols
 	s.n = min(s.n, 1+(1<<20)/max(1, s.rows*s.cols)) // a plain loop checks them
-	c := newOpCaseOf[T, T](a, s)
+	c := newOpCaseOf[T, C](a, s)
 	places := len(a.ColIdx)
 	index := newMadeIndex[int32](t, engine, patternSizes{rows: a.Rows, cols: a.Cols, blockM: s.blockM, blockK: s.blockK}, places)
 	defer index.close()

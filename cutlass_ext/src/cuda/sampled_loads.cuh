@@ -66,26 +66,44 @@ struct Params {
 
 __device__ inline int turns_of(const SampledArgs& p) { return static_cast<int>((p.n + kDepth - 1) / kDepth); }
 
-// See cuda/sampled_tile.h.
-template <class C>
-struct Tile {
-  const int32_t* words;
-  int columns, cells[kWarpgroups], strips;
+// Words in shared memory as one thread reads them.
+struct WordsOfThread {
+  const int32_t* first;
+  __device__ int32_t operator[](int at) const { return first[at]; }
+};
 
-  __device__ explicit Tile(const int32_t* of) : words(of) {
-    const auto packed = static_cast<uint32_t>(of[0]);
+// As a warp does: by lane 0, which gives the tile back for all. Not by a shuffle, since the compiler knows of a
+// reduction that all lanes have the same, and needs no register of each.
+struct WordsOfWarp {
+  const int32_t* first;
+  int lane;
+  __device__ int32_t operator[](int at) const {
+    return static_cast<int32_t>(__reduce_or_sync(0xffffffffu, lane == 0 ? static_cast<uint32_t>(first[at]) : 0));
+  }
+};
+
+// See cuda/sampled_tile.h.
+template <class C, class Words>
+struct Tile {
+  Words words;
+  uint32_t packed;
+  int columns, strips;
+
+  __device__ explicit Tile(const Words& of) : words(of) {
+    packed = static_cast<uint32_t>(of[0]);
     columns = packed & 255;
-    cells[0] = packed >> 8 & 255;
-    cells[1] = packed >> 16 & 255;
     strips = packed >> 24;
   }
+  __device__ bool is_there() const { return packed != static_cast<uint32_t>(kNoSampledTile); }
+  __device__ int cells(int warpgroup) const { return packed >> (8 + 8 * warpgroup) & 255; }
   __device__ int first_row(int strip) const { return words[1 + strip]; }
   __device__ int first_column(int column) const { return words[kSampledHeader + column]; }
   // The strip of a warpgroup, and the first of its columns of Y.
   __device__ int strip_of(int warpgroup) const { return warpgroup * (strips - 1); }
-  __device__ int column_of(int warpgroup) const { return warpgroup == 0 ? 0 : columns - cells[1]; }
-  __device__ const int32_t* blocks_of(int warpgroup, int cell, int blocks) const {
-    return words + kSampledHeader + 2 * C::kCells + (warpgroup * C::kCells + cell) * blocks;
+  __device__ int column_of(int warpgroup) const { return warpgroup == 0 ? 0 : columns - cells(1); }
+  // The block at place `of_cell` of a cell that has `blocks`.
+  __device__ int32_t block(int warpgroup, int cell, int blocks, int of_cell) const {
+    return words[kSampledHeader + 2 * C::kCells + (warpgroup * C::kCells + cell) * blocks + of_cell];
   }
   // Of a turn, and how many turns a stage has.
   __device__ uint32_t bytes() const { return strips * kStripBytes + columns * C::kColumnBytes; }
@@ -157,9 +175,8 @@ __device__ void start_loads(const Params& params, Shared<C>& shared, int loader)
              major == Major::K ? BoxOrigin{turn * kDepth, first, 0} : BoxOrigin{first, turn * kDepth, 0});
   };
   for (int t = 0;; ++t) {
-    const int32_t* const words = wait_for_tile(shared, t);
-    if (words[0] == kNoSampledTile) return;
-    const Tile<C> tile(words);
+    const Tile<C, WordsOfThread> tile({wait_for_tile(shared, t)});
+    if (!tile.is_there()) return;
     const int of_stage = tile.turns_of_stage();
     if (turns == 0) releases.release_until(t + ahead - kTiles);
     int in_stage = 0;  // turns

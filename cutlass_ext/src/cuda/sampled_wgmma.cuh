@@ -28,6 +28,9 @@ constexpr uint32_t kStepBytes = M == Major::K ? kMmaDepth * 2 : kMmaDepth * 64 *
 
 constexpr int kMostGroups = 32;  // of a wgmma
 
+template <class C>
+using TileOfWarp = Tile<C, WordsOfWarp>;
+
 // What a warp knows of itself.
 struct Place {
   int warpgroup, warp, lane;  // warp: of the warpgroup
@@ -64,7 +67,7 @@ struct FullStages {
 
 // Adds the first 8 Groups columns of a warpgroup's part of the stages.
 template <class Element, int Groups, class C>
-__device__ void add_stages(float (&acc)[C::kGroups][4], FullStages<C>& ring, const Tile<C>& tile, int turns,
+__device__ void add_stages(float (&acc)[C::kGroups][4], FullStages<C>& ring, const TileOfWarp<C>& tile, int turns,
                            const Place& place) {
   auto& sums = reinterpret_cast<float(&)[Groups][4]>(acc);
   const uint32_t own_x = tile.strip_of(place.warpgroup) * kStripBytes;
@@ -105,7 +108,7 @@ __device__ void add_stages(float (&acc)[C::kGroups][4], FullStages<C>& ring, con
 
 // Of a warpgroup without cells.
 template <class C>
-__device__ void pass_stages(FullStages<C>& ring, const Tile<C>& tile, int turns, int lane) {
+__device__ void pass_stages(FullStages<C>& ring, const TileOfWarp<C>& tile, int turns, int lane) {
   const int of_stage = tile.turns_of_stage();
   for (int turn = 0; turn < turns; turn += of_stage) {
     ring.wait(0);
@@ -116,16 +119,16 @@ __device__ void pass_stages(FullStages<C>& ring, const Tile<C>& tile, int turns,
 
 // Stores a warp's rows of the cells of its warpgroup.
 template <class Element, class C>
-__device__ void store_cells(const SampledArgs& p, const Tile<C>& tile, float (&acc)[C::kGroups][4], uint8_t* buffer,
-                            const Place& place) {
+__device__ void store_cells(const SampledArgs& p, const TileOfWarp<C>& tile, float (&acc)[C::kGroups][4],
+                            uint8_t* buffer, const Place& place) {
   constexpr int kOfCell = C::kWidth / 8;
   const int row = tile.first_row(tile.strip_of(place.warpgroup)) + place.warp * 16;
   const int of_block = p.blocks_of_cell > 1 ? place.warp * 16 / p.block_m : 0;
-  const int cells = tile.cells[place.warpgroup], first = tile.column_of(place.warpgroup);
+  const int cells = tile.cells(place.warpgroup), first = tile.column_of(place.warpgroup);
   const auto part_of = [&](int cell) {
     const int column = tile.first_column(first + cell);
-    return CellPart{tile.blocks_of(place.warpgroup, cell, p.blocks_of_cell)[of_block], row % p.block_m,
-                    column % p.block_k, static_cast<int>(p.rows) - row, static_cast<int>(p.cols) - column};
+    return CellPart{tile.block(place.warpgroup, cell, p.blocks_of_cell, of_block), row % p.block_m, column % p.block_k,
+                    static_cast<int>(p.rows) - row, static_cast<int>(p.cols) - column};
   };
   if (only_scales<Element>(p.epilogue) && p.whole_vectors) {
     const float alpha = alpha_of(p.epilogue);
@@ -165,11 +168,10 @@ __device__ void consume(const SampledArgs& p, Shared<C>& shared, const Place& pl
     for (int tile = 1 - kTiles; tile < 0; ++tile) releases.release(tile);
   }
   for (int t = 0;; ++t) {
-    const int32_t* const words = wait_for_tile(shared, t);
-    if (words[0] == kNoSampledTile) return;
-    const Tile<C> tile(words);
+    const TileOfWarp<C> tile({wait_for_tile(shared, t), place.lane});
+    if (!tile.is_there()) return;
     float acc[C::kGroups][4] = {};
-    switch ((tile.cells[place.warpgroup] * C::kWidth + 63) / 64) {
+    switch ((tile.cells(place.warpgroup) * C::kWidth + 63) / 64) {
       case 0:
         pass_stages(ring, tile, turns, place.lane);
         break;

@@ -40,7 +40,7 @@ type AttentionOptions struct {
 type AttentionInfo struct {
 	Kernel   string // of the forward pass
 	Backward string // of the backward pass; empty where it is not served
-	// Of one call with sequences of full length, over all batches and heads:
+	// Of one call with sequences of full length, over all batches and heads; of a layout in device memory: -1.
 	Blocks        int64 // that are computed
 	PartialBlocks int64 // of these, blocks that a rule or the end of a sequence cuts
 	Pairs         int64 // a query and a key that it sees: 2 (HeadSize + HeadSizeV) operations of a forward pass
@@ -77,6 +77,11 @@ func NewAttention[T Element, I Index](ctx context.Context, e *Engine, layout *BS
 	if err != nil {
 		return nil, err
 	}
+	return e.attention(raw, DTypeOf[T](), opts)
+}
+
+// attention makes the native attention.
+func (e *Engine) attention(raw native.AttentionOptions, dtype DType, opts AttentionOptions) (*Attention, error) {
 	if err := e.handle.acquire(); err != nil {
 		return nil, err
 	}
@@ -92,7 +97,7 @@ func NewAttention[T Element, I Index](ctx context.Context, e *Engine, layout *BS
 		return nil, err
 	}
 	h := newHandle("attention", pointer, e.handle, func() { lib.AttentionDestroy(pointer) })
-	a := &Attention{handle: h, engine: e, dtype: DTypeOf[T](), opts: opts, info: AttentionInfo{
+	a := &Attention{handle: h, engine: e, dtype: dtype, opts: opts, info: AttentionInfo{
 		Kernel: info.Kernel, Backward: info.Backward, Blocks: info.Blocks, PartialBlocks: info.Partial, Pairs: info.Pairs,
 		ForwardBytes: info.ForwardBytes, BackwardBytes: info.BackwardBytes, UnitRoundoff: info.UnitRoundoff, ProductRoundoff: info.ProductRoundoff}}
 	runtime.AddCleanup(a, (*handle).close, h)
@@ -101,9 +106,23 @@ func NewAttention[T Element, I Index](ctx context.Context, e *Engine, layout *BS
 
 // attention is C's form of the options of attention with this layout, which may be nil.
 func (layout *BSR[T, I]) attention(op string, o AttentionOptions) (native.AttentionOptions, error) {
+	raw, err := o.raw(op, DTypeOf[T]())
+	if err != nil || layout == nil {
+		return raw, err
+	}
+	if layout.Values != nil {
+		return raw, fault(op, ErrBadArgument, "the layout has Values: a pattern without them is needed")
+	}
+	bsr, err := layout.checked(op)
+	raw.Layout = &bsr
+	return raw, err
+}
+
+// raw is C's form of the options, without a layout.
+func (o *AttentionOptions) raw(op string, dtype DType) (native.AttentionOptions, error) {
 	raw := native.AttentionOptions{Batch: o.Batch, HeadsQ: o.HeadsQ, HeadsK: o.HeadsK, SeqQ: o.SeqQ, SeqK: o.SeqK,
 		HeadSize: o.HeadSize, HeadSizeV: o.HeadSizeV, LayoutBatch: o.LayoutBatch, LayoutHeads: o.LayoutHeads,
-		Scale: o.Scale, SoftCap: o.SoftCap, DType: int32(DTypeOf[T]()), Kernel: o.Kernel, Workers: o.Workers}
+		Scale: o.Scale, SoftCap: o.SoftCap, DType: int32(dtype), Kernel: o.Kernel, Workers: o.Workers}
 	if o.Causal && o.WindowRight != nil {
 		return raw, fault(op, ErrBadArgument, "Causal and WindowRight are both set: causal attention is a WindowRight of 0")
 	}
@@ -121,15 +140,7 @@ func (layout *BSR[T, I]) attention(op string, o AttentionOptions) (native.Attent
 	if o.AlignEnds {
 		raw.Flags |= native.AttentionAlignEnds
 	}
-	if layout == nil {
-		return raw, nil
-	}
-	if layout.Values != nil {
-		return raw, fault(op, ErrBadArgument, "the layout has Values: a pattern without them is needed")
-	}
-	bsr, err := layout.checked(op)
-	raw.Layout = &bsr
-	return raw, err
+	return raw, nil
 }
 
 // Info says how the attention is computed.

@@ -201,3 +201,87 @@ func TestAttentionThatNoKernelOfTheGPUServes(t *testing.T) {
 		t.Errorf("float32: %v", err)
 	}
 }
+
+// A layout in device memory gives the bits of the same one on the host, in whose place others then come.
+func TestAttentionOfLayoutsInDeviceMemory(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawAttentionForGPU[BFloat16](t)
+		if c.layout == nil {
+			t.Skip("no layout")
+		}
+		background := context.Background()
+		s := must(engine.NewStream())(t)
+		defer s.Close()
+		room := len(c.layout.ColIdx) + rapid.IntRange(0, 20).Draw(t, "room")
+		rowPtr, colIdx := filled(t, engine, c.layout.RowPtr), must(NewBuffer[int32](engine, max(room, 1)))(t)
+		defer rowPtr.Close()
+		defer colIdx.Close()
+		device := DeviceBSR[BFloat16, int32]{Rows: c.layout.Rows, Cols: c.layout.Cols, BlockM: c.layout.BlockM, BlockK: c.layout.BlockK,
+			RowPtr: rowPtr, ColIdx: colIdx, Bound: true}
+		if err := colIdx.Fill(background, 0xff); err != nil {
+			t.Fatal(err)
+		}
+		wrong := must(NewDeviceAttentionIn(background, s, device, c.opts))(t)
+		defer wrong.Close()
+		if err := wrong.Check(background); len(c.layout.ColIdx) > 0 && !errors.Is(err, ErrColIdxRange) {
+			t.Fatalf("columns of -1: %v", err)
+		}
+		if err := colIdx.WriteAsync(s, append(slices.Clone(c.layout.ColIdx), make([]int32, colIdx.Len()-len(c.layout.ColIdx))...)); err != nil {
+			t.Fatal(err)
+		}
+		made := must(NewDeviceAttentionIn(background, s, device, c.opts))(t)
+		defer made.Close()
+		if err := errors.Join(UpdateAttention(background, s, wrong, device), wrong.Check(background), made.Check(background)); err != nil {
+			t.Fatal(err)
+		}
+		if info := made.Info(); info.Blocks != -1 || info.Pairs != -1 {
+			t.Fatalf("the host knows of %+v", info)
+		}
+		host := must(NewAttention(background, engine, c.layout, c.opts))(t)
+		defer host.Close()
+		want := c.outputsOf(t, engine, host, s)
+		for _, a := range []*Attention{made, wrong} {
+			for name, got := range c.outputsOf(t, engine, a, s) {
+				if !slices.Equal(got, want[name]) {
+					t.Fatalf("%s differs", name)
+				}
+			}
+		}
+	})
+}
+
+// outputsOf is the bits of O, LSE and the gradients.
+func (c *attentionCase[T, S]) outputsOf(t rapid.TB, engine *Engine, a *Attention, s *Stream) map[string][]uint64 {
+	t.Helper()
+	ctx := context.Background()
+	in := func(h HeadsOperand) Heads[T] { return inDeviceMemory(t, engine, h.(Heads[T])) }
+	on := AttentionOperands{Q: in(c.o.Q), K: in(c.o.K), V: in(c.o.V), O: in(c.o.O), LSE: inDeviceMemory(t, engine, c.o.LSE.(Heads[S])),
+		GradO: in(c.o.GradO), GradQ: in(c.o.GradQ), GradK: in(c.o.GradK), GradV: in(c.o.GradV)}
+	if err := errors.Join(a.Forward(ctx, s, on), a.Backward(ctx, s, on), s.Wait(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	bits := map[string][]uint64{"LSE": bitsIn(t, on.LSE.(Heads[S]))}
+	for name, x := range map[string]HeadsOperand{"O": on.O, "gradient of Q": on.GradQ, "gradient of K": on.GradK, "gradient of V": on.GradV} {
+		bits[name] = bitsIn(t, x.(Heads[T]))
+	}
+	for _, x := range []HeadsOperand{on.Q, on.K, on.V, on.GradO} {
+		x.(Heads[T]).Buffer.Close()
+	}
+	return bits
+}
+
+// bitsIn reads what is in device memory, and frees it.
+func bitsIn[E Element](t rapid.TB, h Heads[E]) []uint64 {
+	t.Helper()
+	defer h.Buffer.Close()
+	data := make([]E, h.Buffer.Len())
+	if err := h.Buffer.Read(context.Background(), data); err != nil {
+		t.Fatal(err)
+	}
+	bits := make([]uint64, len(data))
+	for i, x := range data {
+		bits[i] = bitsOf(x)
+	}
+	return bits
+}

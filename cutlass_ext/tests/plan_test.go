@@ -130,3 +130,8 @@ func TestAttentionSteps(t *testing.T) {
 func TestAttentionGradientSteps(t *testing.T) {
 	run(t, "testdata/attention_gradient_steps_check.cpp", "-fsanitize=address,undefined", "../src/plan/attention.cpp", "../src/plan/attention_gradient_steps.cpp", "../src/plan/attention_steps.cpp", "../src/plan/attention_units.cpp")
 }
+
+// The place of each unit among the steps of a tile, with the address sanitizer.
+func TestAttentionPlaces(t *testing.T) {
+	run(t, "testdata/attention_places_check.cpp", "-fsanitize=address,undefined", "../src/plan/attention.cpp", "../src/plan/attention_gradient_steps.cpp", "../src/plan/attention_steps.cpp", "../src/plan/attention_units.cpp")
+}

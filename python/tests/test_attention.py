@@ -176,3 +176,24 @@ def test_what_does_not_go() -> None:
         sparsek.check_attention(plan, "o", q=case.q, k=case.k, v=case.v)
     with pytest.raises(sparsek.ArgumentError, match="is none of"):
         sparsek.check_attention(plan, "p", q=case.q, k=case.k, v=case.v)
+
+
+def test_another_layout() -> None:
+    case, other = Case(3), Case(4)
+    plan = case.plan()
+    plan.update(other.layout)
+    other.q, other.k, other.v, other.grad_o = case.q, case.k, case.v, case.grad_o
+    fresh = other.plan()
+    o, lse = plan.forward(case.q, case.k, case.v)
+    expected = fresh.forward(case.q, case.k, case.v)
+    assert np.array_equal(o, expected[0])
+    assert np.array_equal(lse, expected[1])
+    found = plan.backward(case.grad_o, case.q, case.k, case.v, o, lse)
+    for got, wanted in zip(found, fresh.backward(case.grad_o, case.q, case.k, case.v, o, lse), strict=True):
+        assert np.array_equal(got, wanted)
+    assert not np.array_equal(o, case.plan().forward(case.q, case.k, case.v)[0])
+    assert plan.require()
+    with pytest.raises(sparsek.ArgumentError, match="blocks of 4 x 6"):
+        plan.update(AttentionLayout(np.zeros(2 * 2 * 10 + 1, np.int32), np.zeros(0, np.int32), (4, 6), 2, 2))
+    with pytest.raises(sparsek.ArgumentError, match="2 x 2 layouts"):
+        plan.update(AttentionLayout(case.layout.crow, case.layout.col, case.layout.block, 1, 4))

@@ -125,6 +125,8 @@ constexpr sparsek_api kApi = {
     attention_destroy,
     attention_release,
     attention_check,
+    attention_update,
+    attention_status,
 };
 
 }  // namespace

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cinttypes>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "abi/abi_size.h"
 #include "abi/attention_args.h"
 #include "abi/entry.h"
+#include "abi/error.h"
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/require.h"
@@ -13,15 +15,41 @@
 namespace sparsek::entry {
 namespace {
 
+// Of a layout in device memory.
+constexpr AttentionWork kUnknownWork = {-1, -1, -1};
+
 std::unique_ptr<sparsek_attention> create(const sparsek_context& context, const sparsek_attention_options& options) {
   auto attention = std::make_unique<sparsek_attention>();
   attention->backend = context.backend;
   attention->shape = resolve_attention_shape(options);
+  const std::string kernel = options.kernel == nullptr ? "" : options.kernel;
+  if (options.layout != nullptr) {
+    const sparsek_bsr index = resolve_attention_index(options.layout, attention->shape, "options->layout");
+    if (index.memory == SPARSEK_DEVICE) {
+      attention->work = kUnknownWork;
+      attention->state = context.backend->make_attention_on_device(attention->shape, index, kernel);
+      return attention;
+    }
+  }
   AttentionLayout layout = resolve_attention_layout(options, attention->shape);
   attention->work = count_work(attention->shape, list_blocks(attention->shape, layout));
-  attention->state = context.backend->make_attention(attention->shape, std::move(layout),
-                                                     options.kernel == nullptr ? "" : options.kernel);
+  attention->state = context.backend->make_attention(attention->shape, std::move(layout), kernel);
   return attention;
+}
+
+void update(sparsek_attention& attention, const sparsek_bsr* layout) {
+  AttentionShape shape = attention.shape;
+  const sparsek_bsr index = resolve_attention_index(layout, shape, "layout");
+  if (shape.block_q != attention.shape.block_q || shape.block_k != attention.shape.block_k) {
+    fail(SPARSEK_BAD_SIZE,
+         "layout has blocks of %" PRId64 " x %" PRId64 ", and the attention was made for %" PRId64 " x %" PRId64,
+         shape.block_q, shape.block_k, attention.shape.block_q, attention.shape.block_k);
+  }
+  if (index.memory == SPARSEK_DEVICE) return attention.state->update_on_device(index);
+  AttentionLayout made = attention_layout(index);
+  const AttentionWork work = count_work(shape, list_blocks(shape, made));
+  attention.state->update(std::move(made));
+  attention.work = work;
 }
 
 sparsek_attention_args resolve(const sparsek_attention& attention, const sparsek_attention_args* args,
@@ -90,6 +118,23 @@ sparsek_status attention_time(sparsek_attention* attention, const sparsek_attent
       resolved.push_back(resolve(*attention, at, call));
     }
     attention->state->time(resolved.data(), arg_count, backward == 1, warmup, repeats, seconds);
+  });
+}
+
+sparsek_status attention_update(sparsek_attention* attention, const sparsek_bsr* layout) noexcept {
+  return guard_enqueue([&] {
+    require_not_null(attention, "attention");
+    update(*attention, layout);
+  });
+}
+
+sparsek_status attention_status(sparsek_attention* attention, int32_t wait) noexcept {
+  return guard([&] {
+    require_not_null(attention, "attention");
+    if (wait != 0 && wait != 1) fail(SPARSEK_BAD_ARGUMENT, "wait = %d is neither 0 nor 1", wait);
+    if (!attention->state->check_index(wait == 1)) {
+      fail(SPARSEK_NOT_READY, "the layout has not been checked yet: what its stream holds before that still runs");
+    }
   });
 }
 

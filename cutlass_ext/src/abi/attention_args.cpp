@@ -150,6 +150,32 @@ AttentionShape resolve_attention_shape(const sparsek_attention_options& options)
   return shape;
 }
 
+sparsek_bsr resolve_attention_index(const sparsek_bsr* layout, AttentionShape& shape, const char* name) {
+  sparsek_bsr bsr = read_struct(layout, name);
+  bsr.dtype = shape.dtype;
+  bsr.values = nullptr;
+  require_served(bsr);
+  require_bsr(bsr);
+  shape.block_q = bsr.block_m;
+  shape.block_k = bsr.block_k;
+  const int64_t rows = shape.layout_rows() * shape.block_q;
+  if (bsr.rows != rows) {
+    fail(SPARSEK_BAD_SIZE,
+         "%s->rows = %" PRId64 " is not the %" PRId64
+         " of layout_batch * layout_heads * ceil(seq_q / block_m) block rows of %" PRId64,
+         name, bsr.rows, rows, shape.block_q);
+  }
+  if (bsr.cols != shape.seq_k) {
+    fail(SPARSEK_BAD_SIZE, "%s->cols = %" PRId64 " is not options->seq_k = %" PRId64, name, bsr.cols, shape.seq_k);
+  }
+  return bsr;
+}
+
+AttentionLayout attention_layout(const sparsek_bsr& index) {
+  BsrIndex made = make_bsr_index(with_its_blocks(index));
+  return {std::move(made.row_ptr), std::move(made.col_idx)};
+}
+
 AttentionLayout resolve_attention_layout(const sparsek_attention_options& options, AttentionShape& shape) {
   if (options.layout == nullptr) {
     shape.block_q = shape.block_k = kDefaultBlock;
@@ -163,30 +189,11 @@ AttentionLayout resolve_attention_layout(const sparsek_attention_options& option
     }
     return whole_layout(shape);
   }
-  sparsek_bsr bsr = read_struct(options.layout, "options->layout");
-  bsr.dtype = shape.dtype;
-  bsr.values = nullptr;
-  require_served(bsr);
-  require_bsr(bsr);
-  if (bsr.memory != SPARSEK_HOST) {
-    fail(SPARSEK_WRONG_MEMORY,
-         "options->layout->memory is not SPARSEK_HOST: a layout in device memory is not served yet");
+  const sparsek_bsr index = resolve_attention_index(options.layout, shape, "options->layout");
+  if (index.memory != SPARSEK_HOST) {
+    fail(SPARSEK_WRONG_MEMORY, "options->layout->memory is not SPARSEK_HOST");
   }
-  shape.block_q = bsr.block_m;
-  shape.block_k = bsr.block_k;
-  const int64_t rows = shape.layout_rows() * shape.block_q;
-  if (bsr.rows != rows) {
-    fail(SPARSEK_BAD_SIZE,
-         "options->layout->rows = %" PRId64 " is not the %" PRId64
-         " of layout_batch * layout_heads * ceil(seq_q / block_m) block rows of %" PRId64,
-         bsr.rows, rows, shape.block_q);
-  }
-  if (bsr.cols != shape.seq_k) {
-    fail(SPARSEK_BAD_SIZE, "options->layout->cols = %" PRId64 " is not options->seq_k = %" PRId64, bsr.cols,
-         shape.seq_k);
-  }
-  BsrIndex index = make_bsr_index(with_its_blocks(bsr));
-  return {std::move(index.row_ptr), std::move(index.col_idx)};
+  return attention_layout(index);
 }
 
 sparsek_attention_args resolve_attention_args(const AttentionShape& shape, const sparsek_attention_args& given,

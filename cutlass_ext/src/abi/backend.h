@@ -142,6 +142,16 @@ class AttentionState {
   virtual void backward(const sparsek_attention_args& args) = 0;
   virtual void time(const sparsek_attention_args* args, int arg_count, bool backward, int warmup, int repeats,
                     double* seconds) = 0;
+  // Another layout, of the same rows and blocks: on the host, or in device memory with no more blocks than the first,
+  // in the order of its stream.
+  virtual void update(AttentionLayout /*layout*/) {
+    fail(SPARSEK_WRONG_MEMORY, "the layout lies in host memory: attention on a GPU gets another one in device memory");
+  }
+  virtual void update_on_device(const sparsek_bsr& /*layout*/) {
+    fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host arrays: the layout's memory is not SPARSEK_HOST");
+  }
+  // As MatrixState::check_index.
+  virtual bool check_index(bool /*wait*/) { return true; }
   // As MatrixState::end_in.
   virtual void end_in(sparsek_stream /*stream*/) {}
 };
@@ -211,6 +221,12 @@ class Backend {
   virtual std::unique_ptr<AttentionState> make_attention(const AttentionShape& /*shape*/, AttentionLayout /*layout*/,
                                                          const std::string& /*kernel*/) {
     fail(SPARSEK_NO_SUCH_KERNEL, "the CUDA back-end has no kernel of attention yet: use a context of the CPU");
+  }
+  // Of a layout in device memory, checked but for the index itself.
+  virtual std::unique_ptr<AttentionState> make_attention_on_device(const AttentionShape& /*shape*/,
+                                                                   const sparsek_bsr& /*layout*/,
+                                                                   const std::string& /*kernel*/) {
+    refuse_device_memory();
   }
 
   // Product i is that of plans[i] with args[i], of `count` products; back-ends without a GPU refuse.

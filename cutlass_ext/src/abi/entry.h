@@ -118,6 +118,8 @@ sparsek_status attention_forward(sparsek_attention* attention, const sparsek_att
 sparsek_status attention_backward(sparsek_attention* attention, const sparsek_attention_args* args) noexcept;
 sparsek_status attention_time(sparsek_attention* attention, const sparsek_attention_args* args, int32_t arg_count,
                               int32_t backward, int32_t warmup, int32_t repeats, double* seconds) noexcept;
+sparsek_status attention_update(sparsek_attention* attention, const sparsek_bsr* layout) noexcept;
+sparsek_status attention_status(sparsek_attention* attention, int32_t wait) noexcept;
 void attention_destroy(sparsek_attention* attention) noexcept;
 void attention_release(sparsek_attention* attention, sparsek_stream stream) noexcept;
 

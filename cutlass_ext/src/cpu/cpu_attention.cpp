@@ -45,6 +45,11 @@ class CpuAttention final : public AttentionState {
     out.unit_roundoff = shape_.dtype == SPARSEK_FP64 ? 0x1p-53 : 0x1p-24;
   }
 
+  void update(AttentionLayout layout) override {
+    queries_of_ = transposed(shape_, layout);
+    keys_of_ = std::move(layout);
+  }
+
   void forward(const sparsek_attention_args& args) override {
     run(query_tiles(), [&](int64_t at, void* scratch) {
       AttentionTile tile = query_tile(args, at);
@@ -216,7 +221,7 @@ class CpuAttention final : public AttentionState {
   const AttentionShape shape_;
   const Kernel& kernel_;
   const AttentionFunctions& functions_;
-  const AttentionLayout keys_of_, queries_of_;
+  AttentionLayout keys_of_, queries_of_;
   const std::shared_ptr<Workers> workers_;
 };
 

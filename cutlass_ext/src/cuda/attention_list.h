@@ -3,13 +3,14 @@
 
 #include <vector>
 
+#include "cuda/attention_work.h"
 #include "cuda/plan_memory.h"
 #include "cuda/stream_uses.h"
 #include "plan/attention_steps.h"
 
 namespace sparsek::cuda {
 
-// The steps and tiles of a kernel of attention in device memory.
+// The steps and tiles of a kernel of attention, from the host.
 class AttentionList {
  public:
   AttentionList(PlanMemory& memory, const AttentionSteps& list, const StreamUses* uses)
@@ -25,14 +26,10 @@ class AttentionList {
     memory.write(memory_.block(), parts);
   }
 
-  // Sets what a kernel knows of its work.
-  template <class Args>
-  void give(Args& args) const {
-    args.steps = reinterpret_cast<const AttentionStep*>(memory_.data());
-    args.tiles = reinterpret_cast<const WorkTile*>(memory_.data() + tiles_at_);
-    args.tile_count = tile_count_;
+  AttentionListView view() const {
+    return {reinterpret_cast<const AttentionStep*>(memory_.data()),
+            reinterpret_cast<const WorkTile*>(memory_.data() + tiles_at_), tile_count_};
   }
-  int32_t tile_count() const { return tile_count_; }
 
  private:
   PoolArray<std::byte> memory_;  // steps, then tiles

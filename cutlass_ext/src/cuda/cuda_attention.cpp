@@ -10,14 +10,15 @@
 #include "abi/error.h"
 #include "cuda/attention.h"
 #include "cuda/attention_backward.h"
-#include "cuda/attention_list.h"
+#include "cuda/attention_work.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/device_scope.h"
+#include "cuda/layout.h"
 #include "cuda/stream_uses.h"
 #include "cuda/time_runs.h"
 #include "cuda/workspace.h"
-#include "plan/attention_gradient_steps.h"
+#include "plan/attention_steps.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -52,28 +53,33 @@ void require_served(const AttentionShape& shape, const std::string& kernel) {
   }
 }
 
+std::unique_ptr<AttentionWorkLists> make_work(const AttentionShape& shape, const AttentionLayout& layout,
+                                              const AttentionWorkPlace& place) {
+  return make_host_work(shape, layout, place);
+}
+std::unique_ptr<AttentionWorkLists> make_work(const AttentionShape& shape, const sparsek_bsr& layout,
+                                              const AttentionWorkPlace& place) {
+  return make_device_work(shape, layout, place);
+}
+
 class CudaAttention final : public AttentionState {
  public:
-  // Of the second-level cache, half is for what is not read again.
-  CudaAttention(const AttentionShape& shape, const AttentionLists& lists, PlanMemory& memory, int device, int sm_count,
+  // BlockLayout: AttentionLayout, or sparsek_bsr of one in device memory. Of the second-level cache, half is for what
+  // is not read again.
+  template <class BlockLayout>
+  CudaAttention(const AttentionShape& shape, const BlockLayout& layout, PlanMemory& memory, int device, int sm_count,
                 size_t l2_bytes)
-      : CudaAttention(shape, lists, make_attention_steps(shape, lists, static_cast<int64_t>(l2_bytes / 2)), memory,
-                      device, sm_count, static_cast<int64_t>(l2_bytes / 2)) {}
-  // steps: of the forward pass. read_again_bytes: of what is read again, as much as stays in the second-level cache.
-  CudaAttention(const AttentionShape& shape, const AttentionLists& lists, const AttentionSteps& steps,
-                PlanMemory& memory, int device, int sm_count, int64_t read_again_bytes)
       : shape_(shape),
         memory_(memory),
         device_(device),
         workers_(shape.workers > 0 ? std::min(shape.workers, sm_count) : sm_count),
         padded_((shape.seq_q + kAttentionTile - 1) / kAttentionTile * kAttentionTile),
+        work_(make_work(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2)})),
         forward_ops_(shape.head_size == 64 ? attention_forward_64(shape.dtype)
-                                           : attention_forward_128(shape.dtype, mostly_alone(steps))),
+                                           : attention_forward_128(shape.dtype, work_->mostly_alone())),
         backward_ops_(shape.head_size == 64 ? attention_backward_64(shape.dtype) : attention_backward_128(shape.dtype)),
-        forward_(memory, steps, &uses_),
-        queries_(memory, make_query_gradient_steps(shape, lists, read_again_bytes), &uses_),
-        keys_(memory, make_key_gradient_steps(shape, lists, read_again_bytes), &uses_),
-        workspace_(memory.pool(), static_cast<size_t>(shape.batch * shape.heads_q * padded_) * sizeof(RowSums)) {
+        lists_at_(end_of_rows()),
+        workspace_(memory.pool(), lists_at_ + work_->scratch_bytes()) {
     check(forward_ops_.prepare(), "cudaFuncSetAttribute");
     check(backward_ops_.prepare(), "cudaFuncSetAttribute");
   }
@@ -86,7 +92,7 @@ class CudaAttention final : public AttentionState {
   }
 
   void forward(const sparsek_attention_args& args) override {
-    if (forward_.tile_count() == 0) return;
+    if (work_->query_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionForwardArgs launch = {};
     set_operands(launch, args);
@@ -96,13 +102,13 @@ class CudaAttention final : public AttentionState {
     if (args.lse != nullptr) check_memory(args.lse, SPARSEK_DEVICE, device_, "lse");
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const bool captured = memory_.releases().use(uses_, stream);
-    forward_.give(launch);
+    work_->forward(stream, captured).give(launch);
     launch.tiles_taken = memory_.tile_counters().of(stream, captured);
     check(forward_ops_.launch(launch, stream), name_of(shape_.dtype));
   }
 
   void backward(const sparsek_attention_args& args) override {
-    if (queries_.tile_count() == 0 && keys_.tile_count() == 0) return;
+    if (work_->query_tiles() == 0 && work_->key_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionGradientArgs launch = {};
     set_operands(launch, args);
@@ -138,10 +144,13 @@ class CudaAttention final : public AttentionState {
     check(backward_ops_.rows(rows, stream), name_of(shape_.dtype));
     launch.rows = of_keys_only.rows = rows.rows;
     launch.tiles_taken = of_keys_only.tiles_taken = memory_.tile_counters().of(stream, captured);
-    queries_.give(launch);
-    keys_.give(of_keys_only);
-    if (args.grad_q != nullptr) check(backward_ops_.queries(launch, stream), name_of(shape_.dtype));
+    std::byte* const lists = static_cast<std::byte*>(workspace) + lists_at_;
+    if (args.grad_q != nullptr) {
+      work_->queries(lists, stream, captured).give(launch);
+      check(backward_ops_.queries(launch, stream), name_of(shape_.dtype));
+    }
     if (args.grad_k != nullptr || args.grad_v != nullptr) {
+      work_->keys(lists, stream, captured).give(of_keys_only);
       check(backward_ops_.keys(of_keys_only, stream), name_of(shape_.dtype));
     }
   }
@@ -160,12 +169,27 @@ class CudaAttention final : public AttentionState {
     time_runs(stream, warmup, repeats, run, seconds);
   }
 
+  void update_on_device(const sparsek_bsr& layout) override {
+    DeviceScope scope(device_);
+    work_->update(layout);
+  }
+  bool check_index(bool wait) override { return work_->check_index(wait); }
+
   void end_in(sparsek_stream stream) override {
     const auto order = static_cast<cudaStream_t>(stream);
-    if (!is_captured(order)) uses_.end_in(order);
+    if (is_captured(order)) return;
+    uses_.end_in(order);
+    work_->end_in(order);
   }
 
  private:
+  // The bytes of the numbers of each query, so that lists behind them are aligned.
+  size_t end_of_rows() const {
+    Layout layout;
+    layout.place<RowSums>(static_cast<size_t>(shape_.batch * shape_.heads_q * padded_));
+    return layout.bytes();
+  }
+
   // What the kernels of both passes have in common.
   template <class Args>
   void set_operands(Args& launch, const sparsek_attention_args& args) const {
@@ -240,11 +264,12 @@ class CudaAttention final : public AttentionState {
   const int device_;
   const int32_t workers_;
   const int64_t padded_;  // queries, in whole tiles
+  StreamUses uses_;
+  const std::unique_ptr<AttentionWorkLists> work_;
   const AttentionForwardOps forward_ops_;
   const AttentionBackwardOps backward_ops_;
-  StreamUses uses_;
-  const AttentionList forward_, queries_, keys_;
-  Workspace workspace_;  // of a backward pass
+  const size_t lists_at_;  // of the workspace, behind the numbers of each query
+  Workspace workspace_;    // of a backward pass
 };
 
 }  // namespace
@@ -253,7 +278,14 @@ std::unique_ptr<AttentionState> make_attention(const AttentionShape& shape, cons
                                                const std::string& kernel, PlanMemory& memory, int device, int sm_count,
                                                size_t l2_bytes) {
   require_served(shape, kernel);
-  return std::make_unique<CudaAttention>(shape, list_blocks(shape, layout), memory, device, sm_count, l2_bytes);
+  return std::make_unique<CudaAttention>(shape, layout, memory, device, sm_count, l2_bytes);
+}
+
+std::unique_ptr<AttentionState> make_attention(const AttentionShape& shape, const sparsek_bsr& layout,
+                                               const std::string& kernel, PlanMemory& memory, int device, int sm_count,
+                                               size_t l2_bytes) {
+  require_served(shape, kernel);
+  return std::make_unique<CudaAttention>(shape, layout, memory, device, sm_count, l2_bytes);
 }
 
 }  // namespace sparsek::cuda

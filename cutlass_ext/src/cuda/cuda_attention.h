@@ -15,5 +15,9 @@ namespace sparsek::cuda {
 std::unique_ptr<AttentionState> make_attention(const AttentionShape& shape, const AttentionLayout& layout,
                                                const std::string& kernel, PlanMemory& memory, int device, int sm_count,
                                                size_t l2_bytes);
+// Of a layout in device memory, which with SPARSEK_BSR_ASYNC nothing waits for.
+std::unique_ptr<AttentionState> make_attention(const AttentionShape& shape, const sparsek_bsr& layout,
+                                               const std::string& kernel, PlanMemory& memory, int device, int sm_count,
+                                               size_t l2_bytes);
 
 }  // namespace sparsek::cuda

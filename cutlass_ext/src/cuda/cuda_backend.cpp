@@ -114,6 +114,11 @@ class CudaBackend final : public Backend {
     DeviceScope scope(device_);
     return cuda::make_attention(shape, layout, kernel, plan_memory(), device_, rates_.sm_count, l2_bytes_);
   }
+  std::unique_ptr<AttentionState> make_attention_on_device(const AttentionShape& shape, const sparsek_bsr& layout,
+                                                           const std::string& kernel) override {
+    DeviceScope scope(device_);
+    return cuda::make_attention(shape, layout, kernel, plan_memory(), device_, rates_.sm_count, l2_bytes_);
+  }
 
   const std::string& processor() const override { return name_; }
   int units() const override { return rates_.sm_count; }

@@ -976,4 +976,6 @@ class Api(ctypes.Structure):
                 ctypes.POINTER(CheckReport),
             ),
         ),
+        ("attention_update", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(Bsr))),
+        ("attention_status", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _abi
-from ._abi import AttentionFlag, Dtype, Memory
+from ._abi import AttentionFlag, BsrFlag, Dtype, Memory, Status
 from ._arrays import View, contiguous, current_stream, element, empty, place, require_stream, view
 from ._handles import Owner, Shared
 from ._index import index_pair, index_type
@@ -29,7 +29,8 @@ class AttentionLayout:
     crow: where each block row begins. There are ceil(queries / block[0]) block rows for each layout batch and layout head,
     one after the other. col: the block of keys of each block, increasing within a block row. block: queries and keys of a block.
     batch: 1, one layout for all batches, or as many as these. heads: a divisor of the query heads, of which so many one
-    after the other share a layout. The arrays lie on the host.
+    after the other share a layout. The arrays lie on the host, or on the GPU of the attention.
+    bounded: col may be longer than crow says.
     """
 
     crow: Any
@@ -37,6 +38,7 @@ class AttentionLayout:
     block: tuple[int, int]
     batch: int = 1
     heads: int = 1
+    bounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class AttentionInfo:
     backward: str
     """Of the backward pass; "" where it is not served."""
     blocks: int
-    """That are computed, with sequences of full length, over all batches and heads."""
+    """That are computed, with sequences of full length, over all batches and heads; this and the next two: -1 of a layout on a GPU."""
     partial: int
     """Of these, blocks that a rule or the end of a sequence cuts."""
     pairs: int
@@ -67,7 +69,9 @@ class Attention(Owner):
     layout: which blocks there are; None: all. causal: no key behind its query. window: (left, right): no key before p - left
     or behind p + right for the query at p; None: no limit. align_ends: the last query is at the last key, else the first at the first.
     scale: None: 1 / sqrt(head size). soft_cap: above 0, scores are soft_cap tanh(score / soft_cap). workers: the most CTAs or
-    threads to use, 0: all. context: None: the CPU.
+    threads to use, 0: all. context: None: the CPU. Of a layout on a GPU: stream: in which it is read, None: the current one of its
+    package; wait: whether to wait until it has been read and checked; if not, `require` raises what was found, and until then a
+    wrong layout is one without blocks.
 
     Several threads may call one at once. Raises ArgumentError, DtypeError, IndexFault, UnsupportedError and OutOfMemory.
     """
@@ -88,6 +92,8 @@ class Attention(Owner):
         kernel: str | None = None,
         workers: int = 0,
         context: Context | None = None,
+        stream: int | None = None,
+        wait: bool = True,
     ) -> None:
         batch, heads_q, seq_q, size = (int(extent) for extent in q_shape)
         batch_k, heads_k, seq_k, size_k = (int(extent) for extent in k_shape)
@@ -127,12 +133,14 @@ class Attention(Owner):
             kernel=None if kernel is None else kernel.encode(),
             workers=workers,
         )
-        bsr = None if layout is None else self.bsr(layout)
+        bsr = None if layout is None else self.bsr(layout, stream)
         lib = self._lib = library()
         pointer = ctypes.c_void_p()
         lib.require(lib.attention_create(self.context.pointer, ctypes.byref(self.options(bsr)), ctypes.addressof(pointer)))
         assert pointer.value is not None
         self._handle = Shared(pointer.value, lib.attention_destroy, self.context._handle)
+        if wait:
+            self.require()
         found = _abi.AttentionInfo()
         lib.require(lib.attention_info(pointer.value, ctypes.byref(found)))
         self.info = AttentionInfo(
@@ -146,6 +154,28 @@ class Attention(Owner):
             found.unit_roundoff,
             found.product_roundoff,
         )
+
+    def require(self, wait: bool = True) -> bool:
+        """Raises IndexFault where the layout is wrong, and returns whether it has been checked. wait: until it is."""
+        status = self._lib.attention_status(self.pointer, int(wait))
+        if status == Status.NOT_READY:
+            return False
+        self._lib.require(status)
+        return True
+
+    def update(self, layout: AttentionLayout, *, stream: int | None = None) -> None:
+        """Another layout of the same rows and blocks, with no more blocks: of a GPU's attention, as the first, on the GPU.
+
+        There nothing is waited for, and the call may be captured into a CUDA graph, whose replays read what the arrays hold by then;
+        `require` raises what is wrong with them. Calls that came before must be before it in the stream.
+        """
+        if (layout.batch, layout.heads) != (self._options.layout_batch, self._options.layout_heads):
+            raise ArgumentError(
+                f"the attention was made for {self._options.layout_batch} x {self._options.layout_heads} layouts, and not for "
+                f"{layout.batch} x {layout.heads}"
+            )
+        bsr = self.bsr(layout, stream)
+        self._lib.require(self._lib.attention_update(self.pointer, ctypes.byref(bsr[0])))
 
     def forward(
         self, q: Any, k: Any, v: Any, out: Any = None, *, lengths_q: Any = None, lengths_k: Any = None, stream: int | None = None
@@ -248,11 +278,11 @@ class Attention(Owner):
         made.layout = None if bsr is None else ctypes.addressof(bsr[0])
         return made
 
-    def bsr(self, layout: AttentionLayout) -> tuple[_abi.Bsr, View, View]:
+    def bsr(self, layout: AttentionLayout, stream: int | None = None) -> tuple[_abi.Bsr, View, View]:
         """The layout as the library takes it, and the arrays that it refers to. Raises ArgumentError and DtypeError."""
         starts, columns = index_pair(layout.crow, layout.col)
-        if starts.memory != Memory.HOST:
-            raise ArgumentError("the layout lies in device memory, and is read from the host's: copy it there")
+        if starts.memory == Memory.DEVICE and (self.context.memory, self.context.device) != (starts.memory, starts.device):
+            raise ArgumentError(f"the layout lies {place(starts)}, and the attention is for {self.context}")
         high, wide = (int(extent) for extent in layout.block)
         if high < 1 or wide < 1:
             raise ArgumentError(f"a layout of blocks of {high}x{wide} does not exist")
@@ -270,9 +300,11 @@ class Attention(Owner):
             nnzb=columns.size,
             dtype=int(self.dtype),
             index_type=index_type(starts.name, "crow"),
-            memory=int(Memory.HOST),
+            memory=int(starts.memory),
             row_ptr=starts.address,
             col_idx=columns.address,
+            stream=current_stream(starts) if stream is None else stream,
+            flags=int(BsrFlag.ASYNC) | (int(BsrFlag.BOUND) if layout.bounded else 0),
         )
         return bsr, starts, columns
 

@@ -795,6 +795,8 @@ pub struct sparsek_api {
     pub attention_destroy: unsafe extern "C" fn(*mut sparsek_attention),
     pub attention_release: unsafe extern "C" fn(*mut sparsek_attention, sparsek_stream),
     pub attention_check: unsafe extern "C" fn(*const sparsek_attention_check_args, out: *mut sparsek_check_report) -> sparsek_status,
+    pub attention_update: unsafe extern "C" fn(*mut sparsek_attention, layout: *const sparsek_bsr) -> sparsek_status,
+    pub attention_status: unsafe extern "C" fn(*mut sparsek_attention, wait: i32) -> sparsek_status,
 }
 
 #[cfg(test)]

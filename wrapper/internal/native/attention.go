@@ -100,9 +100,26 @@ func (l *Library) AttentionCreate(context unsafe.Pointer, o AttentionOptions) (u
 	defer pins.Unpin()
 	options, free := o.c(&pins)
 	defer free()
+	var stream uintptr
+	if o.Layout != nil {
+		stream = o.Layout.Stream
+	}
 	var out *C.sparsek_attention
-	err := end("create attention", C.shim_attention_create(l.api, (*C.sparsek_context)(context), options, &out))
+	err := end("create attention", C.shim_attention_create(l.api, (*C.sparsek_context)(context), options, C.uintptr_t(stream), &out))
 	return unsafe.Pointer(out), err
+}
+
+// AttentionUpdate calls attention_update.
+func (l *Library) AttentionUpdate(attention unsafe.Pointer, layout BSR) error {
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	raw := layout.c(&pins)
+	return end("update attention", C.shim_attention_update(l.api, (*C.sparsek_attention)(attention), &raw, C.uintptr_t(layout.Stream)))
+}
+
+// AttentionStatus calls attention_status.
+func (l *Library) AttentionStatus(attention unsafe.Pointer, wait bool) error {
+	return end("check attention's layout", C.shim_attention_status(l.api, (*C.sparsek_attention)(attention), toFlag(wait)))
 }
 
 // AttentionInfo calls attention_info.

@@ -476,10 +476,23 @@ static inline shim_result shim_tuning_cache_clear(const sparsek_api* api, const 
   return shim_end(api, api->tuning_cache_clear(path, out));
 }
 
+// stream: of the layout, if there is one.
 static inline shim_result shim_attention_create(const sparsek_api* api, sparsek_context* context,
-                                                sparsek_attention_options* options, sparsek_attention** out) {
+                                                sparsek_attention_options* options, uintptr_t stream,
+                                                sparsek_attention** out) {
   options->abi_size = sizeof(*options);
+  if (options->layout != NULL) ((sparsek_bsr*)options->layout)->stream = (sparsek_stream)stream;
   return shim_end(api, api->attention_create(context, options, out));
+}
+
+static inline shim_result shim_attention_update(const sparsek_api* api, sparsek_attention* attention,
+                                                sparsek_bsr* layout, uintptr_t stream) {
+  layout->stream = (sparsek_stream)stream;
+  return shim_end(api, api->attention_update(attention, layout));
+}
+
+static inline shim_result shim_attention_status(const sparsek_api* api, sparsek_attention* attention, int32_t wait) {
+  return shim_end(api, api->attention_status(attention, wait));
 }
 
 static inline shim_result shim_attention_info(const sparsek_api* api, const sparsek_attention* attention,

@@ -581,8 +581,8 @@ typedef struct sparsek_attention_options {
   /* Which blocks of S there are; null: all. The index of a matrix without values: its block rows are, one after the
    * other, those of each layout batch and layout head, of ceil(seq_q / block_m) each: rows = layout_batch *
    * layout_heads
-   * * ceil(seq_q / block_m) * block_m, cols = seq_k. The type is not used, and the index is copied. Host memory, also
-   * for a GPU. */
+   * * ceil(seq_q / block_m) * block_m, cols = seq_k. The type is not used, and the index is copied. For a GPU it may
+   * lie in host memory or in device memory, see attention_create. */
   const sparsek_bsr* layout;
   int64_t layout_batch;              /* 1, for all batches the same, or batch; 0: 1 */
   int64_t layout_heads;              /* a divisor of heads_q: consecutive query heads share one; 0: 1 */
@@ -600,7 +600,7 @@ typedef struct sparsek_attention_info {
   size_t abi_size;
   const char* kernel;   /* of the forward pass; lives as long as the handle */
   const char* backward; /* of the backward pass; "" where it is not served */
-  /* Of one call with all lengths seq_q and seq_k, over all batches and heads: */
+  /* Of one call with all lengths seq_q and seq_k, over all batches and heads; of a layout in device memory: -1. */
   int64_t blocks;  /* that are computed */
   int64_t partial; /* of these, blocks that a rule or the end of a sequence cuts */
   int64_t pairs; /* a query and a key that it sees: each is 2 (head_size + head_size_v) operations of a forward pass */
@@ -1063,7 +1063,13 @@ typedef struct sparsek_api {
   sparsek_status (*add_values)(sparsek_context*, const sparsek_values_args* args);
 
   /* Attention, see sparsek_attention_options. attention_create checks the layout as matrix_create does an index, and
-   * keeps a copy. SPARSEK_NO_SUCH_KERNEL where the back-end has no kernel for the sizes, the type or the rules. */
+   * keeps a copy. SPARSEK_NO_SUCH_KERNEL where the back-end has no kernel for the sizes, the type or the rules.
+   *
+   * A layout in device memory stays there: kernels copy and check it, and list its blocks, in layout->stream. With
+   * SPARSEK_BSR_ASYNC nothing is waited for; the stream must not be captured, and the arrays may be changed when it has
+   * passed the call. Calls in other streams come behind that by themselves. With SPARSEK_BSR_BOUND there may be fewer
+   * blocks than nnzb, for which there is room. A fault of the index comes by attention_status; no query sees a key
+   * then. The lists that a backward pass needs are made with each one, in its workspace. */
   sparsek_status (*attention_create)(sparsek_context*, const sparsek_attention_options*, sparsek_attention** out);
   sparsek_status (*attention_info)(const sparsek_attention*, sparsek_attention_info* out);
   /* Do not wait, and may be captured into a CUDA graph; the CPU back-end returns when the outputs are written. What is
@@ -1080,6 +1086,13 @@ typedef struct sparsek_api {
   /* Returns SPARSEK_CHECK_FAILED, with the report filled in, where an element is beyond its bound. A row of the report
    * is ((batch * heads) + head) * seq + position. */
   sparsek_status (*attention_check)(const sparsek_attention_check_args*, sparsek_check_report* out);
+  /* Another layout, of the same rows, columns and blocks. Of attention that was made with a layout in device memory and
+   * SPARSEK_BSR_ASYNC: in device memory, with at most as many blocks. Waits for nothing and allocates nothing; its work
+   * is put into layout->stream, which may be captured: a replay reads what the arrays hold by then. Earlier calls must
+   * come before it in the stream. On the CPU back-end: in host memory, when no call is running. */
+  sparsek_status (*attention_update)(sparsek_attention*, const sparsek_bsr* layout);
+  /* As matrix_status, of a layout in device memory; SPARSEK_OK of others. */
+  sparsek_status (*attention_status)(sparsek_attention*, int32_t wait);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mutex>
+#include <optional>
+
+#include "abi/error.h"
+#include "cuda/attention_list.h"
+#include "cuda/attention_work.h"
+#include "cuda/device_scope.h"
+#include "plan/attention_gradient_steps.h"
+
+namespace sparsek::cuda {
+namespace {
+
+int32_t tiles_of(int64_t heads, int64_t rows) {
+  return static_cast<int32_t>(heads * ((rows + kAttentionTile - 1) / kAttentionTile));
+}
+
+class HostWork final : public AttentionWorkLists {
+ public:
+  HostWork(const AttentionShape& shape, const AttentionLayout& layout, const AttentionWorkPlace& place)
+      : shape_(shape), place_(place), lists_(list_blocks(shape, layout)) {
+    const AttentionSteps steps = make_attention_steps(shape, lists_, place.read_again_bytes);
+    mostly_alone_ = sparsek::mostly_alone(steps);
+    forward_.emplace(place.memory, steps, &place.uses);
+  }
+
+  bool mostly_alone() const override { return mostly_alone_; }
+  int32_t query_tiles() const override { return tiles_of(shape_.batch * shape_.heads_q, shape_.seq_q); }
+  int32_t key_tiles() const override { return tiles_of(shape_.batch * shape_.heads_k, shape_.seq_k); }
+  size_t scratch_bytes() const override { return 0; }
+
+  AttentionListView forward(cudaStream_t /*stream*/, bool /*captured*/) override { return forward_->view(); }
+  AttentionListView queries(std::byte* /*scratch*/, cudaStream_t /*stream*/, bool /*captured*/) override {
+    make_backward();
+    return queries_->view();
+  }
+  AttentionListView keys(std::byte* /*scratch*/, cudaStream_t /*stream*/, bool /*captured*/) override {
+    make_backward();
+    return keys_->view();
+  }
+
+  void update(const sparsek_bsr& /*layout*/) override {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "only attention that was made with a layout in device memory and SPARSEK_BSR_ASYNC gets another one");
+  }
+  bool check_index(bool /*wait*/) override { return true; }
+
+ private:
+  // Waits for its own copies alone, also where the caller's stream is being captured.
+  void make_backward() {
+    const std::lock_guard lock(making_);
+    if (keys_.has_value()) return;
+    const RelaxedCapture relaxed;
+    if (!queries_.has_value()) {
+      queries_.emplace(place_.memory, make_query_gradient_steps(shape_, lists_, place_.read_again_bytes), &place_.uses);
+    }
+    keys_.emplace(place_.memory, make_key_gradient_steps(shape_, lists_, place_.read_again_bytes), &place_.uses);
+    lists_ = {};
+  }
+
+  const AttentionShape shape_;
+  const AttentionWorkPlace place_;
+  bool mostly_alone_ = false;
+  std::optional<AttentionList> forward_;
+  std::mutex making_;     // of what follows
+  AttentionLists lists_;  // until the next two are made
+  std::optional<AttentionList> queries_, keys_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionWorkLists> make_host_work(const AttentionShape& shape, const AttentionLayout& layout,
+                                                   const AttentionWorkPlace& place) {
+  return std::make_unique<HostWork>(shape, layout, place);
+}
+
+}  // namespace sparsek::cuda

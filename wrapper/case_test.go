@@ -339,7 +339,7 @@ func (p *product[T, C, I]) run(t rapid.TB, engine *Engine, onDevice bool) (Dense
 
 func (p *product[T, C, I]) planOptions(alignment int) PlanOptions {
 	return PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment,
-		DTypeB: DTypeOf[T](), Output: DTypeOf[C](), Bias: p.biasKind, Activation: p.activation, Kernel: p.kernel, AllowDense: p.allowDense}
+		DTypeB: DTypeOf[T](), Output: DTypeOf[C](), Bias: p.biasKind, Activation: p.activation, Kernel: p.kernel, Compute: computeOf(p.kernel), AllowDense: p.allowDense}
 }
 
 // operands are those of the product, with a bias where it has one.

@@ -67,12 +67,79 @@ func TestTF32IsForFloat32(t *testing.T) {
 	})
 }
 
-func TestTF32IsNotServedByGPUs(t *testing.T) {
+// A kernel that rounds elements is refused where the plan does not allow it.
+func TestTF32IsAskedFor(t *testing.T) {
 	engine := newEngine(t, CUDA)
-	m := must(NewMatrix(context.Background(), engine, fractions().a))(t)
+	m := must(NewMatrix(context.Background(), engine, newProduct[float32, int32](shape{rows: 128, cols: 128, blockM: 128, blockK: 128, density: 1}).a))(t)
 	defer m.Close()
-	_, err := m.Plan(context.Background(), PlanOptions{N: 40, Compute: TF32})
-	wantFault(t, err, ErrBadArgument, "not served by the CUDA back-end yet")
+	_, err := m.Plan(context.Background(), PlanOptions{N: 40, Kernel: "tf32_fp32_128_256"})
+	wantFault(t, err, ErrNoSuchKernel, "compute does not allow")
+}
+
+// Where it is allowed, a plan takes such a kernel, and else none.
+func TestTF32IsChosen(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	for _, edge := range []int{64, 128} {
+		m := must(NewMatrix(context.Background(), engine, newProduct[float32, int32](shape{rows: 4096, cols: 4096, blockM: edge, blockK: edge, density: 0.2, alpha: 1, seed: 3}).a))(t)
+		defer m.Close()
+		for _, compute := range []Compute{Exact, TF32} {
+			plan := must(m.Plan(context.Background(), PlanOptions{N: 4096, Compute: compute, OwnKernels: true, NoUserCache: true}))(t)
+			info := plan.Info()
+			if rounds := computeOf(info.Kernel) == TF32; rounds != (compute == TF32) || rounds != (info.ProductRoundoff > 0) {
+				t.Errorf("%v, blocks of %d: %s, products are off by %g", compute, edge, info.Kernel, info.ProductRoundoff)
+			}
+			if err := plan.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// On a GPU, elements are cut off, and the plan says so. Of every product, whatever the orders of its operands.
+func TestTF32OnTheGPU(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	for kernel, edge := range map[string]int{"tf32_fp32_64x2_256": 64, "tf32_fp32_128_256": 128} {
+		t.Run(kernel, func(t *testing.T) {
+			eachMajor(t, func(t *testing.T, s opShape) {
+				for _, n := range []int{4, 64, 200, 520} {
+					for place := range indexPlaces {
+						testTF32(t, engine, kernel, edge, s, n, place)
+					}
+				}
+			})
+		})
+	}
+}
+
+func testTF32(t *testing.T, engine *Engine, kernel string, edge int, s opShape, n int, place indexPlace) {
+	t.Helper()
+	s.blockM, s.blockK = edge, 96
+	if s.op == DSDT || s.op == DDS { // of A^T
+		s.blockM, s.blockK = 96, edge
+	}
+	s.rows, s.cols, s.n = 4*s.blockM-4, 5*s.blockK-8, n
+	s.density, s.alpha, s.beta, s.seed = 0.6, 1.5, 0.5, uint64(n)
+	c := newOpCase[float32, float32, int32](s)
+	for i := range c.b.data { // a number of TF32, and as much more as it has no room for
+		c.b.data[i] += c.b.data[i] * 0x1p-12
+	}
+	options := c.options()
+	options.Kernel, options.Compute = kernel, TF32
+	result, info := c.runOnDevice(t, engine, place, options)
+	if info.Kernel != kernel || info.ProductRoundoff != 0x1p-9 {
+		t.Errorf("%s ran, and products are off by %g", info.Kernel, info.ProductRoundoff)
+	}
+	c.verifyByCheck(t, engine, info, result)
+}
+
+// A column-major B that TMA cannot read is not copied into the same order.
+func TestTF32OfMisalignedColumns(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	a := newProduct[float32, int32](shape{rows: 128, cols: 126, blockM: 128, blockK: 128, density: 1}).a
+	m := must(NewMatrix(context.Background(), engine, a))(t)
+	defer m.Close()
+	_, err := m.Plan(context.Background(), PlanOptions{N: 8, OrderB: ColumnMajor, Kernel: "tf32_fp32_128_256", Compute: TF32})
+	wantFault(t, err, ErrNoSuchKernel, "must be aligned to 16 bytes")
 }
 
 // Operands that are cut off are within the bound that counts it, and within no other.

@@ -63,7 +63,7 @@ func comparePlans[T Element, I Index](t rapid.TB, engine *Engine, p *product[T, 
 		if p.b.Stride%8 == 0 && p.c0.Stride%8 == 0 {
 			alignment = 16
 		}
-		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment, Kernel: p.kernel}))(t)
+		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment, Kernel: p.kernel, Compute: computeOf(p.kernel)}))(t)
 		defer plan.Close()
 		c[i], info[i] = p.newC(), plan.Info()
 		if err := plan.Multiply(context.Background(), p.alpha, p.beta, Operands{B: p.b, C: c[i]}); err != nil {

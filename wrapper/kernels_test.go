@@ -96,6 +96,14 @@ func onFamily(t *testing.T, prefix string, bf16, fp16, fp32, fp64 func(t *testin
 // isForOneBlock returns whether a kernel serves the smallest of its blocks alone, whatever its multiples.
 func isForOneBlock(kernel Kernel) bool { return strings.HasPrefix(kernel.Name, "window_") }
 
+// computeOf is what a plan must allow for a kernel, by its name.
+func computeOf(kernel string) Compute {
+	if strings.HasPrefix(kernel, "tf32_") {
+		return TF32
+	}
+	return Exact
+}
+
 // leastBlock is the smallest block that a kernel serves.
 func leastBlock(kernel Kernel) (m, k int) {
 	return max(1, kernel.BlockM), max(1, kernel.BlockKMultiple)

@@ -30,7 +30,7 @@ func testRecomputed[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	p.setPattern(pattern, func() T { return FromFloat32[T](-0.75) })
 	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
-	plan := must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name}))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name, Compute: computeOf(kernel.Name)}))(t)
 	defer plan.Close()
 	multiply := func() (recomputed int64) {
 		c := p.newC()

@@ -41,12 +41,12 @@ func newRepeatable[T Element](t *testing.T, engine *Engine, s shape) *repeatable
 		}
 	}
 	m := must(NewMatrix(context.Background(), engine, p.a))(t)
-	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Kernel: s.kernel}))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Kernel: s.kernel, Compute: computeOf(s.kernel)}))(t)
 	t.Cleanup(func() { plan.Close(); m.Close() })
 	b := DeviceDense[T]{Rows: p.b.Rows, Cols: p.b.Cols, Buffer: upload(t, engine, p.b.Data)}
 	r := &repeatable[T]{engine: engine, p: p, plan: plan, b: b, c0: make([]T, p.a.Rows*p.n)}
 	c := must(r.multiply(0, nil))(t)
-	report, err := check.Product(engine.Library(), p.a, check.Args{Alpha: 1, B: p.b, UnitRoundoff: plan.Info().UnitRoundoff, C: Dense[T]{Rows: p.a.Rows, Cols: p.n, Data: c}})
+	report, err := check.Product(engine.Library(), p.a, check.Args{Alpha: 1, B: p.b, UnitRoundoff: plan.Info().UnitRoundoff, ProductRoundoff: plan.Info().ProductRoundoff, C: Dense[T]{Rows: p.a.Rows, Cols: p.n, Data: c}})
 	if err != nil {
 		t.Fatalf("%v\n%+v", err, report)
 	}
@@ -99,7 +99,7 @@ func testFewWorkers[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	defer m.Close()
 	var want []T
 	for _, workers := range []int{1, 2, 3, 5} {
-		s.plan = must(m.Plan(context.Background(), PlanOptions{N: s.p.n, Kernel: kernel.Name, Workers: workers}))(t)
+		s.plan = must(m.Plan(context.Background(), PlanOptions{N: s.p.n, Kernel: kernel.Name, Compute: computeOf(kernel.Name), Workers: workers}))(t)
 		got, err := s.multiply(1, nil)
 		s.plan.Close()
 		if err != nil {
@@ -133,7 +133,7 @@ func testOneWorker[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	want := must(s.multiply(1, nil))(t)
 	m := must(NewMatrix(context.Background(), engine, s.p.a))(t)
 	defer m.Close()
-	s.plan = must(m.Plan(context.Background(), PlanOptions{N: s.p.n, Kernel: kernel.Name, Workers: 1}))(t)
+	s.plan = must(m.Plan(context.Background(), PlanOptions{N: s.p.n, Kernel: kernel.Name, Compute: computeOf(kernel.Name), Workers: 1}))(t)
 	defer s.plan.Close()
 	for range 5 {
 		if !slices.Equal(must(s.multiply(1, nil))(t), want) {
@@ -163,7 +163,7 @@ func testNeighbours[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 			if workers == 0 {
 				continue
 			}
-			s.plan = must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name, Workers: workers}))(t)
+			s.plan = must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name, Compute: computeOf(kernel.Name), Workers: workers}))(t)
 			if got := s.plan.Info().TileN; got != tileN {
 				t.Errorf("%d workers: tiles of %d columns, not %d", workers, got, tileN)
 			}

@@ -148,7 +148,8 @@ func newSoaked[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw
 	ctx := context.Background()
 	x.newMatrix(t, lane)
 	options := x.options()
-	options.Kernel, options.Alignment, options.ValuesStatic, options.Workers = d.kernel, d.alignment, d.valuesStatic, d.workers
+	options.Kernel, options.Compute = d.kernel, computeOf(d.kernel)
+	options.Alignment, options.ValuesStatic, options.Workers = d.alignment, d.valuesStatic, d.workers
 	plan, err := x.matrix.Plan(ctx, options)
 	if errors.Is(err, ErrNoSuchKernel) {
 		options.Kernel = ""

@@ -194,7 +194,7 @@ func comeAndGo[T, C Element, I Index](t soakTB, s *soak, lane *soakLane, d *draw
 		free = append(free, freeA)
 		matrix := must(lib.MatrixCreate(engine, a))(t)
 		options := native.PlanOptions{Op: int32(p.op), N: p.n, OrderX: int32(d.orderX), OrderB: int32(d.orderB), OrderC: int32(d.orderC),
-			LDB: p.b.stride, Alignment: d.alignment, Kernel: d.kernel, Workers: d.workers, ValuesStatic: d.valuesStatic,
+			LDB: p.b.stride, Alignment: d.alignment, Kernel: d.kernel, Compute: int32(computeOf(d.kernel)), Workers: d.workers, ValuesStatic: d.valuesStatic,
 			Output: int32(DTypeOf[C]()), Bias: int32(p.biasKind), Activation: int32(p.activation)}
 		what := native.Product{Alpha: p.alpha, Beta: p.beta, Batch: p.batch, Stream: stream}
 		if p.op == SDD {

@@ -140,7 +140,7 @@ func testSplitRecomputed[T Element](t *testing.T, engine *Engine, kernel Kernel)
 	p.b.Data[(blockCols/2*block+5)*n+8] = FromFloat32[T](float32(math.Inf(1)))
 	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
-	plan := must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name}))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: n, Kernel: kernel.Name, Compute: computeOf(kernel.Name)}))(t)
 	defer plan.Close()
 	wantSplit(t, p.a.Rows, n, plan.Info())
 	const slabs = 4 // the warps that have rows in this warpgroup

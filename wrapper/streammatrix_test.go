@@ -49,7 +49,7 @@ func comparePlansInStream[T Element, I Index](t rapid.TB, engine *Engine, p *pro
 	if p.b.Stride%8 == 0 && p.c0.Stride%8 == 0 {
 		alignment = 16
 	}
-	options := PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment, Kernel: p.kernel}
+	options := PlanOptions{N: p.n, LDB: p.b.Stride, LDC: p.c0.Stride, Alignment: alignment, Kernel: p.kernel, Compute: computeOf(p.kernel)}
 	waited := must(device.Plan(background, options))(t)
 	defer waited.Close()
 	options.Kernel = waited.Info().Kernel

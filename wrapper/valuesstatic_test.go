@@ -24,7 +24,7 @@ func testStaticValues[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 		r := newRepeatable[T](t, engine, s)
 		want := must(r.multiply(1, nil))(t)
 		m := must(NewMatrix(context.Background(), engine, r.p.a))(t)
-		r.plan = must(m.Plan(context.Background(), PlanOptions{N: r.p.n, Kernel: kernel.Name, ValuesStatic: true}))(t)
+		r.plan = must(m.Plan(context.Background(), PlanOptions{N: r.p.n, Kernel: kernel.Name, Compute: computeOf(kernel.Name), ValuesStatic: true}))(t)
 		// In one stream, so that each product begins while the one before it ends.
 		stream := must(engine.NewStream())(t)
 		var results []*DeviceBuffer[T]
@@ -71,7 +71,7 @@ func TestStaticValuesReachTheKernel(t *testing.T) {
 	b := DeviceDense[BFloat16]{Rows: p.b.Rows, Cols: p.b.Cols, Buffer: upload(t, engine, p.b.Data)}
 	c := DeviceDense[BFloat16]{Rows: p.a.Rows, Cols: p.n, Buffer: must(NewBuffer[BFloat16](engine, p.a.Rows*p.n))(t)}
 	kernels := func(kernel string, static bool) []string {
-		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Kernel: kernel, ValuesStatic: static}))(t)
+		plan := must(m.Plan(context.Background(), PlanOptions{N: p.n, Kernel: kernel, Compute: computeOf(kernel), ValuesStatic: static}))(t)
 		defer plan.Close()
 		graph := must(library.Capture(foreign.CaptureRelaxed, func() error {
 			return plan.Enqueue(context.Background(), stream, 1, 0, Operands{B: b, C: c})

@@ -116,12 +116,13 @@ struct PlanOptions {
   bool batch_invariant = false;  // the order of sums, and so the kernel, must not depend on n; with own_kernels
   int32_t workers = 0;           // the most CTAs, or threads, of a product; 0: all
   bool values_static = false;    // no kernel that may still run when a product begins writes A's values
+  bool tf32 = false;             // elements may be rounded to TF32
 
   bool operator==(const PlanOptions& other) const {
     const auto members = [](const PlanOptions& o) {
       return std::tie(o.op, o.order_x, o.order_b, o.order_c, o.ldx, o.n, o.ldb, o.ldc, o.alignment, o.alignment_c,
                       o.kernel, o.dtype_b, o.dtype_c, o.bias, o.activation, o.allow_dense, o.own_kernels, o.user_cache,
-                      o.batch_invariant, o.workers, o.values_static);
+                      o.batch_invariant, o.workers, o.values_static, o.tf32);
     };
     return members(*this) == members(other);
   }

@@ -48,7 +48,7 @@ sparsek_plan_info describe(const sparsek_plan& plan) {
 std::unique_ptr<sparsek_plan> create(const sparsek_matrix& matrix, const sparsek_plan_options& options) {
   auto plan = std::make_unique<sparsek_plan>();
   plan->matrix = matrix.shared;
-  plan->options = resolve_plan_options(options, *plan->matrix->backend, *plan->matrix->state);
+  plan->options = resolve_plan_options(options, *plan->matrix->state);
   Backend& backend = *plan->matrix->backend;
   MatrixState& state = *plan->matrix->state;
   tune::TuningMemory& measured = tune::TuningMemory::process();

@@ -98,7 +98,7 @@ Described describe(const std::shared_ptr<Backend>& backend, const sparsek_plan_l
   const PlanHeader header = read_header(*backend, layout);
   Described described;
   described.matrix = make_pattern(backend, make_bsr_shape(sizes_of(header)), static_cast<sparsek_dtype>(header.dtype));
-  described.options = resolve_plan_options(header.options, *backend, *described.matrix->state);
+  described.options = resolve_plan_options(header.options, *described.matrix->state);
   described.options.kernel = header.kernel;
   return described;
 }
@@ -117,7 +117,7 @@ void measure(sparsek_context& context, const sparsek_bsr& given, const sparsek_p
   const std::shared_ptr<Backend>& backend = context.backend;
   const std::shared_ptr<Matrix> matrix =
       make_pattern(backend, make_bsr_shape(given), static_cast<sparsek_dtype>(given.dtype));
-  PlanOptions resolved = resolve_plan_options(options, *backend, *matrix->state);
+  PlanOptions resolved = resolve_plan_options(options, *matrix->state);
   resolved.kernel = tune::choose(*backend, *matrix->state, resolved, tune::TuningMemory::process()).kernel;
   const PlanDataSize size = backend->plan_data_size(*matrix->state, resolved);
   layout.bytes = static_cast<int64_t>(size.plan);

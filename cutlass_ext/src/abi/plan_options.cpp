@@ -23,19 +23,11 @@ void require_alignment(int32_t alignment, int64_t least, const char* what) {
   }
 }
 
-void require_compute(int32_t compute, sparsek_backend backend, sparsek_dtype dtype, int32_t dtype_b) {
-  if (compute == SPARSEK_COMPUTE_EXACT) return;
-  if (dtype != SPARSEK_FP32 || dtype_b != SPARSEK_FP32) {
-    fail(SPARSEK_BAD_ARGUMENT,
-         "options->compute = SPARSEK_COMPUTE_TF32 (1) is for matrices of fp32, with B of fp32: use "
-         "SPARSEK_COMPUTE_EXACT (0)");
-  }
-  if (backend == SPARSEK_CUDA) {
-    fail(
-        SPARSEK_BAD_ARGUMENT,
-        "options->compute = SPARSEK_COMPUTE_TF32 (1) is not served by the CUDA back-end yet: use SPARSEK_COMPUTE_EXACT "
-        "(0), or for the rate of tensor cores a matrix of bf16 or fp16");
-  }
+void require_compute(int32_t compute, sparsek_dtype dtype, int32_t dtype_b) {
+  if (compute == SPARSEK_COMPUTE_EXACT || (dtype == SPARSEK_FP32 && dtype_b == SPARSEK_FP32)) return;
+  fail(SPARSEK_BAD_ARGUMENT,
+       "options->compute = SPARSEK_COMPUTE_TF32 (1) is for matrices of fp32, with B of fp32: use "
+       "SPARSEK_COMPUTE_EXACT (0)");
 }
 
 // The product, its orders and leading dimensions; the types are known.
@@ -61,7 +53,7 @@ void resolve_operands(const sparsek_plan_options& given, const MatrixState& matr
 
 }  // namespace
 
-PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Backend& backend, const MatrixState& matrix) {
+PlanOptions resolve_plan_options(const sparsek_plan_options& given, const MatrixState& matrix) {
   require_served(given);
   if (given.n < 0) fail(SPARSEK_BAD_SIZE, "options->n = %" PRId64 " is negative", given.n);
 
@@ -74,7 +66,8 @@ PlanOptions resolve_plan_options(const sparsek_plan_options& given, const Backen
   require_dtype_b(dtype_b, matrix.dtype, "options->dtype_b");
   require_plain_where_mixed({matrix.dtype, static_cast<sparsek_dtype>(dtype_b)}, given.op, given.order_b, given.order_c,
                             "options->dtype_b");
-  require_compute(given.compute, backend.kind(), matrix.dtype, dtype_b);
+  require_compute(given.compute, matrix.dtype, dtype_b);
+  options.tf32 = given.compute == SPARSEK_COMPUTE_TF32;
   const int32_t dtype_c = given.dtype_c == 0 ? dtype_b : given.dtype_c;
   require_dtype_c(dtype_c, dtype_b, "options->dtype_c");
   require_epilogue(given.bias, "options->bias", given.activation, "options->activation");

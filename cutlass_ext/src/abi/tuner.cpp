@@ -35,7 +35,7 @@ sparsek_status tuner_create(sparsek_matrix* matrix, const sparsek_plan_options* 
     const sparsek_tuner_options known_tuning = read_struct(tuning, "tuning");
     auto tuner = std::make_unique<sparsek_tuner>();
     tuner->matrix = matrix->shared;
-    tuner->options = resolve_plan_options(known, *tuner->matrix->backend, *tuner->matrix->state);
+    tuner->options = resolve_plan_options(known, *tuner->matrix->state);
     if (!tuner->options.kernel.empty()) {
       fail(SPARSEK_BAD_ARGUMENT, "options->kernel names %.100s: there is nothing to tune",
            tuner->options.kernel.c_str());

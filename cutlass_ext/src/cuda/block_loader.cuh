@@ -45,9 +45,9 @@ struct Params : Product {
 
 // The loads of one stage.
 struct alignas(16) Load {
-  int b_row;           // first row of B
+  int b_row;           // first row of B; in words of 16 bits where B is K-major
   int block[kHalves];  // of each half of the rows, or kNoBlock
-  int column;          // of the blocks
+  int column;          // of the blocks, in words of 16 bits
 };
 
 // The loads of consecutive stages of a tile.
@@ -122,7 +122,7 @@ __device__ void read_plan(const Params& p, SharedStorage<Mainloop>& shared, int 
       if (stages - s <= kLoadsOfList) take_next();
       // Lane i lists stage s + i. All of these stages are of entries that `now` holds.
       const int stage = s + lane % kLoadsOfList, from = stage / p.steps % 32, k = stage % p.steps * kStageK;
-      Load load = {__shfl_sync(0xffffffffu, now.b_row, from) + k, {}, k};
+      Load load = {__shfl_sync(0xffffffffu, now.b_row, from) * Mainloop::kWords + k, {}, k};
 #pragma unroll
       for (int h = 0; h < kHalves; ++h) load.block[h] = __shfl_sync(0xffffffffu, now.block[h * Slots / kHalves], from);
       LoadList& to = shared.own.lists[state.stage];

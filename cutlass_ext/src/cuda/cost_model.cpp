@@ -82,6 +82,9 @@ constexpr Family kFamilies[] = {
     {"wgmma_blocks", 128, 256, &CostCoefficients::collective_128, false},
     {"collective", 64, 256, &CostCoefficients::collective_64, false},
     {"collective", 128, 256, &CostCoefficients::collective_128, false},
+    // The same instructions, for half of the columns each.
+    {"wgmma_tf32", 64, 256, &CostCoefficients::collective_64, false, /*mma=*/2.024, /*l2_rate=*/1.05},
+    {"wgmma_tf32", 128, 256, &CostCoefficients::collective_128, false, /*mma=*/2},
     {"wgmma_gather", 0, 256, &CostCoefficients::gather, true},
     // Six products of planes, by tiles half as wide: docs/notes/planes-kernel.md.
     {"wgmma_planes", 0, 128, &CostCoefficients::planes, false, /*mma=*/3, /*l2_rate=*/1, kPlanes, /*tile_k=*/32},

@@ -291,6 +291,8 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   // additions that round (Higham, 2nd ed., section 4.2). It passes through those of its part, one for each other
   // product there, and then through one for each other part; one that has no product in C's element adds an exact 0.
   out.unit_roundoff = kernel_->ops->tensor_cores ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
+  // Each factor is cut off by less than 2^-10 of it.
+  if (cuts_to_tf32(*kernel_)) out.product_roundoff = std::ldexp(1.0, -9);
   // Those for fp64 round each addition.
   if (options_.dtype_b == SPARSEK_FP64) out.unit_roundoff = std::ldexp(1.0, -53);
 }

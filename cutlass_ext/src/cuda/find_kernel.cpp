@@ -59,6 +59,10 @@ int64_t vector(const KernelDesc& kernel) { return 16 / dtype_bytes(kernel.dtype)
 std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_dtype dtype,
                      const PlanOptions& options) {
   if (kernel.dtype != dtype || kernel.dtype_b != options.dtype_b) return "another type";
+  if (cuts_to_tf32(kernel) && !options.tf32) return "it rounds to TF32, which options->compute does not allow";
+  if (cuts_to_tf32(kernel) && options.order_b == SPARSEK_COLUMN_MAJOR && packs_b(kernel, options)) {
+    return "the columns of its B must be aligned to 16 bytes";
+  }
   const bool height_fits =
       kernel.block_m_multiple ? matrix.block_m % kernel.block_m == 0 : matrix.block_m == kernel.block_m;
   if (!height_fits) return "another block height";

@@ -23,33 +23,32 @@ FormCopies copies_for(const KernelDesc* kernel, const PlanOptions& options) {
     return copies;
   }
   copies.a = transposes_a(options.op);
-  copies.b = columns_b;
+  copies.b_to_columns = kernel != nullptr && cuts_to_tf32(*kernel);
+  copies.b = columns_b != copies.b_to_columns;
   copies.c = columns_c;
   // One row of C for all is one column for all where the product is turned over.
   copies.input = columns_c || is_turned_over(options.op);
   return copies;
 }
 
-PlanOptions between_copies(const FormCopies& copies, const PlanOptions& options) {
+PlanOptions between_copies(const FormCopies& copies, const PlanOptions& options, int64_t inner) {
   PlanOptions between = options;
   if (copies.a || copies.input) between.op = SPARSEK_DSD;
   if (copies.a) between.values_static = false;  // the copy is written with each product
   if (copies.b) {
-    between.order_b = SPARSEK_ROW_MAJOR;
-    between.ldb = copy_pitch(options, options.dtype_b);
+    between.order_b = copies.b_to_columns ? SPARSEK_COLUMN_MAJOR : SPARSEK_ROW_MAJOR;
+    between.ldb = copy_pitch(copies.b_to_columns ? inner : options.n, options.dtype_b);
     between.alignment = kAlignmentOfCopies;
   }
   if (copies.c) {
     between.order_c = SPARSEK_ROW_MAJOR;
-    between.ldc = copy_pitch(options, options.dtype_c);
+    between.ldc = copy_pitch(options.n, options.dtype_c);
     between.alignment_c = kAlignmentOfCopies;
   }
   return between;
 }
 
-int64_t copy_pitch(const PlanOptions& options, sparsek_dtype dtype) {
-  return packed_pitch(options.n, dtype_bytes(dtype));
-}
+int64_t copy_pitch(int64_t length, sparsek_dtype dtype) { return packed_pitch(length, dtype_bytes(dtype)); }
 
 bool is_plain(const PlanOptions& options) {
   return options.op == SPARSEK_DSD && !is_column_major(options.order_b) && !is_column_major(options.order_c);

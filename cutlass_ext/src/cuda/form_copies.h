@@ -10,6 +10,7 @@ namespace sparsek::cuda {
 // Those that the kernel does not read, or write, as they lie.
 struct FormCopies {
   bool a = false, b = false, c = false;
+  bool b_to_columns = false;  // the copy of B is column-major, else row-major
   // What beta is multiplied with, where a product gives it so that it lies across the C of the kernel.
   bool input = false;
 
@@ -19,11 +20,11 @@ struct FormCopies {
 // kernel: null where it is none of ours.
 FormCopies copies_for(const KernelDesc* kernel, const PlanOptions& options);
 
-// The options of the product between the copies.
-PlanOptions between_copies(const FormCopies& copies, const PlanOptions& options);
+// The options of the product between the copies. inner: rows of B.
+PlanOptions between_copies(const FormCopies& copies, const PlanOptions& options, int64_t inner);
 
-// The pitch of the copy of B or C.
-int64_t copy_pitch(const PlanOptions& options, sparsek_dtype dtype);
+// The pitch of the copy of B or C, which has lines of so many elements.
+int64_t copy_pitch(int64_t length, sparsek_dtype dtype);
 
 // Whether the product is A B with row-major operands.
 bool is_plain(const PlanOptions& options);

@@ -15,8 +15,8 @@
 namespace sparsek::cuda {
 namespace {
 
-size_t matrix_bytes(int64_t rows, const PlanOptions& options, sparsek_dtype dtype) {
-  return static_cast<size_t>(rows * copy_pitch(options, dtype) * dtype_bytes(dtype));
+size_t matrix_bytes(int64_t lines, int64_t length, sparsek_dtype dtype) {
+  return static_cast<size_t>(lines * copy_pitch(length, dtype) * dtype_bytes(dtype));
 }
 
 }  // namespace
@@ -35,7 +35,8 @@ FormPlan::FormPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
     transposed_ = matrix.transposed();
     if (transposed_ == nullptr) transpose_on_device();
   }
-  inner_.emplace(transposes_ ? *transposed_ : matrix, between_copies(copies_, options), sm_count);
+  inner_.emplace(transposes_ ? *transposed_ : matrix,
+                 between_copies(copies_, options, inner_extent(options.op, matrix.shape())), sm_count);
   place_copies();
   if (bytes_ > 0) {
     workspace_ = std::make_unique<Workspace>(matrix.memory().pool(), bytes_);
@@ -60,7 +61,8 @@ FormPlan::FormPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
     prepare_transposed_index();
   }
   const size_t before = layout.bytes();
-  inner_.emplace(transposes_ ? *transposed_ : matrix, between_copies(copies_, options), sm_count,
+  inner_.emplace(transposes_ ? *transposed_ : matrix,
+                 between_copies(copies_, options, inner_extent(options.op, matrix.shape())), sm_count,
                  memory == nullptr ? nullptr : memory + before);
   data_bytes_ = before + inner_->data_bytes();
   place_copies();
@@ -74,11 +76,13 @@ void FormPlan::place_copies() {
   if (copies_.a) layout.place<std::byte>(matrix_.value_bytes());
   b_at_ = layout.bytes();
   if (copies_.b) {
-    layout.place<std::byte>(matrix_bytes(inner_extent(options_.op, shape), options_, options_.dtype_b));
+    const int64_t inner = inner_extent(options_.op, shape), n = options_.n;
+    const bool columns = copies_.b_to_columns;
+    layout.place<std::byte>(matrix_bytes(columns ? n : inner, columns ? inner : n, options_.dtype_b));
   }
   c_at_ = layout.bytes();
   if (copies_.input) {
-    layout.place<std::byte>(matrix_bytes(outer_extent(options_.op, shape), options_, options_.dtype_c));
+    layout.place<std::byte>(matrix_bytes(outer_extent(options_.op, shape), options_.n, options_.dtype_c));
   }
   inner_at_ = layout.bytes();
   bytes_ = inner_at_ + inner_->product_bytes();
@@ -199,14 +203,16 @@ void FormPlan::multiply(const MultiplyArgs& given) {
     args.values = memory;
   }
   if (copies_.b) {
-    const int64_t pitch = copy_pitch(options_, options_.dtype_b);
-    check(transpose(memory + b_at_, {0, pitch}, args.b, {0, args.ldb}, 1, args.n, inner, dtype_bytes(options_.dtype_b),
+    const bool columns = copies_.b_to_columns;
+    const int64_t lines = columns ? inner : args.n, length = columns ? args.n : inner;  // of what is read
+    const int64_t pitch = copy_pitch(columns ? inner : options_.n, options_.dtype_b);
+    check(transpose(memory + b_at_, {0, pitch}, args.b, {0, args.ldb}, 1, lines, length, dtype_bytes(options_.dtype_b),
                     stream),
           "transpose of B");
     args.b = memory + b_at_;
     args.ldb = pitch;
   }
-  const int64_t pitch_c = copy_pitch(options_, options_.dtype_c);
+  const int64_t pitch_c = copy_pitch(options_.n, options_.dtype_c);
   copy_input(args, memory + c_at_, pitch_c);
   if (copies_.c) {
     args.c = memory + c_at_;

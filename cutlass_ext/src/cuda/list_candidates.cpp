@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "abi/dtype.h"
+#include "abi/product_form.h"
 #include "cuda/cost_model.h"
 #include "cuda/find_kernel.h"
 #include "cuda/form_copies.h"
@@ -37,7 +38,7 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     tune::Candidate candidate;
     candidate.kernel = kernel.name;
     const FormCopies copies = copies_for(&kernel, options);
-    const PlanOptions between = between_copies(copies, options);
+    const PlanOptions between = between_copies(copies, options, inner_extent(options.op, matrix.shape()));
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, between);
     if (candidate.obstacle.empty() && is_left_to_gather(kernel, matrix.shape())) {
       candidate.obstacle = "wgmma_gather serves these blocks, and is faster where B has NaN or Inf";

@@ -60,6 +60,10 @@ cudaError_t describe(Product* p, const LaunchArgs& args, int box_rows, bool whol
   return args.c_m_major ? make_column_store_map(&p->map_c, args) : make_store_map(&p->map_c, args);
 }
 
+// The boxes of C are of 16-bit elements.
+template <class Element>
+constexpr bool kStoredByTma = sizeof(Element) == kElementBytes;
+
 template <class Mainloop>
 struct SharedStorage {
   static constexpr int kStages = Mainloop::kStages;
@@ -221,9 +225,11 @@ __device__ void consume_round(const typename Mainloop::Params& p, SharedStorage<
       store_either_major<Element>(p.map_c, p.by_tma, args, acc, buffers, row, first_col, warp, lane);
     } else if (const int place = part_of(tile); Mainloop::kMaySplit && place >= 0) {
       leave_part(args, acc, place, first_col, kProducers, with_nan);
-    } else if (p.by_tma && with_nan == 0) {
-      store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, shared.buffers[warp], row[0] - lane / 4,
-                                 first_col, lane);
+    } else if (kStoredByTma<Element> && p.by_tma && with_nan == 0) {
+      if constexpr (kStoredByTma<Element>) {
+        store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, shared.buffers[warp], row[0] - lane / 4,
+                                   first_col, lane);
+      }
     } else {
       store_rows<Element>(args, acc, row, first_col, lane, with_nan);
     }

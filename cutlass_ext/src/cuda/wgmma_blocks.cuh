@@ -31,9 +31,10 @@ namespace sparsek::cuda {
 namespace wgmma_blocks_kernel {
 
 // How A and B lie.
-template <Major A, Major B>
+template <Major A, Major B, int Words = 1>
 struct Majors {
   static constexpr Major kA = A, kB = B;
+  static constexpr int kWords = Words;  // of 16 bits in an element
 };
 using RowMajor = Majors<Major::K, Major::MN>;
 
@@ -41,6 +42,7 @@ template <int Slots, int Stages, int Ctas, class Of, bool AnyMajorC>
 struct Mainloop {
   static constexpr int kSlots = Slots, kStages = Stages, kCtas = Ctas;
   static constexpr Major kMajorA = Of::kA, kMajorB = Of::kB;
+  static constexpr int kWords = Of::kWords;
   static constexpr bool kAnyMajorC = AnyMajorC;
   static constexpr bool kMaySplit = wgmma_blocks_kernel::kMaySplit;
   static constexpr NanRule kNan = NanRule::kNone;

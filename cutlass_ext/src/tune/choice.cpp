@@ -109,7 +109,8 @@ int32_t union_class(const BsrShape& shape, const PatternStats& stats) {
   return static_cast<int32_t>(std::lround(8 * shared / together));
 }
 
-// The product, and behind it which operands are column-major: "dds_t", "sdd/xb".
+// The product, whether its elements may be rounded to TF32, and which operands are column-major: "dds_t", "sdd/xb",
+// "dsd+tf32/c".
 std::string op_name(const PlanOptions& options) {
   constexpr const char* kNames[] = {"dsd", "dsd_t", "sdd", "dds", "dds_t"};
   static_assert(SPARSEK_DDS_T == 4, "each has a name");
@@ -121,7 +122,7 @@ std::string op_name(const PlanOptions& options) {
   if (options.op == SPARSEK_SDD) add('x', options.order_x);
   add('b', options.order_b);
   if (options.op != SPARSEK_SDD) add('c', options.order_c);
-  return kNames[options.op] + (columns.empty() ? "" : "/" + columns);
+  return std::string(kNames[options.op]) + (options.tf32 ? "+tf32" : "") + (columns.empty() ? "" : "/" + columns);
 }
 
 }  // namespace

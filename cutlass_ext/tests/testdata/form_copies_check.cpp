@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operands of a product are copied for a kernel that reads every order, and for one that does not. Prints the
-// first wrong answer and exits with 1.
+// Which operands of a product are copied for a kernel that reads every order, for one that reads rows, and for one that
+// reads the columns of B. Prints the first wrong answer and exits with 1.
 #include <cstdio>
 #include <cstdlib>
 
@@ -25,8 +25,9 @@ constexpr KernelOps kEvery = ops(true), kRows = ops(false);
 extern const KernelDesc kKernels[] = {
     {"every", "a", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, true, 64, false, &kEvery},
     {"rows", "b", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, true, 64, false, &kRows},
+    {"columns", "wgmma_tf32", "", SPARSEK_FP32, SPARSEK_FP32, 128, 256, 32, 4, 64, true, 32, false, &kRows},
 };
-extern const int kKernelCount = 2;
+extern const int kKernelCount = 3;
 
 }  // namespace sparsek::cuda
 
@@ -34,6 +35,8 @@ namespace {
 
 using namespace sparsek;
 using namespace sparsek::cuda;
+
+constexpr int64_t kRowsOfB = 104;
 
 // As it is asked for.
 PlanOptions product(sparsek_op op, int32_t order_b, int32_t order_c) {
@@ -65,7 +68,7 @@ int main() {
         const bool across_b = options.order_b == SPARSEK_COLUMN_MAJOR,
                    across_c = options.order_c == SPARSEK_COLUMN_MAJOR;
         expect(!copies_for(&kKernels[0], options).any(), "a copy for the kernel that reads every order", op, b, c);
-        const PlanOptions as_they_lie = between_copies(copies_for(&kKernels[0], options), options);
+        const PlanOptions as_they_lie = between_copies(copies_for(&kKernels[0], options), options, kRowsOfB);
         expect(as_they_lie == options, "other options where nothing is copied", op, b, c);
 
         for (const KernelDesc* const kernel : {&kKernels[1], static_cast<const KernelDesc*>(nullptr)}) {
@@ -73,17 +76,24 @@ int main() {
           expect(copies.a == transposes_a(op) && copies.b == across_b && copies.c == across_c, "what is copied", op, b,
                  c);
           expect(copies.input == (across_c || is_turned_over(op)), "the copy of the input", op, b, c);
-          const PlanOptions between = between_copies(copies, options);
+          const PlanOptions between = between_copies(copies, options, kRowsOfB);
           expect(is_plain(between), "a plan between copies that is not plain", op, b, c);
           expect(between.ldb == (across_b ? 40 : 64) && between.ldc == (across_c ? 40 : 64), "pitches", op, b, c);
           expect(between.values_static == !copies.a, "values_static", op, b, c);
         }
 
+        const FormCopies columns = copies_for(&kKernels[2], options);
+        expect(columns.b != across_b && columns.b_to_columns && columns.a == transposes_a(op) && columns.c == across_c,
+               "what is copied for the kernel that reads columns", op, b, c);
+        const PlanOptions read = between_copies(columns, options, kRowsOfB);
+        expect(read.order_b == SPARSEK_COLUMN_MAJOR && read.ldb == (across_b ? 64 : kRowsOfB), "columns of B", op, b,
+               c);
+
         options.ldb = 66;
         const FormCopies unaligned = copies_for(&kKernels[0], options);
         expect(unaligned.b == across_b && !unaligned.a && !unaligned.c && !unaligned.input, "copies of an unaligned B",
                op, b, c);
-        const PlanOptions between = between_copies(unaligned, options);
+        const PlanOptions between = between_copies(unaligned, options, kRowsOfB);
         expect(between.order_b == SPARSEK_ROW_MAJOR && between.order_c == options.order_c && between.op == op,
                "the order of an unaligned B", op, b, c);
       }

@@ -71,6 +71,7 @@ func TestParseRefuses(t *testing.T) {
 		"width of row_window":   {list(strings.NewReplacer(`"collective"`, `"row_window"`, `"bf16"`, `"fp32"`, `"block_m": 64`, `"block_m": 6`).Replace(entry)), "square blocks of one size"},
 		"no reason":             {change(`"two \"rows\" share a tile"`, `""`), "why must"},
 		"reason of 2 lines":     {change(`two `, `two\n`), "why must"},
+		"type of wgmma_tf32":    {change(`"collective"`, `"wgmma_tf32"`), "multiplies fp32"},
 		"wide type":             {change(`"bf16"`, `"fp32"`), "16-bit"},
 		"block height":          {change(`"block_m": 64`, `"block_m": 48`), "height 48"},
 		"multiples":             {change(`false`, `true`), "block_m_multiple"},

@@ -87,6 +87,7 @@ const (
 	WgmmaGather = "wgmma_gather" // tensor cores by warpgroup, TMA for B, A gathered by cp.async
 	WgmmaPacked = "wgmma_packed" // tensor cores by warpgroup, TMA for B, A packed into dense tiles before
 	WgmmaPlanes = "wgmma_planes" // tensor cores by warpgroup: fp32 as three planes of bf16
+	WgmmaTF32   = "wgmma_tf32"   // tensor cores by warpgroup, TMA: fp32 cut off to TF32
 	DMMA        = "dmma"         // tensor cores by warp, TMA: fp64
 	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
 	FewColumns  = "few_columns"  // ordinary cores, small blocks: few columns
@@ -200,7 +201,15 @@ func (k Kernel) check() error {
 		}
 		return nil
 	case Collective, WgmmaBlocks:
-		return k.checkBlocks(d)
+		if d.bytes != 2 {
+			return fmt.Errorf("dtype %s: the %s family multiplies 16-bit types", k.DType, k.Family)
+		}
+		return k.checkBlocks()
+	case WgmmaTF32:
+		if k.DType != "fp32" {
+			return fmt.Errorf("dtype %s: the %s family multiplies fp32", k.DType, k.Family)
+		}
+		return k.checkBlocks()
 	case WgmmaPlanes:
 		return k.checkPlanes()
 	case WgmmaGather:
@@ -216,7 +225,7 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaPlanes, DMMA, Skinny, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaPlanes, WgmmaTF32, DMMA, Skinny, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
 }
 
 // checkPacked checks a kernel for blocks of every width: it packs A into stages, and takes up to 32 slots in a tile.
@@ -274,10 +283,7 @@ func (k Kernel) element() string {
 
 // checkBlocks checks what the templates would refuse with far longer
 // messages.
-func (k Kernel) checkBlocks(d dtype) error {
-	if d.bytes != 2 {
-		return fmt.Errorf("dtype %s: the %s family multiplies 16-bit types", k.DType, k.Family)
-	}
+func (k Kernel) checkBlocks() error {
 	if k.Tile[0] < 1 || k.Tile[0] > maxExtent {
 		return fmt.Errorf("tile[0] is %d, must be 1 to %d", k.Tile[0], maxExtent)
 	}

@@ -103,23 +103,28 @@ func TestTF32OnTheGPU(t *testing.T) {
 			eachMajor(t, func(t *testing.T, s opShape) {
 				for _, n := range []int{4, 64, 200, 520} {
 					for place := range indexPlaces {
-						testTF32(t, engine, kernel, edge, s, n, place)
+						s.beta = 0.5
+						testTF32[float32](t, engine, kernel, edge, s, n, place)
 					}
 				}
+				s.beta = 0 // and C is stored as it is
+				testTF32[float32](t, engine, kernel, edge, s, 46, 0)
+				testTF32[Float16](t, engine, kernel, edge, s, 46, 0)
+				testTF32[BFloat16](t, engine, kernel, edge, s, 46, 0)
 			})
 		})
 	}
 }
 
-func testTF32(t *testing.T, engine *Engine, kernel string, edge int, s opShape, n int, place indexPlace) {
+func testTF32[C Element](t *testing.T, engine *Engine, kernel string, edge int, s opShape, n int, place indexPlace) {
 	t.Helper()
 	s.blockM, s.blockK = edge, 96
 	if s.op == DSDT || s.op == DDS { // of A^T
 		s.blockM, s.blockK = 96, edge
 	}
 	s.rows, s.cols, s.n = 4*s.blockM-4, 5*s.blockK-8, n
-	s.density, s.alpha, s.beta, s.seed = 0.6, 1.5, 0.5, uint64(n)
-	c := newOpCase[float32, float32, int32](s)
+	s.density, s.alpha, s.seed = 0.6, 1.5, uint64(n)
+	c := newOpCase[float32, C, int32](s)
 	for i := range c.b.data { // a number of TF32, and as much more as it has no room for
 		c.b.data[i] += c.b.data[i] * 0x1p-12
 	}

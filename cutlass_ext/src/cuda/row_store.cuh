@@ -206,7 +206,9 @@ __device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], const
 }
 
 template <class Element>
-constexpr ElementType kTypeOf = std::is_same_v<Element, cutlass::bfloat16_t> ? ElementType::kBf16 : ElementType::kFp16;
+constexpr ElementType kTypeOf = std::is_same_v<Element, float>                 ? ElementType::kFp32
+                                : std::is_same_v<Element, cutlass::bfloat16_t> ? ElementType::kBf16
+                                                                               : ElementType::kFp16;
 
 // Whether C is only alpha times the sums, rounded to A's type.
 template <class Element>

@@ -7,7 +7,7 @@ import ctypes
 from dataclasses import dataclass
 
 from . import _abi
-from ._abi import Dtype, Op
+from ._abi import BsrFlag, Dtype, Op
 from ._index import index_type
 from ._library import library
 from ._operands import ORDERS
@@ -57,7 +57,7 @@ class Layout:
         self.workspace_bytes: int = self._layout.workspace_bytes
         self.alignment: int = self._layout.alignment
 
-    def _index(self, crow: int, col: int, stream: int) -> _abi.Bsr:
+    def _index(self, crow: int, col: int, stream: int, flags: int = 0) -> _abi.Bsr:
         product = self._product
         return _abi.Bsr(
             rows=product.shape[0],
@@ -71,11 +71,15 @@ class Layout:
             row_ptr=crow,
             col_idx=col,
             stream=stream,
+            flags=flags,
         )
 
-    def write(self, crow: int, col: int, plan: int, stream: int) -> None:
-        """Enqueues a plan for the index at these addresses into `plan`. A wrong index gives a plan without blocks."""
-        index = self._index(crow, col, stream)
+    def write(self, crow: int, col: int, plan: int, stream: int, *, fewer: bool = False) -> None:
+        """Enqueues a plan for the index at these addresses into `plan`. A wrong index gives a plan without blocks.
+
+        fewer: the index may have fewer blocks than nnzb.
+        """
+        index = self._index(crow, col, stream, int(BsrFlag.BOUND) if fewer else 0)
         self._lib.require(self._lib.plan_write(self._context.pointer, ctypes.byref(index), ctypes.byref(self._layout), plan, None))
 
     def run(

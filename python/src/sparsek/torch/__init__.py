@@ -7,7 +7,7 @@ from . import gate, layouts
 from ._plans import cache_clear, cache_info
 from .block_layout import BlockLayout
 from .blocks import block_mask, block_scores, from_blocks, index_from_mask, index_from_scores, to_blocks
-from .functional import attention, linear, mm, sdd
+from .functional import PlanTensor, attention, linear, mm, plan, sdd
 from .gate import LearnableTopKGate, block_mass, choose_blocks
 from .modules import BsrLinear, sparsify_
 from .prune import growth_scores, prune_, regrow_
@@ -20,6 +20,7 @@ __all__ = [
     "BsrLinear",
     "BsrTensor",
     "LearnableTopKGate",
+    "PlanTensor",
     "attention",
     "block_mask",
     "block_mass",
@@ -36,6 +37,7 @@ __all__ = [
     "layouts",
     "linear",
     "mm",
+    "plan",
     "prune_",
     "regrow_",
     "sdd",

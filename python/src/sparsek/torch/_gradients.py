@@ -64,7 +64,7 @@ def each(function: Callable[..., torch.Tensor], info: Any, in_dims: Sequence[Any
     return torch.stack(results), 0
 
 
-def _gradients_of_mm(ctx: Any, g: Any, needs_values: bool, needs_b: bool) -> tuple[Any, Any]:
+def gradients_of_mm(ctx: Any, g: Any, needs_values: bool, needs_b: bool) -> tuple[Any, Any]:
     values, crow, col, b = ctx.saved_tensors
     size, stored, transpose = ctx.form
     of_values = of_b = None
@@ -105,7 +105,7 @@ class Mm(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
-        of_values, of_b = _gradients_of_mm(ctx, g, ctx.needs_input_grad[0], ctx.needs_input_grad[4])
+        of_values, of_b = gradients_of_mm(ctx, g, ctx.needs_input_grad[0], ctx.needs_input_grad[4])
         return of_values, None, None, None, of_b, None
 
     @staticmethod
@@ -119,7 +119,7 @@ class Mm(Function):
         return vmap_of_mm(mm, info, in_dims, *args)
 
 
-def _gradients_of_linear(ctx: Any, g: Any, needs_x: bool, needs_values: bool, needs_bias: bool) -> tuple[Any, Any, Any]:
+def gradients_of_linear(ctx: Any, g: Any, needs_x: bool, needs_values: bool, needs_bias: bool) -> tuple[Any, Any, Any]:
     x, values, crow, col = ctx.saved_tensors
     size, stored, transpose = ctx.form
     of_x = of_values = of_bias = None
@@ -175,7 +175,7 @@ class Linear(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
-        of_x, of_values, of_bias = _gradients_of_linear(ctx, g, *(ctx.needs_input_grad[at] for at in (0, 1, 5)))
+        of_x, of_values, of_bias = gradients_of_linear(ctx, g, *(ctx.needs_input_grad[at] for at in (0, 1, 5)))
         return of_x, of_values, None, None, None, of_bias, None, None
 
     @staticmethod
@@ -244,7 +244,7 @@ class _MmNow(Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         needs_values, needs_b, _ = ctx.needs_input_grad
-        return *_gradients_of_mm(ctx, g, needs_values, needs_b), None
+        return *gradients_of_mm(ctx, g, needs_values, needs_b), None
 
 
 class _LinearNow(Function):
@@ -261,7 +261,7 @@ class _LinearNow(Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         needs_x, needs_values, needs_bias, _ = ctx.needs_input_grad
-        return *_gradients_of_linear(ctx, g, needs_x, needs_values, needs_bias), None
+        return *gradients_of_linear(ctx, g, needs_x, needs_values, needs_bias), None
 
 
 class _SddNow(Function):
@@ -298,7 +298,7 @@ def mm(values: Any, crow: Any, col: Any, size: Any, b: Any, transpose: bool) -> 
     return _products.mm(values, crow, col, size, b, transpose)
 
 
-_ACTIVATIONS = {"relu": torch.nn.functional.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
+FUNCTIONS = {"relu": torch.nn.functional.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
 
 
 def linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, transpose: bool, activation: str) -> torch.Tensor:
@@ -313,7 +313,7 @@ def linear(x: Any, values: Any, crow: Any, col: Any, size: Any, bias: Any, trans
     records = _records() and (x.requires_grad or values.requires_grad or (bias is not None and bias.requires_grad))
     if activation != "none" and (records or transformed):
         # The gradient of the activation needs what it was applied to.
-        return _ACTIVATIONS[activation](linear(x, values, crow, col, size, bias, transpose, "none"))
+        return FUNCTIONS[activation](linear(x, values, crow, col, size, bias, transpose, "none"))
     if traced:
         return torch.ops.sparsek.linear(x, values, crow, col, size, bias, transpose, activation)
     if transformed:

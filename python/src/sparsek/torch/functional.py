@@ -14,12 +14,13 @@ import torch
 
 from ..attention import rules_of
 from ..errors import ArgumentError
-from . import _attention, _autograd_kernels, _gradients  # noqa: F401  its operators are what graphs hold
+from . import _attention, _autograd_kernels, _gradients, _plan_tensors  # noqa: F401  its operators are what graphs hold
 from ._gradients import linear_now, may_be_known, mm_now, sdd_now
+from ._plan_tensors import PlanTensor, plan
 from ._products import ACTIVATIONS, known_linear, known_mm, known_sdd
 from .block_layout import BlockLayout
 
-__all__ = ["attention", "linear", "mm", "sdd"]
+__all__ = ["PlanTensor", "attention", "linear", "mm", "plan", "sdd"]
 
 # Whether it is on for any kind of device; for one kind, torch takes longer to tell.
 _any_autocast: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
@@ -47,18 +48,30 @@ def _cast(*tensors: torch.Tensor | None) -> Any:
 
 
 def mm(
-    values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], b: torch.Tensor, *, transpose: bool = False
+    values: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    size: Sequence[int],
+    b: torch.Tensor,
+    *,
+    transpose: bool = False,
+    plan: PlanTensor | None = None,
 ) -> torch.Tensor:
     """A b, or A^T b where transpose is set.
 
     A of size (M, K) has values (nnzb, bm, bk), crow (ceil(M/bm) + 1) and col (nnzb), as a torch BSR tensor has them; what
     values have beyond row M and column K must be zero. b: (..., K, N), transposed (..., M, N), of the type of the values,
     with any strides; row- and column-major matrices are not copied. Returns (..., M, N), transposed (..., K, N).
+    plan: one of this product, made by sparsek.torch.plan; then b is copied unless it is contiguous. Gradients use none.
 
     Types are bfloat16, float16, float32 and float64, on the CPU and on Hopper GPUs. Raises ArgumentError, DtypeError, IndexFault and
     UnsupportedError.
     """
     size = tuple(size)
+    if plan is not None:
+        if _is_autocast():
+            values, b = _cast(values, b)
+        return _plan_tensors.mm(values, crow, col, size, b, transpose, plan)
     found = known_mm(values, crow, col, size, b, transpose) if may_be_known() else None
     if found is not None:
         if found[0].has_gradients and _records():
@@ -79,14 +92,18 @@ def linear(
     *,
     transpose: bool = False,
     activation: str | None = None,
+    plan: PlanTensor | None = None,
 ) -> torch.Tensor:
     """act(x A^T + bias) as torch.nn.functional.linear with weight A has it, or act(x A + bias) where transpose is set.
 
     x: (..., K), transposed (..., M). bias: (M), transposed (K). A and the types are those of mm. activation: None, "relu",
-    "gelu" (the exact one) or "silu", which is part of the product where no gradients are recorded.
+    "gelu" (the exact one) or "silu", which is part of the product where no gradients are recorded. plan: as of mm, and with
+    one, bias and activation are steps of their own.
     Returns (..., M), transposed (..., K). Raises as mm does.
     """
     size, kind = tuple(size), activation or "none"
+    if plan is not None:
+        return _linear_by_plan(x, values, crow, col, size, bias, transpose, kind, plan)
     found = known_linear(x, values, crow, col, size, bias, transpose, kind) if may_be_known() else None
     if found is not None:
         if found[0].has_gradients and _records():
@@ -97,6 +114,25 @@ def linear(
     if _is_autocast():
         x, values, bias = _cast(x, values, bias)
     return _gradients.linear(x, values, crow, col, size, bias, transpose, kind)
+
+
+def _linear_by_plan(
+    x: torch.Tensor,
+    values: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    size: Any,
+    bias: Any,
+    transpose: bool,
+    kind: str,
+    plan: Any,
+) -> torch.Tensor:
+    if kind not in ACTIVATIONS:
+        raise ArgumentError(f"activation={kind!r} is none of None, relu, gelu and silu")
+    if _is_autocast():
+        x, values, bias = _cast(x, values, bias)
+    y: torch.Tensor = _plan_tensors.linear(x, values, crow, col, size, bias, transpose, plan)
+    return y if kind == "none" else _gradients.FUNCTIONS[kind](y)
 
 
 def sdd(

@@ -115,6 +115,25 @@ def test_faults() -> None:
 
 def test_install_and_uninstall() -> None:
     shim.install()
-    assert ops.bsr_dense_addmm is ops._int_bsr_dense_addmm is shim.bsr_dense_addmm
+    assert ops.bsr_dense_addmm is shim.bsr_dense_addmm
     shim.uninstall()
     assert ops.bsr_dense_addmm is not shim.bsr_dense_addmm
+
+
+def test_int8_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's products of int8 come to the function that sparsek's stands in for, and must not come back."""
+    from torch.sparse import _triton_ops as ops
+
+    asked: list[Any] = []
+    shim.uninstall()
+    monkeypatch.setattr(ops, "bsr_dense_addmm", lambda *args, **options: asked.append((args, options)))
+    shim.install()
+    try:
+        bsr = torch.ones(32, 32, dtype=torch.int8).to_sparse_bsr((32, 32))
+        dense, given = torch.ones(32, 32, dtype=torch.int8), torch.ones(32, 32, dtype=torch.int32)
+        ops._int_bsr_dense_addmm(given, bsr, dense, alpha=2)
+        ops.bsr_dense_addmm(given, bsr, dense, alpha=2)
+    finally:
+        shim.uninstall()
+    assert len(asked) == 2
+    assert all(args[1] is bsr and options["alpha"] == 2 for args, options in asked)

@@ -7,6 +7,7 @@ so may the dense operands. What sparsek has no type for, int8 for instance, goes
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..torch._plans import DTYPES
 
 __all__ = ["bsr_dense_addmm", "bsr_dense_mm", "bsr_scatter_mm", "install", "sampled_addmm", "uninstall"]
 
-_NAMES = ("bsr_dense_mm", "bsr_dense_addmm", "_int_bsr_dense_addmm", "bsr_scatter_mm", "sampled_addmm")
+_NAMES = ("bsr_dense_mm", "bsr_dense_addmm", "bsr_scatter_mm", "sampled_addmm")
 _before: dict[str, Any] = {}
 
 
@@ -27,8 +28,7 @@ def install() -> None:
     """Puts this module's functions in the place of those in torch.sparse._triton_ops. A second call does nothing."""
     for name in _NAMES:
         _before.setdefault(name, getattr(_triton_ops, name, None))
-        ours = bsr_dense_addmm if name == "_int_bsr_dense_addmm" else globals()[name]
-        setattr(_triton_ops, name, ours)
+        setattr(_triton_ops, name, globals()[name])
 
 
 def uninstall() -> None:
@@ -60,9 +60,12 @@ def _require_shapes(name: str, left: torch.Tensor, right: torch.Tensor) -> None:
 
 
 def _items(batch: torch.Size, *tensors: tuple[torch.Tensor, int]) -> Iterator[list[torch.Tensor]]:
-    """Each item of a batch: tensors (..., item), of whose dimensions so many last ones are the item's, broadcast to the batch."""
-    whole = [tensor.expand(*batch, *tensor.shape[tensor.dim() - last :]).flatten(0, len(batch) - 1) for tensor, last in tensors]
-    for at in range(batch.numel()):
+    """Each item of a batch: tensors (..., item), of whose dimensions so many last ones are the item's, broadcast to the batch.
+
+    They are views, so that an index is known again.
+    """
+    whole = [tensor.expand(*batch, *tensor.shape[tensor.dim() - last :]) for tensor, last in tensors]
+    for at in itertools.product(*map(range, batch)):
         yield [tensor[at] for tensor in whole]
 
 
@@ -120,7 +123,7 @@ def bsr_dense_addmm(
     left_alpha: (..., M), right_alpha: (..., N), factors of rows and columns; None: 1. With beta = 0, input is not read.
     """
     if bsr.dtype not in DTYPES:
-        before = _original("_int_bsr_dense_addmm")
+        before = _original()
         return before(input, bsr, dense, beta=beta, alpha=alpha, left_alpha=left_alpha, right_alpha=right_alpha, out=out, meta=meta)
     _require_bsr(bsr, "bsr_dense_addmm()")
     _require_shapes("bsr_dense_addmm()", bsr, dense)
@@ -191,9 +194,9 @@ def sampled_addmm(
     return torch.sparse_bsr_tensor(*parts, made, (*batch, *size), check_invariants=False)
 
 
-def _original(name: str) -> Callable[..., torch.Tensor]:
-    before = _before.get(name) or getattr(_triton_ops, name, None)
-    if before is None or before is bsr_dense_addmm:
+def _original() -> Callable[..., torch.Tensor]:
+    """torch's own bsr_dense_addmm, which its _int_bsr_dense_addmm comes to as well."""
+    found: Callable[..., torch.Tensor] | None = _before.get("bsr_dense_addmm") or getattr(_triton_ops, "bsr_dense_addmm", None)
+    if found is None or found is bsr_dense_addmm:
         raise UnsupportedError("this type of elements is not served, and torch has no function of its own for it here")
-    found: Callable[..., torch.Tensor] = before
     return found

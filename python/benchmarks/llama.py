@@ -21,18 +21,20 @@ class Shape:
 
 
 class Mlp(nn.Module):
+    """Its gate and what that is multiplied with are one layer, as in programs that serve models."""
+
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.gate = nn.Linear(shape.width, shape.hidden, bias=False)
-        self.up = nn.Linear(shape.width, shape.hidden, bias=False)
+        self.both = nn.Linear(shape.width, 2 * shape.hidden, bias=False)
         self.down = nn.Linear(shape.hidden, shape.width, bias=False)
 
     def forward(self, x: Any) -> Any:
-        return self.down(F.silu(self.gate(x)) * self.up(x))
+        gate, up = self.both(x).chunk(2, -1)
+        return self.down(F.silu(gate) * up)
 
 
 class Block(nn.Module):
-    """One layer. cache: keys and values of earlier tokens, (2, batch, heads, tokens, width of a head)."""
+    """One layer. cache: keys and values of all tokens, (2, batch, heads, tokens, width of a head); at: the new token's place there, (1)."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -42,11 +44,12 @@ class Block(nn.Module):
         self.out = nn.Linear(shape.width, shape.width, bias=False)
         self.mlp: nn.Module = Mlp(shape)
 
-    def forward(self, x: Any, cosine: Any, sine: Any, cache: Any = None) -> Any:
+    def forward(self, x: Any, cosine: Any, sine: Any, cache: Any = None, at: Any = None) -> Any:
         q, k, v = self.qkv(self.first(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         q, k = rotated(q, cosine, sine), rotated(k, cosine, sine)
         if cache is not None:
-            k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+            cache.index_copy_(3, at, torch.stack([k, v]))
+            k, v = cache[0], cache[1]
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=cache is None)
         x = x + self.out(attended.transpose(1, 2).flatten(2))
         return x + self.mlp(self.second(x))
@@ -73,8 +76,8 @@ class Model(nn.Module):
         angles = torch.arange(start, start + count, device=weight.device)[:, None] * rates
         return angles.cos().to(weight.dtype), angles.sin().to(weight.dtype)
 
-    def forward(self, tokens: Any, positions: tuple[Any, Any], caches: Any = None) -> Any:
+    def forward(self, tokens: Any, positions: tuple[Any, Any], caches: Any = None, at: Any = None) -> Any:
         x = self.embedding(tokens)
-        for at, block in enumerate(self.blocks):
-            x = block(x, *positions, None if caches is None else caches[at])
+        for layer, block in enumerate(self.blocks):
+            x = block(x, *positions, None if caches is None else caches[layer], at)
         return self.head(self.norm(x))

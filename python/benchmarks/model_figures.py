@@ -26,10 +26,10 @@ class ModelBench:
         batch, length = (8, 2048) if self.is_gpu else (2, 16)
         self.tokens = torch.randint(self.shape.vocabulary, (batch, length), device=device)
 
-    def _each_kind(self, measure: Callable[[Any], float], is_compiled: bool = True) -> dict[str, float]:
+    def _each_kind(self, measure: Callable[[Any], float]) -> dict[str, float]:
         found = {}
         for kind in ("dense", "sparse", "without MLPs"):
-            found[kind] = taken = measure(self._made(kind, is_compiled))
+            found[kind] = taken = measure(self._made(kind))
             print(f"  {taken:12.3f}  {kind}, ms", flush=True)
         dense, rest = found["dense"], found["without MLPs"]
         figures = {f"{kind}, ms": taken for kind, taken in found.items()}
@@ -37,7 +37,7 @@ class ModelBench:
         figures["at most, MLPs taking a share as their density"] = dense / (rest + self.density * (dense - rest))
         return figures
 
-    def _made(self, kind: str, is_compiled: bool) -> Any:
+    def _made(self, kind: str) -> Any:
         gc.collect()
         if self.is_gpu:
             torch.cuda.empty_cache()
@@ -50,7 +50,7 @@ class ModelBench:
         for block in model.blocks:
             if kind == "without MLPs":
                 block.mlp = nn.Identity()
-            if self.is_gpu and is_compiled:
+            if self.is_gpu:
                 block.compile(fullgraph=True)  # one graph serves all layers
         return model
 
@@ -82,22 +82,30 @@ class ModelBench:
         return self._each_kind(measure)
 
     def decode(self) -> dict[str, float]:
-        """One token for each of the batch behind 2048 others, in a CUDA graph. None on the CPU."""
+        """One token behind 2048 others in a CUDA graph, of one sequence and of a batch. None on the CPU."""
+        if not self.is_gpu:
+            return {}
+        batch, length = self.tokens.shape
+        found = {}
+        for sequences in (1, batch):
+            print(f"  of {sequences}:", flush=True)
+            figures = self._each_kind(lambda model: self._decoded(model, sequences, length))  # noqa: B023
+            found.update({f"of {sequences}: {name}": value for name, value in figures.items()})
+        return found
 
-        def measure(model: Any) -> float:
-            (batch, length), shape = self.tokens.shape, self.shape
-            token = torch.randint(shape.vocabulary, (batch, 1), device=self.device)
-            cached = shape.layers, 2, batch, shape.heads, length, shape.width // shape.heads
-            caches = torch.randn(cached, device=self.device, dtype=self.dtype)
-            positions = model.positions(length, 1)
-            with torch.no_grad():
-                model(token, positions, caches)
-                graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph):
-                    model(token, positions, caches)
-                taken = milliseconds({"decode": graph.replay}, self.device)["decode"]
-            del graph
-            st.cache_clear(captured=True)
-            return taken
-
-        return self._each_kind(measure, is_compiled=False) if self.is_gpu else {}
+    def _decoded(self, model: Any, sequences: int, length: int) -> float:
+        shape = self.shape
+        token = torch.randint(shape.vocabulary, (sequences, 1), device=self.device)
+        cached = shape.layers, 2, sequences, shape.heads, length + 1, shape.width // shape.heads
+        caches = torch.randn(cached, device=self.device, dtype=self.dtype)
+        at = torch.full((1,), length, device=self.device)
+        positions = model.positions(length, 1)
+        with torch.no_grad():
+            model(token, positions, caches, at)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                model(token, positions, caches, at)
+            taken = milliseconds({"decode": graph.replay}, self.device)["decode"]
+        del graph
+        st.cache_clear(captured=True)
+        return taken

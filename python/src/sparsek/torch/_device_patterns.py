@@ -53,11 +53,11 @@ class DeviceEntry:
         self.calls: Kept[Any] = Kept(_CALLS)
         self.bytes = crow.nbytes + col.nbytes
         self.verdict = Verdict(pattern)
-        self._storages = StorageWeakRef(crow.untyped_storage()), StorageWeakRef(col.untyped_storage())
+        self.storages = StorageWeakRef(crow.untyped_storage()), StorageWeakRef(col.untyped_storage())
 
     def is_gone(self) -> bool:
         """Whether nobody has the index any more, nor a graph that uses it."""
-        return not self.verdict.captured and (self._storages[0].expired() or self._storages[1].expired())
+        return not self.verdict.captured and (self.storages[0].expired() or self.storages[1].expired())
 
 
 class DevicePatterns:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ on_clear: list[Callable[[bool], None]] = []
 _contexts: dict[int, Context] = {}
 
 _num_threads = torch.get_num_threads
+_is_gone: Callable[[int], bool] = torch.UntypedStorage._expired  # of a storage that is held weakly
 _raw_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # none in a torch without CUDA
 _current_device: Any = getattr(torch._C, "_cuda_getDevice", None)
 # Past the dispatcher, in a third of the time.
@@ -218,20 +220,41 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class DeviceCall(Call):
     """The same on a GPU, in torch's current stream, with workspace of torch's allocator."""
 
-    __slots__ = ("_device", "_identity", "_is_captured", "_is_only_device", "_verdict")
+    __slots__ = (
+        "_col",
+        "_crow",
+        "_device",
+        "_identity",
+        "_is_captured",
+        "_is_only_device",
+        "_places",
+        "_storages",
+        "_verdict",
+        "_versions",
+    )
 
     def _bind(self, entry: Any) -> None:
         self._verdict, self._is_captured, self._identity = entry.verdict, False, entry.identity
+        self._storages = entry.storages
+        self._places: tuple[int, int] = (entry.storages[0].cdata, entry.storages[1].cdata)
         self._device: int = entry.pattern.context.device
         self._is_only_device = torch.cuda.device_count() == 1  # torch takes a while to tell the current one
         self._members["flags"] = int(MultiplyFlag.TRUSTED)
 
     def stay_with(self, crow: torch.Tensor, col: torch.Tensor) -> None:
-        """Nothing: the entry's identity says where the index lies."""
+        """Keeps the tensors in mind, weakly: the same objects are known in a third of the time that their identity takes."""
+        self._crow: Callable[[], Any] = weakref.ref(crow)
+        self._col: Callable[[], Any] = weakref.ref(col)
+        self._versions, self._col_address = (crow._version, col._version), col.data_ptr()
 
     def serves(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
-        """Whether the index is the very one that it is for, and right as far as is known."""
-        if self._identity != identity(crow, col):
+        """Whether the index is the very one that it is for, and right as far as is known. crow has the address and size of that."""
+        first, second = self._places
+        # While the storages live, nothing else has their addresses.
+        if self._crow() is crow and self._col() is col and not (_is_gone(first) or _is_gone(second)):
+            if crow._version != self._versions[0] or col._version != self._versions[1] or col.data_ptr() != self._col_address:
+                return False
+        elif self._identity != identity(crow, col):
             return False
         if not self._verdict.is_known:
             self._verdict.look()

@@ -76,6 +76,13 @@ class Kept(Generic[_Kept]):
                     self._made.popitem(last=False)
         return found
 
+    def put(self, key: Kind, made: _Kept) -> None:
+        """Keeps this one, in the place of another one of that key."""
+        with self._lock:
+            self._made[key] = made
+            if len(self._made) > self.most:
+                self._made.popitem(last=False)
+
 
 class Entry:
     """A pattern and its plans."""

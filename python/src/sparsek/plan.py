@@ -45,6 +45,11 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def measuring() -> threading.Lock:
+    """What is held while kernels are measured: one measurement would disturb another."""
+    return _tuning
+
+
 @dataclass(frozen=True)
 class PlanInfo:
     """What a plan is: its kernel, why it was chosen, and what it takes."""
@@ -172,7 +177,7 @@ class Plan(Owner):
             measured = self._values(values, None)
             # The matrix refers to these values from here on. Nothing but this call reads them there: products have values
             # of their own. Meanwhile no other thread may set others, or disturb what is measured.
-            with _tuning:
+            with measuring():
                 lib.require(lib.matrix_set_values(pattern.pointer, measured.address, int(measured.memory), current_stream(measured)))
                 lib.require(lib.plan_create(pattern.pointer, ctypes.byref(options), ctypes.addressof(pointer)))
         else:

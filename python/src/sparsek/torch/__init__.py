@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from . import gate, layouts
-from ._plans import cache_clear, cache_info
+from ._plans import cache_clear, cache_info, tuning
 from .block_layout import BlockLayout
 from .blocks import block_mask, block_scores, from_blocks, index_from_mask, index_from_scores, to_blocks
 from .functional import PlanTensor, attention, linear, mm, plan, sdd
@@ -44,4 +44,5 @@ __all__ = [
     "sparsify_",
     "to_blocks",
     "to_plain",
+    "tuning",
 ]

@@ -23,8 +23,9 @@ from .._library import library
 from ..cache import Cache, CacheInfo, Entry
 from ..context import Context
 from ..dtypes import BYTES
-from ..errors import DtypeError, UnsupportedError
+from ..errors import ArgumentError, DtypeError, UnsupportedError
 from ..pattern import Pattern
+from ..plan import measuring
 from . import _known
 from ._device_patterns import DeviceEntry, DevicePatterns, identity, is_capturing
 
@@ -101,13 +102,20 @@ def entry_of(crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: 
 
 
 class _Plan:
-    """A plan, with options of sparsek_plan_options."""
+    """A plan, with options of sparsek_plan_options. values: what is multiplied while kernels are measured, for so many seconds."""
 
-    def __init__(self, pattern: Pattern, options: dict[str, int]) -> None:
+    def __init__(self, pattern: Pattern, options: dict[str, int], seconds: float = 0.0, values: torch.Tensor | None = None) -> None:
         lib = library()
-        given = _abi.PlanOptions(**{"dtype_c": int(pattern.dtype), **options})
+        given = _abi.PlanOptions(**{"dtype_c": int(pattern.dtype), "tuning_seconds": seconds, **options})
         pointer = ctypes.c_void_p()
-        lib.require(lib.plan_create(pattern.pointer, ctypes.byref(given), ctypes.addressof(pointer)))
+        self.is_tuned = values is not None
+        if values is None:
+            lib.require(lib.plan_create(pattern.pointer, ctypes.byref(given), ctypes.addressof(pointer)))
+        else:
+            stream = _raw_stream(values.get_device()) if values.is_cuda else 0
+            with measuring():
+                lib.require(lib.matrix_set_values(pattern.pointer, values.data_ptr(), int(pattern.context.memory), stream))
+                lib.require(lib.plan_create(pattern.pointer, ctypes.byref(given), ctypes.addressof(pointer)))
         assert pointer.value is not None
         self.pointer = ctypes.c_void_p(pointer.value)
         self._handle = Shared(pointer.value, lib.plan_destroy, pattern._handle)
@@ -150,8 +158,8 @@ class Call:
     has_gradients: bool
     """Whether one of these is to have a gradient."""
 
-    def __init__(self, entry: Any, options: dict[str, int], shape: tuple[int, ...], members: dict[str, Any]) -> None:
-        self._plan: _Plan = entry.plans.get(tuple(options.items()), lambda: _Plan(entry.pattern, options))
+    def __init__(self, entry: Any, plan: _Plan, options: dict[str, int], shape: tuple[int, ...], members: dict[str, Any]) -> None:
+        self._plan = plan
         self._lib = library()
         self._multiply = self._lib.multiply
         self._shape, self._strides, self._dtype = shape, _strides(shape), _TYPES[entry.pattern.dtype]
@@ -285,9 +293,51 @@ class DeviceCall(Call):
             self._lib.require(status)
 
 
-def made_call(entry: Entry | DeviceEntry, options: dict[str, int], shape: tuple[int, ...], members: dict[str, Any]) -> Call:
-    """A call of the pattern's plan with these options."""
-    return (DeviceCall if isinstance(entry, DeviceEntry) else Call)(entry, options, shape, members)
+def made_call(
+    entry: Entry | DeviceEntry,
+    options: dict[str, int],
+    shape: tuple[int, ...],
+    members: dict[str, Any],
+    make_values: Callable[[], torch.Tensor],
+) -> Call:
+    """A call of the pattern's plan with these options. make_values: of the pattern, to be multiplied where kernels are measured."""
+    key = tuple(options.items())
+    plan = entry.plans.get(key, lambda: _Plan(entry.pattern, options, *_measured(entry, make_values)))
+    if tuning.seconds > 0 and not plan.is_tuned:
+        measured = _measured(entry, make_values)
+        if measured:
+            plan = _Plan(entry.pattern, options, *measured)
+            entry.plans.put(key, plan)
+    return (DeviceCall if isinstance(entry, DeviceEntry) else Call)(entry, plan, options, shape, members)
+
+
+def _measured(entry: Entry | DeviceEntry, make_values: Callable[[], torch.Tensor]) -> tuple[()] | tuple[float, torch.Tensor]:
+    """What a plan is given where kernels are to be measured for it, which a capture allows for none."""
+    if tuning.seconds <= 0 or entry.pattern.nnzb == 0 or (isinstance(entry, DeviceEntry) and is_capturing()):
+        return ()
+    return tuning.seconds, make_values()
+
+
+class tuning:  # it reads as a function
+    """Within `with tuning(0.05):`, each product that has not been measured yet measures kernels for so many seconds.
+
+    That holds for all threads of the process, and so for backward passes; CUDA graphs are captured with what is known. What
+    was measured goes on to be used, here and, by the tuning cache of the user, in other processes.
+    """
+
+    seconds = 0.0
+
+    def __init__(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ArgumentError(f"kernels cannot be measured for {seconds} s")
+        self._asked, self._before = seconds, 0.0
+
+    def __enter__(self) -> None:
+        self._before, tuning.seconds = tuning.seconds, self._asked
+        _known.forget()  # each product is looked up once more
+
+    def __exit__(self, *_: object) -> None:
+        tuning.seconds = self._before
 
 
 def alignment_of(entry: Entry | DeviceEntry, *addresses_and_steps: int) -> int:

@@ -171,7 +171,7 @@ def mm(
         options["dtype_c"] = int(DTYPES[out.dtype])
         options["alignment_c"] = max(options["alignment_c"], out.element_size())
     members = {"n": n, "ldb": lying.ld, "ldc": n, "batch": batch, "stride_b": step, "stride_c": step_c}
-    call = made_call(entry, options, shape, members)
+    call = made_call(entry, options, shape, members, lambda: _blocks(values))
     if folded.data_ptr() == b.data_ptr() and values.is_contiguous() and values.numel() and _is_plain(crow, col):
         keep((crow.data_ptr(), b.numel(), size, transpose), entry, call, crow, col, values, b)
     blocks = _blocks(values)
@@ -273,7 +273,7 @@ def linear(
         "alignment": alignment_of(entry, lying.tensor.data_ptr()),
         "alignment_c": alignment_of(entry, _out_address(out)),
     }
-    call = made_call(entry, options, shape, {"n": n, "ldb": lying.ld, "ldc": outer})
+    call = made_call(entry, options, shape, {"n": n, "ldb": lying.ld, "ldc": outer}, lambda: _blocks(values))
     in_place = lying.tensor.data_ptr() == x.data_ptr() and values.is_contiguous() and (bias is None or bias.is_contiguous())
     if in_place and x.numel() and values.numel() and _is_plain(crow, col):
         key = (crow.data_ptr(), x.numel(), size, transpose, activation, bias is None)
@@ -346,7 +346,7 @@ def sdd(
         "alignment": alignment_of(entry, left.tensor.data_ptr(), right.tensor.data_ptr()),
         "alignment_c": alignment_of(entry, _out_address(out)),
     }
-    call = made_call(entry, options, shape, {"n": n, "ldb": right.ld, "ldx": left.ld})
+    call = made_call(entry, options, shape, {"n": n, "ldb": right.ld, "ldx": left.ld}, lambda: lhs.new_zeros(shape))
     if left.tensor is lhs and right.tensor is rhs and _is_plain(crow, col):
         keep((crow.data_ptr(), lhs.numel(), size, block), entry, call, crow, col, lhs, rhs)
     return call.run(lhs, (0, right.tensor.data_ptr(), 0, left.tensor.data_ptr()), out)

@@ -17,6 +17,9 @@ namespace sparsek::cpu {
 namespace {
 
 constexpr int kMostDots = 8;  // vectors of sums at once
+// Bytes of A that are asked for before they are multiplied: more than the processor does by itself, which short rows
+// of small blocks would wait for.
+constexpr int kAhead = 4096;
 
 // A run of block rows by one column.
 template <typename T>
@@ -27,16 +30,34 @@ struct DotRun {
   const T* a;        // the first of the rows that are summed, in the first block of the matrix
   int64_t step;      // elements of a block
   int pitch;         // elements of a row of a block
-  int elements;      // of the rows that are summed
+  int rows;          // that are summed
+  int elements;      // of these
   const T* x;
   int32_t places[kMostDots * Isa::lanes<S>()];  // of narrow blocks: i % pitch
 };
 
-// sums of block row r: (kVectors * kLanes), of vectors along the rows of blocks. kSpread: lanes of the register that
-// holds x; kAlike: all vectors are multiplied by the same lanes. Few vectors have several sums each, whose chains
-// overlap.
+// Adds up `width` lanes of each row.
+template <typename S>
+void add_lanes(const S* lanes, int rows, int width, S* sums) {
+  for (int i = 0; i < rows; ++i, lanes += width) {
+    S even = lanes[0], odd = width > 1 ? lanes[1] : S{0};
+    int k = 2;
+    for (; k + 1 < width; k += 2) {
+      even += lanes[k];
+      odd += lanes[k + 1];
+    }
+    sums[i] = even + (k < width ? odd + lanes[k] : odd);
+  }
+}
+
+// Functions that sum rows of block rows [begin, end): those of block row r to sums + (r - begin) * stride.
+template <typename T>
+using DotFunction = void (*)(const DotRun<T>& run, int32_t begin, int32_t end, Sum<T>* sums, int64_t stride);
+
+// Vectors lie along the rows of narrow blocks. kSpread: lanes of the register that holds x; kAlike: all vectors are
+// multiplied by the same lanes. Few vectors have several sums each, whose chains overlap.
 template <typename T, int kWidth, int kVectors, int kSpread, bool kAlike>
-void sum_narrow(const DotRun<T>& run, int32_t r, Sum<T>* sums) {
+void sum_narrow(const DotRun<T>& run, int32_t begin, int32_t end, Sum<T>* sums, int64_t stride) {
   using S = Sum<T>;
   using L = Lanes<S, kWidth>;
   using X = Lanes<S, kSpread>;
@@ -47,20 +68,14 @@ void sum_narrow(const DotRun<T>& run, int32_t r, Sum<T>* sums) {
   typename L::Places places[kPlaces];
 #pragma GCC unroll 8
   for (int j = 0; j < kPlaces; ++j) places[j] = L::places(run.places + j * kWidth);
-  typename L::Vector sum[kChains][kVectors];
-#pragma GCC unroll 8
-  for (int c = 0; c < kChains; ++c) {
-#pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) sum[c][j] = L::zero();
-  }
-  const int32_t end = run.row_ptr[r + 1];
-  const T* a = run.a + run.row_ptr[r] * run.step;
+  const T* a = run.a + run.row_ptr[begin] * run.step;
   const auto multiply_block = [&](int32_t e, typename L::Vector* to) __attribute__((always_inline)) {
     const typename L::Vector x = L::widen(X::load(run.x + run.k[e], width));
     typename L::Vector factor;
     if constexpr (kAlike) factor = L::permute(x, places[0]);
 #pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) {
+      __builtin_prefetch(reinterpret_cast<const char*>(a + j * kWidth) + kAhead);
       if constexpr (!kAlike) factor = L::permute(x, places[j]);
       if constexpr (kVectors > 1) {
         to[j] =
@@ -71,69 +86,81 @@ void sum_narrow(const DotRun<T>& run, int32_t r, Sum<T>* sums) {
     }
     a += run.step;
   };
-  int32_t e = run.row_ptr[r];
-  for (; e + kChains <= end; e += kChains) {
+  for (int32_t r = begin, e = run.row_ptr[begin]; r < end; ++r, sums += stride) {
+    typename L::Vector sum[kChains][kVectors];
 #pragma GCC unroll 8
-    for (int c = 0; c < kChains; ++c) multiply_block(e + c, sum[c]);
+    for (int c = 0; c < kChains; ++c) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j) sum[c][j] = L::zero();
+    }
+    const int32_t behind = run.row_ptr[r + 1];
+    for (; e + kChains <= behind; e += kChains) {
+#pragma GCC unroll 8
+      for (int c = 0; c < kChains; ++c) multiply_block(e + c, sum[c]);
+    }
+    for (; e < behind; ++e) multiply_block(e, sum[0]);
+#pragma GCC unroll 8
+    for (int c = 1; c < kChains; ++c) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j) sum[0][j] = L::add(sum[0][j], sum[c][j]);
+    }
+    alignas(64) S lanes[kVectors * kWidth];
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) L::store(lanes + j * kWidth, sum[0][j]);
+    add_lanes(lanes, run.rows, run.pitch, sums);
   }
-  for (; e < end; ++e) multiply_block(e, sum[0]);
-#pragma GCC unroll 8
-  for (int c = 1; c < kChains; ++c) {
-#pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) sum[0][j] = L::add(sum[0][j], sum[c][j]);
-  }
-#pragma GCC unroll 8
-  for (int j = 0; j < kVectors; ++j) L::store(sums + j * kWidth, sum[0][j]);
 }
 
-// The sum of a row of single elements.
+// Rows of single elements.
 template <typename S>
-S sum_elements(const DotRun<S>& run, int32_t r) {
+void sum_elements(const DotRun<S>& run, int32_t begin, int32_t end, S* sums) {
   constexpr int kLanesOfSums = Isa::lanes<S>();
   using L = Lanes<S, kLanesOfSums>;
-  int32_t e = run.row_ptr[r];
-  const int32_t end = run.row_ptr[r + 1];
-  typename L::Vector sum = L::zero();
-  for (; e + kLanesOfSums <= end; e += kLanesOfSums) {
-    sum = L::multiply_add(L::load(run.a + e), L::gather(run.x, run.k + e), sum);
+  for (int32_t r = begin, e = run.row_ptr[begin]; r < end; ++r, ++sums) {
+    const int32_t behind = run.row_ptr[r + 1];
+    typename L::Vector sum = L::zero();
+    for (; e + kLanesOfSums <= behind; e += kLanesOfSums) {
+      sum = L::multiply_add(L::load(run.a + e), L::gather(run.x, run.k + e), sum);
+    }
+    if (e < behind) {
+      const typename L::Part rest = L::part(behind - e);
+      sum = L::multiply_add(L::load(run.a + e, rest), L::gather(run.x, run.k + e, rest), sum);
+      e = behind;
+    }
+    *sums = L::add_up(sum);
   }
-  if (e < end) {
-    const typename L::Part rest = L::part(end - e);
-    sum = L::multiply_add(L::load(run.a + e, rest), L::gather(run.x, run.k + e, rest), sum);
-  }
-  return L::add_up(sum);
 }
 
-// Sums of kRows rows of block row r.
+// kRows rows of wide blocks, each in vectors of its own.
 template <typename T, int kRows>
-void sum_wide(const DotRun<T>& run, int32_t r, Sum<T>* sums) {
+void sum_wide(const DotRun<T>& run, int32_t begin, int32_t end, Sum<T>* sums, int64_t stride) {
   using S = Sum<T>;
   constexpr int kLanesOfSums = Isa::lanes<S>();
   using L = Lanes<S, kLanesOfSums>;
   const int whole = (run.pitch - 1) / kLanesOfSums * kLanesOfSums;  // of a row; at least one element is behind them
   const typename L::Part rest = L::part(run.pitch - whole);
-  typename L::Vector sum[kRows];
+  const T* a = run.a + run.row_ptr[begin] * run.step;
+  for (int32_t r = begin, e = run.row_ptr[begin]; r < end; ++r, sums += stride) {
+    typename L::Vector sum[kRows];
 #pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) sum[i] = L::zero();
-  const int32_t end = run.row_ptr[r + 1];
-  const T* a = run.a + run.row_ptr[r] * run.step;
-  for (int32_t e = run.row_ptr[r]; e < end; ++e, a += run.step) {
-    const T* const x = run.x + run.k[e];
-    for (int k = 0; k < whole; k += kLanesOfSums) {
-      const typename L::Vector factor = L::load(x + k);
+    for (int i = 0; i < kRows; ++i) sum[i] = L::zero();
+    for (const int32_t behind = run.row_ptr[r + 1]; e < behind; ++e, a += run.step) {
+      const T* const x = run.x + run.k[e];
+      for (int k = 0; k < whole; k += kLanesOfSums) {
+        const typename L::Vector factor = L::load(x + k);
 #pragma GCC unroll 8
-      for (int i = 0; i < kRows; ++i) sum[i] = L::multiply_add(L::load(a + i * run.pitch + k), factor, sum[i]);
+        for (int i = 0; i < kRows; ++i) sum[i] = L::multiply_add(L::load(a + i * run.pitch + k), factor, sum[i]);
+      }
+      const typename L::Vector factor = L::load(x + whole, rest);
+#pragma GCC unroll 8
+      for (int i = 0; i < kRows; ++i) {
+        sum[i] = L::multiply_add(L::load(a + i * run.pitch + whole, rest), factor, sum[i]);
+      }
     }
-    const typename L::Vector factor = L::load(x + whole, rest);
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) sum[i] = L::multiply_add(L::load(a + i * run.pitch + whole, rest), factor, sum[i]);
+    for (int i = 0; i < kRows; ++i) sums[i] = L::add_up(sum[i]);
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) sums[i] = L::add_up(sum[i]);
 }
-
-template <typename T>
-using DotFunction = void (*)(const DotRun<T>& run, int32_t r, Sum<T>* sums);
 
 template <typename T>
 struct DotTable {
@@ -170,20 +197,6 @@ constexpr DotTable<T> make_dots() {
 template <typename T>
 constexpr DotTable<T> kDots = make_dots<T>();
 
-// Adds up `width` lanes of each row.
-template <typename S>
-void add_lanes(const S* lanes, int rows, int width, S* sums) {
-  for (int i = 0; i < rows; ++i, lanes += width) {
-    S even = lanes[0], odd = width > 1 ? lanes[1] : S{0};
-    int k = 2;
-    for (; k + 1 < width; k += 2) {
-      even += lanes[k];
-      odd += lanes[k + 1];
-    }
-    sums[i] = even + (k < width ? odd + lanes[k] : odd);
-  }
-}
-
 // How the rows of a block are summed.
 template <typename T>
 struct DotParts {
@@ -206,26 +219,21 @@ DotParts<T> dot_parts(DotRun<T>& run) {
                                           : 2};
 }
 
-// Sums of rows [0, rows) of block row r.
+// Sums of rows [0, rows) of each of block rows [begin, end), one after the other.
 template <typename T>
-void sum_rows(const DotParts<T>& parts, DotRun<T>& run, int32_t r, int rows, Sum<T>* sums) {
-  using S = Sum<T>;
-  constexpr int kLanesOfSums = Isa::lanes<S>();
+void sum_rows(const DotParts<T>& parts, DotRun<T>& run, int32_t begin, int32_t end, int rows, Sum<T>* sums) {
+  constexpr int kLanesOfSums = Isa::lanes<Sum<T>>();
   const T* const first = run.a;
-  for (int begin = 0; begin < rows; begin += parts.most) {
-    const int count = rows - begin < parts.most ? rows - begin : parts.most;
-    run.a = first + static_cast<int64_t>(begin) * run.pitch;
-    if (!parts.narrow) {
-      kDots<T>.wide[count - 1](run, r, sums + begin);
-      continue;
+  for (int row = 0; row < rows; row += parts.most) {
+    run.rows = rows - row < parts.most ? rows - row : parts.most;
+    run.elements = run.rows * run.pitch;
+    run.a = first + static_cast<int64_t>(row) * run.pitch;
+    DotFunction<T> sum = kDots<T>.wide[run.rows - 1];
+    if (parts.narrow) {
+      sum = run.elements <= 4 ? kDots<T>.least
+                              : kDots<T>.narrow[(run.elements - 1) / kLanesOfSums][parts.spread][parts.alike];
     }
-    run.elements = count * run.pitch;
-    alignas(64) S lanes[kMostDots * kLanesOfSums];
-    const DotFunction<T> sum = run.elements <= 4
-                                   ? kDots<T>.least
-                                   : kDots<T>.narrow[(run.elements - 1) / kLanesOfSums][parts.spread][parts.alike];
-    sum(run, r, lanes);
-    add_lanes(lanes, count, run.pitch, sums + begin);
+    sum(run, begin, end, sums + row, rows);
   }
   run.a = first;
 }

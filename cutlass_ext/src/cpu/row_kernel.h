@@ -207,27 +207,38 @@ class RowRunner {
                      step,
                      product_.block_k,
                      0,
+                     0,
                      static_cast<const T*>(product_.b) + rows_.col,
                      {}};
     const DotParts<T> parts = dot_parts(run);
-    S of_rows[kRowsAtOnce];
-    for (int32_t r = begin; r < end; ++r) {
+    constexpr int kRowsOfCall = 4 * kRowsAtOnce;
+    S of_rows[kRowsOfCall];
+    for (int32_t r = begin; r < end;) {
+      // Block rows of one height, as many as there is room for.
       const int rows = height(r);
+      int32_t behind = r + 1;
+      for (; behind < end && (behind + 1 - r) * (rows > 0 ? rows : 1) <= kRowsOfCall && height(behind) == rows;)
+        ++behind;
       bool summed = false;
       if constexpr (__is_same(T, S)) {
         if (product_.block_m == 1 && product_.block_k == 1) {
-          of_rows[0] = sum_elements(run, r);
+          sum_elements(run, r, behind, of_rows);
           summed = true;
         }
       }
-      if (!summed) sum_rows(parts, run, r, rows, of_rows);
+      if (!summed) sum_rows(parts, run, r, behind, rows, of_rows);
       if (stores_sums_) {
-        S* c = c_at(first_row(r), 0);
-        for (int i = 0; i < rows; ++i, c += product_.ldc) *c = static_cast<S>(product_.alpha) * of_rows[i];
+        const S* sum = of_rows;
+        for (; r < behind; ++r) {
+          S* c = c_at(first_row(r), 0);
+          for (int i = 0; i < rows; ++i, c += product_.ldc) *c = static_cast<S>(product_.alpha) * *sum++;
+        }
         continue;
       }
-      for (int i = 0; i < rows; ++i) sums()[i * kTileCols] = of_rows[i];
-      finish(sums(), first_row(r), rows);
+      for (const S* sum = of_rows; r < behind; ++r) {
+        for (int i = 0; i < rows; ++i) sums()[i * kTileCols] = *sum++;
+        finish(sums(), first_row(r), rows);
+      }
     }
   }
 

@@ -26,7 +26,9 @@ from scipy.optimize import least_squares
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADER = ROOT / "cutlass_ext/src/cuda/cost_coefficients.h"
-SOURCES = ["tests/testdata/cost_model_library.cpp", "src/cuda/cost_model.cpp", "src/cuda/choose_cluster.cpp", "src/cuda/lane_layout.cpp", "src/cuda/lane_ways.cpp",
+SOURCES = ["tests/testdata/cost_model_library.cpp", "src/cuda/cost_model.cpp", "src/cuda/cost_of_chunks.cpp",
+           "src/cuda/cost_of_libraries.cpp", "src/cuda/chunk_sizes.cpp", "src/cuda/choose_cluster.cpp", "src/cuda/lane_layout.cpp",
+           "src/cuda/lane_ways.cpp", "src/cuda/window_layout.cpp",
            "src/abi/error.cpp"] + [f"src/plan/{name}.cpp" for name in (
                "plan", "schedule_tiles", "split", "chunk_plan", "column_bits", "column_union", "panel_ends", "row_groups", "row_order",
                "row_matching")]
@@ -37,10 +39,10 @@ NEAR = 2  # a kernel is fitted to the cases where it takes at most so many times
 FAR = 30  # ... and, with little weight, at most so many times
 SPREAD = 0.25  # times whose quartiles are further apart were disturbed, and are left out
 FOLDS = 5
-# A kernel of each part of the coefficients.
+# A kernel of each part of the coefficients; few_columns has one for each of its ways.
 KNOWN = ["skinny_bf16_64_16", "skinny_bf16_64_64", "tma_bf16_64x2_256", "tma_bf16_128_256", "gather_bf16_128_256",
-         "simt_bf16", "cublas_dense", "cusparse_bsr", "cusparse_bell", "cusparse_csr", "few_columns_bf16",
-         "planes_fp32_128_128"]
+         "simt_bf16", "cublas_dense", "cusparse_bsr", "cusparse_bell", "cusparse_csr", "stream", "bundles",
+         "singles", "fixed", "tensor", "planes_fp32_128_128", "dmma_fp64_64_128"]
 
 
 class Model:
@@ -125,7 +127,7 @@ class Data:
     def predictions(self, model, coefficients, chosen):
         out = np.full((len(chosen), len(self.kernels)), np.nan)
         for place, kernel in enumerate(self.kernels):
-            if model.range(kernel)[0] < 0 and not kernel.startswith("blocks_"):
+            if model.range(kernel)[0] < 0 and not kernel.startswith(("blocks_", "packed_")):
                 continue  # another library's, which the model does not know
             known = np.flatnonzero(~np.isnan(self.times[chosen, place]))
             out[known, place] = model.predict(kernel, np.ascontiguousarray(self.rows[chosen[known]]), coefficients)

@@ -5,8 +5,10 @@
 package tests
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -89,14 +91,29 @@ func TestFormCopies(t *testing.T) {
 }
 
 // costModel is its sources and those of the planner that it calls.
-var costModel = append([]string{"-I", "testdata/no_cuda", "../src/cuda/cost_model.cpp", "../src/cuda/choose_cluster.cpp",
+var costModel = append([]string{"-I", "testdata/no_cuda", "../src/cuda/cost_model.cpp", "../src/cuda/cost_of_chunks.cpp",
+	"../src/cuda/cost_of_libraries.cpp", "../src/cuda/chunk_sizes.cpp", "../src/cuda/choose_cluster.cpp",
 	"../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp", "../src/cuda/window_layout.cpp", "../src/plan/pattern_stats.cpp"}, planner...)
 
 // What the cost model predicts, as far as it must be so whatever its coefficients are.
 func TestCostModel(t *testing.T) { run(t, "testdata/cost_model_check.cpp", costModel...) }
 
-// scripts/fit_cost_model.py finds what it calls.
+// What it predicts for products that were measured.
+func TestCostModelOfMeasuredProducts(t *testing.T) {
+	run(t, "testdata/cost_model_measured_check.cpp", costModel...)
+}
+
+// scripts/fit_cost_model.py finds what it calls, in the sources that it names.
 func TestCostModelLibrary(t *testing.T) {
+	script, err := os.ReadFile("../../scripts/fit_cost_model.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range costModel {
+		if dir, file := filepath.Split(source); dir == "../src/cuda/" && !strings.Contains(string(script), `"src/cuda/`+file+`"`) {
+			t.Errorf("fit_cost_model.py lacks %s", source)
+		}
+	}
 	compile(t, "testdata/cost_model_library.cpp", append([]string{"-shared", "-fPIC"}, costModel...)...)
 }
 

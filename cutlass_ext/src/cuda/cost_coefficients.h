@@ -34,15 +34,19 @@ struct SimtCost {
   double warp;    // in addition for each warp of a CTA that is busy
 };
 
-// Few columns on ordinary cores: instructions of blocks, groups of them, what is moved, and B read for each block.
-struct FewCost {
+// A way of few_columns. Three values are for elements of B of 2, 4 and 8 bytes.
+struct LaneCost {
   double launch;
-  double streamed, bundled;  // by LaneLayout::cost, of each block: up to three columns, and more
-  double group;              // of blocks that are copied together
-  double memory;             // share of the device memory's rate
-  double l2_rate;            // what all SMs together read of B
-  double panel;              // in addition for each further panel of columns, as a share: it reads A again
-  double large;              // as many times as long with large blocks, which leave less room for B in L1
+  double issue[3];   // by LaneLayout::cost, of each block; of tensor cores for 8 x 8 of it by 8 columns
+  double memory;     // share of the device memory's rate
+  double l2_rate;    // what all SMs together read of B
+  double others;     // share of all but the longest of these four
+  double wait[3];    // for a block, in a lane; of tensor cores, for each 8 columns of it
+  double wait_cost;  // in addition by LaneLayout::cost, or by the tiles of a warp
+  double missed;     // of what L2 may not hold, the share that comes from memory
+  double l2_share;   // that B has
+  double join;       // the kernel that adds up the sums of rows that are cut
+  double join_rate;  // of such sums
 };
 
 // cuBLAS: tiles in waves, the best of several shapes and splits of K.
@@ -77,14 +81,17 @@ struct BellCost {
   double memory;  // share of the device memory's rate
 };
 
-// cuSPARSE on CSR: an element of A by a vector, or by the columns of B.
+// cuSPARSE on CSR. Three values are for elements of 2, 4 and 8 bytes.
 struct CsrCost {
+  double launch_of_vector;
+  double vector;  // an element of A by a vector
   double launch;
-  double vector;   // an element of A by a vector
-  double element;  // by several columns
-  double byte;     // in addition for each byte of those columns
-  double row;      // an element of the longest row, of several columns
-  double memory;   // share of the device memory's rate
+  double element[3];  // by a panel of columns
+  double row[3];      // a row of A, by such a panel
+  double memory;      // share of the device memory's rate
+  double shared;      // an element of the longest row where rows are shared out,
+  double whole[3];    // where they are not,
+  double wide[3];     // and of longer rows, by more lanes
 };
 
 struct CostCoefficients {
@@ -94,8 +101,9 @@ struct CostCoefficients {
   BsrCost bsr;
   BellCost bell;
   CsrCost csr;
-  FewCost few;
-  TiledCost planes;  // mma: of one product of planes
+  LaneCost stream, bundles, singles, fixed, tensor;  // the ways of few_columns
+  TiledCost planes;                                  // mma: of one product of planes
+  TiledCost dmma;                                    // mma: by 128 columns
 };
 
 // Written by scripts/fit_cost_model.py: from here on
@@ -108,10 +116,21 @@ constexpr CostCoefficients kCostCoefficients = {
     {5.798, 3.385, 0.2314, 0.01328},
     {5.729, 9.404e+08, 2.289e+07, 0.08916, 1.051, 0.6113, 2.913, 0.936},
     {7.236, 1.476e+07, 0.4651, 0.002451, 9.205e-06},
-    {4.564, 1.828, 0.05995, 0.009979, 1.662e+08, 2.261, 0.9916},
-    {10.72, 4.869e-06, 4.957e-08, 6.503e-08, 0.003607, 0.2338},
-    {13.36, 8.381e-06, 3.151e-06, 0.0003689, 0.5047, 6.026e+08, 0.004979, 1.875},
+    {5.207, 1.782, 0.006937, 0.01115, 2.82e+08, 2.107, 1.017},
+    {15.68, 1.032e-07, 4.254, 1.157e-05, 7.42e-06, 8.884e-06, 0.0002854, 0.0004586, 0.0005467, 0.8876, 0.00284, 0.05655,
+     0.07286, 0.08563, 0.06546, 0.02331, 0.04868},
+    {7.98, 2.263e-06, 1.237e-05, 3.479e-08, 0.3326, 9.468e+08, 0.4354, 0.1672, 0.0009934, 0.0004325, 0.0009435, 1, 0.7,
+     3.504, 1.604e+05},
+    {6.735, 1.592e-06, 1.72e-06, 1.981e-09, 0.3555, 4.261e+09, 0.8112, 0.001135, 0.0007234, 0.07705, 0.002752, 0.7432,
+     0.736, 6.903, 8.965e+05},
+    {13.68, 1.481e-05, 5.595e-06, 1.739e-06, 0.829, 4.733e+07, 0.2949, 0.0002808, 0.03296, 0.03682, 0.007786, 1.248,
+     0.4951, 2.205, 2.917e+06},
+    {7.317, 8.761e-07, 5.929e-07, 1.344e-06, 0.6604, 6.194e+07, 0.7955, 0.1514, 0.1448, 0.002133, 0.001798, 0.833,
+     0.5474, 7.019, 1.844e+06},
+    {6.729, 2.034e-05, 2.3e-05, 2.3e-05, 0.3128, 7.068e+06, 0.08345, 0.1329, 0.02, 0.02, 0.00223, 0.3436, 0.3711, 5.719,
+     6.645e+05},
     {10.76, 1.951, 0.01575, 0.2601, 0.003315, 0.02043, 0.4864, 8.158e+06, 1.109, 0, 0, 0},
+    {7.221, 1.628, 0.1066, 0.01393, 0.223, 0.05237, 3.584, 9.557e+06, 1.123, 0, 0, 0},
 };
 // to here.
 

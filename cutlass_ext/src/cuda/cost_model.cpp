@@ -2,12 +2,12 @@
 #include "cuda/cost_model.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <numeric>
 
 #include "cuda/choose_cluster.h"
-#include "cuda/lane_layout.h"
+#include "cuda/cost_of_chunks.h"
+#include "cuda/cost_parts.h"
 #include "cuda/planes.h"
 #include "cuda/window_layout.h"
 #include "plan/schedule.h"
@@ -15,44 +15,7 @@
 namespace sparsek::cuda {
 namespace {
 
-// Times are microseconds, rates are by the microsecond.
-constexpr double kMicrosecond = 1e-6;
 constexpr double kElementBytes = 2;  // of a plane of A or B
-// Work is counted in steps: 64 columns of A by one tile.
-constexpr double kStepColumns = 64;
-
-// Of two times that overlap for the most part, somewhat more than the longer.
-double together(double a, double b, double power) {
-  return std::pow(std::pow(a, power) + std::pow(b, power), 1 / power);
-}
-constexpr double kOnChip = 3;      // computing, copies and L2
-constexpr double kWithMemory = 2;  // all that, and device memory
-
-double ceil_div(double a, double b) { return std::ceil(a / b); }
-
-double values_of(const Work& work) {
-  return static_cast<double>(work.shape.nnzb) * work.shape.block_m * work.shape.block_k;
-}
-
-// A and B once.
-double bytes_of_operands(const Work& work) {
-  return static_cast<double>(work.element_bytes) * values_of(work) +
-         static_cast<double>(work.element_bytes_b) * static_cast<double>(work.shape.cols) * static_cast<double>(work.n);
-}
-
-double bytes_of_c(const Work& work) {
-  return static_cast<double>(work.element_bytes_c) * static_cast<double>(work.shape.rows) * static_cast<double>(work.n);
-}
-
-// Time on the SMs here, of what takes `fitted` on the SMs that the coefficients were fitted on.
-double on_sms(double fitted, const Work& work) { return fitted * kFittedClock / work.device.sm_clock; }
-
-// What all SMs do together here, by a rate that was fitted on kFittedSms SMs.
-double by_all_sms(double rate, const Work& work) {
-  return rate * work.device.sm_count / kFittedSms * work.device.sm_clock / kFittedClock;
-}
-
-double memory_rate(double share, const Work& work) { return share * work.device.memory_rate * kMicrosecond; }
 
 // A kernel of its own that reads B and writes it.
 double pack_b(const Work& work) {
@@ -72,6 +35,7 @@ struct Family {
   int planes = 0;      // above 0: A and B are copied as so many planes of 16-bit elements
   int tile_k = 0;      // of the kernel; 0: of any
   bool packs = false;  // A is copied into tiles with all columns of a row group
+  double alone = 1;    // mma of a CTA that has an SM to itself, as a share
 };
 
 constexpr Family kFamilies[] = {
@@ -94,10 +58,13 @@ constexpr Family kFamilies[] = {
     {"wgmma_packed", 0, 256, &CostCoefficients::collective_64, false, /*mma=*/0.88, /*l2_rate=*/1, /*planes=*/0,
      /*tile_k=*/0, /*packs=*/true},
     // 64 x 64 products by 128 columns take 4096 cycles of the tensor cores that the CTAs of an SM share:
-    // docs/notes/dmma-kernel.md.
-    {"dmma", 0, 128, &CostCoefficients::collective_64, false, /*mma=*/8},
-    {"dmma", 0, 64, &CostCoefficients::collective_64, false, /*mma=*/7},
-    {"dmma", 0, 32, &CostCoefficients::collective_64, false, /*mma=*/3.8},
+    // docs/notes/dmma-kernel.md. One that is alone on an SM takes less.
+    {"dmma", 0, 128, &CostCoefficients::dmma, false, /*mma=*/1, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
+     /*packs=*/false, /*alone=*/0.65},
+    {"dmma", 0, 64, &CostCoefficients::dmma, false, /*mma=*/0.8, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
+     /*packs=*/false, /*alone=*/0.65},
+    {"dmma", 0, 32, &CostCoefficients::dmma, false, /*mma=*/0.4, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
+     /*packs=*/false, /*alone=*/0.95},
 };
 
 const Family* find_family(const KernelDesc& kernel) {
@@ -177,7 +144,8 @@ double step_time(const Family& family, const TiledCost& cost, const KernelDesc& 
                         (family.packs ? kernel.tile_m * kStepColumns : values_of(work) * tiles.panels / tiles.steps));
   const bool share = static_cast<double>(shape.nnzb) * 5 >= tiles.loads * tiles.slots * 4;
   const double l2_rate = cost.l2_rate * (share ? 1 : family.l2_rate);
-  const double computing = on_sms(together(copies, cost.mma * family.mma * busy, kOnChip), work);
+  const double mma = cost.mma * family.mma * (active <= work.device.sm_count ? family.alone : 1);
+  const double computing = on_sms(together(copies, mma * busy, kOnChip), work);
   return together(computing, bytes * active / by_all_sms(l2_rate, work), kOnChip);
 }
 
@@ -270,192 +238,11 @@ double predict_simt(const Work& work, const SimtCost& cost) {
   return cost.launch + on_sms(critical, work);
 }
 
-// A way of few_columns that serves some blocks only, by tensor cores: what a warp waits for, for each 8 columns of a
-// block one after the other. Of long rows the warps take parts, of kWhole blocks or more. Where warps have many blocks,
-// their waits overlap with each other, with what is moved and with what is read from L2, but a product on cold caches
-// begins slowly.
-double predict_tensor_way(const Work& work, const LaneLayout& lanes) {
-  constexpr double kLaunch = 6.9, kUnit = 0.106, kTile = 0.0062, kOfAll = 5.16, kMemory = 0.59, kWhole = 16;
-  constexpr double kBegin = 20, kOfMany = 1.3, kMemoryOfMany = 0.95, kL2Rate = 6.5e6, kOverlap = 3;
-  const BsrShape& shape = work.shape;
-  const auto blocks = static_cast<double>(shape.nnzb);
-  const double of_warp = blocks * lanes.panels / (work.device.sm_count * lanes.ctas * lanes.warps);
-  const double longest = std::min(static_cast<double>(work.stats.longest_row), kWhole);
-  const double of_block = on_sms(shape.block_k / 8. * (kUnit + kTile * lanes.tile_m * lanes.tile_n), work);
-  const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
-  const double one_by_one = (kOfAll * of_warp + longest) * of_block + moved / memory_rate(kMemory, work);
-  const double read = static_cast<double>(work.element_bytes_b) * blocks * shape.block_k * static_cast<double>(work.n);
-  const double moving = together(moved / memory_rate(kMemoryOfMany, work), read / by_all_sms(kL2Rate, work), kOverlap);
-  const double overlapped = kBegin + longest * of_block + together(kOfMany * of_warp * of_block, moving, kOverlap);
-  return kLaunch + std::min(one_by_one, overlapped);
-}
-
-// A way of few_columns that serves some blocks only: instructions, what is moved, and B read for each block, of which
-// the longest counts whole, the others in part.
-double predict_way(const Work& work, const LaneLayout& lanes) {
-  if (lanes.way == LaneWay::kTensor) return predict_tensor_way(work, lanes);
-  constexpr double kLaunch = 9.5, kIssue = 3.6e-6, kMemory = 1.1, kL2Rate = 7.5e6, kOthers = 0.3, kRandom = 32;
-  const BsrShape& shape = work.shape;
-  const auto blocks = static_cast<double>(shape.nnzb), n = static_cast<double>(work.n);
-  const auto bytes = static_cast<double>(work.element_bytes_b);
-  const double computing =
-      on_sms(lanes.panels * blocks * lanes.cost * kIssue * kFittedSms / work.device.sm_count, work);
-  const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
-  // A sector for each row of B at least.
-  const double rows = lanes.way == LaneWay::kSingles ? 1 : shape.block_k;
-  const double reading = blocks * std::max(kRandom, rows * bytes * n) / by_all_sms(kL2Rate, work);
-  const double moving = moved / memory_rate(kMemory, work);
-  const double longest = std::max({computing, moving, reading});
-  return kLaunch + longest + kOthers * (computing + moving + reading - longest);
-}
-
-double predict_few_columns(const Work& work, const FewCost& cost) {
-  constexpr double kLargeBlock = 256;
-  const BsrShape& shape = work.shape;
-  if (shape.rows == 0 || work.n == 0) return cost.launch;
-  const auto blocks = static_cast<double>(shape.nnzb), n = static_cast<double>(work.n);
-  const auto bytes = static_cast<double>(work.element_bytes_b);
-  const ElementBytes elements = {static_cast<int>(work.element_bytes), static_cast<int>(work.element_bytes_b)};
-  const LaneLayout lanes = lane_layout(shape.block_m, shape.block_k, work.n, elements, blocks / shape.block_rows);
-  if (lanes.way != LaneWay::kStream && lanes.way != LaneWay::kBundles) return predict_way(work, lanes);
-  const double of_block = lanes.cost * (lanes.tile_n == 1 ? cost.streamed : cost.bundled) + cost.group / lanes.group;
-  const double computing = on_sms(lanes.panels * blocks * of_block * kFittedSms / work.device.sm_count, work);
-  const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
-  const double reading = bytes * blocks * shape.block_k * n / by_all_sms(cost.l2_rate, work);
-  const bool large = static_cast<double>(shape.block_m) * shape.block_k >= kLargeBlock;
-  const double again = (1 + cost.panel * (lanes.panels - 1)) * (large ? cost.large : 1);
-  return cost.launch + (computing + moved / memory_rate(cost.memory, work) + reading) * again;
-}
-
-// Instructions, what is moved, and what comes from L2: B once for neighbouring rows, and A for each panel of columns.
-// Warps have some rows at a time, which take as long as a block of each lane after the other; a row that is longer than
-// others is cut in halves of chunks.
-double predict_window(const Work& work) {
-  constexpr double kLaunch = 9.5, kIssue = 1.45e-6, kMemory = 0.9, kL2Rate = 5.5e6, kOthers = 0.3, kWait = 1.8e-3;
-  constexpr double kHalves = 8;  // of chunks of an SM
-  // Fewer columns, and those that are read one by one, were not measured.
-  constexpr int64_t kLeastOfSmallest = 8, kLeast = 32;
-  constexpr double kUnknown = 2;
-  const BsrShape& shape = work.shape;
-  if (shape.rows == 0 || work.n == 0) return kLaunch;
-  const auto blocks = static_cast<double>(shape.nnzb), of_row = blocks / shape.block_rows;
-  const LaneLayout lanes = window_layout(shape.block_m, work.n, static_cast<int>(work.element_bytes), of_row);
-  const double sms = work.device.sm_count, entries = lanes.rows * lanes.shares;
-  const int pieces = lanes.tile_n * static_cast<int>(work.element_bytes) / kPieceBytes;
-  const int warps = warps_of_window(shape.block_m, pieces, static_cast<int>(work.element_bytes));
-  const double turns = ceil_div(static_cast<double>(shape.block_rows) * lanes.panels, lanes.rows * sms * warps);
-  const double longest_row = std::min(static_cast<double>(work.stats.longest_row), blocks / (sms * kHalves) + of_row);
-  const double steps = ((turns - 1) * of_row + std::max(of_row, longest_row)) / lanes.shares;
-  const double computing = on_sms(
-      std::max(kWait * steps * lanes.cost * entries, lanes.panels * blocks * lanes.cost * kIssue * kFittedSms / sms),
-      work);
-  const double reading = static_cast<double>(work.element_bytes) *
-                         (static_cast<double>(work.stats.rows128.loads) * shape.block_k * lanes.panels * lanes.columns +
-                          (lanes.panels - 1) * values_of(work)) /
-                         by_all_sms(kL2Rate, work);
-  const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
-  const double moving = moved / memory_rate(kMemory, work);
-  const double longest = std::max({computing, moving, reading});
-  const bool known =
-      work.n % (lanes.tile_n / pieces) == 0 && work.n >= (shape.block_m == 3 ? kLeastOfSmallest : kLeast);
-  return kLaunch + (longest + kOthers * (computing + moving + reading - longest)) * (known ? 1 : kUnknown);
-}
-
-// How well cuBLAS uses the device memory where it has few columns and wider types, as a share of what it reaches else:
-// by products on an H200 (docs/notes/cost-model.md).
-double share_of_memory(const Work& work) {
-  if (work.element_bytes > 2) return work.n == 1 ? 0.65 : work.n == 2 ? 0.28 : 0.45;
-  return work.n == 2 || work.n == 4 ? 0.7 : 1;
-}
-
-// And how many times as long it takes in 16 bits where K is no multiple of 16 bytes.
-double unaligned_depth(const Work& work) {
-  if (work.element_bytes > 2 || work.n == 1 || work.shape.cols % 8 == 0) return 1;
-  return work.shape.cols % 4 == 0 ? 3 : 6.5;
-}
-
-double predict_dense(const Work& work, const DenseCost& cost) {
-  struct Tile {
-    double m, n;
-  };
-  constexpr Tile kTiles[] = {{256, 128}, {256, 64},  {192, 128}, {192, 64}, {128, 256}, {128, 224},
-                             {128, 192}, {128, 160}, {128, 128}, {128, 96}, {128, 64},  {128, 32},
-                             {128, 16},  {64, 256},  {64, 224},  {64, 192}, {64, 160},  {64, 128},
-                             {64, 96},   {64, 64},   {64, 32},   {64, 16}};
-  constexpr double kWholeTile = 128.0 * 256, kMillion = 1e6;
-  constexpr double kFp32Rate = 51e6;  // operations a microsecond of the ordinary cores, which fp32 is multiplied by
-  const double m = static_cast<double>(work.shape.rows), n = static_cast<double>(work.n);
-  const double k = static_cast<double>(work.shape.cols);
-  double best = INFINITY;
-  for (const Tile& tile : kTiles) {
-    const double computing = 2 * tile.m * tile.n * kStepColumns / (cost.mma_rate / kFittedSms);
-    const double reading = (tile.m + tile.n) * kStepColumns * kElementBytes / (cost.l2_rate / kFittedSms);
-    const double step = together(together(computing, reading, kOnChip), cost.step, kOnChip);
-    const double end = cost.tile * std::sqrt(tile.m * tile.n / kWholeTile);
-    const double count = ceil_div(m, tile.m) * ceil_div(n, tile.n);
-    for (const double parts : {1., 2., 4.}) {  // of K
-      const double waves = ceil_div(count * parts, work.device.sm_count);
-      const double adding = parts > 1 ? parts * (cost.split + cost.sums * m * n / kMillion) : 0;
-      best = std::min(best, waves * (ceil_div(k / parts, kStepColumns) * step + end) + adding);
-    }
-  }
-  const double bytes = static_cast<double>(work.element_bytes) * (m * k + k * n) + bytes_of_c(work);
-  if (work.element_bytes > 2) best = 2 * m * n * k / kFp32Rate;
-  const double moving = bytes / memory_rate(cost.memory * share_of_memory(work), work);
-  return cost.launch + together(on_sms(best * unaligned_depth(work), work), moving, kWithMemory);
-}
-
-double predict_bsr(const Work& work, const BsrCost& cost) {
-  constexpr double kColumns = 16;  // at once
-  const double elements = static_cast<double>(work.shape.block_m) * work.shape.block_k;
-  const double row = static_cast<double>(work.stats.longest_row) * (cost.block + cost.area * elements);
-  const double n = std::max(kColumns, static_cast<double>(work.n));
-  const double entries =
-      on_sms(static_cast<double>(work.shape.nnzb) * n * cost.entry * kFittedSms / work.device.sm_count, work);
-  const double all = entries + 2 * values_of(work) * static_cast<double>(work.n) / by_all_sms(cost.rate, work);
-  return cost.launch + together(all, on_sms(row, work), kWithMemory);
-}
-
-double predict_bell(const Work& work, const BellCost& cost) {
-  constexpr double kColumns = 128, kOddBlock = 5;  // it is made for multiples of 8
-  const BsrShape& shape = work.shape;
-  const double n = static_cast<double>(work.n), longest = static_cast<double>(work.stats.longest_row);
-  const double tiles = shape.block_rows * ceil_div(n, kColumns) * std::max(1.0, shape.block_m / kColumns);
-  const double waves = std::max(1.0, tiles / (work.device.sm_count * cost.tiles));
-  const double tile = cost.tile + longest * (cost.block + cost.column * shape.block_k);
-  const double padded = longest * shape.block_rows * shape.block_m * shape.block_k;
-  const double bytes =
-      static_cast<double>(work.element_bytes) * (padded + static_cast<double>(shape.cols) * n) + bytes_of_c(work);
-  const double computing =
-      together(on_sms(waves * tile, work), 2 * padded * n / by_all_sms(cost.rate, work), kWithMemory);
-  const double odd = shape.block_m % 8 == 0 ? 1 : kOddBlock;
-  return cost.launch + together(computing * odd, bytes / memory_rate(cost.memory, work), kWithMemory);
-}
-
-// What rows of 64 have in common is read once; what L2 does not hold comes from memory.
-double predict_csr(const Work& work, const CsrCost& cost, bool by_vector) {
-  constexpr double kColumnIndex = 4;  // bytes
-  constexpr double kShortElements = 15, kVectorMemory = 0.6;
-  const double elements = values_of(work), n = static_cast<double>(work.n);
-  const auto size = static_cast<double>(work.element_bytes);
-  const double of_element = by_vector ? cost.vector : cost.element + cost.byte * size * n;
-  const double all = elements * of_element * kFittedSms / work.device.sm_count;
-  // A vector's rows are shared out, matrices' are not, and take long in 16 bits.
-  const double of_row = by_vector ? 0 : work.element_bytes == 2 ? kShortElements * cost.row : cost.row;
-  const double row = static_cast<double>(work.stats.longest_row) * work.shape.block_k * of_row;
-  const double b = size * static_cast<double>(work.shape.cols) * n;
-  const double missed = std::max(0.0, 1 - work.device.l2_bytes / std::max(1.0, b));
-  const double read = size * n * static_cast<double>(work.stats.rows64.loads) * work.shape.block_k;
-  const double bytes = elements * (size + kColumnIndex) + std::max(b, missed * read) + bytes_of_c(work);
-  return cost.launch + together(on_sms(all + row, work),
-                                bytes / memory_rate(by_vector ? kVectorMemory : cost.memory, work), kWithMemory);
-}
-
 }  // namespace
 
 double predict(const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
   if (has_window(kernel)) return kMicrosecond * predict_window(work);
-  if (kernel.ops->takes_chunks) return kMicrosecond * predict_few_columns(work, costs.few);
+  if (kernel.ops->takes_chunks) return kMicrosecond * predict_few_columns(work, costs);
   const Family* const family = find_family(kernel);
   return kMicrosecond *
          (family == nullptr ? predict_simt(work, costs.simt) : predict_tiled(*family, kernel, work, costs));
@@ -472,21 +259,6 @@ double predict_copies(const FormCopies& copies, const Work& work) {
   add(copies.b, static_cast<double>(work.element_bytes_b * work.shape.cols) * n);
   add(copies.c, bytes_of_c(work));
   return kMicrosecond * time;
-}
-
-double predict(LibraryFormat format, const Work& work, const CostCoefficients& costs) {
-  switch (format) {
-    case LibraryFormat::kDense:
-      return kMicrosecond * predict_dense(work, costs.dense);
-    case LibraryFormat::kBsr:
-      return kMicrosecond * predict_bsr(work, costs.bsr);
-    case LibraryFormat::kBlockedEll:
-      return kMicrosecond * predict_bell(work, costs.bell);
-    case LibraryFormat::kCsr:
-    case LibraryFormat::kCsrByVector:
-      return kMicrosecond * predict_csr(work, costs.csr, format == LibraryFormat::kCsrByVector);
-  }
-  return 0;
 }
 
 }  // namespace sparsek::cuda

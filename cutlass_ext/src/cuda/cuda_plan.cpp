@@ -15,6 +15,7 @@
 #include "cuda/add_row_sums.h"
 #include "cuda/choose_cluster.h"
 #include "cuda/chunk_args.h"
+#include "cuda/chunk_sizes.h"
 #include "cuda/copy_input.h"
 #include "cuda/device_scope.h"
 #include "cuda/find_kernel.h"
@@ -164,10 +165,6 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
 }
 
 void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
-  // As many chunks as an SM has warps at once, for all panels of columns, or, in ways that serve every block, so many
-  // that those of one SM end at about the same time as those of others; of so many bytes that beginning one costs
-  // little.
-  constexpr int64_t kChunksOfSm = 32, kLeastOfSm = 4, kLeastBytes = 4096, kLeastWhole = 16;
   constexpr int64_t kColumnsOfAll = 8;  // of a plan whose order of summation does not depend on the columns
   const BsrShape& pattern = matrix_.shape();
   const int64_t bytes = dtype_bytes(matrix_.dtype);
@@ -176,12 +173,9 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
   const ElementBytes elements = {static_cast<int>(bytes), static_cast<int>(dtype_bytes(options_.dtype_b))};
   lanes_ = has_window(*kernel_) ? window_layout(pattern.block_m, n, elements.b, blocks_of_row)
                                 : lane_layout(pattern.block_m, pattern.block_k, n, elements, blocks_of_row);
-  const int64_t all = pattern.nnzb + pattern.block_rows;
-  const int64_t least = std::max<int64_t>(1, kLeastBytes / (bytes * pattern.block_m * pattern.block_k));
-  const int64_t at_once = lanes_.ctas * lanes_.warps;
-  const int64_t of_sm = at_once > 0 ? std::max(kLeastOfSm, at_once / lanes_.panels) : kChunksOfSm;
-  shape.chunks = static_cast<int32_t>(std::clamp<int64_t>(all / least, 1, sm_count * of_sm));
-  shape.longest_whole = std::max(kLeastWhole, all / shape.chunks / 2);
+  const ChunkSizes sizes = chunk_sizes(pattern, lanes_, bytes, sm_count);
+  shape.chunks = sizes.count;
+  shape.longest_whole = sizes.longest_whole;
   const bool knows_rows = !matrix_.is_async() && !is_data_;
   cuts_rows_ = shape.chunks > 1 && (!knows_rows || longest_row(matrix_.index()) > shape.longest_whole);
 }

@@ -38,7 +38,17 @@ int coefficient_range(const char* kernel, int* count) {
   if (is("gather_bf16_128_256")) return range(c.gather);
   if (begins("planes")) return range(c.planes);
   if (begins("simt_")) return range(c.simt);
-  if (begins("few_columns_")) return range(c.few);
+  if (begins("few_columns_")) {
+    const int begin = range(c.stream);
+    *count = 5 * sizeof(LaneCost) / sizeof(double);
+    return begin;
+  }
+  if (is("stream")) return range(c.stream);
+  if (is("bundles")) return range(c.bundles);
+  if (is("singles")) return range(c.singles);
+  if (is("fixed")) return range(c.fixed);
+  if (is("tensor")) return range(c.tensor);
+  if (begins("dmma_")) return range(c.dmma);
   if (is("cublas_dense")) return range(c.dense);
   if (is("cusparse_bsr")) return range(c.bsr);
   if (is("cusparse_bell")) return range(c.bell);

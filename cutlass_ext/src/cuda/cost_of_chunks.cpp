@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cost_of_chunks.h"
+
+#include <algorithm>
+
+#include "cuda/chunk_sizes.h"
+#include "cuda/cost_parts.h"
+#include "cuda/lane_layout.h"
+#include "cuda/window_layout.h"
+
+namespace sparsek::cuda {
+namespace {
+
+// What chunks of few_columns consist of. Of a row that is in several, sums are added up by another kernel.
+struct Chunks {
+  double count;
+  double steps;  // blocks that a lane has one after the other
+  double turns;  // of warps, each with a chunk and a panel of columns
+  bool cut;
+
+  Chunks(const Work& work, const LaneLayout& lanes) {
+    constexpr double kUnknownWarps = 16;  // of an SM, of ways that have as many as there is room for
+    const BsrShape& shape = work.shape;
+    const ChunkSizes sizes = chunk_sizes(shape, lanes, work.element_bytes, work.device.sm_count);
+    const double blocks = static_cast<double>(shape.nnzb), of_chunk = blocks / sizes.count;
+    count = sizes.count;
+    cut = sizes.count > 1 && work.stats.longest_row > sizes.longest_whole;
+    const double longest_row = static_cast<double>(work.stats.longest_row);
+    steps = std::max(of_chunk / lanes.rows, cut ? std::min(longest_row, of_chunk + 1) : longest_row) / lanes.shares;
+    const double at_once = lanes.ctas > 0 ? lanes.ctas * lanes.warps : kUnknownWarps;
+    const double workers = cut ? count : std::min<double>(count, shape.block_rows);
+    turns = std::max(1.0, workers * lanes.panels / (at_once * work.device.sm_count));
+  }
+};
+
+// The bytes of B's rows that are read for each block, at least a sector of each, and A again for each panel of columns.
+double bytes_of_l2(const Work& work, const LaneLayout& lanes) {
+  constexpr double kSector = 32;
+  const double rows = lanes.way == LaneWay::kSingles ? 1 : work.shape.block_k;
+  const double columns = std::min(static_cast<double>(work.n), static_cast<double>(lanes.columns));
+  const double of_row = std::max(kSector, static_cast<double>(work.element_bytes_b) * columns);
+  return static_cast<double>(work.shape.nnzb) * lanes.panels * rows * of_row +
+         (lanes.panels - 1) * static_cast<double>(work.element_bytes) * values_of(work);
+}
+
+// What L2 does not hold of B comes from memory, for each 64 rows of A again.
+double bytes_missed(const Work& work, const LaneCost& cost) {
+  const double of_column = static_cast<double>(work.element_bytes_b) * static_cast<double>(work.n);
+  const double b = of_column * static_cast<double>(work.shape.cols);
+  const double missed = std::max(0.0, 1 - cost.l2_share * work.device.l2_bytes / std::max(1.0, b));
+  return cost.missed * missed * of_column * static_cast<double>(work.stats.rows64.loads) * work.shape.block_k;
+}
+
+double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& cost) {
+  const BsrShape& shape = work.shape;
+  const Chunks chunks(work, lanes);
+  const int by_type = work.element_bytes_b == 2 ? 0 : work.element_bytes_b == 4 ? 1 : 2;
+  const double wait = cost.wait[by_type], issue = cost.issue[by_type];
+  const double blocks = static_cast<double>(shape.nnzb) * lanes.panels;
+  // What a lane waits for, block by block, and what all blocks take of an SM.
+  double of_block = wait + cost.wait_cost * lanes.cost * lanes.rows * lanes.shares;
+  double computing = blocks * lanes.cost * issue;
+  if (lanes.way == LaneWay::kTensor) {
+    const double tiles = lanes.tile_m * lanes.tile_n;
+    of_block = shape.block_k / 8. * (wait + cost.wait_cost * tiles);
+    computing = blocks * shape.block_k / 8. * tiles * issue;
+  }
+  computing = on_sms(computing * kFittedSms / work.device.sm_count, work);
+  const double waiting = on_sms(chunks.steps * of_block * chunks.turns, work);
+  const double moved =
+      bytes_of_operands(work) + 4 * static_cast<double>(shape.nnzb + shape.block_rows) + bytes_of_c(work);
+  const double moving = moved / memory_rate(cost.memory, work) + bytes_missed(work, cost) / memory_rate(1, work);
+  const double reading = bytes_of_l2(work, lanes) / by_all_sms(cost.l2_rate, work);
+  double joining = 0;
+  if (chunks.cut) {
+    const double sums = 2 * chunks.count * shape.block_m * lanes.panels * lanes.columns *
+                        static_cast<double>(std::max<int64_t>(4, work.element_bytes_b));
+    joining = cost.join + sums / by_all_sms(cost.join_rate, work);
+  }
+  const double longest = std::max({computing, moving, reading, waiting});
+  return cost.launch + longest + cost.others * (computing + moving + reading + waiting - longest) + joining;
+}
+
+const LaneCost& cost_of(LaneWay way, const CostCoefficients& costs) {
+  switch (way) {
+    case LaneWay::kStream:
+      return costs.stream;
+    case LaneWay::kSingles:
+      return costs.singles;
+    case LaneWay::kFixed:
+      return costs.fixed;
+    case LaneWay::kTensor:
+      return costs.tensor;
+    default:
+      return costs.bundles;
+  }
+}
+
+}  // namespace
+
+double predict_few_columns(const Work& work, const CostCoefficients& costs) {
+  const BsrShape& shape = work.shape;
+  if (shape.rows == 0 || work.n == 0) return costs.bundles.launch;
+  const ElementBytes elements = {static_cast<int>(work.element_bytes), static_cast<int>(work.element_bytes_b)};
+  const double blocks_of_row = static_cast<double>(shape.nnzb) / shape.block_rows;
+  const LaneLayout lanes = lane_layout(shape.block_m, shape.block_k, work.n, elements, blocks_of_row);
+  return predict_way(work, lanes, cost_of(lanes.way, costs));
+}
+
+// Instructions, what is moved, and what comes from L2: B once for neighbouring rows, and A for each panel of columns.
+// Warps have some rows at a time, which take as long as a block of each lane after the other; a row that is longer than
+// others is cut in halves of chunks.
+double predict_window(const Work& work) {
+  constexpr double kLaunch = 9.5, kIssue = 1.45e-6, kMemory = 0.9, kL2Rate = 5.5e6, kOthers = 0.3, kWait = 1.8e-3;
+  constexpr double kHalves = 8;  // of chunks of an SM
+  // Fewer columns, and those that are read one by one, were not measured.
+  constexpr int64_t kLeastOfSmallest = 8, kLeast = 32;
+  constexpr double kUnknown = 2;
+  const BsrShape& shape = work.shape;
+  if (shape.rows == 0 || work.n == 0) return kLaunch;
+  const auto blocks = static_cast<double>(shape.nnzb), of_row = blocks / shape.block_rows;
+  const LaneLayout lanes = window_layout(shape.block_m, work.n, static_cast<int>(work.element_bytes), of_row);
+  const double sms = work.device.sm_count, entries = lanes.rows * lanes.shares;
+  const int pieces = lanes.tile_n * static_cast<int>(work.element_bytes) / kPieceBytes;
+  const int warps = warps_of_window(shape.block_m, pieces, static_cast<int>(work.element_bytes));
+  const double turns = ceil_div(static_cast<double>(shape.block_rows) * lanes.panels, lanes.rows * sms * warps);
+  const double longest_row = std::min(static_cast<double>(work.stats.longest_row), blocks / (sms * kHalves) + of_row);
+  const double steps = ((turns - 1) * of_row + std::max(of_row, longest_row)) / lanes.shares;
+  const double computing = on_sms(
+      std::max(kWait * steps * lanes.cost * entries, lanes.panels * blocks * lanes.cost * kIssue * kFittedSms / sms),
+      work);
+  const double reading = static_cast<double>(work.element_bytes) *
+                         (static_cast<double>(work.stats.rows128.loads) * shape.block_k * lanes.panels * lanes.columns +
+                          (lanes.panels - 1) * values_of(work)) /
+                         by_all_sms(kL2Rate, work);
+  const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
+  const double moving = moved / memory_rate(kMemory, work);
+  const double longest = std::max({computing, moving, reading});
+  const bool known =
+      work.n % (lanes.tile_n / pieces) == 0 && work.n >= (shape.block_m == 3 ? kLeastOfSmallest : kLeast);
+  return kLaunch + (longest + kOthers * (computing + moving + reading - longest)) * (known ? 1 : kUnknown);
+}
+
+}  // namespace sparsek::cuda

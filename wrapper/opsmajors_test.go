@@ -108,6 +108,7 @@ func eachMajor(t *testing.T, test func(t *testing.T, s opShape)) {
 }
 
 // testMajors multiplies by a kernel that reads and writes operands as they lie, with NaN wherever it must not read.
+// workers: 0: as many as the plan takes.
 func testMajors[T, C Element](t *testing.T, engine *Engine, s opShape, place indexPlace, kernel string, workers int) PlanInfo {
 	t.Helper()
 	s.gapB += 8 + (8-s.lengthOfB()%8)%8
@@ -117,7 +118,7 @@ func testMajors[T, C Element](t *testing.T, engine *Engine, s opShape, place ind
 	opts.Kernel, opts.Workers = kernel, workers
 	result, info := c.runOnDevice(t, engine, place, opts)
 	c.verifyByCheck(t, engine, info, result)
-	if info.Tiles <= int64(workers) {
+	if workers > 0 && info.Tiles <= int64(workers) {
 		t.Errorf("%d tiles for %d workers", info.Tiles, workers)
 	}
 	return info
@@ -179,50 +180,99 @@ func TestOpsAsTheyLieInClusters(t *testing.T) {
 	})
 }
 
+// Kernels for few columns copy neither B nor C, whatever their order: each epilogue, blocks of each width of their stages,
+// tiles that CTAs share along K, and vectors.
+func TestOpsOfFewColumnsAsTheyLie(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	eachMajor(t, func(t *testing.T, s opShape) {
+		if s.op == DSDT || s.op == DDS {
+			t.Skip("skipped: these kernels read A's blocks by rows")
+		}
+		random := rand.New(rand.NewPCG(uint64(s.op), uint64(s.orderB)*2+uint64(s.orderC)))
+		for _, block := range [][2]int{{64, 64}, {16, 16}, {32, 96}, {128, 32}, {16, 128}} {
+			for _, n := range []int{1, 7, 16, 41, 67} {
+				short := random.IntN(2) * 3
+				s.shape = shape{rows: (1+256/block[0])*block[0] - short, cols: (1+256/block[1])*block[1] - short, n: n,
+					blockM: block[0], blockK: block[1], density: 0.5, gapC: short * 3, alpha: 1.5, seed: random.Uint64()}
+				plain := s
+				s.beta, s.bias, s.activation = -0.5, []Bias{NoBias, RowBias, ColumnBias}[random.IntN(3)], SiLU
+				tile := []int{16, 64}[random.IntN(2)]
+				bf16, fp16 := fmt.Sprintf("skinny_bf16_64_%d", tile), fmt.Sprintf("skinny_fp16_64_%d", tile)
+				long := plain
+				long.rows, long.cols = 64+block[0], 64*block[1]
+				for _, info := range []PlanInfo{
+					testMajors[BFloat16, BFloat16](t, engine, plain, indexOnHost, bf16, 3),
+					testMajors[BFloat16, BFloat16](t, engine, s, indexInStream, bf16, 3),
+					testMajors[Float16, Float16](t, engine, plain, indexOnDevice, fp16, 3),
+					testMajors[Float16, float32](t, engine, s, indexOnHost, fp16, 3),
+					testMajors[BFloat16, float32](t, engine, long, indexOnHost, bf16, 0),
+				} {
+					if info.CopiesA || info.CopiesB || info.CopiesC {
+						t.Fatalf("operands are copied: %+v", info)
+					}
+				}
+			}
+		}
+	})
+}
+
 // A B that bulk copies cannot read is copied, and the product is right.
 func TestOpsOfUnalignedB(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	eachMajor(t, func(t *testing.T, s opShape) {
-		s.shape = shape{rows: 320, cols: 320, n: 300, blockM: 64, blockK: 64, density: 0.5, gapB: 3, gapC: 1, alpha: 1, beta: 1, seed: 5}
-		c := newOpCase[BFloat16, BFloat16, int32](s)
-		c.poison()
-		opts := c.options()
-		opts.Kernel = blocksKernel(s.op, BF16, [2]int{64, 64})
-		result, info := c.runOnDevice(t, engine, indexOnHost, opts)
-		c.verifyByCheck(t, engine, info, result)
-		if across := s.lengthOfB() != s.n; info.CopiesB != across || info.CopiesA || info.CopiesC {
-			t.Errorf("B lies across: %v; %+v", across, info)
+		for kernel, n := range kernelsOfAnyOrder(s.op) {
+			s.shape = shape{rows: 320, cols: 320, n: n, blockM: 64, blockK: 64, density: 0.5, gapB: 3, gapC: 1, alpha: 1, beta: 1, seed: 5}
+			c := newOpCase[BFloat16, BFloat16, int32](s)
+			c.poison()
+			opts := c.options()
+			opts.Kernel = kernel
+			result, info := c.runOnDevice(t, engine, indexOnHost, opts)
+			c.verifyByCheck(t, engine, info, result)
+			if across := s.lengthOfB() != s.n; info.CopiesB != across || info.CopiesA || info.CopiesC {
+				t.Errorf("%s: B lies across: %v; %+v", kernel, across, info)
+			}
 		}
 	})
+}
+
+// kernelsOfAnyOrder are those that multiply by op without a copy of aligned operands, each with a number of columns.
+func kernelsOfAnyOrder(op Op) map[string]int {
+	found := map[string]int{blocksKernel(op, BF16, [2]int{64, 64}): 300}
+	if op == DSD || op == DDST {
+		found["skinny_bf16_64_16"], found["skinny_bf16_64_64"] = 12, 60
+	}
+	return found
 }
 
 // What beta is multiplied with, where it is one row for all.
 func TestOpsOfOneInputRow(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	eachMajor(t, func(t *testing.T, s opShape) {
-		s.shape = shape{rows: 192, cols: 320, n: 300, blockM: 64, blockK: 64, density: 0.5, alpha: 1, beta: 0.5, seed: 6}
-		c := newOpCase[BFloat16, BFloat16, int32](s)
-		row := Dense[BFloat16]{Rows: 1, Cols: c.c0.cols, Data: make([]BFloat16, c.c0.cols)}
-		for j := range row.Data {
-			row.Data[j] = FromFloat32[BFloat16](float32(j % 50))
-			for i := range c.c0.rows {
-				c.c0.data[c.c0.place(i, j)] = row.Data[j]
+		for kernel, n := range kernelsOfAnyOrder(s.op) {
+			s.shape = shape{rows: 192, cols: 320, n: n, blockM: 64, blockK: 64, density: 0.5, alpha: 1, beta: 0.5, seed: 6}
+			c := newOpCase[BFloat16, BFloat16, int32](s)
+			row := Dense[BFloat16]{Rows: 1, Cols: c.c0.cols, Data: make([]BFloat16, c.c0.cols)}
+			for j := range row.Data {
+				row.Data[j] = FromFloat32[BFloat16](float32(j % 50))
+				for i := range c.c0.rows {
+					c.c0.data[c.c0.place(i, j)] = row.Data[j]
+				}
 			}
+			m := must(NewMatrix(t.Context(), engine, c.a))(t)
+			defer m.Close()
+			opts := c.options()
+			opts.Kernel = kernel
+			plan := must(m.Plan(t.Context(), opts))(t)
+			defer plan.Close()
+			result := newOrdered(rand.New(rand.NewPCG(1, 1)), c.c0.rows, c.c0.cols, s.orderC, 0, guardValue[BFloat16]())
+			o := c.operands(result)
+			o.Input = row
+			if err := plan.Multiply(t.Context(), c.alpha, c.beta, o); err != nil {
+				t.Fatal(err)
+			}
+			result.verifyGuards(t)
+			c.verifyByCheck(t, engine, plan.Info(), result)
 		}
-		m := must(NewMatrix(t.Context(), engine, c.a))(t)
-		defer m.Close()
-		opts := c.options()
-		opts.Kernel = blocksKernel(s.op, BF16, [2]int{64, 64})
-		plan := must(m.Plan(t.Context(), opts))(t)
-		defer plan.Close()
-		result := newOrdered(rand.New(rand.NewPCG(1, 1)), c.c0.rows, c.c0.cols, s.orderC, 0, guardValue[BFloat16]())
-		o := c.operands(result)
-		o.Input = row
-		if err := plan.Multiply(t.Context(), c.alpha, c.beta, o); err != nil {
-			t.Fatal(err)
-		}
-		result.verifyGuards(t)
-		c.verifyByCheck(t, engine, plan.Info(), result)
 	})
 }
 
@@ -230,13 +280,21 @@ func TestOpsOfOneInputRow(t *testing.T) {
 func TestOpsChooseWhatCopiesNothing(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	eachMajor(t, func(t *testing.T, s opShape) {
-		s.shape = shape{rows: 4096, cols: 4096, n: 1, blockM: 64, blockK: 64, density: 0.1, alpha: 1, seed: 3}
-		m := must(NewMatrix(t.Context(), engine, newOpCase[BFloat16, BFloat16, int32](s).a))(t)
-		defer m.Close()
-		plan := must(m.Plan(t.Context(), PlanOptions{Op: s.op, N: 4096, OrderB: s.orderB, OrderC: s.orderC, NoUserCache: true}))(t)
-		defer plan.Close()
-		if info := plan.Info(); info.CopiesA || info.CopiesB || info.CopiesC || info.ProductBytes != 0 {
-			t.Errorf("%+v", info)
+		testChoiceCopiesNothing(t, engine, s, 4096)
+		if s.op == DSD || s.op == DDST {
+			testChoiceCopiesNothing(t, engine, s, 8)
 		}
 	})
+}
+
+func testChoiceCopiesNothing(t *testing.T, engine *Engine, s opShape, n int) {
+	t.Helper()
+	s.shape = shape{rows: 4096, cols: 4096, n: 1, blockM: 64, blockK: 64, density: 0.1, alpha: 1, seed: 3}
+	m := must(NewMatrix(t.Context(), engine, newOpCase[BFloat16, BFloat16, int32](s).a))(t)
+	defer m.Close()
+	plan := must(m.Plan(t.Context(), PlanOptions{Op: s.op, N: n, OrderB: s.orderB, OrderC: s.orderC, NoUserCache: true}))(t)
+	defer plan.Close()
+	if info := plan.Info(); info.CopiesA || info.CopiesB || info.CopiesC || info.ProductBytes != 0 {
+		t.Errorf("%d columns: %+v", n, info)
+	}
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/form_copies.h"
 
+#include <cstring>
+
 #include "abi/dtype.h"
 #include "abi/product_form.h"
 #include "cuda/find_kernel.h"
@@ -13,12 +15,16 @@ constexpr int32_t kAlignmentOfCopies = 16;
 
 bool is_column_major(sparsek_order order) { return order == SPARSEK_COLUMN_MAJOR; }
 
+// It reads B and writes C in either order, and A's blocks by rows alone (cuda/skinny.cuh).
+bool takes_any_b_and_c(const KernelDesc& kernel) { return std::strcmp(kernel.family, "skinny") == 0; }
+
 }  // namespace
 
 FormCopies copies_for(const KernelDesc* kernel, const PlanOptions& options) {
   const bool columns_b = is_column_major(options.order_b), columns_c = is_column_major(options.order_c);
   FormCopies copies;
-  if (kernel != nullptr && kernel->ops->any_major) {
+  const bool any_a = kernel != nullptr && kernel->ops->any_major;
+  if (any_a || (kernel != nullptr && takes_any_b_and_c(*kernel) && !transposes_a(options.op))) {
     copies.b = columns_b && packs_b(*kernel, options);
     return copies;
   }

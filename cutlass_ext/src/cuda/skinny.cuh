@@ -9,8 +9,11 @@
 // sums are added up in the shared memory of one CTA, in the order of the parts.
 //
 //   A   stage (64, BoxK):(BoxK, 1), swizzled over a whole row; by TMA, one copy for each slot that has a block
-//   B   stage (BoxK, TileN):(TileN, 1), swizzled over a whole row; by TMA
-//   C   (M, N):(ldc, 1) from registers: any rows, M, N, pitch and alignment
+//   B   stage (BoxK, TileN):(TileN, 1), or (TileN, BoxK):(BoxK, 1) where K is contiguous, swizzled over a whole row; by
+//       TMA
+//   C   (M, N):(ldc, 1), or :(1, ldc), from registers: any rows, M, N, pitch and alignment
+//
+// A kernel of its own takes B with K contiguous, and writes C with M contiguous: as x and y of y = x A^T lie.
 //
 // The kernel may begin while the previous kernel in the stream ends (programmatic dependent launch): it initialises its
 // barriers, reads the plan, and waits before it accesses anything else. It lets the next kernel begin when it has
@@ -23,6 +26,7 @@
 #include <cstdint>
 
 #include "cuda/cluster_store.cuh"
+#include "cuda/column_store.cuh"
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
@@ -62,7 +66,7 @@ constexpr int kMostSplit = kConsumerWarps;
 
 struct Params {
   CUtensorMap map_a;  // (bk, bm, nnzb)
-  CUtensorMap map_b;  // (N, K, 1)
+  CUtensorMap map_b;  // (N, K, 1), or (K, N, 1) where LaunchArgs::b_k_major
   LaunchArgs args;
   int slot_rows;
   int units_per_entry;  // stages of an entry: bk / BoxK
@@ -120,7 +124,7 @@ struct RingAddress {
 
 // Lane s loads the block of slot s; lane 0 loads B as well. The plan is read 32 entries at a time, one by each lane,
 // and 32 entries ahead: otherwise each entry would cost the latency of the read.
-template <bool LoadsAhead, int BoxK, int TileN>
+template <bool LoadsAhead, bool AnyMajor, int BoxK, int TileN>
 __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, const Work& work, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
   const LaunchArgs& args = p.args;
@@ -179,8 +183,10 @@ __device__ void produce(const Params& p, SharedStorage<BoxK, TileN>& shared, con
     };
     const auto load_b = [&](const RingState<Storage::kStages>& at, int32_t row) {
       if (lane == 0) {
+        const bool across = AnyMajor && args.b_k_major;
+        const int column = tile.n_tile * TileN;
         load_box(p.map_b, ring.full + at.stage * kBarrierBytes, kOften, ring.b + at.stage * Storage::kBytesB,
-                 {tile.n_tile * TileN, row, 0});
+                 {across ? row : column, across ? column : row, 0});
       }
     };
     const bool is_last = t + args.workers >= args.tiles_count;
@@ -265,7 +271,41 @@ __device__ bool gather_sums(SharedStorage<BoxK, TileN>& shared, float (&acc)[Til
   return true;
 }
 
-template <class Element, int BoxK, int TileN>
+// acc += the warp's 16 rows of a stage of A by the stage of B. KMajor: the stage of B is (TileN, BoxK).
+template <class Element, bool KMajor, int BoxK, int TileN>
+__device__ void multiply_stage(float (&acc)[TileN / 8][4], uint32_t stage_a, uint32_t stage_b, int warp, int lane) {
+#pragma unroll
+  for (int k = 0; k < BoxK; k += 16) {
+    uint32_t a[4];
+    load_matrices(a, stage_a + swizzled<BoxK * 2>(warp * 16 + lane % 16, k * 2 + lane / 16 * 16));
+#pragma unroll
+    for (int n = 0; n < TileN; n += 16) {
+      uint32_t b[4];
+      if constexpr (KMajor) {
+        load_matrices(b, stage_b + swizzled<BoxK * 2>(n + lane / 16 * 8 + lane % 8, k * 2 + lane / 8 % 2 * 16));
+      } else {
+        load_matrices_transposed(b, stage_b + swizzled<TileN * 2>(k + lane % 16, n * 2 + lane / 16 * 16));
+      }
+      mma_m16n8k16<Element>(acc[n / 8], a, b[0], b[1]);
+      mma_m16n8k16<Element>(acc[n / 8 + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// Stores a warp's 16 rows of a tile in the order that args say.
+template <int Groups>
+__device__ void store_any_major(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
+                                uint32_t first_col, int lane) {
+  const RowTile tile = {{row[0], row[1]}, first_col, int(min(int64_t(Groups * 8), args.n - first_col)), lane % 4 * 2};
+  store_in_turns<true>(args, acc, tile, 0, [&](const auto& sums, const RowTile& of) {
+    with_type(args.epilogue.dtype_c, [&](auto type) {
+      using Type = decltype(type);
+      args.c_m_major ? write_columns<Type>(args, sums, of) : write<Type>(args, sums, of);
+    });
+  });
+}
+
+template <class Element, bool AnyMajor, int BoxK, int TileN>
 __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, const Work& work, int warp, int lane) {
   using Storage = SharedStorage<BoxK, TileN>;
   const LaunchArgs& args = p.args;
@@ -283,17 +323,10 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, con
       if (read_by_one(&shared.present[state.stage], lane) >> slot & 1) {
         const uint32_t stage_a = smem_a + state.stage * Storage::kBytesA;
         const uint32_t stage_b = smem_b + state.stage * Storage::kBytesB;
-#pragma unroll
-        for (int k = 0; k < BoxK; k += 16) {
-          uint32_t a[4];
-          load_matrices(a, stage_a + swizzled<BoxK * 2>(warp * 16 + lane % 16, k * 2 + lane / 16 * 16));
-#pragma unroll
-          for (int n = 0; n < TileN; n += 16) {
-            uint32_t b[4];
-            load_matrices_transposed(b, stage_b + swizzled<TileN * 2>(k + lane % 16, n * 2 + lane / 16 * 16));
-            mma_m16n8k16<Element>(acc[n / 8], a, b[0], b[1]);
-            mma_m16n8k16<Element>(acc[n / 8 + 1], a, b[2], b[3]);
-          }
+        if (AnyMajor && args.b_k_major) {
+          multiply_stage<Element, true, BoxK, TileN>(acc, stage_a, stage_b, warp, lane);
+        } else {
+          multiply_stage<Element, false, BoxK, TileN>(acc, stage_a, stage_b, warp, lane);
         }
       }
       __syncwarp();
@@ -301,11 +334,15 @@ __device__ void consume(const Params& p, SharedStorage<BoxK, TileN>& shared, con
     }
     wait_for_previous_launch();
     if (args.cluster > 1 && !gather_sums(shared, acc, args.cluster, work.part, warp, lane)) continue;
-    store_rows<Element>(args, acc, row, tile.n_tile * TileN, lane);
+    if constexpr (AnyMajor) {
+      store_any_major(args, acc, row, tile.n_tile * TileN, lane);
+    } else {
+      store_rows<Element>(args, acc, row, tile.n_tile * TileN, lane);
+    }
   }
 }
 
-template <class Element, int BoxK, int TileN, bool LoadsAhead>
+template <class Element, int BoxK, int TileN, bool LoadsAhead, bool AnyMajor>
 __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_constant__ Params p) {
   using Storage = SharedStorage<BoxK, TileN>;
   extern __shared__ __align__(1024) uint8_t memory[];
@@ -329,10 +366,10 @@ __global__ void __launch_bounds__(kThreads, kCtasPerSm) kernel(const __grid_cons
   __syncthreads();
   if (p.args.cluster > 1) cute::cluster_arrive();
   if (warp == kConsumerWarps) {
-    produce<LoadsAhead>(p, shared, work, lane);
+    produce<LoadsAhead, AnyMajor>(p, shared, work, lane);
     if (p.args.cluster > 1) cute::cluster_wait();  // a warp that arrived must also wait
   } else {
-    consume<Element>(p, shared, work, warp, lane);
+    consume<Element, AnyMajor>(p, shared, work, warp, lane);
   }
 }
 
@@ -343,8 +380,14 @@ struct SkinnyKernel {
   static_assert(Config::kTileM == skinny_kernel::kTileM && Config::kTileK == 64 &&
                 Config::kStages == skinny_kernel::SharedStorage<64, Config::kTileN>::kStages);
   static constexpr bool kMayLoadAhead = skinny_kernel::kMayLoadAhead<Config::kTileN>;
-  template <int BoxK, bool LoadsAhead = false>
-  static constexpr auto kKernel = skinny_kernel::kernel<typename Config::Element, BoxK, Config::kTileN, LoadsAhead>;
+  template <int BoxK, bool LoadsAhead, bool AnyMajor>
+  static constexpr auto kKernel =
+      skinny_kernel::kernel<typename Config::Element, BoxK, Config::kTileN, LoadsAhead && kMayLoadAhead, AnyMajor>;
+  // By [values are static][operands lie in any order].
+  template <int BoxK>
+  static constexpr decltype(kKernel<BoxK, false, false>) kKernels[2][2] = {
+      {kKernel<BoxK, false, false>, kKernel<BoxK, false, true>},
+      {kKernel<BoxK, true, false>, kKernel<BoxK, true, true>}};
   template <int BoxK>
   static constexpr int kSharedBytes = sizeof(skinny_kernel::SharedStorage<BoxK, Config::kTileN>);
 
@@ -355,10 +398,12 @@ struct SkinnyKernel {
 
   template <int BoxK>
   static cudaError_t prepare_one() {
-    for (const auto kernel : {kKernel<BoxK>, kKernel<BoxK, kMayLoadAhead>}) {
-      const cudaError_t error =
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
-      if (error != cudaSuccess) return error;
+    for (const auto& of_values : kKernels<BoxK>) {
+      for (const auto kernel : of_values) {
+        const cudaError_t error =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<BoxK>);
+        if (error != cudaSuccess) return error;
+      }
     }
     return cudaSuccess;
   }
@@ -382,11 +427,17 @@ struct SkinnyKernel {
                                     {row_bytes_a, row_bytes_a * args.block_m}};
     cudaError_t error = make_tensor_map(&p.map_a, args.values, shape_a, {BoxK, p.slot_rows, 1}, BoxK * 2);
     if (error != cudaSuccess) return error;
-    const TensorMapShape shape_b = {{args.n, args.cols, 1}, {row_bytes_b, row_bytes_b}};
-    error = make_tensor_map(&p.map_b, args.b, shape_b, {Config::kTileN, BoxK, 1}, Config::kTileN * 2);
+    if (args.b_k_major) {
+      const TensorMapShape shape_b = {{args.cols, args.n, 1}, {row_bytes_b, row_bytes_b}};
+      error = make_tensor_map(&p.map_b, args.b, shape_b, {BoxK, Config::kTileN, 1}, BoxK * 2);
+    } else {
+      const TensorMapShape shape_b = {{args.n, args.cols, 1}, {row_bytes_b, row_bytes_b}};
+      error = make_tensor_map(&p.map_b, args.b, shape_b, {Config::kTileN, BoxK, 1}, Config::kTileN * 2);
+    }
     if (error != cudaSuccess) return error;
 
-    const auto kernel = args.values_static ? kKernel<BoxK, kMayLoadAhead> : kKernel<BoxK>;
+    const bool any_major = args.b_k_major || args.c_m_major || args.epilogue.input_across;
+    const auto kernel = kKernels<BoxK>[args.values_static][any_major];
     return launch_kernel(kernel, ctas, k::kThreads, kSharedBytes<BoxK>, args.stream, {true, args.cluster}, p);
   }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operands of a product are copied for a kernel that reads every order, for one that reads rows, and for one that
-// reads the columns of B. Prints the first wrong answer and exits with 1.
+// Which operands of a product are copied for a kernel that reads every order, for one that reads rows, for one that
+// reads the columns of B, and for one that reads every order of B and C alone. Prints the first wrong answer and exits
+// with 1.
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 #include "abi/error.h"
 #include "abi/product_form.h"
@@ -26,8 +28,9 @@ extern const KernelDesc kKernels[] = {
     {"every", "a", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, true, 64, false, &kEvery},
     {"rows", "b", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, true, 64, false, &kRows},
     {"columns", "wgmma_tf32", "", SPARSEK_FP32, SPARSEK_FP32, 128, 256, 32, 4, 64, true, 32, false, &kRows},
+    {"every of B and C", "skinny", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, true, 64, false, &kRows},
 };
-extern const int kKernelCount = 3;
+extern const int kKernelCount = 4;
 
 }  // namespace sparsek::cuda
 
@@ -71,7 +74,11 @@ int main() {
         const PlanOptions as_they_lie = between_copies(copies_for(&kKernels[0], options), options, kRowsOfB);
         expect(as_they_lie == options, "other options where nothing is copied", op, b, c);
 
-        for (const KernelDesc* const kernel : {&kKernels[1], static_cast<const KernelDesc*>(nullptr)}) {
+        expect(copies_for(&kKernels[3], options).any() == transposes_a(op), "a copy for the kernel of every B and C",
+               op, b, c);
+        std::vector<const KernelDesc*> others = {&kKernels[1], nullptr};
+        if (transposes_a(op)) others.push_back(&kKernels[3]);
+        for (const KernelDesc* const kernel : others) {
           const FormCopies copies = copies_for(kernel, options);
           expect(copies.a == transposes_a(op) && copies.b == across_b && copies.c == across_c, "what is copied", op, b,
                  c);

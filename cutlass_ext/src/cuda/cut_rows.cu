@@ -15,7 +15,8 @@ constexpr int kMostCtas = 1024;
 
 __global__ void __launch_bounds__(kThreads)
     cut_rows_kernel(CheckedIndex index, ChunkRule rule, int32_t block_k, PlanArrays::Views to) {
-  start_dependent();
+  // The next kernel may be a product, which reads its first chunk before it waits: it must not begin before this ends.
+  wait_for_previous_launch();
   const bool good = is_good(index);
   const int64_t first = int64_t(blockIdx.x) * kThreads + threadIdx.x, step = int64_t(gridDim.x) * kThreads;
   const int32_t entries = good ? index.row_ptr[rule.block_rows] : 0;

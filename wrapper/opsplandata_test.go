@@ -38,7 +38,11 @@ func TestOpsPlanData(t *testing.T) {
 			} else {
 				o.Values = blocks
 			}
-			if err := errors.Join(WritePlan(t.Context(), s, layout, a, memory, faults), plan.Multiply(t.Context(), c.alpha, c.beta, o)); err != nil {
+			// Multiply has a stream of its own, which knows nothing of what s is writing.
+			if err := errors.Join(memory.Fill(t.Context(), 0x7f), WritePlan(t.Context(), s, layout, a, memory, faults), s.Wait(t.Context())); err != nil {
+				t.Fatalf("%v: %v", op, err)
+			}
+			if err := plan.Multiply(t.Context(), c.alpha, c.beta, o); err != nil {
 				t.Fatalf("%v: %v", op, err)
 			}
 			if op == SDD {

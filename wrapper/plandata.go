@@ -111,8 +111,9 @@ func WritePlan[T Element, I Index](ctx context.Context, s *Stream, l *PlanLayout
 
 // Plan is the plan that lies in that memory, and whose products work in workspace, one at a time (nil where
 // l.WorkspaceLen() is 0). Each product needs Values of its own ([Operands]), with room for all blocks that were measured for,
-// and must come behind what writes the plan. The buffers cannot be freed before the plan is closed. Of [Plan.Info] there is
-// the size of the plan's memory alone.
+// and must come behind what writes the plan: [Plan.Enqueue] on the same stream does, [Plan.Multiply] does once that stream
+// was waited for. The buffers cannot be freed before the plan is closed. Of [Plan.Info] there is the size of the plan's
+// memory alone.
 func (l *PlanLayout) Plan(memory, workspace *DeviceBuffer[int64]) (*Plan, error) {
 	const op = "open plan"
 	var use lease

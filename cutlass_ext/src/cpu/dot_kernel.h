@@ -17,9 +17,14 @@ namespace sparsek::cpu {
 namespace {
 
 constexpr int kMostDots = 8;  // vectors of sums at once
-// Bytes of A that are asked for before they are multiplied: more than the processor does by itself, which short rows
-// of small blocks would wait for.
+// Bytes of A, and of the index of single elements, that are asked for before they are needed: more than the processor
+// does by itself, which short rows of small blocks would wait for.
 constexpr int kAhead = 4096;
+
+template <typename T>
+void ask_ahead(const T* p) {
+  __builtin_prefetch(reinterpret_cast<const char*>(p) + kAhead);
+}
 
 // A run of block rows by one column.
 template <typename T>
@@ -75,7 +80,7 @@ void sum_narrow(const DotRun<T>& run, int32_t begin, int32_t end, Sum<T>* sums, 
     if constexpr (kAlike) factor = L::permute(x, places[0]);
 #pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) {
-      __builtin_prefetch(reinterpret_cast<const char*>(a + j * kWidth) + kAhead);
+      ask_ahead(a + j * kWidth);
       if constexpr (!kAlike) factor = L::permute(x, places[j]);
       if constexpr (kVectors > 1) {
         to[j] =
@@ -119,7 +124,11 @@ void sum_elements(const DotRun<S>& run, int32_t begin, int32_t end, S* sums) {
   for (int32_t r = begin, e = run.row_ptr[begin]; r < end; ++r, ++sums) {
     const int32_t behind = run.row_ptr[r + 1];
     typename L::Vector sum = L::zero();
+    ask_ahead(run.a + e);
+    ask_ahead(run.k + e);
     for (; e + kLanesOfSums <= behind; e += kLanesOfSums) {
+      ask_ahead(run.a + e + kLanesOfSums);
+      ask_ahead(run.k + e + kLanesOfSums);
       sum = L::multiply_add(L::load(run.a + e), L::gather(run.x, run.k + e), sum);
     }
     if (e < behind) {

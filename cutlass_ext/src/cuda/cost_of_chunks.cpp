@@ -113,9 +113,12 @@ double predict_few_columns(const Work& work, const CostCoefficients& costs) {
 double predict_window(const Work& work) {
   constexpr double kLaunch = 9.5, kIssue = 1.45e-6, kMemory = 0.9, kL2Rate = 5.5e6, kOthers = 0.3, kWait = 1.8e-3;
   constexpr double kHalves = 8;  // of chunks of an SM
-  // Fewer columns, and those that are read one by one, were not measured.
-  constexpr int64_t kLeastOfSmallest = 8, kLeast = 32;
-  constexpr double kUnknown = 2;
+  // Factors, where it is slower than that: fewer than kMany columns of larger blocks; rows of fp32 that have no columns
+  // in common with their neighbours; long or uneven rows. Fewer than kLeast columns, and those that are read one by
+  // one, were not measured.
+  constexpr int64_t kLeast = 8, kMany = 32;
+  constexpr double kOfFew = 1.15, kOfApart = 1.45, kApart = 0.9, kLong = 48, kUneven = 3;
+  constexpr double kUnknown = 2, kUnknown32 = 2.5;  // of fp32
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return kLaunch;
   const auto blocks = static_cast<double>(shape.nnzb), of_row = blocks / shape.block_rows;
@@ -136,9 +139,13 @@ double predict_window(const Work& work) {
   const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
   const double moving = moved / memory_rate(kMemory, work);
   const double longest = std::max({computing, moving, reading});
-  const bool known =
-      work.n % (lanes.tile_n / pieces) == 0 && work.n >= (shape.block_m == 3 ? kLeastOfSmallest : kLeast);
-  return kLaunch + (longest + kOthers * (computing + moving + reading - longest)) * (known ? 1 : kUnknown);
+  double factor = shape.block_m > 3 && work.n < kMany ? kOfFew : 1;
+  if (work.element_bytes == 4 && static_cast<double>(work.stats.rows128.loads) > kApart * blocks) factor *= kOfApart;
+  const bool known = work.n % (lanes.tile_n / pieces) == 0 && work.n >= kLeast;
+  if (!known || of_row > kLong || static_cast<double>(work.stats.longest_row) > kUneven * of_row) {
+    factor = work.element_bytes == 4 ? kUnknown32 : kUnknown;
+  }
+  return kLaunch + (longest + kOthers * (computing + moving + reading - longest)) * factor;
 }
 
 }  // namespace sparsek::cuda

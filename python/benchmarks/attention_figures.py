@@ -4,8 +4,8 @@
     python python/benchmarks/attention_figures.py [--device cuda|cpu] [--seq 16384] [--heads 32] [--block 128] [--json FILE]
 
 Random operands, bf16 on a GPU and fp32 on the CPU, one batch, heads of 128; an eighth of the blocks of each block row.
-Candidates take turns; a figure is the median of rounds, in milliseconds. With a new layout each time, the host makes the lists
-of blocks, and waits for the device.
+Candidates take turns; a figure is the median of rounds, in milliseconds. With a new layout each time, a GPU makes the lists of
+blocks, and the host waits for nothing.
 """
 
 from __future__ import annotations

@@ -140,7 +140,72 @@ def test_graphs() -> None:
     assert not torch.equal(got, expected)
     st.cache_clear(captured=True)
     with pytest.raises(sparsek.ArgumentError, match="not known yet"), torch.cuda.graph(torch.cuda.CUDAGraph()):
-        st.attention(q, k, v, layout)
+        st.attention(q, k, v)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_layouts_that_a_graph_chooses(known: bool) -> None:
+    q, k, v = operands(seq=(300, 500))
+    scores = draw(1, 2, 4, 5, 8, dtype=torch.float32)
+    grad_o = draw(2, *q.shape)
+
+    def step(leaf: Any) -> Any:
+        layout = st.BlockLayout.from_scores(scores, 64, (300, 500), count=3)
+        o = st.attention(leaf, k, v, layout)
+        return o, torch.autograd.grad(o, leaf, grad_o)[0]
+
+    leaf = q.clone().requires_grad_()
+    if known:
+        step(leaf)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        o, grad = step(leaf)
+    st.cache_clear()
+    found = []
+    for seed in range(4):
+        scores.copy_(draw(seed, *scores.shape, dtype=torch.float32))
+        graph.replay()
+        expected = step(leaf)
+        assert torch.equal(o, expected[0])
+        assert torch.equal(grad, expected[1])
+        found.append(o.clone())
+    assert not torch.equal(found[0], found[1])
+
+
+def test_nothing_waits_for_a_new_layout() -> None:
+    q, k, v = operands(seq=(1024, 1024))
+    gate = st.LearnableTopKGate(4, 2, 64, 64, count=4).cuda()
+    st.attention(q.clone().requires_grad_(), k, v, gate.layout(q, k), causal=True).sum().backward()
+    torch.cuda.synchronize()
+    mode = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        leaf = q.clone().requires_grad_()
+        o = st.attention(leaf, k, v, gate.layout(q, k), causal=True)
+        o.sum().backward()
+        by_threshold = st.choose_blocks(gate(q, k), 64, 1024, threshold=0.05)
+        st.attention(q, k, v, by_threshold, causal=True)
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+    # Long work before, and the host comes back while it runs.
+    torch.cuda._sleep(2_000_000_000)
+    event = torch.cuda.Event()
+    event.record()
+    with torch.no_grad():
+        st.attention(q, k, v, gate.layout(q, k), causal=True)
+    assert not event.query()
+
+
+def test_a_wrong_layout_on_the_gpu() -> None:
+    q, k, v = operands(seq=(128, 128))
+    wrong = st.BlockLayout(torch.tensor([0, 1, 2]).cuda(), torch.tensor([0, 5]).cuda(), (64, 64), (128, 128))
+
+    def twice() -> None:  # the fault comes with the first call where the check has ended by then, else with the next
+        for _ in range(2):
+            assert not bool(st.attention(q, k, v, wrong).any())
+
+    with pytest.raises(sparsek.IndexFault, match="col_idx"):
+        twice()
 
 
 def test_compiled() -> None:

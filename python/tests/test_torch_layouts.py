@@ -156,3 +156,100 @@ def test_a_block_mask() -> None:
     q, k, v = (torch.randn(1, 2, length, 16, dtype=torch.float64) for length in (96, 128, 128))
     exact = flex.flex_attention(q, k, v, block_mask=made(whole, 2).to("cpu"))
     torch.testing.assert_close(st.attention(q, k, v, of_heads.to("cpu")), exact, rtol=1e-11, atol=1e-13)
+
+
+def test_a_mask_of_which_nobody_waits_for_the_number_of_blocks() -> None:
+    mask = torch.rand(2, 3, 5, 9, generator=torch.Generator().manual_seed(3)).to(Place.device) < 0.4
+    layout = BlockLayout.from_mask(mask, (8, 6), (37, 50), most=mask.numel())
+    assert torch.equal(layout.mask(), mask)
+    assert layout.count == int(mask.sum())
+    there = layout.to("cpu")
+    assert there.col.numel() == layout.count
+    if Place.device == "cpu":
+        with pytest.raises(sparsek.IndexFault, match="more blocks than 3"):
+            BlockLayout.from_mask(mask, (8, 6), (37, 50), most=3)
+    else:
+        assert int(BlockLayout.from_mask(mask, (8, 6), (37, 50), most=3).crow[-1]) == -1
+
+
+def test_documents_by_where_they_begin() -> None:
+    def begins(*places: int) -> Any:
+        return torch.tensor(places, dtype=torch.int32, device=Place.device)
+
+    ids = [0] * 16 + [1] * 48 + [3] * 30  # the third is empty
+    expected = blocks_of(lambda i, j: ids[i] == ids[j], 94, (8, 16))
+    same(layouts.from_cu_seqlens(begins(0, 16, 64, 64, 94), (8, 16)), expected)
+    same(layouts.from_cu_seqlens(begins(0, 16, 64, 64, 94), (8, 16), seq=94, check=False), expected)
+    of_keys = [0] * 32 + [1] * 16
+    crossed = blocks_of(lambda i, j: (0 if i < 8 else 1) == of_keys[j], (24, 48), (8, 16))
+    same(layouts.from_cu_seqlens(begins(0, 8, 24), (8, 16), cu_seqlens_k=begins(0, 32, 48)), crossed)
+    with pytest.raises(sparsek.ArgumentError, match="does not begin with a block of 8 x 16"):
+        layouts.from_cu_seqlens(begins(0, 8, 94), (8, 16))
+    with pytest.raises(sparsek.ArgumentError, match=r"are not \(documents \+ 1,\)"):
+        layouts.from_cu_seqlens(begins(0, 8), (8, 16), cu_seqlens_k=begins(0, 8, 16))
+
+
+def test_block_rows_as_flashinfer_has_them() -> None:
+    indptr = torch.tensor([0, 3, 3, 5], dtype=torch.int32, device=Place.device)
+    indices = torch.tensor([2, 0, 1, 3, 1], dtype=torch.int32, device=Place.device)
+    layout = layouts.from_bsr(indptr, indices, (8, 6), (20, 24))
+    assert layout.mask()[0, 0].int().tolist() == [[1, 1, 1, 0], [0, 0, 0, 0], [0, 1, 0, 1]]
+    assert (layout.crow.dtype, layout.col.dtype) == (torch.int32, torch.int32)
+    with pytest.raises(sparsek.ArgumentError, match="indptr has 4 elements, and not 3"):
+        layouts.from_bsr(indptr, indices, (16, 6), (20, 24))
+
+
+def test_lists_of_blocks() -> None:
+    generator = torch.Generator().manual_seed(5)
+    partial = torch.rand(2, 3, 5, 7, generator=generator) < 0.3
+    full = ~partial & (torch.rand(2, 3, 5, 7, generator=generator) < 0.3)
+
+    def lists(mask: Any) -> Any:
+        # The blocks of each row first, in falling order, then what is not counted.
+        order = (mask.int() * 100 + torch.arange(7)).argsort(-1, descending=True).int()
+        return mask.sum(-1).int().to(Place.device), order.to(Place.device)
+
+    counts, indices = lists(partial)
+    same_heads = layouts.from_block_tensors(counts, indices, (8, 6), (37, 40))
+    assert torch.equal(same_heads.mask().cpu(), partial)
+    full_counts, full_indices = lists(full)
+    both = layouts.from_block_tensors(counts, indices, (8, 6), (37, 40), full_counts=full_counts, full_indices=full_indices)
+    assert torch.equal(both.mask().cpu(), partial | full)
+    with pytest.raises(sparsek.ArgumentError, match=r"are not \(batch, heads, 3\)"):
+        layouts.from_block_tensors(counts, indices, (16, 6), (37, 40))
+    if Place.device == "cpu":
+        with pytest.raises(sparsek.IndexFault, match="a fault at place"):
+            layouts.from_block_tensors(counts, indices + 1, (8, 6), (37, 40))
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_flex_attention() -> None:
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    q, k, v = (torch.randn(1, heads, length, 16, dtype=torch.float64) for heads, length in ((4, 96), (2, 128), (2, 128)))
+
+    def made(function: Any, heads: int | None = None) -> Any:
+        return flex.create_block_mask(function, None, heads, 96, 128, device="cpu", BLOCK_SIZE=(16, 32))
+
+    functions: list[tuple[Any, int | None, Any]] = [
+        (lambda b, h, i, j: j <= i, None, (None, 0)),
+        (lambda b, h, i, j: (j <= i + 3) & (i - j <= 20), None, (20, 3)),
+        (lambda b, h, i, j: i - j <= 20, None, (20, None)),
+        (lambda b, h, i, j: (i // 16 + j // 32 + h) % 2 == 0, 4, (None, None)),
+        (lambda b, h, i, j: ((i // 16 + j // 32 + h) % 2 == 0) & (j <= i), 4, (None, 0)),
+    ]
+    for function, heads, rule in functions:
+        mask = made(function, heads)
+        exact = flex.flex_attention(q, k, v, block_mask=mask, enable_gqa=True, scale=0.3)
+        got, lse = st.flex_attention(q, k, v, block_mask=mask, enable_gqa=True, scale=0.3, return_lse=True)
+        torch.testing.assert_close(got, exact, rtol=1e-11, atol=1e-13)
+        assert lse.shape == (1, 4, 96)
+        assert st.flex.rule_of(mask, layouts.from_block_mask(mask, check=False)) == rule
+        assert torch.equal(st.flex_attention(q, k, v, block_mask=mask, enable_gqa=True, scale=0.3), got)
+    dense = st.flex_attention(q, k, v, enable_gqa=True)
+    torch.testing.assert_close(dense, flex.flex_attention(q, k, v, enable_gqa=True), rtol=1e-11, atol=1e-13)
+    with pytest.raises(sparsek.ArgumentError, match="hides key 1 from query 0 in a block that it lists"):
+        st.flex_attention(q, k, v, block_mask=made(lambda b, h, i, j: (i + j) % 2 == 0), enable_gqa=True)
+    with pytest.raises(sparsek.UnsupportedError, match="score_mod"):
+        st.flex_attention(q, k, v, lambda score, *_: score)  # type: ignore[arg-type]
+    with pytest.raises(sparsek.ArgumentError, match="enable_gqa"):
+        st.flex_attention(q, k, v)

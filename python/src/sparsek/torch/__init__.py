@@ -7,6 +7,7 @@ from . import gate, layouts
 from ._plans import cache_clear, cache_info, tuning
 from .block_layout import BlockLayout
 from .blocks import block_mask, block_scores, from_blocks, index_from_mask, index_from_scores, to_blocks
+from .flex import flex_attention
 from .functional import PlanTensor, attention, linear, mm, plan, sdd
 from .gate import LearnableTopKGate, block_mass, choose_blocks
 from .modules import BsrLinear, sparsify_
@@ -28,6 +29,7 @@ __all__ = [
     "cache_clear",
     "cache_info",
     "choose_blocks",
+    "flex_attention",
     "from_blocks",
     "from_plain",
     "gate",

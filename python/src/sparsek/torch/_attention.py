@@ -146,7 +146,7 @@ def _backward(
 ) -> tuple[torch.Tensor, ...]:
     require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k)
     high, wide, batch, heads = layout
-    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap))
+    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap), backward=True)
     gradients = _gradients(q, k, v, needed)
     lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v), ("o", o), ("grad_o", grad_o))}
     lying["lse"] = lse.contiguous()

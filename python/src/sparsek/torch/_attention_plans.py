@@ -15,10 +15,13 @@ from ..cache import Entry, Kept
 from ..context import Context, default_context
 from ..errors import ArgumentError, UnsupportedError
 from . import _plans
-from ._device_patterns import DeviceEntry, is_capturing
+from ._device_patterns import DeviceEntry, DevicePatterns, is_capturing, of_one_type
+from ._nothing import Nothing
 from ._plans import DTYPES, cpu_context, entry_of, require_dtype
 
 _KEPT = 128
+_UNIT = 64  # queries and keys of which blocks consist where the library lists them on a GPU
+_WAITS = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"  # for the check of layouts on a GPU
 
 
 class Rules(NamedTuple):
@@ -39,17 +42,32 @@ class _Whole:
         self.captured: list[Any] = []
 
 
+class _Layout:
+    """A layout on a GPU, of which the attention that was made last tells whether it is good: each checks it."""
+
+    def __init__(self, *_: Any) -> None:
+        self.made: Attention | None = None
+
+    def require(self, wait: bool = True) -> bool:
+        return self.made is not None and self.made.require(wait)
+
+
+_nothing: dict[int, Nothing] = {}  # of each context, for attention that is made while a stream is captured
 _whole = _Whole()
+_layouts = DevicePatterns(256 << 20, _Layout)
 
 
 def _clear(captured: bool) -> None:
+    _layouts.clear(captured)
     _whole.plans = Kept(_KEPT)
     if captured:
         _whole.captured.clear()
 
 
 def _after_fork() -> None:
-    _whole.plans = Kept(_KEPT)  # another thread of the parent may have held its lock
+    _nothing.clear()
+    _layouts.__init__(_layouts.limit, _Layout)  # type: ignore[misc]  # another thread of the parent may have held its lock
+    _whole.plans = Kept(_KEPT)
 
 
 _plans.on_clear.append(_clear)
@@ -64,10 +82,13 @@ def attention_of(
     col: torch.Tensor | None,
     layout: tuple[int, int, int, int],
     rules: Rules,
+    *,
+    backward: bool = False,
 ) -> Attention:
     """Attention for these operands, of which only sizes and types count, and this layout. Raises what Attention does.
 
-    layout: queries and keys of a block, layout batches and layout heads.
+    layout: queries and keys of a block, layout batches and layout heads. backward: whether the backward pass is to follow, which
+    has the layout of the forward pass before it.
     """
     require_dtype(q.dtype)
     if not (q.is_cpu or q.is_cuda):
@@ -76,40 +97,89 @@ def attention_of(
     if crow is not None and col is not None:
         high, wide, batch, heads = layout
         size = (batch * heads * -(-q.shape[2] // high) * high, k.shape[2])
-        entry = entry_of(crow, col, size, (high, wide), q.dtype)
+        if crow.is_cuda:
+            entry = _layouts.entry(crow, col, size, (high, wide), require_dtype(q.dtype))
+        else:
+            entry = entry_of(crow, col, size, (high, wide), q.dtype)
     context = default_context(Memory.DEVICE, q.get_device()) if q.is_cuda else cpu_context()
+    capturing = q.is_cuda and is_capturing()
+    in_graph = capturing and isinstance(entry, DeviceEntry) and _stays(layout)
     # A context lives as long as the process, so that no other one has its number.
-    key = ("attention", tuple(q.shape), tuple(k.shape), v.shape[3], q.dtype, layout, rules, id(context))
+    key = ("attention", tuple(q.shape), tuple(k.shape), v.shape[3], q.dtype, layout, rules, id(context), in_graph)
+    fresh = False
 
     def make() -> Attention:
-        if q.is_cuda and is_capturing():
+        nonlocal fresh
+        fresh = True
+        if in_graph:
+            return _made_in_capture(q, k, v, crow, col, layout, rules, context)
+        if capturing:
             raise ArgumentError(
                 "this attention is not known yet, and its stream is being captured into a CUDA graph: make one call of the same "
                 "kind before the capture"
             )
-        return _made(q, k, v, _layout(entry, crow, col, layout), rules, context)
+        made = _made(q, k, v, _layout(entry, crow, col, layout), rules, context)
+        if isinstance(entry, DeviceEntry):
+            entry.pattern.made = made
+        return made
 
     made: Attention = entry.plans.get(key, make)
-    if q.is_cuda and is_capturing():
+    if capturing:
         captured = entry.verdict.captured if isinstance(entry, DeviceEntry) else _whole.captured
         if made not in captured:
             captured.append(made)  # so it stays as long as the graph
+        if in_graph and (fresh or not backward):
+            made.update(_on_device(crow, col, layout))  # each replay reads the layout
+    elif isinstance(entry, DeviceEntry) and not entry.verdict.is_known:
+        entry.verdict.look()
     return made
+
+
+def _stays(layout: tuple[int, int, int, int]) -> bool:
+    """Whether the library makes its lists of the layout on the GPU."""
+    return layout[0] % _UNIT == 0 and layout[1] % _UNIT == 0
+
+
+def _on_device(crow: Any, col: Any, layout: tuple[int, int, int, int]) -> AttentionLayout:
+    starts, columns = of_one_type(crow, col)
+    return AttentionLayout(starts, columns, layout[:2], layout[2], layout[3], bounded=True)
+
+
+def _made_in_capture(
+    q: Any, k: Any, v: Any, crow: Any, col: Any, layout: tuple[int, int, int, int], rules: Rules, context: Context
+) -> Attention:
+    """Attention for a layout that comes with an update: of no blocks, with room for as many. Nothing of this is captured."""
+    nothing = _nothing.get(id(context))
+    if nothing is None:
+        nothing = _nothing[id(context)] = Nothing(context)
+    none = nothing.layout(crow.numel() - 1, col.numel(), layout)
+    return _made(q, k, v, none, rules, context, nothing.stream)
 
 
 def _layout(entry: Any, crow: torch.Tensor | None, col: torch.Tensor | None, layout: tuple[int, int, int, int]) -> AttentionLayout | None:
     if crow is None or col is None:
         return None
     high, wide, batch, heads = layout
-    if isinstance(entry, Entry):  # what was compared
-        kinds = [str(part.dtype).removeprefix("torch.") for part in (crow, col)]
-        index = [np.frombuffer(part, kind) for part, kind in zip((entry.starts, entry.columns), kinds, strict=True)]
-    else:
-        index = [part.cpu().numpy() for part in (crow, col)]
+    if isinstance(entry, DeviceEntry):
+        if _stays(layout):
+            return _on_device(crow, col, layout)
+        columns = col[: int(crow[-1])]  # waits
+        return AttentionLayout(crow.cpu().numpy(), columns.cpu().numpy(), (high, wide), batch, heads)
+    kinds = [str(part.dtype).removeprefix("torch.") for part in (crow, col)]
+    # What was compared.
+    index = [np.frombuffer(part, kind) for part, kind in zip((entry.starts, entry.columns), kinds, strict=True)]
     return AttentionLayout(index[0], index[1], (high, wide), batch, heads)
 
 
-def _made(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layout: AttentionLayout | None, rules: Rules, context: Context) -> Attention:
+def _made(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    layout: AttentionLayout | None,
+    rules: Rules,
+    context: Context,
+    stream: int | None = None,
+) -> Attention:
     return Attention(
         tuple(q.shape),
         tuple(k.shape),
@@ -121,4 +191,6 @@ def _made(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layout: AttentionLa
         scale=rules.scale or None,
         soft_cap=rules.soft_cap,
         context=context,
+        stream=stream,
+        wait=_WAITS and stream is None,
     )

@@ -12,7 +12,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -31,10 +31,17 @@ is_capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStreamCaptu
 _waits = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
 
 
+class Checked(Protocol):
+    """What is made of an index, and says whether that is good: a pattern, or what stands for it."""
+
+    def require(self, wait: bool = True) -> bool:
+        """As of Pattern."""
+
+
 class Verdict:
     """Whether the index of a pattern is known to be good, and what CUDA graphs use of it."""
 
-    def __init__(self, pattern: Pattern) -> None:
+    def __init__(self, pattern: Checked) -> None:
         self._pattern = pattern
         self.is_known = pattern.require(_waits)
         self.captured: list[Any] = []
@@ -47,7 +54,7 @@ class Verdict:
 class DeviceEntry:
     """A pattern, its plans, and the storages of its index."""
 
-    def __init__(self, pattern: Pattern, known_by: Any, crow: torch.Tensor, col: torch.Tensor) -> None:
+    def __init__(self, pattern: Any, known_by: Any, crow: torch.Tensor, col: torch.Tensor) -> None:
         self.pattern, self.identity = pattern, known_by
         self.plans: Kept[Any] = Kept(_PLANS)
         self.calls: Kept[Any] = Kept(_CALLS)
@@ -61,10 +68,13 @@ class DeviceEntry:
 
 
 class DevicePatterns:
-    """Entries by the identity of their index. One that a CUDA graph uses stays until it is cleared."""
+    """Entries by the identity of their index. One that a CUDA graph uses stays until it is cleared.
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    make: makes the pattern of an index, with the arguments of `entry`, also in a capture; None: a Pattern, in none.
+    """
+
+    def __init__(self, limit: int, make: Callable[..., Checked] | None = None) -> None:
+        self.limit, self._make = limit, make
         self._entries: OrderedDict[Any, DeviceEntry] = OrderedDict()
         self._lock = threading.RLock()
         self._hits = self._misses = self._bytes = 0
@@ -80,7 +90,7 @@ class DevicePatterns:
                 self._hits += 1
                 self._entries.move_to_end(key)
                 return found
-            if is_capturing():
+            if self._make is None and is_capturing():
                 raise ArgumentError(
                     "this index is not known yet, and its stream is being captured into a CUDA graph: make one product of the "
                     "same kind before the capture"
@@ -88,7 +98,7 @@ class DevicePatterns:
             self._misses += 1
             for gone in [kept for kept, entry in self._entries.items() if entry.is_gone()]:
                 self._drop(gone)
-            pattern = _made(crow, col, shape, block, dtype)
+            pattern = (self._make or _made)(crow, col, shape, block, dtype)
             found = self._entries[key] = DeviceEntry(pattern, known_by, crow, col)
             self._bytes += found.bytes
             if self._bytes > self.limit:
@@ -130,13 +140,19 @@ class DevicePatterns:
             return CacheInfo(self._hits, self._misses, len(self._entries), self._bytes)
 
 
-def _made(crow: torch.Tensor, col: torch.Tensor, shape: tuple[int, int], block: tuple[int, int], dtype: Dtype) -> Pattern:
+def of_one_type(crow: torch.Tensor, col: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both as the library takes them: of the wider of their types, and without gaps."""
     if crow.dtype != col.dtype:
         wide = crow.dtype if crow.dtype.itemsize > col.dtype.itemsize else col.dtype
         crow, col = crow.to(wide), col.to(wide)
+    return crow.contiguous(), col.contiguous()
+
+
+def _made(crow: torch.Tensor, col: torch.Tensor, shape: tuple[int, int], block: tuple[int, int], dtype: Dtype) -> Pattern:
     context = default_context(Memory.DEVICE, crow.get_device())
     with torch.no_grad():
-        return Pattern(crow.contiguous(), col.contiguous(), shape, block, dtype=dtype, sort=True, context=context, wait=False)
+        starts, columns = of_one_type(crow, col)
+        return Pattern(starts, columns, shape, block, dtype=dtype, sort=True, context=context, wait=False)
 
 
 def identity(crow: torch.Tensor, col: torch.Tensor) -> tuple[int, ...]:

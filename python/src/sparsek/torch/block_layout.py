@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from ..errors import ArgumentError
+from . import _chosen
 from .blocks import index_from_mask, mask_from_index
 
 __all__ = ["BlockLayout"]
@@ -19,7 +20,7 @@ class BlockLayout:
     crow: where each block row begins: ceil(queries / block[0]) of them for each of `batch` times `heads` layouts, one after the
     other. col: the block of keys of each block, increasing within a block row. block: queries and keys of a block. seq: queries and keys.
     batch: 1, one for all batches, or as many as these. heads: 1, one for all heads, or any divisor of the query heads, of which
-    as many one after the other share a layout.
+    as many one after the other share a layout. On a GPU, col may be longer than crow says.
     """
 
     def __init__(
@@ -40,10 +41,13 @@ class BlockLayout:
         return -(-self.seq[0] // self.block[0]), -(-self.seq[1] // self.block[1])
 
     @staticmethod
-    def from_mask(mask: torch.Tensor, block: int | tuple[int, int], seq: int | tuple[int, int] | None = None) -> BlockLayout:
+    def from_mask(
+        mask: torch.Tensor, block: int | tuple[int, int], seq: int | tuple[int, int] | None = None, *, most: int | None = None
+    ) -> BlockLayout:
         """Of a mask of blocks, (rows, columns), (heads, rows, columns) or (batch, heads, rows, columns), of bool.
 
-        seq: queries and keys; None: as many as the blocks have. On a GPU it waits for the number of blocks.
+        seq: queries and keys; None: as many as the blocks have. most: the most blocks that there are. On a GPU, None waits for their
+        number; else nothing is waited for, memory is taken for so many, and where there are more, attention raises IndexFault.
         """
         high, wide = pair(block)
         if not 2 <= mask.dim() <= 4 or mask.dtype != torch.bool:
@@ -52,7 +56,8 @@ class BlockLayout:
         queries, keys = (rows * high, columns * wide) if seq is None else pair(seq)
         if (-(-queries // high), -(-keys // wide)) != (rows, columns):
             raise ArgumentError(f"{queries} queries and {keys} keys do not have {rows} x {columns} blocks of {high} x {wide}")
-        crow, col = index_from_mask(mask.reshape(-1, columns))
+        flat = mask.reshape(-1, columns)
+        crow, col = index_from_mask(flat) if most is None else _chosen.masked(flat, min(most, flat.numel()))
         batch = mask.shape[0] if mask.dim() == 4 else 1
         heads = mask.shape[-3] if mask.dim() > 2 else 1
         return BlockLayout(crow, col, (high, wide), (queries, keys), batch=batch, heads=heads)
@@ -71,7 +76,7 @@ class BlockLayout:
         """Of the `count` blocks of each block row with the highest scores, (rows, columns), with heads or batch and heads before.
 
         causal: only blocks that have a key which is not behind some query of theirs; rows with fewer of these have them all.
-        keep: a mask (rows, columns) of blocks that are taken before others. Of equal scores the first are taken, and a NaN is above all.
+        keep: a mask (rows, columns) of blocks that are taken before others. Of equal scores the first are taken, and a NaN is as inf.
         On a GPU nothing is waited for. No gradient flows through the choice.
         """
         if not 2 <= scores.dim() <= 4 or count < 1:
@@ -80,27 +85,21 @@ class BlockLayout:
         rows, columns = scores.shape[-2:]
         queries, keys = (rows * high, columns * wide) if seq is None else pair(seq)
         shift = keys - queries if align_ends else 0
-        seen = [columns] * rows
-        if causal:  # up to the block of the last query's own key
-            last = [min((row + 1) * high, queries) - 1 + shift for row in range(rows)]
-            seen = [min(columns, max(0, place // wide + 1)) for place in last]
-        ranked = scores.detach().float()
+        # Scores become finite, so that blocks which are kept or hidden come before or behind all others.
+        most = torch.finfo(torch.float32).max
+        ranked = scores.detach().float().nan_to_num(nan=most, posinf=most, neginf=-most)
         if keep is not None:
             ranked = ranked.masked_fill(keep, torch.inf)
-        if causal:
-            limit = torch.tensor(seen, device=scores.device)[:, None]
-            hidden = torch.arange(columns, device=scores.device) >= limit
-            ranked = ranked.nan_to_num(nan=torch.inf, posinf=torch.inf).masked_fill(hidden, -torch.inf)
-        chosen = ranked.argsort(dim=-1, descending=True, stable=True)[..., :count]
-        counts = torch.tensor([min(count, most) for most in seen], device=scores.device)
-        # What is beyond a row's count becomes the last of its columns, and is left out: how many stay, sizes alone tell.
-        beyond = torch.arange(chosen.shape[-1], device=scores.device) >= counts[:, None]
-        ordered = chosen.masked_fill(beyond, columns).sort(-1).values
+        taken = rows * min(count, columns)
+        if causal:  # up to the block of the last query's own key
+            row = torch.arange(rows, device=scores.device)[:, None]
+            last = ((row + 1) * high).clamp(max=queries) - 1 + shift
+            ranked = ranked.masked_fill(torch.arange(columns, device=scores.device) * wide > last, -torch.inf)
+            ends = [min((at + 1) * high, queries) - 1 + shift for at in range(rows)]
+            taken = sum(min(count, columns, max(0, end // wide + 1)) for end in ends)
         batch, heads = (scores.shape[0] if scores.dim() == 4 else 1), (scores.shape[-3] if scores.dim() > 2 else 1)
-        places = [row * chosen.shape[-1] + at for row, most in enumerate(seen) for at in range(min(count, most))]
-        taken = ordered.reshape(batch * heads, -1)[:, torch.tensor(places, dtype=torch.long, device=scores.device)]
-        crow = torch.nn.functional.pad(counts.repeat(batch * heads).cumsum(0), (1, 0))
-        return BlockLayout(crow.int(), taken.flatten().int(), (high, wide), (queries, keys), batch=batch, heads=heads)
+        crow, col = _chosen.highest(ranked.reshape(-1, columns), min(count, columns), batch * heads * taken)
+        return BlockLayout(crow, col, (high, wide), (queries, keys), batch=batch, heads=heads)
 
     def _together(self, other: BlockLayout) -> None:
         if (self.block, self.seq) != (other.block, other.seq):
@@ -130,13 +129,19 @@ class BlockLayout:
 
     @property
     def density(self) -> float:
-        """The share of blocks that there are."""
+        """The share of blocks that there are. On a GPU it waits for them."""
         every = self.batch * self.heads * self.shape[0] * self.shape[1]
-        return self.col.numel() / every if every else 0.0
+        return self.count / every if every else 0.0
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are. On a GPU it waits for them."""
+        return int(self.crow[-1])
 
     def to(self, device: torch.device | str) -> BlockLayout:
-        """The same on another device."""
-        return BlockLayout(self.crow.to(device), self.col.to(device), self.block, self.seq, batch=self.batch, heads=self.heads)
+        """The same on another device. Of a GPU's, on the CPU there are as many columns as blocks."""
+        col = self.col[: self.count] if torch.device(device).type == "cpu" else self.col
+        return BlockLayout(self.crow.to(device), col.to(device), self.block, self.seq, batch=self.batch, heads=self.heads)
 
     def form(self) -> Sequence[int]:
         """The four numbers of torch.ops.sparsek.attention's `layout`."""
@@ -144,7 +149,7 @@ class BlockLayout:
 
     def __repr__(self) -> str:
         return (
-            f"BlockLayout({self.seq[0]}x{self.seq[1]} in {self.block[0]}x{self.block[1]}, {self.col.numel()} blocks, "
+            f"BlockLayout({self.seq[0]}x{self.seq[1]} in {self.block[0]}x{self.block[1]}, {self.count} blocks, "
             f"batch={self.batch}, heads={self.heads})"
         )
 

@@ -49,9 +49,10 @@ def index_from_scores(
 
 
 def mask_from_index(crow: torch.Tensor, col: torch.Tensor, columns: int) -> torch.Tensor:
-    """The mask (R, columns) of an index."""
+    """The mask (R, columns) of an index. col may be longer than crow says."""
     mask = torch.zeros(crow.numel() - 1, columns, dtype=torch.bool, device=crow.device)
-    mask[_rows_of(crow), col.long()] = True
+    rows = _rows_of(crow)
+    mask[rows, col[: rows.numel()].long()] = True
     return mask
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch import nn
 
 from ..errors import ArgumentError
 from . import layouts
+from ._device_patterns import is_capturing
 from .block_layout import BlockLayout, pair
 
 __all__ = ["LearnableTopKGate", "block_mass", "choose_blocks", "local_scores", "mean_pool_scores", "random_scores"]
@@ -18,30 +19,62 @@ __all__ = ["LearnableTopKGate", "block_mass", "choose_blocks", "local_scores", "
 Extent = int | tuple[int, int]
 
 
-def _in_blocks(x: torch.Tensor, block: int) -> torch.Tensor:
-    """(..., S, D) as (..., blocks, block, D), with NaN beyond the sequence."""
-    rest = -x.shape[-2] % block
-    padded = torch.nn.functional.pad(x, (0, 0, 0, rest), value=math.nan) if rest else x
-    return padded.unflatten(-2, (-1, block))
+def _by_block(x: torch.Tensor, block: int, pool: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """(..., S, D) as (..., blocks, what pool makes of (..., blocks, rows of each, D)), where the last block may have fewer rows."""
+    whole = x.shape[-2] // block * block
+    parts = [pool(x[..., :whole, :].unflatten(-2, (whole // block, block)))]
+    if whole < x.shape[-2]:
+        parts.append(pool(x[..., whole:, :].unsqueeze(-3)))
+    return torch.cat(parts, -2) if len(parts) > 1 else parts[0]
 
 
 def _mean(x: torch.Tensor, block: int) -> torch.Tensor:
-    return _in_blocks(x.float(), block).nanmean(-2)
+    return _by_block(x, block, lambda rows: rows.mean(-2, dtype=torch.float32))
 
 
 def _pooled(x: torch.Tensor, block: int) -> torch.Tensor:
     """The mean, the maximum and the minimum of each block: (..., blocks, 3 D) of float32."""
-    parts = _in_blocks(x.float(), block)
-    lowest = parts.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf).amin(-2)
-    highest = parts.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf).amax(-2)
-    return torch.cat([parts.nanmean(-2), highest, lowest], -1)
+
+    def pool(rows: torch.Tensor) -> torch.Tensor:
+        lowest, highest = rows.aminmax(dim=-2)
+        return torch.cat([rows.mean(-2, dtype=torch.float32), highest.float(), lowest.float()], -1)
+
+    return _by_block(x, block, pool)
+
+
+_masks: dict[Any, torch.Tensor] = {}
+_MOST_MASKS = 32
+
+
+def _kept(key: Any, make: Callable[[], torch.Tensor]) -> torch.Tensor:
+    """A mask that sizes alone tell, made once: a GPU would wait for the host, which takes longer to have it made than the rest takes."""
+    found = _masks.get(key)
+    if found is None:
+        found = make()
+        # What a capture makes holds nothing until the graph runs, and what a trace makes is no tensor.
+        if type(found) is torch.Tensor and not torch.compiler.is_compiling() and not (found.is_cuda and is_capturing()):
+            if len(_masks) >= _MOST_MASKS:
+                _masks.clear()
+            _masks[key] = found
+    return found
 
 
 def _hidden(q: torch.Tensor, k: torch.Tensor, block: Extent, causal: bool) -> torch.Tensor:
     """The blocks, (rows, columns), of which no query sees a key."""
     seq = (q.shape[-2], k.shape[-2])
-    seen = layouts.causal(seq, block, device=q.device) if causal else layouts.full(seq, block, device=q.device)
-    return ~seen.mask()[0, 0]
+    return _kept(
+        ("hidden", seq, pair(block), causal, q.device), lambda: ~layouts.Blocks(seq, block, q.device).window(None, 0 if causal else None)
+    )
+
+
+def _always(seq: Extent, block: Extent, sinks: int, device: torch.device) -> torch.Tensor:
+    """The blocks of the diagonal and of the first keys."""
+
+    def make() -> torch.Tensor:
+        blocks = layouts.Blocks(seq, block, device)
+        return blocks.window(0, 0) | (blocks.first_key < sinks)
+
+    return _kept(("always", pair(seq), pair(block), sinks, device), make)
 
 
 def _require_heads(q: torch.Tensor, k: torch.Tensor) -> int:
@@ -65,19 +98,19 @@ def choose_blocks(
     """The layout of the highest scores (batch, heads, rows, columns).
 
     `count` blocks of each block row, or all with a probability of `threshold` or more, that of the softmax of a row. Blocks of
-    the first `sinks` keys and of the diagonal are always among them. On a GPU, a threshold waits for the number of blocks.
+    the first `sinks` keys and of the diagonal are always among them. On a GPU nothing is waited for; with a threshold, memory is
+    taken for the index of all blocks.
     No gradient flows through the choice.
     """
     if (count is None) == (threshold is None):
         raise ArgumentError("blocks are chosen by a count or by a threshold: give one of them")
-    device = scores.device
-    kept = layouts.sinks(seq, block, sinks, device=device).mask() | layouts.window(seq, block, 0, 0, device=device).mask()
+    kept = _always(seq, block, sinks, scores.device)
     if count is not None:
-        return BlockLayout.from_scores(scores, block, seq, count=count, causal=causal, keep=kept[0, 0])
-    mask = (scores.detach().softmax(-1) >= threshold) | kept[0, 0]
+        return BlockLayout.from_scores(scores, block, seq, count=count, causal=causal, keep=kept)
+    mask = (scores.detach().softmax(-1) >= threshold) | kept
     if causal:
-        mask &= layouts.causal(seq, block, device=device).mask()[0, 0]
-    return BlockLayout.from_mask(mask, block, seq)
+        mask &= layouts.Blocks(seq, block, scores.device).window(None, 0)
+    return BlockLayout.from_mask(mask, block, seq, most=mask.numel())
 
 
 def block_mass(

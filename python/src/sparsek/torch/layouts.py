@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts by rules, and of FlexAttention.
+"""Layouts by rules, and of other packages.
 
 Each has the blocks in which some query sees some key by its rule: `|` and `&` join them. seq: queries and keys, or one number for
 both. block: queries and keys of a block, or one number. device: where the index is made. Attention has arguments of its own for
@@ -15,15 +15,28 @@ import torch
 
 from ..attention import rules_of
 from ..errors import ArgumentError
+from . import _chosen
 from .block_layout import BlockLayout, pair
 
-__all__ = ["bigbird", "causal", "documents", "from_block_mask", "full", "sinks", "strided", "window"]
+__all__ = [
+    "bigbird",
+    "causal",
+    "documents",
+    "from_block_mask",
+    "from_block_tensors",
+    "from_bsr",
+    "from_cu_seqlens",
+    "full",
+    "sinks",
+    "strided",
+    "window",
+]
 
 Extent = int | tuple[int, int]
 Device = Any  # what torch takes for one; None: the CPU, or torch's default
 
 
-class _Blocks:
+class Blocks:
     """The first and the last query and key of each block, as a column and a row."""
 
     def __init__(self, seq: Extent, block: Extent, device: Device, align_ends: bool = False) -> None:
@@ -50,7 +63,7 @@ class _Blocks:
 
 def full(seq: Extent, block: Extent, *, device: Device = None) -> BlockLayout:
     """All blocks."""
-    blocks = _Blocks(seq, block, device)
+    blocks = Blocks(seq, block, device)
     return blocks.of(blocks.window(None, None))
 
 
@@ -63,13 +76,13 @@ def window(
     seq: Extent, block: Extent, left: int | None, right: int | None, *, align_ends: bool = False, device: Device = None
 ) -> BlockLayout:
     """Keys from `left` before a query to `right` behind it; None: without a limit; see attention's `window`."""
-    blocks = _Blocks(seq, block, device, align_ends)
+    blocks = Blocks(seq, block, device, align_ends)
     return blocks.of(blocks.window(left, right))
 
 
 def sinks(seq: Extent, block: Extent, count: int, *, device: Device = None) -> BlockLayout:
     """The blocks of the first `count` keys, for all queries."""
-    blocks = _Blocks(seq, block, device)
+    blocks = Blocks(seq, block, device)
     return blocks.of(blocks.first_key < count)
 
 
@@ -77,7 +90,7 @@ def strided(seq: Extent, block: Extent, local: int, stride: int, *, device: Devi
     """Keys up to `local` away, and the last of each `stride` blocks of keys, for all queries."""
     if stride < 1:
         raise ArgumentError(f"stride={stride}: every how many blocks of keys are seen is at least 1")
-    blocks = _Blocks(seq, block, device)
+    blocks = Blocks(seq, block, device)
     return blocks.of(blocks.window(local, local) | ((blocks.columns + 1) % stride == 0))
 
 
@@ -95,7 +108,7 @@ def bigbird(
     """Keys up to `local` away, all keys for the first `ends` queries and all queries for the first `ends` keys, and `count` blocks
     of each block row by chance, for each of `heads`.
     """
-    blocks = _Blocks(seq, block, device)
+    blocks = Blocks(seq, block, device)
     every = blocks.window(local, local) | (blocks.first_key < ends) | (blocks.first_query < ends)
     if count < 1:
         return blocks.of(every)
@@ -117,6 +130,83 @@ def documents(lengths: Sequence[int], block: Extent, *, device: Device = None) -
     return BlockLayout.from_mask(ids[::high, None] == ids[None, ::wide], (high, wide), (ids.numel(), ids.numel()))
 
 
+def from_cu_seqlens(
+    cu_seqlens: torch.Tensor, block: Extent, *, cu_seqlens_k: torch.Tensor | None = None, seq: Extent | None = None, check: bool = True
+) -> BlockLayout:
+    """Documents that follow each other in one sequence, each of which sees itself alone.
+
+    cu_seqlens: (documents + 1), where each begins, and the end, in queries and keys, or in queries where cu_seqlens_k has those of
+    keys. They begin with blocks. seq: None: the end, for which a GPU is waited for. check: whether to look that documents begin with
+    blocks, for which a GPU is waited for too.
+    """
+    of_keys = cu_seqlens if cu_seqlens_k is None else cu_seqlens_k
+    (high, wide), device = pair(block), cu_seqlens.device
+    if cu_seqlens.dim() != 1 or of_keys.shape != cu_seqlens.shape or cu_seqlens.numel() < 1:
+        raise ArgumentError(f"cu_seqlens of shapes {tuple(cu_seqlens.shape)} and {tuple(of_keys.shape)} are not (documents + 1,) both")
+    queries, keys = (int(cu_seqlens[-1]), int(of_keys[-1])) if seq is None else pair(seq)
+    if check and bool((cu_seqlens[:-1] % high).any() | (of_keys[:-1] % wide).any()):
+        raise ArgumentError(
+            f"a document does not begin with a block of {high} x {wide}: pad documents to multiples of it, since what two of them have "
+            "in a block is not told apart"
+        )
+    first_query, first_key = torch.arange(0, queries, high, device=device), torch.arange(0, keys, wide, device=device)
+    row = torch.searchsorted(cu_seqlens.contiguous(), first_query.to(cu_seqlens.dtype), right=True)
+    column = torch.searchsorted(of_keys.contiguous(), first_key.to(of_keys.dtype), right=True)
+    mask = row[:, None] == column
+    return BlockLayout.from_mask(mask, (high, wide), (queries, keys), most=mask.numel())
+
+
+def from_bsr(indptr: torch.Tensor, indices: torch.Tensor, block: Extent, seq: Extent) -> BlockLayout:
+    """The blocks of an index of block rows as FlashInfer's BlockSparseAttentionWrapper takes it, the same for all heads.
+
+    indptr: (block rows + 1). indices: the block of keys of each block, in any order within a block row. block: its R and C. seq: its M
+    and N. On a GPU nothing is waited for.
+    """
+    high, wide = pair(block)
+    queries, keys = pair(seq)
+    rows, columns = -(-queries // high), -(-keys // wide)
+    if indptr.numel() != rows + 1:
+        raise ArgumentError(
+            f"indptr has {indptr.numel()} elements, and not {rows + 1}: one more than {queries} queries have block rows of {high}"
+        )
+    counts = (indptr[1:] - indptr[:-1]).long()
+    row = torch.repeat_interleave(torch.arange(rows, device=indptr.device), counts, output_size=indices.numel())
+    places = (row * columns + indices.long()).sort().values
+    return BlockLayout(indptr.int(), (places % max(columns, 1)).int(), (high, wide), (queries, keys))
+
+
+def from_block_tensors(
+    counts: torch.Tensor,
+    indices: torch.Tensor,
+    block: Extent,
+    seq: Extent,
+    *,
+    full_counts: torch.Tensor | None = None,
+    full_indices: torch.Tensor | None = None,
+) -> BlockLayout:
+    """Of lists of blocks, as FlashAttention and FlexAttention have them.
+
+    counts: (batch, heads, rows), how many of the `indices`, (batch, heads, rows, places), of each block row are its blocks of keys, in
+    any order. full_counts, full_indices: more blocks, which these call full. What the others hide within blocks is up to attention's
+    own rules. On a GPU nothing is waited for: memory is taken for all places.
+    """
+    (high, wide), (queries, keys) = pair(block), pair(seq)
+    rows, columns = -(-queries // high), -(-keys // wide)
+    lists = [(counts, indices)]
+    if full_counts is not None and full_indices is not None:
+        lists.append((full_counts, full_indices))
+    for count, index in lists:
+        if index.dim() != 4 or index.shape[2] != rows or count.shape != index.shape[:3] or index.shape[:2] != indices.shape[:2]:
+            raise ArgumentError(
+                f"lists of blocks of shapes {tuple(count.shape)} and {tuple(index.shape)} are not (batch, heads, {rows}) and "
+                f"(batch, heads, {rows}, places), for {queries} queries in blocks of {high}"
+            )
+    named = [torch.where(torch.arange(index.shape[3], device=index.device) < count[..., None], index, -1) for count, index in lists]
+    every = torch.cat(named, -1).int()
+    crow, col = _chosen.listed(every.reshape(-1, every.shape[-1]), columns)
+    return BlockLayout(crow, col, (high, wide), (queries, keys), batch=every.shape[0], heads=every.shape[1])
+
+
 def from_block_mask(
     block_mask: Any,
     *,
@@ -129,24 +219,21 @@ def from_block_mask(
 
     Its function of queries and keys is not run by attention. What it hides within blocks has to be a rule that attention has:
     give that here, and to attention too. check: compares the layout and the rule with the function, for all queries and keys at
-    once, and raises ArgumentError where they differ.
+    once, and raises ArgumentError where they differ; without it, on a GPU nothing is waited for.
     """
-    (queries, keys), (high, wide) = block_mask.seq_lengths, block_mask.BLOCK_SIZE
-    mask = _listed(block_mask.kv_num_blocks, block_mask.kv_indices, -(-keys // wide))
-    if block_mask.full_kv_num_blocks is not None:
-        mask |= _listed(block_mask.full_kv_num_blocks, block_mask.full_kv_indices, -(-keys // wide))
-    found = BlockLayout.from_mask(mask, (high, wide), (queries, keys))
+    found = from_block_tensors(
+        block_mask.kv_num_blocks,
+        block_mask.kv_indices,
+        tuple(block_mask.BLOCK_SIZE),
+        tuple(block_mask.seq_lengths),
+        full_counts=block_mask.full_kv_num_blocks,
+        full_indices=block_mask.full_kv_indices,
+    )
     if check:
         left, right = rules_of(causal, window)
+        queries, keys = found.seq
         _require_same(found, block_mask, left, right, keys - queries if align_ends else 0)
     return found
-
-
-def _listed(counts: torch.Tensor, indices: torch.Tensor, columns: int) -> torch.Tensor:
-    """The mask of the first `counts` of each row's indices."""
-    listed = torch.arange(indices.shape[-1], device=indices.device) < counts[..., None]
-    found = torch.zeros(*indices.shape[:-1], columns, dtype=torch.int32, device=indices.device)
-    return found.scatter_add(-1, indices.long().clamp(0, columns - 1), listed.int()) > 0
 
 
 def _require_same(layout: BlockLayout, block_mask: Any, left: int | None, right: int | None, shift: int) -> None:

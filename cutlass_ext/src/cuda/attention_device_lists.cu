@@ -7,14 +7,13 @@
 #include "abi/error.h"
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch_dependent.h"
-#include "cuda/prefix_sum.cuh"
 #include "plan/attention_units.h"
 
 namespace sparsek::cuda {
 // Named, since the symbols of kernels in an unnamed namespace depend on the path of the checkout.
 namespace attention_lists {
 
-constexpr int kWarp = 32, kThreads = 256;
+constexpr int kWarp = 32, kThreads = 256, kOrderThreads = 128;
 constexpr int64_t kMostCtas = 132 * 16;
 constexpr unsigned kAll = ~0u;
 
@@ -86,28 +85,36 @@ __device__ void meet_keys(const LayoutView& layout, int32_t layout_head, int32_t
   }
 }
 
-// The same of the units of queries of one head that a tile of keys meets.
+// Which layout head a query head among those of a list of keys has.
+struct KeyLists {
+  int32_t lists, tiles, group;
+  int32_t lists_of_batch, layout_heads, sharing;  // `sharing` consecutive query heads have a layout head
+
+  __device__ int32_t layout_head(int32_t list, int32_t head) const {
+    return list / lists_of_batch * layout_heads + (list % lists_of_batch * group + head) / sharing;
+  }
+};
+
+// Calls take(word, head) of all lanes of a warp, for the units of queries that a tile of keys meets, head by head. Each
+// head has so many pieces of a unit for each lane, of which this takes those from first to last.
 template <class Take>
-__device__ void meet_queries(const LayoutView& layout, int32_t layout_head, int32_t tile, Take& take) {
-  const int lane = threadIdx.x % kWarp;
-  const int32_t units = (layout.rules.seq_q + kAttentionUnit - 1) / kAttentionUnit;
+__device__ void meet_queries(const LayoutView& layout, const KeyLists& keys, int32_t list, int32_t tile, int32_t pieces,
+                             int32_t first, int32_t last, Take& take) {
+  const int32_t* const col_idx = layout.index.col_idx;
   const int32_t cols[2] = {2 * tile / layout.per_k, (2 * tile + 1) / layout.per_k};
-  for (int32_t base = 0; base < units; base += kWarp) {
-    const int32_t unit = base + lane;
+  for (int32_t piece = first; piece < last; ++piece) {
+    const int32_t head = piece / pieces, unit = piece % pieces * kWarp + static_cast<int32_t>(threadIdx.x) % kWarp;
+    const UnitCover seen[2] = {unit_cover(layout.rules, unit, 2 * tile), unit_cover(layout.rules, unit, 2 * tile + 1)};
     uint32_t word = 0;
-    UnitCover seen[2] = {UnitCover::kNone, UnitCover::kNone};
-    if (unit < units) {
-      for (int g = 0; g < 2; ++g) seen[g] = unit_cover(layout.rules, unit, 2 * tile + g);
-    }
     if (seen[0] != UnitCover::kNone || seen[1] != UnitCover::kNone) {
-      const int32_t* const col_idx = layout.index.col_idx;
-      const Blocks blocks = blocks_of(layout, layout_head, unit);
+      const Blocks blocks = blocks_of(layout, keys.layout_head(list, head), unit);
       const int32_t at = lower_bound(col_idx, blocks, cols[0]);
-      const bool first = has_at(col_idx, blocks, at, cols[0]);
-      const bool second = cols[1] == cols[0] ? first : has_at(col_idx, blocks, at + (first ? 1 : 0), cols[1]);
-      word = word_of(unit, first ? seen[0] : UnitCover::kNone, second ? seen[1] : UnitCover::kNone);
+      const bool has_first = has_at(col_idx, blocks, at, cols[0]);
+      const bool has_second =
+          cols[1] == cols[0] ? has_first : has_at(col_idx, blocks, at + (has_first ? 1 : 0), cols[1]);
+      word = word_of(unit, has_first ? seen[0] : UnitCover::kNone, has_second ? seen[1] : UnitCover::kNone);
     }
-    take(word);
+    take(word, head);
   }
 }
 
@@ -132,7 +139,7 @@ __device__ void add(UnitCounts& to, const UnitCounts& more) {
 struct Count {
   UnitCounts counts = {};
 
-  __device__ void operator()(uint32_t word) {
+  __device__ void operator()(uint32_t word, int32_t /*head*/ = 0) {
     const Lanes lanes(word);
     add(counts, {__popc(lanes.both), {__popc(lanes.alone[0]), __popc(lanes.alone[1])}});
   }
@@ -145,13 +152,13 @@ struct Place {
   Write write;
   UnitCounts seen;  // before
 
-  __device__ void operator()(uint32_t word) {
+  __device__ void operator()(uint32_t word, int32_t head = 0) {
     const Lanes lanes(word);
     const unsigned before = (1u << (threadIdx.x % kWarp)) - 1;
     const uint32_t uses = word & kEitherUses;
-    if (uses == kEitherUses) write(word, 2, seen.both + __popc(lanes.both & before));
-    if (uses == kFirstUses) write(word, 0, seen.alone[0] + __popc(lanes.alone[0] & before));
-    if (uses == kSecondUses) write(word, 1, seen.alone[1] + __popc(lanes.alone[1] & before));
+    if (uses == kEitherUses) write(word, head, 2, seen.both + __popc(lanes.both & before));
+    if (uses == kFirstUses) write(word, head, 0, seen.alone[0] + __popc(lanes.alone[0] & before));
+    if (uses == kSecondUses) write(word, head, 1, seen.alone[1] + __popc(lanes.alone[1] & before));
     add(seen, {__popc(lanes.both), {__popc(lanes.alone[0]), __popc(lanes.alone[1])}});
   }
 };
@@ -160,7 +167,7 @@ struct WriteForward {
   AttentionStep* steps;
   ForwardPlaces places;
 
-  __device__ void operator()(uint32_t word, int kind, int32_t i) const {
+  __device__ void operator()(uint32_t word, int32_t /*head*/, int kind, int32_t i) const {
     const StepPlace at = kind == 2 ? places.both(i) : places.alone(kind, i);
     steps[at.step].unit[at.unit] = word;
   }
@@ -169,10 +176,9 @@ struct WriteForward {
 struct WriteGradient {
   AttentionStep* steps;
   GradientPlaces places;
-  uint32_t head;
 
-  __device__ void operator()(uint32_t word, int kind, int32_t i) const {
-    steps[kind == 2 ? i : places.alone(kind, i)] = {{word, head}};
+  __device__ void operator()(uint32_t word, int32_t head, int kind, int32_t i) const {
+    steps[kind == 2 ? i : places.alone(kind, i)] = {{word, static_cast<uint32_t>(head)}};
   }
 };
 
@@ -211,92 +217,79 @@ __global__ void __launch_bounds__(kThreads) list_keys(LayoutView layout, int32_t
       meet_keys(layout, layout_head, tile, place);
     } else {
       if (lane == 0) to.ranges[at] = {before, counts.words()};
-      Place<WriteGradient> place{{to.steps + before, {counts}, 0}, {}};
+      Place<WriteGradient> place{{to.steps + before, {counts}}, {}};
       meet_keys(layout, layout_head, tile, place);
     }
   }
 }
 
-// Which layout head a query head among those of a list of keys has.
-struct KeyLists {
-  int32_t lists, tiles, group;
-  int32_t lists_of_batch, layout_heads, sharing;  // `sharing` consecutive query heads have a layout head
-
-  __device__ int32_t items() const { return lists * tiles * group; }
-  __device__ int32_t layout_head(int32_t list, int32_t head) const {
-    return list / lists_of_batch * layout_heads + (list % lists_of_batch * group + head) / sharing;
-  }
-};
-
-// The units that a tile of keys meets of one query head: a warp each.
-__global__ void __launch_bounds__(kThreads) count_queries(LayoutView layout, KeyLists keys, ListArrays to) {
+// Steps of tiles of keys: the units of both come first, head by head; behind them those of one alone take turns, in the
+// order of heads. A CTA a tile, whose warps have as many pieces of its units each, one after the other. Where the steps
+// of a tile lie depends on which CTA comes first; nothing else does.
+__global__ void __launch_bounds__(kThreads) list_queries(LayoutView layout, KeyLists keys, ListArrays to) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ UnitCounts of_warp[kWarps];
+  __shared__ int32_t begin;
   start_dependent();
   const bool good = is_good(layout.index);
-  const int32_t warps = gridDim.x * (kThreads / kWarp);
-  for (int32_t at = (blockIdx.x * kThreads + threadIdx.x) / kWarp; at < keys.items(); at += warps) {
-    const int32_t list_tile = at / keys.group;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int32_t pieces = (layout.rules.seq_q + kAttentionUnit * kWarp - 1) / (kAttentionUnit * kWarp);
+  const int32_t all_pieces = good ? pieces * keys.group : 0, each = (all_pieces + kWarps - 1) / kWarps;
+  const int32_t first = min(warp * each, all_pieces), last = min(first + each, all_pieces);
+  for (int32_t at = static_cast<int32_t>(blockIdx.x); at < keys.lists * keys.tiles;
+       at += static_cast<int32_t>(gridDim.x)) {
     Count count;
-    if (good) {
-      meet_queries(layout, keys.layout_head(list_tile / keys.tiles, at % keys.group), list_tile % keys.tiles, count);
-    }
-    if (threadIdx.x % kWarp != 0) continue;
-    to.counts[at] = count.counts;
-    to.ends[at] = count.counts.words();
-  }
-}
-
-__global__ void __launch_bounds__(kPrefixThreads) sum_counts(int32_t* ends, int64_t count) {
-  start_dependent();
-  prefix_sum(ends, ends, count);
-}
-
-__device__ int32_t sum_of_warp(int32_t value) { return __reduce_add_sync(kAll, value); }
-
-// The units of both come first, head by head; those of one alone behind them take turns, in the order of heads.
-__global__ void __launch_bounds__(kThreads) list_queries(LayoutView layout, KeyLists keys, ListArrays to) {
-  start_dependent();
-  const int lane = threadIdx.x % kWarp;
-  const int32_t warps = gridDim.x * (kThreads / kWarp);
-  for (int32_t at = (blockIdx.x * kThreads + threadIdx.x) / kWarp; at < keys.items(); at += warps) {
-    const int32_t list_tile = at / keys.group, head = at % keys.group, first = at - head;
+    meet_queries(layout, keys, at / keys.tiles, at % keys.tiles, pieces, first, last, count);
+    __syncthreads();
+    if (threadIdx.x % kWarp == 0) of_warp[warp] = count.counts;
+    __syncthreads();
     UnitCounts all = {}, before = {};
-    for (int32_t h = lane; h < keys.group; h += kWarp) {
-      const UnitCounts counts = to.counts[first + h];
-      add(all, counts);
-      if (h < head) add(before, counts);
+    for (int w = 0; w < kWarps; ++w) {
+      if (w == warp) before = all;
+      add(all, of_warp[w]);
     }
-    all = {sum_of_warp(all.both), {sum_of_warp(all.alone[0]), sum_of_warp(all.alone[1])}};
-    before = {sum_of_warp(before.both), {sum_of_warp(before.alone[0]), sum_of_warp(before.alone[1])}};
-    const int32_t begin = first == 0 ? 0 : to.ends[first - 1];
-    if (head == 0 && lane == 0) to.ranges[list_tile] = {begin, all.words()};
-    if (all.words() == 0) continue;
-    Place<WriteGradient> place{{to.steps + begin, {all}, static_cast<uint32_t>(head)}, before};
-    meet_queries(layout, keys.layout_head(list_tile / keys.tiles, head), list_tile % keys.tiles, place);
+    if (threadIdx.x == 0) {
+      begin = atomicAdd(to.taken, all.words());
+      to.ranges[at] = {begin, all.words()};
+    }
+    __syncthreads();
+    Place<WriteGradient> place{{to.steps + begin, {all}}, before};
+    if (all.words() > 0) meet_queries(layout, keys, at / keys.tiles, at % keys.tiles, pieces, first, last, place);
   }
 }
 
 // The tiles of heads that are computed at the same time, the longest first, of equal ones those of lower heads and then
 // lower tiles. A thread counts what comes before its tile.
-__global__ void __launch_bounds__(kThreads) order_tiles(HeadOrder order, ListArrays to) {
-  __shared__ int32_t counts[kThreads];
+__global__ void __launch_bounds__(kOrderThreads) order_tiles(HeadOrder order, ListArrays to) {
+  __shared__ __align__(16) int32_t counts[kOrderThreads];
   start_dependent();
-  const int32_t of_group = order.at_once * order.tiles_of_head, parts = (of_group + kThreads - 1) / kThreads;
+  const int32_t of_group = order.at_once * order.tiles_of_head, parts = (of_group + kOrderThreads - 1) / kOrderThreads;
   const int32_t first_head = static_cast<int32_t>(blockIdx.x) / parts * order.at_once;
   const int32_t tiles = min(order.heads - first_head, order.at_once) * order.tiles_of_head;
-  const int32_t mine = static_cast<int32_t>(blockIdx.x) % parts * kThreads + static_cast<int32_t>(threadIdx.x);
+  const int32_t here = static_cast<int32_t>(blockIdx.x) % parts * kOrderThreads;
+  const int32_t mine = here + static_cast<int32_t>(threadIdx.x);
   const auto range_of = [&](int32_t tile) {
     const int32_t list = order.list_of(first_head + tile / order.tiles_of_head);
     return to.ranges[list * order.tiles_of_head + tile % order.tiles_of_head];
   };
   const StepRange range = mine < tiles ? range_of(mine) : StepRange{0, 0};
   int32_t place = 0;
-  for (int32_t base = 0; base < tiles; base += kThreads) {
-    const int32_t other = base + static_cast<int32_t>(threadIdx.x), here = min(tiles - base, kThreads);
+  for (int32_t base = 0; base < tiles; base += kOrderThreads) {
+    const int32_t other = base + static_cast<int32_t>(threadIdx.x);
     __syncthreads();
-    if (other < tiles) counts[threadIdx.x] = range_of(other).count;
+    counts[threadIdx.x] = other < tiles ? range_of(other).count : -1;
     __syncthreads();
-    for (int32_t i = 0; i < here; ++i) {
-      place += counts[i] > range.count || (counts[i] == range.count && base + i < mine) ? 1 : 0;
+    if (base == here) {
+      for (int32_t i = 0; i < kOrderThreads; ++i) {
+        place += counts[i] > range.count || (counts[i] == range.count && base + i < mine) ? 1 : 0;
+      }
+      continue;
+    }
+    const int32_t below = base < here ? range.count - 1 : range.count;  // of equal ones the first come first
+#pragma unroll 8
+    for (int32_t i = 0; i < kOrderThreads; i += 4) {
+      const int4 four = *reinterpret_cast<const int4*>(counts + i);
+      place += (four.x > below) + (four.y > below) + (four.z > below) + (four.w > below);
     }
   }
   if (mine >= tiles) return;
@@ -311,9 +304,9 @@ unsigned ctas_for(int64_t warps) {
 
 void enqueue_order(const HeadOrder& order, const ListArrays& to, cudaStream_t stream) {
   const int64_t groups = (int64_t{order.heads} + order.at_once - 1) / order.at_once;
-  const int64_t parts = (int64_t{order.at_once} * order.tiles_of_head + kThreads - 1) / kThreads;
-  launch_dependent("order of attention's tiles", order_tiles, dim3(static_cast<unsigned>(groups * parts)), kThreads, 0,
-                   stream, order, to);
+  const int64_t parts = (int64_t{order.at_once} * order.tiles_of_head + kOrderThreads - 1) / kOrderThreads;
+  launch_dependent("order of attention's tiles", order_tiles, dim3(static_cast<unsigned>(groups * parts)),
+                   kOrderThreads, 0, stream, order, to);
 }
 
 int32_t tiles_of(int64_t rows) { return static_cast<int32_t>((rows + kAttentionTile - 1) / kAttentionTile); }
@@ -329,17 +322,15 @@ int32_t within_int32(int64_t count) {
 
 }  // namespace attention_lists
 
-ListLayout::ListLayout(int64_t steps, int64_t ranges, int64_t tiles, int64_t counts, Layout& layout)
+ListLayout::ListLayout(int64_t steps, int64_t ranges, int64_t tiles, Layout& layout)
     : steps_(layout.place<AttentionStep>(static_cast<size_t>(steps))),
       ranges_(layout.place<StepRange>(static_cast<size_t>(ranges))),
       tiles_(layout.place<WorkTile>(static_cast<size_t>(tiles))),
-      counts_(layout.place<UnitCounts>(static_cast<size_t>(counts))),
-      ends_(layout.place<int32_t>(static_cast<size_t>(counts))) {}
+      taken_(layout.place<int32_t>(1)) {}
 
 ListArrays ListLayout::within(std::byte* memory) const {
   return {reinterpret_cast<AttentionStep*>(memory + steps_), reinterpret_cast<StepRange*>(memory + ranges_),
-          reinterpret_cast<WorkTile*>(memory + tiles_), reinterpret_cast<UnitCounts*>(memory + counts_),
-          reinterpret_cast<int32_t*>(memory + ends_)};
+          reinterpret_cast<WorkTile*>(memory + tiles_), reinterpret_cast<int32_t*>(memory + taken_)};
 }
 
 DeviceLists::DeviceLists(const AttentionShape& shape, int64_t nnzb, int64_t l2_bytes) {
@@ -381,7 +372,6 @@ DeviceLists::DeviceLists(const AttentionShape& shape, int64_t nnzb, int64_t l2_b
   key_lists_ = k::within_int32(shape.layout_batch * key_lists);
   k::within_int32(int64_t{queries_.heads} * queries_.tiles_of_head);
   k::within_int32(int64_t{keys_.heads} * keys_.tiles_of_head);
-  k::within_int32(int64_t{key_lists_} * keys_.tiles_of_head * group_);
 
   const int64_t whole = view_.per_q % 2 == 0 ? 2 : 1;
   query_words_ = k::within_int32(nnzb * (view_.per_q / whole) * view_.per_k);
@@ -390,24 +380,21 @@ DeviceLists::DeviceLists(const AttentionShape& shape, int64_t nnzb, int64_t l2_b
   cudaFuncAttributes attributes;
   check(cudaFuncGetAttributes(&attributes, k::list_keys<true>), "cudaFuncGetAttributes");
   check(cudaFuncGetAttributes(&attributes, k::list_keys<false>), "cudaFuncGetAttributes");
-  check(cudaFuncGetAttributes(&attributes, k::count_queries), "cudaFuncGetAttributes");
-  check(cudaFuncGetAttributes(&attributes, k::sum_counts), "cudaFuncGetAttributes");
   check(cudaFuncGetAttributes(&attributes, k::list_queries), "cudaFuncGetAttributes");
   check(cudaFuncGetAttributes(&attributes, k::order_tiles), "cudaFuncGetAttributes");
 }
 
 ListLayout DeviceLists::forward_layout(Layout& layout) const {
   const int64_t ranges = int64_t{query_lists_} * queries_.tiles_of_head;
-  return {query_words_ / 2 + ranges, ranges, query_tiles(), 0, layout};
+  return {query_words_ / 2 + ranges, ranges, query_tiles(), layout};
 }
 
 ListLayout DeviceLists::queries_layout(Layout& layout) const {
-  return {query_words_, int64_t{query_lists_} * queries_.tiles_of_head, query_tiles(), 0, layout};
+  return {query_words_, int64_t{query_lists_} * queries_.tiles_of_head, query_tiles(), layout};
 }
 
 ListLayout DeviceLists::keys_layout(Layout& layout) const {
-  const int64_t ranges = int64_t{key_lists_} * keys_.tiles_of_head;
-  return {key_words_, ranges, key_tiles(), ranges * group_, layout};
+  return {key_words_, int64_t{key_lists_} * keys_.tiles_of_head, key_tiles(), layout};
 }
 
 void DeviceLists::make_forward(const CheckedIndex& index, const ListArrays& to, cudaStream_t stream) const {
@@ -439,11 +426,11 @@ void DeviceLists::make_keys(const CheckedIndex& index, const ListArrays& to, cud
   layout.index = index;
   const k::KeyLists lists = {key_lists_,           keys_.tiles_of_head, group_,
                              keys_.lists_of_batch, layout_heads_,       layout_sharing_};
-  const int64_t items = int64_t{key_lists_} * keys_.tiles_of_head * group_;
-  const dim3 ctas(k::ctas_for(items));
-  launch_dependent("count of attention's queries", k::count_queries, ctas, k::kThreads, 0, stream, layout, lists, to);
-  launch_dependent("sum of attention's queries", k::sum_counts, dim3(1), kPrefixThreads, 0, stream, to.ends, items);
-  launch_dependent("steps of attention's keys", k::list_queries, ctas, k::kThreads, 0, stream, layout, lists, to);
+  const int64_t tiles = int64_t{key_lists_} * keys_.tiles_of_head;
+  check(cudaMemsetAsync(to.taken, 0, sizeof(*to.taken), stream), "cudaMemsetAsync");
+  launch_dependent("steps of attention's keys", k::list_queries,
+                   dim3(static_cast<unsigned>(std::min(tiles, k::kMostCtas))), k::kThreads, 0, stream, layout, lists,
+                   to);
   k::enqueue_order(keys_, to, stream);
 }
 

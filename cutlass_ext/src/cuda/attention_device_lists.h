@@ -44,17 +44,16 @@ struct ListArrays {
   AttentionStep* steps;
   StepRange* ranges;  // (lists, tiles_of_head)
   WorkTile* tiles;
-  UnitCounts* counts;  // of keys, each of their query heads for itself: (lists, tiles_of_head, group); else not there
-  int32_t* ends;       // as many: the units up to there
+  int32_t* taken;  // (1): of keys, how many steps tiles have taken
 };
 
 class ListLayout {
  public:
-  ListLayout(int64_t steps, int64_t ranges, int64_t tiles, int64_t counts, Layout& layout);
+  ListLayout(int64_t steps, int64_t ranges, int64_t tiles, Layout& layout);
   ListArrays within(std::byte* memory) const;
 
  private:
-  size_t steps_, ranges_, tiles_, counts_, ends_;
+  size_t steps_, ranges_, tiles_, taken_;
 };
 
 // Makes the lists of one attention: enqueues kernels, waits for nothing and allocates nothing.

@@ -7,6 +7,7 @@
 
 #include "cuda/dependent_launch.cuh"
 #include "cuda/elements.cuh"
+#include "cuda/pattern_highest.cuh"
 #include "cuda/pattern_launch.h"
 #include "cuda/pattern_parts.h"
 
@@ -199,12 +200,29 @@ void make(const Present& present, const pattern::MakeJob& job) {
   launch_pattern("list of blocks", ctas, kThreads, job.stream, write_present<Present>, present, job.to);
 }
 
+// Of rows so short that a warp holds one. Returns whether they are.
+template <class Keys>
+bool enqueue_highest_of_few(const Keys& keys, const pattern::MakeJob& job) {
+  constexpr int kFew = 8, kMore = 32;  // scores of a lane
+  const auto launch = [&](auto kernel) {
+    launch_pattern("choice of few scores", pattern_ctas(int64_t{job.to.shape.block_rows} * kWarp), kHighestThreads,
+                   job.stream, kernel, keys, job.to, job.count);
+    return true;
+  };
+  const int64_t length = job.to.shape.block_cols;
+  if (length <= kFew * kWarp) return launch(write_highest_of_few<Keys, kFew>);
+  return length <= kMore * kWarp && launch(write_highest_of_few<Keys, kMore>);
+}
+
 template <class Keys>
 void make_highest(const Keys& keys, const pattern::MakeJob& job) {
   const int64_t rows = job.to.shape.block_rows;
   launch_pattern("count of scores", pattern_ctas(rows * kWarp), kThreads, job.stream, count_present<Keys>, keys, job.to,
                  job.count);
   enqueue_scan(job.to, {}, job.stream);
+  if constexpr (std::is_base_of_v<InGrid, Keys>) {
+    if (enqueue_highest_of_few(keys, job)) return;
+  }
   launch_pattern("choice of scores", static_cast<unsigned>(std::clamp<int64_t>(rows, 1, kMostPatternCtas)), kThreads,
                  job.stream, write_highest<Keys>, keys, job.to, job.count);
 }

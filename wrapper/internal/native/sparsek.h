@@ -168,8 +168,8 @@ typedef enum sparsek_compute {
    * fp64, products and sums are rounded to fp64. */
   SPARSEK_COMPUTE_EXACT = 0,
   /* For A and B of fp32: elements of A and B may be rounded to TF32, which has 10 bits of fraction, before they are
-   * multiplied; plan_info.product_roundoff says what that costs. The CPU back-end computes as for EXACT. Not served by
-   * the CUDA back-end yet. */
+   * multiplied; plan_info.product_roundoff says what that costs. So do kernels of GPUs for blocks of 64 or a multiple
+   * of 128 rows and a multiple of 32 columns; all others, and the CPU back-end, compute as for EXACT. */
   SPARSEK_COMPUTE_TF32 = 1
 } sparsek_compute;
 /* Bits of sparsek_bsr.flags. */

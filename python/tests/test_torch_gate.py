@@ -197,6 +197,16 @@ def test_a_gate_is_a_module() -> None:
     assert torch.autograd.grad(gate.loss(q, k), q, allow_unused=True) == (None,)
 
 
+def test_scores_in_inference_mode_do_not_spoil_training() -> None:
+    gate = st.LearnableTopKGate(2, 2, 8, 8, count=2)
+    q, k = (torch.randn(1, 2, 56, 8) for _ in range(2))
+    with torch.inference_mode():
+        first = gate.layout(q, k).mask()
+    gate.loss(q, k).backward()
+    assert gate.of_q.grad is not None
+    assert torch.equal(gate.layout(q, k).mask(), first)
+
+
 def test_what_does_not_go() -> None:
     q, k, _ = operands()
     with pytest.raises(sparsek.ArgumentError, match="give one of them"):

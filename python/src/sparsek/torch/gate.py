@@ -46,25 +46,29 @@ _masks: dict[Any, torch.Tensor] = {}
 _MOST_MASKS = 32
 
 
-def _kept(key: Any, make: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """A mask that sizes alone tell, made once: a GPU would wait for the host, which takes longer to have it made than the rest takes."""
-    found = _masks.get(key)
+def _kept(key: Any, device: torch.device, make: Callable[[], torch.Tensor]) -> torch.Tensor:
+    """A mask that sizes alone tell, made once in each stream: a GPU would wait for the host, which takes longer to have it made than the
+    rest takes."""
+    capturing = device.type == "cuda" and is_capturing()
+    # A capture begins when the device has ended what it had, so there the mask of any stream is one.
+    stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" and not capturing else None
+    found = _masks.get((key, device, stream))
     if found is None:
         found = make()
-        # What a capture makes holds nothing until the graph runs, and what a trace makes is no tensor.
-        if type(found) is torch.Tensor and not torch.compiler.is_compiling() and not (found.is_cuda and is_capturing()):
+        # What a capture makes holds nothing until the graph runs, what a trace makes is no tensor, and what inference mode makes
+        # cannot be used where there are gradients.
+        if type(found) is torch.Tensor and not (capturing or found.is_inference() or torch.compiler.is_compiling()):
             if len(_masks) >= _MOST_MASKS:
                 _masks.clear()
-            _masks[key] = found
+            _masks[key, device, stream] = _masks[key, device, None] = found
     return found
 
 
 def _hidden(q: torch.Tensor, k: torch.Tensor, block: Extent, causal: bool) -> torch.Tensor:
     """The blocks, (rows, columns), of which no query sees a key."""
     seq = (q.shape[-2], k.shape[-2])
-    return _kept(
-        ("hidden", seq, pair(block), causal, q.device), lambda: ~layouts.Blocks(seq, block, q.device).window(None, 0 if causal else None)
-    )
+    shape = (seq, pair(block), causal)
+    return _kept(("hidden", *shape), q.device, lambda: ~layouts.Blocks(seq, block, q.device).window(None, 0 if causal else None))
 
 
 def _always(seq: Extent, block: Extent, sinks: int, device: torch.device) -> torch.Tensor:
@@ -74,7 +78,7 @@ def _always(seq: Extent, block: Extent, sinks: int, device: torch.device) -> tor
         blocks = layouts.Blocks(seq, block, device)
         return blocks.window(0, 0) | (blocks.first_key < sinks)
 
-    return _kept(("always", pair(seq), pair(block), sinks, device), make)
+    return _kept(("always", pair(seq), pair(block), sinks), device, make)
 
 
 def _require_heads(q: torch.Tensor, k: torch.Tensor) -> int:

@@ -14,9 +14,8 @@ namespace sampled_listing {
 constexpr int32_t kLevels = 512;
 
 // When the last of `workers` ends, each of which takes the next tile when it has none, the costliest first. tiles: of
-// each cost. busy (kLevels + kSampledCosts): how many workers end at each time; of no use afterwards.
+// each cost. busy (kLevels + kSampledCosts): how many workers end at each time; zeros at first, of no use afterwards.
 __device__ inline int32_t end_of_tiles(const int32_t* tiles, int32_t workers, int32_t* busy) {
-  for (int32_t i = 0; i < kLevels + kSampledCosts; ++i) busy[i] = 0;
   busy[0] = workers;
   int32_t now = 0, last = 0;
   for (int32_t cost = kSampledCosts; cost > 0; --cost) {
@@ -36,27 +35,31 @@ __device__ inline int32_t end_of_tiles(const int32_t* tiles, int32_t workers, in
 // Whether tiles with a fifth cell end sooner, by more than the estimate may be wrong; not where tiles are many. For a
 // CTA of kPrefixThreads.
 __device__ inline bool choose_absorption(const SampledGrid& grid, const int32_t* cells) {
-  constexpr int kOptions = 2;
-  __shared__ int32_t tiles[kOptions][kSampledCosts], busy[kLevels + kSampledCosts];
-  __shared__ bool absorbs;
+  constexpr int kOptions = 2, kTimes = kLevels + kSampledCosts;
+  __shared__ int32_t tiles[kOptions][kSampledCosts], busy[kOptions][kTimes], ends[kOptions];
   if (threadIdx.x < kOptions * kSampledCosts) tiles[threadIdx.x / kSampledCosts][threadIdx.x % kSampledCosts] = 0;
+  for (int i = threadIdx.x; i < kOptions * kTimes; i += kPrefixThreads) busy[i / kTimes][i % kTimes] = 0;
   __syncthreads();
+  bool differ = false;
   for (int64_t pair = threadIdx.x; pair < grid.pairs; pair += kPrefixThreads) {
     for (int option = 0; option < kOptions; ++option) {
       const Composition composition(grid, cells + pair * kKinds, option == 1);
+      differ |= composition.extras > 0;
       for (int run = 0; run < 3; ++run) {
         const int32_t count = composition.tiles(run);
         if (count > 0) atomicAdd(&tiles[option][composition.cost(run) - 1], count);
       }
     }
   }
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    const int32_t without = end_of_tiles(tiles[0], grid.workers, busy);
-    absorbs = without < kLevels && end_of_tiles(tiles[1], grid.workers, busy) * 32 < without * 31;
+  if (!__syncthreads_or(differ)) return false;
+  // A thread of a warp of its own for each.
+  if (threadIdx.x % kWarp == 0) {
+    for (int option = threadIdx.x / kWarp; option < kOptions; option += kPrefixThreads / kWarp) {
+      ends[option] = end_of_tiles(tiles[option], grid.workers, busy[option]);
+    }
   }
   __syncthreads();
-  return absorbs;
+  return ends[0] < kLevels && ends[1] * 32 < ends[0] * 31;
 }
 
 }  // namespace sampled_listing

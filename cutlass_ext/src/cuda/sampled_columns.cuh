@@ -57,6 +57,7 @@ __device__ Column<Blocks> find_column(const CheckedIndex& index, const PairRows<
 #pragma unroll
   for (int j = 0; j < 2 * Blocks; ++j) {
     int32_t from = rows.begin[j], to = rows.end[j];
+    if (from <= entry && entry < to) from = to = entry;  // it is of this row
     while (from < to) {
       const int32_t middle = from + (to - from) / 2;
       if (index.col_idx[middle] < column) {
@@ -84,7 +85,10 @@ __device__ void for_each_column(const CheckedIndex& index, const PairRows<Blocks
     int32_t begin = 0, end = 0;
 #pragma unroll
     for (int i = 0; i < 2 * Blocks; ++i) {
-      if (i == j) begin = rows.begin[i], end = rows.end[i];
+      // Both strips of a pair may be of one block row, whose columns are looked at once.
+      if (i == j && (i == 0 || rows.begin[i] != rows.begin[i - 1] || rows.end[i] != rows.end[i - 1])) {
+        begin = rows.begin[i], end = rows.end[i];
+      }
     }
 #pragma unroll 1
     for (int32_t first = begin; first < end; first += kWarp) {

@@ -87,19 +87,45 @@ func drawAttention[T, S Element](t *rapid.T) *attentionCase[T, S] {
 		c.drawLayout(t, random)
 	}
 	gap := rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "gap")
-	lengths := func(name string, seq int) []int32 {
-		if !rapid.Bool().Draw(t, name) {
-			return nil
-		}
-		all := make([]int32, o.Batch)
-		for i := range all {
-			all[i] = int32(rapid.IntRange(-2, seq+2).Draw(t, name))
-		}
-		return all
-	}
-	c.lengthsQ, c.lengthsK = lengths("lengthsQ", o.SeqQ), lengths("lengthsK", o.SeqK)
+	c.lengthsQ, c.lengthsK = c.drawLengths(t, "lengthsQ", o.SeqQ), c.drawLengths(t, "lengthsK", o.SeqK)
 	c.fill(random, gap)
 	return c
+}
+
+// drawLengths draws how long sequences of at most seq are, or nil.
+func (c *attentionCase[T, S]) drawLengths(t *rapid.T, name string, seq int) []int32 {
+	if !rapid.Bool().Draw(t, name) {
+		return nil
+	}
+	all := make([]int32, c.opts.Batch)
+	for i := range all {
+		all[i] = int32(rapid.IntRange(-2, seq+2).Draw(t, name))
+	}
+	return all
+}
+
+// writeLengths gives operands the lengths, in buffers that the function it returns closes.
+func (c *attentionCase[T, S]) writeLengths(t rapid.TB, engine *Engine, on *AttentionOperands) (close func()) {
+	t.Helper()
+	var buffers []*DeviceBuffer[int32]
+	for _, x := range []struct {
+		from []int32
+		to   **DeviceBuffer[int32]
+	}{{c.lengthsQ, &on.LengthsQ}, {c.lengthsK, &on.LengthsK}} {
+		if x.from == nil {
+			continue
+		}
+		*x.to = must(NewBuffer[int32](engine, len(x.from)))(t)
+		buffers = append(buffers, *x.to)
+		if err := (*x.to).Write(context.Background(), x.from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for _, b := range buffers {
+			b.Close()
+		}
+	}
 }
 
 func (c *attentionCase[T, S]) fill(random *rand.Rand, gap int) {
@@ -166,19 +192,7 @@ func (c *attentionCase[T, S]) run(t rapid.TB, engine *Engine) AttentionInfo {
 	s := must(engine.NewStream())(t)
 	defer s.Close()
 	o := c.o
-	for _, x := range []struct {
-		from []int32
-		to   **DeviceBuffer[int32]
-	}{{c.lengthsQ, &o.LengthsQ}, {c.lengthsK, &o.LengthsK}} {
-		if x.from == nil {
-			continue
-		}
-		*x.to = must(NewBuffer[int32](engine, len(x.from)))(t)
-		defer (*x.to).Close()
-		if err := (*x.to).Write(ctx, x.from); err != nil {
-			t.Fatal(err)
-		}
-	}
+	defer c.writeLengths(t, engine, &o)()
 	if err := a.Forward(ctx, s, o); err != nil {
 		t.Fatal(err)
 	}

@@ -26,11 +26,11 @@ func TestAttentionOnTheGPUIsWithinItsBounds(t *testing.T) {
 func attentionOnGPU[T Element](engine *Engine) func(t *testing.T) {
 	return func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			c := drawAttentionForGPU[T](t)
+			c := drawAttentionForGPU[T](t, 64, 16)
 			info := c.runInBuffers(t, engine)
 			for output := check.O; output <= check.GradV; output++ {
-				report, err := check.Attention(engine.Library(), c.layout, check.AttentionArgs{Options: c.opts, Operands: c.o, Info: info,
-					Output: output, Threads: 4})
+				report, err := check.Attention(engine.Library(), c.layout, check.AttentionArgs{Options: c.opts, Operands: c.o, LengthsQ: c.lengthsQ,
+					LengthsK: c.lengthsK, Info: info, Output: output, Threads: 4})
 				if err != nil {
 					t.Fatalf("%v: %v (%+v)", output, err, c.opts)
 				}
@@ -43,7 +43,8 @@ func attentionOnGPU[T Element](engine *Engine) func(t *testing.T) {
 }
 
 // drawAttentionForGPU draws what the kernel serves, longer than drawAttention, since its tiles and units are 128 and 64.
-func drawAttentionForGPU[T Element](t *rapid.T) *attentionCase[T, float32] {
+// multiples: that blocks are multiples of one of.
+func drawAttentionForGPU[T Element](t *rapid.T, multiples ...int) *attentionCase[T, float32] {
 	c := &attentionCase[T, float32]{}
 	o := &c.opts
 	random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 22))
@@ -52,7 +53,7 @@ func drawAttentionForGPU[T Element](t *rapid.T) *attentionCase[T, float32] {
 	o.HeadsQ = o.HeadsK * rapid.IntRange(1, 3).Draw(t, "group")
 	seq := rapid.OneOf(rapid.IntRange(1, 200), rapid.SampledFrom([]int{64, 128, 256, 512}), rapid.IntRange(200, 700))
 	o.SeqQ, o.SeqK = seq.Draw(t, "seqQ"), seq.Draw(t, "seqK")
-	o.HeadSize = rapid.SampledFrom([]int{64, 128}).Draw(t, "size")
+	o.HeadSize = rapid.OneOf(rapid.SampledFrom([]int{64, 128}), rapid.SampledFrom([]int{8, 40, 72, 96, 120})).Draw(t, "size")
 	o.Causal = rapid.Bool().Draw(t, "causal")
 	limit := rapid.OneOf(rapid.IntRange(-100, 400), rapid.SampledFrom([]int{0, 63, 64, 1 << 40, -1 << 50}))
 	if !o.Causal && rapid.Bool().Draw(t, "right") {
@@ -63,8 +64,18 @@ func drawAttentionForGPU[T Element](t *rapid.T) *attentionCase[T, float32] {
 	}
 	o.AlignEnds = rapid.Bool().Draw(t, "align")
 	o.Scale = rapid.SampledFrom([]float64{0, 0.3, 2}).Draw(t, "scale")
+	o.SoftCap = rapid.SampledFrom([]float64{0, 0, 0, 2, 30}).Draw(t, "cap")
 	if rapid.IntRange(0, 4).Draw(t, "layout") > 0 {
-		c.drawLayoutOf(t, random, rapid.SampledFrom([]int{64, 128, 192}))
+		multiple := rapid.SampledFrom(multiples).Draw(t, "multiple")
+		if o.HeadsQ != o.HeadsK {
+			multiple = 64
+		}
+		c.drawLayoutOf(t, random, rapid.Map(rapid.SampledFrom([]int{1, 2, 3, 4, 5}), func(n int) int { return n * multiple }))
+	}
+	moved := o.AlignEnds && (o.Causal || o.WindowLeft != nil || o.WindowRight != nil)
+	inUnits := c.layout == nil || c.layout.BlockM%64 == 0 && c.layout.BlockK%64 == 0
+	if !moved && inUnits && (o.HeadsQ == o.HeadsK || c.layout == nil || c.layout.BlockK%128 == 0) {
+		c.lengthsQ, c.lengthsK = c.drawLengths(t, "lengthsQ", o.SeqQ), c.drawLengths(t, "lengthsK", o.SeqK)
 	}
 	c.fill(random, rapid.SampledFrom([]int{0, 0, 8}).Draw(t, "gap"))
 	return c
@@ -87,6 +98,7 @@ func (c *attentionCase[T, S]) runInBuffers(t rapid.TB, engine *Engine) Attention
 	lse := inDeviceMemory(t, engine, c.o.LSE.(Heads[S]))
 	defer lse.Buffer.Close()
 	on := AttentionOperands{Q: q, K: k, V: v, O: o, LSE: lse, GradO: gradO, GradQ: gradQ, GradK: gradK, GradV: gradV}
+	defer c.writeLengths(t, engine, &on)()
 	if err := a.Forward(ctx, s, on); err != nil {
 		t.Fatal(err)
 	}
@@ -183,11 +195,11 @@ func TestAttentionThatNoKernelOfTheGPUServes(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	ok := AttentionOptions{Batch: 1, HeadsQ: 2, HeadsK: 1, SeqQ: 100, SeqK: 100, HeadSize: 64}
 	for name, change := range map[string]func(*AttentionOptions){
-		"head size": func(o *AttentionOptions) { o.HeadSize = 72 },
-		"values":    func(o *AttentionOptions) { o.HeadSizeV = 128 },
-		"cap":       func(o *AttentionOptions) { o.SoftCap = 3 },
-		"scale":     func(o *AttentionOptions) { o.Scale = -1 },
-		"name":      func(o *AttentionOptions) { o.Kernel = "cpu_generic" },
+		"head size":  func(o *AttentionOptions) { o.HeadSize = 100 },
+		"large head": func(o *AttentionOptions) { o.HeadSize = 256 },
+		"values":     func(o *AttentionOptions) { o.HeadSizeV = 128 },
+		"scale":      func(o *AttentionOptions) { o.Scale = -1 },
+		"name":       func(o *AttentionOptions) { o.Kernel = "cpu_generic" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := ok
@@ -196,6 +208,10 @@ func TestAttentionThatNoKernelOfTheGPUServes(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+	layout := &BSR[BFloat16, int32]{Rows: 120, Cols: 100, BlockM: 24, BlockK: 24, RowPtr: make([]int32, 6)}
+	if _, err := NewAttention(context.Background(), engine, layout, ok); !errors.Is(err, ErrNoSuchKernel) {
+		t.Errorf("blocks of 24: %v", err)
 	}
 	if _, err := NewAttention[float32, int32](context.Background(), engine, nil, ok); !errors.Is(err, ErrNoSuchKernel) {
 		t.Errorf("float32: %v", err)
@@ -206,7 +222,7 @@ func TestAttentionThatNoKernelOfTheGPUServes(t *testing.T) {
 func TestAttentionOfLayoutsInDeviceMemory(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	rapid.Check(t, func(t *rapid.T) {
-		c := drawAttentionForGPU[BFloat16](t)
+		c := drawAttentionForGPU[BFloat16](t, 64)
 		if c.layout == nil {
 			t.Skip("no layout")
 		}

@@ -230,6 +230,6 @@ def test_what_is_refused() -> None:
     with pytest.raises(sparsek.UnsupportedError, match="bf16 and fp16"):
         st.attention(q.float(), k.float(), v.float(), layout)
     with pytest.raises(sparsek.UnsupportedError, match="head_size"):
-        st.attention(q[..., :32], k[..., :32], v[..., :32], layout)
+        st.attention(q[..., :36], k[..., :36], v[..., :36], layout)
     with pytest.raises(sparsek.ArgumentError, match="crow lies on cpu"):
         st.attention(q, k, v, layout.to("cpu"))

@@ -24,12 +24,28 @@ struct HeadStrides {
   int64_t batch, head, row;
 };
 
+// What steps of a kernel are: units, as they are in the list; what is left of these, with AttentionGeneralArgs; or of
+// pieces.
+enum class StepKind { kPlain, kUnits, kPieces };
+
+// What only general kernels know.
+struct AttentionGeneralArgs {
+  const AttentionPieces* pieces;  // in place of steps, or null
+  int32_t box;                    // see AttentionSteps
+  // (batch), or null where all are seq_q and seq_k. What lies beyond is not read.
+  const int32_t *lengths_q, *lengths_k;
+  // Whether lengths move low and high, as rules do that align ends. Steps are then those without these rules.
+  bool moves;
+  float soft_cap;  // or 0
+};
+
 struct AttentionForwardArgs {
   const AttentionStep* steps;  // of plan/attention_steps.h
   const WorkTile* tiles;
   int32_t tile_count;
   uint32_t* tiles_taken;  // (1), see collective/tile_queue.hpp
-  int32_t batch, heads_q, heads_k, seq_q, seq_k;
+  AttentionGeneralArgs general;
+  int32_t batch, heads_q, heads_k, seq_q, seq_k, head_size;
   int32_t low, high;
   float scale;
   const void *q, *k, *v;
@@ -44,9 +60,15 @@ struct AttentionForwardOps {
   cudaError_t (*launch)(const AttentionForwardArgs& args, cudaStream_t stream);
 };
 
-// bf16 and fp16, by wgmma. Addresses and strides are multiples of 16 bytes.
+// bf16 and fp16, by wgmma, for heads of at most so many columns, a multiple of 8. Addresses and strides are multiples
+// of 16 bytes.
 AttentionForwardOps attention_forward_64(sparsek_dtype dtype);
 // alone: most steps are used by one warpgroup alone.
+AttentionForwardOps attention_forward_96(sparsek_dtype dtype, bool alone);
 AttentionForwardOps attention_forward_128(sparsek_dtype dtype, bool alone);
+// The same with AttentionGeneralArgs, of lists in pieces or in units.
+AttentionForwardOps attention_forward_general_64(sparsek_dtype dtype, bool pieces);
+AttentionForwardOps attention_forward_general_96(sparsek_dtype dtype, bool pieces);
+AttentionForwardOps attention_forward_general_128(sparsek_dtype dtype, bool pieces);
 
 }  // namespace sparsek::cuda

@@ -25,9 +25,10 @@ struct RowSums {
 struct AttentionRowsArgs {
   const void *o, *grad_o;
   HeadStrides stride_o, stride_grad_o;
-  const float* lse;  // (batch, heads_q, seq_q)
-  RowSums* rows;     // (batch * heads_q, padded)
-  int32_t batch, heads_q, seq_q, padded;
+  const float* lse;          // (batch, heads_q, seq_q)
+  RowSums* rows;             // (batch * heads_q, padded)
+  const int32_t* lengths_q;  // (batch) or null
+  int32_t batch, heads_q, seq_q, head_size, padded;
 };
 
 // One of the two kernels. `own` are the rows of which it computes gradients, `met` those that they meet.
@@ -36,7 +37,8 @@ struct AttentionGradientArgs {
   const WorkTile* tiles;
   int32_t tile_count;
   uint32_t* tiles_taken;  // (1), see collective/tile_queue.hpp
-  int32_t batch, heads_q, heads_k, seq_q, seq_k, padded;
+  AttentionGeneralArgs general;
+  int32_t batch, heads_q, heads_k, seq_q, seq_k, head_size, padded;
   int32_t low, high;  // as of the forward pass
   float scale;
   const void *q, *k, *v, *grad_o;
@@ -54,8 +56,13 @@ struct AttentionBackwardOps {
   cudaError_t (*keys)(const AttentionGradientArgs& args, cudaStream_t stream);
 };
 
-// bf16 and fp16, by wgmma. Addresses and strides are multiples of 16 bytes.
+// As of the forward pass. Addresses and strides are multiples of 16 bytes.
 AttentionBackwardOps attention_backward_64(sparsek_dtype dtype);
+AttentionBackwardOps attention_backward_96(sparsek_dtype dtype);
 AttentionBackwardOps attention_backward_128(sparsek_dtype dtype);
+// Those with AttentionGeneralArgs, of lists in pieces or in units.
+AttentionBackwardOps attention_backward_general_64(sparsek_dtype dtype, bool pieces);
+AttentionBackwardOps attention_backward_general_96(sparsek_dtype dtype, bool pieces);
+AttentionBackwardOps attention_backward_general_128(sparsek_dtype dtype, bool pieces);
 
 }  // namespace sparsek::cuda

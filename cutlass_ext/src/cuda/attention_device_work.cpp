@@ -92,6 +92,11 @@ class DeviceWork final : public AttentionWorkLists {
 
 std::unique_ptr<AttentionWorkLists> make_device_work(const AttentionShape& shape, const sparsek_bsr& layout,
                                                      const AttentionWorkPlace& place) {
+  if (shape.head_size > 128) {
+    fail(SPARSEK_NO_SUCH_KERNEL,
+         "head_size = %lld is above 128, and served only where the layout lies in host memory: give it there",
+         static_cast<long long>(shape.head_size));
+  }
   if (!has_attention_steps(shape)) {
     fail(SPARSEK_NO_SUCH_KERNEL,
          "blocks of %lld x %lld are no multiples of 64 x 64, and no others are served where the layout lies in device "

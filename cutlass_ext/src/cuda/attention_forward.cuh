@@ -8,9 +8,15 @@
 //
 // Products of a step run while exponentials are made: q k^T of a step is begun before p v of the one before it, so that
 // a warpgroup's own p v goes on under its exponentials, and the other warpgroup's products do anyway.
+//
+// General kernels cut steps off tile by tile (cuda/attention_pieces.cuh), so that the order of those that are left is
+// no longer that of the list: a warpgroup that does not use two steps that follow each other ends its products first.
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/attention_loads.cuh"
+#include "cuda/attention_pieces.cuh"
 #include "cuda/attention_softmax.cuh"
 #include "cuda/attention_store.cuh"
 #include "cuda/launch.cuh"
@@ -19,8 +25,6 @@
 
 namespace sparsek::cuda {
 namespace attention_forward {
-
-constexpr int kDepthSteps = kAttentionTile / 16;  // of p v
 
 // A B of 16 rows of 1024 bytes of zeros.
 __device__ inline uint64_t zero_descriptor(uint32_t zeros) {
@@ -33,17 +37,21 @@ __device__ inline uint64_t zero_descriptor(uint32_t zeros) {
 template <class C>
 struct Consumer {
   using Element = typename C::Element;
+  using Pieces = PieceStep<C::kStepRows / kAttentionPiece>;
+  using Step = std::conditional_t<C::kPieces, Pieces, AttentionStep>;
+  static constexpr int kDepthSteps = C::kStepRows / 16;  // of p v
+  using Scores = float[C::kStepRows / 8][4];
   struct Held {  // a step whose values are to be multiplied
     RingState<C::kStages> state;
-    AttentionStep step;
+    Step step;
   };
 
   const Params& p;
   const Addresses<C> at;
   const int warpgroup, warp, lane;  // warp: of the warpgroup
   const uint32_t use = warpgroup == 0 ? kFirstUses : kSecondUses;
-  const uint64_t k_descriptor = wgmma_descriptor_a(at.k(0)), v_descriptor = wgmma_descriptor_b(at.v(0), kChunkBytes),
-                 zeros = zero_descriptor(at.zeros());
+  const uint64_t k_descriptor = wgmma_descriptor_a(at.k(0)),
+                 v_descriptor = wgmma_descriptor_b(at.v(0), C::kStepChunkBytes), zeros = zero_descriptor(at.zeros());
   const float headroom = kHeadroom / p.scale_log2;
   RingState<C::kStages> ring;
   RingState<C::kQueryStages> q_state;
@@ -52,24 +60,44 @@ struct Consumer {
   __device__ bool hides(const AttentionStep& step) const {
     return ((step.unit[0] | step.unit[1]) & kPartialUnit) != 0 || (step.unit[0] & step.unit[1] & use) == 0;
   }
-  // Both words are the same in all lanes, and the compiler knows it.
-  __device__ static AttentionStep read_step(const AttentionStep* from) {
-    const uint2 words = __ldg(reinterpret_cast<const uint2*>(from));
-    return {{__shfl_sync(0xffffffffu, words.x, 0), __shfl_sync(0xffffffffu, words.y, 0)}};
+  __device__ bool uses(const Pieces& step) const { return step.is_used_by(warpgroup); }
+  __device__ bool hides(const Pieces& step) const { return (step.whole & row_bit()) == 0; }
+  __device__ uint32_t row_bit() const { return 1u << (4 * warpgroup + warp); }
+  // Whether the piece's values are multiplied.
+  __device__ bool multiplies(const AttentionStep& step, int piece) const {
+    return (step.unit[piece * kAttentionPiece / kAttentionUnit] & use) != 0;
   }
+  __device__ bool multiplies(const Pieces& step, int piece) const { return step.is_used_by(warpgroup, piece); }
+
+  // Step i of a tile. Its words are the same in all lanes, and the compiler knows it.
+  __device__ Step read_step(const WorkTile& tile, int i, const TileLimits& limits) const {
+    if constexpr (C::kPieces) {
+      Step step(p.args.general.pieces + tile.entry_begin + i, limits);
+      step.share();
+      return step;
+    } else {
+      const uint2 words = __ldg(reinterpret_cast<const uint2*>(p.args.steps + tile.entry_begin + i));
+      const uint32_t unit[2] = {__shfl_sync(0xffffffffu, words.x, 0), __shfl_sync(0xffffffffu, words.y, 0)};
+      if constexpr (!C::kGeneral) return {{unit[0], unit[1]}};
+      return {{cut_unit(unit[0], limits), cut_unit(unit[1], limits)}};
+    }
+  }
+  // Whether nothing of a step is left, so that it has no stage.
+  __device__ static bool is_cut_off(const Step& step) { return C::kGeneral && !is_used(step); }
   __device__ void release(uint32_t barrier) const {
     if (lane == 0) arrive_in_cluster<1>(barrier);
   }
 
   // Begins s = q k^T.
   __device__ void begin_scores(Scores& s, uint64_t q) const {
-    const uint64_t k = advanced(k_descriptor, ring.stage * C::kTileBytes);
+    const uint64_t k = advanced(k_descriptor, ring.stage * C::kStepBytes);
     wgmma_fence(s);
     cute::warpgroup_arrive();
 #pragma unroll
     for (int step = 0; step < C::kHeadSize / 16; ++step) {
-      const uint32_t at = step / 4 * kChunkBytes + step % 4 * 32;
-      wgmma_ss<Element, Major::K>(s, advanced(q, at), advanced(k, at), step > 0);
+      const uint32_t chunk = step / 4, at = step % 4 * 32;
+      wgmma_ss<Element, Major::K>(s, advanced(q, chunk * kChunkBytes + at),
+                                  advanced(k, chunk * C::kStepChunkBytes + at), step > 0);
     }
     cute::warpgroup_commit_batch();
   }
@@ -77,14 +105,46 @@ struct Consumer {
   // Begins o += p v. What a unit that the warpgroup does not use has in v is not multiplied, since it may be infinite.
   __device__ void begin_values(float (&o)[C::kGroups][4], const uint32_t (&weights)[kDepthSteps][4],
                                const Held& held) const {
-    const uint64_t v = advanced(v_descriptor, held.state.stage * C::kTileBytes);
-    const bool used[2] = {(held.step.unit[0] & use) != 0, (held.step.unit[1] & use) != 0};
+    const uint64_t v = advanced(v_descriptor, held.state.stage * C::kStepBytes);
     cute::warpgroup_arrive();
 #pragma unroll
     for (int step = 0; step < kDepthSteps; ++step) {
-      wgmma_rs<Element>(o, weights[step], used[step / 4] ? advanced(v, step * 16 * kRowBytes) : zeros);
+      wgmma_rs<Element>(o, weights[step], multiplies(held.step, step) ? advanced(v, step * 16 * kRowBytes) : zeros);
     }
     cute::warpgroup_commit_batch();
+  }
+
+  // Values beyond a length become zeros, since what they are multiplied by is 0.
+  __device__ void wait_for_values(const Held& held, const TileLimits& limits) const {
+    wait_for_phase(at.v_full(held.state.stage), held.state.phase);
+    if constexpr (C::kGeneral) {
+      const uint32_t values = at.v(held.state.stage);
+      const int thread = warp * 32 + lane;
+      if (!has_end(held.step, limits.met_end)) return;
+      zero_ends<C::kChunks>(values, C::kStepChunkBytes, held.step, limits.met_end, thread);
+      end_zeros(warpgroup);
+    }
+  }
+
+  // What becomes of new scores before they are exponents.
+  __device__ void finish_scores(Scores& s, const Step& step, const TileLimits& limits, int row) const {
+    if (C::kGeneral && p.cap_log2 > 0) cap_scores(s, p.cap_log2);
+    if (!hides(step)) return;
+    if constexpr (C::kPieces) {
+      hide_pieces(s, step, limits, row_bit(), row, lane);
+    } else if constexpr (C::kGeneral) {
+      hide(s, step, use, row, lane, {limits.low, limits.high, limits.met_end});
+    } else {
+      hide(s, step, use, row, lane, {p.args.low, p.args.high, p.args.seq_k});
+    }
+  }
+
+  __device__ static void rescale(float (&o)[C::kGroups][4], const RowState& rows) {
+#pragma unroll
+    for (int g = 0; g < C::kGroups; ++g) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) o[g][e] *= rows.factor[e / 2];
+    }
   }
 
   __device__ static void round(const Scores& s, uint32_t (&weights)[kDepthSteps][4]) {
@@ -98,42 +158,43 @@ struct Consumer {
     }
   }
 
-  // All but the tile's first step that this warpgroup uses.
-  __device__ __forceinline__ void add_steps(const AttentionStep* steps, int i, int count, uint64_t q, int row,
-                                            RowState& rows, Held& held, uint32_t (&weights)[kDepthSteps][4],
-                                            float (&o)[C::kGroups][4]) {
-    for (; i < count; ++i, ++ring) {
-      const AttentionStep step = read_step(steps + i);
-      if (!uses(step)) continue;
+  // The steps from i on, behind one that this warpgroup uses.
+  __device__ __forceinline__ void add_steps(const WorkTile& tile, int& i, int count, const TileLimits& limits,
+                                            uint64_t q, int row, RowState& rows, Held& held,
+                                            uint32_t (&weights)[kDepthSteps][4], float (&o)[C::kGroups][4]) {
+    int unused = 0;  // steps that follow each other
+    for (; i < count; ++i) {
+      const Step step = read_step(tile, i, limits);
+      if (is_cut_off(step)) continue;
+      if (!uses(step)) {
+        ++ring;
+        if (C::kGeneral && ++unused == 2) return;
+        continue;
+      }
+      unused = 0;
       Scores s;
       wait_for_phase(at.k_full(ring.stage), ring.phase);
       begin_scores(s, q);
-      wait_for_phase(at.v_full(held.state.stage), held.state.phase);
+      wait_for_values(held, limits);
       begin_values(o, weights, held);
       cute::warpgroup_wait<1>();
       wgmma_fence(s);
       release(at.k_empty(ring.stage));
-      if (hides(step)) hide(s, step, use, row, lane, p.args);
+      finish_scores(s, step, limits, row);
       raise_top(s, rows, p.scale_log2, headroom);
       exponentiate(s, rows, p.scale_log2);
       cute::warpgroup_wait<0>();
       wgmma_fence(o);
       release(at.v_empty(held.state.stage));
       round(s, weights);
-      if (rows.rescales) {
-#pragma unroll
-        for (int g = 0; g < C::kGroups; ++g) {
-#pragma unroll
-          for (int e = 0; e < 4; ++e) o[g][e] *= rows.factor[e / 2];
-        }
-      }
+      if (rows.rescales) rescale(o, rows);
       held = {ring, step};
+      ++ring;
     }
   }
 
   __device__ __forceinline__ void compute(const WorkTile& tile) {
     const Head head(p.args, tile.n_tile);
-    const AttentionStep* const steps = p.args.steps + tile.entry_begin;
     const uint32_t q_tile = at.q(q_state.stage) + warpgroup * kUnitBytes;
     const uint64_t q = wgmma_descriptor_a(q_tile);
     const int first_row = tile.m_tile * kAttentionTile + warpgroup * kAttentionUnit + warp * kWarpRows;
@@ -143,13 +204,22 @@ struct Consumer {
     uint32_t weights[kDepthSteps][4];
     wait_for_phase(at.q_full(q_state.stage), q_state.phase);
 
-    int i = 0;
-    Held held = {};
-    for (; i < tile.entry_count; ++i, ++ring) {
-      held.step = read_step(steps + i);
-      if (uses(held.step)) break;
+    TileLimits limits;
+    if constexpr (C::kGeneral) {
+      limits = tile_limits<false>(p.args, tile.m_tile, head.batch);
+      limits.share();
     }
-    if (i < tile.entry_count) {
+    const int count = C::kGeneral && limits.sees_none() ? 0 : tile.entry_count;
+    int i = 0;
+    do {
+      Held held = {};
+      for (; i < count; ++i) {
+        held.step = read_step(tile, i, limits);
+        if (is_cut_off(held.step)) continue;
+        if (uses(held.step)) break;
+        ++ring;
+      }
+      if (i >= count) break;
       held.state = ring;
       {
         Scores s;
@@ -158,22 +228,31 @@ struct Consumer {
         cute::warpgroup_wait<0>();
         wgmma_fence(s);
         release(at.k_empty(ring.stage));
-        if (hides(held.step)) hide(s, held.step, use, row, lane, p.args);
+        finish_scores(s, held.step, limits, row);
         raise_top(s, rows, p.scale_log2, headroom);
         exponentiate(s, rows, p.scale_log2);
         round(s, weights);
+        if (C::kGeneral && rows.rescales) rescale(o, rows);
       }
       ++ring;
-      add_steps(steps, i + 1, tile.entry_count, q, row, rows, held, weights, o);
-      wait_for_phase(at.v_full(held.state.stage), held.state.phase);
+      ++i;
+      add_steps(tile, i, count, limits, q, row, rows, held, weights, o);
+      wait_for_values(held, limits);
       begin_values(o, weights, held);
       cute::warpgroup_wait<0>();
       wgmma_fence(o);
       release(at.v_empty(held.state.stage));
-    }
+      ++i;
+    } while (C::kGeneral && i < count);
 
     float weight[2], lse[2];
     end_rows(rows, p.scale_log2, weight, lse);
+    if constexpr (C::kGeneral) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        if (row + 8 * r >= limits.own_end) lse[r] = -INFINITY, zero_row(o, r);
+      }
+    }
     if (p.args.lse != nullptr && lane % 4 == 0) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {

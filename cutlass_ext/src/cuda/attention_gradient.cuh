@@ -10,8 +10,11 @@
 //   ds = p (t - delta)                in registers, while grad_y is computed
 //   grad_x += ds x'                   wgmma, ds in registers                          (64, head size)
 //
-// A stage is released when s of the next step is there, since products end in the order in which they are begun.
+// A stage is released when s of the next step is there, since products end in the order in which they are begun. In
+// general kernels, which cut steps off (cuda/attention_pieces.cuh), also before a second step that is not used.
 #pragma once
+
+#include <type_traits>
 
 #include "cuda/attention_gradient_loads.cuh"
 #include "cuda/attention_softmax.cuh"
@@ -24,11 +27,6 @@ namespace attention_gradient {
 
 using attention_forward::exp2_of;
 using attention_forward::kWarpRows;
-
-constexpr int kDepthSteps = kAttentionUnit / 16;  // of p y'
-constexpr int kScoreGroups = kAttentionUnit / 8;
-using Scores = float[kScoreGroups][4];
-using Weights = uint32_t[kDepthSteps][4];  // rounded scores, as operands
 
 // A thread's two rows, or two columns.
 struct RowPair {
@@ -55,6 +53,12 @@ template <class C>
 struct Consumer {
   using Element = typename C::Element;
   using Sums = float[C::kGroups][4];
+  static constexpr int kDepthSteps = C::kMetRows / 16;  // of p y'
+  static constexpr int kScoreGroups = C::kMetRows / 8;
+  using Scores = float[kScoreGroups][4];
+  using Weights = uint32_t[kDepthSteps][4];  // rounded scores, as operands
+  using Pieces = PieceStep<C::kMetRows / kAttentionPiece>;
+  using Step = std::conditional_t<C::kPieces, Pieces, AttentionStep>;
 
   const Params& p;
   const Addresses<C> at;
@@ -63,18 +67,29 @@ struct Consumer {
   const uint64_t own_x = wgmma_descriptor_a(at.own_x() + warpgroup * kUnitBytes),
                  own_y = wgmma_descriptor_a(at.own_y() + warpgroup * kUnitBytes),
                  met_x = wgmma_descriptor_a(at.met_x(0)), met_y = wgmma_descriptor_a(at.met_y(0)),
-                 met_x_across = wgmma_descriptor_b(at.met_x(0), kUnitBytes),
-                 met_y_across = wgmma_descriptor_b(at.met_y(0), kUnitBytes);
+                 met_x_across = wgmma_descriptor_b(at.met_x(0), C::kMetChunkBytes),
+                 met_y_across = wgmma_descriptor_b(at.met_y(0), C::kMetChunkBytes);
   // Own row i meets rows i + low up to i + high, below the end.
   const int low = C::kOfKeys ? -p.args.high : p.args.low, high = C::kOfKeys ? -p.args.low : p.args.high;
   const int met_end = C::kOfKeys ? p.args.seq_q : p.args.seq_k;
   RingState<C::kStages> ring;
   uint32_t own_phase = 0;
 
-  // Both words are the same in all lanes, and the compiler knows it.
-  __device__ static AttentionStep read_step(const AttentionStep* from) {
-    return {{__shfl_sync(0xffffffffu, __ldg(&from->unit[0]), 0), 0}};
+  // Step i of a tile. Both words are the same in all lanes, and the compiler knows it.
+  __device__ Step read_step(const WorkTile& tile, int i, const TileLimits& limits) const {
+    if constexpr (C::kPieces) {
+      Step step(p.args.general.pieces + tile.entry_begin + i, limits);
+      step.share();
+      return step;
+    } else {
+      const uint32_t unit = __shfl_sync(0xffffffffu, __ldg(&p.args.steps[tile.entry_begin + i].unit[0]), 0);
+      return {{C::kGeneral ? cut_unit(unit, limits) : unit, 0}};
+    }
   }
+  __device__ bool uses(const AttentionStep& step) const { return (step.unit[0] & use) != 0; }
+  __device__ bool uses(const Pieces& step) const { return step.is_used_by(warpgroup); }
+  // Whether nothing of a step is left, so that it has no stage.
+  __device__ static bool is_cut_off(const Step& step) { return C::kGeneral && !Loader<C>::is_used(step); }
   __device__ void release(uint32_t barrier) const {
     if (lane == 0) arrive_in_cluster<1>(barrier);
   }
@@ -87,7 +102,7 @@ struct Consumer {
     for (int step = 0; step < C::kHeadSize / 16; ++step) {
       const int chunk = step / 4, column = step % 4 * 32;
       wgmma_ss<Element, Major::K>(scores, advanced(own, chunk * kChunkBytes + column),
-                                  advanced(met, chunk * kUnitBytes + column), step > 0);
+                                  advanced(met, chunk * C::kMetChunkBytes + column), step > 0);
     }
     cute::warpgroup_commit_batch();
   }
@@ -114,7 +129,7 @@ struct Consumer {
   }
 
   // Sets scores of pairs that do not see each other to -inf. row: the thread's first.
-  __device__ void hide(Scores& s, const AttentionStep& step, int row) const {
+  __device__ void hide(Scores& s, const AttentionStep& step, int row, int low, int high, int met_end) const {
     const int first = int(step.unit[0] & kUnitNumber) * kAttentionUnit + 2 * (lane % 4);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -126,6 +141,60 @@ struct Consumer {
         for (int e = 0; e < 2; ++e) {
           if (g * 8 + e < least || g * 8 + e > most) s[g][r * 2 + e] = -INFINITY;
         }
+      }
+    }
+  }
+
+  __device__ void hide_what_is_cut(Scores& s, const Step& step, const TileLimits& limits, int row) const {
+    if constexpr (C::kPieces) {
+      const uint32_t of = 1u << (4 * warpgroup + warp);
+      if ((step.whole & of) == 0) hide_pieces(s, step, limits, of, row, lane);
+    } else {
+      if ((step.unit[0] & kPartialUnit) != 0) hide(s, step, row, limits.low, limits.high, limits.met_end);
+    }
+  }
+
+  __device__ static bool meets_end(const Step& step, const TileLimits& limits) {
+    if constexpr (C::kPieces) {
+      return step.has_end;
+    } else {
+      return has_end(step.unit[0], limits.met_end);
+    }
+  }
+
+  __device__ void zero_end_of(uint32_t met, const Step& step, const TileLimits& limits) const {
+    const int thread = warp * 32 + lane;
+    if constexpr (C::kPieces) {
+      zero_ends<C::kChunks>(met, C::kMetChunkBytes, step, limits.met_end, thread);
+    } else {
+      zero_ends<C::kChunks>(met, C::kMetChunkBytes, step.unit[0], 0, limits.met_end, thread);
+    }
+  }
+
+  // What is met beyond a length becomes zeros, since what it is multiplied by is 0.
+  __device__ void zero_met(const Step& step, const TileLimits& limits, int stage) const {
+    zero_end_of(at.met_x(stage), step, limits);
+    zero_end_of(at.met_y(stage), step, limits);
+    end_zeros(warpgroup);
+  }
+
+  // Of general kernels: weights = exp2(scores + bias) where own rows are keys, and s = these times what dS has of them,
+  // (1 - tanh^2) where scores are capped.
+  __device__ void exponentiate_capped(Scores& s, Weights& weights, const RowPair& own, uint32_t met_rows) const {
+    const bool capped = p.cap_log2 > 0;
+#pragma unroll
+    for (int g = 0; g < kScoreGroups; ++g) {
+      const RowPair rows = C::kOfKeys ? load_row_pair(met_rows + g * 8 * sizeof(RowSums)) : own;
+      float weight[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float x = s[g][e], slope = capped ? fmaf(-fmaxf(x, -1.f), fmaxf(x, -1.f), 1.f) : 1.f;
+        weight[e] = exp2_of(fmaf(x, p.scale_log2, rows.bias[C::kOfKeys ? e % 2 : e / 2]));
+        s[g][e] = weight[e] * slope;
+      }
+      if constexpr (C::kOfY) {
+        weights[g / 2][g % 2 * 2] = pack<Element>(weight[0], weight[1]);
+        weights[g / 2][g % 2 * 2 + 1] = pack<Element>(weight[2], weight[3]);
       }
     }
   }
@@ -167,44 +236,61 @@ struct Consumer {
     return own;
   }
 
-  __device__ __forceinline__ void add_steps(const WorkTile& tile, int row, const RowPair& own, Sums& sums_x,
-                                            Sums& sums_y) {
-    const AttentionStep* const steps = p.args.steps + tile.entry_begin;
+  // The steps from i on.
+  __device__ __forceinline__ void add_steps(const WorkTile& tile, int& i, int count, const TileLimits& limits, int row,
+                                            const RowPair& own, Sums& sums_x, Sums& sums_y) {
     Weights weights, gradients;
-    int held = -1;  // the stage of the last step
-    for (int i = 0; i < tile.entry_count; ++i, ++ring) {
-      const AttentionStep step = read_step(steps + i);
-      if ((step.unit[0] & use) == 0) continue;
+    int held = -1;   // the stage of the last step
+    int unused = 0;  // steps that follow each other
+    for (; i < count; ++i) {
+      const Step step = read_step(tile, i, limits);
+      if (is_cut_off(step)) continue;
+      if (!uses(step)) {
+        ++ring;
+        if (C::kGeneral && ++unused == 2) break;
+        continue;
+      }
+      unused = 0;
       const int stage = ring.stage;
       const uint32_t at_stage = stage * C::kMetBytes;
       const uint32_t met_rows = at.rows(stage) + 2 * (lane % 4) * sizeof(RowSums);
       Scores s, t;
       wait_for_phase(at.met_full(stage), ring.phase);
+      if constexpr (C::kGeneral) {
+        if (meets_end(step, limits)) zero_met(step, limits, stage);
+      }
       // Registers do not suffice for new scores while both sums are computed.
-      if constexpr (C::kOfKeys && C::kHeadSize > 64) cute::warpgroup_wait<0>();
+      if constexpr (C::kOfX && C::kOfY && C::kHeadSize > 64) cute::warpgroup_wait<0>();
       begin_scores(s, own_x, advanced(met_x, at_stage));
-      begin_scores(t, own_y, advanced(met_y, at_stage));
-      cute::warpgroup_wait<1>();
+      if constexpr (C::kOfX) begin_scores(t, own_y, advanced(met_y, at_stage));
+      cute::warpgroup_wait<C::kOfX ? 1 : 0>();
       wgmma_fence(s);
       if (held >= 0) release(at.met_empty(held));
       held = stage;
-      if ((step.unit[0] & kPartialUnit) != 0) hide(s, step, row);
-      exponentiate(s, own, met_rows);
-      if constexpr (C::kOfKeys) {
-        round(s, weights);
-        begin_sums(sums_y, weights, advanced(met_y_across, at_stage));
-        cute::warpgroup_wait<1>();
+      if constexpr (C::kGeneral) {
+        if (p.cap_log2 > 0) cap_scores(s, p.cap_log2);
+        hide_what_is_cut(s, step, limits, row);
+        exponentiate_capped(s, weights, own, met_rows);
       } else {
-        cute::warpgroup_wait<0>();
+        if ((step.unit[0] & kPartialUnit) != 0) hide(s, step, row, low, high, met_end);
+        exponentiate(s, own, met_rows);
       }
-      wgmma_fence(t);
-      differentiate(s, t, own, met_rows);
-      round(t, gradients);
-      begin_sums(sums_x, gradients, advanced(met_x_across, at_stage));
+      if constexpr (C::kOfY) {
+        if constexpr (!C::kGeneral) round(s, weights);
+        begin_sums(sums_y, weights, advanced(met_y_across, at_stage));
+      }
+      if constexpr (C::kOfX) {
+        cute::warpgroup_wait<C::kOfY ? 1 : 0>();
+        wgmma_fence(t);
+        differentiate(s, t, own, met_rows);
+        round(t, gradients);
+        begin_sums(sums_x, gradients, advanced(met_x_across, at_stage));
+      }
+      ++ring;
     }
     cute::warpgroup_wait<0>();
-    wgmma_fence(sums_x);
-    if constexpr (C::kOfKeys) wgmma_fence(sums_y);
+    if constexpr (C::kOfX) wgmma_fence(sums_x);
+    if constexpr (C::kOfY) wgmma_fence(sums_y);
     if (held >= 0) release(at.met_empty(held));
   }
 
@@ -216,12 +302,31 @@ struct Consumer {
     Sums sums_x = {}, sums_y = {};
     wait_for_phase(at.own_full(), own_phase);
     own_phase ^= 1;
-    add_steps(tile, row, own, sums_x, sums_y);
+    TileLimits limits;
+    if constexpr (C::kGeneral) {
+      limits = tile_limits<C::kOfKeys>(p.args, tile.m_tile, heads.batch);
+      limits.share();
+    }
+    const int count = C::kGeneral && limits.sees_none() ? 0 : tile.entry_count;
+    int i = 0;
+    do {
+      add_steps(tile, i, count, limits, row, own, sums_x, sums_y);
+      ++i;
+    } while (C::kGeneral && i < count);
+    if constexpr (C::kGeneral) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        if (row + 8 * r < limits.own_end) continue;
+        zero_row(sums_x, r);
+        zero_row(sums_y, r);
+      }
+    }
     // The warpgroup's own rows have been read by all of its warps.
     cutlass::arch::NamedBarrier::sync(128, uint32_t(warpgroup));
     const uint32_t buffer = warpgroup * kUnitBytes + warp * kWarpRows * kRowBytes;
-    if (p.args.grad_x != nullptr) store<C>(p.grad_x, sums_x, p.args.scale, at.own_x() + buffer, first_row, heads, lane);
-    if constexpr (C::kOfKeys) {
+    if (C::kOfX && p.args.grad_x != nullptr)
+      store<C>(p.grad_x, sums_x, p.args.scale, at.own_x() + buffer, first_row, heads, lane);
+    if constexpr (C::kOfY) {
       if (p.args.grad_y != nullptr) store<C>(p.grad_y, sums_y, 1.f, at.own_y() + buffer, first_row, heads, lane);
     }
     if (lane == 0) {

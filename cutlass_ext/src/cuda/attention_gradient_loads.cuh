@@ -13,6 +13,9 @@ using attention_forward::load_head_box;
 
 template <class C>
 struct Loader {
+  static constexpr int kPieces = C::kMetRows / kAttentionPiece;
+  using Pieces = PieceStep<kPieces>;
+
   const Params& p;
   const Addresses<C> at;
   uint32_t own_phase = 0;
@@ -41,24 +44,78 @@ struct Loader {
     wait_for_phase(empty, ring.phase ^ 1);
     // A warpgroup that does not use a stage takes no notice of it: this thread releases it in its place.
     if ((step.unit[0] & kEitherUses) != kEitherUses) arrive_times(empty, kConsumerWarps / kWarpgroups);
-    arrive_and_expect(full, 2 * C::kMetBytes + (C::kOfKeys ? kRowSumBytes : 0));
+    arrive_and_expect(full, 2 * C::kMetBytes + (C::kOfKeys ? C::kRowSumBytes : 0));
     for (int chunk = 0; chunk < C::kChunks; ++chunk) {
-      const uint32_t to = chunk * kUnitBytes;
+      const uint32_t to = chunk * C::kMetChunkBytes;
       load_head_box(p.met_x, full, kHint, at.met_x(stage) + to, chunk * kChunkColumns, row, head, heads.batch);
     }
     for (int chunk = 0; chunk < C::kChunks; ++chunk) {
-      const uint32_t to = chunk * kUnitBytes;
+      const uint32_t to = chunk * C::kMetChunkBytes;
       load_head_box(p.met_y, full, kHint, at.met_y(stage) + to, chunk * kChunkColumns, row, head, heads.batch);
     }
     if constexpr (C::kOfKeys) {
       const int64_t query = (int64_t(heads.batch) * p.args.heads_q + head) * p.args.padded + row;
-      copy_to_shared(at.rows(stage), p.args.rows + query, kRowSumBytes, full);
+      copy_to_shared(at.rows(stage), p.args.rows + query, C::kRowSumBytes, full);
     }
     ++ring;
   }
 
+  // All boxes of a step, since weights of 0 are multiplied by what lies there.
+  __device__ void load_met(const Pieces& step, const Heads<C>& heads) {
+    constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST);
+    const int stage = ring.stage, head = heads.met + int(step.head);
+    const uint32_t full = at.met_full(stage), empty = at.met_empty(stage);
+    const int box = p.args.general.box, pieces = box / kAttentionPiece;
+    wait_for_phase(empty, ring.phase ^ 1);
+    if (!step.is_used_by(0) || !step.is_used_by(1)) arrive_times(empty, kConsumerWarps / kWarpgroups);
+    arrive_and_expect(full, 2 * C::kMetBytes + (C::kOfKeys ? C::kRowSumBytes : 0));
+    const int64_t rows = (int64_t(heads.batch) * p.args.heads_q + head) * p.args.padded;
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      if (i % pieces != 0) continue;
+      const int row = Pieces::first_row(step.word[i]);
+      for (int chunk = 0; chunk < C::kChunks; ++chunk) {
+        const uint32_t to = chunk * C::kMetChunkBytes + i * kAttentionPiece * kRowBytes;
+        load_head_box(p.met_x, full, kHint, at.met_x(stage) + to, chunk * kChunkColumns, row, head, heads.batch);
+        load_head_box(p.met_y, full, kHint, at.met_y(stage) + to, chunk * kChunkColumns, row, head, heads.batch);
+      }
+      if constexpr (C::kOfKeys) {
+        copy_to_shared(at.rows(stage) + i * kAttentionPiece * sizeof(RowSums), p.args.rows + rows + row,
+                       box * sizeof(RowSums), full);
+      }
+    }
+    ++ring;
+  }
+
+  using Step = std::conditional_t<C::kPieces, Pieces, AttentionStep>;
+  __device__ Step read_step(int at, const TileLimits& limits) const {
+    if constexpr (C::kPieces) {
+      return {p.args.general.pieces + at, limits};
+    } else {
+      const AttentionStep step = p.args.steps[at];
+      return {{cut_unit(step.unit[0], limits), step.unit[1]}};
+    }
+  }
+  __device__ static bool is_used(const AttentionStep& step) { return (step.unit[0] & kEitherUses) != 0; }
+  __device__ static bool is_used(const Pieces& step) { return step.used != 0; }
+
+  // As load_tile, without steps of which nothing is left.
+  __device__ void load_what_is_left(const WorkTile& tile, const Heads<C>& heads) {
+    const TileLimits limits = tile_limits<C::kOfKeys>(p.args, tile.m_tile, heads.batch);
+    const int count = limits.sees_none() ? 0 : tile.entry_count;
+    int loaded = 0;
+    for (int i = 0; i < count; ++i) {
+      const Step step = read_step(tile.entry_begin + i, limits);
+      if (!is_used(step)) continue;
+      load_met(step, heads);
+      if (++loaded == 2) load_own(tile.m_tile, heads);
+    }
+    if (loaded < 2) load_own(tile.m_tile, heads);
+  }
+
   __device__ void load_tile(const WorkTile& tile) {
     const Heads<C> heads(p.args, tile.n_tile);
+    if constexpr (C::kGeneral) return load_what_is_left(tile, heads);
     const AttentionStep* const steps = p.args.steps + tile.entry_begin;
     // Own rows are loaded when those of the last tile have become gradients, what they meet before.
     const int before = min(tile.entry_count, 2);

@@ -3,7 +3,8 @@
 // swizzle:
 //
 //   own_x, own_y   (chunk, 128, 64): q and grad_o, or k and v; over which the gradients are written
-//   met_x, met_y   (chunk, 64, 64): k and v, or q and grad_o, of a step
+//   met_x, met_y   (chunk, 64, 64): k and v, or q and grad_o, of a step; of heads of more than 128 columns (chunk, 32,
+//   64)
 #pragma once
 
 #include "cuda/attention_backward.h"
@@ -23,16 +24,23 @@ using attention_forward::kUnitBytes;
 using attention_forward::kWarpgroups;
 
 constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
-constexpr int kRowSumBytes = kAttentionUnit * sizeof(RowSums);
+
+// Which gradients a kernel computes: of queries and of keys x, of values y.
+enum class Gradients { kX, kY, kBoth };
 
 // OfKeys: own rows are keys.
-template <class Element_, int HeadSize, bool OfKeys>
+template <class Element_, int HeadSize, bool OfKeys, StepKind Steps = StepKind::kPlain,
+          Gradients Of = OfKeys ? Gradients::kBoth : Gradients::kX>
 struct Config {
   using Element = Element_;
-  static constexpr bool kOfKeys = OfKeys;
-  static constexpr int kHeadSize = HeadSize, kChunks = HeadSize / kChunkColumns;
-  static constexpr int kOwnBytes = kChunks * kChunkBytes, kMetBytes = kChunks * kUnitBytes;
-  static constexpr int kStages = 4;
+  static constexpr bool kGeneral = Steps != StepKind::kPlain, kPieces = Steps == StepKind::kPieces;
+  static constexpr bool kOfKeys = OfKeys, kOfX = Of != Gradients::kY, kOfY = Of != Gradients::kX;
+  static constexpr int kHeadSize = HeadSize, kChunks = (HeadSize + kChunkColumns - 1) / kChunkColumns;
+  static constexpr int kMetRows = HeadSize > 128 ? kAttentionUnit / 2 : kAttentionUnit;  // of a step
+  static constexpr int kMetChunkBytes = kMetRows * kRowBytes;
+  static constexpr int kOwnBytes = kChunks * kChunkBytes, kMetBytes = kChunks * kMetChunkBytes;
+  static constexpr int kStages = HeadSize > 128 ? 3 : 4;
+  static constexpr int kRowSumBytes = kMetRows * sizeof(RowSums);
   static constexpr int kGroups = HeadSize / 8;  // of 8 columns, of a thread's sums
 };
 
@@ -40,7 +48,7 @@ template <class C>
 struct Shared {
   alignas(1024) uint8_t own_x[C::kOwnBytes], own_y[C::kOwnBytes];
   uint8_t met_x[C::kStages][C::kMetBytes], met_y[C::kStages][C::kMetBytes];
-  RowSums rows[C::kStages][kAttentionUnit];  // of met queries
+  RowSums rows[C::kStages][C::kMetRows];  // of met queries
   TileQueue<kTilesAhead> tiles;
   uint64_t own_full, own_empty;
   uint64_t met_full[C::kStages], met_empty[C::kStages];
@@ -55,7 +63,7 @@ struct Addresses {
   __device__ uint32_t own_y() const { return base + offsetof(Shared<C>, own_y); }
   __device__ uint32_t met_x(int stage) const { return base + offsetof(Shared<C>, met_x) + stage * C::kMetBytes; }
   __device__ uint32_t met_y(int stage) const { return base + offsetof(Shared<C>, met_y) + stage * C::kMetBytes; }
-  __device__ uint32_t rows(int stage) const { return base + offsetof(Shared<C>, rows) + stage * kRowSumBytes; }
+  __device__ uint32_t rows(int stage) const { return base + offsetof(Shared<C>, rows) + stage * C::kRowSumBytes; }
   __device__ uint32_t own_full() const { return base + offsetof(Shared<C>, own_full); }
   __device__ uint32_t own_empty() const { return base + offsetof(Shared<C>, own_empty); }
   __device__ uint32_t met_full(int stage) const { return base + offsetof(Shared<C>, met_full) + stage * kBarrierBytes; }
@@ -68,7 +76,7 @@ struct Params {
   // (head_size, seq, heads, batch), boxes of 64 columns by 64 rows, of gradients by 16
   CUtensorMap own_x, own_y, met_x, met_y, grad_x, grad_y;
   AttentionGradientArgs args;
-  float scale_log2;  // of exponents of 2
+  float scale_log2, cap_log2;  // as of the forward pass
 };
 
 // Of a tile.

@@ -4,9 +4,11 @@
 
 #include "abi/error.h"
 #include "cuda/attention_list.h"
+#include "cuda/attention_ops.h"
 #include "cuda/attention_work.h"
 #include "cuda/device_scope.h"
 #include "plan/attention_gradient_steps.h"
+#include "plan/attention_pieces.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -18,8 +20,10 @@ int32_t tiles_of(int64_t heads, int64_t rows) {
 class HostWork final : public AttentionWorkLists {
  public:
   HostWork(const AttentionShape& shape, const AttentionLayout& layout, const AttentionWorkPlace& place)
-      : shape_(shape), place_(place), lists_(list_blocks(shape, layout)) {
-    const AttentionSteps steps = make_attention_steps(shape, lists_, place.read_again_bytes);
+      : shape_(shape), in_units_(attention_in_units(shape)), place_(place), lists_(list_blocks(shape, layout)) {
+    const AttentionSteps steps = in_units_
+                                     ? make_attention_steps(shape, lists_, place.read_again_bytes)
+                                     : make_query_pieces(shape, lists_, place.read_again_bytes, is_wide() ? 64 : 128);
     mostly_alone_ = sparsek::mostly_alone(steps);
     forward_.emplace(place.memory, steps, &place.uses);
   }
@@ -46,19 +50,32 @@ class HostWork final : public AttentionWorkLists {
   bool check_index(bool /*wait*/) override { return true; }
 
  private:
+  // Steps of the kernels for heads of more than 128 columns have half as many rows.
+  bool is_wide() const { return shape_.head_size > 128; }
+
+  AttentionSteps query_steps() const {
+    const int64_t bytes = place_.read_again_bytes;
+    if (in_units_) return make_query_gradient_steps(shape_, lists_, bytes);
+    return make_query_pieces(shape_, lists_, bytes, is_wide() ? 32 : 64);
+  }
+  AttentionSteps key_steps() const {
+    const int64_t bytes = place_.read_again_bytes;
+    if (in_units_) return make_key_gradient_steps(shape_, lists_, bytes);
+    return make_key_pieces(shape_, lists_, bytes, is_wide() ? 32 : 64);
+  }
+
   // Waits for its own copies alone, also where the caller's stream is being captured.
   void make_backward() {
     const std::lock_guard lock(making_);
     if (keys_.has_value()) return;
     const RelaxedCapture relaxed;
-    if (!queries_.has_value()) {
-      queries_.emplace(place_.memory, make_query_gradient_steps(shape_, lists_, place_.read_again_bytes), &place_.uses);
-    }
-    keys_.emplace(place_.memory, make_key_gradient_steps(shape_, lists_, place_.read_again_bytes), &place_.uses);
+    if (!queries_.has_value()) queries_.emplace(place_.memory, query_steps(), &place_.uses);
+    keys_.emplace(place_.memory, key_steps(), &place_.uses);
     lists_ = {};
   }
 
   const AttentionShape shape_;
+  const bool in_units_;
   const AttentionWorkPlace place_;
   bool mostly_alone_ = false;
   std::optional<AttentionList> forward_;

@@ -22,28 +22,31 @@ cudaError_t launch(const AttentionForwardArgs& args, cudaStream_t stream) {
   constexpr double kLog2OfE = 1.4426950408889634;
   Params p = {};
   p.args = args;
-  p.scale_log2 = static_cast<float>(args.scale * kLog2OfE);
+  const double cap = args.general.soft_cap;
+  p.scale_log2 = static_cast<float>((cap > 0 ? cap : args.scale) * kLog2OfE);
+  p.cap_log2 = cap > 0 ? static_cast<float>(2 * kLog2OfE * args.scale / cap) : 0.f;
   // Without keys no step loads any.
   const void* const k = args.seq_k > 0 ? args.k : args.q;
   const void* const v = args.seq_k > 0 ? args.v : args.q;
   const auto make = [&](CUtensorMap* map, const void* of, const HeadStrides& stride, bool of_keys, int box_rows) {
     return make_attention_map(
         map, {of, stride, args.batch, of_keys ? args.heads_k : args.heads_q, of_keys ? args.seq_k : args.seq_q},
-        C::kHeadSize, box_rows);
+        args.head_size, box_rows);
   };
+  const int box = C::kGeneral ? args.general.box : kAttentionUnit;
   cudaError_t error = make(&p.map_q, args.q, args.stride_q, false, kAttentionUnit);
-  if (error == cudaSuccess) error = make(&p.map_k, k, args.stride_k, true, kAttentionUnit);
-  if (error == cudaSuccess) error = make(&p.map_v, v, args.stride_v, true, kAttentionUnit);
+  if (error == cudaSuccess) error = make(&p.map_k, k, args.stride_k, true, box);
+  if (error == cudaSuccess) error = make(&p.map_v, v, args.stride_v, true, box);
   if (error == cudaSuccess) error = make(&p.map_o, args.o, args.stride_o, false, kWarpRows);
   if (error != cudaSuccess) return error;
   return launch_kernel(attention_kernel<C>, std::min(args.workers, args.tile_count), kThreads, sizeof(Shared<C>),
                        stream, {}, p);
 }
 
-template <int HeadSize, bool Alone>
+template <int HeadSize, bool Alone, StepKind Steps = StepKind::kPlain>
 AttentionForwardOps ops(sparsek_dtype dtype) {
-  using Bf16 = Config<cutlass::bfloat16_t, HeadSize, Alone>;
-  using Fp16 = Config<cutlass::half_t, HeadSize, Alone>;
+  using Bf16 = Config<cutlass::bfloat16_t, HeadSize, Alone, Steps>;
+  using Fp16 = Config<cutlass::half_t, HeadSize, Alone, Steps>;
   if (dtype == SPARSEK_BF16) return {prepare<Bf16>, launch<Bf16>};
   return {prepare<Fp16>, launch<Fp16>};
 }

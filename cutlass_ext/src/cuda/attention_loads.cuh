@@ -2,6 +2,9 @@
 // The thread of a CTA of cuda/attention_forward.cuh that takes tiles and starts their loads.
 #pragma once
 
+#include <type_traits>
+
+#include "cuda/attention_pieces.cuh"
 #include "cuda/attention_shared.cuh"
 #include "cute/arch/copy_sm90_tma.hpp"
 
@@ -24,6 +27,9 @@ __device__ inline void arrive_times(uint32_t barrier, uint32_t times) {
 
 template <class C>
 struct Loader {
+  static constexpr int kPieces = C::kStepRows / kAttentionPiece;
+  using Pieces = PieceStep<kPieces>;
+
   const Params& p;
   const Addresses<C> at;
   RingState<C::kQueryStages> q_state;
@@ -63,12 +69,34 @@ struct Loader {
       }
     }
   }
-  __device__ void load_keys(const AttentionStep& step, const Head& head) {
+  // Of the boxes of a step, those of which something is left.
+  __device__ void load_units(const CUtensorMap& map, uint32_t to, uint32_t full, uint32_t empty, uint32_t phase,
+                             const Pieces& step, const Head& head) {
+    wait_for_phase(empty, phase ^ 1);
+    if (!step.is_used_by(0) || !step.is_used_by(1)) arrive_times(empty, kConsumerWarps / kWarpgroups);
+    const int pieces = p.args.general.box / kAttentionPiece;
+    const auto is_used = [&](int piece) { return ((step.used | step.used >> 8) >> piece & ((1 << pieces) - 1)) != 0; };
+    int boxes = 0;
+    for (int i = 0; i < kPieces; i += pieces) boxes += is_used(i);
+    arrive_and_expect(full, boxes * pieces * C::kChunks * kAttentionPiece * kRowBytes);
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      if (i % pieces != 0 || !is_used(i)) continue;
+      for (int chunk = 0; chunk < C::kChunks; ++chunk) {
+        load_head_box(map, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST),
+                      to + chunk * C::kStepChunkBytes + i * kAttentionPiece * kRowBytes, chunk * kChunkColumns,
+                      Pieces::first_row(step.word[i]), head.k, head.batch);
+      }
+    }
+  }
+  template <class Step>
+  __device__ void load_keys(const Step& step, const Head& head) {
     const int stage = k_state.stage;
     load_units(p.map_k, at.k(stage), at.k_full(stage), at.k_empty(stage), k_state.phase, step, head);
     ++k_state;
   }
-  __device__ void load_values(const AttentionStep& step, const Head& head) {
+  template <class Step>
+  __device__ void load_values(const Step& step, const Head& head) {
     const int stage = v_state.stage;
     load_units(p.map_v, at.v(stage), at.v_full(stage), at.v_empty(stage), v_state.phase, step, head);
     ++v_state;
@@ -77,6 +105,7 @@ struct Loader {
   // Values follow their keys by one step, as they are used.
   __device__ void load_tile(const WorkTile& tile) {
     const Head head(p.args, tile.n_tile);
+    if constexpr (C::kGeneral) return load_what_is_left(tile, head);
     const AttentionStep* const steps = p.args.steps + tile.entry_begin;
     if (tile.entry_count == 0) return load_queries(tile.m_tile, head);
     AttentionStep step = steps[0];
@@ -88,6 +117,38 @@ struct Loader {
       load_values(step, head);
       step = next;
     }
+    load_values(step, head);
+  }
+
+  using Step = std::conditional_t<C::kPieces, Pieces, AttentionStep>;
+  __device__ Step read_step(int at, const TileLimits& limits) const {
+    if constexpr (C::kPieces) {
+      return {p.args.general.pieces + at, limits};
+    } else {
+      const AttentionStep step = p.args.steps[at];
+      return {{cut_unit(step.unit[0], limits), cut_unit(step.unit[1], limits)}};
+    }
+  }
+
+  // As load_tile, without steps of which nothing is left.
+  __device__ void load_what_is_left(const WorkTile& tile, const Head& head) {
+    const TileLimits limits = tile_limits<false>(p.args, tile.m_tile, head.batch);
+    const int count = limits.sees_none() ? 0 : tile.entry_count;
+    bool is_first = true;
+    Step step;
+    for (int i = 0; i < count; ++i) {
+      const Step next = read_step(tile.entry_begin + i, limits);
+      if (!is_used(next)) continue;
+      load_keys(next, head);
+      if (is_first) {
+        load_queries(tile.m_tile, head);
+      } else {
+        load_values(step, head);
+      }
+      is_first = false;
+      step = next;
+    }
+    if (is_first) return load_queries(tile.m_tile, head);
     load_values(step, head);
   }
 };

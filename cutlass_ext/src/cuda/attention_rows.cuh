@@ -21,12 +21,15 @@ __global__ void __launch_bounds__(kRowThreads) rows_kernel(const __grid_constant
   };
   const int64_t place = int64_t(blockIdx.x) * (kRowThreads / kLanes) + threadIdx.x / kLanes;
   const int lane = threadIdx.x % kLanes;
-  const uint32_t lanes = ((1u << kLanes) - 1) << threadIdx.x % 32 / kLanes * kLanes;  // of the row
+  const uint32_t lanes = (0xffffffffu >> (32 - kLanes)) << threadIdx.x % 32 / kLanes * kLanes;  // of the row
   const int row = int(place % args.padded), head = int(place / args.padded % args.heads_q);
   const int64_t batch = place / args.padded / args.heads_q;
   RowSums sums = {-INFINITY, 0.f};
-  if (batch < args.batch && row < args.seq_q) {
+  const bool is_there =
+      batch < args.batch && row < args.seq_q && (args.lengths_q == nullptr || row < __ldg(args.lengths_q + batch));
+  if (is_there) {
     const auto load = [&](const void* of, const HeadStrides& stride) {
+      if (lane * kOfLane >= args.head_size) return Elements{};
       const Element* const from =
           static_cast<const Element*>(of) + batch * stride.batch + head * stride.head + row * stride.row;
       return reinterpret_cast<const Elements*>(from)[lane];

@@ -2,7 +2,7 @@
 // What a CTA of cuda/attention_forward.cuh has in shared memory. Tensors lie in chunks of 64 columns, 128-byte swizzle:
 //
 //   q      (chunk, 128, 64), over which o is written
-//   k, v   (chunk, 128, 64): the two units of a step
+//   k, v   (chunk, 128, 64): the two units of a step; of heads of more than 128 columns (chunk, 64, 64)
 #pragma once
 
 #include <cuda.h>
@@ -27,19 +27,23 @@ constexpr int kZeroBytes = 1024;
 
 // Alone: for lists most of whose steps one warpgroup alone uses, so that they go through the stages twice as fast. Then
 // there is one more stage, in place of a second tile of queries.
-template <class Element_, int HeadSize, bool Alone = false>
+template <class Element_, int HeadSize, bool Alone = false, StepKind Steps = StepKind::kPlain>
 struct Config {
   using Element = Element_;
-  static constexpr int kHeadSize = HeadSize, kChunks = HeadSize / kChunkColumns;
+  static constexpr bool kGeneral = Steps != StepKind::kPlain, kPieces = Steps == StepKind::kPieces;
+  static constexpr int kHeadSize = HeadSize, kChunks = (HeadSize + kChunkColumns - 1) / kChunkColumns;
+  static constexpr int kStepRows = HeadSize > 128 ? kAttentionUnit : kAttentionTile;  // keys
   static constexpr int kTileBytes = kChunks * kChunkBytes;
-  static constexpr int kStages = HeadSize == 128 ? (Alone ? 3 : 2) : 4, kQueryStages = Alone ? 1 : 2;
+  static constexpr int kStepChunkBytes = kStepRows * kRowBytes, kStepBytes = kChunks * kStepChunkBytes;
+  static constexpr int kStages = HeadSize > 128 ? 2 : HeadSize > 64 ? (Alone ? 3 : 2) : 4;
+  static constexpr int kQueryStages = Alone || HeadSize > 128 ? 1 : 2;
   static constexpr int kGroups = HeadSize / 8;  // of 8 columns, of a thread's sums
 };
 
 template <class C>
 struct Shared {
   alignas(1024) uint8_t q[C::kQueryStages][C::kTileBytes];
-  uint8_t k[C::kStages][C::kTileBytes], v[C::kStages][C::kTileBytes];
+  uint8_t k[C::kStages][C::kStepBytes], v[C::kStages][C::kStepBytes];
   uint32_t zeros[kZeroBytes / 4];
   TileQueue<kTilesAhead> tiles;
   // Of each stage: its loads are complete; it may be filled.
@@ -53,8 +57,8 @@ struct Addresses {
   uint32_t base;
 
   __device__ uint32_t q(int stage) const { return base + offsetof(Shared<C>, q) + stage * C::kTileBytes; }
-  __device__ uint32_t k(int stage) const { return base + offsetof(Shared<C>, k) + stage * C::kTileBytes; }
-  __device__ uint32_t v(int stage) const { return base + offsetof(Shared<C>, v) + stage * C::kTileBytes; }
+  __device__ uint32_t k(int stage) const { return base + offsetof(Shared<C>, k) + stage * C::kStepBytes; }
+  __device__ uint32_t v(int stage) const { return base + offsetof(Shared<C>, v) + stage * C::kStepBytes; }
   __device__ uint32_t zeros() const { return base + offsetof(Shared<C>, zeros); }
   __device__ uint32_t q_full(int stage) const { return base + offsetof(Shared<C>, q_full) + stage * kBarrierBytes; }
   __device__ uint32_t q_empty(int stage) const { return base + offsetof(Shared<C>, q_empty) + stage * kBarrierBytes; }
@@ -67,7 +71,8 @@ struct Addresses {
 struct Params {
   CUtensorMap map_q, map_k, map_v, map_o;  // (head_size, seq, heads, batch), boxes of 64 columns by 64 rows, of o by 16
   AttentionForwardArgs args;
-  float scale_log2;  // of exponents of 2
+  float scale_log2;  // of exponents of 2; of those of capped scores, soft_cap for scale
+  float cap_log2;    // soft_cap tanh(scale s / soft_cap) is 1 - 2 / (1 + exp2(cap_log2 s)) of it, or 0
 };
 
 struct Head {

@@ -10,9 +10,6 @@
 namespace sparsek::cuda {
 namespace attention_forward {
 
-constexpr int kScoreGroups = kAttentionTile / 8;
-using Scores = float[kScoreGroups][4];
-
 __device__ inline float exp2_of(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -46,10 +43,11 @@ __device__ inline float quad_sum(float x) {
 }
 
 // Moves `top` where scores exceed it. Sets `rescales`, for the whole warp.
-__device__ inline void raise_top(const Scores& s, RowState& rows, float scale_log2, float headroom) {
+template <int Groups>
+__device__ void raise_top(const float (&s)[Groups][4], RowState& rows, float scale_log2, float headroom) {
   float most[2] = {-INFINITY, -INFINITY};
 #pragma unroll
-  for (int g = 0; g < kScoreGroups; ++g) {
+  for (int g = 0; g < Groups; ++g) {
     most[0] = fmaxf(most[0], fmaxf(s[g][0], s[g][1]));
     most[1] = fmaxf(most[1], fmaxf(s[g][2], s[g][3]));
   }
@@ -66,11 +64,12 @@ __device__ inline void raise_top(const Scores& s, RowState& rows, float scale_lo
 }
 
 // Makes the scores exponentials and adds these up.
-__device__ inline void exponentiate(Scores& s, RowState& rows, float scale_log2) {
+template <int Groups>
+__device__ void exponentiate(float (&s)[Groups][4], RowState& rows, float scale_log2) {
   const float bias[2] = {rows.bias(0, scale_log2), rows.bias(1, scale_log2)};
   float sum[2] = {0, 0};
 #pragma unroll
-  for (int g = 0; g < kScoreGroups; ++g) {
+  for (int g = 0; g < Groups; ++g) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       s[g][e] = exp2_of(fmaf(s[g][e], scale_log2, bias[e / 2]));
@@ -81,22 +80,28 @@ __device__ inline void exponentiate(Scores& s, RowState& rows, float scale_log2)
   rows.sum[1] += sum[1];
 }
 
+// Row i sees keys i + low up to i + high, below the end.
+struct SeenKeys {
+  int low, high, end;
+};
+
 // Sets the scores of keys that a row does not see to -inf. row: the thread's first.
-__device__ inline void hide(Scores& s, const AttentionStep& step, uint32_t use, int row, int lane,
-                            const AttentionForwardArgs& args) {
+template <int Groups>
+__device__ void hide(float (&s)[Groups][4], const AttentionStep& step, uint32_t use, int row, int lane,
+                     const SeenKeys& seen) {
 #pragma unroll
   for (int u = 0; u < 2; ++u) {
     const int first = int(step.unit[u] & kUnitNumber) * kAttentionUnit + 2 * (lane % 4);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int away = first - (row + 8 * r);  // key - query, of the thread's first column
-      const int low = args.low - away;
-      const int high = (step.unit[u] & use) != 0 ? min(args.high - away, args.seq_k - 1 - first) : INT_MIN;
+      const int low = seen.low - away;
+      const int high = (step.unit[u] & use) != 0 ? min(seen.high - away, seen.end - 1 - first) : INT_MIN;
 #pragma unroll
-      for (int g = 0; g < kScoreGroups / 2; ++g) {
+      for (int g = 0; g < Groups / 2; ++g) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          if (g * 8 + e < low || g * 8 + e > high) s[u * kScoreGroups / 2 + g][r * 2 + e] = -INFINITY;
+          if (g * 8 + e < low || g * 8 + e > high) s[u * Groups / 2 + g][r * 2 + e] = -INFINITY;
         }
       }
     }

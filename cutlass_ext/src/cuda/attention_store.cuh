@@ -51,7 +51,7 @@ __device__ void store_rows(const CUtensorMap& map, const float (&sums)[Groups][4
   cute::tma_store_fence();
   __syncwarp();
   if (lane == 0) {
-    for (int chunk = 0; chunk < Groups / kChunkGroups; ++chunk) {
+    for (int chunk = 0; chunk < (Groups + kChunkGroups - 1) / kChunkGroups; ++chunk) {
       asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
                    "r"(buffer + chunk * kChunkBytes), "r"(chunk * kChunkColumns), "r"(to.row), "r"(to.head),
                    "r"(to.batch)

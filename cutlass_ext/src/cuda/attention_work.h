@@ -21,6 +21,8 @@ struct AttentionListView {
   const AttentionStep* steps;
   const WorkTile* tiles;
   int32_t tile_count;
+  const AttentionPieces* pieces = nullptr;  // in place of steps
+  int32_t box = kAttentionUnit;             // see AttentionSteps
 
   // Sets what a kernel knows of its work.
   template <class Args>
@@ -28,6 +30,8 @@ struct AttentionListView {
     args.steps = steps;
     args.tiles = tiles;
     args.tile_count = tile_count;
+    args.general.pieces = pieces;
+    args.general.box = box;
   }
 };
 

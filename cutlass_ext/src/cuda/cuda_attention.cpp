@@ -8,8 +8,7 @@
 
 #include "abi/dtype.h"
 #include "abi/error.h"
-#include "cuda/attention.h"
-#include "cuda/attention_backward.h"
+#include "cuda/attention_ops.h"
 #include "cuda/attention_work.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
@@ -18,40 +17,11 @@
 #include "cuda/stream_uses.h"
 #include "cuda/time_runs.h"
 #include "cuda/workspace.h"
-#include "plan/attention_steps.h"
 
 namespace sparsek::cuda {
 namespace {
 
 constexpr int64_t kVectorBytes = 16;
-
-const char* name_of(sparsek_dtype dtype) {
-  return dtype == SPARSEK_BF16 ? "attention_wgmma_bf16" : dtype == SPARSEK_FP16 ? "attention_wgmma_fp16" : nullptr;
-}
-
-// Why the kernel does not serve a shape; null: it does.
-const char* obstacle(const AttentionShape& shape) {
-  constexpr int64_t kMost = 1 << 28;
-  if (shape.head_size != shape.head_size_v) return "head_size_v is another than head_size";
-  if (shape.head_size != 64 && shape.head_size != 128) return "head_size is neither 64 nor 128";
-  if (!has_attention_steps(shape)) return "blocks are no multiples of 64 x 64";
-  if (shape.soft_cap != 0) return "it has no soft_cap";
-  if (!(shape.scale > 0)) return "scale is not above 0";
-  if (std::max(shape.seq_q, shape.seq_k) > kMost || shape.batch * shape.heads_q > kMost) return "it is too large";
-  return nullptr;
-}
-
-void require_served(const AttentionShape& shape, const std::string& kernel) {
-  const char* const name = name_of(shape.dtype);
-  if (name == nullptr) fail(SPARSEK_NO_SUCH_KERNEL, "the CUDA back-end has attention in bf16 and fp16 only");
-  if (!kernel.empty() && kernel != name) {
-    fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s of attention for this type: there is %s", kernel.c_str(),
-         name);
-  }
-  if (const char* const why = obstacle(shape)) {
-    fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve this attention: %s", name, why);
-  }
-}
 
 std::unique_ptr<AttentionWorkLists> make_work(const AttentionShape& shape, const AttentionLayout& layout,
                                               const AttentionWorkPlace& place) {
@@ -61,6 +31,9 @@ std::unique_ptr<AttentionWorkLists> make_work(const AttentionShape& shape, const
                                               const AttentionWorkPlace& place) {
   return make_device_work(shape, layout, place);
 }
+
+// Whether lengths move what rules show.
+bool lengths_move(const AttentionShape& shape) { return shape.align_ends && (shape.left || shape.right); }
 
 class CudaAttention final : public AttentionState {
  public:
@@ -75,17 +48,16 @@ class CudaAttention final : public AttentionState {
         workers_(shape.workers > 0 ? std::min(shape.workers, sm_count) : sm_count),
         padded_((shape.seq_q + kAttentionTile - 1) / kAttentionTile * kAttentionTile),
         work_(make_work(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2)})),
-        forward_ops_(shape.head_size == 64 ? attention_forward_64(shape.dtype)
-                                           : attention_forward_128(shape.dtype, work_->mostly_alone())),
-        backward_ops_(shape.head_size == 64 ? attention_backward_64(shape.dtype) : attention_backward_128(shape.dtype)),
+        ops_(attention_ops(shape, work_->mostly_alone())),
+        ops_of_lengths_(general_attention_ops(shape)),
         lists_at_(end_of_rows()),
         workspace_(memory.pool(), lists_at_ + work_->scratch_bytes()) {
-    check(forward_ops_.prepare(), "cudaFuncSetAttribute");
-    check(backward_ops_.prepare(), "cudaFuncSetAttribute");
+    ops_.prepare();
+    ops_of_lengths_.prepare();
   }
 
   void info(sparsek_attention_info& out) const override {
-    out.kernel = out.backward = name_of(shape_.dtype);
+    out.kernel = out.backward = attention_kernel_name(shape_.dtype);
     out.backward_bytes = static_cast<int64_t>(workspace_.bytes());
     out.unit_roundoff = std::ldexp(1., -22);  // ex2.approx, and the sums of tensor cores
     out.product_roundoff = std::ldexp(1., shape_.dtype == SPARSEK_BF16 ? -8 : -11);
@@ -95,6 +67,7 @@ class CudaAttention final : public AttentionState {
     if (work_->query_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionForwardArgs launch = {};
+    require_calls_served(args, false);
     set_operands(launch, args);
     launch.o = args.o;
     launch.stride_o = of_queries(args.o, args.stride_o, "o");
@@ -104,13 +77,14 @@ class CudaAttention final : public AttentionState {
     const bool captured = memory_.releases().use(uses_, stream);
     work_->forward(stream, captured).give(launch);
     launch.tiles_taken = memory_.tile_counters().of(stream, captured);
-    check(forward_ops_.launch(launch, stream), name_of(shape_.dtype));
+    check(ops(args).forward.launch(launch, stream), attention_kernel_name(shape_.dtype));
   }
 
   void backward(const sparsek_attention_args& args) override {
     if (work_->query_tiles() == 0 && work_->key_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionGradientArgs launch = {};
+    require_calls_served(args, true);
     set_operands(launch, args);
     launch.grad_o = args.grad_o;
     launch.padded = static_cast<int32_t>(padded_);
@@ -140,18 +114,21 @@ class CudaAttention final : public AttentionState {
     rows.batch = static_cast<int32_t>(shape_.batch);
     rows.heads_q = static_cast<int32_t>(shape_.heads_q);
     rows.seq_q = static_cast<int32_t>(shape_.seq_q);
+    rows.head_size = static_cast<int32_t>(shape_.head_size);
     rows.padded = static_cast<int32_t>(padded_);
-    check(backward_ops_.rows(rows, stream), name_of(shape_.dtype));
+    rows.lengths_q = args.lengths_q;
+    const AttentionBackwardOps& kernels = ops(args).backward;
+    check(kernels.rows(rows, stream), attention_kernel_name(shape_.dtype));
     launch.rows = of_keys_only.rows = rows.rows;
     launch.tiles_taken = of_keys_only.tiles_taken = memory_.tile_counters().of(stream, captured);
     std::byte* const lists = static_cast<std::byte*>(workspace) + lists_at_;
     if (args.grad_q != nullptr) {
       work_->queries(lists, stream, captured).give(launch);
-      check(backward_ops_.queries(launch, stream), name_of(shape_.dtype));
+      check(kernels.queries(launch, stream), attention_kernel_name(shape_.dtype));
     }
     if (args.grad_k != nullptr || args.grad_v != nullptr) {
       work_->keys(lists, stream, captured).give(of_keys_only);
-      check(backward_ops_.keys(of_keys_only, stream), name_of(shape_.dtype));
+      check(kernels.keys(of_keys_only, stream), attention_kernel_name(shape_.dtype));
     }
   }
 
@@ -183,6 +160,32 @@ class CudaAttention final : public AttentionState {
   }
 
  private:
+  static bool has_lengths(const sparsek_attention_args& args) {
+    return args.lengths_q != nullptr || args.lengths_k != nullptr;
+  }
+  const AttentionOps& ops(const sparsek_attention_args& args) const {
+    return has_lengths(args) ? ops_of_lengths_ : ops_;
+  }
+
+  // A warpgroup that does not use many steps of a tile one after the other loses count of the ring's phases, so what
+  // may leave it such steps is refused.
+  void require_calls_served(const sparsek_attention_args& args, bool is_backward) const {
+    const bool units = attention_in_units(shape_), lengths = has_lengths(args);
+    const char* what = nullptr;
+    if (lengths && lengths_move(shape_)) what = "lengths where rules align ends";
+    if (lengths && !units) what = "lengths with blocks that are no multiples of 64 x 64";
+    if (is_backward && shape_.heads_q != shape_.heads_k) {
+      if (!units) what = "the backward pass of several query heads on one with blocks that are no multiples of 64 x 64";
+      if (lengths && shape_.block_k % kAttentionTile != 0) {
+        what =
+            "the backward pass with lengths of several query heads on one, unless blocks have a multiple of 128 keys";
+      }
+    }
+    if (what != nullptr) {
+      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve %s", attention_kernel_name(shape_.dtype), what);
+    }
+  }
+
   // The bytes of the numbers of each query, so that lists behind them are aligned.
   size_t end_of_rows() const {
     Layout layout;
@@ -193,10 +196,11 @@ class CudaAttention final : public AttentionState {
   // What the kernels of both passes have in common.
   template <class Args>
   void set_operands(Args& launch, const sparsek_attention_args& args) const {
-    if (args.lengths_q != nullptr || args.lengths_k != nullptr) {
-      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve lengths yet: args->lengths_q and lengths_k must be null",
-           name_of(shape_.dtype));
-    }
+    if (args.lengths_q != nullptr) check_memory(args.lengths_q, SPARSEK_DEVICE, device_, "lengths_q");
+    if (args.lengths_k != nullptr) check_memory(args.lengths_k, SPARSEK_DEVICE, device_, "lengths_k");
+    launch.general.lengths_q = args.lengths_q;
+    launch.general.lengths_k = args.lengths_k;
+    launch.general.soft_cap = static_cast<float>(shape_.soft_cap);
     launch.q = args.q;
     launch.k = args.k;
     launch.v = args.v;
@@ -210,6 +214,7 @@ class CudaAttention final : public AttentionState {
     launch.heads_k = static_cast<int32_t>(shape_.heads_k);
     launch.seq_q = static_cast<int32_t>(shape_.seq_q);
     launch.seq_k = static_cast<int32_t>(shape_.seq_k);
+    launch.head_size = static_cast<int32_t>(shape_.head_size);
     const AttentionBand band = shape_.band(shape_.seq_q, shape_.seq_k);
     constexpr int64_t kFar = 1 << 29;  // beyond all differences of positions
     launch.low = static_cast<int32_t>(std::clamp(band.low, -kFar, kFar));
@@ -253,7 +258,7 @@ class CudaAttention final : public AttentionState {
              "args->stride_%s[%d] = %" PRId64 " is 0 or no multiple of %" PRId64
              " elements, 16 bytes: kernel %s loads "
              "no others",
-             name, i, stride[i], kVectorBytes / bytes, name_of(shape_.dtype));
+             name, i, stride[i], kVectorBytes / bytes, attention_kernel_name(shape_.dtype));
       }
     }
     return {stride[0], stride[1], stride[2]};
@@ -266,8 +271,7 @@ class CudaAttention final : public AttentionState {
   const int64_t padded_;  // queries, in whole tiles
   StreamUses uses_;
   const std::unique_ptr<AttentionWorkLists> work_;
-  const AttentionForwardOps forward_ops_;
-  const AttentionBackwardOps backward_ops_;
+  const AttentionOps ops_, ops_of_lengths_;
   const size_t lists_at_;  // of the workspace, behind the numbers of each query
   Workspace workspace_;    // of a backward pass
 };
@@ -277,14 +281,14 @@ class CudaAttention final : public AttentionState {
 std::unique_ptr<AttentionState> make_attention(const AttentionShape& shape, const AttentionLayout& layout,
                                                const std::string& kernel, PlanMemory& memory, int device, int sm_count,
                                                size_t l2_bytes) {
-  require_served(shape, kernel);
+  require_attention_kernel(shape, kernel);
   return std::make_unique<CudaAttention>(shape, layout, memory, device, sm_count, l2_bytes);
 }
 
 std::unique_ptr<AttentionState> make_attention(const AttentionShape& shape, const sparsek_bsr& layout,
                                                const std::string& kernel, PlanMemory& memory, int device, int sm_count,
                                                size_t l2_bytes) {
-  require_served(shape, kernel);
+  require_attention_kernel(shape, kernel);
   return std::make_unique<CudaAttention>(shape, layout, memory, device, sm_count, l2_bytes);
 }
 

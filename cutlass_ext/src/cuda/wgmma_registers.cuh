@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instructions of cuda/wgmma.cuh with A in registers, N = 64 and 128.
+// The instructions of cuda/wgmma.cuh with A in registers, N = 64, 96, 128 and 256; and that with A in shared memory,
+// N = 32.
 #pragma once
 
 #include "cuda/wgmma.cuh"
@@ -19,8 +20,19 @@ struct WgmmaRs;
     using Op = cute::SM90::GMMA::MMA_64x##COLUMNS##x16_F32F16F16_RS<Major::K, MajorB>;   \
   };
 SPARSEK_WGMMA(8, 64)
+SPARSEK_WGMMA(12, 96)
 SPARSEK_WGMMA(16, 128)
+SPARSEK_WGMMA(32, 256)
 #undef SPARSEK_WGMMA
+
+template <Major MajorB, Major MajorA>
+struct WgmmaSs<cutlass::bfloat16_t, MajorB, MajorA, 4> {
+  using Op = cute::SM90::GMMA::MMA_64x32x16_F32BF16BF16_SS<MajorA, MajorB>;
+};
+template <Major MajorB, Major MajorA>
+struct WgmmaSs<cutlass::half_t, MajorB, MajorA, 4> {
+  using Op = cute::SM90::GMMA::MMA_64x32x16_F32F16F16_SS<MajorA, MajorB>;
+};
 
 template <class Element, Major MajorB, int Groups, size_t... I>
 __device__ void wgmma_rs(float (&acc)[Groups][4], const uint32_t (&a)[4], uint64_t b, bool adds,

@@ -32,7 +32,7 @@ class StepList {
       }
     }
     for (auto& alone : alone_) alone.clear();
-    offsets_.push_back(count_of(out_.steps));
+    offsets_.push_back(count_of(out_));
   }
 
   const std::vector<int32_t>& offsets() const { return offsets_; }

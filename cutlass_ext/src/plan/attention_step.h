@@ -19,4 +19,21 @@ struct AttentionStep {
   uint32_t unit[2];
 };
 
+// Where blocks are no multiples of units, the rows that are met are named in pieces of 16, and each 16 of the 128 own
+// rows of a tile have a bit of their own. The word of a piece: its number, then these bits, then kPartialUnit. Padding
+// has no bits.
+constexpr int32_t kAttentionPiece = 16;
+constexpr int kPieceBits = 23;  // of the number
+constexpr uint32_t kPieceNumber = (1u << kPieceBits) - 1;
+constexpr uint32_t kPieceRows = 0xff, kPieceRowsOfUnit = 0xf;  // the bits, moved down by kPieceBits
+
+// A step in pieces: 8, 4 or 2 of them.
+struct AttentionPieces {
+  uint32_t word[8];
+  uint32_t used;  // (2, 8) bits: by a warpgroup, of a piece; and from bit 16 on the own rows that see all of the step
+  uint32_t head;  // as unit[1] of the backward pass
+  int32_t end;    // behind the last row that is met
+  uint32_t unused;
+};
+
 }  // namespace sparsek

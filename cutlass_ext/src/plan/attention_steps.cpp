@@ -41,12 +41,12 @@ bool has_attention_steps(const AttentionShape& shape) {
   return shape.block_q % kAttentionUnit == 0 && shape.block_k % kAttentionUnit == 0;
 }
 
-int32_t count_of(const std::vector<AttentionStep>& steps) {
-  if (steps.size() > INT32_MAX) {
-    fail(SPARSEK_BAD_SIZE, "the tiles of attention have %zu steps, beyond int32: let heads share a layout",
-         steps.size());
+int32_t count_of(const AttentionSteps& list) {
+  const size_t count = list.steps.size() + list.pieces.size();  // one of them has none
+  if (count > INT32_MAX) {
+    fail(SPARSEK_BAD_SIZE, "the tiles of attention have %zu steps, beyond int32: let heads share a layout", count);
   }
-  return static_cast<int32_t>(steps.size());
+  return static_cast<int32_t>(count);
 }
 
 AttentionSteps make_attention_steps(const AttentionShape& shape, const AttentionLists& lists, int64_t l2_bytes) {
@@ -60,7 +60,7 @@ AttentionSteps make_attention_steps(const AttentionShape& shape, const Attention
       for (int g = 0; g < 2; ++g) list_units(shape, lists, head * shape.query_blocks(), tile * 2 + g, words[g]);
       merge_units(words, units);
       append_steps(units, out.steps);
-      offsets.push_back(count_of(out.steps));
+      offsets.push_back(count_of(out));
     }
   }
   const auto list_of = [&](int64_t head) { return shape.layout_head(head / shape.heads_q, head % shape.heads_q); };

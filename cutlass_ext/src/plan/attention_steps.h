@@ -19,13 +19,15 @@ bool has_attention_steps(const AttentionShape& shape);
 
 struct AttentionSteps {
   std::vector<AttentionStep> steps;
+  std::vector<AttentionPieces> pieces;  // in place of steps, see plan/attention_pieces.h
+  int32_t box = kAttentionUnit;         // rows that follow each other wherever they are met, 16, 32 or 64
   // In the order in which they are to be begun: m_tile is the tile of queries, n_tile = batch * heads_q + head,
   // and entries are steps.
   std::vector<WorkTile> tiles;
 };
 
 // How many steps there are. SPARSEK_BAD_SIZE where that is beyond what a tile names its steps by.
-int32_t count_of(const std::vector<AttentionStep>& steps);
+int32_t count_of(const AttentionSteps& list);
 
 // Of a tile's steps, those that both warpgroups use come first. Of the others, no two that one warpgroup alone uses
 // follow each other where the other one has steps left: it keeps the values of its last step until it has the keys of

@@ -25,7 +25,8 @@ struct Case {
   AttentionLayout layout;
 };
 
-inline Case random_case() {
+// Blocks are multiples of so many rows.
+inline Case random_case(int rows = kAttentionUnit) {
   Case c;
   AttentionShape& s = c.shape;
   s.batch = draw(1, 3);
@@ -34,8 +35,8 @@ inline Case random_case() {
   s.seq_q = draw(0, 700);
   s.seq_k = draw(0, 700);
   s.head_size = s.head_size_v = 64;
-  s.block_q = 64 * draw(1, 3);
-  s.block_k = 64 * draw(1, 3);
+  s.block_q = rows * draw(1, 3);
+  s.block_k = rows * draw(1, 3);
   s.layout_batch = draw(0, 1) == 0 ? 1 : s.batch;
   s.layout_heads = draw(0, 1) == 0 ? 1 : s.heads_q;
   s.left = draw(0, 1) == 0;
@@ -62,23 +63,24 @@ inline bool lists(const Case& c, int64_t batch, int64_t head, int64_t i, int64_t
   return false;
 }
 
-// Units that the 64 queries from i on need, and whether all queries see all keys of them.
-inline std::map<uint32_t, bool> needed(const Case& c, int64_t batch, int64_t head, int64_t i) {
+// Units that the 64 queries from i on need, and whether all queries see all keys of them. Or other `rows` of both.
+inline std::map<uint32_t, bool> needed(const Case& c, int64_t batch, int64_t head, int64_t i,
+                                       int64_t rows = kAttentionUnit) {
   const AttentionShape& s = c.shape;
   const AttentionBand band = s.band(s.seq_q, s.seq_k);
   std::map<uint32_t, bool> units;
   if (i >= s.seq_q) return units;
-  for (int64_t j = 0; j < s.seq_k; j += kAttentionUnit) {
+  for (int64_t j = 0; j < s.seq_k; j += rows) {
     if (!lists(c, batch, head, i, j)) continue;
     bool any = false, all = true;
-    for (int64_t a = i; a < i + kAttentionUnit; ++a) {
-      for (int64_t b = j; b < j + kAttentionUnit; ++b) {
+    for (int64_t a = i; a < i + rows; ++a) {
+      for (int64_t b = j; b < j + rows; ++b) {
         const bool sees = b < s.seq_k && b - a >= band.low && b - a <= band.high;
         any = any || (sees && a < s.seq_q);
         all = all && (sees || (a >= s.seq_q && b < s.seq_k));
       }
     }
-    if (any) units[static_cast<uint32_t>(j / kAttentionUnit)] = all;
+    if (any) units[static_cast<uint32_t>(j / rows)] = all;
   }
   return units;
 }

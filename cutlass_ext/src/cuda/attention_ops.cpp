@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/attention_ops.h"
+
+#include <algorithm>
+
+#include "abi/error.h"
+#include "cuda/cuda_error.h"
+#include "plan/attention_pieces.h"
+
+namespace sparsek::cuda {
+namespace {
+
+// Why the kernel does not serve a shape; null: it does.
+const char* obstacle(const AttentionShape& shape) {
+  constexpr int64_t kMost = 1 << 27;
+  if (shape.head_size != shape.head_size_v) return "head_size_v is another than head_size";
+  if (shape.head_size > 128 || shape.head_size % 8 != 0) return "head_size is no multiple of 8 up to 128";
+  if (!has_attention_pieces(shape)) return "blocks are no multiples of 16 x 16";
+  if (!(shape.scale > 0)) return "scale is not above 0";
+  if (std::max(shape.seq_q, shape.seq_k) > kMost || shape.batch * shape.heads_q > kMost) return "it is too large";
+  return nullptr;
+}
+
+}  // namespace
+
+bool attention_in_units(const AttentionShape& shape) { return has_attention_steps(shape) && shape.head_size <= 128; }
+
+void AttentionOps::prepare() const {
+  check(forward.prepare(), "cudaFuncSetAttribute");
+  check(backward.prepare(), "cudaFuncSetAttribute");
+}
+
+AttentionOps general_attention_ops(const AttentionShape& shape) {
+  const sparsek_dtype dtype = shape.dtype;
+  const bool pieces = !attention_in_units(shape);
+  if (shape.head_size <= 64) {
+    return {attention_forward_general_64(dtype, pieces), attention_backward_general_64(dtype, pieces)};
+  }
+  if (shape.head_size <= 96) {
+    return {attention_forward_general_96(dtype, pieces), attention_backward_general_96(dtype, pieces)};
+  }
+  return {attention_forward_general_128(dtype, pieces), attention_backward_general_128(dtype, pieces)};
+}
+
+AttentionOps attention_ops(const AttentionShape& shape, bool alone) {
+  if (!attention_in_units(shape) || shape.soft_cap > 0) return general_attention_ops(shape);
+  const sparsek_dtype dtype = shape.dtype;
+  if (shape.head_size <= 64) return {attention_forward_64(dtype), attention_backward_64(dtype)};
+  if (shape.head_size <= 96) return {attention_forward_96(dtype, alone), attention_backward_96(dtype)};
+  return {attention_forward_128(dtype, alone), attention_backward_128(dtype)};
+}
+
+const char* attention_kernel_name(sparsek_dtype dtype) {
+  return dtype == SPARSEK_BF16 ? "attention_wgmma_bf16" : dtype == SPARSEK_FP16 ? "attention_wgmma_fp16" : nullptr;
+}
+
+void require_attention_kernel(const AttentionShape& shape, const std::string& kernel) {
+  const char* const name = attention_kernel_name(shape.dtype);
+  if (name == nullptr) fail(SPARSEK_NO_SUCH_KERNEL, "the CUDA back-end has attention in bf16 and fp16 only");
+  if (!kernel.empty() && kernel != name) {
+    fail(SPARSEK_NO_SUCH_KERNEL, "there is no CUDA kernel %s of attention for this type: there is %s", kernel.c_str(),
+         name);
+  }
+  if (const char* const why = obstacle(shape)) {
+    fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve this attention: %s", name, why);
+  }
+}
+
+}  // namespace sparsek::cuda

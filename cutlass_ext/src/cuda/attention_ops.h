@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels compute an attention.
+#pragma once
+
+#include <string>
+
+#include "cuda/attention.h"
+#include "cuda/attention_backward.h"
+#include "plan/attention.h"
+
+namespace sparsek::cuda {
+
+// The kernels of both passes.
+struct AttentionOps {
+  AttentionForwardOps forward;
+  AttentionBackwardOps backward;
+
+  void prepare() const;
+};
+
+// alone: most steps of the forward pass are used by one warpgroup alone.
+AttentionOps attention_ops(const AttentionShape& shape, bool alone);
+// Those that also serve lengths.
+AttentionOps general_attention_ops(const AttentionShape& shape);
+
+// Whether lists are in units, else in pieces.
+bool attention_in_units(const AttentionShape& shape);
+
+const char* attention_kernel_name(sparsek_dtype dtype);  // null: there is none
+// Throws SPARSEK_NO_SUCH_KERNEL where no kernel, or none of the name, serves the shape.
+void require_attention_kernel(const AttentionShape& shape, const std::string& kernel);
+
+}  // namespace sparsek::cuda

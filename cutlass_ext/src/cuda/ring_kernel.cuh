@@ -260,9 +260,6 @@ __device__ void consume(const typename Mainloop::Params& p, SharedStorage<Mainlo
 template <class Element, class Mainloop>
 __device__ void run(const typename Mainloop::Params& p) {
   extern __shared__ __align__(1024) uint8_t memory[];
-  if (Mainloop::kMaySplit && p.args.parts.sums != nullptr) {
-    allow_dependent_launch();  // lets add_parts.cu begin on SMs that become free
-  }
   auto& shared = *reinterpret_cast<SharedStorage<Mainloop>*>(memory);
   const int rank = Mainloop::kCtas == 1 ? 0 : int(cute::block_rank_in_cluster());
   shared.own.init(threadIdx.x);
@@ -273,6 +270,11 @@ __device__ void run(const typename Mainloop::Params& p) {
     }
     shared.tiles.init(Mainloop::kTileReaders + kConsumerWarps);
     cutlass::arch::fence_barrier_init();
+  }
+  // Nothing before this touches memory of other kernels.
+  wait_for_previous_launch();
+  if (Mainloop::kMaySplit && p.args.parts.sums != nullptr) {
+    allow_dependent_launch();  // lets add_parts.cu begin on SMs that become free
   }
   if constexpr (Mainloop::kCtas == 1) {
     __syncthreads();

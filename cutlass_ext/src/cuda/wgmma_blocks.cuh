@@ -171,7 +171,7 @@ struct WgmmaBlocksKernel {
     const bool any_major = args.a_m_major || args.b_k_major || args.c_m_major || args.epilogue.input_across;
     return launch_kernel(any_major ? kAnyMajor<Ctas>[args.a_m_major][args.b_k_major] : kKernel<Ctas>,
                          args.workers * Ctas, wgmma_blocks_kernel::kThreads, kSharedBytes<Ctas>, args.stream,
-                         {/*overlap=*/false, /*cluster=*/Ctas}, p);
+                         {/*overlap=*/true, /*cluster=*/Ctas}, p);
   }
 };
 

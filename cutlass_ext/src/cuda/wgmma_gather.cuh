@@ -122,7 +122,7 @@ struct WgmmaGatherKernel {
                         : args.slots == 4 ? kKernel<4>
                         : args.slots == 8 ? kKernel<8>
                                           : kKernel<16>;
-    return launch_kernel(kernel, args.workers, k::kThreads, kSharedBytes, args.stream, {}, p);
+    return launch_kernel(kernel, args.workers, k::kThreads, kSharedBytes, args.stream, {/*overlap=*/true}, p);
   }
 };
 

@@ -224,7 +224,7 @@ struct WgmmaPackedKernel {
     if (error != cudaSuccess) return error;
     if (args.nnzb > 0) error = pack_a(args, sizes, packed);
     if (error != cudaSuccess) return error;
-    return launch_kernel(kKernel, args.workers, k::kThreads, kSharedBytes, args.stream, {}, p);
+    return launch_kernel(kKernel, args.workers, k::kThreads, kSharedBytes, args.stream, {/*overlap=*/true}, p);
   }
 };
 

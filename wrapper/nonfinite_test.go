@@ -75,6 +75,9 @@ func nonFiniteBlocks(kernel Kernel) [][2]int {
 	if strings.HasPrefix(kernel.Name, "planes16_") {
 		return [][2]int{{8, 16}, {16, 16}, {16, 48}, {96, 16}, {128, 16}}
 	}
+	if strings.HasPrefix(kernel.Name, "packed_") { // 1 to 4 slots of a warp's rows, stages of 2 to 4 units
+		return [][2]int{{4, 1}, {4, 4}, {8, 8}, {12, 12}, {20, 7}, {32, 32}, {64, 48}}
+	}
 	blockM, blockK := leastBlock(kernel)
 	return [][2]int{{blockM, blockK}}
 }

@@ -119,7 +119,7 @@ __device__ void store_either_major(const CUtensorMap& map, bool by_tma, const La
   }
   const RowTile tile = {{row[0], row[1]}, first_col, int(min(int64_t(Groups * 8), args.n - first_col)), lane % 4 * 2};
   int chunk = 0;
-  store_in_turns<true>(args, acc, tile, 0, [&](const auto& sums, const RowTile& of) {
+  store_in_turns<true>(args, acc, tile, 0, [&](const auto& sums, const RowTile& of, uint32_t) {
     if (args.c_m_major && by_tma) {
       columns.store<Element>(1.f, sums, chunk++, of.first_col);
     } else {

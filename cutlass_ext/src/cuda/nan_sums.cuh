@@ -72,6 +72,21 @@ __device__ uint32_t chunks_with_nan(const LaunchArgs& args, const float (&acc)[G
   return chunks;
 }
 
+// Bit i: one of the warp's accumulators is NaN in the 8 columns from first_col + 8 i on, of which some are in C, and in
+// a row of C.
+template <int Groups>
+__device__ uint32_t groups_with_nan(const LaunchArgs& args, const float (&acc)[Groups][4], const uint32_t (&row)[2],
+                                    int64_t first_col) {
+  uint32_t found[2] = {0, 0};
+#pragma unroll
+  for (int i = 0; i < Groups * 2; ++i) {
+    found[i % 2] |= nan_mask(acc[i / 2][i % 2 * 2], acc[i / 2][i % 2 * 2 + 1]) & 1u << i / 2;
+  }
+  const uint32_t of_lane = (row[0] < args.rows ? found[0] : 0) | (row[1] < args.rows ? found[1] : 0);
+  const int64_t groups = (args.n - first_col + 7) / 8;
+  return __reduce_or_sync(0xffffffffu, of_lane) & (groups >= 32 ? 0xffffffffu : (1u << groups) - 1);
+}
+
 // Whether all of the warp's accumulators are NaN, those beyond C too.
 template <int Groups>
 __device__ bool all_nan(const float (&acc)[Groups][4]) {

@@ -16,7 +16,8 @@
 //   produce(p, shared, rank)       by the first warpgroup: fills the stages of the CTA's tiles
 //   add_stages(ring, warpgroup, stages, acc)       by each of the others: adds a tile's stages to its sums
 //   second_walk(p, shared, state, tile)            by both, after each kRoundTiles tiles, and the last: NanRule::kWalk
-//   compute_again(p, tile, slab, chunks)           by a warp with NaN: NanRule::kWarp
+//   compute_again(p, shared)                       by a warp with NaN: computes and stores Own::again[warp]:
+//   NanRule::kWarp
 #pragma once
 
 #include "cuda/column_store.cuh"
@@ -77,12 +78,17 @@ struct SharedStorage {
   cutlass::arch::ClusterBarrier empty[kStages];
 };
 
-// Zeros of absent blocks times Inf or NaN are NaN. Chunks of 64 columns of a slab with NaN in their sums are not
-// stored.
+// Zeros of absent blocks times Inf or NaN are NaN.
 enum class NanRule {
   kNone,  // absent blocks are not multiplied
-  kWalk,  // tiles with such chunks are marked, and walked again by the whole CTA
-  kWarp,  // the slab's warp computes them again at once
+  kWalk,  // chunks of 64 columns with NaN are not stored, and walked again by the whole CTA
+  kWarp,  // groups of 8 columns with NaN are computed again by the slab's warp at once
+};
+
+// What a warp computes again; there are no registers for it while C is stored.
+struct Again {
+  WorkTile tile;
+  uint32_t groups;  // of 8 columns
 };
 
 // How many tiles a warp has had, which gives the place in the queue of the next one.
@@ -208,10 +214,15 @@ __device__ void consume_round(const typename Mainloop::Params& p, SharedStorage<
 
     const uint32_t row[2] = {slab.row(args, tile, 0), slab.row(args, tile, 1)};  // of C
     const uint32_t first_col = (panel_or_part<Mainloop::kMaySplit>(tile) * kCtas + rank) * kTileN;
-    uint32_t with_nan = 0;  // chunks, which are not stored yet
+    uint32_t with_nan = 0;  // chunks, or of kWarp groups, which are not stored yet
     if constexpr (Mainloop::kNan != NanRule::kNone) {
       if (any_nan(args, acc, row, first_col, lane) && p.multiplies_zeros) {
-        with_nan = chunks_with_nan(args, acc, row, first_col, lane);
+        if constexpr (Mainloop::kNan == NanRule::kWarp) {
+          with_nan = groups_with_nan(args, acc, row, first_col);
+          if (lane == 0) shared.own.again[warp] = {tile, with_nan};
+        } else {
+          with_nan = chunks_with_nan(args, acc, row, first_col, lane);
+        }
         if (lane == 0) {
           if constexpr (Mainloop::kNan == NanRule::kWalk) {
             shared.own.round.mark(count.in_round(), tile, warp, with_nan);
@@ -231,10 +242,10 @@ __device__ void consume_round(const typename Mainloop::Params& p, SharedStorage<
                                    first_col, lane);
       }
     } else {
-      store_rows<Element>(args, acc, row, first_col, lane, with_nan);
+      store_rows<Element, Mainloop::kNan == NanRule::kWarp>(args, acc, row, first_col, lane, with_nan);
     }
     if constexpr (Mainloop::kNan == NanRule::kWarp) {
-      if (with_nan != 0) Mainloop::template compute_again<Element>(p, tile, slab, with_nan);
+      if (with_nan != 0) Mainloop::template compute_again<Element>(p, shared);
     }
     tile = within<kCtas, Mainloop::kMaySplit>(args, shared.tiles.next(count.place(), lane));
     ++count;

@@ -122,9 +122,11 @@ __device__ uint32_t pack(float x, float y) {
 }
 
 // C = sums. Where rows are aligned, each group of four lanes stores full sectors of 32 bytes, for 16-bit elements after
-// neighbouring lanes have swapped halves. C is not read again, and should not evict A and B from L2.
+// neighbouring lanes have swapped halves. C is not read again, and should not evict A and B from L2. leave_out: bit g:
+// sums[g] are not stored.
 template <class Type, int Groups>
-__device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], const RowTile& tile) {
+__device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], const RowTile& tile,
+                      uint32_t leave_out = 0) {
   constexpr bool kNarrow = sizeof(Type) == 2;
   auto* const c = static_cast<Type*>(args.c);
   // 8 bytes of C: the elements that a lane stores at once lie in C, or outside of it, as a whole.
@@ -139,7 +141,7 @@ __device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], co
 #pragma unroll
       for (int i = 0; i < Groups * 2; ++i) {
         const int at = i / 2 * 8 + tile.col + i % 2;
-        if (inside && at < tile.columns) out[at] = Type(sums[i / 2][h * 2 + i % 2]);
+        if (inside && at < tile.columns && (leave_out >> i / 2 & 1) == 0) out[at] = Type(sums[i / 2][h * 2 + i % 2]);
       }
     } else if constexpr (kNarrow) {
       const bool odd = tile.col % 4 != 0;
@@ -150,13 +152,17 @@ __device__ void write(const LaunchArgs& args, const float (&sums)[Groups][4], co
         const uint32_t second = pack<Type>(sums[g + 1][h * 2], sums[g + 1][h * 2 + 1]);
         const uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
         const uint2 quad = odd ? uint2{other, second} : uint2{first, other};
-        if (inside && g * 8 + quad_col < tile.columns) __stcs(reinterpret_cast<uint2*>(out + g * 8 + quad_col), quad);
+        if (inside && g * 8 + quad_col < tile.columns && (leave_out >> (g + odd) & 1) == 0) {
+          __stcs(reinterpret_cast<uint2*>(out + g * 8 + quad_col), quad);
+        }
       }
     } else {
 #pragma unroll
       for (int g = 0; g < Groups; ++g) {
         const float2 pair = {sums[g][h * 2], sums[g][h * 2 + 1]};
-        if (inside && g * 8 + tile.col < tile.columns) __stcs(reinterpret_cast<float2*>(out + g * 8 + tile.col), pair);
+        if (inside && g * 8 + tile.col < tile.columns && (leave_out >> g & 1) == 0) {
+          __stcs(reinterpret_cast<float2*>(out + g * 8 + tile.col), pair);
+        }
       }
     }
   }
@@ -173,23 +179,25 @@ __device__ void apply_epilogue(const LaunchArgs& args, float (&sums)[Groups][4],
   activate(args.epilogue.activation, sums);
 }
 
-// Every epilogue: calls store(sums, tile) for each 64 columns of the sums. Unrolled over all sums, the code would be
-// long and need too many registers, and registers cannot be indexed at run time: so each turn moves the remaining sums
-// to the registers that the code names. leave_out: bit i: the columns from 64 i on are not stored.
-template <bool AnyMajor, int Groups, class Store>
+// Every epilogue: calls store(sums, tile, groups) for each 64 columns of the sums. Unrolled over all sums, the code
+// would be long and need too many registers, and registers cannot be indexed at run time: so each turn moves the
+// remaining sums to the registers that the code names. leave_out: bit i: the columns from 64 i on are not stored;
+// LeavesGroups: those from 8 i on. groups: of the 64 columns, to be left out.
+template <bool AnyMajor, bool LeavesGroups = false, int Groups, class Store>
 __device__ void store_in_turns(const LaunchArgs& args, float (&acc)[Groups][4], RowTile tile, uint32_t leave_out,
                                const Store& store) {
   constexpr int kTogether = Groups < 8 ? Groups : 8;
+  constexpr uint32_t kAll = LeavesGroups ? (1u << kTogether) - 1 : 1;
 #pragma unroll 1
   for (int turn = 0; turn < Groups; turn += kTogether) {
-    if ((leave_out & 1) == 0) {
+    if ((leave_out & kAll) != kAll) {
       float sums[kTogether][4];
 #pragma unroll
       for (int i = 0; i < kTogether * 4; ++i) sums[i / 4][i % 4] = acc[i / 4][i % 4];
       apply_epilogue<AnyMajor>(args, sums, tile);
-      store(sums, tile);
+      store(sums, tile, LeavesGroups ? leave_out & kAll : 0);
     }
-    leave_out >>= 1;
+    leave_out >>= LeavesGroups ? kTogether : 1;
     tile.first_col += kTogether * 8;
     tile.columns -= kTogether * 8;
 #pragma unroll
@@ -197,12 +205,13 @@ __device__ void store_in_turns(const LaunchArgs& args, float (&acc)[Groups][4], 
   }
 }
 
-template <int Groups>
+template <bool LeavesGroups = false, int Groups>
 __device__ void store_any(const LaunchArgs& args, float (&acc)[Groups][4], const RowTile& tile,
                           uint32_t leave_out = 0) {
-  store_in_turns<false>(args, acc, tile, leave_out, [&](const auto& sums, const RowTile& of) {
-    with_type(args.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(args, sums, of); });
-  });
+  store_in_turns<false, LeavesGroups>(
+      args, acc, tile, leave_out, [&](const auto& sums, const RowTile& of, uint32_t groups) {
+        with_type(args.epilogue.dtype_c, [&](auto type) { write<decltype(type)>(args, sums, of, groups); });
+      });
 }
 
 template <class Element>
@@ -219,7 +228,7 @@ __host__ __device__ bool only_scales(const Epilogue& e) {
 
 // Stores a warp's 16 rows of C, the columns from first_col on, from the sums acc in the layout of D in mma_sync.cuh.
 // row: the lane's rows of C. leave_out: as in store_any. Element: the type of A.
-template <class Element, int Groups>
+template <class Element, bool LeavesGroups = false, int Groups>
 __device__ void store_rows(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
                            uint32_t first_col, int lane, uint32_t leave_out = 0) {
   const RowTile tile = {{row[0], row[1]}, first_col, int(min(int64_t(Groups * 8), args.n - first_col)), lane % 4 * 2};
@@ -229,7 +238,7 @@ __device__ void store_rows(const LaunchArgs& args, float (&acc)[Groups][4], cons
     for (int i = 0; i < Groups * 4; ++i) acc[i / 4][i % 4] *= alpha;
     write<Element>(args, acc, tile);
   } else {
-    store_any(args, acc, tile, leave_out);
+    store_any<LeavesGroups>(args, acc, tile, leave_out);
   }
 }
 

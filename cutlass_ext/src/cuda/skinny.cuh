@@ -297,7 +297,7 @@ template <int Groups>
 __device__ void store_any_major(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
                                 uint32_t first_col, int lane) {
   const RowTile tile = {{row[0], row[1]}, first_col, int(min(int64_t(Groups * 8), args.n - first_col)), lane % 4 * 2};
-  store_in_turns<true>(args, acc, tile, 0, [&](const auto& sums, const RowTile& of) {
+  store_in_turns<true>(args, acc, tile, 0, [&](const auto& sums, const RowTile& of, uint32_t) {
     with_type(args.epilogue.dtype_c, [&](auto type) {
       using Type = decltype(type);
       args.c_m_major ? write_columns<Type>(args, sums, of) : write<Type>(args, sums, of);

@@ -11,7 +11,7 @@
 //   C   (M, N):(ldc, 1) through shared memory and bulk stores, or from registers: any rows, M, N, pitch, alignment
 //
 // Units of 16 columns in which none of a warpgroup's 64 rows has a block are skipped. Zeros times Inf or NaN are NaN:
-// a warp computes the chunks of its 16 rows with NaN in their sums again, from the blocks alone (packed_again.cuh).
+// a warp computes the groups of 8 columns of its 16 rows with NaN in their sums again (packed_again.cuh).
 #pragma once
 
 #include <cuda.h>
@@ -46,6 +46,7 @@ struct Params : Product {
 };
 
 struct Own {
+  Again again[kConsumerWarps];
   __device__ void init(int) {}
 };
 
@@ -184,9 +185,12 @@ struct Mainloop {
     }
   }
   template <class Element>
-  __device__ static void compute_again(const Params& p, const WorkTile& tile, const Slab<kAnySlots>& slab,
-                                       uint32_t chunks) {
-    wgmma_packed_kernel::compute_again<Element>(p.args, tile, slab, chunks);
+  __device__ static void compute_again(const Params& p, Storage<Stages>& shared) {
+    const Slab<kAnySlots> slab = own_slab<kAnySlots>();
+    __syncwarp();
+    const Again again = shared.own.again[slab.warp];
+    wgmma_packed_kernel::compute_again<Element>(p.args, p.sizes, p.packed, again.tile, slab, shared.buffers[slab.warp],
+                                                again.groups);
   }
 };
 

@@ -20,7 +20,8 @@ from ._nothing import Nothing
 from ._plans import DTYPES, cpu_context, entry_of, require_dtype
 
 _KEPT = 128
-_UNIT = 64  # queries and keys of which blocks consist where the library lists them on a GPU
+# Queries and keys of which blocks consist where the library lists them on a GPU, and the largest head size there.
+_UNIT, _LARGEST = 64, 128
 _WAITS = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"  # for the check of layouts on a GPU
 
 
@@ -103,7 +104,7 @@ def attention_of(
             entry = entry_of(crow, col, size, (high, wide), q.dtype)
     context = default_context(Memory.DEVICE, q.get_device()) if q.is_cuda else cpu_context()
     capturing = q.is_cuda and is_capturing()
-    in_graph = capturing and isinstance(entry, DeviceEntry) and _stays(layout)
+    in_graph = capturing and isinstance(entry, DeviceEntry) and _stays(q, layout)
     # A context lives as long as the process, so that no other one has its number.
     key = ("attention", tuple(q.shape), tuple(k.shape), v.shape[3], q.dtype, layout, rules, id(context), in_graph)
     fresh = False
@@ -118,7 +119,7 @@ def attention_of(
                 "this attention is not known yet, and its stream is being captured into a CUDA graph: make one call of the same "
                 "kind before the capture"
             )
-        made = _made(q, k, v, _layout(entry, crow, col, layout), rules, context)
+        made = _made(q, k, v, _layout(q, entry, crow, col, layout), rules, context)
         if isinstance(entry, DeviceEntry):
             entry.pattern.made = made
         return made
@@ -135,9 +136,9 @@ def attention_of(
     return made
 
 
-def _stays(layout: tuple[int, int, int, int]) -> bool:
+def _stays(q: torch.Tensor, layout: tuple[int, int, int, int]) -> bool:
     """Whether the library makes its lists of the layout on the GPU."""
-    return layout[0] % _UNIT == 0 and layout[1] % _UNIT == 0
+    return layout[0] % _UNIT == 0 and layout[1] % _UNIT == 0 and q.shape[3] <= _LARGEST
 
 
 def _on_device(crow: Any, col: Any, layout: tuple[int, int, int, int]) -> AttentionLayout:
@@ -156,12 +157,14 @@ def _made_in_capture(
     return _made(q, k, v, none, rules, context, nothing.stream)
 
 
-def _layout(entry: Any, crow: torch.Tensor | None, col: torch.Tensor | None, layout: tuple[int, int, int, int]) -> AttentionLayout | None:
+def _layout(
+    q: torch.Tensor, entry: Any, crow: torch.Tensor | None, col: torch.Tensor | None, layout: tuple[int, int, int, int]
+) -> AttentionLayout | None:
     if crow is None or col is None:
         return None
     high, wide, batch, heads = layout
     if isinstance(entry, DeviceEntry):
-        if _stays(layout):
+        if _stays(q, layout):
             return _on_device(crow, col, layout)
         columns = col[: int(crow[-1])]  # waits
         return AttentionLayout(crow.cpu().numpy(), columns.cpu().numpy(), (high, wide), batch, heads)

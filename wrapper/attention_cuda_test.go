@@ -274,6 +274,7 @@ func (c *attentionCase[T, S]) outputsOf(t rapid.TB, engine *Engine, a *Attention
 	in := func(h HeadsOperand) Heads[T] { return inDeviceMemory(t, engine, h.(Heads[T])) }
 	on := AttentionOperands{Q: in(c.o.Q), K: in(c.o.K), V: in(c.o.V), O: in(c.o.O), LSE: inDeviceMemory(t, engine, c.o.LSE.(Heads[S])),
 		GradO: in(c.o.GradO), GradQ: in(c.o.GradQ), GradK: in(c.o.GradK), GradV: in(c.o.GradV)}
+	defer c.writeLengths(t, engine, &on)()
 	if err := errors.Join(a.Forward(ctx, s, on), a.Backward(ctx, s, on), s.Wait(ctx)); err != nil {
 		t.Fatal(err)
 	}

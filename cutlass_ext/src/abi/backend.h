@@ -227,7 +227,7 @@ class Backend {
   virtual std::unique_ptr<AttentionState> make_attention_on_device(const AttentionShape& /*shape*/,
                                                                    const sparsek_bsr& /*layout*/,
                                                                    const std::string& /*kernel*/) {
-    refuse_device_memory();
+    fail(SPARSEK_WRONG_MEMORY, "the CPU back-end takes host arrays: options->layout->memory is not SPARSEK_HOST");
   }
 
   // Product i is that of plans[i] with args[i], of `count` products; back-ends without a GPU refuse.

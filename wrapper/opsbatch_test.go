@@ -14,10 +14,16 @@ import (
 // Batches of one pattern, whose operands lie one below the other; all of a batch may have the same B.
 func TestOpsOfBatches(t *testing.T) {
 	onEach(t, func(t *testing.T, engine *Engine) {
-		t.Run("fp64", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[float64, float64](t, engine) }) })
-		t.Run("fp32", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[float32, float32](t, engine) }) })
-		t.Run("bf16", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[BFloat16, BFloat16](t, engine) }) })
-		t.Run("fp16 to fp32", func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { testOpOfBatch[Float16, float32](t, engine) }) })
+		run := func(name string, test func(*rapid.T, *Engine)) {
+			t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { test(t, engine) }) })
+		}
+		run("fp64", testOpOfBatch[float64, float64])
+		run("fp32", testOpOfBatch[float32, float32])
+		run("fp32 to bf16", testOpOfBatch[float32, BFloat16])
+		run("bf16", testOpOfBatch[BFloat16, BFloat16])
+		run("bf16 to fp32", testOpOfBatch[BFloat16, float32])
+		run("fp16", testOpOfBatch[Float16, Float16])
+		run("fp16 to fp32", testOpOfBatch[Float16, float32])
 	})
 }
 
@@ -29,7 +35,7 @@ func testOpOfBatch[T, C Element](t *rapid.T, engine *Engine) {
 	m := must(NewMatrix(context.Background(), engine, p.a))(t)
 	defer m.Close()
 	options := p.options()
-	options.Alignment = SizeOf[T]() // products of a batch begin anywhere
+	options.Alignment = min(SizeOf[T](), SizeOf[C]()) // products of a batch begin anywhere
 	plan := must(m.Plan(context.Background(), options))(t)
 	defer plan.Close()
 	result := p.c0.clone()
@@ -50,18 +56,16 @@ func TestOpsOfRaggedBatches(t *testing.T) {
 	onEach(t, func(t *testing.T, engine *Engine) {
 		s := must(engine.NewStream())(t)
 		defer s.Close()
-		t.Run("fp64", func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[float64, float64](t, s, engine) })
-		})
-		t.Run("fp32", func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[float32, float32](t, s, engine) })
-		})
-		t.Run("bf16", func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[BFloat16, BFloat16](t, s, engine) })
-		})
-		t.Run("fp16 to fp32", func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { testOpOfRaggedBatch[Float16, float32](t, s, engine) })
-		})
+		run := func(name string, test func(*rapid.T, *Stream, *Engine)) {
+			t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { test(t, s, engine) }) })
+		}
+		run("fp64", testOpOfRaggedBatch[float64, float64])
+		run("fp32", testOpOfRaggedBatch[float32, float32])
+		run("fp32 to bf16", testOpOfRaggedBatch[float32, BFloat16])
+		run("bf16", testOpOfRaggedBatch[BFloat16, BFloat16])
+		run("bf16 to fp32", testOpOfRaggedBatch[BFloat16, float32])
+		run("fp16", testOpOfRaggedBatch[Float16, Float16])
+		run("fp16 to fp32", testOpOfRaggedBatch[Float16, float32])
 	})
 }
 

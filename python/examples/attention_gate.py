@@ -148,9 +148,9 @@ def train(model: Model, generator: torch.Generator, stages: list[tuple[int, int,
 
 def distil(model: Model, generator: torch.Generator, seq: int, size: int, steps: int) -> nn.ModuleList:
     """A gate of each layer of the model, which stays as it is."""
-    made = nn.ModuleList(st.LearnableTopKGate(HEADS, HEADS, WIDTH // HEADS, BLOCK, count=COUNT, width=64) for _ in model.layers)
-    optimizer = torch.optim.Adam(made.parameters(), lr=0.02)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.02, total_steps=steps, pct_start=0.1)
+    made = nn.ModuleList(st.LearnableTopKGate(HEADS, HEADS, WIDTH // HEADS, BLOCK, count=COUNT, width=64, hidden=128) for _ in model.layers)
+    optimizer = torch.optim.Adam(made.parameters(), lr=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.01, total_steps=steps, pct_start=0.1)
     for _ in range(steps):
         tokens, places, _ = batch_of(size, seq, generator)
         seen: list[Any] = []
@@ -185,7 +185,7 @@ def accuracies(model: Model, made: nn.ModuleList, generator: torch.Generator, se
 
 
 def main(
-    seeds: list[int], seq: int = 512, stages: list[tuple[int, int, int, int]] | None = None, steps: int = 700, size: int = 64
+    seeds: list[int], seq: int = 512, stages: list[tuple[int, int, int, int]] | None = None, steps: int = 2000, size: int = 128
 ) -> list[dict[str, float]]:
     """Prints a table, and returns the accuracies of each seed."""
     found = []

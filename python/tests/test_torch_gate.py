@@ -30,15 +30,19 @@ def gate_of(**options: Any) -> Any:
     return st.LearnableTopKGate(4, 2, 8, BLOCK, count=None if "threshold" in options else 3, **options)
 
 
+@pytest.mark.parametrize("hidden", [None, 6])
 @pytest.mark.parametrize("seq", [SEQ, (37, 50)])
-def test_scores(seq: tuple[int, int]) -> None:
+def test_scores(seq: tuple[int, int], hidden: int | None) -> None:
     q, k, _ = operands(seq=seq)
-    gate = gate_of(width=5)
+    gate = gate_of(width=5, hidden=hidden)
     scores = gate(q, k)
     assert scores.dtype == torch.float32
     for batch, head, row, column in ((0, 0, 0, 0), (1, 3, 4, 2), (1, 2, 4, 3)):
         of_q, of_k = q[batch, head, 8 * row : 8 * row + 8].float(), k[batch, head // 2, 12 * column : 12 * column + 12].float()
         pooled = [torch.cat([x.mean(0), x.amax(0), x.amin(0)]) for x in (of_q, of_k)]
+        if hidden:
+            pooled[0] = torch.nn.functional.gelu(pooled[0] @ gate.hidden_q[head] + gate.bias_q[head, 0])
+            pooled[1] = torch.nn.functional.gelu(pooled[1] @ gate.hidden_k[head // 2] + gate.bias_k[head // 2, 0])
         expected = (pooled[0] @ gate.of_q[head]) @ (pooled[1] @ gate.of_k[head // 2]) * 5**-0.5
         torch.testing.assert_close(scores[batch, head, row, column], expected)
     assert torch.equal(scores[0, 0] == -torch.inf, ~st.layouts.causal(seq, BLOCK).mask()[0, 0])
@@ -91,9 +95,11 @@ def test_mass(reduce: str, causal: bool, seq: tuple[int, int]) -> None:
         torch.testing.assert_close(found[:, :, row], (expected / expected.sum(-1, keepdim=True)).float())
 
 
-def test_distillation() -> None:
+@pytest.mark.parametrize("hidden", [None, 32])
+def test_distillation(hidden: int | None) -> None:
     q, k, _ = operands(seq=(96, 96), dtype=torch.float32)
-    gate = st.LearnableTopKGate(4, 2, 8, 12, count=2)
+    torch.manual_seed(0)
+    gate = st.LearnableTopKGate(4, 2, 8, 12, count=2, hidden=hidden)
     mass = st.block_mass(q, k, 12)
     scores = gate(q, k)
     first = gate.loss(q, k).detach()
@@ -191,6 +197,7 @@ def test_a_gate_is_a_module() -> None:
     other.load_state_dict(gate.state_dict())
     assert torch.equal(other(q, k), gate(q, k))
     assert "count=3" in repr(gate)
+    assert "hidden=6" in repr(gate_of(hidden=6))
     compiled = torch.compile(gate, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(q, k), gate(q, k))
     q.requires_grad_()
@@ -215,6 +222,8 @@ def test_what_does_not_go() -> None:
         st.choose_blocks(torch.zeros(5, 5), BLOCK, SEQ, count=1, threshold=0.1)
     with pytest.raises(sparsek.ArgumentError, match="no multiple of 3"):
         st.LearnableTopKGate(4, 3, 8, BLOCK, count=1)
+    with pytest.raises(sparsek.ArgumentError, match="hidden=0"):
+        st.LearnableTopKGate(4, 2, 8, BLOCK, count=1, hidden=0)
     with pytest.raises(sparsek.ArgumentError, match="neither mean nor max"):
         st.block_mass(q, k, BLOCK, reduce="sum")
     with pytest.raises(sparsek.ArgumentError, match="of attention"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from ..errors import ArgumentError
 from . import layouts
@@ -167,10 +168,11 @@ def local_scores(q: torch.Tensor, k: torch.Tensor, block: Extent, *, causal: boo
 
 
 class LearnableTopKGate(nn.Module):
-    """Scores of blocks by linear maps of pooled queries and keys, and the layout of the highest.
+    """Scores of blocks by maps of pooled queries and keys, and the layout of the highest.
 
     Each block of queries and of keys is pooled to the mean, the maximum and the minimum of its elements; a map of each head makes
-    `width` numbers of these, and a score is the product of a query's and a key's. Scores are of float32.
+    `width` numbers of these, and a score is the product of a query's and a key's. Maps are linear, or have `hidden` units with
+    GELU, by which they can tell what is among the rows of a block from what is not. Scores are of float32.
     count, threshold, causal and sinks: see choose_blocks. Choosing passes no gradient: the gate learns by `loss`, beside a
     model that is trained or frozen, or by one of the estimators of `estimated_attention`.
     """
@@ -185,6 +187,7 @@ class LearnableTopKGate(nn.Module):
         count: int | None = None,
         threshold: float | None = None,
         width: int | None = None,
+        hidden: int | None = None,
         causal: bool = True,
         sinks: int = 1,
     ) -> None:
@@ -193,21 +196,43 @@ class LearnableTopKGate(nn.Module):
             raise ArgumentError(f"{heads_q} heads of queries are no multiple of {heads_k} heads of keys")
         if (count is None) == (threshold is None):
             raise ArgumentError("blocks are chosen by a count or by a threshold: give one of them")
+        if hidden is not None and hidden < 1:
+            raise ArgumentError(f"hidden={hidden}: maps have at least one hidden unit, or None")
         self.block, self.count, self.threshold, self.causal, self.sinks = pair(block), count, threshold, causal, sinks
-        self.width = width or head_size
-        self.of_q = nn.Parameter(torch.empty(heads_q, 3 * head_size, self.width))
-        self.of_k = nn.Parameter(torch.empty(heads_k, 3 * head_size, self.width))
+        self.head_size, self.width, self.hidden = head_size, width or head_size, hidden
+        if hidden is not None:
+            self.hidden_q = nn.Parameter(torch.empty(heads_q, 3 * head_size, hidden))
+            self.hidden_k = nn.Parameter(torch.empty(heads_k, 3 * head_size, hidden))
+            self.bias_q, self.bias_k = nn.Parameter(torch.empty(heads_q, 1, hidden)), nn.Parameter(torch.empty(heads_k, 1, hidden))
+        self.of_q = nn.Parameter(torch.empty(heads_q, hidden or 3 * head_size, self.width))
+        self.of_k = nn.Parameter(torch.empty(heads_k, hidden or 3 * head_size, self.width))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets the maps so that scores are near those of mean pooling: of means, queries and keys have the same random map."""
-        size = self.of_k.shape[1] // 3
+        """Sets linear maps so that scores are near those of mean pooling: of means, queries and keys have the same random map.
+
+        Maps with hidden units are random: they choose nothing of use before they have learnt.
+        """
+        size = self.head_size
         with torch.no_grad():
+            if self.hidden is not None:
+                for name in ("q", "k"):
+                    getattr(self, f"hidden_{name}").normal_(std=(3 * size) ** -0.5)
+                    getattr(self, f"bias_{name}").zero_()
+                    getattr(self, f"of_{name}").normal_(std=self.hidden**-0.5)
+                return
             for weight in (self.of_q, self.of_k):
                 weight.normal_(std=0.1 * weight.shape[1] ** -0.5)
             same = torch.randn_like(self.of_k[:, :size]) * (2 * self.width**-0.5)
             self.of_k[:, :size] += same
             self.of_q[:, :size] += same.repeat_interleave(self.of_q.shape[0] // same.shape[0], 0)
+
+    def _map(self, name: str, x: torch.Tensor, block: int) -> torch.Tensor:
+        """(batch, heads, blocks, width) of queries or keys."""
+        pooled = _pooled(x.detach(), block)
+        if self.hidden is not None:
+            pooled = functional.gelu(pooled @ getattr(self, f"hidden_{name}").float() + getattr(self, f"bias_{name}").float())
+        return pooled @ getattr(self, f"of_{name}").float()
 
     def forward(self, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
         """The scores of blocks, (batch, query heads, rows, columns): -inf where no query sees a key.
@@ -216,10 +241,11 @@ class LearnableTopKGate(nn.Module):
         reaches them.
         """
         group, (high, wide) = _require_heads(q, k), self.block
-        of_q = _pooled(q.detach(), high) @ self.of_q.float()
-        of_k = (_pooled(k.detach(), wide) @ self.of_k.float()).repeat_interleave(group, 1)
-        scores = of_q @ of_k.transpose(-1, -2) * self.width**-0.5
-        return scores.masked_fill(_hidden(q, k, self.block, self.causal), -torch.inf)
+        of_q, of_k = self._map("q", q, high), self._map("k", k, wide)
+        # Query heads that share a key head are rows of one product, so that no key is copied.
+        shared = (of_q * self.width**-0.5).unflatten(1, (-1, group)).flatten(2, 3)
+        scores = (shared @ of_k.transpose(-1, -2)).unflatten(2, (group, -1)).flatten(1, 2)
+        return scores.masked_fill(_hidden(q, k, self.block, True), -torch.inf) if self.causal else scores
 
     def layout(self, q: torch.Tensor, k: torch.Tensor, scores: torch.Tensor | None = None) -> BlockLayout:
         """The blocks that attention of these is to have. scores: those of `forward`, where they are known."""
@@ -241,4 +267,5 @@ class LearnableTopKGate(nn.Module):
         """How it chooses."""
         chosen: dict[str, Any] = {"count": self.count, "threshold": self.threshold}
         said = ", ".join(f"{name}={value}" for name, value in chosen.items() if value is not None)
-        return f"block={self.block}, {said}, width={self.width}, causal={self.causal}, sinks={self.sinks}"
+        inner = "" if self.hidden is None else f", hidden={self.hidden}"
+        return f"block={self.block}, {said}, width={self.width}{inner}, causal={self.causal}, sinks={self.sinks}"

@@ -50,3 +50,24 @@ func TestGateCases(t *testing.T) {
 		}
 	}
 }
+
+// The gate has a short form of the map, products that memory limits: each kind of pattern, one column and more, and blocks that
+// the tensor cores' tiles do not divide into.
+func TestGateHasShortMap(t *testing.T) {
+	all, err := GateCases(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[any]bool{}
+	for _, c := range all {
+		if c.Form.Op == sparsek.DSD && c.BlockM <= 8 && c.Shape.N <= 128 {
+			seen[c.Pattern], seen[c.DType], seen[c.BlockM], seen[[2]int{c.BlockM, c.Shape.N}] = true, true, true, true
+		}
+	}
+	for _, want := range []any{"stencil27", "random", "zipf", "fp32", "bf16", 1, 3, 4, 8, [2]int{1, 1}, [2]int{3, 1}, [2]int{3, 8}, [2]int{3, 128},
+		[2]int{4, 64}, [2]int{8, 8}, [2]int{8, 128}} {
+		if !seen[want] {
+			t.Errorf("no small product of %v", want)
+		}
+	}
+}

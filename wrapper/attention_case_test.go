@@ -202,11 +202,17 @@ func (c *attentionCase[T, S]) run(t rapid.TB, engine *Engine) AttentionInfo {
 	return a.Info()
 }
 
-func (c *attentionCase[T, S]) check(t rapid.TB, lib *Library, info AttentionInfo) {
+// lengthsMoveRules tells whether the lengths of a call change which keys its rules show.
+func (c *attentionCase[T, S]) lengthsMoveRules() bool {
+	o := c.opts
+	return o.AlignEnds && (o.Causal || o.WindowLeft != nil || o.WindowRight != nil) && (c.lengthsQ != nil || c.lengthsK != nil)
+}
+
+func (c *attentionCase[T, S]) check(t rapid.TB, lib *Library, info AttentionInfo, threads int) {
 	t.Helper()
 	for output := check.O; output <= check.GradV; output++ {
 		report, err := check.Attention(lib, c.layout, check.AttentionArgs{Options: c.opts, Operands: c.o, LengthsQ: c.lengthsQ, LengthsK: c.lengthsK,
-			Info: info, Output: output, Threads: 1})
+			Info: info, Output: output, Threads: threads})
 		if err != nil {
 			t.Fatalf("%v: %v (%+v)", output, err, c.opts)
 		}

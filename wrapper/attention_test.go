@@ -39,7 +39,7 @@ func attentionWithinBounds[T, S Element](engine *Engine, kernel string) func(t *
 				t.Fatal(err)
 			}
 			a.Close()
-			c.check(t, engine.Library(), c.run(t, engine))
+			c.check(t, engine.Library(), c.run(t, engine), 1)
 		})
 	}
 }

@@ -70,5 +70,7 @@ AttentionForwardOps attention_forward_128(sparsek_dtype dtype, bool alone);
 AttentionForwardOps attention_forward_general_64(sparsek_dtype dtype, bool pieces);
 AttentionForwardOps attention_forward_general_96(sparsek_dtype dtype, bool pieces);
 AttentionForwardOps attention_forward_general_128(sparsek_dtype dtype, bool pieces);
+// Of lists in pieces, in steps of 64 keys.
+AttentionForwardOps attention_forward_general_256(sparsek_dtype dtype);
 
 }  // namespace sparsek::cuda

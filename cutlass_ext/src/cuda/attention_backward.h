@@ -64,5 +64,7 @@ AttentionBackwardOps attention_backward_128(sparsek_dtype dtype);
 AttentionBackwardOps attention_backward_general_64(sparsek_dtype dtype, bool pieces);
 AttentionBackwardOps attention_backward_general_96(sparsek_dtype dtype, bool pieces);
 AttentionBackwardOps attention_backward_general_128(sparsek_dtype dtype, bool pieces);
+// Of lists in pieces, in steps of 32 rows.
+AttentionBackwardOps attention_backward_general_256(sparsek_dtype dtype);
 
 }  // namespace sparsek::cuda

@@ -42,7 +42,8 @@ struct Consumer {
   static constexpr int kDepthSteps = C::kStepRows / 16;  // of p v
   using Scores = float[C::kStepRows / 8][4];
   struct Held {  // a step whose values are to be multiplied
-    RingState<C::kStages> state;
+    int stage;
+    uint32_t phase;  // of the stage's barriers
     Step step;
   };
 
@@ -53,7 +54,7 @@ struct Consumer {
   const uint64_t k_descriptor = wgmma_descriptor_a(at.k(0)),
                  v_descriptor = wgmma_descriptor_b(at.v(0), C::kStepChunkBytes), zeros = zero_descriptor(at.zeros());
   const float headroom = kHeadroom / p.scale_log2;
-  RingState<C::kStages> ring;
+  StageReader<C::kStages> ring;
   RingState<C::kQueryStages> q_state;
 
   __device__ bool uses(const AttentionStep& step) const { return ((step.unit[0] | step.unit[1]) & use) != 0; }
@@ -83,7 +84,7 @@ struct Consumer {
     }
   }
   // Whether nothing of a step is left, so that it has no stage.
-  __device__ static bool is_cut_off(const Step& step) { return C::kGeneral && !is_used(step); }
+  __device__ static bool is_cut_off(const Step& step) { return C::kGeneral && uses_of(step) == 0; }
   __device__ void release(uint32_t barrier) const {
     if (lane == 0) arrive_in_cluster<1>(barrier);
   }
@@ -105,7 +106,7 @@ struct Consumer {
   // Begins o += p v. What a unit that the warpgroup does not use has in v is not multiplied, since it may be infinite.
   __device__ void begin_values(float (&o)[C::kGroups][4], const uint32_t (&weights)[kDepthSteps][4],
                                const Held& held) const {
-    const uint64_t v = advanced(v_descriptor, held.state.stage * C::kStepBytes);
+    const uint64_t v = advanced(v_descriptor, held.stage * C::kStepBytes);
     cute::warpgroup_arrive();
 #pragma unroll
     for (int step = 0; step < kDepthSteps; ++step) {
@@ -114,11 +115,19 @@ struct Consumer {
     cute::warpgroup_commit_batch();
   }
 
+  // Waits for the keys of a step. Returns the parity of the phase, which is that of its values too.
+  __device__ uint32_t wait_for_keys(const Step& step) {
+    const int place = full_place<C::kStages>(uses_of(step), ring.stage);
+    const uint32_t phase = ring.take_phase(place);
+    wait_for_phase(at.k_full(place), phase);
+    return phase;
+  }
+
   // Values beyond a length become zeros, since what they are multiplied by is 0.
   __device__ void wait_for_values(const Held& held, const TileLimits& limits) const {
-    wait_for_phase(at.v_full(held.state.stage), held.state.phase);
+    wait_for_phase(at.v_full(full_place<C::kStages>(uses_of(held.step), held.stage)), held.phase);
     if constexpr (C::kGeneral) {
-      const uint32_t values = at.v(held.state.stage);
+      const uint32_t values = at.v(held.stage);
       const int thread = warp * 32 + lane;
       if (!has_end(held.step, limits.met_end)) return;
       zero_ends<C::kChunks>(values, C::kStepChunkBytes, held.step, limits.met_end, thread);
@@ -173,7 +182,7 @@ struct Consumer {
       }
       unused = 0;
       Scores s;
-      wait_for_phase(at.k_full(ring.stage), ring.phase);
+      const uint32_t phase = wait_for_keys(step);
       begin_scores(s, q);
       wait_for_values(held, limits);
       begin_values(o, weights, held);
@@ -185,10 +194,10 @@ struct Consumer {
       exponentiate(s, rows, p.scale_log2);
       cute::warpgroup_wait<0>();
       wgmma_fence(o);
-      release(at.v_empty(held.state.stage));
+      release(at.v_empty(held.stage));
       round(s, weights);
       if (rows.rescales) rescale(o, rows);
-      held = {ring, step};
+      held = {ring.stage, phase, step};
       ++ring;
     }
   }
@@ -220,10 +229,10 @@ struct Consumer {
         ++ring;
       }
       if (i >= count) break;
-      held.state = ring;
+      held.stage = ring.stage;
       {
         Scores s;
-        wait_for_phase(at.k_full(ring.stage), ring.phase);
+        held.phase = wait_for_keys(held.step);
         begin_scores(s, q);
         cute::warpgroup_wait<0>();
         wgmma_fence(s);
@@ -241,7 +250,7 @@ struct Consumer {
       begin_values(o, weights, held);
       cute::warpgroup_wait<0>();
       wgmma_fence(o);
-      release(at.v_empty(held.state.stage));
+      release(at.v_empty(held.stage));
       ++i;
     } while (C::kGeneral && i < count);
 
@@ -294,9 +303,9 @@ __global__ void __launch_bounds__(kThreads, 1) attention_kernel(const __grid_con
     };
     init(shared.q_full, C::kQueryStages, 1);
     init(shared.q_empty, C::kQueryStages, kConsumerWarps);
-    init(shared.k_full, C::kStages, 1);
+    init(shared.k_full, kUserSets * C::kStages, 1);
     init(shared.k_empty, C::kStages, kConsumerWarps);
-    init(shared.v_full, C::kStages, 1);
+    init(shared.v_full, kUserSets * C::kStages, 1);
     init(shared.v_empty, C::kStages, kConsumerWarps);
     shared.tiles.init(kConsumerWarps);
     cutlass::arch::fence_barrier_init();

@@ -72,7 +72,7 @@ struct Consumer {
   // Own row i meets rows i + low up to i + high, below the end.
   const int low = C::kOfKeys ? -p.args.high : p.args.low, high = C::kOfKeys ? -p.args.low : p.args.high;
   const int met_end = C::kOfKeys ? p.args.seq_q : p.args.seq_k;
-  RingState<C::kStages> ring;
+  StageReader<C::kStages> ring;
   uint32_t own_phase = 0;
 
   // Step i of a tile. Both words are the same in all lanes, and the compiler knows it.
@@ -89,7 +89,7 @@ struct Consumer {
   __device__ bool uses(const AttentionStep& step) const { return (step.unit[0] & use) != 0; }
   __device__ bool uses(const Pieces& step) const { return step.is_used_by(warpgroup); }
   // Whether nothing of a step is left, so that it has no stage.
-  __device__ static bool is_cut_off(const Step& step) { return C::kGeneral && !Loader<C>::is_used(step); }
+  __device__ static bool is_cut_off(const Step& step) { return C::kGeneral && Loader<C>::uses_of(step) == 0; }
   __device__ void release(uint32_t barrier) const {
     if (lane == 0) arrive_in_cluster<1>(barrier);
   }
@@ -251,11 +251,11 @@ struct Consumer {
         continue;
       }
       unused = 0;
-      const int stage = ring.stage;
+      const int stage = ring.stage, place = full_place<C::kStages>(Loader<C>::uses_of(step), stage);
       const uint32_t at_stage = stage * C::kMetBytes;
       const uint32_t met_rows = at.rows(stage) + 2 * (lane % 4) * sizeof(RowSums);
       Scores s, t;
-      wait_for_phase(at.met_full(stage), ring.phase);
+      wait_for_phase(at.met_full(place), ring.take_phase(place));
       if constexpr (C::kGeneral) {
         if (meets_end(step, limits)) zero_met(step, limits, stage);
       }
@@ -354,10 +354,8 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_kernel(const __grid_cons
   if (threadIdx.x == 0) {
     cute::initialize_barrier(shared.own_full, 1);
     cute::initialize_barrier(shared.own_empty, kConsumerWarps);
-    for (int i = 0; i < C::kStages; ++i) {
-      cute::initialize_barrier(shared.met_full[i], 1);
-      cute::initialize_barrier(shared.met_empty[i], kConsumerWarps);
-    }
+    for (uint64_t& full : shared.met_full) cute::initialize_barrier(full, 1);
+    for (uint64_t& empty : shared.met_empty) cute::initialize_barrier(empty, kConsumerWarps);
     shared.tiles.init(kConsumerWarps);
     cutlass::arch::fence_barrier_init();
   }

@@ -36,15 +36,24 @@ struct Loader {
     }
   }
 
+  static __device__ uint32_t uses_of(const AttentionStep& step) { return step.unit[0] & kEitherUses; }
+  static __device__ uint32_t uses_of(const Pieces& step) { return step.uses(); }
+
+  // Waits until the next stage is empty, and returns the barrier of what is then loaded. A warpgroup that does not use
+  // the stage takes no notice of it: this thread releases it in its place.
+  __device__ uint32_t take_stage(uint32_t uses) const {
+    const uint32_t empty = at.met_empty(ring.stage), full = at.met_full(full_place<C::kStages>(uses, ring.stage));
+    wait_for_phase(empty, ring.phase ^ 1);
+    if (uses != kEitherUses) arrive_times(empty, kConsumerWarps / kWarpgroups);
+    arrive_and_expect(full, 2 * C::kMetBytes + (C::kOfKeys ? C::kRowSumBytes : 0));
+    return full;
+  }
+
   __device__ void load_met(const AttentionStep& step, const Heads<C>& heads) {
     constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST);
     const int stage = ring.stage, head = heads.met + int(step.unit[1]);
     const int row = int(step.unit[0] & kUnitNumber) * kAttentionUnit;
-    const uint32_t full = at.met_full(stage), empty = at.met_empty(stage);
-    wait_for_phase(empty, ring.phase ^ 1);
-    // A warpgroup that does not use a stage takes no notice of it: this thread releases it in its place.
-    if ((step.unit[0] & kEitherUses) != kEitherUses) arrive_times(empty, kConsumerWarps / kWarpgroups);
-    arrive_and_expect(full, 2 * C::kMetBytes + (C::kOfKeys ? C::kRowSumBytes : 0));
+    const uint32_t full = take_stage(uses_of(step));
     for (int chunk = 0; chunk < C::kChunks; ++chunk) {
       const uint32_t to = chunk * C::kMetChunkBytes;
       load_head_box(p.met_x, full, kHint, at.met_x(stage) + to, chunk * kChunkColumns, row, head, heads.batch);
@@ -64,11 +73,8 @@ struct Loader {
   __device__ void load_met(const Pieces& step, const Heads<C>& heads) {
     constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST);
     const int stage = ring.stage, head = heads.met + int(step.head);
-    const uint32_t full = at.met_full(stage), empty = at.met_empty(stage);
     const int box = p.args.general.box, pieces = box / kAttentionPiece;
-    wait_for_phase(empty, ring.phase ^ 1);
-    if (!step.is_used_by(0) || !step.is_used_by(1)) arrive_times(empty, kConsumerWarps / kWarpgroups);
-    arrive_and_expect(full, 2 * C::kMetBytes + (C::kOfKeys ? C::kRowSumBytes : 0));
+    const uint32_t full = take_stage(uses_of(step));
     const int64_t rows = (int64_t(heads.batch) * p.args.heads_q + head) * p.args.padded;
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) {
@@ -96,8 +102,6 @@ struct Loader {
       return {{cut_unit(step.unit[0], limits), step.unit[1]}};
     }
   }
-  __device__ static bool is_used(const AttentionStep& step) { return (step.unit[0] & kEitherUses) != 0; }
-  __device__ static bool is_used(const Pieces& step) { return step.used != 0; }
 
   // As load_tile, without steps of which nothing is left.
   __device__ void load_what_is_left(const WorkTile& tile, const Heads<C>& heads) {
@@ -106,7 +110,7 @@ struct Loader {
     int loaded = 0;
     for (int i = 0; i < count; ++i) {
       const Step step = read_step(tile.entry_begin + i, limits);
-      if (!is_used(step)) continue;
+      if (uses_of(step) == 0) continue;
       load_met(step, heads);
       if (++loaded == 2) load_own(tile.m_tile, heads);
     }

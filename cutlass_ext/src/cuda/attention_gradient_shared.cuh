@@ -13,6 +13,7 @@
 namespace sparsek::cuda {
 namespace attention_gradient {
 
+using attention_forward::full_place;
 using attention_forward::kChunkBytes;
 using attention_forward::kChunkColumns;
 using attention_forward::kConsumerWarps;
@@ -21,7 +22,9 @@ using attention_forward::kRowBytes;
 using attention_forward::kThreads;
 using attention_forward::kTilesAhead;
 using attention_forward::kUnitBytes;
+using attention_forward::kUserSets;
 using attention_forward::kWarpgroups;
+using attention_forward::StageReader;
 
 constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
 
@@ -51,7 +54,7 @@ struct Shared {
   RowSums rows[C::kStages][C::kMetRows];  // of met queries
   TileQueue<kTilesAhead> tiles;
   uint64_t own_full, own_empty;
-  uint64_t met_full[C::kStages], met_empty[C::kStages];
+  uint64_t met_full[kUserSets * C::kStages], met_empty[C::kStages];
 };
 
 // Addresses of all that, from one register.
@@ -66,7 +69,7 @@ struct Addresses {
   __device__ uint32_t rows(int stage) const { return base + offsetof(Shared<C>, rows) + stage * C::kRowSumBytes; }
   __device__ uint32_t own_full() const { return base + offsetof(Shared<C>, own_full); }
   __device__ uint32_t own_empty() const { return base + offsetof(Shared<C>, own_empty); }
-  __device__ uint32_t met_full(int stage) const { return base + offsetof(Shared<C>, met_full) + stage * kBarrierBytes; }
+  __device__ uint32_t met_full(int place) const { return base + offsetof(Shared<C>, met_full) + place * kBarrierBytes; }
   __device__ uint32_t met_empty(int stage) const {
     return base + offsetof(Shared<C>, met_empty) + stage * kBarrierBytes;
   }

@@ -50,13 +50,16 @@ struct Loader {
     ++q_state;
   }
 
-  // The units of a step.
-  __device__ void load_units(const CUtensorMap& map, uint32_t to, uint32_t full, uint32_t empty, uint32_t phase,
-                             const AttentionStep& step, const Head& head) {
-    const uint32_t uses = (step.unit[0] | step.unit[1]) & kEitherUses;
+  // Waits until a stage is empty. A warpgroup that does not use it takes no notice of it: this thread releases it in its
+  // place.
+  __device__ static void take_stage(uint32_t empty, uint32_t phase, uint32_t uses) {
     wait_for_phase(empty, phase ^ 1);
-    // A warpgroup that does not use a stage takes no notice of it: this thread releases it in its place.
     if (uses != kEitherUses) arrive_times(empty, kConsumerWarps / kWarpgroups);
+  }
+
+  // The units of a step.
+  __device__ void load_units(const CUtensorMap& map, uint32_t to, uint32_t full, const AttentionStep& step,
+                             const Head& head) {
     int units = 0;
     for (int u = 0; u < 2; ++u) units += (step.unit[u] & kEitherUses) != 0;
     arrive_and_expect(full, units * C::kChunks * kUnitBytes);
@@ -70,10 +73,7 @@ struct Loader {
     }
   }
   // Of the boxes of a step, those of which something is left.
-  __device__ void load_units(const CUtensorMap& map, uint32_t to, uint32_t full, uint32_t empty, uint32_t phase,
-                             const Pieces& step, const Head& head) {
-    wait_for_phase(empty, phase ^ 1);
-    if (!step.is_used_by(0) || !step.is_used_by(1)) arrive_times(empty, kConsumerWarps / kWarpgroups);
+  __device__ void load_units(const CUtensorMap& map, uint32_t to, uint32_t full, const Pieces& step, const Head& head) {
     const int pieces = p.args.general.box / kAttentionPiece;
     const auto is_used = [&](int piece) { return ((step.used | step.used >> 8) >> piece & ((1 << pieces) - 1)) != 0; };
     int boxes = 0;
@@ -92,13 +92,17 @@ struct Loader {
   template <class Step>
   __device__ void load_keys(const Step& step, const Head& head) {
     const int stage = k_state.stage;
-    load_units(p.map_k, at.k(stage), at.k_full(stage), at.k_empty(stage), k_state.phase, step, head);
+    const uint32_t uses = uses_of(step);
+    take_stage(at.k_empty(stage), k_state.phase, uses);
+    load_units(p.map_k, at.k(stage), at.k_full(full_place<C::kStages>(uses, stage)), step, head);
     ++k_state;
   }
   template <class Step>
   __device__ void load_values(const Step& step, const Head& head) {
     const int stage = v_state.stage;
-    load_units(p.map_v, at.v(stage), at.v_full(stage), at.v_empty(stage), v_state.phase, step, head);
+    const uint32_t uses = uses_of(step);
+    take_stage(at.v_empty(stage), v_state.phase, uses);
+    load_units(p.map_v, at.v(stage), at.v_full(full_place<C::kStages>(uses, stage)), step, head);
     ++v_state;
   }
 
@@ -138,7 +142,7 @@ struct Loader {
     Step step;
     for (int i = 0; i < count; ++i) {
       const Step next = read_step(tile.entry_begin + i, limits);
-      if (!is_used(next)) continue;
+      if (uses_of(next) == 0) continue;
       load_keys(next, head);
       if (is_first) {
         load_queries(tile.m_tile, head);

@@ -14,7 +14,7 @@ namespace {
 const char* obstacle(const AttentionShape& shape) {
   constexpr int64_t kMost = 1 << 27;
   if (shape.head_size != shape.head_size_v) return "head_size_v is another than head_size";
-  if (shape.head_size > 128 || shape.head_size % 8 != 0) return "head_size is no multiple of 8 up to 128";
+  if (shape.head_size > 256 || shape.head_size % 8 != 0) return "head_size is no multiple of 8 up to 256";
   if (!has_attention_pieces(shape)) return "blocks are no multiples of 16 x 16";
   if (!(shape.scale > 0)) return "scale is not above 0";
   if (std::max(shape.seq_q, shape.seq_k) > kMost || shape.batch * shape.heads_q > kMost) return "it is too large";
@@ -39,7 +39,10 @@ AttentionOps general_attention_ops(const AttentionShape& shape) {
   if (shape.head_size <= 96) {
     return {attention_forward_general_96(dtype, pieces), attention_backward_general_96(dtype, pieces)};
   }
-  return {attention_forward_general_128(dtype, pieces), attention_backward_general_128(dtype, pieces)};
+  if (shape.head_size <= 128) {
+    return {attention_forward_general_128(dtype, pieces), attention_backward_general_128(dtype, pieces)};
+  }
+  return {attention_forward_general_256(dtype), attention_backward_general_256(dtype)};
 }
 
 AttentionOps attention_ops(const AttentionShape& shape, bool alone) {

@@ -100,6 +100,7 @@ struct PieceStep {
 
   static __device__ int first_row(uint32_t word) { return int(word & kPieceNumber) * kAttentionPiece; }
   __device__ bool is_used_by(int warpgroup) const { return (used >> 8 * warpgroup & 0xff) != 0; }
+  __device__ uint32_t uses() const { return (is_used_by(0) ? kFirstUses : 0) | (is_used_by(1) ? kSecondUses : 0); }
   __device__ bool is_used_by(int warpgroup, int piece) const { return (used >> (8 * warpgroup + piece) & 1) != 0; }
   // Lets the compiler know that all lanes have the same.
   __device__ void share() { used = __shfl_sync(0xffffffffu, used, 0); }
@@ -182,10 +183,11 @@ __device__ void zero_rows(uint32_t tile, uint32_t chunk_bytes, int from, int to,
   }
 }
 
-__device__ inline bool is_used(const AttentionStep& step) { return ((step.unit[0] | step.unit[1]) & kEitherUses) != 0; }
+// Which warpgroups use a step of the forward pass.
+__device__ inline uint32_t uses_of(const AttentionStep& step) { return (step.unit[0] | step.unit[1]) & kEitherUses; }
 template <int Pieces>
-__device__ bool is_used(const PieceStep<Pieces>& step) {
-  return step.used != 0;
+__device__ uint32_t uses_of(const PieceStep<Pieces>& step) {
+  return step.uses();
 }
 
 // Whether rows of a unit, or of some unit or piece of a step, lie beyond the end.

@@ -25,6 +25,31 @@ constexpr int kChunkColumns = 64, kRowBytes = kChunkColumns * 2;
 constexpr int kUnitBytes = kAttentionUnit * kRowBytes, kChunkBytes = kAttentionTile * kRowBytes;
 constexpr int kZeroBytes = 1024;
 
+// Each stage has a barrier for each choice of warpgroups that use what is loaded, so that a warpgroup which waits at one
+// waits at all of its phases. With one barrier of a stage, a warpgroup that skipped a phase could take it, while its
+// load was still under way, for the second next one, which has the same parity.
+constexpr int kUserSets = 3;
+// The place of a stage's barrier. uses: kFirstUses, kSecondUses or both.
+template <int Stages>
+__device__ int full_place(uint32_t uses, int stage) {
+  return (int(uses / kFirstUses) - 1) * Stages + stage;
+}
+
+// A position of a warpgroup in a ring of stages of which it skips some.
+template <int Stages>
+struct StageReader {
+  int stage = 0;
+  uint32_t phases = 0;  // bits of the barriers of full stages
+
+  // The parity to wait for, of one that the warpgroup uses.
+  __device__ uint32_t take_phase(int place) {
+    const uint32_t phase = phases >> place & 1;
+    phases ^= 1u << place;
+    return phase;
+  }
+  __device__ void operator++() { stage = stage + 1 == Stages ? 0 : stage + 1; }
+};
+
 // Alone: for lists most of whose steps one warpgroup alone uses, so that they go through the stages twice as fast. Then
 // there is one more stage, in place of a second tile of queries.
 template <class Element_, int HeadSize, bool Alone = false, StepKind Steps = StepKind::kPlain>
@@ -42,13 +67,14 @@ struct Config {
 
 template <class C>
 struct Shared {
-  alignas(1024) uint8_t q[C::kQueryStages][C::kTileBytes];
+  // First, since compute-sanitizer takes an operand whose strides are 0 for one of contiguous rows.
+  alignas(1024) uint32_t zeros[kZeroBytes / 4];
+  uint8_t q[C::kQueryStages][C::kTileBytes];
   uint8_t k[C::kStages][C::kStepBytes], v[C::kStages][C::kStepBytes];
-  uint32_t zeros[kZeroBytes / 4];
   TileQueue<kTilesAhead> tiles;
   // Of each stage: its loads are complete; it may be filled.
   uint64_t q_full[C::kQueryStages], q_empty[C::kQueryStages];
-  uint64_t k_full[C::kStages], k_empty[C::kStages], v_full[C::kStages], v_empty[C::kStages];
+  uint64_t k_full[kUserSets * C::kStages], k_empty[C::kStages], v_full[kUserSets * C::kStages], v_empty[C::kStages];
 };
 
 // Addresses of all that, from one register.
@@ -62,9 +88,9 @@ struct Addresses {
   __device__ uint32_t zeros() const { return base + offsetof(Shared<C>, zeros); }
   __device__ uint32_t q_full(int stage) const { return base + offsetof(Shared<C>, q_full) + stage * kBarrierBytes; }
   __device__ uint32_t q_empty(int stage) const { return base + offsetof(Shared<C>, q_empty) + stage * kBarrierBytes; }
-  __device__ uint32_t k_full(int stage) const { return base + offsetof(Shared<C>, k_full) + stage * kBarrierBytes; }
+  __device__ uint32_t k_full(int place) const { return base + offsetof(Shared<C>, k_full) + place * kBarrierBytes; }
   __device__ uint32_t k_empty(int stage) const { return base + offsetof(Shared<C>, k_empty) + stage * kBarrierBytes; }
-  __device__ uint32_t v_full(int stage) const { return base + offsetof(Shared<C>, v_full) + stage * kBarrierBytes; }
+  __device__ uint32_t v_full(int place) const { return base + offsetof(Shared<C>, v_full) + place * kBarrierBytes; }
   __device__ uint32_t v_empty(int stage) const { return base + offsetof(Shared<C>, v_empty) + stage * kBarrierBytes; }
 };
 

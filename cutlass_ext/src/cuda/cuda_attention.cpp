@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <mutex>
 #include <optional>
 
 #include "abi/dtype.h"
@@ -23,17 +24,55 @@ namespace {
 
 constexpr int64_t kVectorBytes = 16;
 
-std::unique_ptr<AttentionWorkLists> make_work(const AttentionShape& shape, const AttentionLayout& layout,
-                                              const AttentionWorkPlace& place) {
-  return make_host_work(shape, layout, place);
-}
-std::unique_ptr<AttentionWorkLists> make_work(const AttentionShape& shape, const sparsek_bsr& layout,
-                                              const AttentionWorkPlace& place) {
-  return make_device_work(shape, layout, place);
-}
-
 // Whether lengths move what rules show.
 bool lengths_move(const AttentionShape& shape) { return shape.align_ends && (shape.left || shape.right); }
+
+AttentionShape without_rules(AttentionShape shape) {
+  shape.left = shape.right = shape.align_ends = false;
+  shape.window_left = shape.window_right = 0;
+  return shape;
+}
+
+// The lists of an attention: those of its rules, and where lengths move what these show, also those without rules, of
+// which kernels cut off what is not seen. They are made for the first call with lengths.
+class Works {
+ public:
+  Works(const AttentionShape& shape, const AttentionLayout& layout, const AttentionWorkPlace& place)
+      : shape_(shape), place_(place), work_(make_host_work(shape, layout, place)) {
+    if (lengths_move(shape)) layout_ = layout;
+  }
+  Works(const AttentionShape& shape, const sparsek_bsr& layout, const AttentionWorkPlace& place)
+      : shape_(shape), place_(place), work_(make_device_work(shape, layout, place)) {}
+
+  AttentionWorkLists& operator*() const { return *work_; }
+  AttentionWorkLists* operator->() const { return work_.get(); }
+
+  // moves: of a call whose lengths move what rules show. For several threads at once.
+  AttentionWorkLists& of(bool moves) {
+    if (!moves) return *work_;
+    const std::lock_guard lock(making_);
+    if (without_rules_ == nullptr) {
+      if (!layout_.has_value()) {
+        fail(SPARSEK_NO_SUCH_KERNEL,
+             "kernel %s does not serve lengths where rules align ends, and the layout lies in device memory: give it in "
+             "host memory",
+             attention_kernel_name(shape_.dtype));
+      }
+      const RelaxedCapture relaxed;
+      without_rules_ = make_host_work(without_rules(shape_), *layout_, place_);
+      layout_.reset();
+    }
+    return *without_rules_;
+  }
+
+ private:
+  const AttentionShape shape_;
+  const AttentionWorkPlace place_;
+  const std::unique_ptr<AttentionWorkLists> work_;
+  std::mutex making_;  // of what follows
+  std::optional<AttentionLayout> layout_;  // until the lists are made
+  std::unique_ptr<AttentionWorkLists> without_rules_;
+};
 
 class CudaAttention final : public AttentionState {
  public:
@@ -47,7 +86,7 @@ class CudaAttention final : public AttentionState {
         device_(device),
         workers_(shape.workers > 0 ? std::min(shape.workers, sm_count) : sm_count),
         padded_((shape.seq_q + kAttentionTile - 1) / kAttentionTile * kAttentionTile),
-        work_(make_work(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2)})),
+        work_(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2)}),
         ops_(attention_ops(shape, work_->mostly_alone())),
         ops_of_lengths_(general_attention_ops(shape)),
         lists_at_(end_of_rows()),
@@ -67,7 +106,7 @@ class CudaAttention final : public AttentionState {
     if (work_->query_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionForwardArgs launch = {};
-    require_calls_served(args, false);
+    AttentionWorkLists& work = work_.of(moves(args));
     set_operands(launch, args);
     launch.o = args.o;
     launch.stride_o = of_queries(args.o, args.stride_o, "o");
@@ -75,7 +114,7 @@ class CudaAttention final : public AttentionState {
     if (args.lse != nullptr) check_memory(args.lse, SPARSEK_DEVICE, device_, "lse");
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const bool captured = memory_.releases().use(uses_, stream);
-    work_->forward(stream, captured).give(launch);
+    work.forward(stream, captured).give(launch);
     launch.tiles_taken = memory_.tile_counters().of(stream, captured);
     check(ops(args).forward.launch(launch, stream), attention_kernel_name(shape_.dtype));
   }
@@ -84,7 +123,7 @@ class CudaAttention final : public AttentionState {
     if (work_->query_tiles() == 0 && work_->key_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionGradientArgs launch = {};
-    require_calls_served(args, true);
+    AttentionWorkLists& work = work_.of(moves(args));
     set_operands(launch, args);
     launch.grad_o = args.grad_o;
     launch.padded = static_cast<int32_t>(padded_);
@@ -123,11 +162,11 @@ class CudaAttention final : public AttentionState {
     launch.tiles_taken = of_keys_only.tiles_taken = memory_.tile_counters().of(stream, captured);
     std::byte* const lists = static_cast<std::byte*>(workspace) + lists_at_;
     if (args.grad_q != nullptr) {
-      work_->queries(lists, stream, captured).give(launch);
+      work.queries(lists, stream, captured).give(launch);
       check(kernels.queries(launch, stream), attention_kernel_name(shape_.dtype));
     }
     if (args.grad_k != nullptr || args.grad_v != nullptr) {
-      work_->keys(lists, stream, captured).give(of_keys_only);
+      work.keys(lists, stream, captured).give(of_keys_only);
       check(kernels.keys(of_keys_only, stream), attention_kernel_name(shape_.dtype));
     }
   }
@@ -167,24 +206,7 @@ class CudaAttention final : public AttentionState {
     return has_lengths(args) ? ops_of_lengths_ : ops_;
   }
 
-  // A warpgroup that does not use many steps of a tile one after the other loses count of the ring's phases, so what
-  // may leave it such steps is refused.
-  void require_calls_served(const sparsek_attention_args& args, bool is_backward) const {
-    const bool units = attention_in_units(shape_), lengths = has_lengths(args);
-    const char* what = nullptr;
-    if (lengths && lengths_move(shape_)) what = "lengths where rules align ends";
-    if (lengths && !units) what = "lengths with blocks that are no multiples of 64 x 64";
-    if (is_backward && shape_.heads_q != shape_.heads_k) {
-      if (!units) what = "the backward pass of several query heads on one with blocks that are no multiples of 64 x 64";
-      if (lengths && shape_.block_k % kAttentionTile != 0) {
-        what =
-            "the backward pass with lengths of several query heads on one, unless blocks have a multiple of 128 keys";
-      }
-    }
-    if (what != nullptr) {
-      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve %s", attention_kernel_name(shape_.dtype), what);
-    }
-  }
+  bool moves(const sparsek_attention_args& args) const { return has_lengths(args) && lengths_move(shape_); }
 
   // The bytes of the numbers of each query, so that lists behind them are aligned.
   size_t end_of_rows() const {
@@ -200,6 +222,7 @@ class CudaAttention final : public AttentionState {
     if (args.lengths_k != nullptr) check_memory(args.lengths_k, SPARSEK_DEVICE, device_, "lengths_k");
     launch.general.lengths_q = args.lengths_q;
     launch.general.lengths_k = args.lengths_k;
+    launch.general.moves = moves(args);
     launch.general.soft_cap = static_cast<float>(shape_.soft_cap);
     launch.q = args.q;
     launch.k = args.k;
@@ -270,7 +293,7 @@ class CudaAttention final : public AttentionState {
   const int32_t workers_;
   const int64_t padded_;  // queries, in whole tiles
   StreamUses uses_;
-  const std::unique_ptr<AttentionWorkLists> work_;
+  Works work_;
   const AttentionOps ops_, ops_of_lengths_;
   const size_t lists_at_;  // of the workspace, behind the numbers of each query
   Workspace workspace_;    // of a backward pass

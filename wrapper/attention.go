@@ -55,6 +55,7 @@ type Attention struct {
 	handle *handle
 	engine *Engine
 	dtype  DType
+	block  [2]int // of queries and keys
 	opts   AttentionOptions
 	info   AttentionInfo
 }
@@ -97,7 +98,7 @@ func (e *Engine) attention(raw native.AttentionOptions, dtype DType, opts Attent
 		return nil, err
 	}
 	h := newHandle("attention", pointer, e.handle, func() { lib.AttentionDestroy(pointer) })
-	a := &Attention{handle: h, engine: e, dtype: dtype, opts: opts, info: AttentionInfo{
+	a := &Attention{handle: h, engine: e, dtype: dtype, block: raw.Block(), opts: opts, info: AttentionInfo{
 		Kernel: info.Kernel, Backward: info.Backward, Blocks: info.Blocks, PartialBlocks: info.Partial, Pairs: info.Pairs,
 		ForwardBytes: info.ForwardBytes, BackwardBytes: info.BackwardBytes, UnitRoundoff: info.UnitRoundoff, ProductRoundoff: info.ProductRoundoff}}
 	runtime.AddCleanup(a, (*handle).close, h)

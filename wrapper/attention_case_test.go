@@ -142,8 +142,13 @@ func (c *attentionCase[T, S]) fill(random *rand.Rand, gap int) {
 	poison(out, c.lengthsQ)
 	poison(k, c.lengthsK)
 	poison(v, c.lengthsK)
+	block := [2]int{128, 128}
+	if c.layout != nil {
+		block = [2]int{c.layout.BlockM, c.layout.BlockK}
+	}
+	mass := newHeads[S](random, o.Batch, o.HeadsQ, (o.SeqQ+block[0]-1)/block[0], (o.SeqK+block[1]-1)/block[1], 0)
 	c.o = AttentionOperands{Q: q, K: k, V: v, O: like(out), GradO: out,
-		LSE:   like(newHeads[S](random, o.Batch, o.HeadsQ, o.SeqQ, 1, 0)),
+		LSE: like(newHeads[S](random, o.Batch, o.HeadsQ, o.SeqQ, 1, 0)), Mass: like(mass),
 		GradQ: like(q), GradK: like(k), GradV: like(v)}
 }
 
@@ -183,7 +188,7 @@ func (c *attentionCase[T, S]) drawLayoutOf(t *rapid.T, random *rand.Rand, blocks
 	}
 }
 
-// run computes O, LSE and the gradients.
+// run computes O, LSE, the mass of blocks and the gradients.
 func (c *attentionCase[T, S]) run(t rapid.TB, engine *Engine) AttentionInfo {
 	t.Helper()
 	ctx := context.Background()
@@ -210,7 +215,7 @@ func (c *attentionCase[T, S]) lengthsMoveRules() bool {
 
 func (c *attentionCase[T, S]) check(t rapid.TB, lib *Library, info AttentionInfo, threads int) {
 	t.Helper()
-	for output := check.O; output <= check.GradV; output++ {
+	for output := check.O; output <= check.Mass; output++ {
 		report, err := check.Attention(lib, c.layout, check.AttentionArgs{Options: c.opts, Operands: c.o, LengthsQ: c.lengthsQ, LengthsK: c.lengthsK,
 			Info: info, Output: output, Threads: threads})
 		if err != nil {
@@ -222,12 +227,12 @@ func (c *attentionCase[T, S]) check(t rapid.TB, lib *Library, info AttentionInfo
 	}
 }
 
-// outputs are the bits of all that was computed.
-func (c *attentionCase[T, S]) outputs() (all []T, lse []S) {
+// outputs are the bits of all that was computed. sums: LSE, and the mass of blocks.
+func (c *attentionCase[T, S]) outputs() (all []T, sums []S) {
 	for _, x := range []HeadsOperand{c.o.O, c.o.GradQ, c.o.GradK, c.o.GradV} {
 		all = append(all, x.(Heads[T]).Data...)
 	}
-	return all, slices.Clone(c.o.LSE.(Heads[S]).Data)
+	return all, slices.Concat(c.o.LSE.(Heads[S]).Data, c.o.Mass.(Heads[S]).Data)
 }
 
 func eachAttentionType(t *testing.T, bf16, fp16, fp32, fp64 func(t *testing.T)) {

@@ -63,7 +63,7 @@ func drawAttentionForGPU[T Element](t *rapid.T, multiples ...int) *attentionCase
 	return c
 }
 
-// runInBuffers computes O, LSE and the gradients in buffers of the engine, the gradients twice, and reads them back.
+// runInBuffers computes O, LSE, the mass of blocks and the gradients in buffers of the engine, the gradients twice, and reads them back.
 func (c *attentionCase[T, S]) runInBuffers(t rapid.TB, engine *Engine) AttentionInfo {
 	t.Helper()
 	ctx := context.Background()
@@ -79,7 +79,9 @@ func (c *attentionCase[T, S]) runInBuffers(t rapid.TB, engine *Engine) Attention
 	}
 	lse := inDeviceMemory(t, engine, c.o.LSE.(Heads[S]))
 	defer lse.Buffer.Close()
-	on := AttentionOperands{Q: q, K: k, V: v, O: o, LSE: lse, GradO: gradO, GradQ: gradQ, GradK: gradK, GradV: gradV}
+	mass := inDeviceMemory(t, engine, c.o.Mass.(Heads[S]))
+	defer mass.Buffer.Close()
+	on := AttentionOperands{Q: q, K: k, V: v, O: o, LSE: lse, Mass: mass, GradO: gradO, GradQ: gradQ, GradK: gradK, GradV: gradV}
 	defer c.writeLengths(t, engine, &on)()
 	if err := a.Forward(ctx, s, on); err != nil {
 		t.Fatal(err)
@@ -91,6 +93,7 @@ func (c *attentionCase[T, S]) runInBuffers(t rapid.TB, engine *Engine) Attention
 		t.Fatal(err)
 	}
 	read(t, lse, c.o.LSE)
+	read(t, mass, c.o.Mass)
 	read(t, o, c.o.O)
 	gradients := []struct {
 		of Heads[T]
@@ -252,18 +255,19 @@ func TestAttentionOfLayoutsInDeviceMemory(t *testing.T) {
 	})
 }
 
-// outputsOf is the bits of O, LSE and the gradients.
+// outputsOf is the bits of O, LSE, the mass of blocks and the gradients.
 func (c *attentionCase[T, S]) outputsOf(t rapid.TB, engine *Engine, a *Attention, s *Stream) map[string][]uint64 {
 	t.Helper()
 	ctx := context.Background()
 	in := func(h HeadsOperand) Heads[T] { return inDeviceMemory(t, engine, h.(Heads[T])) }
 	on := AttentionOperands{Q: in(c.o.Q), K: in(c.o.K), V: in(c.o.V), O: in(c.o.O), LSE: inDeviceMemory(t, engine, c.o.LSE.(Heads[S])),
+		Mass:  inDeviceMemory(t, engine, c.o.Mass.(Heads[S])),
 		GradO: in(c.o.GradO), GradQ: in(c.o.GradQ), GradK: in(c.o.GradK), GradV: in(c.o.GradV)}
 	defer c.writeLengths(t, engine, &on)()
 	if err := errors.Join(a.Forward(ctx, s, on), a.Backward(ctx, s, on), s.Wait(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	bits := map[string][]uint64{"LSE": bitsIn(t, on.LSE.(Heads[S]))}
+	bits := map[string][]uint64{"LSE": bitsIn(t, on.LSE.(Heads[S])), "the mass of blocks": bitsIn(t, on.Mass.(Heads[S]))}
 	for name, x := range map[string]HeadsOperand{"O": on.O, "gradient of Q": on.GradQ, "gradient of K": on.GradK, "gradient of V": on.GradV} {
 		bits[name] = bitsIn(t, x.(Heads[T]))
 	}

@@ -64,18 +64,18 @@ func sameAttentionBits[T, S Element](lib *Library) func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			c := drawAttention[T, S](t)
 			c.run(t, engines[0])
-			want, wantLSE := c.outputs()
+			want, wantSums := c.outputs()
 			for _, engine := range engines[1:] {
 				c.run(t, engine)
-				got, gotLSE := c.outputs()
+				got, gotSums := c.outputs()
 				for i := range want {
 					if bitsOf(got[i]) != bitsOf(want[i]) {
 						t.Fatalf("element %d of the outputs is %v with %d threads and %v with 1", i, got[i], engine.Info().Threads, want[i])
 					}
 				}
-				for i := range wantLSE {
-					if bitsOf(gotLSE[i]) != bitsOf(wantLSE[i]) {
-						t.Fatalf("LSE %d is %v with %d threads and %v with 1", i, gotLSE[i], engine.Info().Threads, wantLSE[i])
+				for i := range wantSums {
+					if bitsOf(gotSums[i]) != bitsOf(wantSums[i]) {
+						t.Fatalf("LSE or mass %d is %v with %d threads and %v with 1", i, gotSums[i], engine.Info().Threads, wantSums[i])
 					}
 				}
 			}

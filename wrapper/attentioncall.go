@@ -62,6 +62,11 @@ type AttentionOperands struct {
 	// nothing is read, and what is written becomes 0, in LSE -Inf.
 	LengthsQ, LengthsK *DeviceBuffer[int32]
 
+	// Mass is what share of the weights each block has, the sum of exp(S - LSE) over its queries and keys: (Batch, HeadsQ,
+	// blocks of queries, blocks of keys) without gaps, of the type of LSE, and 0 where the layout has no block. Without a
+	// layout blocks are 128 x 128. Forward writes it where it is not nil, and then needs LSE.
+	Mass HeadsOperand
+
 	// Of Backward: the gradient of O, and those that are written, of which nil ones are not computed.
 	GradO               HeadsOperand
 	GradQ, GradK, GradV HeadsOperand
@@ -139,7 +144,7 @@ func (a *Attention) bind(ctx context.Context, op string, s *Stream, o AttentionO
 	args.LengthsQ = at(c, "LengthsQ", o.LengthsQ, a.opts.Batch, false)
 	args.LengthsK = at(c, "LengthsK", o.LengthsK, a.opts.Batch, false)
 	if c.err == nil {
-		c.err = a.opts.operands(op, a.dtype, o, backward, &args, func(name string, h heads) (unsafe.Pointer, error) {
+		c.err = a.opts.operands(op, a.dtype, a.block, o, backward, &args, func(name string, h heads) (unsafe.Pointer, error) {
 			return c.address(name, h, pins)
 		})
 	}
@@ -173,7 +178,7 @@ func (h *heads) pinned(pins *runtime.Pinner) unsafe.Pointer {
 }
 
 // operands checks the sizes of all operands, and fills args with what address gives of each.
-func (o *AttentionOptions) operands(op string, dtype DType, given AttentionOperands, backward bool, args *native.AttentionArgs,
+func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given AttentionOperands, backward bool, args *native.AttentionArgs,
 	address func(name string, h heads) (unsafe.Pointer, error)) error {
 	sizeV := o.HeadSizeV
 	if sizeV == 0 {
@@ -185,7 +190,8 @@ func (o *AttentionOptions) operands(op string, dtype DType, given AttentionOpera
 	}
 	query := func(size int) [4]int { return [4]int{o.Batch, o.HeadsQ, o.SeqQ, size} }
 	key := func(size int) [4]int { return [4]int{o.Batch, o.HeadsK, o.SeqK, size} }
-	var lse native.Tensor
+	blocks := [4]int{o.Batch, o.HeadsQ, (o.SeqQ + block[0] - 1) / block[0], (o.SeqK + block[1] - 1) / block[1]}
+	var lse, mass native.Tensor
 	for _, x := range []struct {
 		name   string
 		given  HeadsOperand
@@ -198,13 +204,14 @@ func (o *AttentionOptions) operands(op string, dtype DType, given AttentionOpera
 		{"K", given.K, key(o.HeadSize), dtype, &args.K, true},
 		{"V", given.V, key(sizeV), dtype, &args.V, true},
 		{"O", given.O, query(sizeV), dtype, &args.O, true},
-		{"LSE", given.LSE, query(1), sums, &lse, backward},
+		{"LSE", given.LSE, query(1), sums, &lse, backward || given.Mass != nil},
+		{"Mass", given.Mass, blocks, sums, &mass, false},
 		{"GradO", given.GradO, query(sizeV), dtype, &args.GradO, backward},
 		{"GradQ", given.GradQ, query(o.HeadSize), dtype, &args.GradQ, false},
 		{"GradK", given.GradK, key(o.HeadSize), dtype, &args.GradK, false},
 		{"GradV", given.GradV, key(sizeV), dtype, &args.GradV, false},
 	} {
-		if x.given == nil {
+		if x.given == nil || x.name == "Mass" && backward {
 			if x.wanted {
 				return fault(op, ErrNullPointer, "%s is nil", x.name)
 			}
@@ -214,8 +221,8 @@ func (o *AttentionOptions) operands(op string, dtype DType, given AttentionOpera
 		if err := h.check(op, x.name, x.want, x.dtype); err != nil {
 			return err
 		}
-		if x.name == "LSE" && h.stride != [3]int{} {
-			return fault(op, ErrBadLeadingDimension, "LSE has strides: it is without gaps")
+		if (x.name == "LSE" || x.name == "Mass") && h.stride != [3]int{} {
+			return fault(op, ErrBadLeadingDimension, "%s has strides: it is without gaps", x.name)
 		}
 		data, err := address(x.name, h)
 		if err != nil {
@@ -223,7 +230,7 @@ func (o *AttentionOptions) operands(op string, dtype DType, given AttentionOpera
 		}
 		*x.to = native.Tensor{Data: data, Stride: h.stride}
 	}
-	args.LSE = lse.Data
+	args.LSE, args.Mass = lse.Data, mass.Data
 	return nil
 }
 

@@ -29,7 +29,7 @@ func init() {
 		if err != nil {
 			return raw, args, err
 		}
-		err = opts.operands(op, DType(raw.DType), operands.(AttentionOperands), backward, &args, func(name string, h heads) (unsafe.Pointer, error) {
+		err = opts.operands(op, DType(raw.DType), raw.Block(), operands.(AttentionOperands), backward, &args, func(name string, h heads) (unsafe.Pointer, error) {
 			if h.buffer != nil {
 				return nil, fault(op, ErrWrongMemory, "%s is in a buffer: read it to host memory first", name)
 			}

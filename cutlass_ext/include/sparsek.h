@@ -240,7 +240,8 @@ typedef enum sparsek_attention_output {
   SPARSEK_ATTENTION_LSE = 1,
   SPARSEK_ATTENTION_GRAD_Q = 2,
   SPARSEK_ATTENTION_GRAD_K = 3,
-  SPARSEK_ATTENTION_GRAD_V = 4
+  SPARSEK_ATTENTION_GRAD_V = 4,
+  SPARSEK_ATTENTION_MASS = 5
 } sparsek_attention_output;
 
 typedef struct sparsek_context sparsek_context;     /* a back-end and its device */
@@ -630,6 +631,11 @@ typedef struct sparsek_attention_args {
   const void* grad_o;
   void *grad_q, *grad_k, *grad_v;
   int64_t stride_grad_o[3], stride_grad_q[3], stride_grad_k[3], stride_grad_v[3];
+  /* Where it is not null, attention_forward, which then needs lse, also writes what share of the weights each block
+   * has: the sum of exp(S - lse) over its queries and keys, (batch, heads_q, query blocks, key blocks) without gaps, of
+   * the type of lse; 0 of blocks that the layout does not have. Without a layout blocks are 128 x 128. On a GPU a pool
+   * of the context gives memory for it: 4 bytes for each 16 queries and 64, 32 or 16 keys, with more than a block. */
+  void* mass;
 } sparsek_attention_args;
 
 /* Compares one output of attention with a reference in fp64 (of fp64: with 64 bits of fraction), element by element,
@@ -640,8 +646,9 @@ typedef struct sparsek_attention_args {
  * with A = sum w a |O - ref|   <= (sum w |v| (a + p (1 + a)) + |ref| A + underflow) / (1 - A) + u_out |ref| + eta_out
  *     |LSE - ref| <= -log(1 - A) + 8 u (1 + |ref| + max|S|)
  * The gradients are those of the o and lse that are given: P = exp(S - lse), dS = P (dP - sum dO O), whose errors are
- * taken through the sums of dQ = scale dS K, dK = scale dS^T Q and dV = P^T dO in the same way. gamma(n) = n u / (1 -
- * n u); u_out and eta_out as of sparsek_check_args. */
+ * taken through the sums of dQ = scale dS K, dK = scale dS^T Q and dV = P^T dO in the same way. Mass is that of the lse
+ * that is given: the errors of its weights, and gamma(n) of the sum of n of them. gamma(n) = n u / (1 - n u); u_out and
+ * eta_out as of sparsek_check_args. */
 typedef struct sparsek_attention_check_args {
   size_t abi_size;
   const sparsek_attention_options* options;

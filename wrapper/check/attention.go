@@ -21,11 +21,12 @@ const (
 	GradQ
 	GradK
 	GradV
+	Mass
 )
 
 // String is the output's name.
 func (o AttentionOutput) String() string {
-	names := [...]string{"O", "LSE", "GradQ", "GradK", "GradV"}
+	names := [...]string{"O", "LSE", "GradQ", "GradK", "GradV", "Mass"}
 	if o < 0 || int(o) >= len(names) {
 		return "unknown"
 	}
@@ -50,7 +51,7 @@ func Attention[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, layout 
 	const op = "check attention"
 	var pins runtime.Pinner
 	defer pins.Unpin()
-	options, raw, err := bridge.Attention(op, layout, args.Options, args.Operands, args.Output >= GradQ, &pins)
+	options, raw, err := bridge.Attention(op, layout, args.Options, args.Operands, args.Output >= GradQ && args.Output <= GradV, &pins)
 	if err != nil {
 		return Report{}, err
 	}

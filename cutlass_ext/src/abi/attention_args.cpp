@@ -223,7 +223,8 @@ sparsek_attention_args resolve_attention_args(const AttentionShape& shape, const
   };
   for (int i = 0; i < (backward ? 5 : 4); ++i) resolve(read[i]);
   if (!backward) {
-    require_lse(shape, args.lse, false);
+    require_lse(shape, args.lse, args.mass != nullptr && shape.batch > 0 && shape.seq_q > 0);
+    require_aligned(args.mass, shape.dtype == SPARSEK_FP64 ? 8 : 4, "args->mass");
     if (args.o != nullptr) {
       for (int i = 0; i < 3; ++i) require_apart(read[3], read[i].name, read[i].data);
     }

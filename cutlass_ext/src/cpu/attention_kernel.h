@@ -35,6 +35,7 @@ struct AttentionTile {
   HeadOutput out_o, grad_q, grad_k, grad_v;
   void* lse;    // (seq_q), of the type of the sums; written by forward_tile, where it is not null
   void* delta;  // (seq_q), of the same type: the sum of dO O of each query
+  void* mass;   // (key blocks), of the same type: mass_tile adds the tile's weights of each block
   // Of keys_tile, which adds up over the query heads of a group: whether this is the first and the last of them.
   bool first, last;
 };
@@ -45,6 +46,7 @@ using AttentionFunction = void (*)(const AttentionTile& tile, void* scratch);
 
 struct AttentionFunctions {
   AttentionFunction forward;  // O and LSE of queries
+  AttentionFunction mass;     // of queries, by their LSE
   AttentionFunction delta;    // of queries
   AttentionFunction queries;  // grad_q
   AttentionFunction keys;     // grad_k and grad_v

@@ -255,6 +255,29 @@ void find_gradients(const AttentionTile& tile, const RowGroup& group, const Memo
 }
 
 template <typename T>
+void mass_tile(const AttentionTile& tile, void* scratch) {
+  using S = Sum<T>;
+  const Memory<S> m(scratch, tile);
+  load_lanes<T>(tile.q, tile, tile.size, m.lanes_x);
+  fill<S>(m.lse, kPitch, kInfinity<S>);
+  for (int64_t i = tile.lane; i < tile.lane_end; ++i) {
+    const S lse = static_cast<const S*>(tile.lse)[i];
+    if (lse != -kInfinity<S>) m.lse[i - tile.lane] = lse;
+  }
+  walk<false>(tile, [&](const RowGroup& group) {
+    find_scores<T, S, false>(tile, group, m);
+    for (int64_t r = 0; r < group.count; ++r) {
+      S sum = 0;
+      for (int64_t l = 0; l < whole_vectors<S>(tile); l += kWidth<S>) {
+        const Vector<S> weight = exp_of<S>(vector_at(m.s + r * kPitch + l) - vector_at(m.lse + l));
+        for (int i = 0; i < kWidth<S>; ++i) sum += weight[i];
+      }
+      static_cast<S*>(tile.mass)[group.row[r] / tile.block_k] += sum;
+    }
+  });
+}
+
+template <typename T>
 void queries_tile(const AttentionTile& tile, void* scratch) {
   using S = Sum<T>;
   const Memory<S> m(scratch, tile);
@@ -296,7 +319,7 @@ void keys_tile(const AttentionTile& tile, void* scratch) {
 
 template <typename T>
 constexpr AttentionFunctions functions() {
-  return {forward_tile<T>, delta_tile<T>, queries_tile<T>, keys_tile<T>};
+  return {forward_tile<T>, mass_tile<T>, delta_tile<T>, queries_tile<T>, keys_tile<T>};
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ class HeadChecker {
     const bool of_keys = check_.output == SPARSEK_ATTENTION_GRAD_K || check_.output == SPARSEK_ATTENTION_GRAD_V;
     if (of_keys) return check_keys(head / shape.heads_k, head % shape.heads_k, head);
     pairs_.load(head / shape.heads_q, head % shape.heads_q);
+    if (check_.output == SPARSEK_ATTENTION_MASS) return check_mass(head);
     for (int64_t i = 0; i < shape.seq_q; ++i) {
       const int64_t row = head * shape.seq_q + i;
       if (check_.output == SPARSEK_ATTENTION_GRAD_Q) {
@@ -136,6 +137,31 @@ class HeadChecker {
                                   : static_cast<Real>(kInfinity);
     }
     judge_output(row);
+  }
+
+  // The blocks of a head, each of its rows of blocks a row of the output.
+  void check_mass(int64_t head) {
+    const AttentionShape& shape = check_.shape;
+    const int64_t blocks = shape.key_blocks();
+    const int32_t type = shape.dtype == SPARSEK_FP64 ? SPARSEK_FP64 : SPARSEK_FP32;
+    const Real rounding = gamma(static_cast<double>(shape.block_q * shape.block_k) + 8);
+    for (int64_t block = 0; block < shape.query_blocks(); ++block) {
+      sums_.start(blocks);
+      for (int64_t i = block * shape.block_q; i < std::min((block + 1) * shape.block_q, shape.seq_q); ++i) {
+        pairs_.for_keys(i, [&](int64_t j) {
+          const Inexact<Real> weight = pairs_.unrounded_weight(i, j);
+          const auto at = static_cast<size_t>(j / shape.block_k);
+          sums_.values[at] += weight.value;
+          sums_.errors[at] += weight.error + rounding * (weight.value + weight.error);
+        });
+      }
+      const int64_t row = head * shape.query_blocks() + block;
+      for (int64_t j = 0; j < blocks; ++j) {
+        const auto at = static_cast<size_t>(j);
+        judge(row, j, element_of(check_.args.mass, type, row * blocks + j), sums_.values[at], sums_.errors[at],
+              sum_type_);
+      }
+    }
   }
 
   void judge_output(int64_t row) {

@@ -57,13 +57,16 @@ class Pairs {
         ((shape.layout_batch == 1 ? 0 : b) * shape.layout_heads + head_q * shape.layout_heads / shape.heads_q) *
         ((shape.seq_q + shape.block_q - 1) / shape.block_q);
     if (check_.output < SPARSEK_ATTENTION_GRAD_Q) return;
-    copy(grad_o_, args.grad_o, args.stride_grad_o, b, head_q, length_q_, shape.head_size_v);
-    copy(o_, args.o, args.stride_o, b, head_q, length_q_, shape.head_size_v);
     const int32_t lse_type = shape.dtype == SPARSEK_FP64 ? SPARSEK_FP64 : SPARSEK_FP32;
     lse_.resize(static_cast<size_t>(length_q_));
-    deltas_.resize(lse_.size());
     for (int64_t i = 0; i < length_q_; ++i) {
       lse_[i] = element_of(args.lse, lse_type, (b * shape.heads_q + head_q) * shape.seq_q + i);
+    }
+    if (check_.output == SPARSEK_ATTENTION_MASS) return;
+    copy(grad_o_, args.grad_o, args.stride_grad_o, b, head_q, length_q_, shape.head_size_v);
+    copy(o_, args.o, args.stride_o, b, head_q, length_q_, shape.head_size_v);
+    deltas_.resize(lse_.size());
+    for (int64_t i = 0; i < length_q_; ++i) {
       deltas_[i] = product(grad_o(i), o_.data() + i * shape.head_size_v, shape.head_size_v, 0);
     }
   }
@@ -109,7 +112,9 @@ class Pairs {
   }
 
   // P = exp(S - lse).
-  Inexact<Real> weight(int64_t i, int64_t j) const { return rounded(exact_weight(score(i, j), i)); }
+  Inexact<Real> weight(int64_t i, int64_t j) const { return rounded(unrounded_weight(i, j)); }
+  // As it is before it is multiplied.
+  Inexact<Real> unrounded_weight(int64_t i, int64_t j) const { return exact_weight(score(i, j), i); }
 
   // dS = P (dP - delta), times the derivative of the soft cap.
   Inexact<Real> gradient(int64_t i, int64_t j) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "abi/dtype.h"
@@ -55,6 +56,7 @@ class CpuAttention final : public AttentionState {
       AttentionTile tile = query_tile(args, at);
       functions_.forward(tile, scratch);
     });
+    if (args.mass != nullptr) write_mass(args);
   }
 
   void backward(const sparsek_attention_args& args) override {
@@ -98,6 +100,21 @@ class CpuAttention final : public AttentionState {
   }
 
  private:
+  // The tiles of a block of queries one after the other, since they add to the same sums.
+  void write_mass(const sparsek_attention_args& args) const {
+    const size_t row_bytes = static_cast<size_t>(shape_.key_blocks()) * sum_bytes();
+    const int64_t blocks = shape_.query_blocks(), of_block = tiles_of_block(shape_.block_q);
+    run(shape_.batch * shape_.heads_q * blocks, [&](int64_t at, void* scratch) {
+      char* const row = static_cast<char*>(args.mass) + static_cast<size_t>(at) * row_bytes;
+      std::memset(row, 0, row_bytes);
+      for (int64_t i = 0; i < of_block; ++i) {
+        AttentionTile tile = query_tile(args, at * of_block + i);
+        tile.mass = row;
+        functions_.mass(tile, scratch);
+      }
+    });
+  }
+
   size_t sum_bytes() const { return shape_.dtype == SPARSEK_FP64 ? 8 : 4; }
 
   // A block has at least one tile.

@@ -22,6 +22,13 @@ struct RowSums {
   float delta;  // <o, grad_o>
 };
 
+// Of each query head, the sums of the weights of cells: of 16 queries, and of keys as many as a box has, or 64.
+struct AttentionMassCells {
+  float* sums;       // (batch * heads_q, rows, columns), 0 before the kernel
+  const float* lse;  // (batch, heads_q, seq_q)
+  int32_t rows, columns;
+};
+
 struct AttentionRowsArgs {
   const void *o, *grad_o;
   HeadStrides stride_o, stride_grad_o;
@@ -46,7 +53,8 @@ struct AttentionGradientArgs {
   void *grad_x, *grad_y;  // of queries and null, or of keys and of values
   HeadStrides stride_grad_x, stride_grad_y;
   const RowSums* rows;
-  int32_t workers;  // CTAs
+  AttentionMassCells mass;  // of a kernel of no gradients
+  int32_t workers;          // CTAs
 };
 
 struct AttentionBackwardOps {

@@ -221,9 +221,52 @@ struct Consumer {
     }
   }
 
+  // Adds each of the warp's rows' weights of a step up, and writes the sums of its cells, of 16 queries.
+  __device__ void write_mass(const Scores& s, const Step& step, const WorkTile& tile, int row, int own_end) const {
+    const AttentionMassCells& cells = p.args.mass;
+    const bool is_there[2] = {row < own_end, row + 8 < own_end};
+    const int own = tile.m_tile * (kAttentionTile / kWarpRows) + warpgroup * (kAttentionUnit / kWarpRows) + warp;
+    float* const to = cells.sums + (int64_t(tile.n_tile) * cells.rows + own) * cells.columns;
+    const auto add = [&](float sum, int group) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) sum += is_there[e / 2] ? s[group][e] : 0.f;
+      return sum;
+    };
+    const auto write = [&](float sum, int column) {
+#pragma unroll
+      for (int away = 16; away > 0; away /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, away);
+      if (lane == 0) to[column] = sum;
+    };
+    float sum = 0;
+    if constexpr (C::kPieces) {
+      const int pieces = p.args.general.box / kAttentionPiece;
+      const uint32_t of = 1u << (kPieceBits + 4 * warpgroup + warp);
+#pragma unroll
+      for (int i = 0; i < C::kMetRows / kAttentionPiece; ++i) {
+        sum = add(add(sum, 2 * i), 2 * i + 1);
+        if ((i + 1) % pieces != 0) continue;
+        if ((step.word[i] & of) != 0) write(sum, int(step.word[i] & kPieceNumber) / pieces);
+        sum = 0;
+      }
+    } else {
+#pragma unroll
+      for (int g = 0; g < kScoreGroups; ++g) sum = add(sum, g);
+      write(sum, int(step.unit[0] & kUnitNumber));
+    }
+  }
+
   __device__ RowPair own_rows(const Heads<C>& heads, int row) const {
     RowPair own = {};
-    if constexpr (!C::kOfKeys) {
+    if constexpr (C::kOfMass) {
+      constexpr float kLog2OfE = 1.4426950408889634f;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int at = row + 8 * r;
+        const float* const lse = p.args.mass.lse + (int64_t(heads.batch) * p.args.heads_q + heads.own) * p.args.seq_q;
+        const float of_row = at < p.args.seq_q ? __ldg(lse + at) : -INFINITY;
+        own.bias[r] = of_row == -INFINITY ? -INFINITY : -of_row * kLog2OfE;
+      }
+    } else if constexpr (!C::kOfKeys) {
       const RowSums* const from =
           p.args.rows + (int64_t(heads.batch) * p.args.heads_q + heads.own) * p.args.padded + row;
 #pragma unroll
@@ -257,7 +300,7 @@ struct Consumer {
       Scores s, t;
       wait_for_phase(at.met_full(place), ring.take_phase(place));
       if constexpr (C::kGeneral) {
-        if (meets_end(step, limits)) zero_met(step, limits, stage);
+        if (!C::kOfMass && meets_end(step, limits)) zero_met(step, limits, stage);
       }
       // Registers do not suffice for new scores while both sums are computed.
       if constexpr (C::kOfX && C::kOfY && C::kHeadSize > 64) cute::warpgroup_wait<0>();
@@ -267,10 +310,16 @@ struct Consumer {
       wgmma_fence(s);
       if (held >= 0) release(at.met_empty(held));
       held = stage;
+      if constexpr (C::kOfMass) held = -1, release(at.met_empty(stage));
       if constexpr (C::kGeneral) {
         if (p.cap_log2 > 0) cap_scores(s, p.cap_log2);
         hide_what_is_cut(s, step, limits, row);
-        exponentiate_capped(s, weights, own, met_rows);
+        if constexpr (C::kOfMass) {
+          exponentiate(s, own, met_rows);
+          write_mass(s, step, tile, row, limits.own_end);
+        } else {
+          exponentiate_capped(s, weights, own, met_rows);
+        }
       } else {
         if ((step.unit[0] & kPartialUnit) != 0) hide(s, step, row, low, high, met_end);
         exponentiate(s, own, met_rows);

@@ -35,6 +35,7 @@ cudaError_t make_maps(Params& p) {
   };
   const int box = C::kGeneral ? args.general.box : kAttentionUnit;
   cudaError_t error = make(&p.own_x, C::kOfKeys ? k : q, kAttentionUnit);
+  if constexpr (C::kOfMass) return error == cudaSuccess ? make(&p.met_x, k, box) : error;
   if (error == cudaSuccess) error = make(&p.own_y, C::kOfKeys ? v : grad_o, kAttentionUnit);
   if (error == cudaSuccess) error = make(&p.met_x, C::kOfKeys ? q : k, box);
   if (error == cudaSuccess) error = make(&p.met_y, C::kOfKeys ? grad_o : v, box);

@@ -25,12 +25,13 @@ struct Loader {
     constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_FIRST);
     wait_for_phase(at.own_empty(), own_phase ^ 1);
     own_phase ^= 1;
-    arrive_and_expect(at.own_full(), 2 * C::kOwnBytes);
+    arrive_and_expect(at.own_full(), C::kOperands * C::kOwnBytes);
     for (int chunk = 0; chunk < C::kChunks; ++chunk) {
       for (int half = 0; half < kWarpgroups; ++half) {
         const uint32_t to = chunk * kChunkBytes + half * kUnitBytes;
         const int column = chunk * kChunkColumns, row = tile * kAttentionTile + half * kAttentionUnit;
         load_head_box(p.own_x, at.own_full(), kHint, at.own_x() + to, column, row, heads.own, heads.batch);
+        if constexpr (C::kOfMass) continue;
         load_head_box(p.own_y, at.own_full(), kHint, at.own_y() + to, column, row, heads.own, heads.batch);
       }
     }
@@ -45,7 +46,7 @@ struct Loader {
     const uint32_t empty = at.met_empty(ring.stage), full = at.met_full(full_place<C::kStages>(uses, ring.stage));
     wait_for_phase(empty, ring.phase ^ 1);
     if (uses != kEitherUses) arrive_times(empty, kConsumerWarps / kWarpgroups);
-    arrive_and_expect(full, 2 * C::kMetBytes + (C::kOfKeys ? C::kRowSumBytes : 0));
+    arrive_and_expect(full, C::kOperands * C::kMetBytes + (C::kOfKeys ? C::kRowSumBytes : 0));
     return full;
   }
 
@@ -58,7 +59,7 @@ struct Loader {
       const uint32_t to = chunk * C::kMetChunkBytes;
       load_head_box(p.met_x, full, kHint, at.met_x(stage) + to, chunk * kChunkColumns, row, head, heads.batch);
     }
-    for (int chunk = 0; chunk < C::kChunks; ++chunk) {
+    for (int chunk = 0; chunk < (C::kOfMass ? 0 : C::kChunks); ++chunk) {
       const uint32_t to = chunk * C::kMetChunkBytes;
       load_head_box(p.met_y, full, kHint, at.met_y(stage) + to, chunk * kChunkColumns, row, head, heads.batch);
     }
@@ -83,6 +84,7 @@ struct Loader {
       for (int chunk = 0; chunk < C::kChunks; ++chunk) {
         const uint32_t to = chunk * C::kMetChunkBytes + i * kAttentionPiece * kRowBytes;
         load_head_box(p.met_x, full, kHint, at.met_x(stage) + to, chunk * kChunkColumns, row, head, heads.batch);
+        if constexpr (C::kOfMass) continue;
         load_head_box(p.met_y, full, kHint, at.met_y(stage) + to, chunk * kChunkColumns, row, head, heads.batch);
       }
       if constexpr (C::kOfKeys) {

@@ -28,8 +28,9 @@ using attention_forward::StageReader;
 
 constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
 
-// Which gradients a kernel computes: of queries and of keys x, of values y.
-enum class Gradients { kX, kY, kBoth };
+// Which gradients a kernel computes: of queries and of keys x, of values y; or none, but how much of the weights each
+// block has (cuda/attention_mass.h).
+enum class Gradients { kX, kY, kBoth, kNone };
 
 // OfKeys: own rows are keys.
 template <class Element_, int HeadSize, bool OfKeys, StepKind Steps = StepKind::kPlain,
@@ -37,7 +38,10 @@ template <class Element_, int HeadSize, bool OfKeys, StepKind Steps = StepKind::
 struct Config {
   using Element = Element_;
   static constexpr bool kGeneral = Steps != StepKind::kPlain, kPieces = Steps == StepKind::kPieces;
-  static constexpr bool kOfKeys = OfKeys, kOfX = Of != Gradients::kY, kOfY = Of != Gradients::kX;
+  static constexpr bool kOfKeys = OfKeys, kOfX = Of == Gradients::kX || Of == Gradients::kBoth,
+                        kOfY = Of == Gradients::kY || Of == Gradients::kBoth;
+  static constexpr bool kOfMass = Of == Gradients::kNone;
+  static constexpr int kOperands = kOfMass ? 1 : 2;  // x, or x and y
   static constexpr int kHeadSize = HeadSize, kChunks = (HeadSize + kChunkColumns - 1) / kChunkColumns;
   static constexpr int kMetRows = HeadSize > 128 ? kAttentionUnit / 2 : kAttentionUnit;  // of a step
   static constexpr int kMetChunkBytes = kMetRows * kRowBytes;

@@ -21,9 +21,9 @@ class HostWork final : public AttentionWorkLists {
  public:
   HostWork(const AttentionShape& shape, const AttentionLayout& layout, const AttentionWorkPlace& place)
       : shape_(shape), in_units_(attention_in_units(shape)), place_(place), lists_(list_blocks(shape, layout)) {
-    const AttentionSteps steps = in_units_
-                                     ? make_attention_steps(shape, lists_, place.read_again_bytes)
-                                     : make_query_pieces(shape, lists_, place.read_again_bytes, is_wide() ? 64 : 128);
+    const AttentionSteps steps =
+        in_units_ ? make_attention_steps(shape, lists_, place.read_again_bytes)
+                  : make_query_pieces(shape, lists_, place.read_again_bytes, 2 * gradient_step_rows(shape));
     mostly_alone_ = sparsek::mostly_alone(steps);
     forward_.emplace(place.memory, steps, &place.uses);
   }
@@ -50,18 +50,15 @@ class HostWork final : public AttentionWorkLists {
   bool check_index(bool /*wait*/) override { return true; }
 
  private:
-  // Steps of the kernels for heads of more than 128 columns have half as many rows.
-  bool is_wide() const { return shape_.head_size > 128; }
-
   AttentionSteps query_steps() const {
     const int64_t bytes = place_.read_again_bytes;
     if (in_units_) return make_query_gradient_steps(shape_, lists_, bytes);
-    return make_query_pieces(shape_, lists_, bytes, is_wide() ? 32 : 64);
+    return make_query_pieces(shape_, lists_, bytes, gradient_step_rows(shape_));
   }
   AttentionSteps key_steps() const {
     const int64_t bytes = place_.read_again_bytes;
     if (in_units_) return make_key_gradient_steps(shape_, lists_, bytes);
-    return make_key_pieces(shape_, lists_, bytes, is_wide() ? 32 : 64);
+    return make_key_pieces(shape_, lists_, bytes, gradient_step_rows(shape_));
   }
 
   // Waits for its own copies alone, also where the caller's stream is being captured.

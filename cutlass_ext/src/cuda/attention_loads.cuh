@@ -50,8 +50,8 @@ struct Loader {
     ++q_state;
   }
 
-  // Waits until a stage is empty. A warpgroup that does not use it takes no notice of it: this thread releases it in its
-  // place.
+  // Waits until a stage is empty. A warpgroup that does not use it takes no notice of it: this thread releases it in
+  // its place.
   __device__ static void take_stage(uint32_t empty, uint32_t phase, uint32_t uses) {
     wait_for_phase(empty, phase ^ 1);
     if (uses != kEitherUses) arrive_times(empty, kConsumerWarps / kWarpgroups);

@@ -53,6 +53,13 @@ AttentionOps attention_ops(const AttentionShape& shape, bool alone) {
   return {attention_forward_128(dtype, alone), attention_backward_128(dtype)};
 }
 
+AttentionMassOps attention_mass_ops(const AttentionShape& shape) {
+  const bool pieces = !attention_in_units(shape);
+  if (shape.head_size <= 64) return attention_mass_64(shape.dtype, pieces);
+  if (shape.head_size <= 128) return attention_mass_128(shape.dtype, pieces);
+  return attention_mass_256(shape.dtype);
+}
+
 const char* attention_kernel_name(sparsek_dtype dtype) {
   return dtype == SPARSEK_BF16 ? "attention_wgmma_bf16" : dtype == SPARSEK_FP16 ? "attention_wgmma_fp16" : nullptr;
 }

@@ -6,6 +6,7 @@
 
 #include "cuda/attention.h"
 #include "cuda/attention_backward.h"
+#include "cuda/attention_mass.h"
 #include "plan/attention.h"
 
 namespace sparsek::cuda {
@@ -22,6 +23,7 @@ struct AttentionOps {
 AttentionOps attention_ops(const AttentionShape& shape, bool alone);
 // Those that also serve lengths.
 AttentionOps general_attention_ops(const AttentionShape& shape);
+AttentionMassOps attention_mass_ops(const AttentionShape& shape);
 
 // Whether lists are in units, else in pieces.
 bool attention_in_units(const AttentionShape& shape);

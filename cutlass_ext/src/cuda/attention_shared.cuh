@@ -25,9 +25,9 @@ constexpr int kChunkColumns = 64, kRowBytes = kChunkColumns * 2;
 constexpr int kUnitBytes = kAttentionUnit * kRowBytes, kChunkBytes = kAttentionTile * kRowBytes;
 constexpr int kZeroBytes = 1024;
 
-// Each stage has a barrier for each choice of warpgroups that use what is loaded, so that a warpgroup which waits at one
-// waits at all of its phases. With one barrier of a stage, a warpgroup that skipped a phase could take it, while its
-// load was still under way, for the second next one, which has the same parity.
+// Each stage has a barrier for each choice of warpgroups that use what is loaded, so that a warpgroup which waits at
+// one waits at all of its phases. With one barrier of a stage, a warpgroup that skipped a phase could take it, while
+// its load was still under way, for the second next one, which has the same parity.
 constexpr int kUserSets = 3;
 // The place of a stage's barrier. uses: kFirstUses, kSecondUses or both.
 template <int Stages>

@@ -16,6 +16,9 @@
 
 namespace sparsek::cuda {
 
+// Rows of a step of the backward pass, whose lists are in pieces.
+inline int32_t gradient_step_rows(const AttentionShape& shape) { return shape.head_size > 128 ? 32 : 64; }
+
 // A list in device memory.
 struct AttentionListView {
   const AttentionStep* steps;

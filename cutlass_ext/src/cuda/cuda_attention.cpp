@@ -18,6 +18,7 @@
 #include "cuda/stream_uses.h"
 #include "cuda/time_runs.h"
 #include "cuda/workspace.h"
+#include "plan/attention_pieces.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -53,10 +54,11 @@ class Works {
     const std::lock_guard lock(making_);
     if (without_rules_ == nullptr) {
       if (!layout_.has_value()) {
-        fail(SPARSEK_NO_SUCH_KERNEL,
-             "kernel %s does not serve lengths where rules align ends, and the layout lies in device memory: give it in "
-             "host memory",
-             attention_kernel_name(shape_.dtype));
+        fail(
+            SPARSEK_NO_SUCH_KERNEL,
+            "kernel %s does not serve lengths where rules align ends, and the layout lies in device memory: give it in "
+            "host memory",
+            attention_kernel_name(shape_.dtype));
       }
       const RelaxedCapture relaxed;
       without_rules_ = make_host_work(without_rules(shape_), *layout_, place_);
@@ -69,7 +71,7 @@ class Works {
   const AttentionShape shape_;
   const AttentionWorkPlace place_;
   const std::unique_ptr<AttentionWorkLists> work_;
-  std::mutex making_;  // of what follows
+  std::mutex making_;                      // of what follows
   std::optional<AttentionLayout> layout_;  // until the lists are made
   std::unique_ptr<AttentionWorkLists> without_rules_;
 };
@@ -89,10 +91,15 @@ class CudaAttention final : public AttentionState {
         work_(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2)}),
         ops_(attention_ops(shape, work_->mostly_alone())),
         ops_of_lengths_(general_attention_ops(shape)),
+        mass_ops_(attention_mass_ops(shape)),
         lists_at_(end_of_rows()),
-        workspace_(memory.pool(), lists_at_ + work_->scratch_bytes()) {
+        workspace_(memory.pool(), lists_at_ + work_->scratch_bytes()),
+        mass_lists_at_(end_of_cells()),
+        mass_workspace_(memory.pool(), mass_lists_at_ + work_->scratch_bytes()) {
     ops_.prepare();
     ops_of_lengths_.prepare();
+    check(mass_ops_.prepare(), "cudaFuncSetAttribute");
+    check(prepare_mass_sums(), "cudaFuncGetAttributes");
   }
 
   void info(sparsek_attention_info& out) const override {
@@ -117,6 +124,7 @@ class CudaAttention final : public AttentionState {
     work.forward(stream, captured).give(launch);
     launch.tiles_taken = memory_.tile_counters().of(stream, captured);
     check(ops(args).forward.launch(launch, stream), attention_kernel_name(shape_.dtype));
+    if (args.mass != nullptr) write_mass(args, work, stream, captured);
   }
 
   void backward(const sparsek_attention_args& args) override {
@@ -208,6 +216,47 @@ class CudaAttention final : public AttentionState {
 
   bool moves(const sparsek_attention_args& args) const { return has_lengths(args) && lengths_move(shape_); }
 
+  // Keys of a cell.
+  int64_t mass_box() const {
+    return attention_in_units(shape_) ? kAttentionUnit : attention_box(shape_.block_k, gradient_step_rows(shape_));
+  }
+  int64_t mass_columns() const { return (shape_.seq_k + mass_box() - 1) / mass_box(); }
+  size_t end_of_cells() const {
+    Layout layout;
+    layout.place<float>(
+        static_cast<size_t>(shape_.batch * shape_.heads_q * (padded_ / kAttentionPiece) * mass_columns()));
+    return layout.bytes();
+  }
+
+  // By the lse of the forward pass before it.
+  void write_mass(const sparsek_attention_args& args, AttentionWorkLists& work, cudaStream_t stream, bool captured) {
+    check_memory(args.mass, SPARSEK_DEVICE, device_, "mass");
+    const int64_t heads = shape_.batch * shape_.heads_q;
+    AttentionMassArgs sums = {};
+    sums.cells.rows = static_cast<int32_t>(padded_ / kAttentionPiece);
+    sums.heads = static_cast<int32_t>(heads);
+    sums.query_blocks = static_cast<int32_t>(shape_.query_blocks());
+    sums.key_blocks = static_cast<int32_t>(shape_.key_blocks());
+    sums.rows = static_cast<int32_t>(shape_.block_q / kAttentionPiece);
+    sums.mass = static_cast<float*>(args.mass);
+    sums.columns = static_cast<int32_t>(shape_.block_k / mass_box());
+    sums.cells.columns = static_cast<int32_t>(mass_columns());
+    if (sums.key_blocks == 0) return;
+    const Workspace::Use memory(mass_workspace_, stream);
+    auto* const cells = static_cast<std::byte*>(memory.data());
+    check(cudaMemsetAsync(cells, 0, mass_lists_at_, stream), "cudaMemsetAsync");
+    sums.cells.sums = reinterpret_cast<float*>(cells);
+    sums.cells.lse = static_cast<const float*>(args.lse);
+    AttentionGradientArgs launch = {};
+    set_operands(launch, args);
+    work.queries(cells + mass_lists_at_, stream, captured).give(launch);
+    launch.mass = sums.cells;
+    launch.padded = static_cast<int32_t>(padded_);
+    launch.tiles_taken = memory_.tile_counters().of(stream, captured);
+    check(mass_ops_.cells(launch, stream), attention_kernel_name(shape_.dtype));
+    check(sum_mass(sums, stream), attention_kernel_name(shape_.dtype));
+  }
+
   // The bytes of the numbers of each query, so that lists behind them are aligned.
   size_t end_of_rows() const {
     Layout layout;
@@ -295,8 +344,11 @@ class CudaAttention final : public AttentionState {
   StreamUses uses_;
   Works work_;
   const AttentionOps ops_, ops_of_lengths_;
-  const size_t lists_at_;  // of the workspace, behind the numbers of each query
-  Workspace workspace_;    // of a backward pass
+  const AttentionMassOps mass_ops_;
+  const size_t lists_at_;       // of the workspace, behind the numbers of each query
+  Workspace workspace_;         // of a backward pass
+  const size_t mass_lists_at_;  // behind the cells
+  Workspace mass_workspace_;    // of a forward pass with mass
 };
 
 }  // namespace

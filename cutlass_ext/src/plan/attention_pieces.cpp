@@ -10,13 +10,6 @@ namespace {
 
 int64_t tiles_of(int64_t rows) { return (rows + kAttentionTile - 1) / kAttentionTile; }
 
-// The most rows that blocks consist of, of those that one box of a copy may have.
-int32_t box_of(int64_t block, int32_t step_rows) {
-  int32_t box = std::min(step_rows, kAttentionUnit);
-  while (block % box != 0) box /= 2;
-  return box;
-}
-
 // Rows that a tile meets, of one box: its word, of its first piece.
 using Words = std::vector<uint32_t>;
 
@@ -35,7 +28,7 @@ class TileWords {
       : own_(of_keys ? Side{shape.seq_k, shape.block_k} : Side{shape.seq_q, shape.block_q}),
         met_(of_keys ? Side{shape.seq_q, shape.block_q} : Side{shape.seq_k, shape.block_k}),
         of_keys_(of_keys),
-        box_(box_of(met_.block, step_rows)),
+        box_(attention_box(met_.block, step_rows)),
         query_blocks_(shape.query_blocks()) {
     const AttentionBand band = shape.band(shape.seq_q, shape.seq_k);
     band_ = of_keys ? AttentionBand{-band.high, -band.low} : band;
@@ -180,6 +173,12 @@ class PieceSteps {
 };
 
 }  // namespace
+
+int32_t attention_box(int64_t block, int32_t step_rows) {
+  int32_t box = std::min(step_rows, kAttentionUnit);
+  while (block % box != 0) box /= 2;
+  return box;
+}
 
 bool has_attention_pieces(const AttentionShape& shape) {
   return shape.block_q % kAttentionPiece == 0 && shape.block_k % kAttentionPiece == 0;

@@ -11,6 +11,9 @@ namespace sparsek {
 // Whether blocks consist of whole pieces.
 bool has_attention_pieces(const AttentionShape& shape);
 
+// The most rows, 16, 32 or 64, that blocks of so many rows consist of, and that one box of a copy of such a step has.
+int32_t attention_box(int64_t block, int32_t step_rows);
+
 // What tiles of queries meet, in steps of step_rows keys, 32, 64 or 128: as make_attention_steps or
 // make_query_gradient_steps, but the order of steps is free.
 AttentionSteps make_query_pieces(const AttentionShape& shape, const AttentionLists& lists, int64_t l2_bytes,

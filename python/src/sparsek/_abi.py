@@ -161,6 +161,7 @@ class AttentionOutput(enum.IntEnum):
     GRAD_Q = 2
     GRAD_K = 3
     GRAD_V = 4
+    MASS = 5
 
 
 _INTEGERS: dict[Any, tuple[int, int]] = {
@@ -536,6 +537,7 @@ class AttentionArgs(Versioned):
         ("stride_grad_q", ctypes.c_int64 * 3),
         ("stride_grad_k", ctypes.c_int64 * 3),
         ("stride_grad_v", ctypes.c_int64 * 3),
+        ("mass", ctypes.c_void_p),
     )
 
 

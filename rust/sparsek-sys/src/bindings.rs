@@ -179,6 +179,7 @@ pub const SPARSEK_ATTENTION_LSE: sparsek_attention_output = 1;
 pub const SPARSEK_ATTENTION_GRAD_Q: sparsek_attention_output = 2;
 pub const SPARSEK_ATTENTION_GRAD_K: sparsek_attention_output = 3;
 pub const SPARSEK_ATTENTION_GRAD_V: sparsek_attention_output = 4;
+pub const SPARSEK_ATTENTION_MASS: sparsek_attention_output = 5;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -555,6 +556,7 @@ pub struct sparsek_attention_args {
     pub stride_grad_q: [i64; 3],
     pub stride_grad_k: [i64; 3],
     pub stride_grad_v: [i64; 3],
+    pub mass: *mut c_void,
 }
 
 crate::versioned!(sparsek_attention_args);
@@ -1078,6 +1080,7 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_attention_args, stride_grad_q)", core::mem::offset_of!(sparsek_attention_args, stride_grad_q)),
     ("offsetof(sparsek_attention_args, stride_grad_k)", core::mem::offset_of!(sparsek_attention_args, stride_grad_k)),
     ("offsetof(sparsek_attention_args, stride_grad_v)", core::mem::offset_of!(sparsek_attention_args, stride_grad_v)),
+    ("offsetof(sparsek_attention_args, mass)", core::mem::offset_of!(sparsek_attention_args, mass)),
     ("sizeof(sparsek_attention_check_args)", size_of::<sparsek_attention_check_args>()),
     ("offsetof(sparsek_attention_check_args, abi_size)", core::mem::offset_of!(sparsek_attention_check_args, abi_size)),
     ("offsetof(sparsek_attention_check_args, options)", core::mem::offset_of!(sparsek_attention_check_args, options)),

@@ -226,7 +226,8 @@ static void test_attention_check(edge* e, const sparsek_attention_options* optio
   EXPECT_ABI_SIZE(good, attention_check(&good, &report));
   WITH_CHECK(NULL_POINTER, "args->options", options, NULL);
   WITH_CHECK(NULL_POINTER, "args->args", args, NULL);
-  WITH_CHECK(BAD_ARGUMENT, "output = 5", output, 5);
+  WITH_CHECK(BAD_ARGUMENT, "output = 6", output, 6);
+  WITH_CHECK(NULL_POINTER, "args->args->mass", output, SPARSEK_ATTENTION_MASS);
   WITH_CHECK(BAD_ARGUMENT, "output = -1", output, -1);
   WITH_CHECK(BAD_ARGUMENT, "unit_roundoff", unit_roundoff, 1);
   WITH_CHECK(BAD_ARGUMENT, "unit_roundoff", unit_roundoff, NAN);

@@ -54,6 +54,15 @@ func (o *AttentionOptions) c(pins *runtime.Pinner) (options *C.sparsek_attention
 	return options, func() { C.free(unsafe.Pointer(name)) }
 }
 
+// Block is how many queries and keys a block has.
+func (o *AttentionOptions) Block() [2]int {
+	const whole = 128 // without a layout
+	if o.Layout == nil {
+		return [2]int{whole, whole}
+	}
+	return [2]int{o.Layout.BlockM, o.Layout.BlockK}
+}
+
 // AttentionInfo is sparsek_attention_info.
 type AttentionInfo struct {
 	Kernel, Backward              string
@@ -74,6 +83,7 @@ type AttentionArgs struct {
 	LSE                        unsafe.Pointer
 	LengthsQ, LengthsK         unsafe.Pointer
 	GradO, GradQ, GradK, GradV Tensor
+	Mass                       unsafe.Pointer
 	Stream                     uintptr
 }
 
@@ -91,6 +101,7 @@ func (a *AttentionArgs) c() C.sparsek_attention_args {
 		lengths_q: (*C.int32_t)(a.LengthsQ), lengths_k: (*C.int32_t)(a.LengthsK),
 		grad_o: a.GradO.Data, grad_q: a.GradQ.Data, grad_k: a.GradK.Data, grad_v: a.GradV.Data,
 		stride_grad_o: a.GradO.strides(), stride_grad_q: a.GradQ.strides(), stride_grad_k: a.GradK.strides(), stride_grad_v: a.GradV.strides(),
+		mass: a.Mass,
 	}
 }
 

@@ -153,6 +153,11 @@ func TestAttentionPlaces(t *testing.T) {
 	run(t, "testdata/attention_places_check.cpp", "-fsanitize=address,undefined", "../src/plan/attention.cpp", "../src/plan/attention_gradient_steps.cpp", "../src/plan/attention_steps.cpp", "../src/plan/attention_units.cpp")
 }
 
+// The parts of tiles of few queries, with the address sanitizer.
+func TestAttentionParts(t *testing.T) {
+	run(t, "testdata/attention_parts_check.cpp", "-fsanitize=address,undefined", "../src/plan/attention_parts.cpp")
+}
+
 // The steps in pieces, of both passes, with the address sanitizer.
 func TestAttentionPieces(t *testing.T) {
 	run(t, "testdata/attention_pieces_check.cpp", "-fsanitize=address,undefined", "../src/plan/attention.cpp", "../src/plan/attention_pieces.cpp", "../src/plan/attention_steps.cpp", "../src/plan/attention_units.cpp")

@@ -37,6 +37,9 @@ struct AttentionGeneralArgs {
   // Whether lengths move low and high, as rules do that align ends. Steps are then those without these rules.
   bool moves;
   float soft_cap;  // or 0
+  // Of lists that are split (plan/attention_parts.h), (parts, batch, heads_q, seq_q, head_size): O of each part, in
+  // place of o; lse is then (parts, batch, heads_q, seq_q). Else null.
+  float* part_o;
 };
 
 struct AttentionForwardArgs {

@@ -270,8 +270,13 @@ struct Consumer {
     }
     // The warpgroup's rows of q have been read by all of its warps.
     cutlass::arch::NamedBarrier::sync(128, uint32_t(warpgroup));
-    store_rows<Element>(p.map_o, o, weight, q_tile + warp * kWarpRows * kRowBytes, {first_row, head.q, head.batch},
-                        lane);
+    if (C::kGeneral && p.args.general.part_o != nullptr) {
+      const int64_t of_head = int64_t(p.args.seq_q) * p.args.head_size;
+      store_part(p.args.general.part_o + tile.n_tile * of_head, p.args.head_size, o, weight, row, p.args.seq_q, lane);
+    } else {
+      store_rows<Element>(p.map_o, o, weight, q_tile + warp * kWarpRows * kRowBytes, {first_row, head.q, head.batch},
+                          lane);
+    }
     if (lane == 0) {
       cute::tma_store_wait<0>();
       arrive_in_cluster<1>(at.q_empty(q_state.stage));

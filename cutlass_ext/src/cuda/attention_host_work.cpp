@@ -8,6 +8,7 @@
 #include "cuda/attention_work.h"
 #include "cuda/device_scope.h"
 #include "plan/attention_gradient_steps.h"
+#include "plan/attention_parts.h"
 #include "plan/attention_pieces.h"
 
 namespace sparsek::cuda {
@@ -21,14 +22,17 @@ class HostWork final : public AttentionWorkLists {
  public:
   HostWork(const AttentionShape& shape, const AttentionLayout& layout, const AttentionWorkPlace& place)
       : shape_(shape), in_units_(attention_in_units(shape)), place_(place), lists_(list_blocks(shape, layout)) {
-    const AttentionSteps steps =
+    AttentionSteps steps =
         in_units_ ? make_attention_steps(shape, lists_, place.read_again_bytes)
                   : make_query_pieces(shape, lists_, place.read_again_bytes, 2 * gradient_step_rows(shape));
     mostly_alone_ = sparsek::mostly_alone(steps);
+    parts_ = attention_parts(steps, place.workers);
+    if (parts_ > 1) split_tiles(steps, parts_, shape.batch * shape.heads_q);
     forward_.emplace(place.memory, steps, &place.uses);
   }
 
   bool mostly_alone() const override { return mostly_alone_; }
+  int32_t parts() const override { return parts_; }
   int32_t query_tiles() const override { return tiles_of(shape_.batch * shape_.heads_q, shape_.seq_q); }
   int32_t key_tiles() const override { return tiles_of(shape_.batch * shape_.heads_k, shape_.seq_k); }
   size_t scratch_bytes() const override { return 0; }
@@ -75,6 +79,7 @@ class HostWork final : public AttentionWorkLists {
   const bool in_units_;
   const AttentionWorkPlace place_;
   bool mostly_alone_ = false;
+  int32_t parts_ = 1;
   std::optional<AttentionList> forward_;
   std::mutex making_;     // of what follows
   AttentionLists lists_;  // until the next two are made

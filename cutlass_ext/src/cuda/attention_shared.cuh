@@ -105,7 +105,7 @@ struct Head {
   int batch, q, k;
 
   __device__ Head(const AttentionForwardArgs& args, int n_tile)
-      : batch(n_tile / args.heads_q), q(n_tile % args.heads_q), k(q / (args.heads_q / args.heads_k)) {}
+      : batch(n_tile / args.heads_q % args.batch), q(n_tile % args.heads_q), k(q / (args.heads_q / args.heads_k)) {}
 };
 
 }  // namespace attention_forward

@@ -61,5 +61,23 @@ __device__ void store_rows(const CUtensorMap& map, const float (&sums)[Groups][4
   }
 }
 
+// Writes a thread's two rows of weight times the sums to rows of `columns` fp32 numbers, from the first of them on.
+template <int Groups>
+__device__ void store_part(float* to, int columns, const float (&sums)[Groups][4], const float (&weight)[2], int row,
+                           int row_end, int lane) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (row + 8 * r >= row_end) continue;
+    float* const own = to + int64_t(row + 8 * r) * columns;
+#pragma unroll
+    for (int g = 0; g < Groups; ++g) {
+      const int column = g * 8 + lane % 4 * 2;
+      if (column >= columns) continue;
+      const float2 pair = {weight[r] * sums[g][2 * r], weight[r] * sums[g][2 * r + 1]};
+      *reinterpret_cast<float2*>(own + column) = pair;
+    }
+  }
+}
+
 }  // namespace attention_forward
 }  // namespace sparsek::cuda

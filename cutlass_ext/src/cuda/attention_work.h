@@ -45,6 +45,8 @@ class AttentionWorkLists {
   // Whether most steps of the forward pass are expected to be used by one warpgroup alone.
   virtual bool mostly_alone() const = 0;
   virtual int32_t query_tiles() const = 0;
+  // Into how many parts the tiles of the forward pass are split, see plan/attention_parts.h.
+  virtual int32_t parts() const { return 1; }
   virtual int32_t key_tiles() const = 0;
   // Device memory of one backward pass.
   virtual size_t scratch_bytes() const = 0;
@@ -67,6 +69,7 @@ struct AttentionWorkPlace {
   StreamUses& uses;
   int device;
   int64_t read_again_bytes;
+  int32_t workers;  // CTAs
 };
 
 // The lists of the backward pass are made when they are first asked for.

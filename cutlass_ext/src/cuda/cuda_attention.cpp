@@ -9,6 +9,7 @@
 
 #include "abi/dtype.h"
 #include "abi/error.h"
+#include "cuda/attention_join.h"
 #include "cuda/attention_ops.h"
 #include "cuda/attention_work.h"
 #include "cuda/cuda_error.h"
@@ -88,18 +89,20 @@ class CudaAttention final : public AttentionState {
         device_(device),
         workers_(shape.workers > 0 ? std::min(shape.workers, sm_count) : sm_count),
         padded_((shape.seq_q + kAttentionTile - 1) / kAttentionTile * kAttentionTile),
-        work_(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2)}),
-        ops_(attention_ops(shape, work_->mostly_alone())),
+        work_(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2), workers_}),
+        ops_(work_->parts() > 1 ? general_attention_ops(shape) : attention_ops(shape, work_->mostly_alone())),
         ops_of_lengths_(general_attention_ops(shape)),
         mass_ops_(attention_mass_ops(shape)),
         lists_at_(end_of_rows()),
         workspace_(memory.pool(), lists_at_ + work_->scratch_bytes()),
+        part_workspace_(memory.pool(), part_bytes()),
         mass_lists_at_(end_of_cells()),
         mass_workspace_(memory.pool(), mass_lists_at_ + work_->scratch_bytes()) {
     ops_.prepare();
     ops_of_lengths_.prepare();
     check(mass_ops_.prepare(), "cudaFuncSetAttribute");
     check(prepare_mass_sums(), "cudaFuncGetAttributes");
+    check(prepare_attention_join(shape_.dtype), "cudaFuncGetAttributes");
   }
 
   void info(sparsek_attention_info& out) const override {
@@ -123,7 +126,11 @@ class CudaAttention final : public AttentionState {
     const bool captured = memory_.releases().use(uses_, stream);
     work.forward(stream, captured).give(launch);
     launch.tiles_taken = memory_.tile_counters().of(stream, captured);
-    check(ops(args).forward.launch(launch, stream), attention_kernel_name(shape_.dtype));
+    if (work.parts() > 1) {
+      compute_parts(launch, args, work.parts(), stream);
+    } else {
+      check(ops(args).forward.launch(launch, stream), attention_kernel_name(shape_.dtype));
+    }
     if (args.mass != nullptr) write_mass(args, work, stream, captured);
   }
 
@@ -215,6 +222,40 @@ class CudaAttention final : public AttentionState {
   }
 
   bool moves(const sparsek_attention_args& args) const { return has_lengths(args) && lengths_move(shape_); }
+
+  void compute_parts(AttentionForwardArgs& launch, const sparsek_attention_args& args, int32_t parts,
+                     cudaStream_t stream) {
+    AttentionJoinArgs join = {};
+    join.parts = parts;
+    join.batch = launch.batch;
+    join.heads_q = launch.heads_q;
+    join.seq_q = launch.seq_q;
+    join.head_size = launch.head_size;
+    join.o = launch.o;
+    join.stride_o = launch.stride_o;
+    join.lse = launch.lse;
+    Layout layout;
+    const size_t rows = static_cast<size_t>(parts) * static_cast<size_t>(shape_.batch * shape_.heads_q * shape_.seq_q);
+    const size_t lse_at = layout.place<float>(rows), o_at = layout.place<float>(rows * launch.head_size);
+    const Workspace::Use memory(part_workspace_, stream);
+    auto* const base = static_cast<std::byte*>(memory.data());
+    launch.lse = reinterpret_cast<float*>(base + lse_at);
+    launch.general.part_o = reinterpret_cast<float*>(base + o_at);
+    join.part_lse = launch.lse;
+    join.part_o = launch.general.part_o;
+    check(ops(args).forward.launch(launch, stream), attention_kernel_name(shape_.dtype));
+    check(join_attention(join, shape_.dtype, stream), attention_kernel_name(shape_.dtype));
+  }
+  // For the parts of any list: these fill the CTAs at most.
+  size_t part_bytes() const {
+    const int64_t tiles = work_->query_tiles(), parts = tiles == 0 ? 1 : std::max<int64_t>(workers_ / tiles, 1);
+    if (parts == 1) return 0;
+    Layout layout;
+    const auto rows = static_cast<size_t>(parts * shape_.batch * shape_.heads_q * shape_.seq_q);
+    layout.place<float>(rows);
+    layout.place<float>(rows * static_cast<size_t>(shape_.head_size));
+    return layout.bytes();
+  }
 
   // Keys of a cell.
   int64_t mass_box() const {
@@ -347,6 +388,7 @@ class CudaAttention final : public AttentionState {
   const AttentionMassOps mass_ops_;
   const size_t lists_at_;       // of the workspace, behind the numbers of each query
   Workspace workspace_;         // of a backward pass
+  Workspace part_workspace_;    // of the parts of a forward pass
   const size_t mass_lists_at_;  // behind the cells
   Workspace mass_workspace_;    // of a forward pass with mass
 };

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/attention_parts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sparsek {
+
+int32_t attention_parts(const AttentionSteps& list, int64_t workers) {
+  constexpr int64_t kLeastSteps = 4;  // of a part: fewer do not pay for joining them
+  const auto tiles = static_cast<int64_t>(list.tiles.size());
+  if (tiles == 0) return 1;
+  int64_t longest = 0;
+  for (const WorkTile& tile : list.tiles) longest = std::max<int64_t>(longest, tile.entry_count);
+  return static_cast<int32_t>(std::max<int64_t>(std::min(workers / tiles, longest / kLeastSteps), 1));
+}
+
+void split_tiles(AttentionSteps& list, int32_t parts, int64_t heads) {
+  std::vector<WorkTile> tiles;
+  tiles.reserve(list.tiles.size() * static_cast<size_t>(parts));
+  for (const WorkTile& tile : list.tiles) {
+    for (int32_t i = 0; i < parts; ++i) {
+      const auto at = [&](int64_t part) { return static_cast<int32_t>(tile.entry_count * part / parts); };
+      WorkTile part = tile;
+      part.n_tile += static_cast<int32_t>(i * heads);
+      part.entry_begin += at(i);
+      part.entry_count = at(i + 1) - at(i);
+      tiles.push_back(part);
+    }
+  }
+  list.tiles = std::move(tiles);
+}
+
+}  // namespace sparsek

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
-#include <mutex>
 #include <optional>
 
 #include "abi/dtype.h"
 #include "abi/error.h"
 #include "cuda/attention_join.h"
 #include "cuda/attention_ops.h"
-#include "cuda/attention_work.h"
+#include "cuda/attention_works.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/device_scope.h"
@@ -25,57 +24,7 @@ namespace sparsek::cuda {
 namespace {
 
 constexpr int64_t kVectorBytes = 16;
-
-// Whether lengths move what rules show.
-bool lengths_move(const AttentionShape& shape) { return shape.align_ends && (shape.left || shape.right); }
-
-AttentionShape without_rules(AttentionShape shape) {
-  shape.left = shape.right = shape.align_ends = false;
-  shape.window_left = shape.window_right = 0;
-  return shape;
-}
-
-// The lists of an attention: those of its rules, and where lengths move what these show, also those without rules, of
-// which kernels cut off what is not seen. They are made for the first call with lengths.
-class Works {
- public:
-  Works(const AttentionShape& shape, const AttentionLayout& layout, const AttentionWorkPlace& place)
-      : shape_(shape), place_(place), work_(make_host_work(shape, layout, place)) {
-    if (lengths_move(shape)) layout_ = layout;
-  }
-  Works(const AttentionShape& shape, const sparsek_bsr& layout, const AttentionWorkPlace& place)
-      : shape_(shape), place_(place), work_(make_device_work(shape, layout, place)) {}
-
-  AttentionWorkLists& operator*() const { return *work_; }
-  AttentionWorkLists* operator->() const { return work_.get(); }
-
-  // moves: of a call whose lengths move what rules show. For several threads at once.
-  AttentionWorkLists& of(bool moves) {
-    if (!moves) return *work_;
-    const std::lock_guard lock(making_);
-    if (without_rules_ == nullptr) {
-      if (!layout_.has_value()) {
-        fail(
-            SPARSEK_NO_SUCH_KERNEL,
-            "kernel %s does not serve lengths where rules align ends, and the layout lies in device memory: give it in "
-            "host memory",
-            attention_kernel_name(shape_.dtype));
-      }
-      const RelaxedCapture relaxed;
-      without_rules_ = make_host_work(without_rules(shape_), *layout_, place_);
-      layout_.reset();
-    }
-    return *without_rules_;
-  }
-
- private:
-  const AttentionShape shape_;
-  const AttentionWorkPlace place_;
-  const std::unique_ptr<AttentionWorkLists> work_;
-  std::mutex making_;                      // of what follows
-  std::optional<AttentionLayout> layout_;  // until the lists are made
-  std::unique_ptr<AttentionWorkLists> without_rules_;
-};
+constexpr int32_t kFar = 1 << 29;  // beyond all differences of positions
 
 class CudaAttention final : public AttentionState {
  public:
@@ -124,12 +73,16 @@ class CudaAttention final : public AttentionState {
     if (args.lse != nullptr) check_memory(args.lse, SPARSEK_DEVICE, device_, "lse");
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const bool captured = memory_.releases().use(uses_, stream);
-    work.forward(stream, captured).give(launch);
+    const bool packs = work_.packed() != nullptr && args.lengths_q == nullptr;
+    if (packs) pack_heads(launch);
+    AttentionWorkLists& own = packs ? *work_.packed() : work;
+    own.forward(stream, captured).give(launch);
     launch.tiles_taken = memory_.tile_counters().of(stream, captured);
-    if (work.parts() > 1) {
-      compute_parts(launch, args, work.parts(), stream);
+    const AttentionForwardOps& kernel = packs ? ops_of_lengths_.forward : ops(args).forward;
+    if (own.parts() > 1) {
+      compute_parts(launch, kernel, own.parts(), stream);
     } else {
-      check(ops(args).forward.launch(launch, stream), attention_kernel_name(shape_.dtype));
+      check(kernel.launch(launch, stream), attention_kernel_name(shape_.dtype));
     }
     if (args.mass != nullptr) write_mass(args, work, stream, captured);
   }
@@ -223,7 +176,23 @@ class CudaAttention final : public AttentionState {
 
   bool moves(const sparsek_attention_args& args) const { return has_lengths(args) && lengths_move(shape_); }
 
-  void compute_parts(AttentionForwardArgs& launch, const sparsek_attention_args& args, int32_t parts,
+  // The query heads of a key head become its queries.
+  void pack_heads(AttentionForwardArgs& launch) const {
+    const auto group = static_cast<int32_t>(shape_.heads_q / shape_.heads_k);
+    const auto pack = [&](HeadStrides& stride) {
+      stride.row = stride.head;
+      stride.head *= group;
+    };
+    pack(launch.stride_q);
+    pack(launch.stride_o);
+    launch.heads_q = launch.heads_k;
+    launch.seq_q = group;
+    launch.low = -kFar;
+    launch.high = kFar;
+    launch.general.moves = false;
+  }
+
+  void compute_parts(AttentionForwardArgs& launch, const AttentionForwardOps& kernel, int32_t parts,
                      cudaStream_t stream) {
     AttentionJoinArgs join = {};
     join.parts = parts;
@@ -243,12 +212,13 @@ class CudaAttention final : public AttentionState {
     launch.general.part_o = reinterpret_cast<float*>(base + o_at);
     join.part_lse = launch.lse;
     join.part_o = launch.general.part_o;
-    check(ops(args).forward.launch(launch, stream), attention_kernel_name(shape_.dtype));
+    check(kernel.launch(launch, stream), attention_kernel_name(shape_.dtype));
     check(join_attention(join, shape_.dtype, stream), attention_kernel_name(shape_.dtype));
   }
   // For the parts of any list: these fill the CTAs at most.
   size_t part_bytes() const {
-    const int64_t tiles = work_->query_tiles(), parts = tiles == 0 ? 1 : std::max<int64_t>(workers_ / tiles, 1);
+    const int64_t tiles = work_.packed() != nullptr ? work_.packed()->query_tiles() : work_->query_tiles();
+    const int64_t parts = tiles == 0 ? 1 : std::max<int64_t>(workers_ / tiles, 1);
     if (parts == 1) return 0;
     Layout layout;
     const auto rows = static_cast<size_t>(parts * shape_.batch * shape_.heads_q * shape_.seq_q);
@@ -329,9 +299,8 @@ class CudaAttention final : public AttentionState {
     launch.seq_k = static_cast<int32_t>(shape_.seq_k);
     launch.head_size = static_cast<int32_t>(shape_.head_size);
     const AttentionBand band = shape_.band(shape_.seq_q, shape_.seq_k);
-    constexpr int64_t kFar = 1 << 29;  // beyond all differences of positions
-    launch.low = static_cast<int32_t>(std::clamp(band.low, -kFar, kFar));
-    launch.high = static_cast<int32_t>(std::clamp(band.high, -kFar, kFar));
+    launch.low = static_cast<int32_t>(std::clamp<int64_t>(band.low, -kFar, kFar));
+    launch.high = static_cast<int32_t>(std::clamp<int64_t>(band.high, -kFar, kFar));
     launch.scale = static_cast<float>(shape_.scale);
     launch.workers = workers_;
   }

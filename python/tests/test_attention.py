@@ -80,6 +80,25 @@ def test_forward(heads: tuple[int, int, int], options: dict[str, Any], rules: tu
     assert not o[0, 0, 8].any()
 
 
+def test_mass_of_blocks() -> None:
+    case = Case(3, heads=(4, 2, 4))
+    mass = np.full((2, 4, -(-37 // 8), -(-50 // 6)), np.nan)
+    plan = case.plan(causal=True, align_ends=True)
+    o, lse = plan.forward(case.q, case.k, case.v, mass=mass)
+    scores = case.q @ case.k.repeat(2, 1).swapaxes(-1, -2) * 10**-0.5
+    weights = np.where(case.seen(None, 0, 13), np.exp(scores - np.where(np.isneginf(lse), 0, lse)[..., None]), 0)
+    blocks = np.pad(weights, ((0, 0), (0, 0), (0, 3), (0, 4))).reshape(2, 4, 5, 8, 9, 6).sum((3, 5))
+    np.testing.assert_allclose(mass, blocks, rtol=1e-12, atol=1e-14)
+    assert not mass[~case.mask].any()
+    given = {"q": case.q, "k": case.k, "v": case.v, "o": o, "lse": lse, "mass": mass}
+    assert 0 < sparsek.check_attention(plan, "mass", layout=case.layout, **given).max_ratio <= 1
+    mass[1, 2, 3, 4] += 1e-9
+    with pytest.raises(sparsek.CheckFailed, match="mass"):
+        sparsek.check_attention(plan, "mass", layout=case.layout, **given)
+    with pytest.raises(sparsek.ArgumentError, match="mass"):
+        plan.forward(case.q, case.k, case.v, mass=mass[..., :8])
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_each_element_is_within_its_bound(dtype: str) -> None:
     case = Case(2, np.dtype(dtype))

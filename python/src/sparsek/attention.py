@@ -61,6 +61,10 @@ class AttentionInfo:
     product_roundoff: float
 
 
+_WHOLE = 128  # queries and keys of a block where there is no layout
+_SUMS = ("lse", "mass")  # of the type of the sums
+
+
 class Attention(Owner):
     """How O = softmax(scale Q K^T) V is computed over the keys that each query sees: made once, called any number of times.
 
@@ -112,6 +116,9 @@ class Attention(Owner):
             "o": (batch, heads_q, seq_q, size_v),
             "lse": (batch, heads_q, seq_q),
         }
+        high, wide = (_WHOLE, _WHOLE) if layout is None else (int(extent) for extent in layout.block)
+        if min(high, wide) > 0:
+            self._shapes["mass"] = (batch, heads_q, -(-seq_q // high), -(-seq_k // wide))
         self._sums = Dtype.FP64 if self.dtype == Dtype.FP64 else Dtype.FP32
         flags = (AttentionFlag.LEFT if left is not None else 0) | (AttentionFlag.RIGHT if right is not None else 0)
         self._options = _abi.AttentionOptions(
@@ -178,19 +185,31 @@ class Attention(Owner):
         self._lib.require(self._lib.attention_update(self.pointer, ctypes.byref(bsr[0])))
 
     def forward(
-        self, q: Any, k: Any, v: Any, out: Any = None, *, lengths_q: Any = None, lengths_k: Any = None, stream: int | None = None
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        out: Any = None,
+        *,
+        mass: Any = None,
+        lengths_q: Any = None,
+        lengths_k: Any = None,
+        stream: int | None = None,
     ) -> tuple[Any, Any]:
         """O, (batch, query heads, queries, head size of V), and LSE, the logarithm of each query's sum of exp(score).
 
         q, k, v: of the shapes and the type that were planned, with any strides; what does not lie in rows is copied. out: O;
-        None: a new array of q's kind. lengths_q, lengths_k: (batch) of int32: how long each sequence is; None: of full length.
+        None: a new array of q's kind. mass: (batch, query heads, blocks of queries, blocks of keys) of LSE's type, where what share of
+        the weights each block has is written: the sum of exp(score - LSE) over its queries and keys, 0 of blocks that the layout
+        does not have; without a layout blocks are 128 x 128. lengths_q, lengths_k: (batch) of int32: how long each sequence is; None: of full length.
         LSE is of fp32, or fp64 where Q is of it. A query that sees no key has O = 0 and LSE = -inf. All lie in the memory of
         the context. stream: of a GPU's call, None: the current one of q's package.
         """
         found = {name: self._rows(array, name, stream) for name, array in (("q", q), ("k", k), ("v", v))}
         found["o"] = self._new(found["q"], "o") if out is None else self._written(out, "o")
         lse = self._new(found["q"], "lse")
-        self._run(self._lib.attention_forward, found, lse, lengths_q, lengths_k, stream)
+        sums = {"lse": lse} if mass is None else {"lse": lse, "mass": self._written(mass, "mass")}
+        self._run(self._lib.attention_forward, found, sums, lengths_q, lengths_k, stream)
         return found["o"].array if out is None else out, lse.array
 
     def backward(
@@ -212,7 +231,7 @@ class Attention(Owner):
         sums = self._rows(lse, "lse", stream)
         for name in ("q", "k", "v"):
             found[f"grad_{name}"] = self._new(found["q"], name)
-        self._run(self._lib.attention_backward, found, sums, lengths_q, lengths_k, stream)
+        self._run(self._lib.attention_backward, found, {"lse": sums}, lengths_q, lengths_k, stream)
         return found["grad_q"].array, found["grad_k"].array, found["grad_v"].array
 
     def run(self, backward: bool, **members: Any) -> None:
@@ -223,9 +242,11 @@ class Attention(Owner):
         function = self._lib.attention_backward if backward else self._lib.attention_forward
         self._lib.require(function(self.pointer, ctypes.byref(_abi.AttentionArgs(**members))))
 
-    def _run(self, function: Any, found: dict[str, View], lse: View, lengths_q: Any, lengths_k: Any, stream: int | None) -> None:
+    def _run(
+        self, function: Any, found: dict[str, View], sums: dict[str, View], lengths_q: Any, lengths_k: Any, stream: int | None
+    ) -> None:
         sequences = {"lengths_q": self.lengths(lengths_q, "lengths_q"), "lengths_k": self.lengths(lengths_k, "lengths_k")}
-        lying = {**found, "lse": lse, **{name: lengths for name, lengths in sequences.items() if lengths is not None}}
+        lying = {**found, **sums, **{name: lengths for name, lengths in sequences.items() if lengths is not None}}
         there = (self.context.memory, self.context.device if self.context.memory == Memory.DEVICE else 0)
         for name, operand in lying.items():
             if operand.size and (operand.memory, operand.device) != there:
@@ -240,7 +261,7 @@ class Attention(Owner):
     def operand(self, array: Any, name: str) -> View:
         """The view of an operand of that name in sparsek_attention_args. Raises ArgumentError and DtypeError."""
         found = view(array)
-        element(found, self._sums if name == "lse" else self.dtype, name)
+        element(found, self._sums if name in _SUMS else self.dtype, name)
         expected = self._shapes[name.removeprefix("grad_")]
         if found.shape != expected:
             raise ArgumentError(f"{name} has the shape {found.shape}, and not {expected}")

@@ -137,6 +137,7 @@ _OUTPUTS = {
     "grad_q": AttentionOutput.GRAD_Q,
     "grad_k": AttentionOutput.GRAD_K,
     "grad_v": AttentionOutput.GRAD_V,
+    "mass": AttentionOutput.MASS,
 }
 
 
@@ -149,15 +150,16 @@ def check_attention(
     lengths_k: Any = None,
     **arrays: Any,
 ) -> CheckReport:
-    """Checks an output of attention: "o", "lse", "grad_q", "grad_k" or "grad_v".
+    """Checks an output of attention: "o", "lse", "mass", "grad_q", "grad_k" or "grad_v".
 
     layout: the one that it was made of. arrays: q, k, v and o, what is checked, and for gradients lse and grad_o, by these
-    names, contiguous and on the host. Gradients are checked as functions of the o and the lse that are given.
+    names, contiguous and on the host. Gradients are checked as functions of the o and the lse that are given, and mass, which also
+    needs lse, as one of that.
     Raises CheckFailed, with the worst element, where one is beyond its bound; ArgumentError, DtypeError and IndexFault.
     """
     if output not in _OUTPUTS:
         raise ArgumentError(f"output={output!r} is none of {', '.join(_OUTPUTS)}")
-    needed = {"q", "k", "v", "o", output} | ({"lse", "grad_o"} if output.startswith("grad") else set())
+    needed = {"q", "k", "v", "o", output} | ({"lse", "grad_o"} if output.startswith("grad") else {"lse"} if output == "mass" else set())
     if set(arrays) != needed:
         raise ArgumentError(
             f"a check of {output} needs {', '.join(sorted(needed))}, and nothing else: {', '.join(sorted(arrays))} are given"

@@ -49,6 +49,7 @@ SPARSEK_ABI_STRUCT(sparsek_attention_options, 144);
 SPARSEK_ABI_STRUCT(sparsek_attention_info, 80);
 SPARSEK_ABI_STRUCT(sparsek_attention_args, 312);
 SPARSEK_ABI_STRUCT(sparsek_attention_check_args, 48);
+SPARSEK_ABI_STRUCT(sparsek_pool_args, 104);
 
 #undef SPARSEK_ABI_STRUCT
 

@@ -127,6 +127,7 @@ constexpr sparsek_api kApi = {
     attention_check,
     attention_update,
     attention_status,
+    attention_pool,
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "plan/attention.h"
 #include "plan/bsr_index.h"
 #include "plan/pattern_stats.h"
+#include "plan/row_pool.h"
 #include "sparsek.h"
 #include "tune/candidate.h"
 
@@ -217,6 +218,7 @@ class Backend {
     refuse_device_memory();
   }
   virtual void work_on_values(const pattern::ValuesJob& /*job*/) { refuse_device_memory(); }
+  virtual void pool_rows(const RowPool& /*job*/) { refuse_device_memory(); }
 
   // The kernel is named, or empty: to be chosen. Throws SPARSEK_NO_SUCH_KERNEL where there is none that serves.
   virtual std::unique_ptr<AttentionState> make_attention(const AttentionShape& /*shape*/, AttentionLayout /*layout*/,

@@ -126,6 +126,9 @@ void attention_release(sparsek_attention* attention, sparsek_stream stream) noex
 // attention_check.cpp
 sparsek_status attention_check(const sparsek_attention_check_args* args, sparsek_check_report* out) noexcept;
 
+// attention_pool.cpp
+sparsek_status attention_pool(sparsek_context* context, const sparsek_pool_args* args) noexcept;
+
 // sm_hold.cpp
 sparsek_status sms_hold(sparsek_context* context, int32_t count, double seconds, sparsek_sm_hold** out) noexcept;
 sparsek_status sms_release(sparsek_sm_hold* hold, int32_t* expired) noexcept;

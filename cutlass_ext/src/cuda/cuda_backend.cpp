@@ -9,6 +9,7 @@
 #include "abi/error.h"
 #include "abi/guard.h"
 #include "abi/product_form.h"
+#include "cuda/attention_pool.h"
 #include "cuda/cuda_attention.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
@@ -212,6 +213,11 @@ class CudaBackend final : public Backend {
     DeviceScope scope(device_);
     named(job.stream);
     cuda::work_on_values(job, device_);
+  }
+  void pool_rows(const RowPool& job) override {
+    DeviceScope scope(device_);
+    named(job.stream);
+    cuda::pool_rows(job, device_);
   }
 
   void graph_time(PlanState* const* plans, const MultiplyArgs* args, int count, int warmup, int repeats,

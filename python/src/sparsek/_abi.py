@@ -553,6 +553,23 @@ class AttentionCheckArgs(Versioned):
     )
 
 
+class PoolArgs(Versioned):
+    _fields_ = (
+        ("abi_size", ctypes.c_size_t),
+        ("batch", ctypes.c_int64),
+        ("heads", ctypes.c_int64),
+        ("seq", ctypes.c_int64),
+        ("head_size", ctypes.c_int64),
+        ("block", ctypes.c_int64),
+        ("x", ctypes.c_void_p),
+        ("stride_x", ctypes.c_int64 * 3),
+        ("out", ctypes.c_void_p),
+        ("dtype", ctypes.c_int32),
+        ("memory", ctypes.c_int32),
+        ("stream", ctypes.c_void_p),
+    )
+
+
 class DenseTimeArgs(Versioned):
     _fields_ = (
         ("abi_size", ctypes.c_size_t),
@@ -980,4 +997,5 @@ class Api(ctypes.Structure):
         ),
         ("attention_update", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(Bsr))),
         ("attention_status", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)),
+        ("attention_pool", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(PoolArgs))),
     )

@@ -577,6 +577,25 @@ crate::versioned!(sparsek_attention_check_args);
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct sparsek_pool_args {
+    pub abi_size: usize,
+    pub batch: i64,
+    pub heads: i64,
+    pub seq: i64,
+    pub head_size: i64,
+    pub block: i64,
+    pub x: *const c_void,
+    pub stride_x: [i64; 3],
+    pub out: *mut c_void,
+    pub dtype: i32,
+    pub memory: i32,
+    pub stream: sparsek_stream,
+}
+
+crate::versioned!(sparsek_pool_args);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct sparsek_dense_time_args {
     pub abi_size: usize,
     pub m: i64,
@@ -799,6 +818,7 @@ pub struct sparsek_api {
     pub attention_check: unsafe extern "C" fn(*const sparsek_attention_check_args, out: *mut sparsek_check_report) -> sparsek_status,
     pub attention_update: unsafe extern "C" fn(*mut sparsek_attention, layout: *const sparsek_bsr) -> sparsek_status,
     pub attention_status: unsafe extern "C" fn(*mut sparsek_attention, wait: i32) -> sparsek_status,
+    pub attention_pool: unsafe extern "C" fn(*mut sparsek_context, args: *const sparsek_pool_args) -> sparsek_status,
 }
 
 #[cfg(test)]
@@ -1089,6 +1109,19 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_attention_check_args, product_roundoff)", core::mem::offset_of!(sparsek_attention_check_args, product_roundoff)),
     ("offsetof(sparsek_attention_check_args, output)", core::mem::offset_of!(sparsek_attention_check_args, output)),
     ("offsetof(sparsek_attention_check_args, threads)", core::mem::offset_of!(sparsek_attention_check_args, threads)),
+    ("sizeof(sparsek_pool_args)", size_of::<sparsek_pool_args>()),
+    ("offsetof(sparsek_pool_args, abi_size)", core::mem::offset_of!(sparsek_pool_args, abi_size)),
+    ("offsetof(sparsek_pool_args, batch)", core::mem::offset_of!(sparsek_pool_args, batch)),
+    ("offsetof(sparsek_pool_args, heads)", core::mem::offset_of!(sparsek_pool_args, heads)),
+    ("offsetof(sparsek_pool_args, seq)", core::mem::offset_of!(sparsek_pool_args, seq)),
+    ("offsetof(sparsek_pool_args, head_size)", core::mem::offset_of!(sparsek_pool_args, head_size)),
+    ("offsetof(sparsek_pool_args, block)", core::mem::offset_of!(sparsek_pool_args, block)),
+    ("offsetof(sparsek_pool_args, x)", core::mem::offset_of!(sparsek_pool_args, x)),
+    ("offsetof(sparsek_pool_args, stride_x)", core::mem::offset_of!(sparsek_pool_args, stride_x)),
+    ("offsetof(sparsek_pool_args, out)", core::mem::offset_of!(sparsek_pool_args, out)),
+    ("offsetof(sparsek_pool_args, dtype)", core::mem::offset_of!(sparsek_pool_args, dtype)),
+    ("offsetof(sparsek_pool_args, memory)", core::mem::offset_of!(sparsek_pool_args, memory)),
+    ("offsetof(sparsek_pool_args, stream)", core::mem::offset_of!(sparsek_pool_args, stream)),
     ("sizeof(sparsek_dense_time_args)", size_of::<sparsek_dense_time_args>()),
     ("offsetof(sparsek_dense_time_args, abi_size)", core::mem::offset_of!(sparsek_dense_time_args, abi_size)),
     ("offsetof(sparsek_dense_time_args, m)", core::mem::offset_of!(sparsek_dense_time_args, m)),

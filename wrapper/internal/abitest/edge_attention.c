@@ -242,6 +242,64 @@ static void test_attention_check(edge* e, const sparsek_attention_options* optio
   WITH_CHECK(CHECK_FAILED, "1 of 48 elements are beyond their bound, first O[1, 2]", output, SPARSEK_ATTENTION_O);
 }
 
+/* The call with one member changed. */
+#define WITH_POOL(status, speaks_of, member, value)                \
+  do {                                                             \
+    sparsek_pool_args given = good;                                \
+    given.member = value;                                          \
+    EXPECT(status, speaks_of, attention_pool(e->context, &given)); \
+  } while (0)
+
+/* Two heads of three rows of two columns, in blocks of two rows. */
+static void test_pool(edge* e) {
+  static const float x[2 * 3 * 2] = {1, -2, 3, 4, 5, 6, 0, 0, NAN, -8, -1, 7};
+  static const float expected[2 * 2 * 3 * 2] = {2, 1,  3, 4, 1, -2, 5,  6, 5,  6, 5,  6,
+                                                0, -4, 0, 0, 0, -8, -1, 7, -1, 7, -1, 7};
+  float out[2 * 2 * 3 * 2] = {0};
+  const sparsek_pool_args good = {.abi_size = sizeof(good),
+                                  .batch = 1,
+                                  .heads = 2,
+                                  .seq = 3,
+                                  .head_size = 2,
+                                  .block = 2,
+                                  .x = x,
+                                  .out = out,
+                                  .dtype = SPARSEK_FP32,
+                                  .memory = SPARSEK_HOST};
+  sparsek_pool_args sized = good;
+  EXPECT(OK, "", attention_pool(e->context, &good));
+  ++e->checks;
+  for (int i = 0; i < 24; ++i) {
+    const int has_nan = i == 12 || i == 14 || i == 16; /* the first column of the first block of the second head */
+    if (has_nan ? !isnan(out[i]) : out[i] != expected[i]) {
+      fprintf(e->failures, EDGE_PLACE ": number %d is %g, not %g\n", i, (double)out[i], (double)expected[i]);
+    }
+  }
+  EXPECT(NULL_POINTER, "context", attention_pool(NULL, &good));
+  EXPECT(NULL_POINTER, "args", attention_pool(e->context, NULL));
+  EXPECT_ABI_SIZE(sized, attention_pool(e->context, &sized));
+  WITH_POOL(BAD_SIZE, "batch = -1", batch, -1);
+  WITH_POOL(BAD_SIZE, "heads = 0", heads, 0);
+  WITH_POOL(BAD_SIZE, "seq = -1", seq, -1);
+  WITH_POOL(BAD_SIZE, "head_size = 0", head_size, 0);
+  WITH_POOL(BAD_SIZE, "head_size = 4097", head_size, 4097);
+  WITH_POOL(BAD_SIZE, "block = 0", block, 0);
+  WITH_POOL(NULL_POINTER, "args->x", x, NULL);
+  WITH_POOL(NULL_POINTER, "args->out", out, NULL);
+  WITH_POOL(BAD_ARGUMENT, "args->out is args->x", x, out);
+  WITH_POOL(MISALIGNED, "args->out", out, (char*)out + 2);
+  WITH_POOL(MISALIGNED, "args->x", x, (const char*)x + 1);
+  WITH_POOL(BAD_LEADING_DIMENSION, "stride_x[2] = -2", stride_x[2], -2);
+  WITH_POOL(BAD_LEADING_DIMENSION, "stride_x[1]", stride_x[1], INT64_MAX);
+  WITH_POOL(UNSUPPORTED_DTYPE, "args->dtype", dtype, 5);
+  WITH_POOL(BAD_ARGUMENT, "args->memory", memory, 7);
+  WITH_POOL(WRONG_MEMORY, "host arrays", memory, SPARSEK_DEVICE);
+  WITH_POOL(OK, "", seq, 0);
+  WITH_POOL(OK, "", batch, 0);
+  sized.batch = sized.heads = INT32_MAX;
+  EXPECT(BAD_SIZE, "rows do not fit", attention_pool(e->context, &sized));
+}
+
 void test_attention(edge* e) {
   operands x;
   for (size_t i = 0; i < sizeof(x) / sizeof(float); ++i) ((float*)&x)[i] = (float)(i % 7) / 4 - 1;
@@ -259,6 +317,7 @@ void test_attention(edge* e) {
   if (info.blocks != 3 * kBatch * kHeads || info.partial != 0 || info.pairs != 18 * kBatch * kHeads) {
     fprintf(e->failures, EDGE_PLACE ": %lld blocks with %lld pairs\n", (long long)info.blocks, (long long)info.pairs);
   }
+  test_pool(e);
   test_options(e, options);
   test_layouts(e);
   test_forward(e, attention, args_of(&x));

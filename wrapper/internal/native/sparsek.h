@@ -658,6 +658,22 @@ typedef struct sparsek_attention_check_args {
   int32_t threads;                        /* 0: one for each core */
 } sparsek_attention_check_args;
 
+/* Blocks of rows of queries or keys, as gates score them: of each column of a block the mean, the maximum and the
+ * minimum. Sums are in fp32, of fp64 in fp64, in an order that depends on sizes and types alone. A maximum and a
+ * minimum with NaN are NaN. */
+typedef struct sparsek_pool_args {
+  size_t abi_size;
+  int64_t batch, heads, seq;
+  int64_t head_size;   /* 1 to 4096 */
+  int64_t block;       /* rows of a block, at least 1; the last block may have fewer */
+  const void* x;       /* (batch, heads, seq, head_size):(stride_x, 1) */
+  int64_t stride_x[3]; /* all 0: without gaps */
+  void* out;      /* (batch, heads, ceil(seq / block), 3, head_size) without gaps, of fp32, or fp64 where x is of it */
+  int32_t dtype;  /* sparsek_dtype of x */
+  int32_t memory; /* sparsek_memory of both */
+  sparsek_stream stream;
+} sparsek_pool_args;
+
 /* Dense products for comparison: C = A B, all row-major and without gaps between rows, by cuBLAS, with products summed
  * in fp32. Set i of operands is a[i], b[i], c[i], all in device memory. */
 typedef struct sparsek_dense_time_args {
@@ -1100,6 +1116,8 @@ typedef struct sparsek_api {
   sparsek_status (*attention_update)(sparsek_attention*, const sparsek_bsr* layout);
   /* As matrix_status, of a layout in device memory; SPARSEK_OK of others. */
   sparsek_status (*attention_status)(sparsek_attention*, int32_t wait);
+  /* See sparsek_pool_args. Waits for nothing, and may be captured into a CUDA graph. */
+  sparsek_status (*attention_pool)(sparsek_context*, const sparsek_pool_args* args);
 } sparsek_api;
 
 /* The table for this ABI version, or null where the library does not know the version. Lives as long as the

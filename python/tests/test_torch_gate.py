@@ -30,6 +30,39 @@ def gate_of(**options: Any) -> Any:
     return st.LearnableTopKGate(4, 2, 8, BLOCK, count=None if "threshold" in options else 3, **options)
 
 
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("shape", "block"), [((1, 2, 256, 128), 64), ((2, 3, 200, 64), 16), ((2, 2, 130, 96), 128), ((1, 2, 50, 7), 12), ((1, 1, 40, 4096), 16)]
+)
+def test_pooling(device: str, dtype: Any, shape: tuple[int, int, int, int], block: int) -> None:
+    drawn = torch.randn(shape[0], shape[2], shape[1], shape[3] + 8, generator=torch.Generator().manual_seed(1)).to(device, dtype)
+    for x in (drawn[..., :-8].transpose(1, 2), drawn[..., 8:].transpose(1, 2).contiguous(), drawn[..., 1:-7].transpose(1, 2)):
+        found = torch.ops.sparsek.pool_rows(x, block)
+        assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+        blocks = x.double().split(block, 2)
+        mean, most, least = (
+            torch.stack([of(rows) for rows in blocks], 2) for of in (lambda r: r.mean(2), lambda r: r.amax(2), lambda r: r.amin(2))
+        )
+        size = shape[3]
+        torch.testing.assert_close(found[..., :size].double(), mean, rtol=1e-6, atol=1e-6)
+        assert torch.equal(found[..., size:].double(), torch.cat([most, least], -1))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_pooling_of_what_is_not_finite(device: str) -> None:
+    x = torch.zeros(1, 2, 128, 64, device=device, dtype=torch.bfloat16)
+    x[0, 1, 70, 5], x[0, 0, 3, 4] = torch.nan, torch.inf
+    found = torch.ops.sparsek.pool_rows(x, 64)
+    assert found[0, 1, 1].isnan().nonzero().flatten().tolist() == [5, 69, 133]
+    assert found[0, 0, 0].isinf().nonzero().flatten().tolist() == [4, 68]
+    assert torch.ops.sparsek.pool_rows(x[:, :, :0], 64).shape == (1, 2, 0, 192)
+    torch.library.opcheck(torch.ops.sparsek.pool_rows.default, (torch.randn(1, 2, 128, 64, device=device), 48))
+
+
 @pytest.mark.parametrize("hidden", [None, 6])
 @pytest.mark.parametrize("seq", [SEQ, (37, 50)])
 def test_scores(seq: tuple[int, int], hidden: int | None) -> None:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 
 from ..errors import ArgumentError
 from . import _chosen
+from ._kept_masks import kept_mask
 from .blocks import index_from_mask, mask_from_index
 
 __all__ = ["BlockLayout"]
@@ -89,14 +91,12 @@ class BlockLayout:
         most = torch.finfo(torch.float32).max
         ranked = scores.detach().float().nan_to_num(nan=most, posinf=most, neginf=-most)
         if keep is not None:
-            ranked = ranked.masked_fill(keep, torch.inf)
+            ranked.masked_fill_(keep, torch.inf)
         taken = rows * min(count, columns)
-        if causal:  # up to the block of the last query's own key
-            row = torch.arange(rows, device=scores.device)[:, None]
-            last = ((row + 1) * high).clamp(max=queries) - 1 + shift
-            ranked = ranked.masked_fill(torch.arange(columns, device=scores.device) * wide > last, -torch.inf)
-            ends = [min((at + 1) * high, queries) - 1 + shift for at in range(rows)]
-            taken = sum(min(count, columns, max(0, end // wide + 1)) for end in ends)
+        if causal:
+            sizes = (rows, columns, high, wide, queries, shift)
+            ranked.masked_fill_(kept_mask(("behind", *sizes), scores.device, lambda: _behind(*sizes, scores.device)), -torch.inf)
+            taken = _most_taken(*sizes, count)
         batch, heads = (scores.shape[0] if scores.dim() == 4 else 1), (scores.shape[-3] if scores.dim() > 2 else 1)
         crow, col = _chosen.highest(ranked.reshape(-1, columns), min(count, columns), batch * heads * taken)
         return BlockLayout(crow, col, (high, wide), (queries, keys), batch=batch, heads=heads)
@@ -152,6 +152,20 @@ class BlockLayout:
             f"BlockLayout({self.seq[0]}x{self.seq[1]} in {self.block[0]}x{self.block[1]}, {self.count} blocks, "
             f"batch={self.batch}, heads={self.heads})"
         )
+
+
+def _behind(rows: int, columns: int, high: int, wide: int, queries: int, shift: int, device: torch.device) -> torch.Tensor:
+    """The blocks, (rows, columns), all of whose keys are behind the last query's own."""
+    row = torch.arange(rows, device=device)[:, None]
+    last = ((row + 1) * high).clamp(max=queries) - 1 + shift
+    return torch.arange(columns, device=device) * wide > last
+
+
+@lru_cache(64)
+def _most_taken(rows: int, columns: int, high: int, wide: int, queries: int, shift: int, count: int) -> int:
+    """`count` blocks of each block row, or as many as are not behind its queries."""
+    ends = [min((at + 1) * high, queries) - 1 + shift for at in range(rows)]
+    return sum(min(count, columns, max(0, end // wide + 1)) for end in ends)
 
 
 def pair(given: int | tuple[int, int]) -> tuple[int, int]:

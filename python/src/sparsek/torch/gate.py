@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +11,8 @@ from torch.nn import functional
 
 from ..errors import ArgumentError
 from . import layouts
-from ._device_patterns import is_capturing
+from ._kept_masks import kept_mask
+from ._pool import pool_rows
 from .block_layout import BlockLayout, pair
 
 __all__ = ["LearnableTopKGate", "block_mass", "choose_blocks", "local_scores", "mean_pool_scores", "random_scores"]
@@ -20,56 +20,20 @@ __all__ = ["LearnableTopKGate", "block_mass", "choose_blocks", "local_scores", "
 Extent = int | tuple[int, int]
 
 
-def _by_block(x: torch.Tensor, block: int, pool: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """(..., S, D) as (..., blocks, what pool makes of (..., blocks, rows of each, D)), where the last block may have fewer rows."""
-    whole = x.shape[-2] // block * block
-    parts = [pool(x[..., :whole, :].unflatten(-2, (whole // block, block)))]
-    if whole < x.shape[-2]:
-        parts.append(pool(x[..., whole:, :].unsqueeze(-3)))
-    return torch.cat(parts, -2) if len(parts) > 1 else parts[0]
+def _pooled(x: torch.Tensor, block: int) -> torch.Tensor:
+    """The mean, the maximum and the minimum of each block: (batch, heads, blocks, 3 D) of float32."""
+    return pool_rows(x.detach(), block).float()
 
 
 def _mean(x: torch.Tensor, block: int) -> torch.Tensor:
-    return _by_block(x, block, lambda rows: rows.mean(-2, dtype=torch.float32))
-
-
-def _pooled(x: torch.Tensor, block: int) -> torch.Tensor:
-    """The mean, the maximum and the minimum of each block: (..., blocks, 3 D) of float32."""
-
-    def pool(rows: torch.Tensor) -> torch.Tensor:
-        lowest, highest = rows.aminmax(dim=-2)
-        return torch.cat([rows.mean(-2, dtype=torch.float32), highest.float(), lowest.float()], -1)
-
-    return _by_block(x, block, pool)
-
-
-_masks: dict[Any, torch.Tensor] = {}
-_MOST_MASKS = 32
-
-
-def _kept(key: Any, device: torch.device, make: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """A mask that sizes alone tell, made once in each stream: a GPU would wait for the host, which takes longer to have it made than the
-    rest takes."""
-    capturing = device.type == "cuda" and is_capturing()
-    # A capture begins when the device has ended what it had, so there the mask of any stream is one.
-    stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" and not capturing else None
-    found = _masks.get((key, device, stream))
-    if found is None:
-        found = make()
-        # What a capture makes holds nothing until the graph runs, what a trace makes is no tensor, and what inference mode makes
-        # cannot be used where there are gradients.
-        if type(found) is torch.Tensor and not (capturing or found.is_inference() or torch.compiler.is_compiling()):
-            if len(_masks) >= _MOST_MASKS:
-                _masks.clear()
-            _masks[key, device, stream] = _masks[key, device, None] = found
-    return found
+    return _pooled(x, block)[..., : x.shape[-1]]
 
 
 def _hidden(q: torch.Tensor, k: torch.Tensor, block: Extent, causal: bool) -> torch.Tensor:
     """The blocks, (rows, columns), of which no query sees a key."""
     seq = (q.shape[-2], k.shape[-2])
     shape = (seq, pair(block), causal)
-    return _kept(("hidden", *shape), q.device, lambda: ~layouts.Blocks(seq, block, q.device).window(None, 0 if causal else None))
+    return kept_mask(("hidden", *shape), q.device, lambda: ~layouts.Blocks(seq, block, q.device).window(None, 0 if causal else None))
 
 
 def _always(seq: Extent, block: Extent, sinks: int, device: torch.device) -> torch.Tensor:
@@ -79,7 +43,7 @@ def _always(seq: Extent, block: Extent, sinks: int, device: torch.device) -> tor
         blocks = layouts.Blocks(seq, block, device)
         return blocks.window(0, 0) | (blocks.first_key < sinks)
 
-    return _kept(("always", pair(seq), pair(block), sinks), device, make)
+    return kept_mask(("always", pair(seq), pair(block), sinks), device, make)
 
 
 def _require_heads(q: torch.Tensor, k: torch.Tensor) -> int:
@@ -229,7 +193,7 @@ class LearnableTopKGate(nn.Module):
 
     def _map(self, name: str, x: torch.Tensor, block: int) -> torch.Tensor:
         """(batch, heads, blocks, width) of queries or keys."""
-        pooled = _pooled(x.detach(), block)
+        pooled = _pooled(x, block)
         if self.hidden is not None:
             pooled = functional.gelu(pooled @ getattr(self, f"hidden_{name}").float() + getattr(self, f"bias_{name}").float())
         return pooled @ getattr(self, f"of_{name}").float()

@@ -196,6 +196,30 @@ def test_nothing_waits_for_a_new_layout() -> None:
     assert not event.query()
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_gate_in_a_graph(causal: bool) -> None:
+    q, k, v = operands(heads=(4, 2), seq=(512, 512))
+    gate = st.LearnableTopKGate(4, 2, 64, 64, count=3, hidden=16, causal=causal).cuda()
+
+    def chosen() -> Any:
+        with torch.no_grad():
+            return st.attention(q, k, v, gate.layout(q, k), causal=causal)
+
+    chosen()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        o = chosen()
+    found = []
+    for seed in range(3):
+        q.copy_(draw(seed, *q.shape))
+        graph.replay()
+        assert torch.equal(o, chosen())
+        found.append(o.clone())
+    assert not torch.equal(found[0], found[1])
+    on_cpu = gate.cpu().layout(q.cpu(), k.cpu()).mask()
+    assert (on_cpu == gate.cuda().layout(q, k).mask().cpu()).float().mean() > 0.99  # scores that are nearly equal may change places
+
+
 def test_a_wrong_layout_on_the_gpu() -> None:
     q, k, v = operands(seq=(128, 128))
     wrong = st.BlockLayout(torch.tensor([0, 1, 2]).cuda(), torch.tensor([0, 5]).cuda(), (64, 64), (128, 128))

@@ -50,15 +50,15 @@ class BlockSparseAttentionWrapper:
 
     def run(self, q: Any, k: Any, v: Any, out: Any = None) -> Any:
         """(rows, heads, head size), also in `out`."""
-        given = [x.transpose(0, 1)[None] for x in (q, k, v)]
+        q, k, v = (x.transpose(0, 1)[None] for x in (q, k, v))
         on_gpu = not self.has_mask
         if on_gpu:
             try:
-                o = st.attention(*given, self.layout)
+                o = st.attention(q, k, v, self.layout)
             except sparsek.UnsupportedError:
                 on_gpu = False
         if not on_gpu:
-            o = st.attention(*(x.cpu() for x in given), self.layout.to("cpu")).to(q.device)
+            o = st.attention(q.cpu(), k.cpu(), v.cpu(), self.layout.to("cpu")).to(q.device)
         _computed["GPU" if on_gpu else "CPU, of a mask in blocks" if self.has_mask else "CPU, of what a GPU refuses"] += 1
         made = o[0].transpose(0, 1).contiguous()
         return made if out is None else out.copy_(made)

@@ -241,12 +241,15 @@ struct Consumer {
     if constexpr (C::kPieces) {
       const int pieces = p.args.general.box / kAttentionPiece;
       const uint32_t of = 1u << (kPieceBits + 4 * warpgroup + warp);
+      uint32_t met = 0;  // a box may have pieces that are not met, as those beyond the last key
 #pragma unroll
       for (int i = 0; i < C::kMetRows / kAttentionPiece; ++i) {
         sum = add(add(sum, 2 * i), 2 * i + 1);
+        met |= step.word[i];
         if ((i + 1) % pieces != 0) continue;
-        if ((step.word[i] & of) != 0) write(sum, int(step.word[i] & kPieceNumber) / pieces);
+        if ((met & of) != 0) write(sum, int(step.word[i] & kPieceNumber) / pieces);
         sum = 0;
+        met = 0;
       }
     } else {
 #pragma unroll

@@ -6,13 +6,16 @@
 
 namespace sparsek {
 
-int32_t attention_parts(const AttentionSteps& list, int64_t workers) {
-  constexpr int64_t kLeastSteps = 4;  // of a part: fewer do not pay for joining them
+int32_t attention_parts(const AttentionSteps& list, int64_t workers, int64_t queries) {
+  constexpr int64_t kLeastSteps = 4;  // of a part
+  // What it takes to write parts in fp32 and to join them, in steps: docs/notes/attention-kernel.md.
+  const int64_t joining = 6 + std::min<int64_t>(queries, kAttentionTile) * 3 / 32;
   const auto tiles = static_cast<int64_t>(list.tiles.size());
   if (tiles == 0) return 1;
   int64_t longest = 0;
   for (const WorkTile& tile : list.tiles) longest = std::max<int64_t>(longest, tile.entry_count);
-  return static_cast<int32_t>(std::max<int64_t>(std::min(workers / tiles, longest / kLeastSteps), 1));
+  const int64_t parts = std::max<int64_t>(std::min(workers / tiles, longest / kLeastSteps), 1);
+  return longest - (longest + parts - 1) / parts >= joining ? static_cast<int32_t>(parts) : 1;
 }
 
 void split_tiles(AttentionSteps& list, int32_t parts, int64_t heads) {

@@ -43,11 +43,16 @@ void check(const AttentionSteps& list, int64_t heads, int32_t parts) {
 }  // namespace
 
 int main() {
-  if (attention_parts({}, 132) != 1) wrong("parts of nothing");
+  if (attention_parts({}, 132, 1) != 1) wrong("parts of nothing");
+  // Four parts of 20 steps save 15. Joining takes 18 with tiles of 128 queries, and 6 with one.
+  AttentionSteps two;
+  for (int i = 0; i < 2; ++i) two.tiles.push_back({0, i, 20 * i, 20});
+  if (attention_parts(two, 8, 128) != 1) wrong("parts that save less than joining takes");
+  if (attention_parts(two, 8, 1) != 4) wrong("parts of one query");
   for (int i = 0; i < 300; ++i) {
     const int64_t heads = draw(1, 5);
     const AttentionSteps list = random_list(heads);
-    const int32_t workers = draw(1, 132), parts = attention_parts(list, workers);
+    const int32_t workers = draw(1, 132), parts = attention_parts(list, workers, draw(1, 200));
     const auto tiles = static_cast<int32_t>(list.tiles.size());
     if (parts < 1 || (parts > 1 && parts * tiles > workers)) wrong("more parts than CTAs");
     check(list, heads, parts);

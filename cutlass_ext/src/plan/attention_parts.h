@@ -7,8 +7,8 @@
 
 namespace sparsek {
 
-// How many parts each tile has, so that all are computed at once and more steps are saved than joining them takes, which
-// grows with the queries of a tile; 1: none is split. queries: of a head.
+// How many parts each tile has, so that all are computed at once and more steps are saved than joining them takes,
+// which grows with the queries of a tile; 1: none is split. queries: of a head.
 int32_t attention_parts(const AttentionSteps& list, int64_t workers, int64_t queries);
 
 // Splits each tile into so many parts, some of which may be empty. n_tile of part i is that of the tile plus i * heads;

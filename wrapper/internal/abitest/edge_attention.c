@@ -137,7 +137,7 @@ static void test_forward(edge* e, sparsek_attention* attention, sparsek_attentio
   EXPECT(OK, "", attention_forward(attention, &good));
   EXPECT(NULL_POINTER, "attention", attention_forward(NULL, &good));
   EXPECT(NULL_POINTER, "args", attention_forward(attention, NULL));
-  EXPECT_ABI_SIZE(good, attention_forward(attention, &good));
+  EXPECT_ABI_SIZE_SINCE(kFirstAttentionArgs, good, attention_forward(attention, &good));
   WITH_CALL(NULL_POINTER, "args->q", forward, q, NULL);
   WITH_CALL(NULL_POINTER, "args->k", forward, k, NULL);
   WITH_CALL(NULL_POINTER, "args->v", forward, v, NULL);
@@ -167,7 +167,7 @@ static void test_forward(edge* e, sparsek_attention* attention, sparsek_attentio
 static void test_backward(edge* e, sparsek_attention* attention, sparsek_attention_args good) {
   EXPECT(OK, "", attention_backward(attention, &good));
   EXPECT(NULL_POINTER, "attention", attention_backward(NULL, &good));
-  EXPECT_ABI_SIZE(good, attention_backward(attention, &good));
+  EXPECT_ABI_SIZE_SINCE(kFirstAttentionArgs, good, attention_backward(attention, &good));
   WITH_CALL(NULL_POINTER, "args->lse", backward, lse, NULL);
   WITH_CALL(NULL_POINTER, "args->o", backward, o, NULL);
   WITH_CALL(NULL_POINTER, "args->grad_o", backward, grad_o, NULL);

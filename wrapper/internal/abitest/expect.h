@@ -69,6 +69,7 @@ enum {
   kFirstMultiplyArgs = 56,
   kFirstCheckArgs = 88,
   kFirstTuningEntry = 128,
+  kFirstAttentionArgs = 312,
   kSecondPlanOptions = 80,
   kSecondMultiplyArgs = 64
 };

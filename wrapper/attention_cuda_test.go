@@ -247,6 +247,9 @@ func TestAttentionOfLayoutsInDeviceMemory(t *testing.T) {
 		}
 		host := must(NewAttention(background, engine, c.layout, c.opts))(t)
 		defer host.Close()
+		if c.opts.SeqK > 700 { // few queries, whose keys several CTAs share where the layout is on the host
+			host = made
+		}
 		want := c.outputsOf(t, engine, host, s)
 		for _, a := range []*Attention{made, wrong} {
 			for name, got := range c.outputsOf(t, engine, a, s) {
@@ -256,6 +259,34 @@ func TestAttentionOfLayoutsInDeviceMemory(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Few queries, whose keys several CTAs share, have the same bits with any number of workers.
+func TestAttentionOfFewQueriesHasTheSameBitsWithAnyWorkers(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	s := must(engine.NewStream())(t)
+	defer s.Close()
+	for _, queries := range []int{1, 20} {
+		c := &attentionCase[BFloat16, float32]{opts: AttentionOptions{Batch: 2, HeadsQ: 4, HeadsK: 2, SeqQ: queries, SeqK: 6000, HeadSize: 128}}
+		c.fill(rand.New(rand.NewPCG(2, 24)), 0)
+		var want map[string][]uint64
+		for _, workers := range []int{0, 1, 3} {
+			c.opts.Workers = workers
+			a := must(NewAttention(t.Context(), engine, c.layout, c.opts))(t)
+			got := c.outputsOf(t, engine, a, s)
+			if want == nil {
+				want = got
+			}
+			for name := range want {
+				if !slices.Equal(got[name], want[name]) {
+					t.Errorf("%d queries: %s differs with %d workers", queries, name, workers)
+				}
+			}
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 // outputsOf is the bits of O, LSE, the mass of blocks and the gradients.

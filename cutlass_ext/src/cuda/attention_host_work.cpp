@@ -26,7 +26,7 @@ class HostWork final : public AttentionWorkLists {
         in_units_ ? make_attention_steps(shape, lists_, place.read_again_bytes)
                   : make_query_pieces(shape, lists_, place.read_again_bytes, 2 * gradient_step_rows(shape));
     mostly_alone_ = sparsek::mostly_alone(steps);
-    parts_ = attention_parts(steps, place.workers, shape.seq_q);
+    parts_ = attention_parts(steps, place.sm_count, shape.seq_q);
     if (parts_ > 1) split_tiles(steps, parts_, shape.batch * shape.heads_q);
     forward_.emplace(place.memory, steps, &place.uses);
   }

@@ -69,7 +69,7 @@ struct AttentionWorkPlace {
   StreamUses& uses;
   int device;
   int64_t read_again_bytes;
-  int32_t workers;  // CTAs
+  int32_t sm_count;
 };
 
 // The lists of the backward pass are made when they are first asked for.

@@ -36,9 +36,10 @@ class CudaAttention final : public AttentionState {
       : shape_(shape),
         memory_(memory),
         device_(device),
+        sm_count_(sm_count),
         workers_(shape.workers > 0 ? std::min(shape.workers, sm_count) : sm_count),
         padded_((shape.seq_q + kAttentionTile - 1) / kAttentionTile * kAttentionTile),
-        work_(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2), workers_}),
+        work_(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2), sm_count}),
         ops_(work_->parts() > 1 ? general_attention_ops(shape) : attention_ops(shape, work_->mostly_alone())),
         ops_of_lengths_(general_attention_ops(shape)),
         mass_ops_(attention_mass_ops(shape)),
@@ -215,10 +216,10 @@ class CudaAttention final : public AttentionState {
     check(kernel.launch(launch, stream), attention_kernel_name(shape_.dtype));
     check(join_attention(join, shape_.dtype, stream), attention_kernel_name(shape_.dtype));
   }
-  // For the parts of any list: these fill the CTAs at most.
+  // For the parts of any list: these fill the SMs at most.
   size_t part_bytes() const {
     const int64_t tiles = work_.packed() != nullptr ? work_.packed()->query_tiles() : work_->query_tiles();
-    const int64_t parts = tiles == 0 ? 1 : std::max<int64_t>(workers_ / tiles, 1);
+    const int64_t parts = tiles == 0 ? 1 : std::max<int64_t>(sm_count_ / tiles, 1);
     if (parts == 1) return 0;
     Layout layout;
     const auto rows = static_cast<size_t>(parts * shape_.batch * shape_.heads_q * shape_.seq_q);
@@ -349,6 +350,7 @@ class CudaAttention final : public AttentionState {
   const AttentionShape shape_;
   PlanMemory& memory_;
   const int device_;
+  const int32_t sm_count_;
   const int32_t workers_;
   const int64_t padded_;  // queries, in whole tiles
   StreamUses uses_;

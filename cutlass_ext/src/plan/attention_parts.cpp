@@ -6,7 +6,7 @@
 
 namespace sparsek {
 
-int32_t attention_parts(const AttentionSteps& list, int64_t workers, int64_t queries) {
+int32_t attention_parts(const AttentionSteps& list, int64_t sm_count, int64_t queries) {
   constexpr int64_t kLeastSteps = 4;  // of a part
   // What it takes to write parts in fp32 and to join them, in steps: docs/notes/attention-kernel.md.
   const int64_t joining = 6 + std::min<int64_t>(queries, kAttentionTile) * 3 / 32;
@@ -14,7 +14,7 @@ int32_t attention_parts(const AttentionSteps& list, int64_t workers, int64_t que
   if (tiles == 0) return 1;
   int64_t longest = 0;
   for (const WorkTile& tile : list.tiles) longest = std::max<int64_t>(longest, tile.entry_count);
-  const int64_t parts = std::max<int64_t>(std::min(workers / tiles, longest / kLeastSteps), 1);
+  const int64_t parts = std::max<int64_t>(std::min(sm_count / tiles, longest / kLeastSteps), 1);
   return longest - (longest + parts - 1) / parts >= joining ? static_cast<int32_t>(parts) : 1;
 }
 

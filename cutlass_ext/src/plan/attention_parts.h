@@ -8,8 +8,9 @@
 namespace sparsek {
 
 // How many parts each tile has, so that all are computed at once and more steps are saved than joining them takes,
-// which grows with the queries of a tile; 1: none is split. queries: of a head.
-int32_t attention_parts(const AttentionSteps& list, int64_t workers, int64_t queries);
+// which grows with the queries of a tile; 1: none is split. queries: of a head. It does not depend on how many CTAs
+// compute the tiles, since the order of sums follows from the parts.
+int32_t attention_parts(const AttentionSteps& list, int64_t sm_count, int64_t queries);
 
 // Splits each tile into so many parts, some of which may be empty. n_tile of part i is that of the tile plus i * heads;
 // heads: batch * heads_q.

@@ -18,7 +18,7 @@ import (
 type benchCommand struct {
 	Suite        string     `group:"What is timed" default:"basic" placeholder:"NAME" help:"${suites}."`
 	List         bool       `group:"What is timed" help:"List the suites with their cases, or those of --suite, and time nothing."`
-	From         []string   `group:"What is timed" sep:"none" placeholder:"FILE" help:"Report what --json wrote to a file, and time nothing. May be given more than once, with --markdown."`
+	From         []string   `group:"What is timed" sep:"none" placeholder:"FILE" help:"Report what --json wrote to a file, and time nothing. May be given more than once, with --markdown or for one map."`
 	Matrix       []string   `group:"What is timed" sep:"none" placeholder:"FILE" help:"A from a file in place of a suite: .mtx, .mtx.gz, .npz. May be given more than once."`
 	Against      peersFlag  `group:"What is timed" placeholder:"NAMES" help:"${peers}, with commas between them, or none (default: the dense product, or the suite's)."`
 	Size         *sizeFlag  `group:"Product" placeholder:"MxNxK" help:"A is M x K, B is K x N (default: the suite's)."`
@@ -103,8 +103,6 @@ func (o *benchCommand) validate(e *environment) error {
 		return failf(exitUsage, "bench: --launches is for products: leave out --suite %s", o.Suite)
 	case o.Sustained != nil && (*o.Sustained < 0 || *o.Sustained > longestSustained):
 		return failf(exitUsage, "bench: --sustained %v: give a time from 0 to %v", *o.Sustained, longestSustained)
-	case len(o.From) > 1 && !o.Markdown:
-		return failf(exitUsage, "bench: several --from need --markdown")
 	case o.gpuOnly() && o.Device.backend == sparsek.CPU:
 		return failf(exitUsage, "bench: --suite %s times a GPU: leave out --device cpu", o.Suite)
 	}

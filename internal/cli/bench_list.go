@@ -56,13 +56,14 @@ func devicesThere() (int, error) {
 
 // printFrom prints what was measured before.
 func (o *benchCommand) printFrom(e *environment) error {
-	if len(o.From) == 1 {
-		if m, err := readMap(o.From[0]); m != nil || err != nil {
-			if err != nil {
-				return fail(exitBadFile, err)
-			}
-			return o.reportMap(e, m)
-		}
+	m, err := readMaps(o.From)
+	switch {
+	case err != nil:
+		return fail(exitBadFile, err)
+	case m != nil:
+		return o.reportMap(e, m)
+	case len(o.From) > 1 && !o.Markdown:
+		return failf(exitUsage, "bench: several --from need --markdown, or be of a map")
 	}
 	var reports []*bench.Report
 	for _, path := range o.From {

@@ -212,7 +212,10 @@ func (o *benchCommand) reportMap(e *environment, m *shapemap.Map) error {
 }
 
 func printMap(e *environment, m *shapemap.Map) error {
-	fmt.Fprintf(e.stdout, "map of %s, sparsek %s, commit %s, %s: %d cells\n\n", m.Device, m.Version, bench.ShortCommit(m.Commit), m.Date, len(m.Cells))
+	for _, s := range m.Sources() {
+		fmt.Fprintf(e.stdout, "map of %s, sparsek %s, commit %s, %s: %d cells\n", s.Device, s.Version, bench.ShortCommit(s.Commit), s.Date, s.Count)
+	}
+	fmt.Fprintln(e.stdout)
 	t := &table{left: 2}
 	t.add("figure", "type", "cells", "worst", "median", "worse than", "so many")
 	for _, s := range m.Summaries() {
@@ -249,19 +252,28 @@ func (o *benchCommand) writeMap(e *environment, m *shapemap.Map) error {
 	return all
 }
 
-// readMap reads the file of a map. nil where it is another file, or none.
+// readMaps reads the files of a map, nil where the first is none of a map, or is not there.
+func readMaps(paths []string) (*shapemap.Map, error) {
+	var maps []*shapemap.Map
+	for i, path := range paths {
+		m, err := readMap(path)
+		if i == 0 && (errors.Is(err, shapemap.ErrNoMap) || errors.Is(err, os.ErrNotExist)) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		maps = append(maps, m)
+	}
+	return shapemap.Merge(maps)
+}
+
 func readMap(path string) (*shapemap.Map, error) {
 	file, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
 	m, _, err := shapemap.Read(file)
-	if errors.Is(err, shapemap.ErrNoMap) {
-		err = nil
-	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}

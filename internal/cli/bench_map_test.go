@@ -79,6 +79,22 @@ func TestBenchMap(t *testing.T) {
 	if err := runBench(&text, "--from", keep); err != nil || !strings.Contains(text.String(), "map of ") {
 		t.Errorf("%s, %v", text.String(), err)
 	}
+	// Cells of another build, which one file does not take, are drawn on one map.
+	text.Reset()
+	whole, err := os.ReadFile(keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := filepath.Join(folder, "another.jsonl")
+	if err := os.WriteFile(another, bytes.Replace(whole, []byte(`"build":"`), []byte(`"build":"another`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := runBench(&text, "--from", keep, "--from", another); err != nil || strings.Count(text.String(), "map of ") != 2 {
+		t.Errorf("%s, %v", text.String(), err)
+	}
+	if err := runBench(io.Discard, "--from", keep, "--from", page); exitCode(err) != exitBadFile || !strings.Contains(err.Error(), "no map of") {
+		t.Error(err)
+	}
 	for _, path := range []string{page, filepath.Join(plots, "map-choice-fp32.svg")} {
 		if at, err := os.Stat(path); err != nil || at.Size() < 1000 {
 			t.Errorf("%s: %v, %v", path, at, err)

@@ -50,8 +50,8 @@ type Rates struct {
 	L2Bytes    int64   `json:"l2_bytes"`
 }
 
-// same reports whether cells under two headers can stand on one map.
-func (h *Header) same(other *Header) error {
+// differs says in what cells under two headers were measured differently, nil where they can stand in one file.
+func (h *Header) differs(other *Header) error {
 	for _, field := range []struct{ what, a, b string }{
 		{"another build of the library", h.Build, other.Build},
 		{"another device", h.Device, other.Device},
@@ -59,15 +59,16 @@ func (h *Header) same(other *Header) error {
 		{"other rivals", fmt.Sprint(h.Rivals), fmt.Sprint(other.Rivals)},
 	} {
 		if field.a != field.b {
-			return fmt.Errorf("it was measured with %s: %q, here %q; name another file, or remove it", field.what, field.a, field.b)
+			return fmt.Errorf("%s: %q, here %q", field.what, field.a, field.b)
 		}
 	}
 	return nil
 }
 
-// Map is what a file holds.
+// Map is what a file holds, or several.
 type Map struct {
 	Header
+	Parts []Part `json:"parts,omitempty"` // of several files
 	Cells []Cell `json:"cells"`
 }
 
@@ -177,8 +178,8 @@ func Open(path string, h Header) (j *Journal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := old.same(&h); err != nil {
-		return nil, err
+	if err := old.differs(&h); err != nil {
+		return nil, fmt.Errorf("it was measured with %w; name another file, or remove it", err)
 	}
 	j.Map = *old
 	return j, j.cut(whole)

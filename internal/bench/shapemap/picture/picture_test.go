@@ -79,6 +79,25 @@ func TestColours(t *testing.T) {
 	}
 }
 
+// A map of two builds names both.
+func TestTwoBuilds(t *testing.T) {
+	m := sample()
+	other := *m
+	other.Commit, other.Cells = "d", m.Cells[:1]
+	all, err := shapemap.Merge([]*shapemap.Map{m, &other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	if err := Page(&page, all); err != nil {
+		t.Fatal(err)
+	}
+	if svg := strings.Join(texts(t, SVG(all, shapemap.Figures[1], "bf16")), " "); !strings.Contains(svg, "commit c,") || !strings.Contains(svg, "2026-01-01 (1 cells)") ||
+		!strings.Contains(page.String(), "commit c,") || !strings.Contains(page.String(), "commit d,") {
+		t.Errorf("%s, %s", svg, page.String())
+	}
+}
+
 func TestPage(t *testing.T) {
 	var page strings.Builder
 	if err := Page(&page, sample()); err != nil {

@@ -65,11 +65,20 @@ func SVG(m *shapemap.Map, f shapemap.Figure, dtype string) string {
 }
 
 func subtitle(m *shapemap.Map) string {
-	commit := m.Commit
-	if len(commit) > 12 {
-		commit = commit[:12]
+	var of []string
+	sources := m.Sources()
+	for _, s := range sources {
+		commit := s.Commit
+		if len(commit) > 12 {
+			commit = commit[:12]
+		}
+		text := fmt.Sprintf("sparsek %s, commit %s, %s, %s", s.Version, commit, s.Device, s.Date)
+		if len(sources) > 1 {
+			text += fmt.Sprintf(" (%d cells)", s.Count)
+		}
+		of = append(of, text)
 	}
-	return fmt.Sprintf("sparsek %s, commit %s, %s, %s. Rows: blocks; columns: N.", m.Version, commit, m.Device, m.Date)
+	return strings.Join(of, "; ") + ". Rows: blocks; columns: N."
 }
 
 func add[T comparable](list []T, v T) []T {

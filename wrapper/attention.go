@@ -56,8 +56,10 @@ type Attention struct {
 	engine *Engine
 	dtype  DType
 	block  [2]int // of queries and keys
-	opts   AttentionOptions
-	info   AttentionInfo
+	// hasLayout: LayoutBatch and LayoutHeads of opts have a meaning.
+	hasLayout bool
+	opts      AttentionOptions
+	info      AttentionInfo
 }
 
 // NewAttention makes attention over the blocks of layout, or over all where it is nil. A layout is a pattern without
@@ -98,7 +100,7 @@ func (e *Engine) attention(raw native.AttentionOptions, dtype DType, opts Attent
 		return nil, err
 	}
 	h := newHandle("attention", pointer, e.handle, func() { lib.AttentionDestroy(pointer) })
-	a := &Attention{handle: h, engine: e, dtype: dtype, block: raw.Block(), opts: opts, info: AttentionInfo{
+	a := &Attention{handle: h, engine: e, dtype: dtype, block: raw.Block(), hasLayout: raw.Layout != nil, opts: opts, info: AttentionInfo{
 		Kernel: info.Kernel, Backward: info.Backward, Blocks: info.Blocks, PartialBlocks: info.Partial, Pairs: info.Pairs,
 		ForwardBytes: info.ForwardBytes, BackwardBytes: info.BackwardBytes, UnitRoundoff: info.UnitRoundoff, ProductRoundoff: info.ProductRoundoff}}
 	runtime.AddCleanup(a, (*handle).close, h)

@@ -20,6 +20,7 @@ type attentionCase[T, S Element] struct {
 	opts               AttentionOptions
 	layout             *BSR[T, int32] // nil: every block
 	lengthsQ, lengthsK []int32
+	terms              attentionTerms
 	o                  AttentionOperands
 }
 
@@ -88,6 +89,7 @@ func drawAttention[T, S Element](t *rapid.T) *attentionCase[T, S] {
 	}
 	gap := rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "gap")
 	c.lengthsQ, c.lengthsK = c.drawLengths(t, "lengthsQ", o.SeqQ), c.drawLengths(t, "lengthsK", o.SeqK)
+	c.drawTerms(t, random)
 	c.fill(random, gap)
 	return c
 }
@@ -142,14 +144,12 @@ func (c *attentionCase[T, S]) fill(random *rand.Rand, gap int) {
 	poison(out, c.lengthsQ)
 	poison(k, c.lengthsK)
 	poison(v, c.lengthsK)
-	block := [2]int{128, 128}
-	if c.layout != nil {
-		block = [2]int{c.layout.BlockM, c.layout.BlockK}
-	}
+	block, _ := c.block()
 	mass := newHeads[S](random, o.Batch, o.HeadsQ, (o.SeqQ+block[0]-1)/block[0], (o.SeqK+block[1]-1)/block[1], 0)
 	c.o = AttentionOperands{Q: q, K: k, V: v, O: like(out), GradO: out,
 		LSE: like(newHeads[S](random, o.Batch, o.HeadsQ, o.SeqQ, 1, 0)), Mass: like(mass),
 		GradQ: like(q), GradK: like(k), GradV: like(v)}
+	c.fillTerms(random)
 }
 
 // poison writes NaN beyond the lengths, where nothing may be read.
@@ -198,6 +198,7 @@ func (c *attentionCase[T, S]) run(t rapid.TB, engine *Engine) AttentionInfo {
 	defer s.Close()
 	o := c.o
 	defer c.writeLengths(t, engine, &o)()
+	defer c.writeTerms(t, engine, &o, false)()
 	if err := a.Forward(ctx, s, o); err != nil {
 		t.Fatal(err)
 	}
@@ -215,8 +216,12 @@ func (c *attentionCase[T, S]) lengthsMoveRules() bool {
 
 func (c *attentionCase[T, S]) check(t rapid.TB, lib *Library, info AttentionInfo, threads int) {
 	t.Helper()
-	for output := check.O; output <= check.Mass; output++ {
+	for output := check.O; output <= check.GradBias; output++ {
+		if output == check.GradBias && c.o.GradBias == nil {
+			continue
+		}
 		report, err := check.Attention(lib, c.layout, check.AttentionArgs{Options: c.opts, Operands: c.o, LengthsQ: c.lengthsQ, LengthsK: c.lengthsK,
+			MaskIndex: c.terms.maskIndex, MaskBits: c.terms.maskBits, MaskBlocks: c.terms.masked,
 			Info: info, Output: output, Threads: threads})
 		if err != nil {
 			t.Fatalf("%v: %v (%+v)", output, err, c.opts)
@@ -227,12 +232,16 @@ func (c *attentionCase[T, S]) check(t rapid.TB, lib *Library, info AttentionInfo
 	}
 }
 
-// outputs are the bits of all that was computed. sums: LSE, and the mass of blocks.
+// outputs are the bits of all that was computed. sums: LSE, the mass of blocks and the gradient of the bias.
 func (c *attentionCase[T, S]) outputs() (all []T, sums []S) {
 	for _, x := range []HeadsOperand{c.o.O, c.o.GradQ, c.o.GradK, c.o.GradV} {
 		all = append(all, x.(Heads[T]).Data...)
 	}
-	return all, slices.Concat(c.o.LSE.(Heads[S]).Data, c.o.Mass.(Heads[S]).Data)
+	sums = slices.Concat(c.o.LSE.(Heads[S]).Data, c.o.Mass.(Heads[S]).Data)
+	if c.o.GradBias != nil {
+		sums = append(sums, c.o.GradBias.(Heads[S]).Data...)
+	}
+	return all, sums
 }
 
 func eachAttentionType(t *testing.T, bf16, fp16, fp32, fp64 func(t *testing.T)) {

@@ -32,21 +32,8 @@ func (c *attentionCase[T, S]) sees(b, head, i, j int) bool {
 	if o.Causal && j > p || o.WindowRight != nil && j > p+*o.WindowRight || o.WindowLeft != nil && j < p-*o.WindowLeft {
 		return false
 	}
-	if c.layout == nil {
-		return true
-	}
-	if o.LayoutBatch <= 1 {
-		b = 0
-	}
-	layouts := max(1, o.LayoutHeads)
-	rows := (o.SeqQ + c.layout.BlockM - 1) / c.layout.BlockM
-	row := (b*layouts+head/(o.HeadsQ/layouts))*rows + i/c.layout.BlockM
-	for _, col := range c.layout.ColIdx[c.layout.RowPtr[row]:c.layout.RowPtr[row+1]] {
-		if int(col) == j/c.layout.BlockK {
-			return true
-		}
-	}
-	return false
+	block, _ := c.block()
+	return c.hasBlock(b, head, i/block[0], j/block[1]) && !c.isMasked(b, head, i, j)
 }
 
 // pair is what a query and a key have between them: its score, and the derivative of that by <q, k>.
@@ -62,11 +49,12 @@ func (c *attentionCase[T, S]) pair(b, head, i, j int) (score, slope float64) {
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(o.HeadSize))
 	}
+	bias := c.bias(b, head, i, j)
 	if o.SoftCap == 0 {
-		return sum * scale, scale
+		return sum*scale + bias, scale
 	}
 	tanh := math.Tanh(sum * scale / o.SoftCap)
-	return o.SoftCap * tanh, scale * (1 - tanh*tanh)
+	return o.SoftCap*tanh + bias, scale * (1 - tanh*tanh)
 }
 
 // weights are the probabilities of a query's keys, and its LSE.
@@ -122,6 +110,10 @@ func (c *attentionCase[T, S]) compareForward(t rapid.TB, b, head int) {
 func (c *attentionCase[T, S]) compareBackward(t rapid.TB) {
 	q, k, v, grad := c.o.Q.(Heads[float64]), c.o.K.(Heads[float64]), c.o.V.(Heads[float64]), c.o.GradO.(Heads[float64])
 	gradQ, gradK, gradV := zeros(q), zeros(k), zeros(v)
+	var gradBias Heads[float64]
+	if c.o.GradBias != nil {
+		gradBias = zeros(c.o.GradBias.(Heads[float64]))
+	}
 	for b := range c.opts.Batch {
 		for head := range c.opts.HeadsQ {
 			headK := head / (c.opts.HeadsQ / c.opts.HeadsK)
@@ -144,7 +136,11 @@ func (c *attentionCase[T, S]) compareBackward(t rapid.TB) {
 						continue
 					}
 					_, slope := c.pair(b, head, i, j)
-					s := p[j] * (gradP[j] - mean) * slope
+					s := p[j] * (gradP[j] - mean)
+					if c.o.GradBias != nil {
+						gradBias.Data[placeOf(gradBias, b, head, i)+j] = s
+					}
+					s *= slope
 					for d := range q.Size {
 						gradQ.Data[placeOf(q, b, head, i)+d] += s * k.Data[placeOf(k, b, headK, j)+d]
 						gradK.Data[placeOf(k, b, headK, j)+d] += s * q.Data[placeOf(q, b, head, i)+d]
@@ -156,6 +152,9 @@ func (c *attentionCase[T, S]) compareBackward(t rapid.TB) {
 	compareHeads(t, "GradQ", c.o.GradQ.(Heads[float64]), gradQ)
 	compareHeads(t, "GradK", c.o.GradK.(Heads[float64]), gradK)
 	compareHeads(t, "GradV", c.o.GradV.(Heads[float64]), gradV)
+	if c.o.GradBias != nil {
+		compareHeads(t, "GradBias", c.o.GradBias.(Heads[float64]), gradBias)
+	}
 }
 
 func zeros(h Heads[float64]) Heads[float64] {

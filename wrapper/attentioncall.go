@@ -67,9 +67,18 @@ type AttentionOperands struct {
 	// layout blocks are 128 x 128. Forward writes it where it is not nil, and then needs LSE.
 	Mass HeadsOperand
 
+	// Bias is added to the scores, after the soft cap: (Batch, HeadsQ, SeqQ, SeqK), of the type of Q, or of float32 where
+	// that has 16 bits. Where one of the first three extents is 1, all batches, heads or queries have the same. -Inf hides the
+	// key from the query. Only pairs of blocks that are computed are read.
+	Bias HeadsOperand
+	Mask *AttentionMask // nil: all pairs of the layout's blocks see each other
+
 	// Of Backward: the gradient of O, and those that are written, of which nil ones are not computed.
 	GradO               HeadsOperand
 	GradQ, GradK, GradV HeadsOperand
+	// GradBias is that of Bias before it is added up over what shares an element: (Batch, HeadsQ, SeqQ, SeqK) without gaps, of the
+	// type of LSE, 0 where the query does not see the key.
+	GradBias HeadsOperand
 }
 
 // Forward computes O, and LSE, behind what is in stream s already; on the CPU it is done on return.
@@ -143,6 +152,9 @@ func (a *Attention) bind(ctx context.Context, op string, s *Stream, o AttentionO
 	}
 	args.LengthsQ = at(c, "LengthsQ", o.LengthsQ, a.opts.Batch, false)
 	args.LengthsK = at(c, "LengthsK", o.LengthsK, a.opts.Batch, false)
+	if o.Mask != nil {
+		a.mask(c, o.Mask, &args)
+	}
 	if c.err == nil {
 		c.err = a.opts.operands(op, a.dtype, a.block, o, backward, &args, func(name string, h heads) (unsafe.Pointer, error) {
 			return c.address(name, h, pins)
@@ -191,7 +203,7 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 	query := func(size int) [4]int { return [4]int{o.Batch, o.HeadsQ, o.SeqQ, size} }
 	key := func(size int) [4]int { return [4]int{o.Batch, o.HeadsK, o.SeqK, size} }
 	blocks := [4]int{o.Batch, o.HeadsQ, (o.SeqQ + block[0] - 1) / block[0], (o.SeqK + block[1] - 1) / block[1]}
-	var lse, mass native.Tensor
+	var lse, mass, gradBias native.Tensor
 	for _, x := range []struct {
 		name   string
 		given  HeadsOperand
@@ -210,8 +222,9 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 		{"GradQ", given.GradQ, query(o.HeadSize), dtype, &args.GradQ, false},
 		{"GradK", given.GradK, key(o.HeadSize), dtype, &args.GradK, false},
 		{"GradV", given.GradV, key(sizeV), dtype, &args.GradV, false},
+		{"GradBias", given.GradBias, query(o.SeqK), sums, &gradBias, false},
 	} {
-		if x.given == nil || x.name == "Mass" && backward {
+		if x.given == nil || x.name == "Mass" && backward || x.name == "GradBias" && !backward {
 			if x.wanted {
 				return fault(op, ErrNullPointer, "%s is nil", x.name)
 			}
@@ -221,7 +234,7 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 		if err := h.check(op, x.name, x.want, x.dtype); err != nil {
 			return err
 		}
-		if (x.name == "LSE" || x.name == "Mass") && h.stride != [3]int{} {
+		if (x.name == "LSE" || x.name == "Mass" || x.name == "GradBias") && h.stride != [3]int{} {
 			return fault(op, ErrBadLeadingDimension, "%s has strides: it is without gaps", x.name)
 		}
 		data, err := address(x.name, h)
@@ -230,8 +243,8 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 		}
 		*x.to = native.Tensor{Data: data, Stride: h.stride}
 	}
-	args.LSE, args.Mass = lse.Data, mass.Data
-	return nil
+	args.LSE, args.Mass, args.GradBias = lse.Data, mass.Data, gradBias.Data
+	return o.bias(op, dtype, given.Bias, &args.Bias, address)
 }
 
 // check makes sure that the operand has these extents, and lies within its memory.

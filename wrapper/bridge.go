@@ -37,6 +37,10 @@ func init() {
 		})
 		return raw, args, err
 	}
+	bridge.MaskSizes = func(options any, raw native.AttentionOptions, masked int) (index, bits int) {
+		opts := options.(AttentionOptions)
+		return opts.maskSizes(raw.Block(), raw.Layout != nil, masked)
+	}
 	bridge.Begin = func(ctx context.Context, op string, plans, operands any) (*bridge.Use, error) {
 		return begin(ctx, op, plans.([]*Plan), operands.([]Operands))
 	}

@@ -241,7 +241,8 @@ typedef enum sparsek_attention_output {
   SPARSEK_ATTENTION_GRAD_Q = 2,
   SPARSEK_ATTENTION_GRAD_K = 3,
   SPARSEK_ATTENTION_GRAD_V = 4,
-  SPARSEK_ATTENTION_MASS = 5
+  SPARSEK_ATTENTION_MASS = 5,
+  SPARSEK_ATTENTION_GRAD_BIAS = 6
 } sparsek_attention_output;
 
 typedef struct sparsek_context sparsek_context;     /* a back-end and its device */
@@ -636,19 +637,39 @@ typedef struct sparsek_attention_args {
    * the type of lse; 0 of blocks that the layout does not have. Without a layout blocks are 128 x 128. On a GPU a pool
    * of the context gives memory for it: 4 bytes for each 16 queries and 64, 32 or 16 keys, with more than a block. */
   void* mass;
+  /* Added to the scores, after the soft cap: S = scale * Q K^T + bias; -Inf hides the key from the query. Of
+   * bias_dtype: the type of Q, or fp32 where Q is of less. Strides: elements from one batch, query head, query and key
+   * to the next, of which any may be 0, so that what is there is used again; all four 0: (batch, heads_q, seq_q, seq_k)
+   * without gaps. Only pairs of blocks that are computed are read. null: none. */
+  const void* bias;
+  int64_t stride_bias[4];
+  /* Which pairs of a block see each other, for blocks of which not all do. mask_index, (block rows of the layout, key
+   * blocks) without gaps, has the number of each block's bits in mask; one that is not in [0, mask_blocks), as -1: all
+   * pairs see each other. Bits: (mask_blocks, block_m, ceil(block_k / 32)), key j of a block in bit j % 32 of word
+   * j / 32. Both are read when the call runs. Without a layout blocks are 128 x 128, of one block row for each of
+   * queries. null: none. */
+  const uint32_t* mask;
+  const int32_t* mask_index;
+  int64_t mask_blocks;
+  int32_t bias_dtype; /* sparsek_dtype; not used without a bias */
+  int32_t reserved;
+  /* Of attention_backward: the gradient of the bias, written where it is not null: P (dP - sum dO O) of each pair, 0
+   * where the query does not see the key, (batch, heads_q, seq_q, seq_k) without gaps, of the type of lse. To add up
+   * what strides of 0 use again is up to the caller. */
+  void* grad_bias;
 } sparsek_attention_args;
 
 /* Compares one output of attention with a reference in fp64 (of fp64: with 64 bits of fraction), element by element,
  * computed straight from the arrays, all in host memory. With w = softmax(S), L keys seen, D = head_size, u the
  * unit_roundoff and p the product_roundoff, an error of at most
- *     e = |scale| gamma(D + 3) sum|q||k| + 8 u (|S| + |soft_cap|) + 8 u max|S| + (8 b + 16) u
+ *     e = |scale| gamma(D + 3) sum|q||k| + 8 u (|S| + |soft_cap| + |bias|) + 8 u max|S| + (8 b + 16) u
  * in each exponent (b: blocks of that row) makes weights w (1 + a), |a| <= exp(e) (1 + gamma(L + b + 8)) - 1, hence
  * with A = sum w a |O - ref|   <= (sum w |v| (a + p (1 + a)) + |ref| A + underflow) / (1 - A) + u_out |ref| + eta_out
  *     |LSE - ref| <= -log(1 - A) + 8 u (1 + |ref| + max|S|)
  * The gradients are those of the o and lse that are given: P = exp(S - lse), dS = P (dP - sum dO O), whose errors are
  * taken through the sums of dQ = scale dS K, dK = scale dS^T Q and dV = P^T dO in the same way. Mass is that of the lse
- * that is given: the errors of its weights, and gamma(n) of the sum of n of them. gamma(n) = n u / (1 - n u); u_out and
- * eta_out as of sparsek_check_args. */
+ * that is given: the errors of its weights, and gamma(n) of the sum of n of them. The gradient of the bias is dS before
+ * the derivative of the soft cap. gamma(n) = n u / (1 - n u); u_out and eta_out as of sparsek_check_args. */
 typedef struct sparsek_attention_check_args {
   size_t abi_size;
   const sparsek_attention_options* options;

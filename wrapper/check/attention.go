@@ -22,25 +22,31 @@ const (
 	GradK
 	GradV
 	Mass
+	GradBias
 )
 
 // String is the output's name.
 func (o AttentionOutput) String() string {
-	names := [...]string{"O", "LSE", "GradQ", "GradK", "GradV", "Mass"}
+	names := [...]string{"O", "LSE", "GradQ", "GradK", "GradV", "Mass", "GradBias"}
 	if o < 0 || int(o) >= len(names) {
 		return "unknown"
 	}
 	return names[o]
 }
 
+func (o AttentionOutput) isGradient() bool { return o >= GradQ && o <= GradV || o == GradBias }
+
 // AttentionArgs are a call of attention and its results, all in host memory.
 type AttentionArgs struct {
 	Options            sparsek.AttentionOptions
-	Operands           sparsek.AttentionOperands // without lengths
+	Operands           sparsek.AttentionOperands // without lengths and Mask
 	LengthsQ, LengthsK []int32                   // (Batch), or nil
-	Info               sparsek.AttentionInfo     // its roundoffs are those of the kernel
-	Output             AttentionOutput
-	Threads            int // 0: one for each core
+	// As of [sparsek.AttentionMask], or nil.
+	MaskIndex, MaskBits []int32
+	MaskBlocks          int
+	Info                sparsek.AttentionInfo // its roundoffs are those of the kernel
+	Output              AttentionOutput
+	Threads             int // 0: one for each core
 }
 
 // Attention compares every element of an output with one in float64 (of float64: with 64 bits of fraction), computed
@@ -51,25 +57,32 @@ func Attention[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, layout 
 	const op = "check attention"
 	var pins runtime.Pinner
 	defer pins.Unpin()
-	options, raw, err := bridge.Attention(op, layout, args.Options, args.Operands, args.Output >= GradQ && args.Output <= GradV, &pins)
+	options, raw, err := bridge.Attention(op, layout, args.Options, args.Operands, args.Output.isGradient(), &pins)
 	if err != nil {
 		return Report{}, err
 	}
-	for _, lengths := range []struct {
+	indexSize, bitsSize := bridge.MaskSizes(args.Options, options, args.MaskBlocks)
+	for _, x := range []struct {
+		name string
 		from []int32
+		want int
 		to   *unsafe.Pointer
-	}{{args.LengthsQ, &raw.LengthsQ}, {args.LengthsK, &raw.LengthsK}} {
-		if lengths.from == nil {
+	}{
+		{"LengthsQ", args.LengthsQ, args.Options.Batch, &raw.LengthsQ}, {"LengthsK", args.LengthsK, args.Options.Batch, &raw.LengthsK},
+		{"MaskIndex", args.MaskIndex, indexSize, &raw.MaskIndex}, {"MaskBits", args.MaskBits, bitsSize, &raw.MaskBits},
+	} {
+		if x.from == nil {
 			continue
 		}
-		if len(lengths.from) != args.Options.Batch {
-			return Report{}, fault("%d lengths of %d sequences", len(lengths.from), args.Options.Batch)
+		if len(x.from) != x.want {
+			return Report{}, fault("%s has %d elements where %d are needed", x.name, len(x.from), x.want)
 		}
-		if len(lengths.from) > 0 {
-			*lengths.to = unsafe.Pointer(unsafe.SliceData(lengths.from))
-			pins.Pin(*lengths.to)
+		if len(x.from) > 0 {
+			*x.to = unsafe.Pointer(unsafe.SliceData(x.from))
+			pins.Pin(*x.to)
 		}
 	}
+	raw.MaskBlocks = args.MaskBlocks
 	r, err := bridge.Library(lib).AttentionCheck(options, raw, int32(args.Output),
 		native.AttentionInfo{UnitRoundoff: args.Info.UnitRoundoff, ProductRoundoff: args.Info.ProductRoundoff}, args.Threads)
 	return report(r), err

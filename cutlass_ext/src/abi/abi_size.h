@@ -117,6 +117,9 @@ inline void require_reserved(const sparsek_values_args& given, const char* what)
 inline void require_reserved(const sparsek_attention_options& given, const char* what) {
   require_zero(given.reserved, what, "reserved");
 }
+inline void require_reserved(const sparsek_attention_args& given, const char* what) {
+  require_zero(given.reserved, what, "reserved");
+}
 inline void require_reserved(const sparsek_plan_layout& given, const char* what) {
   require_zero(given.reserved, what, "reserved");
 }

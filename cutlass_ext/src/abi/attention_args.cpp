@@ -110,6 +110,44 @@ void require_lse(const AttentionShape& shape, const void* lse, bool needed) {
   require_aligned(lse, shape.dtype == SPARSEK_FP64 ? 8 : 4, "args->lse");
 }
 
+void resolve_bias(const AttentionShape& shape, sparsek_attention_args& args) {
+  if (args.bias == nullptr) return;
+  require_dtype(args.bias_dtype, "args->bias_dtype");
+  if (args.bias_dtype != shape.dtype && (args.bias_dtype != SPARSEK_FP32 || shape.dtype == SPARSEK_FP64)) {
+    fail(SPARSEK_UNSUPPORTED_DTYPE, "args->bias_dtype = %d is neither the type of Q, %d, nor fp32 for one of less",
+         args.bias_dtype, shape.dtype);
+  }
+  const int64_t element = dtype_bytes(args.bias_dtype);
+  require_aligned(args.bias, element, "args->bias");
+  const int64_t extent[4] = {shape.batch, shape.heads_q, shape.seq_q, shape.seq_k};
+  int64_t* const stride = args.stride_bias;
+  if (std::all_of(stride, stride + 4, [](int64_t x) { return x == 0; })) {
+    stride[3] = 1;
+    for (int i = 3; i > 0; --i) {
+      if (__builtin_mul_overflow(extent[i], stride[i], &stride[i - 1])) {
+        fail(SPARSEK_BAD_SIZE, "args->bias does not fit in an address space");
+      }
+    }
+  }
+  int64_t bytes = element;
+  for (int i = 0; i < 4; ++i) {
+    int64_t way = 0;
+    if (stride[i] < 0 || __builtin_mul_overflow(std::max<int64_t>(0, extent[i] - 1), stride[i], &way) ||
+        __builtin_mul_overflow(way, element, &way) || __builtin_add_overflow(bytes, way, &bytes)) {
+      fail(SPARSEK_BAD_LEADING_DIMENSION, "args->stride_bias[%d] = %" PRId64 " is negative, or too large", i,
+           stride[i]);
+    }
+  }
+}
+
+void require_mask(const sparsek_attention_args& args) {
+  if (args.mask_blocks < 0) fail(SPARSEK_BAD_SIZE, "args->mask_blocks = %" PRId64 " is negative", args.mask_blocks);
+  if (args.mask_blocks > 0) require_not_null(args.mask, "args->mask");
+  if (args.mask != nullptr) require_not_null(args.mask_index, "args->mask_index");
+  require_aligned(args.mask, 4, "args->mask");
+  require_aligned(args.mask_index, 4, "args->mask_index");
+}
+
 }  // namespace
 
 AttentionShape resolve_attention_shape(const sparsek_attention_options& options) {
@@ -199,6 +237,8 @@ AttentionLayout resolve_attention_layout(const sparsek_attention_options& option
 sparsek_attention_args resolve_attention_args(const AttentionShape& shape, const sparsek_attention_args& given,
                                               AttentionCall call) {
   sparsek_attention_args args = given;
+  resolve_bias(shape, args);
+  require_mask(args);
   const bool backward = call == AttentionCall::kBackward;
   const auto query = [&](const char* name, const void* data, int64_t* stride, int64_t size, bool written) {
     return Operand{name, data, stride, shape.heads_q, shape.seq_q, size, written};
@@ -231,6 +271,13 @@ sparsek_attention_args resolve_attention_args(const AttentionShape& shape, const
     return args;
   }
   require_lse(shape, args.lse, shape.batch > 0 && shape.seq_q > 0);
+  if (args.grad_bias != nullptr && args.bias == nullptr) {
+    fail(SPARSEK_BAD_ARGUMENT, "args->grad_bias is given without args->bias");
+  }
+  require_aligned(args.grad_bias, shape.dtype == SPARSEK_FP64 ? 8 : 4, "args->grad_bias");
+  if (args.grad_bias != nullptr && args.grad_bias == args.bias) {
+    fail(SPARSEK_BAD_ARGUMENT, "args->grad_bias is args->bias: what is written must not overlap what is read");
+  }
   for (const Operand& x : gradients) {
     if (x.data == nullptr) continue;
     resolve(x);

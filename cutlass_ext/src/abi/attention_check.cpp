@@ -12,7 +12,7 @@
 namespace sparsek::entry {
 namespace {
 
-constexpr const char* kOutputs[] = {"O", "LSE", "grad_q", "grad_k", "grad_v", "mass"};
+constexpr const char* kOutputs[] = {"O", "LSE", "grad_q", "grad_k", "grad_v", "mass", "grad_bias"};
 
 void require_roundoff(double value, const char* member) {
   if (!(value >= 0 && value < 1)) {
@@ -22,11 +22,12 @@ void require_roundoff(double value, const char* member) {
 
 // The output is one that `args` has.
 void require_output(const sparsek_attention_check_args& check, const sparsek_attention_args& args) {
-  const void* const all[] = {args.o, args.lse, args.grad_q, args.grad_k, args.grad_v, args.mass};
-  constexpr const char* kMembers[] = {"args->args->o",      "args->args->lse",    "args->args->grad_q",
-                                      "args->args->grad_k", "args->args->grad_v", "args->args->mass"};
-  if (check.output < SPARSEK_ATTENTION_O || check.output > SPARSEK_ATTENTION_MASS) {
-    fail(SPARSEK_BAD_ARGUMENT, "args->output = %d is none of sparsek_attention_output (0 to 5)", check.output);
+  const void* const all[] = {args.o, args.lse, args.grad_q, args.grad_k, args.grad_v, args.mass, args.grad_bias};
+  constexpr const char* kMembers[] = {"args->args->o",        "args->args->lse",    "args->args->grad_q",
+                                      "args->args->grad_k",   "args->args->grad_v", "args->args->mass",
+                                      "args->args->grad_bias"};
+  if (check.output < SPARSEK_ATTENTION_O || check.output > SPARSEK_ATTENTION_GRAD_BIAS) {
+    fail(SPARSEK_BAD_ARGUMENT, "args->output = %d is none of sparsek_attention_output (0 to 6)", check.output);
   }
   require_not_null(all[check.output], kMembers[check.output]);
 }
@@ -42,7 +43,8 @@ sparsek_status attention_check(const sparsek_attention_check_args* args, sparsek
     const AttentionLayout layout = resolve_attention_layout(options, shape);
     const sparsek_attention_args given = read_struct(check.args, "args->args");
     require_output(check, given);
-    const bool of_gradient = check.output >= SPARSEK_ATTENTION_GRAD_Q && check.output <= SPARSEK_ATTENTION_GRAD_V;
+    const bool of_gradient = (check.output >= SPARSEK_ATTENTION_GRAD_Q && check.output <= SPARSEK_ATTENTION_GRAD_V) ||
+                             check.output == SPARSEK_ATTENTION_GRAD_BIAS;
     const sparsek_attention_args operands =
         resolve_attention_args(shape, given, of_gradient ? AttentionCall::kBackward : AttentionCall::kForward);
     require_roundoff(check.unit_roundoff, "unit_roundoff");

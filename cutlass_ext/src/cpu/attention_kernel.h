@@ -20,6 +20,17 @@ struct HeadOutput {
   int64_t stride;
 };
 
+// What a head's scores have besides: element (i, j) of the bias, i * stride_q + j * stride_k behind the first, of the
+// operands' type or of fp32; and bits of its blocks' pairs, of block (i, j) those of number index[i * key_blocks + j].
+struct PairTerms {
+  const void* bias;  // null: none
+  int64_t stride_q, stride_k;
+  bool is_float;         // of fp32
+  const uint32_t* mask;  // (mask_blocks, block_q, words), or null
+  const int32_t* index;  // (query blocks, key blocks)
+  int64_t mask_blocks, key_blocks, words;
+};
+
 struct AttentionTile {
   int64_t size, size_v;  // of heads
   double scale, soft_cap;
@@ -35,7 +46,10 @@ struct AttentionTile {
   HeadOutput out_o, grad_q, grad_k, grad_v;
   void* lse;    // (seq_q), of the type of the sums; written by forward_tile, where it is not null
   void* delta;  // (seq_q), of the same type: the sum of dO O of each query
-  void* mass;   // (key blocks), of the same type: mass_tile adds the tile's weights of each block
+  PairTerms terms;
+  void* grad_bias;  // (seq_q, seq_k), of the same type; written by queries_tile, where it is not null
+  int64_t seq_k;    // of a row of it
+  void* mass;       // (key blocks), of the same type: mass_tile adds the tile's weights of each block
   // Of keys_tile, which adds up over the query heads of a group: whether this is the first and the last of them.
   bool first, last;
 };

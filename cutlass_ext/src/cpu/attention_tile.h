@@ -5,6 +5,7 @@
 
 #include "abi/sum_type.h"
 #include "cpu/attention_kernel.h"
+#include "cpu/attention_terms.h"
 #include "cpu/attention_vectors.h"
 
 namespace sparsek::cpu {
@@ -30,6 +31,7 @@ struct Memory {
   S *s, *t;              // (rows, lanes): scores, then weights; their gradients
   S *sums_x, *sums_y;    // (size, lanes), (size_v, lanes)
   S *max, *total;        // (lanes)
+  S* terms;              // (lanes), of one row
   S *lse, *delta;        // (lanes), or (rows) where lanes are keys
 
   Memory(void* scratch, const AttentionTile& tile) {
@@ -43,7 +45,7 @@ struct Memory {
     rows_x = take(tile.size), rows_y = take(tile.size_v);
     s = take(kAttentionRows), t = take(kAttentionRows);
     sums_x = take(tile.size), sums_y = take(tile.size_v);
-    max = take(1), total = take(1), lse = take(1), delta = take(1);
+    max = take(1), total = take(1), lse = take(1), delta = take(1), terms = take(1);
   }
 };
 
@@ -139,7 +141,7 @@ Vector<S> score(Vector<S> product, S scale, S cap) {
   return cap > 0 ? cap * tanh_of<S>(x / cap) : x;
 }
 
-// s (rows, lanes) = scores, -Inf where they are masked.
+// s (rows, lanes) = scores without their terms, -Inf where the rules hide them.
 template <typename T, typename S, bool kLanesAreKeys>
 void find_scores(const AttentionTile& tile, const RowGroup& group, const Memory<S>& m) {
   load_rows<T>(kLanesAreKeys ? tile.q : tile.k, group, tile.size, m.rows_x);
@@ -153,6 +155,18 @@ void find_scores(const AttentionTile& tile, const RowGroup& group, const Memory<
       Vector<S>& at = vector_at(m.s + r * kPitch + l);
       const Vector<S> x = score<S>(at, scale, cap);
       at = group.partial ? (seen.mask(l) ? x : splat<S>(-kInfinity<S>)) : x;
+    }
+  }
+}
+
+// Adds their terms to the scores.
+template <typename T, typename S>
+void add_terms(const AttentionTile& tile, const RowGroup& group, const Memory<S>& m) {
+  if (!has_terms(tile.terms)) return;
+  for (int64_t r = 0; r < group.count; ++r) {
+    load_terms<T, S, false>(tile, group.row[r], m.terms);
+    for (int64_t l = 0; l < whole_vectors<S>(tile); l += kWidth<S>) {
+      vector_at(m.s + r * kPitch + l) += vector_at(m.terms + l);
     }
   }
 }
@@ -191,6 +205,7 @@ void forward_tile(const AttentionTile& tile, void* scratch) {
   fill<S>(m.total, kPitch, 0);
   walk<false>(tile, [&](const RowGroup& group) {
     find_scores<T, S, false>(tile, group, m);
+    add_terms<T, S>(tile, group, m);
     weigh<S>(tile, group, m);
     load_rows<T>(tile.v, group, tile.size_v, m.rows_y);
     add_product<S>(m.rows_y, 1, tile.size_v, tile.size_v, m.s, m.sums_y, kPitch, group.count, whole_vectors<S>(tile));
@@ -225,6 +240,14 @@ void load_query(const AttentionTile& tile, int64_t query, int64_t at, const Memo
   m.delta[at] = static_cast<const S*>(tile.delta)[query];
 }
 
+// The gradients of what is added to the scores of a key, which are the columns of a row of lanes.
+template <typename S>
+void store_grad_bias(const AttentionTile& tile, int64_t key, const S* from) {
+  for (int64_t i = tile.lane; i < tile.lane_end; ++i) {
+    static_cast<S*>(tile.grad_bias)[i * tile.seq_k + key] = from[i - tile.lane];
+  }
+}
+
 // s (rows, lanes) = weights P, and t = dS = P (dP - delta), times the derivative of the soft cap.
 template <typename T, typename S, bool kLanesAreKeys>
 void find_gradients(const AttentionTile& tile, const RowGroup& group, const Memory<S>& m) {
@@ -236,13 +259,16 @@ void find_gradients(const AttentionTile& tile, const RowGroup& group, const Memo
   const S cap = static_cast<S>(tile.soft_cap);
   for (int64_t r = 0; r < group.count; ++r) {
     if (kLanesAreKeys) load_query<S>(tile, group.row[r], r, m);
+    const bool with_terms = has_terms(tile.terms);
+    if (with_terms) load_terms<T, S, kLanesAreKeys>(tile, group.row[r], m.terms);
     for (int64_t l = 0; l < lanes; l += kWidth<S>) {
       Vector<S>& s = vector_at(m.s + r * kPitch + l);
       Vector<S>& t = vector_at(m.t + r * kPitch + l);
       const Vector<S> lse = kLanesAreKeys ? splat<S>(m.lse[r]) : vector_at(m.lse + l);
       const Vector<S> delta = kLanesAreKeys ? splat<S>(m.delta[r]) : vector_at(m.delta + l);
-      const Vector<S> weight = exp_of<S>(s - lse);
+      const Vector<S> weight = exp_of<S>((with_terms ? s + vector_at(m.terms + l) : s) - lse);
       Vector<S> gradient = weight * (t - delta);
+      if (tile.grad_bias != nullptr) vector_at(m.terms + l) = gradient;
       if (cap > 0) {
         const Vector<S> tanh = s / cap;
         // Where a score is -Inf, the weight is 0.
@@ -251,6 +277,7 @@ void find_gradients(const AttentionTile& tile, const RowGroup& group, const Memo
       s = weight;
       t = gradient;
     }
+    if (!kLanesAreKeys && tile.grad_bias != nullptr) store_grad_bias<S>(tile, group.row[r], m.terms);
   }
 }
 
@@ -266,6 +293,7 @@ void mass_tile(const AttentionTile& tile, void* scratch) {
   }
   walk<false>(tile, [&](const RowGroup& group) {
     find_scores<T, S, false>(tile, group, m);
+    add_terms<T, S>(tile, group, m);
     for (int64_t r = 0; r < group.count; ++r) {
       S sum = 0;
       for (int64_t l = 0; l < whole_vectors<S>(tile); l += kWidth<S>) {
@@ -287,10 +315,14 @@ void queries_tile(const AttentionTile& tile, void* scratch) {
   fill<S>(m.delta, kPitch, 0);
   for (int64_t i = tile.lane; i < tile.lane_end; ++i) load_query<S>(tile, i, i - tile.lane, m);
   fill<S>(m.sums_x, tile.size * kPitch, 0);
+  for (int64_t i = tile.lane; i < tile.pad_end && tile.grad_bias != nullptr; ++i) {
+    fill<S>(static_cast<S*>(tile.grad_bias) + i * tile.seq_k, tile.seq_k, 0);
+  }
   walk<false>(tile, [&](const RowGroup& group) {
     find_gradients<T, S, false>(tile, group, m);
     add_product<S>(m.rows_x, 1, tile.size, tile.size, m.t, m.sums_x, kPitch, group.count, whole_vectors<S>(tile));
   });
+  if (tile.grad_q.data == nullptr) return;
   store_lanes<T, S>(m.sums_x, tile.size, tile, static_cast<S>(tile.scale), nullptr, tile.grad_q);
 }
 

@@ -44,6 +44,7 @@ class HeadChecker {
     if (of_keys) return check_keys(head / shape.heads_k, head % shape.heads_k, head);
     pairs_.load(head / shape.heads_q, head % shape.heads_q);
     if (check_.output == SPARSEK_ATTENTION_MASS) return check_mass(head);
+    if (check_.output == SPARSEK_ATTENTION_GRAD_BIAS) return check_bias(head);
     for (int64_t i = 0; i < shape.seq_q; ++i) {
       const int64_t row = head * shape.seq_q + i;
       if (check_.output == SPARSEK_ATTENTION_GRAD_Q) {
@@ -160,6 +161,30 @@ class HeadChecker {
         const auto at = static_cast<size_t>(j);
         judge(row, j, element_of(check_.args.mass, type, row * blocks + j), sums_.values[at], sums_.errors[at],
               sum_type_);
+      }
+    }
+  }
+
+  // The gradient of the bias of a head, a row for each query.
+  void check_bias(int64_t head) {
+    const AttentionShape& shape = check_.shape;
+    const int32_t type = shape.dtype == SPARSEK_FP64 ? SPARSEK_FP64 : SPARSEK_FP32;
+    for (int64_t i = 0; i < shape.seq_q; ++i) {
+      sums_.start(shape.seq_k);
+      pairs_.for_keys(i, [&](int64_t j) {
+        const Inexact<Real> own = pairs_.unrounded_gradient(i, j);
+        sums_.values[static_cast<size_t>(j)] = own.value;
+        sums_.errors[static_cast<size_t>(j)] = own.error;
+      });
+      const int64_t row = head * shape.seq_q + i;
+      for (int64_t j = 0; j < shape.seq_k; ++j) {
+        const auto at = static_cast<size_t>(j);
+        const double c = element_of(check_.args.grad_bias, type, row * shape.seq_k + j);
+        if (sums_.values[at] == 0 && sums_.errors[at] == 0) {
+          tally_.judge(row, j, c, {0, 0}, sum_type_);
+        } else {
+          judge(row, j, c, sums_.values[at], sums_.errors[at], sum_type_);
+        }
       }
     }
   }

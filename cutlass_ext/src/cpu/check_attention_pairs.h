@@ -56,6 +56,8 @@ class Pairs {
     first_row_ =
         ((shape.layout_batch == 1 ? 0 : b) * shape.layout_heads + head_q * shape.layout_heads / shape.heads_q) *
         ((shape.seq_q + shape.block_q - 1) / shape.block_q);
+    batch_ = b;
+    head_q_ = head_q;
     if (check_.output < SPARSEK_ATTENTION_GRAD_Q) return;
     const int32_t lse_type = shape.dtype == SPARSEK_FP64 ? SPARSEK_FP64 : SPARSEK_FP32;
     lse_.resize(static_cast<size_t>(length_q_));
@@ -91,6 +93,7 @@ class Pairs {
       for (int64_t j = begin; j < begin + shape.block_k && j < length_k_; ++j) {
         if (shape.left && j < place - shape.window_left) continue;
         if (shape.right && j > place + shape.window_right) continue;
+        if (is_hidden(i, j)) continue;
         visit(j);
       }
     }
@@ -99,13 +102,11 @@ class Pairs {
 
   // S, without what softmax adds to its error.
   Inexact<Real> score(int64_t i, int64_t j) const {
-    const AttentionShape& shape = check_.shape;
-    Inexact<Real> s = product(q(i), k(j), shape.head_size, 3);
-    s.value *= static_cast<Real>(shape.scale);
-    s.error *= std::fabs(static_cast<Real>(shape.scale));
-    if (shape.soft_cap > 0) {
-      s.error += 8 * u_ * (std::fabs(s.value) + shape.soft_cap);
-      s.value = shape.soft_cap * std::tanh(s.value / shape.soft_cap);
+    Inexact<Real> s = capped_score(i, j);
+    if (check_.args.bias != nullptr) {
+      const Real own = bias(i, j);
+      s.value += own;
+      s.error += 8 * u_ * std::fabs(own);
     }
     s.error += 8 * u_ * std::fabs(s.value);
     return s;
@@ -118,21 +119,63 @@ class Pairs {
 
   // dS = P (dP - delta), times the derivative of the soft cap.
   Inexact<Real> gradient(int64_t i, int64_t j) const {
+    const Inexact<Real> all = times(unrounded_gradient(i, j), slope(i, j));
+    return rounded({all.value, all.error + 4 * u_ * (std::fabs(all.value) + all.error)});
+  }
+  // dS without that derivative, as it is before it is multiplied.
+  Inexact<Real> unrounded_gradient(int64_t i, int64_t j) const {
     const AttentionShape& shape = check_.shape;
-    const Inexact<Real> s = score(i, j), p = exact_weight(s, i);
+    const Inexact<Real> p = unrounded_weight(i, j);
     const Inexact<Real> grad_p = product(grad_o(i), v(j), shape.head_size_v, 1), delta = deltas_[i];
     Inexact<Real> core = {grad_p.value - delta.value, grad_p.error + delta.error};
     core.error += 2 * u_ * (std::fabs(grad_p.value) + std::fabs(delta.value));
-    Inexact<Real> slope = {1, 0};
-    if (shape.soft_cap > 0) {
-      const Real t = s.value / shape.soft_cap;
-      slope = {1 - t * t, 2 * s.error / static_cast<Real>(shape.soft_cap) + 4 * u_};
-    }
-    const Inexact<Real> all = times(times(p, core), slope);
-    return rounded({all.value, all.error + 4 * u_ * (std::fabs(all.value) + all.error)});
+    return times(p, core);
   }
 
  private:
+  // Before the bias is added.
+  Inexact<Real> capped_score(int64_t i, int64_t j) const {
+    const AttentionShape& shape = check_.shape;
+    Inexact<Real> s = product(q(i), k(j), shape.head_size, 3);
+    s.value *= static_cast<Real>(shape.scale);
+    s.error *= std::fabs(static_cast<Real>(shape.scale));
+    if (shape.soft_cap > 0) {
+      s.error += 8 * u_ * (std::fabs(s.value) + shape.soft_cap);
+      s.value = shape.soft_cap * std::tanh(s.value / shape.soft_cap);
+    }
+    return s;
+  }
+
+  // The derivative of the soft cap.
+  Inexact<Real> slope(int64_t i, int64_t j) const {
+    const Real cap = static_cast<Real>(check_.shape.soft_cap);
+    if (!(cap > 0)) return {1, 0};
+    const Inexact<Real> s = capped_score(i, j);
+    const Real t = s.value / cap;
+    return {1 - t * t, 2 * (s.error + 8 * u_ * std::fabs(s.value)) / cap + 4 * u_};
+  }
+
+  Real bias(int64_t i, int64_t j) const {
+    const sparsek_attention_args& args = check_.args;
+    const int64_t(&stride)[4] = args.stride_bias;
+    return element_of(args.bias, args.bias_dtype,
+                      batch_ * stride[0] + head_q_ * stride[1] + i * stride[2] + j * stride[3]);
+  }
+
+  // By the bits of a block, or by a bias of -Inf.
+  bool is_hidden(int64_t i, int64_t j) const {
+    const AttentionShape& shape = check_.shape;
+    const sparsek_attention_args& args = check_.args;
+    if (args.bias != nullptr && bias(i, j) == -std::numeric_limits<Real>::infinity()) return true;
+    if (args.mask == nullptr) return false;
+    const int64_t key_blocks = (shape.seq_k + shape.block_k - 1) / shape.block_k;
+    const int32_t number = args.mask_index[(first_row_ + i / shape.block_q) * key_blocks + j / shape.block_k];
+    if (number < 0 || number >= args.mask_blocks) return false;
+    const int64_t words = (shape.block_k + 31) / 32, in_block = j % shape.block_k;
+    const uint32_t word = args.mask[(number * shape.block_q + i % shape.block_q) * words + in_block / 32];
+    return (word >> (in_block % 32) & 1) == 0;
+  }
+
   static int64_t length(const int32_t* lengths, int64_t b, int64_t seq) {
     if (lengths == nullptr) return seq;
     return lengths[b] < 0 ? 0 : lengths[b] > seq ? seq : lengths[b];
@@ -180,7 +223,7 @@ class Pairs {
   const AttentionCheck& check_;
   const Real u_;
   const Real underflow_, rounding_underflow_;
-  int64_t length_q_ = 0, length_k_ = 0, first_row_ = 0;
+  int64_t length_q_ = 0, length_k_ = 0, first_row_ = 0, batch_ = 0, head_q_ = 0;
   std::vector<Real> q_, k_, v_, o_, grad_o_, lse_;
   std::vector<Inexact<Real>> deltas_;
 };

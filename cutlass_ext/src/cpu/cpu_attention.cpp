@@ -69,7 +69,7 @@ class CpuAttention final : public AttentionState {
     run(query_tiles(), [&](int64_t at, void* scratch) {
       functions_.delta(with_delta(query_tile(args, at), at / tiles(shape_.seq_q, shape_.block_q)), scratch);
     });
-    if (args.grad_q != nullptr) {
+    if (args.grad_q != nullptr || args.grad_bias != nullptr) {
       run(query_tiles(), [&](int64_t at, void* scratch) {
         functions_.queries(with_delta(query_tile(args, at), at / tiles(shape_.seq_q, shape_.block_q)), scratch);
       });
@@ -153,7 +153,7 @@ class CpuAttention final : public AttentionState {
 
   // Elements of a worker's memory, see Memory in attention_tile.h.
   size_t attention_scratch() const {
-    const int64_t rows = 3 * (shape_.head_size + shape_.head_size_v) + 2 * kAttentionRows + 4;
+    const int64_t rows = 3 * (shape_.head_size + shape_.head_size_v) + 2 * kAttentionRows + 5;
     return static_cast<size_t>(rows) * kAttentionLanes;
   }
 
@@ -191,7 +191,29 @@ class CpuAttention final : public AttentionState {
     tile.grad_k = output(args.grad_k, args.stride_grad_k, b, head_k);
     tile.grad_v = output(args.grad_v, args.stride_grad_v, b, head_k);
     if (args.lse != nullptr) tile.lse = at_head(args.lse, b * shape_.heads_q + head);
+    tile.terms = terms(args, b, head);
+    tile.seq_k = shape_.seq_k;
+    if (args.grad_bias != nullptr) {
+      tile.grad_bias = at_head(args.grad_bias, (b * shape_.heads_q + head) * shape_.seq_k);
+    }
     return tile;
+  }
+
+  PairTerms terms(const sparsek_attention_args& args, int64_t b, int64_t head) const {
+    PairTerms own = {};
+    if (args.bias != nullptr) {
+      own.is_float = args.bias_dtype == SPARSEK_FP32;
+      own.stride_q = args.stride_bias[2];
+      own.stride_k = args.stride_bias[3];
+      own.bias = static_cast<const char*>(args.bias) +
+                 (b * args.stride_bias[0] + head * args.stride_bias[1]) * dtype_bytes(args.bias_dtype);
+    }
+    own.key_blocks = shape_.key_blocks();
+    own.mask = args.mask;
+    if (args.mask != nullptr) own.index = args.mask_index + shape_.layout_row(b, head) * own.key_blocks;
+    own.mask_blocks = args.mask_blocks;
+    own.words = ceil_div(shape_.block_k, 32);
+    return own;
   }
 
   HeadRows rows(const void* data, const int64_t (&stride)[3], int64_t b, int64_t head) const {

@@ -63,6 +63,7 @@ class CudaAttention final : public AttentionState {
   }
 
   void forward(const sparsek_attention_args& args) override {
+    require_served(args);
     if (work_->query_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionForwardArgs launch = {};
@@ -89,6 +90,7 @@ class CudaAttention final : public AttentionState {
   }
 
   void backward(const sparsek_attention_args& args) override {
+    require_served(args);
     if (work_->query_tiles() == 0 && work_->key_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionGradientArgs launch = {};
@@ -173,6 +175,12 @@ class CudaAttention final : public AttentionState {
   }
   const AttentionOps& ops(const sparsek_attention_args& args) const {
     return has_lengths(args) ? ops_of_lengths_ : ops_;
+  }
+
+  void require_served(const sparsek_attention_args& args) const {
+    if (args.bias == nullptr && args.mask == nullptr) return;
+    fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve a %s", attention_kernel_name(shape_.dtype),
+         args.bias != nullptr ? "bias" : "mask");
   }
 
   bool moves(const sparsek_attention_args& args) const { return has_lengths(args) && lengths_move(shape_); }

@@ -60,7 +60,7 @@ class Versioned(ctypes.Structure):
 
 // scalars are the types of C that stand for themselves.
 var scalars = map[string]string{
-	"size_t": "c_size_t", "int32_t": "c_int32", "int64_t": "c_int64", "uint64_t": "c_uint64", "uint8_t": "c_uint8",
+	"size_t": "c_size_t", "int32_t": "c_int32", "uint32_t": "c_uint32", "int64_t": "c_int64", "uint64_t": "c_uint64", "uint8_t": "c_uint8",
 	"float": "c_float", "double": "c_double", "char": "c_char", "char*": "c_char_p", "sparsek_stream": "c_void_p",
 }
 

@@ -25,7 +25,7 @@ pub const SPARSEK_ABI_VERSION: i32 = `
 
 // scalars are the types of C that have names of their own in Rust.
 var scalars = map[string]string{
-	"size_t": "usize", "int32_t": "i32", "int64_t": "i64", "uint64_t": "u64", "uint8_t": "u8",
+	"size_t": "usize", "int32_t": "i32", "uint32_t": "u32", "int64_t": "i64", "uint64_t": "u64", "uint8_t": "u8",
 	"float": "f32", "double": "f64", "char": "c_char", "void": "c_void",
 }
 

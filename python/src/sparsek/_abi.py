@@ -162,6 +162,7 @@ class AttentionOutput(enum.IntEnum):
     GRAD_K = 3
     GRAD_V = 4
     MASS = 5
+    GRAD_BIAS = 6
 
 
 _INTEGERS: dict[Any, tuple[int, int]] = {
@@ -538,6 +539,14 @@ class AttentionArgs(Versioned):
         ("stride_grad_k", ctypes.c_int64 * 3),
         ("stride_grad_v", ctypes.c_int64 * 3),
         ("mass", ctypes.c_void_p),
+        ("bias", ctypes.c_void_p),
+        ("stride_bias", ctypes.c_int64 * 4),
+        ("mask", ctypes.c_void_p),
+        ("mask_index", ctypes.c_void_p),
+        ("mask_blocks", ctypes.c_int64),
+        ("bias_dtype", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("grad_bias", ctypes.c_void_p),
     )
 
 

@@ -180,6 +180,7 @@ pub const SPARSEK_ATTENTION_GRAD_Q: sparsek_attention_output = 2;
 pub const SPARSEK_ATTENTION_GRAD_K: sparsek_attention_output = 3;
 pub const SPARSEK_ATTENTION_GRAD_V: sparsek_attention_output = 4;
 pub const SPARSEK_ATTENTION_MASS: sparsek_attention_output = 5;
+pub const SPARSEK_ATTENTION_GRAD_BIAS: sparsek_attention_output = 6;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -557,6 +558,14 @@ pub struct sparsek_attention_args {
     pub stride_grad_k: [i64; 3],
     pub stride_grad_v: [i64; 3],
     pub mass: *mut c_void,
+    pub bias: *const c_void,
+    pub stride_bias: [i64; 4],
+    pub mask: *const u32,
+    pub mask_index: *const i32,
+    pub mask_blocks: i64,
+    pub bias_dtype: i32,
+    pub reserved: i32,
+    pub grad_bias: *mut c_void,
 }
 
 crate::versioned!(sparsek_attention_args);
@@ -1101,6 +1110,14 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_attention_args, stride_grad_k)", core::mem::offset_of!(sparsek_attention_args, stride_grad_k)),
     ("offsetof(sparsek_attention_args, stride_grad_v)", core::mem::offset_of!(sparsek_attention_args, stride_grad_v)),
     ("offsetof(sparsek_attention_args, mass)", core::mem::offset_of!(sparsek_attention_args, mass)),
+    ("offsetof(sparsek_attention_args, bias)", core::mem::offset_of!(sparsek_attention_args, bias)),
+    ("offsetof(sparsek_attention_args, stride_bias)", core::mem::offset_of!(sparsek_attention_args, stride_bias)),
+    ("offsetof(sparsek_attention_args, mask)", core::mem::offset_of!(sparsek_attention_args, mask)),
+    ("offsetof(sparsek_attention_args, mask_index)", core::mem::offset_of!(sparsek_attention_args, mask_index)),
+    ("offsetof(sparsek_attention_args, mask_blocks)", core::mem::offset_of!(sparsek_attention_args, mask_blocks)),
+    ("offsetof(sparsek_attention_args, bias_dtype)", core::mem::offset_of!(sparsek_attention_args, bias_dtype)),
+    ("offsetof(sparsek_attention_args, reserved)", core::mem::offset_of!(sparsek_attention_args, reserved)),
+    ("offsetof(sparsek_attention_args, grad_bias)", core::mem::offset_of!(sparsek_attention_args, grad_bias)),
     ("sizeof(sparsek_attention_check_args)", size_of::<sparsek_attention_check_args>()),
     ("offsetof(sparsek_attention_check_args, abi_size)", core::mem::offset_of!(sparsek_attention_check_args, abi_size)),
     ("offsetof(sparsek_attention_check_args, options)", core::mem::offset_of!(sparsek_attention_check_args, options)),

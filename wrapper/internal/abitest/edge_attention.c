@@ -183,6 +183,42 @@ static void test_backward(edge* e, sparsek_attention* attention, sparsek_attenti
   WITH_CALL(BAD_LEADING_DIMENSION, "stride_grad_k[0] = 1 is below the 2 elements", backward, stride_grad_k[0], 1);
 }
 
+/* A bias of one value for each key, and bits for one of the two by two blocks. */
+static void test_terms(edge* e, sparsek_attention* attention, sparsek_attention_args good) {
+  static const float bias[kKeys] = {0, 1, -INFINITY, 0, 0, 0};
+  static const int32_t index[4] = {-1, 7, 0, -1};
+  static const uint32_t mask[2] = {5, 0};
+  float grad_bias[kBatch * kHeads * kQueries * kKeys];
+  good.bias = bias;
+  good.bias_dtype = SPARSEK_FP32;
+  good.stride_bias[3] = 1;
+  good.mask = mask;
+  good.mask_index = index;
+  good.mask_blocks = 1;
+  EXPECT(OK, "", attention_forward(attention, &good));
+  ++e->checks;
+  if (isinf(((const float*)good.lse)[0])) fprintf(e->failures, EDGE_PLACE ": the first query sees no key\n");
+  good.grad_bias = grad_bias;
+  EXPECT(OK, "", attention_backward(attention, &good));
+  EXPECT_ABI_SIZE_SINCE(kFirstAttentionArgs, good, attention_backward(attention, &good));
+  WITH_CALL(UNSUPPORTED_DTYPE, "args->bias_dtype", forward, bias_dtype, 0);
+  WITH_CALL(UNSUPPORTED_DTYPE, "args->bias_dtype = 1 is neither the type of Q, 3", forward, bias_dtype, SPARSEK_BF16);
+  WITH_CALL(UNSUPPORTED_DTYPE, "args->bias_dtype = 4 is neither", forward, bias_dtype, SPARSEK_FP64);
+  WITH_CALL(MISALIGNED, "args->bias", forward, bias, (const char*)good.bias + 2);
+  WITH_CALL(BAD_LEADING_DIMENSION, "stride_bias[3] = -1 is negative", forward, stride_bias[3], -1);
+  WITH_CALL(BAD_LEADING_DIMENSION, "stride_bias[0]", backward, stride_bias[0], INT64_MAX);
+  WITH_CALL(NULL_POINTER, "args->mask", forward, mask, NULL);
+  WITH_CALL(NULL_POINTER, "args->mask_index", forward, mask_index, NULL);
+  WITH_CALL(BAD_SIZE, "mask_blocks = -1", forward, mask_blocks, -1);
+  WITH_CALL(OK, "", forward, mask_blocks, 0);
+  WITH_CALL(MISALIGNED, "args->mask", forward, mask, (const uint32_t*)((const char*)good.mask + 2));
+  WITH_CALL(MISALIGNED, "args->mask_index", forward, mask_index, (const int32_t*)((const char*)good.mask_index + 2));
+  WITH_CALL(BAD_ARGUMENT, "reserved = 1", forward, reserved, 1);
+  WITH_CALL(MISALIGNED, "args->grad_bias", backward, grad_bias, (char*)grad_bias + 2);
+  WITH_CALL(BAD_ARGUMENT, "args->grad_bias is given without args->bias", backward, bias, NULL);
+  WITH_CALL(BAD_ARGUMENT, "args->grad_bias is args->bias", backward, grad_bias, (void*)good.bias);
+}
+
 static void test_time(edge* e, sparsek_attention* attention, sparsek_attention_args good) {
   double seconds[2] = {-1, -1};
   sparsek_attention_args sets[2] = {good, good};
@@ -226,7 +262,8 @@ static void test_attention_check(edge* e, const sparsek_attention_options* optio
   EXPECT_ABI_SIZE(good, attention_check(&good, &report));
   WITH_CHECK(NULL_POINTER, "args->options", options, NULL);
   WITH_CHECK(NULL_POINTER, "args->args", args, NULL);
-  WITH_CHECK(BAD_ARGUMENT, "output = 6", output, 6);
+  WITH_CHECK(BAD_ARGUMENT, "output = 7", output, 7);
+  WITH_CHECK(NULL_POINTER, "args->args->grad_bias", output, SPARSEK_ATTENTION_GRAD_BIAS);
   WITH_CHECK(NULL_POINTER, "args->args->mass", output, SPARSEK_ATTENTION_MASS);
   WITH_CHECK(BAD_ARGUMENT, "output = -1", output, -1);
   WITH_CHECK(BAD_ARGUMENT, "unit_roundoff", unit_roundoff, 1);
@@ -322,6 +359,7 @@ void test_attention(edge* e) {
   test_layouts(e);
   test_forward(e, attention, args_of(&x));
   test_backward(e, attention, args_of(&x));
+  test_terms(e, attention, args_of(&x));
   test_time(e, attention, args_of(&x));
   test_attention_check(e, &options, &x, &info);
   e->api->attention_destroy(attention);

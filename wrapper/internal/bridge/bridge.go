@@ -77,6 +77,8 @@ var (
 	// Attention is a *sparsek.BSR, which may be nil, with sparsek.AttentionOptions and sparsek.AttentionOperands in host memory,
 	// which is pinned.
 	Attention func(op string, layout, options, operands any, backward bool, pins *runtime.Pinner) (native.AttentionOptions, native.AttentionArgs, error)
+	// MaskSizes are the elements of the index and of the bits of a mask with so many blocks.
+	MaskSizes func(options any, raw native.AttentionOptions, masked int) (index, bits int)
 	// Begin takes a []*sparsek.Plan of one engine and a []sparsek.Operands into use.
 	Begin func(ctx context.Context, op string, plans, operands any) (*Use, error)
 	// BeginAttention takes a *sparsek.Attention and a []sparsek.AttentionOperands into use.

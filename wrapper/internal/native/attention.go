@@ -84,7 +84,18 @@ type AttentionArgs struct {
 	LengthsQ, LengthsK         unsafe.Pointer
 	GradO, GradQ, GradK, GradV Tensor
 	Mass                       unsafe.Pointer
+	Bias                       Bias
+	MaskBits, MaskIndex        unsafe.Pointer
+	MaskBlocks                 int
+	GradBias                   unsafe.Pointer
 	Stream                     uintptr
+}
+
+// Bias is added to the scores of attention; nil Data: there is none.
+type Bias struct {
+	Data   unsafe.Pointer
+	Stride [4]int
+	DType  int32
 }
 
 func (t Tensor) strides() (s [3]C.int64_t) {
@@ -102,6 +113,10 @@ func (a *AttentionArgs) c() C.sparsek_attention_args {
 		grad_o: a.GradO.Data, grad_q: a.GradQ.Data, grad_k: a.GradK.Data, grad_v: a.GradV.Data,
 		stride_grad_o: a.GradO.strides(), stride_grad_q: a.GradQ.strides(), stride_grad_k: a.GradK.strides(), stride_grad_v: a.GradV.strides(),
 		mass: a.Mass,
+		bias: a.Bias.Data, bias_dtype: C.int32_t(a.Bias.DType),
+		stride_bias: [4]C.int64_t{C.int64_t(a.Bias.Stride[0]), C.int64_t(a.Bias.Stride[1]), C.int64_t(a.Bias.Stride[2]), C.int64_t(a.Bias.Stride[3])},
+		mask:        (*C.uint32_t)(a.MaskBits), mask_index: (*C.int32_t)(a.MaskIndex), mask_blocks: C.int64_t(a.MaskBlocks),
+		grad_bias: a.GradBias,
 	}
 }
 

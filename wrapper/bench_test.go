@@ -72,14 +72,22 @@ func BenchmarkEnqueue(b *testing.B) {
 	}
 }
 
-// BenchmarkEnqueueOfKernels is the host's time of a product of 4096^3, 64 x 64 blocks, 12.5 %, of bf16, by each kernel that
-// serves it: ten are enqueued before their stream is waited for, in a loop of C. It reports the median of many such tens.
+// BenchmarkEnqueueOfKernels is the host's time of a product by each kernel that serves it: of 64 x 64 blocks, 12.5 %, of the
+// types and sizes that the kernels are for. Ten are enqueued before their stream is waited for, in a loop of C. It reports the
+// median of many such tens.
 func BenchmarkEnqueueOfKernels(b *testing.B) {
 	engine := newEngine(b, CUDA)
+	b.Run("bf16", func(b *testing.B) { enqueueByKernels[BFloat16](b, engine, 4096, 4096) })
+	b.Run("bf16-16-columns", func(b *testing.B) { enqueueByKernels[BFloat16](b, engine, 4096, 16) })
+	b.Run("fp32", func(b *testing.B) { enqueueByKernels[float32](b, engine, 2048, 2048) })
+	b.Run("fp64", func(b *testing.B) { enqueueByKernels[float64](b, engine, 2048, 512) })
+}
+
+func enqueueByKernels[T Element](b *testing.B, engine *Engine, extent, n int) {
 	ctx := b.Context()
-	p := newProduct[BFloat16, int32](shape{rows: 4096, cols: 4096, n: 4096, blockM: 64, blockK: 64, density: 0.125, alpha: 1, seed: 1})
+	p := newProduct[T, int32](shape{rows: extent, cols: extent, n: n, blockM: 64, blockK: 64, density: 0.125, alpha: 1, seed: 1})
 	m := must(NewMatrix(ctx, engine, p.a))(b)
-	in, out := must(NewBuffer[BFloat16](engine, len(p.b.Data)))(b), must(NewBuffer[BFloat16](engine, len(p.c0.Data)))(b)
+	in, out := must(NewBuffer[T](engine, len(p.b.Data)))(b), must(NewBuffer[T](engine, len(p.c0.Data)))(b)
 	if err := in.Write(ctx, p.b.Data); err != nil {
 		b.Fatal(err)
 	}

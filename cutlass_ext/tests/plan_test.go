@@ -130,7 +130,7 @@ func TestTuner(t *testing.T) {
 // The memory of plans, with a runtime that has the host's memory for the device's.
 func TestPlanMemory(t *testing.T) {
 	run(t, "testdata/memory_check.cpp", "-I", "testdata/cuda_on_host", "../src/cuda/plan_memory.cpp", "../src/cuda/memory_pool.cpp",
-		"../src/cuda/releases.cpp", "../src/cuda/device_scope.cpp", "../src/abi/fork.cpp")
+		"../src/cuda/releases.cpp", "../src/cuda/device_scope.cpp", "../src/cuda/driver.cpp", "../src/abi/fork.cpp")
 }
 
 // Tiles that the CTAs of a cluster share.

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/tensor_map.h"
 
-#include <cudaTypedefs.h>
-
 #include <algorithm>
 
+#include "cuda/driver.h"
 #include "cuda/head_map.h"
 
 namespace sparsek::cuda {
 namespace {
 
-// Found through the runtime, so that the library can be linked and loaded without libcuda.
-PFN_cuTensorMapEncodeTiled_v12000 encoder() {
-  static const auto function = [] {
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    const cudaError_t error =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
-    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(error == cudaSuccess ? entry : nullptr);
-  }();
-  return function;
-}
-
 template <int Rank>
 cudaError_t encode(CUtensorMap* map, const void* address, const int64_t (&extents)[Rank],
                    const int64_t (&stride_bytes)[Rank - 1], const int (&box)[Rank], int swizzle_bytes) {
-  if (encoder() == nullptr) return cudaErrorCallRequiresNewerDriver;
+  const auto encode_tiled = driver().encode_tiled;
+  if (encode_tiled == nullptr) return cudaErrorCallRequiresNewerDriver;
   cuuint64_t extent[Rank], stride[Rank - 1];
   cuuint32_t box_extent[Rank], every[Rank];
   for (int i = 0; i < Rank; ++i) {
@@ -38,9 +26,9 @@ cudaError_t encode(CUtensorMap* map, const void* address, const int64_t (&extent
                                      : swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                                            : CU_TENSOR_MAP_SWIZZLE_32B;
   // Elements are only moved: only the size of their type matters.
-  const CUresult result = encoder()(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, Rank, const_cast<void*>(address), extent,
-                                    stride, box_extent, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                                    CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = encode_tiled(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, Rank, const_cast<void*>(address), extent,
+                                       stride, box_extent, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return static_cast<cudaError_t>(result);  // the runtime uses the driver's numbers
 }
 

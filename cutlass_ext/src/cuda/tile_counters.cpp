@@ -4,12 +4,21 @@
 #include <utility>
 
 #include "cuda/cuda_error.h"
+#include "cuda/driver.h"
 #include "cuda/graph_guest.h"
 
 namespace sparsek::cuda {
 namespace {
 
 constexpr size_t kChunk = 1024;  // counters of one allocation
+
+unsigned long long id_of(cudaStream_t stream) {
+  unsigned long long id = 0;
+  const auto ask = driver().stream_id;
+  if (ask != nullptr && ask(stream, &id) == CUDA_SUCCESS) return id;
+  check(cudaStreamGetId(stream, &id), "cudaStreamGetId");
+  return id;
+}
 
 }  // namespace
 
@@ -69,8 +78,7 @@ uint32_t* TileCounters::of(cudaStream_t stream, bool captured) {
     return counter;
   }
   // The number and not the handle, which another stream may get while this one's products still run.
-  unsigned long long id = 0;
-  check(cudaStreamGetId(stream, &id), "cudaStreamGetId");
+  const unsigned long long id = id_of(stream);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto found = of_stream_.find(id); found != of_stream_.end()) return found->second;

@@ -147,6 +147,14 @@ inline cudaStream_t make_stream(unsigned flags) {
 #define cudaStreamPerThread (reinterpret_cast<cudaStream_t>(2))
 
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSymbolNotFound };
+constexpr unsigned long long cudaEnableDefault = 0;
+inline cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** entry, unsigned, unsigned long long,
+                                                    cudaDriverEntryPointQueryResult* found) {
+  *entry = nullptr;
+  *found = cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;

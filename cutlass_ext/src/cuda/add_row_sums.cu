@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cuda/chunk_args.h"
+#include "cuda/dependent_launch.cuh"
 #include "cuda/epilogue.cuh"
 #include "cuda/epilogue_fp64.cuh"
 #include "cuda/launch.cuh"
@@ -39,6 +40,7 @@ template <class Number>
 __global__ void __launch_bounds__(kRowSumThreads)
     add_row_sums_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
   const int64_t pitch = int64_t(rows.lanes.panels) * rows.lanes.columns, part = args.block_m * pitch;
+  wait_for_previous_launch();
   for (int at = blockIdx.x; at < rows.count; at += gridDim.x) {
     const RowChunk chunk = rows.chunks[at];
     const int first = first_chunk(rows, at, chunk);
@@ -70,7 +72,7 @@ cudaError_t prepare_add_row_sums(bool fp64) {
 
 cudaError_t add_row_sums(const LaunchArgs& args, bool fp64) {
   return launch_kernel(kernel_for(fp64), std::min(args.rows_in_chunks->count, adding::kMostCtas),
-                       adding::kRowSumThreads, 0, args.stream, {}, args, *args.rows_in_chunks);
+                       adding::kRowSumThreads, 0, args.stream, {/*overlap=*/true}, args, *args.rows_in_chunks);
 }
 
 }  // namespace sparsek::cuda

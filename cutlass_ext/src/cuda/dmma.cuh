@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/dependent_launch.cuh"
 #include "cuda/epilogue_fp64.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
@@ -317,6 +318,8 @@ __global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(
     }
     cutlass::arch::fence_barrier_init();
   }
+  // Nothing before this touches memory of other kernels.
+  wait_for_previous_launch();
   __syncthreads();
   const uint32_t base = shared_address(memory);
   uint32_t number = 0;  // of the next stage
@@ -374,7 +377,8 @@ struct DmmaKernel {
                            : TensorMapShape{{args.n * k::kWordsOfElement, args.cols, 1}, {row_bytes_b, row_bytes_b}};
     error = make_tensor_map(&p.map_b, args.b, shape_b, {kBox, k::kStageK, p.chunks_of_box}, k::kRowBytes);
     if (error != cudaSuccess) return error;
-    return launch_kernel(kKernel, args.workers, 32 * k::kWarps<Config::kTileN>, kSharedBytes, args.stream, {}, p);
+    return launch_kernel(kKernel, args.workers, 32 * k::kWarps<Config::kTileN>, kSharedBytes, args.stream,
+                         {/*overlap=*/true}, p);
   }
 };
 

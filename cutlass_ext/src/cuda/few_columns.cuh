@@ -29,7 +29,8 @@ constexpr int kFewColumnsCtas = sizeof(Sum<Element>) == 8 && kIsLarge<Element, k
 namespace few_columns {
 
 // What a warp reads first of the plan comes to L2 while the previous kernel in the stream may still run; what that
-// kernel writes is read behind this.
+// kernel writes is read behind this. kAllows: the next kernel may begin before this one has ended.
+template <bool kAllows>
 __device__ inline void begin(const LaunchArgs& args, const RowChunks& rows, int at) {
   if (at < rows.count) {
     const RowChunk chunk = read_chunk(rows, at);
@@ -38,14 +39,15 @@ __device__ inline void begin(const LaunchArgs& args, const RowChunks& rows, int 
     if (lane == 0) prefetch(rows.row_ptr + chunk.row_begin);
     if (lane < 4 && chunk.entry_begin + 32 * lane < args.nnzb) prefetch(args.entry_k + chunk.entry_begin + 32 * lane);
   }
-  start_dependent();
+  wait_for_previous_launch();
+  if constexpr (kAllows) allow_dependent_launch();
 }
 
 // The turns of a CTA: the warps have a chunk each, and one panel of columns.
-template <int kWarps, class Compute>
+template <int kWarps, bool kAllows = false, class Compute>
 __device__ inline void each_turn(const LaunchArgs& args, const RowChunks& rows, const Compute& compute) {
   const int turns = ctas_of(rows.count, rows.lanes, rows.lanes.panels), warp = threadIdx.x / 32;
-  begin(args, rows, blockIdx.x / rows.lanes.panels * kWarps + warp);
+  begin<kAllows>(args, rows, blockIdx.x / rows.lanes.panels * kWarps + warp);
 #pragma unroll 1
   for (int turn = blockIdx.x; turn < turns; turn += gridDim.x) {
     const int at = turn / rows.lanes.panels * kWarps + warp;
@@ -78,7 +80,7 @@ __global__ void __launch_bounds__(32 * warps_of_fixed(Share::kColumns),
   using Blocks = Pipe<typename Share::Element, Share::kBlockBytes>;
   make_barriers(Blocks::barriers_at(rows.lanes, own), rows.lanes.groups);
   Phases phases = 0;
-  each_turn<warps_of_fixed(Share::kColumns)>(
+  each_turn<warps_of_fixed(Share::kColumns), true>(
       args, rows, [&](int at, int panel) { fixed_chunk<Share, kVector, kPlain>(args, rows, at, panel, phases, own); });
 }
 
@@ -270,10 +272,8 @@ struct FewColumnsKernel {
     }
     const int turns = ctas_of(rows.count, lanes, lanes.panels),
               workers = args.workers > 0 ? min(args.workers, turns) : turns;
-    // Elsewhere the CTAs of the next kernel would take places that leave those of this one on few SMs.
-    const bool overlap = lanes.way == LaneWay::kFixed;
     return launch_kernel(few_columns::kernel_of<Element>(lanes, args.block_m, read), workers, 32 * lanes.warps,
-                         lanes.warps * lanes.shared_bytes, args.stream, {overlap}, args, rows);
+                         lanes.warps * lanes.shared_bytes, args.stream, {/*overlap=*/true}, args, rows);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "plan/work_tile.h"
 
@@ -132,6 +133,7 @@ template <int Piece>
 __global__ void __launch_bounds__(kThreads) kernel(LaunchArgs args, PackSizes sizes, PackMemory to) {
   __shared__ Group found[kThreads];
   __shared__ int groups;
+  wait_for_previous_launch();
   const Columns<Piece> columns(sizes);
   const int ctas = gridDim.x, cta = blockIdx.x;
   for (int base = 0; base < args.tiles_count; base += kThreads) {
@@ -177,8 +179,8 @@ cudaError_t pack_a(const LaunchArgs& args, const PackSizes& sizes, const PackMem
                       : steps % 4 == 0 ? packs_a::kernel<4>
                       : steps % 2 == 0 ? packs_a::kernel<2>
                                        : packs_a::kernel<1>;
-  return launch_kernel(kernel, static_cast<int>(std::min(kCtas, sizes.stages())), packs_a::kThreads, 0, args.stream, {},
-                       args, sizes, to);
+  return launch_kernel(kernel, static_cast<int>(std::min(kCtas, sizes.stages())), packs_a::kThreads, 0, args.stream,
+                       {/*overlap=*/true}, args, sizes, to);
 }
 
 }  // namespace sparsek::cuda

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/planes.cuh"
 #include "plan/entry_places.h"
@@ -15,7 +16,8 @@ namespace planes {
 
 constexpr int kThreads = 256;
 constexpr int kEightsB = kPieceColumns / kPlaneVector;
-constexpr int kRounds = 2;  // that a CTA reads before it writes
+constexpr int kRounds = 2;           // that a CTA reads before it writes
+constexpr int kGatherCtasPerSm = 6;  // that gather A
 // What a CTA makes in a round: of A 64 rows of 32 columns, of B 16 rows.
 constexpr int kRoundA = 32, kRoundB = kThreads / kEightsB;
 static_assert(kThreads == kPieceRows * kRoundA / kPlaneVector);
@@ -69,23 +71,10 @@ __device__ void make_b(const PlaneSizes& sizes, const Source& from, char* to, in
   }
 }
 
-// ctas_a: those of make_a, the others are of make_b. pieces: of B.
-template <int K>
-__global__ void __launch_bounds__(kThreads)
-    make_kernel(PlaneSizes sizes, Source from, PlaneMemory to, int64_t ctas_a, int64_t pieces) {
-  if (blockIdx.x < ctas_a) {
-    make_a<K>(sizes, from, to.a, blockIdx.x);
-  } else {
-    make_b<K>(sizes, from, to.b, blockIdx.x - ctas_a, pieces);
-  }
-  const int64_t thread = blockIdx.x * int64_t{kThreads} + threadIdx.x;
-  for (int64_t i = thread; i <= sizes.panels_b(); i += gridDim.x * int64_t{kThreads}) to.progress[i] = 0;
-}
-
 // Blocks of another height, by the entries of the plan: the CTAs take the entries of each row group in turn, and find
 // the row groups among the tiles.
 template <int K>
-__global__ void __launch_bounds__(kThreads, 6) gather_kernel(PlaneSizes sizes, LaunchArgs args, Source from, char* to) {
+__device__ void gather_a(const PlaneSizes& sizes, const LaunchArgs& args, const Source& from, char* to, int ctas) {
   constexpr int kEights = K / kPlaneVector;
   __shared__ WorkTile group[kThreads];
   __shared__ int groups;
@@ -102,9 +91,8 @@ __global__ void __launch_bounds__(kThreads, 6) gather_kernel(PlaneSizes sizes, L
     __syncthreads();
     for (int g = 0; g < groups; ++g) {
       const WorkTile tile = group[g];
-      const int after = tile.entry_begin % int(gridDim.x);
-      const int first = (int(blockIdx.x) - after + int(gridDim.x)) % int(gridDim.x);
-      for (int e = tile.entry_begin + first; e < tile.entry_begin + tile.entry_count; e += gridDim.x) {
+      const int first = (int(blockIdx.x) - tile.entry_begin % ctas + ctas) % ctas;
+      for (int e = tile.entry_begin + first; e < tile.entry_begin + tile.entry_count; e += ctas) {
         const int32_t* const blocks = args.entry_block + int64_t(e) * slots;
         for (int v = threadIdx.x; v < kPlaneTileM * eights; v += kThreads) {
           const int row = v / eights, eight = v % eights, slot = row / slot_rows, half = row / kPieceRows;
@@ -124,6 +112,32 @@ __global__ void __launch_bounds__(kThreads, 6) gather_kernel(PlaneSizes sizes, L
     }
     __syncthreads();
   }
+}
+
+// What all CTAs do besides, as the CTA that they are.
+template <int K>
+__device__ void make_rest(const PlaneSizes& sizes, const Source& from, const PlaneMemory& to, int64_t ctas_a,
+                          int64_t pieces) {
+  if (blockIdx.x >= ctas_a) make_b<K>(sizes, from, to.b, blockIdx.x - ctas_a, pieces);
+  const int64_t thread = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  for (int64_t i = thread; i <= sizes.panels_b(); i += gridDim.x * int64_t{kThreads}) to.progress[i] = 0;
+}
+
+// ctas_a: those of A's planes, the others are of B's. pieces: of B.
+template <int K>
+__global__ void __launch_bounds__(kThreads)
+    make_kernel(PlaneSizes sizes, Source from, PlaneMemory to, int64_t ctas_a, int64_t pieces) {
+  wait_for_previous_launch();
+  if (blockIdx.x < ctas_a) make_a<K>(sizes, from, to.a, blockIdx.x);
+  make_rest<K>(sizes, from, to, ctas_a, pieces);
+}
+
+template <int K>
+__global__ void __launch_bounds__(kThreads, kGatherCtasPerSm)
+    gather_kernel(PlaneSizes sizes, Source from, PlaneMemory to, int64_t ctas_a, int64_t pieces, LaunchArgs args) {
+  wait_for_previous_launch();
+  if (blockIdx.x < ctas_a) gather_a<K>(sizes, args, from, to.a, static_cast<int>(ctas_a));
+  make_rest<K>(sizes, from, to, ctas_a, pieces);
 }
 
 }  // namespace planes
@@ -152,26 +166,25 @@ cudaError_t prepare_planes() {
 }
 
 cudaError_t make_planes(const LaunchArgs& args, const PlaneSizes& sizes, const PlaneMemory& to, int64_t panels) {
-  constexpr int64_t kGatherCtas = 132 * 6;
+  constexpr int64_t kGatherCtas = 132 * planes::kGatherCtasPerSm;
   const bool wide = sizes.piece_k == 32;
   const planes::Source from = {static_cast<const float*>(args.values), static_cast<const float*>(args.b), args.ldb,
                                aligned_values(args), aligned_b(args)};
-  if (sizes.gathers()) {
-    const auto kernel = wide ? planes::gather_kernel<32> : planes::gather_kernel<16>;
-    const cudaError_t error = launch_kernel(kernel, static_cast<int>(std::min(kGatherCtas, sizes.entries)),
-                                            planes::kThreads, 0, args.stream, {}, sizes, args, from, to.a);
-    if (error != cudaSuccess) return error;
-  }
   const auto ctas_of = [](int64_t columns, int64_t of_round) {
     const int64_t of_cta = of_round * planes::kRounds;
     return (columns + of_cta - 1) / of_cta;
   };
   const int64_t pieces = panels * sizes.steps_b();
-  const int64_t ctas_a = sizes.gathers() ? 0 : ctas_of(sizes.pieces_a() * sizes.piece_k, planes::kRoundA);
-  const int64_t ctas = ctas_a + ctas_of(pieces * sizes.piece_k, planes::kRoundB);
-  const auto kernel = wide ? planes::make_kernel<32> : planes::make_kernel<16>;
-  return launch_kernel(kernel, static_cast<int>(ctas), planes::kThreads, 0, args.stream, {}, sizes, from, to, ctas_a,
-                       pieces);
+  const int64_t ctas_a = sizes.gathers() ? std::min(kGatherCtas, sizes.entries)
+                                         : ctas_of(sizes.pieces_a() * sizes.piece_k, planes::kRoundA);
+  const auto ctas = static_cast<int>(ctas_a + ctas_of(pieces * sizes.piece_k, planes::kRoundB));
+  constexpr LaunchWay kWay = {/*overlap=*/true};
+  if (sizes.gathers()) {
+    return launch_kernel(wide ? planes::gather_kernel<32> : planes::gather_kernel<16>, ctas, planes::kThreads, 0,
+                         args.stream, kWay, sizes, from, to, ctas_a, pieces, args);
+  }
+  return launch_kernel(wide ? planes::make_kernel<32> : planes::make_kernel<16>, ctas, planes::kThreads, 0, args.stream,
+                       kWay, sizes, from, to, ctas_a, pieces);
 }
 
 }  // namespace sparsek::cuda

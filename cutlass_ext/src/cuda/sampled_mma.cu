@@ -4,6 +4,7 @@
 //   stage   x (Rows, 32), y (256, 32), K-major; 16 bytes of a row, vector v, at v ^ (row / 2 % 4)
 #include <algorithm>
 
+#include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/mma_sync.cuh"
 #include "cuda/sampled_tiles.cuh"
@@ -160,6 +161,7 @@ __device__ void compute(const SampledArgs& p, const Segment& segment, uint8_t* m
 template <class T, int Rows>
 __global__ void __launch_bounds__(kThreads) kernel(SampledArgs p) {
   extern __shared__ __align__(16) uint8_t memory[];
+  wait_for_previous_launch();
   if (!is_good(p.index)) return;
   sampled::for_each_segment<Rows>(p, [&](const Segment& segment) { compute<T, Rows>(p, segment, memory); });
 }
@@ -175,7 +177,7 @@ cudaError_t prepare() {
 template <class T, int Rows>
 cudaError_t launch(const SampledArgs& args, cudaStream_t stream) {
   return launch_kernel(kernel<T, Rows>, static_cast<int>(sampled::tiles_of<Rows>(args)), kThreads, Tile<Rows>::kBytes,
-                       stream, {}, args);
+                       stream, {/*overlap=*/true}, args);
 }
 
 // That for as many rows as divide the height of blocks.

@@ -2,6 +2,7 @@
 // SPARSEK_SDD on ordinary cores: a thread an element.
 #include <algorithm>
 
+#include "cuda/dependent_launch.cuh"
 #include "cuda/epilogue_fp64.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/sampled_tiles.cuh"
@@ -62,6 +63,7 @@ struct SumOf<double> {
 template <class T>
 __global__ void __launch_bounds__(kThreads) kernel(SampledArgs p) {
   using Sum = typename SumOf<T>::Type;
+  wait_for_previous_launch();
   if (!is_good(p.index)) return;
   const int64_t size = int64_t(p.block_m) * p.block_k, count = p.index.row_ptr[p.block_rows] * size;
   const int64_t step = int64_t(gridDim.x) * kThreads;
@@ -94,7 +96,7 @@ cudaError_t launch(const SampledArgs& args, cudaStream_t stream) {
   const int64_t elements = args.nnzb * args.block_m * args.block_k;
   int64_t ctas = std::min(kMostCtas, (elements + kThreads - 1) / kThreads);
   if (args.workers > 0) ctas = std::min<int64_t>(ctas, args.workers);
-  return launch_kernel(kernel<T>, static_cast<int>(ctas), kThreads, 0, stream, {}, args);
+  return launch_kernel(kernel<T>, static_cast<int>(ctas), kThreads, 0, stream, {/*overlap=*/true}, args);
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 //                   y   (column, Width, 64)  MN-major: (column, depth, 64), of a Width of 64 only
 #pragma once
 
+#include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/sampled_loads.cuh"
 #include "cuda/tensor_map.h"
@@ -211,6 +212,8 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
     }
     cutlass::arch::fence_barrier_init();
   }
+  // Nothing before this touches memory of other kernels.
+  wait_for_previous_launch();
   __syncthreads();
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   if (warp < kProducers / 32) {
@@ -272,7 +275,7 @@ cudaError_t launch(const SampledArgs& args, cudaStream_t stream) {
   }
   return with_majors<Width>(args.x_across, args.y_across, [&](auto config) {
     using C = decltype(config);
-    return launch_kernel(kernel<Element, C>, args.workers, kThreads, sizeof(Shared<C>), stream, {}, p);
+    return launch_kernel(kernel<Element, C>, args.workers, kThreads, sizeof(Shared<C>), stream, {/*overlap=*/true}, p);
   });
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "abi/sum_type.h"
+#include "cuda/dependent_launch.cuh"
 #include "cuda/epilogue.cuh"
 #include "cuda/epilogue_fp64.cuh"
 #include "cuda/launch.cuh"
@@ -32,6 +33,7 @@ __global__ void __launch_bounds__(kSimtThreads, kSimtCtasPerSm) simt_kernel(cons
   const auto* b = static_cast<const TypeOfB<Element>*>(args.b);
   const int column_in_tile = threadIdx.x % kSimtColumns;
   const int row_group = threadIdx.x / kSimtColumns;
+  wait_for_previous_launch();
 
   for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
     const WorkTile tile = args.tiles[t];
@@ -68,8 +70,8 @@ struct SimtKernel {
   static_assert(Config::kTileN == kSimtColumns);
   static cudaError_t prepare() { return cudaSuccess; }
   static cudaError_t launch(const LaunchArgs& args) {
-    return launch_kernel(simt_kernel<typename Config::Element>, args.workers, kSimtThreads, 0, args.stream, {}, args,
-                         args.block_m);
+    return launch_kernel(simt_kernel<typename Config::Element>, args.workers, kSimtThreads, 0, args.stream,
+                         {/*overlap=*/true}, args, args.block_m);
   }
 };
 

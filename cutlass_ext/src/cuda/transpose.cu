@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 
 namespace sparsek::cuda {
@@ -70,6 +71,7 @@ __device__ uint4 vector_of(const Element& e) {
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     vectors(T* to, MatrixLines to_at, const T* from, MatrixLines from_at, Extents of, uint32_t turns) {
+  wait_for_previous_launch();
   constexpr int kE = kOfVector<T>, kRows = kTile<T>, kOfThread = kRows * kVectors / kThreads;
   static_assert(kOfThread * kThreads == kRows * kVectors);
   __shared__ __align__(16) T tile[kRows][kVectors * kE];
@@ -107,6 +109,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     tiles(T* to, MatrixLines to_at, const T* from, MatrixLines from_at, Extents of, uint32_t turns) {
+  wait_for_previous_launch();
   constexpr int kRows = 32;
   __shared__ T tile[kRows][kRows + 1];
   const int lane = threadIdx.x % kRows, first = threadIdx.x / kRows;
@@ -133,6 +136,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     elements(T* to, MatrixLines to_at, const T* from, MatrixLines from_at, Extents of, uint32_t) {
+  wait_for_previous_launch();
   const auto size = static_cast<uint32_t>(of.lines * of.length), lines = static_cast<uint32_t>(of.lines);
   for (int64_t e = blockIdx.x * int64_t{kThreads} + threadIdx.x; e < of.count * size;
        e += gridDim.x * int64_t{kThreads}) {
@@ -159,8 +163,9 @@ cudaError_t launch(void* to, MatrixLines to_at, const void* from, MatrixLines fr
   return launch_kernel(small   ? elements<T>
                        : whole ? vectors<T>
                                : tiles<T>,
-                       static_cast<int>(std::min(kMostCtas, turns)), kThreads, 0, stream, {}, static_cast<T*>(to),
-                       to_at, static_cast<const T*>(from), from_at, of, static_cast<uint32_t>(turns));
+                       static_cast<int>(std::min(kMostCtas, turns)), kThreads, 0, stream, {/*overlap=*/true},
+                       static_cast<T*>(to), to_at, static_cast<const T*>(from), from_at, of,
+                       static_cast<uint32_t>(turns));
 }
 
 template <class T>

@@ -23,6 +23,7 @@
 #include <algorithm>
 
 #include "collective/tile_queue.hpp"
+#include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
@@ -390,6 +391,8 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
     shared.tiles.init(1 + kConsumerWarps);
     cutlass::arch::fence_barrier_init();
   }
+  // Nothing before this touches memory of other kernels.
+  wait_for_previous_launch();
   __syncthreads();
   constexpr int kProducerRegisters = 56, kConsumerRegisters = 224;
   if (warp < 4) {
@@ -447,7 +450,7 @@ struct WgmmaPlanesKernel {
                          sizes.steps_b(),
                          ready,
                          aligned_b(args)};
-    return launch_kernel(kKernel, args.workers, k::kThreads, kSharedBytes, args.stream, {}, p);
+    return launch_kernel(kKernel, args.workers, k::kThreads, kSharedBytes, args.stream, {/*overlap=*/true}, p);
   }
 };
 

@@ -85,7 +85,7 @@ struct WgmmaTf32Kernel {
   template <int Ctas>
   static cudaError_t launch_as(const wgmma_blocks_kernel::Params& p) {
     return launch_kernel(kKernel<Ctas>, p.args.workers * Ctas, wgmma_blocks_kernel::kThreads, kSharedBytes<Ctas>,
-                         p.args.stream, {/*overlap=*/false, /*cluster=*/Ctas}, p);
+                         p.args.stream, {/*overlap=*/true, /*cluster=*/Ctas}, p);
   }
 };
 

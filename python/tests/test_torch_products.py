@@ -151,6 +151,7 @@ def test_gradients_of_some() -> None:
         close(tensors[who].grad, dense[who].grad, 1e3)
 
 
+# torch's own check looks at .grad of tensors that it made on its way.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize("name", ["mm", "mm of a batch", "linear", "sdd"])
 @pytest.mark.parametrize("grad", [False, True])

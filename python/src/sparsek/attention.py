@@ -201,7 +201,8 @@ class Attention(Owner):
         q, k, v: of the shapes and the type that were planned, with any strides; what does not lie in rows is copied. out: O;
         None: a new array of q's kind. mass: (batch, query heads, blocks of queries, blocks of keys) of LSE's type, where what share of
         the weights each block has is written: the sum of exp(score - LSE) over its queries and keys, 0 of blocks that the layout
-        does not have; without a layout blocks are 128 x 128. lengths_q, lengths_k: (batch) of int32: how long each sequence is; None: of full length.
+        does not have; without a layout blocks are 128 x 128. lengths_q, lengths_k: (batch) of int32: how long each sequence is; None: of
+        full length.
         LSE is of fp32, or fp64 where Q is of it. A query that sees no key has O = 0 and LSE = -inf. All lie in the memory of
         the context. stream: of a GPU's call, None: the current one of q's package.
         """

@@ -26,13 +26,13 @@ for _name, _schema in SCHEMAS.items():
 @torch.library.register_fake("sparsek::mm")
 def _(values: Any, crow: Any, col: Any, size: Sequence[int], b: Any, transpose: bool) -> Any:
     _products.require_mm(values, crow, col, size, b, transpose)
-    return b.new_empty((*b.shape[:-2], size[1] if transpose else size[0], b.shape[-1]))
+    return b.new_empty(_products.shape_of_mm(size, b, transpose))
 
 
 @torch.library.register_fake("sparsek::linear")
 def _(x: Any, values: Any, crow: Any, col: Any, size: Sequence[int], bias: Any, transpose: bool, activation: str) -> Any:
     _products.require_linear(x, values, crow, col, size, bias, transpose)
-    return x.new_empty((*x.shape[:-1], size[1] if transpose else size[0]))
+    return x.new_empty(_products.shape_of_linear(size, x, transpose))
 
 
 @torch.library.register_fake("sparsek::sdd")

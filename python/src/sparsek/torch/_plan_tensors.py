@@ -128,7 +128,7 @@ def _mm(
 ) -> torch.Tensor:
     _products.require_mm(values, crow, col, size, b, transpose)
     layout = _layout_for(crow, col, "mm", size, values.shape[1:], b.shape[-1], values.dtype, transpose)
-    out = b.new_empty((*b.shape[:-2], size[1] if transpose else size[0], b.shape[-1]))
+    out = b.new_empty(_products.shape_of_mm(size, b, transpose))
     if out.numel() == 0 or b.numel() == 0:
         return out.zero_()
     blocks, dense = _aligned(values, 16), _aligned(b, 16)
@@ -159,7 +159,7 @@ def _linear(
 ) -> torch.Tensor:
     _products.require_linear(x, values, crow, col, size, bias, transpose)
     layout = _layout_for(crow, col, "linear", size, values.shape[1:], x.shape[:-1].numel(), values.dtype, transpose)
-    out = x.new_empty((*x.shape[:-1], size[1] if transpose else size[0]))
+    out = x.new_empty(_products.shape_of_linear(size, x, transpose))
     if out.numel() == 0 or x.numel() == 0:
         out.zero_()
     else:
@@ -180,13 +180,13 @@ def _(crow: Any, col: Any, *form: Any) -> Any:
 @torch.library.register_fake("sparsek::mm_by_plan")
 def _(values: Any, crow: Any, col: Any, size: Sequence[int], b: Any, transpose: bool, plan: Any) -> Any:
     _products.require_mm(values, crow, col, size, b, transpose)
-    return b.new_empty((*b.shape[:-2], size[1] if transpose else size[0], b.shape[-1]))
+    return b.new_empty(_products.shape_of_mm(size, b, transpose))
 
 
 @torch.library.register_fake("sparsek::linear_by_plan")
 def _(x: Any, values: Any, crow: Any, col: Any, size: Sequence[int], bias: Any, transpose: bool, plan: Any) -> Any:
     _products.require_linear(x, values, crow, col, size, bias, transpose)
-    return x.new_empty((*x.shape[:-1], size[1] if transpose else size[0]))
+    return x.new_empty(_products.shape_of_linear(size, x, transpose))
 
 
 def _setup_mm(ctx: Any, inputs: Any, output: Any) -> None:

@@ -105,6 +105,16 @@ def _zeros(out: torch.Tensor | None, shape: tuple[int, ...], like: torch.Tensor)
     return like.new_zeros(shape) if out is None else out.zero_()
 
 
+def shape_of_mm(size: Sequence[int], b: torch.Tensor, transpose: bool) -> tuple[int, ...]:
+    """That of op(A) b."""
+    return (*b.shape[:-2], size[1] if transpose else size[0], b.shape[-1])
+
+
+def shape_of_linear(size: Sequence[int], x: torch.Tensor, transpose: bool) -> tuple[int, ...]:
+    """That of x op(A)^T."""
+    return (*x.shape[:-1], size[1] if transpose else size[0])
+
+
 def require_mm(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], b: torch.Tensor, transpose: bool) -> None:
     """Raises ArgumentError and DtypeError unless the operands of mm fit. Reads no elements."""
     _require_matrix(values, crow, col, size)
@@ -146,8 +156,8 @@ def mm(
     require_mm(values, crow, col, size, b, transpose)
     if b.is_meta:
         return torch.ops.sparsek.mm(values, crow, col, size, b, transpose)
-    outer, n, width = (size[1] if transpose else size[0]), b.shape[-1], b.element_size()
-    shape = (*b.shape[:-2], outer, n)
+    shape, width = shape_of_mm(size, b, transpose), b.element_size()
+    outer, n = shape[-2:]
     _result(out, shape, b, *([torch.float32] if width == 2 else []))
     entry = entry_of(crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
     if b.numel() == 0 or outer == 0:
@@ -255,8 +265,8 @@ def linear(
         return torch.ops.sparsek.linear(x, values, crow, col, size, bias, transpose, activation)
     if activation not in ACTIVATIONS:
         raise ArgumentError(f"activation {activation!r} is none of {', '.join(ACTIVATIONS)}")
-    outer = size[1] if transpose else size[0]
-    shape = (*x.shape[:-1], outer)
+    shape = shape_of_linear(size, x, transpose)
+    outer = shape[-1]
     _result(out, shape, x)
     entry = entry_of(crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
     n = x.shape[:-1].numel()

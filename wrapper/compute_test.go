@@ -124,17 +124,41 @@ func testTF32[C Element](t *testing.T, engine *Engine, kernel string, edge int, 
 	}
 	s.rows, s.cols, s.n = 4*s.blockM-4, 5*s.blockK-8, n
 	s.density, s.alpha, s.seed = 0.6, 1.5, uint64(n)
+	runTF32[C](t, engine, kernel, s, place, 0)
+}
+
+// Two CTAs of a cluster share A.
+func TestTF32InClusters(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	for kernel, edge := range map[string]int{"tf32_fp32_64x2_256": 64, "tf32_fp32_128_256": 128} {
+		t.Run(kernel, func(t *testing.T) {
+			eachMajor(t, func(t *testing.T, s opShape) {
+				for _, short := range []int{0, 5} {
+					s.shape = shape{rows: 1024 - short, cols: 1024 - short, n: 1280 - short, blockM: edge, blockK: edge, density: 0.9, alpha: 1, seed: 17}
+					if info := runTF32[float32](t, engine, kernel, s, indexPlace(short)%indexPlaces, 4); info.TileN != 512 {
+						t.Errorf("tiles of %d columns: %+v", info.TileN, info)
+					}
+				}
+			})
+		})
+	}
+}
+
+// runTF32 multiplies by a kernel and checks the result. workers: 0: as many as the plan takes.
+func runTF32[C Element](t *testing.T, engine *Engine, kernel string, s opShape, place indexPlace, workers int) PlanInfo {
+	t.Helper()
 	c := newOpCase[float32, C, int32](s)
 	for i := range c.b.data { // a number of TF32, and as much more as it has no room for
 		c.b.data[i] += c.b.data[i] * 0x1p-12
 	}
 	options := c.options()
-	options.Kernel, options.Compute = kernel, TF32
+	options.Kernel, options.Compute, options.Workers = kernel, TF32, workers
 	result, info := c.runOnDevice(t, engine, place, options)
 	if info.Kernel != kernel || info.ProductRoundoff != 0x1p-9 {
 		t.Errorf("%s ran, and products are off by %g", info.Kernel, info.ProductRoundoff)
 	}
 	c.verifyByCheck(t, engine, info, result)
+	return info
 }
 
 // A column-major B that TMA cannot read is not copied into the same order.

@@ -179,7 +179,7 @@ double bytes_moved(const Family& family, const Tiles& tiles, const Work& work) {
   const double element = family.planes > 0 ? family.planes * kElementBytes : static_cast<double>(work.element_bytes);
   const double a = element * values_of(work);
   const int32_t at_once =
-      choose_panels(share_columns(tiles.slots, static_cast<int64_t>(tiles.loads), work.shape.nnzb), false, 256);
+      choose_panels(share_columns(tiles.slots, static_cast<int64_t>(tiles.loads), work.shape.nnzb), false, 512);
   const double passes = std::max(1.0, tiles.panels / at_once);
   const double missed = a > 0 ? std::max(0.0, 1 - kShareOfL2 * work.device.l2_bytes / a) : 0;
   const double rows_of_b = std::min(static_cast<double>(work.shape.cols), tiles.loads * work.shape.block_k);

@@ -135,6 +135,8 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
   shape.tile_n = kernel_->tile_n;
   shape.n = options_.n;
   shape.panels_in_flight = 0;
+  // Of the other types with wider elements no other number of panels was measured (docs/notes/tf32-kernel.md).
+  if (cuts_to_tf32(*kernel_)) shape.element_bytes = static_cast<int32_t>(dtype_bytes(options_.dtype_b));
   shape.tile_cost = kTileCost * 64 / pattern.block_k;
   int32_t ctas = sm_count * kernel_->ops->ctas_per_sm;
   if (options_.workers > 0) ctas = std::min(ctas, options_.workers);

@@ -97,6 +97,7 @@ void DevicePlanner::enqueue(const CheckedIndex& index, const PlanArrays::Views& 
   schedule.groups = static_cast<int32_t>(sizes_.groups);
   schedule.panels = count_panels(shape_);
   schedule.tile_n = shape_.tile_n;
+  schedule.element_bytes = shape_.element_bytes;
   schedule.block_k = pattern_.block_k;
   schedule.panels_in_flight = shape_.panels_in_flight;
   schedule.workers = shape_.workers;

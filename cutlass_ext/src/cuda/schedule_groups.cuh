@@ -53,7 +53,8 @@ __device__ inline int32_t panels_in_flight(const Schedule& schedule, const Total
   const EntrySums sums = {static_cast<int64_t>(totals.groups), static_cast<int64_t>(totals.leaders),
                           static_cast<int64_t>(totals.spanned), static_cast<int64_t>(totals.moved)};
   return choose_panels(share_columns(schedule.grid.slots, sums.entries, *schedule.blocks),
-                       wants_band(schedule) && is_band(sums, schedule.block_k), schedule.tile_n);
+                       wants_band(schedule) && is_band(sums, schedule.block_k),
+                       schedule.tile_n * schedule.element_bytes);
 }
 
 struct FewGroups {

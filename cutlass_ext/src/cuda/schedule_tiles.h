@@ -17,7 +17,8 @@ namespace sparsek::cuda {
 struct Schedule {
   RowGrid grid;
   int32_t groups, panels;
-  int32_t tile_n;  // columns of a panel
+  int32_t tile_n;         // columns of a panel
+  int32_t element_bytes;  // of B
   int32_t block_k;
   int32_t panels_in_flight;  // 0: chosen
   int32_t workers;

@@ -80,7 +80,7 @@ Plan make_plan(RowOrders& orders, const PlanShape& shape) {
     const bool band = may_prefer_band(count_panels(shape), shape.tile_n) &&
                       is_band(sum_entries(groups, plan.entry_k, index.block_k), index.block_k);
     plan.shape.panels_in_flight =
-        choose_panels(share_columns(plan.slots, plan.entries(), index.nnzb), band, shape.tile_n);
+        choose_panels(share_columns(plan.slots, plan.entries(), index.nnzb), band, shape.tile_n * shape.element_bytes);
   }
   schedule_tiles(groups, choose_parts(groups, plan.shape), plan);
   return plan;

@@ -33,6 +33,7 @@ struct PlanShape {
   int32_t workers = 1;           // CTAs or threads that run at once
   int64_t n = 0;                 // columns of B and C
   int32_t panels_in_flight = 1;  // panels of tile_n columns whose tiles follow each other; 0: chosen by the planner
+  int32_t element_bytes = 2;     // of B, by which panels_in_flight is chosen
   double tile_cost = 0;          // fixed cost of a tile in units of one entry
   bool any_rows = false;         // a group may hold any block rows, not only neighbours
 

@@ -44,10 +44,11 @@ constexpr bool may_prefer_band(int32_t panels, int32_t tile_n) { return int64_t{
 // in common, the panels of B are read all over, and only two of them stay in L2. Where they share most columns (or a
 // block row fills the tile), loads of A cost as much, and with four panels each block of A is read from L2
 // (docs/notes/planning.md, "Panels in flight"). Of a band, only few rows of B are in use at a time, and those of eight
-// panels stay in L2. That is of panels of 256 columns or less; a wider one counts for several.
-constexpr int32_t choose_panels(bool share, bool band, int32_t tile_n) {
+// panels stay in L2. That is of panels of 512 bytes of a row of B or less; a wider one counts for several.
+constexpr int32_t choose_panels(bool share, bool band, int32_t panel_bytes) {
+  constexpr int32_t kBytes = 512;
   const int32_t panels = !share ? 2 : band ? 8 : 4;
-  return tile_n <= 256 ? panels : (panels * 256 + tile_n - 1) / tile_n;
+  return panel_bytes <= kBytes ? panels : (panels * kBytes + panel_bytes - 1) / panel_bytes;
 }
 
 // The order of the tiles: those of long row groups, then the others. In both classes a few panels of columns at a time,

@@ -186,6 +186,8 @@ void check_panels() {
     }
     shape.tile_n = 512;
     REQUIRE(sparsek::make_plan(index, shape).shape.panels_in_flight == (band ? 4 : 2));
+    shape.element_bytes = 4;  // as many bytes of B's rows
+    REQUIRE(sparsek::make_plan(index, shape).shape.panels_in_flight == (band ? 2 : 1));
   }
 }
 

@@ -62,11 +62,12 @@ func drawAttentionForGPU[T Element](t *rapid.T, multiples ...int) *attentionCase
 		c.drawLayoutOf(t, random, rapid.Map(rapid.SampledFrom([]int{1, 2, 3, 4, 5}), func(n int) int { return n * multiple }))
 	}
 	c.lengthsQ, c.lengthsK = c.drawLengths(t, "lengthsQ", o.SeqQ), c.drawLengths(t, "lengthsK", o.SeqK)
+	c.drawTerms(t, random)
 	c.fill(random, rapid.SampledFrom([]int{0, 0, 8}).Draw(t, "gap"))
 	return c
 }
 
-// runInBuffers computes O, LSE, the mass of blocks and the gradients in buffers of the engine, the gradients twice, and reads them back.
+// runInBuffers computes O, LSE, the mass of blocks and all gradients in buffers of the engine, the gradients twice, and reads them back.
 func (c *attentionCase[T, S]) runInBuffers(t rapid.TB, engine *Engine) AttentionInfo {
 	t.Helper()
 	ctx := context.Background()
@@ -86,6 +87,7 @@ func (c *attentionCase[T, S]) runInBuffers(t rapid.TB, engine *Engine) Attention
 	defer mass.Buffer.Close()
 	on := AttentionOperands{Q: q, K: k, V: v, O: o, LSE: lse, Mass: mass, GradO: gradO, GradQ: gradQ, GradK: gradK, GradV: gradV}
 	defer c.writeLengths(t, engine, &on)()
+	defer c.writeTerms(t, engine, &on, true)()
 	if err := a.Forward(ctx, s, on); err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +100,11 @@ func (c *attentionCase[T, S]) runInBuffers(t rapid.TB, engine *Engine) Attention
 	read(t, lse, c.o.LSE)
 	read(t, mass, c.o.Mass)
 	read(t, o, c.o.O)
+	var firstOfBias []S
+	if on.GradBias != nil {
+		read(t, on.GradBias.(Heads[S]), c.o.GradBias)
+		firstOfBias = slices.Clone(c.o.GradBias.(Heads[S]).Data)
+	}
 	gradients := []struct {
 		of Heads[T]
 		to HeadsOperand
@@ -112,6 +119,14 @@ func (c *attentionCase[T, S]) runInBuffers(t rapid.TB, engine *Engine) Attention
 	}
 	if err := s.Wait(ctx); err != nil {
 		t.Fatal(err)
+	}
+	if on.GradBias != nil {
+		read(t, on.GradBias.(Heads[S]), c.o.GradBias)
+		for e, value := range c.o.GradBias.(Heads[S]).Data {
+			if bitsOf(value) != bitsOf(firstOfBias[e]) {
+				t.Fatalf("element %d of the bias's gradient was %v and is %v", e, firstOfBias[e], value)
+			}
+		}
 	}
 	for i, x := range gradients {
 		read(t, x.of, x.to)
@@ -298,6 +313,7 @@ func (c *attentionCase[T, S]) outputsOf(t rapid.TB, engine *Engine, a *Attention
 		Mass:  inDeviceMemory(t, engine, c.o.Mass.(Heads[S])),
 		GradO: in(c.o.GradO), GradQ: in(c.o.GradQ), GradK: in(c.o.GradK), GradV: in(c.o.GradV)}
 	defer c.writeLengths(t, engine, &on)()
+	defer c.writeTerms(t, engine, &on, true)()
 	if err := errors.Join(a.Forward(ctx, s, on), a.Backward(ctx, s, on), s.Wait(ctx)); err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,29 @@ struct HeadStrides {
 };
 
 // What steps of a kernel are: units, as they are in the list; what is left of these, with AttentionGeneralArgs; or of
-// pieces.
-enum class StepKind { kPlain, kUnits, kPieces };
+// pieces. And what is left of either, with AttentionTerms.
+enum class StepKind { kPlain, kUnits, kPieces, kUnitTerms, kPieceTerms };
+constexpr bool is_in_pieces(StepKind steps) { return steps == StepKind::kPieces || steps == StepKind::kPieceTerms; }
+constexpr bool has_terms(StepKind steps) { return steps == StepKind::kUnitTerms || steps == StepKind::kPieceTerms; }
+
+// What scores have besides q k^T.
+struct AttentionTerms {
+  // Added to the scores, of fp32 where is_float, else of the operands' type, or null. Elements that are not seen are
+  // not read.
+  const void* bias;
+  int64_t stride_bias[4];  // of a batch, a query head, a query and a key, in elements
+  bool is_float;
+  bool in_pairs;  // two keys follow each other in memory, aligned for one load
+  // Bits of pairs that see each other, (mask_blocks, block_q, words), and their number for each block, (layout_batch,
+  // layout_heads, query_blocks, key_blocks), or null. Blocks of other numbers have no bits.
+  const uint32_t* mask;
+  const int32_t* mask_index;
+  int32_t mask_blocks, words;
+  int32_t block_q, block_k, query_blocks, key_blocks;
+  int32_t layout_batch, layout_heads;
+  // Of the kernel of queries' gradients: (batch, heads_q, seq_q, seq_k), of which it writes what is not 0, or null.
+  float* grad_bias;
+};
 
 // What only general kernels know.
 struct AttentionGeneralArgs {
@@ -40,6 +61,7 @@ struct AttentionGeneralArgs {
   // Of lists that are split (plan/attention_parts.h), (parts, batch, heads_q, seq_q, head_size): O of each part, in
   // place of o; lse is then (parts, batch, heads_q, seq_q). Else null.
   float* part_o;
+  AttentionTerms terms;  // of kernels that have them
 };
 
 struct AttentionForwardArgs {
@@ -75,5 +97,10 @@ AttentionForwardOps attention_forward_general_96(sparsek_dtype dtype, bool piece
 AttentionForwardOps attention_forward_general_128(sparsek_dtype dtype, bool pieces);
 // Of lists in pieces, in steps of 64 keys.
 AttentionForwardOps attention_forward_general_256(sparsek_dtype dtype);
+// With AttentionTerms, too.
+AttentionForwardOps attention_forward_terms_64(sparsek_dtype dtype, bool pieces);
+AttentionForwardOps attention_forward_terms_96(sparsek_dtype dtype, bool pieces);
+AttentionForwardOps attention_forward_terms_128(sparsek_dtype dtype, bool pieces);
+AttentionForwardOps attention_forward_terms_256(sparsek_dtype dtype);
 
 }  // namespace sparsek::cuda

@@ -74,5 +74,10 @@ AttentionBackwardOps attention_backward_general_96(sparsek_dtype dtype, bool pie
 AttentionBackwardOps attention_backward_general_128(sparsek_dtype dtype, bool pieces);
 // Of lists in pieces, in steps of 32 rows.
 AttentionBackwardOps attention_backward_general_256(sparsek_dtype dtype);
+// With AttentionTerms, too.
+AttentionBackwardOps attention_backward_terms_64(sparsek_dtype dtype, bool pieces);
+AttentionBackwardOps attention_backward_terms_96(sparsek_dtype dtype, bool pieces);
+AttentionBackwardOps attention_backward_terms_128(sparsek_dtype dtype, bool pieces);
+AttentionBackwardOps attention_backward_terms_256(sparsek_dtype dtype);
 
 }  // namespace sparsek::cuda

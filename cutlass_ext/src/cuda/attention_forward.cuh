@@ -19,6 +19,7 @@
 #include "cuda/attention_pieces.cuh"
 #include "cuda/attention_softmax.cuh"
 #include "cuda/attention_store.cuh"
+#include "cuda/attention_terms.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/wgmma_registers.cuh"
 #include "cutlass/arch/reg_reconfig.h"
@@ -136,16 +137,30 @@ struct Consumer {
   }
 
   // What becomes of new scores before they are exponents.
-  __device__ void finish_scores(Scores& s, const Step& step, const TileLimits& limits, int row) const {
-    if (C::kGeneral && p.cap_log2 > 0) cap_scores(s, p.cap_log2);
-    if (!hides(step)) return;
+  __device__ void finish_scores(Scores& s, const Step& step, const TileLimits& limits, int row, int n_tile) const {
+    if constexpr (C::kGeneral) {
+      if (p.cap_log2 > 0) cap_scores(s, p.cap_log2);
+      if (hides(step)) hide_what_is_cut(s, step, limits, row);
+      if constexpr (C::kTerms) add_terms(s, step, limits, row, n_tile);
+    } else {
+      if (hides(step)) hide(s, step, use, row, lane, {p.args.low, p.args.high, p.args.seq_k});
+    }
+  }
+  __device__ void hide_what_is_cut(Scores& s, const Step& step, const TileLimits& limits, int row) const {
     if constexpr (C::kPieces) {
       hide_pieces(s, step, limits, row_bit(), row, lane);
-    } else if constexpr (C::kGeneral) {
-      hide(s, step, use, row, lane, {limits.low, limits.high, limits.met_end});
     } else {
-      hide(s, step, use, row, lane, {p.args.low, p.args.high, p.args.seq_k});
+      hide(s, step, use, row, lane, {limits.low, limits.high, limits.met_end});
     }
+  }
+  __device__ void add_terms(Scores& s, const Step& step, const TileLimits& limits, int row, int n_tile) const {
+    const Head head(p.args, n_tile);
+    const AttentionTerms& terms = p.args.general.terms;
+    if (terms.mask != nullptr) {
+      mask_scores<false>(s, terms, step, limits, head.batch, head.q, p.args.heads_q, row - lane / 4, lane);
+    }
+    of_bias_type<false, Element>(terms, head.batch, head.q, row, limits.own_end,
+                                 [&](const auto& bias) { add_bias(s, bias, step, p.score_scale, lane); });
   }
 
   __device__ static void rescale(float (&o)[C::kGroups][4], const RowState& rows) {
@@ -189,7 +204,7 @@ struct Consumer {
       cute::warpgroup_wait<1>();
       wgmma_fence(s);
       release(at.k_empty(ring.stage));
-      finish_scores(s, step, limits, row);
+      finish_scores(s, step, limits, row, tile.n_tile);
       raise_top(s, rows, p.scale_log2, headroom);
       exponentiate(s, rows, p.scale_log2);
       cute::warpgroup_wait<0>();
@@ -237,7 +252,7 @@ struct Consumer {
         cute::warpgroup_wait<0>();
         wgmma_fence(s);
         release(at.k_empty(ring.stage));
-        finish_scores(s, held.step, limits, row);
+        finish_scores(s, held.step, limits, row, tile.n_tile);
         raise_top(s, rows, p.scale_log2, headroom);
         exponentiate(s, rows, p.scale_log2);
         round(s, weights);

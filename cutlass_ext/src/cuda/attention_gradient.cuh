@@ -17,8 +17,10 @@
 #include <type_traits>
 
 #include "cuda/attention_gradient_loads.cuh"
+#include "cuda/attention_mass_cells.cuh"
 #include "cuda/attention_softmax.cuh"
 #include "cuda/attention_store.cuh"
+#include "cuda/attention_terms.cuh"
 #include "cuda/wgmma_registers.cuh"
 #include "cutlass/arch/reg_reconfig.h"
 
@@ -57,6 +59,7 @@ struct Consumer {
   static constexpr int kScoreGroups = C::kMetRows / 8;
   using Scores = float[kScoreGroups][4];
   using Weights = uint32_t[kDepthSteps][4];  // rounded scores, as operands
+  static constexpr bool kHasSlopes = C::kTerms && !C::kOfKeys;
   using Pieces = PieceStep<C::kMetRows / kAttentionPiece>;
   using Step = std::conditional_t<C::kPieces, Pieces, AttentionStep>;
 
@@ -178,19 +181,50 @@ struct Consumer {
     end_zeros(warpgroup);
   }
 
+  // The head of a step's queries.
+  __device__ int query_head(const Heads<C>& heads, const WorkTile& tile, int i, const Step& step) const {
+    if constexpr (!C::kOfKeys) {
+      return heads.own;
+    } else if constexpr (C::kPieces) {
+      return heads.met + int(step.head);
+    } else {
+      return heads.met + int(__ldg(&p.args.steps[tile.entry_begin + i].unit[1]));
+    }
+  }
+
+  // Hides pairs that have no bit, and calls run with what is added to the scores of step i.
+  template <class Run>
+  __device__ void with_terms(Scores& s, const WorkTile& tile, int i, const Step& step, const TileLimits& limits,
+                             int row, const Run& run) const {
+    const AttentionTerms& terms = p.args.general.terms;
+    if (!C::kTerms || (terms.bias == nullptr && terms.mask == nullptr)) return run(NoBias());
+    const Heads<C> heads(p.args, tile.n_tile);
+    const int head = query_head(heads, tile, i, step);
+    if (terms.mask != nullptr) {
+      mask_scores<C::kOfKeys>(s, terms, step, limits, heads.batch, head, p.args.heads_q, row - lane / 4, lane);
+    }
+    of_bias_type<C::kOfKeys, Element>(terms, heads.batch, head, row, limits.own_end, run);
+  }
+
   // Of general kernels: weights = exp2(scores + bias) where own rows are keys, and s = these times what dS has of them,
-  // (1 - tanh^2) where scores are capped.
-  __device__ void exponentiate_capped(Scores& s, Weights& weights, const RowPair& own, uint32_t met_rows) const {
+  // (1 - tanh^2) where scores are capped; where the gradient of a bias may be asked for that is left to slopes.
+  template <class Bias>
+  __device__ void exponentiate_capped(Scores& s, Scores& slopes, Weights& weights, const RowPair& own,
+                                      uint32_t met_rows, const Step& step, const Bias& bias) const {
     const bool capped = p.cap_log2 > 0;
 #pragma unroll
     for (int g = 0; g < kScoreGroups; ++g) {
       const RowPair rows = C::kOfKeys ? load_row_pair(met_rows + g * 8 * sizeof(RowSums)) : own;
-      float weight[4];
+      float weight[4], of_row[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) of_row[e] = rows.bias[C::kOfKeys ? e % 2 : e / 2];
+      add_bias_to_exponents(of_row, bias, s[g], met_column(step, g, lane));
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float x = s[g][e], slope = capped ? fmaf(-fmaxf(x, -1.f), fmaxf(x, -1.f), 1.f) : 1.f;
-        weight[e] = exp2_of(fmaf(x, p.scale_log2, rows.bias[C::kOfKeys ? e % 2 : e / 2]));
-        s[g][e] = weight[e] * slope;
+        weight[e] = exp2_of(fmaf(x, p.scale_log2, of_row[e]));
+        s[g][e] = kHasSlopes ? weight[e] : weight[e] * slope;
+        if constexpr (kHasSlopes) slopes[g][e] = slope;
       }
       if constexpr (C::kOfY) {
         weights[g / 2][g % 2 * 2] = pack<Element>(weight[0], weight[1]);
@@ -200,14 +234,18 @@ struct Consumer {
   }
 
   // s = exp2(scores + bias).
-  __device__ void exponentiate(Scores& s, const RowPair& own, uint32_t met_rows) const {
+  template <class Bias>
+  __device__ void exponentiate(Scores& s, const RowPair& own, uint32_t met_rows, const Step& step,
+                               const Bias& bias) const {
 #pragma unroll
     for (int g = 0; g < kScoreGroups; ++g) {
       const RowPair rows = C::kOfKeys ? load_row_pair(met_rows + g * 8 * sizeof(RowSums)) : own;
+      float of_row[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        s[g][e] = exp2_of(fmaf(s[g][e], p.scale_log2, rows.bias[C::kOfKeys ? e % 2 : e / 2]));
-      }
+      for (int e = 0; e < 4; ++e) of_row[e] = rows.bias[C::kOfKeys ? e % 2 : e / 2];
+      add_bias_to_exponents(of_row, bias, s[g], met_column(step, g, lane));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) s[g][e] = exp2_of(fmaf(s[g][e], p.scale_log2, of_row[e]));
     }
   }
 
@@ -221,40 +259,20 @@ struct Consumer {
     }
   }
 
-  // Adds each of the warp's rows' weights of a step up, and writes the sums of its cells, of 16 queries.
-  __device__ void write_mass(const Scores& s, const Step& step, const WorkTile& tile, int row, int own_end) const {
-    const AttentionMassCells& cells = p.args.mass;
-    const bool is_there[2] = {row < own_end, row + 8 < own_end};
-    const int own = tile.m_tile * (kAttentionTile / kWarpRows) + warpgroup * (kAttentionUnit / kWarpRows) + warp;
-    float* const to = cells.sums + (int64_t(tile.n_tile) * cells.rows + own) * cells.columns;
-    const auto add = [&](float sum, int group) {
+  // Of t = dS before the derivative of the soft cap: writes it where it is asked for, and multiplies
+  // it by the slopes.
+  __device__ void end_gradients(Scores& t, const Scores& s, const Scores& slopes, const WorkTile& tile,
+                                const Step& step, const TileLimits& limits, int row) const {
+    float* const grad_bias = p.args.general.terms.grad_bias;
+    if (grad_bias != nullptr) {
+      float* const first = grad_bias + (int64_t(tile.n_tile) * p.args.seq_q + row) * p.args.seq_k;
+      write_grad_bias(t, s, {first, p.args.seq_k, 1, row, limits.own_end}, step, limits.met_end, lane);
+    }
+    if (p.cap_log2 <= 0) return;
 #pragma unroll
-      for (int e = 0; e < 4; ++e) sum += is_there[e / 2] ? s[group][e] : 0.f;
-      return sum;
-    };
-    const auto write = [&](float sum, int column) {
+    for (int g = 0; g < kScoreGroups; ++g) {
 #pragma unroll
-      for (int away = 16; away > 0; away /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, away);
-      if (lane == 0) to[column] = sum;
-    };
-    float sum = 0;
-    if constexpr (C::kPieces) {
-      const int pieces = p.args.general.box / kAttentionPiece;
-      const uint32_t of = 1u << (kPieceBits + 4 * warpgroup + warp);
-      uint32_t met = 0;  // a box may have pieces that are not met, as those beyond the last key
-#pragma unroll
-      for (int i = 0; i < C::kMetRows / kAttentionPiece; ++i) {
-        sum = add(add(sum, 2 * i), 2 * i + 1);
-        met |= step.word[i];
-        if ((i + 1) % pieces != 0) continue;
-        if ((met & of) != 0) write(sum, int(step.word[i] & kPieceNumber) / pieces);
-        sum = 0;
-        met = 0;
-      }
-    } else {
-#pragma unroll
-      for (int g = 0; g < kScoreGroups; ++g) sum = add(sum, g);
-      write(sum, int(step.unit[0] & kUnitNumber));
+      for (int e = 0; e < 4; ++e) t[g][e] *= slopes[g][e];
     }
   }
 
@@ -300,7 +318,7 @@ struct Consumer {
       const int stage = ring.stage, place = full_place<C::kStages>(Loader<C>::uses_of(step), stage);
       const uint32_t at_stage = stage * C::kMetBytes;
       const uint32_t met_rows = at.rows(stage) + 2 * (lane % 4) * sizeof(RowSums);
-      Scores s, t;
+      Scores s, t, slopes;
       wait_for_phase(at.met_full(place), ring.take_phase(place));
       if constexpr (C::kGeneral) {
         if (!C::kOfMass && meets_end(step, limits)) zero_met(step, limits, stage);
@@ -317,15 +335,17 @@ struct Consumer {
       if constexpr (C::kGeneral) {
         if (p.cap_log2 > 0) cap_scores(s, p.cap_log2);
         hide_what_is_cut(s, step, limits, row);
-        if constexpr (C::kOfMass) {
-          exponentiate(s, own, met_rows);
-          write_mass(s, step, tile, row, limits.own_end);
-        } else {
-          exponentiate_capped(s, weights, own, met_rows);
-        }
+        with_terms(s, tile, i, step, limits, row, [&](const auto& bias) {
+          if constexpr (C::kOfMass) {
+            exponentiate(s, own, met_rows, step, bias);
+          } else {
+            exponentiate_capped(s, slopes, weights, own, met_rows, step, bias);
+          }
+        });
+        if constexpr (C::kOfMass) write_mass<C>(p.args, s, step, tile, {row, limits.own_end, warpgroup, warp, lane});
       } else {
         if ((step.unit[0] & kPartialUnit) != 0) hide(s, step, row, low, high, met_end);
-        exponentiate(s, own, met_rows);
+        exponentiate(s, own, met_rows, step, NoBias());
       }
       if constexpr (C::kOfY) {
         if constexpr (!C::kGeneral) round(s, weights);
@@ -335,6 +355,7 @@ struct Consumer {
         cute::warpgroup_wait<C::kOfY ? 1 : 0>();
         wgmma_fence(t);
         differentiate(s, t, own, met_rows);
+        if constexpr (kHasSlopes) end_gradients(t, s, slopes, tile, step, limits, row);
         round(t, gradients);
         begin_sums(sums_x, gradients, advanced(met_x_across, at_stage));
       }

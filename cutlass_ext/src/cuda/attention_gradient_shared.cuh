@@ -37,10 +37,11 @@ template <class Element_, int HeadSize, bool OfKeys, StepKind Steps = StepKind::
           Gradients Of = OfKeys ? Gradients::kBoth : Gradients::kX>
 struct Config {
   using Element = Element_;
-  static constexpr bool kGeneral = Steps != StepKind::kPlain, kPieces = Steps == StepKind::kPieces;
+  static constexpr bool kGeneral = Steps != StepKind::kPlain, kPieces = is_in_pieces(Steps);
   static constexpr bool kOfKeys = OfKeys, kOfX = Of == Gradients::kX || Of == Gradients::kBoth,
                         kOfY = Of == Gradients::kY || Of == Gradients::kBoth;
   static constexpr bool kOfMass = Of == Gradients::kNone;
+  static constexpr bool kTerms = has_terms(Steps) || (kOfMass && kGeneral);
   static constexpr int kOperands = kOfMass ? 1 : 2;  // x, or x and y
   static constexpr int kHeadSize = HeadSize, kChunks = (HeadSize + kChunkColumns - 1) / kChunkColumns;
   static constexpr int kMetRows = HeadSize > 128 ? kAttentionUnit / 2 : kAttentionUnit;  // of a step

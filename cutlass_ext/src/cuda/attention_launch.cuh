@@ -23,7 +23,9 @@ cudaError_t launch(const AttentionForwardArgs& args, cudaStream_t stream) {
   Params p = {};
   p.args = args;
   const double cap = args.general.soft_cap;
-  p.scale_log2 = static_cast<float>((cap > 0 ? cap : args.scale) * kLog2OfE);
+  const double scale = cap > 0 ? cap : args.scale;
+  p.scale_log2 = static_cast<float>((C::kTerms && args.general.terms.bias != nullptr ? 1 : scale) * kLog2OfE);
+  p.score_scale = static_cast<float>(scale);
   p.cap_log2 = cap > 0 ? static_cast<float>(2 * kLog2OfE * args.scale / cap) : 0.f;
   // Without keys no step loads any.
   const void* const k = args.seq_k > 0 ? args.k : args.q;

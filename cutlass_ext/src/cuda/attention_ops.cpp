@@ -45,6 +45,21 @@ AttentionOps general_attention_ops(const AttentionShape& shape) {
   return {attention_forward_general_256(dtype), attention_backward_general_256(dtype)};
 }
 
+AttentionOps attention_ops_with_terms(const AttentionShape& shape) {
+  const sparsek_dtype dtype = shape.dtype;
+  const bool pieces = !attention_in_units(shape);
+  if (shape.head_size <= 64) {
+    return {attention_forward_terms_64(dtype, pieces), attention_backward_terms_64(dtype, pieces)};
+  }
+  if (shape.head_size <= 96) {
+    return {attention_forward_terms_96(dtype, pieces), attention_backward_terms_96(dtype, pieces)};
+  }
+  if (shape.head_size <= 128) {
+    return {attention_forward_terms_128(dtype, pieces), attention_backward_terms_128(dtype, pieces)};
+  }
+  return {attention_forward_terms_256(dtype), attention_backward_terms_256(dtype)};
+}
+
 AttentionOps attention_ops(const AttentionShape& shape, bool alone) {
   if (!attention_in_units(shape) || shape.soft_cap > 0) return general_attention_ops(shape);
   const sparsek_dtype dtype = shape.dtype;

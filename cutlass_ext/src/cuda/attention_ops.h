@@ -23,6 +23,8 @@ struct AttentionOps {
 AttentionOps attention_ops(const AttentionShape& shape, bool alone);
 // Those that also serve lengths.
 AttentionOps general_attention_ops(const AttentionShape& shape);
+// Those that also serve a bias and bits of blocks.
+AttentionOps attention_ops_with_terms(const AttentionShape& shape);
 AttentionMassOps attention_mass_ops(const AttentionShape& shape);
 
 // Whether lists are in units, else in pieces.

@@ -55,7 +55,8 @@ struct StageReader {
 template <class Element_, int HeadSize, bool Alone = false, StepKind Steps = StepKind::kPlain>
 struct Config {
   using Element = Element_;
-  static constexpr bool kGeneral = Steps != StepKind::kPlain, kPieces = Steps == StepKind::kPieces;
+  static constexpr bool kGeneral = Steps != StepKind::kPlain, kPieces = is_in_pieces(Steps);
+  static constexpr bool kTerms = has_terms(Steps);
   static constexpr int kHeadSize = HeadSize, kChunks = (HeadSize + kChunkColumns - 1) / kChunkColumns;
   static constexpr int kStepRows = HeadSize > 128 ? kAttentionUnit : kAttentionTile;  // keys
   static constexpr int kTileBytes = kChunks * kChunkBytes;
@@ -97,8 +98,9 @@ struct Addresses {
 struct Params {
   CUtensorMap map_q, map_k, map_v, map_o;  // (head_size, seq, heads, batch), boxes of 64 columns by 64 rows, of o by 16
   AttentionForwardArgs args;
-  float scale_log2;  // of exponents of 2; of those of capped scores, soft_cap for scale
-  float cap_log2;    // soft_cap tanh(scale s / soft_cap) is 1 - 2 / (1 + exp2(cap_log2 s)) of it, or 0
+  float scale_log2;   // of exponents of 2; of those of capped scores, soft_cap for scale
+  float cap_log2;     // soft_cap tanh(scale s / soft_cap) is 1 - 2 / (1 + exp2(cap_log2 s)) of it, or 0
+  float score_scale;  // of scores to which a bias is added; scale_log2 is then log2(e)
 };
 
 struct Head {

@@ -10,6 +10,7 @@
 #include "abi/error.h"
 #include "cuda/attention_join.h"
 #include "cuda/attention_ops.h"
+#include "cuda/attention_terms.h"
 #include "cuda/attention_works.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
@@ -41,7 +42,8 @@ class CudaAttention final : public AttentionState {
         padded_((shape.seq_q + kAttentionTile - 1) / kAttentionTile * kAttentionTile),
         work_(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2), sm_count}),
         ops_(work_->parts() > 1 ? general_attention_ops(shape) : attention_ops(shape, work_->mostly_alone())),
-        ops_of_lengths_(general_attention_ops(shape)),
+        general_ops_(general_attention_ops(shape)),
+        terms_ops_(attention_ops_with_terms(shape)),
         mass_ops_(attention_mass_ops(shape)),
         lists_at_(end_of_rows()),
         workspace_(memory.pool(), lists_at_ + work_->scratch_bytes()),
@@ -49,7 +51,8 @@ class CudaAttention final : public AttentionState {
         mass_lists_at_(end_of_cells()),
         mass_workspace_(memory.pool(), mass_lists_at_ + work_->scratch_bytes()) {
     ops_.prepare();
-    ops_of_lengths_.prepare();
+    general_ops_.prepare();
+    terms_ops_.prepare();
     check(mass_ops_.prepare(), "cudaFuncSetAttribute");
     check(prepare_mass_sums(), "cudaFuncGetAttributes");
     check(prepare_attention_join(shape_.dtype), "cudaFuncGetAttributes");
@@ -63,7 +66,6 @@ class CudaAttention final : public AttentionState {
   }
 
   void forward(const sparsek_attention_args& args) override {
-    require_served(args);
     if (work_->query_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionForwardArgs launch = {};
@@ -75,12 +77,12 @@ class CudaAttention final : public AttentionState {
     if (args.lse != nullptr) check_memory(args.lse, SPARSEK_DEVICE, device_, "lse");
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const bool captured = memory_.releases().use(uses_, stream);
-    const bool packs = work_.packed() != nullptr && args.lengths_q == nullptr;
+    const bool packs = work_.packed() != nullptr && args.lengths_q == nullptr && !has_terms(args);
     if (packs) pack_heads(launch);
     AttentionWorkLists& own = packs ? *work_.packed() : work;
     own.forward(stream, captured).give(launch);
     launch.tiles_taken = memory_.tile_counters().of(stream, captured);
-    const AttentionForwardOps& kernel = packs ? ops_of_lengths_.forward : ops(args).forward;
+    const AttentionForwardOps& kernel = packs ? general_ops_.forward : ops(args).forward;
     if (own.parts() > 1) {
       compute_parts(launch, kernel, own.parts(), stream);
     } else {
@@ -90,7 +92,6 @@ class CudaAttention final : public AttentionState {
   }
 
   void backward(const sparsek_attention_args& args) override {
-    require_served(args);
     if (work_->query_tiles() == 0 && work_->key_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionGradientArgs launch = {};
@@ -132,7 +133,8 @@ class CudaAttention final : public AttentionState {
     launch.rows = of_keys_only.rows = rows.rows;
     launch.tiles_taken = of_keys_only.tiles_taken = memory_.tile_counters().of(stream, captured);
     std::byte* const lists = static_cast<std::byte*>(workspace) + lists_at_;
-    if (args.grad_q != nullptr) {
+    launch.general.terms.grad_bias = clear_grad_bias(shape_, args, device_, stream);
+    if (args.grad_q != nullptr || args.grad_bias != nullptr) {
       work.queries(lists, stream, captured).give(launch);
       check(kernels.queries(launch, stream), attention_kernel_name(shape_.dtype));
     }
@@ -174,13 +176,7 @@ class CudaAttention final : public AttentionState {
     return args.lengths_q != nullptr || args.lengths_k != nullptr;
   }
   const AttentionOps& ops(const sparsek_attention_args& args) const {
-    return has_lengths(args) ? ops_of_lengths_ : ops_;
-  }
-
-  void require_served(const sparsek_attention_args& args) const {
-    if (args.bias == nullptr && args.mask == nullptr) return;
-    fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve a %s", attention_kernel_name(shape_.dtype),
-         args.bias != nullptr ? "bias" : "mask");
+    return has_terms(args) ? terms_ops_ : has_lengths(args) ? general_ops_ : ops_;
   }
 
   bool moves(const sparsek_attention_args& args) const { return has_lengths(args) && lengths_move(shape_); }
@@ -293,6 +289,7 @@ class CudaAttention final : public AttentionState {
     launch.general.lengths_k = args.lengths_k;
     launch.general.moves = moves(args);
     launch.general.soft_cap = static_cast<float>(shape_.soft_cap);
+    launch.general.terms = attention_terms(shape_, args, device_);
     launch.q = args.q;
     launch.k = args.k;
     launch.v = args.v;
@@ -363,7 +360,7 @@ class CudaAttention final : public AttentionState {
   const int64_t padded_;  // queries, in whole tiles
   StreamUses uses_;
   Works work_;
-  const AttentionOps ops_, ops_of_lengths_;
+  const AttentionOps ops_, general_ops_, terms_ops_;
   const AttentionMassOps mass_ops_;
   const size_t lists_at_;       // of the workspace, behind the numbers of each query
   Workspace workspace_;         // of a backward pass

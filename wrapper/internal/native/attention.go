@@ -188,3 +188,21 @@ func (l *Library) AttentionCheck(o AttentionOptions, a AttentionArgs, output int
 		C.double(info.ProductRoundoff), toInt32(threads), &out))
 	return reportOf(&out), err
 }
+
+// PoolArgs is sparsek_pool_args. Addresses of Go's memory must be pinned.
+type PoolArgs struct {
+	Extents [4]int // batches, heads, rows, head size
+	Block   int
+	X       Tensor
+	Out     unsafe.Pointer
+	DType   int32
+	Memory  int32
+}
+
+// AttentionPool calls attention_pool.
+func (l *Library) AttentionPool(context unsafe.Pointer, a PoolArgs, stream uintptr) error {
+	args := C.sparsek_pool_args{batch: C.int64_t(a.Extents[0]), heads: C.int64_t(a.Extents[1]), seq: C.int64_t(a.Extents[2]),
+		head_size: C.int64_t(a.Extents[3]), block: C.int64_t(a.Block), x: a.X.Data, stride_x: a.X.strides(), out: a.Out,
+		dtype: C.int32_t(a.DType), memory: C.int32_t(a.Memory)}
+	return end("pool rows", C.shim_attention_pool(l.api, (*C.sparsek_context)(context), &args, C.uintptr_t(stream)))
+}

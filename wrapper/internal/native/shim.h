@@ -536,4 +536,11 @@ static inline shim_result shim_attention_check(const sparsek_api* api, sparsek_a
   return shim_end(api, api->attention_check(&check, out));
 }
 
+static inline shim_result shim_attention_pool(const sparsek_api* api, sparsek_context* context, sparsek_pool_args* args,
+                                              uintptr_t stream) {
+  args->abi_size = sizeof(*args);
+  args->stream = (sparsek_stream)stream;
+  return shim_end(api, api->attention_pool(context, args));
+}
+
 #endif /* SPARSEK_SHIM_H_ */

@@ -247,8 +247,19 @@ def test_flex_attention() -> None:
         assert torch.equal(st.flex_attention(q, k, v, block_mask=mask, enable_gqa=True, scale=0.3), got)
     dense = st.flex_attention(q, k, v, enable_gqa=True)
     torch.testing.assert_close(dense, flex.flex_attention(q, k, v, enable_gqa=True), rtol=1e-11, atol=1e-13)
-    with pytest.raises(sparsek.ArgumentError, match="hides key 1 from query 0 in a block that it lists"):
-        st.flex_attention(q, k, v, block_mask=made(lambda b, h, i, j: (i + j) % 2 == 0), enable_gqa=True)
+    document = torch.arange(128) // 23
+    for function, heads in (
+        (lambda b, h, i, j: (i + j + h) % 3 != 0, 4),
+        (lambda b, h, i, j: (document[i] == document[j]) & (j <= i), None),
+    ):
+        mask = made(function, heads)
+        exact = flex.flex_attention(q, k, v, block_mask=mask, enable_gqa=True)
+        torch.testing.assert_close(st.flex_attention(q, k, v, block_mask=mask, enable_gqa=True), exact, rtol=1e-11, atol=1e-13)
+        with_bits = layouts.from_block_mask(mask, bits=True)
+        assert with_bits.bits is not None
+        assert torch.equal(with_bits.dense_mask(), flex.create_mask(function, 1, heads or 1, 96, 128, device="cpu"))
+    with pytest.raises(sparsek.ArgumentError, match="causal and window are for a layout without bits"):
+        layouts.from_block_mask(mask, bits=True, causal=True)
     with pytest.raises(sparsek.UnsupportedError, match="score_mod"):
         st.flex_attention(q, k, v, lambda score, *_: score)  # type: ignore[arg-type]
     with pytest.raises(sparsek.ArgumentError, match="enable_gqa"):

@@ -30,9 +30,17 @@ def test_layouts_of_all_kinds() -> None:
     assert len(list(st.BlackwellSparseKOp(gate).parameters())) == 2
 
 
+def test_a_bias() -> None:
+    q, k, v = draw(1, 2, 4, 40, 8), draw(2, 2, 2, 40, 8), draw(3, 2, 2, 40, 8)
+    bias = draw(4, 40, 40).requires_grad_()
+    exact = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias, enable_gqa=True)
+    got = st.BlackwellSparseKOp()(q, k, v, None, bias)
+    torch.testing.assert_close(got, exact, rtol=1e-11, atol=1e-13)
+    (of_exact,), (of_got,) = (torch.autograd.grad(o.square().sum(), bias) for o in (exact, got))
+    torch.testing.assert_close(of_got, of_exact, rtol=1e-11, atol=1e-13)
+
+
 def test_what_is_refused() -> None:
     q = draw(1, 1, 1, 8, 8)
-    with pytest.raises(sparsek.UnsupportedError, match="adds a bias"):
-        st.BlackwellSparseKOp()(q, q, q, bias=torch.zeros(8, 8))
     with pytest.raises(sparsek.UnsupportedError, match=r"dropout_p=0\.1"):
         st.BlackwellSparseKOp()(q, q, q, dropout_p=0.1)

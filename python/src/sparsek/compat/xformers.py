@@ -118,6 +118,6 @@ def install() -> Operators:
         def apply(cls, context: Any, inputs: Any, grad: torch.Tensor) -> Any:
             operands = (x.transpose(1, 2) for x in (grad, inputs.query, inputs.key, inputs.value, context.out))
             found = torch.ops.sparsek.attention_backward(*operands, context.lse, *rules(inputs), [True, True, True])
-            return Gradients(*(gradient.transpose(1, 2) for gradient in found))
+            return Gradients(*(gradient.transpose(1, 2) for gradient in found[:3]))
 
     return Operators(Forward, Backward, BlockBias)

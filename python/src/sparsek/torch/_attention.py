@@ -11,15 +11,17 @@ import torch
 from ..attention import lies_in_rows, strides_of
 from ..errors import ArgumentError, DtypeError, UnsupportedError
 from ._attention_plans import Rules, attention_of
+from ._attention_terms import bias_gradient, require_terms, terms_of
 from ._forward_mode import ForwardModeLibrary
 
 _LAYOUT = "Tensor? crow, Tensor? col, SymInt[] layout"
+_TERMS = "Tensor? bias=None, Tensor? mask_index=None, Tensor? mask=None"
 _RULES = "SymInt? left, SymInt? right, bool align_ends, float scale, float soft_cap, Tensor? lengths_q, Tensor? lengths_k"
 SCHEMAS = {
-    "attention": f"(Tensor q, Tensor k, Tensor v, {_LAYOUT}, {_RULES}) -> (Tensor, Tensor)",
+    "attention": f"(Tensor q, Tensor k, Tensor v, {_LAYOUT}, {_RULES}, {_TERMS}) -> (Tensor, Tensor)",
     "attention_backward": (
-        f"(Tensor grad_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, {_LAYOUT}, {_RULES}, bool[] needed) "
-        "-> (Tensor, Tensor, Tensor)"
+        f"(Tensor grad_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, {_LAYOUT}, {_RULES}, bool[] needed, "
+        f"{_TERMS}) -> (Tensor, Tensor, Tensor, Tensor)"
     ),
 }
 
@@ -78,8 +80,8 @@ def _members(**operands: torch.Tensor | None) -> dict[str, Any]:
     return members
 
 
-def _run(attention: Any, backward: bool, like: torch.Tensor, **operands: torch.Tensor | None) -> None:
-    members = _members(**operands)
+def _run(attention: Any, backward: bool, like: torch.Tensor, terms: dict[str, Any], **operands: torch.Tensor | None) -> None:
+    members = {**_members(**operands), **terms}
     if like.is_cuda:
         members["stream"] = torch.cuda.current_stream(like.device).cuda_stream
         size = attention.info.backward_bytes if backward else attention.info.forward_bytes
@@ -107,13 +109,20 @@ def _attention(
     soft_cap: float,
     lengths_q: Any,
     lengths_k: Any,
+    bias: Any = None,
+    mask_index: Any = None,
+    mask: Any = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k)
+    require_terms(q, k, layout, bias, mask_index, mask)
     high, wide, batch, heads = layout
     made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap))
     o, lse = _outputs(q, v)
     lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v))}
-    _run(made, False, q, **lying, o=o, lse=lse, lengths_q=_contiguous(lengths_q), lengths_k=_contiguous(lengths_k))
+    lengths = {"lengths_q": _contiguous(lengths_q), "lengths_k": _contiguous(lengths_k)}
+    terms, kept = terms_of(q, k, bias, mask_index, mask)
+    _run(made, False, q, terms, **lying, o=o, lse=lse, **lengths)
+    del kept  # has been read, or is behind it in the stream
     return o, lse
 
 
@@ -122,7 +131,12 @@ def _outputs(q: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
 
 
 def _gradients(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, needed: Sequence[bool]) -> list[torch.Tensor]:
-    return [operand.new_empty(operand.shape if need else 0) for operand, need in zip((q, k, v), needed, strict=True)]
+    return [operand.new_empty(operand.shape if need else 0) for operand, need in zip((q, k, v), needed[:3], strict=True)]
+
+
+def _needs_bias(needed: Sequence[bool], bias: Any) -> bool:
+    """needed: of q, k and v, and of the bias where it has four elements."""
+    return bias is not None and len(needed) > 3 and needed[3]
 
 
 def _backward(
@@ -143,16 +157,26 @@ def _backward(
     lengths_q: Any,
     lengths_k: Any,
     needed: Sequence[bool],
+    bias: Any = None,
+    mask_index: Any = None,
+    mask: Any = None,
 ) -> tuple[torch.Tensor, ...]:
     require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k)
+    require_terms(q, k, layout, bias, mask_index, mask)
     high, wide, batch, heads = layout
     made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap), backward=True)
     gradients = _gradients(q, k, v, needed)
     lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v), ("o", o), ("grad_o", grad_o))}
     lying["lse"] = lse.contiguous()
-    written = {f"grad_{name}": gradient for name, gradient, need in zip("qkv", gradients, needed, strict=True) if need}
-    _run(made, True, q, **lying, **written, lengths_q=_contiguous(lengths_q), lengths_k=_contiguous(lengths_k))
-    return tuple(gradients)
+    written = {f"grad_{name}": gradient for name, gradient, need in zip("qkv", gradients, needed[:3], strict=True) if need}
+    lengths = {"lengths_q": _contiguous(lengths_q), "lengths_k": _contiguous(lengths_k)}
+    terms, kept = terms_of(q, k, bias, mask_index, mask)
+    of_pairs = q.new_empty((*q.shape[:3], k.shape[2]), dtype=_lse_dtype(q)) if _needs_bias(needed, bias) else None
+    if of_pairs is not None:
+        terms["grad_bias"] = of_pairs.data_ptr()
+    _run(made, True, q, terms, **lying, **written, **lengths)
+    del kept  # has been read, or is behind it in the stream
+    return *gradients, q.new_empty(0) if of_pairs is None else bias_gradient(of_pairs, bias)
 
 
 for _name, _function in (("attention", _attention), ("attention_backward", _backward)):
@@ -162,28 +186,33 @@ for _name, _function in (("attention", _attention), ("attention_backward", _back
 
 @torch.library.register_fake("sparsek::attention")
 def _(q: Any, k: Any, v: Any, crow: Any, col: Any, layout: Sequence[int], *rest: Any) -> Any:
-    require_attention(q, k, v, crow, col, layout, *rest[-2:])
+    # rest: five rules, the lengths, and what is left of the terms.
+    require_attention(q, k, v, crow, col, layout, *rest[5:7])
+    require_terms(q, k, layout, *rest[7:])
     return _outputs(q, v)
 
 
 @torch.library.register_fake("sparsek::attention_backward")
-def _(grad_o: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *rest: Any) -> Any:
-    return tuple(_gradients(q, k, v, rest[-1]))
+def _(grad_o: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, crow: Any, col: Any, layout: Sequence[int], *rest: Any) -> Any:
+    needed, bias = rest[7], rest[8] if len(rest) > 8 else None
+    return *_gradients(q, k, v, needed), torch.empty_like(bias) if _needs_bias(needed, bias) else q.new_empty(0)
 
 
 def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-    q, k, v, crow, col, *rules, lengths_q, lengths_k = inputs
+    q, k, v, crow, col, *rules, lengths_q, lengths_k, bias, mask_index, mask = inputs
     o, lse = output
     ctx.mark_non_differentiable(lse)
     ctx.rules = rules
-    ctx.save_for_backward(q, k, v, o, lse, crow, col, lengths_q, lengths_k)
+    ctx.save_for_backward(q, k, v, o, lse, crow, col, lengths_q, lengths_k, bias, mask_index, mask)
 
 
 def _of_attention(ctx: Any, grad_o: Any, _: Any) -> Any:
-    q, k, v, o, lse, crow, col, lengths_q, lengths_k = ctx.saved_tensors
-    needed = list(ctx.needs_input_grad[:3])
-    found = torch.ops.sparsek.attention_backward(grad_o, q, k, v, o, lse, crow, col, *ctx.rules, lengths_q, lengths_k, needed)
-    return *(gradient if need else None for gradient, need in zip(found, needed, strict=True)), *[None] * (len(ctx.rules) + 4)
+    q, k, v, o, lse, crow, col, lengths_q, lengths_k, *terms = ctx.saved_tensors
+    rules = (*ctx.rules, lengths_q, lengths_k)
+    needed = [*ctx.needs_input_grad[:3], terms[0] is not None and ctx.needs_input_grad[5 + len(rules)]]
+    found = torch.ops.sparsek.attention_backward(grad_o, q, k, v, o, lse, crow, col, *rules, needed, *terms)
+    *of_operands, of_bias = (gradient if need else None for gradient, need in zip(found, needed, strict=True))
+    return *of_operands, *[None] * (2 + len(rules)), of_bias, None, None
 
 
 def _refuse_twice(ctx: Any, *_: Any) -> NoReturn:

@@ -9,7 +9,7 @@ from functools import lru_cache
 import torch
 
 from ..errors import ArgumentError
-from . import _chosen
+from . import _bits, _chosen
 from ._kept_masks import kept_mask
 from .blocks import index_from_mask, mask_from_index
 
@@ -23,13 +23,24 @@ class BlockLayout:
     other. col: the block of keys of each block, increasing within a block row. block: queries and keys of a block. seq: queries and keys.
     batch: 1, one for all batches, or as many as these. heads: 1, one for all heads, or any divisor of the query heads, of which
     as many one after the other share a layout. On a GPU, col may be longer than crow says.
+    bits: (index, words), which pairs of a block see each other, for blocks of which not all do; None: all do in all blocks. index,
+    (batch * heads * block rows, block columns) of int32, has the number of each block's words, and -1 of a block without. words:
+    (numbers, block[0], ceil(block[1] / 32)) of int32, key j of a block in bit j % 32 of word j // 32.
     """
 
     def __init__(
-        self, crow: torch.Tensor, col: torch.Tensor, block: tuple[int, int], seq: tuple[int, int], *, batch: int = 1, heads: int = 1
+        self,
+        crow: torch.Tensor,
+        col: torch.Tensor,
+        block: tuple[int, int],
+        seq: tuple[int, int],
+        *,
+        batch: int = 1,
+        heads: int = 1,
+        bits: tuple[torch.Tensor, torch.Tensor] | None = None,
     ) -> None:
         self.crow, self.col, self.block, self.seq = crow, col, block, seq
-        self.batch, self.heads = batch, heads
+        self.batch, self.heads, self.bits = batch, heads, bits
         rows = batch * heads * self.shape[0]
         if crow.dim() != 1 or col.dim() != 1 or crow.numel() != rows + 1:
             raise ArgumentError(
@@ -63,6 +74,23 @@ class BlockLayout:
         batch = mask.shape[0] if mask.dim() == 4 else 1
         heads = mask.shape[-3] if mask.dim() > 2 else 1
         return BlockLayout(crow, col, (high, wide), (queries, keys), batch=batch, heads=heads)
+
+    @staticmethod
+    def from_dense_mask(mask: torch.Tensor, block: int | tuple[int, int]) -> BlockLayout:
+        """Of which keys queries see, (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys) of bool.
+
+        It has the blocks in which some query sees some key, and bits of those in which not all do. On a GPU it waits for their
+        numbers.
+        """
+        high, wide = pair(block)
+        if not 2 <= mask.dim() <= 4 or mask.dtype != torch.bool:
+            raise ArgumentError(f"a mask of keys has two to four dimensions and is of bool: not {tuple(mask.shape)} of {mask.dtype}")
+        queries, keys = mask.shape[-2:]
+        seen = _bits.in_blocks(mask, (high, wide), beyond=False)
+        some, every = seen.any(-1).any(-1), _bits.in_blocks(mask, (high, wide), beyond=True).all(-1).all(-1)
+        found = BlockLayout.from_mask(some.reshape(*mask.shape[:-2], *some.shape[1:]), (high, wide), (queries, keys))
+        found.bits = _bits.of_blocks(some & ~every, lambda places: seen[places])
+        return found
 
     @staticmethod
     def from_scores(
@@ -106,13 +134,17 @@ class BlockLayout:
             raise ArgumentError(f"{self} and {other} do not have the same blocks and lengths")
 
     def __or__(self, other: BlockLayout) -> BlockLayout:
-        """The blocks of either."""
+        """What either has."""
         self._together(other)
+        if self.bits is not None or other.bits is not None:
+            return BlockLayout.from_dense_mask(self.dense_mask() | other.dense_mask(), self.block)
         return BlockLayout.from_mask(self.mask() | other.mask(), self.block, self.seq)
 
     def __and__(self, other: BlockLayout) -> BlockLayout:
-        """The blocks of both."""
+        """What both have."""
         self._together(other)
+        if self.bits is not None or other.bits is not None:
+            return BlockLayout.from_dense_mask(self.dense_mask() & other.dense_mask(), self.block)
         return BlockLayout.from_mask(self.mask() & other.mask(), self.block, self.seq)
 
     def mask(self) -> torch.Tensor:
@@ -124,6 +156,10 @@ class BlockLayout:
 
         heads: of the queries; None: those of the layout.
         """
+        if self.bits is not None:
+            seen = self.mask()[..., None, None] & _bits.unpacked(*self.bits, self.block[1]).unflatten(0, (self.batch, self.heads, -1))
+            whole = seen.transpose(3, 4).flatten(4, 5).flatten(2, 3)[..., : self.seq[0], : self.seq[1]]
+            return whole if heads is None else whole.repeat_interleave(heads // self.heads, 1)
         whole = self.mask().repeat_interleave(self.block[0], 2).repeat_interleave(self.block[1], 3)[..., : self.seq[0], : self.seq[1]]
         return whole if heads is None else whole.repeat_interleave(heads // self.heads, 1)
 
@@ -141,7 +177,8 @@ class BlockLayout:
     def to(self, device: torch.device | str) -> BlockLayout:
         """The same on another device. Of a GPU's, on the CPU there are as many columns as blocks."""
         col = self.col[: self.count] if torch.device(device).type == "cpu" else self.col
-        return BlockLayout(self.crow.to(device), col.to(device), self.block, self.seq, batch=self.batch, heads=self.heads)
+        bits = None if self.bits is None else (self.bits[0].to(device), self.bits[1].to(device))
+        return BlockLayout(self.crow.to(device), col.to(device), self.block, self.seq, batch=self.batch, heads=self.heads, bits=bits)
 
     def form(self) -> Sequence[int]:
         """The four numbers of torch.ops.sparsek.attention's `layout`."""

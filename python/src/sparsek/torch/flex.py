@@ -31,9 +31,9 @@ def flex_attention(
 ) -> Any:
     """torch.nn.attention.flex_attention.flex_attention, by the library's attention.
 
-    block_mask: whose function hides, within the blocks that it lists, what is too far to the left or to the right, or nothing. The
-    first call with a BlockMask looks at all queries and keys to find that out, and waits for a GPU; others do not. kernel_options has
-    no effect. Raises UnsupportedError for a score_mod, and ArgumentError for a function with another rule.
+    block_mask: the first call with one looks at all queries and keys, and waits for a GPU; others do not. Where its function hides
+    nothing within the blocks that it lists but what is too far to the left or to the right, attention has that as a window; else
+    it has bits of the blocks (`layouts.from_block_mask`). kernel_options has no effect. Raises UnsupportedError for a score_mod.
     """
     if score_mod is not None:
         raise UnsupportedError("score_mod is a function of single scores, and attention runs none: soft_cap and scale are its own")
@@ -44,12 +44,18 @@ def flex_attention(
     known = _known.get(block_mask)
     if known is None or known[0].col.device != query.device:
         layout = layouts.from_block_mask(block_mask, check=False)
-        known = _known[block_mask] = layout, rule_of(block_mask, layout)
+        rule = rule_of(block_mask, layout)
+        if rule is None:
+            layout, rule = layouts.from_block_mask(block_mask, bits=True), (None, None)
+        known = _known[block_mask] = layout, rule
     return functional.attention(query, key, value, known[0], window=known[1], scale=scale, return_lse=return_lse)
 
 
-def rule_of(block_mask: Any, layout: BlockLayout) -> Rule:
-    """What the function of a BlockMask hides within the blocks of its layout, as attention's `window`. Raises ArgumentError."""
+def rule_of(block_mask: Any, layout: BlockLayout) -> Rule | None:
+    """What the function of a BlockMask hides within the blocks of its layout, as attention's `window`; None: something else.
+
+    Raises ArgumentError where the function shows keys in blocks that the BlockMask does not list.
+    """
     from torch.nn.attention.flex_attention import create_mask
 
     (queries, keys), device = layout.seq, layout.col.device
@@ -61,11 +67,6 @@ def rule_of(block_mask: Any, layout: BlockLayout) -> Rule:
     hidden = (listed & ~seen).any(1).any(0)
     shown = seen.any(1).any(0)
     first, last = (int(away[shown].min()), int(away[shown].max())) if bool(shown.any()) else (0, 0)
-    between = hidden & (away >= first) & (away <= last)
-    if bool(between.any()):
-        query, key = between.nonzero()[0].tolist()
-        raise ArgumentError(
-            f"the BlockMask's function hides key {key} from query {query} in a block that it lists, and shows others as far away: within "
-            "blocks, attention has causal and window"
-        )
+    if bool((hidden & (away >= first) & (away <= last)).any()):
+        return None
     return (-first if bool((hidden & (away < first)).any()) else None), (last if bool((hidden & (away > last)).any()) else None)

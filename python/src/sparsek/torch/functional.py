@@ -164,20 +164,24 @@ def attention(
     align_ends: bool = False,
     scale: float | None = None,
     soft_cap: float = 0.0,
+    bias: torch.Tensor | None = None,
     lengths_q: torch.Tensor | None = None,
     lengths_k: torch.Tensor | None = None,
     return_lse: bool = False,
 ) -> Any:
-    """softmax(scale Q K^T) V over the blocks of a layout, and in them over the keys that rules let a query see.
+    """softmax(scale Q K^T + bias) V over the blocks of a layout, and in them over the keys that rules let a query see.
 
     q: (batch, query heads, queries, head size). k, v: (batch, key heads, keys, head size), of which v may have another. Query
     head h has key head h // (query heads // key heads). Any strides are taken; what has gaps within rows is copied.
     layout: None: all blocks. causal: no key behind its query, as in torch. window: (left, right): no key before p - left or
     behind p + right for the query at p; None: no limit. align_ends: the last query is at the last key, else the first at the
     first. scale: None: 1 / sqrt(head size). soft_cap: above 0, scores are soft_cap tanh(score / soft_cap).
+    bias: added to the scores, behind the soft cap; of up to four dimensions that go over (batch, query heads, queries, keys), of q's
+    type, or of float32 where that has 16 bits. -inf hides a key from a query.
     lengths_q, lengths_k: (batch) of int32: how long the sequences are; what lies beyond is not read, and gets 0.
 
-    Returns (batch, query heads, queries, head size of v), with gradients for q, k and v; with return_lse also the logarithms
+    Returns (batch, query heads, queries, head size of v), with gradients for q, k, v and bias, of which the last takes memory for a
+    number of each query head, query and key; with return_lse also the logarithms
     of the sums of exp(score), (batch, query heads, queries), which have none. A query that sees no key gets 0, and -inf there.
 
     It goes into graphs of torch.compile and torch.export, as torch.ops.sparsek.attention; not through vmap, and its gradients
@@ -191,7 +195,12 @@ def attention(
         raise ArgumentError(f"the layout is for {layout.seq[0]} queries and {layout.seq[1]} keys, and not {q.shape[-2]} and {k.shape[-2]}")
     if _is_autocast():
         q, k, v = _cast(q, k, v)
+        if bias is not None and bias.dtype != torch.float32 and bias.is_floating_point():
+            bias = bias.to(q.dtype)
+    if bias is not None and bias.dim() < 4:
+        bias = bias[(None,) * (4 - bias.dim())]
     crow, col, form = (None, None, [0, 0, 1, 1]) if layout is None else (layout.crow, layout.col, layout.form())
+    bits = (None, None) if layout is None or layout.bits is None else layout.bits
     rules = (left, right, align_ends, scale or 0.0, soft_cap, lengths_q, lengths_k)
-    o, lse = _attention.attention(q, k, v, crow, col, form, *rules)
+    o, lse = _attention.attention(q, k, v, crow, col, form, *rules, bias, *bits)
     return (o, lse) if return_lse else o

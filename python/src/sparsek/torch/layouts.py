@@ -15,7 +15,7 @@ import torch
 
 from ..attention import rules_of
 from ..errors import ArgumentError
-from . import _chosen
+from . import _bits, _chosen
 from .block_layout import BlockLayout, pair
 
 __all__ = [
@@ -214,12 +214,15 @@ def from_block_mask(
     window: tuple[int | None, int | None] = (None, None),
     align_ends: bool = False,
     check: bool = True,
+    bits: bool = False,
 ) -> BlockLayout:
     """The blocks of a BlockMask of FlexAttention.
 
     Its function of queries and keys is not run by attention. What it hides within blocks has to be a rule that attention has:
     give that here, and to attention too. check: compares the layout and the rule with the function, for all queries and keys at
     once, and raises ArgumentError where they differ; without it, on a GPU nothing is waited for.
+    bits: any function is served, without rules: it is run once, for the pairs of the blocks that the BlockMask has as partial
+    ones, and bits say what it shows there. Nothing is compared then. On a GPU it waits for their number.
     """
     found = from_block_tensors(
         block_mask.kv_num_blocks,
@@ -229,11 +232,32 @@ def from_block_mask(
         full_counts=block_mask.full_kv_num_blocks,
         full_indices=block_mask.full_kv_indices,
     )
-    if check:
+    if bits:
+        if causal or window != (None, None):
+            raise ArgumentError("bits=True has all that the BlockMask's function hides: causal and window are for a layout without bits")
+        found.bits = _partial_bits(block_mask, found)
+    elif check:
         left, right = rules_of(causal, window)
         queries, keys = found.seq
         _require_same(found, block_mask, left, right, keys - queries if align_ends else 0)
     return found
+
+
+def _partial_bits(block_mask: Any, layout: BlockLayout) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """What the function shows in the blocks that the BlockMask does not have as full."""
+    partial = from_block_tensors(block_mask.kv_num_blocks, block_mask.kv_indices, layout.block, layout.seq)
+    (high, wide), (queries, keys), device = layout.block, layout.seq, layout.col.device
+
+    def seen(places: _bits.Places) -> torch.Tensor:
+        of_layout, row, column = places
+        # Of pairs behind the ends, which nothing reads, those of the last query and key.
+        query = (row[:, None] * high + torch.arange(high, device=device)).clamp(max=queries - 1)
+        key = (column[:, None] * wide + torch.arange(wide, device=device)).clamp(max=keys - 1)
+        shows = torch.vmap(block_mask.mask_mod, in_dims=(None, None, None, 0))
+        shows = torch.vmap(torch.vmap(shows, in_dims=(None, None, 0, None)), in_dims=(0, 0, 0, 0))
+        return torch.as_tensor(shows(of_layout // layout.heads, of_layout % layout.heads, query, key))
+
+    return _bits.of_blocks(partial.mask().flatten(0, 1), seen)
 
 
 def _require_same(layout: BlockLayout, block_mask: Any, left: int | None, right: int | None, shift: int) -> None:

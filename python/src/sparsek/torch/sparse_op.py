@@ -19,7 +19,7 @@ Selector = Callable[[torch.Tensor, torch.Tensor], BlockLayout]
 
 
 class BlackwellSparseKOp(nn.Module):
-    """softmax(Q K^T / sqrt(head size)) V over the blocks of a layout.
+    """softmax(Q K^T / sqrt(head size) + bias) V over the blocks of a layout.
 
     select: what makes the layout of q and k where a call gives none, such as a LearnableTopKGate. The device decides which
     kernels compute it. For xFormers, sparsek.compat.xformers registers it as a pair of operators.
@@ -41,11 +41,9 @@ class BlackwellSparseKOp(nn.Module):
     ) -> torch.Tensor:
         """(batch, query heads, queries, head size of v); operands as `attention` takes them.
 
-        layout: a layout, or what makes one of q and k; None: by `select`, and all blocks where there is none. bias and dropout_p
-        are refused by UnsupportedError unless they are None and 0: no kernel has them.
+        layout: a layout, or what makes one of q and k; None: by `select`, and all blocks where there is none. bias: added to the
+        scores, as `attention` has it, with a gradient. dropout_p is refused by UnsupportedError unless it is 0: no kernel has it.
         """
-        if bias is not None:
-            raise UnsupportedError("no kernel adds a bias to the scores: give the rules of attention, or a layout, instead")
         if dropout_p != 0:
             raise UnsupportedError(f"dropout_p={dropout_p}: no kernel drops weights of attention: give 0, as in evaluation")
         found = layout
@@ -53,4 +51,4 @@ class BlackwellSparseKOp(nn.Module):
             found = self.select.layout if isinstance(self.select, LearnableTopKGate) else self.select
         if callable(found):
             found = found(q, k)
-        return attention(q, k, v, found, causal=is_causal)
+        return attention(q, k, v, found, causal=is_causal, bias=bias)

@@ -112,8 +112,12 @@ func TestSmallBlocksOnDevice(t *testing.T) {
 
 func testChunksWithoutBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	for _, block := range blocksOf(kernel, [][2]int{{1, 1}, {3, 3}, {16, 8}}) {
+		n := 33
+		if block == [2]int{1, 1} {
+			n = 72 // a line of every type, and some columns more
+		}
 		t.Run(fmt.Sprintf("%dx%d", block[0], block[1]), func(t *testing.T) {
-			p := newProduct[T, int32](shape{rows: 4000 * block[0], cols: 20 * block[1], n: 33, blockM: block[0], blockK: block[1], alpha: 1, seed: 9, kernel: kernel.Name})
+			p := newProduct[T, int32](shape{rows: 4000 * block[0], cols: 20 * block[1], n: n, blockM: block[0], blockK: block[1], alpha: 1, seed: 9, kernel: kernel.Name})
 			pattern := make([][]int32, 4000)
 			pattern[0], pattern[2000] = []int32{0, 3, 4, 7, 19}, []int32{2, 5, 11}
 			next := 0
@@ -142,7 +146,7 @@ func TestCutRowsSameBits(t *testing.T) {
 	of := func(test func(t *testing.T, engine *Engine, s shape)) func(t *testing.T, engine *Engine, kernel Kernel) {
 		return func(t *testing.T, engine *Engine, kernel Kernel) {
 			for _, block := range blocksOf(kernel, [][2]int{{1, 1}, {3, 3}, {5, 7}, {16, 16}}) {
-				for _, n := range []int{1, 3, 8, 33} {
+				for _, n := range []int{1, 3, 8, 33, 64} {
 					t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
 						test(t, engine, shape{rows: 3 * block[0], cols: 30000, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1, seed: 5, kernel: kernel.Name})
 					})
@@ -158,7 +162,7 @@ func TestCutRowsSameBits(t *testing.T) {
 func testValuesAnywhere[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	background := context.Background()
 	for _, block := range blocksOf(kernel, [][2]int{{1, 1}, {3, 3}, {4, 4}, {5, 7}, {8, 8}, {16, 8}}) {
-		for _, n := range []int{1, 8, 33} {
+		for _, n := range []int{1, 8, 33, 64} {
 			t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
 				p := newProduct[T, int32](shape{rows: 40 * block[0], cols: 60 * block[1], n: n, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, seed: 6, kernel: kernel.Name})
 				m := must(NewMatrix(background, engine, p.a))(t)

@@ -8,9 +8,10 @@
 
 namespace sparsek::cuda {
 
-// CTAs of a product: each has chunks of as many warps, and a panel of columns.
+// CTAs of a product: each has as many chunks as teams, and a panel of columns.
 constexpr int32_t ctas_of(int32_t chunks, const LaneLayout& lanes, int32_t panels) {
-  return (chunks + lanes.warps - 1) / lanes.warps * panels;
+  const int32_t of_cta = lanes.warps * lanes.teams;
+  return (chunks + of_cta - 1) / of_cta * panels;
 }
 
 // What kernels read that take the matrix in chunks (plan/row_chunks.h), and the sums of rows that lie in several.

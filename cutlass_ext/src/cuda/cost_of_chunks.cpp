@@ -81,6 +81,35 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
   return cost.launch + longest + cost.others * (computing + moving + reading + waiting - longest) + joining;
 }
 
+// Lines of B, of which L2 holds a panel or a part of it; A, once for each panel, B and C; instructions. Teams have some
+// lines at once, and wait for these together. A row that is cut is added up by another kernel.
+double predict_lines(const Work& work, const LaneLayout& lanes) {
+  constexpr double kLaunch = 6, kIssue = 1.7e-6, kMemory = 0.8, kL2Rate = 7.2e6, kOthers = 0.1, kWait = 1.2;
+  constexpr double kShareOfL2 = 0.6, kJoin = 6.5, kJoinRate = 4.5e6, kLine = kBytesOfLane * kLanesOfLine;
+  const BsrShape& shape = work.shape;
+  const ChunkSizes sizes = chunk_sizes(shape, lanes, work.element_bytes, work.device.sm_count);
+  const double panels = lanes.panels, nonzeros = static_cast<double>(shape.nnzb), lines = nonzeros * panels;
+  const double panel_bytes = kLine * static_cast<double>(shape.cols);
+  const double missed = std::max(0.0, 1 - kShareOfL2 * work.device.l2_bytes / std::max(1.0, panel_bytes));
+  const double a = (static_cast<double>(work.element_bytes) + 4) * nonzeros + 4 * static_cast<double>(shape.rows);
+  const double b = std::min(panel_bytes, kLine * nonzeros) * panels;
+  const double again = missed * static_cast<double>(work.stats.rows64.loads) * kLine * panels;
+  const double moving = (a * panels + b + again + bytes_of_c(work)) / memory_rate(kMemory, work);
+  const double reading = lines * kLine / by_all_sms(kL2Rate, work);
+  const double computing = on_sms(lines * lanes.cost * kIssue * kFittedSms / work.device.sm_count, work);
+  const double at_once = static_cast<double>(lanes.ctas) * lanes.warps * lanes.teams * work.device.sm_count;
+  const double turns = std::max(1.0, sizes.count * panels / at_once);
+  const double waiting = on_sms(turns * kWait * ceil_div(nonzeros / sizes.count, kLanesOfLine), work);
+  double joining = 0;
+  if (sizes.count > 1 && work.stats.longest_row > sizes.longest_whole) {
+    const double sums =
+        2. * sizes.count * panels * lanes.columns * static_cast<double>(std::max<int64_t>(4, work.element_bytes_b));
+    joining = kJoin + sums / by_all_sms(kJoinRate, work);
+  }
+  const double longest = std::max({computing, moving, reading, waiting});
+  return kLaunch + longest + kOthers * (computing + moving + reading + waiting - longest) + joining;
+}
+
 const LaneCost& cost_of(LaneWay way, const CostCoefficients& costs) {
   switch (way) {
     case LaneWay::kStream:
@@ -104,6 +133,7 @@ double predict_few_columns(const Work& work, const CostCoefficients& costs) {
   const ElementBytes elements = {static_cast<int>(work.element_bytes), static_cast<int>(work.element_bytes_b)};
   const double blocks_of_row = static_cast<double>(shape.nnzb) / shape.block_rows;
   const LaneLayout lanes = lane_layout(shape.block_m, shape.block_k, work.n, elements, blocks_of_row);
+  if (lanes.way == LaneWay::kLines) return predict_lines(work, lanes);
   return predict_way(work, lanes, cost_of(lanes.way, costs));
 }
 

@@ -11,6 +11,7 @@
 #include "cuda/dependent_launch.cuh"
 #include "cuda/few_columns_bundles.cuh"
 #include "cuda/few_columns_fixed.cuh"
+#include "cuda/few_columns_lines.cuh"
 #include "cuda/few_columns_singles.cuh"
 #include "cuda/few_columns_stream.cuh"
 #include "cuda/few_columns_tensor.cuh"
@@ -55,6 +56,19 @@ __device__ inline void each_turn(const LaunchArgs& args, const RowChunks& rows, 
   }
 }
 
+// The same where the teams of the warps have a chunk each. All chunks of a panel follow each other, so that its part of
+// B is what L2 has to hold. Of teams without a chunk, compute gets one beyond the last.
+template <int kWarps, int kTeams, class Compute>
+__device__ inline void each_turn_of_teams(const LaunchArgs& args, const RowChunks& rows, const Compute& compute) {
+  const int of_panel = ctas_of(rows.count, rows.lanes, 1), turns = of_panel * rows.lanes.panels;
+  const int team = threadIdx.x / (32 / kTeams);
+  wait_for_previous_launch();
+#pragma unroll 1
+  for (int turn = blockIdx.x; turn < turns; turn += gridDim.x) {
+    compute(turn % of_panel * (kWarps * kTeams) + team, turn / of_panel);
+  }
+}
+
 template <class Element, int kTileM, int kTileN, int kDepth>
 __global__ void __launch_bounds__(kFewColumnsThreads, (kFewColumnsCtas<Element, kTileM, kTileN, kDepth>))
     kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
@@ -84,6 +98,14 @@ __global__ void __launch_bounds__(32 * warps_of_fixed(Share::kColumns),
       args, rows, [&](int at, int panel) { fixed_chunk<Share, kVector, kPlain>(args, rows, at, panel, phases, own); });
 }
 
+template <class Element, bool kPlain>
+__global__ void __launch_bounds__(32 * kWarpsOfLines, kPlain ? kCtasOfLines : 2)
+    lines_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
+  each_turn_of_teams<kWarpsOfLines, kTeamsOfWarp>(args, rows, [&](int at, int panel) {
+    lines_chunk<Element, lines_at_once(kPlain), kPlain>(args, rows, at, panel);
+  });
+}
+
 template <class Element, int kRowTiles, int kColumns, bool kVector, bool kPlain>
 __global__ void __launch_bounds__(32 * warps_of_tensor(kRowTiles, kColumns),
                                   (kPlain ? ctas_of_tensor(kRowTiles, kColumns) : 1))
@@ -103,7 +125,7 @@ __global__ void __launch_bounds__(kFewColumnsThreads, kCtasOfSingles)
 
 using Kernel = void (*)(LaunchArgs, RowChunks);
 
-// How B is read: anyhow; by whole vectors; as one vector.
+// How B is read, and by kLines C is written: anyhow; by whole vectors; as one vector.
 enum class ReadB { kAny, kPlain, kVector };
 
 template <class Element, int kTileN>
@@ -201,6 +223,8 @@ Kernel kernel_of(const LaneLayout& lanes, int block_m, ReadB read) {
       return kernel_of<Element, 1>(lanes.tile_m, lanes.depth);
     case LaneWay::kSingles:
       return &singles_kernel<Element>;
+    case LaneWay::kLines:
+      return read == ReadB::kPlain ? &lines_kernel<Element, true> : &lines_kernel<Element, false>;
     case LaneWay::kFixed:
       if constexpr (kHasFixed<Element>) return fixed_of<Element>(block_m, lanes.tile_n, read);
       return nullptr;
@@ -225,7 +249,13 @@ ReadB how_to_read(const LaunchArgs& args, const LaneLayout& lanes) {
   if (lanes.way == LaneWay::kTensor && values % kVectorBytes != 0) return ReadB::kAny;
   const bool vector = lanes.way == LaneWay::kTensor ? lanes.columns == 1 : columns == 1;
   if (vector && args.n == 1 && args.ldb == 1 && address % kVectorBytes == 0) return ReadB::kVector;
-  return args.n % columns == 0 && args.ldb % columns == 0 && address % bytes == 0 ? ReadB::kPlain : ReadB::kAny;
+  if (args.n % columns != 0 || args.ldb % columns != 0 || address % bytes != 0) return ReadB::kAny;
+  if (lanes.way == LaneWay::kLines) {
+    const bool plain = few_columns::only_scales(args.epilogue, kTypeOf<TypeOfB<Element>>);
+    const bool aligned = args.ldc % columns == 0 && reinterpret_cast<uintptr_t>(args.c) % bytes == 0;
+    return plain && aligned ? ReadB::kPlain : ReadB::kAny;
+  }
+  return ReadB::kPlain;
 }
 
 }  // namespace few_columns
@@ -256,8 +286,11 @@ struct FewColumnsKernel {
         }
       }
     }
-    lanes.way = LaneWay::kSingles;
-    return prepare(lanes, 1);
+    for (const LaneWay way : {LaneWay::kLines, LaneWay::kSingles}) {
+      lanes.way = way;
+      if (const cudaError_t status = prepare(lanes, 1); status != cudaSuccess) return status;
+    }
+    return cudaSuccess;
   }
 
   static cudaError_t launch(const LaunchArgs& args) {

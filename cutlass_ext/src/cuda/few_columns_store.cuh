@@ -37,7 +37,7 @@ __device__ inline void store(Number* to, const Number (&from)[kCount]) {
 }
 
 // Whether C is but alpha times the sums, in A's type.
-__device__ inline bool only_scales(const Epilogue& e, ElementType dtype) {
+__host__ __device__ inline bool only_scales(const Epilogue& e, ElementType dtype) {
   return e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone && e.dtype_c == dtype;
 }
 

@@ -146,6 +146,7 @@ LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, ElementBytes
   const int block_bytes = block_m * block_k * bytes.a, sum_bytes = std::max(4, bytes.b);
   best.way = best.tile_n == 1 ? LaneWay::kStream : LaneWay::kBundles;
   best.warps = kWarpsOfCta;
+  best.teams = 1;
   if (best.tile_n == 1) {
     choose_stream(best, block_m, block_bytes, sum_bytes);
   } else {

@@ -23,7 +23,8 @@ struct LaneLayout {
   int32_t panels;
   int32_t shared_bytes;  // of a warp,
   int32_t ring_bytes;  // of which its groups of blocks take so many; behind them it has sums of blocks, if tile_n is 1
-  int32_t warps;       // of a CTA; each has a chunk of its own
+  int32_t warps;       // of a CTA, and
+  int32_t teams;       // of a warp, that have a chunk each; 1 where a warp has one
   int32_t ctas;        // of an SM that run at once; 0: as many as there is room for
   double cost;         // of a block: what a warp issues, or waits for shared memory instead; by each panel
 };

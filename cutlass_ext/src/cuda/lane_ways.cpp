@@ -31,6 +31,19 @@ void choose_singles(LaneLayout& lanes, int64_t n, double blocks_of_row) {
   lanes.cost = (8 * blocks_of_row / lanes.shares + 30) / (lanes.rows * std::max(1., blocks_of_row));
 }
 
+void choose_lines(LaneLayout& lanes, int64_t n, ElementBytes bytes, double blocks_of_row) {
+  lanes.way = LaneWay::kLines;
+  lanes.tile_n = kBytesOfLane / bytes.b;
+  choose_columns(lanes, n, kLanesOfLine);
+  lanes.rows = lanes.teams = kTeamsOfWarp;
+  lanes.shares = 1;
+  lanes.warps = kWarpsOfLines;
+  lanes.ctas = kCtasOfLines;
+  const double wide = bytes.b == 8 ? 2 : 1, convert = bytes.b == 2 ? 2 : 1;
+  const double of_block = wide * convert * lanes.tile_n + 6, of_row = 20 + 2 * lanes.tile_n;
+  lanes.cost = of_block / lanes.rows + of_row / std::max(1., blocks_of_row);
+}
+
 void choose_tensor(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, double blocks_of_row) {
   lanes.way = LaneWay::kTensor;
   lanes.tile_m = block_m / 8;
@@ -90,8 +103,11 @@ bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, 
                 double blocks_of_row) {
   lanes.tile_m = lanes.depth = lanes.depth_lanes = lanes.row_lanes = 1;
   lanes.warps = kWarpsOfCta;
+  lanes.teams = 1;
   if (block_m == 1 && block_k == 1 && n < 4) {
     choose_singles(lanes, n, blocks_of_row);
+  } else if (block_m == 1 && block_k == 1 && n * bytes.b >= kBytesOfLane * kLanesOfLine) {
+    choose_lines(lanes, n, bytes, blocks_of_row);
   } else if (bytes.a != bytes.b) {
     return false;
   } else if (bytes.a == 2 && block_m % 8 == 0 && block_k % 8 == 0) {

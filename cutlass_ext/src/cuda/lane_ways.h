@@ -18,7 +18,8 @@ enum class LaneWay : int32_t {
   kStream,   // one to three columns, every block: lanes have sums of single blocks, which others add up
   kBundles,  // more columns, every block
   kSingles,  // 1 x 1 blocks by one to three columns, without shared memory
-  kFixed,    // square blocks up to kMostFixed, A and B of one type of at most 4 bytes
+  kLines,    // 1 x 1 blocks by lines of 128 bytes and more: teams of lanes with a chunk each, without shared memory
+  kFixed,    // square blocks up to kMostFixed, A and B of one type
   kTensor,   // A and B of 16-bit types, and sides of multiples of 8: tensor cores, without shared memory
   kWindow,   // of the row_window family (cuda/window_layout.h)
 };
@@ -34,8 +35,13 @@ constexpr int64_t most_columns_of_fixed(int side, int element_bytes) {
   return element_bytes < 8 ? INT64_MAX : side == 3 ? 32 : 64;
 }
 constexpr int kMostSharedBytesOfFixed = 12288;  // of a warp
-// Of which a lane may have eight columns of C.
-constexpr bool is_wide(int side, int element_bytes) { return side <= (element_bytes == 4 ? 3 : 1); }
+// Of which a lane may have eight columns of C. 1 x 1 blocks of fp32 by so many are for kLines.
+constexpr bool is_wide(int side, int element_bytes) { return element_bytes == 4 ? side > 1 && side <= 3 : side == 1; }
+
+// A lane of kLines has so many bytes of a row of B, and those of a team a line.
+constexpr int kBytesOfLane = 16, kLanesOfLine = 8, kTeamsOfWarp = 32 / kLanesOfLine;
+constexpr int kWarpsOfLines = 8, kCtasOfLines = 3;
+constexpr int lines_at_once(bool plain) { return plain ? 8 : 4; }  // of a lane
 
 // What a lane computes of a square block of a size that is known when kernels are compiled: `rows` rows, `step` columns
 // of the block at a time.

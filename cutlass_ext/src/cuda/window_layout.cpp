@@ -20,7 +20,7 @@ LaneLayout window_layout(int32_t block, int64_t n, int element_bytes, double blo
   while (lanes.column_lanes < kLanesOfLine && int64_t{lanes.column_lanes} * lanes.tile_n < n) lanes.column_lanes *= 2;
   lanes.columns = lanes.column_lanes * lanes.tile_n;
   lanes.panels = static_cast<int32_t>((n + lanes.columns - 1) / lanes.columns);
-  lanes.warps = lanes.ctas = 1;  // a chunk is a CTA's
+  lanes.warps = lanes.teams = lanes.ctas = 1;  // a chunk is a CTA's
   const int warps = warps_of_window(block, pieces, element_bytes);
   const int block_bytes = block * block * element_bytes, entries = kLanes / lanes.column_lanes;
   const auto room = [&](int ring) { return ring * (block_bytes + 4); };

@@ -28,12 +28,18 @@ bool has_all(const LaneLayout& lanes, int block_m, int64_t n) {
 // Ways that serve some blocks only.
 bool is_right_way(const LaneLayout& lanes, int block_m, int block_k, int64_t n, ElementBytes elements) {
   const int bytes = elements.a;
-  if (elements.b != bytes && lanes.way != LaneWay::kSingles) return false;
+  if (elements.b != bytes && lanes.way != LaneWay::kSingles && lanes.way != LaneWay::kLines) return false;
   if (!has_all(lanes, block_m, n) || lanes.ctas < 1 || lanes.warps < 1) return false;
+  if (lanes.way != LaneWay::kLines && lanes.teams != 1) return false;
   const int block_bytes = block_m * block_k * bytes;
   switch (lanes.way) {
     case LaneWay::kSingles:
       return block_m == 1 && block_k == 1 && n < 4 && lanes.columns == 1 && lanes.shares * lanes.rows == 32;
+    case LaneWay::kLines:
+      // A team has a row of B in a panel, which is a line, and a chunk.
+      return block_m == 1 && block_k == 1 && n * elements.b >= 128 && lanes.columns * elements.b == 128 &&
+             lanes.column_lanes * lanes.teams == 32 && lanes.rows == lanes.teams && lanes.shares == 1 &&
+             lanes.shared_bytes == 0;
     case LaneWay::kTensor:
       return bytes == 2 && block_m % 8 == 0 && block_k % 8 == 0 && lanes.shared_bytes == 0;
     case LaneWay::kFixed:
@@ -58,7 +64,7 @@ bool is_right(const LaneLayout& lanes, int block_m, int block_k, int64_t n, Elem
   });
   const int all = lanes.column_lanes * lanes.depth_lanes * lanes.row_lanes * lanes.rows * lanes.shares;
   const int group_bytes = lanes.group * block_m * block_k * elements.a;
-  return has_kernel && (lanes.tile_n == 1 || lanes.tile_n == 4) && all >= 1 && all <= 32 &&
+  return has_kernel && (lanes.tile_n == 1 || lanes.tile_n == 4) && all >= 1 && all <= 32 && lanes.teams == 1 &&
          lanes.row_lanes * lanes.tile_m >= block_m && (lanes.row_lanes - 1) * lanes.tile_m < block_m &&
          (lanes.depth == 1 || lanes.depth == 3 || block_k % lanes.depth == 0) && lanes.depth <= block_k &&
          is_power_of_two(lanes.depth_lanes) && is_power_of_two(lanes.rows) && is_power_of_two(lanes.shares) &&

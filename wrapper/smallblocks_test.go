@@ -211,6 +211,36 @@ func TestManyColumnsOfCutRows(t *testing.T) {
 	onFewColumns(t, skip, skip, skip, compute)
 }
 
+// Of rows that lie in many chunks, by many columns, several CTAs add up the sums, and others those of short rows beside them.
+func testLongRowsBesideShort[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, block := range blocksOf(kernel, [][2]int{{1, 1}, {3, 3}, {8, 8}, {12, 5}, {16, 16}}) {
+		for _, n := range []int{4, 40, 300} {
+			t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
+				blocks := max(2000, 60000/(block[0]*block[1]))
+				s := shape{rows: 9*block[0] - block[0]/2, cols: blocks * block[1], n: n, blockM: block[0], blockK: block[1], alpha: -0.5, beta: 1, seed: 11, kernel: kernel.Name}
+				p := newProduct[T, int32](s)
+				pattern := make([][]int32, 9)
+				for row, share := range []int{blocks, 5, blocks / 2, 0, 70, blocks / 8, 1, 40, blocks / 3} {
+					for k := range share {
+						pattern[row] = append(pattern[row], int32(k*(blocks/share)))
+					}
+				}
+				next := 0
+				p.setPattern(pattern, func() T { next++; return FromFloat32[T](float32(next%31-15) / 8) })
+				for _, onDevice := range []bool{false, true} {
+					c, info := p.run(t, engine, onDevice)
+					p.verify(t, engine, info, c)
+				}
+			})
+		}
+	}
+}
+
+func TestLongRowsBesideShort(t *testing.T) {
+	onFewColumns(t, testLongRowsBesideShort[BFloat16], testLongRowsBesideShort[Float16], testLongRowsBesideShort[float32], testLongRowsBesideShort[float64])
+	onRowWindow(t, testLongRowsBesideShort[float32], testLongRowsBesideShort[float64])
+}
+
 // Block rows without blocks, which are many, leave nothing behind: not in the shared memory of the CTAs that come next on
 // an SM, those of products in another stream.
 func TestEmptyRowsBesideOthers(t *testing.T) {

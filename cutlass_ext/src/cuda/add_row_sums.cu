@@ -13,8 +13,12 @@ namespace sparsek::cuda {
 // Named, since the symbols that nvcc makes for an unnamed namespace differ from build to build.
 namespace adding {
 
-constexpr int kRowSumThreads = 128;
+constexpr int kRowSumThreads = 128, kLanes = 32;
+constexpr int kAtOnce = 8;  // loads of a thread, before it adds them up one after the other
 constexpr int kMostCtas = 1 << 15;
+// A row that lies in so many chunks is a long one, and by so many turns of a CTA's threads several CTAs add it up: of a
+// power law the longest lies in hundreds, and one CTA would take longer for it than all that was multiplied before.
+constexpr int kLongRow = 9, kManyTurns = 4, kMostSlices = 64;
 
 // The chunk in which the first block row of a chunk began, or -1 if it began there, or ends in a later one.
 __device__ inline int first_chunk(const RowChunks& rows, int at, const RowChunk& chunk) {
@@ -35,25 +39,71 @@ __device__ inline int first_chunk(const RowChunks& rows, int at, const RowChunk&
   return first;
 }
 
-// Each CTA has every so-manieth chunk; its threads have elements of the block row.
+// Of the elements of a block row, every step-th: the sums of the chunks from the one in which it begins to the one in
+// which it ends. Sums of a pass are few enough for 32 bits (CudaPlan::columns_of_pass).
+template <class Number>
+__device__ inline void add_row(const LaunchArgs& args, const RowChunks& rows, int block_row, int first, int last,
+                               int from, int step) {
+  const int columns = static_cast<int>(args.n), pitch = rows.lanes.panels * rows.lanes.columns;
+  const int64_t of_chunk = int64_t{2} * args.block_m * pitch;
+  for (int i = from; i < args.block_m * columns; i += step) {
+    const int m = i / columns, n = i % columns;
+    const int64_t row = int64_t{block_row} * args.block_m + m;
+    if (row >= args.rows) break;
+    const Number* sums = static_cast<const Number*>(rows.sums) + first * of_chunk + m * pitch + n;
+    Number sum = sums[of_chunk / 2];
+    sums += of_chunk;
+    for (int left = last - first; left > 0; left -= kAtOnce, sums += kAtOnce * of_chunk) {
+      Number some[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        if (j < left) some[j] = sums[j * of_chunk];
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        if (j < left) sum += some[j];
+      }
+    }
+    write_element(args, row, n, sum);
+  }
+}
+
+// Of the first `of_short` CTAs each has every so-manieth chunk, and the short rows that end there, or all where there are
+// no slices. Others have as many chunks as a warp has lanes: `slices` CTAs have the long rows of the same chunks, a part
+// of their elements each.
 template <class Number>
 __global__ void __launch_bounds__(kRowSumThreads)
-    add_row_sums_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
-  const int64_t pitch = int64_t(rows.lanes.panels) * rows.lanes.columns, part = args.block_m * pitch;
+    add_row_sums_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows, int of_short,
+                        int slices) {
+  constexpr unsigned kAll = 0xffffffff;
   wait_for_previous_launch();
-  for (int at = blockIdx.x; at < rows.count; at += gridDim.x) {
-    const RowChunk chunk = rows.chunks[at];
-    const int first = first_chunk(rows, at, chunk);
-    if (first < 0) continue;
-    for (int64_t i = threadIdx.x; i < args.block_m * args.n; i += kRowSumThreads) {
-      const int64_t m = i / args.n, n = i % args.n, row = int64_t(chunk.row_begin) * args.block_m + m;
-      if (row >= args.rows) break;
-      const Number* const sums = static_cast<const Number*>(rows.sums) + m * pitch + n;
-      Number sum = sums[(int64_t(first) * 2 + 1) * part];
-#pragma unroll 8
-      for (int p = first + 1; p <= at; ++p) sum += sums[int64_t(p) * 2 * part];
-      write_element(args, row, n, sum);
+  const bool has_long = blockIdx.x >= of_short;
+  const int other = blockIdx.x - of_short, begin = has_long ? other / slices * kLanes : 0;
+  int from = threadIdx.x, step = kRowSumThreads;
+  int row = 0, first = -1;  // of a lane
+  unsigned left = 0;
+  if (has_long) {
+    const int mine = begin + threadIdx.x % kLanes;
+    if (mine < rows.count) {
+      const RowChunk chunk = rows.chunks[mine];
+      row = chunk.row_begin, first = first_chunk(rows, mine, chunk);
     }
+    left = __ballot_sync(kAll, first >= 0 && mine - first + 1 >= kLongRow);
+    from += other % slices * kRowSumThreads, step *= slices;
+  }
+  for (int at = blockIdx.x; has_long ? left != 0 : at < rows.count;) {
+    int of_row = row, from_chunk = first, last = at;
+    if (has_long) {
+      const int lane = __ffs(static_cast<int>(left)) - 1;
+      left &= left - 1;
+      of_row = __shfl_sync(kAll, row, lane), from_chunk = __shfl_sync(kAll, first, lane), last = begin + lane;
+    } else {
+      const RowChunk chunk = rows.chunks[at];
+      of_row = chunk.row_begin, from_chunk = first_chunk(rows, at, chunk);
+      at += of_short;
+      if (from_chunk < 0 || (slices > 0 && last - from_chunk + 1 >= kLongRow)) continue;
+    }
+    add_row<Number>(args, rows, of_row, from_chunk, last, from, step);
   }
 }
 
@@ -71,8 +121,13 @@ cudaError_t prepare_add_row_sums(bool fp64) {
 }
 
 cudaError_t add_row_sums(const LaunchArgs& args, bool fp64) {
-  return launch_kernel(kernel_for(fp64), std::min(args.rows_in_chunks->count, adding::kMostCtas),
-                       adding::kRowSumThreads, 0, args.stream, {/*overlap=*/true}, args, *args.rows_in_chunks);
+  const RowChunks& rows = *args.rows_in_chunks;
+  const int64_t elements = int64_t{args.block_m} * args.n;
+  const auto turns = static_cast<int>((elements + adding::kRowSumThreads - 1) / adding::kRowSumThreads);
+  const int slices = turns < adding::kManyTurns ? 0 : std::min(turns, adding::kMostSlices);
+  const int of_short = std::min(rows.count, adding::kMostCtas), of_long = (rows.count + adding::kLanes - 1) / adding::kLanes * slices;
+  return launch_kernel(kernel_for(fp64), of_short + of_long, adding::kRowSumThreads, 0, args.stream,
+                       {/*overlap=*/true}, args, rows, of_short, slices);
 }
 
 }  // namespace sparsek::cuda

@@ -39,10 +39,11 @@ NEAR = 2  # a kernel is fitted to the cases where it takes at most so many times
 FAR = 30  # ... and, with little weight, at most so many times
 SPREAD = 0.25  # times whose quartiles are further apart were disturbed, and are left out
 FOLDS = 5
+ROUNDS = 3
 # A kernel of each part of the coefficients; few_columns has one for each of its ways.
 KNOWN = ["skinny_bf16_64_16", "skinny_bf16_64_64", "tma_bf16_64x2_256", "tma_bf16_128_256", "gather_bf16_128_256",
          "simt_bf16", "cublas_dense", "cusparse_bsr", "cusparse_bell", "cusparse_csr", "stream", "bundles",
-         "singles", "fixed", "tensor", "planes_fp32_128_128", "dmma_fp64_64_128"]
+         "singles", "fixed", "tensor", "planes_fp32_128_128", "dmma_fp64_64_128", "packed_bf16_128_256", "window_fp32_3"]
 
 
 class Model:
@@ -127,7 +128,7 @@ class Data:
     def predictions(self, model, coefficients, chosen):
         out = np.full((len(chosen), len(self.kernels)), np.nan)
         for place, kernel in enumerate(self.kernels):
-            if model.range(kernel)[0] < 0 and not kernel.startswith(("blocks_", "packed_")):
+            if model.range(kernel)[0] < 0 and not kernel.startswith("blocks_"):
                 continue  # another library's, which the model does not know
             known = np.flatnonzero(~np.isnan(self.times[chosen, place]))
             out[known, place] = model.predict(kernel, np.ascontiguousarray(self.rows[chosen[known]]), coefficients)
@@ -136,8 +137,20 @@ class Data:
 
 def fit(model, data, chosen, only):
     """The predictions for kernels to their times, by least squares of their logarithms: those with the same coefficients
-    together, unless `only` lists others."""
-    coefficients, fitted = model.source, model.source.copy()
+    together, unless `only` lists others. Kernels that were chosen and should not have been count there as if they were the
+    fastest, in another fit."""
+    fitted, full = model.source, np.zeros((len(chosen), len(data.kernels)), dtype=bool)
+    for _ in range(ROUNDS):
+        fitted = fit_once(model, data, chosen, only, fitted, full)
+        ratios, choice, _ = good_choices(model, data, chosen, fitted)
+        wrong = np.flatnonzero(ratios > GOOD)
+        full[wrong, choice[wrong]] = True
+    return fitted
+
+
+def fit_once(model, data, chosen, only, coefficients, full):
+    """full: of each case and kernel, whether it has full weight however long it takes."""
+    fitted = coefficients.copy()
     groups = {}
     for place, kernel in enumerate(data.kernels):
         if model.range(kernel)[0] >= 0 and (not only or any(kernel.startswith(name) for name in only)):
@@ -149,6 +162,7 @@ def fit(model, data, chosen, only):
             known = ~np.isnan(times) & (times < FAR * best)
             rows, times = np.ascontiguousarray(data.rows[chosen[known]]), times[known]
             weight = np.where(times < NEAR * best[known], best[known] / times, 0.1)
+            weight[full[known, place]] = 1
             parts.append((kernel, rows, times, weight))
         free = begin + np.flatnonzero(coefficients[begin:end] > 0)
         start = np.log(coefficients[free])

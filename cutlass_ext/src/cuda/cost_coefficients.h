@@ -26,15 +26,17 @@ struct TiledCost {
   double part;      // in addition for parts as wide as a tile
 };
 
-// The ordinary cores, one product after the other.
+// The ordinary cores. Three values are for elements of 2, 4 and 8 bytes.
 struct SimtCost {
   double launch;
   double tile;
-  double column;  // one column of a block by at most 32 rows of it
-  double warp;    // in addition for each warp of a CTA that is busy
+  double column[3];  // what a tile waits for, for a column of a block by at most 32 rows of it
+  double issue[3];   // what an SM issues, for a column by eight rows and 32 columns of B
+  double tiles[3];   // of an SM whose waits overlap
 };
 
-// A way of few_columns. Three values are for elements of B of 2, 4 and 8 bytes.
+// A way of few_columns. Three values are for elements of B of 2, 4 and 8 bytes; of tensor cores, which have 2 bytes, the
+// second is for one column, which is multiplied otherwise.
 struct LaneCost {
   double launch;
   double issue[3];   // by LaneLayout::cost, of each block; of tensor cores for 8 x 8 of it by 8 columns
@@ -43,10 +45,27 @@ struct LaneCost {
   double others;     // share of all but the longest of these four
   double wait[3];    // for a block, in a lane; of tensor cores, for each 8 columns of it
   double wait_cost;  // in addition by LaneLayout::cost, or by the tiles of a warp
+  double turn;       // for a chunk, beside its blocks
   double missed;     // of what L2 may not hold, the share that comes from memory
   double l2_share;   // that B has
   double join;       // the kernel that adds up the sums of rows that are cut
   double join_rate;  // of such sums
+};
+
+// row_window. The factors are for products where it is slower than the rest says.
+struct WindowCost {
+  double launch;
+  double issue;      // by LaneLayout::cost, of each block
+  double memory;     // share of the device memory's rate
+  double l2_rate;    // what all SMs together read of B
+  double others;     // share of all but the longest of these three
+  double wait;       // for a block and LaneLayout::cost, in a lane
+  double missed;     // of what L2 may not hold, the share that comes from memory
+  double few;        // fewer columns of larger blocks
+  double apart;      // rows of fp32 that have no columns in common with their neighbours
+  double uneven[2];  // long or uneven rows, of 4 and 8 bytes
+  double narrow[2];  // fewer columns than it is made for
+  double single[2];  // in addition, microseconds where columns are read one by one
 };
 
 // cuBLAS: tiles in waves, the best of several shapes and splits of K.
@@ -104,6 +123,8 @@ struct CostCoefficients {
   LaneCost stream, bundles, singles, fixed, tensor;  // the ways of few_columns
   TiledCost planes;                                  // mma: of one product of planes
   TiledCost dmma;                                    // mma: by 128 columns
+  TiledCost packed;
+  WindowCost window;
 };
 
 // Written by scripts/fit_cost_model.py: from here on
@@ -113,24 +134,20 @@ constexpr CostCoefficients kCostCoefficients = {
     {6.005, 1.637, 0.5597, 0.01667, 0.02891, 0.002809, 0.5595, 9.376e+06, 1.048, 0, 0, 0},
     {6.49, 0.9581, 0.8536, 0.02881, 0.5458, 0.003, 0.2117, 1.171e+07, 1.269, 0, 0, 0},
     {6.706, 1.473, 0.66, 0.02917, 0.09868, 0.004901, 0.6808, 1.039e+07, 0.9873, 0, 6.46, 4.452},
-    {5.798, 3.385, 0.2314, 0.01328},
+    {15.16, 0.0009688, 0.2484, 0.2146, 0.2375, 0.01895, 0.009827, 0.0136, 6.06, 8.011, 5.348},
     {5.729, 9.404e+08, 2.289e+07, 0.08916, 1.051, 0.6113, 2.913, 0.936},
     {7.236, 1.476e+07, 0.4651, 0.002451, 9.205e-06},
     {5.207, 1.782, 0.006937, 0.01115, 2.82e+08, 2.107, 1.017},
-    {15.68, 1.032e-07, 4.254, 1.157e-05, 7.42e-06, 8.884e-06, 0.0002854, 0.0004586, 0.0005467, 0.8876, 0.00284, 0.05655,
-     0.07286, 0.08563, 0.06546, 0.02331, 0.04868},
-    {7.98, 2.263e-06, 1.237e-05, 3.479e-08, 0.3326, 9.468e+08, 0.4354, 0.1672, 0.0009934, 0.0004325, 0.0009435, 1, 0.7,
-     3.504, 1.604e+05},
-    {6.735, 1.592e-06, 1.72e-06, 1.981e-09, 0.3555, 4.261e+09, 0.8112, 0.001135, 0.0007234, 0.07705, 0.002752, 0.7432,
-     0.736, 6.903, 8.965e+05},
-    {13.68, 1.481e-05, 5.595e-06, 1.739e-06, 0.829, 4.733e+07, 0.2949, 0.0002808, 0.03296, 0.03682, 0.007786, 1.248,
-     0.4951, 2.205, 2.917e+06},
-    {7.317, 8.761e-07, 5.929e-07, 1.344e-06, 0.6604, 6.194e+07, 0.7955, 0.1514, 0.1448, 0.002133, 0.001798, 0.833,
-     0.5474, 7.019, 1.844e+06},
-    {6.729, 2.034e-05, 2.3e-05, 2.3e-05, 0.3128, 7.068e+06, 0.08345, 0.1329, 0.02, 0.02, 0.00223, 0.3436, 0.3711, 5.719,
-     6.645e+05},
-    {10.76, 1.951, 0.01575, 0.2601, 0.003315, 0.02043, 0.4864, 8.158e+06, 1.109, 0, 0, 0},
-    {7.221, 1.628, 0.1066, 0.01393, 0.223, 0.05237, 3.584, 9.557e+06, 1.123, 0, 0, 0},
+    {15.68, 1.032e-07, 4.254, 1.157e-05, 7.42e-06, 8.884e-06, 0.0002854, 0.0004586, 0.0005467, 0.8876, 0.00284, 0.05655, 0.07286, 0.08563, 0.06546, 0.02331, 0.04868},
+    {6.946, 1.608e-08, 1.224e-05, 4.7e-09, 0.3292, 6.488e+09, 0.6051, 0.009111, 0.0003751, 0.0005266, 0.00273, 0.006184, 1, 0.7, 2.638, 1.033e+05},
+    {0.2858, 8.183e-07, 1.626e-06, 9.056e-10, 0.3953, 1.841e+08, 0.8247, 0.04071, 7.122e-05, 0.06201, 0.003433, 7.291, 0.7264, 0.499, 7.169, 2.74e+06},
+    {15.39, 1.654e-05, 5.281e-06, 5.888e-06, 1.046, 1.557e+09, 0.2691, 0.00187, 0.02148, 0.02838, 0.008162, 0.7204, 1.248, 0.4951, 2.07, 8.64e+06},
+    {7.276, 7.326e-07, 3.307e-07, 1.806e-07, 0.7172, 4.72e+07, 0.9037, 0.1588, 0.1723, 0.175, 0.001482, 0.03925, 0.8172, 0.5673, 7.544, 1.888e+06},
+    {7.658, 1.968e-05, 1.379e-05, 0, 0.5672, 5.983e+06, 0.1105, 0.07618, 0.06123, 0, 0.003756, 0.008364, 3.383, 2.11, 6.825, 6.133e+05},
+    {9.103, 2.473, 0.002, 0.3794, 0.0007984, 0.0005588, 0.468, 8.111e+06, 1.127, 0, 0, 0},
+    {6.404, 1.799, 0.009725, 0.2143, 0.0309, 0.04576, 3.863, 1.089e+07, 1.102, 0, 0, 0},
+    {1.034, 4.796, 0.5576, 0.002572, 0.0948, 0, 0.42, 1e+07, 0.5899, 0, 0, 0},
+    {11.62, 1.083e-06, 0.9598, 6.292e+06, 0.5463, 0.001493, 0.6221, 1.058, 0.8185, 1.856, 1.735, 1.478, 1.598, 3.822, 1.416},
 };
 // to here.
 

@@ -55,8 +55,8 @@ constexpr Family kFamilies[] = {
     {"wgmma_planes", 0, 128, &CostCoefficients::planes, false, /*mma=*/3.9, /*l2_rate=*/1, kPlanes,
      /*tile_k=*/16},
     // Measured on blocks of 4 to 64 of three densities: docs/notes/packed-kernel.md.
-    {"wgmma_packed", 0, 256, &CostCoefficients::collective_64, false, /*mma=*/0.88, /*l2_rate=*/1, /*planes=*/0,
-     /*tile_k=*/0, /*packs=*/true},
+    {"wgmma_packed", 0, 256, &CostCoefficients::packed, false, /*mma=*/1, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
+     /*packs=*/true},
     // 64 x 64 products by 128 columns take 4096 cycles of the tensor cores that the CTAs of an SM share:
     // docs/notes/dmma-kernel.md. One that is alone on an SM takes less.
     {"dmma", 0, 128, &CostCoefficients::dmma, false, /*mma=*/1, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
@@ -215,33 +215,28 @@ double predict_tiled(const Family& family, const KernelDesc& kernel, const Work&
   return cost.launch + together(critical, moving, kWithMemory) + copying;
 }
 
-// A tile is a block row by 64 columns. What a column of a block takes is latency: of the loads that a warp waits for,
-// and of the other warps'.
+// A tile is a block row by 64 columns, and has a CTA of its own. What a column of a block takes is latency, of the loads
+// that a warp waits for, which the tiles of an SM overlap; or where these are many, what their warps issue.
 double predict_simt(const Work& work, const SimtCost& cost) {
-  constexpr double kColumns = 64, kWarpColumns = 32, kRowsAtOnce = 32, kRowsOfWarp = 8, kCtasPerSm = 2;
+  constexpr double kColumns = 64, kWarpColumns = 32, kRowsAtOnce = 32, kRowsOfWarp = 8;
   const BsrShape& shape = work.shape;
-  const double n = static_cast<double>(work.n);
-  const double turns = ceil_div(shape.block_m, kRowsAtOnce), panels = ceil_div(n, kColumns);
-  const double warps = ceil_div(std::min<double>(shape.block_m, kRowsAtOnce), kRowsOfWarp) *
-                       ceil_div(std::min(n, kColumns), kWarpColumns);
-  const double columns = shape.block_k * turns;  // of a block
-  const double workers = work.device.sm_count * kCtasPerSm;
-  const double lone =
-      static_cast<double>(work.stats.longest_row) * columns * (cost.column + cost.warp * warps / 2) + cost.tile;
-  double critical = lone;
-  if (shape.block_rows * panels > work.device.sm_count) {
-    const double all =
-        (static_cast<double>(shape.nnzb) * columns * (cost.column + cost.warp * warps) + cost.tile * shape.block_rows) *
-        panels;
-    critical = std::max(critical, all / workers);
-  }
-  return cost.launch + on_sms(critical, work);
+  const int by_type = work.element_bytes_b == 2 ? 0 : work.element_bytes_b == 4 ? 1 : 2;
+  const double n = static_cast<double>(work.n), blocks = static_cast<double>(shape.nnzb);
+  const double panels = ceil_div(n, kColumns);
+  const double columns = shape.block_k * ceil_div(shape.block_m, kRowsAtOnce);  // of a block
+  const double warps = ceil_div(shape.block_m, kRowsOfWarp) * ceil_div(std::min(n, kColumns), kWarpColumns);
+  const double longest =
+      static_cast<double>(work.stats.longest_row) * columns * cost.column[by_type] + cost.tile;
+  const double all = (blocks * columns * cost.column[by_type] + cost.tile * shape.block_rows) * panels;
+  const double waiting = std::max(longest, all / (work.device.sm_count * cost.tiles[by_type]));
+  const double issuing = blocks * shape.block_k * warps * panels * cost.issue[by_type] / work.device.sm_count;
+  return cost.launch + on_sms(together(waiting, issuing, kOnChip), work);
 }
 
 }  // namespace
 
 double predict(const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
-  if (has_window(kernel)) return kMicrosecond * predict_window(work);
+  if (has_window(kernel)) return kMicrosecond * predict_window(work, costs);
   if (kernel.ops->takes_chunks) return kMicrosecond * predict_few_columns(work, costs);
   const Family* const family = find_family(kernel);
   return kMicrosecond *

@@ -14,21 +14,25 @@ namespace {
 // What chunks of few_columns consist of. Of a row that is in several, sums are added up by another kernel.
 struct Chunks {
   double count;
-  double steps;  // blocks that a lane has one after the other
-  double turns;  // of warps, each with a chunk and a panel of columns
+  double longest;  // blocks that a lane has one after the other, of the chunk that has the most
+  double mean;     // and of others
+  double turns;    // of warps, each with a chunk and a panel of columns
   bool cut;
 
   Chunks(const Work& work, const LaneLayout& lanes) {
-    constexpr double kUnknownWarps = 16;  // of an SM, of ways that have as many as there is room for
+    // Warps of an SM, of ways that have as many as there is room for: by registers, and by shared memory.
+    constexpr double kMostWarps = 16, kSharedBytesOfSm = 227 * 1024;
     const BsrShape& shape = work.shape;
     const ChunkSizes sizes = chunk_sizes(shape, lanes, work.element_bytes, work.device.sm_count);
     const double blocks = static_cast<double>(shape.nnzb), of_chunk = blocks / sizes.count;
     count = sizes.count;
     cut = sizes.count > 1 && work.stats.longest_row > sizes.longest_whole;
     const double longest_row = static_cast<double>(work.stats.longest_row);
-    steps = std::max(of_chunk / lanes.rows, cut ? std::min(longest_row, of_chunk + 1) : longest_row) / lanes.shares;
-    const double at_once = lanes.ctas > 0 ? lanes.ctas * lanes.warps : kUnknownWarps;
+    longest = std::max(of_chunk / lanes.rows, cut ? std::min(longest_row, of_chunk + 1) : longest_row) / lanes.shares;
+    const double room = std::floor(kSharedBytesOfSm / std::max(1, lanes.warps * lanes.shared_bytes)) * lanes.warps;
+    const double at_once = lanes.ctas > 0 ? lanes.ctas * lanes.warps : std::min(kMostWarps, room);
     const double workers = cut ? count : std::min<double>(count, shape.block_rows);
+    mean = std::min(longest, blocks / workers / (lanes.rows * lanes.shares));
     turns = std::max(1.0, workers * lanes.panels / (at_once * work.device.sm_count));
   }
 };
@@ -44,17 +48,19 @@ double bytes_of_l2(const Work& work, const LaneLayout& lanes) {
 }
 
 // What L2 does not hold of B comes from memory, for each 64 rows of A again.
-double bytes_missed(const Work& work, const LaneCost& cost) {
+// loads: of the row groups that read it together.
+double bytes_missed(const Work& work, double share, double l2_share, int64_t loads) {
   const double of_column = static_cast<double>(work.element_bytes_b) * static_cast<double>(work.n);
   const double b = of_column * static_cast<double>(work.shape.cols);
-  const double missed = std::max(0.0, 1 - cost.l2_share * work.device.l2_bytes / std::max(1.0, b));
-  return cost.missed * missed * of_column * static_cast<double>(work.stats.rows64.loads) * work.shape.block_k;
+  const double missed = std::max(0.0, 1 - l2_share * work.device.l2_bytes / std::max(1.0, b));
+  return share * missed * of_column * static_cast<double>(loads) * work.shape.block_k;
 }
 
 double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& cost) {
   const BsrShape& shape = work.shape;
   const Chunks chunks(work, lanes);
-  const int by_type = work.element_bytes_b == 2 ? 0 : work.element_bytes_b == 4 ? 1 : 2;
+  int by_type = work.element_bytes_b == 2 ? 0 : work.element_bytes_b == 4 ? 1 : 2;
+  if (lanes.way == LaneWay::kTensor) by_type = work.n == 1 ? 1 : 0;
   const double wait = cost.wait[by_type], issue = cost.issue[by_type];
   const double blocks = static_cast<double>(shape.nnzb) * lanes.panels;
   // What a lane waits for, block by block, and what all blocks take of an SM.
@@ -66,10 +72,11 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
     computing = blocks * shape.block_k / 8. * tiles * issue;
   }
   computing = on_sms(computing * kFittedSms / work.device.sm_count, work);
-  const double waiting = on_sms(chunks.steps * of_block * chunks.turns, work);
+  const double steps = chunks.longest + (chunks.turns - 1) * chunks.mean;
+  const double waiting = on_sms(steps * of_block + chunks.turns * cost.turn, work);
   const double moved =
       bytes_of_operands(work) + 4 * static_cast<double>(shape.nnzb + shape.block_rows) + bytes_of_c(work);
-  const double moving = moved / memory_rate(cost.memory, work) + bytes_missed(work, cost) / memory_rate(1, work);
+  const double moving = moved / memory_rate(cost.memory, work) + bytes_missed(work, cost.missed, cost.l2_share, work.stats.rows64.loads) / memory_rate(1, work);
   const double reading = bytes_of_l2(work, lanes) / by_all_sms(cost.l2_rate, work);
   double joining = 0;
   if (chunks.cut) {
@@ -140,17 +147,14 @@ double predict_few_columns(const Work& work, const CostCoefficients& costs) {
 // Instructions, what is moved, and what comes from L2: B once for neighbouring rows, and A for each panel of columns.
 // Warps have some rows at a time, which take as long as a block of each lane after the other; a row that is longer than
 // others is cut in halves of chunks.
-double predict_window(const Work& work) {
-  constexpr double kLaunch = 9.5, kIssue = 1.45e-6, kMemory = 0.9, kL2Rate = 5.5e6, kOthers = 0.3, kWait = 1.8e-3;
+double predict_window(const Work& work, const CostCoefficients& costs) {
+  const WindowCost& cost = costs.window;
   constexpr double kHalves = 8;  // of chunks of an SM
-  // Factors, where it is slower than that: fewer than kMany columns of larger blocks; rows of fp32 that have no columns
-  // in common with their neighbours; long or uneven rows. Fewer than kLeast columns, and those that are read one by
-  // one, were not measured.
+  // Where factors apply.
   constexpr int64_t kLeast = 8, kMany = 32;
-  constexpr double kOfFew = 1.15, kOfApart = 1.45, kApart = 0.9, kLong = 48, kUneven = 3;
-  constexpr double kUnknown = 2, kUnknown32 = 2.5;  // of fp32
+  constexpr double kApart = 0.9, kLong = 48, kUneven = 3;
   const BsrShape& shape = work.shape;
-  if (shape.rows == 0 || work.n == 0) return kLaunch;
+  if (shape.rows == 0 || work.n == 0) return cost.launch;
   const auto blocks = static_cast<double>(shape.nnzb), of_row = blocks / shape.block_rows;
   const LaneLayout lanes = window_layout(shape.block_m, work.n, static_cast<int>(work.element_bytes), of_row);
   const double sms = work.device.sm_count, entries = lanes.rows * lanes.shares;
@@ -160,22 +164,24 @@ double predict_window(const Work& work) {
   const double longest_row = std::min(static_cast<double>(work.stats.longest_row), blocks / (sms * kHalves) + of_row);
   const double steps = ((turns - 1) * of_row + std::max(of_row, longest_row)) / lanes.shares;
   const double computing = on_sms(
-      std::max(kWait * steps * lanes.cost * entries, lanes.panels * blocks * lanes.cost * kIssue * kFittedSms / sms),
+      std::max(cost.wait * steps * lanes.cost * entries, lanes.panels * blocks * lanes.cost * cost.issue * kFittedSms / sms),
       work);
   const double reading = static_cast<double>(work.element_bytes) *
                          (static_cast<double>(work.stats.rows128.loads) * shape.block_k * lanes.panels * lanes.columns +
                           (lanes.panels - 1) * values_of(work)) /
-                         by_all_sms(kL2Rate, work);
+                         by_all_sms(cost.l2_rate, work);
   const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
-  const double moving = moved / memory_rate(kMemory, work);
+  const double moving =
+      moved / memory_rate(cost.memory, work) + bytes_missed(work, cost.missed, 1, work.stats.rows128.loads) / memory_rate(1, work);
   const double longest = std::max({computing, moving, reading});
-  double factor = shape.block_m > 3 && work.n < kMany ? kOfFew : 1;
-  if (work.element_bytes == 4 && static_cast<double>(work.stats.rows128.loads) > kApart * blocks) factor *= kOfApart;
-  const bool known = work.n % (lanes.tile_n / pieces) == 0 && work.n >= kLeast;
-  if (!known || of_row > kLong || static_cast<double>(work.stats.longest_row) > kUneven * of_row) {
-    factor = work.element_bytes == 4 ? kUnknown32 : kUnknown;
-  }
-  return kLaunch + (longest + kOthers * (computing + moving + reading - longest)) * factor;
+  const int by_type = work.element_bytes == 4 ? 0 : 1;
+  double factor = shape.block_m > 3 && work.n < kMany ? cost.few : 1;
+  if (by_type == 0 && static_cast<double>(work.stats.rows128.loads) > kApart * blocks) factor *= cost.apart;
+  const bool uneven = of_row > kLong || static_cast<double>(work.stats.longest_row) > kUneven * of_row;
+  if (uneven) factor = cost.uneven[by_type];
+  if (work.n < kLeast) factor = cost.narrow[by_type];
+  const double single = work.n % (lanes.tile_n / pieces) != 0 ? cost.single[by_type] : 0;
+  return cost.launch + single + (longest + cost.others * (computing + moving + reading - longest)) * factor;
 }
 
 }  // namespace sparsek::cuda

@@ -7,6 +7,6 @@
 namespace sparsek::cuda {
 
 double predict_few_columns(const Work& work, const CostCoefficients& costs);
-double predict_window(const Work& work);
+double predict_window(const Work& work, const CostCoefficients& costs);
 
 }  // namespace sparsek::cuda

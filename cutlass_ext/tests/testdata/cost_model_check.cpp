@@ -109,9 +109,9 @@ int main() {
       expect(predicted(kernel, large, 16, far) > 2 * predicted(kernel, large, 16), "slow memory takes more", kernel);
     }
   }
-  // Many short rows and one column: the ordinary cores are far slower.
+  // Many short rows and one column: the ordinary cores are far slower. Of a stencil of 22^3 nodes 99 us and 26.
   const BsrShape thin = shape_of(221184, 221184, 16, 7. / 13824);
-  expect(predicted(kModelled[5], thin, 1) > 4 * predicted(kModelled[4], thin, 1), "latency bounds it", kModelled[5]);
+  expect(predicted(kModelled[5], thin, 1) > 3 * predicted(kModelled[4], thin, 1), "latency bounds it", kModelled[5]);
   // Small blocks and few columns.
   const BsrShape stencil = shape_of(331776, 331776, 3, 27. / 110592);
   for (const KernelDesc& kernel : kModelledSmall) {
@@ -127,7 +127,7 @@ int main() {
   }
   // By tensor cores, whose columns cost more than the first, which reads A.
   const BsrShape large_blocks = shape_of(4096, 4096, 32, 0.125);
-  expect(predicted(kModelledSmall[0], large_blocks, 64) > 1.2 * predicted(kModelledSmall[0], large_blocks, 1),
+  expect(predicted(kModelledSmall[0], large_blocks, 64) > 1.5 * predicted(kModelledSmall[0], large_blocks, 1),
          "64 columns take more than one", kModelledSmall[0]);
   // Of many blocks the waits overlap: 16 x 16 stencils of 24^3 nodes took 69 to 99 us by up to 32 columns, 281 by 128.
   const BsrShape nodes = shape_of(221184, 221184, 16, 24.8 / 13824);

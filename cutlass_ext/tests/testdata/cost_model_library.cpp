@@ -49,6 +49,8 @@ int coefficient_range(const char* kernel, int* count) {
   if (is("fixed")) return range(c.fixed);
   if (is("tensor")) return range(c.tensor);
   if (begins("dmma_")) return range(c.dmma);
+  if (begins("packed_")) return range(c.packed);
+  if (begins("window_")) return range(c.window);
   if (is("cublas_dense")) return range(c.dense);
   if (is("cusparse_bsr")) return range(c.bsr);
   if (is("cusparse_bell")) return range(c.bell);
@@ -95,6 +97,8 @@ void predict_cases(const char* kernel, const Case* cases, int count, const doubl
     for (const KernelDesc& one : kModelledSmall) {
       if (is(one.name)) seconds = predict(one, work, costs);
     }
+    // A window's blocks are those of the case.
+    if (std::strncmp(kernel, "window_", 7) == 0) seconds = predict(kModelledWindow, work, costs);
     out[i] = seconds * 1e6;
   }
 }

@@ -124,7 +124,8 @@ func isaFlags(source string) []string {
 func (t tools) linkArgs(objects []string, library, exports string, sanitized bool) []string {
 	args := []string{t.cxx, "-shared", "-o", library, "-static-libstdc++", "-static-libgcc",
 		"-Wl,-soname," + SONAME, "-Wl,--version-script=" + exports, "-Wl,--exclude-libs,ALL",
-		"-Wl,--build-id=sha1", "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,-z,relro,-z,now,-z,noexecstack"}
+		"-Wl,--build-id=sha1", "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,-z,relro,-z,now,-z,noexecstack",
+		"-Wl,--wrap=cudaLaunchKernelExC"} // cuda/launch_kernel.cpp
 	if sanitized {
 		args = append(args, sanitizers)
 	} else {

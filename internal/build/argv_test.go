@@ -120,7 +120,7 @@ func TestLinkArgs(t *testing.T) {
 		t.Errorf("wrong order: %q", args)
 	}
 	for _, want := range []string{"-static-libstdc++", "-static-libgcc", "-Wl,--version-script=map", "-Wl,--no-undefined",
-		"-Wl,-soname,libsparsek.so.1"} {
+		"-Wl,-soname,libsparsek.so.1", "-Wl,--wrap=cudaLaunchKernelExC"} {
 		position(want)
 	}
 }

@@ -21,10 +21,12 @@ void find(Function& to, const char* name, unsigned version) {
 std::unique_ptr<Driver> find_all() {
   auto all = std::make_unique<Driver>();
   find(all->current_context, "cuCtxGetCurrent", 4000);
+  find(all->context_id, "cuCtxGetId", 12000);
   find(all->pointer_attributes, "cuPointerGetAttributes", 7000);
   find(all->stream_is_capturing, "cuStreamIsCapturing", 10000);
   find(all->stream_id, "cuStreamGetId", 12000);
   find(all->encode_tiled, "cuTensorMapEncodeTiled", 12000);
+  find(all->launch, "cuLaunchKernelEx", 11060);
   cudaGetLastError();  // of a function that was not found
   return all;
 }

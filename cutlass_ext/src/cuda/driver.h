@@ -11,10 +11,12 @@ namespace sparsek::cuda {
 // A member is null where the driver has no such function.
 struct Driver {
   PFN_cuCtxGetCurrent_v4000 current_context;
+  PFN_cuCtxGetId_v12000 context_id;
   PFN_cuPointerGetAttributes_v7000 pointer_attributes;
   PFN_cuStreamIsCapturing_v10000 stream_is_capturing;
   PFN_cuStreamGetId_v12000 stream_id;
   PFN_cuTensorMapEncodeTiled_v12000 encode_tiled;
+  PFN_cuLaunchKernelEx_v11060 launch;
 };
 
 // They need a current context: to be called within a DeviceScope.

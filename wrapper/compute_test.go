@@ -127,13 +127,13 @@ func testTF32[C Element](t *testing.T, engine *Engine, kernel string, edge int, 
 	runTF32[C](t, engine, kernel, s, place, 0)
 }
 
-// Two CTAs of a cluster share A.
+// Two CTAs of a cluster share A. Lengths are multiples of 4, as the kernel asks of columns of B.
 func TestTF32InClusters(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	for kernel, edge := range map[string]int{"tf32_fp32_64x2_256": 64, "tf32_fp32_128_256": 128} {
 		t.Run(kernel, func(t *testing.T) {
 			eachMajor(t, func(t *testing.T, s opShape) {
-				for _, short := range []int{0, 5} {
+				for _, short := range []int{0, 4} {
 					s.shape = shape{rows: 1024 - short, cols: 1024 - short, n: 1280 - short, blockM: edge, blockK: edge, density: 0.9, alpha: 1, seed: 17}
 					if info := runTF32[float32](t, engine, kernel, s, indexPlace(short)%indexPlaces, 4); info.TileN != 512 {
 						t.Errorf("tiles of %d columns: %+v", info.TileN, info)

@@ -68,9 +68,9 @@ __device__ inline void add_row(const LaunchArgs& args, const RowChunks& rows, in
   }
 }
 
-// Of the first `of_short` CTAs each has every so-manieth chunk, and the short rows that end there, or all where there are
-// no slices. Others have as many chunks as a warp has lanes: `slices` CTAs have the long rows of the same chunks, a part
-// of their elements each.
+// Of the first `of_short` CTAs each has every so-manieth chunk, and the short rows that end there, or all where there
+// are no slices. Others have as many chunks as a warp has lanes: `slices` CTAs have the long rows of the same chunks, a
+// part of their elements each.
 template <class Number>
 __global__ void __launch_bounds__(kRowSumThreads)
     add_row_sums_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows, int of_short,
@@ -125,9 +125,10 @@ cudaError_t add_row_sums(const LaunchArgs& args, bool fp64) {
   const int64_t elements = int64_t{args.block_m} * args.n;
   const auto turns = static_cast<int>((elements + adding::kRowSumThreads - 1) / adding::kRowSumThreads);
   const int slices = turns < adding::kManyTurns ? 0 : std::min(turns, adding::kMostSlices);
-  const int of_short = std::min(rows.count, adding::kMostCtas), of_long = (rows.count + adding::kLanes - 1) / adding::kLanes * slices;
-  return launch_kernel(kernel_for(fp64), of_short + of_long, adding::kRowSumThreads, 0, args.stream,
-                       {/*overlap=*/true}, args, rows, of_short, slices);
+  const int of_short = std::min(rows.count, adding::kMostCtas),
+            of_long = (rows.count + adding::kLanes - 1) / adding::kLanes * slices;
+  return launch_kernel(kernel_for(fp64), of_short + of_long, adding::kRowSumThreads, 0, args.stream, {/*overlap=*/true},
+                       args, rows, of_short, slices);
 }
 
 }  // namespace sparsek::cuda

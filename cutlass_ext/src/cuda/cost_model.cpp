@@ -215,8 +215,8 @@ double predict_tiled(const Family& family, const KernelDesc& kernel, const Work&
   return cost.launch + together(critical, moving, kWithMemory) + copying;
 }
 
-// A tile is a block row by 64 columns, and has a CTA of its own. What a column of a block takes is latency, of the loads
-// that a warp waits for, which the tiles of an SM overlap; or where these are many, what their warps issue.
+// A tile is a block row by 64 columns, and has a CTA of its own. What a column of a block takes is latency, of the
+// loads that a warp waits for, which the tiles of an SM overlap; or where these are many, what their warps issue.
 double predict_simt(const Work& work, const SimtCost& cost) {
   constexpr double kColumns = 64, kWarpColumns = 32, kRowsAtOnce = 32, kRowsOfWarp = 8;
   const BsrShape& shape = work.shape;
@@ -225,8 +225,7 @@ double predict_simt(const Work& work, const SimtCost& cost) {
   const double panels = ceil_div(n, kColumns);
   const double columns = shape.block_k * ceil_div(shape.block_m, kRowsAtOnce);  // of a block
   const double warps = ceil_div(shape.block_m, kRowsOfWarp) * ceil_div(std::min(n, kColumns), kWarpColumns);
-  const double longest =
-      static_cast<double>(work.stats.longest_row) * columns * cost.column[by_type] + cost.tile;
+  const double longest = static_cast<double>(work.stats.longest_row) * columns * cost.column[by_type] + cost.tile;
   const double all = (blocks * columns * cost.column[by_type] + cost.tile * shape.block_rows) * panels;
   const double waiting = std::max(longest, all / (work.device.sm_count * cost.tiles[by_type]));
   const double issuing = blocks * shape.block_k * warps * panels * cost.issue[by_type] / work.device.sm_count;

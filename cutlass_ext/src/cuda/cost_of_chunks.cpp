@@ -76,7 +76,8 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
   const double waiting = on_sms(steps * of_block + chunks.turns * cost.turn, work);
   const double moved =
       bytes_of_operands(work) + 4 * static_cast<double>(shape.nnzb + shape.block_rows) + bytes_of_c(work);
-  const double moving = moved / memory_rate(cost.memory, work) + bytes_missed(work, cost.missed, cost.l2_share, work.stats.rows64.loads) / memory_rate(1, work);
+  const double moving = moved / memory_rate(cost.memory, work) +
+                        bytes_missed(work, cost.missed, cost.l2_share, work.stats.rows64.loads) / memory_rate(1, work);
   const double reading = bytes_of_l2(work, lanes) / by_all_sms(cost.l2_rate, work);
   double joining = 0;
   if (chunks.cut) {
@@ -163,16 +164,16 @@ double predict_window(const Work& work, const CostCoefficients& costs) {
   const double turns = ceil_div(static_cast<double>(shape.block_rows) * lanes.panels, lanes.rows * sms * warps);
   const double longest_row = std::min(static_cast<double>(work.stats.longest_row), blocks / (sms * kHalves) + of_row);
   const double steps = ((turns - 1) * of_row + std::max(of_row, longest_row)) / lanes.shares;
-  const double computing = on_sms(
-      std::max(cost.wait * steps * lanes.cost * entries, lanes.panels * blocks * lanes.cost * cost.issue * kFittedSms / sms),
-      work);
+  const double computing = on_sms(std::max(cost.wait * steps * lanes.cost * entries,
+                                           lanes.panels * blocks * lanes.cost * cost.issue * kFittedSms / sms),
+                                  work);
   const double reading = static_cast<double>(work.element_bytes) *
                          (static_cast<double>(work.stats.rows128.loads) * shape.block_k * lanes.panels * lanes.columns +
                           (lanes.panels - 1) * values_of(work)) /
                          by_all_sms(cost.l2_rate, work);
   const double moved = bytes_of_operands(work) + 4 * (blocks + shape.block_rows) + bytes_of_c(work);
-  const double moving =
-      moved / memory_rate(cost.memory, work) + bytes_missed(work, cost.missed, 1, work.stats.rows128.loads) / memory_rate(1, work);
+  const double moving = moved / memory_rate(cost.memory, work) +
+                        bytes_missed(work, cost.missed, 1, work.stats.rows128.loads) / memory_rate(1, work);
   const double longest = std::max({computing, moving, reading});
   const int by_type = work.element_bytes == 4 ? 0 : 1;
   double factor = shape.block_m > 3 && work.n < kMany ? cost.few : 1;

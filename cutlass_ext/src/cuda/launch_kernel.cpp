@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of kernels, in place of the runtime's cudaLaunchKernelExC: the linker has all calls of that come here (--wrap).
-// The runtime knows a kernel by a handle that is of no context, for which the driver looks up the function at each
-// launch. This remembers the function.
+// Launches of kernels, in place of the runtime's cudaLaunchKernelExC: the linker has all calls of that come here
+// (--wrap). The runtime knows a kernel by a handle that is of no context, for which the driver looks up the function at
+// each launch. This remembers the function.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 

@@ -26,7 +26,7 @@ const (
 
 func drawSVG(p *picture) ([]byte, error) {
 	canvas := vgsvg.New(pictureWidth, pictureHeight)
-	p.draw(draw.New(canvas))
+	p.plot.Draw(draw.New(canvas))
 	var text bytes.Buffer
 	_, err := canvas.WriteTo(&text)
 	return text.Bytes(), err
@@ -34,7 +34,7 @@ func drawSVG(p *picture) ([]byte, error) {
 
 func drawPNG(p *picture) ([]byte, error) {
 	canvas := vgimg.NewWith(vgimg.UseWH(pictureWidth, pictureHeight), vgimg.UseDPI(dotsPerInch))
-	p.draw(draw.New(canvas))
+	p.plot.Draw(draw.New(canvas))
 	var data bytes.Buffer
 	_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(&data)
 	return data.Bytes(), err

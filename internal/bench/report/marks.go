@@ -3,32 +3,35 @@
 package report
 
 import (
-	"image/color"
+	"math"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/sparsek/sparsek/internal/bench/chart"
 )
 
 // labels are names of points, each where it lies on no other name and on no point.
 type labels struct {
-	points plotter.XYs
+	points []chart.Point
 	texts  []string
 }
 
-// Plot draws them.
-func (l *labels) Plot(c draw.Canvas, p *plot.Plot) {
-	style := text.Style{Color: color.Black, Font: p.X.Tick.Label.Font, YAlign: text.YCenter, Handler: p.X.Tick.Label.Handler}
-	style.Font.Size = font.Length(6.5)
-	x, y := p.Transforms(&c)
+// Extent is empty: the points are another layer's.
+func (l *labels) Extent() (low, high chart.Point) {
+	return chart.Point{X: math.Inf(1), Y: math.Inf(1)}, chart.Point{X: math.Inf(-1), Y: math.Inf(-1)}
+}
+
+// Draw draws them.
+func (l *labels) Draw(c draw.Canvas, where func(chart.Point) vg.Point) {
+	style := chart.TextStyle(6.5)
+	style.YAlign = text.YCenter
 	const radius = 3.5
 	var taken []vg.Rectangle
 	at := make([]vg.Point, len(l.points))
 	for i, point := range l.points {
-		at[i] = vg.Point{X: x(point.X), Y: y(point.Y)}
+		at[i] = where(point)
 		taken = append(taken, vg.Rectangle{Min: vg.Point{X: at[i].X - radius, Y: at[i].Y - radius}, Max: vg.Point{X: at[i].X + radius, Y: at[i].Y + radius}})
 	}
 	for i, name := range l.texts {
@@ -89,24 +92,3 @@ func overlaps(box vg.Rectangle, taken []vg.Rectangle) bool {
 }
 
 func abs(v vg.Length) vg.Length { return max(v, -v) }
-
-// shifted are whiskers of bars that stand beside their place on the axis.
-type shifted struct {
-	points   plotter.XYs
-	whiskers plotter.YErrors
-	offset   vg.Length
-}
-
-// Plot draws them.
-func (s *shifted) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	style := draw.LineStyle{Color: color.Black, Width: vg.Points(0.6)}
-	const cap = 2
-	for i, point := range s.points {
-		at := x(point.X) + s.offset
-		low, high := y(point.Y-s.whiskers[i].Low), y(point.Y+s.whiskers[i].High)
-		c.StrokeLine2(style, at, low, at, high)
-		c.StrokeLine2(style, at-cap, low, at+cap, low)
-		c.StrokeLine2(style, at-cap, high, at+cap, high)
-	}
-}

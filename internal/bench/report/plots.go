@@ -9,24 +9,19 @@ import (
 	"slices"
 	"sort"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/bench/chart"
 	"github.com/sparsek/sparsek/internal/sys/stats"
 )
 
-// picture is a plot with its legend, which stands beside it, and the name of its files.
+// picture is a chart and the name of its files.
 type picture struct {
-	name   string
-	title  string
-	below  string // what the horizontal axis shows
-	plot   *plot.Plot
-	legend plot.Legend
+	name  string
+	title string
+	plot  *chart.Chart
 }
 
 // palette has colours that people with colour vision deficiency can distinguish, too (Okabe and Ito's set).
@@ -60,56 +55,24 @@ func pictures(r *bench.Report) ([]picture, error) {
 
 // newPicture has the title and its subtitle, which says of what run it is.
 func newPicture(r *bench.Report, name, title, x, y string) *picture {
-	p := plot.New()
-	p.Title.Text = title + "\n" + r.Title()
+	heading := title + "\n" + r.Title()
 	if s := State(r); s != "" {
-		p.Title.Text += ", " + s
+		heading += ", " + s
 	}
-	p.Y.Label.Text = y
-	p.Title.Padding = vg.Points(6)
-	legend := plot.NewLegend()
-	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &legend.TextStyle} {
-		style.Font.Variant = "Sans"
-		style.Font.Size = font.Length(9)
-	}
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = color.RGBA{225, 225, 225, 255}, color.RGBA{225, 225, 225, 255}
-	p.Add(grid)
-	legend.Top, legend.Left = true, true
-	legend.Padding = vg.Points(3)
-	return &picture{name: name, title: title, below: x, plot: p, legend: legend}
-}
-
-// draw draws plot and legend side by side.
-func (p *picture) draw(c draw.Canvas) {
-	width := p.legend.Rectangle(c).Size().X
-	if width > 0 {
-		width += vg.Points(6)
-	}
-	left := draw.Crop(c, 0, -width, 0, 0)
-	if p.below != "" {
-		// The plot itself takes the label of a logarithmic axis for one at its right end, and leaves room there.
-		style := p.plot.X.Label.TextStyle
-		style.XAlign, style.YAlign = text.XCenter, text.YBottom
-		left.FillText(style, vg.Point{X: left.Center().X, Y: left.Min.Y + vg.Points(2)}, p.below)
-		left = draw.Crop(left, 0, 0, style.FontExtents().Height+vg.Points(4), 0)
-	}
-	p.plot.Draw(left)
-	right := draw.Crop(c, c.Max.X-c.Min.X-width, 0, 0, -vg.Points(40))
-	p.legend.Draw(right)
+	return &picture{name: name, title: title, plot: chart.New(heading, x, y)}
 }
 
 // fewestTicks is how many ticks of an axis bear a label at least: with fewer a value cannot be read off.
 const fewestTicks = 3
 
 // logTicks marks 1, 2 and 5 of each power of ten, or more where that would be fewer than fewestTicks.
-var logTicks = plot.TickerFunc(func(low, high float64) []plot.Tick {
+func logTicks(low, high float64) []chart.Tick {
 	for _, marks := range [][]float64{{1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, {1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9}} {
-		var list []plot.Tick
+		var list []chart.Tick
 		for exponent := math.Floor(math.Log10(low)); exponent <= math.Ceil(math.Log10(high)); exponent++ {
 			for _, m := range marks {
 				if v := m * math.Pow(10, exponent); v >= low*0.999 && v <= high*1.001 {
-					list = append(list, plot.Tick{Value: v, Label: fmt.Sprintf("%.4g", v)})
+					list = append(list, chart.Tick{Value: v, Label: fmt.Sprintf("%.4g", v)})
 				}
 			}
 		}
@@ -117,61 +80,45 @@ var logTicks = plot.TickerFunc(func(low, high float64) []plot.Tick {
 			return list
 		}
 	}
-	var list []plot.Tick // a narrow range: equal steps
+	var list []chart.Tick // a narrow range: equal steps
 	for i := range fewestTicks {
 		v := low + (high-low)*float64(i)/(fewestTicks-1)
-		list = append(list, plot.Tick{Value: v, Label: fmt.Sprintf("%.3g", v)})
+		list = append(list, chart.Tick{Value: v, Label: fmt.Sprintf("%.3g", v)})
 	}
 	return list
-})
+}
 
-func logAxis(a *plot.Axis) { a.Scale, a.Tick.Marker = plot.LogScale{}, logTicks }
+func logAxis(a *chart.Axis) { a.Log, a.Ticks = true, logTicks }
+
+// marks are those of curves and groups.
+func marks(points []chart.Point, i int) chart.Marks {
+	return chart.Marks{Points: points, Style: draw.GlyphStyle{Color: colour(i), Shape: glyph(i), Radius: vg.Points(2.5)}}
+}
 
 // addLine adds a line with its points and their quartiles.
-func (p *picture) addLine(l curve, i int) error {
-	line, marks, err := plotter.NewLinePoints(l.points)
-	if err != nil {
-		return err
-	}
-	line.Color, marks.Color = colour(i), colour(i)
-	line.Width, marks.Shape, marks.Radius = vg.Points(1.5), glyph(i), vg.Points(2.5)
+func (p *picture) addLine(l curve, i int) {
+	line := chart.Line{Points: l.points, Style: draw.LineStyle{Color: colour(i), Width: vg.Points(1.5)}}
 	if l.dashed {
-		line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
+		line.Style.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
 	}
-	p.plot.Add(line, marks)
-	p.legend.Add(l.name, line, marks)
-	return p.addWhiskers(l.points, l.whiskers, colour(i))
+	p.plot.AddNamed(l.name, line, marks(l.points, i))
+	p.addWhiskers(l.points, l.whiskers, colour(i))
 }
 
 // addWhiskers adds the quartiles around points, where they are known.
-func (p *picture) addWhiskers(points plotter.XYs, whiskers plotter.YErrors, c color.Color) error {
-	if len(whiskers) != len(points) {
-		return nil
+func (p *picture) addWhiskers(points []chart.Point, whiskers []chart.Distances, c color.Color) {
+	if len(whiskers) == len(points) {
+		p.plot.Add(chart.Whiskers{Points: points, Ends: whiskers, Style: draw.LineStyle{Color: c, Width: vg.Points(0.8)}, Cap: vg.Points(4)})
 	}
-	bars, err := plotter.NewYErrorBars(struct {
-		plotter.XYer
-		plotter.YErrorer
-	}{points, whiskers})
-	if err != nil {
-		return err
-	}
-	bars.Color, bars.Width, bars.CapWidth = c, vg.Points(0.8), vg.Points(4)
-	p.plot.Add(bars)
-	return nil
 }
 
 // addRule adds a line without points and without a place in the legend.
-func addRule(p *plot.Plot, points plotter.XYs, c color.Color, dashed bool) error {
-	line, err := plotter.NewLine(points)
-	if err != nil {
-		return err
-	}
-	line.Color, line.Width = c, vg.Points(1.2)
+func (p *picture) addRule(points []chart.Point, c color.Color, dashed bool) {
+	line := chart.Line{Points: points, Style: draw.LineStyle{Color: c, Width: vg.Points(1.2)}}
 	if dashed {
-		line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
+		line.Style.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
 	}
-	p.Add(line)
-	return nil
+	p.plot.Add(line)
 }
 
 // mostLabels is the number of cases up to which points bear their names.
@@ -182,9 +129,9 @@ const mostLabels = 24
 func rooflinePicture(r *bench.Report) (*picture, error) {
 	type group struct { // blocks of one size
 		name     string
-		points   plotter.XYs
+		points   []chart.Point
 		labels   []string
-		whiskers plotter.YErrors
+		whiskers []chart.Distances
 	}
 	unit, scale := rateUnit(r)
 	var groups []group
@@ -202,7 +149,7 @@ func rooflinePicture(r *bench.Report) (*picture, error) {
 			groups = append(groups, group{name: name})
 		}
 		g := &groups[at]
-		g.points, g.labels = append(g.points, plotter.XY{X: x, Y: scale * ours.Effective}), append(g.labels, c.Name)
+		g.points, g.labels = append(g.points, chart.Point{X: x, Y: scale * ours.Effective}), append(g.labels, c.Name)
 		g.whiskers = append(g.whiskers, around(ours, scale*ours.Effective, func(seconds float64) float64 { return scale * c.EffectiveFLOP / seconds / 1e12 }))
 		lowX, highX, highY = min(lowX, x), max(highX, x), max(highY, scale*ours.Effective)
 	}
@@ -223,24 +170,14 @@ func rooflinePicture(r *bench.Report) (*picture, error) {
 	if r.Chip != nil {
 		ridge := r.Chip.Tensor / r.Chip.DRAM
 		lowX, highX = min(lowX, ridge/2), max(highX, 2*ridge)
-		roof := plotter.XYs{{X: lowX, Y: scale * lowX * r.Chip.DRAM / 1e12}, {X: ridge, Y: scale * r.Chip.Tensor / 1e12}, {X: highX, Y: scale * r.Chip.Tensor / 1e12}}
-		if err := addRule(p.plot, roof, grey, false); err != nil {
-			return nil, err
-		}
+		roof := []chart.Point{{X: lowX, Y: scale * lowX * r.Chip.DRAM / 1e12}, {X: ridge, Y: scale * r.Chip.Tensor / 1e12}, {X: highX, Y: scale * r.Chip.Tensor / 1e12}}
+		p.addRule(roof, grey, false)
 		highY = max(highY, scale*r.Chip.Tensor/1e12)
 	}
 	all := &labels{}
 	for i, g := range groups {
-		marks, err := plotter.NewScatter(g.points)
-		if err != nil {
-			return nil, err
-		}
-		marks.Color, marks.Shape, marks.Radius = colour(i), glyph(i), vg.Points(2.5)
-		p.plot.Add(marks)
-		p.legend.Add(g.name, marks)
-		if err := p.addWhiskers(g.points, g.whiskers, colour(i)); err != nil {
-			return nil, err
-		}
+		p.plot.AddNamed(g.name, marks(g.points, i))
+		p.addWhiskers(g.points, g.whiskers, colour(i))
 		all.points, all.texts = append(all.points, g.points...), append(all.texts, g.labels...)
 	}
 	p.plot.X.Min, p.plot.X.Max = lowX/1.2, highX*1.4
@@ -255,12 +192,12 @@ func rooflinePicture(r *bench.Report) (*picture, error) {
 type curve struct {
 	name     string
 	dashed   bool
-	points   plotter.XYs
-	whiskers plotter.YErrors
+	points   []chart.Point
+	whiskers []chart.Distances
 }
 
 // around are the distances from a value to those at the quartiles of a time, of which it is a function.
-func around(t *bench.Timed, value float64, of func(seconds float64) float64) (w struct{ Low, High float64 }) {
+func around(t *bench.Timed, value float64, of func(seconds float64) float64) (w chart.Distances) {
 	if t.Quartiles[0] <= 0 {
 		return w
 	}
@@ -289,7 +226,7 @@ func curves(r *bench.Report, value func(c *bench.Result, t *bench.Timed) (name s
 				at = len(list)
 				list = append(list, curve{name: name, dashed: t.Name != bench.Ours})
 			}
-			list[at].points = append(list[at].points, plotter.XY{X: 100 * c.Density, Y: v})
+			list[at].points = append(list[at].points, chart.Point{X: 100 * c.Density, Y: v})
 			list[at].whiskers = append(list[at].whiskers, around(timed, v, of))
 		}
 	}
@@ -349,7 +286,7 @@ func level(r *bench.Report, name string) curve {
 		}
 	}
 	m := stats.Median(times)
-	return curve{name: name + ", median", dashed: true, points: plotter.XYs{{X: low, Y: m}, {X: high, Y: m}}}
+	return curve{name: name + ", median", dashed: true, points: []chart.Point{{X: low, Y: m}, {X: high, Y: m}}}
 }
 
 // breakEvenPicture has ours over the dense product of the same matrix: below 1 ours is faster. Ties are shaded.
@@ -397,17 +334,12 @@ func breakEvenPicture(r *bench.Report) (*picture, error) {
 		}
 		const least = 1.02 // a tie at one density is to be seen, too
 		from, to, bottom, top := 100*b.TieFrom/least, 100*b.TieTo*least, p.plot.Y.Min, p.plot.Y.Max
-		shade, err := plotter.NewPolygon(plotter.XYs{{X: from, Y: bottom}, {X: to, Y: bottom}, {X: to, Y: top}, {X: from, Y: top}})
-		if err != nil {
-			return nil, err
-		}
 		c := colour(at)
-		shade.Color, shade.LineStyle.Width = color.NRGBA{c.R, c.G, c.B, 40}, 0
-		p.plot.Add(shade)
-		p.legend.Add("tie, "+list[at].name, shade)
+		p.plot.AddNamed("tie, "+list[at].name, chart.Area{Points: []chart.Point{{X: from, Y: bottom}, {X: to, Y: bottom}, {X: to, Y: top}, {X: from, Y: top}}, Color: color.NRGBA{c.R, c.G, c.B, 40}})
 	}
 	p.plot.X.Min, p.plot.X.Max = low, high
-	return p, addRule(p.plot, plotter.XYs{{X: low, Y: 1}, {X: high, Y: 1}}, grey, true)
+	p.addRule([]chart.Point{{X: low, Y: 1}, {X: high, Y: 1}}, grey, true)
+	return p, nil
 }
 
 func curvePicture(r *bench.Report, list []curve, name, heading, y string) (*picture, error) {
@@ -418,9 +350,7 @@ func curvePicture(r *bench.Report, list []curve, name, heading, y string) (*pict
 	logAxis(&p.plot.X)
 	logAxis(&p.plot.Y)
 	for i, l := range list {
-		if err := p.addLine(l, i); err != nil {
-			return nil, err
-		}
+		p.addLine(l, i)
 	}
 	return p, nil
 }
@@ -445,30 +375,28 @@ func ratePicture(r *bench.Report) (*picture, error) {
 	p := newPicture(r, "rates", heading, "", "effective "+unit)
 	width := max(vg.Points(2), min(vg.Points(16), vg.Points(450/float64(len(cases)*(len(names)+1)))))
 	for i, name := range names {
-		values := make(plotter.Values, len(r.Cases))
+		values := make([]float64, len(r.Cases))
 		offset := width * vg.Length(float64(i)-float64(len(names)-1)/2)
-		var tops plotter.XYs
-		var whiskers plotter.YErrors
+		var tops []chart.Point
+		var whiskers []chart.Distances
 		for j, c := range r.Cases {
 			if t := c.Find(name); t != nil {
 				values[j] = scale * t.Effective
-				tops = append(tops, plotter.XY{X: float64(j), Y: values[j]})
+				tops = append(tops, chart.Point{X: float64(j), Y: values[j]})
 				whiskers = append(whiskers, around(t, values[j], func(seconds float64) float64 { return scale * c.EffectiveFLOP / seconds / 1e12 }))
 			}
 		}
-		bars, err := plotter.NewBarChart(values, width)
-		if err != nil {
-			return nil, err
-		}
-		bars.Color, bars.LineStyle.Width = colour(i), 0
-		bars.Offset = offset
-		p.plot.Add(bars, &shifted{tops, whiskers, offset})
-		p.legend.Add(name, bars)
+		p.plot.AddNamed(name, chart.Bars{Values: values, Color: colour(i), Width: width, Offset: offset})
+		p.plot.Add(chart.Whiskers{Points: tops, Ends: whiskers, Style: draw.LineStyle{Color: color.Black, Width: vg.Points(0.6)}, Cap: vg.Points(4), Offset: offset})
 	}
-	p.plot.NominalX(cases...)
+	p.plot.X.Slanted, p.plot.X.Ticks = true, func(float64, float64) []chart.Tick {
+		var list []chart.Tick
+		for i, name := range cases {
+			list = append(list, chart.Tick{Value: float64(i), Label: name})
+		}
+		return list
+	}
 	p.plot.X.Min, p.plot.X.Max = -0.7, float64(len(cases))-0.3 // bars at the ends are whole
 	p.plot.Y.Min, p.plot.Y.Max = 0, p.plot.Y.Max*1.05
-	p.plot.X.Tick.Label.Rotation = math.Pi / 4
-	p.plot.X.Tick.Label.XAlign, p.plot.X.Tick.Label.YAlign = text.XRight, text.YCenter
 	return p, nil
 }

@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-
 	"github.com/sparsek/sparsek/internal/bench"
+	"github.com/sparsek/sparsek/internal/bench/chart"
 	"github.com/sparsek/sparsek/internal/sys/humanize"
 )
 
@@ -123,28 +121,27 @@ func heldPicture(r *bench.Report) (*picture, error) {
 			for _, row := range rows {
 				if t := row.find(name); row.c == c && t != nil {
 					ratio := t.Seconds / alone.Seconds
-					line.points = append(line.points, plotter.XY{X: float64(row.held), Y: ratio})
+					line.points = append(line.points, chart.Point{X: float64(row.held), Y: ratio})
 					line.whiskers = append(line.whiskers, around(t, ratio, func(seconds float64) float64 { return seconds / alone.Seconds }))
 					most = max(most, float64(row.held))
 				}
 			}
-			if err := p.addLine(line, lines); err != nil {
-				return nil, err
-			}
+			p.addLine(line, lines)
 			lines++
 		}
 	}
-	p.plot.X.Tick.Marker = plot.ConstantTicks(heldTicks(rows))
+	p.plot.X.Ticks = func(float64, float64) []chart.Tick { return heldTicks(rows) }
 	p.plot.X.Min, p.plot.X.Max = -most/20, most*1.05
 	p.plot.Y.Min = min(p.plot.Y.Min, 1)
-	return p, addRule(p.plot, plotter.XYs{{X: p.plot.X.Min, Y: 1}, {X: p.plot.X.Max, Y: 1}}, grey, true)
+	p.addRule([]chart.Point{{X: p.plot.X.Min, Y: 1}, {X: p.plot.X.Max, Y: 1}}, grey, true)
+	return p, nil
 }
 
 // heldTicks marks the numbers of SMs that were held.
-func heldTicks(rows []heldRow) []plot.Tick {
-	var list []plot.Tick
+func heldTicks(rows []heldRow) []chart.Tick {
+	var list []chart.Tick
 	for _, row := range rows {
-		if one := (plot.Tick{Value: float64(row.held), Label: strconv.Itoa(row.held)}); !slices.Contains(list, one) {
+		if one := (chart.Tick{Value: float64(row.held), Label: strconv.Itoa(row.held)}); !slices.Contains(list, one) {
 			list = append(list, one)
 		}
 	}

@@ -119,6 +119,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// elements are the elements of SVG, whose coordinates may be any number; text between them is not.
+var elements = regexp.MustCompile(`<(svg|g|path|text)\b[^>]*>`)
+
 // Every format for people has the ties, what is missing, the method, and that the suite stopped.
 func TestTells(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, *bench.Report) error{"text": tall, "Markdown": markdown, "CSV": CSV, "GoBench": GoBench, "HTML": HTML} {
@@ -138,7 +141,7 @@ func TestTells(t *testing.T) {
 		if !strings.Contains(text, "tie") {
 			t.Errorf("%s does not mention the tie", name)
 		}
-		if name != "CSV" && strings.Contains(text, "1.01") {
+		if name != "CSV" && strings.Contains(elements.ReplaceAllString(text, ""), "1.01") {
 			t.Errorf("%s prints a ratio where there is a tie", name)
 		}
 	}

@@ -20,6 +20,9 @@ func (c Checkout) Wheel(ctx context.Context) error {
 	made, err := c.wheel(ctx)
 	if err == nil {
 		fmt.Fprintf(c.Out, "%s: %s\nsha256 %s\n", made.Path, term.FormatBytes(made.Bytes), made.SHA256)
+		for _, part := range made.Parts {
+			fmt.Fprintf(c.Out, "  %s\n", part)
+		}
 	}
 	return err
 }

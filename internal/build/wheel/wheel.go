@@ -34,11 +34,15 @@ type Options struct {
 	Dir      string            // where the wheel is written, under the name that its contents give
 }
 
+// MaxBytes is how large a wheel may be.
+const MaxBytes = 15_000_000
+
 // Result is what was written.
 type Result struct {
 	Path   string
 	Bytes  int64
 	SHA256 string
+	Parts  []Part // of Bytes, whose sum they are
 }
 
 var (
@@ -111,12 +115,19 @@ func write(o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	parts, err := weigh(text)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(text) > MaxBytes {
+		return Result{}, tooLarge(int64(len(text)), parts)
+	}
 	if err := os.MkdirAll(o.Dir, 0o777); err != nil {
 		return Result{}, err
 	}
 	sum := sha256.Sum256(text)
 	to := filepath.Join(o.Dir, "sparsek-"+o.Version+"-"+tag+".whl")
-	return Result{to, int64(len(text)), hex.EncodeToString(sum[:])}, renameio.WriteFile(to, text, 0o644)
+	return Result{to, int64(len(text)), hex.EncodeToString(sum[:]), parts}, renameio.WriteFile(to, text, 0o644)
 }
 
 // readSources reads the packages: everything below dir but what Python or the

@@ -9,8 +9,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +169,61 @@ func TestWhatIsNoWheel(t *testing.T) {
 		if left, err := os.ReadDir(o.Dir); err == nil && len(left) > 0 {
 			t.Errorf("%d files are written", len(left))
 		}
+	}
+}
+
+// The parts are those of the build and all else, and make up the whole.
+func TestParts(t *testing.T) {
+	made, err := Write(world(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := int64(0)
+	for i, p := range made.Parts {
+		if sum += p.Bytes; p.Bytes <= 0 || i < len(built) && p.Name != built[i].to {
+			t.Errorf("part %d is %+v", i, p)
+		}
+	}
+	if len(made.Parts) != len(built)+1 || sum != made.Bytes {
+		t.Errorf("%d parts of %d bytes, the wheel has %d", len(made.Parts), sum, made.Bytes)
+	}
+}
+
+// A wheel that is too large is not written; the error says what makes it so.
+func TestTooLarge(t *testing.T) {
+	o := world(t)
+	library := filepath.Join(o.Build, "lib/libsparsek.so")
+	text, err := os.ReadFile(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise := make([]byte, MaxBytes) // deflate makes it no smaller
+	if _, err := rand.NewChaCha8([32]byte{}).Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(library, append(text, noise...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Write(o)
+	if err == nil {
+		t.Fatal("it is written")
+	}
+	said := regexp.MustCompile(`it would have (\d+) bytes, (\d+) more than the 15000000 .* sparsek/lib/libsparsek.so (\d+), .* sparsek/bin/sparsek (\d+), .* all else (\d+);`).FindStringSubmatch(err.Error())
+	if said == nil {
+		t.Fatalf("got %v", err)
+	}
+	number := func(i int) int {
+		n, err := strconv.Atoi(said[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if number(1) != MaxBytes+number(2) || number(3) < MaxBytes || number(3) > number(1) || number(4) > number(2) {
+		t.Errorf("got %v", err)
+	}
+	if left, err := os.ReadDir(o.Dir); err == nil && len(left) > 0 {
+		t.Errorf("%d files are written", len(left))
 	}
 }
 

@@ -26,20 +26,16 @@ __device__ int met_column(const Step& step, int group, int lane) {
   return met_row(step, group / 2) + group % 2 * 8 + 2 * (lane % 4);
 }
 
-// Sets scores whose bit is 0 to -inf. head: of queries. row: the warp's first. Loads of a kind are begun together.
-template <bool OfKeys, class Step, int Groups>
-__device__ void mask_scores(float (&s)[Groups][4], const AttentionTerms& terms, const Step& step,
-                            const TileLimits& limits, int batch, int head, int heads_q, int row, int lane) {
-  constexpr int kPieces = Groups / 2, kWords = OfKeys ? 4 : 2;  // of a piece: the thread's queries
-  if (row >= limits.own_end) return;
-  const int layout_head =
-      (terms.layout_batch == 1 ? 0 : batch) * terms.layout_heads + head / (heads_q / terms.layout_heads);
-  const int32_t* const numbers = terms.mask_index + int64_t(layout_head) * terms.query_blocks * terms.key_blocks;
-  int number[kPieces];
+// mask_scores() of pieces First to First + Pieces, whose loads of a kind are begun together.
+template <bool OfKeys, int First, int Pieces, class Step, int Groups>
+__device__ __forceinline__ void mask_pieces(float (&s)[Groups][4], const AttentionTerms& terms, const int32_t* numbers,
+                                            const Step& step, const TileLimits& limits, int row, int lane) {
+  constexpr int kWords = OfKeys ? 4 : 2;  // of a piece: the thread's queries
+  int number[Pieces];
   bool has_bits = false;
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    const int met = met_row(step, i), q = OfKeys ? met : row, k = OfKeys ? row : met;
+  for (int i = 0; i < Pieces; ++i) {
+    const int met = met_row(step, First + i), q = OfKeys ? met : row, k = OfKeys ? row : met;
     number[i] = -1;
     if (met < limits.met_end) {
       number[i] = __ldg(numbers + int64_t(q / terms.block_q) * terms.key_blocks + k / terms.block_k);
@@ -47,10 +43,10 @@ __device__ void mask_scores(float (&s)[Groups][4], const AttentionTerms& terms, 
     has_bits |= uint32_t(number[i]) < uint32_t(terms.mask_blocks);
   }
   if (!has_bits) return;
-  uint32_t bits[kPieces][kWords];
+  uint32_t bits[Pieces][kWords];
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    const int met = met_row(step, i), q = OfKeys ? met : row, key = (OfKeys ? row : met) % terms.block_k;
+  for (int i = 0; i < Pieces; ++i) {
+    const int met = met_row(step, First + i), q = OfKeys ? met : row, key = (OfKeys ? row : met) % terms.block_k;
     const uint32_t* const words =
         terms.mask + (int64_t(number[i]) * terms.block_q + q % terms.block_q) * terms.words + key / 32;
 #pragma unroll
@@ -63,16 +59,31 @@ __device__ void mask_scores(float (&s)[Groups][4], const AttentionTerms& terms, 
     }
   }
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
+  for (int i = 0; i < Pieces; ++i) {
 #pragma unroll
     for (int g = 0; g < 2; ++g) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int word = OfKeys ? 2 * g + e % 2 : e / 2, bit = OfKeys ? e / 2 * 8 : g * 8 + e % 2;
-        if (uint32_t(number[i]) < uint32_t(terms.mask_blocks) && (bits[i][word] >> bit & 1) == 0)
-          s[2 * i + g][e] = -INFINITY;
+        if ((bits[i][word] >> bit & 1) == 0) s[2 * (First + i) + g][e] = -INFINITY;
       }
     }
+  }
+}
+
+// Sets scores whose bit is 0 to -inf. head: of queries. row: the warp's first.
+template <bool OfKeys, class Step, int Groups>
+__device__ void mask_scores(float (&s)[Groups][4], const AttentionTerms& terms, const Step& step,
+                            const TileLimits& limits, int batch, int head, int heads_q, int row, int lane) {
+  constexpr int kPieces = Groups / 2, kTogether = kPieces < 4 ? kPieces : 4;  // more need too many registers
+  static_assert(kPieces == kTogether || kPieces == 2 * kTogether);
+  if (row >= limits.own_end) return;
+  const int layout_head =
+      (terms.layout_batch == 1 ? 0 : batch) * terms.layout_heads + head / (heads_q / terms.layout_heads);
+  const int32_t* const numbers = terms.mask_index + int64_t(layout_head) * terms.query_blocks * terms.key_blocks;
+  mask_pieces<OfKeys, 0, kTogether>(s, terms, numbers, step, limits, row, lane);
+  if constexpr (kPieces > kTogether) {
+    mask_pieces<OfKeys, kTogether, kTogether>(s, terms, numbers, step, limits, row, lane);
   }
 }
 

@@ -44,6 +44,7 @@ func rooflineSuite(Settings) []Case {
 		neighbours("b3-stencil-fp32-n1", 48, 3, 1, workload.Float32.Name, 33e-6),
 		neighbours("b3-stencil-fp32-n8", 48, 3, 8, workload.Float32.Name, 38e-6),
 		neighbours("b3-stencil-fp32-n128", 48, 3, 128, workload.Float32.Name, 130e-6),
+		neighbours("b3-stencil-fp64-n8", 48, 3, 8, workload.Float64.Name, 68e-6),
 		neighbours("b8-stencil-n8", 30, 8, 8, workload.BFloat16.Name, 28e-6),
 		neighbours("b8-stencil-n128", 30, 8, 128, workload.BFloat16.Name, 60e-6),
 		scattered("b1-random-fp32-n1", "random", 262144, 1, 16, 1, 35e-6),

@@ -36,7 +36,7 @@ func TestSuites(t *testing.T) {
 				if fixed := slices.Contains([]string{Roofline, PeerTable, Shared, InfAndNaN, Steps, Training, Gate}, name); fixed != (c.Seed == 1) || fixed == (c.Seed == 9) || c.Shape.M < 1 || c.Shape.N < 1 || c.Shape.K < 1 || c.BlockM < 1 || c.BlockK < 1 {
 					t.Errorf("%s: %+v", name, c)
 				}
-				if !slices.Contains([]string{"bf16", "fp16", "fp32"}, c.DType) {
+				if !slices.Contains([]string{"bf16", "fp16", "fp32", "fp64"}, c.DType) {
 					t.Errorf("%s, %s: type %q", name, c.Name, c.DType)
 				}
 				if c.File != nil {

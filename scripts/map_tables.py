@@ -6,7 +6,8 @@
 
 Each file is one that `sparsek bench --suite map --keep FILE` wrote. A cell that is in several is that of the last. Of a
 GPU's map it prints, by size of block and columns, in how many cells the chosen kernel takes at most as long as the
-fastest rival (0.95 or more), the median share of the bound, and the rival's time over ours; and the worst cells. Of a
+fastest rival (0.95 or more), the median share of the bound, and the rival's time over ours, the median and the least;
+and the worst cells, in us. Of a
 CPU's map it prints the rival's time over ours, of all or of those that --rivals names.
 """
 
@@ -17,6 +18,8 @@ import json
 import statistics
 import sys
 
+FORMAT = 1
+TYPES = ["bf16", "fp16", "fp32", "fp64"]
 KEEPS_UP = 0.95  # the least that the rival's time over ours may be
 WORSE = 1.3  # the most that the chosen kernel's time over that of our fastest may be
 WORST_RIVALS, WORST_BOUNDS = 16, 10  # rows of the tables of single cells
@@ -26,24 +29,38 @@ CPU_BLOCKS = {"single nonzeros": (1, 1), "blocks of 2 to 8": (2, 8), "blocks of 
 CPU_COLUMNS = {"one column": (1, 1), "more columns": (2, 4096)}
 
 
+def read_one(path: str) -> tuple[dict, list[dict]]:
+    """The head of a file and its cells, also those that failed. A last line that is not whole is left out."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            head, *lines = file
+            cells = [json.loads(line) for line in lines if line.endswith("}\n")]
+            head = json.loads(head)
+    except OSError as error:
+        sys.exit(f"{path}: {error.strerror}")
+    except ValueError:
+        head = {}
+    if not isinstance(head, dict) or head.get("map_format") != FORMAT:
+        sys.exit(f"{path}: no map of format {FORMAT}: write one by `sparsek bench --suite map --keep FILE`")
+    return head, cells
+
+
 def read(paths: list[str]) -> tuple[dict, list[dict]]:
     """The head of the last file and all cells that were measured."""
     cells: dict[tuple, dict] = {}
     head: dict = {}
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            head = json.loads(file.readline())
-            if "map_format" not in head:
-                sys.exit(f"{path}: not a map: write one by `sparsek bench --suite map --keep FILE`")
-            for line in file:
-                if not line.endswith("}\n"):
-                    continue  # of a run that was interrupted
-                cell = json.loads(line)
-                if "failed" not in cell:
-                    cells[cell["dtype"], cell["pattern"], cell["block"], cell["n"]] = cell
-    if not cells:
+        own, measured = read_one(path)
+        if head and (own["device"], own["backend"]) != (head["device"], head["backend"]):
+            sys.exit(f"{path}: of {own['device']}, and the file before it of {head['device']}: give files of one device")
+        head = own
+        cells |= {(cell["dtype"], cell["pattern"], cell["block"], cell["n"]): cell for cell in measured}
+    whole = [cell for cell in cells.values() if "failed" not in cell]
+    if len(whole) < len(cells):
+        print(f"{len(cells) - len(whole)} cells failed and are left out", file=sys.stderr)
+    if not whole:
         sys.exit(f"no cells in {', '.join(paths)}")
-    return head, list(cells.values())
+    return head, sorted(whole, key=lambda cell: TYPES.index(cell["dtype"]))
 
 
 def fastest(cell: dict, rivals: tuple[str, ...] = ()) -> dict | None:
@@ -57,7 +74,9 @@ def inside(cell: dict, blocks: tuple[int, int], columns: tuple[int, int]) -> boo
 
 
 def table(titles: list[str], rows: list[list[str]]) -> None:
-    for row in [titles, ["---"] * len(titles), *rows]:
+    print("| " + " | ".join(titles) + " |")
+    print("|" + "---|" * len(titles))
+    for row in rows:
         print("| " + " | ".join(row) + " |")
     print()
 
@@ -75,8 +94,7 @@ def gpu_groups(cells: list[dict]) -> None:
                 of = [c for c in cells if c["dtype"] == dtype and inside(c, blocks, columns)]
                 ratios = [rival["seconds"] / c["seconds"] for c in of if (rival := fastest(c))]
                 if not ratios:
-                    row += ["", "", ""]
-                    continue
+                    sys.exit(f"no {dtype} cell with a rival has blocks of {block_name} and N of {column_name}: measure the whole map")
                 bound = statistics.median(c["bound"] / c["seconds"] for c in of)
                 keeps_up = sum(ratio >= KEEPS_UP for ratio in ratios)
                 row += [

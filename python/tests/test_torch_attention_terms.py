@@ -116,6 +116,7 @@ def test_a_bias_of_float32_beside_16_bits() -> None:
     assert torch.equal(wide, got)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # opcheck reads it of whatever it made
 def test_as_an_operator() -> None:
     q, k, v = operands()
     layout = st.BlockLayout.from_dense_mask(draw(6, QUERIES, KEYS) > 0, 16)

@@ -61,6 +61,11 @@ func TestWorkers(t *testing.T) {
 		"../src/plan/pattern_stats.cpp", "../src/plan/transpose_index.cpp", "../src/cpu/relayout.cpp"}, planner...)...)
 }
 
+// Jobs of several callers on one pool of threads.
+func TestThreadPool(t *testing.T) {
+	run(t, "testdata/thread_pool_check.cpp", "-pthread", "-fsanitize=thread", "../src/cpu/thread_pool.cpp", "../src/abi/fork.cpp")
+}
+
 // What it does with tiles that would keep one worker busy when the others are done.
 func TestSplitTiles(t *testing.T) { run(t, "testdata/split_check.cpp", planner...) }
 

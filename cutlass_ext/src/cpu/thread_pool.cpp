@@ -3,10 +3,33 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <new>
 #include <system_error>
 
 namespace sparsek::cpu {
+namespace {
+
+using Duration = std::chrono::steady_clock::duration;
+
+// A helper keeps its core for so long behind a job, which a program may want for threads of its own. A caller has nothing
+// else to do.
+constexpr Duration kHelperLooks = std::chrono::microseconds(30), kCallerLooks = std::chrono::microseconds(200);
+
+// Looks until `done` or for about so long.
+template <typename Done>
+void look_until(const Done& done, Duration most) {
+  constexpr int kLooks = 32;  // between questions for the time
+  const auto begin = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < kLooks; ++i) {
+      if (done()) return;
+      __builtin_ia32_pause();
+    }
+  } while (std::chrono::steady_clock::now() - begin < most);
+}
+
+}  // namespace
 
 ThreadPool::~ThreadPool() {
   {
@@ -53,12 +76,16 @@ void ThreadPool::run(int parts, void (*work)(void*, int), void* context) {
   Job job{work, context, parts, 0, parts, {}, nullptr};
   std::unique_lock<std::mutex> lock(mutex_);
   if (!started_) start();
-  Job** end = &jobs_;
-  while (*end != nullptr) end = &(*end)->following;
-  *end = &job;
+  append(job);
   wake_.notify_all();
   while (job.next < job.parts) take_part(job, lock);
-  job.finished.wait(lock, [&] { return job.unfinished == 0; });
+  const auto is_finished = [&] { return job.unfinished.load(std::memory_order_acquire) == 0; };
+  if (!is_finished()) {
+    lock.unlock();
+    look_until(is_finished, kCallerLooks);
+    lock.lock();  // whoever ended the last part has let go of the job then
+  }
+  job.finished.wait(lock, is_finished);
 }
 
 void ThreadPool::help() {
@@ -66,7 +93,10 @@ void ThreadPool::help() {
   for (;;) {
     wake_.wait(lock, [&] { return stopping_ || jobs_ != nullptr; });
     if (stopping_) return;
-    take_part(*jobs_, lock);
+    while (jobs_ != nullptr) take_part(*jobs_, lock);
+    lock.unlock();
+    look_until([&] { return jobs_.load(std::memory_order_relaxed) != nullptr; }, kHelperLooks);
+    lock.lock();
   }
 }
 
@@ -82,10 +112,24 @@ void ThreadPool::take_part(Job& job, std::unique_lock<std::mutex>& lock) {
   if (--job.unfinished == 0) job.finished.notify_one();
 }
 
+void ThreadPool::append(Job& job) {
+  Job* last = jobs_;
+  if (last == nullptr) {
+    jobs_ = &job;
+    return;
+  }
+  while (last->following != nullptr) last = last->following;
+  last->following = &job;
+}
+
 void ThreadPool::remove(Job& job) {
-  Job** link = &jobs_;
-  while (*link != &job) link = &(*link)->following;
-  *link = job.following;
+  if (jobs_ == &job) {
+    jobs_ = job.following;
+    return;
+  }
+  Job* before = jobs_;
+  while (before->following != &job) before = before->following;
+  before->following = job.following;
 }
 
 }  // namespace sparsek::cpu

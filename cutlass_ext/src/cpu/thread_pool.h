@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that help callers with their jobs.
+// Threads that help callers with their jobs. Waking a thread that sleeps takes longer than many products do, on a virtual
+// machine most of all, so both sides look again and again for a while before they sleep: a helper for the next job, a
+// caller for the end of its own.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -32,8 +35,8 @@ class ThreadPool {
     void (*work)(void*, int);
     void* context;
     int parts;
-    int next;        // the first part not handed out
-    int unfinished;  // parts that have not returned
+    int next;                     // the first part not handed out
+    std::atomic<int> unfinished;  // parts that have not returned; written with the lock, read without it as well
     std::condition_variable finished;
     Job* following = nullptr;
   };
@@ -42,12 +45,13 @@ class ThreadPool {
   void start();
   void help();
   void take_part(Job& job, std::unique_lock<std::mutex>& lock);
+  void append(Job& job);
   void remove(Job& job);
 
   const int threads_;
   ForkMutex mutex_;  // guards the members below and every Job in the list
   std::condition_variable wake_;
-  Job* jobs_ = nullptr;
+  std::atomic<Job*> jobs_ = nullptr;  // written with the lock, read without it as well
   bool started_ = false;
   bool stopping_ = false;
   std::vector<std::thread> helpers_;

@@ -55,6 +55,36 @@ void add_lanes(const S* lanes, int rows, int width, S* sums) {
   }
 }
 
+// Adds up groups of `width` lanes, a power of two, of vectors that consist of whole groups: a row each.
+template <typename S, int kVectors>
+struct GroupSums {
+  static constexpr int kLanesOfSums = Isa::lanes<S>(), kMostSteps = 4;
+  using L = Lanes<S, kLanesOfSums>;
+  int steps = 0, of_vector;
+  typename L::Places across[kMostSteps], first;
+
+  explicit GroupSums(int width) : of_vector(kLanesOfSums / width) {
+    int32_t places[kLanesOfSums];
+    for (int distance = 1; distance < width; distance *= 2) {
+      for (int i = 0; i < kLanesOfSums; ++i) places[i] = i ^ distance;
+      across[steps++] = L::places(places);
+    }
+    for (int i = 0; i < kLanesOfSums; ++i) places[i] = i * width % kLanesOfSums;
+    first = L::places(places);
+  }
+
+  void add_up(typename L::Vector (&sum)[kVectors], int rows, S* sums) const {
+    for (int s = 0; s < steps; ++s) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j) sum[j] = L::add(sum[j], L::permute(sum[j], across[s]));
+    }
+    alignas(64) S lanes[kVectors * kLanesOfSums];
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) L::store(lanes + j * of_vector, L::permute(sum[j], first));
+    for (int i = 0; i < rows; ++i) sums[i] = lanes[i];
+  }
+};
+
 // Functions that sum rows of block rows [begin, end): those of block row r to sums + (r - begin) * stride.
 template <typename T>
 using DotFunction = void (*)(const DotRun<T>& run, int32_t begin, int32_t end, Sum<T>* sums, int64_t stride);
@@ -73,6 +103,9 @@ void sum_narrow(const DotRun<T>& run, int32_t begin, int32_t end, Sum<T>* sums, 
   typename L::Places places[kPlaces];
 #pragma GCC unroll 8
   for (int j = 0; j < kPlaces; ++j) places[j] = L::places(run.places + j * kWidth);
+  constexpr bool kMayHaveGroups = kAlike && kWidth == Isa::lanes<S>();
+  const bool has_groups = kMayHaveGroups && (run.pitch & (run.pitch - 1)) == 0;
+  const GroupSums<S, kVectors> groups(has_groups ? run.pitch : 1);
   const T* a = run.a + run.row_ptr[begin] * run.step;
   const auto multiply_block = [&](int32_t e, typename L::Vector* to) __attribute__((always_inline)) {
     const typename L::Vector x = L::widen(X::load(run.x + run.k[e], width));
@@ -108,6 +141,12 @@ void sum_narrow(const DotRun<T>& run, int32_t begin, int32_t end, Sum<T>* sums, 
     for (int c = 1; c < kChains; ++c) {
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j) sum[0][j] = L::add(sum[0][j], sum[c][j]);
+    }
+    if constexpr (kMayHaveGroups) {
+      if (has_groups) {
+        groups.add_up(sum[0], run.rows, sums);
+        continue;
+      }
     }
     alignas(64) S lanes[kVectors * kWidth];
 #pragma GCC unroll 8

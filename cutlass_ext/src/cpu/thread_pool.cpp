@@ -12,8 +12,8 @@ namespace {
 
 using Duration = std::chrono::steady_clock::duration;
 
-// A helper keeps its core for so long behind a job, which a program may want for threads of its own. A caller has nothing
-// else to do.
+// A helper keeps its core for so long behind a job, which a program may want for threads of its own. A caller has
+// nothing else to do.
 constexpr Duration kHelperLooks = std::chrono::microseconds(30), kCallerLooks = std::chrono::microseconds(200);
 
 // Looks until `done` or for about so long.

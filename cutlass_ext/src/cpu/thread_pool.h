@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that help callers with their jobs. Waking a thread that sleeps takes longer than many products do, on a virtual
-// machine most of all, so both sides look again and again for a while before they sleep: a helper for the next job, a
-// caller for the end of its own.
+// Threads that help callers with their jobs. Waking a thread that sleeps takes longer than many products do, on a
+// virtual machine most of all, so both sides look again and again for a while before they sleep: a helper for the next
+// job, a caller for the end of its own.
 #pragma once
 
 #include <atomic>

@@ -14,7 +14,7 @@ namespace {
 using sparsek::cpu::ThreadPool;
 
 struct Counts {
-  std::vector<int> of_part;      // each written by the part alone, without atomics: run() has to order it before the reads
+  std::vector<int> of_part;  // each written by the part alone, without atomics: run() has to order it before the reads
   std::chrono::microseconds takes;
 };
 

@@ -7,8 +7,7 @@
 Each file is one that `sparsek bench --suite map --keep FILE` wrote. A cell that is in several is that of the last. Of a
 GPU's map it prints, by size of block and columns, in how many cells the chosen kernel takes at most as long as the
 fastest rival (0.95 or more), the median share of the bound, and the rival's time over ours, the median and the least;
-and the worst cells, in us. Of a
-CPU's map it prints the rival's time over ours, of all or of those that --rivals names.
+and the worst cells, in us. Of a CPU's map it prints the rival's time over ours, of all or of those that --rivals names.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ WORSE = 1.3  # the most that the chosen kernel's time over that of our fastest m
 WORST_RIVALS, WORST_BOUNDS = 16, 10  # rows of the tables of single cells
 GPU_BLOCKS = {"1": (1, 1), "2 to 8": (2, 8), "12 to 32": (12, 32), "48 to 256": (48, 256)}
 GPU_COLUMNS = {"1": (1, 1), "2 to 32": (2, 32), "64 to 256": (64, 256), "1024, 4096": (1024, 4096)}
-CPU_BLOCKS = {"single nonzeros": (1, 1), "blocks of 2 to 8": (2, 8), "blocks of 16 and more": (16, 256)}
+CPU_BLOCKS = {"single nonzeros": (1, 1), "blocks of 2 to 8": (2, 8), "blocks of 12 and more": (12, 256)}
 CPU_COLUMNS = {"one column": (1, 1), "more columns": (2, 4096)}
 
 

@@ -58,7 +58,7 @@ void add_lanes(const S* lanes, int rows, int width, S* sums) {
 // Adds up groups of `width` lanes, a power of two, of vectors that consist of whole groups: a row each.
 template <typename S, int kVectors>
 struct GroupSums {
-  static constexpr int kLanesOfSums = Isa::lanes<S>(), kMostSteps = 4;
+  static constexpr int kLanesOfSums = Isa::lanes<S>(), kMostSteps = 3;  // 8 lanes
   using L = Lanes<S, kLanesOfSums>;
   int steps = 0, of_vector;
   typename L::Places across[kMostSteps], first;
@@ -103,6 +103,7 @@ void sum_narrow(const DotRun<T>& run, int32_t begin, int32_t end, Sum<T>* sums, 
   typename L::Places places[kPlaces];
 #pragma GCC unroll 8
   for (int j = 0; j < kPlaces; ++j) places[j] = L::places(run.places + j * kWidth);
+  // Rows are alike where a vector consists of whole rows, and where it has a single one, of any width.
   constexpr bool kMayHaveGroups = kAlike && kWidth == Isa::lanes<S>();
   const bool has_groups = kMayHaveGroups && (run.pitch & (run.pitch - 1)) == 0;
   const GroupSums<S, kVectors> groups(has_groups ? run.pitch : 1);

@@ -45,6 +45,7 @@ void ThreadPool::forget_threads(void* pool) noexcept {
   auto& own = *static_cast<ThreadPool*>(pool);
   own.started_ = false;
   own.jobs_ = nullptr;
+  own.has_jobs_ = false;
   // Made anew without destroying the old ones: they would wait for threads.
   new (&own.helpers_) std::vector<std::thread>;
   new (&own.wake_) std::condition_variable;
@@ -76,7 +77,10 @@ void ThreadPool::run(int parts, void (*work)(void*, int), void* context) {
   Job job{work, context, parts, 0, parts, {}, nullptr};
   std::unique_lock<std::mutex> lock(mutex_);
   if (!started_) start();
-  append(job);
+  Job** end = &jobs_;
+  while (*end != nullptr) end = &(*end)->following;
+  *end = &job;
+  has_jobs_ = true;
   wake_.notify_all();
   while (job.next < job.parts) take_part(job, lock);
   const auto is_finished = [&] { return job.unfinished.load(std::memory_order_acquire) == 0; };
@@ -95,7 +99,7 @@ void ThreadPool::help() {
     if (stopping_) return;
     while (jobs_ != nullptr) take_part(*jobs_, lock);
     lock.unlock();
-    look_until([&] { return jobs_.load(std::memory_order_relaxed) != nullptr; }, kHelperLooks);
+    look_until([&] { return has_jobs_.load(std::memory_order_relaxed); }, kHelperLooks);
     lock.lock();
   }
 }
@@ -112,24 +116,11 @@ void ThreadPool::take_part(Job& job, std::unique_lock<std::mutex>& lock) {
   if (--job.unfinished == 0) job.finished.notify_one();
 }
 
-void ThreadPool::append(Job& job) {
-  Job* last = jobs_;
-  if (last == nullptr) {
-    jobs_ = &job;
-    return;
-  }
-  while (last->following != nullptr) last = last->following;
-  last->following = &job;
-}
-
 void ThreadPool::remove(Job& job) {
-  if (jobs_ == &job) {
-    jobs_ = job.following;
-    return;
-  }
-  Job* before = jobs_;
-  while (before->following != &job) before = before->following;
-  before->following = job.following;
+  Job** link = &jobs_;
+  while (*link != &job) link = &(*link)->following;
+  *link = job.following;
+  has_jobs_ = jobs_ != nullptr;
 }
 
 }  // namespace sparsek::cpu

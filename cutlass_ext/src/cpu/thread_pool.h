@@ -45,13 +45,13 @@ class ThreadPool {
   void start();
   void help();
   void take_part(Job& job, std::unique_lock<std::mutex>& lock);
-  void append(Job& job);
   void remove(Job& job);
 
   const int threads_;
   ForkMutex mutex_;  // guards the members below and every Job in the list
   std::condition_variable wake_;
-  std::atomic<Job*> jobs_ = nullptr;  // written with the lock, read without it as well
+  Job* jobs_ = nullptr;
+  std::atomic<bool> has_jobs_ = false;  // what jobs_ says, for those that look without the lock
   bool started_ = false;
   bool stopping_ = false;
   std::vector<std::thread> helpers_;

@@ -17,22 +17,25 @@ __device__ inline Sum<Element> sum_singles(const LaunchArgs& args, const TypeOfB
   Sum<Element> sum = 0;
 #pragma unroll 1
   for (int i = from; i < to; i += kAtOnce * step) {
+    // Loads that depend on no branch and are converted after the last of them are under way together. Behind the end they
+    // load the last nonzero again.
     int k[kAtOnce];
-    Sum<Element> a[kAtOnce], x[kAtOnce];
+    TypeOfA<Element> a[kAtOnce];
+    TypeOfB<Element> x[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) k[u] = __ldg(args.entry_k + min(i + u * step, to - 1));
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const int e = i + u * step;
-      k[u] = -1;
-      a[u] = 0;
-      if (e < to) {
-        k[u] = __ldg(args.entry_k + e);
-        a[u] = to_float(values[in_place ? e : __ldg(args.entry_block + e)]);
-      }
+      const int e = min(i + u * step, to - 1);
+      a[u] = values[in_place ? e : __ldg(args.entry_block + e)];
     }
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) x[u] = k[u] < 0 ? 0 : to_float(b[k[u] * args.ldb]);
+    for (int u = 0; u < kAtOnce; ++u) x[u] = b[k[u] * args.ldb];
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) sum = fma(a[u], x[u], sum);
+    for (int u = 0; u < kAtOnce; ++u) {
+      const Sum<Element> with = fma(to_float(a[u]), Sum<Element>(to_float(x[u])), sum);
+      if (i + u * step < to) sum = with;
+    }
   }
   return sum;
 }

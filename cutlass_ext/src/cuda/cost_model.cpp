@@ -232,9 +232,34 @@ double predict_simt(const Work& work, const SimtCost& cost) {
   return cost.launch + on_sms(together(waiting, issuing, kOnChip), work);
 }
 
+// What the warps issue, or the longest tile, whose units its warps share; A is read for each panel of columns, from L2
+// where it stays there.
+double predict_skinny_fma(const KernelDesc& kernel, const Work& work, const SkinnyFmaCost& cost) {
+  constexpr double kUnitBytes = 128, kWarps = 8, kShareOfL2 = 0.5;
+  const BsrShape& shape = work.shape;
+  const auto element = static_cast<double>(work.element_bytes);
+  if (shape.rows == 0 || work.n == 0) return cost.launch;
+  const double columns = work.n == 1 ? 1 : work.n <= 4 ? 4 : kernel.tile_n;
+  const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
+  const double parts = ceil_div(shape.block_k * element, kUnitBytes);
+  const double of_block = shape.block_m / std::gcd(kernel.tile_m, shape.block_m) * parts;
+  const double units = static_cast<double>(shape.nnzb) * of_block * panels;
+  const double issuing = units * (cost.unit + cost.column * columns) / work.device.sm_count;
+  const double steps = ceil_div(static_cast<double>(work.stats.longest_row) * parts, kWarps);
+  const double longest = cost.tile + cost.step * steps;
+  const double a = element * values_of(work);
+  const double missed = a > 0 ? std::max(0.0, 1 - kShareOfL2 * work.device.l2_bytes / a) : 0;
+  const double moved = bytes_of_operands(work) + bytes_of_c(work) + a * (panels - 1) * missed;
+  const double from_l2 = a * panels / by_all_sms(cost.l2_rate, work);
+  const double on_chip = together(on_sms(std::max(issuing, longest), work), from_l2, kOnChip);
+  return cost.launch + together(on_chip, moved / memory_rate(cost.memory, work), kWithMemory);
+}
+
 }  // namespace
 
 double predict(const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
+  if (std::strcmp(kernel.family, "skinny_fma") == 0)
+    return kMicrosecond * predict_skinny_fma(kernel, work, costs.skinny_fma);
   if (has_window(kernel)) return kMicrosecond * predict_window(work, costs);
   if (kernel.ops->takes_chunks) return kMicrosecond * predict_few_columns(work, costs);
   const Family* const family = find_family(kernel);

@@ -17,8 +17,8 @@ __device__ inline Sum<Element> sum_singles(const LaunchArgs& args, const TypeOfB
   Sum<Element> sum = 0;
 #pragma unroll 1
   for (int i = from; i < to; i += kAtOnce * step) {
-    // Loads that depend on no branch and are converted after the last of them are under way together. Behind the end they
-    // load the last nonzero again.
+    // Loads that depend on no branch and are converted after the last of them are under way together. Behind the end
+    // they load the last nonzero again.
     int k[kAtOnce];
     TypeOfA<Element> a[kAtOnce];
     TypeOfB<Element> x[kAtOnce];

@@ -51,6 +51,7 @@ int coefficient_range(const char* kernel, int* count) {
   if (begins("dmma_")) return range(c.dmma);
   if (begins("packed_")) return range(c.packed);
   if (begins("window_")) return range(c.window);
+  if (begins("skinny_fp32") || begins("skinny_fp64")) return range(c.skinny_fma);
   if (is("cublas_dense")) return range(c.dense);
   if (is("cusparse_bsr")) return range(c.bsr);
   if (is("cusparse_bell")) return range(c.bell);
@@ -80,7 +81,8 @@ void predict_cases(const char* kernel, const Case* cases, int count, const doubl
     stats.ordered_loads = static_cast<int64_t>(c.ordered_loads);
     const auto n = static_cast<int64_t>(c.n);
     const auto bytes = static_cast<int64_t>(c.element_bytes);
-    const bool bulk = std::strncmp(kernel, "simt", 4) != 0 && std::strncmp(kernel, "few_columns", 11) != 0;
+    const auto begins = [&](const char* name) { return std::strncmp(kernel, name, std::strlen(name)) == 0; };
+    const bool bulk = !begins("simt") && !begins("few_columns") && !begins("skinny_fp32") && !begins("skinny_fp64");
     const bool packs = n * bytes % 16 != 0 && bulk;
     const Work work = {
         shape, stats, n, bytes, bytes, bytes, {static_cast<int>(c.sm_count), c.sm_clock, c.memory_rate, c.l2_bytes},

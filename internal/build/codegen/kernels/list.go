@@ -90,6 +90,7 @@ const (
 	WgmmaTF32   = "wgmma_tf32"   // tensor cores by warpgroup, TMA: fp32 cut off to TF32
 	DMMA        = "dmma"         // tensor cores by warp, TMA: fp64
 	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
+	SkinnyFMA   = "skinny_fma"   // ordinary cores: fp32 and fp64, few columns
 	FewColumns  = "few_columns"  // ordinary cores, small blocks: few columns
 	RowWindow   = "row_window"   // ordinary cores, small squares: neighbouring rows share B
 	SIMT        = "simt"         // ordinary cores, every block shape
@@ -104,15 +105,15 @@ const planeBytes = 6
 
 // PipelineBytes is the shared memory that the stages of a kernel's pipeline
 // take: a tile of A and one of B each, in the wmma family part of a tile of A
-// and rows that are padded. A SIMT kernel has none, and what a few_columns or
-// row_window kernel has goes by the block and the rows.
+// and rows that are padded. A SIMT or skinny_fma kernel has none, and what a
+// few_columns or row_window kernel has goes by the block and the rows.
 func (k Kernel) PipelineBytes() int {
 	d, _ := dtypeOf(k.DType)
 	switch k.Family {
 	case WMMA:
 		rows := min(k.Tile[0], wmmaPartRows)
 		return k.Stages * (rows*(k.Tile[2]+wmmaPadding) + k.Tile[2]*(k.Tile[1]+wmmaPadding)) * d.bytes
-	case FewColumns, RowWindow, SIMT:
+	case SkinnyFMA, FewColumns, RowWindow, SIMT:
 		return 0
 	case WgmmaPlanes:
 		return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * planeBytes
@@ -218,6 +219,8 @@ func (k Kernel) check() error {
 		return k.checkPacked(d)
 	case Skinny:
 		return k.checkMultiples(d, 16) // the rows of a warp; the depth of an instruction
+	case SkinnyFMA:
+		return k.checkSkinnyFMA(d)
 	case DMMA:
 		return k.checkDMMA()
 	case WMMA:
@@ -225,7 +228,7 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaPlanes, WgmmaTF32, DMMA, Skinny, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaPlanes, WgmmaTF32, DMMA, Skinny, SkinnyFMA, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
 }
 
 // checkPacked checks a kernel for blocks of every width: it packs A into stages, and takes up to 32 slots in a tile.
@@ -321,6 +324,20 @@ func (k Kernel) checkPlanes() error {
 	}
 	if k.BlockM%8 != 0 || k.BlockKMultiple%k.Tile[2] != 0 {
 		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 8 x %d", k.BlockM, k.BlockKMultiple, k.Family, k.Tile[2])
+	}
+	return nil
+}
+
+// checkSkinnyFMA checks what cuda/skinny_fma.cuh would.
+func (k Kernel) checkSkinnyFMA(d dtype) error {
+	if d.bytes < 4 {
+		return fmt.Errorf("dtype %s: the %s family multiplies fp32 and fp64", k.DType, k.Family)
+	}
+	if k.Tile != (Tile{16, 8, 128 / d.bytes}) {
+		return fmt.Errorf("tile %v: the %s family has 16 x 8 and 128 bytes", k.Tile, k.Family)
+	}
+	if k.BlockM%8 != 0 || k.BlockKMultiple*d.bytes%16 != 0 {
+		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 8 rows and of 16 bytes", k.BlockM, k.BlockKMultiple, k.Family)
 	}
 	return nil
 }

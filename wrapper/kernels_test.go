@@ -96,6 +96,11 @@ func onFamily(t *testing.T, prefix string, bf16, fp16, fp32, fp64 func(t *testin
 // isForOneBlock returns whether a kernel serves the smallest of its blocks alone, whatever its multiples.
 func isForOneBlock(kernel Kernel) bool { return strings.HasPrefix(kernel.Name, "window_") }
 
+// isSkinnyFMA returns whether a kernel is for few columns of fp32 or fp64.
+func isSkinnyFMA(kernel Kernel) bool {
+	return strings.HasPrefix(kernel.Name, "skinny_fp32_") || strings.HasPrefix(kernel.Name, "skinny_fp64_")
+}
+
 // computeOf is what a plan must allow for a kernel, by its name.
 func computeOf(kernel string) Compute {
 	if strings.HasPrefix(kernel, "tf32_") {

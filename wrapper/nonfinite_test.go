@@ -72,6 +72,9 @@ func nonFiniteBlocks(kernel Kernel) [][2]int {
 	if strings.HasPrefix(kernel.Name, "dmma_") {
 		return [][2]int{{8, 8}, {24, 40}, {48, 16}}
 	}
+	if isSkinnyFMA(kernel) { // one slot of 16 rows, or two of 8; rows of several units, and of parts of one
+		return [][2]int{{8, 4}, {16, 16}, {24, 40}, {64, 72}}
+	}
 	if strings.HasPrefix(kernel.Name, "planes16_") {
 		return [][2]int{{8, 16}, {16, 16}, {16, 48}, {96, 16}, {128, 16}}
 	}

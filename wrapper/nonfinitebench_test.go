@@ -62,6 +62,9 @@ func benchmarkNonFinite[T Element](b *testing.B, engine *Engine, kernel Kernel, 
 		extent *= 2
 	}
 	columns := extent
+	if isSkinnyFMA(kernel) {
+		columns = 16
+	}
 	for _, few := range []string{"skinny_bf16_64_16", "few_columns"} {
 		if strings.HasPrefix(kernel.Name, few) {
 			columns = 16

@@ -110,6 +110,31 @@ func TestPlanes(t *testing.T) {
 	}
 }
 
+// A kernel of skinny_fma has no pipeline, and its tiles are 128 bytes deep.
+func TestSkinnyFMA(t *testing.T) {
+	skinny := strings.NewReplacer("collective", "skinny_fma", "bf16", "fp64", "128, 256, 64", "16, 8, 16", `"block_k_multiple": 64`, `"block_k_multiple": 2`).Replace(entry)
+	l, err := Parse(list(skinny))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes := l.Kernels[0].PipelineBytes(); bytes != 0 {
+		t.Errorf("pipeline of %d bytes", bytes)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"type":         {"fp64", "bf16", "multiplies fp32 and fp64"},
+		"tile":         {"[16, 8, 16]", "[16, 8, 32]", "16 x 8 and 128 bytes"},
+		"block height": {`"block_m": 64`, `"block_m": 4`, "multiples of 8 rows"},
+		"block width":  {`"block_k_multiple": 2`, `"block_k_multiple": 1`, "16 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(skinny, c.old, c.new, 1)
+			if _, err := Parse(list(text)); text == skinny || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q for\n%s", err, c.want, text)
+			}
+		})
+	}
+}
+
 func TestDMMA(t *testing.T) {
 	dmma := strings.NewReplacer("collective", "dmma", "bf16", "fp64", "128, 256, 64", "64, 128, 16").Replace(entry)
 	l, err := Parse(list(dmma))

@@ -35,6 +35,12 @@ var nonFinite = map[string]func(random *rand.Rand, k, n int) func(row, col int) 
 	"everywhere": func(*rand.Rand, int, int) func(row, col int) float64 {
 		return func(int, int) float64 { return math.NaN() }
 	},
+	"Inf everywhere": func(*rand.Rand, int, int) func(row, col int) float64 {
+		return func(int, int) float64 { return math.Inf(1) }
+	},
+	"Inf of each sign everywhere": func(random *rand.Rand, _, _ int) func(row, col int) float64 {
+		return func(int, int) float64 { return math.Inf(1 - 2*random.IntN(2)) }
+	},
 	"here and there": func(random *rand.Rand, _, _ int) func(row, col int) float64 {
 		values := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
 		return func(int, int) float64 { return choose(random.IntN(20) == 0, values[random.IntN(3)]) }
@@ -120,6 +126,42 @@ func testEachNonFinite[T Element](t *testing.T, engine *Engine, s shape, workers
 // Inf and NaN in B reach the elements of C that blocks bring them to, and no others.
 func TestNonFinite(t *testing.T) {
 	onEachKernel(t, testNonFinite[BFloat16], testNonFinite[Float16], testNonFinite[float32], testNonFinite[float64])
+}
+
+func testNonFiniteInBoth[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, block := range nonFiniteBlocks(kernel) {
+		for name, of := range nonFinite {
+			t.Run(fmt.Sprintf("%dx%d, %s", block[0], block[1], name), func(t *testing.T) {
+				// The last block column ends behind A, and the last group of columns behind C.
+				s := shape{rows: 3*block[0] + 100, cols: max(5, 300/block[1])*block[1] - block[1]/2, n: 259, gapB: 5, gapC: 5, blockM: block[0], blockK: block[1],
+					density: 0.4, alpha: 1, kernel: kernel.Name, seed: uint64(block[0] + len(name))}
+				p := newProduct[T, int32](s)
+				random := rand.New(rand.NewPCG(s.seed, 2))
+				for i := range p.a.Values {
+					x := math.Abs(exactly(p.a.Values[i]))
+					if x == 0 {
+						continue // behind A's columns, or so by chance
+					}
+					switch random.IntN(400) {
+					case 0:
+						x = 0
+					case 1:
+						x = math.Inf(1)
+					}
+					p.a.Values[i] = FromFloat32[T](float32(x))
+				}
+				p.put(of(random, s.cols, s.n))
+				c, info := p.run(t, engine, true)
+				p.verify(t, engine, info, c)
+			})
+		}
+	}
+}
+
+// A without negative numbers, so that sums of Inf of one sign stay Inf, with zeros in blocks, which make them NaN, and
+// with Inf.
+func TestNonFiniteInBoth(t *testing.T) {
+	onFamily(t, "packed_", testNonFiniteInBoth[BFloat16], testNonFiniteInBoth[Float16], nil, nil)
 }
 
 func testNonFiniteManyTiles[T Element](t *testing.T, engine *Engine, kernel Kernel) {

@@ -21,31 +21,6 @@ constexpr int kMostSlots = 4;  // of a warp's 16 rows
 template <class Element>
 constexpr uint32_t kExponent = std::is_same_v<Element, cutlass::bfloat16_t> ? 0x7f80 : 0x7c00;
 
-template <class Element>
-__device__ float number(uint32_t pair, int at) {
-  return float(Element::bitcast(uint16_t(pair >> at * 16)));
-}
-
-// The sign bit of each of two numbers that is Inf or NaN.
-template <class Element>
-__device__ uint32_t not_finite(uint32_t pair) {
-  constexpr uint32_t kBits = kExponent<Element> * 0x10001u, kNext = (0x8000 - kExponent<Element>)*0x10001u;
-  return ((pair & kBits) + kNext) & 0x80008000u;
-}
-template <class Element>
-__device__ uint32_t any_not_finite(const uint4& eight) {
-  return not_finite<Element>(eight.x) | not_finite<Element>(eight.y) | not_finite<Element>(eight.z) |
-         not_finite<Element>(eight.w);
-}
-// Bit i: number i.
-template <class Element>
-__device__ uint32_t which_not_finite(const uint4& eight) {
-  const auto two = [](uint32_t pair) {
-    const uint32_t signs = not_finite<Element>(pair);
-    return (signs >> 15 & 1) | (signs >> 30 & 2);
-  };
-  return two(eight.x) | two(eight.y) << 2 | two(eight.z) << 4 | two(eight.w) << 6;
-}
 // Bit i: number i is NaN.
 template <class Element>
 __device__ uint32_t which_nan(const uint4& eight) {
@@ -53,11 +28,6 @@ __device__ uint32_t which_nan(const uint4& eight) {
     return uint32_t((pair & 0x7fff) > kExponent<Element>) | uint32_t((pair >> 16 & 0x7fff) > kExponent<Element>) << 1;
   };
   return two(eight.x) | two(eight.y) << 2 | two(eight.z) << 4 | two(eight.w) << 6;
-}
-template <class Element>
-__device__ uint4 without_not_finite(const uint4& eight) {
-  const auto two = [](uint32_t pair) { return pair & ~((not_finite<Element>(pair) >> 15) * 0xffffu); };
-  return {two(eight.x), two(eight.y), two(eight.z), two(eight.w)};
 }
 __device__ inline uint32_t word_of(const uint4& eight, int i) {
   return i < 2 ? (i == 0 ? eight.x : eight.y) : (i == 2 ? eight.z : eight.w);
@@ -111,7 +81,7 @@ struct SlotsOfWarp {
     return bits;
   }
   // The slot of row i of the warp's.
-  __device__ int of_row(int i) const { return i / rows; }
+  __device__ int of_row(int i) const { return i >> (__ffs(rows) - 1); }
 };
 
 }  // namespace wgmma_packed_kernel

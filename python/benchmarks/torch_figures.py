@@ -49,9 +49,13 @@ class Bench:
     def linear(self, inputs: int, outputs: int, bias: bool = False) -> Any:
         return nn.Linear(inputs, outputs, bias=bias, device=self.device, dtype=self.dtype)
 
+    def _small(self) -> tuple[int, int, tuple[int, int]]:
+        """Rows of x, the weight's width and its blocks: of a product that takes less than the host needs to call it."""
+        return (16, 1024, BLOCK) if self.is_gpu else (4, 64, (8, 8))
+
     def calls(self) -> dict[str, float]:
         """Microseconds of the host for y = x W^T + bias, 16 rows of x, W 1024x1024; on the CPU 4 rows, 64x64 in blocks of 8x8."""
-        rows, width, block = (16, 1024, BLOCK) if self.is_gpu else (4, 64, (8, 8))
+        rows, width, block = self._small()
         dense = self.linear(width, width, bias=True)
         layer = st.BsrLinear.from_dense(dense, block, density=DENSITY)
         x = self.random(rows, width)
@@ -78,13 +82,15 @@ class Bench:
 
     def compiled(self) -> dict[str, float]:
         """Microseconds of the host for a compiled BsrLinear, as in calls."""
-        dense = self.linear(1024, 1024, bias=True)
-        x = self.random(16, 1024)
-        found = {}
-        for name, layer in (("BsrLinear", st.BsrLinear.from_dense(dense, BLOCK, density=DENSITY)), ("nn.Linear", dense)):
-            work = torch.no_grad()(torch.compile(layer, fullgraph=True))
-            found.update(host_microseconds({f"{name}, us": functools.partial(work, x)}))
-        return found
+        rows, width, block = self._small()
+        dense = self.linear(width, width, bias=True)
+        x = self.random(rows, width)
+        layers = {"BsrLinear": st.BsrLinear.from_dense(dense, block, density=DENSITY), "nn.Linear": dense}
+        with torch.no_grad():
+            works: dict[str, Callable[[], Any]] = {
+                f"{name}, us": functools.partial(torch.compile(layer, fullgraph=True), x) for name, layer in layers.items()
+            }
+            return host_microseconds(works)
 
     @staticmethod
     def _numpy_calls() -> dict[str, float]:

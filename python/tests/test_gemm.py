@@ -241,6 +241,41 @@ def test_a_recycled_address_is_seen() -> None:
     assert again > 0  # the allocator gave an address twice
 
 
+def test_an_index_that_is_another_array_now_is_seen() -> None:
+    """Of the same objects, changed in place, and of others that have their places."""
+    rng = np.random.default_rng(6)
+    b = rng.standard_normal((16, 5))
+
+    def made() -> sparsek.BSR:
+        col = rng.integers(0, 4, 4).astype(np.int32)
+        return sparsek.BSR(rng.standard_normal((4, 4, 4)), np.arange(5, dtype=np.int32), col, (16, 16))
+
+    a = made()
+    for _ in range(3):
+        np.testing.assert_allclose(sparsek.bsr_gemm(a, b), a.to_dense() @ b, atol=1e-12)
+    a.col.resize(3, refcheck=False)
+    with pytest.raises(ValueError):
+        sparsek.bsr_gemm(a, b)
+    a.col.resize(4, refcheck=False)
+    np.testing.assert_allclose(sparsek.bsr_gemm(a, b), a.to_dense() @ b, atol=1e-12)
+    a = made()
+    kept, other = a.values, rng.standard_normal((4, 4, 4))
+    for values in (kept, other, kept):  # one index, and no values that are kept
+        with_values = sparsek.BSR(values, a.crow, a.col, a.shape)
+        np.testing.assert_allclose(sparsek.bsr_gemm(with_values, b), with_values.to_dense() @ b, atol=1e-12)
+    places = set()
+    again = 0
+    for _ in range(60):
+        a = made()
+        again += (id(a.crow), id(a.col)) in places
+        places.add((id(a.crow), id(a.col)))
+        for _ in range(2):
+            np.testing.assert_allclose(sparsek.bsr_gemm(a, b), a.to_dense() @ b, atol=1e-12)
+        del a
+        gc.collect()
+    assert again > 0
+
+
 def test_the_cache_is_bounded() -> None:
     sparsek.cache_limit(2000)
     for seed in range(30):

@@ -281,3 +281,59 @@ def test_operators_without_gradients() -> None:
         return (y * v.sum()).sum()
 
     torch.testing.assert_close(torch.func.grad(scaled)(a.values), (x @ a.dense().t()).sum().expand_as(a.values))
+
+
+def test_operators_that_python_calls() -> None:
+    """Those that the dispatcher has nothing to do for go past it, and all others do not."""
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    class Dispatched(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    a = Matrix(17, (24, 16), (8, 8))
+    x, g = draw(1, 5, 16), draw(2, 5, 24)
+    values = a.blocks(a.dense())  # what lies beyond the size is zero
+    dense = a.dense()
+    ops = torch.ops.sparsek
+    cases: list[tuple[Any, tuple[Any, ...], Any]] = [
+        (ops.mm.default, (values, a.crow, a.col, [24, 16], x.t(), False), dense @ x.t()),
+        (ops.linear.default, (x, values, a.crow, a.col, [24, 16], None, False, "none"), x @ dense.t()),
+        (ops.sdd.default, (g.t(), x, a.crow, a.col, [24, 16], [8, 8]), a.blocks(g.t() @ x)),
+    ]
+    for op, args, exact in cases:
+        for _ in range(3):
+            close(op(*args), exact)
+        for mode in (Functions, Dispatched):
+            seen: list[Any] = []
+            with mode():
+                close(op(*args), exact)
+            assert op in seen
+        leaves = [arg.clone().requires_grad_() if isinstance(arg, torch.Tensor) and arg.is_floating_point() else arg for arg in args]
+        for _ in range(3):
+            with torch.no_grad():
+                close(op(*leaves), exact)
+            assert op(*leaves).grad_fn is not None
+        with torch.autograd.forward_ad.dual_level():
+            dual = [torch.autograd.forward_ad.make_dual(arg, arg) if arg is args[0] else arg for arg in args]
+            close(torch.autograd.forward_ad.unpack_dual(op(*dual)).tangent, exact)
+        dim = 0
+        batched = torch.func.vmap(lambda first, op=op, args=args: op(first, *args[1:]))(torch.stack([args[0], 2 * args[0]], dim))
+        close(batched, torch.stack([exact, 2 * exact]))
+        with torch.amp.autocast(Place.device, torch.bfloat16):
+            close(op(*args), exact)
+        traced = torch.jit.trace(lambda first, op=op, args=args: op(first, *args[1:]), (args[0],), check_trace=False)
+        close(traced(2 * args[0]), 2 * exact)
+    crow, col = (torch.tensor(given, device=Place.device) for given in ([0, 1, 2, 3], [0, 1, 0]))
+    blocks = draw(3, 3, 8, 8)
+    for _ in range(3):
+        got = ops.linear.default(x, blocks, crow, col, [24, 16], None, False, "none")
+        close(got, x @ st.from_blocks(blocks, crow, col, (24, 16)).t())
+        col[1] = 1 - col[1]  # seen, though the product is kept

@@ -14,7 +14,7 @@ from ._abi import Dtype, Memory
 from .dtypes import BITS, dtype_of, numpy_dtype
 from .errors import ArgumentError, DtypeError
 
-_HEAD = object.__basicsize__
+HEAD = object.__basicsize__
 _Word = ctypes.c_size_t
 _DEFAULT_STREAMS = {0, 1}  # two names of one
 _DLPACK_CPU = 1  # kDLCPU
@@ -25,19 +25,61 @@ def _address_by_interface(array: np.ndarray[Any, Any]) -> int:
     return int(array.ctypes.data)
 
 
-def _address_by_struct(array: np.ndarray[Any, Any], at: Any = _Word.from_address, identity: Any = id, head: int = _HEAD) -> int:
+def _address_by_struct(array: np.ndarray[Any, Any], at: Any = _Word.from_address, identity: Any = id, head: int = HEAD) -> int:
     # The first member behind the head of NumPy's public struct PyArrayObject_fields. Much faster than the above.
     address: int = at(identity(array) + head).value
     return address
 
 
-def _choose() -> Any:
+class _Fields(ctypes.Structure):
+    """That struct, behind its head: all that an array is but its extents and strides, which have addresses in it."""
+
+    _fields_ = (
+        ("data", ctypes.c_size_t),
+        ("nd", ctypes.c_int),
+        ("dimensions", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("base", ctypes.c_size_t),
+        ("descr", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+    )
+
+
+_FIELDS = ctypes.c_char * (_Fields.flags.offset + _Fields.flags.size)
+
+
+def fields_of(array: np.ndarray[Any, Any]) -> Any:
+    """What an array is, as bytes that change where it does, for as long as it lives: the first are its address."""
+    return _FIELDS.from_address(id(array) + HEAD)
+
+
+def address_in(fields: bytes | bytearray) -> int:
+    """The address in the bytes that `fields_of` had."""
+    return _Word.from_buffer_copy(fields).value
+
+
+def _has_fields() -> bool:
     probe = np.zeros((3, 5), np.uint8)[1:, 2:]
-    return _address_by_struct if _address_by_struct(probe) == probe.ctypes.data else _address_by_interface
+    if _address_by_struct(probe) != probe.ctypes.data:
+        return False
+    found = _Fields.from_address(id(probe) + HEAD)
+    return bool(
+        (found.nd, found.descr, found.flags) == (2, id(probe.dtype), probe.flags.num)
+        and (found.dimensions[0], found.strides[0]) == (probe.shape[0], probe.strides[0])
+    )
 
 
-address_of = _choose()
+HAS_FIELDS = _has_fields()
+"""Whether arrays are as NumPy's headers say, so that they can be looked at by their memory."""
+
+address_of = _address_by_struct if HAS_FIELDS else _address_by_interface
 """The address of a NumPy array's first element."""
+
+
+def reader() -> tuple[Any, Any]:
+    """A number to be set to id(array) + HEAD, and what then has the array's address as [0]. No other way takes as little time."""
+    place = _Word()
+    return place, ctypes.POINTER(_Word).from_buffer(place)
 
 
 class View:

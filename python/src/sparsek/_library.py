@@ -24,6 +24,9 @@ class Library:
         self._handle = handle  # the library stays loaded as long as this process lives
         for name, _ in _abi.Api._fields_[2:]:
             setattr(self, name, getattr(table, name))
+        # Given numbers, ctypes takes half the time that it takes for pointers.
+        by_numbers = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+        self.multiply_at = by_numbers(ctypes.cast(table.multiply, ctypes.c_void_p).value or 0)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"{NAME} has no function {name}")

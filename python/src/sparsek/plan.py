@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _abi
 from ._abi import Activation, Bias, ChosenBy, Compute, Dtype, Memory, Op, Order, PlanFlag, Status
-from ._arrays import View, address_of, assign, contiguous, current_stream, element, empty, place, require_stream, view
+from ._arrays import HAS_FIELDS, HEAD, View, assign, contiguous, current_stream, element, empty, place, reader, require_stream, view
 from ._handles import Owner, Shared
 from ._library import library
 from ._operands import ORDERS, Dense, made, take, taken
@@ -185,11 +185,11 @@ class Plan(Owner):
         assert pointer.value is not None
         self._handle = Shared(pointer.value, lib.plan_destroy, pattern._handle)
         # What calls with plain NumPy arrays need, see __call__.
-        self._multiply = lib.multiply
-        self._pointer = ctypes.c_void_p(pointer.value)
-        self._spare: list[tuple[Any, Any]] = []
+        self._multiply = lib.multiply_at
+        self._pointer: int = pointer.value
+        self._spare: list[tuple[Any, int, Any, Any]] = []
         orders = (self.order_b, self.order_c)
-        self._plain = host and n > 0 and self.bias == Bias.NONE and self.op == Op.DSD and orders == (Order.ROW_MAJOR,) * 2
+        self._plain = HAS_FIELDS and host and n > 0 and self.bias == Bias.NONE and self.op == Op.DSD and orders == (Order.ROW_MAJOR,) * 2
         self._b_shape, self._c_shape = (cols, n), (rows, n)
         self._numpy = numpy_dtype(self.dtype)
         self._numpy_c = numpy_dtype(self.out_dtype)
@@ -254,30 +254,40 @@ class Plan(Owner):
             and values.shape == self._values_shape
             and b.flags.carray
             and values.flags.carray
+            and (out is None or (type(out) is _ndarray and out.dtype is self._numpy_c and out.shape == self._c_shape and out.flags.carray))
         ):
-            if out is None:
-                out = _empty(self._c_shape, self._numpy_c)
-            elif type(out) is not _ndarray or out.dtype is not self._numpy_c or out.shape != self._c_shape or not out.flags.carray:
-                return self._any(values, b, out, bias, alpha, beta, stream)
-            try:
-                spare = self._spare.pop()
-            except IndexError:
-                spare = self._new_args()
-            args = spare[0]
-            args.b = address_of(b)
-            args.c = address_of(out)
-            args.values = address_of(values)
-            status = self._multiply(self._pointer, spare[1])
-            if status:
-                self._lib.require(status)
-            self._spare.append(spare)
-            return out
+            return self.plain(values, b, out)
         return self._any(values, b, out, bias, alpha, beta, stream)
 
-    def _new_args(self) -> tuple[Any, Any]:
+    def is_for(self, b: np.ndarray[Any, Any]) -> bool:
+        """Whether `plain` multiplies an array like this one, if it lies without gaps."""
+        return self._plain and b.dtype is self._numpy and b.shape == self._b_shape
+
+    def plain(self, values: Any, b: Any, out: Any = None) -> Any:
+        """A b, of NumPy arrays that lie without gaps and are what the plan was made for: nothing is asked."""
+        if out is None:
+            out = _empty(self._c_shape, self._numpy_c)
+        try:
+            spare = self._spare.pop()
+        except IndexError:
+            spare = self._new_args()
+        args, at, where, address = spare
+        where.value = id(b) + HEAD
+        args.b = address[0]
+        where.value = id(out) + HEAD
+        args.c = address[0]
+        where.value = id(values) + HEAD
+        args.values = address[0]
+        status = self._multiply(self._pointer, at)
+        if status:
+            self._lib.require(status)
+        self._spare.append(spare)
+        return out
+
+    def _new_args(self) -> tuple[Any, int, Any, Any]:
         n = self.n
         args = _abi.MultiplyArgs(alpha=1.0, ldb=n, ldc=n)
-        return args, ctypes.pointer(args)
+        return args, ctypes.addressof(args), *reader()
 
     def run(
         self,
@@ -334,7 +344,7 @@ class Plan(Owner):
             stride_values=stride_values,
             stride_bias=stride_bias,
         )
-        self._lib.require(self._multiply(self._pointer, ctypes.byref(args)))
+        self._lib.require(self._multiply(self._pointer, ctypes.addressof(args)))
 
     def _values(self, values: Any, stream: int | None) -> View:
         found = view(values)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from . import _products
+from . import _direct, _products
 
 # All arguments are always passed: the dispatcher would strip those that have their default.
 SCHEMAS = {
@@ -20,6 +20,7 @@ SCHEMAS = {
 
 for _name, _schema in SCHEMAS.items():
     torch.library.define(f"sparsek::{_name}", _schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _direct.shorten(_name)
     torch.library.impl(f"sparsek::{_name}", ("CPU", "CUDA"))(getattr(_products, _name))
 
 

@@ -117,7 +117,7 @@ class _Plan:
                 lib.require(lib.matrix_set_values(pattern.pointer, values.data_ptr(), int(pattern.context.memory), stream))
                 lib.require(lib.plan_create(pattern.pointer, ctypes.byref(given), ctypes.addressof(pointer)))
         assert pointer.value is not None
-        self.pointer = ctypes.c_void_p(pointer.value)
+        self.pointer: int = pointer.value
         self._handle = Shared(pointer.value, lib.plan_destroy, pattern._handle)
         found = _abi.PlanInfo()
         lib.require(lib.plan_describe(pointer.value, ctypes.byref(found)))
@@ -161,10 +161,10 @@ class Call:
     def __init__(self, entry: Any, plan: _Plan, options: dict[str, int], shape: tuple[int, ...], members: dict[str, Any]) -> None:
         self._plan = plan
         self._lib = library()
-        self._multiply = self._lib.multiply
+        self._multiply = self._lib.multiply_at
         self._shape, self._strides, self._dtype = shape, _strides(shape), _TYPES[entry.pattern.dtype]
         self._members = members
-        self._spare: list[tuple[Any, Any]] = []
+        self._spare: list[tuple[Any, int]] = []
         self.misaligned = options["alignment"] - 1
         """The bits that no address of a dense operand may have."""
         self._bind(entry)
@@ -207,11 +207,11 @@ class Call:
     def _new(self, like: torch.Tensor) -> torch.Tensor:
         return _empty(self._shape, self._strides, self._dtype) if _empty is not None else like.new_empty(self._shape)
 
-    def _new_args(self) -> tuple[Any, Any]:
+    def _new_args(self) -> tuple[Any, int]:
         args = _abi.MultiplyArgs(**{"alpha": 1.0, **self._members})
-        return args, ctypes.pointer(args)
+        return args, ctypes.addressof(args)
 
-    def _multiply_with(self, spare: tuple[Any, Any], like: torch.Tensor) -> None:
+    def _multiply_with(self, spare: tuple[Any, int], like: torch.Tensor) -> None:
         status = self._multiply(self._plan.pointer, spare[1])
         if status:
             self._lib.require(status)
@@ -277,7 +277,7 @@ class DeviceCall(Call):
         made: torch.Tensor = _empty_on_gpu(shape, strides, dtype)
         return made
 
-    def _multiply_with(self, spare: tuple[Any, Any], like: torch.Tensor) -> None:
+    def _multiply_with(self, spare: tuple[Any, int], like: torch.Tensor) -> None:
         args = spare[0]
         args.stream = stream = _raw_stream(self._device)
         plan = self._plan

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from ..attention import rules_of
 from ..errors import ArgumentError
 from . import _attention, _autograd_kernels, _gradients, _plan_tensors  # noqa: F401  its operators are what graphs hold
-from ._gradients import linear_now, may_be_known, mm_now, sdd_now
+from ._gradients import linear_now, mm_now, sdd_now
 from ._plan_tensors import PlanTensor, plan
 from ._products import ACTIVATIONS, known_linear, known_mm, known_sdd
 from .block_layout import BlockLayout
@@ -25,20 +26,28 @@ __all__ = ["PlanTensor", "attention", "linear", "mm", "plan", "sdd"]
 # Whether it is on for any kind of device; for one kind, torch takes longer to tell.
 _any_autocast: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
 _records = torch.is_grad_enabled
+# Each object that tracing comes across is looked at before each call of what was compiled, and so is each step of the way to it.
+_compiling = torch.compiler.is_compiling
+_autocast = torch.is_autocast_enabled
+_mm_op, _linear_op, _sdd_op = (getattr(torch.ops.sparsek, name).default for name in ("mm", "linear", "sdd"))
 
 
 def _is_autocast() -> bool:
-    return torch.compiler.is_compiling() or _any_autocast()
+    return _compiling() or _any_autocast()
+
+
+def _is_cast(tensor: torch.Tensor) -> bool:
+    kind = tensor.device.type
+    return kind != "meta" and _autocast(kind)
 
 
 def _cast(*tensors: torch.Tensor | None) -> Any:
     """The tensors, in autocast's type where it is on."""
     first = tensors[0]
     assert first is not None
-    kind = first.device.type
-    if kind == "meta" or not torch.is_autocast_enabled(kind):
+    if not _is_cast(first):
         return tensors
-    dtype = torch.get_autocast_dtype(kind)
+    dtype = torch.get_autocast_dtype(first.device.type)
 
     def cast(tensor: torch.Tensor | None) -> torch.Tensor | None:
         stays = tensor is None or tensor.dtype == torch.float64 or not tensor.is_floating_point()
@@ -72,7 +81,12 @@ def mm(
         if _is_autocast():
             values, b = _cast(values, b)
         return _plan_tensors.mm(values, crow, col, size, b, transpose, plan)
-    found = known_mm(values, crow, col, size, b, transpose) if may_be_known() else None
+    if _compiling():
+        if _is_cast(values):
+            values, b = _cast(values, b)
+        made: torch.Tensor = _mm_op(values, crow, col, size, b, transpose)
+        return made
+    found = known_mm(values, crow, col, size, b, transpose) if forward_ad._current_level < 0 else None
     if found is not None:
         if found[0].has_gradients and _records():
             return mm_now(values, b, (crow, col, size, transpose, found))
@@ -101,10 +115,12 @@ def linear(
     one, bias and activation are steps of their own.
     Returns (..., M), transposed (..., K). Raises as mm does.
     """
+    if plan is None and _compiling():
+        return linear_in_graph(x, values, crow, col, size, bias, transpose, activation)
     size, kind = tuple(size), activation or "none"
     if plan is not None:
         return _linear_by_plan(x, values, crow, col, size, bias, transpose, kind, plan)
-    found = known_linear(x, values, crow, col, size, bias, transpose, kind) if may_be_known() else None
+    found = known_linear(x, values, crow, col, size, bias, transpose, kind) if forward_ad._current_level < 0 else None
     if found is not None:
         if found[0].has_gradients and _records():
             return linear_now(x, values, bias, (crow, col, size, transpose, found))
@@ -114,6 +130,28 @@ def linear(
     if _is_autocast():
         x, values, bias = _cast(x, values, bias)
     return _gradients.linear(x, values, crow, col, size, bias, transpose, kind)
+
+
+def linear_in_graph(
+    x: torch.Tensor,
+    values: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    size: Any,
+    bias: Any,
+    transpose: bool,
+    activation: str | None,
+) -> torch.Tensor:
+    """linear where it is traced."""
+    kind = activation or "none"
+    if kind != "none" and kind not in ACTIVATIONS:
+        raise ArgumentError(f"activation={activation!r} is none of None, relu, gelu and silu")
+    if _is_cast(x):
+        x, values, bias = _cast(x, values, bias)
+    if kind != "none":
+        return _gradients.linear(x, values, crow, col, size, bias, transpose, kind)
+    y: torch.Tensor = _linear_op(x, values, crow, col, size, bias, transpose, kind)
+    return y
 
 
 def _linear_by_plan(
@@ -143,7 +181,12 @@ def sdd(
     lhs: (M, n). rhs: (n, K). The pattern has the size (M, K), blocks of (bm, bk), crow and col, see mm. Raises as mm does.
     """
     size, block = tuple(size), tuple(block)
-    found = known_sdd(lhs, rhs, crow, col, size, block) if may_be_known() else None
+    if _compiling():
+        if _is_cast(lhs):
+            lhs, rhs = _cast(lhs, rhs)
+        made: torch.Tensor = _sdd_op(lhs, rhs, crow, col, size, block)
+        return made
+    found = known_sdd(lhs, rhs, crow, col, size, block) if forward_ad._current_level < 0 else None
     if found is not None:
         if found[0].has_gradients and _records():
             return sdd_now(lhs, rhs, (crow, col, size, block, found))

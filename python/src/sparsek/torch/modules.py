@@ -15,6 +15,7 @@ from . import functional
 from ._plans import device_patterns
 from ._products import ACTIVATIONS
 from .blocks import Score, block_mask, block_scores, from_blocks, index_from_mask, mask_from_index, moving, to_blocks
+from .functional import linear_in_graph
 from .tensor import BsrTensor
 
 __all__ = ["BsrLinear", "sparsify_"]
@@ -160,7 +161,7 @@ class BsrLinear(nn.Module):
         """act(x W^T + bias)."""
         size: tuple[int, int] = (self.out_features, self.in_features)
         if _compiling():
-            return functional.linear(x, self.values, self.crow, self.col, size, self.bias, activation=self.activation)
+            return linear_in_graph(x, self.values, self.crow, self.col, size, self.bias, False, self.activation)
         parameters, buffers = self._parameters, self._buffers
         try:
             # As the attributes, which nn.Module takes half a microsecond to find, each.

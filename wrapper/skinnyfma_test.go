@@ -47,7 +47,7 @@ func TestSkinnyFMA(t *testing.T) {
 }
 
 func testSkinnyColumns[T Element](t *testing.T, engine *Engine, kernel Kernel) {
-	const most = 9
+	const most = 18
 	for _, block := range [][2]int{{8, 12}, {24, 40}, {64, 64}} {
 		t.Run(fmt.Sprintf("%dx%d", block[0], block[1]), func(t *testing.T) {
 			of := func(n int) Dense[T] {
@@ -65,7 +65,7 @@ func testSkinnyColumns[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 				return c
 			}
 			all := of(most)
-			for _, n := range []int{1, 3, 4, 8} {
+			for _, n := range []int{1, 3, 4, 8, 16} {
 				few := of(n)
 				for row := range few.Rows {
 					if !slices.Equal(few.Data[row*few.Stride:][:n], all.Data[row*all.Stride:][:n]) {

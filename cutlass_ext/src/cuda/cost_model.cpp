@@ -239,7 +239,7 @@ double predict_skinny_fma(const KernelDesc& kernel, const Work& work, const Skin
   const BsrShape& shape = work.shape;
   const auto element = static_cast<double>(work.element_bytes);
   if (shape.rows == 0 || work.n == 0) return cost.launch;
-  const double columns = work.n == 1 ? 1 : work.n <= 4 ? 4 : kernel.tile_n;
+  const double columns = work.n == 1 ? 1 : work.n <= 4 ? 4 : work.n <= 8 ? 8 : kernel.tile_n;
   const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
   const double parts = ceil_div(shape.block_k * element, kUnitBytes);
   const double of_block = shape.block_m / std::gcd(kernel.tile_m, shape.block_m) * parts;

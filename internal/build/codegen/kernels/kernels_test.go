@@ -122,7 +122,7 @@ func TestSkinnyFMA(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
 		"type":         {"fp64", "bf16", "multiplies fp32 and fp64"},
-		"tile":         {"[16, 8, 16]", "[16, 8, 32]", "16 x 8 and 128 bytes"},
+		"tile":         {"[16, 8, 16]", "[16, 8, 32]", "128 bytes of depth"},
 		"block height": {`"block_m": 64`, `"block_m": 4`, "multiples of 8 rows"},
 		"block width":  {`"block_k_multiple": 2`, `"block_k_multiple": 1`, "16 bytes"},
 	} {

@@ -333,8 +333,8 @@ func (k Kernel) checkSkinnyFMA(d dtype) error {
 	if d.bytes < 4 {
 		return fmt.Errorf("dtype %s: the %s family multiplies fp32 and fp64", k.DType, k.Family)
 	}
-	if k.Tile != (Tile{16, 8, 128 / d.bytes}) {
-		return fmt.Errorf("tile %v: the %s family has 16 x 8 and 128 bytes", k.Tile, k.Family)
+	if k.Tile != (Tile{16, 64 / d.bytes, 128 / d.bytes}) {
+		return fmt.Errorf("tile %v: the %s family has 16 rows, 64 bytes of columns, and 128 bytes of depth", k.Tile, k.Family)
 	}
 	if k.BlockM%8 != 0 || k.BlockKMultiple*d.bytes%16 != 0 {
 		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 8 rows and of 16 bytes", k.BlockM, k.BlockKMultiple, k.Family)

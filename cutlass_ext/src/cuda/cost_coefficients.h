@@ -52,15 +52,14 @@ struct LaneCost {
   double join_rate;  // of such sums
 };
 
-// skinny_fma. A unit is 16 rows of 128 bytes of A.
+// skinny_fma. A unit is 16 rows of 128 bytes of A. Two values are for elements of 4 and 8 bytes.
 struct SkinnyFmaCost {
   double launch;
-  double unit;     // what a warp issues for a unit, by all of an SM
-  double column;   // in addition for each column
-  double tile;     // what a tile waits for
-  double step;     // in addition for each unit of a warp
-  double l2_rate;  // what all SMs together read out of L2
-  double memory;   // share of the device memory's rate
+  double column[2];  // what an SM issues, for a unit by a column
+  double tile;       // what a tile waits for, beside its units
+  double step;       // a unit of a warp
+  double width;      // in addition for each 4 bytes of columns
+  double memory;     // share of the device memory's rate
 };
 
 // row_window. The factors are for products where it is slower than the rest says.
@@ -167,7 +166,7 @@ constexpr CostCoefficients kCostCoefficients = {
     {1.034, 4.796, 0.5576, 0.002572, 0.0948, 0, 0.42, 1e+07, 0.5899, 0, 0, 0},
     {11.62, 1.083e-06, 0.9598, 6.292e+06, 0.5463, 0.001493, 0.6221, 1.058, 0.8185, 1.856, 1.735, 1.478, 1.598, 3.822,
      1.416},
-    {3, 0.0076, 0.0025, 2, 0.45, 1e+07, 0.85},
+    {4.879, 0.008618, 0.00575, 2.714, 0.5276, 0.01967, 0.95},
 };
 // to here.
 

@@ -232,8 +232,8 @@ double predict_simt(const Work& work, const SimtCost& cost) {
   return cost.launch + on_sms(together(waiting, issuing, kOnChip), work);
 }
 
-// What the warps issue, or the longest tile, whose units its warps share; A is read for each panel of columns, from L2
-// where it stays there.
+// What the SMs issue, or what the tiles wait for, whose units the warps of a CTA share; A is read for each panel of
+// columns, from L2 where it stays there.
 double predict_skinny_fma(const KernelDesc& kernel, const Work& work, const SkinnyFmaCost& cost) {
   constexpr double kUnitBytes = 128, kWarps = 8, kShareOfL2 = 0.5;
   const BsrShape& shape = work.shape;
@@ -244,15 +244,17 @@ double predict_skinny_fma(const KernelDesc& kernel, const Work& work, const Skin
   const double parts = ceil_div(shape.block_k * element, kUnitBytes);
   const double of_block = shape.block_m / std::gcd(kernel.tile_m, shape.block_m) * parts;
   const double units = static_cast<double>(shape.nnzb) * of_block * panels;
-  const double issuing = units * (cost.unit + cost.column * columns) / work.device.sm_count;
-  const double steps = ceil_div(static_cast<double>(work.stats.longest_row) * parts, kWarps);
-  const double longest = cost.tile + cost.step * steps;
+  const double tiles = ceil_div(static_cast<double>(shape.rows), kernel.tile_m) * panels;
+  const double ctas = static_cast<double>(work.device.sm_count) * kernel.ops->ctas_per_sm;
+  const double issuing = units * cost.column[element == 8] * columns / work.device.sm_count;
+  const double longest = std::max(static_cast<double>(work.stats.longest_row) * parts, units / ctas);
+  const double waiting =
+      cost.tile * std::max(1.0, tiles / ctas) + (cost.step + cost.width * columns * element / 4) * longest / kWarps;
   const double a = element * values_of(work);
   const double missed = a > 0 ? std::max(0.0, 1 - kShareOfL2 * work.device.l2_bytes / a) : 0;
   const double moved = bytes_of_operands(work) + bytes_of_c(work) + a * (panels - 1) * missed;
-  const double from_l2 = a * panels / by_all_sms(cost.l2_rate, work);
-  const double on_chip = together(on_sms(std::max(issuing, longest), work), from_l2, kOnChip);
-  return cost.launch + together(on_chip, moved / memory_rate(cost.memory, work), kWithMemory);
+  return cost.launch +
+         together(on_sms(together(issuing, waiting, kOnChip), work), moved / memory_rate(cost.memory, work), kOnChip);
 }
 
 }  // namespace

@@ -35,11 +35,19 @@ def install() -> None:
     if not hasattr(arguments, "_sparsek"):
         arguments._sparsek = arguments.__post_init__
         arguments.__post_init__ = _check
+    importlib.import_module("megablocks.layers.dmoe").ParallelDroplessMLP.sparse_transpose = _sparse_transpose
 
 
 def _check(arguments: Any) -> None:
     if arguments.mlp_impl != "sparse":
         arguments._sparsek()
+
+
+def _sparse_transpose(
+    mlp: Any, size: tuple[int, int], row_indices: torch.Tensor, column_indices: torch.Tensor, offsets: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """In place of the transposed index, which STK's kernels need and sparsek's do not read: tensors of its shapes, without the work."""
+    return column_indices, offsets.new_empty(size[1] // mlp.blocking + 1), column_indices
 
 
 # What megablocks_ops has.

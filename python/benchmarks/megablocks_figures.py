@@ -13,9 +13,10 @@ call alone. --profile writes what each kernel of a step takes.
 from __future__ import annotations
 
 import argparse
+import functools
+import importlib
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +25,7 @@ import torch
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "src")]
 
-from timing import host_microseconds, milliseconds  # noqa: E402
+from timing import Work, host_microseconds, milliseconds  # noqa: E402
 
 import sparsek.compat.megablocks  # noqa: E402
 
@@ -43,24 +44,23 @@ def install() -> None:
     grouped.ops.gmm = gmm
     sys.modules["grouped_gemm"] = grouped
     sparsek.compat.megablocks.install()
-    from megablocks.layers.mlp import GroupedMLP
+    grouped_mlp: Any = importlib.import_module("megablocks.layers.mlp").GroupedMLP
 
     def forward(self: Any, x: torch.Tensor, tokens_per_expert: torch.Tensor) -> torch.Tensor:
         w1, w2 = (w.view(EXPERTS, -1, self.args.hidden_size) for w in (self.w1, self.w2))
         return gmm(self.args.activation_fn(gmm(x, w1, tokens_per_expert, trans_b=True)), w2, tokens_per_expert)
 
-    GroupedMLP.forward = forward  # MegaBlocks' own, but for the copy of the counts to the host
+    grouped_mlp.forward = forward  # MegaBlocks' own, but for the copy of the counts to the host
 
 
 def layers(hidden: int, ffn: int) -> dict[str, Any]:
     """The layer by each MLP, with equal weights."""
-    from megablocks.layers.arguments import Arguments
-    from megablocks.layers.dmoe import dMoE
-
+    arguments: Any = importlib.import_module("megablocks.layers.arguments").Arguments
+    layer: Any = importlib.import_module("megablocks.layers.dmoe").dMoE
     made: dict[str, Any] = {}
     for name in ("sparse", "grouped"):
-        made[name] = dMoE(
-            Arguments(
+        made[name] = layer(
+            arguments(
                 hidden_size=hidden,
                 ffn_hidden_size=ffn,
                 moe_num_experts=EXPERTS,
@@ -78,14 +78,15 @@ def layers(hidden: int, ffn: int) -> dict[str, Any]:
     return made
 
 
-def profiled(work: Callable[[], Any]) -> str:
+def profiled(work: Work) -> str:
     """The kernels of a call and the host's operators, those that take longest first."""
     work()
     with torch.profiler.profile() as profile:
         work()
         torch.cuda.synchronize()
     averages = profile.key_averages()
-    return "\n".join(averages.table(sort_by=key, row_limit=45, max_name_column_width=80) for key in ("self_cuda_time_total", "self_cpu_time_total"))
+    tables = [averages.table(sort_by=f"self_{where}_time_total", row_limit=45, max_name_column_width=80) for where in ("cuda", "cpu")]
+    return "\n".join(tables)
 
 
 def main() -> None:
@@ -113,10 +114,10 @@ def main() -> None:
         layer.zero_grad(set_to_none=True)
 
     with torch.no_grad():
-        forward = {name: (lambda layer=layer: layer(x)) for name, layer in made.items()}
+        forward: dict[str, Work] = {name: functools.partial(layer, x) for name, layer in made.items()}
         found = {f"{name} forward, ms": taken for name, taken in milliseconds(forward, "cuda", 20).items()}
         found |= {f"{name} forward, host, us": taken for name, taken in host_microseconds(forward, calls=1, rounds=20).items()}
-    steps = {name: (lambda layer=layer: step(layer)) for name, layer in made.items()}
+    steps: dict[str, Work] = {name: functools.partial(step, layer) for name, layer in made.items()}
     found |= {f"{name} step, ms": taken for name, taken in milliseconds(steps, "cuda", 20).items()}
     found |= {f"{name} step, host, us": taken for name, taken in host_microseconds(steps, calls=1, rounds=20).items()}
     for what in ("forward", "step"):

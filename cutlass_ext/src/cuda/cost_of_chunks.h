@@ -8,5 +8,6 @@ namespace sparsek::cuda {
 
 double predict_few_columns(const Work& work, const CostCoefficients& costs);
 double predict_window(const Work& work, const CostCoefficients& costs);
+double predict_scatter(const KernelDesc& kernel, const Work& work);
 
 }  // namespace sparsek::cuda

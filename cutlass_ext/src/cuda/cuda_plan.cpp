@@ -170,6 +170,15 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
   constexpr int64_t kColumnsOfAll = 8;  // of a plan whose order of summation does not depend on the columns
   const BsrShape& pattern = matrix_.shape();
   const int64_t bytes = dtype_bytes(matrix_.dtype);
+  if (scatters(*kernel_)) {
+    // A chunk for each row group, so that a plan tells how many tiles there are; no row is cut.
+    lanes_.way = LaneWay::kScatter;
+    lanes_.columns = kernel_->tile_n;
+    lanes_.warps = lanes_.teams = 1;
+    shape.chunks = static_cast<int32_t>((pattern.rows + kernel_->tile_m - 1) / kernel_->tile_m);
+    shape.longest_whole = INT32_MAX;
+    return;
+  }
   const double blocks_of_row = static_cast<double>(pattern.nnzb) / pattern.block_rows;
   const int64_t n = options_.batch_invariant ? kColumnsOfAll : options_.n;
   const ElementBytes elements = {static_cast<int>(bytes), static_cast<int>(dtype_bytes(options_.dtype_b))};
@@ -399,7 +408,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
     rows = {arrays_.chunks(), arrays_.row_ptr(), sizes.chunks, shape.block_rows, lanes_, nullptr};
     rows.lanes.panels = panels_of(args.n);
     launch.rows_in_chunks = &rows;
-    launch.workers = has_window(*kernel_) ? workers_ : options_.workers;
+    launch.workers = has_window(*kernel_) || scatters(*kernel_) ? workers_ : options_.workers;
   }
   const bool captured = record_use(args);
   // After its first tile, which is that of its number, a CTA takes further ones if there are any.

@@ -234,6 +234,7 @@ Kernel kernel_of(const LaneLayout& lanes, int block_m, ReadB read) {
     case LaneWay::kBundles:
       return kernel_of<Element, 4>(lanes.tile_m, lanes.depth);
     case LaneWay::kWindow:
+    case LaneWay::kScatter:
       break;
   }
   return nullptr;

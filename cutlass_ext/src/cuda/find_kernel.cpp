@@ -9,6 +9,7 @@
 #include "abi/error.h"
 #include "cuda/pack_a.h"
 #include "cuda/planes.h"
+#include "cuda/stage_lists.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -86,7 +87,12 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   if (kernel.ops->tma_b && (matrix.block_k > kMaxBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {
     return "its blocks must be below 2^31 elements, and below 2^30 wide";
   }
-  if (kernel.ops->workspace_bytes != nullptr) {
+  if (scatters(kernel)) {
+    const ListSizes sizes = list_sizes(matrix.rows, matrix.cols, matrix.nnzb, matrix.block_m, matrix.block_k);
+    if (sizes.stages > kMostStages || sizes.bound_bytes() > kMostBoundBytes || sizes.bytes() > kMostListBytes) {
+      return "a larger matrix than it serves";
+    }
+  } else if (kernel.ops->workspace_bytes != nullptr) {
     if (has_planes(kernel) && matrix.block_m >= kernel.tile_m && matrix.block_m % (kernel.tile_m / 2) != 0) {
       return "its blocks of " + std::to_string(kernel.tile_m) + " rows and more must be multiples of " +
              std::to_string(kernel.tile_m / 2) + " high";

@@ -26,6 +26,10 @@ struct KernelDesc {
 // A CTA has one chunk at a time, not each of its warps, and takes several: the layout is cuda/window_layout.h's.
 inline bool has_window(const KernelDesc& kernel) { return std::strcmp(kernel.family, "row_window") == 0; }
 
+// Its plans have chunks, of which it reads where block rows begin: its tiles follow from the sizes, and it lists the
+// elements of each in the product's workspace (cuda/stage_lists.h).
+inline bool scatters(const KernelDesc& kernel) { return std::strcmp(kernel.family, "wgmma_scatter") == 0; }
+
 // Elements of A and B are cut off to TF32. Of B it reads only one whose columns are contiguous.
 inline bool cuts_to_tf32(const KernelDesc& kernel) { return std::strcmp(kernel.family, "wgmma_tf32") == 0; }
 

@@ -45,15 +45,16 @@ func builtReport(t *testing.T) *Report {
 
 // What a kernel of a family cannot do without.
 var opcodesOf = map[string][]string{
-	kernels.Collective:  {"HGMMA", "UTMALDG"},
-	kernels.WgmmaBlocks: {"HGMMA", "STSM", "UTMALDG", "UTMASTG"},
-	kernels.WgmmaGather: {"HGMMA", "LDGSTS", "UTMALDG"},
-	kernels.Skinny:      {"HMMA", "LDSM", "UTMALDG"},
-	kernels.WgmmaPacked: {"HGMMA", "UTMALDG", "UBLKCP", "USETMAXREG"},
-	kernels.WgmmaPlanes: {"HGMMA", "UBLKCP", "USETMAXREG"},
-	kernels.SIMT:        {"FFMA"},
-	kernels.WMMA:        {"HMMA", "LDGSTS"},
-	kernels.TMASandbox:  {"HGMMA", "UTMALDG", "USETMAXREG"},
+	kernels.Collective:   {"HGMMA", "UTMALDG"},
+	kernels.WgmmaBlocks:  {"HGMMA", "STSM", "UTMALDG", "UTMASTG"},
+	kernels.WgmmaGather:  {"HGMMA", "LDGSTS", "UTMALDG"},
+	kernels.Skinny:       {"HMMA", "LDSM", "UTMALDG"},
+	kernels.WgmmaPacked:  {"HGMMA", "UTMALDG", "UBLKCP", "USETMAXREG"},
+	kernels.WgmmaScatter: {"HGMMA", "UTMALDG"},
+	kernels.WgmmaPlanes:  {"HGMMA", "UBLKCP", "USETMAXREG"},
+	kernels.SIMT:         {"FFMA"},
+	kernels.WMMA:         {"HMMA", "LDGSTS"},
+	kernels.TMASandbox:   {"HGMMA", "UTMALDG", "USETMAXREG"},
 }
 
 // No kernel spills or uses local memory, and each one's machine code is what

@@ -82,18 +82,19 @@ func dtypeOf(name string) (dtype, bool) {
 
 // Kernel families.
 const (
-	Collective  = "collective"   // tensor cores by warpgroup, TMA; CUTLASS's kernel
-	WgmmaBlocks = "wgmma_blocks" // tensor cores by warpgroup, TMA; CTAs of a cluster may share A
-	WgmmaGather = "wgmma_gather" // tensor cores by warpgroup, TMA for B, A gathered by cp.async
-	WgmmaPacked = "wgmma_packed" // tensor cores by warpgroup, TMA for B, A packed into dense tiles before
-	WgmmaPlanes = "wgmma_planes" // tensor cores by warpgroup: fp32 as three planes of bf16
-	WgmmaTF32   = "wgmma_tf32"   // tensor cores by warpgroup, TMA: fp32 cut off to TF32
-	DMMA        = "dmma"         // tensor cores by warp, TMA: fp64
-	Skinny      = "skinny"       // tensor cores by warp, TMA: few columns
-	SkinnyFMA   = "skinny_fma"   // ordinary cores: fp32 and fp64, few columns
-	FewColumns  = "few_columns"  // ordinary cores, small blocks: few columns
-	RowWindow   = "row_window"   // ordinary cores, small squares: neighbouring rows share B
-	SIMT        = "simt"         // ordinary cores, every block shape
+	Collective   = "collective"    // tensor cores by warpgroup, TMA; CUTLASS's kernel
+	WgmmaBlocks  = "wgmma_blocks"  // tensor cores by warpgroup, TMA; CTAs of a cluster may share A
+	WgmmaGather  = "wgmma_gather"  // tensor cores by warpgroup, TMA for B, A gathered by cp.async
+	WgmmaPacked  = "wgmma_packed"  // tensor cores by warpgroup, TMA for B, A packed into dense tiles before
+	WgmmaScatter = "wgmma_scatter" // tensor cores by warpgroup, TMA for B, A read sparse and multiplied dense
+	WgmmaPlanes  = "wgmma_planes"  // tensor cores by warpgroup: fp32 as three planes of bf16
+	WgmmaTF32    = "wgmma_tf32"    // tensor cores by warpgroup, TMA: fp32 cut off to TF32
+	DMMA         = "dmma"          // tensor cores by warp, TMA: fp64
+	Skinny       = "skinny"        // tensor cores by warp, TMA: few columns
+	SkinnyFMA    = "skinny_fma"    // ordinary cores: fp32 and fp64, few columns
+	FewColumns   = "few_columns"   // ordinary cores, small blocks: few columns
+	RowWindow    = "row_window"    // ordinary cores, small squares: neighbouring rows share B
+	SIMT         = "simt"          // ordinary cores, every block shape
 
 	// Baselines.
 	WMMA       = "wmma"        // tensor cores by warp, cp.async
@@ -217,6 +218,8 @@ func (k Kernel) check() error {
 		return k.checkMultiples(d, 8) // half the rows of a warp; the 16 bytes of a copy
 	case WgmmaPacked:
 		return k.checkPacked(d)
+	case WgmmaScatter:
+		return k.checkScatter(d)
 	case Skinny:
 		return k.checkMultiples(d, 16) // the rows of a warp; the depth of an instruction
 	case SkinnyFMA:
@@ -228,7 +231,22 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaPlanes, WgmmaTF32, DMMA, Skinny, SkinnyFMA, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaScatter, WgmmaPlanes, WgmmaTF32, DMMA, Skinny, SkinnyFMA, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
+}
+
+// checkScatter checks a kernel for blocks of every size: two warpgroups have the rows of a tile, or one where it is
+// narrow.
+func (k Kernel) checkScatter(d dtype) error {
+	if d.bytes != 2 {
+		return fmt.Errorf("dtype %q: the %s family multiplies elements of 16 bits", k.DType, k.Family)
+	}
+	if k.Tile[0] != 128 || (k.Tile[1] != 64 && k.Tile[1] != 256) || k.Tile[2] != 64 {
+		return fmt.Errorf("tile is %v: the %s family has tiles of [128, 64, 64] and [128, 256, 64]", k.Tile, k.Family)
+	}
+	if k.BlockM != 1 || !k.BlockMMultiple || k.BlockKMultiple != 1 {
+		return fmt.Errorf("block_m, block_m_multiple and block_k_multiple of the %s family are 1, true and 1", k.Family)
+	}
+	return nil
 }
 
 // checkPacked checks a kernel for blocks of every width: it packs A into stages, and takes up to 32 slots in a tile.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernel family "wgmma_scatter" does with NaN: a warp computes groups of 8 columns of its 16 rows of C again, from
+// the blocks that exist alone, by FMAs.
+#pragma once
+
+#include "cuda/chunk_args.h"
+#include "cuda/few_columns_store.cuh"
+#include "cuda/packed_rows.cuh"
+#include "cuda/row_store.cuh"
+
+namespace sparsek::cuda {
+namespace wgmma_scatter_kernel {
+
+constexpr int kEight = 8;             // columns of a group: 16 bytes of B
+constexpr int kEntriesAtOnce = 4;     // of a lane, whose rows of B are under way
+constexpr int kEntriesBetween = 128;  // after so many, a warp ends a row whose sums are all NaN
+constexpr uint32_t kWarp = 0xffffffffu;
+
+__device__ inline bool is_in_place(const RowChunks& rows) { return __ldg(&rows.chunks->entry_end) >= 0; }
+
+// A lane's part of A and B: a row of A from entry `next` on, by a group of columns.
+template <class Element>
+struct AgainRow {
+  const LaunchArgs& args;
+  bool in_place;
+  int next, end;      // entries
+  int64_t in_block;   // elements of a block before the row
+  const uint16_t* b;  // the group's first column
+  int columns;        // of C in the group, at most kEight
+
+  // Adds the products of kEntriesAtOnce entries.
+  __device__ void add(float (&sums)[kEight]) {
+    int k[kEntriesAtOnce];
+    const Element* a[kEntriesAtOnce];
+#pragma unroll
+    for (int i = 0; i < kEntriesAtOnce; ++i) {
+      const int e = min(next + i, end - 1);
+      k[i] = __ldg(args.entry_k + e);
+      const int64_t block = in_place ? e : __ldg(args.entry_block + e);
+      a[i] = static_cast<const Element*>(args.values) + block * args.block_m * args.block_k + in_block;
+    }
+#pragma unroll 1
+    for (int j = 0; j < args.block_k; ++j) {
+      uint4 of_b[kEntriesAtOnce];
+      Element of_a[kEntriesAtOnce];
+#pragma unroll
+      for (int i = 0; i < kEntriesAtOnce; ++i) {
+        const int row = min(k[i] + j, int(args.cols) - 1);
+        const uint16_t* const from = b + row * args.ldb;
+        of_b[i] = columns == kEight ? wgmma_packed_kernel::read_eight<true>(from, columns)
+                                    : wgmma_packed_kernel::read_eight<false>(from, columns);
+        of_a[i] = a[i][j];
+      }
+#pragma unroll
+      for (int i = 0; i < kEntriesAtOnce; ++i) {
+        if (next + i >= end || k[i] + j >= args.cols) continue;
+        const auto* const eight = reinterpret_cast<const Element*>(&of_b[i]);
+#pragma unroll
+        for (int c = 0; c < kEight; ++c) sums[c] = fmaf(float(of_a[i]), float(eight[c]), sums[c]);
+      }
+    }
+    next += kEntriesAtOnce;
+  }
+};
+
+// first_row: of the warp's 16 rows of C. groups: bit g: the 8 columns from first_col + 8 g on. A row has as many lanes
+// as there are groups, or the next power of two, and the warp as many rows at once as these leave lanes for.
+template <class Element>
+__device__ void compute_again(const LaunchArgs& args, const RowChunks& rows, uint32_t first_row, uint32_t first_col,
+                              int lane, uint32_t groups) {
+  constexpr int kRows = 16;
+  const int marked = __popc(groups), lanes = marked <= 1 ? 1 : 1 << (32 - __clz(marked - 1));
+  const int at_once = min(kRows, 32 / lanes), own = lane % lanes;
+  const bool has_group = own < marked && lane / lanes < at_once;
+  const uint32_t column = first_col + kEight * (has_group ? __fns(groups, 0, own + 1) : 0);
+  const int columns = has_group ? int(min(int64_t(kEight), args.n - column)) : 0;
+  const bool scales = only_scales<Element>(args.epilogue);
+  const float alpha = alpha_of(args.epilogue);
+#pragma unroll 1
+  for (int r = lane / lanes; r - lane / lanes < kRows; r += at_once) {
+    const uint32_t row = first_row + r;
+    const bool inside = columns > 0 && row < args.rows;
+    const uint32_t block_row = inside ? row / uint32_t(args.block_m) : 0;
+    AgainRow<Element> of = {args,
+                            is_in_place(rows),
+                            __ldg(rows.row_ptr + block_row),
+                            inside ? __ldg(rows.row_ptr + block_row + 1) : 0,
+                            int64_t(row - block_row * uint32_t(args.block_m)) * args.block_k,
+                            static_cast<const uint16_t*>(args.b) + column,
+                            columns};
+    float sums[kEight] = {};
+    bool all_nan = false;
+    while (!all_nan && of.next < of.end) {
+      const int until = of.next + kEntriesBetween;
+#pragma unroll 1
+      while (of.next < min(until, of.end)) of.add(sums);
+      all_nan = true;
+#pragma unroll
+      for (int c = 0; c < kEight; ++c) all_nan = all_nan && isnan(sums[c]);
+    }
+    if (inside) few_columns::write_row<Element>(args, scales, alpha, row, column, columns, sums);
+  }
+  __syncwarp();
+}
+
+}  // namespace wgmma_scatter_kernel
+}  // namespace sparsek::cuda

@@ -187,40 +187,36 @@ double predict_window(const Work& work, const CostCoefficients& costs) {
 }
 
 // Stages of 64 columns of 128 rows: those that have a block, of rows that have columns in common with their neighbours,
-// as a window has, or not. A stage takes what its instructions take, or what its producers do.
+// as a window has, or not. A stage takes what its producers do, or its multiplications; before that the elements are
+// listed.
 double predict_scatter(const KernelDesc& kernel, const Work& work) {
-  constexpr double kLaunch = 9, kBoundsShare = 0.4, kMemory = 0.85, kL2Rate = 8e6;
-  constexpr double kTile = 2, kEpilogue = 1.5, kWaveTail = 0.5;
-  constexpr double kMma = 0.56, kProduce = 0.45, kPiece = 0.00002;  // of a stage, and of an element of A there
+  constexpr double kLaunch = 15, kEntry = 2.5e-6, kElement = 3e-6, kList = 3e-4, kOfList = 0.002;
+  constexpr double kStage = 0.76, kAlone = 0.6, kPut = 1.4e-4, kMma = 0.56;  // of a stage; of an element of A there
+  constexpr double kTile = 2, kMemory = 0.85;
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return kLaunch;
   const ListSizes sizes = list_sizes(shape.rows, shape.cols, shape.nnzb, shape.block_m, shape.block_k);
-  const double groups = ceil_div(static_cast<double>(shape.rows), kernel.tile_m);
-  const double block_cols = std::max(1.0, static_cast<double>(shape.block_cols));
+  const double groups = static_cast<double>(sizes.groups), block_cols = static_cast<double>(shape.block_cols);
   const auto share = [&](int64_t loads, double rows) {
     return std::min(1.0, static_cast<double>(loads) / (ceil_div(static_cast<double>(shape.rows), rows) * block_cols));
   };
   const double of_64 = share(work.stats.rows64.loads, 64), of_128 = share(work.stats.rows128.loads, 128);
-  // 0: rows that know nothing of each other, 1: twice as many rows have no more columns.
+  // 0: rows that know nothing of each other; 1: twice as many rows have no more columns.
   const double apart = 2 - of_64, seen = of_64 > 0 ? of_128 / of_64 : apart;
   const double alike = apart > 1 ? std::clamp((apart - seen) / (apart - 1), 0.0, 1.0) : 0;
-  const double blocks_of_stage = static_cast<double>(sizes.columns) / shape.block_k;
-  const double random = 1 - std::pow(1 - of_128, blocks_of_stage);
-  const double stages = std::max(1.0, sizes.stages * (alike * of_128 + (1 - alike) * random));  // of a row group
-  const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
-  const double width = static_cast<double>(kernel.tile_n) / 256, tiles = groups * panels;
+  const double random = 1 - std::pow(1 - of_128, static_cast<double>(sizes.columns) / shape.block_k);
+  const double all_stages = static_cast<double>(sizes.stages);
+  const double stages = std::max(1.0, all_stages * (alike * of_128 + (1 - alike) * random));  // of a row group
+  const double tiles = groups * ceil_div(static_cast<double>(work.n), kernel.tile_n);
   const double at_once = std::min(tiles, static_cast<double>(work.device.sm_count) * kernel.ops->ctas_per_sm);
-  const double of_sm = std::max(1.0, at_once / work.device.sm_count);
+  const bool alone = kernel.ops->ctas_per_sm > 1 && at_once <= work.device.sm_count;
   const double elements = values_of(work) / (groups * stages);
-  const double stage = std::max(kMma * width * of_sm, kProduce + kPiece * elements * of_sm);
-  const double tile = stages * stage + kTile + kEpilogue * width;
-  const double waves = std::max(1.0, tiles / at_once), turns = std::min(ceil_div(tiles, at_once), waves + kWaveTail);
-  const double a = (static_cast<double>(work.element_bytes) * values_of(work) + 4 * static_cast<double>(shape.nnzb));
-  const double reading = (a * panels + static_cast<double>(work.element_bytes) * kStepColumns * kernel.tile_n * stages * tiles) /
-                         by_all_sms(kL2Rate, work);
-  const double moving = (a + bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
-  const double bounds = 4 * static_cast<double>(shape.nnzb) / memory_rate(kBoundsShare, work);
-  return kLaunch + bounds + together(on_sms(turns * tile, work), std::max(reading, moving), kWithMemory);
+  const double stage = std::max(kMma * kernel.tile_n / 256, (alone ? kAlone : kStage) + kPut * elements);
+  const double turns = tiles / at_once > 4 ? tiles / at_once : ceil_div(tiles, at_once);
+  const double listing = kEntry * static_cast<double>(shape.nnzb) + kElement * values_of(work) +
+                         kList * static_cast<double>(sizes.lists()) + kOfList * elements;
+  const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
+  return kLaunch + together(on_sms(listing + turns * (stages * stage + kTile), work), moving, kWithMemory);
 }
 
 }  // namespace sparsek::cuda

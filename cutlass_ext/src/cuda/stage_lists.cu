@@ -162,8 +162,9 @@ cudaError_t list_stages(const LaunchArgs& args, const ListSizes& sizes, const St
   if (error != cudaSuccess) return error;
   // By 2^16, rounded up: exact for quotients of the at most 64 elements of a row and stage.
   const uint32_t reciprocal = (65536u + args.block_k - 1) / args.block_k;
-  return launch_kernel(lists_kernel, static_cast<int>(sizes.groups * kQuarters * ((sizes.stages + kWarps - 1) / kWarps)),
-                       kThreads, 0, args.stream, {/*overlap=*/true}, args, rows, sizes, to, reciprocal);
+  return launch_kernel(lists_kernel,
+                       static_cast<int>(sizes.groups * kQuarters * ((sizes.stages + kWarps - 1) / kWarps)), kThreads, 0,
+                       args.stream, {/*overlap=*/true}, args, rows, sizes, to, reciprocal);
 }
 
 }  // namespace sparsek::cuda

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A of a product, listed by stages for kernel family "wgmma_scatter". A stage is 128 rows by up to 64 columns, and each
-// 32 of its rows, a quarter, are a list of the elements of their blocks: where each lies in a dense quarter, and what it
-// is. Elements have 16 bits. All of it lies in the product's workspace.
+// 32 of its rows, a quarter, are a list of the elements of their blocks: where each lies in a dense quarter, and what
+// it is. Elements have 16 bits. All of it lies in the product's workspace.
 //
 //   bounds    (block rows, stages + 1), row-major: the row's first entry in this stage, or behind it
 //   lists     (row groups, stages, 4), row-major: where the list of a quarter lies
 //   elements  (chunks of all lists, 32, 4): bits 0 to 11: the place, in bytes, in a quarter, which is (32 rows, 64
 //             columns), K-major, swizzled over 128 bytes; bits 16 to 31: the element. Element i of a chunk of 128 is at
-//             (i % 32, i / 32), so that the lanes of a warp, which read four each, write neighbours of the list together:
-//             these lie in different banks more often than others. The last element fills the last 32 of a list.
+//             (i % 32, i / 32), so that the lanes of a warp, which read four each, write neighbours of the list
+//             together: these lie in different banks more often than others. The last element fills the last 32 of a
+//             list.
 #pragma once
 
 #include <cuda_runtime_api.h>

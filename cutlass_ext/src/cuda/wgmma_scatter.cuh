@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel family "wgmma_scatter": wgmma for blocks of any size up to 64 x 64, single nonzeros too, by many columns.
 //
-// A is read sparse and multiplied dense. Of small blocks, the 128 rows of a tile have most columns of A between them, so
-// the product takes little longer than a dense one of these columns. Two kernels first list A's elements by stages
+// A is read sparse and multiplied dense. Of small blocks, the 128 rows of a tile have most columns of A between them,
+// so the product takes little longer than a dense one of these columns. Two kernels first list A's elements by stages
 // (stage_lists.h). Producer warps read these lists and write the elements to their places in a dense tile in shared
 // memory, whose rest is zero. Stages in which no row of the tile has a block are left out.
 //
 //   A   stage (128, 64), K-major, 128-byte swizzle, written by the producer warps, 32 rows each
-//   B   stage (chunk of 64 columns, 64, 64), N-major, 128-byte swizzle: by TMA. Rows behind the stage's columns are zero.
-//   C   (M, N):(ldc, 1) through shared memory and bulk stores, or from registers: any rows, M, N, pitch, alignment
+//   B   stage (chunk of 64 columns, 64, 64), N-major, 128-byte swizzle: by TMA. Rows behind the stage's columns are
+//   zero. C   (M, N):(ldc, 1) through shared memory and bulk stores, or from registers: any rows, M, N, pitch,
+//   alignment
 //
 // Zeros times Inf or NaN are NaN: a warp computes the groups of 8 columns of its 16 rows with NaN in their sums again
 // (scatter_again.cuh).
@@ -40,7 +41,6 @@ namespace wgmma_scatter_kernel {
 using ring_kernel::BoxesOfB;
 using ring_kernel::kChunkColumns;
 using ring_kernel::kElementBytes;
-using ring_kernel::kProducers;
 using ring_kernel::kStageBytesA;
 using ring_kernel::kStageK;
 using ring_kernel::kTileM;
@@ -49,17 +49,19 @@ using ring_kernel::kUnits;
 
 static_assert(kListRows == kTileM && kListColumns == kStageK && kListRowBytes == kStageK * kElementBytes);
 
-constexpr int kProducerWarps = kProducers / 32;
-static_assert(kProducerWarps == kQuarters);
+// What limits these kernels are the instructions of a producer warp, one after the other. So of narrow tiles each
+// quarter of a stage is written by one of two warps, which have the stages in turn. With wide ones there are no
+// registers for it.
+constexpr int turns_of(int tile_n) { return tile_n <= 64 ? 2 : 1; }
 constexpr int kQuarterBytes = kQuarterRows * kListRowBytes;
-// Warpgroups that multiply. Where a tile is narrow, one has both halves of its rows, so that the threads of two CTAs have
-// enough registers.
+// Warpgroups that multiply. Where a tile is narrow, one has both halves of its rows, so that the threads of two CTAs
+// have enough registers.
 constexpr int warpgroups_of(int tile_n) { return tile_n <= 64 ? 1 : 2; }
-constexpr int kFullArrivals = kProducerWarps + 1;  // a warp's rows of A each, and that B is on its way
+constexpr int kFullArrivals = kQuarters + 1;  // a warp's rows of A each, and that B is on its way
 constexpr int kChunkBytes = kStageK * kChunkColumns * kElementBytes;
 // What a warp copies to shared memory at once: a list, or a part of one. So many copies are under way or there.
-constexpr int kPartElements = 4 * kChunk, kPartBytes = kPartElements * int(sizeof(uint32_t));
-constexpr int slots_of(int tile_n) { return tile_n <= 64 ? 3 : 4; }
+constexpr int kPartElements = 3 * kChunk, kPartBytes = kPartElements * int(sizeof(uint32_t));
+constexpr int slots_of(int tile_n) { return tile_n <= 64 ? 2 : 5; }
 constexpr uint32_t kHasBlocks = 0, kIsEnd = 1;  // of what follows a tile's stages in the ring
 
 struct Params {
@@ -76,6 +78,7 @@ struct Params {
 
 template <int TileN, int Stages>
 struct Storage {
+  static constexpr int kTurns = turns_of(TileN), kProducerWarps = kTurns * kQuarters, kProducers = 32 * kProducerWarps;
   static constexpr int kWarpgroups = warpgroups_of(TileN), kConsumerWarps = 4 * kWarpgroups, kSlots = slots_of(TileN);
   static constexpr int kTileN = TileN, kStages = Stages, kStageBytesB = TileN / kChunkColumns * kChunkBytes;
   alignas(1024) uint8_t b[Stages][kStageBytesB];
@@ -93,8 +96,6 @@ struct Place {
   __device__ Place(const Params& p, int tile) : group(tile % p.groups), panel(tile / p.groups) {}
 };
 
-__device__ inline void meet_producers() { cutlass::arch::NamedBarrier::sync(kProducers, 0); }
-
 // A part of a list, in a word: its stage, its elements, and whether it is the first or the last one of the list.
 struct Part {
   static constexpr uint32_t kNone = 0xffffffffu, kFirst = 1u << 30, kLast = 1u << 31;
@@ -111,13 +112,17 @@ struct Part {
 };
 static_assert(kPartElements <= 0xfff && kMostStages <= 0x10000);
 
-// The parts of a warp's lists of a tile, one after the other. Stages in which no quarter has elements are left out; of
-// others an empty list is one empty part.
+// The parts of a warp's lists of a tile, one after the other: of all stages, or of every other one. Stages in which no
+// quarter has elements are left out; of others an empty list is one empty part.
+template <int Turns>
 class Parts {
  public:
-  // lists: of the row group.
-  __device__ Parts(const Params& p, const StageList* lists, int warp, int lane)
-      : p_(p), lists_(lists), warp_(warp), lane_(lane) {}
+  // lists: of the row group. is_next: whether the tile's first stage is the warp's.
+  __device__ Parts(const Params& p, const StageList* lists, int quarter, int lane, bool is_next)
+      : p_(p), lists_(lists), quarter_(quarter), lane_(lane), is_next_(is_next) {}
+
+  // Behind the last part: whether what follows the tile's stages in the ring is the warp's.
+  __device__ bool is_next() const { return is_next_; }
 
   // Begins to copy the next part to `to`.
   __device__ Part copy_next(uint32_t to) {
@@ -144,7 +149,17 @@ class Parts {
   __device__ static void copy(uint32_t to, const uint32_t* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
   }
+  // The next one of the warp's.
   __device__ int next_stage() {
+    while (true) {
+      const int stage = next_with_blocks();
+      if (stage < 0) return -1;
+      if (Turns == 1) return stage;
+      is_next_ = !is_next_;
+      if (!is_next_) return stage;
+    }
+  }
+  __device__ int next_with_blocks() {
     while (bits_ == 0) {
       if (window_ >= p_.sizes.stages) return -1;
       const int stage = window_ + lane_;
@@ -153,8 +168,8 @@ class Parts {
         const auto* const four = reinterpret_cast<const int4*>(lists_ + stage * kQuarters);
         const int4 low = __ldg(four), high = __ldg(four + 1);
         any = (low.y | low.w | high.y | high.w) != 0;
-        own_.begin = warp_ == 0 ? low.x : warp_ == 1 ? low.z : warp_ == 2 ? high.x : high.z;
-        own_.count = warp_ == 0 ? low.y : warp_ == 1 ? low.w : warp_ == 2 ? high.y : high.w;
+        own_.begin = quarter_ == 0 ? low.x : quarter_ == 1 ? low.z : quarter_ == 2 ? high.x : high.z;
+        own_.count = quarter_ == 0 ? low.y : quarter_ == 1 ? low.w : quarter_ == 2 ? high.y : high.w;
       }
       bits_ = __ballot_sync(kWarp, any);
       window_ += 32;
@@ -166,7 +181,8 @@ class Parts {
 
   const Params& p_;
   const StageList* lists_;
-  int warp_, lane_;
+  int quarter_, lane_;
+  bool is_next_;
   StageList own_ = {};  // the warp's list of the lane's stage of the window
   int window_ = 0;      // the stage behind the window of 32
   uint32_t bits_ = 0;   // its stages that are left
@@ -205,19 +221,21 @@ __device__ inline void clear_quarter(uint32_t quarter, int lane) {
 template <class Storage>
 __device__ void produce(const Params& p, Storage& shared) {
   constexpr int kStages = Storage::kStages, kSlots = Storage::kSlots;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = warp % kQuarters;
   const int boxes_of_tile = Storage::kTileN / kChunkColumns / p.boxes.chunks;
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
-  const uint32_t first_a = shared_address(shared.a) + warp * kQuarterBytes, first_b = shared_address(shared.b);
+  const uint32_t first_a = shared_address(shared.a) + quarter * kQuarterBytes, first_b = shared_address(shared.b);
   const uint32_t first_part = shared_address(shared.parts[warp]);
   constexpr auto kOften = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
   RingState<kStages> state;
+  bool is_next = warp < kQuarters;  // whether the ring's next stage is the warp's
 #pragma unroll 1
   for (int tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+    if (!is_next) ++state;
     const Place place(p, tile);
     const int64_t chunks = (p.args.n - int64_t(place.panel) * Storage::kTileN + kChunkColumns - 1) / kChunkColumns;
     const int boxes = min(boxes_of_tile, int((chunks + p.boxes.chunks - 1) / p.boxes.chunks));
-    Parts parts(p, p.lists.lists + place.group * p.sizes.stages * kQuarters, warp, lane);
+    Parts<Storage::kTurns> parts(p, p.lists.lists + place.group * p.sizes.stages * kQuarters, quarter, lane, is_next);
     Part ahead[kSlots];
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
@@ -231,7 +249,7 @@ __device__ void produce(const Params& p, Storage& shared) {
       const uint32_t full = first_full + state.stage * kBarrierBytes, to = first_a + state.stage * kStageBytesA;
       if (part.is_first()) {
         wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
-        if (warp == 0) {
+        if (quarter == 0) {
           if (lane == 0) {
             shared.marks[state.stage] = kHasBlocks;
             arrive_and_expect(full, boxes * p.boxes.chunks * p.sizes.columns * kChunkColumns * kElementBytes);
@@ -252,7 +270,8 @@ __device__ void produce(const Params& p, Storage& shared) {
       __syncwarp();
       if (part.is_last()) {
         if (lane == 0) arrive_in_cluster<1>(full);
-        ++state;
+#pragma unroll
+        for (int turn = 0; turn < Storage::kTurns; ++turn) ++state;
       }
 #pragma unroll
       for (int i = 0; i + 1 < kSlots; ++i) ahead[i] = ahead[i + 1];
@@ -260,10 +279,15 @@ __device__ void produce(const Params& p, Storage& shared) {
       asm volatile("cp.async.commit_group;" ::: "memory");
       if (++slot == kSlots) slot = 0;
     }
+    if (!parts.is_next()) {  // the end is the other warp's, and what follows it this one's
+      is_next = true;
+      continue;
+    }
+    is_next = Storage::kTurns == 1;
     const uint32_t full = first_full + state.stage * kBarrierBytes;
     wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
     if (lane == 0) {
-      if (warp == 0) {
+      if (quarter == 0) {
         shared.marks[state.stage] = kIsEnd;
         arrive_in_cluster<1>(full);
       }
@@ -277,13 +301,13 @@ __device__ void produce(const Params& p, Storage& shared) {
 template <class Storage>
 __device__ void clear_rest(const Params& p, Storage& shared) {
   const int first = p.sizes.columns * kChunkColumns * kElementBytes;
-  for (int i = first + threadIdx.x * 16; i < kChunkBytes; i += kProducers * 16) {
+  for (int i = first + threadIdx.x * 16; i < kChunkBytes; i += Storage::kProducers * 16) {
     for (int chunk = 0; chunk < Storage::kStages * Storage::kTileN / kChunkColumns; ++chunk) {
       *reinterpret_cast<uint4*>(shared.b[0] + chunk * kChunkBytes + i) = uint4{};
     }
   }
   cutlass::arch::fence_view_async_shared();
-  meet_producers();
+  cutlass::arch::NamedBarrier::sync(Storage::kProducers, 0);
 }
 
 // A warp's 16 rows of a tile of C, in one half of it.
@@ -293,15 +317,15 @@ struct OwnRows {
   template <class Storage>
   __device__ OwnRows(const Params& p, const Storage&, int tile, int half) : lane(threadIdx.x % 32) {
     const Place place(p, tile);
-    const int warp = int(threadIdx.x - kProducers) / 32 % 4;
+    const int warp = int(threadIdx.x - Storage::kProducers) / 32 % 4;
     first_row = place.group * kTileM + half * (kTileM / 2) + warp * kStoreRows;
     first_col = place.panel * Storage::kTileN;
   }
   __device__ uint32_t row() const { return first_row + lane / 4; }
 };
 
-// Stores them, but for the groups of 8 columns that it returns, which have NaN. first_buffer: a warp that stores 64 columns
-// at a time takes its buffers in turn; others take both each time.
+// Stores them, but for the groups of 8 columns that it returns, which have NaN. first_buffer: a warp that stores 64
+// columns at a time takes its buffers in turn; others take both each time.
 template <class Element, class Storage, int Groups>
 __device__ uint32_t store(const Params& p, Storage& shared, float (&acc)[Groups][4], const OwnRows& own,
                           int first_buffer) {
@@ -314,7 +338,7 @@ __device__ uint32_t store(const Params& p, Storage& shared, float (&acc)[Groups]
   }
   if (p.by_tma && with_nan == 0) {
     auto& buffers =
-        reinterpret_cast<StoreBuffers&>(shared.buffers[(threadIdx.x - kProducers) / 32][first_buffer]);
+        reinterpret_cast<StoreBuffers&>(shared.buffers[(threadIdx.x - Storage::kProducers) / 32][first_buffer]);
     store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, buffers, own.first_row, own.first_col, own.lane);
   } else {
     store_rows<Element, true>(args, acc, row, own.first_col, own.lane, with_nan);
@@ -327,7 +351,7 @@ __device__ void consume(const Params& p, Storage& shared) {
   constexpr int kGroups = Storage::kTileN / 8, kStages = Storage::kStages;
   constexpr int kHalves = 2 / Storage::kWarpgroups, kHalfBytes = kStageBytesA / 2;
   const LaunchArgs& args = p.args;
-  const int warpgroup = int(threadIdx.x - kProducers) / 128, lane = threadIdx.x % 32;
+  const int warpgroup = int(threadIdx.x - Storage::kProducers) / 128, lane = threadIdx.x % 32;
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   const uint64_t first_a = wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + warpgroup * kHalfBytes);
   const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kChunkBytes);
@@ -388,11 +412,14 @@ __device__ void consume(const Params& p, Storage& shared) {
   wait_for_stores();
 }
 
-// Registers of a CTA that has an SM to itself; two on an SM have what they were launched with.
-constexpr int kProducerRegisters = 72, kConsumerRegisters = 216;
+// Registers of a thread. A CTA has no more of them than at its launch: 384 times 80, or 168 where an SM has one.
+constexpr int producer_registers(int tile_n) { return tile_n <= 64 ? 56 : 72; }
+constexpr int consumer_registers(int tile_n) { return tile_n <= 64 ? 128 : 216; }
+
+constexpr int threads_of(int tile_n) { return 128 * (turns_of(tile_n) + warpgroups_of(tile_n)); }
 
 template <class Element, int TileN, int Stages, int Ctas>
-__global__ void __launch_bounds__(kProducers + 128 * warpgroups_of(TileN), Ctas) kernel(const __grid_constant__ Params p) {
+__global__ void __launch_bounds__(threads_of(TileN), Ctas) kernel(const __grid_constant__ Params p) {
   using Memory = Storage<TileN, Stages>;
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Memory*>(memory);
@@ -405,12 +432,12 @@ __global__ void __launch_bounds__(kProducers + 128 * warpgroups_of(TileN), Ctas)
   }
   wait_for_previous_launch();
   __syncthreads();
-  if (threadIdx.x < kProducers) {
-    if constexpr (Ctas == 1) cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
+  if (threadIdx.x < Memory::kProducers) {
+    cutlass::arch::warpgroup_reg_dealloc<producer_registers(TileN)>();
     clear_rest(p, shared);
     produce(p, shared);
   } else {
-    if constexpr (Ctas == 1) cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters>();
+    cutlass::arch::warpgroup_reg_alloc<consumer_registers(TileN)>();
     consume<Element>(p, shared);
   }
 }
@@ -423,7 +450,7 @@ struct WgmmaScatterKernel {
   static_assert(Config::kTileM == wgmma_scatter_kernel::kTileM && Config::kTileK == wgmma_scatter_kernel::kStageK);
   static constexpr int kTileN = Config::kTileN, kStages = Config::kStages, kCtas = kTileN <= 64 ? 2 : 1;
   static constexpr int kSharedBytes = sizeof(wgmma_scatter_kernel::Storage<kTileN, kStages>);
-  static constexpr int kThreads = wgmma_scatter_kernel::kProducers + 128 * wgmma_scatter_kernel::warpgroups_of(kTileN);
+  static constexpr int kThreads = wgmma_scatter_kernel::threads_of(kTileN);
   static constexpr auto kKernel = wgmma_scatter_kernel::kernel<Element, kTileN, kStages, kCtas>;
 
   static cudaError_t prepare() {
@@ -438,7 +465,8 @@ struct WgmmaScatterKernel {
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_scatter_kernel;
     const ListSizes sizes = list_sizes(args.rows, args.cols, args.nnzb, args.block_m, args.block_k);
-    k::Params p = {{}, {}, args, *args.rows_in_chunks, k::BoxesOfB::of(args), sizes, {sizes, args.workspace}, 0, 0, false};
+    k::Params p = {{}, {}, args, *args.rows_in_chunks, k::BoxesOfB::of(args), sizes, {sizes, args.workspace},
+                   0,  0,  false};
     // Chunks of fewer than 64 rows have gaps between them in shared memory.
     p.boxes.chunks = sizes.columns == k::kStageK ? std::min(p.boxes.chunks, kTileN / k::kChunkColumns) : 1;
     p.groups = static_cast<int32_t>(sizes.groups);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from sparsek.compat import xformers as compat  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 LAYOUT = st.BlockLayout.from_mask(draw(7, 4, 5, 6) > -0.5, (8, 10), (40, 60))
+WITH_BITS = st.BlockLayout.from_dense_mask(draw(8, 4, 40, 60) > -0.5, (8, 10))
 
 
 def biases() -> list[tuple[Any, dict[str, Any]]]:
@@ -31,10 +33,15 @@ def biases() -> list[tuple[Any, dict[str, Any]]]:
         (masks.LowerTriangularFromBottomRightMask(), {"causal": True, "align_ends": True}),
         (made(LAYOUT), {"layout": LAYOUT}),
         (made(LAYOUT, window=(9, 4), align_ends=True), {"layout": LAYOUT, "window": (9, 4), "align_ends": True}),
+        (made(WITH_BITS, causal=True).to("cpu"), {"layout": WITH_BITS, "causal": True}),
+        (masks.LowerTriangularFromBottomRightLocalAttentionMask(11), {"window": (10, 0), "align_ends": True}),
+        (masks.LocalAttentionFromBottomRightMask(window_left=7, window_right=2), {"window": (7, 2), "align_ends": True}),
+        (draw(9, 2, 4, 40, 60), {"bias": draw(9, 2, 4, 40, 60)}),
+        (masks.LowerTriangularMaskWithTensorBias(draw(9, 2, 4, 40, 60)), {"bias": draw(9, 2, 4, 40, 60), "causal": True}),
     ]
 
 
-@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("at", range(10))
 def test_results_and_gradients(at: int) -> None:
     bias, options = biases()[at]
     found = compat.install()
@@ -50,7 +57,7 @@ def test_results_and_gradients(at: int) -> None:
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("at", range(10))
 def test_groups_of_heads(at: int) -> None:
     bias, options = biases()[at]
     found = compat.install()
@@ -63,7 +70,7 @@ def test_groups_of_heads(at: int) -> None:
         assert torch.equal(got.flatten(2, 3), exact)
 
 
-@pytest.mark.parametrize("at", [3, 4])
+@pytest.mark.parametrize("at", [3, 4, 5])
 def test_the_bias_says_which_keys_are_seen(at: int) -> None:
     bias, options = biases()[at]
     q, k = draw(1, 2, 4, 40, 8), draw(2, 2, 4, 60, 8)
@@ -71,6 +78,29 @@ def test_the_bias_says_which_keys_are_seen(at: int) -> None:
     assert torch.isinf(seen).any()
     _, lse = st.attention(q, k, k, return_lse=True, **options)
     torch.testing.assert_close((q @ k.transpose(-1, -2) * 8**-0.5 + seen).logsumexp(-1), lse)
+
+
+def test_the_gradient_of_a_bias() -> None:
+    found = compat.install()
+    q, bias = draw(1, 2, 40, 4, 8).requires_grad_(), draw(9, 2, 4, 40, 40).requires_grad_()
+    got = xops.memory_efficient_attention(q, q, q, attn_bias=bias, op=(found.forward, found.backward))
+    exact = st.attention(*[q.transpose(1, 2)] * 3, bias=bias).transpose(1, 2)
+    for one, other in zip(torch.autograd.grad(got.sum(), (q, bias)), torch.autograd.grad(exact.sum(), (q, bias)), strict=True):
+        torch.testing.assert_close(one, other)
+    mask = xops.fmha.attn_bias.LowerTriangularMaskWithTensorBias(bias)
+    assert "takes no gradient" in found.backward.not_supported_reasons(xops.fmha.Inputs(q, q, q, mask))[-1]
+
+
+def test_what_a_gpu_has_kernels_for() -> None:
+    def reasons(dtype: Any, size: int, size_of_v: int, bias: Any = None) -> list[str]:
+        query = SimpleNamespace(device=torch.device("cuda"), dtype=dtype, shape=(1, 1, 1, size))
+        return compat._refused_on_gpu(SimpleNamespace(query=query, value=SimpleNamespace(shape=(1, 1, 1, size_of_v)), attn_bias=bias))
+
+    assert reasons(torch.float16, 256, 256) == []
+    assert "dtype=torch.float32" in reasons(torch.float32, 64, 64)[0]
+    assert "(64 and 32)" in reasons(torch.bfloat16, 64, 32)[0]
+    assert "(36)" in reasons(torch.bfloat16, 36, 36)[0]
+    assert "8 x 10" in reasons(torch.bfloat16, 64, 64, compat.install().bias(LAYOUT))[0]
 
 
 def test_the_registry() -> None:

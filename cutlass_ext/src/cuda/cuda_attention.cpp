@@ -67,6 +67,10 @@ class CudaAttention final : public AttentionState {
 
   void forward(const sparsek_attention_args& args) override {
     if (work_->query_tiles() == 0) return;
+    if (has_pages(args)) {
+      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve keys and values in pages",
+           attention_kernel_name(shape_.dtype));
+    }
     DeviceScope scope(device_);
     AttentionForwardArgs launch = {};
     AttentionWorkLists& work = work_.of(moves(args));

@@ -21,6 +21,7 @@ type attentionCase[T, S Element] struct {
 	layout             *BSR[T, int32] // nil: every block
 	lengthsQ, lengthsK []int32
 	terms              attentionTerms
+	hidden             [][]bool // (batch, keys): those in pages that are not there; nil: none
 	o                  AttentionOperands
 }
 

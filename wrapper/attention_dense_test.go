@@ -22,7 +22,7 @@ func length(lengths []int32, b, seq int) int {
 func (c *attentionCase[T, S]) sees(b, head, i, j int) bool {
 	o := c.opts
 	n, m := length(c.lengthsQ, b, o.SeqQ), length(c.lengthsK, b, o.SeqK)
-	if i >= n || j >= m {
+	if i >= n || j >= m || c.hidden != nil && c.hidden[b][j] {
 		return false
 	}
 	p := i

@@ -73,6 +73,10 @@ type AttentionOperands struct {
 	Bias HeadsOperand
 	Mask *AttentionMask // nil: all pairs of the layout's blocks see each other
 
+	// Pages, where it is not nil, tells in which pages of a cache the keys of each batch lie. K and V are then such a cache,
+	// (pages, HeadsK, rows of a page, size), of a cache of (pages, rows of a page, HeadsK, size) by Stride. Of Forward alone.
+	Pages *AttentionPages
+
 	// Of Backward: the gradient of O, and those that are written, of which nil ones are not computed.
 	GradO               HeadsOperand
 	GradQ, GradK, GradV HeadsOperand
@@ -160,6 +164,9 @@ func (a *Attention) bind(ctx context.Context, op string, s *Stream, o AttentionO
 			return c.address(name, h, pins)
 		})
 	}
+	if c.err == nil && o.Pages != nil {
+		args.Pages.Table = at(c, "Pages.Table", o.Pages.Table, args.Pages.TableSize(a.opts.Batch, a.opts.SeqK), true)
+	}
 	runtime.KeepAlive(o)
 	return c, args, pins
 }
@@ -202,6 +209,15 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 	}
 	query := func(size int) [4]int { return [4]int{o.Batch, o.HeadsQ, o.SeqQ, size} }
 	key := func(size int) [4]int { return [4]int{o.Batch, o.HeadsK, o.SeqK, size} }
+	cached, err := given.pages(op)
+	if err != nil {
+		return err
+	}
+	args.Pages = cached
+	cache := key
+	if cached.Rows > 0 {
+		cache = func(size int) [4]int { return [4]int{cached.Count, o.HeadsK, cached.Rows, size} }
+	}
 	blocks := [4]int{o.Batch, o.HeadsQ, (o.SeqQ + block[0] - 1) / block[0], (o.SeqK + block[1] - 1) / block[1]}
 	var lse, mass, gradBias native.Tensor
 	for _, x := range []struct {
@@ -213,8 +229,8 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 		wanted bool
 	}{
 		{"Q", given.Q, query(o.HeadSize), dtype, &args.Q, true},
-		{"K", given.K, key(o.HeadSize), dtype, &args.K, true},
-		{"V", given.V, key(sizeV), dtype, &args.V, true},
+		{"K", given.K, cache(o.HeadSize), dtype, &args.K, true},
+		{"V", given.V, cache(sizeV), dtype, &args.V, true},
 		{"O", given.O, query(sizeV), dtype, &args.O, true},
 		{"LSE", given.LSE, query(1), sums, &lse, backward || given.Mass != nil},
 		{"Mass", given.Mass, blocks, sums, &mass, false},

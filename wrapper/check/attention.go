@@ -39,14 +39,17 @@ func (o AttentionOutput) isGradient() bool { return o >= GradQ && o <= GradV || 
 // AttentionArgs are a call of attention and its results, all in host memory.
 type AttentionArgs struct {
 	Options            sparsek.AttentionOptions
-	Operands           sparsek.AttentionOperands // without lengths and Mask
+	Operands           sparsek.AttentionOperands // without lengths, Mask and Pages
 	LengthsQ, LengthsK []int32                   // (Batch), or nil
 	// As of [sparsek.AttentionMask], or nil.
 	MaskIndex, MaskBits []int32
 	MaskBlocks          int
-	Info                sparsek.AttentionInfo // its roundoffs are those of the kernel
-	Output              AttentionOutput
-	Threads             int // 0: one for each core
+	// As Table of [sparsek.AttentionPages], or nil: K and V are then its cache.
+	PageTable  []int32
+	PageStride int
+	Info       sparsek.AttentionInfo // its roundoffs are those of the kernel
+	Output     AttentionOutput
+	Threads    int // 0: one for each core
 }
 
 // Attention compares every element of an output with one in float64 (of float64: with 64 bits of fraction), computed
@@ -57,11 +60,15 @@ func Attention[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, layout 
 	const op = "check attention"
 	var pins runtime.Pinner
 	defer pins.Unpin()
+	if args.PageTable != nil {
+		args.Operands.Pages = &sparsek.AttentionPages{Stride: args.PageStride}
+	}
 	options, raw, err := bridge.Attention(op, layout, args.Options, args.Operands, args.Output.isGradient(), &pins)
 	if err != nil {
 		return Report{}, err
 	}
 	indexSize, bitsSize := bridge.MaskSizes(args.Options, options, args.MaskBlocks)
+	tableSize := raw.Pages.TableSize(args.Options.Batch, args.Options.SeqK)
 	for _, x := range []struct {
 		name string
 		from []int32
@@ -70,6 +77,7 @@ func Attention[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, layout 
 	}{
 		{"LengthsQ", args.LengthsQ, args.Options.Batch, &raw.LengthsQ}, {"LengthsK", args.LengthsK, args.Options.Batch, &raw.LengthsK},
 		{"MaskIndex", args.MaskIndex, indexSize, &raw.MaskIndex}, {"MaskBits", args.MaskBits, bitsSize, &raw.MaskBits},
+		{"PageTable", args.PageTable[:min(tableSize, len(args.PageTable))], tableSize, &raw.Pages.Table},
 	} {
 		if x.from == nil {
 			continue

@@ -60,12 +60,12 @@ void require_rules(const sparsek_attention_options& options, AttentionShape& sha
   shape.soft_cap = options.soft_cap;
 }
 
-// An operand of one size: what it is called, where it lies, and how many heads and rows it has.
+// An operand of one size: what it is called, where it lies, and how many batches (or pages), heads and rows it has.
 struct Operand {
   const char* name;
   const void* data;
   int64_t* stride;
-  int64_t heads, rows, size;
+  int64_t batch, heads, rows, size;
   bool written;
 };
 
@@ -78,7 +78,7 @@ void resolve_strides(const AttentionShape& shape, const Operand& x) {
       fail(SPARSEK_BAD_SIZE, "args->%s does not fit in an address space", x.name);
     }
   }
-  const int64_t extent[3] = {shape.batch, x.heads, x.rows};
+  const int64_t extent[3] = {x.batch, x.heads, x.rows};
   int64_t last = x.size;
   for (int i = 0; i < 3; ++i) {
     const int64_t steps = std::max<int64_t>(0, extent[i] - 1);
@@ -146,6 +146,41 @@ void require_mask(const sparsek_attention_args& args) {
   if (args.mask != nullptr) require_not_null(args.mask_index, "args->mask_index");
   require_aligned(args.mask, 4, "args->mask");
   require_aligned(args.mask_index, 4, "args->mask_index");
+}
+
+bool has_keys(const AttentionShape& shape) { return shape.batch > 0 && shape.seq_k > 0; }
+
+// Fills in the stride of the table.
+void resolve_pages(const AttentionShape& shape, AttentionCall call, sparsek_attention_args& args) {
+  if (args.page_rows < 0 || args.page_rows > kLargestExtent) {
+    fail(SPARSEK_BAD_SIZE, "args->page_rows = %" PRId64 " is not from 0 to %" PRId64, args.page_rows, kLargestExtent);
+  }
+  if (args.page_rows == 0) {
+    if (args.page_table != nullptr || args.page_table_stride != 0 || args.pages != 0) {
+      fail(SPARSEK_BAD_SIZE, "args->page_rows is 0, and a page table, its stride or a number of pages is given");
+    }
+    return;
+  }
+  if (call == AttentionCall::kBackward) {
+    fail(SPARSEK_NO_SUCH_KERNEL, "no kernel has the backward pass of keys and values in pages: give them in one piece");
+  }
+  if (args.mass != nullptr) {
+    fail(SPARSEK_NO_SUCH_KERNEL, "no kernel has the mass of blocks of keys in pages: leave args->mass null");
+  }
+  if (args.pages < 1 || args.pages > kLargestExtent) {
+    fail(SPARSEK_BAD_SIZE, "args->pages = %" PRId64 " is not from 1 to %" PRId64, args.pages, kLargestExtent);
+  }
+  if (has_keys(shape)) require_not_null(args.page_table, "args->page_table");
+  require_aligned(args.page_table, 4, "args->page_table");
+  const int64_t own = (shape.seq_k + args.page_rows - 1) / args.page_rows;
+  if (args.page_table_stride == 0) args.page_table_stride = own;
+  int64_t last = 0;
+  if (args.page_table_stride < 0 ||
+      __builtin_mul_overflow(std::max<int64_t>(0, shape.batch - 1), args.page_table_stride, &last) ||
+      last > INT64_MAX / 4 - own) {
+    fail(SPARSEK_BAD_LEADING_DIMENSION, "args->page_table_stride = %" PRId64 " is negative, or too large",
+         args.page_table_stride);
+  }
 }
 
 }  // namespace
@@ -240,11 +275,15 @@ sparsek_attention_args resolve_attention_args(const AttentionShape& shape, const
   resolve_bias(shape, args);
   require_mask(args);
   const bool backward = call == AttentionCall::kBackward;
+  resolve_pages(shape, call, args);
+  const bool in_pages = has_pages(args) && has_keys(shape);
   const auto query = [&](const char* name, const void* data, int64_t* stride, int64_t size, bool written) {
-    return Operand{name, data, stride, shape.heads_q, shape.seq_q, size, written};
+    return Operand{name, data, stride, shape.batch, shape.heads_q, shape.seq_q, size, written};
   };
   const auto key = [&](const char* name, const void* data, int64_t* stride, int64_t size, bool written) {
-    return Operand{name, data, stride, shape.heads_k, shape.seq_k, size, written};
+    Operand own{name, data, stride, shape.batch, shape.heads_k, shape.seq_k, size, written};
+    if (in_pages) own.batch = args.pages, own.rows = args.page_rows;
+    return own;
   };
   const int64_t d = shape.head_size, d_v = shape.head_size_v;
   const Operand read[] = {query("q", args.q, args.stride_q, d, false), key("k", args.k, args.stride_k, d, false),

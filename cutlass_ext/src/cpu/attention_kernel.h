@@ -10,10 +10,18 @@ namespace sparsek::cpu {
 constexpr int kAttentionLanes = 64;
 constexpr int kAttentionRows = 64;
 
-// The rows of one head: row i is i * stride elements behind the first.
+// Where rows lie in pages of a cache: row i is row i % rows of page table[i / rows]. Numbers of pages that are not in
+// [0, count) have no rows.
+struct HeadPages {
+  const int32_t* table;  // null: rows do not lie in pages
+  int64_t rows, count;
+  int64_t stride;  // elements from one page to the next
+};
+// The rows of one head: row i, or of a page, is i * stride elements behind the first.
 struct HeadRows {
   const void* data;
   int64_t stride;
+  HeadPages pages;
 };
 struct HeadOutput {
   void* data;  // null: not wanted

@@ -69,10 +69,26 @@ void load_lanes(const HeadRows& from, const AttentionTile& tile, int64_t size, S
   }
 }
 
+// Whether there is a row, which may be of a page that is none of the cache.
+inline bool has_row(const HeadRows& from, int64_t row) {
+  const HeadPages& pages = from.pages;
+  if (pages.table == nullptr) return true;
+  const int32_t page = pages.table[row / pages.rows];
+  return page >= 0 && page < pages.count;
+}
+
+template <typename T>
+const T* row_at(const HeadRows& from, int64_t row) {
+  const HeadPages& pages = from.pages;
+  const T* const first = static_cast<const T*>(from.data);
+  if (pages.table == nullptr) return first + row * from.stride;
+  return first + pages.table[row / pages.rows] * pages.stride + row % pages.rows * from.stride;
+}
+
 template <typename T, typename S>
 void load_rows(const HeadRows& from, const RowGroup& group, int64_t size, S* to) {
   for (int64_t r = 0; r < group.count; ++r) {
-    const T* const row = static_cast<const T*>(from.data) + group.row[r] * from.stride;
+    const T* const row = row_at<T>(from, group.row[r]);
     for (int64_t d = 0; d < size; ++d) to[r * size + d] = widen(row[d]);
   }
 }
@@ -104,6 +120,7 @@ void walk(const AttentionTile& tile, Visit visit) {
     if (last < tile.low || first > tile.high) continue;
     const bool partial = first < tile.low || last > tile.high;
     for (int64_t row = begin; row < end; ++row) {
+      if (!kLanesAreKeys && !has_row(tile.k, row)) continue;
       group.row[group.count++] = row;
       group.partial = group.partial || partial;
       if (group.count < kAttentionRows) continue;

@@ -50,14 +50,14 @@ class Pairs {
     const int64_t head_k = head_q / (shape.heads_q / shape.heads_k);
     length_q_ = length(args.lengths_q, b, shape.seq_q);
     length_k_ = length(args.lengths_k, b, shape.seq_k);
+    batch_ = b;
+    head_q_ = head_q;
     copy(q_, args.q, args.stride_q, b, head_q, length_q_, shape.head_size);
-    copy(k_, args.k, args.stride_k, b, head_k, length_k_, shape.head_size);
-    copy(v_, args.v, args.stride_v, b, head_k, length_k_, shape.head_size_v);
+    copy_keys(k_, args.k, args.stride_k, head_k, shape.head_size);
+    copy_keys(v_, args.v, args.stride_v, head_k, shape.head_size_v);
     first_row_ =
         ((shape.layout_batch == 1 ? 0 : b) * shape.layout_heads + head_q * shape.layout_heads / shape.heads_q) *
         ((shape.seq_q + shape.block_q - 1) / shape.block_q);
-    batch_ = b;
-    head_q_ = head_q;
     if (check_.output < SPARSEK_ATTENTION_GRAD_Q) return;
     const int32_t lse_type = shape.dtype == SPARSEK_FP64 ? SPARSEK_FP64 : SPARSEK_FP32;
     lse_.resize(static_cast<size_t>(length_q_));
@@ -93,7 +93,7 @@ class Pairs {
       for (int64_t j = begin; j < begin + shape.block_k && j < length_k_; ++j) {
         if (shape.left && j < place - shape.window_left) continue;
         if (shape.right && j > place + shape.window_right) continue;
-        if (is_hidden(i, j)) continue;
+        if (!has_key(j) || is_hidden(i, j)) continue;
         visit(j);
       }
     }
@@ -185,9 +185,31 @@ class Pairs {
             int64_t size) const {
     to.resize(static_cast<size_t>(rows * size));
     for (int64_t i = 0; i < rows; ++i) {
-      const int64_t at = b * stride[0] + head * stride[1] + i * stride[2];
-      for (int64_t d = 0; d < size; ++d) to[i * size + d] = element_of(data, check_.shape.dtype, at + d);
+      copy_row(to.data() + i * size, data, b * stride[0] + head * stride[1] + i * stride[2], size);
     }
+  }
+  // Keys or values of the batch, which may lie in pages. Those that are not there stay 0.
+  void copy_keys(std::vector<Real>& to, const void* data, const int64_t (&stride)[3], int64_t head,
+                 int64_t size) const {
+    if (!has_pages(check_.args)) return copy(to, data, stride, batch_, head, length_k_, size);
+    to.assign(static_cast<size_t>(length_k_ * size), 0);
+    for (int64_t j = 0; j < length_k_; ++j) {
+      if (!has_key(j)) continue;
+      const int64_t in_page = j % check_.args.page_rows;
+      copy_row(to.data() + j * size, data, page_of(j) * stride[0] + head * stride[1] + in_page * stride[2], size);
+    }
+  }
+  void copy_row(Real* to, const void* data, int64_t at, int64_t size) const {
+    for (int64_t d = 0; d < size; ++d) to[d] = element_of(data, check_.shape.dtype, at + d);
+  }
+
+  int64_t page_of(int64_t j) const {
+    const sparsek_attention_args& args = check_.args;
+    return args.page_table[batch_ * args.page_table_stride + j / args.page_rows];
+  }
+  // Whether the key does not lie in a page that is none of the cache.
+  bool has_key(int64_t j) const {
+    return !has_pages(check_.args) || (page_of(j) >= 0 && page_of(j) < check_.args.pages);
   }
 
   // Of two rows, with the error of the sum and of `more` roundings.

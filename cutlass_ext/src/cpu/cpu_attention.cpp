@@ -182,8 +182,8 @@ class CpuAttention final : public AttentionState {
     tile.block_k = shape_.block_k;
     const int64_t head_k = shape_.head_k(head);
     tile.q = rows(args.q, args.stride_q, b, head);
-    tile.k = rows(args.k, args.stride_k, b, head_k);
-    tile.v = rows(args.v, args.stride_v, b, head_k);
+    tile.k = key_rows(args, args.k, args.stride_k, b, head_k);
+    tile.v = key_rows(args, args.v, args.stride_v, b, head_k);
     tile.o = rows(args.o, args.stride_o, b, head);
     tile.grad_o = rows(args.grad_o, args.stride_grad_o, b, head);
     tile.out_o = output(args.o, args.stride_o, b, head);
@@ -217,9 +217,16 @@ class CpuAttention final : public AttentionState {
   }
 
   HeadRows rows(const void* data, const int64_t (&stride)[3], int64_t b, int64_t head) const {
-    if (data == nullptr) return {nullptr, 0};
+    if (data == nullptr) return {};
     const int64_t first = b * stride[0] + head * stride[1];
-    return {static_cast<const char*>(data) + first * dtype_bytes(shape_.dtype), stride[2]};
+    return {static_cast<const char*>(data) + first * dtype_bytes(shape_.dtype), stride[2], {}};
+  }
+  HeadRows key_rows(const sparsek_attention_args& args, const void* data, const int64_t (&stride)[3], int64_t b,
+                    int64_t head) const {
+    if (!has_pages(args)) return rows(data, stride, b, head);
+    HeadRows own = rows(data, stride, 0, head);
+    own.pages = {args.page_table + b * args.page_table_stride, args.page_rows, args.pages, stride[0]};
+    return own;
   }
   HeadOutput output(void* data, const int64_t (&stride)[3], int64_t b, int64_t head) const {
     const HeadRows own = rows(data, stride, b, head);

@@ -5,6 +5,8 @@
 //   k, v   (batch, heads_k, seq_k, head_size):(strides, 1)
 //   lse    (batch, heads_q, seq_q) or null
 //
+// Keys and values may lie in pages, see AttentionPages.
+//
 // A query sees the keys of the units that its tile's steps name for it, in partial ones those at which
 // low <= key - query <= high. Where it sees none, o is 0 and lse is -inf.
 #pragma once
@@ -25,10 +27,13 @@ struct HeadStrides {
 };
 
 // What steps of a kernel are: units, as they are in the list; what is left of these, with AttentionGeneralArgs; or of
-// pieces. And what is left of either, with AttentionTerms.
-enum class StepKind { kPlain, kUnits, kPieces, kUnitTerms, kPieceTerms };
-constexpr bool is_in_pieces(StepKind steps) { return steps == StepKind::kPieces || steps == StepKind::kPieceTerms; }
+// pieces. And what is left of either, with AttentionTerms, or with AttentionPages.
+enum class StepKind { kPlain, kUnits, kPieces, kUnitTerms, kPieceTerms, kPagedUnits, kPagedPieces };
+constexpr bool is_in_pieces(StepKind steps) {
+  return steps == StepKind::kPieces || steps == StepKind::kPieceTerms || steps == StepKind::kPagedPieces;
+}
 constexpr bool has_terms(StepKind steps) { return steps == StepKind::kUnitTerms || steps == StepKind::kPieceTerms; }
+constexpr bool has_pages(StepKind steps) { return steps == StepKind::kPagedUnits || steps == StepKind::kPagedPieces; }
 
 // What scores have besides q k^T.
 struct AttentionTerms {
@@ -64,6 +69,15 @@ struct AttentionGeneralArgs {
   AttentionTerms terms;  // of kernels that have them
 };
 
+// Where keys and values lie in pages: k and v are (count, heads_k, rows, head_size):(strides, 1), and keys
+// [i * rows, (i + 1) * rows) of a batch are those of page table[batch * stride + i]. Keys of a page that is none of
+// these are hidden. general.box divides the rows.
+struct AttentionPages {
+  const int32_t* table;
+  int64_t stride;
+  int32_t rows, count;
+};
+
 struct AttentionForwardArgs {
   const AttentionStep* steps;  // of plan/attention_steps.h
   const WorkTile* tiles;
@@ -82,7 +96,8 @@ struct AttentionForwardArgs {
 
 struct AttentionForwardOps {
   cudaError_t (*prepare)();  // loads the kernel; before the first launch on a device, since a capture does not allow it
-  cudaError_t (*launch)(const AttentionForwardArgs& args, cudaStream_t stream);
+  // pages: of kernels that have them.
+  cudaError_t (*launch)(const AttentionForwardArgs& args, const AttentionPages& pages, cudaStream_t stream);
 };
 
 // bf16 and fp16, by wgmma, for heads of at most so many columns, a multiple of 8. Addresses and strides are multiples
@@ -102,5 +117,10 @@ AttentionForwardOps attention_forward_terms_64(sparsek_dtype dtype, bool pieces)
 AttentionForwardOps attention_forward_terms_96(sparsek_dtype dtype, bool pieces);
 AttentionForwardOps attention_forward_terms_128(sparsek_dtype dtype, bool pieces);
 AttentionForwardOps attention_forward_terms_256(sparsek_dtype dtype);
+// General ones with AttentionPages, without AttentionTerms.
+AttentionForwardOps attention_forward_paged_64(sparsek_dtype dtype, bool pieces);
+AttentionForwardOps attention_forward_paged_96(sparsek_dtype dtype, bool pieces);
+AttentionForwardOps attention_forward_paged_128(sparsek_dtype dtype, bool pieces);
+AttentionForwardOps attention_forward_paged_256(sparsek_dtype dtype);
 
 }  // namespace sparsek::cuda

@@ -42,6 +42,8 @@ struct Consumer {
   using Step = std::conditional_t<C::kPieces, Pieces, AttentionStep>;
   static constexpr int kDepthSteps = C::kStepRows / 16;  // of p v
   using Scores = float[C::kStepRows / 8][4];
+  // Pieces without a page are taken off the step where that needs fewer registers than hiding their scores.
+  static constexpr bool kHidesInStep = C::kPaged && C::kPieces && C::kStepRows == kAttentionTile;
   struct Held {  // a step whose values are to be multiplied
     int stage;
     uint32_t phase;  // of the stage's barriers
@@ -124,6 +126,16 @@ struct Consumer {
     return phase;
   }
 
+  // Of the step whose keys have been waited for: pieces whose page is not there, the same in all lanes.
+  __device__ uint32_t missing_pieces() const {
+    uint32_t missing = 0;
+    if constexpr (C::kPaged) {
+      asm volatile("ld.shared.u32 %0, [%1];" : "=r"(missing) : "r"(at.missing(ring.stage)) : "memory");
+      missing = __shfl_sync(0xffffffffu, missing, 0);
+    }
+    return missing;
+  }
+
   // Values beyond a length become zeros, since what they are multiplied by is 0.
   __device__ void wait_for_values(const Held& held, const TileLimits& limits) const {
     wait_for_phase(at.v_full(full_place<C::kStages>(uses_of(held.step), held.stage)), held.phase);
@@ -137,11 +149,14 @@ struct Consumer {
   }
 
   // What becomes of new scores before they are exponents.
-  __device__ void finish_scores(Scores& s, const Step& step, const TileLimits& limits, int row, int n_tile) const {
+  __device__ void finish_scores(Scores& s, Step& step, const TileLimits& limits, int row, int n_tile,
+                                uint32_t missing) const {
     if constexpr (C::kGeneral) {
+      if constexpr (kHidesInStep) step.hide(missing);
       if (p.cap_log2 > 0) cap_scores(s, p.cap_log2);
       if (hides(step)) hide_what_is_cut(s, step, limits, row);
       if constexpr (C::kTerms) add_terms(s, step, limits, row, n_tile);
+      if constexpr (C::kPaged && !kHidesInStep) hide_missing(s, missing);
     } else {
       if (hides(step)) hide(s, step, use, row, lane, {p.args.low, p.args.high, p.args.seq_k});
     }
@@ -188,7 +203,7 @@ struct Consumer {
                                             uint32_t (&weights)[kDepthSteps][4], float (&o)[C::kGroups][4]) {
     int unused = 0;  // steps that follow each other
     for (; i < count; ++i) {
-      const Step step = read_step(tile, i, limits);
+      Step step = read_step(tile, i, limits);
       if (is_cut_off(step)) continue;
       if (!uses(step)) {
         ++ring;
@@ -203,8 +218,9 @@ struct Consumer {
       begin_values(o, weights, held);
       cute::warpgroup_wait<1>();
       wgmma_fence(s);
+      const uint32_t missing = missing_pieces();
       release(at.k_empty(ring.stage));
-      finish_scores(s, step, limits, row, tile.n_tile);
+      finish_scores(s, step, limits, row, tile.n_tile, missing);
       raise_top(s, rows, p.scale_log2, headroom);
       exponentiate(s, rows, p.scale_log2);
       cute::warpgroup_wait<0>();
@@ -251,8 +267,9 @@ struct Consumer {
         begin_scores(s, q);
         cute::warpgroup_wait<0>();
         wgmma_fence(s);
+        const uint32_t missing = missing_pieces();
         release(at.k_empty(ring.stage));
-        finish_scores(s, held.step, limits, row, tile.n_tile);
+        finish_scores(s, held.step, limits, row, tile.n_tile, missing);
         raise_top(s, rows, p.scale_log2, headroom);
         exponentiate(s, rows, p.scale_log2);
         round(s, weights);

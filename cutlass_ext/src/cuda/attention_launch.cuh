@@ -17,11 +17,12 @@ cudaError_t prepare() {
 }
 
 template <class C>
-cudaError_t launch(const AttentionForwardArgs& args, cudaStream_t stream) {
+cudaError_t launch(const AttentionForwardArgs& args, const AttentionPages& pages, cudaStream_t stream) {
   if (args.tile_count == 0) return cudaSuccess;
   constexpr double kLog2OfE = 1.4426950408889634;
   Params p = {};
   p.args = args;
+  p.pages = pages;
   const double cap = args.general.soft_cap;
   const double scale = cap > 0 ? cap : args.scale;
   p.scale_log2 = static_cast<float>((C::kTerms && args.general.terms.bias != nullptr ? 1 : scale) * kLog2OfE);
@@ -30,16 +31,20 @@ cudaError_t launch(const AttentionForwardArgs& args, cudaStream_t stream) {
   // Without keys no step loads any.
   const void* const k = args.seq_k > 0 ? args.k : args.q;
   const void* const v = args.seq_k > 0 ? args.v : args.q;
-  const auto make = [&](CUtensorMap* map, const void* of, const HeadStrides& stride, bool of_keys, int box_rows) {
-    return make_attention_map(
-        map, {of, stride, args.batch, of_keys ? args.heads_k : args.heads_q, of_keys ? args.seq_k : args.seq_q},
-        args.head_size, box_rows);
+  const HeadTensor q = {args.q, args.stride_q, args.batch, args.heads_q, args.seq_q},
+                   o = {args.o, args.stride_o, args.batch, args.heads_q, args.seq_q};
+  const auto keys = [&](const void* of, const HeadStrides& stride) -> HeadTensor {
+    if (C::kPaged) return {of, stride, pages.count, args.heads_k, pages.rows};
+    return {of, stride, args.batch, args.heads_k, args.seq_k};
+  };
+  const auto make = [&](CUtensorMap* map, const HeadTensor& of, int box_rows) {
+    return make_attention_map(map, of, args.head_size, box_rows);
   };
   const int box = C::kGeneral ? args.general.box : kAttentionUnit;
-  cudaError_t error = make(&p.map_q, args.q, args.stride_q, false, kAttentionUnit);
-  if (error == cudaSuccess) error = make(&p.map_k, k, args.stride_k, true, box);
-  if (error == cudaSuccess) error = make(&p.map_v, v, args.stride_v, true, box);
-  if (error == cudaSuccess) error = make(&p.map_o, args.o, args.stride_o, false, kWarpRows);
+  cudaError_t error = make(&p.map_q, q, kAttentionUnit);
+  if (error == cudaSuccess) error = make(&p.map_k, keys(k, args.stride_k), box);
+  if (error == cudaSuccess) error = make(&p.map_v, keys(v, args.stride_v), box);
+  if (error == cudaSuccess) error = make(&p.map_o, o, kWarpRows);
   if (error != cudaSuccess) return error;
   return launch_kernel(attention_kernel<C>, std::min(args.workers, args.tile_count), kThreads, sizeof(Shared<C>),
                        stream, {}, p);

@@ -4,22 +4,13 @@
 
 #include <type_traits>
 
+#include "cuda/attention_pages.cuh"
 #include "cuda/attention_pieces.cuh"
 #include "cuda/attention_shared.cuh"
 #include "cute/arch/copy_sm90_tma.hpp"
 
 namespace sparsek::cuda {
 namespace attention_forward {
-
-// Copies a box of a 4-D tensor, and signals the barrier.
-__device__ inline void load_head_box(const CUtensorMap& map, uint32_t barrier, uint64_t cache_hint, uint32_t to,
-                                     int column, int row, int head, int batch) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
-      "[%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(to),
-      "l"(&map), "r"(barrier), "l"(cache_hint), "r"(column), "r"(row), "r"(head), "r"(batch)
-      : "memory");
-}
 
 __device__ inline void arrive_times(uint32_t barrier, uint32_t times) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(times) : "memory");
@@ -75,13 +66,12 @@ struct Loader {
   // Of the boxes of a step, those of which something is left.
   __device__ void load_units(const CUtensorMap& map, uint32_t to, uint32_t full, const Pieces& step, const Head& head) {
     const int pieces = p.args.general.box / kAttentionPiece;
-    const auto is_used = [&](int piece) { return ((step.used | step.used >> 8) >> piece & ((1 << pieces) - 1)) != 0; };
     int boxes = 0;
-    for (int i = 0; i < kPieces; i += pieces) boxes += is_used(i);
+    for (int i = 0; i < kPieces; i += pieces) boxes += is_used(step, i, pieces);
     arrive_and_expect(full, boxes * pieces * C::kChunks * kAttentionPiece * kRowBytes);
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) {
-      if (i % pieces != 0 || !is_used(i)) continue;
+      if (i % pieces != 0 || !is_used(step, i, pieces)) continue;
       for (int chunk = 0; chunk < C::kChunks; ++chunk) {
         load_head_box(map, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST),
                       to + chunk * C::kStepChunkBytes + i * kAttentionPiece * kRowBytes, chunk * kChunkColumns,
@@ -94,7 +84,15 @@ struct Loader {
     const int stage = k_state.stage;
     const uint32_t uses = uses_of(step);
     take_stage(at.k_empty(stage), k_state.phase, uses);
-    load_units(p.map_k, at.k(stage), at.k_full(full_place<C::kStages>(uses, stage)), step, head);
+    if constexpr (C::kPaged) {
+      const uint32_t full = at.k_full(full_place<C::kStages>(uses, stage));
+      asm volatile("st.shared.u32 [%0], %1;" ::"r"(at.missing(stage)), "r"(0) : "memory");
+      load_pages<C>(p, p.map_k, at.k(stage), full, step, head, [&](uint32_t pieces) {
+        asm volatile("red.shared.or.b32 [%0], %1;" ::"r"(at.missing(stage)), "r"(pieces) : "memory");
+      });
+    } else {
+      load_units(p.map_k, at.k(stage), at.k_full(full_place<C::kStages>(uses, stage)), step, head);
+    }
     ++k_state;
   }
   template <class Step>
@@ -102,7 +100,12 @@ struct Loader {
     const int stage = v_state.stage;
     const uint32_t uses = uses_of(step);
     take_stage(at.v_empty(stage), v_state.phase, uses);
-    load_units(p.map_v, at.v(stage), at.v_full(full_place<C::kStages>(uses, stage)), step, head);
+    if constexpr (C::kPaged) {
+      const uint32_t full = at.v_full(full_place<C::kStages>(uses, stage));
+      load_pages<C>(p, p.map_v, at.v(stage), full, step, head, [](uint32_t /*pieces*/) {});
+    } else {
+      load_units(p.map_v, at.v(stage), at.v_full(full_place<C::kStages>(uses, stage)), step, head);
+    }
     ++v_state;
   }
 

@@ -60,6 +60,14 @@ AttentionOps attention_ops_with_terms(const AttentionShape& shape) {
   return {attention_forward_terms_256(dtype), attention_backward_terms_256(dtype)};
 }
 
+AttentionForwardOps paged_attention_ops(const AttentionShape& shape) {
+  const bool pieces = !attention_in_units(shape);
+  if (shape.head_size <= 64) return attention_forward_paged_64(shape.dtype, pieces);
+  if (shape.head_size <= 96) return attention_forward_paged_96(shape.dtype, pieces);
+  if (shape.head_size <= 128) return attention_forward_paged_128(shape.dtype, pieces);
+  return attention_forward_paged_256(shape.dtype);
+}
+
 AttentionOps attention_ops(const AttentionShape& shape, bool alone) {
   if (!attention_in_units(shape) || shape.soft_cap > 0) return general_attention_ops(shape);
   const sparsek_dtype dtype = shape.dtype;

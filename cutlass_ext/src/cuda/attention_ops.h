@@ -25,6 +25,8 @@ AttentionOps attention_ops(const AttentionShape& shape, bool alone);
 AttentionOps general_attention_ops(const AttentionShape& shape);
 // Those that also serve a bias and bits of blocks.
 AttentionOps attention_ops_with_terms(const AttentionShape& shape);
+// Those of keys and values in pages, which also serve lengths.
+AttentionForwardOps paged_attention_ops(const AttentionShape& shape);
 AttentionMassOps attention_mass_ops(const AttentionShape& shape);
 
 // Whether lists are in units, else in pieces.

@@ -102,6 +102,15 @@ struct PieceStep {
   __device__ bool is_used_by(int warpgroup) const { return (used >> 8 * warpgroup & 0xff) != 0; }
   __device__ uint32_t uses() const { return (is_used_by(0) ? kFirstUses : 0) | (is_used_by(1) ? kSecondUses : 0); }
   __device__ bool is_used_by(int warpgroup, int piece) const { return (used >> (8 * warpgroup + piece) & 1) != 0; }
+  // Has no row see these pieces, which stay in the step. pieces: bits.
+  __device__ void hide(uint32_t pieces) {
+    if (pieces == 0) return;
+    whole = 0;
+#pragma unroll
+    for (int i = 0; i < Pieces; ++i) {
+      if ((pieces >> i & 1) != 0) word[i] &= ~(kPieceRows << kPieceBits);
+    }
+  }
   // Lets the compiler know that all lanes have the same.
   __device__ void share() { used = __shfl_sync(0xffffffffu, used, 0); }
 
@@ -128,6 +137,16 @@ struct PieceStep {
     }
   }
 };
+
+// The first row of a piece of 16 that a step meets.
+__device__ inline int met_row(const AttentionStep& step, int piece) {
+  constexpr int kOfUnit = kAttentionUnit / kAttentionPiece;
+  return int(step.unit[piece / kOfUnit] & kUnitNumber) * kAttentionUnit + piece % kOfUnit * kAttentionPiece;
+}
+template <int Pieces>
+__device__ int met_row(const PieceStep<Pieces>& step, int piece) {
+  return PieceStep<Pieces>::first_row(step.word[piece]);
+}
 
 // Sets scores of pairs that do not see each other to -inf. of: the bit of the warp's rows. row: the thread's first.
 template <int Pieces, int Groups>

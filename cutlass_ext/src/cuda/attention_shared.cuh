@@ -56,7 +56,7 @@ template <class Element_, int HeadSize, bool Alone = false, StepKind Steps = Ste
 struct Config {
   using Element = Element_;
   static constexpr bool kGeneral = Steps != StepKind::kPlain, kPieces = is_in_pieces(Steps);
-  static constexpr bool kTerms = has_terms(Steps);
+  static constexpr bool kTerms = has_terms(Steps), kPaged = has_pages(Steps);
   static constexpr int kHeadSize = HeadSize, kChunks = (HeadSize + kChunkColumns - 1) / kChunkColumns;
   static constexpr int kStepRows = HeadSize > 128 ? kAttentionUnit : kAttentionTile;  // keys
   static constexpr int kTileBytes = kChunks * kChunkBytes;
@@ -76,6 +76,8 @@ struct Shared {
   // Of each stage: its loads are complete; it may be filled.
   uint64_t q_full[C::kQueryStages], q_empty[C::kQueryStages];
   uint64_t k_full[kUserSets * C::kStages], k_empty[C::kStages], v_full[kUserSets * C::kStages], v_empty[C::kStages];
+  // Of a stage of keys in pages: bits of the step's pieces of 16 keys whose page is not there.
+  uint32_t missing[C::kStages];
 };
 
 // Addresses of all that, from one register.
@@ -93,14 +95,18 @@ struct Addresses {
   __device__ uint32_t k_empty(int stage) const { return base + offsetof(Shared<C>, k_empty) + stage * kBarrierBytes; }
   __device__ uint32_t v_full(int place) const { return base + offsetof(Shared<C>, v_full) + place * kBarrierBytes; }
   __device__ uint32_t v_empty(int stage) const { return base + offsetof(Shared<C>, v_empty) + stage * kBarrierBytes; }
+  __device__ uint32_t missing(int stage) const { return base + offsetof(Shared<C>, missing) + stage * 4; }
 };
 
 struct Params {
-  CUtensorMap map_q, map_k, map_v, map_o;  // (head_size, seq, heads, batch), boxes of 64 columns by 64 rows, of o by 16
+  // (head_size, seq, heads, batch), or of keys in pages (head_size, rows of a page, heads, pages); boxes of 64 columns
+  // by 64 rows, of o by 16.
+  CUtensorMap map_q, map_k, map_v, map_o;
   AttentionForwardArgs args;
-  float scale_log2;   // of exponents of 2; of those of capped scores, soft_cap for scale
-  float cap_log2;     // soft_cap tanh(scale s / soft_cap) is 1 - 2 / (1 + exp2(cap_log2 s)) of it, or 0
-  float score_scale;  // of scores to which a bias is added; scale_log2 is then log2(e)
+  float scale_log2;      // of exponents of 2; of those of capped scores, soft_cap for scale
+  float cap_log2;        // soft_cap tanh(scale s / soft_cap) is 1 - 2 / (1 + exp2(cap_log2 s)) of it, or 0
+  float score_scale;     // of scores to which a bias is added; scale_log2 is then log2(e)
+  AttentionPages pages;  // last, since most kernels have none
 };
 
 struct Head {

@@ -10,16 +10,6 @@
 
 namespace sparsek::cuda {
 
-// The first row of a piece of 16 that a step meets.
-__device__ inline int met_row(const AttentionStep& step, int piece) {
-  constexpr int kOfUnit = kAttentionUnit / kAttentionPiece;
-  return int(step.unit[piece / kOfUnit] & kUnitNumber) * kAttentionUnit + piece % kOfUnit * kAttentionPiece;
-}
-template <int Pieces>
-__device__ int met_row(const PieceStep<Pieces>& step, int piece) {
-  return PieceStep<Pieces>::first_row(step.word[piece]);
-}
-
 // The first of a thread's two columns of 8.
 template <class Step>
 __device__ int met_column(const Step& step, int group, int lane) {

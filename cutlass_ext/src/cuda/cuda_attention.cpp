@@ -2,6 +2,7 @@
 #include "cuda/cuda_attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <cmath>
 #include <optional>
@@ -27,6 +28,8 @@ namespace {
 constexpr int64_t kVectorBytes = 16;
 constexpr int32_t kFar = 1 << 29;  // beyond all differences of positions
 
+using HeadExtents = std::array<int64_t, 3>;  // batches or pages, heads, rows
+
 class CudaAttention final : public AttentionState {
  public:
   // BlockLayout: AttentionLayout, or sparsek_bsr of one in device memory. Of the second-level cache, half is for what
@@ -44,6 +47,7 @@ class CudaAttention final : public AttentionState {
         ops_(work_->parts() > 1 ? general_attention_ops(shape) : attention_ops(shape, work_->mostly_alone())),
         general_ops_(general_attention_ops(shape)),
         terms_ops_(attention_ops_with_terms(shape)),
+        paged_ops_(paged_attention_ops(shape)),
         mass_ops_(attention_mass_ops(shape)),
         lists_at_(end_of_rows()),
         workspace_(memory.pool(), lists_at_ + work_->scratch_bytes()),
@@ -53,6 +57,7 @@ class CudaAttention final : public AttentionState {
     ops_.prepare();
     general_ops_.prepare();
     terms_ops_.prepare();
+    check(paged_ops_.prepare(), "cudaFuncSetAttribute");
     check(mass_ops_.prepare(), "cudaFuncSetAttribute");
     check(prepare_mass_sums(), "cudaFuncGetAttributes");
     check(prepare_attention_join(shape_.dtype), "cudaFuncGetAttributes");
@@ -69,6 +74,7 @@ class CudaAttention final : public AttentionState {
     if (work_->query_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionForwardArgs launch = {};
+    const AttentionPages pages = pages_of(args);
     AttentionWorkLists& work = work_.of(moves(args));
     set_operands(launch, args);
     launch.o = args.o;
@@ -82,11 +88,13 @@ class CudaAttention final : public AttentionState {
     AttentionWorkLists& own = packs ? *work_.packed() : work;
     own.forward(stream, captured).give(launch);
     launch.tiles_taken = memory_.tile_counters().of(stream, captured);
-    const AttentionForwardOps& kernel = packs ? general_ops_.forward : ops(args).forward;
+    const bool in_pages = pages.table != nullptr;
+    if (in_pages) launch.general.box = std::min(launch.general.box, attention_box(pages.rows, kAttentionUnit));
+    const AttentionForwardOps& kernel = in_pages ? paged_ops_ : packs ? general_ops_.forward : ops(args).forward;
     if (own.parts() > 1) {
-      compute_parts(launch, kernel, own.parts(), stream);
+      compute_parts(launch, pages, kernel, own.parts(), stream);
     } else {
-      check(kernel.launch(launch, stream), attention_kernel_name(shape_.dtype));
+      check(kernel.launch(launch, pages, stream), attention_kernel_name(shape_.dtype));
     }
     if (args.mass != nullptr) write_mass(args, work, stream, captured);
   }
@@ -181,6 +189,24 @@ class CudaAttention final : public AttentionState {
 
   bool moves(const sparsek_attention_args& args) const { return has_lengths(args) && lengths_move(shape_); }
 
+  // Without a table where keys and values do not lie in pages, or there are none.
+  AttentionPages pages_of(const sparsek_attention_args& args) const {
+    if (!sparsek::has_pages(args) || shape_.seq_k == 0) return {};
+    if (args.page_rows % kAttentionPiece != 0) {
+      fail(SPARSEK_NO_SUCH_KERNEL,
+           "kernel %s does not serve pages of %" PRId64 " rows: it serves those of multiples of 16",
+           attention_kernel_name(shape_.dtype), args.page_rows);
+    }
+    if (has_terms(args)) {
+      fail(SPARSEK_NO_SUCH_KERNEL,
+           "kernel %s does not serve a bias or bits of blocks where keys and values lie in pages",
+           attention_kernel_name(shape_.dtype));
+    }
+    check_memory(args.page_table, SPARSEK_DEVICE, device_, "page_table");
+    return {args.page_table, args.page_table_stride, static_cast<int32_t>(args.page_rows),
+            static_cast<int32_t>(args.pages)};
+  }
+
   // The query heads of a key head become its queries.
   void pack_heads(AttentionForwardArgs& launch) const {
     const auto group = static_cast<int32_t>(shape_.heads_q / shape_.heads_k);
@@ -197,8 +223,8 @@ class CudaAttention final : public AttentionState {
     launch.general.moves = false;
   }
 
-  void compute_parts(AttentionForwardArgs& launch, const AttentionForwardOps& kernel, int32_t parts,
-                     cudaStream_t stream) {
+  void compute_parts(AttentionForwardArgs& launch, const AttentionPages& pages, const AttentionForwardOps& kernel,
+                     int32_t parts, cudaStream_t stream) {
     AttentionJoinArgs join = {};
     join.parts = parts;
     join.batch = launch.batch;
@@ -217,7 +243,7 @@ class CudaAttention final : public AttentionState {
     launch.general.part_o = reinterpret_cast<float*>(base + o_at);
     join.part_lse = launch.lse;
     join.part_o = launch.general.part_o;
-    check(kernel.launch(launch, stream), attention_kernel_name(shape_.dtype));
+    check(kernel.launch(launch, pages, stream), attention_kernel_name(shape_.dtype));
     check(join_attention(join, shape_.dtype, stream), attention_kernel_name(shape_.dtype));
   }
   // For the parts of any list: these fill the SMs at most.
@@ -295,8 +321,10 @@ class CudaAttention final : public AttentionState {
     launch.v = args.v;
     if (shape_.seq_q > 0) launch.stride_q = of_queries(args.q, args.stride_q, "q");
     if (shape_.seq_k > 0) {
-      launch.stride_k = of_keys(args.k, args.stride_k, "k");
-      launch.stride_v = of_keys(args.v, args.stride_v, "v");
+      const HeadExtents keys =
+          sparsek::has_pages(args) ? HeadExtents{args.pages, shape_.heads_k, args.page_rows} : key_extents();
+      launch.stride_k = strides(args.k, args.stride_k, "k", keys);
+      launch.stride_v = strides(args.v, args.stride_v, "v", keys);
     }
     launch.batch = static_cast<int32_t>(shape_.batch);
     launch.heads_q = static_cast<int32_t>(shape_.heads_q);
@@ -325,21 +353,22 @@ class CudaAttention final : public AttentionState {
   }
 
   HeadStrides of_queries(const void* data, const int64_t (&stride)[3], const char* name) const {
-    return strides(data, stride, name, shape_.heads_q, shape_.seq_q);
+    return strides(data, stride, name, {shape_.batch, shape_.heads_q, shape_.seq_q});
   }
   HeadStrides of_keys(const void* data, const int64_t (&stride)[3], const char* name) const {
-    return strides(data, stride, name, shape_.heads_k, shape_.seq_k);
+    return strides(data, stride, name, key_extents());
   }
+  HeadExtents key_extents() const { return {shape_.batch, shape_.heads_k, shape_.seq_k}; }
 
   // Of an operand as the kernel reads it, which must be in device memory.
-  HeadStrides strides(const void* data, const int64_t (&stride)[3], const char* name, int64_t heads,
-                      int64_t rows) const {
-    if (rows == 0) return {};
+  HeadStrides strides(const void* data, const int64_t (&stride)[3], const char* name,
+                      const HeadExtents& extents) const {
+    if (extents[2] == 0) return {};
     check_memory(data, SPARSEK_DEVICE, device_, name);
     if (reinterpret_cast<uintptr_t>(data) % kVectorBytes != 0) {
       fail(SPARSEK_MISALIGNED, "args->%s = %p is not aligned to %" PRId64 " bytes", name, data, kVectorBytes);
     }
-    const int64_t extents[3] = {shape_.batch, heads, rows}, bytes = dtype_bytes(shape_.dtype);
+    const int64_t bytes = dtype_bytes(shape_.dtype);
     for (int i = 0; i < 3; ++i) {
       if (extents[i] > 1 && (stride[i] == 0 || stride[i] * bytes % kVectorBytes != 0)) {
         fail(SPARSEK_BAD_LEADING_DIMENSION,
@@ -361,6 +390,7 @@ class CudaAttention final : public AttentionState {
   StreamUses uses_;
   Works work_;
   const AttentionOps ops_, general_ops_, terms_ops_;
+  const AttentionForwardOps paged_ops_;
   const AttentionMassOps mass_ops_;
   const size_t lists_at_;       // of the workspace, behind the numbers of each query
   Workspace workspace_;         // of a backward pass

@@ -42,6 +42,9 @@ struct AttentionShape {
   AttentionBand band(int64_t length_q, int64_t length_k) const;
 };
 
+// Whether keys and values lie in pages of a cache.
+inline bool has_pages(const sparsek_attention_args& args) { return args.page_rows > 0; }
+
 // Of queries [i, i_end) and keys [j, j_end), neither empty.
 Cover cover(const AttentionBand& band, int64_t i, int64_t i_end, int64_t j, int64_t j_end);
 

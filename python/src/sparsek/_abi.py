@@ -547,6 +547,10 @@ class AttentionArgs(Versioned):
         ("bias_dtype", ctypes.c_int32),
         ("reserved", ctypes.c_int32),
         ("grad_bias", ctypes.c_void_p),
+        ("page_table", ctypes.c_void_p),
+        ("page_table_stride", ctypes.c_int64),
+        ("pages", ctypes.c_int64),
+        ("page_rows", ctypes.c_int64),
     )
 
 

@@ -566,6 +566,10 @@ pub struct sparsek_attention_args {
     pub bias_dtype: i32,
     pub reserved: i32,
     pub grad_bias: *mut c_void,
+    pub page_table: *const i32,
+    pub page_table_stride: i64,
+    pub pages: i64,
+    pub page_rows: i64,
 }
 
 crate::versioned!(sparsek_attention_args);
@@ -1118,6 +1122,10 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_attention_args, bias_dtype)", core::mem::offset_of!(sparsek_attention_args, bias_dtype)),
     ("offsetof(sparsek_attention_args, reserved)", core::mem::offset_of!(sparsek_attention_args, reserved)),
     ("offsetof(sparsek_attention_args, grad_bias)", core::mem::offset_of!(sparsek_attention_args, grad_bias)),
+    ("offsetof(sparsek_attention_args, page_table)", core::mem::offset_of!(sparsek_attention_args, page_table)),
+    ("offsetof(sparsek_attention_args, page_table_stride)", core::mem::offset_of!(sparsek_attention_args, page_table_stride)),
+    ("offsetof(sparsek_attention_args, pages)", core::mem::offset_of!(sparsek_attention_args, pages)),
+    ("offsetof(sparsek_attention_args, page_rows)", core::mem::offset_of!(sparsek_attention_args, page_rows)),
     ("sizeof(sparsek_attention_check_args)", size_of::<sparsek_attention_check_args>()),
     ("offsetof(sparsek_attention_check_args, abi_size)", core::mem::offset_of!(sparsek_attention_check_args, abi_size)),
     ("offsetof(sparsek_attention_check_args, options)", core::mem::offset_of!(sparsek_attention_check_args, options)),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <string.h>
 
 #include "expect.h"
 
@@ -219,6 +220,42 @@ static void test_terms(edge* e, sparsek_attention* attention, sparsek_attention_
   WITH_CALL(BAD_ARGUMENT, "args->grad_bias is args->bias", backward, grad_bias, (void*)good.bias);
 }
 
+/* Keys and values in pages of two rows: the rows as they are, then a page that is none of the cache, then what is
+ * refused. */
+static void test_pages(edge* e, sparsek_attention* attention, sparsek_attention_args good) {
+  static const int32_t in_order[kBatch * 3] = {0, 1, 2, 3, 4, 5}, apart[8] = {0, 6, 2, 99, 3, -1, 5, 99};
+  float lse[2][kBatch * kHeads * kQueries], mass[kBatch * kHeads * 4];
+  good.lse = lse[0];
+  EXPECT(OK, "", attention_forward(attention, &good));
+  good.lse = lse[1];
+  good.page_table = in_order;
+  good.pages = 6;
+  good.page_rows = 2;
+  EXPECT(OK, "", attention_forward(attention, &good));
+  ++e->checks;
+  if (memcmp(lse[0], lse[1], sizeof(lse[0])) != 0) fprintf(e->failures, EDGE_PLACE ": pages changed the result\n");
+  sparsek_attention_args holes = good;
+  holes.page_table = apart;
+  holes.page_table_stride = 4;
+  EXPECT(OK, "", attention_forward(attention, &holes));
+  ++e->checks;
+  for (int i = 0; i < kBatch * kHeads * kQueries; ++i) {
+    if (!(lse[1][i] < lse[0][i])) fprintf(e->failures, EDGE_PLACE ": query %d sees a key that is not there\n", i);
+  }
+  EXPECT_ABI_SIZE_SINCE(kFirstAttentionArgs, good, attention_forward(attention, &good));
+  WITH_CALL(NULL_POINTER, "args->page_table", forward, page_table, NULL);
+  WITH_CALL(MISALIGNED, "args->page_table", forward, page_table, (const int32_t*)((const char*)in_order + 2));
+  WITH_CALL(BAD_LEADING_DIMENSION, "page_table_stride = -1 is negative", forward, page_table_stride, -1);
+  WITH_CALL(BAD_LEADING_DIMENSION, "page_table_stride", forward, page_table_stride, INT64_MAX);
+  WITH_CALL(BAD_SIZE, "pages = 0 is not from 1", forward, pages, 0);
+  WITH_CALL(BAD_SIZE, "pages", forward, pages, (int64_t)INT32_MAX + 1);
+  WITH_CALL(BAD_SIZE, "page_rows = -1", forward, page_rows, -1);
+  WITH_CALL(BAD_SIZE, "page_rows is 0, and a page table", forward, page_rows, 0);
+  WITH_CALL(BAD_LEADING_DIMENSION, "stride_k[0]", forward, stride_k[0], INT64_MAX);
+  WITH_CALL(NO_SUCH_KERNEL, "mass of blocks", forward, mass, mass);
+  WITH_CALL(NO_SUCH_KERNEL, "backward pass of keys and values in pages", backward, page_rows, 2);
+}
+
 static void test_time(edge* e, sparsek_attention* attention, sparsek_attention_args good) {
   double seconds[2] = {-1, -1};
   sparsek_attention_args sets[2] = {good, good};
@@ -360,6 +397,7 @@ void test_attention(edge* e) {
   test_forward(e, attention, args_of(&x));
   test_backward(e, attention, args_of(&x));
   test_terms(e, attention, args_of(&x));
+  test_pages(e, attention, args_of(&x));
   test_time(e, attention, args_of(&x));
   test_attention_check(e, &options, &x, &info);
   e->api->attention_destroy(attention);

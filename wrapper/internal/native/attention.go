@@ -88,7 +88,27 @@ type AttentionArgs struct {
 	MaskBits, MaskIndex        unsafe.Pointer
 	MaskBlocks                 int
 	GradBias                   unsafe.Pointer
+	Pages                      Pages
 	Stream                     uintptr
+}
+
+// Pages are those that keys and values lie in; 0 Rows: they lie in none.
+type Pages struct {
+	Table       unsafe.Pointer
+	Stride      int // of a batch; 0: without gaps
+	Count, Rows int
+}
+
+// TableSize is how many elements the table has, for so many batches of so many keys; 0 where there are no pages.
+func (p Pages) TableSize(batch, keys int) int {
+	if p.Rows == 0 || batch == 0 || keys == 0 {
+		return 0
+	}
+	own := (keys + p.Rows - 1) / p.Rows
+	if p.Stride == 0 {
+		return batch * own
+	}
+	return (batch-1)*p.Stride + own
 }
 
 // Bias is added to the scores of attention; nil Data: there is none.
@@ -116,7 +136,8 @@ func (a *AttentionArgs) c() C.sparsek_attention_args {
 		bias: a.Bias.Data, bias_dtype: C.int32_t(a.Bias.DType),
 		stride_bias: [4]C.int64_t{C.int64_t(a.Bias.Stride[0]), C.int64_t(a.Bias.Stride[1]), C.int64_t(a.Bias.Stride[2]), C.int64_t(a.Bias.Stride[3])},
 		mask:        (*C.uint32_t)(a.MaskBits), mask_index: (*C.int32_t)(a.MaskIndex), mask_blocks: C.int64_t(a.MaskBlocks),
-		grad_bias: a.GradBias,
+		grad_bias:  a.GradBias,
+		page_table: (*C.int32_t)(a.Pages.Table), page_table_stride: C.int64_t(a.Pages.Stride), pages: C.int64_t(a.Pages.Count), page_rows: C.int64_t(a.Pages.Rows),
 	}
 }
 

@@ -657,6 +657,17 @@ typedef struct sparsek_attention_args {
    * where the query does not see the key, (batch, heads_q, seq_q, seq_k) without gaps, of the type of lse. To add up
    * what strides of 0 use again is up to the caller. */
   void* grad_bias;
+  /* Keys and values in pages of a cache, where page_rows is above 0: k and v are then (pages, heads_k, page_rows, size)
+   * by their strides, of which the first goes from page to page, and key j of batch b is row j % page_rows of page
+   * page_table[b * page_table_stride + j / page_rows]. So a table has ceil(seq_k / page_rows) pages for each batch;
+   * those behind length_k are not looked up. It lies in the back-end's memory and is read when the call runs. Keys of a
+   * page whose number is not in [0, pages), as -1, are hidden from all queries, and not read. Of attention_forward
+   * without mass; on a GPU page_rows is a multiple of 16, and there is neither a bias nor a mask.
+   * SPARSEK_NO_SUCH_KERNEL refuses all else. */
+  const int32_t* page_table;
+  int64_t page_table_stride; /* elements from one batch to the next; 0: without gaps */
+  int64_t pages;             /* at least 1 */
+  int64_t page_rows;         /* 0: keys and values do not lie in pages */
 } sparsek_attention_args;
 
 /* Compares one output of attention with a reference in fp64 (of fp64: with 64 bits of fraction), element by element,

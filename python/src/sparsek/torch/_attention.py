@@ -10,6 +10,7 @@ import torch
 
 from ..attention import lies_in_rows, strides_of
 from ..errors import ArgumentError, DtypeError, UnsupportedError
+from ._attention_pages import KeyShape, pages_of, require_pages, shape_of_keys
 from ._attention_plans import Rules, attention_of
 from ._attention_terms import bias_gradient, require_terms, terms_of
 from ._forward_mode import ForwardModeLibrary
@@ -18,7 +19,9 @@ _LAYOUT = "Tensor? crow, Tensor? col, SymInt[] layout"
 _TERMS = "Tensor? bias=None, Tensor? mask_index=None, Tensor? mask=None"
 _RULES = "SymInt? left, SymInt? right, bool align_ends, float scale, float soft_cap, Tensor? lengths_q, Tensor? lengths_k"
 SCHEMAS = {
-    "attention": f"(Tensor q, Tensor k, Tensor v, {_LAYOUT}, {_RULES}, {_TERMS}) -> (Tensor, Tensor)",
+    "attention": (
+        f"(Tensor q, Tensor k, Tensor v, {_LAYOUT}, {_RULES}, {_TERMS}, Tensor? page_table=None, SymInt keys=0) -> (Tensor, Tensor)"
+    ),
     "attention_backward": (
         f"(Tensor grad_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, {_LAYOUT}, {_RULES}, bool[] needed, "
         f"{_TERMS}) -> (Tensor, Tensor, Tensor, Tensor)"
@@ -28,12 +31,20 @@ SCHEMAS = {
 _VECTOR = 16  # bytes that a GPU's operands begin at, and lie apart by, multiples of
 
 
-def require_attention(q: Any, k: Any, v: Any, crow: Any, col: Any, layout: Sequence[int], lengths_q: Any, lengths_k: Any) -> None:
-    """Raises ArgumentError and DtypeError unless the operands fit. Reads no elements."""
+def require_attention(
+    q: Any, k: Any, v: Any, crow: Any, col: Any, layout: Sequence[int], lengths_q: Any, lengths_k: Any, in_pages: bool = False
+) -> None:
+    """Raises ArgumentError and DtypeError unless the operands fit. Reads no elements. in_pages: k and v are no sequences."""
     if q.dim() != 4 or k.dim() != 4 or v.dim() != 4:
         shapes = [tuple(operand.shape) for operand in (q, k, v)]
         raise ArgumentError(f"q, k and v of shapes {shapes[0]}, {shapes[1]} and {shapes[2]} are not (batch, heads, sequence, head size)")
-    if q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3] or k.shape[:3] != v.shape[:3] or k.shape[1] < 1 or q.shape[1] % k.shape[1]:
+    if (
+        (q.shape[0] != k.shape[0] and not in_pages)
+        or q.shape[3] != k.shape[3]
+        or k.shape[:3] != v.shape[:3]
+        or k.shape[1] < 1
+        or q.shape[1] % k.shape[1]
+    ):
         raise ArgumentError(
             f"q of shape {tuple(q.shape)}, k of {tuple(k.shape)} and v of {tuple(v.shape)} do not fit: batches and head sizes of q and k, "
             "and batches, heads and lengths of k and v are the same, and the heads of q are a multiple of theirs"
@@ -112,18 +123,49 @@ def _attention(
     bias: Any = None,
     mask_index: Any = None,
     mask: Any = None,
+    page_table: Any = None,
+    keys: int = 0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k)
-    require_terms(q, k, layout, bias, mask_index, mask)
+    of_keys = _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys)
     high, wide, batch, heads = layout
-    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap))
+    rules = Rules(left, right, align_ends, scale, soft_cap)
+    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), rules, of_keys=of_keys)
     o, lse = _outputs(q, v)
     lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v))}
+    if page_table is not None and (lying["k"] is not k or lying["v"] is not v):
+        raise ArgumentError(
+            "a cache of pages is read where it lies: its rows have no gaps in them, and on a GPU begin at multiples of 16 bytes"
+        )
     lengths = {"lengths_q": _contiguous(lengths_q), "lengths_k": _contiguous(lengths_k)}
-    terms, kept = terms_of(q, k, bias, mask_index, mask)
-    _run(made, False, q, terms, **lying, o=o, lse=lse, **lengths)
-    del kept  # has been read, or is behind it in the stream
+    terms, kept = terms_of(q, of_keys[2], bias, mask_index, mask)
+    pages, table = pages_of(k, page_table)
+    _run(made, False, q, {**terms, **pages}, **lying, o=o, lse=lse, **lengths)
+    del kept, table  # have been read, or are behind it in the stream
     return o, lse
+
+
+def _require(
+    q: Any,
+    k: Any,
+    v: Any,
+    crow: Any,
+    col: Any,
+    layout: Sequence[int],
+    lengths_q: Any,
+    lengths_k: Any,
+    bias: Any,
+    mask_index: Any,
+    mask: Any,
+    page_table: Any,
+    keys: int,
+) -> KeyShape:
+    """Raises ArgumentError and DtypeError unless all of a forward pass fits. Returns the shape of what queries meet."""
+    if page_table is not None:
+        require_pages(q, k, v, page_table, keys)
+    require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k, page_table is not None)
+    of_keys = shape_of_keys(q, k, page_table, keys)
+    require_terms(q, of_keys[2], layout, bias, mask_index, mask)
+    return of_keys
 
 
 def _outputs(q: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -162,7 +204,7 @@ def _backward(
     mask: Any = None,
 ) -> tuple[torch.Tensor, ...]:
     require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k)
-    require_terms(q, k, layout, bias, mask_index, mask)
+    require_terms(q, k.shape[2], layout, bias, mask_index, mask)
     high, wide, batch, heads = layout
     made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap), backward=True)
     gradients = _gradients(q, k, v, needed)
@@ -170,7 +212,7 @@ def _backward(
     lying["lse"] = lse.contiguous()
     written = {f"grad_{name}": gradient for name, gradient, need in zip("qkv", gradients, needed[:3], strict=True) if need}
     lengths = {"lengths_q": _contiguous(lengths_q), "lengths_k": _contiguous(lengths_k)}
-    terms, kept = terms_of(q, k, bias, mask_index, mask)
+    terms, kept = terms_of(q, k.shape[2], bias, mask_index, mask)
     of_pairs = q.new_empty((*q.shape[:3], k.shape[2]), dtype=_lse_dtype(q)) if _needs_bias(needed, bias) else None
     if of_pairs is not None:
         terms["grad_bias"] = of_pairs.data_ptr()
@@ -186,9 +228,10 @@ for _name, _function in (("attention", _attention), ("attention_backward", _back
 
 @torch.library.register_fake("sparsek::attention")
 def _(q: Any, k: Any, v: Any, crow: Any, col: Any, layout: Sequence[int], *rest: Any) -> Any:
-    # rest: five rules, the lengths, and what is left of the terms.
-    require_attention(q, k, v, crow, col, layout, *rest[5:7])
-    require_terms(q, k, layout, *rest[7:])
+    # rest: five rules, and the lengths, the terms and the pages, of which what is left out is None.
+    all_of: list[Any] = [*rest, *[None] * (12 - len(rest))]
+    lengths_q, lengths_k, bias, mask_index, mask, page_table, keys = all_of[5:]
+    _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys or 0)
     return _outputs(q, v)
 
 
@@ -199,20 +242,23 @@ def _(grad_o: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, crow: Any, col: Any
 
 
 def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-    q, k, v, crow, col, *rules, lengths_q, lengths_k, bias, mask_index, mask = inputs
+    q, k, v, crow, col, *rules, lengths_q, lengths_k, bias, mask_index, mask, page_table, _ = inputs
     o, lse = output
     ctx.mark_non_differentiable(lse)
     ctx.rules = rules
+    ctx.in_pages = page_table is not None
     ctx.save_for_backward(q, k, v, o, lse, crow, col, lengths_q, lengths_k, bias, mask_index, mask)
 
 
 def _of_attention(ctx: Any, grad_o: Any, _: Any) -> Any:
+    if ctx.in_pages:
+        raise UnsupportedError("attention has no gradients where keys and values lie in pages: give them in one piece")
     q, k, v, o, lse, crow, col, lengths_q, lengths_k, *terms = ctx.saved_tensors
     rules = (*ctx.rules, lengths_q, lengths_k)
     needed = [*ctx.needs_input_grad[:3], terms[0] is not None and ctx.needs_input_grad[5 + len(rules)]]
     found = torch.ops.sparsek.attention_backward(grad_o, q, k, v, o, lse, crow, col, *rules, needed, *terms)
     *of_operands, of_bias = (gradient if need else None for gradient, need in zip(found, needed, strict=True))
-    return *of_operands, *[None] * (2 + len(rules)), of_bias, None, None
+    return *of_operands, *[None] * (2 + len(rules)), of_bias, *[None] * 4
 
 
 def _refuse_twice(ctx: Any, *_: Any) -> NoReturn:

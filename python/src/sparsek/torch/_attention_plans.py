@@ -15,6 +15,7 @@ from ..cache import Entry, Kept
 from ..context import Context, default_context
 from ..errors import ArgumentError, UnsupportedError
 from . import _plans
+from ._attention_pages import KeyShape
 from ._device_patterns import DeviceEntry, DevicePatterns, is_capturing, of_one_type
 from ._nothing import Nothing
 from ._plans import DTYPES, cpu_context, entry_of, require_dtype
@@ -85,19 +86,21 @@ def attention_of(
     rules: Rules,
     *,
     backward: bool = False,
+    of_keys: KeyShape | None = None,
 ) -> Attention:
     """Attention for these operands, of which only sizes and types count, and this layout. Raises what Attention does.
 
     layout: queries and keys of a block, layout batches and layout heads. backward: whether the backward pass is to follow, which
-    has the layout of the forward pass before it.
+    has the layout of the forward pass before it. of_keys: (batch, key heads, keys, head size) where k and v lie in pages.
     """
+    k_shape: KeyShape = tuple(k.shape) if of_keys is None else of_keys
     require_dtype(q.dtype)
     if not (q.is_cpu or q.is_cuda):
         raise UnsupportedError(f"attention is computed on the CPU and on CUDA devices: the tensors lie on {q.device}")
     entry: Entry | DeviceEntry | _Whole = _whole
     if crow is not None and col is not None:
         high, wide, batch, heads = layout
-        size = (batch * heads * -(-q.shape[2] // high) * high, k.shape[2])
+        size = (batch * heads * -(-q.shape[2] // high) * high, k_shape[2])
         if crow.is_cuda:
             entry = _layouts.entry(crow, col, size, (high, wide), require_dtype(q.dtype))
         else:
@@ -106,20 +109,20 @@ def attention_of(
     capturing = q.is_cuda and is_capturing()
     in_graph = capturing and isinstance(entry, DeviceEntry) and _stays(q, layout)
     # A context lives as long as the process, so that no other one has its number.
-    key = ("attention", tuple(q.shape), tuple(k.shape), v.shape[3], q.dtype, layout, rules, id(context), in_graph)
+    key = ("attention", tuple(q.shape), k_shape, v.shape[3], q.dtype, layout, rules, id(context), in_graph)
     fresh = False
 
     def make() -> Attention:
         nonlocal fresh
         fresh = True
         if in_graph:
-            return _made_in_capture(q, k, v, crow, col, layout, rules, context)
+            return _made_in_capture(q, k_shape, v, crow, col, layout, rules, context)
         if capturing:
             raise ArgumentError(
                 "this attention is not known yet, and its stream is being captured into a CUDA graph: make one call of the same "
                 "kind before the capture"
             )
-        made = _made(q, k, v, _layout(q, entry, crow, col, layout), rules, context)
+        made = _made(q, k_shape, v, _layout(q, entry, crow, col, layout), rules, context)
         if isinstance(entry, DeviceEntry):
             entry.pattern.made = made
         return made
@@ -147,14 +150,21 @@ def _on_device(crow: Any, col: Any, layout: tuple[int, int, int, int]) -> Attent
 
 
 def _made_in_capture(
-    q: Any, k: Any, v: Any, crow: Any, col: Any, layout: tuple[int, int, int, int], rules: Rules, context: Context
+    q: Any,
+    k_shape: KeyShape,
+    v: Any,
+    crow: Any,
+    col: Any,
+    layout: tuple[int, int, int, int],
+    rules: Rules,
+    context: Context,
 ) -> Attention:
     """Attention for a layout that comes with an update: of no blocks, with room for as many. Nothing of this is captured."""
     nothing = _nothing.get(id(context))
     if nothing is None:
         nothing = _nothing[id(context)] = Nothing(context)
     none = nothing.layout(crow.numel() - 1, col.numel(), layout)
-    return _made(q, k, v, none, rules, context, nothing.stream)
+    return _made(q, k_shape, v, none, rules, context, nothing.stream)
 
 
 def _layout(
@@ -176,7 +186,7 @@ def _layout(
 
 def _made(
     q: torch.Tensor,
-    k: torch.Tensor,
+    k_shape: KeyShape,
     v: torch.Tensor,
     layout: AttentionLayout | None,
     rules: Rules,
@@ -185,7 +195,7 @@ def _made(
 ) -> Attention:
     return Attention(
         tuple(q.shape),
-        tuple(k.shape),
+        k_shape,
         dtype=DTYPES[q.dtype],
         head_size_v=v.shape[3],
         layout=layout,

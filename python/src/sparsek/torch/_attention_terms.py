@@ -14,13 +14,13 @@ from ._plans import require_dtype
 _WORD = 32  # bits
 
 
-def require_terms(q: Any, k: Any, layout: Sequence[int], bias: Any = None, mask_index: Any = None, mask: Any = None) -> None:
-    """Raises ArgumentError and DtypeError unless they fit. Reads no elements."""
+def require_terms(q: Any, keys: int, layout: Sequence[int], bias: Any = None, mask_index: Any = None, mask: Any = None) -> None:
+    """Raises ArgumentError and DtypeError unless they fit to so many keys. Reads no elements."""
     for name, operand in (("bias", bias), ("mask_index", mask_index), ("mask", mask)):
         if operand is not None and operand.device != q.device:
             raise ArgumentError(f"{name} lies on {operand.device}, and q on {q.device}: copy it to where that is")
     if bias is not None:
-        full = (*q.shape[:3], k.shape[2])
+        full = (*q.shape[:3], keys)
         if bias.dim() != 4 or any(extent not in (1, whole) for extent, whole in zip(bias.shape, full, strict=True)):
             raise ArgumentError(
                 f"a bias of shape {tuple(bias.shape)} is not (batch, query heads, queries, keys), {full}, or 1 in place of some"
@@ -35,7 +35,7 @@ def require_terms(q: Any, k: Any, layout: Sequence[int], bias: Any = None, mask_
     if mask is None:
         return
     high, wide, batch, heads = layout if layout[0] > 0 else (128, 128, 1, 1)
-    rows, columns, words = batch * heads * -(-q.shape[2] // high), -(-k.shape[2] // wide), -(-wide // _WORD)
+    rows, columns, words = batch * heads * -(-q.shape[2] // high), -(-keys // wide), -(-wide // _WORD)
     if mask_index.dtype != torch.int32 or tuple(mask_index.shape) != (rows, columns):
         raise ArgumentError(f"mask_index of {mask_index.dtype} and shape {tuple(mask_index.shape)} is not of int32 and {(rows, columns)}")
     if mask.dtype != torch.int32 or mask.dim() != 3 or tuple(mask.shape[1:]) != (high, words):
@@ -43,13 +43,13 @@ def require_terms(q: Any, k: Any, layout: Sequence[int], bias: Any = None, mask_
 
 
 def terms_of(
-    q: torch.Tensor, k: torch.Tensor, bias: torch.Tensor | None, mask_index: torch.Tensor | None, mask: torch.Tensor | None
+    q: torch.Tensor, keys: int, bias: torch.Tensor | None, mask_index: torch.Tensor | None, mask: torch.Tensor | None
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """Members of sparsek_attention_args, and the tensors that they refer to."""
     members: dict[str, Any] = {}
     kept: list[torch.Tensor] = []
     if bias is not None:
-        full = (*q.shape[:3], k.shape[2])
+        full = (*q.shape[:3], keys)
         strides = bias.expand(full).stride()
         if not any(strides):  # to the library, no strides are those of an array without gaps
             bias = bias.expand(1, 1, 1, full[3]).contiguous()

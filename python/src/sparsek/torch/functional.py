@@ -210,6 +210,7 @@ def attention(
     bias: torch.Tensor | None = None,
     lengths_q: torch.Tensor | None = None,
     lengths_k: torch.Tensor | None = None,
+    page_table: torch.Tensor | None = None,
     return_lse: bool = False,
 ) -> Any:
     """softmax(scale Q K^T + bias) V over the blocks of a layout, and in them over the keys that rules let a query see.
@@ -222,6 +223,11 @@ def attention(
     bias: added to the scores, behind the soft cap; of up to four dimensions that go over (batch, query heads, queries, keys), of q's
     type, or of float32 where that has 16 bits. -inf hides a key from a query.
     lengths_q, lengths_k: (batch) of int32: how long the sequences are; what lies beyond is not read, and gets 0.
+    page_table: (batch, pages of a sequence) of int32: k and v are then caches of pages, (pages, key heads, rows of a page, head size),
+    which of (pages, rows, key heads, head size) is cache.transpose(1, 2). Page page_table[b, i] has the keys of batch b from i times the
+    rows of a page on. There are as many keys as the layout has, or without one as the table has room for; lengths_k says how long each
+    sequence is, and pages behind that are not looked up. Keys of a page that is none of the cache, as -1, are hidden. On a GPU pages
+    have a multiple of 16 rows, and there is neither a bias nor bits of blocks. There are no gradients then.
 
     Returns (batch, query heads, queries, head size of v), with gradients for q, k, v and bias, of which the last takes memory for a
     number of each query head, query and key; with return_lse also the logarithms
@@ -234,8 +240,9 @@ def attention(
     left, right = rules_of(causal, window)
     if scale == 0:
         raise ArgumentError("scale=0 makes all scores equal: give another, or None for 1 / sqrt(head size)")
-    if layout is not None and layout.seq != (q.shape[-2], k.shape[-2]):
-        raise ArgumentError(f"the layout is for {layout.seq[0]} queries and {layout.seq[1]} keys, and not {q.shape[-2]} and {k.shape[-2]}")
+    keys = k.shape[-2] if page_table is None else page_table.shape[-1] * k.shape[-2] if layout is None else layout.seq[1]
+    if layout is not None and layout.seq != (q.shape[-2], keys):
+        raise ArgumentError(f"the layout is for {layout.seq[0]} queries and {layout.seq[1]} keys, and not {q.shape[-2]} and {keys}")
     if _is_autocast():
         q, k, v = _cast(q, k, v)
         if bias is not None and bias.dtype != torch.float32 and bias.is_floating_point():
@@ -245,5 +252,6 @@ def attention(
     crow, col, form = (None, None, [0, 0, 1, 1]) if layout is None else (layout.crow, layout.col, layout.form())
     bits = (None, None) if layout is None or layout.bits is None else layout.bits
     rules = (left, right, align_ends, scale or 0.0, soft_cap, lengths_q, lengths_k)
-    o, lse = _attention.attention(q, k, v, crow, col, form, *rules, bias, *bits)
+    pages = () if page_table is None else (page_table, keys)
+    o, lse = _attention.attention(q, k, v, crow, col, form, *rules, bias, *bits, *pages)
     return (o, lse) if return_lse else o

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels with AttentionPages of cuda/attention_forward.cuh for heads of up to 64 columns.
+#include "cuda/attention_launch.cuh"
+
+namespace sparsek::cuda {
+
+AttentionForwardOps attention_forward_paged_64(sparsek_dtype dtype, bool pieces) {
+  return pieces ? attention_forward::ops<64, false, StepKind::kPagedPieces>(dtype)
+                : attention_forward::ops<64, false, StepKind::kPagedUnits>(dtype);
+}
+
+}  // namespace sparsek::cuda

@@ -137,6 +137,39 @@ func TestChunksWithoutBlocks(t *testing.T) {
 	onRowWindow(t, testChunksWithoutBlocks[float32], testChunksWithoutBlocks[float64])
 }
 
+func testSinglesInLongRows[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	lengths := []int{0, 82, 513, 1, 0, 0, 9, 82, 7, 8, 82, 82, 513, 0}
+	for _, n := range []int{2, 3, 4, 7, 8, 16, 24, 31, 32, 33, 64, 72, 130} {
+		for _, rows := range []int{len(lengths), 2000} {
+			for _, beta := range []float32{0, 1} {
+				t.Run(fmt.Sprintf("N = %d, %d rows, beta %g", n, rows, beta), func(t *testing.T) {
+					p := newProduct[T, int32](shape{rows: rows, cols: 600, n: n, blockM: 1, blockK: 1, alpha: -0.5, beta: beta, seed: 13, kernel: kernel.Name})
+					pattern := make([][]int32, rows)
+					for row := range pattern {
+						length := lengths[row%len(lengths)]
+						for i := range length {
+							pattern[row] = append(pattern[row], int32((row+i*(599/length))%600))
+						}
+						slices.Sort(pattern[row])
+					}
+					next := 0
+					p.setPattern(pattern, func() T { next++; return FromFloat32[T](float32(next%31-15) / 8) })
+					for _, onDevice := range []bool{false, true} {
+						c, info := p.run(t, engine, onDevice)
+						p.verify(t, engine, info, c)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Single nonzeros in rows that are long on average: some have fewer than a team of lanes takes at once, none, or one more,
+// and columns are a part of a line of B, a line, or more.
+func TestSinglesInLongRows(t *testing.T) {
+	onFewColumns(t, testSinglesInLongRows[BFloat16], testSinglesInLongRows[Float16], testSinglesInLongRows[float32], testSinglesInLongRows[float64])
+}
+
 func testCutRowsSameBits[T Element](t *testing.T, engine *Engine, s shape) {
 	newRepeatable[T](t, engine, s).repeat(t)
 }
@@ -146,7 +179,7 @@ func TestCutRowsSameBits(t *testing.T) {
 	of := func(test func(t *testing.T, engine *Engine, s shape)) func(t *testing.T, engine *Engine, kernel Kernel) {
 		return func(t *testing.T, engine *Engine, kernel Kernel) {
 			for _, block := range blocksOf(kernel, [][2]int{{1, 1}, {3, 3}, {5, 7}, {16, 16}}) {
-				for _, n := range []int{1, 3, 8, 33, 64} {
+				for _, n := range []int{1, 3, 4, 8, 16, 33, 64} {
 					t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
 						test(t, engine, shape{rows: 3 * block[0], cols: 30000, n: n, blockM: block[0], blockK: block[1], density: 0.9, alpha: 1, seed: 5, kernel: kernel.Name})
 					})
@@ -162,9 +195,9 @@ func TestCutRowsSameBits(t *testing.T) {
 func testValuesAnywhere[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	background := context.Background()
 	for _, block := range blocksOf(kernel, [][2]int{{1, 1}, {3, 3}, {4, 4}, {5, 7}, {8, 8}, {16, 8}}) {
-		for _, n := range []int{1, 8, 33, 64} {
+		for _, n := range []int{1, 8, 16, 33, 64} {
 			t.Run(fmt.Sprintf("%dx%d, N = %d", block[0], block[1], n), func(t *testing.T) {
-				p := newProduct[T, int32](shape{rows: 40 * block[0], cols: 60 * block[1], n: n, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, seed: 6, kernel: kernel.Name})
+				p := newProduct[T, int32](shape{rows: 40 * block[0], cols: 120 * block[1], n: n, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, seed: 6, kernel: kernel.Name})
 				m := must(NewMatrix(background, engine, p.a))(t)
 				defer m.Close()
 				plan := must(m.Plan(background, p.planOptions(SizeOf[T]())))(t)

@@ -26,8 +26,13 @@ __device__ inline int first_chunk(const RowChunks& rows, int at, const RowChunk&
   const int begin = rows.row_ptr[chunk.row_begin], end = rows.row_ptr[chunk.row_begin + 1];
   const int end_of_chunk = chunk.entry_end < 0 ? ~chunk.entry_end : chunk.entry_end;
   if (begin >= chunk.entry_begin || end > end_of_chunk) return -1;
-  // The last chunk that begins at that entry or before it; chunks are in their order.
-  int first = 0, beyond = at;
+  // The last chunk that begins at that entry or before it; chunks are in their order. Most often it is the one before,
+  // so it is looked for from there on backwards, in steps that double.
+  int first = at - 1, beyond = at;
+  for (int back = 1; first > 0 && rows.chunks[first].entry_begin > begin; back *= 2) {
+    beyond = first;
+    first = max(0, first - back);
+  }
   while (beyond - first > 1) {
     const int middle = first + (beyond - first) / 2;
     if (rows.chunks[middle].entry_begin <= begin) {
@@ -68,18 +73,20 @@ __device__ inline void add_row(const LaunchArgs& args, const RowChunks& rows, in
   }
 }
 
-// Of the first `of_short` CTAs each has every so-manieth chunk, and the short rows that end there, or all where there
-// are no slices. Others have as many chunks as a warp has lanes: `slices` CTAs have the long rows of the same chunks, a
-// part of their elements each.
+// Of the first `of_short` CTAs, each group of `width` threads has every so-manieth chunk, and the short rows that end
+// there, or all where there are no slices: as many threads as a row has elements, if they are fewer than a CTA's.
+// Others have as many chunks as a warp has lanes: `slices` CTAs have the long rows of the same chunks, a part of their
+// elements each.
 template <class Number>
 __global__ void __launch_bounds__(kRowSumThreads)
     add_row_sums_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows, int of_short,
-                        int slices) {
+                        int slices, int width) {
   constexpr unsigned kAll = 0xffffffff;
   wait_for_previous_launch();
   const bool has_long = blockIdx.x >= of_short;
   const int other = blockIdx.x - of_short, begin = has_long ? other / slices * kLanes : 0;
-  int from = threadIdx.x, step = kRowSumThreads;
+  const int groups = kRowSumThreads / width;
+  int from = has_long ? threadIdx.x : threadIdx.x % width, step = has_long ? kRowSumThreads : width;
   int row = 0, first = -1;  // of a lane
   unsigned left = 0;
   if (has_long) {
@@ -91,7 +98,8 @@ __global__ void __launch_bounds__(kRowSumThreads)
     left = __ballot_sync(kAll, first >= 0 && mine - first + 1 >= kLongRow);
     from += other % slices * kRowSumThreads, step *= slices;
   }
-  for (int at = blockIdx.x; has_long ? left != 0 : at < rows.count;) {
+  int at = has_long ? 0 : blockIdx.x * groups + threadIdx.x / width;
+  while (has_long ? left != 0 : at < rows.count) {
     int of_row = row, from_chunk = first, last = at;
     if (has_long) {
       const int lane = __ffs(static_cast<int>(left)) - 1;
@@ -100,7 +108,7 @@ __global__ void __launch_bounds__(kRowSumThreads)
     } else {
       const RowChunk chunk = rows.chunks[at];
       of_row = chunk.row_begin, from_chunk = first_chunk(rows, at, chunk);
-      at += of_short;
+      at += of_short * groups;
       if (from_chunk < 0 || (slices > 0 && last - from_chunk + 1 >= kLongRow)) continue;
     }
     add_row<Number>(args, rows, of_row, from_chunk, last, from, step);
@@ -125,10 +133,13 @@ cudaError_t add_row_sums(const LaunchArgs& args, bool fp64) {
   const int64_t elements = int64_t{args.block_m} * args.n;
   const auto turns = static_cast<int>((elements + adding::kRowSumThreads - 1) / adding::kRowSumThreads);
   const int slices = turns < adding::kManyTurns ? 0 : std::min(turns, adding::kMostSlices);
-  const int of_short = std::min(rows.count, adding::kMostCtas),
+  int width = 1;
+  while (width < std::min<int64_t>(elements, adding::kRowSumThreads)) width *= 2;
+  const int groups = adding::kRowSumThreads / width;
+  const int of_short = std::min((rows.count + groups - 1) / groups, adding::kMostCtas),
             of_long = (rows.count + adding::kLanes - 1) / adding::kLanes * slices;
   return launch_kernel(kernel_for(fp64), of_short + of_long, adding::kRowSumThreads, 0, args.stream, {/*overlap=*/true},
-                       args, rows, of_short, slices);
+                       args, rows, of_short, slices, width);
 }
 
 }  // namespace sparsek::cuda

@@ -2,8 +2,51 @@
 #include "cuda/chunk_sizes.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sparsek::cuda {
+namespace {
+
+// What a chunk reads for a block, beside its column: of B, where that is read by lines, or is most of it.
+int64_t bytes_for_block(const BsrShape& matrix, const LaneLayout& lanes, int64_t element_bytes) {
+  constexpr int64_t kSector = 32;
+  const int64_t of_a = element_bytes * matrix.block_m * matrix.block_k;
+  switch (lanes.way) {
+    case LaneWay::kSingles:
+      return of_a + kSector;
+    case LaneWay::kLines:
+    case LaneWay::kTeams:
+      return of_a + std::max<int64_t>(kSector, kBytesOfLane * lanes.column_lanes);
+    case LaneWay::kFixed:
+      return of_a + element_bytes * matrix.block_k * lanes.columns;
+    default:
+      return of_a;
+  }
+}
+
+// How a way takes the blocks of a row.
+struct RowSteps {
+  int64_t blocks;  // at once; 0: of a way that takes blocks whatever rows they are of
+  int64_t rows;    // that are computed beside each other
+  int64_t few;     // steps that take about as long as the kernel that adds up the sums of rows that are cut
+};
+
+RowSteps row_steps(const LaneLayout& lanes) {
+  switch (lanes.way) {
+    case LaneWay::kSingles:
+      return {kSinglesAtOnce * lanes.shares, lanes.rows, 8};
+    case LaneWay::kLines:
+      return {lines_at_once(/*plain=*/true), 1, 8};
+    case LaneWay::kTeams:
+      return {lines_of_team(lanes.column_lanes) * lanes.shares, 1, 8};
+    case LaneWay::kFixed:
+      return {lanes.shares, lanes.rows, 24};
+    default:
+      return {0, 1, 0};
+  }
+}
+
+}  // namespace
 
 ChunkSizes chunk_sizes(const BsrShape& matrix, const LaneLayout& lanes, int64_t element_bytes, int sm_count) {
   // As many chunks as an SM has warps at once, for all panels of columns, or, in ways that serve every block, so many
@@ -11,13 +54,29 @@ ChunkSizes chunk_sizes(const BsrShape& matrix, const LaneLayout& lanes, int64_t 
   // little.
   constexpr int64_t kChunksOfSm = 32, kLeastOfSm = 4, kLeastBytes = 4096, kLeastWhole = 16;
   const int64_t all = matrix.nnzb + matrix.block_rows;
-  const bool lines = lanes.way == LaneWay::kLines;  // panels follow each other, and what is read is B
-  const int64_t of_block = element_bytes * matrix.block_m * matrix.block_k + (lines ? kBytesOfLane * kLanesOfLine : 0);
-  const int64_t least = std::max<int64_t>(1, kLeastBytes / of_block);
+  const bool lines = lanes.way == LaneWay::kLines || lanes.way == LaneWay::kTeams;  // panels follow each other
+  const int64_t least = std::max<int64_t>(1, kLeastBytes / bytes_for_block(matrix, lanes, element_bytes));
   const int64_t at_once = lanes.ctas * lanes.warps * lanes.teams;
   const int64_t of_sm = at_once > 0 ? std::max(kLeastOfSm, at_once / (lines ? 1 : lanes.panels)) : kChunksOfSm;
   const auto count = static_cast<int32_t>(std::clamp<int64_t>(all / least, 1, sm_count * of_sm));
-  return {count, std::max(kLeastWhole, all / count / 2)};
+  const ChunkSizes even = {count, std::max(kLeastWhole, all / count / 2)};
+
+  // Rows of up to twice the mean are whole where that leaves few of the chunks that run at once without work, or where
+  // rows take few steps: another kernel adds up the sums of those that are cut.
+  constexpr double kBusy = 0.75;
+  const RowSteps steps = row_steps(lanes);
+  const double of_row = static_cast<double>(matrix.nnzb) / std::max(1, matrix.block_rows);
+  if (steps.blocks == 0 || 2 * of_row <= static_cast<double>(even.longest_whole)) return even;
+  const auto longest_whole = static_cast<int64_t>(std::ceil(2 * of_row));
+  const double of_chunk = static_cast<double>(all) / count;
+  if (2 * of_row <= of_chunk) return {count, longest_whole};
+  const auto beside = static_cast<int64_t>(std::lround(of_chunk / ((of_row + 1) * static_cast<double>(steps.rows))));
+  const int64_t rows = std::max<int64_t>(1, beside) * steps.rows;  // of a chunk
+  const int64_t chunks = (matrix.block_rows + rows - 1) / rows;
+  const double turns = static_cast<double>(chunks) * (lines ? lanes.panels : 1) / static_cast<double>(sm_count * of_sm);
+  const double of_chunk_steps = std::ceil(of_row / static_cast<double>(steps.blocks)) * std::max<int64_t>(1, beside);
+  if (turns / std::ceil(turns) < kBusy && of_chunk_steps > static_cast<double>(steps.few)) return even;
+  return {static_cast<int32_t>(chunks), longest_whole};
 }
 
 }  // namespace sparsek::cuda

@@ -90,27 +90,47 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
   return cost.launch + longest + cost.others * (computing + moving + reading + waiting - longest) + joining;
 }
 
+// kLines: what a team waits for, for so many lines together, and what an instruction takes. kTeams: the same of a step.
+struct LineCost {
+  double issue, wait, at_once;
+};
+
+LineCost line_cost(const LaneLayout& lanes) {
+  if (lanes.way == LaneWay::kLines) return {1.7e-6, 1.2, kLanesOfLine};
+  return {1.5e-6, 0.8, static_cast<double>(lines_of_team(lanes.column_lanes) * lanes.shares)};
+}
+
 // Lines of B, of which L2 holds a panel or a part of it; A, once for each panel, B and C; instructions. Teams have some
-// lines at once, and wait for these together. A row that is cut is added up by another kernel.
+// lines at once, and wait for these together: kLines whatever rows they are of, kTeams those of a row. A row that is
+// cut is added up by another kernel.
 double predict_lines(const Work& work, const LaneLayout& lanes) {
-  constexpr double kLaunch = 6, kIssue = 1.7e-6, kMemory = 0.8, kL2Rate = 7.2e6, kOthers = 0.1, kWait = 1.2;
-  constexpr double kShareOfL2 = 0.6, kJoin = 6.5, kJoinRate = 4.5e6, kLine = kBytesOfLane * kLanesOfLine;
+  constexpr double kLaunch = 6, kMemory = 0.8, kL2Rate = 7.2e6, kOthers = 0.1, kBegin = 2;
+  constexpr double kShareOfL2 = 0.6, kJoin = 4, kJoinRate = 4.5e6, kSector = 32;
+  const LineCost cost = line_cost(lanes);
+  const double line = std::max(kSector, static_cast<double>(kBytesOfLane) * lanes.column_lanes);
   const BsrShape& shape = work.shape;
   const ChunkSizes sizes = chunk_sizes(shape, lanes, work.element_bytes, work.device.sm_count);
+  const bool cut = sizes.count > 1 && work.stats.longest_row > sizes.longest_whole;
   const double panels = lanes.panels, nonzeros = static_cast<double>(shape.nnzb), lines = nonzeros * panels;
-  const double panel_bytes = kLine * static_cast<double>(shape.cols);
+  const double panel_bytes = line * static_cast<double>(shape.cols);
   const double missed = std::max(0.0, 1 - kShareOfL2 * work.device.l2_bytes / std::max(1.0, panel_bytes));
   const double a = (static_cast<double>(work.element_bytes) + 4) * nonzeros + 4 * static_cast<double>(shape.rows);
-  const double b = std::min(panel_bytes, kLine * nonzeros) * panels;
-  const double again = missed * static_cast<double>(work.stats.rows64.loads) * kLine * panels;
+  const double b = std::min(panel_bytes, line * nonzeros) * panels;
+  const double again = missed * static_cast<double>(work.stats.rows64.loads) * line * panels;
   const double moving = (a * panels + b + again + bytes_of_c(work)) / memory_rate(kMemory, work);
-  const double reading = lines * kLine / by_all_sms(kL2Rate, work);
-  const double computing = on_sms(lines * lanes.cost * kIssue * kFittedSms / work.device.sm_count, work);
+  const double reading = lines * line / by_all_sms(kL2Rate, work);
+  const double computing = on_sms(lines * lanes.cost * cost.issue * kFittedSms / work.device.sm_count, work);
   const double at_once = static_cast<double>(lanes.ctas) * lanes.warps * lanes.teams * work.device.sm_count;
   const double turns = std::max(1.0, sizes.count * panels / at_once);
-  const double waiting = on_sms(turns * kWait * ceil_div(nonzeros / sizes.count, kLanesOfLine), work);
+  double steps = ceil_div(nonzeros / sizes.count, cost.at_once), begin = 0;
+  if (lanes.way == LaneWay::kTeams) {
+    const double rows = static_cast<double>(shape.block_rows) / sizes.count;
+    if (!cut) steps = std::max(1.0, rows) * ceil_div(nonzeros / shape.block_rows, cost.at_once);
+    begin = kBegin;
+  }
+  const double waiting = on_sms(turns * (begin + cost.wait * steps), work);
   double joining = 0;
-  if (sizes.count > 1 && work.stats.longest_row > sizes.longest_whole) {
+  if (cut) {
     const double sums =
         2. * sizes.count * panels * lanes.columns * static_cast<double>(std::max<int64_t>(4, work.element_bytes_b));
     joining = kJoin + sums / by_all_sms(kJoinRate, work);
@@ -142,7 +162,7 @@ double predict_few_columns(const Work& work, const CostCoefficients& costs) {
   const ElementBytes elements = {static_cast<int>(work.element_bytes), static_cast<int>(work.element_bytes_b)};
   const double blocks_of_row = static_cast<double>(shape.nnzb) / shape.block_rows;
   const LaneLayout lanes = lane_layout(shape.block_m, shape.block_k, work.n, elements, blocks_of_row);
-  if (lanes.way == LaneWay::kLines) return predict_lines(work, lanes);
+  if (lanes.way == LaneWay::kLines || lanes.way == LaneWay::kTeams) return predict_lines(work, lanes);
   return predict_way(work, lanes, cost_of(lanes.way, costs));
 }
 

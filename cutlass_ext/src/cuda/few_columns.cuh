@@ -14,6 +14,7 @@
 #include "cuda/few_columns_lines.cuh"
 #include "cuda/few_columns_singles.cuh"
 #include "cuda/few_columns_stream.cuh"
+#include "cuda/few_columns_teams.cuh"
 #include "cuda/few_columns_tensor.cuh"
 #include "cuda/launch.cuh"
 
@@ -56,16 +57,17 @@ __device__ inline void each_turn(const LaunchArgs& args, const RowChunks& rows, 
   }
 }
 
-// The same where the teams of the warps have a chunk each. All chunks of a panel follow each other, so that its part of
-// B is what L2 has to hold. Of teams without a chunk, compute gets one beyond the last.
-template <int kWarps, int kTeams, class Compute>
-__device__ inline void each_turn_of_teams(const LaunchArgs& args, const RowChunks& rows, const Compute& compute) {
+// The same where `parts` parts of each warp have a chunk each, of which this thread is in that of number `part` of the
+// CTA. All chunks of a panel follow each other, so that its part of B is what L2 has to hold. Of parts without a chunk,
+// compute gets one beyond the last.
+template <int kWarps, class Compute>
+__device__ inline void each_turn_of_parts(const LaunchArgs& args, const RowChunks& rows, int parts, int part,
+                                          const Compute& compute) {
   const int of_panel = ctas_of(rows.count, rows.lanes, 1), turns = of_panel * rows.lanes.panels;
-  const int team = threadIdx.x / (32 / kTeams);
   wait_for_previous_launch();
 #pragma unroll 1
   for (int turn = blockIdx.x; turn < turns; turn += gridDim.x) {
-    compute(turn % of_panel * (kWarps * kTeams) + team, turn / of_panel);
+    compute(turn % of_panel * (kWarps * parts) + part, turn / of_panel);
   }
 }
 
@@ -101,9 +103,18 @@ __global__ void __launch_bounds__(32 * warps_of_fixed(Share::kColumns),
 template <class Element, bool kPlain>
 __global__ void __launch_bounds__(32 * kWarpsOfLines, kPlain ? kCtasOfLines : 2)
     lines_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
-  each_turn_of_teams<kWarpsOfLines, kTeamsOfWarp>(args, rows, [&](int at, int panel) {
+  const int team = threadIdx.x / kLanesOfLine;
+  each_turn_of_parts<kWarpsOfLines>(args, rows, kTeamsOfWarp, team, [&](int at, int panel) {
     lines_chunk<Element, lines_at_once(kPlain), kPlain>(args, rows, at, panel);
   });
+}
+
+template <class Element, int kLanes, bool kPlain>
+__global__ void __launch_bounds__(32 * kWarpsOfLines, kPlain ? kCtasOfLines : 2)
+    teams_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
+  const int parts = rows.lanes.teams, part = threadIdx.x * parts / 32;  // a part has a row of A
+  each_turn_of_parts<kWarpsOfLines>(
+      args, rows, parts, part, [&](int at, int panel) { teams_chunk<Element, kLanes, kPlain>(args, rows, at, panel); });
 }
 
 template <class Element, int kRowTiles, int kColumns, bool kVector, bool kPlain>
@@ -125,7 +136,7 @@ __global__ void __launch_bounds__(kFewColumnsThreads, kCtasOfSingles)
 
 using Kernel = void (*)(LaunchArgs, RowChunks);
 
-// How B is read, and by kLines C is written: anyhow; by whole vectors; as one vector.
+// How B is read, and by kLines and kTeams C is written: anyhow; by whole vectors; as one vector.
 enum class ReadB { kAny, kPlain, kVector };
 
 template <class Element, int kTileN>
@@ -186,6 +197,14 @@ Kernel fixed_of(int block, int columns, ReadB read) {
   }
 }
 
+template <class Element, int kLanes = kLanesOfLine>
+Kernel teams_of(int lanes, ReadB read) {
+  if constexpr (kLanes > 1) {
+    if (lanes < kLanes) return teams_of<Element, kLanes / 2>(lanes, read);
+  }
+  return read == ReadB::kPlain ? &teams_kernel<Element, kLanes, true> : &teams_kernel<Element, kLanes, false>;
+}
+
 template <class Element, int kRowTiles>
 Kernel tensor_of(int columns, ReadB read) {
   if (read == ReadB::kAny) return &tensor_kernel<Element, kRowTiles, 1, false, false>;
@@ -225,6 +244,8 @@ Kernel kernel_of(const LaneLayout& lanes, int block_m, ReadB read) {
       return &singles_kernel<Element>;
     case LaneWay::kLines:
       return read == ReadB::kPlain ? &lines_kernel<Element, true> : &lines_kernel<Element, false>;
+    case LaneWay::kTeams:
+      return teams_of<Element>(lanes.column_lanes, read);
     case LaneWay::kFixed:
       if constexpr (kHasFixed<Element>) return fixed_of<Element>(block_m, lanes.tile_n, read);
       return nullptr;
@@ -251,7 +272,7 @@ ReadB how_to_read(const LaunchArgs& args, const LaneLayout& lanes) {
   const bool vector = lanes.way == LaneWay::kTensor ? lanes.columns == 1 : columns == 1;
   if (vector && args.n == 1 && args.ldb == 1 && address % kVectorBytes == 0) return ReadB::kVector;
   if (args.n % columns != 0 || args.ldb % columns != 0 || address % bytes != 0) return ReadB::kAny;
-  if (lanes.way == LaneWay::kLines) {
+  if (lanes.way == LaneWay::kLines || lanes.way == LaneWay::kTeams) {
     const bool plain = few_columns::only_scales(args.epilogue, kTypeOf<TypeOfB<Element>>);
     const bool aligned = args.ldc % columns == 0 && reinterpret_cast<uintptr_t>(args.c) % bytes == 0;
     return plain && aligned ? ReadB::kPlain : ReadB::kAny;
@@ -289,6 +310,10 @@ struct FewColumnsKernel {
     }
     for (const LaneWay way : {LaneWay::kLines, LaneWay::kSingles}) {
       lanes.way = way;
+      if (const cudaError_t status = prepare(lanes, 1); status != cudaSuccess) return status;
+    }
+    lanes.way = LaneWay::kTeams;
+    for (lanes.column_lanes = 1; lanes.column_lanes <= kLanesOfLine; lanes.column_lanes *= 2) {
       if (const cudaError_t status = prepare(lanes, 1); status != cudaSuccess) return status;
     }
     return cudaSuccess;

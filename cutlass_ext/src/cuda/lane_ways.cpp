@@ -44,6 +44,37 @@ void choose_lines(LaneLayout& lanes, int64_t n, ElementBytes bytes, double block
   lanes.cost = of_block / lanes.rows + of_row / std::max(1., blocks_of_row);
 }
 
+// Whether rows are long enough for kTeams, by the lanes of a team. In shorter ones kLines has rows one after the other,
+// and kFixed several beside each other.
+bool is_for_teams(int64_t n, int element_bytes, double blocks_of_row) {
+  constexpr double kLeastOfLine = 32, kLeast = 20, kLeastOfSingle = 48;
+  const int64_t bytes = n * element_bytes;
+  if (bytes >= kBytesOfLane * kLanesOfLine) return blocks_of_row >= kLeastOfLine;
+  return bytes % kBytesOfLane == 0 && blocks_of_row >= (bytes == kBytesOfLane ? kLeastOfSingle : kLeast);
+}
+
+// Of a row of so many nonzeros, the share of those that its teams could take in the steps which they need.
+double filled(double of_row, double of_step) { return of_row / (std::ceil(of_row / of_step) * of_step); }
+
+void choose_teams(LaneLayout& lanes, int64_t n, ElementBytes bytes, double blocks_of_row) {
+  constexpr double kFilled = 0.6;
+  lanes.way = LaneWay::kTeams;
+  lanes.tile_n = kBytesOfLane / bytes.b;
+  choose_columns(lanes, n, kLanesOfLine);
+  // As many teams a row as leave most of their steps full: so there are few chunks, and few rows in several.
+  lanes.shares = kLanes / lanes.column_lanes;
+  const double at_once = lines_of_team(lanes.column_lanes);
+  while (lanes.shares > 1 && filled(blocks_of_row, at_once * lanes.shares) < kFilled) lanes.shares /= 2;
+  lanes.rows = lanes.teams = kLanes / (lanes.column_lanes * lanes.shares);
+  lanes.warps = kWarpsOfLines;
+  lanes.ctas = kCtasOfLines;
+  const double wide = bytes.b == 8 ? 2 : 1, convert = bytes.b == 2 ? 2 : 1;
+  const double of_block = wide * convert * lanes.tile_n + 9,
+               steps = std::ceil(blocks_of_row / (at_once * lanes.shares));
+  const double of_row = steps * (at_once * of_block + 40) + 60 + 2 * wide * lanes.tile_n * std::log2(lanes.shares);
+  lanes.cost = of_row / (lanes.rows * std::max(1., blocks_of_row));
+}
+
 void choose_tensor(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, double blocks_of_row) {
   lanes.way = LaneWay::kTensor;
   lanes.tile_m = block_m / 8;
@@ -106,6 +137,8 @@ bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, 
   lanes.teams = 1;
   if (block_m == 1 && block_k == 1 && n < 4) {
     choose_singles(lanes, n, blocks_of_row);
+  } else if (block_m == 1 && block_k == 1 && is_for_teams(n, bytes.b, blocks_of_row)) {
+    choose_teams(lanes, n, bytes, blocks_of_row);
   } else if (block_m == 1 && block_k == 1 && n * bytes.b >= kBytesOfLane * kLanesOfLine) {
     choose_lines(lanes, n, bytes, blocks_of_row);
   } else if (bytes.a != bytes.b) {

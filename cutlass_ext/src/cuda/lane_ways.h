@@ -19,6 +19,7 @@ enum class LaneWay : int32_t {
   kBundles,  // more columns, every block
   kSingles,  // 1 x 1 blocks by one to three columns, without shared memory
   kLines,    // 1 x 1 blocks by lines of 128 bytes and more: teams of lanes with a chunk each, without shared memory
+  kTeams,    // 1 x 1 blocks in long rows: teams of lanes, which have a row of B each, share a row of A
   kFixed,    // square blocks up to kMostFixed, A and B of one type
   kTensor,   // A and B of 16-bit types, and sides of multiples of 8: tensor cores, without shared memory
   kWindow,   // of the row_window family (cuda/window_layout.h)
@@ -43,6 +44,10 @@ constexpr bool is_wide(int side, int element_bytes) { return element_bytes == 4 
 constexpr int kBytesOfLane = 16, kLanesOfLine = 8, kTeamsOfWarp = 32 / kLanesOfLine;
 constexpr int kWarpsOfLines = 8, kCtasOfLines = 3;
 constexpr int lines_at_once(bool plain) { return plain ? 8 : 4; }  // of a lane
+
+// kTeams: lines of B that a team of so many lanes has at once, one for each nonzero. Those of few lanes are of few
+// bytes.
+constexpr int lines_of_team(int lanes) { return lanes <= 2 ? 4 : 8; }
 
 // What a lane computes of a square block of a size that is known when kernels are compiled: `rows` rows, `step` columns
 // of the block at a time.

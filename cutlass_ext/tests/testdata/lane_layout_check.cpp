@@ -28,9 +28,11 @@ bool has_all(const LaneLayout& lanes, int block_m, int64_t n) {
 // Ways that serve some blocks only.
 bool is_right_way(const LaneLayout& lanes, int block_m, int block_k, int64_t n, ElementBytes elements) {
   const int bytes = elements.a;
-  if (elements.b != bytes && lanes.way != LaneWay::kSingles && lanes.way != LaneWay::kLines) return false;
+  const bool is_for_all_types =
+      lanes.way == LaneWay::kSingles || lanes.way == LaneWay::kLines || lanes.way == LaneWay::kTeams;
+  if (elements.b != bytes && !is_for_all_types) return false;
   if (!has_all(lanes, block_m, n) || lanes.ctas < 1 || lanes.warps < 1) return false;
-  if (lanes.way != LaneWay::kLines && lanes.teams != 1) return false;
+  if (lanes.way != LaneWay::kLines && lanes.way != LaneWay::kTeams && lanes.teams != 1) return false;
   const int block_bytes = block_m * block_k * bytes;
   switch (lanes.way) {
     case LaneWay::kSingles:
@@ -39,6 +41,13 @@ bool is_right_way(const LaneLayout& lanes, int block_m, int block_k, int64_t n, 
       // A team has a row of B in a panel, which is a line, and a chunk.
       return block_m == 1 && block_k == 1 && n * elements.b >= 128 && lanes.columns * elements.b == 128 &&
              lanes.column_lanes * lanes.teams == 32 && lanes.rows == lanes.teams && lanes.shares == 1 &&
+             lanes.shared_bytes == 0;
+    case LaneWay::kTeams:
+      // A part of the warp has a row of A and a chunk; its teams have 16 bytes of a row of B a lane. Of a part of a row
+      // of B in a panel, each lane has all or nothing.
+      return block_m == 1 && block_k == 1 && n >= 4 && lanes.tile_n * elements.b == 16 && lanes.column_lanes <= 8 &&
+             is_power_of_two(lanes.column_lanes) && (n * elements.b >= 128 || n % lanes.tile_n == 0) &&
+             lanes.column_lanes * lanes.shares * lanes.teams == 32 && lanes.rows == lanes.teams &&
              lanes.shared_bytes == 0;
     case LaneWay::kTensor:
       return bytes == 2 && block_m % 8 == 0 && block_k % 8 == 0 && lanes.shared_bytes == 0;
@@ -82,8 +91,8 @@ int main() {
   for (const ElementBytes elements : kElements) {
     for (int block_m = 1; block_m <= kMostBlock; ++block_m) {
       for (int block_k = 1; block_k <= kMostBlock; ++block_k) {
-        for (const int64_t n : {1, 2, 3, 4, 5, 8, 31, 128, 1000, 100000}) {
-          for (const double blocks_of_row : {0.1, 7., 27., 1e6}) {
+        for (const int64_t n : {1, 2, 3, 4, 5, 8, 16, 24, 31, 128, 1000, 100000}) {
+          for (const double blocks_of_row : {0.1, 7., 27., 82., 1e6}) {
             const LaneLayout lanes = lane_layout(block_m, block_k, n, elements, blocks_of_row);
             if (is_right(lanes, block_m, block_k, n, elements)) continue;
             std::printf("%d x %d of %d and %d bytes, %lld columns, %g blocks a row\n", block_m, block_k, elements.a,

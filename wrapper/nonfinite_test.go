@@ -87,6 +87,9 @@ func nonFiniteBlocks(kernel Kernel) [][2]int {
 	if strings.HasPrefix(kernel.Name, "packed_") { // 1 to 4 slots of a warp's rows, stages of 2 to 4 units
 		return [][2]int{{4, 1}, {4, 4}, {8, 8}, {12, 12}, {20, 7}, {32, 32}, {64, 48}}
 	}
+	if strings.HasPrefix(kernel.Name, "scatter_") { // stages of 64 columns, and of fewer; rows of a block in two tiles
+		return [][2]int{{1, 1}, {2, 2}, {3, 5}, {4, 4}, {7, 12}, {33, 40}, {64, 64}}
+	}
 	blockM, blockK := leastBlock(kernel)
 	return [][2]int{{blockM, blockK}}
 }
@@ -162,6 +165,7 @@ func testNonFiniteInBoth[T Element](t *testing.T, engine *Engine, kernel Kernel)
 // with Inf.
 func TestNonFiniteInBoth(t *testing.T) {
 	onFamily(t, "packed_", testNonFiniteInBoth[BFloat16], testNonFiniteInBoth[Float16], nil, nil)
+	onFamily(t, "scatter_", testNonFiniteInBoth[BFloat16], testNonFiniteInBoth[Float16], nil, nil)
 }
 
 func testNonFiniteManyTiles[T Element](t *testing.T, engine *Engine, kernel Kernel) {

@@ -53,6 +53,8 @@ func benchmarkNonFinite[T Element](b *testing.B, engine *Engine, kernel Kernel, 
 	blocks := nonFiniteBlocks(kernel)
 	if strings.HasPrefix(kernel.Name, "packed_") {
 		blocks = [][2]int{{4, 4}, {8, 8}, {12, 12}, {16, 16}, {32, 32}}
+	} else if strings.HasPrefix(kernel.Name, "scatter_") {
+		blocks = [][2]int{{1, 1}, {3, 3}}
 	} else if strings.HasPrefix(kernel.Name, "planes") {
 		blocks = append(blocks, [2]int{16, 16}, [2]int{32, 32}, [2]int{64, 64})
 	} else if strings.HasPrefix(kernel.Name, "simt_") || strings.HasPrefix(kernel.Name, "few_columns") {

@@ -47,7 +47,7 @@ func testRecomputed[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	p.b.Data[(blockK-1)*n+5] = FromFloat32[T](float32(math.Inf(-1)))
 	want := int64(0)
 	multipliesZeros := func(family string) bool { return strings.HasPrefix(kernel.Name, family) }
-	if slices.ContainsFunc([]string{"gather_", "packed_", "planes"}, multipliesZeros) {
+	if slices.ContainsFunc([]string{"gather_", "packed_", "scatter_", "planes"}, multipliesZeros) {
 		want = 4 // the warps of the warpgroup, in the first panel of N
 	}
 	for round := int64(1); round < 3; round++ {

@@ -45,12 +45,14 @@ void choose_lines(LaneLayout& lanes, int64_t n, ElementBytes bytes, double block
 }
 
 // Whether rows are long enough for kTeams, by the lanes of a team. In shorter ones kLines has rows one after the other,
-// and kFixed several beside each other.
+// and kFixed several beside each other, which takes less by up to eight columns of 4 or 8 bytes.
 bool is_for_teams(int64_t n, int element_bytes, double blocks_of_row) {
-  constexpr double kLeastOfLine = 32, kLeast = 20, kLeastOfSingle = 48;
+  constexpr double kLeastOfLine = 32, kLeast = 20, kLeastOfFew = 48;
+  constexpr int64_t kFew = 8;
   const int64_t bytes = n * element_bytes;
   if (bytes >= kBytesOfLane * kLanesOfLine) return blocks_of_row >= kLeastOfLine;
-  return bytes % kBytesOfLane == 0 && blocks_of_row >= (bytes == kBytesOfLane ? kLeastOfSingle : kLeast);
+  const bool few = bytes == kBytesOfLane || (n <= kFew && element_bytes > 2);
+  return bytes % kBytesOfLane == 0 && blocks_of_row >= (few ? kLeastOfFew : kLeast);
 }
 
 // Of a row of so many nonzeros, the share of those that its teams could take in the steps which they need.

@@ -45,8 +45,8 @@ def _refused_on_gpu(inputs: Any) -> list[str]:
         reasons.append(f"query.shape[-1] != value.shape[-1] on a GPU ({size} and {size_of_v})")
     elif size > 256 or size % 8:
         reasons.append(f"query.shape[-1] is no multiple of 8 up to 256 on a GPU ({size})")
-    layout = getattr(inputs.attn_bias, "layout", None)
-    if layout is not None and (layout.block[0] % 16 or layout.block[1] % 16):
+    layout = getattr(inputs.attn_bias, "layout", None)  # of a tensor it is torch's
+    if isinstance(layout, BlockLayout) and (layout.block[0] % 16 or layout.block[1] % 16):
         reasons.append(f"blocks of {layout.block[0]} x {layout.block[1]} are no multiples of 16 x 16 on a GPU")
     return reasons
 

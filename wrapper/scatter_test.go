@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/sparsek/sparsek/wrapper"
+)
+
+// scatterShapes are products whose stages, lists and tiles are of each kind: stages of 64 columns and of fewer, lists of
+// no element, of some and of several parts, blocks in two tiles or stages, values between alignments, a K that ends
+// within a block, tiles and workers that are few and many.
+var scatterShapes = []shape{
+	{rows: 1000, cols: 1000, n: 256, blockM: 1, blockK: 1, density: 0.125},
+	{rows: 515, cols: 777, n: 64, blockM: 1, blockK: 1, density: 0.01},
+	{rows: 300, cols: 4100, n: 129, gapB: 7, gapC: 3, blockM: 1, blockK: 1, density: 0.5},
+	{rows: 256, cols: 640, n: 512, blockM: 1, blockK: 1, density: 1},
+	{rows: 128, cols: 32000, n: 40, blockM: 2, blockK: 2, density: 0.002},
+	{rows: 999, cols: 600, n: 321, blockM: 3, blockK: 3, density: 0.125},
+	{rows: 700, cols: 700, n: 77, blockM: 5, blockK: 7, density: 0.1},
+	{rows: 640, cols: 1283, n: 1024, blockM: 4, blockK: 4, density: 0.3},
+	{rows: 512, cols: 512, n: 4096, blockM: 8, blockK: 8, density: 0.125},
+	{rows: 1020, cols: 1020, n: 257, blockM: 12, blockK: 12, density: 0.2},
+	{rows: 990, cols: 1000, n: 200, blockM: 33, blockK: 40, density: 0.2},
+	{rows: 640, cols: 640, n: 300, blockM: 64, blockK: 64, density: 0.3},
+}
+
+func testScatter[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for i, s := range scatterShapes {
+		t.Run(fmt.Sprintf("%dx%dx%d by %dx%d", s.rows, s.n, s.cols, s.blockM, s.blockK), func(t *testing.T) {
+			s.kernel, s.seed, s.alpha = kernel.Name, uint64(i), 0.5
+			if i%3 == 1 {
+				s.beta = -2
+			}
+			p := newProduct[T, int32](s)
+			c, info := p.run(t, engine, i%2 == 0)
+			p.verify(t, engine, info, c)
+		})
+	}
+}
+
+// Elements of every size of block reach their places in dense tiles.
+func TestScatteredStages(t *testing.T) {
+	onFamily(t, "scatter_", testScatter[BFloat16], testScatter[Float16], nil, nil)
+}

@@ -33,6 +33,20 @@ constexpr KernelDesc kModelledSmall[] = {
     {"few_columns_fp32", "few_columns", "", SPARSEK_FP32, SPARSEK_FP32, 0, 0, 1, 1, 1, true, 1, false, &kChunkOps},
 };
 
+// Of blocks up to 64 x 64, by many columns.
+constexpr KernelOps scattering_ops(int ctas_per_sm) {
+  KernelOps ops = modelled_ops(ctas_per_sm, 1, false);
+  ops.takes_chunks = true;
+  return ops;
+}
+constexpr KernelOps kScatterOps = scattering_ops(1), kNarrowScatterOps = scattering_ops(2);
+constexpr KernelDesc kModelledScatter[] = {
+    {"scatter_bf16_128_64", "wgmma_scatter", "", SPARSEK_BF16, SPARSEK_BF16, 128, 64, 64, 3, 1, true, 1, false,
+     &kNarrowScatterOps},
+    {"scatter_bf16_128_256", "wgmma_scatter", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 3, 1, true, 1, false,
+     &kScatterOps},
+};
+
 // Of blocks of 3 x 3 whose neighbouring rows share columns.
 constexpr KernelDesc kModelledWindow = {
     "window_fp32_3", "row_window", "", SPARSEK_FP32, SPARSEK_FP32, 0, 0, 1, 1, 3, false, 3, false, &kChunkOps};

@@ -115,8 +115,8 @@ int main() {
   // Many short rows and one column: the ordinary cores are far slower. Of a stencil of 22^3 nodes 99 us and 26.
   const BsrShape thin = shape_of(221184, 221184, 16, 7. / 13824);
   expect(predicted(kModelled[5], thin, 1) > 3 * predicted(kModelled[4], thin, 1), "latency bounds it", kModelled[5]);
-  // Single nonzeros: of 12.5 % of 4096 x 4096 few_columns took 28, 113 and 1607 us by 16, 256 and 4096 columns, wide
-  // tiles 89, 90 and 261, and narrow ones 64 by 256 and 433 by 4096.
+  // Single nonzeros: of 12.5 % of 4096 x 4096 few_columns took 25, 113 and 1607 us by 16, 256 and 4096 columns, wide
+  // tiles 90 and 261 by the last two, narrow ones 64 and 433 (docs/performance/h200-map-2.jsonl).
   const BsrShape singles = shape_of(4096, 4096, 1, 0.125);
   const KernelDesc &few = kModelledSmall[0], &narrow = kModelledScatter[0], &wide = kModelledScatter[1];
   expect(predicted(few, singles, 16) < predicted(narrow, singles, 16), "few columns are not worth dense tiles", narrow);

@@ -82,6 +82,11 @@ func TestWindowLayout(t *testing.T) {
 	run(t, "testdata/window_layout_check.cpp", "../src/cuda/window_layout.cpp")
 }
 
+// The lists of A's elements by stages.
+func TestStageLists(t *testing.T) {
+	run(t, "testdata/stage_lists_check.cpp", "-I", "testdata/no_cuda")
+}
+
 // The steps of the planner in device memory, against the planner on the host.
 func TestDeviceSteps(t *testing.T) { run(t, "testdata/device_check.cpp", planner...) }
 

@@ -360,8 +360,8 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
 
   if (!kernel_->ops->any_epilogue) args = with_input_in_c(args, shape.rows, options_.dtype_c);
 
-  // Descriptors need an address and an extent even where nothing is read through them.
-  const void* const unread = arrays_.tiles();
+  // Descriptors need an address and an extent even where nothing is read through them. A plan has tiles or chunks.
+  const void* const unread = sizes.tiles > 0 ? static_cast<const void*>(arrays_.tiles()) : arrays_.chunks();
   LaunchArgs launch = {};
   launch.rows = shape.rows;
   launch.cols = std::max<int64_t>(shape.cols, 1);

@@ -97,7 +97,7 @@ __device__ void write_list(const LaunchArgs& args, const ListSizes& sizes, const
         if (__shfl_sync(kAll, quarter.before, row[i] + step) <= at) row[i] += step;
       }
       const uint32_t in_row = at - __shfl_sync(kAll, quarter.before, row[i]);
-      const uint32_t entry = in_row * reciprocal >> 16;
+      const uint32_t entry = block_of(in_row, reciprocal);
       column[i] = in_row - entry * uint32_t(args.block_k);
       const uint32_t e = __shfl_sync(kAll, quarter.first, row[i]) + entry;
       const uint32_t element = __shfl_sync(kAll, quarter.in_block, row[i]) + column[i];
@@ -109,7 +109,7 @@ __device__ void write_list(const LaunchArgs& args, const ListSizes& sizes, const
     for (int i = 0; i < kTogether; ++i) {
       const int at = base + i * 32 + lane;
       const uint32_t of_a = k[i] + column[i], of_stage = of_a - stage * sizes.columns;
-      const uint32_t place = row[i] * kListRowBytes + (of_stage / 8 ^ row[i] % 8) * 16 + of_stage % 8 * 2;
+      const uint32_t place = place_of(row[i], of_stage);
       // Columns behind the last one of A, of a block that reaches beyond it, add nothing.
       const uint32_t element = of_a < args.cols ? value[i] : 0;
       if (at < padded) to[base / kChunk * kChunk + lane * kFour + i] = element << 16 | place;
@@ -124,8 +124,7 @@ __device__ inline int64_t elements_before(const LaunchArgs& args, const RowChunk
   return (entries * args.block_m + own * (row - block_row * args.block_m)) * args.block_k;
 }
 
-// A warp has a quarter of a stage, and those of a CTA neighbouring stages. A list begins behind the elements of the
-// lists before, with room for one chunk more in each.
+// A warp has a quarter of a stage, and those of a CTA neighbouring stages.
 __global__ void __launch_bounds__(kThreads)
     lists_kernel(LaunchArgs args, RowChunks rows, ListSizes sizes, StageLists to, uint32_t reciprocal) {
   wait_for_previous_launch();
@@ -136,7 +135,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t first_row = at * kQuarterRows;
   const Quarter quarter(args, sizes, to.bounds, first_row + lane, stage, lane);
   const int64_t before = first_row < args.rows ? elements_before(args, rows, first_row) : 0;
-  const auto begin = int32_t((before + quarter.in_stages) / kChunk + at * sizes.stages + stage);
+  const auto begin = int32_t(first_chunk(before + quarter.in_stages, at * sizes.stages + stage));
   if (lane == 0) {
     to.lists[(at / kQuarters * sizes.stages + stage) * kQuarters + at % kQuarters] = {begin, quarter.all};
   }
@@ -160,11 +159,9 @@ cudaError_t list_stages(const LaunchArgs& args, const ListSizes& sizes, const St
   const cudaError_t error = launch_kernel(bounds_kernel, static_cast<int>(ctas), kThreads, 0, args.stream,
                                           {/*overlap=*/true}, rows.row_ptr, args.entry_k, sizes, to);
   if (error != cudaSuccess) return error;
-  // By 2^16, rounded up: exact for quotients of the at most 64 elements of a row and stage.
-  const uint32_t reciprocal = (65536u + args.block_k - 1) / args.block_k;
   return launch_kernel(lists_kernel,
                        static_cast<int>(sizes.groups * kQuarters * ((sizes.stages + kWarps - 1) / kWarps)), kThreads, 0,
-                       args.stream, {/*overlap=*/true}, args, rows, sizes, to, reciprocal);
+                       args.stream, {/*overlap=*/true}, args, rows, sizes, to, reciprocal_of(args.block_k));
 }
 
 }  // namespace sparsek::cuda

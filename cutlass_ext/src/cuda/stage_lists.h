@@ -26,9 +26,23 @@ constexpr int kListRowBytes = kListColumns * 2;
 constexpr int kFour = 4;  // elements that a lane reads together
 constexpr int kChunk = 32 * kFour;
 constexpr uint32_t kPlaceBits = 0xfff;
+
+// Of an element, in a quarter.
+constexpr uint32_t place_of(uint32_t row, uint32_t column) {
+  return row * kListRowBytes + (column / 8 ^ row % 8) * 16 + column % 8 * 2;
+}
+
+// Element i of a row's blocks in a stage is in its block i / block_k, at most kListColumns of them.
+constexpr uint32_t reciprocal_of(int32_t block_k) { return (65536u + block_k - 1) / block_k; }
+constexpr uint32_t block_of(uint32_t i, uint32_t reciprocal) { return i * reciprocal >> 16; }
+
+// The first chunk of a list: behind the elements of the lists before, with room for one chunk more in each.
+constexpr int64_t first_chunk(int64_t elements_before, int64_t lists_before) {
+  return elements_before / kChunk + lists_before;
+}
 constexpr int kMostStages = 512;
 constexpr int64_t kMostBoundBytes = int64_t{64} << 20;
-constexpr int64_t kMostListBytes = int64_t{4} << 30;
+constexpr int64_t kMostListBytes = int64_t{2} << 30;  // so that tiles are counted in 32 bits, too
 
 struct StageList {
   int32_t begin;  // chunk
@@ -54,7 +68,8 @@ struct ListSizes {
 // block_k: at most kListColumns.
 constexpr ListSizes list_sizes(int64_t rows, int64_t cols, int64_t nnzb, int32_t block_m, int32_t block_k) {
   const int32_t columns = kListColumns / block_k * block_k;
-  return {columns, (rows + block_m - 1) / block_m, (cols + columns - 1) / columns, (rows + kListRows - 1) / kListRows,
+  const int64_t stages = cols > 0 ? (cols + columns - 1) / columns : 1;  // a product has a column at least
+  return {columns, (rows + block_m - 1) / block_m, stages, (rows + kListRows - 1) / kListRows,
           nnzb * block_m * block_k};
 }
 

@@ -2,11 +2,12 @@
 // Where the lists of stages lie that kernel family "wgmma_scatter" works on, and what elements have in them: lists of
 // any lengths do not overlap and have room, places of a quarter are all different, and quotients are exact. Prints the
 // first wrong answer and exits with 1.
-#include "cuda/stage_lists.h"
-
+#include <cstddef>  // what launch_args.h has of CUDA's header
 #include <cstdio>
 #include <random>
 #include <vector>
+
+#include "cuda/stage_lists.h"
 
 namespace {
 

@@ -11,7 +11,7 @@ import (
 
 // scatterShapes are products whose stages, lists and tiles are of each kind: stages of 64 columns and of fewer, lists of
 // no element, of some and of several parts, blocks in two tiles or stages, values between alignments, a K that ends
-// within a block, tiles and workers that are few and many.
+// within a block, tiles that are few and many.
 var scatterShapes = []shape{
 	{rows: 1000, cols: 1000, n: 256, blockM: 1, blockK: 1, density: 0.125},
 	{rows: 515, cols: 777, n: 64, blockM: 1, blockK: 1, density: 0.01},
@@ -29,19 +29,42 @@ var scatterShapes = []shape{
 
 func testScatter[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	for i, s := range scatterShapes {
-		t.Run(fmt.Sprintf("%dx%dx%d by %dx%d", s.rows, s.n, s.cols, s.blockM, s.blockK), func(t *testing.T) {
-			s.kernel, s.seed, s.alpha = kernel.Name, uint64(i), 0.5
-			if i%3 == 1 {
-				s.beta = -2
-			}
-			p := newProduct[T, int32](s)
-			c, info := p.run(t, engine, i%2 == 0)
-			p.verify(t, engine, info, c)
-		})
+		for _, workers := range []int{0, 1, 3} {
+			t.Run(fmt.Sprintf("%dx%dx%d by %dx%d, %d workers", s.rows, s.n, s.cols, s.blockM, s.blockK, workers), func(t *testing.T) {
+				s.kernel, s.seed, s.alpha = kernel.Name, uint64(i), 0.5
+				if i%3 == 1 {
+					s.beta = -2
+				}
+				p := newProduct[T, int32](s)
+				m := must(NewMatrix(t.Context(), engine, p.a))(t)
+				defer m.Close()
+				options := p.planOptions(16)
+				options.Workers = workers
+				plan := must(m.Plan(t.Context(), options))(t)
+				defer plan.Close()
+				c := p.newC()
+				if err := plan.Multiply(t.Context(), p.alpha, p.beta, p.operands(p.b, c, p.bias)); err != nil {
+					t.Fatal(err)
+				}
+				p.verify(t, engine, plan.Info(), c)
+			})
+		}
 	}
 }
 
-// Elements of every size of block reach their places in dense tiles.
+// Elements of every size of block reach their places in dense tiles, and C leaves them, by CTAs that have one tile and
+// many.
 func TestScatteredStages(t *testing.T) {
 	onFamily(t, "scatter_", testScatter[BFloat16], testScatter[Float16], nil, nil)
+}
+
+func testScatteredNaN[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, block := range [][2]int{{1, 1}, {16, 16}, {33, 40}} {
+		testEachNonFinite[T](t, engine, shape{rows: 264, cols: 25 * block[1], n: 520, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, kernel: kernel.Name}, 1)
+	}
+}
+
+// One CTA stores all tiles, those without NaN by TMA, from buffers that it has in turn.
+func TestScatteredNaNInManyTiles(t *testing.T) {
+	onFamily(t, "scatter_", testScatteredNaN[BFloat16], testScatteredNaN[Float16], nil, nil)
 }

@@ -68,7 +68,7 @@ func Attention[T sparsek.Element, I sparsek.Index](lib *sparsek.Library, layout 
 		return Report{}, err
 	}
 	indexSize, bitsSize := bridge.MaskSizes(args.Options, options, args.MaskBlocks)
-	tableSize := raw.Pages.TableSize(args.Options.Batch, args.Options.SeqK)
+	tableSize := max(0, raw.Pages.TableSize(args.Options.Batch, args.Options.SeqK)) // of a stride that overflows below 0, and refused
 	for _, x := range []struct {
 		name string
 		from []int32

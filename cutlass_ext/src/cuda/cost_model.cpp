@@ -17,12 +17,6 @@ namespace {
 
 constexpr double kElementBytes = 2;  // of a plane of A or B
 
-// A kernel of its own that reads B and writes it.
-double pack_b(const Work& work) {
-  constexpr double kLaunch = 2.5, kShare = 0.85;
-  return kLaunch + 2 * static_cast<double>(work.element_bytes * work.shape.cols * work.n) / memory_rate(kShare, work);
-}
-
 struct Family {
   const char* name;
   int block_m;  // of the kernel; 0: of any

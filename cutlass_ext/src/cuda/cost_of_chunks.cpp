@@ -236,7 +236,8 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   const double listing = kEntry * static_cast<double>(shape.nnzb) + kElement * values_of(work) +
                          kList * static_cast<double>(sizes.lists()) + kOfList * elements;
   const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
-  return kLaunch + together(on_sms(listing + turns * (stages * stage + kTile), work), moving, kWithMemory);
+  const double copying = work.packs_b ? pack_b(work) : 0;
+  return kLaunch + copying + together(on_sms(listing + turns * (stages * stage + kTile), work), moving, kWithMemory);
 }
 
 }  // namespace sparsek::cuda

@@ -46,4 +46,10 @@ inline double by_all_sms(double rate, const Work& work) {
 
 inline double memory_rate(double share, const Work& work) { return share * work.device.memory_rate * kMicrosecond; }
 
+// A kernel of its own that reads B and writes it.
+inline double pack_b(const Work& work) {
+  constexpr double kLaunch = 2.5, kShare = 0.85;
+  return kLaunch + 2 * static_cast<double>(work.element_bytes * work.shape.cols * work.n) / memory_rate(kShare, work);
+}
+
 }  // namespace sparsek::cuda

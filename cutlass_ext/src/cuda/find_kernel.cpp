@@ -24,6 +24,8 @@ constexpr int64_t kMaxBlock = (int64_t{1} << 31) - 1;
 
 // Bytes of the copies of A and B that a kernel works on.
 constexpr int64_t kMostCopies = int64_t{4} << 30;
+// They also count entries in 32 bits, and some beyond the last one.
+constexpr int64_t kMostEntries = (int64_t{1} << 31) - 1024;
 // Kernels with chunks count the bytes of a row of B in 32 bits, and have CTAs for all columns of a chunk.
 constexpr int64_t kMostColumns = int64_t{1} << 16;
 int64_t most_pitch(sparsek_dtype dtype) { return int64_t{1} << (dtype == SPARSEK_FP64 ? 28 : 29); }
@@ -52,6 +54,9 @@ bool copies_fit(const KernelDesc& kernel, const BsrShape& matrix, int64_t n) {
   return elements * kPlanes * sizeof(uint16_t) <= static_cast<double>(kMostCopies);
 }
 
+// Whether a kernel counts entries and the bytes of a row of B in 32 bits, and has CTAs for all columns of a chunk.
+bool walks_chunks(const KernelDesc& kernel) { return kernel.ops->takes_chunks && !scatters(kernel); }
+
 // Elements of 16 bytes.
 int64_t vector(const KernelDesc& kernel) { return 16 / dtype_bytes(kernel.dtype); }
 
@@ -74,8 +79,9 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   if (!kernel.ops->any_epilogue && !plain_epilogue) {
     return "it writes C in the type of A, with neither a bias nor an activation";
   }
-  if (kernel.ops->takes_chunks && options.n > kMostColumns) return "more columns than it serves";
-  if (kernel.ops->takes_chunks && options.ldb > most_pitch(options.dtype_b)) {
+  if (walks_chunks(kernel) && options.n > kMostColumns) return "more columns than it serves";
+  if (kernel.ops->takes_chunks && matrix.nnzb > kMostEntries) return "more blocks than it serves";
+  if (walks_chunks(kernel) && options.ldb > most_pitch(options.dtype_b)) {
     return "its ldb must be at most " + beyond_pitch(options.dtype_b);
   }
   if (kernel.ops->tma_b && (beyond_tma(options.ldb, dtype) || beyond_tma(options.ldc, dtype))) {
@@ -89,7 +95,9 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   }
   if (scatters(kernel)) {
     const ListSizes sizes = list_sizes(matrix.rows, matrix.cols, matrix.nnzb, matrix.block_m, matrix.block_k);
-    if (sizes.stages > kMostStages || sizes.bound_bytes() > kMostBoundBytes || sizes.bytes() > kMostListBytes) {
+    const int64_t panels = (options.n + kernel.tile_n - 1) / kernel.tile_n;
+    if (sizes.stages > kMostStages || sizes.bound_bytes() > kMostBoundBytes || sizes.bytes() > kMostListBytes ||
+        sizes.groups * panels > kMostTiles) {
       return "a larger matrix than it serves";
     }
   } else if (kernel.ops->workspace_bytes != nullptr) {
@@ -107,7 +115,7 @@ bool packs_b(const KernelDesc& kernel, const PlanOptions& options) {
 }
 
 void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t ldc) {
-  if (kernel.ops->takes_chunks && ldb > most_pitch(kernel.dtype_b)) {
+  if (walks_chunks(kernel) && ldb > most_pitch(kernel.dtype_b)) {
     fail(SPARSEK_BAD_LEADING_DIMENSION, "args->ldb = %" PRId64 " must be at most %s for kernel %s", ldb,
          beyond_pitch(kernel.dtype_b).c_str(), kernel.name);
   }

@@ -13,10 +13,16 @@
 namespace sparsek::cuda {
 namespace {
 
-// NaN and Inf in B cost wgmma_packed up to eight times the time, and wgmma_gather at most twice
-// (docs/notes/packed-kernel.md).
+// NaN and Inf in B cost wgmma_packed up to 12 times the time, wgmma_scatter 20 times, and wgmma_gather at most twice
+// (docs/notes/packed-kernel.md, docs/notes/scatter-kernel.md).
 bool is_left_to_gather(const KernelDesc& kernel, const BsrShape& matrix) {
-  return std::strcmp(kernel.family, "wgmma_packed") == 0 && matrix.block_m % 8 == 0 && matrix.block_k % 8 == 0;
+  return (std::strcmp(kernel.family, "wgmma_packed") == 0 || scatters(kernel)) && matrix.block_m % 8 == 0 &&
+         matrix.block_k % 8 == 0;
+}
+
+// Of wide tiles. Those of 64 columns are faster than packed ones where there are few.
+bool is_left_to_packed(const KernelDesc& kernel, const BsrShape& matrix) {
+  return scatters(kernel) && kernel.tile_n > 64 && matrix.block_m % 4 == 0;
 }
 
 }  // namespace
@@ -42,6 +48,9 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, between);
     if (candidate.obstacle.empty() && is_left_to_gather(kernel, matrix.shape())) {
       candidate.obstacle = "wgmma_gather serves these blocks, and is faster where B has NaN or Inf";
+    }
+    if (candidate.obstacle.empty() && is_left_to_packed(kernel, matrix.shape())) {
+      candidate.obstacle = "wgmma_packed serves these blocks, and is faster";
     }
     work.packs_b = packs_b(kernel, between);
     if (candidate.obstacle.empty()) {

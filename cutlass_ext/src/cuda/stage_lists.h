@@ -42,7 +42,8 @@ constexpr int64_t first_chunk(int64_t elements_before, int64_t lists_before) {
 }
 constexpr int kMostStages = 512;
 constexpr int64_t kMostBoundBytes = int64_t{64} << 20;
-constexpr int64_t kMostListBytes = int64_t{2} << 30;  // so that tiles are counted in 32 bits, too
+constexpr int64_t kMostListBytes = int64_t{2} << 30;
+constexpr int64_t kMostTiles = int64_t{1} << 30;
 
 struct StageList {
   int32_t begin;  // chunk

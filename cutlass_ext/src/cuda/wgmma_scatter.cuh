@@ -341,6 +341,8 @@ __device__ uint32_t store(const Params& p, Storage& shared, float (&acc)[Groups]
         reinterpret_cast<StoreBuffers&>(shared.buffers[(threadIdx.x - Storage::kProducers) / 32][first_buffer]);
     store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, buffers, own.first_row, own.first_col, own.lane);
   } else {
+    // The next store of 64 columns by TMA waits but for the one before the last, which must not be of its buffer.
+    if (p.by_tma && Groups * 8 == kStoreColumns) wait_for_stores();
     store_rows<Element, true>(args, acc, row, own.first_col, own.lane, with_nan);
   }
   return with_nan;
@@ -416,6 +418,9 @@ __device__ void consume(const Params& p, Storage& shared) {
 constexpr int producer_registers(int tile_n) { return tile_n <= 64 ? 56 : 72; }
 constexpr int consumer_registers(int tile_n) { return tile_n <= 64 ? 128 : 216; }
 
+static_assert(2 * producer_registers(64) + consumer_registers(64) <= 3 * 80 &&
+              producer_registers(256) + 2 * consumer_registers(256) <= 3 * 168);
+
 constexpr int threads_of(int tile_n) { return 128 * (turns_of(tile_n) + warpgroups_of(tile_n)); }
 
 template <class Element, int TileN, int Stages, int Ctas>
@@ -450,6 +455,8 @@ struct WgmmaScatterKernel {
   static_assert(Config::kTileM == wgmma_scatter_kernel::kTileM && Config::kTileK == wgmma_scatter_kernel::kStageK);
   static constexpr int kTileN = Config::kTileN, kStages = Config::kStages, kCtas = kTileN <= 64 ? 2 : 1;
   static constexpr int kSharedBytes = sizeof(wgmma_scatter_kernel::Storage<kTileN, kStages>);
+  // Of an SM, and what each CTA has beside: so many run at once.
+  static_assert(kCtas * (kSharedBytes + 1024) <= 228 * 1024);
   static constexpr int kThreads = wgmma_scatter_kernel::threads_of(kTileN);
   static constexpr auto kKernel = wgmma_scatter_kernel::kernel<Element, kTileN, kStages, kCtas>;
 

@@ -66,17 +66,21 @@ def _lse_dtype(q: torch.Tensor) -> torch.dtype:
     return torch.float64 if q.dtype == torch.float64 else torch.float32
 
 
-def _lying(operand: torch.Tensor) -> torch.Tensor:
-    """The operand, or a copy where the library cannot read it as it lies."""
+def _lies(operand: torch.Tensor) -> bool:
+    """Whether the library can read the operand as it lies."""
     strides = operand.stride()
     if not lies_in_rows(operand.shape, strides):
-        return operand.contiguous()
-    if operand.is_cuda:
-        width = operand.element_size()
-        apart = [stride * width for extent, stride in zip(operand.shape[:3], strides[:3], strict=True) if extent > 1]
-        if operand.data_ptr() % _VECTOR or any(step == 0 or step % _VECTOR for step in apart):
-            return operand.clone(memory_format=torch.contiguous_format)
-    return operand
+        return False
+    if not operand.is_cuda:
+        return True
+    width = operand.element_size()
+    apart = [stride * width for extent, stride in zip(operand.shape[:3], strides[:3], strict=True) if extent > 1]
+    return operand.data_ptr() % _VECTOR == 0 and all(step != 0 and step % _VECTOR == 0 for step in apart)
+
+
+def _lying(operand: torch.Tensor) -> torch.Tensor:
+    """The operand, or a copy where the library cannot read it as it lies."""
+    return operand if _lies(operand) else operand.clone(memory_format=torch.contiguous_format)
 
 
 def _members(**operands: torch.Tensor | None) -> dict[str, Any]:
@@ -128,14 +132,15 @@ def _attention(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     of_keys = _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys)
     high, wide, batch, heads = layout
+    if page_table is not None and not (_lies(k) and _lies(v)):
+        raise ArgumentError(
+            "a cache of pages is read where it lies: its rows have no gaps in them, and on a GPU begin at multiples of 16 bytes and "
+            "are not expanded"
+        )
     rules = Rules(left, right, align_ends, scale, soft_cap)
     made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), rules, of_keys=of_keys)
     o, lse = _outputs(q, v)
     lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v))}
-    if page_table is not None and (lying["k"] is not k or lying["v"] is not v):
-        raise ArgumentError(
-            "a cache of pages is read where it lies: its rows have no gaps in them, and on a GPU begin at multiples of 16 bytes"
-        )
     lengths = {"lengths_q": _contiguous(lengths_q), "lengths_k": _contiguous(lengths_k)}
     terms, kept = terms_of(q, of_keys[2], bias, mask_index, mask)
     pages, table = pages_of(k, page_table)

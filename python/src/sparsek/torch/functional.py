@@ -227,7 +227,8 @@ def attention(
     which of (pages, rows, key heads, head size) is cache.transpose(1, 2). Page page_table[b, i] has the keys of batch b from i times the
     rows of a page on. There are as many keys as the layout has, or without one as the table has room for; lengths_k says how long each
     sequence is, and pages behind that are not looked up. Keys of a page that is none of the cache, as -1, are hidden. On a GPU pages
-    have a multiple of 16 rows, and there is neither a bias nor bits of blocks. There are no gradients then.
+    have a multiple of 16 rows, and there is neither a bias nor bits of blocks. There are no gradients then: torch.compile
+    refuses the call outside of torch.no_grad where q, k or v asks for one.
 
     Returns (batch, query heads, queries, head size of v), with gradients for q, k, v and bias, of which the last takes memory for a
     number of each query head, query and key; with return_lse also the logarithms

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -11,6 +13,7 @@ from torch_reference import draw  # noqa: E402
 
 import sparsek  # noqa: E402
 import sparsek.torch as st  # noqa: E402
+from sparsek.compat import xformers  # noqa: E402
 
 
 def test_layouts_of_all_kinds() -> None:
@@ -44,3 +47,17 @@ def test_what_is_refused() -> None:
     q = draw(1, 1, 1, 8, 8)
     with pytest.raises(sparsek.UnsupportedError, match=r"dropout_p=0\.1"):
         st.BlackwellSparseKOp()(q, q, q, dropout_p=0.1)
+
+
+def test_what_a_gpu_refuses_is_told_of_every_kind_of_bias() -> None:
+    """The operator for xFormers asks of its inputs alone, without xFormers."""
+    layout = st.BlockLayout.from_mask(torch.ones(4, 5, 6, dtype=torch.bool), (8, 10), (40, 60))
+    operand = SimpleNamespace(device=SimpleNamespace(type="cuda"), dtype=torch.bfloat16, shape=(2, 40, 4, 64))
+    refused = {
+        "a tensor, whose layout is torch's": (torch.zeros(2, 4, 40, 60), []),
+        "blocks of 8 x 10": (SimpleNamespace(layout=layout), ["blocks of 8 x 10 are no multiples of 16 x 16 on a GPU"]),
+        "none": (None, []),
+    }
+    for what, (bias, reasons) in refused.items():
+        inputs = SimpleNamespace(query=operand, value=operand, attn_bias=bias)
+        assert xformers._refused_on_gpu(inputs) == reasons, what

@@ -113,15 +113,3 @@ def test_the_registry() -> None:
     q = draw(1, 2, 40, 4, 8)
     with pytest.raises(ValueError, match="dropout"):
         xops.memory_efficient_attention(q, q, q, p=0.5, op=(found.forward, found.backward))
-
-
-def test_what_a_gpu_refuses_is_told_of_every_kind_of_bias() -> None:
-    operand = SimpleNamespace(device=SimpleNamespace(type="cuda"), dtype=torch.bfloat16, shape=(2, 40, 4, 64))
-    refused = {
-        "a tensor, whose layout is torch's": (draw(9, 2, 4, 40, 60), []),
-        "blocks of 8 x 10": (compat.install().bias(LAYOUT), ["blocks of 8 x 10 are no multiples of 16 x 16 on a GPU"]),
-        "none": (None, []),
-    }
-    for what, (bias, reasons) in refused.items():
-        inputs = SimpleNamespace(query=operand, value=operand, attn_bias=bias)
-        assert compat._refused_on_gpu(inputs) == reasons, what

@@ -14,8 +14,8 @@ namespace wgmma_scatter_kernel {
 constexpr int kEight = 8;             // columns of a group: 16 bytes of B
 constexpr int kEntriesAtOnce = 4;     // of a lane, whose rows of B are under way
 constexpr int kEntriesBetween = 128;  // after so many, a warp ends a row whose sums are all NaN
-constexpr uint32_t kWarp = 0xffffffffu;
 
+// Whether each block of values is in the place of its entry.
 __device__ inline bool is_in_place(const RowChunks& rows) { return __ldg(&rows.chunks->entry_end) >= 0; }
 
 // A lane's part of A and B: a row of A from entry `next` on, by a group of columns.

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the producers and the consumers of kernel family "wgmma_scatter" share: the parameters, the sizes and shared
+// memory.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "cuda/chunk_args.h"
+#include "cuda/launch_args.h"
+#include "cuda/ring_tile.cuh"
+#include "cuda/stage_lists.h"
+#include "cuda/tma_store.cuh"
+#include "cutlass/arch/barrier.h"
+
+namespace sparsek::cuda {
+namespace wgmma_scatter_kernel {
+
+using ring_kernel::BoxesOfB;
+using ring_kernel::kChunkColumns;
+using ring_kernel::kElementBytes;
+using ring_kernel::kStageBytesA;
+using ring_kernel::kStageK;
+using ring_kernel::kTileM;
+
+static_assert(kListRows == kTileM && kListColumns == kStageK && kListRowBytes == kStageK * kElementBytes);
+
+// What limits these kernels are the instructions of a producer warp, one after the other. So of narrow tiles each
+// quarter of a stage is written by one of two warps, which have the stages in turn. With wide ones there are no
+// registers for it.
+constexpr int turns_of(int tile_n) { return tile_n <= 64 ? 2 : 1; }
+constexpr int kQuarterBytes = kQuarterRows * kListRowBytes;
+// Warpgroups that multiply. Where a tile is narrow, one has both halves of its rows, so that the threads of two CTAs
+// have enough registers.
+constexpr int warpgroups_of(int tile_n) { return tile_n <= 64 ? 1 : 2; }
+constexpr int kFullArrivals = kQuarters + 1;  // a warp's rows of A each, and that B is on its way
+constexpr int kChunkBytes = kStageK * kChunkColumns * kElementBytes;
+// What a warp copies to shared memory at once: a list, or a part of one. So many copies are under way or there.
+constexpr int kPartElements = 3 * kChunk, kPartBytes = kPartElements * int(sizeof(uint32_t));
+constexpr int slots_of(int tile_n) { return tile_n <= 64 ? 2 : 5; }
+constexpr uint32_t kWarp = 0xffffffffu;
+constexpr uint32_t kHasBlocks = 0, kIsEnd = 1;  // of what follows a tile's stages in the ring
+
+struct Params {
+  CUtensorMap map_b;  // see BoxesOfB
+  CUtensorMap map_c;  // (N, M, 1); set if by_tma
+  LaunchArgs args;
+  RowChunks rows;
+  BoxesOfB boxes;
+  ListSizes sizes;
+  StageLists lists;
+  int32_t groups, tiles;  // of 128 rows; of these by all panels
+  bool by_tma;            // C is stored by TMA
+};
+
+template <int TileN, int Stages>
+struct Storage {
+  static constexpr int kTurns = turns_of(TileN), kProducerWarps = kTurns * kQuarters, kProducers = 32 * kProducerWarps;
+  static constexpr int kWarpgroups = warpgroups_of(TileN), kConsumerWarps = 4 * kWarpgroups, kSlots = slots_of(TileN);
+  static constexpr int kTileN = TileN, kStages = Stages, kStageBytesB = TileN / kChunkColumns * kChunkBytes;
+  alignas(1024) uint8_t b[Stages][kStageBytesB];
+  alignas(1024) uint8_t a[Stages][kStageBytesA];
+  alignas(1024) StoreBuffers buffers[kConsumerWarps];
+  alignas(16) uint8_t parts[kProducerWarps][kSlots][kPartBytes];
+  uint32_t marks[Stages];  // kHasBlocks or kIsEnd
+  cutlass::arch::ClusterTransactionBarrier full[Stages];
+  cutlass::arch::ClusterBarrier empty[Stages];
+};
+
+// A tile of C. The tiles of a panel of columns follow each other, so that B's part stays in L2.
+struct Place {
+  int group, panel;
+  __device__ Place(const Params& p, int tile) : group(tile % p.groups), panel(tile / p.groups) {}
+};
+
+}  // namespace wgmma_scatter_kernel
+}  // namespace sparsek::cuda

@@ -258,6 +258,7 @@ double predict(const KernelDesc& kernel, const Work& work, const CostCoefficient
     return kMicrosecond * predict_skinny_fma(kernel, work, costs.skinny_fma);
   if (has_window(kernel)) return kMicrosecond * predict_window(work, costs);
   if (scatters(kernel)) return kMicrosecond * predict_scatter(kernel, work);
+  if (packs_fp64(kernel)) return kMicrosecond * predict_packed_fp64(kernel, work);
   if (kernel.ops->takes_chunks) return kMicrosecond * predict_few_columns(work, costs);
   const Family* const family = find_family(kernel);
   return kMicrosecond *

@@ -6,6 +6,7 @@
 #include "cuda/chunk_sizes.h"
 #include "cuda/cost_parts.h"
 #include "cuda/lane_layout.h"
+#include "cuda/pack_fp64.h"
 #include "cuda/stage_lists.h"
 #include "cuda/window_layout.h"
 
@@ -106,6 +107,7 @@ LineCost line_cost(const LaneLayout& lanes) {
 double predict_lines(const Work& work, const LaneLayout& lanes) {
   constexpr double kLaunch = 6, kMemory = 0.8, kL2Rate = 7.2e6, kOthers = 0.1, kBegin = 2;
   constexpr double kShareOfL2 = 0.6, kJoin = 4, kJoinRate = 4.5e6, kSector = 32;
+  constexpr double kL1 = 0.45;  // of lines that rows close to each other have in common, the share that an SM has
   const LineCost cost = line_cost(lanes);
   const double line = std::max(kSector, static_cast<double>(kBytesOfLane) * lanes.column_lanes);
   const BsrShape& shape = work.shape;
@@ -118,7 +120,8 @@ double predict_lines(const Work& work, const LaneLayout& lanes) {
   const double b = std::min(panel_bytes, line * nonzeros) * panels;
   const double again = missed * static_cast<double>(work.stats.rows64.loads) * line * panels;
   const double moving = (a * panels + b + again + bytes_of_c(work)) / memory_rate(kMemory, work);
-  const double reading = lines * line / by_all_sms(kL2Rate, work);
+  const double common = 1 - std::min(1.0, static_cast<double>(work.stats.rows64.loads) / std::max(1.0, nonzeros));
+  const double reading = (1 - kL1 * common) * lines * line / by_all_sms(kL2Rate, work);
   const double computing = on_sms(lines * lanes.cost * cost.issue * kFittedSms / work.device.sm_count, work);
   const double at_once = static_cast<double>(lanes.ctas) * lanes.warps * lanes.teams * work.device.sm_count;
   const double turns = std::max(1.0, sizes.count * panels / at_once);
@@ -152,6 +155,31 @@ const LaneCost& cost_of(LaneWay way, const CostCoefficients& costs) {
     default:
       return costs.bundles;
   }
+}
+
+// How many of the columns of A a row group has: of rows that know nothing of each other, or that have columns in common
+// with their neighbours, as a window has.
+struct ColumnShares {
+  double of_64, of_128;  // rows
+  double alike;          // 0: rows know nothing of each other; 1: twice as many have no more columns
+
+  // The share of stages of so many block columns in which a row group has a block.
+  double of_stages(int rows, double block_cols) const {
+    const double share = rows == 64 ? of_64 : of_128;
+    return alike * share + (1 - alike) * (1 - std::pow(1 - share, block_cols));
+  }
+};
+
+ColumnShares shares_of(const Work& work) {
+  const BsrShape& shape = work.shape;
+  const auto share = [&](int64_t loads, double rows) {
+    const double groups = ceil_div(static_cast<double>(shape.rows), rows);
+    return std::min(1.0, static_cast<double>(loads) / (groups * static_cast<double>(shape.block_cols)));
+  };
+  ColumnShares shares = {share(work.stats.rows64.loads, 64), share(work.stats.rows128.loads, 128), 0};
+  const double apart = 2 - shares.of_64, seen = shares.of_64 > 0 ? shares.of_128 / shares.of_64 : apart;
+  if (apart > 1) shares.alike = std::clamp((apart - seen) / (apart - 1), 0.0, 1.0);
+  return shares;
 }
 
 }  // namespace
@@ -206,9 +234,8 @@ double predict_window(const Work& work, const CostCoefficients& costs) {
   return cost.launch + single + (longest + cost.others * (computing + moving + reading - longest)) * factor;
 }
 
-// Stages of 64 columns of 128 rows: those that have a block, of rows that have columns in common with their neighbours,
-// as a window has, or not. A stage takes what its producers do, or its multiplications; before that the elements are
-// listed.
+// Stages of 64 columns of 128 rows: those that have a block. A stage takes what its producers do, or its
+// multiplications; before that the elements are listed.
 double predict_scatter(const KernelDesc& kernel, const Work& work) {
   constexpr double kLaunch = 15, kEntry = 2.5e-6, kElement = 3e-6, kList = 3e-4, kOfList = 0.002;
   constexpr double kStage = 0.76, kAlone = 0.6, kPut = 1.4e-4, kMma = 0.56;  // of a stage; of an element of A there
@@ -216,17 +243,9 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return kLaunch;
   const ListSizes sizes = list_sizes(shape.rows, shape.cols, shape.nnzb, shape.block_m, shape.block_k);
-  const double groups = static_cast<double>(sizes.groups), block_cols = static_cast<double>(shape.block_cols);
-  const auto share = [&](int64_t loads, double rows) {
-    return std::min(1.0, static_cast<double>(loads) / (ceil_div(static_cast<double>(shape.rows), rows) * block_cols));
-  };
-  const double of_64 = share(work.stats.rows64.loads, 64), of_128 = share(work.stats.rows128.loads, 128);
-  // 0: rows that know nothing of each other; 1: twice as many rows have no more columns.
-  const double apart = 2 - of_64, seen = of_64 > 0 ? of_128 / of_64 : apart;
-  const double alike = apart > 1 ? std::clamp((apart - seen) / (apart - 1), 0.0, 1.0) : 0;
-  const double random = 1 - std::pow(1 - of_128, static_cast<double>(sizes.columns) / shape.block_k);
-  const double all_stages = static_cast<double>(sizes.stages);
-  const double stages = std::max(1.0, all_stages * (alike * of_128 + (1 - alike) * random));  // of a row group
+  const double groups = static_cast<double>(sizes.groups), all_stages = static_cast<double>(sizes.stages);
+  const double of_stages = shares_of(work).of_stages(/*rows=*/128, sizes.columns / static_cast<double>(shape.block_k));
+  const double stages = std::max(1.0, all_stages * of_stages);  // of a row group
   const double tiles = groups * ceil_div(static_cast<double>(work.n), kernel.tile_n);
   const double at_once = std::min(tiles, static_cast<double>(work.device.sm_count) * kernel.ops->ctas_per_sm);
   const bool alone = kernel.ops->ctas_per_sm > 1 && at_once <= work.device.sm_count;
@@ -238,6 +257,36 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
   const double copying = work.packs_b ? pack_b(work) : 0;
   return kLaunch + copying + together(on_sms(listing + turns * (stages * stage + kTile), work), moving, kWithMemory);
+}
+
+// Strips of 16 columns of 64 rows that have a block, of which A is written and read; of these, units of 8 rows that
+// have one, which are multiplied.
+double predict_packed_fp64(const KernelDesc& kernel, const Work& work) {
+  constexpr double kLaunch = 35, kElement = 4e-6, kMemory = 0.6, kUnitRows = 8;
+  constexpr double kStage = 1.18, kCopy = 0.7, kTile = 2;  // of two CTAs of an SM
+  constexpr double kAlone = 0.65;                          // of one, over that
+  const BsrShape& shape = work.shape;
+  if (shape.rows == 0 || work.n == 0) return kLaunch;
+  const StripSizes sizes = strip_sizes(shape.rows, shape.cols);
+  const double blocks = static_cast<double>(shape.nnzb), bm = shape.block_m, bk = shape.block_k;
+  const double groups = static_cast<double>(sizes.groups);
+  const ColumnShares shares = shares_of(work);
+  const double of_strips = std::max(shares.of_stages(/*rows=*/64, kStripColumns / bk), 1e-6);
+  const double strips = std::max(1.0, static_cast<double>(sizes.strips) * of_strips);
+  const double density =
+      std::min(1.0, blocks / (static_cast<double>(shape.block_rows) * static_cast<double>(shape.block_cols)));
+  const double blocks_of_unit = (kUnitRows + bm - 1) / bm * (kStripColumns + bk - 1) / bk;
+  const double apart = std::min(1.0, (1 - std::pow(1 - density, blocks_of_unit)) / of_strips);
+  const double units = shares.alike + (1 - shares.alike) * apart;  // of a strip that has a block
+  const double tiles = groups * ceil_div(static_cast<double>(work.n), kernel.tile_n);
+  const double at_once = std::min(tiles, static_cast<double>(work.device.sm_count) * kernel.ops->ctas_per_sm);
+  const double ctas = std::clamp(at_once / work.device.sm_count, 1.0, 2.0);  // of an SM
+  const double stage = std::max(kCopy, kStage * units) * (kAlone + (1 - kAlone) * (ctas - 1));
+  const double turns = tiles / at_once > 4 ? tiles / at_once : ceil_div(tiles, at_once);
+  const double packing = kElement * values_of(work) + groups * strips * kStripBytes / memory_rate(kMemory, work);
+  const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
+  const double copying = work.packs_b ? pack_b(work) : 0;
+  return kLaunch + copying + packing + together(on_sms(turns * (strips * stage + kTile), work), moving, kWithMemory);
 }
 
 }  // namespace sparsek::cuda

@@ -170,7 +170,7 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
   constexpr int64_t kColumnsOfAll = 8;  // of a plan whose order of summation does not depend on the columns
   const BsrShape& pattern = matrix_.shape();
   const int64_t bytes = dtype_bytes(matrix_.dtype);
-  if (scatters(*kernel_)) {
+  if (reads_rows(*kernel_)) {
     // A chunk for each row group, so that a plan tells how many tiles there are; no row is cut.
     lanes_.way = LaneWay::kScatter;
     lanes_.columns = kernel_->tile_n;
@@ -408,7 +408,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
     rows = {arrays_.chunks(), arrays_.row_ptr(), sizes.chunks, shape.block_rows, lanes_, nullptr};
     rows.lanes.panels = panels_of(args.n);
     launch.rows_in_chunks = &rows;
-    launch.workers = has_window(*kernel_) || scatters(*kernel_) ? workers_ : options_.workers;
+    launch.workers = has_window(*kernel_) || reads_rows(*kernel_) ? workers_ : options_.workers;
   }
   const bool captured = record_use(args);
   // After its first tile, which is that of its number, a CTA takes further ones if there are any.

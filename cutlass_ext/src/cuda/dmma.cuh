@@ -55,6 +55,20 @@ struct Params {
   bool chunks_are_outer;  // map_b has a dimension for chunks
 };
 
+// Sets what concerns B. Without rows of B, `none` is an address of device memory, of which nothing is read.
+template <class AnyParams>
+cudaError_t make_map_of_b(AnyParams& p, int tile_n, const void* none) {
+  const LaunchArgs& args = p.args;
+  constexpr int kBox = kStageK * kWordsOfElement;
+  const int64_t row_bytes = args.ldb * 8, chunks = args.n / kChunkColumns, rows = args.cols > 0 ? args.cols : 1;
+  p.chunks_are_outer = args.n % kChunkColumns == 0;
+  p.chunks_of_box = p.chunks_are_outer ? int(chunks < tile_n / kChunkColumns ? chunks : tile_n / kChunkColumns) : 1;
+  const TensorMapShape shape = p.chunks_are_outer
+                                   ? TensorMapShape{{kBox, rows, chunks}, {row_bytes, kRowBytes}}
+                                   : TensorMapShape{{args.n * kWordsOfElement, rows, 1}, {row_bytes, row_bytes}};
+  return make_tensor_map(&p.map_b, args.cols > 0 ? args.b : none, shape, {kBox, kStageK, p.chunks_of_box}, kRowBytes);
+}
+
 template <int TileN>
 constexpr int kWarpsAcross = TileN / kColumnsOfWarp;
 template <int TileN>
@@ -73,7 +87,7 @@ struct alignas(16) Turn {
   int32_t boxes;       // of B
 };
 
-template <int TileN, int Stages>
+template <int TileN, int Stages, class TurnOfThread = Turn>
 struct SharedStorage {
   static constexpr int kStages = Stages, kBytesB = TileN * kRowBytes;
   alignas(1024) uint8_t a[Stages][kBytesA];
@@ -81,7 +95,7 @@ struct SharedStorage {
   uint32_t present[Stages];  // bit i: rows 8 i to 8 i + 7 have a block; kNarrow: 8 columns of A
   cutlass::arch::ClusterTransactionBarrier full[Stages];
   cutlass::arch::ClusterBarrier empty[Stages];
-  Turn turns[32 * kWarps<TileN>];
+  TurnOfThread turns[32 * kWarps<TileN>];
 
   // The places of a stage, from the address of all.
   __device__ static uint32_t a_at(uint32_t base, int stage) { return base + stage * kBytesA; }
@@ -218,6 +232,8 @@ __device__ inline void add_stage(uint32_t stage_a, uint32_t stage_b, uint32_t pr
 #pragma unroll
   for (int u = 0; u < Units; ++u) {
     if (!AllPresent && (present >> u & 1) == 0) continue;
+    // So that it is a branch: an instruction whose predicate is false takes the tensor cores as long as another.
+    if constexpr (!AllPresent) __syncwarp();
     double a[4];
     load_pair(near + u * kUnitBytes, a[0], a[1]);
     if constexpr (!Narrow) load_pair(far + u * kUnitBytes, a[2], a[3]);
@@ -232,9 +248,9 @@ __device__ inline void add_stage(uint32_t stage_a, uint32_t stage_b, uint32_t pr
   }
 }
 
-// All stages of a tile.
-template <int TileN, class Storage>
-__device__ inline void add_stages(Copies<kWarps<TileN>, Storage>& copies, uint32_t& number, int warp, int lane,
+// All stages of a tile. MayBeNarrow: some have 8 columns of A.
+template <int TileN, class Storage, bool MayBeNarrow, class CopiesOfA>
+__device__ inline void add_stages(CopiesOfA& copies, uint32_t& number, int warp, int lane,
                                   double (&acc)[kUnits<TileN>][kChunksOfWarp][4]) {
   constexpr int kAcross = kWarpsAcross<TileN>, kOwn = kUnits<TileN>, kAll = (1 << kOwn) - 1;
   constexpr int kStages = Storage::kStages;
@@ -247,7 +263,7 @@ __device__ inline void add_stages(Copies<kWarps<TileN>, Storage>& copies, uint32
     const uint32_t word = load_word(Storage::present_at(copies.base, stage)), present = word >> first_unit & kAll;
     const uint32_t stage_a = Storage::a_at(copies.base, stage) + own_a;
     const uint32_t stage_b = Storage::b_at(copies.base, stage) + own_b;
-    if ((word & kNarrow) != 0) {
+    if (MayBeNarrow && (word & kNarrow) != 0) {
       add_stage<false, true>(stage_a, stage_b, present, lane, acc);
     } else if (present == kAll) {
       add_stage<true, false>(stage_a, stage_b, present, lane, acc);
@@ -260,11 +276,10 @@ __device__ inline void add_stages(Copies<kWarps<TileN>, Storage>& copies, uint32
   }
 }
 
-// A warp's sums of a tile to C. `own` is its part of shared memory, which nothing else uses meanwhile.
-template <int TileN, int Units>
-__device__ void store_sums(const Params& p, const WorkTile& tile, const double (&acc)[Units][kChunksOfWarp][4],
-                           double* own, int warp, int lane) {
-  const LaunchArgs& args = p.args;
+// Writes a warp's sums to its part of shared memory, (rows, 32 columns):(kPitchOfSums, 1), which nothing else uses
+// meanwhile.
+template <int Units>
+__device__ inline void sums_to_shared(const double (&acc)[Units][kChunksOfWarp][4], double* own, int lane) {
 #pragma unroll
   for (int u = 0; u < Units; ++u) {
 #pragma unroll
@@ -277,6 +292,14 @@ __device__ void store_sums(const Params& p, const WorkTile& tile, const double (
     }
   }
   __syncwarp();
+}
+
+// A warp's sums of a tile to C, by way of `own`.
+template <int TileN, int Units>
+__device__ void store_sums(const Params& p, const WorkTile& tile, const double (&acc)[Units][kChunksOfWarp][4],
+                           double* own, int warp, int lane) {
+  const LaunchArgs& args = p.args;
+  sums_to_shared(acc, own, lane);
   const int64_t col = int64_t(tile.n_tile) * TileN + warp % kWarpsAcross<TileN> * kColumnsOfWarp + lane;
   if (col >= args.n) return;
   const int first = warp / kWarpsAcross<TileN> * Units;  // unit of the tile
@@ -332,7 +355,7 @@ __global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(
     Copies<kWarps<TileN>, Storage> copies(p, shared, base, tile, number, boxes);
     for (int s = 0; s < Stages - 1; s += kWarps<TileN>) copies.start(number + Stages - 1);
     double acc[kUnits<TileN>][kChunksOfWarp][4] = {};
-    add_stages<TileN>(copies, number, warp, lane, acc);
+    add_stages<TileN, Storage, /*MayBeNarrow=*/true>(copies, number, warp, lane, acc);
     __syncthreads();  // all stages have been read
     store_sums<TileN>(p, tile, acc,
                       reinterpret_cast<double*>(memory) + warp * (kBytesOfSums<TileN> / kWarps<TileN> / 8), warp, lane);
@@ -361,21 +384,13 @@ struct DmmaKernel {
     p.slot_rows = k::kTileM / args.slots;
     p.units_of_entry = (args.block_k + k::kStageK - 1) / k::kStageK;
     constexpr int kBox = k::kStageK * k::kWordsOfElement;
-    const int64_t row_bytes_a = int64_t(args.block_k) * 8, row_bytes_b = args.ldb * 8;
+    const int64_t row_bytes = int64_t(args.block_k) * 8;
     const TensorMapShape shape_a = {
         {int64_t(args.block_k) * k::kWordsOfElement, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
-        {row_bytes_a, row_bytes_a * args.block_m}};
+        {row_bytes, row_bytes * args.block_m}};
     cudaError_t error = make_tensor_map(&p.map_a, args.values, shape_a, {kBox, p.slot_rows, 1}, k::kRowBytes);
     if (error != cudaSuccess) return error;
-    const int64_t chunks = args.n / k::kChunkColumns;
-    p.chunks_are_outer = args.n % k::kChunkColumns == 0;
-    p.chunks_of_box = p.chunks_are_outer
-                          ? int(chunks < Config::kTileN / k::kChunkColumns ? chunks : Config::kTileN / k::kChunkColumns)
-                          : 1;
-    const TensorMapShape shape_b =
-        p.chunks_are_outer ? TensorMapShape{{kBox, args.cols, chunks}, {row_bytes_b, k::kRowBytes}}
-                           : TensorMapShape{{args.n * k::kWordsOfElement, args.cols, 1}, {row_bytes_b, row_bytes_b}};
-    error = make_tensor_map(&p.map_b, args.b, shape_b, {kBox, k::kStageK, p.chunks_of_box}, k::kRowBytes);
+    error = k::make_map_of_b(p, Config::kTileN, args.b);
     if (error != cudaSuccess) return error;
     return launch_kernel(kKernel, args.workers, 32 * k::kWarps<Config::kTileN>, kSharedBytes, args.stream,
                          {/*overlap=*/true}, p);

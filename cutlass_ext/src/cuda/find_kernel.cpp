@@ -8,6 +8,7 @@
 #include "abi/dtype.h"
 #include "abi/error.h"
 #include "cuda/pack_a.h"
+#include "cuda/pack_fp64.h"
 #include "cuda/planes.h"
 #include "cuda/stage_lists.h"
 
@@ -55,7 +56,7 @@ bool copies_fit(const KernelDesc& kernel, const BsrShape& matrix, int64_t n) {
 }
 
 // Whether a kernel counts entries and the bytes of a row of B in 32 bits, and has CTAs for all columns of a chunk.
-bool walks_chunks(const KernelDesc& kernel) { return kernel.ops->takes_chunks && !scatters(kernel); }
+bool walks_chunks(const KernelDesc& kernel) { return kernel.ops->takes_chunks && !reads_rows(kernel); }
 
 // Elements of 16 bytes.
 int64_t vector(const KernelDesc& kernel) { return 16 / dtype_bytes(kernel.dtype); }
@@ -100,6 +101,13 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
         sizes.groups * panels > kMostTiles) {
       return "a larger matrix than it serves";
     }
+  } else if (packs_fp64(kernel)) {
+    const StripSizes sizes = strip_sizes(matrix.rows, matrix.cols);
+    const int64_t panels = (options.n + kernel.tile_n - 1) / kernel.tile_n;
+    if (sizes.strips >= int64_t{1} << kStripBits || sizes.groups * panels > kMostTiles) {
+      return "a larger matrix than it serves";
+    }
+    if (sizes.groups * sizes.strips > kMostStripBytes / kStripBytes) return "A would take more than 1 GiB";
   } else if (kernel.ops->workspace_bytes != nullptr) {
     if (has_planes(kernel) && matrix.block_m >= kernel.tile_m && matrix.block_m % (kernel.tile_m / 2) != 0) {
       return "its blocks of " + std::to_string(kernel.tile_m) + " rows and more must be multiples of " +

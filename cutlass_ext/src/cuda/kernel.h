@@ -26,9 +26,14 @@ struct KernelDesc {
 // A CTA has one chunk at a time, not each of its warps, and takes several: the layout is cuda/window_layout.h's.
 inline bool has_window(const KernelDesc& kernel) { return std::strcmp(kernel.family, "row_window") == 0; }
 
-// Its plans have chunks, of which it reads where block rows begin: its tiles follow from the sizes, and it lists the
-// elements of each in the product's workspace (cuda/stage_lists.h).
+// It lists the elements of each tile in the product's workspace (cuda/stage_lists.h).
 inline bool scatters(const KernelDesc& kernel) { return std::strcmp(kernel.family, "wgmma_scatter") == 0; }
+
+// It writes A to dense tiles in the product's workspace (cuda/pack_fp64.h).
+inline bool packs_fp64(const KernelDesc& kernel) { return std::strcmp(kernel.family, "dmma_packed") == 0; }
+
+// Its plans have chunks, of which it reads where block rows begin: its tiles follow from the sizes.
+inline bool reads_rows(const KernelDesc& kernel) { return scatters(kernel) || packs_fp64(kernel); }
 
 // Elements of A and B are cut off to TF32. Of B it reads only one whose columns are contiguous.
 inline bool cuts_to_tf32(const KernelDesc& kernel) { return std::strcmp(kernel.family, "wgmma_tf32") == 0; }

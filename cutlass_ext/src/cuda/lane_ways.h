@@ -23,7 +23,7 @@ enum class LaneWay : int32_t {
   kFixed,    // square blocks up to kMostFixed, A and B of one type
   kTensor,   // A and B of 16-bit types, and sides of multiples of 8: tensor cores, without shared memory
   kWindow,   // of the row_window family (cuda/window_layout.h)
-  kScatter,  // of the wgmma_scatter family, whose lanes share nothing
+  kScatter,  // of kernels that read but where rows begin, whose lanes share nothing
 };
 
 constexpr int kSinglesAtOnce = 4;  // nonzeros of a lane

@@ -90,6 +90,7 @@ const (
 	WgmmaPlanes  = "wgmma_planes"  // tensor cores by warpgroup: fp32 as three planes of bf16
 	WgmmaTF32    = "wgmma_tf32"    // tensor cores by warpgroup, TMA: fp32 cut off to TF32
 	DMMA         = "dmma"          // tensor cores by warp, TMA: fp64
+	DMMAPacked   = "dmma_packed"   // the same, A packed into dense tiles before
 	Skinny       = "skinny"        // tensor cores by warp, TMA: few columns
 	SkinnyFMA    = "skinny_fma"    // ordinary cores: fp32 and fp64, few columns
 	FewColumns   = "few_columns"   // ordinary cores, small blocks: few columns
@@ -225,13 +226,15 @@ func (k Kernel) check() error {
 	case SkinnyFMA:
 		return k.checkSkinnyFMA(d)
 	case DMMA:
-		return k.checkDMMA()
+		return k.checkDMMA(8)
+	case DMMAPacked:
+		return k.checkDMMA(1)
 	case WMMA:
 		return k.checkWMMA()
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaScatter, WgmmaPlanes, WgmmaTF32, DMMA, Skinny, SkinnyFMA, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaScatter, WgmmaPlanes, WgmmaTF32, DMMA, DMMAPacked, Skinny, SkinnyFMA, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
 }
 
 // checkScatter checks a kernel for blocks of every size: two warpgroups have the rows of a tile, or one where it is
@@ -360,16 +363,16 @@ func (k Kernel) checkSkinnyFMA(d dtype) error {
 	return nil
 }
 
-// checkDMMA checks what cuda/dmma.cuh would.
-func (k Kernel) checkDMMA() error {
+// checkDMMA checks what cuda/dmma.cuh would, of blocks of multiples of so many rows and columns.
+func (k Kernel) checkDMMA(multiple int) error {
 	if k.DType != "fp64" {
 		return fmt.Errorf("dtype %s: the %s family multiplies fp64", k.DType, k.Family)
 	}
 	if k.Tile[0] != 64 || k.Tile[1] != 32 && k.Tile[1] != 64 && k.Tile[1] != 128 || k.Tile[2] != 16 {
 		return fmt.Errorf("tile %v: the %s family has 64 x 32, 64 or 128 x 16", k.Tile, k.Family)
 	}
-	if k.BlockM%8 != 0 || k.BlockKMultiple%8 != 0 {
-		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 8", k.BlockM, k.BlockKMultiple, k.Family)
+	if k.BlockM%multiple != 0 || k.BlockKMultiple%multiple != 0 {
+		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of %d", k.BlockM, k.BlockKMultiple, k.Family, multiple)
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ type AttentionOptions struct {
 
 	Scale   float64 // 0: 1 / sqrt(HeadSize)
 	SoftCap float64 // above 0: S = SoftCap tanh(Scale Q K^T / SoftCap)
+	Output  DType   // of O; 0: that of Q, or BF16 where Q is of Float8E4M3, which may also have an O of FP16
 	Kernel  string  // by name; empty: the library chooses
 	Workers int     // CTAs or threads of a call; 0: EngineOptions.Workers, and all where that is 0
 }
@@ -64,7 +65,8 @@ type Attention struct {
 
 // NewAttention makes attention over the blocks of layout, or over all where it is nil. A layout is a pattern without
 // Values: its block rows are, one after the other, those of each layout batch and layout head, ceil(SeqQ / BlockM) each,
-// and Rows is their number times BlockM; Cols is SeqK. It is copied. T is the type of Q, K, V, O and the gradients.
+// and Rows is their number times BlockM; Cols is SeqK. It is copied. T is the type of Q, K, V, the gradients and, where
+// AttentionOptions.Output does not say otherwise, O.
 func NewAttention[T Element, I Index](ctx context.Context, e *Engine, layout *BSR[T, I], opts AttentionOptions) (*Attention, error) {
 	const op = "create attention"
 	if err := checkContext(op, ctx); err != nil {
@@ -121,11 +123,22 @@ func (layout *BSR[T, I]) attention(op string, o AttentionOptions) (native.Attent
 	return raw, err
 }
 
+// output is the type of O, where Q is of dtype.
+func (o *AttentionOptions) output(dtype DType) DType {
+	switch {
+	case o.Output != 0:
+		return o.Output
+	case dtype == E4M3:
+		return BF16
+	}
+	return dtype
+}
+
 // raw is C's form of the options, without a layout.
 func (o *AttentionOptions) raw(op string, dtype DType) (native.AttentionOptions, error) {
 	raw := native.AttentionOptions{Batch: o.Batch, HeadsQ: o.HeadsQ, HeadsK: o.HeadsK, SeqQ: o.SeqQ, SeqK: o.SeqK,
 		HeadSize: o.HeadSize, HeadSizeV: o.HeadSizeV, LayoutBatch: o.LayoutBatch, LayoutHeads: o.LayoutHeads,
-		Scale: o.Scale, SoftCap: o.SoftCap, DType: int32(dtype), Kernel: o.Kernel, Workers: o.Workers}
+		Scale: o.Scale, SoftCap: o.SoftCap, DType: int32(dtype), DTypeO: int32(o.Output), Kernel: o.Kernel, Workers: o.Workers}
 	if o.Causal && o.WindowRight != nil {
 		return raw, fault(op, ErrBadArgument, "Causal and WindowRight are both set: causal attention is a WindowRight of 0")
 	}

@@ -96,7 +96,8 @@ func (p *pagedCase[T, S]) operands(t rapid.TB, engine *Engine, inBuffers bool) (
 	t.Helper()
 	table := filled(t, engine, p.table)
 	closers := []func(){func() { table.Close() }}
-	o = AttentionOperands{Q: p.o.Q, K: p.k, V: p.v, O: p.o.O, LSE: p.o.LSE, Bias: p.o.Bias, Pages: &AttentionPages{Table: table, Stride: p.stride}}
+	o = AttentionOperands{Q: p.o.Q, K: p.k, V: p.v, O: p.o.O, LSE: p.o.LSE, Bias: p.o.Bias,
+		ScaleQ: p.o.ScaleQ, ScaleK: p.o.ScaleK, ScaleV: p.o.ScaleV, Pages: &AttentionPages{Table: table, Stride: p.stride}}
 	if inBuffers {
 		in := func(h HeadsOperand) Heads[T] {
 			on := inDeviceMemory(t, engine, h.(Heads[T]))
@@ -141,7 +142,8 @@ func (p *pagedCase[T, S]) check(t rapid.TB, lib *Library, info AttentionInfo, th
 	t.Helper()
 	for _, output := range []check.AttentionOutput{check.O, check.LSE} {
 		report, err := check.Attention(lib, p.layout, check.AttentionArgs{Options: p.opts,
-			Operands: AttentionOperands{Q: p.o.Q, K: p.k, V: p.v, O: p.o.O, LSE: p.o.LSE, Bias: p.o.Bias}, LengthsQ: p.lengthsQ, LengthsK: p.lengthsK,
+			Operands: AttentionOperands{Q: p.o.Q, K: p.k, V: p.v, O: p.o.O, LSE: p.o.LSE, Bias: p.o.Bias,
+				ScaleQ: p.o.ScaleQ, ScaleK: p.o.ScaleK, ScaleV: p.o.ScaleV}, LengthsQ: p.lengthsQ, LengthsK: p.lengthsK,
 			MaskIndex: p.terms.maskIndex, MaskBits: p.terms.maskBits, MaskBlocks: p.terms.masked, PageTable: p.table, PageStride: p.stride,
 			Info: info, Output: output, Threads: threads})
 		if err != nil {
@@ -218,7 +220,7 @@ func requireBits[E Element](t rapid.TB, name string, got Heads[E], want []E) {
 	t.Helper()
 	for i, x := range got.Data {
 		if bitsOf(x) != bitsOf(want[i]) {
-			t.Fatalf("element %d of %s is %v in pages and was %v", i, name, ToFloat32(x), ToFloat32(want[i]))
+			t.Fatalf("element %d of %s is %v and was %v", i, name, ToFloat32(x), ToFloat32(want[i]))
 		}
 	}
 }

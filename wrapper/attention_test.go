@@ -91,6 +91,8 @@ func bitsOf[T Element](x T) uint64 {
 		return uint64(v)
 	case Float16:
 		return uint64(v)
+	case Float8E4M3:
+		return uint64(v)
 	case float32:
 		return uint64(math.Float32bits(v))
 	case float64:

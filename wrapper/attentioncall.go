@@ -50,8 +50,8 @@ func (t Heads[T]) heads() heads {
 }
 
 // AttentionOperands are what a call of [Attention] is given. Q, O and their gradients are (Batch, HeadsQ, SeqQ, size), K, V
-// and theirs (Batch, HeadsK, SeqK, size), of the attention's type, and on a GPU in buffers. What is written must not
-// overlap what is read.
+// and theirs (Batch, HeadsK, SeqK, size), of the attention's type, O of that of its Output, and on a GPU in buffers. What is
+// written must not overlap what is read.
 type AttentionOperands struct {
 	Q, K, V HeadsOperand
 	O       HeadsOperand // Forward writes it, and Backward reads it
@@ -67,7 +67,12 @@ type AttentionOperands struct {
 	// layout blocks are 128 x 128. Forward writes it where it is not nil, and then needs LSE.
 	Mass HeadsOperand
 
-	// Bias is added to the scores, after the soft cap: (Batch, HeadsQ, SeqQ, SeqK), of the type of Q, or of float32 where
+	// ScaleQ (Batch, HeadsQ, 1, 1), ScaleK and ScaleV (Batch, HeadsK, 1, 1), of float32 and without gaps, are what elements of
+	// Float8E4M3 are multiplied by: S = Scale ScaleQ ScaleK Q K^T, O = ScaleV softmax(S) V. They are finite and above 0, and read
+	// when the call runs; nil: 1. Of other types: nil.
+	ScaleQ, ScaleK, ScaleV HeadsOperand
+
+	// Bias is added to the scores, after the soft cap: (Batch, HeadsQ, SeqQ, SeqK), of the type of O, or of float32 where
 	// that has 16 bits. Where one of the first three extents is 1, all batches, heads or queries have the same. -Inf hides the
 	// key from the query. Only pairs of blocks that are computed are read.
 	Bias HeadsOperand
@@ -199,6 +204,9 @@ func (h *heads) pinned(pins *runtime.Pinner) unsafe.Pointer {
 // operands checks the sizes of all operands, and fills args with what address gives of each.
 func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given AttentionOperands, backward bool, args *native.AttentionArgs,
 	address func(name string, h heads) (unsafe.Pointer, error)) error {
+	if backward && dtype == E4M3 {
+		return fault(op, ErrNoSuchKernel, "no kernel has the backward pass of %v: make attention of bf16 or fp16 for it", dtype)
+	}
 	sizeV := o.HeadSizeV
 	if sizeV == 0 {
 		sizeV = o.HeadSize
@@ -219,7 +227,8 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 		cache = func(size int) [4]int { return [4]int{cached.Count, o.HeadsK, cached.Rows, size} }
 	}
 	blocks := [4]int{o.Batch, o.HeadsQ, (o.SeqQ + block[0] - 1) / block[0], (o.SeqK + block[1] - 1) / block[1]}
-	var lse, mass, gradBias native.Tensor
+	outputs := o.output(dtype)
+	var lse, mass, gradBias, scaleQ, scaleK, scaleV native.Tensor
 	for _, x := range []struct {
 		name   string
 		given  HeadsOperand
@@ -231,7 +240,10 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 		{"Q", given.Q, query(o.HeadSize), dtype, &args.Q, true},
 		{"K", given.K, cache(o.HeadSize), dtype, &args.K, true},
 		{"V", given.V, cache(sizeV), dtype, &args.V, true},
-		{"O", given.O, query(sizeV), dtype, &args.O, true},
+		{"O", given.O, query(sizeV), outputs, &args.O, true},
+		{"ScaleQ", given.ScaleQ, [4]int{o.Batch, o.HeadsQ, 1, 1}, FP32, &scaleQ, false},
+		{"ScaleK", given.ScaleK, [4]int{o.Batch, o.HeadsK, 1, 1}, FP32, &scaleK, false},
+		{"ScaleV", given.ScaleV, [4]int{o.Batch, o.HeadsK, 1, 1}, FP32, &scaleV, false},
 		{"LSE", given.LSE, query(1), sums, &lse, backward || given.Mass != nil},
 		{"Mass", given.Mass, blocks, sums, &mass, false},
 		{"GradO", given.GradO, query(sizeV), dtype, &args.GradO, backward},
@@ -250,8 +262,11 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 		if err := h.check(op, x.name, x.want, x.dtype); err != nil {
 			return err
 		}
-		if (x.name == "LSE" || x.name == "Mass" || x.name == "GradBias") && h.stride != [3]int{} {
-			return fault(op, ErrBadLeadingDimension, "%s has strides: it is without gaps", x.name)
+		switch x.name {
+		case "LSE", "Mass", "GradBias", "ScaleQ", "ScaleK", "ScaleV":
+			if h.stride != [3]int{} {
+				return fault(op, ErrBadLeadingDimension, "%s has strides: it is without gaps", x.name)
+			}
 		}
 		data, err := address(x.name, h)
 		if err != nil {
@@ -260,7 +275,8 @@ func (o *AttentionOptions) operands(op string, dtype DType, block [2]int, given 
 		*x.to = native.Tensor{Data: data, Stride: h.stride}
 	}
 	args.LSE, args.Mass, args.GradBias = lse.Data, mass.Data, gradBias.Data
-	return o.bias(op, dtype, given.Bias, &args.Bias, address)
+	args.ScaleQ, args.ScaleK, args.ScaleV = scaleQ.Data, scaleK.Data, scaleV.Data
+	return o.bias(op, outputs, given.Bias, &args.Bias, address)
 }
 
 // check makes sure that the operand has these extents, and lies within its memory.

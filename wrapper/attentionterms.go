@@ -39,7 +39,7 @@ func (a *Attention) mask(c *call, mask *AttentionMask, args *native.AttentionArg
 	args.MaskBlocks = mask.Blocks
 }
 
-// bias checks the bias, and fills to with what address gives.
+// bias checks the bias, of an O of dtype, and fills to with what address gives.
 func (o *AttentionOptions) bias(op string, dtype DType, given HeadsOperand, to *native.Bias,
 	address func(name string, h heads) (unsafe.Pointer, error)) error {
 	if given == nil {

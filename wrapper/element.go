@@ -15,11 +15,16 @@ type BFloat16 = half.BFloat16
 // slices.
 type Float16 = half.Float16
 
+// Float8E4M3 is the bit pattern of an E4M3 of OCP's FP8: 1 sign, 4 exponent and 3 fraction bits, no infinities. Package half
+// converts slices.
+type Float8E4M3 = half.Float8E4M3
+
 // Element is the type of the elements of A, B and C. Products are accumulated in float32, those of float64 in float64.
 // B, C and the bias are all of float64, or none. A may be of a narrower type than B ([PlanOptions].DTypeB): of BFloat16 or
-// Float16 with a B of float32, and of any other type with a B of float64.
+// Float16 with a B of float32, and of any other type with a B of float64. Float8E4M3 is for Q, K and V of [Attention.Forward]
+// alone: [ErrUnsupportedDType] elsewhere.
 type Element interface {
-	BFloat16 | Float16 | float32 | float64
+	BFloat16 | Float16 | float32 | float64 | Float8E4M3
 }
 
 // Index is the type of a matrix's row pointers and column indices.
@@ -33,7 +38,10 @@ func ToBFloat16(x float32) BFloat16 { return half.ToBFloat16(x) }
 // ToFloat16 rounds to nearest, ties to even; values beyond the largest finite one become infinite.
 func ToFloat16(x float32) Float16 { return half.ToFloat16(x) }
 
-// FromFloat32 gives the T nearest to x, as [ToBFloat16] and [ToFloat16] do.
+// ToFloat8E4M3 rounds to nearest, ties to even; values beyond the largest one, 448, become that of their sign.
+func ToFloat8E4M3(x float32) Float8E4M3 { return half.ToFloat8E4M3(x) }
+
+// FromFloat32 gives the T nearest to x, as [ToBFloat16], [ToFloat16] and [ToFloat8E4M3] do.
 func FromFloat32[T Element](x float32) T {
 	var out T
 	switch p := any(&out).(type) {
@@ -41,6 +49,8 @@ func FromFloat32[T Element](x float32) T {
 		*p = ToBFloat16(x)
 	case *Float16:
 		*p = ToFloat16(x)
+	case *Float8E4M3:
+		*p = ToFloat8E4M3(x)
 	case *float32:
 		*p = x
 	case *float64:
@@ -55,6 +65,8 @@ func ToFloat32[T Element](x T) float32 {
 	case BFloat16:
 		return v.Float32()
 	case Float16:
+		return v.Float32()
+	case Float8E4M3:
 		return v.Float32()
 	case float32:
 		return v

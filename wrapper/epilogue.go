@@ -13,6 +13,7 @@ const (
 	FP16 DType = 2 // Float16
 	FP32 DType = 3 // float32
 	FP64 DType = 4 // float64: where B is of it, so are C and the bias, and only then
+	E4M3 DType = 5 // Float8E4M3: of Q, K and V of attention's forward pass alone
 )
 
 func (d DType) String() string {
@@ -25,6 +26,8 @@ func (d DType) String() string {
 		return "fp32"
 	case FP64:
 		return "fp64"
+	case E4M3:
+		return "e4m3"
 	}
 	return fmt.Sprintf("DType(%d)", int32(d))
 }
@@ -39,6 +42,8 @@ func DTypeOf[T Element]() DType {
 		return FP16
 	case float64:
 		return FP64
+	case Float8E4M3:
+		return E4M3
 	}
 	return FP32
 }
@@ -46,6 +51,8 @@ func DTypeOf[T Element]() DType {
 // size is in bytes; 0 where there is no such type.
 func (d DType) size() int {
 	switch d {
+	case E4M3:
+		return 1
 	case BF16, FP16:
 		return 2
 	case FP32:

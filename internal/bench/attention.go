@@ -13,8 +13,8 @@ import (
 	sparsek "github.com/sparsek/sparsek/wrapper"
 )
 
-// attentionOf times cases of attention of one element type. S is the type of LSE.
-type attentionOf[T, S sparsek.Element] struct {
+// attentionOf times cases of attention of one element type. O is the type of O, and S that of LSE.
+type attentionOf[T, O, S sparsek.Element] struct {
 	r       *Runner
 	element workload.Element[T]
 	host    []T // random, for the largest case
@@ -28,38 +28,40 @@ func (r *Runner) ofAttention(dtype string) (measurer, error) {
 	}
 	switch dtype {
 	case workload.BFloat16.Name:
-		r.byType[key] = newAttentionOf[sparsek.BFloat16, float32](r, workload.BFloat16)
+		r.byType[key] = newAttentionOf[sparsek.BFloat16, sparsek.BFloat16, float32](r, workload.BFloat16)
 	case workload.Float16.Name:
-		r.byType[key] = newAttentionOf[sparsek.Float16, float32](r, workload.Float16)
+		r.byType[key] = newAttentionOf[sparsek.Float16, sparsek.Float16, float32](r, workload.Float16)
 	case workload.Float32.Name:
-		r.byType[key] = newAttentionOf[float32, float32](r, workload.Float32)
+		r.byType[key] = newAttentionOf[float32, float32, float32](r, workload.Float32)
 	case workload.Float64.Name:
-		r.byType[key] = newAttentionOf[float64, float64](r, workload.Float64)
+		r.byType[key] = newAttentionOf[float64, float64, float64](r, workload.Float64)
+	case workload.Float8E4M3.Name:
+		r.byType[key] = newAttentionOf[sparsek.Float8E4M3, sparsek.BFloat16, float32](r, workload.Float8E4M3)
 	default:
 		return nil, fmt.Errorf("there is no element type %q", dtype)
 	}
 	return r.byType[key], nil
 }
 
-func newAttentionOf[T, S sparsek.Element](r *Runner, e workload.Element[T]) *attentionOf[T, S] {
+func newAttentionOf[T, O, S sparsek.Element](r *Runner, e workload.Element[T]) *attentionOf[T, O, S] {
 	elements := 0
 	for _, c := range r.cases {
-		if c.Attention != nil && c.DType == e.Name {
+		if c.Attention != nil && (c.DType == e.Name || c.DType == workload.Float8E4M3.Name && e.Name == wideType) {
 			elements = max(elements, c.Attention.RandomElements())
 		}
 	}
-	return &attentionOf[T, S]{r: r, element: e, host: workload.RandomB[T](1, elements, r.cases[0].Seed).Data}
+	return &attentionOf[T, O, S]{r: r, element: e, host: workload.RandomB[T](1, elements, r.cases[0].Seed).Data}
 }
 
-func (t *attentionOf[T, S]) close() error { return nil }
+func (t *attentionOf[T, O, S]) close() error { return nil }
 
-func (t *attentionOf[T, S]) launch(context.Context, Case, int) (*Launched, error) {
+func (t *attentionOf[T, O, S]) launch(context.Context, Case, int) (*Launched, error) {
 	return nil, errors.New("attention is timed, and not launched for profilers")
 }
 
 // measure checks and times a case.
-func (t *attentionOf[T, S]) measure(ctx context.Context, c Case) (out *Result, err error) {
-	run, err := workload.NewAttentionRun[T, S](ctx, t.r.engine, *c.Attention, "", c.Backward, t.host)
+func (t *attentionOf[T, O, S]) measure(ctx context.Context, c Case) (out *Result, err error) {
+	run, err := workload.NewAttentionRun[T, O, S](ctx, t.r.engine, *c.Attention, "", c.Backward, t.host)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +77,13 @@ func (t *attentionOf[T, S]) measure(ctx context.Context, c Case) (out *Result, e
 		return nil, err
 	}
 	peers, err := t.r.enterAttention(ctx, c)
+	defer func() {
+		for _, e := range peers {
+			if e.close != nil {
+				err = errors.Join(err, e.close())
+			}
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +98,7 @@ func (t *attentionOf[T, S]) measure(ctx context.Context, c Case) (out *Result, e
 }
 
 // ours is the library's, each timed call behind another one, which keeps the device busy.
-func (t *attentionOf[T, S]) ours(c Case, run *workload.AttentionRun[T, S]) entrant {
+func (t *attentionOf[T, O, S]) ours(c Case, run *workload.AttentionRun[T, O, S]) entrant {
 	between := 1
 	e := entrant{name: Ours, kernel: kernelOf(c, run.Info()),
 		run: func(ctx context.Context, count int) (int, error) {
@@ -118,7 +127,7 @@ func kernelOf(c Case, info sparsek.AttentionInfo) string {
 }
 
 // describe fills in what is known before anything is timed.
-func (t *attentionOf[T, S]) describe(c Case, info sparsek.AttentionInfo) *Result {
+func (t *attentionOf[T, O, S]) describe(c Case, info sparsek.AttentionInfo) *Result {
 	a := c.Attention
 	out := &Result{
 		Name: c.Name, M: a.Seq, N: a.HeadSize, K: a.Seq, BlockM: a.BlockQ, BlockK: a.BlockK, DType: c.DType, Seed: c.Seed, Op: "attention",
@@ -148,6 +157,9 @@ func (c Case) attentionBytes(backend sparsek.Backend) float64 {
 
 // enterAttention gives the peers that compute the case.
 func (r *Runner) enterAttention(ctx context.Context, c Case) (list []entrant, err error) {
+	if c.DType == workload.Float8E4M3.Name {
+		return r.enterWide(ctx, c)
+	}
 	prepared := false
 	for _, name := range r.options.Against {
 		e, err := r.heads.enterAttention(ctx, r.engine.Info(), c, name, &prepared)

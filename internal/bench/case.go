@@ -22,7 +22,7 @@ type Case struct {
 	Shape          workload.Shape
 	Form           workload.Form
 	BlockM, BlockK int
-	DType          string // of A, B and C: "bf16", "fp16" or "fp32"
+	DType          string // of A, B and C: "bf16", "fp16" or "fp32"; of attention also "e4m3", with an O of bf16
 	Seed           uint64
 
 	Pattern  string  // of internal/matrix/pattern; "" where there is a file
@@ -181,6 +181,8 @@ func elementBytes(dtype string) int {
 		return workload.Float64.Size
 	case workload.Float32.Name:
 		return workload.Float32.Size
+	case workload.Float8E4M3.Name:
+		return workload.Float8E4M3.Size
 	}
 	return workload.BFloat16.Size
 }

@@ -48,7 +48,19 @@ func attentionSuite(o Settings) []Case {
 		a.HeadsQ, a.HeadsK, a.Seq, a.BlockQ, a.BlockK, a.Pattern, a.LayoutHeads = 7, 7, 109632, 64, 64, "random", 7
 		a.Density = top / float64(a.Seq/a.BlockK)
 	})
-	return append(list, backward...)
+	return append(append(list, fp8Attention(list)...), backward...)
+}
+
+// fp8Attention are some of the cases in e4m3, in turn with bf16.
+func fp8Attention(all []Case) (list []Case) {
+	for _, c := range all {
+		switch c.Name {
+		case "dense", "causal", "b128-random-25", "b128-random-12.5":
+			c.Name, c.DType, c.Reach = "e4m3-"+c.Name, workload.Float8E4M3.Name, Reach{}
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // backwardReach is what backward passes are to reach, whose bits are the same each time.

@@ -38,12 +38,12 @@ type attentionRunCommand struct {
 	Pattern      string     `group:"Attention" default:"dense" placeholder:"NAME" help:"The layout: dense (every block), ${patterns}. All but dense are of whole blocks: add --causal for what causal hides within one."`
 	Block        *blockFlag `group:"Attention" placeholder:"BQxBK" help:"Blocks of the layout, queries by keys; one number stands for both (default: 128x128)."`
 	densityFlags `group:"Attention"`
-	LayoutHeads  count     `group:"Attention" placeholder:"N" help:"How many layouts there are, a divisor of --heads; neighbouring heads share one (default: 1)."`
-	Causal       bool      `group:"Attention" help:"A query sees no key behind its own place."`
-	Window       count     `group:"Attention" placeholder:"N" help:"A query sees N keys before its own place and, without --causal, N behind it."`
-	SoftCap      positive  `group:"Attention" placeholder:"NUMBER" help:"Bound scores: NUMBER tanh(score / NUMBER)."`
-	Seed         uint64    `group:"Attention" placeholder:"N" help:"Of the layout and the values (default: 0)."`
-	DType        dtypeFlag `name:"dtype" group:"Attention" default:"bf16" placeholder:"TYPE" help:"Element type of Q, K, V, O and the gradients: bf16, fp16, fp32 or fp64."`
+	LayoutHeads  count          `group:"Attention" placeholder:"N" help:"How many layouts there are, a divisor of --heads; neighbouring heads share one (default: 1)."`
+	Causal       bool           `group:"Attention" help:"A query sees no key behind its own place."`
+	Window       count          `group:"Attention" placeholder:"N" help:"A query sees N keys before its own place and, without --causal, N behind it."`
+	SoftCap      positive       `group:"Attention" placeholder:"NUMBER" help:"Bound scores: NUMBER tanh(score / NUMBER)."`
+	Seed         uint64         `group:"Attention" placeholder:"N" help:"Of the layout and the values (default: 0)."`
+	DType        headsDTypeFlag `name:"dtype" group:"Attention" default:"bf16" placeholder:"TYPE" help:"Element type of Q, K, V, O and the gradients: bf16, fp16, fp32 or fp64; or e4m3 of Q, K and V, with a random scale for each head, an O of bf16, and no backward pass."`
 	engineFlags  `group:"Device and kernel"`
 	Kernel       string `group:"Device and kernel" placeholder:"NAME" help:"A kernel by name (default: the library chooses)."`
 	Repeats      count  `group:"Device and kernel" placeholder:"N" help:"Timed calls (default: 5 on the CPU, 30 on a GPU)."`
@@ -67,6 +67,9 @@ func (o *attentionRunCommand) attention(e *environment) (workload.Attention, err
 		LayoutHeads: int(o.LayoutHeads), Causal: o.Causal, Window: int(o.Window), SoftCap: float64(o.SoftCap), Seed: o.Seed}
 	if a.HeadsK == 0 {
 		a.HeadsK = a.HeadsQ
+	}
+	if o.Backward && string(o.DType) == workload.Float8E4M3.Name {
+		return a, failf(exitUsage, "attention run: --backward with --dtype %s: it has the forward pass alone, take another type", o.DType)
 	}
 	if a.HeadsQ%a.HeadsK != 0 {
 		return a, failf(exitUsage, "attention run: --kv-heads %d is no divisor of --heads %d", a.HeadsK, a.HeadsQ)
@@ -139,23 +142,25 @@ func (j attentionJob) run(ctx context.Context, engine *sparsek.Engine) (*attenti
 	}
 	switch j.dtype {
 	case "bf16":
-		return runAttention[sparsek.BFloat16, float32](ctx, engine, j)
+		return runAttention[sparsek.BFloat16, sparsek.BFloat16, float32](ctx, engine, j)
 	case "fp16":
-		return runAttention[sparsek.Float16, float32](ctx, engine, j)
+		return runAttention[sparsek.Float16, sparsek.Float16, float32](ctx, engine, j)
 	case "fp64":
-		return runAttention[float64, float64](ctx, engine, j)
+		return runAttention[float64, float64, float64](ctx, engine, j)
+	case "e4m3":
+		return runAttention[sparsek.Float8E4M3, sparsek.BFloat16, float32](ctx, engine, j)
 	}
-	return runAttention[float32, float32](ctx, engine, j)
+	return runAttention[float32, float32, float32](ctx, engine, j)
 }
 
 // checkMemory counts the operands on the host.
 func (j attentionJob) checkMemory(backend sparsek.Backend) error {
-	element := dtypeFlag(j.dtype).bytes()
+	element := headsDTypeFlag(j.dtype).bytes()
 	index, err := j.IndexBytes()
 	if err != nil {
 		return fail(exitUsage, err)
 	}
-	random := float64(element) * (2 * float64(j.Batch) * float64(j.HeadsQ) * float64(j.Seq) * float64(j.HeadSize))
+	random := float64(element+max(element, 2)) * (float64(j.Batch) * float64(j.HeadsQ) * float64(j.Seq) * float64(j.HeadSize))
 	needs := []need{{"random numbers and a result", random}, {"the layout", index}}
 	if backend != sparsek.CUDA {
 		needs = append(needs, need{"the operands", j.Bytes(element, j.backward)})
@@ -163,12 +168,12 @@ func (j attentionJob) checkMemory(backend sparsek.Backend) error {
 	return checkMemory(availableMemory(), needs...)
 }
 
-func runAttention[T, S sparsek.Element](ctx context.Context, engine *sparsek.Engine, j attentionJob) (report *attentionReport, err error) {
+func runAttention[T, O, S sparsek.Element](ctx context.Context, engine *sparsek.Engine, j attentionJob) (report *attentionReport, err error) {
 	host := workload.RandomB[T](1, j.RandomElements(), j.Seed).Data
-	r, err := workload.NewAttentionRun[T, S](ctx, engine, j.Attention, j.kernel, j.backward, host)
+	r, err := workload.NewAttentionRun[T, O, S](ctx, engine, j.Attention, j.kernel, j.backward, host)
 	if j.ifServed && j.backward && errors.Is(err, sparsek.ErrNoSuchKernel) {
 		j.backward = false
-		r, err = workload.NewAttentionRun[T, S](ctx, engine, j.Attention, j.kernel, false, host)
+		r, err = workload.NewAttentionRun[T, O, S](ctx, engine, j.Attention, j.kernel, false, host)
 	}
 	if err != nil {
 		return nil, err

@@ -14,12 +14,12 @@ import (
 
 // attentionCheckCommand is "sparsek attention check".
 type attentionCheckCommand struct {
-	Batch       count     `group:"Attention" default:"1" placeholder:"N" help:"Batches."`
-	Heads       count     `group:"Attention" default:"4" placeholder:"N" help:"Heads of Q and O; some cases have as many of K and V, others one."`
-	Seq         count     `group:"Attention" default:"512" placeholder:"N" help:"Queries, and as many keys."`
-	HeadSize    count     `group:"Attention" default:"64" placeholder:"N" help:"Elements of a row of a head."`
-	Seed        uint64    `group:"Attention" placeholder:"N" help:"Of the layouts and the values (default: 0)."`
-	DType       dtypeFlag `name:"dtype" group:"Attention" default:"bf16" placeholder:"TYPE" help:"Element type of Q, K, V, O and the gradients: bf16, fp16, fp32 or fp64."`
+	Batch       count          `group:"Attention" default:"1" placeholder:"N" help:"Batches."`
+	Heads       count          `group:"Attention" default:"4" placeholder:"N" help:"Heads of Q and O; some cases have as many of K and V, others one."`
+	Seq         count          `group:"Attention" default:"512" placeholder:"N" help:"Queries, and as many keys."`
+	HeadSize    count          `group:"Attention" default:"64" placeholder:"N" help:"Elements of a row of a head."`
+	Seed        uint64         `group:"Attention" placeholder:"N" help:"Of the layouts and the values (default: 0)."`
+	DType       headsDTypeFlag `name:"dtype" group:"Attention" default:"bf16" placeholder:"TYPE" help:"Element type of Q, K, V, O and the gradients: bf16, fp16, fp32 or fp64; or e4m3 of Q, K and V, with a random scale for each head, an O of bf16, and no backward pass."`
 	engineFlags `group:"Device and kernel"`
 	Kernel      string `group:"Device and kernel" placeholder:"NAME" help:"A kernel by name (default: the library chooses)."`
 	jsonFlag

@@ -186,6 +186,26 @@ func (d dtypeFlag) bytes() int {
 	return 2
 }
 
+// headsDTypeFlag is that of Q, K and V: one of dtypes, or e4m3.
+type headsDTypeFlag string
+
+func (d *headsDTypeFlag) UnmarshalText(text []byte) error {
+	all := append(slices.Clone(dtypes), workload.Float8E4M3.Name)
+	if !slices.Contains(all, string(text)) {
+		return fmt.Errorf("%q: want one of %s", text, strings.Join(all, ", "))
+	}
+	*d = headsDTypeFlag(text)
+	return nil
+}
+
+// bytes are those of an element.
+func (d headsDTypeFlag) bytes() int {
+	if string(d) == workload.Float8E4M3.Name {
+		return workload.Float8E4M3.Size
+	}
+	return dtypeFlag(d).bytes()
+}
+
 // biasFlag, activationFlag and computeFlag are of the library; none, or exact, where the flag is not given.
 type (
 	biasFlag       struct{ sparsek.Bias }

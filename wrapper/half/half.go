@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package half has the two 16-bit floating point types, and converts them from and to float32 and float64. It needs no
-// cgo.
+// Package half has the two 16-bit floating point types and one of 8 bits, and converts them from and to float32 and float64. It
+// needs no cgo.
 //
 // Rounding is to nearest, ties to even, and happens once: a float64 is not rounded to float32 on the way. Values
-// beyond the largest finite one become infinities; subnormals are kept; a NaN stays a (quiet) NaN of its sign.
+// beyond the largest finite one become infinities, or where there are none, that one; subnormals are kept; a NaN stays a (quiet)
+// NaN of its sign.
 package half
 
 import "math"

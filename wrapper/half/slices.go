@@ -2,8 +2,10 @@
 
 package half
 
-// Number is either of the 16-bit types.
-type Number interface{ BFloat16 | Float16 }
+// Number is any of the types.
+type Number interface {
+	BFloat16 | Float16 | Float8E4M3
+}
 
 // Encode rounds src to dst, element by element, and gives their number: that of the shorter, as with copy.
 func Encode[T Number](dst []T, src []float32) int {
@@ -16,6 +18,10 @@ func Encode[T Number](dst []T, src []float32) int {
 	case []Float16:
 		for i, x := range src[:n] {
 			dst[i] = ToFloat16(x)
+		}
+	case []Float8E4M3:
+		for i, x := range src[:n] {
+			dst[i] = ToFloat8E4M3(x)
 		}
 	}
 	return n
@@ -30,6 +36,10 @@ func Decode[T Number](dst []float32, src []T) int {
 			dst[i] = x.Float32()
 		}
 	case []Float16:
+		for i, x := range src[:n] {
+			dst[i] = x.Float32()
+		}
+	case []Float8E4M3:
 		for i, x := range src[:n] {
 			dst[i] = x.Float32()
 		}

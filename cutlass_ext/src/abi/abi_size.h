@@ -116,6 +116,7 @@ inline void require_reserved(const sparsek_values_args& given, const char* what)
 }
 inline void require_reserved(const sparsek_attention_options& given, const char* what) {
   require_zero(given.reserved, what, "reserved");
+  require_zero(given.reserved2, what, "reserved2");
 }
 inline void require_reserved(const sparsek_attention_args& given, const char* what) {
   require_zero(given.reserved, what, "reserved");

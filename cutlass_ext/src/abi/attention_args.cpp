@@ -67,9 +67,10 @@ struct Operand {
   int64_t* stride;
   int64_t batch, heads, rows, size;
   bool written;
+  int64_t element;  // bytes
 };
 
-void resolve_strides(const AttentionShape& shape, const Operand& x) {
+void resolve_strides(const Operand& x) {
   int64_t* const stride = x.stride;
   if (stride[0] == 0 && stride[1] == 0 && stride[2] == 0) {
     stride[2] = x.size;
@@ -95,7 +96,7 @@ void resolve_strides(const AttentionShape& shape, const Operand& x) {
     }
   }
   int64_t bytes = 0;
-  if (__builtin_mul_overflow(last, dtype_bytes(shape.dtype), &bytes)) {
+  if (__builtin_mul_overflow(last, x.element, &bytes)) {
     fail(SPARSEK_BAD_SIZE, "args->%s does not fit in an address space", x.name);
   }
 }
@@ -113,9 +114,9 @@ void require_lse(const AttentionShape& shape, const void* lse, bool needed) {
 void resolve_bias(const AttentionShape& shape, sparsek_attention_args& args) {
   if (args.bias == nullptr) return;
   require_dtype(args.bias_dtype, "args->bias_dtype");
-  if (args.bias_dtype != shape.dtype && (args.bias_dtype != SPARSEK_FP32 || shape.dtype == SPARSEK_FP64)) {
-    fail(SPARSEK_UNSUPPORTED_DTYPE, "args->bias_dtype = %d is neither the type of Q, %d, nor fp32 for one of less",
-         args.bias_dtype, shape.dtype);
+  if (args.bias_dtype != shape.dtype_o && (args.bias_dtype != SPARSEK_FP32 || shape.dtype_o == SPARSEK_FP64)) {
+    fail(SPARSEK_UNSUPPORTED_DTYPE, "args->bias_dtype = %d is neither the type of O, %d, nor fp32 for one of less",
+         args.bias_dtype, shape.dtype_o);
   }
   const int64_t element = dtype_bytes(args.bias_dtype);
   require_aligned(args.bias, element, "args->bias");
@@ -183,12 +184,62 @@ void resolve_pages(const AttentionShape& shape, AttentionCall call, sparsek_atte
   }
 }
 
+void resolve_dtypes(const sparsek_attention_options& options, AttentionShape& shape) {
+  const int32_t own = options.dtype, of_o = options.dtype_o;
+  if (own == SPARSEK_E4M3) {
+    if (of_o != 0 && of_o != SPARSEK_BF16 && of_o != SPARSEK_FP16) {
+      fail(SPARSEK_UNSUPPORTED_DTYPE,
+           "options->dtype_o = %d with options->dtype = SPARSEK_E4M3 (5): O is of SPARSEK_BF16 (1) or SPARSEK_FP16 (2)",
+           of_o);
+    }
+    shape.dtype = SPARSEK_E4M3;
+    shape.dtype_o = of_o == 0 ? SPARSEK_BF16 : static_cast<sparsek_dtype>(of_o);
+    return;
+  }
+  if (dtype_bytes(own) == 0) {
+    fail(SPARSEK_UNSUPPORTED_DTYPE,
+         "options->dtype = %d is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3), SPARSEK_FP64 (4), "
+         "SPARSEK_E4M3 (5)",
+         own);
+  }
+  if (of_o != 0 && of_o != own) {
+    fail(SPARSEK_UNSUPPORTED_DTYPE,
+         "options->dtype_o = %d is not options->dtype = %d: set it to 0, since O has another type than Q where Q is of "
+         "SPARSEK_E4M3 (5) alone",
+         of_o, own);
+  }
+  shape.dtype = shape.dtype_o = static_cast<sparsek_dtype>(own);
+}
+
+void require_scales(const AttentionShape& shape, const sparsek_attention_args& args) {
+  const std::pair<const char*, const float*> scales[] = {
+      {"args->scale_q", args.scale_q}, {"args->scale_k", args.scale_k}, {"args->scale_v", args.scale_v}};
+  for (const auto& [name, scale] : scales) {
+    if (scale != nullptr && shape.dtype != SPARSEK_E4M3) {
+      fail(SPARSEK_BAD_ARGUMENT, "%s is given with Q of dtype %d: it is of SPARSEK_E4M3 (5) alone, set it to null",
+           name, shape.dtype);
+    }
+    require_aligned(scale, 4, name);
+  }
+}
+
+// What no kernel has of SPARSEK_E4M3.
+void require_served_call(const AttentionShape& shape, AttentionCall call, const sparsek_attention_args& args) {
+  if (shape.dtype != SPARSEK_E4M3) return;
+  if (call == AttentionCall::kBackward) {
+    fail(SPARSEK_NO_SUCH_KERNEL,
+         "no kernel has the backward pass of SPARSEK_E4M3 (5): make attention of SPARSEK_BF16 or SPARSEK_FP16 for it");
+  }
+  if (args.mass != nullptr) {
+    fail(SPARSEK_NO_SUCH_KERNEL, "no kernel has the mass of blocks of SPARSEK_E4M3 (5): leave args->mass null");
+  }
+}
+
 }  // namespace
 
 AttentionShape resolve_attention_shape(const sparsek_attention_options& options) {
   AttentionShape shape;
-  require_dtype(options.dtype, "options->dtype");
-  shape.dtype = static_cast<sparsek_dtype>(options.dtype);
+  resolve_dtypes(options, shape);
   shape.batch = require_extent(options.batch, 0, kLargestExtent, "batch");
   shape.heads_q = require_extent(options.heads_q, 1, kLargestExtent, "heads_q");
   shape.heads_k = require_extent(options.heads_k, 1, kLargestExtent, "heads_k");
@@ -225,7 +276,7 @@ AttentionShape resolve_attention_shape(const sparsek_attention_options& options)
 
 sparsek_bsr resolve_attention_index(const sparsek_bsr* layout, AttentionShape& shape, const char* name) {
   sparsek_bsr bsr = read_struct(layout, name);
-  bsr.dtype = shape.dtype;
+  bsr.dtype = SPARSEK_BF16;  // there are no values: any type that matrices may have
   bsr.values = nullptr;
   require_served(bsr);
   require_bsr(bsr);
@@ -272,33 +323,36 @@ AttentionLayout resolve_attention_layout(const sparsek_attention_options& option
 sparsek_attention_args resolve_attention_args(const AttentionShape& shape, const sparsek_attention_args& given,
                                               AttentionCall call) {
   sparsek_attention_args args = given;
+  require_served_call(shape, call, args);
+  require_scales(shape, args);
   resolve_bias(shape, args);
   require_mask(args);
   const bool backward = call == AttentionCall::kBackward;
   resolve_pages(shape, call, args);
   const bool in_pages = has_pages(args) && has_keys(shape);
+  const int64_t element = dtype_bytes(shape.dtype);
   const auto query = [&](const char* name, const void* data, int64_t* stride, int64_t size, bool written) {
-    return Operand{name, data, stride, shape.batch, shape.heads_q, shape.seq_q, size, written};
+    return Operand{name, data, stride, shape.batch, shape.heads_q, shape.seq_q, size, written, element};
   };
   const auto key = [&](const char* name, const void* data, int64_t* stride, int64_t size, bool written) {
-    Operand own{name, data, stride, shape.batch, shape.heads_k, shape.seq_k, size, written};
+    Operand own{name, data, stride, shape.batch, shape.heads_k, shape.seq_k, size, written, element};
     if (in_pages) own.batch = args.pages, own.rows = args.page_rows;
     return own;
   };
   const int64_t d = shape.head_size, d_v = shape.head_size_v;
+  Operand o = query("o", args.o, args.stride_o, d_v, !backward);
+  o.element = dtype_bytes(shape.dtype_o);
   const Operand read[] = {query("q", args.q, args.stride_q, d, false), key("k", args.k, args.stride_k, d, false),
-                          key("v", args.v, args.stride_v, d_v, false),
-                          query("o", args.o, args.stride_o, d_v, !backward),
+                          key("v", args.v, args.stride_v, d_v, false), o,
                           query("grad_o", args.grad_o, args.stride_grad_o, d_v, false)};
   const Operand gradients[] = {query("grad_q", args.grad_q, args.stride_grad_q, d, true),
                                key("grad_k", args.grad_k, args.stride_grad_k, d, true),
                                key("grad_v", args.grad_v, args.stride_grad_v, d_v, true)};
-  const int64_t element = dtype_bytes(shape.dtype);
   const auto resolve = [&](const Operand& x) {
     const std::string name = std::string("args->") + x.name;
     if (shape.batch > 0 && x.rows > 0) require_not_null(x.data, name.c_str());
-    require_aligned(x.data, element, name.c_str());
-    resolve_strides(shape, x);
+    require_aligned(x.data, x.element, name.c_str());
+    resolve_strides(x);
   };
   for (int i = 0; i < (backward ? 5 : 4); ++i) resolve(read[i]);
   if (!backward) {

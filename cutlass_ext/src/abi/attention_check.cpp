@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cinttypes>
+#include <cmath>
 
 #include "abi/abi_size.h"
 #include "abi/attention_args.h"
@@ -17,6 +18,15 @@ constexpr const char* kOutputs[] = {"O", "LSE", "grad_q", "grad_k", "grad_v", "m
 void require_roundoff(double value, const char* member) {
   if (!(value >= 0 && value < 1)) {
     fail(SPARSEK_BAD_ARGUMENT, "args->%s = %g is not in [0, 1): take it from attention_info", member, value);
+  }
+}
+
+// A reference has a meaning for no others.
+void require_scales(const float* scales, int64_t count, const char* member) {
+  for (int64_t i = 0; scales != nullptr && i < count; ++i) {
+    if (std::isfinite(scales[i]) && scales[i] > 0) continue;
+    fail(SPARSEK_BAD_ARGUMENT, "args->args->%s[%" PRId64 "] = %g is not finite and above 0", member, i,
+         double{scales[i]});
   }
 }
 
@@ -47,6 +57,9 @@ sparsek_status attention_check(const sparsek_attention_check_args* args, sparsek
                              check.output == SPARSEK_ATTENTION_GRAD_BIAS;
     const sparsek_attention_args operands =
         resolve_attention_args(shape, given, of_gradient ? AttentionCall::kBackward : AttentionCall::kForward);
+    require_scales(operands.scale_q, shape.batch * shape.heads_q, "scale_q");
+    require_scales(operands.scale_k, shape.batch * shape.heads_k, "scale_k");
+    require_scales(operands.scale_v, shape.batch * shape.heads_k, "scale_v");
     require_roundoff(check.unit_roundoff, "unit_roundoff");
     require_roundoff(check.product_roundoff, "product_roundoff");
     if (check.threads < 0) fail(SPARSEK_BAD_ARGUMENT, "args->threads = %d is negative", check.threads);

@@ -10,6 +10,8 @@ namespace sparsek {
 // The bytes of an element; 0 for an unknown type.
 constexpr int64_t dtype_bytes(int32_t dtype) {
   switch (dtype) {
+    case SPARSEK_E4M3:
+      return 1;
     case SPARSEK_BF16:
     case SPARSEK_FP16:
       return 2;
@@ -20,6 +22,13 @@ constexpr int64_t dtype_bytes(int32_t dtype) {
     default:
       return 0;
   }
+}
+
+// Whether matrices, dense operands, biases and scores may be of it.
+constexpr bool is_general_dtype(int32_t dtype) { return dtype_bytes(dtype) > 0 && dtype != SPARSEK_E4M3; }
+// What a message that refuses a type says besides.
+constexpr const char* refused_dtype_hint(int32_t dtype) {
+  return dtype == SPARSEK_E4M3 ? ": SPARSEK_E4M3 (5) is for Q, K and V of attention's forward pass alone" : "";
 }
 
 // Of A and B.

@@ -12,9 +12,10 @@
 namespace sparsek {
 
 void require_dtype(int32_t dtype, const char* what) {
-  if (dtype_bytes(dtype) == 0) {
+  if (!is_general_dtype(dtype)) {
     fail(SPARSEK_UNSUPPORTED_DTYPE,
-         "%s = %d is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3), SPARSEK_FP64 (4)", what, dtype);
+         "%s = %d is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3), SPARSEK_FP64 (4)%s", what, dtype,
+         refused_dtype_hint(dtype));
   }
 }
 

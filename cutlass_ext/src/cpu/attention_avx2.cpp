@@ -20,6 +20,6 @@ inline __m256d fused(__m256d a, __m256d b, __m256d c) { return _mm256_fmadd_pd(a
 
 namespace sparsek::cpu {
 
-const AttentionKernel kAvx2Attention = {functions<Bf16>(), functions<Fp16>(), functions<float>(), functions<double>()};
+const AttentionKernel kAvx2Attention = all_functions();
 
 }  // namespace sparsek::cpu

@@ -20,7 +20,6 @@ inline __m512d fused(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a
 
 namespace sparsek::cpu {
 
-const AttentionKernel kAvx512Attention = {functions<Bf16>(), functions<Fp16>(), functions<float>(),
-                                          functions<double>()};
+const AttentionKernel kAvx512Attention = all_functions();
 
 }  // namespace sparsek::cpu

@@ -20,7 +20,6 @@ inline __m128d fused(__m128d a, __m128d b, __m128d c) { return a * b + c; }
 
 namespace sparsek::cpu {
 
-const AttentionKernel kGenericAttention = {functions<Bf16>(), functions<Fp16>(), functions<float>(),
-                                           functions<double>()};
+const AttentionKernel kGenericAttention = all_functions();
 
 }  // namespace sparsek::cpu

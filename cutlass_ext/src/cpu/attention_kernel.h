@@ -29,7 +29,7 @@ struct HeadOutput {
 };
 
 // What a head's scores have besides: element (i, j) of the bias, i * stride_q + j * stride_k behind the first, of the
-// operands' type or of fp32; and bits of its blocks' pairs, of block (i, j) those of number index[i * key_blocks + j].
+// type of O or of fp32; and bits of its blocks' pairs, of block (i, j) those of number index[i * key_blocks + j].
 struct PairTerms {
   const void* bias;  // null: none
   int64_t stride_q, stride_k;
@@ -40,8 +40,9 @@ struct PairTerms {
 };
 
 struct AttentionTile {
-  int64_t size, size_v;  // of heads
-  double scale, soft_cap;
+  int64_t size, size_v;   // of heads
+  double scale, scale_v;  // of scores, and of V
+  double soft_cap;
   int64_t low, high;           // query i sees key j where low <= j - i <= high
   int64_t length_q, length_k;  // from here on nothing is read
   int64_t block_q, block_k;
@@ -76,6 +77,7 @@ struct AttentionFunctions {
 
 struct AttentionKernel {
   AttentionFunctions bf16, fp16, fp32, fp64;
+  AttentionFunctions e4m3_to_bf16, e4m3_to_fp16;  // `forward` alone
 };
 
 extern const AttentionKernel kAvx512Attention;

@@ -212,7 +212,8 @@ void weigh(const AttentionTile& tile, const RowGroup& group, const Memory<S>& m)
   }
 }
 
-template <typename T>
+// Out: the type of O.
+template <typename T, typename Out = T>
 void forward_tile(const AttentionTile& tile, void* scratch) {
   using S = Sum<T>;
   const Memory<S> m(scratch, tile);
@@ -222,7 +223,7 @@ void forward_tile(const AttentionTile& tile, void* scratch) {
   fill<S>(m.total, kPitch, 0);
   walk<false>(tile, [&](const RowGroup& group) {
     find_scores<T, S, false>(tile, group, m);
-    add_terms<T, S>(tile, group, m);
+    add_terms<Out, S>(tile, group, m);
     weigh<S>(tile, group, m);
     load_rows<T>(tile.v, group, tile.size_v, m.rows_y);
     add_product<S>(m.rows_y, 1, tile.size_v, tile.size_v, m.s, m.sums_y, kPitch, group.count, whole_vectors<S>(tile));
@@ -232,9 +233,9 @@ void forward_tile(const AttentionTile& tile, void* scratch) {
     const int64_t lane = i - tile.lane;
     const bool empty = i >= tile.lane_end || m.total[lane] == 0;
     if (lse != nullptr) lse[i] = empty ? -kInfinity<S> : m.max[lane] + static_cast<S>(__builtin_log(m.total[lane]));
-    m.total[lane] = empty ? 0 : 1 / m.total[lane];
+    m.total[lane] = empty ? 0 : static_cast<S>(tile.scale_v) / m.total[lane];
   }
-  store_lanes<T, S>(m.sums_y, tile.size_v, tile, 1, m.total, tile.out_o);
+  store_lanes<Out, S>(m.sums_y, tile.size_v, tile, 1, m.total, tile.out_o);
 }
 
 template <typename T>
@@ -369,6 +370,15 @@ void keys_tile(const AttentionTile& tile, void* scratch) {
 template <typename T>
 constexpr AttentionFunctions functions() {
   return {forward_tile<T>, mass_tile<T>, delta_tile<T>, queries_tile<T>, keys_tile<T>};
+}
+
+constexpr AttentionKernel all_functions() {
+  return {functions<Bf16>(),
+          functions<Fp16>(),
+          functions<float>(),
+          functions<double>(),
+          {forward_tile<E4m3, Bf16>, nullptr, nullptr, nullptr, nullptr},
+          {forward_tile<E4m3, Fp16>, nullptr, nullptr, nullptr, nullptr}};
 }
 
 }  // namespace

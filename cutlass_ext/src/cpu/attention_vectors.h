@@ -105,6 +105,19 @@ inline float widen(Fp16 x) {
   std::memcpy(&finite, &bits, sizeof(finite));
   return finite;
 }
+// As of fp16: the exponent is 120 too low. All ones but for the sign are NaN.
+inline float widen(E4m3 x) {
+  const uint32_t magnitude = static_cast<uint32_t>(x.bits & 0x7f) << 20;
+  float finite;
+  std::memcpy(&finite, &magnitude, sizeof(finite));
+  finite *= 0x1p120f;
+  uint32_t bits;
+  std::memcpy(&bits, &finite, sizeof(bits));
+  const uint32_t nan = 0u - static_cast<uint32_t>((x.bits & 0x7f) == 0x7f);
+  bits |= (nan & 0x7fc00000u) | static_cast<uint32_t>(x.bits & 0x80) << 24;
+  std::memcpy(&finite, &bits, sizeof(finite));
+  return finite;
+}
 inline float widen(float x) { return x; }
 inline double widen(double x) { return x; }
 

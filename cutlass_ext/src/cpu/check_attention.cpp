@@ -33,7 +33,7 @@ template <typename Real>
 class HeadChecker {
  public:
   explicit HeadChecker(const AttentionCheck& check)
-      : check_(check), pairs_(check), type_(output_type(check.shape.dtype)), sum_type_(sum_type(check)) {}
+      : check_(check), pairs_(check), type_(output_type(check.shape.dtype_o)), sum_type_(sum_type(check)) {}
 
   const Tally& tally() const { return tally_; }
 
@@ -76,10 +76,11 @@ class HeadChecker {
     tally_.judge(row, col, c, {v, b + type.unit_roundoff * std::fabs(v) + type.half_subnormal}, type);
   }
 
+  // A row of O or of a gradient, which are of one type.
   void judge_row(const void* data, const int64_t (&stride)[3], int64_t heads, int64_t seq, int64_t row, int64_t size) {
     const int64_t b = row / seq / heads, h = row / seq % heads, i = row % seq;
     for (int64_t d = 0; d < size; ++d) {
-      const double c = element_of(data, check_.shape.dtype, b * stride[0] + h * stride[1] + i * stride[2] + d);
+      const double c = element_of(data, check_.shape.dtype_o, b * stride[0] + h * stride[1] + i * stride[2] + d);
       const size_t at = static_cast<size_t>(d);
       if (sums_.values[at] == 0 && sums_.errors[at] == 0) {
         tally_.judge(row, d, c, {0, 0}, type_);
@@ -114,12 +115,14 @@ class HeadChecker {
       own.weight = std::exp(own.score.value - max);
       total += own.weight;
     }
-    const Real underflow = pairs_.weight_underflow();
+    Real greatest = 0;
     for (Seen& own : seen_) {
       own.weight /= total;
       own.error = weight_error(own.score.error + 8 * u * most + (8 * steps + 16) * u, count + steps + 8);
       share += own.weight * own.error + pairs_.underflow();
+      greatest = std::max(greatest, own.weight * (1 + own.error));
     }
+    const Real underflow = pairs_.weight_underflow(greatest);
     if (check_.output == SPARSEK_ATTENTION_LSE) {
       const Real lse = has_nan ? std::numeric_limits<Real>::quiet_NaN() : max + std::log(total);
       const Real bound = share < 1 ? -std::log(1 - share) + 8 * u * (1 + std::fabs(lse) + most) : kInfinity;

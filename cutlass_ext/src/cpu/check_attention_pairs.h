@@ -16,6 +16,8 @@ namespace {
 
 inline double element_of(const void* data, int32_t dtype, int64_t at) {
   switch (dtype) {
+    case SPARSEK_E4M3:
+      return Element<SPARSEK_E4M3>::value(static_cast<const uint8_t*>(data)[at]);
     case SPARSEK_BF16:
       return Element<SPARSEK_BF16>::value(static_cast<const uint16_t*>(data)[at]);
     case SPARSEK_FP16:
@@ -41,7 +43,8 @@ class Pairs {
         u_(check.unit_roundoff),
         // A kernel's exp may give 0 for what is near the least normal number.
         underflow_(check.shape.dtype == SPARSEK_FP64 ? Real{0x1p-1021} : Real{0x1p-125}),
-        rounding_underflow_(check.product_roundoff > 0 ? Real{output_type(check.shape.dtype).half_subnormal} : 0) {}
+        rounding_underflow_(
+            check.product_roundoff > 0 && !is_e4m3() ? Real{output_type(check.shape.dtype).half_subnormal} : 0) {}
 
   // Takes a head of queries and its keys.
   void load(int64_t b, int64_t head_q) {
@@ -55,6 +58,9 @@ class Pairs {
     copy(q_, args.q, args.stride_q, b, head_q, length_q_, shape.head_size);
     copy_keys(k_, args.k, args.stride_k, head_k, shape.head_size);
     copy_keys(v_, args.v, args.stride_v, head_k, shape.head_size_v);
+    multiply(q_, args.scale_q, b * shape.heads_q + head_q);
+    multiply(k_, args.scale_k, b * shape.heads_k + head_k);
+    multiply(v_, args.scale_v, b * shape.heads_k + head_k);
     first_row_ =
         ((shape.layout_batch == 1 ? 0 : b) * shape.layout_heads + head_q * shape.layout_heads / shape.heads_q) *
         ((shape.seq_q + shape.block_q - 1) / shape.block_q);
@@ -79,8 +85,12 @@ class Pairs {
   const Real* grad_o(int64_t i) const { return grad_o_.data() + i * check_.shape.head_size_v; }
 
   Real underflow() const { return underflow_; }
-  // Of a weight, also where it is rounded to the operands' type.
-  Real weight_underflow() const { return underflow_ + rounding_underflow_; }
+  // Of a weight of softmax, also where it is rounded to the operands' type: to E4M3 with a last place of 2^-9, at a
+  // scale where the row's greatest weight is at least 2^8.
+  Real weight_underflow(Real greatest) const {
+    const bool scaled = is_e4m3() && check_.product_roundoff > 0;
+    return underflow_ + (scaled ? Real{0x1p-18} * greatest : rounding_underflow_);
+  }
 
   // Calls visit(j) for each key that query i sees. Returns the number of its blocks.
   template <typename Visit>
@@ -133,10 +143,12 @@ class Pairs {
   }
 
  private:
+  bool is_e4m3() const { return check_.shape.dtype == SPARSEK_E4M3; }
+
   // Before the bias is added.
   Inexact<Real> capped_score(int64_t i, int64_t j) const {
     const AttentionShape& shape = check_.shape;
-    Inexact<Real> s = product(q(i), k(j), shape.head_size, 3);
+    Inexact<Real> s = product(q(i), k(j), shape.head_size, is_e4m3() ? 6 : 3);
     s.value *= static_cast<Real>(shape.scale);
     s.error *= std::fabs(static_cast<Real>(shape.scale));
     if (shape.soft_cap > 0) {
@@ -201,6 +213,12 @@ class Pairs {
   }
   void copy_row(Real* to, const void* data, int64_t at, int64_t size) const {
     for (int64_t d = 0; d < size; ++d) to[d] = element_of(data, check_.shape.dtype, at + d);
+  }
+
+  // scales: of heads, counted over the batches; null: 1.
+  static void multiply(std::vector<Real>& rows, const float* scales, int64_t head) {
+    if (scales == nullptr) return;
+    for (Real& x : rows) x *= static_cast<Real>(scales[head]);
   }
 
   int64_t page_of(int64_t j) const {

@@ -2,8 +2,10 @@
 // Elements as fp64, exactly. In an anonymous namespace: files for different instruction sets each get their own.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "sparsek.h"
 
@@ -49,6 +51,18 @@ struct Element<SPARSEK_FP16> {
     const uint32_t special = 0u - static_cast<uint32_t>((x & 0x7c00) == 0x7c00);
     const uint32_t finite = to_bits(from_bits(magnitude) * 0x1p112f);
     return from_bits((finite & ~special) | ((magnitude | 0x7f800000u) & special) | sign);
+  }
+};
+
+template <>
+struct Element<SPARSEK_E4M3> {
+  using Stored = uint8_t;
+  static double value(uint8_t x) {
+    const int exponent = x >> 3 & 15, fraction = x & 7;
+    const double magnitude = exponent == 0                     ? fraction * 0x1p-9
+                             : exponent == 15 && fraction == 7 ? std::numeric_limits<double>::quiet_NaN()
+                                                               : std::ldexp(8 + fraction, exponent - 10);
+    return (x & 0x80) != 0 ? -magnitude : magnitude;
   }
 };
 

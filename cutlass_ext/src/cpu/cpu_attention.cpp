@@ -15,8 +15,10 @@
 namespace sparsek::cpu {
 namespace {
 
-const AttentionFunctions& functions_of(const AttentionKernel& kernel, sparsek_dtype dtype) {
-  switch (dtype) {
+const AttentionFunctions& functions_of(const AttentionKernel& kernel, const AttentionShape& shape) {
+  switch (shape.dtype) {
+    case SPARSEK_E4M3:
+      return shape.dtype_o == SPARSEK_BF16 ? kernel.e4m3_to_bf16 : kernel.e4m3_to_fp16;
     case SPARSEK_BF16:
       return kernel.bf16;
     case SPARSEK_FP16:
@@ -36,13 +38,14 @@ class CpuAttention final : public AttentionState {
                std::shared_ptr<Workers> workers)
       : shape_(shape),
         kernel_(kernel),
-        functions_(functions_of(*kernel.attention, shape.dtype)),
+        functions_(functions_of(*kernel.attention, shape)),
         keys_of_(std::move(layout)),
         queries_of_(transposed(shape, keys_of_)),
         workers_(std::move(workers)) {}
 
   void info(sparsek_attention_info& out) const override {
-    out.kernel = out.backward = kernel_.name;
+    out.kernel = kernel_.name;
+    out.backward = functions_.queries == nullptr ? "" : kernel_.name;
     out.unit_roundoff = shape_.dtype == SPARSEK_FP64 ? 0x1p-53 : 0x1p-24;
   }
 
@@ -171,7 +174,10 @@ class CpuAttention final : public AttentionState {
     AttentionTile tile{};
     tile.size = shape_.head_size;
     tile.size_v = shape_.head_size_v;
-    tile.scale = shape_.scale;
+    const int64_t head_k = shape_.head_k(head);
+    const int64_t at_q = b * shape_.heads_q + head, at_k = b * shape_.heads_k + head_k;
+    tile.scale = shape_.scale * scale(args.scale_q, at_q) * scale(args.scale_k, at_k);
+    tile.scale_v = scale(args.scale_v, at_k);
     tile.soft_cap = shape_.soft_cap;
     tile.length_q = length(args.lengths_q, b, shape_.seq_q);
     tile.length_k = length(args.lengths_k, b, shape_.seq_k);
@@ -180,21 +186,20 @@ class CpuAttention final : public AttentionState {
     tile.high = band.high;
     tile.block_q = shape_.block_q;
     tile.block_k = shape_.block_k;
-    const int64_t head_k = shape_.head_k(head);
     tile.q = rows(args.q, args.stride_q, b, head);
     tile.k = key_rows(args, args.k, args.stride_k, b, head_k);
     tile.v = key_rows(args, args.v, args.stride_v, b, head_k);
-    tile.o = rows(args.o, args.stride_o, b, head);
+    tile.o = rows(args.o, args.stride_o, b, head, shape_.dtype_o);
     tile.grad_o = rows(args.grad_o, args.stride_grad_o, b, head);
-    tile.out_o = output(args.o, args.stride_o, b, head);
+    tile.out_o = output(args.o, args.stride_o, b, head, shape_.dtype_o);
     tile.grad_q = output(args.grad_q, args.stride_grad_q, b, head);
     tile.grad_k = output(args.grad_k, args.stride_grad_k, b, head_k);
     tile.grad_v = output(args.grad_v, args.stride_grad_v, b, head_k);
-    if (args.lse != nullptr) tile.lse = at_head(args.lse, b * shape_.heads_q + head);
+    if (args.lse != nullptr) tile.lse = at_head(args.lse, at_q);
     tile.terms = terms(args, b, head);
     tile.seq_k = shape_.seq_k;
     if (args.grad_bias != nullptr) {
-      tile.grad_bias = at_head(args.grad_bias, (b * shape_.heads_q + head) * shape_.seq_k);
+      tile.grad_bias = at_head(args.grad_bias, at_q * shape_.seq_k);
     }
     return tile;
   }
@@ -216,10 +221,16 @@ class CpuAttention final : public AttentionState {
     return own;
   }
 
+  // Of Q, K or V, where they have scales.
+  static double scale(const float* scales, int64_t at) { return scales == nullptr ? 1 : double{scales[at]}; }
+
   HeadRows rows(const void* data, const int64_t (&stride)[3], int64_t b, int64_t head) const {
+    return rows(data, stride, b, head, shape_.dtype);
+  }
+  static HeadRows rows(const void* data, const int64_t (&stride)[3], int64_t b, int64_t head, sparsek_dtype dtype) {
     if (data == nullptr) return {};
     const int64_t first = b * stride[0] + head * stride[1];
-    return {static_cast<const char*>(data) + first * dtype_bytes(shape_.dtype), stride[2], {}};
+    return {static_cast<const char*>(data) + first * dtype_bytes(dtype), stride[2], {}};
   }
   HeadRows key_rows(const sparsek_attention_args& args, const void* data, const int64_t (&stride)[3], int64_t b,
                     int64_t head) const {
@@ -229,7 +240,10 @@ class CpuAttention final : public AttentionState {
     return own;
   }
   HeadOutput output(void* data, const int64_t (&stride)[3], int64_t b, int64_t head) const {
-    const HeadRows own = rows(data, stride, b, head);
+    return output(data, stride, b, head, shape_.dtype);
+  }
+  static HeadOutput output(void* data, const int64_t (&stride)[3], int64_t b, int64_t head, sparsek_dtype dtype) {
+    const HeadRows own = rows(data, stride, b, head, dtype);
     return {const_cast<void*>(own.data), own.stride};
   }
 

@@ -37,6 +37,8 @@ TileFunction tile_function(const Kernel& kernel, OperandTypes types) {
       return kernel.tile_fp32;
     case SPARSEK_FP64:
       return nullptr;
+    case SPARSEK_E4M3:
+      break;
   }
   fail(SPARSEK_UNSUPPORTED_DTYPE, "the CPU back-end does not multiply dtype %d", static_cast<int>(types.a));
 }
@@ -57,6 +59,7 @@ RowFunction row_function(const Kernel& kernel, OperandTypes types) {
     case SPARSEK_FP32:
       return kernel.rows_fp32;
     case SPARSEK_FP64:
+    case SPARSEK_E4M3:  // of no matrix
       break;
   }
   return kernel.rows_fp64;
@@ -71,6 +74,7 @@ BlockFunction block_function(const Kernel& kernel, sparsek_dtype dtype) {
     case SPARSEK_FP32:
       return kernel.blocks_fp32;
     case SPARSEK_FP64:
+    case SPARSEK_E4M3:  // of no matrix
       break;
   }
   return kernel.blocks_fp64;

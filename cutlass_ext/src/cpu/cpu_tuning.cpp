@@ -51,6 +51,8 @@ class Operand {
           static_cast<uint64_t*>(data_)[i] = static_cast<uint64_t>(random & 0xfffff) << 32 |
                                              static_cast<uint64_t>(random & 1) << 63 | 0x3fe0000000000000;
           break;
+        case SPARSEK_E4M3:  // of no operand
+          break;
       }
     }
   }

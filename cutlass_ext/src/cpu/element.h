@@ -12,5 +12,8 @@ struct Bf16 {
 struct Fp16 {
   uint16_t bits;
 };
+struct E4m3 {
+  uint8_t bits;
+};
 
 }  // namespace sparsek::cpu

@@ -258,6 +258,8 @@ inline void write_rows(const Product& product, const Tile& tile, const Scratch& 
       return write_rows<float>(product, tile, scratch, row, rows);
     case SPARSEK_FP64:
       break;  // tile_kernel_fp64.h
+    case SPARSEK_E4M3:
+      break;  // no C is of it
   }
 }
 

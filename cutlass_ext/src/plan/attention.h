@@ -28,7 +28,8 @@ struct AttentionShape {
   double scale = 1;
   double soft_cap = 0;  // 0: none
   sparsek_dtype dtype = SPARSEK_BF16;
-  int32_t workers = 0;  // 0: all
+  sparsek_dtype dtype_o = SPARSEK_BF16;  // of O
+  int32_t workers = 0;                   // 0: all
 
   int64_t query_blocks() const { return (seq_q + block_q - 1) / block_q; }
   int64_t key_blocks() const { return (seq_k + block_k - 1) / block_k; }

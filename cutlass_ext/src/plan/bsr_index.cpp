@@ -178,10 +178,10 @@ void copy_arrays(const sparsek_bsr& a, BsrIndex& index) {
 
 void check_bsr_header(const sparsek_bsr& a) {
   const int64_t bytes = dtype_bytes(a.dtype);
-  if (bytes == 0) {
+  if (!is_general_dtype(a.dtype)) {
     fail(SPARSEK_UNSUPPORTED_DTYPE,
-         "dtype = %" PRId32 " is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3), SPARSEK_FP64 (4)",
-         a.dtype);
+         "dtype = %" PRId32 " is none of SPARSEK_BF16 (1), SPARSEK_FP16 (2), SPARSEK_FP32 (3), SPARSEK_FP64 (4)%s",
+         a.dtype, refused_dtype_hint(a.dtype));
   }
   if (a.index_type != SPARSEK_INT32 && a.index_type != SPARSEK_INT64 && a.index_type != SPARSEK_INT16) {
     fail(SPARSEK_BAD_ARGUMENT,

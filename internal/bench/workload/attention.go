@@ -106,14 +106,16 @@ func (a Attention) RandomElements() int {
 	return max(a.queries(), a.keys()) + attentionOperands*stagger
 }
 
-// Bytes are those of Q, K, V and O, and of the backward pass the gradients too, of elements of that size.
+// Bytes are those of Q, K, V and O, and of the backward pass the gradients too, of elements of that size, but O's have at least
+// two bytes.
 func (a Attention) Bytes(element int, backward bool) float64 {
 	// As a product of sizes it may be beyond any integer.
-	all := 2 * float64(a.Batch) * (float64(a.HeadsQ) + float64(a.HeadsK)) * float64(a.Seq) * float64(a.HeadSize)
+	rows := float64(a.Batch) * float64(a.Seq) * float64(a.HeadSize)
+	all := rows * (float64(element)*(float64(a.HeadsQ)+2*float64(a.HeadsK)) + float64(max(element, 2))*float64(a.HeadsQ))
 	if backward {
 		all *= 2
 	}
-	return float64(element) * all
+	return all
 }
 
 // FLOP are the operations on so many pairs of a query and a key: of the two products of a forward pass, and the five of a

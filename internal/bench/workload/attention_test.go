@@ -26,12 +26,13 @@ var attentionCases = []Attention{
 }
 
 // newAttentionRun is one that has computed; nil where the engine has no kernel for it.
-func newAttentionRun[T, S sparsek.Element](t *testing.T, engine *sparsek.Engine, a Attention) *AttentionRun[T, S] {
+func newAttentionRun[T, O, S sparsek.Element](t *testing.T, engine *sparsek.Engine, a Attention) *AttentionRun[T, O, S] {
 	t.Helper()
 	host := RandomB[T](1, a.RandomElements(), a.Seed).Data
-	r, err := NewAttentionRun[T, S](context.Background(), engine, a, "", true, host)
-	if engine.Info().Backend == sparsek.CUDA && errors.Is(err, sparsek.ErrNoSuchKernel) { // forward alone, or not at all
-		if r, err = NewAttentionRun[T, S](context.Background(), engine, a, "", false, host); errors.Is(err, sparsek.ErrNoSuchKernel) {
+	r, err := NewAttentionRun[T, O, S](context.Background(), engine, a, "", true, host)
+	isE4M3 := sparsek.DTypeOf[T]() == sparsek.E4M3
+	if (engine.Info().Backend == sparsek.CUDA || isE4M3) && errors.Is(err, sparsek.ErrNoSuchKernel) { // forward alone, or not at all
+		if r, err = NewAttentionRun[T, O, S](context.Background(), engine, a, "", false, host); errors.Is(err, sparsek.ErrNoSuchKernel) {
 			return nil
 		}
 	}
@@ -50,18 +51,26 @@ func TestAttention(t *testing.T) {
 	for _, engine := range newEngines(t) {
 		t.Run(engine.Info().Backend.String(), func(t *testing.T) {
 			for _, a := range attentionCases {
-				if r := newAttentionRun[sparsek.BFloat16, float32](t, engine, a); r != nil {
+				if r := newAttentionRun[sparsek.BFloat16, sparsek.BFloat16, float32](t, engine, a); r != nil {
 					checkAttention(t, r)
 				}
 			}
-			if r := newAttentionRun[float64, float64](t, engine, attentionCases[4]); r != nil {
+			if r := newAttentionRun[float64, float64, float64](t, engine, attentionCases[4]); r != nil {
+				checkAttention(t, r)
+			}
+			for _, a := range attentionCases { // with scales of each head
+				if r := newAttentionRun[sparsek.Float8E4M3, sparsek.BFloat16, float32](t, engine, a); r != nil {
+					checkAttention(t, r)
+				}
+			}
+			if r := newAttentionRun[sparsek.Float8E4M3, sparsek.Float16, float32](t, engine, attentionCases[4]); r != nil {
 				checkAttention(t, r)
 			}
 		})
 	}
 }
 
-func checkAttention[T, S sparsek.Element](t *testing.T, r *AttentionRun[T, S]) {
+func checkAttention[T, O, S sparsek.Element](t *testing.T, r *AttentionRun[T, O, S]) {
 	t.Helper()
 	ctx := context.Background()
 	list, err := r.Check(ctx)
@@ -119,7 +128,7 @@ func TestAttentionFaults(t *testing.T) {
 		if engine.Info().Backend != sparsek.CPU {
 			continue
 		}
-		r := newAttentionRun[float32, float32](t, engine, attentionCases[4])
+		r := newAttentionRun[float32, float32, float32](t, engine, attentionCases[4])
 		for _, output := range r.Outputs() {
 			result, err := r.read(ctx)
 			if err != nil {

@@ -27,22 +27,23 @@ type AttentionChecked struct {
 }
 
 // attentionResult are operands and results of a call on the host.
-type attentionResult[T, S sparsek.Element] struct {
-	o, gradQ, gradK, gradV []T
-	lse                    []S
+type attentionResult[T, O, S sparsek.Element] struct {
+	gradQ, gradK, gradV []T
+	o                   []O
+	lse                 []S
 }
 
 // read brings what Compute wrote to the host.
-func (r *AttentionRun[T, S]) read(ctx context.Context) (*attentionResult[T, S], error) {
-	s, out := &r.sets[0], &attentionResult[T, S]{lse: make([]S, r.queries()/r.HeadSize)}
-	if err := s.lse.Read(ctx, out.lse); err != nil {
+func (r *AttentionRun[T, O, S]) read(ctx context.Context) (*attentionResult[T, O, S], error) {
+	s, out := &r.sets[0], &attentionResult[T, O, S]{o: make([]O, r.queries()), lse: make([]S, r.queries()/r.HeadSize)}
+	if err := errors.Join(s.o.Read(ctx, out.o), s.lse.Read(ctx, out.lse)); err != nil {
 		return nil, err
 	}
 	for _, one := range []struct {
 		from     *sparsek.DeviceBuffer[T]
 		to       *[]T
 		elements int
-	}{{s.o, &out.o, r.queries()}, {s.gradQ, &out.gradQ, r.queries()}, {s.gradK, &out.gradK, r.keys()}, {s.gradV, &out.gradV, r.keys()}} {
+	}{{s.gradQ, &out.gradQ, r.queries()}, {s.gradK, &out.gradK, r.keys()}, {s.gradV, &out.gradV, r.keys()}} {
 		if one.from == nil {
 			continue
 		}
@@ -55,7 +56,7 @@ func (r *AttentionRun[T, S]) read(ctx context.Context) (*attentionResult[T, S], 
 }
 
 // Outputs are those of the passes that Compute runs.
-func (r *AttentionRun[T, S]) Outputs() []check.AttentionOutput {
+func (r *AttentionRun[T, O, S]) Outputs() []check.AttentionOutput {
 	if r.backward {
 		return []check.AttentionOutput{check.O, check.LSE, check.GradQ, check.GradK, check.GradV}
 	}
@@ -64,7 +65,7 @@ func (r *AttentionRun[T, S]) Outputs() []check.AttentionOutput {
 
 // Check compares every element that Compute wrote with a float64 reference; see package check. An error is why that could not
 // be done: elements beyond their bounds are in the reports.
-func (r *AttentionRun[T, S]) Check(ctx context.Context) ([]AttentionChecked, error) {
+func (r *AttentionRun[T, O, S]) Check(ctx context.Context) ([]AttentionChecked, error) {
 	result, err := r.read(ctx)
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (r *AttentionRun[T, S]) Check(ctx context.Context) ([]AttentionChecked, err
 		if err := ctx.Err(); err != nil {
 			return list, err
 		}
-		report, err := r.compare(output, r.whole(result), r.layout, r.Options())
+		report, err := r.compare(output, r.whole(result), r.layout, r.options())
 		if err != nil {
 			return list, err
 		}
@@ -84,23 +85,25 @@ func (r *AttentionRun[T, S]) Check(ctx context.Context) ([]AttentionChecked, err
 }
 
 // whole are the operands of a call on the host.
-func (r *AttentionRun[T, S]) whole(result *attentionResult[T, S]) sparsek.AttentionOperands {
+func (r *AttentionRun[T, O, S]) whole(result *attentionResult[T, O, S]) sparsek.AttentionOperands {
 	heads := func(count int, data []T) sparsek.HeadsOperand {
 		if data == nil {
 			return nil
 		}
 		return sparsek.Heads[T]{Batch: r.Batch, Heads: count, Rows: r.Seq, Size: r.HeadSize, Data: data}
 	}
-	o := sparsek.AttentionOperands{Q: heads(r.HeadsQ, r.hostQ()), K: heads(r.HeadsK, r.hostK()), V: heads(r.HeadsK, r.hostV()), O: heads(r.HeadsQ, result.o),
+	o := sparsek.AttentionOperands{Q: heads(r.HeadsQ, r.hostQ()), K: heads(r.HeadsK, r.hostK()), V: heads(r.HeadsK, r.hostV()),
+		O:     sparsek.Heads[O]{Batch: r.Batch, Heads: r.HeadsQ, Rows: r.Seq, Size: r.HeadSize, Data: result.o},
 		LSE:   sparsek.Heads[S]{Batch: r.Batch, Heads: r.HeadsQ, Rows: r.Seq, Size: 1, Data: result.lse},
 		GradQ: heads(r.HeadsQ, result.gradQ), GradK: heads(r.HeadsK, result.gradK), GradV: heads(r.HeadsK, result.gradV)}
+	r.scales.giveHost(r.Attention, &o)
 	if r.backward {
 		o.GradO = heads(r.HeadsQ, r.hostGradO())
 	}
 	return o
 }
 
-func (r *AttentionRun[T, S]) compare(output check.AttentionOutput, o sparsek.AttentionOperands, layout *sparsek.BSR[T, int32], options sparsek.AttentionOptions) (check.Report, error) {
+func (r *AttentionRun[T, O, S]) compare(output check.AttentionOutput, o sparsek.AttentionOperands, layout *sparsek.BSR[T, int32], options sparsek.AttentionOptions) (check.Report, error) {
 	report, err := check.Attention(r.engine.Library(), layout, check.AttentionArgs{Options: options, Operands: o, Info: r.Info(), Output: output,
 		Threads: r.engine.Info().Threads})
 	if errors.Is(err, sparsek.ErrCheckFailed) {
@@ -114,7 +117,7 @@ const wholeCheck = 1e9
 
 // CheckSample makes sure that Compute wrote every element, and that those of the first, the middle and the last queries, and of
 // gradients of K and V keys, are what they should be; all of them where that takes a moment.
-func (r *AttentionRun[T, S]) CheckSample(ctx context.Context) error {
+func (r *AttentionRun[T, O, S]) CheckSample(ctx context.Context) error {
 	result, err := r.read(ctx)
 	if err != nil {
 		return err
@@ -122,10 +125,13 @@ func (r *AttentionRun[T, S]) CheckSample(ctx context.Context) error {
 	for _, one := range []struct {
 		output check.AttentionOutput
 		data   []T
-	}{{check.O, result.o}, {check.GradQ, result.gradQ}, {check.GradK, result.gradK}, {check.GradV, result.gradV}} {
+	}{{check.GradQ, result.gradQ}, {check.GradK, result.gradK}, {check.GradV, result.gradV}} {
 		if i := firstNaN(one.data); i >= 0 {
 			return fmt.Errorf("%w by %s: element %d of %v is NaN or was not written", ErrWrong, r.kernel(one.output), i, one.output)
 		}
+	}
+	if i := firstNaN(result.o); i >= 0 {
+		return fmt.Errorf("%w by %s: element %d of %v is NaN or was not written", ErrWrong, r.kernel(check.O), i, check.O)
 	}
 	if i := firstNaN(result.lse); i >= 0 {
 		return fmt.Errorf("%w by %s: LSE of query %d is NaN or was not written", ErrWrong, r.kernel(check.LSE), i)
@@ -150,7 +156,7 @@ func (r *AttentionRun[T, S]) CheckSample(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (r *AttentionRun[T, S]) kernel(output check.AttentionOutput) string {
+func (r *AttentionRun[T, O, S]) kernel(output check.AttentionOutput) string {
 	if output >= check.GradQ {
 		return r.Info().Backward
 	}
@@ -158,7 +164,7 @@ func (r *AttentionRun[T, S]) kernel(output check.AttentionOutput) string {
 }
 
 // verdict is an error where elements are beyond their bounds.
-func (r *AttentionRun[T, S]) verdict(one AttentionChecked, where string) error {
+func (r *AttentionRun[T, O, S]) verdict(one AttentionChecked, where string) error {
 	if one.Failures == 0 {
 		return nil
 	}

@@ -45,21 +45,26 @@ func partRows(block int) int {
 }
 
 // queryParts and keyParts are how many parts there are, over all batches and heads.
-func (r *AttentionRun[T, S]) queryParts() int {
+func (r *AttentionRun[T, O, S]) queryParts() int {
 	return r.Batch * r.HeadsQ * blocksIn(r.Seq, partRows(r.BlockQ))
 }
 
-func (r *AttentionRun[T, S]) keyParts() int {
+func (r *AttentionRun[T, O, S]) keyParts() int {
 	return r.Batch * r.HeadsK * blocksIn(r.Seq, partRows(r.BlockK))
 }
 
 // heads are some rows of some neighbouring heads, which count over all batches: one part of one head, or whole ones.
-func (r *AttentionRun[T, S]) heads(data []T, head, count, begin, rows int) sparsek.Heads[T] {
+func (r *AttentionRun[T, O, S]) heads(data []T, head, count, begin, rows int) sparsek.Heads[T] {
 	return sparsek.Heads[T]{Batch: 1, Heads: count, Rows: rows, Size: r.HeadSize, Data: data, Offset: (head*r.Seq + begin) * r.HeadSize}
 }
 
+// headsO are those of O.
+func (r *AttentionRun[T, O, S]) headsO(data []O, head, count, begin, rows int) sparsek.Heads[O] {
+	return sparsek.Heads[O]{Batch: 1, Heads: count, Rows: rows, Size: r.HeadSize, Data: data, Offset: (head*r.Seq + begin) * r.HeadSize}
+}
+
 // queryPart is that of some queries, with all keys of their head.
-func (r *AttentionRun[T, S]) queryPart(result *attentionResult[T, S], i int) attentionPart[T] {
+func (r *AttentionRun[T, O, S]) queryPart(result *attentionResult[T, O, S], i int) attentionPart[T] {
 	inHead := blocksIn(r.Seq, partRows(r.BlockQ))
 	head, begin := i/inHead, i%inHead*partRows(r.BlockQ)
 	rows := min(partRows(r.BlockQ), r.Seq-begin)
@@ -67,9 +72,10 @@ func (r *AttentionRun[T, S]) queryPart(result *attentionResult[T, S], i int) att
 	query := func(data []T) sparsek.Heads[T] { return r.heads(data, head, 1, begin, rows) }
 	key := func(data []T) sparsek.Heads[T] { return r.heads(data, headK, 1, 0, r.Seq) }
 	p := attentionPart[T]{options: r.shifted(begin), outputs: []check.AttentionOutput{check.O, check.LSE},
-		operands: sparsek.AttentionOperands{Q: query(r.hostQ()), K: key(r.hostK()), V: key(r.hostV()), O: query(result.o),
+		operands: sparsek.AttentionOperands{Q: query(r.hostQ()), K: key(r.hostK()), V: key(r.hostV()), O: r.headsO(result.o, head, 1, begin, rows),
 			LSE: sparsek.Heads[S]{Batch: 1, Heads: 1, Rows: rows, Size: 1, Data: result.lse, Offset: head*r.Seq + begin}},
 		where: fmt.Sprintf("queries %d to %d of head %d", begin, begin+rows-1, head)}
+	r.scales.giveOne(head, headK, &p.operands)
 	p.options.HeadsQ, p.options.SeqQ = 1, rows
 	if r.backward {
 		p.operands.GradO, p.operands.GradQ = query(r.hostGradO()), query(result.gradQ)
@@ -83,7 +89,7 @@ func (r *AttentionRun[T, S]) queryPart(result *attentionResult[T, S], i int) att
 }
 
 // keyPart is that of some keys, with all queries of the heads that share them.
-func (r *AttentionRun[T, S]) keyPart(result *attentionResult[T, S], i int) attentionPart[T] {
+func (r *AttentionRun[T, O, S]) keyPart(result *attentionResult[T, O, S], i int) attentionPart[T] {
 	inHead := blocksIn(r.Seq, partRows(r.BlockK))
 	headK, begin := i/inHead, i%inHead*partRows(r.BlockK)
 	rows := min(partRows(r.BlockK), r.Seq-begin)
@@ -91,7 +97,7 @@ func (r *AttentionRun[T, S]) keyPart(result *attentionResult[T, S], i int) atten
 	query := func(data []T) sparsek.Heads[T] { return r.heads(data, headK*group, group, 0, r.Seq) }
 	key := func(data []T) sparsek.Heads[T] { return r.heads(data, headK, 1, begin, rows) }
 	p := attentionPart[T]{options: r.shifted(-begin), outputs: []check.AttentionOutput{check.GradK, check.GradV},
-		operands: sparsek.AttentionOperands{Q: query(r.hostQ()), K: key(r.hostK()), V: key(r.hostV()), O: query(result.o), GradO: query(r.hostGradO()),
+		operands: sparsek.AttentionOperands{Q: query(r.hostQ()), K: key(r.hostK()), V: key(r.hostV()), O: r.headsO(result.o, headK*group, group, 0, r.Seq), GradO: query(r.hostGradO()),
 			LSE:   sparsek.Heads[S]{Batch: 1, Heads: group, Rows: r.Seq, Size: 1, Data: result.lse, Offset: headK * group * r.Seq},
 			GradK: key(result.gradK), GradV: key(result.gradV)},
 		where: fmt.Sprintf("keys %d to %d of head %d", begin, begin+rows-1, headK)}
@@ -111,8 +117,8 @@ func (r *AttentionRun[T, S]) keyPart(result *attentionResult[T, S], i int) atten
 }
 
 // shifted are the options of one head of keys, with queries that are so much later.
-func (r *AttentionRun[T, S]) shifted(by int) sparsek.AttentionOptions {
-	o := r.Options()
+func (r *AttentionRun[T, O, S]) shifted(by int) sparsek.AttentionOptions {
+	o := r.options()
 	if o.Causal {
 		o.Causal, o.WindowRight = false, new(0)
 	}
@@ -127,14 +133,14 @@ func (r *AttentionRun[T, S]) shifted(by int) sparsek.AttentionOptions {
 }
 
 // columns are the blocks that the layout has in a block row of a head, which counts over all batches.
-func (r *AttentionRun[T, S]) columns(head, block int) []int32 {
+func (r *AttentionRun[T, O, S]) columns(head, block int) []int32 {
 	sharing := r.HeadsQ / max(1, r.LayoutHeads)
 	row := head%r.HeadsQ/sharing*blocksIn(r.Seq, r.BlockQ) + block
 	return r.layout.ColIdx[r.layout.RowPtr[row]:r.layout.RowPtr[row+1]]
 }
 
 // checkPart compares the outputs of a part with a reference.
-func (r *AttentionRun[T, S]) checkPart(ctx context.Context, p attentionPart[T]) error {
+func (r *AttentionRun[T, O, S]) checkPart(ctx context.Context, p attentionPart[T]) error {
 	for _, output := range p.outputs {
 		if err := ctx.Err(); err != nil {
 			return err

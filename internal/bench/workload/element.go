@@ -14,7 +14,7 @@ import (
 
 // Element is what there is to know of an element type.
 type Element[T sparsek.Element] struct {
-	Name   string // "bf16", "fp16", "fp32" or "fp64"
+	Name   string // "bf16", "fp16", "fp32", "fp64" or "e4m3"
 	Size   int    // bytes
 	From64 func(float64) T
 	// Encoding is the exact one in .npy files: NumPy has no bfloat16, so that one becomes f4.
@@ -42,6 +42,11 @@ var (
 		"fp64", 8,
 		func(x float64) float64 { return x },
 		matio.Float64,
+	}
+	// Float8E4M3 is of attention alone.
+	Float8E4M3 = Element[sparsek.Float8E4M3]{
+		Name: "e4m3", Size: 1,
+		From64: half.Float8E4M3From64,
 	}
 )
 

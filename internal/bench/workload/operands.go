@@ -164,6 +164,8 @@ func firstNaN[T sparsek.Element](data []T) int {
 		return firstAbove(d, 0x7f80) // infinity: beyond it is a fraction
 	case []sparsek.Float16:
 		return firstAbove(d, 0x7c00)
+	case []sparsek.Float8E4M3:
+		return slices.IndexFunc(d, func(v sparsek.Float8E4M3) bool { return v&0x7f == 0x7f })
 	case []float32:
 		return slices.IndexFunc(d, func(v float32) bool { return v != v })
 	case []float64:

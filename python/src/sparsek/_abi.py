@@ -46,6 +46,7 @@ class Dtype(enum.IntEnum):
     FP16 = 2
     FP32 = 3
     FP64 = 4
+    E4M3 = 5
 
 
 class IndexType(enum.IntEnum):
@@ -495,6 +496,8 @@ class AttentionOptions(Versioned):
         ("kernel", ctypes.c_char_p),
         ("workers", ctypes.c_int32),
         ("reserved", ctypes.c_int32),
+        ("dtype_o", ctypes.c_int32),
+        ("reserved2", ctypes.c_int32),
     )
 
 
@@ -551,6 +554,9 @@ class AttentionArgs(Versioned):
         ("page_table_stride", ctypes.c_int64),
         ("pages", ctypes.c_int64),
         ("page_rows", ctypes.c_int64),
+        ("scale_q", ctypes.c_void_p),
+        ("scale_k", ctypes.c_void_p),
+        ("scale_v", ctypes.c_void_p),
     )
 
 

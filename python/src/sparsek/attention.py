@@ -70,6 +70,7 @@ class Attention(Owner):
 
     q_shape: (batch, query heads, queries, head size). k_shape: (batch, key heads, keys, head size), of which the number of
     heads divides that of the queries. head_size_v: of V and O; None: as of K. dtype: "bf16", "fp16", "fp32" or "fp64".
+    out_dtype: of O, None: dtype, from which it differs where that is Dtype.E4M3 alone. Of this `run` takes operands, no arrays.
     layout: which blocks there are; None: all. causal: no key behind its query. window: (left, right): no key before p - left
     or behind p + right for the query at p; None: no limit. align_ends: the last query is at the last key, else the first at the first.
     scale: None: 1 / sqrt(head size). soft_cap: above 0, scores are soft_cap tanh(score / soft_cap). workers: the most CTAs or
@@ -86,6 +87,7 @@ class Attention(Owner):
         k_shape: tuple[int, int, int, int],
         *,
         dtype: Any,
+        out_dtype: Any = None,
         head_size_v: int | None = None,
         layout: AttentionLayout | None = None,
         causal: bool = False,
@@ -108,6 +110,7 @@ class Attention(Owner):
         if scale == 0:
             raise ArgumentError("scale=0 makes all scores equal: give another, or None for 1 / sqrt(head size)")
         self.dtype: Dtype = dtype_of(dtype)
+        self.out_dtype: Dtype = dtype_of(dtype if out_dtype is None else out_dtype)
         self.context = context if context is not None else default_context()
         self._shapes = {
             "q": (batch, heads_q, seq_q, size),
@@ -139,6 +142,7 @@ class Attention(Owner):
             flags=int(flags) | (int(AttentionFlag.ALIGN_ENDS) if align_ends else 0),
             kernel=None if kernel is None else kernel.encode(),
             workers=workers,
+            dtype_o=int(self.out_dtype),
         )
         bsr = None if layout is None else self.bsr(layout, stream)
         lib = self._lib = library()

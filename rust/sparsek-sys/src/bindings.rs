@@ -83,6 +83,7 @@ pub const SPARSEK_BF16: sparsek_dtype = 1;
 pub const SPARSEK_FP16: sparsek_dtype = 2;
 pub const SPARSEK_FP32: sparsek_dtype = 3;
 pub const SPARSEK_FP64: sparsek_dtype = 4;
+pub const SPARSEK_E4M3: sparsek_dtype = 5;
 
 pub type sparsek_index_type = i32;
 pub const SPARSEK_INT32: sparsek_index_type = 1;
@@ -510,6 +511,8 @@ pub struct sparsek_attention_options {
     pub kernel: *const c_char,
     pub workers: i32,
     pub reserved: i32,
+    pub dtype_o: i32,
+    pub reserved2: i32,
 }
 
 crate::versioned!(sparsek_attention_options);
@@ -570,6 +573,9 @@ pub struct sparsek_attention_args {
     pub page_table_stride: i64,
     pub pages: i64,
     pub page_rows: i64,
+    pub scale_q: *const f32,
+    pub scale_k: *const f32,
+    pub scale_v: *const f32,
 }
 
 crate::versioned!(sparsek_attention_args);
@@ -1078,6 +1084,8 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_attention_options, kernel)", core::mem::offset_of!(sparsek_attention_options, kernel)),
     ("offsetof(sparsek_attention_options, workers)", core::mem::offset_of!(sparsek_attention_options, workers)),
     ("offsetof(sparsek_attention_options, reserved)", core::mem::offset_of!(sparsek_attention_options, reserved)),
+    ("offsetof(sparsek_attention_options, dtype_o)", core::mem::offset_of!(sparsek_attention_options, dtype_o)),
+    ("offsetof(sparsek_attention_options, reserved2)", core::mem::offset_of!(sparsek_attention_options, reserved2)),
     ("sizeof(sparsek_attention_info)", size_of::<sparsek_attention_info>()),
     ("offsetof(sparsek_attention_info, abi_size)", core::mem::offset_of!(sparsek_attention_info, abi_size)),
     ("offsetof(sparsek_attention_info, kernel)", core::mem::offset_of!(sparsek_attention_info, kernel)),
@@ -1126,6 +1134,9 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_attention_args, page_table_stride)", core::mem::offset_of!(sparsek_attention_args, page_table_stride)),
     ("offsetof(sparsek_attention_args, pages)", core::mem::offset_of!(sparsek_attention_args, pages)),
     ("offsetof(sparsek_attention_args, page_rows)", core::mem::offset_of!(sparsek_attention_args, page_rows)),
+    ("offsetof(sparsek_attention_args, scale_q)", core::mem::offset_of!(sparsek_attention_args, scale_q)),
+    ("offsetof(sparsek_attention_args, scale_k)", core::mem::offset_of!(sparsek_attention_args, scale_k)),
+    ("offsetof(sparsek_attention_args, scale_v)", core::mem::offset_of!(sparsek_attention_args, scale_v)),
     ("sizeof(sparsek_attention_check_args)", size_of::<sparsek_attention_check_args>()),
     ("offsetof(sparsek_attention_check_args, abi_size)", core::mem::offset_of!(sparsek_attention_check_args, abi_size)),
     ("offsetof(sparsek_attention_check_args, options)", core::mem::offset_of!(sparsek_attention_check_args, options)),

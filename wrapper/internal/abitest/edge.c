@@ -56,6 +56,7 @@ static void run(edge* e) {
   test_changing_index(e);
   test_patterns(e);
   test_attention(e);
+  test_fp8(e);
   test_memory(e);
   test_check(e);
   test_dense_time(e);

@@ -58,7 +58,7 @@ static void test_options(edge* e, sparsek_attention_options good) {
   EXPECT(NULL_POINTER, "out", attention_create(e->context, &good, NULL));
   EXPECT(NULL_POINTER, "context", attention_create(NULL, &good, &made));
   EXPECT(NULL_POINTER, "options", attention_create(e->context, NULL, &made));
-  EXPECT_ABI_SIZE(good, attention_create(e->context, &good, &made));
+  EXPECT_ABI_SIZE_SINCE(kFirstAttentionOptions, good, attention_create(e->context, &good, &made));
   WITH_OPTIONS(BAD_SIZE, "batch = -1", batch, -1);
   WITH_OPTIONS(BAD_SIZE, "batch", batch, (int64_t)INT32_MAX + 1);
   WITH_OPTIONS(OK, "", batch, 0);
@@ -203,7 +203,7 @@ static void test_terms(edge* e, sparsek_attention* attention, sparsek_attention_
   EXPECT(OK, "", attention_backward(attention, &good));
   EXPECT_ABI_SIZE_SINCE(kFirstAttentionArgs, good, attention_backward(attention, &good));
   WITH_CALL(UNSUPPORTED_DTYPE, "args->bias_dtype", forward, bias_dtype, 0);
-  WITH_CALL(UNSUPPORTED_DTYPE, "args->bias_dtype = 1 is neither the type of Q, 3", forward, bias_dtype, SPARSEK_BF16);
+  WITH_CALL(UNSUPPORTED_DTYPE, "args->bias_dtype = 1 is neither the type of O, 3", forward, bias_dtype, SPARSEK_BF16);
   WITH_CALL(UNSUPPORTED_DTYPE, "args->bias_dtype = 4 is neither", forward, bias_dtype, SPARSEK_FP64);
   WITH_CALL(MISALIGNED, "args->bias", forward, bias, (const char*)good.bias + 2);
   WITH_CALL(BAD_LEADING_DIMENSION, "stride_bias[3] = -1 is negative", forward, stride_bias[3], -1);

@@ -69,6 +69,7 @@ enum {
   kFirstMultiplyArgs = 56,
   kFirstCheckArgs = 88,
   kFirstTuningEntry = 128,
+  kFirstAttentionOptions = 144,
   kFirstAttentionArgs = 312,
   kSecondPlanOptions = 80,
   kSecondMultiplyArgs = 64
@@ -101,6 +102,9 @@ void test_patterns(edge* e);
 
 /* edge_attention.c: attention, and its check */
 void test_attention(edge* e);
+
+/* edge_fp8.c: attention of E4M3 */
+void test_fp8(edge* e);
 
 /* edge_services.c: what the library says of itself, memory, streams, the check of a result */
 void test_information(edge* e);

@@ -26,7 +26,7 @@ type AttentionOptions struct {
 	LayoutBatch, LayoutHeads int
 	WindowLeft, WindowRight  int
 	Scale, SoftCap           float64
-	DType, Flags             int32
+	DType, DTypeO, Flags     int32 // DTypeO of O; 0: chosen by DType
 	Kernel                   string
 	Workers                  int
 }
@@ -38,7 +38,7 @@ func (o *AttentionOptions) c(pins *runtime.Pinner) (options *C.sparsek_attention
 		head_size: C.int64_t(o.HeadSize), head_size_v: C.int64_t(o.HeadSizeV),
 		layout_batch: C.int64_t(o.LayoutBatch), layout_heads: C.int64_t(o.LayoutHeads),
 		window_left: C.int64_t(o.WindowLeft), window_right: C.int64_t(o.WindowRight), scale: C.double(o.Scale), soft_cap: C.double(o.SoftCap),
-		dtype: C.int32_t(o.DType), flags: C.int32_t(o.Flags), workers: toInt32(o.Workers),
+		dtype: C.int32_t(o.DType), dtype_o: C.int32_t(o.DTypeO), flags: C.int32_t(o.Flags), workers: toInt32(o.Workers),
 	}
 	if o.Layout != nil {
 		layout := new(C.sparsek_bsr)
@@ -89,6 +89,7 @@ type AttentionArgs struct {
 	MaskBlocks                 int
 	GradBias                   unsafe.Pointer
 	Pages                      Pages
+	ScaleQ, ScaleK, ScaleV     unsafe.Pointer // of fp32
 	Stream                     uintptr
 }
 
@@ -138,6 +139,7 @@ func (a *AttentionArgs) c() C.sparsek_attention_args {
 		mask:        (*C.uint32_t)(a.MaskBits), mask_index: (*C.int32_t)(a.MaskIndex), mask_blocks: C.int64_t(a.MaskBlocks),
 		grad_bias:  a.GradBias,
 		page_table: (*C.int32_t)(a.Pages.Table), page_table_stride: C.int64_t(a.Pages.Stride), pages: C.int64_t(a.Pages.Count), page_rows: C.int64_t(a.Pages.Rows),
+		scale_q: (*C.float)(a.ScaleQ), scale_k: (*C.float)(a.ScaleK), scale_v: (*C.float)(a.ScaleV),
 	}
 }
 

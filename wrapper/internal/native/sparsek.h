@@ -125,7 +125,9 @@ typedef enum sparsek_dtype {
   SPARSEK_BF16 = 1,
   SPARSEK_FP16 = 2,
   SPARSEK_FP32 = 3,
-  SPARSEK_FP64 = 4 /* of A; where B is of it, C and the bias are too, and only then */
+  SPARSEK_FP64 = 4, /* of A; where B is of it, C and the bias are too, and only then */
+  /* OCP FP8 E4M3: no Inf, NaN is 0x7f and 0xff, 448 is the largest. Of Q, K and V of attention's forward pass alone. */
+  SPARSEK_E4M3 = 5
 } sparsek_dtype;
 typedef enum sparsek_index_type { SPARSEK_INT32 = 1, SPARSEK_INT64 = 2, SPARSEK_INT16 = 3 } sparsek_index_type;
 typedef enum sparsek_memory { SPARSEK_HOST = 1, SPARSEK_DEVICE = 2 } sparsek_memory;
@@ -573,7 +575,8 @@ typedef struct sparsek_values_args {
  * sees a key is neither read nor computed. Elements at and beyond the lengths are never read; what is masked within a
  * block that is computed should be finite, since 0 times Inf or NaN may reach queries of that block.
  *
- * Sums are in fp32, of fp64 in fp64, and results are rounded once to the type of Q. */
+ * Sums are in fp32, of fp64 in fp64, and results are rounded once, O to dtype_o and gradients to the type of Q. Of
+ * SPARSEK_E4M3 there is the forward pass alone, without mass: SPARSEK_NO_SUCH_KERNEL refuses all else. */
 typedef struct sparsek_attention_options {
   size_t abi_size;
   int64_t batch, heads_q, heads_k; /* heads_q is a multiple of heads_k, which V has too */
@@ -591,11 +594,15 @@ typedef struct sparsek_attention_options {
   int64_t window_left, window_right; /* any number; 0 without their flags */
   double scale;                      /* finite; 0: 1 / sqrt(head_size) */
   double soft_cap;                   /* above 0: S = soft_cap * tanh(scale * Q K^T / soft_cap); 0: none */
-  int32_t dtype;                     /* sparsek_dtype of Q, K, V, O and their gradients */
+  int32_t dtype;                     /* sparsek_dtype of Q, K, V and their gradients, and of O but for dtype_o */
   int32_t flags;                     /* of sparsek_attention_flag */
   const char* kernel;                /* a kernel's name, or null: chosen by the library */
   int32_t workers;                   /* the most CTAs, or threads; 0: all */
   int32_t reserved;
+  /* sparsek_dtype of O: dtype, or 0 for the same; where dtype is SPARSEK_E4M3: SPARSEK_BF16 or SPARSEK_FP16, 0: the
+   * first of them. */
+  int32_t dtype_o;
+  int32_t reserved2;
 } sparsek_attention_options;
 
 typedef struct sparsek_attention_info {
@@ -611,7 +618,7 @@ typedef struct sparsek_attention_info {
   double product_roundoff; /* how far an element of P or of dS is rounded before it is multiplied: the p of the bound */
 } sparsek_attention_info;
 
-/* Operands, in the back-end's memory, of the planned type. Strides: elements from one batch, one head and one row to
+/* Operands, in the back-end's memory, of the planned types. Strides: elements from one batch, one head and one row to
  * the next; all three 0: (batch, heads, seq, size) without gaps. The elements of a row follow each other. */
 typedef struct sparsek_attention_args {
   size_t abi_size;
@@ -638,7 +645,7 @@ typedef struct sparsek_attention_args {
    * of the context gives memory for it: 4 bytes for each 16 queries and 64, 32 or 16 keys, with more than a block. */
   void* mass;
   /* Added to the scores, after the soft cap: S = scale * Q K^T + bias; -Inf hides the key from the query. Of
-   * bias_dtype: the type of Q, or fp32 where Q is of less. Strides: elements from one batch, query head, query and key
+   * bias_dtype: the type of O, or fp32 where O is of less. Strides: elements from one batch, query head, query and key
    * to the next, of which any may be 0, so that what is there is used again; all four 0: (batch, heads_q, seq_q, seq_k)
    * without gaps. Only pairs of blocks that are computed are read. null: none. */
   const void* bias;
@@ -668,6 +675,11 @@ typedef struct sparsek_attention_args {
   int64_t page_table_stride; /* elements from one batch to the next; 0: without gaps */
   int64_t pages;             /* at least 1 */
   int64_t page_rows;         /* 0: keys and values do not lie in pages */
+  /* Of Q, K and V of SPARSEK_E4M3: what their elements are multiplied by, of fp32, one for each batch and head of the
+   * operand without gaps, in the back-end's memory, read when the call runs: S = scale * scale_q * scale_k * Q K^T, O =
+   * scale_v * softmax(S) V. With pages scale_k and scale_v are those of the sequences too. Scales are finite and above
+   * 0: what others give is not specified, but nothing waits or is written elsewhere. null: 1. Of other types: null. */
+  const float *scale_q, *scale_k, *scale_v;
 } sparsek_attention_args;
 
 /* Compares one output of attention with a reference in fp64 (of fp64: with 64 bits of fraction), element by element,
@@ -677,6 +689,9 @@ typedef struct sparsek_attention_args {
  * in each exponent (b: blocks of that row) makes weights w (1 + a), |a| <= exp(e) (1 + gamma(L + b + 8)) - 1, hence
  * with A = sum w a |O - ref|   <= (sum w |v| (a + p (1 + a)) + |ref| A + underflow) / (1 - A) + u_out |ref| + eta_out
  *     |LSE - ref| <= -log(1 - A) + 8 u (1 + |ref| + max|S|)
+ * Of SPARSEK_E4M3, q, k and v are those times their scales, which must be finite and above 0, D + 3 is D + 6, and where
+ * p is above 0, 2^-18 max(w (1 + a)) sum|v| is added to the underflow: there weights are rounded to E4M3 at a scale
+ * where the row's greatest one so far is 2^8 or more, and its last place is never below 2^-9.
  * The gradients are those of the o and lse that are given: P = exp(S - lse), dS = P (dP - sum dO O), whose errors are
  * taken through the sums of dQ = scale dS K, dK = scale dS^T Q and dV = P^T dO in the same way. Mass is that of the lse
  * that is given: the errors of its weights, and gamma(n) of the sum of n of them. The gradient of the bias is dS before

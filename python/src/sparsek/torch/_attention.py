@@ -12,15 +12,18 @@ from ..attention import lies_in_rows, strides_of
 from ..errors import ArgumentError, DtypeError, UnsupportedError
 from ._attention_pages import KeyShape, pages_of, require_pages, shape_of_keys
 from ._attention_plans import Rules, attention_of
+from ._attention_scales import E4M3, output_dtype, refuse_gradients, require_scales, scales_of
 from ._attention_terms import bias_gradient, require_terms, terms_of
 from ._forward_mode import ForwardModeLibrary
 
 _LAYOUT = "Tensor? crow, Tensor? col, SymInt[] layout"
 _TERMS = "Tensor? bias=None, Tensor? mask_index=None, Tensor? mask=None"
+_SCALES = "Tensor? scale_q=None, Tensor? scale_k=None, Tensor? scale_v=None, ScalarType? out_dtype=None"
 _RULES = "SymInt? left, SymInt? right, bool align_ends, float scale, float soft_cap, Tensor? lengths_q, Tensor? lengths_k"
 SCHEMAS = {
     "attention": (
-        f"(Tensor q, Tensor k, Tensor v, {_LAYOUT}, {_RULES}, {_TERMS}, Tensor? page_table=None, SymInt keys=0) -> (Tensor, Tensor)"
+        f"(Tensor q, Tensor k, Tensor v, {_LAYOUT}, {_RULES}, {_TERMS}, Tensor? page_table=None, SymInt keys=0, {_SCALES}) "
+        "-> (Tensor, Tensor)"
     ),
     "attention_backward": (
         f"(Tensor grad_o, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, {_LAYOUT}, {_RULES}, bool[] needed, "
@@ -129,8 +132,14 @@ def _attention(
     mask: Any = None,
     page_table: Any = None,
     keys: int = 0,
+    scale_q: Any = None,
+    scale_k: Any = None,
+    scale_v: Any = None,
+    out_dtype: torch.dtype | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    of_keys = _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys)
+    of_keys = _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys, out_dtype)
+    scales = (scale_q, scale_k, scale_v)
+    require_scales(q, k, scales)
     high, wide, batch, heads = layout
     if page_table is not None and not (_lies(k) and _lies(v)):
         raise ArgumentError(
@@ -138,14 +147,15 @@ def _attention(
             "are not expanded"
         )
     rules = Rules(left, right, align_ends, scale, soft_cap)
-    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), rules, of_keys=of_keys)
-    o, lse = _outputs(q, v)
+    o, lse = _outputs(q, v, out_dtype)
+    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), rules, of_keys=of_keys, out_dtype=o.dtype)
     lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v))}
     lengths = {"lengths_q": _contiguous(lengths_q), "lengths_k": _contiguous(lengths_k)}
     terms, kept = terms_of(q, of_keys[2], bias, mask_index, mask)
     pages, table = pages_of(k, page_table)
-    _run(made, False, q, {**terms, **pages}, **lying, o=o, lse=lse, **lengths)
-    del kept, table  # have been read, or are behind it in the stream
+    scaled, whole = scales_of(q, k, scales)
+    _run(made, False, q, {**terms, **pages, **scaled}, **lying, o=o, lse=lse, **lengths)
+    del kept, table, whole  # have been read, or are behind it in the stream
     return o, lse
 
 
@@ -163,18 +173,19 @@ def _require(
     mask: Any,
     page_table: Any,
     keys: int,
+    out_dtype: torch.dtype | None,
 ) -> KeyShape:
     """Raises ArgumentError and DtypeError unless all of a forward pass fits. Returns the shape of what queries meet."""
     if page_table is not None:
         require_pages(q, k, v, page_table, keys)
     require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k, page_table is not None)
     of_keys = shape_of_keys(q, k, page_table, keys)
-    require_terms(q, of_keys[2], layout, bias, mask_index, mask)
+    require_terms(q, of_keys[2], layout, bias, mask_index, mask, output_dtype(q.dtype, out_dtype))
     return of_keys
 
 
-def _outputs(q: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    return q.new_empty((*q.shape[:3], v.shape[3])), q.new_empty(q.shape[:3], dtype=_lse_dtype(q))
+def _outputs(q: torch.Tensor, v: torch.Tensor, out_dtype: torch.dtype | None) -> tuple[torch.Tensor, torch.Tensor]:
+    return q.new_empty((*q.shape[:3], v.shape[3]), dtype=output_dtype(q.dtype, out_dtype)), q.new_empty(q.shape[:3], dtype=_lse_dtype(q))
 
 
 def _gradients(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, needed: Sequence[bool]) -> list[torch.Tensor]:
@@ -208,8 +219,10 @@ def _backward(
     mask_index: Any = None,
     mask: Any = None,
 ) -> tuple[torch.Tensor, ...]:
+    if q.dtype == E4M3:
+        refuse_gradients()
     require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k)
-    require_terms(q, k.shape[2], layout, bias, mask_index, mask)
+    require_terms(q, k.shape[2], layout, bias, mask_index, mask, q.dtype)
     high, wide, batch, heads = layout
     made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap), backward=True)
     gradients = _gradients(q, k, v, needed)
@@ -233,11 +246,12 @@ for _name, _function in (("attention", _attention), ("attention_backward", _back
 
 @torch.library.register_fake("sparsek::attention")
 def _(q: Any, k: Any, v: Any, crow: Any, col: Any, layout: Sequence[int], *rest: Any) -> Any:
-    # rest: five rules, and the lengths, the terms and the pages, of which what is left out is None.
-    all_of: list[Any] = [*rest, *[None] * (12 - len(rest))]
-    lengths_q, lengths_k, bias, mask_index, mask, page_table, keys = all_of[5:]
-    _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys or 0)
-    return _outputs(q, v)
+    # rest: five rules, and the lengths, the terms, the pages, the scales and O's type, of which what is left out is None.
+    all_of: list[Any] = [*rest, *[None] * (16 - len(rest))]
+    lengths_q, lengths_k, bias, mask_index, mask, page_table, keys, *scales, out_dtype = all_of[5:]
+    _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys or 0, out_dtype)
+    require_scales(q, k, (scales[0], scales[1], scales[2]))
+    return _outputs(q, v, out_dtype)
 
 
 @torch.library.register_fake("sparsek::attention_backward")
@@ -247,7 +261,7 @@ def _(grad_o: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, crow: Any, col: Any
 
 
 def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-    q, k, v, crow, col, *rules, lengths_q, lengths_k, bias, mask_index, mask, page_table, _ = inputs
+    q, k, v, crow, col, *rules, lengths_q, lengths_k, bias, mask_index, mask, page_table, _, _, _, _, _ = inputs
     o, lse = output
     ctx.mark_non_differentiable(lse)
     ctx.rules = rules
@@ -259,11 +273,13 @@ def _of_attention(ctx: Any, grad_o: Any, _: Any) -> Any:
     if ctx.in_pages:
         raise UnsupportedError("attention has no gradients where keys and values lie in pages: give them in one piece")
     q, k, v, o, lse, crow, col, lengths_q, lengths_k, *terms = ctx.saved_tensors
+    if q.dtype == E4M3:
+        refuse_gradients()
     rules = (*ctx.rules, lengths_q, lengths_k)
     needed = [*ctx.needs_input_grad[:3], terms[0] is not None and ctx.needs_input_grad[5 + len(rules)]]
     found = torch.ops.sparsek.attention_backward(grad_o, q, k, v, o, lse, crow, col, *rules, needed, *terms)
     *of_operands, of_bias = (gradient if need else None for gradient, need in zip(found, needed, strict=True))
-    return *of_operands, *[None] * (2 + len(rules)), of_bias, *[None] * 4
+    return *of_operands, *[None] * (2 + len(rules)), of_bias, *[None] * 8
 
 
 def _refuse_twice(ctx: Any, *_: Any) -> NoReturn:

@@ -16,6 +16,7 @@ from ..context import Context, default_context
 from ..errors import ArgumentError, UnsupportedError
 from . import _plans
 from ._attention_pages import KeyShape
+from ._attention_scales import E4M3, dtype_of_heads
 from ._device_patterns import DeviceEntry, DevicePatterns, is_capturing, of_one_type
 from ._nothing import Nothing
 from ._plans import DTYPES, cpu_context, entry_of, require_dtype
@@ -87,14 +88,18 @@ def attention_of(
     *,
     backward: bool = False,
     of_keys: KeyShape | None = None,
+    out_dtype: torch.dtype | None = None,
 ) -> Attention:
     """Attention for these operands, of which only sizes and types count, and this layout. Raises what Attention does.
 
     layout: queries and keys of a block, layout batches and layout heads. backward: whether the backward pass is to follow, which
     has the layout of the forward pass before it. of_keys: (batch, key heads, keys, head size) where k and v lie in pages.
+    out_dtype: of O; None: q's.
     """
     k_shape: KeyShape = tuple(k.shape) if of_keys is None else of_keys
-    require_dtype(q.dtype)
+    dtype_of_heads(q.dtype)
+    of_index = torch.bfloat16 if q.dtype == E4M3 else q.dtype  # which has no values: any type of matrices
+    out_dtype = out_dtype or q.dtype
     if not (q.is_cpu or q.is_cuda):
         raise UnsupportedError(f"attention is computed on the CPU and on CUDA devices: the tensors lie on {q.device}")
     entry: Entry | DeviceEntry | _Whole = _whole
@@ -102,27 +107,27 @@ def attention_of(
         high, wide, batch, heads = layout
         size = (batch * heads * -(-q.shape[2] // high) * high, k_shape[2])
         if crow.is_cuda:
-            entry = _layouts.entry(crow, col, size, (high, wide), require_dtype(q.dtype))
+            entry = _layouts.entry(crow, col, size, (high, wide), require_dtype(of_index))
         else:
-            entry = entry_of(crow, col, size, (high, wide), q.dtype)
+            entry = entry_of(crow, col, size, (high, wide), of_index)
     context = default_context(Memory.DEVICE, q.get_device()) if q.is_cuda else cpu_context()
     capturing = q.is_cuda and is_capturing()
     in_graph = capturing and isinstance(entry, DeviceEntry) and _stays(q, layout)
     # A context lives as long as the process, so that no other one has its number.
-    key = ("attention", tuple(q.shape), k_shape, v.shape[3], q.dtype, layout, rules, id(context), in_graph)
+    key = ("attention", tuple(q.shape), k_shape, v.shape[3], q.dtype, out_dtype, layout, rules, id(context), in_graph)
     fresh = False
 
     def make() -> Attention:
         nonlocal fresh
         fresh = True
         if in_graph:
-            return _made_in_capture(q, k_shape, v, crow, col, layout, rules, context)
+            return _made_in_capture(q, k_shape, v, crow, col, layout, rules, context, out_dtype)
         if capturing:
             raise ArgumentError(
                 "this attention is not known yet, and its stream is being captured into a CUDA graph: make one call of the same "
                 "kind before the capture"
             )
-        made = _made(q, k_shape, v, _layout(q, entry, crow, col, layout), rules, context)
+        made = _made(q, k_shape, v, _layout(q, entry, crow, col, layout), rules, context, out_dtype)
         if isinstance(entry, DeviceEntry):
             entry.pattern.made = made
         return made
@@ -158,13 +163,14 @@ def _made_in_capture(
     layout: tuple[int, int, int, int],
     rules: Rules,
     context: Context,
+    out_dtype: torch.dtype,
 ) -> Attention:
     """Attention for a layout that comes with an update: of no blocks, with room for as many. Nothing of this is captured."""
     nothing = _nothing.get(id(context))
     if nothing is None:
         nothing = _nothing[id(context)] = Nothing(context)
     none = nothing.layout(crow.numel() - 1, col.numel(), layout)
-    return _made(q, k_shape, v, none, rules, context, nothing.stream)
+    return _made(q, k_shape, v, none, rules, context, out_dtype, nothing.stream)
 
 
 def _layout(
@@ -191,12 +197,14 @@ def _made(
     layout: AttentionLayout | None,
     rules: Rules,
     context: Context,
+    out_dtype: torch.dtype,
     stream: int | None = None,
 ) -> Attention:
     return Attention(
         tuple(q.shape),
         k_shape,
-        dtype=DTYPES[q.dtype],
+        dtype=dtype_of_heads(q.dtype),
+        out_dtype=DTYPES[out_dtype],
         head_size_v=v.shape[3],
         layout=layout,
         window=(rules.left, rules.right),

@@ -14,8 +14,8 @@ from ._plans import require_dtype
 _WORD = 32  # bits
 
 
-def require_terms(q: Any, keys: int, layout: Sequence[int], bias: Any = None, mask_index: Any = None, mask: Any = None) -> None:
-    """Raises ArgumentError and DtypeError unless they fit to so many keys. Reads no elements."""
+def require_terms(q: Any, keys: int, layout: Sequence[int], bias: Any, mask_index: Any, mask: Any, of_outputs: torch.dtype) -> None:
+    """Raises ArgumentError and DtypeError unless they fit to so many keys and to an O of that type. Reads no elements."""
     for name, operand in (("bias", bias), ("mask_index", mask_index), ("mask", mask)):
         if operand is not None and operand.device != q.device:
             raise ArgumentError(f"{name} lies on {operand.device}, and q on {q.device}: copy it to where that is")
@@ -25,10 +25,10 @@ def require_terms(q: Any, keys: int, layout: Sequence[int], bias: Any = None, ma
             raise ArgumentError(
                 f"a bias of shape {tuple(bias.shape)} is not (batch, query heads, queries, keys), {full}, or 1 in place of some"
             )
-        if bias.dtype != q.dtype and (bias.dtype != torch.float32 or q.dtype.itemsize > 2):
+        if bias.dtype != of_outputs and (bias.dtype != torch.float32 or of_outputs.itemsize > 2):
             hint = ": hide keys by a layout of BlockLayout.from_dense_mask" if bias.dtype == torch.bool else ""
             raise DtypeError(
-                f"q is of {q.dtype} and the bias of {bias.dtype}, which may be of that, or of float32 where that has 16 bits{hint}"
+                f"q is of {q.dtype} and the bias of {bias.dtype}, which may be of {of_outputs}, or of float32 where that has 16 bits{hint}"
             )
     if (mask is None) != (mask_index is None):
         raise ArgumentError("bits of blocks are mask_index and mask together: one of them is missing")

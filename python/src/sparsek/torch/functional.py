@@ -16,6 +16,7 @@ from torch.autograd import forward_ad
 from ..attention import rules_of
 from ..errors import ArgumentError
 from . import _attention, _autograd_kernels, _gradients, _plan_tensors  # noqa: F401  its operators are what graphs hold
+from ._attention_scales import E4M3, refuse_gradients
 from ._gradients import linear_now, mm_now, sdd_now
 from ._plan_tensors import PlanTensor, plan
 from ._products import ACTIVATIONS, known_linear, known_mm, known_sdd
@@ -211,6 +212,10 @@ def attention(
     lengths_q: torch.Tensor | None = None,
     lengths_k: torch.Tensor | None = None,
     page_table: torch.Tensor | None = None,
+    scale_q: torch.Tensor | None = None,
+    scale_k: torch.Tensor | None = None,
+    scale_v: torch.Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
     return_lse: bool = False,
 ) -> Any:
     """softmax(scale Q K^T + bias) V over the blocks of a layout, and in them over the keys that rules let a query see.
@@ -229,6 +234,11 @@ def attention(
     sequence is, and pages behind that are not looked up. Keys of a page that is none of the cache, as -1, are hidden. On a GPU pages
     have a multiple of 16 rows, and there is neither a bias nor bits of blocks. There are no gradients then: torch.compile
     refuses the call outside of torch.no_grad where q, k or v asks for one.
+    scale_q, scale_k, scale_v: where q, k and v are of torch.float8_e4m3fn, what their elements are multiplied by: of float32 and finite
+    numbers above 0, in up to two dimensions that go over (batch, query heads), of k and v over (batch, key heads); None: 1. There are no
+    gradients then: a call that would need them raises UnsupportedError. Autocast leaves such operands as they are.
+    out_dtype: of the result; None: that of q, or torch.bfloat16 where q is of torch.float8_e4m3fn, which may have torch.float16 too. A
+    bias is of the result's type then, or of float32.
 
     Returns (batch, query heads, queries, head size of v), with gradients for q, k, v and bias, of which the last takes memory for a
     number of each query head, query and key; with return_lse also the logarithms
@@ -244,7 +254,10 @@ def attention(
     keys = k.shape[-2] if page_table is None else page_table.shape[-1] * k.shape[-2] if layout is None else layout.seq[1]
     if layout is not None and layout.seq != (q.shape[-2], keys):
         raise ArgumentError(f"the layout is for {layout.seq[0]} queries and {layout.seq[1]} keys, and not {q.shape[-2]} and {keys}")
-    if _is_autocast():
+    is_fp8 = q.dtype == E4M3
+    if is_fp8 and _records() and any(x is not None and x.requires_grad for x in (q, k, v, bias, scale_q, scale_k, scale_v)):
+        refuse_gradients()
+    if _is_autocast() and not is_fp8:
         q, k, v = _cast(q, k, v)
         if bias is not None and bias.dtype != torch.float32 and bias.is_floating_point():
             bias = bias.to(q.dtype)
@@ -253,6 +266,7 @@ def attention(
     crow, col, form = (None, None, [0, 0, 1, 1]) if layout is None else (layout.crow, layout.col, layout.form())
     bits = (None, None) if layout is None or layout.bits is None else layout.bits
     rules = (left, right, align_ends, scale or 0.0, soft_cap, lengths_q, lengths_k)
-    pages = () if page_table is None else (page_table, keys)
-    o, lse = _attention.attention(q, k, v, crow, col, form, *rules, bias, *bits, *pages)
+    pages = (None, 0) if page_table is None else (page_table, keys)
+    scales = (scale_q, scale_k, scale_v)
+    o, lse = _attention.attention(q, k, v, crow, col, form, *rules, bias, *bits, *pages, *scales, out_dtype)
     return (o, lse) if return_lse else o

@@ -94,6 +94,32 @@ func TestAttentionOfEveryFP8Code(t *testing.T) {
 	}
 }
 
+// Kernels that round weights to E4M3 lose those below 2^-18 of the greatest, of which there may be many: the check allows that, no more,
+// and only where a kernel says that it rounds.
+func TestCheckOfAttentionWithRoundedWeights(t *testing.T) {
+	lib := newEngine(t, CPU).Library()
+	const keys, rounds = 4001, 0x1p-4
+	k, v := make([]Float8E4M3, keys), make([]Float8E4M3, keys)
+	for i := 1; i < keys; i++ { // all but the first, whose weight is the greatest, have a value
+		k[i], v[i] = ToFloat8E4M3(-13), ToFloat8E4M3(1)
+	}
+	for _, x := range []struct {
+		exponent, rounds float64 // of the small weights, relative to the greatest
+		passes           bool
+	}{{18.01, rounds, true}, {18.01, 0, false}, {17.5, rounds, false}} {
+		score := -x.exponent * math.Ln2
+		lse := math.Log1p((keys - 1) * math.Exp(score))
+		_, err := check.Attention[Float8E4M3, int32](lib, nil, check.AttentionArgs{
+			Options: AttentionOptions{Batch: 1, HeadsQ: 1, HeadsK: 1, SeqQ: 1, SeqK: keys, HeadSize: 1, Scale: 1},
+			Operands: AttentionOperands{Q: oneHead(1, ToFloat8E4M3(1)), K: oneHead(1, k...), V: oneHead(1, v...), O: oneHead[BFloat16](1, 0),
+				LSE: oneHead(1, float32(lse)), ScaleQ: oneHead(1, float32(score/-13))},
+			Info: AttentionInfo{UnitRoundoff: 0x1p-24, ProductRoundoff: x.rounds}, Output: check.O})
+		if x.passes && err != nil || !x.passes && !errors.Is(err, ErrCheckFailed) {
+			t.Errorf("weights of 2^-%v that are lost, rounded by %v: %v", x.exponent, x.rounds, err)
+		}
+	}
+}
+
 func TestAttentionOfFP8Refuses(t *testing.T) {
 	engine := newEngine(t, CPU)
 	s := must(engine.NewStream())(t)

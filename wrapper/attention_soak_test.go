@@ -3,6 +3,7 @@
 package sparsek_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ func TestSoakAttention(t *testing.T) {
 		for time.Now().Before(end) && !t.Failed() {
 			soakAttention[BFloat16](t, engine, end, &cases)
 			soakAttention[Float16](t, engine, end, &cases)
+			soakFP8[BFloat16](t, engine, end, &cases)
+			soakFP8[Float16](t, engine, end, &cases)
 		}
 		t.Logf("%d cases", cases)
 	})
@@ -43,5 +46,31 @@ func soakAttention[T Element](t *testing.T, engine *Engine, end time.Time, cases
 		}
 		c := drawAttention[T, float32](t)
 		c.check(t, engine.Library(), c.run(t, engine), 1)
+	})
+}
+
+// soakFP8 checks forward passes of E4M3. A GPU may refuse some.
+func soakFP8[O Element](t *testing.T, engine *Engine, end time.Time, cases *int) {
+	rapid.Check(t, func(t *rapid.T) {
+		if time.Now().After(end) {
+			return
+		}
+		onGPU := engine.Info().Backend == CUDA
+		drawn, spread := drawAttention[Float8E4M3, float32], 3.
+		if onGPU {
+			drawn, spread = func(t *rapid.T) *attentionCase[Float8E4M3, float32] {
+				return drawAttentionForGPU[Float8E4M3](t, 64, 16)
+			}, 1
+		}
+		c := newFP8[O](t, drawn(t), spread)
+		info, err := c.run(t, engine)
+		if onGPU && errors.Is(err, ErrNoSuchKernel) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		*cases++
+		c.check(t, engine.Library(), info, 1)
 	})
 }

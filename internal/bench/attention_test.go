@@ -80,6 +80,40 @@ func TestRunAttention(t *testing.T) {
 	})
 }
 
+// Cases of FP8 take turns with ours in bf16, and with nothing else.
+func TestRunAttentionOfFP8(t *testing.T) {
+	onCPU(t, func(t *testing.T, engine *sparsek.Engine) {
+		cases := fp8Attention([]Case{attentionCase("dense", *smallAttention()[0].Attention, "fp16"), attentionCase("b128-random-25", *smallAttention()[1].Attention, "fp16"),
+			attentionCase("b64-window", *smallAttention()[0].Attention, "fp16")})
+		if len(cases) != 2 || cases[0].Name != "e4m3-dense" || cases[1].DType != "e4m3" {
+			t.Fatalf("%+v", cases)
+		}
+		r, err := NewRunner(engine, cases, Options{Rounds: 2, Repeats: 3, Against: []string{SDPA}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for _, c := range cases {
+			out, err := r.Measure(context.Background(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wide := out.Find(Wide)
+			if len(out.Timed) != 2 || out.DType != "e4m3" || wide == nil || wide.Runs != 6 || wide.SpeedUp == nil || wide.Effective <= 0 || wide.Kernel == "" {
+				t.Errorf("%+v", out)
+			}
+			// Q, K and V of one byte, and O of two.
+			a := c.Attention
+			if want := float64(a.Seq * a.HeadSize * (a.HeadsQ + 2*a.HeadsK + 2*a.HeadsQ)); out.Bytes != want {
+				t.Errorf("%v bytes, want %v", out.Bytes, want)
+			}
+		}
+		if len(r.Absent()) != 1 || r.Absent()[0].Peer != SDPA || len(r.Absent()[0].Cases) != 2 {
+			t.Errorf("absent: %+v", r.Absent())
+		}
+	})
+}
+
 // Ways of the script take turns each by its name; what it cannot do is listed, and so are the peers beside products.
 func TestAttentionPeers(t *testing.T) {
 	onCPU(t, func(t *testing.T, engine *sparsek.Engine) {

@@ -111,6 +111,28 @@ func TestAttentionCheck(t *testing.T) {
 	}
 }
 
+// FP8 has the forward pass alone, checked with the scales of each head.
+func TestAttentionOfFP8(t *testing.T) {
+	needLibrary(t)
+	run := []string{"attention", "run", "--device", "cpu", "--dtype", "e4m3", "--heads", "4", "--kv-heads", "2", "--seq", "192", "--head-size", "32", "--pattern", "random",
+		"--block", "64", "--density", "0.5", "--layout-heads", "2", "--repeats", "2", "--check"}
+	code, stdout, stderr := invoke(append(run, "--json")...)
+	var r attentionReport
+	if err := json.Unmarshal([]byte(stdout), &r); code != exitOK || err != nil {
+		t.Fatalf("code %d, %v: %s", code, err, stderr)
+	}
+	if r.DType != "e4m3" || len(r.Passes) != 1 || len(r.Check) != 2 || r.Check[0].Output != "O" || r.Check[0].Elements != 4*192*32 {
+		t.Errorf("%+v", r)
+	}
+	if code, _, stderr = invoke(append(run, "--backward")...); code != exitUsage || !strings.Contains(stderr, "it has the forward pass alone") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	code, stdout, stderr = invoke("attention", "check", "--device", "cpu", "--dtype", "e4m3", "--seq", "100", "--heads", "2", "--head-size", "20")
+	if code != exitOK || !strings.Contains(stdout, "backward   not served by this kernel") || !strings.Contains(stdout, "every element is within its error bound") {
+		t.Errorf("code %d: %s\n%s", code, stderr, stdout)
+	}
+}
+
 // An element beyond its bound gives the exit code, and names its output.
 func TestAttentionWrong(t *testing.T) {
 	r := &attentionReport{}

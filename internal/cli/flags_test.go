@@ -37,6 +37,8 @@ func TestFlagValues(t *testing.T) {
 		{new(deviceFlag), "gpu", deviceFlag{sparsek.CUDA, 0}}, {new(deviceFlag), "gpu:3", deviceFlag{sparsek.CUDA, 3}},
 		{new(deviceFlag), "gpu:", nil}, {new(deviceFlag), "gpu:-1", nil}, {new(deviceFlag), "3", nil}, {new(deviceFlag), "tpu", nil},
 		{new(dtypeFlag), "bf16", dtypeFlag("bf16")}, {new(dtypeFlag), "fp32", dtypeFlag("fp32")}, {new(dtypeFlag), "fp64", dtypeFlag("fp64")}, {new(dtypeFlag), "fp8", nil},
+		{new(dtypeFlag), "e4m3", nil}, {new(headsDTypeFlag), "e4m3", headsDTypeFlag("e4m3")}, {new(headsDTypeFlag), "bf16", headsDTypeFlag("bf16")},
+		{new(headsDTypeFlag), "fp8", nil},
 		{new(biasFlag), "row", biasFlag{sparsek.RowBias}}, {new(biasFlag), "column", biasFlag{sparsek.ColumnBias}},
 		{new(biasFlag), "none", nil}, {new(biasFlag), "", nil},
 		{new(activationFlag), "gelu", activationFlag{sparsek.GELU}}, {new(activationFlag), "tanh", nil},

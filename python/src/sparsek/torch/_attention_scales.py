@@ -19,7 +19,7 @@ def dtype_of_heads(dtype: torch.dtype) -> Dtype:
     """The library's type of q, k and v. Raises DtypeError."""
     kind = Dtype.E4M3 if dtype == E4M3 else DTYPES.get(dtype)
     if kind is None:
-        raise DtypeError(f"attention of {dtype} is not served: bfloat16, float16, float32, float64 and float8_e4m3fn are")
+        raise DtypeError(f"elements of {dtype} are not served: bfloat16, float16, float32, float64 and float8_e4m3fn are")
     return kind
 
 

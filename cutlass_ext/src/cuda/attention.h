@@ -78,6 +78,11 @@ struct AttentionPages {
   int32_t rows, count;
 };
 
+// Of kernels of e4m3: what the elements of Q, K and V are multiplied by, for each batch and head, or null: 1.
+struct AttentionScales {
+  const float *q, *k, *v;
+};
+
 struct AttentionForwardArgs {
   const AttentionStep* steps;  // of plan/attention_steps.h
   const WorkTile* tiles;
@@ -96,8 +101,9 @@ struct AttentionForwardArgs {
 
 struct AttentionForwardOps {
   cudaError_t (*prepare)();  // loads the kernel; before the first launch on a device, since a capture does not allow it
-  // pages: of kernels that have them.
-  cudaError_t (*launch)(const AttentionForwardArgs& args, const AttentionPages& pages, cudaStream_t stream);
+  // pages, scales: of kernels that have them.
+  cudaError_t (*launch)(const AttentionForwardArgs& args, const AttentionPages& pages, const AttentionScales& scales,
+                        cudaStream_t stream);
 };
 
 // bf16 and fp16, by wgmma, for heads of at most so many columns, a multiple of 8. Addresses and strides are multiples
@@ -122,5 +128,10 @@ AttentionForwardOps attention_forward_paged_64(sparsek_dtype dtype, bool pieces)
 AttentionForwardOps attention_forward_paged_96(sparsek_dtype dtype, bool pieces);
 AttentionForwardOps attention_forward_paged_128(sparsek_dtype dtype, bool pieces);
 AttentionForwardOps attention_forward_paged_256(sparsek_dtype dtype);
+// e4m3, of lists in units, for heads of at most so many columns, a multiple of 16; o is of dtype_o, bf16 or fp16. Of
+// AttentionGeneralArgs, general kernels have neither a soft cap nor terms, others none. v is what
+// cuda/attention_transpose_values.h makes of it, and stride_v.row its keys.
+AttentionForwardOps attention_forward_e4m3_64(sparsek_dtype dtype_o, bool general);
+AttentionForwardOps attention_forward_e4m3_128(sparsek_dtype dtype_o, bool general);
 
 }  // namespace sparsek::cuda

@@ -332,22 +332,7 @@ template <class C>
 __global__ void __launch_bounds__(kThreads, 1) attention_kernel(const __grid_constant__ Params p) {
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Shared<C>*>(memory);
-  if (threadIdx.x < kZeroBytes / 4) shared.zeros[threadIdx.x] = 0;
-  cute::tma_store_fence();
-  if (threadIdx.x == 0) {
-    const auto init = [](uint64_t* barriers, int count, int arrivals) {
-      for (int i = 0; i < count; ++i) cute::initialize_barrier(barriers[i], arrivals);
-    };
-    init(shared.q_full, C::kQueryStages, 1);
-    init(shared.q_empty, C::kQueryStages, kConsumerWarps);
-    init(shared.k_full, kUserSets * C::kStages, 1);
-    init(shared.k_empty, C::kStages, kConsumerWarps);
-    init(shared.v_full, kUserSets * C::kStages, 1);
-    init(shared.v_empty, C::kStages, kConsumerWarps);
-    shared.tiles.init(kConsumerWarps);
-    cutlass::arch::fence_barrier_init();
-  }
-  __syncthreads();
+  begin(shared);
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   if (warp < kProducers / 32) {
     cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();

@@ -17,7 +17,8 @@ cudaError_t prepare() {
 }
 
 template <class C>
-cudaError_t launch(const AttentionForwardArgs& args, const AttentionPages& pages, cudaStream_t stream) {
+cudaError_t launch(const AttentionForwardArgs& args, const AttentionPages& pages, const AttentionScales& /*scales*/,
+                   cudaStream_t stream) {
   if (args.tile_count == 0) return cudaSuccess;
   constexpr double kLog2OfE = 1.4426950408889634;
   Params p = {};

@@ -34,7 +34,7 @@ struct Loader {
     for (int chunk = 0; chunk < C::kChunks; ++chunk) {
       for (int half = 0; half < kWarpgroups; ++half) {
         load_head_box(p.map_q, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_FIRST),
-                      to + chunk * kChunkBytes + half * kUnitBytes, chunk * kChunkColumns,
+                      to + chunk * C::kChunkBytes + half * C::kUnitBytes, chunk * kChunkColumns,
                       tile * kAttentionTile + half * kAttentionUnit, head.q, head.batch);
       }
     }
@@ -53,14 +53,25 @@ struct Loader {
                              const Head& head) {
     int units = 0;
     for (int u = 0; u < 2; ++u) units += (step.unit[u] & kEitherUses) != 0;
-    arrive_and_expect(full, units * C::kChunks * kUnitBytes);
+    arrive_and_expect(full, units * C::kChunks * C::kUnitBytes);
     for (int u = 0; u < 2; ++u) {
       if ((step.unit[u] & kEitherUses) == 0) continue;
       const int row = int(step.unit[u] & kUnitNumber) * kAttentionUnit;
       for (int chunk = 0; chunk < C::kChunks; ++chunk) {
         load_head_box(map, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST),
-                      to + chunk * kChunkBytes + u * kUnitBytes, chunk * kChunkColumns, row, head.k, head.batch);
+                      to + chunk * C::kChunkBytes + u * C::kUnitBytes, chunk * kChunkColumns, row, head.k, head.batch);
       }
+    }
+  }
+  // The same of transposed bytes, of which a map has pairs.
+  __device__ void load_transposed_units(uint32_t to, uint32_t full, const AttentionStep& step, const Head& head) {
+    int units = 0;
+    for (int u = 0; u < 2; ++u) units += (step.unit[u] & kEitherUses) != 0;
+    arrive_and_expect(full, units * C::kUnitBytes);
+    for (int u = 0; u < 2; ++u) {
+      if ((step.unit[u] & kEitherUses) == 0) continue;
+      load_head_box(p.map_v, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_LAST), to + u * C::kUnitBytes,
+                    int(step.unit[u] & kUnitNumber) * (kAttentionUnit / 2), 0, head.k, head.batch);
     }
   }
   // Of the boxes of a step, those of which something is left.
@@ -103,6 +114,8 @@ struct Loader {
     if constexpr (C::kPaged) {
       const uint32_t full = at.v_full(full_place<C::kStages>(uses, stage));
       load_pages<C>(p, p.map_v, at.v(stage), full, step, head, [](uint32_t /*pieces*/) {});
+    } else if constexpr (C::kTransposedValues) {
+      load_transposed_units(at.v(stage), at.v_full(full_place<C::kStages>(uses, stage)), step, head);
     } else {
       load_units(p.map_v, at.v(stage), at.v_full(full_place<C::kStages>(uses, stage)), step, head);
     }

@@ -14,7 +14,7 @@ namespace sparsek::cuda {
 // The kernels of both passes.
 struct AttentionOps {
   AttentionForwardOps forward;
-  AttentionBackwardOps backward;
+  AttentionBackwardOps backward;  // of e4m3: none
 
   void prepare() const;
 };
@@ -23,11 +23,14 @@ struct AttentionOps {
 AttentionOps attention_ops(const AttentionShape& shape, bool alone);
 // Those that also serve lengths.
 AttentionOps general_attention_ops(const AttentionShape& shape);
-// Those that also serve a bias and bits of blocks.
+// Those that also serve a bias and bits of blocks. These, and those that follow, are not there for e4m3: their pointers
+// are null.
 AttentionOps attention_ops_with_terms(const AttentionShape& shape);
 // Those of keys and values in pages, which also serve lengths.
 AttentionForwardOps paged_attention_ops(const AttentionShape& shape);
 AttentionMassOps attention_mass_ops(const AttentionShape& shape);
+
+inline bool is_e4m3(const AttentionShape& shape) { return shape.dtype == SPARSEK_E4M3; }
 
 // Whether lists are in units, else in pieces.
 bool attention_in_units(const AttentionShape& shape);

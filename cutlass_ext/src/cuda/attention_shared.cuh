@@ -13,6 +13,7 @@
 #include "cuda/attention.h"
 #include "cuda/ring.cuh"
 #include "cuda/shared_address.cuh"
+#include "cute/arch/copy_sm90_tma.hpp"
 
 namespace sparsek::cuda {
 namespace attention_forward {
@@ -57,8 +58,10 @@ struct Config {
   using Element = Element_;
   static constexpr bool kGeneral = Steps != StepKind::kPlain, kPieces = is_in_pieces(Steps);
   static constexpr bool kTerms = has_terms(Steps), kPaged = has_pages(Steps);
+  static constexpr bool kTransposedValues = false;
   static constexpr int kHeadSize = HeadSize, kChunks = (HeadSize + kChunkColumns - 1) / kChunkColumns;
   static constexpr int kStepRows = HeadSize > 128 ? kAttentionUnit : kAttentionTile;  // keys
+  static constexpr int kUnitBytes = attention_forward::kUnitBytes, kChunkBytes = attention_forward::kChunkBytes;
   static constexpr int kTileBytes = kChunks * kChunkBytes;
   static constexpr int kStepChunkBytes = kStepRows * kRowBytes, kStepBytes = kChunks * kStepChunkBytes;
   static constexpr int kStages = HeadSize > 128 ? 2 : HeadSize > 64 ? (Alone ? 3 : 2) : 4;
@@ -79,6 +82,27 @@ struct Shared {
   // Of a stage of keys in pages: bits of the step's pieces of 16 keys whose page is not there.
   uint32_t missing[C::kStages];
 };
+
+// By all threads: makes barriers and zeros ready.
+template <class C>
+__device__ void begin(Shared<C>& shared) {
+  if (threadIdx.x < kZeroBytes / 4) shared.zeros[threadIdx.x] = 0;
+  cute::tma_store_fence();
+  if (threadIdx.x == 0) {
+    const auto init = [](uint64_t* barriers, int count, int arrivals) {
+      for (int i = 0; i < count; ++i) cute::initialize_barrier(barriers[i], arrivals);
+    };
+    init(shared.q_full, C::kQueryStages, 1);
+    init(shared.q_empty, C::kQueryStages, kConsumerWarps);
+    init(shared.k_full, kUserSets * C::kStages, 1);
+    init(shared.k_empty, C::kStages, kConsumerWarps);
+    init(shared.v_full, kUserSets * C::kStages, 1);
+    init(shared.v_empty, C::kStages, kConsumerWarps);
+    shared.tiles.init(kConsumerWarps);
+    cutlass::arch::fence_barrier_init();
+  }
+  __syncthreads();
+}
 
 // Addresses of all that, from one register.
 template <class C>
@@ -103,10 +127,12 @@ struct Params {
   // by 64 rows, of o by 16.
   CUtensorMap map_q, map_k, map_v, map_o;
   AttentionForwardArgs args;
-  float scale_log2;      // of exponents of 2; of those of capped scores, soft_cap for scale
-  float cap_log2;        // soft_cap tanh(scale s / soft_cap) is 1 - 2 / (1 + exp2(cap_log2 s)) of it, or 0
-  float score_scale;     // of scores to which a bias is added; scale_log2 is then log2(e)
-  AttentionPages pages;  // last, since most kernels have none
+  float scale_log2;   // of exponents of 2; of those of capped scores, soft_cap for scale
+  float cap_log2;     // soft_cap tanh(scale s / soft_cap) is 1 - 2 / (1 + exp2(cap_log2 s)) of it, or 0
+  float score_scale;  // of scores to which a bias is added; scale_log2 is then log2(e)
+  // Last, since most kernels have none.
+  AttentionPages pages;
+  AttentionScales scales;
 };
 
 struct Head {

@@ -12,6 +12,7 @@
 #include "cuda/attention_join.h"
 #include "cuda/attention_ops.h"
 #include "cuda/attention_terms.h"
+#include "cuda/attention_transpose_values.h"
 #include "cuda/attention_works.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_matrix.h"
@@ -50,40 +51,55 @@ class CudaAttention final : public AttentionState {
         paged_ops_(paged_attention_ops(shape)),
         mass_ops_(attention_mass_ops(shape)),
         lists_at_(end_of_rows()),
-        workspace_(memory.pool(), lists_at_ + work_->scratch_bytes()),
+        workspace_(memory.pool(), is_e4m3(shape) ? 0 : lists_at_ + work_->scratch_bytes()),
         part_workspace_(memory.pool(), part_bytes()),
         mass_lists_at_(end_of_cells()),
-        mass_workspace_(memory.pool(), mass_lists_at_ + work_->scratch_bytes()) {
+        mass_workspace_(memory.pool(), is_e4m3(shape) ? 0 : mass_lists_at_ + work_->scratch_bytes()),
+        values_workspace_(memory.pool(), is_e4m3(shape) ? values_bytes() : 0) {
     ops_.prepare();
     general_ops_.prepare();
+    check(prepare_attention_join(dtype_o()), "cudaFuncGetAttributes");
+    if (is_e4m3(shape)) {
+      check(prepare_transpose_values(), "cudaFuncGetAttributes");
+      return;
+    }
     terms_ops_.prepare();
     check(paged_ops_.prepare(), "cudaFuncSetAttribute");
     check(mass_ops_.prepare(), "cudaFuncSetAttribute");
     check(prepare_mass_sums(), "cudaFuncGetAttributes");
-    check(prepare_attention_join(shape_.dtype), "cudaFuncGetAttributes");
   }
 
   void info(sparsek_attention_info& out) const override {
     out.kernel = out.backward = attention_kernel_name(shape_.dtype);
     out.backward_bytes = static_cast<int64_t>(workspace_.bytes());
+    if (is_e4m3(shape_)) {
+      out.backward = "";
+      out.unit_roundoff = std::ldexp(1., -13);  // tensor cores add products of bytes with so many bits of fraction
+      out.product_roundoff = std::ldexp(1., -4);
+      return;
+    }
     out.unit_roundoff = std::ldexp(1., -22);  // ex2.approx, and the sums of tensor cores
     out.product_roundoff = std::ldexp(1., shape_.dtype == SPARSEK_BF16 ? -8 : -11);
   }
 
   void forward(const sparsek_attention_args& args) override {
+    if (is_e4m3(shape_)) require_e4m3_serves(args);
     if (work_->query_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionForwardArgs launch = {};
     const AttentionPages pages = pages_of(args);
+    const AttentionScales scales = scales_of(args);
     AttentionWorkLists& work = work_.of(moves(args));
     set_operands(launch, args);
     launch.o = args.o;
-    launch.stride_o = of_queries(args.o, args.stride_o, "o");
+    launch.stride_o = strides(args.o, args.stride_o, "o", query_extents(), dtype_o());
     launch.lse = static_cast<float*>(args.lse);
     if (args.lse != nullptr) check_memory(args.lse, SPARSEK_DEVICE, device_, "lse");
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const bool captured = memory_.releases().use(uses_, stream);
-    const bool packs = work_.packed() != nullptr && args.lengths_q == nullptr && !has_terms(args);
+    // Queries of a tile share a factor.
+    const bool packs =
+        work_.packed() != nullptr && args.lengths_q == nullptr && !has_terms(args) && scales.q == nullptr;
     if (packs) pack_heads(launch);
     AttentionWorkLists& own = packs ? *work_.packed() : work;
     own.forward(stream, captured).give(launch);
@@ -91,15 +107,20 @@ class CudaAttention final : public AttentionState {
     const bool in_pages = pages.table != nullptr;
     if (in_pages) launch.general.box = std::min(launch.general.box, attention_box(pages.rows, kAttentionUnit));
     const AttentionForwardOps& kernel = in_pages ? paged_ops_ : packs ? general_ops_.forward : ops(args).forward;
+    std::optional<Workspace::Use> values;
+    if (values_workspace_.bytes() > 0) transpose(launch, values.emplace(values_workspace_, stream).data(), stream);
     if (own.parts() > 1) {
-      compute_parts(launch, pages, kernel, own.parts(), stream);
+      compute_parts(launch, pages, scales, kernel, own.parts(), stream);
     } else {
-      check(kernel.launch(launch, pages, stream), attention_kernel_name(shape_.dtype));
+      check(kernel.launch(launch, pages, scales, stream), attention_kernel_name(shape_.dtype));
     }
     if (args.mass != nullptr) write_mass(args, work, stream, captured);
   }
 
   void backward(const sparsek_attention_args& args) override {
+    if (is_e4m3(shape_)) {
+      fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve a backward pass", attention_kernel_name(shape_.dtype));
+    }
     if (work_->query_tiles() == 0 && work_->key_tiles() == 0) return;
     DeviceScope scope(device_);
     AttentionGradientArgs launch = {};
@@ -207,6 +228,46 @@ class CudaAttention final : public AttentionState {
             static_cast<int32_t>(args.pages)};
   }
 
+  sparsek_dtype dtype_o() const { return is_e4m3(shape_) ? shape_.dtype_o : shape_.dtype; }
+
+  void require_e4m3_serves(const sparsek_attention_args& args) const {
+    const char* const what = args.bias != nullptr       ? "a bias"
+                             : args.mask != nullptr     ? "bits of blocks"
+                             : args.mass != nullptr     ? "the mass of blocks"
+                             : sparsek::has_pages(args) ? "keys and values in pages"
+                                                        : nullptr;
+    if (what == nullptr) return;
+    fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s does not serve %s", attention_kernel_name(shape_.dtype), what);
+  }
+
+  AttentionScales scales_of(const sparsek_attention_args& args) const {
+    if (args.scale_q != nullptr) check_memory(args.scale_q, SPARSEK_DEVICE, device_, "scale_q");
+    if (args.scale_k != nullptr) check_memory(args.scale_k, SPARSEK_DEVICE, device_, "scale_k");
+    if (args.scale_v != nullptr) check_memory(args.scale_v, SPARSEK_DEVICE, device_, "scale_v");
+    return {args.scale_q, args.scale_k, args.scale_v};
+  }
+
+  // Of e4m3: the values of a call, transposed.
+  size_t values_bytes() const {
+    return static_cast<size_t>(shape_.batch * shape_.heads_k * shape_.head_size * transposed_keys(shape_.seq_k));
+  }
+  void transpose(AttentionForwardArgs& launch, void* to, cudaStream_t stream) const {
+    TransposeValuesArgs values = {};
+    values.v = launch.v;
+    values.stride = launch.stride_v;
+    values.to = to;
+    values.batch = static_cast<int32_t>(shape_.batch);
+    values.heads = static_cast<int32_t>(shape_.heads_k);
+    values.seq = static_cast<int32_t>(shape_.seq_k);
+    values.head_size = static_cast<int32_t>(shape_.head_size);
+    values.lengths = launch.general.lengths_k;
+    check(transpose_values(values, stream), attention_kernel_name(shape_.dtype));
+    launch.v = to;
+    launch.stride_v.row = transposed_keys(shape_.seq_k);
+    launch.stride_v.head = launch.stride_v.row * shape_.head_size;
+    launch.stride_v.batch = launch.stride_v.head * shape_.heads_k;
+  }
+
   // The query heads of a key head become its queries.
   void pack_heads(AttentionForwardArgs& launch) const {
     const auto group = static_cast<int32_t>(shape_.heads_q / shape_.heads_k);
@@ -223,8 +284,8 @@ class CudaAttention final : public AttentionState {
     launch.general.moves = false;
   }
 
-  void compute_parts(AttentionForwardArgs& launch, const AttentionPages& pages, const AttentionForwardOps& kernel,
-                     int32_t parts, cudaStream_t stream) {
+  void compute_parts(AttentionForwardArgs& launch, const AttentionPages& pages, const AttentionScales& scales,
+                     const AttentionForwardOps& kernel, int32_t parts, cudaStream_t stream) {
     AttentionJoinArgs join = {};
     join.parts = parts;
     join.batch = launch.batch;
@@ -243,8 +304,8 @@ class CudaAttention final : public AttentionState {
     launch.general.part_o = reinterpret_cast<float*>(base + o_at);
     join.part_lse = launch.lse;
     join.part_o = launch.general.part_o;
-    check(kernel.launch(launch, pages, stream), attention_kernel_name(shape_.dtype));
-    check(join_attention(join, shape_.dtype, stream), attention_kernel_name(shape_.dtype));
+    check(kernel.launch(launch, pages, scales, stream), attention_kernel_name(shape_.dtype));
+    check(join_attention(join, dtype_o(), stream), attention_kernel_name(shape_.dtype));
   }
   // For the parts of any list: these fill the SMs at most.
   size_t part_bytes() const {
@@ -323,8 +384,8 @@ class CudaAttention final : public AttentionState {
     if (shape_.seq_k > 0) {
       const HeadExtents keys =
           sparsek::has_pages(args) ? HeadExtents{args.pages, shape_.heads_k, args.page_rows} : key_extents();
-      launch.stride_k = strides(args.k, args.stride_k, "k", keys);
-      launch.stride_v = strides(args.v, args.stride_v, "v", keys);
+      launch.stride_k = strides(args.k, args.stride_k, "k", keys, shape_.dtype);
+      launch.stride_v = strides(args.v, args.stride_v, "v", keys, shape_.dtype);
     }
     launch.batch = static_cast<int32_t>(shape_.batch);
     launch.heads_q = static_cast<int32_t>(shape_.heads_q);
@@ -353,22 +414,23 @@ class CudaAttention final : public AttentionState {
   }
 
   HeadStrides of_queries(const void* data, const int64_t (&stride)[3], const char* name) const {
-    return strides(data, stride, name, {shape_.batch, shape_.heads_q, shape_.seq_q});
+    return strides(data, stride, name, query_extents(), shape_.dtype);
   }
   HeadStrides of_keys(const void* data, const int64_t (&stride)[3], const char* name) const {
-    return strides(data, stride, name, key_extents());
+    return strides(data, stride, name, key_extents(), shape_.dtype);
   }
+  HeadExtents query_extents() const { return {shape_.batch, shape_.heads_q, shape_.seq_q}; }
   HeadExtents key_extents() const { return {shape_.batch, shape_.heads_k, shape_.seq_k}; }
 
   // Of an operand as the kernel reads it, which must be in device memory.
-  HeadStrides strides(const void* data, const int64_t (&stride)[3], const char* name,
-                      const HeadExtents& extents) const {
+  HeadStrides strides(const void* data, const int64_t (&stride)[3], const char* name, const HeadExtents& extents,
+                      sparsek_dtype dtype) const {
     if (extents[2] == 0) return {};
     check_memory(data, SPARSEK_DEVICE, device_, name);
     if (reinterpret_cast<uintptr_t>(data) % kVectorBytes != 0) {
       fail(SPARSEK_MISALIGNED, "args->%s = %p is not aligned to %" PRId64 " bytes", name, data, kVectorBytes);
     }
-    const int64_t bytes = dtype_bytes(shape_.dtype);
+    const int64_t bytes = dtype_bytes(dtype);
     for (int i = 0; i < 3; ++i) {
       if (extents[i] > 1 && (stride[i] == 0 || stride[i] * bytes % kVectorBytes != 0)) {
         fail(SPARSEK_BAD_LEADING_DIMENSION,
@@ -397,6 +459,7 @@ class CudaAttention final : public AttentionState {
   Workspace part_workspace_;    // of the parts of a forward pass
   const size_t mass_lists_at_;  // behind the cells
   Workspace mass_workspace_;    // of a forward pass with mass
+  Workspace values_workspace_;  // of a forward pass in e4m3
 };
 
 }  // namespace

@@ -35,6 +35,10 @@ type AttentionOptions struct {
 	Output  DType   // of O; 0: that of Q, or BF16 where Q is of Float8E4M3, which may also have an O of FP16
 	Kernel  string  // by name; empty: the library chooses
 	Workers int     // CTAs or threads of a call; 0: EngineOptions.Workers, and all where that is 0
+
+	// AnyOrder lets the backward pass add the parts of the gradient of Q in any order: faster on a GPU, with more workspace.
+	// The last bits of that gradient then differ from call to call.
+	AnyOrder bool
 }
 
 // AttentionInfo says how attention is computed.
@@ -155,6 +159,9 @@ func (o *AttentionOptions) raw(op string, dtype DType) (native.AttentionOptions,
 	}
 	if o.AlignEnds {
 		raw.Flags |= native.AttentionAlignEnds
+	}
+	if o.AnyOrder {
+		raw.Flags |= native.AttentionAnyOrder
 	}
 	return raw, nil
 }

@@ -85,6 +85,7 @@ func drawAttention[T, S Element](t *rapid.T) *attentionCase[T, S] {
 	o.AlignEnds = rapid.Bool().Draw(t, "align")
 	o.Scale = rapid.SampledFrom([]float64{0, 0.3, -0.2}).Draw(t, "scale")
 	o.SoftCap = rapid.SampledFrom([]float64{0, 0, 2, 30}).Draw(t, "cap")
+	o.AnyOrder = rapid.Bool().Draw(t, "any order") // makes no difference on the CPU
 	if rapid.IntRange(0, 4).Draw(t, "layout") > 0 {
 		c.drawLayout(t, random)
 	}

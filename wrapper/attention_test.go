@@ -218,8 +218,9 @@ func TestAttentionOfNothing(t *testing.T) {
 
 func checkAttentionOfNothing(t *testing.T, engine *Engine) {
 	t.Helper()
-	for _, seq := range [][2]int{{100, 0}, {0, 100}} {
+	for _, seq := range [][3]int{{100, 0, 0}, {0, 100, 0}, {100, 0, 1}, {0, 100, 1}} {
 		c := &attentionCase[BFloat16, float32]{opts: AttentionOptions{Batch: 2, HeadsQ: 2, HeadsK: 1, SeqQ: seq[0], SeqK: seq[1], HeadSize: 64}}
+		c.opts.AnyOrder = seq[2] == 1
 		c.fill(rand.New(rand.NewPCG(1, 24)), 0)
 		c.runInBuffers(t, engine)
 		for name, output := range map[string]HeadsOperand{"O": c.o.O, "gradient of Q": c.o.GradQ, "gradient of K": c.o.GradK, "gradient of V": c.o.GradV} {

@@ -42,6 +42,7 @@ type attentionRunCommand struct {
 	Causal       bool           `group:"Attention" help:"A query sees no key behind its own place."`
 	Window       count          `group:"Attention" placeholder:"N" help:"A query sees N keys before its own place and, without --causal, N behind it."`
 	SoftCap      positive       `group:"Attention" placeholder:"NUMBER" help:"Bound scores: NUMBER tanh(score / NUMBER)."`
+	AnyOrder     bool           `group:"Attention" help:"The backward pass may add the parts of the gradient of Q in any order: faster on a GPU; its last bits then differ from call to call."`
 	Seed         uint64         `group:"Attention" placeholder:"N" help:"Of the layout and the values (default: 0)."`
 	DType        headsDTypeFlag `name:"dtype" group:"Attention" default:"bf16" placeholder:"TYPE" help:"Element type of Q, K, V, O and the gradients: bf16, fp16, fp32 or fp64; or e4m3 of Q, K and V, with a random scale for each head, an O of bf16, and no backward pass."`
 	engineFlags  `group:"Device and kernel"`
@@ -64,7 +65,7 @@ var defaultAttentionBlock = blockFlag{128, 128}
 // attention is what the flags say, or why they do not go together.
 func (o *attentionRunCommand) attention(e *environment) (workload.Attention, error) {
 	a := workload.Attention{Batch: int(o.Batch), HeadsQ: int(o.Heads), HeadsK: int(o.KVHeads), Seq: int(o.Seq), HeadSize: int(o.HeadSize), Pattern: o.Pattern,
-		LayoutHeads: int(o.LayoutHeads), Causal: o.Causal, Window: int(o.Window), SoftCap: float64(o.SoftCap), Seed: o.Seed}
+		LayoutHeads: int(o.LayoutHeads), Causal: o.Causal, Window: int(o.Window), SoftCap: float64(o.SoftCap), AnyOrder: o.AnyOrder, Seed: o.Seed}
 	if a.HeadsK == 0 {
 		a.HeadsK = a.HeadsQ
 	}

@@ -18,6 +18,7 @@ type attentionCheckCommand struct {
 	Heads       count          `group:"Attention" default:"4" placeholder:"N" help:"Heads of Q and O; some cases have as many of K and V, others one."`
 	Seq         count          `group:"Attention" default:"512" placeholder:"N" help:"Queries, and as many keys."`
 	HeadSize    count          `group:"Attention" default:"64" placeholder:"N" help:"Elements of a row of a head."`
+	AnyOrder    bool           `group:"Attention" help:"The backward pass may add the parts of the gradient of Q in any order."`
 	Seed        uint64         `group:"Attention" placeholder:"N" help:"Of the layouts and the values (default: 0)."`
 	DType       headsDTypeFlag `name:"dtype" group:"Attention" default:"bf16" placeholder:"TYPE" help:"Element type of Q, K, V, O and the gradients: bf16, fp16, fp32 or fp64; or e4m3 of Q, K and V, with a random scale for each head, an O of bf16, and no backward pass."`
 	engineFlags `group:"Device and kernel"`
@@ -45,6 +46,7 @@ func (o *attentionCheckCommand) cases() []workload.Attention {
 	}
 	for i := range list {
 		list[i].Batch, list[i].HeadsQ, list[i].Seq, list[i].HeadSize, list[i].Seed = int(o.Batch), heads, int(o.Seq), int(o.HeadSize), o.Seed
+		list[i].AnyOrder = o.AnyOrder
 	}
 	return list
 }

@@ -124,5 +124,8 @@ func (r *attentionReport) rulesText() string {
 	if r.SoftCap > 0 {
 		rules = append(rules, fmt.Sprintf("scores bounded by %g", r.SoftCap))
 	}
+	if r.AnyOrder {
+		rules = append(rules, "gradients of Q in any order")
+	}
 	return or(strings.Join(rules, ", "), "none")
 }

@@ -54,12 +54,12 @@ func TestAttentionTooLarge(t *testing.T) {
 func TestAttentionRun(t *testing.T) {
 	needLibrary(t)
 	shape := []string{"attention", "run", "--device", "cpu", "--seq", "192", "--heads", "4", "--kv-heads", "2", "--head-size", "32", "--block", "64", "--pattern", "random",
-		"--density", "0.5", "--layout-heads", "2", "--causal", "--window", "100", "--soft-cap", "20", "--repeats", "2", "--check", "--backward", "--seed", "3"}
+		"--density", "0.5", "--layout-heads", "2", "--causal", "--window", "100", "--soft-cap", "20", "--repeats", "2", "--check", "--backward", "--any-order", "--seed", "3"}
 	code, stdout, stderr := invoke(shape...)
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
-	for _, want := range []string{"1 x 4 heads (2 of K and V), 192 queries", "random, blocks of 64x64, seed 3, 2 layouts", "causal, a window of 100 keys, scores bounded by 20",
+	for _, want := range []string{"1 x 4 heads (2 of K and V), 192 queries", "random, blocks of 64x64, seed 3, 2 layouts", "causal, a window of 100 keys, scores bounded by 20, gradients of Q in any order",
 		"forward", "backward", "effective TFLOP/s", "GradV: all 12288 elements are within their bounds"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing:\n%s", want, stdout)
@@ -70,7 +70,7 @@ func TestAttentionRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &r); code != exitOK || err != nil {
 		t.Fatalf("code %d, %v: %s", code, err, stderr)
 	}
-	if r.HeadsQ != 4 || r.HeadsK != 2 || r.Window != 100 || r.DType != "fp64" || len(r.Passes) != 2 || r.Passes[1].Pass != "backward" || r.Passes[1].Runs != 2 ||
+	if r.HeadsQ != 4 || r.HeadsK != 2 || r.Window != 100 || !r.AnyOrder || r.DType != "fp64" || len(r.Passes) != 2 || r.Passes[1].Pass != "backward" || r.Passes[1].Runs != 2 ||
 		r.Passes[0].Kernel == "" || len(r.Check) != 5 || r.Check[4].Output != "GradV" || r.Check[4].Elements != 2*192*32 {
 		t.Errorf("%+v", r)
 	}
@@ -99,13 +99,13 @@ func TestAttentionCheck(t *testing.T) {
 			t.Errorf("a line of %d columns: %s", n, line)
 		}
 	}
-	code, stdout, stderr = invoke(append(args, "--json", "--dtype", "fp32")...)
+	code, stdout, stderr = invoke(append(args, "--any-order", "--json", "--dtype", "fp32")...)
 	var r attentionCheckResult
 	if err := json.Unmarshal([]byte(stdout), &r); code != exitOK || err != nil || !r.Passed || len(r.Cases) != 7 {
 		t.Fatalf("code %d, %v, %+v: %s", code, err, r, stderr)
 	}
 	for _, c := range r.Cases {
-		if len(c.Check) != 5 || c.Seq != 100 || c.DType != "fp32" {
+		if len(c.Check) != 5 || c.Seq != 100 || !c.AnyOrder || c.DType != "fp32" {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -14,7 +14,7 @@ from torch_reference import draw  # noqa: E402
 
 import sparsek  # noqa: E402
 import sparsek.torch as st  # noqa: E402
-from sparsek.torch import _attention_plans  # noqa: E402
+from sparsek.torch import _attention, _attention_plans  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 
@@ -191,6 +191,39 @@ def test_the_operator_is_as_torch_wants_it(lengths: bool) -> None:
     given = [operand.detach() for operand in case.operands]
     o, lse = torch.ops.sparsek.attention(*given, *rules)
     torch.library.opcheck(torch.ops.sparsek.attention_backward, [case.grad_o, *given, o, lse, *rules, [True, False, True]])
+    rules[2] = [*layout.form(), 1]  # any order
+    torch.library.opcheck(torch.ops.sparsek.attention, [*case.operands, *rules])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_any_order(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU it makes no difference."""
+    asked = []
+
+    def attention_of(*given: Any, **more: Any) -> Any:
+        asked.append(given[6].any_order)
+        return _attention_plans.attention_of(*given, **more)
+
+    monkeypatch.setattr(_attention, "attention_of", attention_of)
+    case = Case()
+
+    def gradients(deterministic: bool) -> Any:
+        def function(q: Any, k: Any, v: Any) -> Any:
+            return st.attention(q, k, v, case.layout, causal=True, deterministic=deterministic)
+
+        run = torch.compile(function, fullgraph=True, backend="aot_eager") if compiled else function
+        return torch.autograd.grad(run(*case.operands), case.operands, case.grad_o)
+
+    expected = gradients(True)
+    got = gradients(False)
+    assert asked == [False, False, True, True]
+    assert all(torch.equal(*pair) for pair in zip(got, expected, strict=True))
+    torch.use_deterministic_algorithms(True)
+    try:
+        gradients(False)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert asked[4:] == [False, False]
 
 
 def test_what_is_refused() -> None:

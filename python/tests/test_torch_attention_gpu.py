@@ -86,6 +86,23 @@ def test_both_passes(dtype: Any, size: int, block: Any, options: Any, rules: Any
     assert all(torch.equal(found, operand.grad) for found, operand in zip(again, (q, k, v), strict=True))
 
 
+@pytest.mark.parametrize("size", [64, 96, 128])
+@pytest.mark.parametrize("block", [None, (128, 128), (64, 64)])
+def test_any_order(size: int, block: Any) -> None:
+    q, k, v = operands(size=size, seq=(700, 900))
+    layout = None if block is None else layout_of(3, 2, block, (700, 900))
+    grad_o = draw(7, *q.shape)
+    rules = _attention_plans.Rules(None, 0, False, 0.0, 0.0, any_order=True)
+    first = None
+    for _ in range(3):
+        leaves = [operand.clone().requires_grad_() for operand in (q, k, v)]
+        o, lse = st.attention(leaves[0], leaves[1], leaves[2], layout, causal=True, return_lse=True, deterministic=False)
+        o.backward(grad_o)
+        check(leaves, layout, o.detach(), lse, rules, grad_o)
+        first = first or leaves
+        assert all(torch.equal(leaf.grad, one.grad) for leaf, one in zip(leaves[1:], first[1:], strict=True))
+
+
 def test_strides() -> None:
     q, k, v = operands()
     layout = layout_of(1, 4, (64, 64))

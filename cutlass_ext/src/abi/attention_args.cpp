@@ -38,16 +38,18 @@ int64_t window_of(int64_t value, bool has_flag, const char* member, const char* 
 }
 
 void require_rules(const sparsek_attention_options& options, AttentionShape& shape) {
-  constexpr int32_t kKnown = SPARSEK_ATTENTION_RIGHT | SPARSEK_ATTENTION_LEFT | SPARSEK_ATTENTION_ALIGN_ENDS;
+  constexpr int32_t kKnown =
+      SPARSEK_ATTENTION_RIGHT | SPARSEK_ATTENTION_LEFT | SPARSEK_ATTENTION_ALIGN_ENDS | SPARSEK_ATTENTION_ANY_ORDER;
   if ((options.flags & ~kKnown) != 0) {
     fail(SPARSEK_BAD_ARGUMENT,
-         "options->flags = %d has bits other than SPARSEK_ATTENTION_RIGHT (1), SPARSEK_ATTENTION_LEFT (2) and "
-         "SPARSEK_ATTENTION_ALIGN_ENDS (4)",
+         "options->flags = %d has bits other than SPARSEK_ATTENTION_RIGHT (1), SPARSEK_ATTENTION_LEFT (2), "
+         "SPARSEK_ATTENTION_ALIGN_ENDS (4) and SPARSEK_ATTENTION_ANY_ORDER (8)",
          options.flags);
   }
   shape.right = (options.flags & SPARSEK_ATTENTION_RIGHT) != 0;
   shape.left = (options.flags & SPARSEK_ATTENTION_LEFT) != 0;
   shape.align_ends = (options.flags & SPARSEK_ATTENTION_ALIGN_ENDS) != 0;
+  shape.any_order = (options.flags & SPARSEK_ATTENTION_ANY_ORDER) != 0;
   shape.window_right = window_of(options.window_right, shape.right, "window_right", "SPARSEK_ATTENTION_RIGHT");
   shape.window_left = window_of(options.window_left, shape.left, "window_left", "SPARSEK_ATTENTION_LEFT");
   if (!std::isfinite(options.scale)) {

@@ -93,28 +93,8 @@ struct AnyOrderConsumer : Consumer<C> {
   // Adds a part to the sums. queries: of the step, a unit of 64 of a head.
   __device__ void add_part(const Part& part, int64_t queries, int half) const {
     float* const to = sums_q + ((queries * 2 + half) * 4 + warp) * C::kPieceFloats;
-    if constexpr (C::kWay == AddWay::kThreads) {
 #pragma unroll
-      for (int g = 0; g < C::kHalfGroups; ++g) add_four(to + (g * 32 + lane) * 4, part[g]);
-    } else {
-      const uint32_t staged = at.base + offsetof(Shared<C>, staged) + (warpgroup * 4 + warp) * C::kPieceFloats * 4;
-      if (lane == 0) cute::tma_store_wait<0>();
-      __syncwarp();
-#pragma unroll
-      for (int g = 0; g < C::kHalfGroups; ++g) {
-        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(staged + (g * 32 + lane) * 16), "f"(part[g][0]),
-                     "f"(part[g][1]), "f"(part[g][2]), "f"(part[g][3])
-                     : "memory");
-      }
-      cute::tma_store_fence();
-      __syncwarp();
-      if (lane == 0) {
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
-                     "r"(staged), "r"(C::kPieceFloats * 4)
-                     : "memory");
-        cute::tma_store_arrive();
-      }
-    }
+    for (int g = 0; g < C::kHalfGroups; ++g) add_four(to + (g * 32 + lane) * 4, part[g]);
   }
 
   __device__ static AttentionStep load_step(const AttentionStep* from) {
@@ -188,7 +168,6 @@ struct AnyOrderConsumer : Consumer<C> {
       if (alone || was_alone) cutlass::arch::NamedBarrier::sync(128, uint32_t(warpgroup));
       was_alone = alone;
       write_exchange(gradients);
-      if constexpr (C::kPartLast) Base::begin_sums(sums_x, gradients, advanced(Base::met_x_across, at_stage));
       if (alone) {
         cutlass::arch::NamedBarrier::sync(128, uint32_t(warpgroup));
       } else {
@@ -212,8 +191,8 @@ struct AnyOrderConsumer : Consumer<C> {
         cute::warpgroup_commit_batch();
         exchange ^= 1;
       }
-      if constexpr (!C::kPartLast) Base::begin_sums(sums_x, gradients, advanced(Base::met_x_across, at_stage));
-      cute::warpgroup_wait<C::kPartLast ? 0 : 1>();
+      Base::begin_sums(sums_x, gradients, advanced(Base::met_x_across, at_stage));
+      cute::warpgroup_wait<1>();
       wgmma_fence(part);
       add_part(part, queries, half);
       if (alone) {

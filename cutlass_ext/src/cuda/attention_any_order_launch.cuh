@@ -75,10 +75,10 @@ cudaError_t launch_query_sums(const AttentionQuerySumsArgs& args, cudaStream_t s
   return launch_kernel(query_sums_kernel<C>, static_cast<int>(tiles), kQuerySumsThreads, C::kOwnBytes, stream, {}, p);
 }
 
-template <int HeadSize, AddWay Way = AddWay::kThreads, bool PartLast = false>
+template <int HeadSize>
 AttentionAnyOrderOps any_order_ops(sparsek_dtype dtype) {
   const auto of = [](auto element) -> AttentionAnyOrderOps {
-    using C = AnyOrderConfig<decltype(element), HeadSize, Way, PartLast>;
+    using C = AnyOrderConfig<decltype(element), HeadSize>;
     return {prepare_any_order<C>, launch_any_order<C>, launch_query_sums<C>};
   };
   return dtype == SPARSEK_BF16 ? of(cutlass::bfloat16_t()) : of(cutlass::half_t());

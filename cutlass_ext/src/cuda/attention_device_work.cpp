@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <variant>
 
 #include "abi/error.h"
@@ -17,7 +18,8 @@ class DeviceWork final : public AttentionWorkLists {
       : place_(place),
         layout_(layout, place.device, place.memory),
         maker_(shape, layout.nnzb, place.read_again_bytes),
-        mostly_alone_(expects_alone(shape, layout.nnzb)),
+        mostly_alone_(expects_alone(shape.block_q, density(shape, layout.nnzb), 1. / 2)),
+        keys_mostly_alone_(expects_alone(shape.block_k, density(shape, layout.nnzb), 3. / 4)),
         forward_at_(maker_.forward_layout(forward_size_)),
         queries_at_(maker_.queries_layout(scratch_size_)),
         keys_at_(maker_.keys_layout(scratch_size_)) {
@@ -34,6 +36,7 @@ class DeviceWork final : public AttentionWorkLists {
   ~DeviceWork() override { layout_.add_uses(place_.uses); }
 
   bool mostly_alone() const override { return mostly_alone_; }
+  bool keys_mostly_alone() const override { return keys_mostly_alone_; }
   int32_t query_tiles() const override { return maker_.query_tiles(); }
   int32_t key_tiles() const override { return maker_.key_tiles(); }
   size_t scratch_bytes() const override { return scratch_size_.bytes(); }
@@ -67,12 +70,17 @@ class DeviceWork final : public AttentionWorkLists {
   void end_in(cudaStream_t stream) override { layout_.end_in(stream); }
 
  private:
-  // Of two neighbouring block rows of 64 queries that have a random share d of the key blocks, (1 - d) d are the
-  // first's alone, as many the second's, and d d both's.
-  static bool expects_alone(const AttentionShape& shape, int64_t nnzb) {
-    if (shape.block_q % kAttentionTile == 0) return false;
+  // What a layout of that many random blocks has.
+  static double density(const AttentionShape& shape, int64_t nnzb) {
     const double every = static_cast<double>(shape.layout_rows()) * static_cast<double>(shape.key_blocks());
-    return static_cast<double>(nnzb) < every * (2. / 3);
+    return every == 0 ? 1. : std::min(1., static_cast<double>(nnzb) / every);
+  }
+  // Whether more than a share of the steps are expected to be used by one warpgroup alone; extent: of blocks in the
+  // direction of tiles. Of two neighbouring rows of blocks of 64 that have a random share d of the blocks, (1 - d) d
+  // are the first's alone, as many the second's, and d d both's.
+  static bool expects_alone(int64_t extent, double d, double share) {
+    if (extent % kAttentionTile == 0) return false;
+    return 2 * (1 - d) > share * (2 - d);
   }
 
   static AttentionListView view(const ListArrays& list, int32_t tiles) { return {list.steps, list.tiles, tiles}; }
@@ -81,7 +89,7 @@ class DeviceWork final : public AttentionWorkLists {
   const AttentionWorkPlace place_;
   CudaMatrix layout_;
   const DeviceLists maker_;
-  const bool mostly_alone_;
+  const bool mostly_alone_, keys_mostly_alone_;
   Layout forward_size_, scratch_size_;
   const ListLayout forward_at_, queries_at_, keys_at_;
   PoolArray<std::byte> forward_;

@@ -26,12 +26,14 @@ class HostWork final : public AttentionWorkLists {
         in_units_ ? make_attention_steps(shape, lists_, place.read_again_bytes)
                   : make_query_pieces(shape, lists_, place.read_again_bytes, 2 * gradient_step_rows(shape));
     mostly_alone_ = sparsek::mostly_alone(steps);
+    keys_mostly_alone_ = shape.any_order && in_units_ && sparsek::keys_mostly_alone(shape, lists_);
     parts_ = attention_parts(steps, place.sm_count, shape.seq_q);
     if (parts_ > 1) split_tiles(steps, parts_, shape.batch * shape.heads_q);
     forward_.emplace(place.memory, steps, &place.uses);
   }
 
   bool mostly_alone() const override { return mostly_alone_; }
+  bool keys_mostly_alone() const override { return keys_mostly_alone_; }
   int32_t parts() const override { return parts_; }
   int32_t query_tiles() const override { return tiles_of(shape_.batch * shape_.heads_q, shape_.seq_q); }
   int32_t key_tiles() const override { return tiles_of(shape_.batch * shape_.heads_k, shape_.seq_k); }
@@ -39,12 +41,10 @@ class HostWork final : public AttentionWorkLists {
 
   AttentionListView forward(cudaStream_t /*stream*/, bool /*captured*/) override { return forward_->view(); }
   AttentionListView queries(std::byte* /*scratch*/, cudaStream_t /*stream*/, bool /*captured*/) override {
-    make_backward();
-    return queries_->view();
+    return made(queries_, [this] { return query_steps(); });
   }
   AttentionListView keys(std::byte* /*scratch*/, cudaStream_t /*stream*/, bool /*captured*/) override {
-    make_backward();
-    return keys_->view();
+    return made(keys_, [this] { return key_steps(); });
   }
 
   void update(const sparsek_bsr& /*layout*/) override {
@@ -66,19 +66,21 @@ class HostWork final : public AttentionWorkLists {
   }
 
   // Waits for its own copies alone, also where the caller's stream is being captured.
-  void make_backward() {
+  template <class Steps>
+  AttentionListView made(std::optional<AttentionList>& list, const Steps& steps) {
     const std::lock_guard lock(making_);
-    if (keys_.has_value()) return;
-    const RelaxedCapture relaxed;
-    if (!queries_.has_value()) queries_.emplace(place_.memory, query_steps(), &place_.uses);
-    keys_.emplace(place_.memory, key_steps(), &place_.uses);
-    lists_ = {};
+    if (!list.has_value()) {
+      const RelaxedCapture relaxed;
+      list.emplace(place_.memory, steps(), &place_.uses);
+      if (queries_.has_value() && keys_.has_value()) lists_ = {};
+    }
+    return list->view();
   }
 
   const AttentionShape shape_;
   const bool in_units_;
   const AttentionWorkPlace place_;
-  bool mostly_alone_ = false;
+  bool mostly_alone_ = false, keys_mostly_alone_ = false;
   int32_t parts_ = 1;
   std::optional<AttentionList> forward_;
   std::mutex making_;     // of what follows

@@ -107,6 +107,13 @@ AttentionMassOps attention_mass_ops(const AttentionShape& shape) {
   return attention_mass_256(shape.dtype);
 }
 
+std::optional<AttentionAnyOrderOps> attention_any_order_ops(const AttentionShape& shape) {
+  if (!shape.any_order || is_e4m3(shape) || !attention_in_units(shape) || shape.soft_cap > 0) return std::nullopt;
+  if (shape.head_size <= 64) return attention_any_order_64(shape.dtype);
+  if (shape.head_size <= 96) return std::nullopt;
+  return attention_any_order_128(shape.dtype);
+}
+
 const char* attention_kernel_name(sparsek_dtype dtype) {
   switch (dtype) {
     case SPARSEK_BF16:

@@ -2,9 +2,11 @@
 // Which kernels compute an attention.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cuda/attention.h"
+#include "cuda/attention_any_order.h"
 #include "cuda/attention_backward.h"
 #include "cuda/attention_mass.h"
 #include "plan/attention.h"
@@ -29,6 +31,9 @@ AttentionOps attention_ops_with_terms(const AttentionShape& shape);
 // Those of keys and values in pages, which also serve lengths.
 AttentionForwardOps paged_attention_ops(const AttentionShape& shape);
 AttentionMassOps attention_mass_ops(const AttentionShape& shape);
+// Those of a backward pass by one walk, where the shape asks for any order and is served, of calls without lengths and
+// terms.
+std::optional<AttentionAnyOrderOps> attention_any_order_ops(const AttentionShape& shape);
 
 inline bool is_e4m3(const AttentionShape& shape) { return shape.dtype == SPARSEK_E4M3; }
 

@@ -44,6 +44,8 @@ class AttentionWorkLists {
   virtual ~AttentionWorkLists() = default;
   // Whether most steps of the forward pass are expected to be used by one warpgroup alone.
   virtual bool mostly_alone() const = 0;
+  // The same of more than three of four steps of the tiles of keys, of shapes that ask for any order.
+  virtual bool keys_mostly_alone() const = 0;
   virtual int32_t query_tiles() const = 0;
   // Into how many parts the tiles of the forward pass are split, see plan/attention_parts.h.
   virtual int32_t parts() const { return 1; }

@@ -50,8 +50,10 @@ class CudaAttention final : public AttentionState {
         terms_ops_(attention_ops_with_terms(shape)),
         paged_ops_(paged_attention_ops(shape)),
         mass_ops_(attention_mass_ops(shape)),
+        any_order_ops_(work_->keys_mostly_alone() ? std::nullopt : attention_any_order_ops(shape)),
         lists_at_(end_of_rows()),
-        workspace_(memory.pool(), is_e4m3(shape) ? 0 : lists_at_ + work_->scratch_bytes()),
+        sums_q_at_(lists_at_ + work_->scratch_bytes()),
+        workspace_(memory.pool(), is_e4m3(shape) ? 0 : sums_q_at_ + sums_q_bytes()),
         part_workspace_(memory.pool(), part_bytes()),
         mass_lists_at_(end_of_cells()),
         mass_workspace_(memory.pool(), is_e4m3(shape) ? 0 : mass_lists_at_ + work_->scratch_bytes()),
@@ -66,6 +68,7 @@ class CudaAttention final : public AttentionState {
     terms_ops_.prepare();
     check(paged_ops_.prepare(), "cudaFuncSetAttribute");
     check(mass_ops_.prepare(), "cudaFuncSetAttribute");
+    if (any_order_ops_.has_value()) check(any_order_ops_->prepare(), "cudaFuncSetAttribute");
     check(prepare_mass_sums(), "cudaFuncGetAttributes");
   }
 
@@ -161,6 +164,10 @@ class CudaAttention final : public AttentionState {
     check(kernels.rows(rows, stream), attention_kernel_name(shape_.dtype));
     launch.rows = of_keys_only.rows = rows.rows;
     launch.tiles_taken = of_keys_only.tiles_taken = memory_.tile_counters().of(stream, captured);
+    if (walks_once(args)) {
+      walk_once(launch, of_keys_only, static_cast<std::byte*>(workspace), stream, captured);
+      return;
+    }
     std::byte* const lists = static_cast<std::byte*>(workspace) + lists_at_;
     launch.general.terms.grad_bias = clear_grad_bias(shape_, args, device_, stream);
     if (args.grad_q != nullptr || args.grad_bias != nullptr) {
@@ -206,6 +213,37 @@ class CudaAttention final : public AttentionState {
   }
   const AttentionOps& ops(const sparsek_attention_args& args) const {
     return has_terms(args) ? terms_ops_ : has_lengths(args) ? general_ops_ : ops_;
+  }
+
+  // Whether one kernel computes all gradients of a backward pass.
+  bool walks_once(const sparsek_attention_args& args) const {
+    return any_order_ops_.has_value() && !has_terms(args) && !has_lengths(args) && args.grad_q != nullptr &&
+           (args.grad_k != nullptr || args.grad_v != nullptr);
+  }
+  void walk_once(const AttentionGradientArgs& of_queries, AttentionGradientArgs& of_keys, std::byte* workspace,
+                 cudaStream_t stream, bool captured) {
+    AttentionQuerySumsArgs sums = {};
+    auto* const sums_q = reinterpret_cast<float*>(workspace + sums_q_at_);
+    if (sums_q_bytes() > 0) check(cudaMemsetAsync(sums_q, 0, sums_q_bytes(), stream), "cudaMemsetAsync");
+    work_->keys(workspace + lists_at_, stream, captured).give(of_keys);
+    check(any_order_ops_->keys(of_keys, sums_q, stream), attention_kernel_name(shape_.dtype));
+    sums.sums_q = sums_q;
+    sums.scale = of_queries.scale;
+    sums.grad_q = of_queries.grad_x;
+    sums.stride_grad_q = of_queries.stride_grad_x;
+    sums.batch = of_queries.batch;
+    sums.heads_q = of_queries.heads_q;
+    sums.seq_q = of_queries.seq_q;
+    sums.head_size = of_queries.head_size;
+    sums.padded = of_queries.padded;
+    check(any_order_ops_->queries(sums, stream), attention_kernel_name(shape_.dtype));
+  }
+  size_t sums_q_bytes() const {
+    if (!any_order_ops_.has_value()) return 0;
+    Layout layout;
+    const int64_t rows = shape_.batch * shape_.heads_q * padded_;
+    layout.place<float>(static_cast<size_t>(rows * any_order_columns(shape_.head_size)));
+    return layout.bytes();
   }
 
   bool moves(const sparsek_attention_args& args) const { return has_lengths(args) && lengths_move(shape_); }
@@ -454,7 +492,9 @@ class CudaAttention final : public AttentionState {
   const AttentionOps ops_, general_ops_, terms_ops_;
   const AttentionForwardOps paged_ops_;
   const AttentionMassOps mass_ops_;
+  const std::optional<AttentionAnyOrderOps> any_order_ops_;
   const size_t lists_at_;       // of the workspace, behind the numbers of each query
+  const size_t sums_q_at_;      // of the workspace, behind the lists
   Workspace workspace_;         // of a backward pass
   Workspace part_workspace_;    // of the parts of a forward pass
   const size_t mass_lists_at_;  // behind the cells

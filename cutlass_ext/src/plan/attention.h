@@ -24,6 +24,7 @@ struct AttentionShape {
   int64_t block_q = 1, block_k = 1;
   int64_t layout_batch = 1, layout_heads = 1;
   bool left = false, right = false, align_ends = false;
+  bool any_order = false;  // the parts of the gradient of queries may be added in any order
   int64_t window_left = 0, window_right = 0;
   double scale = 1;
   double soft_cap = 0;  // 0: none

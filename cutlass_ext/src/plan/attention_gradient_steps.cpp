@@ -112,4 +112,22 @@ AttentionSteps make_key_gradient_steps(const AttentionShape& shape, const Attent
   return out;
 }
 
+bool keys_mostly_alone(const AttentionShape& shape, const AttentionLists& lists) {
+  const int64_t units = shape.block_k / kAttentionUnit, units_k = units_of(shape.seq_k);
+  int64_t steps = 0, alone = 0;
+  for (int64_t r = 0; r < shape.layout_rows(); ++r) {
+    int64_t last = -1;  // the tile of the unit before, in ascending order
+    for (int32_t e = lists.offsets[r]; e < lists.offsets[r + 1]; ++e) {
+      const int64_t first = (lists.entries[e] & ~kPartialBlock) * units, end = std::min(first + units, units_k);
+      for (int64_t unit = first; unit < end; ++unit) {
+        const bool is_second = unit / 2 == last;
+        steps += is_second ? 0 : 1;
+        alone += is_second ? -1 : 1;
+        last = unit / 2;
+      }
+    }
+  }
+  return 4 * alone > 3 * steps;
+}
+
 }  // namespace sparsek

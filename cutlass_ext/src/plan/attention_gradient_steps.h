@@ -12,5 +12,8 @@ namespace sparsek {
 AttentionSteps make_query_gradient_steps(const AttentionShape& shape, const AttentionLists& lists, int64_t l2_bytes);
 // Tiles of keys, which meet the queries of all heads that share them: n_tile = batch * heads_k + head.
 AttentionSteps make_key_gradient_steps(const AttentionShape& shape, const AttentionLists& lists, int64_t l2_bytes);
+// Whether more than three of four steps of keys are used by one warpgroup alone. What rules hide within blocks does not
+// count.
+bool keys_mostly_alone(const AttentionShape& shape, const AttentionLists& lists);
 
 }  // namespace sparsek

@@ -58,14 +58,31 @@ void check(const Case& c, const AttentionSteps& steps, bool of_keys) {
   if (static_cast<int64_t>(seen.size()) != tiles * s.batch * heads) wrong("tiles are missing");
 }
 
+int alone_count = 0, other_count = 0;
+
+// What the steps of keys say, where the rules hide nothing within blocks and all block rows have as many queries.
+void check_alone(Case c) {
+  c.shape.left = c.shape.right = c.shape.align_ends = false;
+  c.shape.seq_q = c.shape.query_blocks() * c.shape.block_q;
+  const AttentionLists lists = list_blocks(c.shape, c.layout);
+  const AttentionSteps of_keys = make_key_gradient_steps(c.shape, lists, 1);
+  int64_t alone = 0;
+  for (const AttentionStep& step : of_keys.steps) alone += (step.unit[0] & kEitherUses) != kEitherUses ? 1 : 0;
+  const bool mostly = 4 * alone > 3 * static_cast<int64_t>(of_keys.steps.size());
+  if (keys_mostly_alone(c.shape, lists) != mostly) wrong("whether most steps of keys are of one warpgroup alone");
+  (mostly ? alone_count : other_count) += 1;
+}
+
 }  // namespace
 
 int main() {
   for (int i = 0; i < 400; ++i) {
     const Case c = random_case();
+    check_alone(c);
     const AttentionLists lists = list_blocks(c.shape, c.layout);
     const int64_t l2_bytes = draw(0, 1) == 0 ? 1 : 1 << 18;
     check(c, make_query_gradient_steps(c.shape, lists, l2_bytes), false);
     check(c, make_key_gradient_steps(c.shape, lists, l2_bytes), true);
   }
+  if (alone_count == 0 || other_count == 0) wrong("too few kinds of layouts were drawn");
 }

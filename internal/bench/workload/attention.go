@@ -30,6 +30,7 @@ type Attention struct {
 	Causal      bool    `json:"causal,omitempty"`
 	Window      int     `json:"window,omitempty"` // keys that a query sees before its own place and, unless Causal, behind it; 0: no limit
 	SoftCap     float64 `json:"soft_cap,omitempty"`
+	AnyOrder    bool    `json:"any_order,omitempty"` // of the parts of the gradient of Q
 	Seed        uint64  `json:"seed"`
 }
 
@@ -39,7 +40,7 @@ func PatternNames() []string { return append([]string{AllBlocks}, pattern.Names(
 // Options are the library's.
 func (a Attention) Options() sparsek.AttentionOptions {
 	o := sparsek.AttentionOptions{Batch: a.Batch, HeadsQ: a.HeadsQ, HeadsK: a.HeadsK, SeqQ: a.Seq, SeqK: a.Seq, HeadSize: a.HeadSize,
-		LayoutHeads: a.LayoutHeads, Causal: a.Causal, SoftCap: a.SoftCap}
+		LayoutHeads: a.LayoutHeads, Causal: a.Causal, SoftCap: a.SoftCap, AnyOrder: a.AnyOrder}
 	if a.Window > 0 {
 		o.WindowLeft = new(a.Window)
 		if !a.Causal {

@@ -154,6 +154,7 @@ class AttentionFlag(enum.IntEnum):
     RIGHT = 1
     LEFT = 2
     ALIGN_ENDS = 4
+    ANY_ORDER = 8
 
 
 class AttentionOutput(enum.IntEnum):

@@ -74,9 +74,10 @@ class Attention(Owner):
     layout: which blocks there are; None: all. causal: no key behind its query. window: (left, right): no key before p - left
     or behind p + right for the query at p; None: no limit. align_ends: the last query is at the last key, else the first at the first.
     scale: None: 1 / sqrt(head size). soft_cap: above 0, scores are soft_cap tanh(score / soft_cap). workers: the most CTAs or
-    threads to use, 0: all. context: None: the CPU. Of a layout on a GPU: stream: in which it is read, None: the current one of its
-    package; wait: whether to wait until it has been read and checked; if not, `require` raises what was found, and until then a
-    wrong layout is one without blocks.
+    threads to use, 0: all. any_order: the backward pass may add the parts of the gradient of q in any order, which is faster on a GPU;
+    its last bits then differ from call to call. context: None: the CPU. Of a layout on a GPU: stream: in which it is read, None: the
+    current one of its package; wait: whether to wait until it has been read and checked; if not, `require` raises what was found, and
+    until then a wrong layout is one without blocks.
 
     Several threads may call one at once. Raises ArgumentError, DtypeError, IndexFault, UnsupportedError and OutOfMemory.
     """
@@ -95,6 +96,7 @@ class Attention(Owner):
         align_ends: bool = False,
         scale: float | None = None,
         soft_cap: float = 0.0,
+        any_order: bool = False,
         kernel: str | None = None,
         workers: int = 0,
         context: Context | None = None,
@@ -124,6 +126,7 @@ class Attention(Owner):
             self._shapes["mass"] = (batch, heads_q, -(-seq_q // high), -(-seq_k // wide))
         self._sums = Dtype.FP64 if self.dtype == Dtype.FP64 else Dtype.FP32
         flags = (AttentionFlag.LEFT if left is not None else 0) | (AttentionFlag.RIGHT if right is not None else 0)
+        flags |= (AttentionFlag.ALIGN_ENDS if align_ends else 0) | (AttentionFlag.ANY_ORDER if any_order else 0)
         self._options = _abi.AttentionOptions(
             batch=batch,
             heads_q=heads_q,
@@ -139,7 +142,7 @@ class Attention(Owner):
             scale=scale or 0.0,
             soft_cap=soft_cap,
             dtype=int(self.dtype),
-            flags=int(flags) | (int(AttentionFlag.ALIGN_ENDS) if align_ends else 0),
+            flags=int(flags),
             kernel=None if kernel is None else kernel.encode(),
             workers=workers,
             dtype_o=int(self.out_dtype),

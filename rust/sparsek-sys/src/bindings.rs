@@ -173,6 +173,7 @@ pub type sparsek_attention_flag = i32;
 pub const SPARSEK_ATTENTION_RIGHT: sparsek_attention_flag = 1;
 pub const SPARSEK_ATTENTION_LEFT: sparsek_attention_flag = 2;
 pub const SPARSEK_ATTENTION_ALIGN_ENDS: sparsek_attention_flag = 4;
+pub const SPARSEK_ATTENTION_ANY_ORDER: sparsek_attention_flag = 8;
 
 pub type sparsek_attention_output = i32;
 pub const SPARSEK_ATTENTION_O: sparsek_attention_output = 0;

@@ -24,6 +24,7 @@ pub struct AttentionOptions {
     window_left: Option<i64>,
     window_right: Option<i64>,
     align_ends: bool,
+    any_order: bool,
     scale: f64,
     soft_cap: f64,
     kernel: Option<String>,
@@ -98,6 +99,14 @@ impl AttentionOptions {
         self
     }
 
+    /// The backward pass may add the parts of the gradient of Q in any order: faster on a GPU, with more workspace. The last
+    /// bits of that gradient then differ from call to call.
+    #[must_use]
+    pub fn any_order(mut self) -> Self {
+        self.any_order = true;
+        self
+    }
+
     /// The factor of Q K^T, 1 / sqrt(head_size) otherwise.
     #[must_use]
     pub fn scale(mut self, scale: f64) -> Self {
@@ -147,7 +156,8 @@ impl AttentionOptions {
             soft_cap: self.soft_cap,
             flags: flag(self.window_right.is_some(), sys::SPARSEK_ATTENTION_RIGHT)
                 | flag(self.window_left.is_some(), sys::SPARSEK_ATTENTION_LEFT)
-                | flag(self.align_ends, sys::SPARSEK_ATTENTION_ALIGN_ENDS),
+                | flag(self.align_ends, sys::SPARSEK_ATTENTION_ALIGN_ENDS)
+                | flag(self.any_order, sys::SPARSEK_ATTENTION_ANY_ORDER),
             kernel: name.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
             workers: self.workers,
             ..Default::default()

@@ -83,8 +83,11 @@ static void test_options(edge* e, sparsek_attention_options good) {
   WITH_OPTIONS(BAD_SIZE, "layout->cols = 6 is not options->seq_k = 5", seq_k, 5);
   WITH_OPTIONS(BAD_ARGUMENT, "window_left = 1 without SPARSEK_ATTENTION_LEFT", window_left, 1);
   WITH_OPTIONS(BAD_ARGUMENT, "window_right = -1 without SPARSEK_ATTENTION_RIGHT", window_right, -1);
-  WITH_OPTIONS(BAD_ARGUMENT, "flags = 8", flags, 8);
+  WITH_OPTIONS(BAD_ARGUMENT, "flags = 16", flags, 16);
+  WITH_OPTIONS(BAD_ARGUMENT, "flags = 24", flags, 24);
   WITH_OPTIONS(OK, "", flags, 7);
+  WITH_OPTIONS(OK, "", flags, SPARSEK_ATTENTION_ANY_ORDER);
+  WITH_OPTIONS(OK, "", flags, 15);
   WITH_OPTIONS(BAD_ARGUMENT, "scale", scale, NAN);
   WITH_OPTIONS(BAD_ARGUMENT, "scale", scale, INFINITY);
   WITH_OPTIONS(OK, "", scale, -2);

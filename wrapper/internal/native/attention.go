@@ -15,6 +15,7 @@ const (
 	AttentionRight     int32 = C.SPARSEK_ATTENTION_RIGHT
 	AttentionLeft      int32 = C.SPARSEK_ATTENTION_LEFT
 	AttentionAlignEnds int32 = C.SPARSEK_ATTENTION_ALIGN_ENDS
+	AttentionAnyOrder  int32 = C.SPARSEK_ATTENTION_ANY_ORDER
 )
 
 // AttentionOptions is sparsek_attention_options.

@@ -230,11 +230,14 @@ typedef enum sparsek_norm {
   SPARSEK_NORM_L2 = 2   /* sqrt(sum x^2), Frobenius */
 } sparsek_norm;
 
-/* Bits of sparsek_attention_options.flags: which keys a query sees, see there. */
+/* Bits of sparsek_attention_options.flags: which keys a query sees, see there, and what order sums have. */
 typedef enum sparsek_attention_flag {
-  SPARSEK_ATTENTION_RIGHT = 1,     /* none behind p + window_right; with window_right = 0: causal attention */
-  SPARSEK_ATTENTION_LEFT = 2,      /* none before p - window_left */
-  SPARSEK_ATTENTION_ALIGN_ENDS = 4 /* the last query is at the last key: p = i + length_k - length_q, else p = i */
+  SPARSEK_ATTENTION_RIGHT = 1,      /* none behind p + window_right; with window_right = 0: causal attention */
+  SPARSEK_ATTENTION_LEFT = 2,       /* none before p - window_left */
+  SPARSEK_ATTENTION_ALIGN_ENDS = 4, /* the last query is at the last key: p = i + length_k - length_q, else p = i */
+  /* The backward pass may add the parts of the gradient of Q in any order: faster on a GPU, with more workspace; its
+   * last bits then differ from call to call. */
+  SPARSEK_ATTENTION_ANY_ORDER = 8
 } sparsek_attention_flag;
 /* What a check of attention compares: sparsek_attention_check_args.output. */
 typedef enum sparsek_attention_output {
@@ -1144,7 +1147,8 @@ typedef struct sparsek_api {
   sparsek_status (*attention_info)(const sparsek_attention*, sparsek_attention_info* out);
   /* Do not wait, and may be captured into a CUDA graph; the CPU back-end returns when the outputs are written. What is
    * written must not overlap what is read. One handle may be in use on several streams at once. The same handle gives
-   * the same bits each time, on the CPU for any number of threads. */
+   * the same bits each time, on the CPU for any number of threads, but for the gradient of Q on a GPU with
+   * SPARSEK_ATTENTION_ANY_ORDER. */
   sparsek_status (*attention_forward)(sparsek_attention*, const sparsek_attention_args*);
   sparsek_status (*attention_backward)(sparsek_attention*, const sparsek_attention_args*);
   /* Times forward passes, or with `backward` = 1 (else 0) backward passes, as multiply_time does products. */

@@ -16,6 +16,8 @@ from ._attention_scales import E4M3, output_dtype, refuse_gradients, require_sca
 from ._attention_terms import bias_gradient, require_terms, terms_of
 from ._forward_mode import ForwardModeLibrary
 
+# layout: queries and keys of a block, layout batches and layout heads; and, where there is a fifth number, 1 where the parts of
+# the gradient of q may be added in any order.
 _LAYOUT = "Tensor? crow, Tensor? col, SymInt[] layout"
 _TERMS = "Tensor? bias=None, Tensor? mask_index=None, Tensor? mask=None"
 _SCALES = "Tensor? scale_q=None, Tensor? scale_k=None, Tensor? scale_v=None, ScalarType? out_dtype=None"
@@ -61,7 +63,7 @@ def require_attention(
     for name, operand in (("lengths_q", lengths_q), ("lengths_k", lengths_k)):
         if operand is not None and (operand.dtype != torch.int32 or tuple(operand.shape) != (q.shape[0],)):
             raise ArgumentError(f"{name} of {operand.dtype} and shape {tuple(operand.shape)} is not of int32 and ({q.shape[0]},)")
-    if (crow is None) != (col is None) or len(layout) != 4:
+    if (crow is None) != (col is None) or len(layout) not in (4, 5):
         raise ArgumentError("a layout has crow, col and four numbers: queries and keys of a block, layout batches and layout heads")
 
 
@@ -113,6 +115,12 @@ def _contiguous(lengths: torch.Tensor | None) -> torch.Tensor | None:
     return None if lengths is None else lengths.contiguous()
 
 
+def _form(layout: Sequence[int]) -> tuple[tuple[int, int, int, int], bool]:
+    """The four numbers, and whether any order will do."""
+    high, wide, batch, heads, *rest = layout
+    return (high, wide, batch, heads), rest == [1]
+
+
 def _attention(
     q: Any,
     k: Any,
@@ -140,15 +148,15 @@ def _attention(
     of_keys = _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys, out_dtype)
     scales = (scale_q, scale_k, scale_v)
     require_scales(q, k, scales)
-    high, wide, batch, heads = layout
     if page_table is not None and not (_lies(k) and _lies(v)):
         raise ArgumentError(
             "a cache of pages is read where it lies: its rows have no gaps in them, and on a GPU begin at multiples of 16 bytes and "
             "are not expanded"
         )
-    rules = Rules(left, right, align_ends, scale, soft_cap)
+    form, any_order = _form(layout)
+    rules = Rules(left, right, align_ends, scale, soft_cap, any_order)
     o, lse = _outputs(q, v, out_dtype)
-    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), rules, of_keys=of_keys, out_dtype=o.dtype)
+    made = attention_of(q, k, v, crow, col, form, rules, of_keys=of_keys, out_dtype=o.dtype)
     lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v))}
     lengths = {"lengths_q": _contiguous(lengths_q), "lengths_k": _contiguous(lengths_k)}
     terms, kept = terms_of(q, of_keys[2], bias, mask_index, mask)
@@ -223,8 +231,9 @@ def _backward(
         refuse_gradients()
     require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k)
     require_terms(q, k.shape[2], layout, bias, mask_index, mask, q.dtype)
-    high, wide, batch, heads = layout
-    made = attention_of(q, k, v, crow, col, (high, wide, batch, heads), Rules(left, right, align_ends, scale, soft_cap), backward=True)
+    form, any_order = _form(layout)
+    rules = Rules(left, right, align_ends, scale, soft_cap, any_order)
+    made = attention_of(q, k, v, crow, col, form, rules, backward=True)
     gradients = _gradients(q, k, v, needed)
     lying = {name: _lying(operand) for name, operand in (("q", q), ("k", k), ("v", v), ("o", o), ("grad_o", grad_o))}
     lying["lse"] = lse.contiguous()

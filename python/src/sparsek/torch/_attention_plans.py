@@ -35,6 +35,7 @@ class Rules(NamedTuple):
     align_ends: bool
     scale: float  # 0: 1 / sqrt(head size)
     soft_cap: float
+    any_order: bool = False  # of the parts of the gradient of q
 
 
 class _Whole:
@@ -211,6 +212,7 @@ def _made(
         align_ends=rules.align_ends,
         scale=rules.scale or None,
         soft_cap=rules.soft_cap,
+        any_order=rules.any_order,
         context=context,
         stream=stream,
         wait=_WAITS and stream is None,

@@ -34,7 +34,7 @@ def require_terms(q: Any, keys: int, layout: Sequence[int], bias: Any, mask_inde
         raise ArgumentError("bits of blocks are mask_index and mask together: one of them is missing")
     if mask is None:
         return
-    high, wide, batch, heads = layout if layout[0] > 0 else (128, 128, 1, 1)
+    high, wide, batch, heads = layout[:4] if layout[0] > 0 else (128, 128, 1, 1)
     rows, columns, words = batch * heads * -(-q.shape[2] // high), -(-keys // wide), -(-wide // _WORD)
     if mask_index.dtype != torch.int32 or tuple(mask_index.shape) != (rows, columns):
         raise ArgumentError(f"mask_index of {mask_index.dtype} and shape {tuple(mask_index.shape)} is not of int32 and {(rows, columns)}")

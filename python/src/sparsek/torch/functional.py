@@ -217,6 +217,7 @@ def attention(
     scale_v: torch.Tensor | None = None,
     out_dtype: torch.dtype | None = None,
     return_lse: bool = False,
+    deterministic: bool = True,
 ) -> Any:
     """softmax(scale Q K^T + bias) V over the blocks of a layout, and in them over the keys that rules let a query see.
 
@@ -244,6 +245,9 @@ def attention(
     number of each query head, query and key; with return_lse also the logarithms
     of the sums of exp(score), (batch, query heads, queries), which have none. A query that sees no key gets 0, and -inf there.
 
+    deterministic: if not, the backward pass on a GPU may add the parts of the gradient of q in any order, which is faster and takes
+    more memory; its last bits then differ from call to call. torch.use_deterministic_algorithms(True) has precedence.
+
     It goes into graphs of torch.compile and torch.export, as torch.ops.sparsek.attention; not through vmap, and its gradients
     cannot be differentiated again. Under autocast, operands are converted to autocast's type. Raises ArgumentError,
     DtypeError, IndexFault and UnsupportedError, which says what a device has no kernel for.
@@ -264,6 +268,8 @@ def attention(
     if bias is not None and bias.dim() < 4:
         bias = bias[(None,) * (4 - bias.dim())]
     crow, col, form = (None, None, [0, 0, 1, 1]) if layout is None else (layout.crow, layout.col, layout.form())
+    if not deterministic and not torch.are_deterministic_algorithms_enabled():
+        form = [*form, 1]
     bits = (None, None) if layout is None or layout.bits is None else layout.bits
     rules = (left, right, align_ends, scale or 0.0, soft_cap, lengths_q, lengths_k)
     pages = (None, 0) if page_table is None else (page_table, keys)

@@ -154,13 +154,18 @@ func (c *attentionCase[T, S]) fill(random *rand.Rand, gap int) {
 	c.fillTerms(random)
 }
 
-// poison writes NaN beyond the lengths, where nothing may be read.
+// poison writes NaN beyond the lengths, where nothing may be read, and into every other row one Inf, which makes scores infinite, not NaN.
 func poison[T Element](h Heads[T], lengths []int32) {
 	for b := range lengths {
 		for head := range h.Heads {
 			for i := max(0, int(lengths[b])); i < h.Rows; i++ {
-				for d := range h.Size {
-					h.Data[placeOf(h, b, head, i)+d] = FromFloat32[T](float32(math.NaN()))
+				row := h.Data[placeOf(h, b, head, i):][:h.Size]
+				if i%2 == 0 {
+					row[i/2%h.Size] = FromFloat32[T](float32(math.Inf(1)))
+					continue
+				}
+				for d := range row {
+					row[d] = FromFloat32[T](float32(math.NaN()))
 				}
 			}
 		}

@@ -60,14 +60,14 @@ class HeadChecker {
     return output_type(check.shape.dtype == SPARSEK_FP64 ? SPARSEK_FP64 : SPARSEK_FP32);
   }
 
-  double gamma(double n) const {
-    const double u = check_.unit_roundoff;
-    return n * u < 1 ? n * u / (1 - n * u) : kInfinity;
-  }
+  static double gamma(double n, double u) { return n * u < 1 ? n * u / (1 - n * u) : kInfinity; }
+  double gamma(double n) const { return gamma(n, pairs_.u()); }
 
-  // The error of a weight as a share of it, where its exponent is off by `error` at most.
-  Real weight_error(Real error, double roundings) const {
-    return std::exp(error) * (1 + static_cast<Real>(gamma(roundings))) - 1;
+  // What adding up the products of `keys` weights and values takes off or adds, as a share of their magnitudes.
+  double error_of_products(double keys, double steps) const {
+    if (!pairs_.rounds_to_e4m3()) return gamma(keys + steps + 8);
+    const double together = std::min(keys, double{kE4m3SumKeys});
+    return (1 + gamma(together + 8, check_.unit_roundoff)) * (1 + gamma(keys / kE4m3SumKeys + 2 * steps + 8)) - 1;
   }
 
   void judge(int64_t row, int64_t col, double c, Real value, Real bound, const OutputType& type) {
@@ -93,7 +93,7 @@ class HeadChecker {
   // O or LSE of a query.
   void check_weights(int64_t i, int64_t row) {
     const AttentionShape& shape = check_.shape;
-    const double u = check_.unit_roundoff;
+    const double u = pairs_.u();
     seen_.clear();
     Real max = -std::numeric_limits<Real>::infinity(), most = 0;
     bool has_nan = false;
@@ -115,11 +115,13 @@ class HeadChecker {
       own.weight = std::exp(own.score.value - max);
       total += own.weight;
     }
+    const Real of_sum = gamma(count + steps + 8), of_products = error_of_products(count, steps);
     Real greatest = 0;
     for (Seen& own : seen_) {
       own.weight /= total;
-      own.error = weight_error(own.score.error + 8 * u * most + (8 * steps + 16) * u, count + steps + 8);
-      share += own.weight * own.error + pairs_.underflow();
+      const Real factor = std::exp(own.score.error + 8 * u * most + (8 * steps + 16) * u);
+      own.error = factor * (1 + of_products) - 1;
+      share += own.weight * (factor * (1 + of_sum) - 1) + pairs_.underflow();
       greatest = std::max(greatest, own.weight * (1 + own.error));
     }
     const Real underflow = pairs_.weight_underflow(greatest);

@@ -2,6 +2,7 @@
 // Of one head of attention: what a query and a key have between them, and how far a kernel's value may be off.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "cpu/check_attention.h"
 #include "cpu/check_judge.h"
 #include "cpu/check_values.h"
+#include "plan/attention_e4m3.h"
 
 namespace sparsek::cpu {
 namespace {
@@ -40,11 +42,13 @@ class Pairs {
  public:
   explicit Pairs(const AttentionCheck& check)
       : check_(check),
-        u_(check.unit_roundoff),
+        rounds_to_e4m3_(check.shape.dtype == SPARSEK_E4M3 && check.product_roundoff > 0),
+        product_u_(check.unit_roundoff),
+        u_(rounds_to_e4m3_ ? std::min(check.unit_roundoff, 0x1p-22) : check.unit_roundoff),
         // A kernel's exp may give 0 for what is near the least normal number.
         underflow_(check.shape.dtype == SPARSEK_FP64 ? Real{0x1p-1021} : Real{0x1p-125}),
         rounding_underflow_(
-            check.product_roundoff > 0 && !is_e4m3() ? Real{output_type(check.shape.dtype).half_subnormal} : 0) {}
+            check.product_roundoff > 0 && !rounds_to_e4m3_ ? Real{output_type(check.shape.dtype).half_subnormal} : 0) {}
 
   // Takes a head of queries and its keys.
   void load(int64_t b, int64_t head_q) {
@@ -84,12 +88,15 @@ class Pairs {
   const Real* v(int64_t j) const { return v_.data() + j * check_.shape.head_size_v; }
   const Real* grad_o(int64_t i) const { return grad_o_.data() + i * check_.shape.head_size_v; }
 
+  // Whether weights are rounded to E4M3 (plan/attention_e4m3.h).
+  bool rounds_to_e4m3() const { return rounds_to_e4m3_; }
+  // The unit roundoff, where weights are rounded to E4M3 that of all but products: of ex2.approx, and fp32.
+  double u() const { return static_cast<double>(u_); }
+
   Real underflow() const { return underflow_; }
-  // Of a weight of softmax, also where it is rounded to the operands' type: to E4M3 with a last place of 2^-9, at a
-  // scale where the row's greatest weight is at least 2^8.
+  // Of a weight of softmax, also where it is rounded to the operands' type.
   Real weight_underflow(Real greatest) const {
-    const bool scaled = is_e4m3() && check_.product_roundoff > 0;
-    return underflow_ + (scaled ? Real{0x1p-18} * greatest : rounding_underflow_);
+    return underflow_ + (rounds_to_e4m3_ ? std::ldexp(greatest, -10 - kE4m3Lift) : rounding_underflow_);
   }
 
   // Calls visit(j) for each key that query i sees. Returns the number of its blocks.
@@ -143,12 +150,10 @@ class Pairs {
   }
 
  private:
-  bool is_e4m3() const { return check_.shape.dtype == SPARSEK_E4M3; }
-
   // Before the bias is added.
   Inexact<Real> capped_score(int64_t i, int64_t j) const {
     const AttentionShape& shape = check_.shape;
-    Inexact<Real> s = product(q(i), k(j), shape.head_size, is_e4m3() ? 6 : 3);
+    Inexact<Real> s = product(q(i), k(j), shape.head_size, check_.shape.dtype == SPARSEK_E4M3 ? 6 : 3);
     s.value *= static_cast<Real>(shape.scale);
     s.error *= std::fabs(static_cast<Real>(shape.scale));
     if (shape.soft_cap > 0) {
@@ -238,8 +243,8 @@ class Pairs {
       magnitude += std::fabs(a[d] * b[d]);
     }
     const Real n = static_cast<Real>(size + more);
-    return {sum,
-            n * u_ < 1 ? n * u_ / (1 - n * u_) * magnitude + n * underflow_ : std::numeric_limits<Real>::infinity()};
+    const Real nu = n * product_u_;
+    return {sum, nu < 1 ? nu / (1 - nu) * magnitude + n * underflow_ : std::numeric_limits<Real>::infinity()};
   }
 
   Inexact<Real> exact_weight(const Inexact<Real>& s, int64_t i) const {
@@ -261,7 +266,8 @@ class Pairs {
   }
 
   const AttentionCheck& check_;
-  const Real u_;
+  const bool rounds_to_e4m3_;
+  const Real product_u_, u_;
   const Real underflow_, rounding_underflow_;
   int64_t length_q_ = 0, length_k_ = 0, first_row_ = 0, batch_ = 0, head_q_ = 0;
   std::vector<Real> q_, k_, v_, o_, grad_o_, lse_;

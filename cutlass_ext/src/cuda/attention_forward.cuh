@@ -291,7 +291,8 @@ struct Consumer {
     if constexpr (C::kGeneral) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        if (row + 8 * r >= limits.own_end) lse[r] = -INFINITY, zero_row(o, r);
+        // What such a row of q holds may make its weight NaN.
+        if (row + 8 * r >= limits.own_end) weight[r] = 0, lse[r] = -INFINITY, zero_row(o, r);
       }
     }
     if (p.args.lse != nullptr && lane % 4 == 0) {

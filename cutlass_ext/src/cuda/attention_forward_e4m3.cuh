@@ -3,7 +3,11 @@
 //
 //   s = q k^T            wgmma, both operands in shared memory     (64, 128)
 //   p = exp2(s - top)    in registers, times 2^kLift, then rounded to e4m3
-//   o += p v             wgmma, p in registers, v transposed       (64, head size)
+//   part += p v          wgmma, p in registers, v transposed       (64, head size)
+//   o += part            in registers, after each kPartSteps steps
+//
+// wgmma adds products of bytes with 13 bits of fraction, and drops what lies below these of the greatest: with 8192 keys
+// an eighth of the sum. So it adds up no more than 512 keys, and fp32 the rest.
 //
 // Of a row of s a thread has the columns 8 g + 2 t and the one behind, but of a row of p as an operand it gives 4 t to
 // 4 t + 3 of each 16 (t: lane % 4). A sum does not care for the order of its terms: so p stays where it is, and the
@@ -17,6 +21,7 @@
 #include "cuda/attention_store.cuh"
 #include "cuda/wgmma_e4m3.cuh"
 #include "cutlass/arch/reg_reconfig.h"
+#include "plan/attention_e4m3.h"
 
 namespace sparsek::cuda {
 namespace attention_e4m3 {
@@ -24,8 +29,11 @@ namespace attention_e4m3 {
 using namespace attention_forward;
 
 // e4m3 has 448 = 2^8.8 as its largest number and 2^-9 as its smallest. So p is up to 2^kLift at `top`, which scores may
-// exceed by so little only before it moves, and what is rounded to 0 is below 2^-18 of the largest weight.
-constexpr float kLift = 8, kByteHeadroom = 0.75f;
+// exceed by so little only before it moves, and p is rounded by up to 2^-10, which is 2^-16 of the largest weight. With
+// more lift and less headroom `top` moves more often, which takes longer.
+constexpr float kLift = kE4m3Lift, kByteHeadroom = 2.75f;
+// Steps whose p v wgmma adds up.
+constexpr int kPartSteps = kE4m3SumKeys / kAttentionTile;
 
 // A B of zeros: 8 rows of 64 bytes, over and over.
 __device__ inline uint64_t zero_rows_descriptor(uint32_t zeros) {
@@ -107,15 +115,17 @@ struct Consumer {
     cute::warpgroup_commit_batch();
   }
 
-  // Begins o += p v. What a unit that the warpgroup does not use has in v is not multiplied, since it may be NaN.
-  __device__ void begin_values(Sums& o, const Weights& weights, const Held& held) const {
+  // Begins part += p v, or = where it does not add. What a unit that the warpgroup does not use has in v is not
+  // multiplied, since it may be NaN.
+  __device__ void begin_values(Sums& part, const Weights& weights, const Held& held, bool adds) const {
     const uint64_t v = advanced(v_descriptor, held.stage * C::kStepBytes);
     cute::warpgroup_arrive();
 #pragma unroll
     for (int step = 0; step < kDepthSteps; ++step) {
       const int unit = step / kDepthStepsOfUnit;
       const uint64_t own = advanced(v, unit * C::kUnitBytes + step % kDepthStepsOfUnit * 32);
-      wgmma_rs<Element, Major::K>(o, weights[step], (held.step.unit[unit] & use) != 0 ? own : zeros);
+      wgmma_rs<Element, Major::K>(part, weights[step], (held.step.unit[unit] & use) != 0 ? own : zeros,
+                                  step > 0 || adds);
     }
     cute::warpgroup_commit_batch();
   }
@@ -168,6 +178,14 @@ struct Consumer {
     }
   }
 
+  __device__ static void add(Sums& o, const Sums& part) {
+#pragma unroll
+    for (int g = 0; g < C::kGroups; ++g) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) o[g][e] += part[g][e];
+    }
+  }
+
   // Register i of an operand has row i % 2 of the thread's, and of the 32 keys those of two groups of 8.
   __device__ static void round(const Scores& s, Weights& weights) {
 #pragma unroll
@@ -182,10 +200,10 @@ struct Consumer {
     }
   }
 
-  // The steps from i on, behind one that this warpgroup uses.
+  // The steps from i on, behind one that this warpgroup uses. summed: the steps of which `part` has the sums.
   __device__ __forceinline__ void add_steps(const WorkTile& tile, int& i, int count, const TileLimits& limits,
                                             uint64_t q, int row, float scale, RowState& rows, Held& held,
-                                            Weights& weights, Sums& o) {
+                                            Weights& weights, Sums& o, Sums& part, int& summed) {
     int unused = 0;  // steps that follow each other
     for (; i < count; ++i) {
       const AttentionStep step = read_step(tile, i, limits);
@@ -200,16 +218,17 @@ struct Consumer {
       const uint32_t phase = wait_for_keys(step);
       begin_scores(s, q);
       wait_for_values(held);
-      begin_values(o, weights, held);
+      begin_values(part, weights, held, summed > 0);
       cute::warpgroup_wait<1>();
       wgmma_fence(s);
       release(at.k_empty(ring.stage));
       finish_scores(s, step, limits, row, rows, scale);
       cute::warpgroup_wait<0>();
-      wgmma_fence(o);
+      wgmma_fence(part);
       release(at.v_empty(held.stage));
       round(s, weights);
-      if (rows.rescales) rescale(o, rows);
+      if (++summed == kPartSteps) add(o, part), summed = 0;
+      if (rows.rescales) rescale(o, rows), rescale(part, rows);
       held = {ring.stage, phase, step};
       ++ring;
     }
@@ -217,8 +236,7 @@ struct Consumer {
 
   __device__ __forceinline__ void compute(const WorkTile& tile, uint32_t o_at) {
     const Head head(p.args, tile.n_tile);
-    const TileScales scales(p, head);
-    const float scale = scales.score_log2;
+    const float scale = TileScales(p, head).score_log2;
     const uint64_t q = wgmma_descriptor_rows<C::kHeadSize>(at.q(q_state.stage) + warpgroup * C::kUnitBytes);
     const int first_row = tile.m_tile * kAttentionTile + warpgroup * kAttentionUnit + warp * kWarpRows;
     const int row = first_row + lane / 4;
@@ -257,27 +275,35 @@ struct Consumer {
       }
       ++ring;
       ++i;
-      add_steps(tile, i, count, limits, q, row, scale, rows, held, weights, o);
+      Sums part = {};
+      int summed = 0;
+      add_steps(tile, i, count, limits, q, row, scale, rows, held, weights, o, part, summed);
       wait_for_values(held);
-      begin_values(o, weights, held);
+      begin_values(part, weights, held, summed > 0);
       cute::warpgroup_wait<0>();
-      wgmma_fence(o);
+      wgmma_fence(part);
+      add(o, part);
       release(at.v_empty(held.stage));
       ++i;
     } while (C::kGeneral && i < count);
     release(at.q_empty(q_state.stage));
     ++q_state;
 
+    // Reckoned again, so that the steps have these registers.
+    int n_tile = tile.n_tile;
+    asm volatile("" : "+r"(n_tile));
+    const Head own(p.args, n_tile);
+    const float of_values = TileScales(p, own).weight;
     float weight[2], lse[2];
     end_rows(rows, scale, weight, lse);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       constexpr float kLogOf2 = 0.693147180559945309f;
-      weight[r] *= scales.weight;
+      weight[r] *= of_values;
       lse[r] -= kLift * kLogOf2;
       if (C::kGeneral && row + 8 * r >= limits.own_end) weight[r] = 0, lse[r] = -INFINITY, zero_row(o, r);
     }
-    store(tile, head, first_row, o, weight, lse, o_at + (warpgroup * kAttentionUnit + warp * kWarpRows) * kRowBytes);
+    store(tile, own, first_row, o, weight, lse, o_at + (warpgroup * kAttentionUnit + warp * kWarpRows) * kRowBytes);
   }
 
   // o_at: of the warp's rows in shared memory.

@@ -3,7 +3,10 @@
 package sparsek_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	. "github.com/sparsek/sparsek/wrapper"
@@ -69,4 +72,66 @@ func testScatteredNaN[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 func TestScatteredNaNInManyTiles(t *testing.T) {
 	onFamily(t, "scatter_", testScatteredNaN[BFloat16], testScatteredNaN[Float16], nil, nil)
 	onFamily(t, "packed_fp64_", nil, nil, nil, testScatteredNaN[float64])
+}
+
+func testScatteredPlans[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for i, s := range scatterShapes {
+		t.Run(fmt.Sprintf("%dx%dx%d by %dx%d", s.rows, s.n, s.cols, s.blockM, s.blockK), func(t *testing.T) {
+			s.kernel, s.seed, s.alpha = kernel.Name, uint64(i), 1
+			comparePlans(t, engine, newProduct[T, int32](s))
+		})
+	}
+}
+
+// The lists of stages are the same of an index on the host and of one in device memory.
+func TestScatteredPlansOnDevice(t *testing.T) {
+	onFamily(t, "scatter_", testScatteredPlans[BFloat16], testScatteredPlans[Float16], nil, nil)
+}
+
+func testScatteredUpdates[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	background := context.Background()
+	for _, block := range [][2]int{{1, 1}, {5, 3}} {
+		sizes := shape{rows: 130 * block[0], cols: 200 * block[1], n: 200, blockM: block[0], blockK: block[1], alpha: 1}
+		most := 130 * 200
+		s := must(engine.NewStream())(t)
+		defer s.Close()
+		values := must(NewBuffer[T](engine, most*block[0]*block[1]))(t)
+		colIdx := must(NewBuffer[int32](engine, most))(t)
+		rowPtr := must(NewBuffer[int32](engine, 131))(t)
+		for _, err := range []error{rowPtr.Fill(background, 0), colIdx.Fill(background, 0xff), values.Fill(background, 0)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := DeviceBSR[T, int32]{Rows: sizes.rows, Cols: sizes.cols, BlockM: block[0], BlockK: block[1], RowPtr: rowPtr, ColIdx: colIdx, Values: values, Bound: true}
+		m := must(NewDeviceMatrixIn(background, s, a))(t)
+		defer m.Close()
+		plan := must(m.Plan(background, PlanOptions{N: sizes.n, Kernel: kernel.Name}))(t)
+		defer plan.Close()
+		a.Values = nil
+		for seed, density := range []float64{0.9, 0.001, 0.2, 1} {
+			sizes.seed, sizes.density = uint64(seed), density
+			p := newProduct[T, int32](sizes)
+			b, c := inBuffer(t, engine, p.b, 0), inBuffer(t, engine, p.newC(), 0)
+			columns := append(slices.Clone(p.a.ColIdx), make([]int32, most-len(p.a.ColIdx))...)
+			full := append(slices.Clone(p.a.Values), make([]T, values.Len()-len(p.a.Values))...)
+			if err := errors.Join(rowPtr.WriteAsync(s, p.a.RowPtr), colIdx.WriteAsync(s, columns), values.WriteAsync(s, full),
+				UpdatePlan(background, s, plan, a), plan.Enqueue(background, s, 1, 0, Operands{B: b, C: c}), s.Wait(background), m.Check(background)); err != nil {
+				t.Fatal(err)
+			}
+			got := p.newC()
+			if err := c.Buffer.Read(background, got.Data); err != nil {
+				t.Fatal(err)
+			}
+			p.verify(t, engine, plan.Info(), got)
+			b.Buffer.Close()
+			c.Buffer.Close()
+		}
+	}
+}
+
+// The lists of stages are made again for each index that a plan gets, of many blocks and of few, and values are copied
+// to the order of the last ones.
+func TestScatteredUpdates(t *testing.T) {
+	onFamily(t, "scatter_", testScatteredUpdates[BFloat16], testScatteredUpdates[Float16], nil, nil)
 }

@@ -84,7 +84,7 @@ func TestWindowLayout(t *testing.T) {
 
 // The lists of A's elements by stages.
 func TestStageLists(t *testing.T) {
-	run(t, "testdata/stage_lists_check.cpp", "-I", "testdata/no_cuda")
+	run(t, "testdata/stage_lists_check.cpp", "-I", "testdata/no_cuda", "-Wno-unknown-pragmas")
 }
 
 // The steps of the planner in device memory, against the planner on the host.

@@ -14,13 +14,13 @@
 #include "cuda/add_parts.h"
 #include "cuda/add_row_sums.h"
 #include "cuda/choose_cluster.h"
-#include "cuda/chunk_args.h"
 #include "cuda/chunk_sizes.h"
 #include "cuda/copy_input.h"
 #include "cuda/device_scope.h"
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
 #include "cuda/prepared.h"
+#include "cuda/stage_values.h"
 #include "cuda/time_products.h"
 #include "cuda/vendor/index_arrays.h"
 #include "cuda/window_layout.h"
@@ -73,7 +73,8 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   const PlanShape shape = choose_shape(sm_count);
   if (RowOrders* const orders = matrix.orders()) {
     const Plan plan = sparsek::make_plan(*orders, shape);
-    arrays_ = PlanArrays(memory, plan, uses_);
+    arrays_ = PlanArrays(memory, plan, uses_, list_sizes_);
+    if (list_sizes_.columns > 0) list_at_once();
     entries_ = plan.entries();
     if (plan.chunks.empty()) panel_ends_ = panel_ends(plan);
   } else {
@@ -89,7 +90,8 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
 
 CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, std::byte* memory)
     : matrix_(matrix), options_(options), is_data_(true) {
-  planner_.emplace(matrix.shape(), choose_shape(sm_count));
+  const PlanShape shape = choose_shape(sm_count);
+  planner_.emplace(matrix.shape(), shape, list_sizes_);
   Layout layout;
   const IndexLayout index(matrix.shape(), layout);
   const PlanLayout plan(planner_->sizes(), layout);
@@ -177,6 +179,7 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
     lanes_.warps = lanes_.teams = 1;
     shape.chunks = static_cast<int32_t>((pattern.rows + kernel_->tile_m - 1) / kernel_->tile_m);
     shape.longest_whole = INT32_MAX;
+    list_sizes_ = list_sizes(pattern.rows, pattern.cols, pattern.nnzb, pattern.block_m, pattern.block_k);
     return;
   }
   const double blocks_of_row = static_cast<double>(pattern.nnzb) / pattern.block_rows;
@@ -210,13 +213,20 @@ size_t CudaPlan::bytes_of_row_sums() const {
   return static_cast<size_t>(rows_of_sums() * columns * bytes_of_sum());
 }
 
+void CudaPlan::list_at_once() {
+  PlanMemory& memory = matrix_.memory();
+  const PlanMemory::Block bounds = memory.allocate(static_cast<size_t>(list_sizes_.bound_bytes()), nullptr);
+  enqueue_lists(matrix_.shape(), list_sizes_, arrays_.views(), bounds.data(), memory.stream());
+  memory.read(arrays_.lists().counts);  // waits
+}
+
 CudaPlan::~CudaPlan() { matrix_.add_uses(uses_); }
 
 void CudaPlan::plan_on_device(const PlanShape& shape) {
   PlanMemory& memory = matrix_.memory();
   const auto& index = std::get<DeviceIndex>(matrix_.index());
   if (!matrix_.is_async()) {
-    const DevicePlanner planner(matrix_.shape(), shape);
+    const DevicePlanner planner(matrix_.shape(), shape, list_sizes_);
     PlanSizes sizes = planner.sizes();
     sizes.scratch = 0;  // only until the plan is made
     const PlanMemory::Block scratch = memory.allocate(std::max<size_t>(planner.sizes().scratch, 1), nullptr);
@@ -234,7 +244,7 @@ void CudaPlan::plan_on_device(const PlanShape& shape) {
          "before the capture");
   }
   uses_.begin_as(matrix_.uses());
-  planner_.emplace(matrix_.shape(), shape);
+  planner_.emplace(matrix_.shape(), shape, list_sizes_);
   arrays_ = PlanArrays(memory, planner_->sizes(), uses_, stream);
   matrix_.made().order(stream, false);
   planner_->enqueue(index.arrays(), arrays_.views(), stream);
@@ -403,9 +413,10 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.uneven = uneven_;
   launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
-  RowChunks rows;
+  ScatteredRows rows = {{arrays_.chunks(), arrays_.row_ptr(), sizes.chunks, shape.block_rows, lanes_, nullptr},
+                        sizes.lists,
+                        arrays_.lists()};
   if (sizes.chunks > 0) {
-    rows = {arrays_.chunks(), arrays_.row_ptr(), sizes.chunks, shape.block_rows, lanes_, nullptr};
     rows.lanes.panels = panels_of(args.n);
     launch.rows_in_chunks = &rows;
     launch.workers = has_window(*kernel_) || reads_rows(*kernel_) ? workers_ : options_.workers;

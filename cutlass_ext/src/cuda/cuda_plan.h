@@ -55,6 +55,8 @@ class CudaPlan final : public PlanInMemory {
   int32_t tile_rows() const;
   int32_t tile_columns() const;
   void choose_chunks(int sm_count, PlanShape& shape);
+  // Makes the lists, and waits.
+  void list_at_once();
   int32_t panels_of(int64_t n) const;  // of a plan with chunks
   // Slabs and groups of a part's sums.
   PartSums part_layout() const;
@@ -80,6 +82,7 @@ class CudaPlan final : public PlanInMemory {
   int32_t panels_ = 1;                    // CTAs of a cluster that compute neighbouring columns of each tile
   int32_t workers_ = 1;                   // clusters that run at once
   LaneLayout lanes_ = {};                 // of a plan with chunks
+  ListSizes list_sizes_;                  // of a kernel that scatters
   bool cuts_rows_ = false;                // its chunks may end within block rows
   int32_t rounds_ = 1;                    // up to so many tiles for each of them, a cluster has one tile
   bool uneven_ = false;                   // the longest block row is far longer than the mean

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "cuda/cuda_error.h"
 #include "cuda/cut_rows.h"
 #include "cuda/group_union.h"
 #include "cuda/layout.h"
@@ -48,7 +49,7 @@ bool is_matching_worthwhile(const BsrShape& pattern, const PlanShape& shape) {
                                          kTimes * match_seconds(pattern.block_rows, pattern.block_cols, grid.slots);
 }
 
-DevicePlanner::DevicePlanner(const BsrShape& pattern, const PlanShape& shape)
+DevicePlanner::DevicePlanner(const BsrShape& pattern, const PlanShape& shape, const ListSizes& lists)
     : pattern_(pattern),
       shape_(shape),
       grid_(grid_of(pattern, shape)),
@@ -59,6 +60,8 @@ DevicePlanner::DevicePlanner(const BsrShape& pattern, const PlanShape& shape)
     sizes_.chunks = shape.chunks;
     sizes_.block_rows = pattern.block_rows;
     sizes_.entries = pattern.nnzb;
+    sizes_.lists = lists;
+    if (lists.columns > 0) sizes_.scratch = static_cast<size_t>(lists.bound_bytes());
     return;
   }
   sizes_.slots = grid_.slots;
@@ -82,7 +85,9 @@ DevicePlanner::DevicePlanner(const BsrShape& pattern, const PlanShape& shape)
 void DevicePlanner::enqueue(const CheckedIndex& index, const PlanArrays::Views& to, cudaStream_t stream) const {
   if (shape_.chunks > 0) {
     const ChunkRule rule = {pattern_.block_rows, shape_.chunks, shape_.longest_whole};
-    return cut_rows(index, rule, pattern_.block_k, to, stream);
+    cut_rows(index, rule, pattern_.block_k, to, stream);
+    if (sizes_.lists.columns > 0) enqueue_lists(pattern_, sizes_.lists, to, to.scratch, stream);
+    return;
   }
   RowGrid grid = grid_;
   auto* const taken = reinterpret_cast<int32_t*>(to.scratch + taken_at_);
@@ -111,6 +116,13 @@ void DevicePlanner::enqueue(const CheckedIndex& index, const PlanArrays::Views& 
   if (is_made_at_once(schedule)) return unite_and_schedule(pattern, entries, schedule, tiles, stream);
   unite_columns(pattern, entries, stream);
   schedule_tiles(schedule, to.scratch + work_at_, tiles, stream);
+}
+
+void enqueue_lists(const BsrShape& pattern, const ListSizes& sizes, const PlanArrays::Views& to, void* bounds,
+                   cudaStream_t stream) {
+  const ListedIndex index = {pattern.rows, pattern.cols, pattern.block_m, pattern.block_k,
+                             to.row_ptr,   to.entry_k,   to.entry_block,  &to.chunks->entry_end};
+  check(list_stages(index, sizes, {sizes, to.lists}, bounds, stream), "list_stages");
 }
 
 }  // namespace sparsek::cuda

@@ -14,8 +14,9 @@ namespace sparsek::cuda {
 // (plan/entry_places.h). That of an index with a fault has no entries.
 class DevicePlanner {
  public:
-  // nnzb of the pattern: an upper bound. Throws as make_plan does.
-  DevicePlanner(const BsrShape& pattern, const PlanShape& shape);
+  // nnzb of the pattern: an upper bound. lists: of a plan with chunks that has lists of stages. Throws as make_plan
+  // does.
+  DevicePlanner(const BsrShape& pattern, const PlanShape& shape, const ListSizes& lists);
 
   // What the plan takes, with the gaps, and what making it takes.
   const PlanSizes& sizes() const { return sizes_; }
@@ -32,6 +33,10 @@ class DevicePlanner {
   // Within the scratch memory: the order of the rows, the entries' places that are taken, what the kernels work on.
   size_t order_at_ = 0, taken_at_ = 0, work_at_ = 0;
 };
+
+// Makes the lists of a plan with chunks, whose other arrays are complete. bounds: ListSizes::bound_bytes().
+void enqueue_lists(const BsrShape& pattern, const ListSizes& sizes, const PlanArrays::Views& to, void* bounds,
+                   cudaStream_t stream);
 
 // Whether a plan that is made without waiting matches rows: where a product is expected to take eight times as long as
 // the matching, of which it saves 7 % or so. Then a plan that is used once loses little, and any other gains.

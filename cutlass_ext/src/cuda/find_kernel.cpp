@@ -97,8 +97,8 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   if (scatters(kernel)) {
     const ListSizes sizes = list_sizes(matrix.rows, matrix.cols, matrix.nnzb, matrix.block_m, matrix.block_k);
     const int64_t panels = (options.n + kernel.tile_n - 1) / kernel.tile_n;
-    if (sizes.stages > kMostStages || sizes.bound_bytes() > kMostBoundBytes || sizes.bytes() > kMostListBytes ||
-        sizes.groups * panels > kMostTiles) {
+    if (sizes.stages > kMostStages || sizes.bound_bytes() > kMostBoundBytes ||
+        sizes.bytes() + sizes.value_bytes() > kMostListBytes || sizes.groups * panels > kMostTiles) {
       return "a larger matrix than it serves";
     }
   } else if (packs_fp64(kernel)) {

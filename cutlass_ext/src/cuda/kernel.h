@@ -26,7 +26,7 @@ struct KernelDesc {
 // A CTA has one chunk at a time, not each of its warps, and takes several: the layout is cuda/window_layout.h's.
 inline bool has_window(const KernelDesc& kernel) { return std::strcmp(kernel.family, "row_window") == 0; }
 
-// It lists the elements of each tile in the product's workspace (cuda/stage_lists.h).
+// Its plans have lists of the elements of each stage (cuda/stage_lists.h).
 inline bool scatters(const KernelDesc& kernel) { return std::strcmp(kernel.family, "wgmma_scatter") == 0; }
 
 // It writes A to dense tiles in the product's workspace (cuda/pack_fp64.h).

@@ -11,8 +11,9 @@
 namespace sparsek::cuda {
 namespace {
 
-PlanSizes sizes_of(const Plan& plan) {
+PlanSizes sizes_of(const Plan& plan, const ListSizes& lists) {
   PlanSizes sizes;
+  sizes.lists = lists;
   sizes.tiles = static_cast<int64_t>(plan.tiles.size());
   sizes.entries = plan.entries();
   sizes.groups = static_cast<int64_t>(plan.slot_row.size()) / plan.slots;
@@ -65,6 +66,7 @@ PlanLayout::PlanLayout(const PlanSizes& sizes, Layout& layout) {
   if (sizes.chunks > 0) {
     begin_[kChunks] = layout.place<RowChunk>(sizes.chunks);
     begin_[kRowPtr] = layout.place<int32_t>(sizes.block_rows + 1);
+    begin_[kLists] = layout.place<std::byte>(static_cast<size_t>(sizes.lists.bytes()));
   }
   begin_[kRecomputed] = layout.place<unsigned long long>(1);
   begin_[kEntries] = begin_[kRecomputed];
@@ -86,6 +88,7 @@ PlanArrays::Views PlanArrays::views_of(const PlanLayout& layout, std::byte* memo
   views.split_tiles = at(views.split_tiles, PlanLayout::kSplitTiles);
   views.chunks = at(views.chunks, PlanLayout::kChunks);
   views.row_ptr = at(views.row_ptr, PlanLayout::kRowPtr);
+  views.lists = at(views.lists, PlanLayout::kLists);
   views.recomputed = at(views.recomputed, PlanLayout::kRecomputed);
   views.entries = at(views.entries, PlanLayout::kEntries);
   views.ranges = at(views.ranges, PlanLayout::kRanges);
@@ -104,8 +107,8 @@ PlanArrays::PlanArrays(PlanMemory& memory, const PlanSizes& sizes, const StreamU
   views_ = views_of(places, block_.data());
 }
 
-PlanArrays::PlanArrays(PlanMemory& memory, const Plan& plan, const StreamUses& uses)
-    : PlanArrays(memory, sizes_of(plan), uses, memory.stream()) {
+PlanArrays::PlanArrays(PlanMemory& memory, const Plan& plan, const StreamUses& uses, const ListSizes& lists)
+    : PlanArrays(memory, sizes_of(plan, lists), uses, memory.stream()) {
   const unsigned long long none = 0;
   const auto at = [&](const void* array) {
     return static_cast<size_t>(static_cast<const std::byte*>(array) - block_.data());

@@ -7,6 +7,7 @@
 #include "cuda/entry_range.h"
 #include "cuda/layout.h"
 #include "cuda/plan_memory.h"
+#include "cuda/stage_lists.h"
 #include "plan/digest.h"
 #include "plan/plan.h"
 
@@ -19,6 +20,7 @@ struct PlanSizes {
   // Of a plan with chunks, whose entries are the blocks; else 0.
   int32_t chunks = 0;
   int64_t block_rows = 0;
+  ListSizes lists;  // of kernels that scatter
   // Of a plan that is made on the device, which has gaps between the entries of its row groups; else 0.
   int64_t ranges = 0;  // row groups
   size_t scratch = 0;  // bytes
@@ -40,6 +42,7 @@ class PlanLayout {
     kSplitTiles,
     kChunks,
     kRowPtr,
+    kLists,
     kRecomputed,
     kEntries,
     kRanges,
@@ -60,6 +63,7 @@ class PlanArrays {
     SplitTile* split_tiles;          // (split_tiles)
     RowChunk* chunks;                // (chunks)
     int32_t* row_ptr;                // (block_rows + 1), where there are chunks
+    std::byte* lists;                // StageLists, of sizes.lists
     unsigned long long* recomputed;  // (1): see nan_sums.cuh
     unsigned long long* entries;     // (1): those that there are, where a plan has gaps between them
     EntryRange* ranges;              // (ranges)
@@ -67,8 +71,9 @@ class PlanArrays {
   };
 
   PlanArrays() = default;
-  // Filled by one copy; complete when the constructor returns. uses: of the products, as in PlanMemory::allocate.
-  PlanArrays(PlanMemory& memory, const Plan& plan, const StreamUses& uses);
+  // Filled by one copy, but for the lists; complete when the constructor returns. uses: of the products, as in
+  // PlanMemory::allocate.
+  PlanArrays(PlanMemory& memory, const Plan& plan, const StreamUses& uses, const ListSizes& lists);
   // To be filled in, in the stream.
   PlanArrays(PlanMemory& memory, const PlanSizes& sizes, const StreamUses& uses, cudaStream_t stream);
   // Within memory that is not owned.
@@ -84,6 +89,7 @@ class PlanArrays {
   unsigned long long* recomputed() const { return views_.recomputed; }
   const RowChunk* chunks() const { return views_.chunks; }
   const int32_t* row_ptr() const { return views_.row_ptr; }
+  StageLists lists() const { return {sizes_.lists, views_.lists}; }
   size_t bytes() const { return block_.bytes(); }
 
   // All but the counter and the gaps, copied to the host.

@@ -1,132 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a producer warp of kernel family "wgmma_scatter" brings the lists of its quarter of a tile to shared memory, part
-// by part, and writes their elements to a stage.
+// How a producer warp of kernel family "wgmma_scatter" brings the lists of its quarter to shared memory, part by part,
+// and writes their elements to a stage.
 #pragma once
 
 #include "cuda/scatter_shared.cuh"
+#include "cuda/shared_address.cuh"
+#include "cuda/shared_store.cuh"
 
 namespace sparsek::cuda {
 namespace wgmma_scatter_kernel {
 
-// A part of a list, in a word: its stage, its elements, and whether it is the first or the last one of the list.
+// A part of a list: its stage, its units, whether it is the first or the last one of the list, and what is to be loaded
+// of B for the stage.
 struct Part {
-  static constexpr uint32_t kNone = 0xffffffffu, kFirst = 1u << 30, kLast = 1u << 31;
-  uint32_t word;
+  static constexpr uint32_t kFirst = 1u << 30, kLast = 1u << 31;
+  uint32_t word;  // 0: none
+  int panel;
 
-  __device__ static Part of(int stage, int elements, bool first, bool last) {
-    return {uint32_t(elements) | uint32_t(stage) << 12 | (first ? kFirst : 0) | (last ? kLast : 0)};
+  __device__ static Part of(int stage, int units, int boxes, int panel, bool first, bool last) {
+    return {uint32_t(units) | uint32_t(boxes) << 8 | uint32_t(stage) << 12 | (first ? kFirst : 0) | (last ? kLast : 0),
+            panel};
   }
-  __device__ bool is_none() const { return word == kNone; }
+  __device__ bool is_none() const { return word == 0; }
   __device__ bool is_first() const { return (word & kFirst) != 0; }
   __device__ bool is_last() const { return (word & kLast) != 0; }
-  __device__ int elements() const { return int(word & 0xfff); }
+  __device__ int units() const { return int(word & 0xff); }
+  __device__ int boxes() const { return int(word >> 8 & 0xf); }
   __device__ int stage() const { return int(word >> 12 & 0xffff); }
 };
-static_assert(kPartElements <= 0xfff && kMostStages <= 0x10000);
+static_assert(kPartUnits <= 0xff && kMostStages <= 0x10000);
 
-// The parts of a warp's lists of a tile, one after the other: of all stages, or of every other one. Stages in which no
-// quarter has elements are left out; of others an empty list is one empty part.
-template <int Turns>
+// The parts of a warp's lists, one after the other, of all tiles of its CTA: of each stage, or of every other one.
+template <class Storage>
 class Parts {
  public:
-  // lists: of the row group. is_next: whether the tile's first stage is the warp's.
-  __device__ Parts(const Params& p, const StageList* lists, int quarter, int lane, bool is_next)
-      : p_(p), lists_(lists), quarter_(quarter), lane_(lane), is_next_(is_next) {}
-
-  // Behind the last part: whether what follows the tile's stages in the ring is the warp's.
-  __device__ bool is_next() const { return is_next_; }
+  // turn: the first stage that is the warp's.
+  __device__ Parts(const Params& p, int quarter, int turn, int lane)
+      : p_(p), quarter_(quarter), lane_(lane), tile_(blockIdx.x), at_(turn) {
+    enter_tile();
+  }
 
   // Begins to copy the next part to `to`.
-  __device__ Part copy_next(uint32_t to) {
+  __device__ Part copy_next(uint32_t to, uint32_t copied) {
     bool first = false;
     if (left_ == 0) {
-      stage_ = next_stage();
-      if (stage_ < 0) return {Part::kNone};
-      from_ = __shfl_sync(kWarp, own_.begin, stage_ % 32);
-      left_ = __shfl_sync(kWarp, own_.count, stage_ % 32);
+      if (!next_step()) return {};
       first = true;
     }
-    const int elements = min(left_, kPartElements);
-    const uint32_t* const from = p_.lists.elements + int64_t(from_) * kChunk + lane_ * kFour;
-#pragma unroll
-    for (int i = 0; i < kPartElements; i += kChunk) {
-      if (i < elements) copy(to + (i + lane_ * kFour) * int(sizeof(uint32_t)), from + i);
+    const int units = min(left_, kPartUnits);
+    if (lane_ == 0) {
+      const int64_t from = int64_t(from_) * kUnit;
+      const uint32_t bytes = units * (kUnit * kElementBytes);
+      arrive_and_expect(copied, 2 * bytes);
+      copy_to_shared(to, p_.rows.lists.places + from, bytes, copied);
+      copy_to_shared(to + kHalfPartBytes, p_.values + from, bytes, copied);
     }
-    from_ += kPartElements / kChunk;
-    left_ -= elements;
-    return Part::of(stage_, elements, first, left_ == 0);
+    from_ += units;
+    left_ -= units;
+    return Part::of(stage_, units, boxes_, panel_, first, left_ == 0);
   }
 
  private:
-  __device__ static void copy(uint32_t to, const uint32_t* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  static constexpr int kTurns = Storage::kTurns;
+
+  __device__ void enter_tile() {
+    in_window_ = 32;
+    count_ = 0;
+    if (tile_ >= p_.tiles) return;
+    const Place place(p_, tile_);
+    panel_ = place.panel;
+    count_ = place.steps(p_);
+    steps_ = p_.rows.lists.steps + (int64_t(place.group) * kQuarters + quarter_) * p_.rows.sizes.stages;
+    constexpr int kChunks = Storage::kTileN / kChunkColumns;
+    const auto chunks = int((p_.args.n - int64_t(panel_) * Storage::kTileN + kChunkColumns - 1) / kChunkColumns);
+    boxes_ = (min(kChunks, chunks) + p_.boxes.chunks - 1) / p_.boxes.chunks;
   }
-  // The next one of the warp's.
-  __device__ int next_stage() {
-    while (true) {
-      const int stage = next_with_blocks();
-      if (stage < 0) return -1;
-      if (Turns == 1) return stage;
-      is_next_ = !is_next_;
-      if (!is_next_) return stage;
+  __device__ bool next_step() {
+    while (at_ >= count_) {
+      if (tile_ >= p_.tiles) return false;
+      at_ -= count_;
+      tile_ += gridDim.x;
+      enter_tile();
     }
-  }
-  __device__ int next_with_blocks() {
-    while (bits_ == 0) {
-      if (window_ >= p_.sizes.stages) return -1;
-      const int stage = window_ + lane_;
-      bool any = false;
-      if (stage < p_.sizes.stages) {
-        const auto* const four = reinterpret_cast<const int4*>(lists_ + stage * kQuarters);
-        const int4 low = __ldg(four), high = __ldg(four + 1);
-        any = (low.y | low.w | high.y | high.w) != 0;
-        own_.begin = quarter_ == 0 ? low.x : quarter_ == 1 ? low.z : quarter_ == 2 ? high.x : high.z;
-        own_.count = quarter_ == 0 ? low.y : quarter_ == 1 ? low.w : quarter_ == 2 ? high.y : high.w;
-      }
-      bits_ = __ballot_sync(kWarp, any);
-      window_ += 32;
+    if (in_window_ == 32) {
+      const int own = at_ + lane_ * kTurns;
+      const int2 step = own < count_ ? __ldg(reinterpret_cast<const int2*>(steps_ + own)) : int2{};
+      window_ = {step.x, step.y};
+      in_window_ = 0;
     }
-    const int bit = __ffs(int(bits_)) - 1;
-    bits_ &= bits_ - 1;
-    return window_ - 32 + bit;
+    const Step step = {__shfl_sync(kWarp, window_.begin, in_window_), __shfl_sync(kWarp, window_.word, in_window_)};
+    ++in_window_;
+    at_ += kTurns;
+    from_ = step.begin;
+    left_ = step.units();
+    stage_ = step.stage();
+    return true;
   }
 
   const Params& p_;
-  const StageList* lists_;
   int quarter_, lane_;
-  bool is_next_;
-  StageList own_ = {};  // the warp's list of the lane's stage of the window
-  int window_ = 0;      // the stage behind the window of 32
-  uint32_t bits_ = 0;   // its stages that are left
+  int tile_, panel_ = 0, boxes_ = 0;
+  const Step* steps_ = nullptr;  // of the tile
+  int count_, at_;               // of them, and the warp's next one
+  Step window_ = {};             // the warp's next step but as many as the lane's number
+  int in_window_;                // those of 32 that the warp has taken
   int stage_ = 0, from_ = 0, left_ = 0;
 };
+static_assert(sizeof(Step) == sizeof(int2));
 
-// Writes the elements of a part, which lies at `from`, to a quarter.
-__device__ inline void write_part(uint32_t quarter, uint32_t from, int elements, int lane) {
-  const auto put = [&](uint32_t element) {
-    asm volatile("st.shared.u16 [%0], %1;" ::"r"(quarter + (element & kPlaceBits)), "h"(uint16_t(element >> 16))
-                 : "memory");
-  };
+// A part's elements of a lane, a pair of each unit.
+struct Pairs {
+  uint32_t place[kPartUnits], value[kPartUnits];
+
+  __device__ void read(uint32_t part, int units, int lane) {
+    constexpr int kAlways = 2;
 #pragma unroll
-  for (int i = 0; i < kPartElements; i += kChunk) {
-    if (i >= elements) break;
-    uint4 four;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(four.x), "=r"(four.y), "=r"(four.z), "=r"(four.w)
-                 : "r"(from + (i + lane * kFour) * int(sizeof(uint32_t)))
-                 : "memory");
-    put(four.x);
-    if (i + 32 < elements) put(four.y);
-    if (i + 64 < elements) put(four.z);
-    if (i + 96 < elements) put(four.w);
+    for (int u = 0; u < kAlways; ++u) read_unit(part, u, lane);
+    if (units <= kAlways) return;
+#pragma unroll
+    for (int u = kAlways; u < kPartUnits; ++u) read_unit(part, u, lane);
   }
-}
+  // To a quarter.
+  __device__ void write(uint32_t quarter, int units) const {
+#pragma unroll
+    for (int u = 0; u < kPartUnits; ++u) {
+      if (u >= units) break;
+      store_half(quarter + (place[u] & 0xffff), value[u]);
+      store_half(quarter + (place[u] >> 16), value[u] >> 16);
+    }
+  }
+
+ private:
+  __device__ void read_unit(uint32_t part, int u, int lane) {
+    const uint32_t from = part + u * (kUnit * kElementBytes) + lane * int(sizeof(uint32_t));
+    place[u] = load_word(from);
+    value[u] = load_word(from + kHalfPartBytes);
+  }
+};
 
 __device__ inline void clear_quarter(uint32_t quarter, int lane) {
 #pragma unroll
-  for (int i = 0; i < kQuarterBytes; i += 512) {
-    asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(quarter + i + lane * 16), "r"(0) : "memory");
-  }
+  for (int i = 0; i < kQuarterBytes; i += 512) clear_vector(quarter + i + lane * 16);
 }
 
 }  // namespace wgmma_scatter_kernel

@@ -7,10 +7,9 @@
 
 #include <cstdint>
 
-#include "cuda/chunk_args.h"
 #include "cuda/launch_args.h"
 #include "cuda/ring_tile.cuh"
-#include "cuda/stage_lists.h"
+#include "cuda/stage_values.h"
 #include "cuda/tma_store.cuh"
 #include "cutlass/arch/barrier.h"
 
@@ -36,22 +35,21 @@ constexpr int kQuarterBytes = kQuarterRows * kListRowBytes;
 constexpr int warpgroups_of(int tile_n) { return tile_n <= 64 ? 1 : 2; }
 constexpr int kFullArrivals = kQuarters + 1;  // a warp's rows of A each, and that B is on its way
 constexpr int kChunkBytes = kStageK * kChunkColumns * kElementBytes;
-// What a warp copies to shared memory at once: a list, or a part of one. So many copies are under way or there.
-constexpr int kPartElements = 3 * kChunk, kPartBytes = kPartElements * int(sizeof(uint32_t));
-constexpr int slots_of(int tile_n) { return tile_n <= 64 ? 2 : 5; }
+// What a warp copies to shared memory at once: a list, or a part of one, its places and then its values. So many copies
+// are under way or there.
+constexpr int kPartUnits = 6, kHalfPartBytes = kPartUnits * kUnit * kElementBytes, kPartBytes = 2 * kHalfPartBytes;
+constexpr int slots_of(int tile_n) { return tile_n <= 64 ? 2 : 4; }
 constexpr uint32_t kWarp = 0xffffffffu;
-constexpr uint32_t kHasBlocks = 0, kIsEnd = 1;  // of what follows a tile's stages in the ring
 
 struct Params {
   CUtensorMap map_b;  // see BoxesOfB
   CUtensorMap map_c;  // (N, M, 1); set if by_tma
   LaunchArgs args;
-  RowChunks rows;
+  ScatteredRows rows;
   BoxesOfB boxes;
-  ListSizes sizes;
-  StageLists lists;
-  int32_t groups, tiles;  // of 128 rows; of these by all panels
-  bool by_tma;            // C is stored by TMA
+  const uint16_t* values;  // in the order of the lists
+  int32_t groups, tiles;   // of 128 rows; of these by all panels
+  bool by_tma;             // C is stored by TMA
 };
 
 template <int TileN, int Stages>
@@ -63,7 +61,7 @@ struct Storage {
   alignas(1024) uint8_t a[Stages][kStageBytesA];
   alignas(1024) StoreBuffers buffers[kConsumerWarps];
   alignas(16) uint8_t parts[kProducerWarps][kSlots][kPartBytes];
-  uint32_t marks[Stages];  // kHasBlocks or kIsEnd
+  cutlass::arch::ClusterTransactionBarrier copied[kProducerWarps][kSlots];
   cutlass::arch::ClusterTransactionBarrier full[Stages];
   cutlass::arch::ClusterBarrier empty[Stages];
 };
@@ -72,6 +70,8 @@ struct Storage {
 struct Place {
   int group, panel;
   __device__ Place(const Params& p, int tile) : group(tile % p.groups), panel(tile / p.groups) {}
+  // Its stages in which a row has blocks.
+  __device__ int steps(const Params& p) const { return __ldg(p.rows.lists.counts + group); }
 };
 
 }  // namespace wgmma_scatter_kernel

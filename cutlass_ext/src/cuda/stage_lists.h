@@ -1,69 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
-// A of a product, listed by stages for kernel family "wgmma_scatter". A stage is 128 rows by up to 64 columns, and each
-// 32 of its rows, a quarter, are a list of the elements of their blocks: where each lies in a dense quarter, and what
-// it is. Elements have 16 bits. All of it lies in the product's workspace.
+// A, listed by stages for kernel family "wgmma_scatter". A stage is 128 rows by up to 64 columns, and each 32 of its
+// rows, a quarter, are a list of the elements of their blocks: where each lies in a dense quarter, and where in the
+// matrix's values. Elements have 16 bits. The lists are of the plan; with each product its values are copied to their
+// order (cuda/stage_values.h).
 //
-//   bounds    (block rows, stages + 1), row-major: the row's first entry in this stage, or behind it
-//   lists     (row groups, stages, 4), row-major: where the list of a quarter lies
-//   elements  (chunks of all lists, 32, 4): bits 0 to 11: the place, in bytes, in a quarter, which is (32 rows, 64
-//             columns), K-major, swizzled over 128 bytes; bits 16 to 31: the element. Element i of a chunk of 128 is at
-//             (i % 32, i / 32), so that the lanes of a warp, which read four each, write neighbours of the list
-//             together: these lie in different banks more often than others. The last element fills the last 32 of a
-//             list.
+//   steps     (row groups, 4, stages), row-major: where the list of a quarter lies. Stages in which no row of the group
+//             has a block are left out: the others come first, as many as counts says
+//   counts    (row groups + 1): stages that have blocks; behind them: units of all lists
+//   places    (units of all lists, 64): in bytes, in a quarter, which is (32 rows, 64 columns), K-major, swizzled over
+//             128 bytes. A list has a unit at least. Behind its elements come some of the same place and value as the
+//             last one; where it has none, zeros
+//   sources   (units of all lists, 64): which element of the values; kNoSource: zero
+//
+// Element i of a unit lies at at_of(i): a lane of a warp has two neighbours in memory, and the lanes write what are
+// neighbours in the list together, as these lie in different banks more often than others.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
-#include "cuda/launch_args.h"
-
 namespace sparsek::cuda {
+
+struct RowChunks;
 
 constexpr int kListRows = 128, kListColumns = 64;  // of a stage; columns at most
 constexpr int kQuarters = 4, kQuarterRows = kListRows / kQuarters;
 constexpr int kListRowBytes = kListColumns * 2;
-constexpr int kFour = 4;  // elements that a lane reads together
-constexpr int kChunk = 32 * kFour;
-constexpr uint32_t kPlaceBits = 0xfff;
+constexpr int kUnit = 64;                                        // elements, a pair for each lane
+constexpr int kMostUnits = kQuarterRows * kListColumns / kUnit;  // of a list
+constexpr uint32_t kNoSource = 0xffffffff;
 
 // Of an element, in a quarter.
 constexpr uint32_t place_of(uint32_t row, uint32_t column) {
   return row * kListRowBytes + (column / 8 ^ row % 8) * 16 + column % 8 * 2;
 }
 
+constexpr int at_of(int i) { return i % 32 * 2 + i / 32; }
+
 // Element i of a row's blocks in a stage is in its block i / block_k, at most kListColumns of them.
 constexpr uint32_t reciprocal_of(int32_t block_k) { return (65536u + block_k - 1) / block_k; }
 constexpr uint32_t block_of(uint32_t i, uint32_t reciprocal) { return i * reciprocal >> 16; }
 
-// The first chunk of a list: behind the elements of the lists before, with room for one chunk more in each.
-constexpr int64_t first_chunk(int64_t elements_before, int64_t lists_before) {
-  return elements_before / kChunk + lists_before;
+// The first unit of a list: behind the elements of the lists before, with room for one unit more in each.
+constexpr int64_t first_unit(int64_t elements_before, int64_t lists_before) {
+  return elements_before / kUnit + lists_before;
 }
 constexpr int kMostStages = 512;
 constexpr int64_t kMostBoundBytes = int64_t{64} << 20;
 constexpr int64_t kMostListBytes = int64_t{2} << 30;
 constexpr int64_t kMostTiles = int64_t{1} << 30;
 
-struct StageList {
-  int32_t begin;  // chunk
-  int32_t count;  // elements
+// The list of a quarter in a stage.
+struct Step {
+  static constexpr int kStageShift = 16;
+  int32_t begin;  // unit
+  int32_t word;   // units; above kStageShift the stage
+
+  constexpr int32_t units() const { return word & ((1 << kStageShift) - 1); }
+  constexpr int32_t stage() const { return word >> kStageShift; }
 };
 
 struct ListSizes {
-  int32_t columns;  // of A in a stage: whole blocks
-  int64_t block_rows, stages, groups;
-  int64_t elements;  // of all blocks
+  int32_t columns = 0;  // of A in a stage: whole blocks. 0: a plan without lists
+  int64_t block_rows = 0, stages = 0, groups = 0;
+  int64_t elements = 0;  // of all blocks
 
   constexpr int64_t lists() const { return groups * stages * kQuarters; }
-  constexpr int64_t chunks() const { return elements / kChunk + lists(); }
+  constexpr int64_t units() const { return elements / kUnit + lists(); }
   // Each a multiple of 256, so that what lies behind is aligned.
   static constexpr int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-  constexpr int64_t bound_bytes() const { return aligned((stages + 1) * block_rows * int64_t{sizeof(int32_t)}); }
-  constexpr int64_t list_bytes() const { return aligned(lists() * int64_t{sizeof(StageList)}); }
+  constexpr int64_t step_bytes() const { return aligned(lists() * int64_t{sizeof(Step)}); }
+  constexpr int64_t count_bytes() const { return aligned((groups + 1) * int64_t{sizeof(int32_t)}); }
+  constexpr int64_t place_bytes() const { return aligned(units() * kUnit * int64_t{sizeof(uint16_t)}); }
+  constexpr int64_t source_bytes() const { return aligned(units() * kUnit * int64_t{sizeof(uint32_t)}); }
   constexpr int64_t bytes() const {
-    return bound_bytes() + list_bytes() + aligned(chunks() * kChunk * int64_t{sizeof(uint32_t)});
+    return columns == 0 ? 0 : step_bytes() + count_bytes() + place_bytes() + source_bytes();
   }
+  // Of a product: its values in the order of the lists.
+  constexpr int64_t value_bytes() const { return place_bytes(); }
+  // While the lists are made: (block rows, stages + 1), row-major: a row's first entry in this stage, or behind it.
+  constexpr int64_t bound_bytes() const { return aligned((stages + 1) * block_rows * int64_t{sizeof(int32_t)}); }
 };
 
 // block_k: at most kListColumns.
@@ -74,22 +91,36 @@ constexpr ListSizes list_sizes(int64_t rows, int64_t cols, int64_t nnzb, int32_t
           nnzb * block_m * block_k};
 }
 
-// Where they lie in a product's workspace.
+// Where they lie in the plan's memory.
 struct StageLists {
-  int32_t* bounds;
-  StageList* lists;
-  uint32_t* elements;
+  Step* steps;
+  int32_t* counts;
+  uint16_t* places;
+  uint32_t* sources;
 
-  StageLists(const ListSizes& sizes, void* workspace)
-      : bounds(static_cast<int32_t*>(workspace)),
-        lists(reinterpret_cast<StageList*>(static_cast<char*>(workspace) + sizes.bound_bytes())),
-        elements(reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(lists) + sizes.list_bytes())) {}
+  StageLists(const ListSizes& sizes, void* memory)
+      : steps(static_cast<Step*>(memory)),
+        counts(reinterpret_cast<int32_t*>(static_cast<char*>(memory) + sizes.step_bytes())),
+        places(reinterpret_cast<uint16_t*>(reinterpret_cast<char*>(counts) + sizes.count_bytes())),
+        sources(reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(places) + sizes.place_bytes())) {}
+};
+
+// What lists are made of: the sizes of the matrix, and what the plan has of its index.
+struct ListedIndex {
+  int64_t rows, cols;
+  int32_t block_m, block_k;
+  const int32_t* row_ptr;      // (block rows + 1)
+  const int32_t* entry_k;      // (entries): first column of each block
+  const int32_t* entry_block;  // (entries): which block of the values; not read where they are in place
+  const int32_t* entry_end;    // (1): negative: blocks are not in the places of their entries
 };
 
 // Loads the kernels. Call it before the first launch on a device, since a capture does not allow loading.
 cudaError_t prepare_stage_lists();
 
-// Writes the lists of a product whose plan has chunks.
-cudaError_t list_stages(const LaunchArgs& args, const ListSizes& sizes, const StageLists& to);
+// Makes the lists in the stream. bounds: sizes.bound_bytes(), for as long as that takes. `to` has room for all elements
+// of the sizes, which are a bound of those that there are.
+cudaError_t list_stages(const ListedIndex& index, const ListSizes& sizes, const StageLists& to, void* bounds,
+                        cudaStream_t stream);
 
 }  // namespace sparsek::cuda

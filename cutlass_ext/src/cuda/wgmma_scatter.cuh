@@ -2,9 +2,10 @@
 // Kernel family "wgmma_scatter": wgmma for blocks of any size up to 64 x 64, single nonzeros too, by many columns.
 //
 // A is read sparse and multiplied dense. Of small blocks, the 128 rows of a tile have most columns of A between them,
-// so the product takes little longer than a dense one of these columns. Two kernels first list A's elements by stages
-// (stage_lists.h). Producer warps read these lists and write the elements to their places in a dense tile in shared
-// memory, whose rest is zero (scatter_producer.cuh). Stages in which no row of the tile has a block are left out.
+// so the product takes little longer than a dense one of these columns. The plan lists A's elements by stages
+// (stage_lists.h), and a kernel before this one copies their values to the order of the lists (stage_values.h).
+// Producer warps read these lists and write the elements to their places in a dense tile in shared memory, whose rest
+// is zero (scatter_producer.cuh). Stages in which no row of the tile has a block are left out.
 //
 //   A   stage (128, 64), K-major, 128-byte swizzle, written by the producer warps, 32 rows each
 //   B   stage (chunk of 64 columns, 64, 64), N-major, 128-byte swizzle: by TMA; rows behind A's columns are zero
@@ -80,6 +81,9 @@ __device__ void consume(const Params& p, Storage& shared) {
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   const uint64_t first_a = wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + warpgroup * kHalfBytes);
   const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kChunkBytes);
+  wait_for_previous_launch();
+  int next_steps = 0;
+  if (int(blockIdx.x) < p.tiles) next_steps = Place(p, blockIdx.x).steps(p);
   RingState<kStages> state;
   const auto release = [&](int stage) {
     __syncwarp();
@@ -88,11 +92,11 @@ __device__ void consume(const Params& p, Storage& shared) {
 #pragma unroll 1
   for (int tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
     float acc[kHalves][kGroups][4] = {};
-    bool pending = false;  // wgmma may still read the previous stage
+    const int steps = next_steps;
+    if (tile + int(gridDim.x) < p.tiles) next_steps = Place(p, tile + gridDim.x).steps(p);
 #pragma unroll 1
-    while (true) {
+    for (int step = 0; step < steps; ++step) {
       wait_for_phase(first_full + state.stage * kBarrierBytes, state.phase);
-      if (read_by_one(&shared.marks[state.stage], lane) == kIsEnd) break;
       // A was written by threads, and is read by tensor cores. The producers would wait here for the copies ahead.
       cutlass::arch::fence_view_async_shared();
       const uint64_t a = advanced(first_a, state.stage * kStageBytesA);
@@ -108,16 +112,13 @@ __device__ void consume(const Params& p, Storage& shared) {
       }
       cute::warpgroup_commit_batch();
       cute::warpgroup_wait<1>();
-      if (pending) release(state.previous());
-      pending = true;
+      if (step > 0) release(state.previous());
       ++state;
     }
     cute::warpgroup_wait<0>();
 #pragma unroll
     for (int half = 0; half < kHalves; ++half) wgmma_fence(acc[half]);
-    if (pending) release(state.previous());
-    release(state.stage);
-    ++state;
+    if (steps > 0) release(state.previous());
     uint32_t with_nan[kHalves];
 #pragma unroll 1
     for (int half = 0; half < kHalves; ++half) {
@@ -156,9 +157,9 @@ __global__ void __launch_bounds__(threads_of(TileN), Ctas) kernel(const __grid_c
       shared.full[s].init(kFullArrivals);
       shared.empty[s].init(Memory::kConsumerWarps);
     }
+    for (int i = 0; i < Memory::kProducerWarps * Memory::kSlots; ++i) shared.copied[0][i].init(1);
     cutlass::arch::fence_barrier_init();
   }
-  wait_for_previous_launch();
   __syncthreads();
   if (threadIdx.x < Memory::kProducers) {
     cutlass::arch::warpgroup_reg_dealloc<producer_registers(TileN)>();
@@ -184,18 +185,20 @@ struct WgmmaScatterKernel {
   static constexpr auto kKernel = wgmma_scatter_kernel::kernel<Element, kTileN, kStages, kCtas>;
 
   static cudaError_t prepare() {
-    const cudaError_t error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
-    return error == cudaSuccess ? prepare_stage_lists() : error;
+    cudaError_t error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    if (error == cudaSuccess) error = prepare_stage_lists();
+    return error == cudaSuccess ? prepare_stage_values() : error;
   }
 
   static size_t workspace_bytes(const LaunchArgs& args) {
-    return static_cast<size_t>(list_sizes(args.rows, args.cols, args.nnzb, args.block_m, args.block_k).bytes());
+    return static_cast<size_t>(list_sizes(args.rows, args.cols, args.nnzb, args.block_m, args.block_k).value_bytes());
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_scatter_kernel;
-    const ListSizes sizes = list_sizes(args.rows, args.cols, args.nnzb, args.block_m, args.block_k);
-    k::Params p = {{}, {}, args, *args.rows_in_chunks, k::BoxesOfB::of(args), sizes, {sizes, args.workspace},
+    const auto& rows = static_cast<const ScatteredRows&>(*args.rows_in_chunks);
+    const ListSizes& sizes = rows.sizes;
+    k::Params p = {{}, {}, args, rows, k::BoxesOfB::of(args), static_cast<const uint16_t*>(args.workspace),
                    0,  0,  false};
     // Chunks of fewer than 64 rows have gaps between them in shared memory.
     p.boxes.chunks = sizes.columns == k::kStageK ? std::min(p.boxes.chunks, kTileN / k::kChunkColumns) : 1;
@@ -204,7 +207,7 @@ struct WgmmaScatterKernel {
     p.by_tma = can_store_by_tma<Element>(args);
     cudaError_t error = p.boxes.make_map(&p.map_b, args, sizes.columns, p.boxes.chunks);
     if (error == cudaSuccess && p.by_tma) error = make_store_map(&p.map_c, args);
-    if (error == cudaSuccess) error = list_stages(args, sizes, p.lists);
+    if (error == cudaSuccess) error = copy_stage_values(sizes, rows.lists, args.values, args.workspace, args.stream);
     if (error != cudaSuccess) return error;
     return launch_kernel(kKernel, std::min(args.workers, p.tiles), kThreads, kSharedBytes, args.stream,
                          {/*overlap=*/true}, p);

@@ -30,7 +30,7 @@ struct Part {
 };
 static_assert(kPartUnits <= 0xff && kMostStages <= 0x10000);
 
-// The parts of a warp's lists, one after the other, of all tiles of its CTA: of each stage, or of every other one.
+// The parts of a warp's lists, one after the other, of all tiles of its CTA: of every other stage.
 template <class Storage>
 class Parts {
  public:
@@ -61,8 +61,6 @@ class Parts {
   }
 
  private:
-  static constexpr int kTurns = Storage::kTurns;
-
   __device__ void enter_tile() {
     in_window_ = 32;
     count_ = 0;

@@ -12,7 +12,7 @@ namespace wgmma_scatter_kernel {
 // By all producer warps: fills the stages of the CTA's tiles, one after the other in the ring.
 template <class Storage>
 __device__ void produce(const Params& p, Storage& shared) {
-  constexpr int kStages = Storage::kStages, kSlots = Storage::kSlots, kTurns = Storage::kTurns;
+  constexpr int kStages = Storage::kStages, kSlots = Storage::kSlots;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = warp % kQuarters, turn = warp / kQuarters;
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   const uint32_t first_a = shared_address(shared.a) + quarter * kQuarterBytes, first_b = shared_address(shared.b);

@@ -25,10 +25,9 @@ using ring_kernel::kTileM;
 
 static_assert(kListRows == kTileM && kListColumns == kStageK && kListRowBytes == kStageK * kElementBytes);
 
-// What limits these kernels are the instructions of a producer warp, one after the other. So of narrow tiles each
-// quarter of a stage is written by one of two warps, which have the stages in turn. With wide ones there are no
-// registers for it.
-constexpr int turns_of(int tile_n) { return tile_n <= 64 ? 2 : 1; }
+// What limits these kernels are the instructions of a producer warp, one after the other. So each quarter of a stage is
+// written by one of two warps, which have the stages in turn.
+constexpr int kTurns = 2;
 constexpr int kQuarterBytes = kQuarterRows * kListRowBytes;
 // Warpgroups that multiply. Where a tile is narrow, one has both halves of its rows, so that the threads of two CTAs
 // have enough registers.
@@ -54,7 +53,7 @@ struct Params {
 
 template <int TileN, int Stages>
 struct Storage {
-  static constexpr int kTurns = turns_of(TileN), kProducerWarps = kTurns * kQuarters, kProducers = 32 * kProducerWarps;
+  static constexpr int kProducerWarps = kTurns * kQuarters, kProducers = 32 * kProducerWarps;
   static constexpr int kWarpgroups = warpgroups_of(TileN), kConsumerWarps = 4 * kWarpgroups, kSlots = slots_of(TileN);
   static constexpr int kTileN = TileN, kStages = Stages, kStageBytesB = TileN / kChunkColumns * kChunkBytes;
   alignas(1024) uint8_t b[Stages][kStageBytesB];

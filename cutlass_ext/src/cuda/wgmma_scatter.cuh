@@ -37,12 +37,15 @@ using ring_kernel::kUnits;
 // A warp's 16 rows of a tile of C, in one half of it.
 struct OwnRows {
   uint32_t first_row, first_col;
-  int lane;
+  int warp, lane;  // of the consumers
   template <class Storage>
-  __device__ OwnRows(const Params& p, const Storage&, int tile, int half) : lane(threadIdx.x % 32) {
+  __device__ OwnRows(const Params& p, const Storage&, int tile, int half) {
+    uint32_t thread = threadIdx.x - Storage::kProducers;
+    asm volatile("" : "+r"(thread));  // so that what follows from it takes no registers of the main loop
+    warp = thread / 32;
+    lane = thread % 32;
     const Place place(p, tile);
-    const int warp = int(threadIdx.x - Storage::kProducers) / 32 % 4;
-    first_row = place.group * kTileM + half * (kTileM / 2) + warp * kStoreRows;
+    first_row = place.group * kTileM + half * (kTileM / 2) + warp % 4 * kStoreRows;
     first_col = place.panel * Storage::kTileN;
   }
   __device__ uint32_t row() const { return first_row + lane / 4; }
@@ -61,8 +64,7 @@ __device__ uint32_t store(const Params& p, Storage& shared, float (&acc)[Groups]
     if (own.lane == 0) atomicAdd(args.recomputed, 1ull);
   }
   if (p.by_tma && with_nan == 0) {
-    auto& buffers =
-        reinterpret_cast<StoreBuffers&>(shared.buffers[(threadIdx.x - Storage::kProducers) / 32][first_buffer]);
+    auto& buffers = reinterpret_cast<StoreBuffers&>(shared.buffers[own.warp][first_buffer]);
     store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, buffers, own.first_row, own.first_col, own.lane);
   } else {
     // The next store of 64 columns by TMA waits but for the one before the last, which must not be of its buffer.
@@ -70,6 +72,25 @@ __device__ uint32_t store(const Params& p, Storage& shared, float (&acc)[Groups]
     store_rows<Element, true>(args, acc, row, own.first_col, own.lane, with_nan);
   }
   return with_nan;
+}
+
+// Of 512 threads ptxas gives each 128 registers, of which m64n256 alone needs more; m64n128 does not.
+template <class Element, int First, int Groups, size_t... I>
+__device__ void multiply(float (&acc)[Groups][4], uint64_t a, uint64_t b, std::index_sequence<I...>) {
+  WgmmaSs<Element, Major::MN, Major::K, int(sizeof...(I)) / 4>::Op::fma(a, b, acc[First + I / 4][I % 4]...,
+                                                                        cute::SM90::GMMA::ScaleOut::One);
+}
+
+// Begins acc(64, 8 Groups) += a(64, 16) b(16, 8 Groups).
+template <class Element, int Groups>
+__device__ void multiply(float (&acc)[Groups][4], uint64_t a, uint64_t b) {
+  constexpr int kMost = 16;  // groups of one instruction
+  multiply<Element, 0>(acc, a, b, std::make_index_sequence<4 * std::min(Groups, kMost)>());
+  if constexpr (Groups > kMost) {
+    static_assert(Groups == 2 * kMost);
+    multiply<Element, kMost>(acc, a, advanced(b, 8 * kMost / kChunkColumns * kChunkBytes),
+                             std::make_index_sequence<4 * kMost>());
+  }
 }
 
 template <class Element, class Storage>
@@ -106,7 +127,7 @@ __device__ void consume(const Params& p, Storage& shared) {
       for (int u = 0; u < kUnits; ++u) {
 #pragma unroll
         for (int half = 0; half < kHalves; ++half) {
-          wgmma_ss<Element>(acc[half], advanced(a, half * kHalfBytes + u * kUnitK * kElementBytes),
+          multiply<Element>(acc[half], advanced(a, half * kHalfBytes + u * kUnitK * kElementBytes),
                             advanced(b, u * kUnitK * kChunkColumns * kElementBytes));
         }
       }
@@ -138,14 +159,14 @@ __device__ void consume(const Params& p, Storage& shared) {
   wait_for_stores();
 }
 
-// Registers of a thread. A CTA has no more of them than at its launch: 384 times 80, or 168 where an SM has one.
-constexpr int producer_registers(int tile_n) { return tile_n <= 64 ? 56 : 72; }
-constexpr int consumer_registers(int tile_n) { return tile_n <= 64 ? 128 : 216; }
+// Registers of a thread. A CTA has no more of them than at its launch: 384 times 80, or 512 times 128.
+constexpr int producer_registers(int tile_n) { return tile_n <= 64 ? 56 : 64; }
+constexpr int consumer_registers(int tile_n) { return tile_n <= 64 ? 128 : 192; }
 
-static_assert(2 * producer_registers(64) + consumer_registers(64) <= 3 * 80 &&
-              producer_registers(256) + 2 * consumer_registers(256) <= 3 * 168);
+static_assert(kTurns * producer_registers(64) + consumer_registers(64) <= 3 * 80 &&
+              kTurns * producer_registers(256) + 2 * consumer_registers(256) <= 4 * 128);
 
-constexpr int threads_of(int tile_n) { return 128 * (turns_of(tile_n) + warpgroups_of(tile_n)); }
+constexpr int threads_of(int tile_n) { return 128 * (kTurns + warpgroups_of(tile_n)); }
 
 template <class Element, int TileN, int Stages, int Ctas>
 __global__ void __launch_bounds__(threads_of(TileN), Ctas) kernel(const __grid_constant__ Params p) {

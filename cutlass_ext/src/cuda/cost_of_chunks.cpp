@@ -8,6 +8,7 @@
 #include "cuda/lane_layout.h"
 #include "cuda/pack_fp64.h"
 #include "cuda/stage_lists.h"
+#include "cuda/stage_parts.h"
 #include "cuda/window_layout.h"
 
 namespace sparsek::cuda {
@@ -234,29 +235,33 @@ double predict_window(const Work& work, const CostCoefficients& costs) {
   return cost.launch + single + (longest + cost.others * (computing + moving + reading - longest)) * factor;
 }
 
-// Stages of 64 columns of 128 rows: those that have a block. A stage takes what its producers do, or its
-// multiplications; before that the elements are listed.
+// Stages of 64 columns of 128 rows: those that have a block. A stage takes what its producers do, or what waits for the
+// stages before it, or its multiplications. Before that values are copied; behind it sums of tiles that are shared are
+// added up.
 double predict_scatter(const KernelDesc& kernel, const Work& work) {
-  constexpr double kLaunch = 15, kEntry = 2.5e-6, kElement = 3e-6, kList = 3e-4, kOfList = 0.002;
-  constexpr double kStage = 0.76, kAlone = 0.6, kPut = 1.4e-4, kMma = 0.56;  // of a stage; of an element of A there
-  constexpr double kTile = 2, kMemory = 0.85;
+  constexpr double kLaunch = 9.5, kCopy = 2e-6, kTile = 2, kMemory = 0.85, kJoin = 3, kJoinRate = 4.5e6;
+  constexpr double kWide = 0.6, kNarrow = 0.655, kColumn = 3e-4, kElement = 3e-5;  // of a stage
+  constexpr double kProduce = 0.55, kPut = 1.4e-4, kMma = 0.56;                    // of its producers, and of wgmma
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return kLaunch;
   const ListSizes sizes = list_sizes(shape.rows, shape.cols, shape.nnzb, shape.block_m, shape.block_k);
   const double groups = static_cast<double>(sizes.groups), all_stages = static_cast<double>(sizes.stages);
   const double of_stages = shares_of(work).of_stages(/*rows=*/128, sizes.columns / static_cast<double>(shape.block_k));
   const double stages = std::max(1.0, all_stages * of_stages);  // of a row group
-  const double tiles = groups * ceil_div(static_cast<double>(work.n), kernel.tile_n);
-  const double at_once = std::min(tiles, static_cast<double>(work.device.sm_count) * kernel.ops->ctas_per_sm);
-  const bool alone = kernel.ops->ctas_per_sm > 1 && at_once <= work.device.sm_count;
+  const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
+  const int ctas = work.device.sm_count * kernel.ops->ctas_per_sm;
   const double elements = values_of(work) / (groups * stages);
-  const double stage = std::max(kMma * kernel.tile_n / 256, (alone ? kAlone : kStage) + kPut * elements);
-  const double turns = tiles / at_once > 4 ? tiles / at_once : ceil_div(tiles, at_once);
-  const double listing = kEntry * static_cast<double>(shape.nnzb) + kElement * values_of(work) +
-                         kList * static_cast<double>(sizes.lists()) + kOfList * elements;
+  const double columns = std::min(static_cast<double>(work.n), static_cast<double>(kernel.tile_n));
+  const double stage = std::max({kMma * kernel.tile_n / 256, kProduce + kPut * elements,
+                                 (kernel.tile_n > 64 ? kWide : kNarrow) + kColumn * columns + kElement * elements});
+  const double turns = ceil_div(groups * panels, ctas);
+  const int32_t parts = parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), ctas);
+  const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(float);
+  const double joining = parts > 1 ? kJoin + sums / by_all_sms(kJoinRate, work) : 0;
+  const double busy = kCopy * kUnit * static_cast<double>(sizes.units()) + turns * (stages / parts * stage + kTile);
   const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
   const double copying = work.packs_b ? pack_b(work) : 0;
-  return kLaunch + copying + together(on_sms(listing + turns * (stages * stage + kTile), work), moving, kWithMemory);
+  return kLaunch + copying + joining + together(on_sms(busy, work), moving, kWithMemory);
 }
 
 // Strips of 16 columns of 64 rows that have a block, of which A is written and read; of these, units of 8 rows that

@@ -20,12 +20,12 @@
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
 #include "cuda/prepared.h"
+#include "cuda/stage_parts.h"
 #include "cuda/stage_values.h"
 #include "cuda/time_products.h"
 #include "cuda/vendor/index_arrays.h"
 #include "cuda/window_layout.h"
 #include "cuda/worker_count.h"
-#include "plan/digest.h"
 #include "plan/panel_ends.h"
 
 namespace sparsek::cuda {
@@ -42,7 +42,7 @@ constexpr double kPartCost = 0.05;
 constexpr int64_t kMostWorkspace = int64_t{32} << 20;
 
 // Of a product's arguments, what its workspace depends on.
-LaunchArgs sizes_of(const BsrShape& matrix, int64_t n, int32_t workers) {
+LaunchArgs sizes_of(const BsrShape& matrix, int64_t n, int32_t workers, int32_t cluster) {
   LaunchArgs args = {};
   args.rows = matrix.rows;
   args.cols = matrix.cols;
@@ -51,6 +51,7 @@ LaunchArgs sizes_of(const BsrShape& matrix, int64_t n, int32_t workers) {
   args.block_k = matrix.block_k;
   args.nnzb = matrix.nnzb;
   args.workers = workers;
+  args.cluster = cluster;
   return args;
 }
 
@@ -117,7 +118,7 @@ void CudaPlan::prepare_workspace() {
   if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
   if (cuts_rows_) check(prepare_add_row_sums(options_.dtype_b == SPARSEK_FP64), "cudaFuncGetAttributes");
   if (kernel_->ops->workspace_bytes != nullptr) {
-    kernel_bytes_ = kernel_->ops->workspace_bytes(sizes_of(matrix_.shape(), options_.n, workers_));
+    kernel_bytes_ = kernel_->ops->workspace_bytes(sizes_of(matrix_.shape(), options_.n, workers_, cluster_));
   }
   product_bytes_ = bytes_of_parts() + bytes_of_row_sums() + kernel_bytes_ +
                    static_cast<size_t>(matrix_.shape().cols * packed_pitch_ * dtype_bytes(options_.dtype_b));
@@ -172,6 +173,11 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
   constexpr int64_t kColumnsOfAll = 8;  // of a plan whose order of summation does not depend on the columns
   const BsrShape& pattern = matrix_.shape();
   const int64_t bytes = dtype_bytes(matrix_.dtype);
+  if (scatters(*kernel_)) {
+    list_sizes_ = list_sizes(pattern.rows, pattern.cols, pattern.nnzb, pattern.block_m, pattern.block_k);
+    const int64_t panels = (options_.n + kernel_->tile_n - 1) / kernel_->tile_n;
+    if (!options_.batch_invariant) cluster_ = parts_of_tiles(list_sizes_, pattern.nnzb, panels, workers_);
+  }
   if (reads_rows(*kernel_)) {
     // A chunk for each row group, so that a plan tells how many tiles there are; no row is cut.
     lanes_.way = LaneWay::kScatter;
@@ -179,7 +185,6 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
     lanes_.warps = lanes_.teams = 1;
     shape.chunks = static_cast<int32_t>((pattern.rows + kernel_->tile_m - 1) / kernel_->tile_m);
     shape.longest_whole = INT32_MAX;
-    list_sizes_ = list_sizes(pattern.rows, pattern.cols, pattern.nnzb, pattern.block_m, pattern.block_k);
     return;
   }
   const double blocks_of_row = static_cast<double>(pattern.nnzb) / pattern.block_rows;
@@ -287,56 +292,6 @@ PartSums CudaPlan::part_layout() const {
   layout.slabs = tile_rows() / 16;
   layout.groups = static_cast<int32_t>((std::min<int64_t>(options_.n, kernel_->tile_n) + 7) / 8);
   return layout;
-}
-
-void CudaPlan::info(sparsek_plan_info& out) const {
-  out.kernel = kernel_->name;
-  out.tile_m = tile_rows();
-  out.tile_n = tile_columns();
-  out.tile_k = kernel_->tile_k;
-  out.stages = kernel_->stages;
-  out.tiles = arrays_.sizes().tiles;
-  if (arrays_.sizes().chunks > 0) out.tiles = ctas_of(arrays_.sizes().chunks, lanes_, panels_of(options_.n));
-  out.entries = entries_;
-  out.product_bytes = static_cast<int64_t>(product_bytes());
-  out.workspace_bytes = static_cast<int64_t>(arrays_.bytes()) + out.product_bytes;
-  // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
-  // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
-  // A split tile's parts change nothing: a bound of L products needs but that each passes through at most L - 1
-  // additions that round (Higham, 2nd ed., section 4.2). It passes through those of its part, one for each other
-  // product there, and then through one for each other part; one that has no product in C's element adds an exact 0.
-  out.unit_roundoff = kernel_->ops->tensor_cores ? std::ldexp(1.0, -23) : std::ldexp(1.0, -24);
-  // Each factor is cut off by less than 2^-10 of it.
-  if (cuts_to_tf32(*kernel_)) out.product_roundoff = std::ldexp(1.0, -9);
-  // Those for fp64 round each addition.
-  if (options_.dtype_b == SPARSEK_FP64) out.unit_roundoff = std::ldexp(1.0, -53);
-}
-
-int64_t CudaPlan::recomputed() const {
-  if (uses_.none()) return 0;  // and so a new plan is described without waiting for the products of others
-  DeviceScope scope(matrix_.device());
-  PlanMemory& memory = matrix_.memory();
-  if (!memory.releases().wait_for_device()) {
-    fail(SPARSEK_OUT_OF_MEMORY, "waiting for the products of the plan: out of device memory");
-  }
-  return static_cast<int64_t>(memory.read(arrays_.recomputed()));
-}
-
-uint64_t CudaPlan::digest() const {
-  DeviceScope scope(matrix_.device());
-  made_.wait();
-  Digest digest;
-  digest.add(cluster_);
-  digest.add(panels_);
-  digest.add(packed_pitch_);
-  if (lanes_.columns > 0) {
-    for (const int32_t extent : {static_cast<int32_t>(lanes_.way), lanes_.tile_m, lanes_.tile_n, lanes_.depth,
-                                 lanes_.depth_lanes, lanes_.rows, lanes_.shares}) {
-      digest.add(extent);
-    }
-  }
-  arrays_.add_to(digest);
-  return digest.value();
 }
 
 void CudaPlan::multiply(const MultiplyArgs& given) {

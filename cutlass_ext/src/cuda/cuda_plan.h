@@ -80,7 +80,7 @@ class CudaPlan final : public PlanInMemory {
   const KernelDesc* kernel_;
   int32_t cluster_ = 1;                   // CTAs that share a tile
   int32_t panels_ = 1;                    // CTAs of a cluster that compute neighbouring columns of each tile
-  int32_t workers_ = 1;                   // clusters that run at once
+  int32_t workers_ = 1;                   // clusters that run at once; CTAs of a kernel that scatters
   LaneLayout lanes_ = {};                 // of a plan with chunks
   ListSizes list_sizes_;                  // of a kernel that scatters
   bool cuts_rows_ = false;                // its chunks may end within block rows

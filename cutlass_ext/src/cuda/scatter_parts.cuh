@@ -67,8 +67,9 @@ class Parts {
     if (tile_ >= p_.tiles) return;
     const Place place(p_, tile_);
     panel_ = place.panel;
-    count_ = place.steps(p_);
-    steps_ = p_.rows.lists.steps + (int64_t(place.group) * kQuarters + quarter_) * p_.rows.sizes.stages;
+    const PartOfSteps steps(p_, place.steps(p_));
+    count_ = steps.count;
+    steps_ = p_.rows.lists.steps + (int64_t(place.group) * kQuarters + quarter_) * p_.rows.sizes.stages + steps.begin;
     constexpr int kChunks = Storage::kTileN / kChunkColumns;
     const auto chunks = int((p_.args.n - int64_t(panel_) * Storage::kTileN + kChunkColumns - 1) / kChunkColumns);
     boxes_ = (min(kChunks, chunks) + p_.boxes.chunks - 1) / p_.boxes.chunks;

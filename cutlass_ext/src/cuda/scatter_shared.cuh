@@ -9,6 +9,7 @@
 
 #include "cuda/launch_args.h"
 #include "cuda/ring_tile.cuh"
+#include "cuda/stage_parts.h"
 #include "cuda/stage_values.h"
 #include "cuda/tma_store.cuh"
 #include "cutlass/arch/barrier.h"
@@ -47,7 +48,10 @@ struct Params {
   ScatteredRows rows;
   BoxesOfB boxes;
   const uint16_t* values;  // in the order of the lists
-  int32_t groups, tiles;   // of 128 rows; of these by all panels
+  float4* sums;            // of the parts of tiles, see scatter_join.cuh
+  int32_t groups, panels;  // of 128 rows, of columns
+  int32_t parts;           // of each tile, along K
+  int32_t tiles;           // or parts of them, if there is more than one of each
   bool by_tma;             // C is stored by TMA
 };
 
@@ -65,12 +69,26 @@ struct Storage {
   cutlass::arch::ClusterBarrier empty[Stages];
 };
 
-// A tile of C. The tiles of a panel of columns follow each other, so that B's part stays in L2.
+// A tile of C, or a part of one. The tiles of a panel of columns follow each other, so that B's part stays in L2. Those
+// in parts come with all first parts, then with all next ones, and a CTA has but one.
 struct Place {
   int group, panel;
-  __device__ Place(const Params& p, int tile) : group(tile % p.groups), panel(tile / p.groups) {}
-  // Its stages in which a row has blocks.
+  __device__ Place(const Params& p, int tile) : group(tile % p.groups), panel(tile / p.groups) {
+    if (p.parts > 1) panel %= p.panels;
+  }
+  // The tile's stages in which a row has blocks.
   __device__ int steps(const Params& p) const { return __ldg(p.rows.lists.counts + group); }
+};
+
+// The CTA's part of a tile's steps.
+struct PartOfSteps {
+  int begin, count;
+  __device__ PartOfSteps(const Params& p, int steps) : begin(0), count(steps) {
+    if (p.parts == 1) return;
+    const int part = int(blockIdx.x) / (p.groups * p.panels);
+    begin = steps * part / p.parts;
+    count = steps * (part + 1) / p.parts - begin;
+  }
 };
 
 }  // namespace wgmma_scatter_kernel

@@ -22,8 +22,6 @@
 
 namespace sparsek::cuda {
 
-struct RowChunks;
-
 constexpr int kListRows = 128, kListColumns = 64;  // of a stage; columns at most
 constexpr int kQuarters = 4, kQuarterRows = kListRows / kQuarters;
 constexpr int kListRowBytes = kListColumns * 2;

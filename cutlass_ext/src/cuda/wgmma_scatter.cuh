@@ -24,6 +24,7 @@
 #include "cuda/nan_sums.cuh"
 #include "cuda/row_store.cuh"
 #include "cuda/scatter_again.cuh"
+#include "cuda/scatter_join.cuh"
 #include "cuda/scatter_producer.cuh"
 #include "cuda/wgmma.cuh"
 #include "cutlass/arch/reg_reconfig.h"
@@ -103,8 +104,7 @@ __device__ void consume(const Params& p, Storage& shared) {
   const uint64_t first_a = wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + warpgroup * kHalfBytes);
   const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kChunkBytes);
   wait_for_previous_launch();
-  int next_steps = 0;
-  if (int(blockIdx.x) < p.tiles) next_steps = Place(p, blockIdx.x).steps(p);
+  if (p.parts > 1) allow_dependent_launch();  // of the kernel that joins them
   RingState<kStages> state;
   const auto release = [&](int stage) {
     __syncwarp();
@@ -113,8 +113,7 @@ __device__ void consume(const Params& p, Storage& shared) {
 #pragma unroll 1
   for (int tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
     float acc[kHalves][kGroups][4] = {};
-    const int steps = next_steps;
-    if (tile + int(gridDim.x) < p.tiles) next_steps = Place(p, tile + gridDim.x).steps(p);
+    const int steps = PartOfSteps(p, Place(p, tile).steps(p)).count;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       wait_for_phase(first_full + state.stage * kBarrierBytes, state.phase);
@@ -140,6 +139,14 @@ __device__ void consume(const Params& p, Storage& shared) {
 #pragma unroll
     for (int half = 0; half < kHalves; ++half) wgmma_fence(acc[half]);
     if (steps > 0) release(state.previous());
+    if (p.parts > 1) {
+#pragma unroll
+      for (int half = 0; half < kHalves; ++half) {
+        const OwnRows own(p, shared, tile, warpgroup + half);
+        leave_sums(p, acc[half], own.first_row, own.first_col, own.lane);
+      }
+      return;
+    }
     uint32_t with_nan[kHalves];
 #pragma unroll 1
     for (int half = 0; half < kHalves; ++half) {
@@ -207,31 +214,41 @@ struct WgmmaScatterKernel {
 
   static cudaError_t prepare() {
     cudaError_t error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    cudaFuncAttributes unused;
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&unused, wgmma_scatter_kernel::join_kernel<Element>);
     if (error == cudaSuccess) error = prepare_stage_lists();
     return error == cudaSuccess ? prepare_stage_values() : error;
   }
 
+  static int64_t panels_of(const LaunchArgs& args) { return (args.n + kTileN - 1) / kTileN; }
+
   static size_t workspace_bytes(const LaunchArgs& args) {
-    return static_cast<size_t>(list_sizes(args.rows, args.cols, args.nnzb, args.block_m, args.block_k).value_bytes());
+    const ListSizes sizes = list_sizes(args.rows, args.cols, args.nnzb, args.block_m, args.block_k);
+    const int64_t parts = args.cluster > 1 ? sizes.groups * panels_of(args) * args.cluster : 0;
+    return static_cast<size_t>(sizes.value_bytes() + wgmma_scatter_kernel::bytes_of_sums(parts, kTileN));
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_scatter_kernel;
     const auto& rows = static_cast<const ScatteredRows&>(*args.rows_in_chunks);
     const ListSizes& sizes = rows.sizes;
-    k::Params p = {{}, {}, args, rows, k::BoxesOfB::of(args), static_cast<const uint16_t*>(args.workspace),
-                   0,  0,  false};
+    k::Params p = {{}, {}, args, rows, k::BoxesOfB::of(args)};
+    p.values = static_cast<const uint16_t*>(args.workspace);
+    p.sums = reinterpret_cast<float4*>(static_cast<char*>(args.workspace) + sizes.value_bytes());
     // Chunks of fewer than 64 rows have gaps between them in shared memory.
     p.boxes.chunks = sizes.columns == k::kStageK ? std::min(p.boxes.chunks, kTileN / k::kChunkColumns) : 1;
     p.groups = static_cast<int32_t>(sizes.groups);
-    p.tiles = static_cast<int32_t>(p.groups * ((args.n + kTileN - 1) / kTileN));
+    p.parts = args.cluster;
+    p.panels = static_cast<int32_t>(panels_of(args));
+    p.tiles = p.groups * p.panels * p.parts;
     p.by_tma = can_store_by_tma<Element>(args);
     cudaError_t error = p.boxes.make_map(&p.map_b, args, sizes.columns, p.boxes.chunks);
     if (error == cudaSuccess && p.by_tma) error = make_store_map(&p.map_c, args);
     if (error == cudaSuccess) error = copy_stage_values(sizes, rows.lists, args.values, args.workspace, args.stream);
     if (error != cudaSuccess) return error;
-    return launch_kernel(kKernel, std::min(args.workers, p.tiles), kThreads, kSharedBytes, args.stream,
-                         {/*overlap=*/true}, p);
+    const int ctas = p.parts > 1 ? p.tiles : std::min(args.workers, p.tiles);
+    error = launch_kernel(kKernel, ctas, kThreads, kSharedBytes, args.stream, {/*overlap=*/true}, p);
+    return error == cudaSuccess && p.parts > 1 ? k::join<Element>(p, kTileN) : error;
   }
 };
 

@@ -3,6 +3,7 @@
 // lists of any lengths do not overlap and have room, places of a quarter are all different, and quotients are exact.
 // And what the kernels that make them write, which run here lane by lane: written to places, the elements of the lists
 // are the dense matrix. Prints the first wrong answer and exits with 1.
+#include <array>
 #include <cstdio>
 #include <random>
 #include <vector>
@@ -11,6 +12,7 @@
 
 // Behind what stands in for CUDA.
 #include "cuda/stage_lists.cuh"
+#include "cuda/stage_parts.h"
 #include "random_lists.h"
 
 namespace {
@@ -117,9 +119,27 @@ bool lists_are_the_matrix(std::mt19937& random) {
   return lists.all_sources_are_known();
 }
 
+// Tiles are shared where CTAs would have none, and parts have some stages each.
+bool parts_follow_from_sizes() {
+  const ListSizes sizes = list_sizes(4096, 4096, 1 << 21, 1, 1);
+  for (const auto [panels, ctas, parts] : {std::array<int64_t, 3>{1, 132, 4},
+                                           {1, 264, 8},
+                                           {1, 1000, 8},
+                                           {4, 132, 1},
+                                           {2, 132, 2},
+                                           {3, 1, 1},
+                                           {0, 132, 1}}) {
+    if (parts_of_tiles(sizes, 1 << 21, panels, ctas) != parts) return false;
+  }
+  const ListSizes few = list_sizes(128, 64 * 16, 1000, 1, 1), short_ones = list_sizes(128, 64 * 15, 1000, 1, 1);
+  return parts_of_tiles(few, 1000, 1, 132) == 4 && parts_of_tiles(short_ones, 1000, 1, 132) == 1 &&
+         parts_of_tiles(few, 15, 1, 132) == 1;
+}
+
 }  // namespace
 
 int main() {
+  if (!parts_follow_from_sizes()) return std::puts("tiles are shared by another number of CTAs"), 1;
   if (!places_differ()) return std::puts("two elements of a quarter have one place"), 1;
   if (!elements_of_unit_differ()) return std::puts("two elements of a unit lie in one place"), 1;
   if (!quotients_are_exact()) return std::puts("a quotient is not exact"), 1;

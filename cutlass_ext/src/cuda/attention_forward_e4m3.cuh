@@ -6,8 +6,8 @@
 //   part += p v          wgmma, p in registers, v transposed       (64, head size)
 //   o += part            in registers, after each kPartSteps steps
 //
-// wgmma adds products of bytes with 13 bits of fraction, and drops what lies below these of the greatest: with 8192 keys
-// an eighth of the sum. So it adds up no more than 512 keys, and fp32 the rest.
+// wgmma adds products of bytes with 13 bits of fraction, and drops what lies below these of the greatest: with 8192
+// keys an eighth of the sum. So it adds up no more than 512 keys, and fp32 the rest.
 //
 // Of a row of s a thread has the columns 8 g + 2 t and the one behind, but of a row of p as an operand it gives 4 t to
 // 4 t + 3 of each 16 (t: lane % 4). A sum does not care for the order of its terms: so p stays where it is, and the

@@ -10,6 +10,7 @@
 #include "abi/dtype.h"
 #include "abi/error.h"
 #include "cuda/attention_join.h"
+#include "cuda/attention_operands.h"
 #include "cuda/attention_ops.h"
 #include "cuda/attention_terms.h"
 #include "cuda/attention_transpose_values.h"
@@ -26,10 +27,7 @@
 namespace sparsek::cuda {
 namespace {
 
-constexpr int64_t kVectorBytes = 16;
 constexpr int32_t kFar = 1 << 29;  // beyond all differences of positions
-
-using HeadExtents = std::array<int64_t, 3>;  // batches or pages, heads, rows
 
 class CudaAttention final : public AttentionState {
  public:
@@ -444,10 +442,7 @@ class CudaAttention final : public AttentionState {
            args.workspace_bytes, workspace_.bytes());
     }
     check_memory(args.workspace, SPARSEK_DEVICE, device_, "workspace");
-    if (reinterpret_cast<uintptr_t>(args.workspace) % kVectorBytes != 0) {
-      fail(SPARSEK_MISALIGNED, "args->workspace = %p is not aligned to %" PRId64 " bytes", args.workspace,
-           kVectorBytes);
-    }
+    require_aligned(args.workspace, "workspace");
     return args.workspace;
   }
 
@@ -460,25 +455,9 @@ class CudaAttention final : public AttentionState {
   HeadExtents query_extents() const { return {shape_.batch, shape_.heads_q, shape_.seq_q}; }
   HeadExtents key_extents() const { return {shape_.batch, shape_.heads_k, shape_.seq_k}; }
 
-  // Of an operand as the kernel reads it, which must be in device memory.
   HeadStrides strides(const void* data, const int64_t (&stride)[3], const char* name, const HeadExtents& extents,
                       sparsek_dtype dtype) const {
-    if (extents[2] == 0) return {};
-    check_memory(data, SPARSEK_DEVICE, device_, name);
-    if (reinterpret_cast<uintptr_t>(data) % kVectorBytes != 0) {
-      fail(SPARSEK_MISALIGNED, "args->%s = %p is not aligned to %" PRId64 " bytes", name, data, kVectorBytes);
-    }
-    const int64_t bytes = dtype_bytes(dtype);
-    for (int i = 0; i < 3; ++i) {
-      if (extents[i] > 1 && (stride[i] == 0 || stride[i] * bytes % kVectorBytes != 0)) {
-        fail(SPARSEK_BAD_LEADING_DIMENSION,
-             "args->stride_%s[%d] = %" PRId64 " is 0 or no multiple of %" PRId64
-             " elements, 16 bytes: kernel %s loads "
-             "no others",
-             name, i, stride[i], kVectorBytes / bytes, attention_kernel_name(shape_.dtype));
-      }
-    }
-    return {stride[0], stride[1], stride[2]};
+    return head_strides(data, stride, name, extents, dtype, {device_, attention_kernel_name(shape_.dtype)});
   }
 
   const AttentionShape shape_;

@@ -617,7 +617,7 @@ typedef struct sparsek_attention_info {
   int64_t partial; /* of these, blocks that a rule or the end of a sequence cuts */
   int64_t pairs; /* a query and a key that it sees: each is 2 (head_size + head_size_v) operations of a forward pass */
   int64_t forward_bytes, backward_bytes; /* device memory: the workspace of one call; 0: it needs none */
-  double unit_roundoff;                  /* of one step of the sums: the u of the error bound */
+  double unit_roundoff;                  /* of one step of the sums: the u of the error bound; of e4m3 on a GPU 2^-13 */
   double product_roundoff; /* how far an element of P or of dS is rounded before it is multiplied: the p of the bound */
 } sparsek_attention_info;
 
@@ -692,9 +692,12 @@ typedef struct sparsek_attention_args {
  * in each exponent (b: blocks of that row) makes weights w (1 + a), |a| <= exp(e) (1 + gamma(L + b + 8)) - 1, hence
  * with A = sum w a |O - ref|   <= (sum w |v| (a + p (1 + a)) + |ref| A + underflow) / (1 - A) + u_out |ref| + eta_out
  *     |LSE - ref| <= -log(1 - A) + 8 u (1 + |ref| + max|S|)
- * Of SPARSEK_E4M3, q, k and v are those times their scales, which must be finite and above 0, D + 3 is D + 6, and where
- * p is above 0, 2^-18 max(w (1 + a)) sum|v| is added to the underflow: there weights are rounded to E4M3 at a scale
- * where the row's greatest one so far is 2^8 or more, and its last place is never below 2^-9.
+ * Of SPARSEK_E4M3, q, k and v are those times their scales, which must be finite and above 0, and D + 3 is D + 6. Where
+ * p is above 0 there, kernels round weights to E4M3, a row's greatest one so far at 2^6 or above, small ones by 2^-10:
+ * so 2^-16 max(w (1 + a)) sum|v| is added to the underflow. They add up products of E4M3, and u is of these sums alone:
+ * of the D of a score, and of those of 512 weights and values at most, which are added up in fp32. So u becomes
+ * min(u, 2^-22) but in gamma(D + 6), and for the a of O's sum with |v|, not of A, gamma(L + b + 8) becomes
+ * (1 + n u / (1 - n u)) (1 + gamma(L / 512 + 2 b + 8)) - 1 with the u of the sums and n = min(L, 512) + 8.
  * The gradients are those of the o and lse that are given: P = exp(S - lse), dS = P (dP - sum dO O), whose errors are
  * taken through the sums of dQ = scale dS K, dK = scale dS^T Q and dV = P^T dO in the same way. Mass is that of the lse
  * that is given: the errors of its weights, and gamma(n) of the sum of n of them. The gradient of the bias is dS before

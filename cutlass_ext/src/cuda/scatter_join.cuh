@@ -6,12 +6,7 @@
 //         layout of D in mma_sync.cuh. Groups beyond C are left out.
 #pragma once
 
-#include "cuda/dependent_launch.cuh"
-#include "cuda/launch.cuh"
-#include "cuda/nan_sums.cuh"
 #include "cuda/part_sums.cuh"
-#include "cuda/row_store.cuh"
-#include "cuda/scatter_again.cuh"
 #include "cuda/scatter_shared.cuh"
 
 namespace sparsek::cuda {
@@ -37,77 +32,14 @@ __device__ void leave_sums(const Params& p, const float (&acc)[Groups][4], uint3
   store_part(p.args, acc, first_col, p.sums + first_sum(blockIdx.x, slab, Groups) + lane);
 }
 
-struct Joined {
-  LaunchArgs args;
-  RowChunks rows;
-  const float4* sums;
-  int32_t row_groups, tiles, parts;
-  int32_t groups;  // of a tile's columns
-};
-
-constexpr int kJoinWarps = 4, kJoinGroups = 2;  // a warp has 16 rows by so many groups
-constexpr int kTogether = 4;                    // parts that are loaded before the first is added
-
-// As Place has the tiles.
+// Loads the kernel that adds them up. Call it before the first launch on a device, since a capture does not allow
+// loading.
 template <class Element>
-__global__ void __launch_bounds__(kJoinWarps * 32, 4) join_kernel(const __grid_constant__ Joined p) {
-  const LaunchArgs& args = p.args;
-  constexpr int kColumns = kJoinGroups * 8;
-  const int warp = int(blockIdx.x) * kJoinWarps + int(threadIdx.x) / 32, lane = threadIdx.x % 32;
-  const int chunks = int((args.n + kColumns - 1) / kColumns), chunk = warp % chunks, slab = warp / chunks;
-  // Every thread waits: the kernel launched after this one relies on the kernel before it as well.
-  wait_for_previous_launch();
-  const uint32_t first_row = slab * kStoreRows, first_col = chunk * kColumns;
-  if (first_row >= args.rows) return;
+cudaError_t prepare_join();
 
-  const int first_group = chunk * kJoinGroups, panel = first_group / p.groups;
-  const int tile = slab / kSlabs + p.row_groups * panel;
-  const float4* const from =
-      p.sums + first_sum(tile, slab % kSlabs, p.groups) + (first_group - panel * p.groups) * 32 + lane;
-  const int64_t to_next = first_sum(p.tiles, 0, p.groups);
-  float sums[kJoinGroups][4] = {};
-#pragma unroll 1
-  for (int first = 0; first < p.parts; first += kTogether) {
-    float4 of_part[kTogether][kJoinGroups] = {};
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-#pragma unroll
-      for (int g = 0; g < kJoinGroups; ++g) {
-        const bool is_there = first + i < p.parts && int64_t(first_col) + g * 8 < args.n;
-        if (is_there) of_part[i][g] = __ldcg(from + (first + i) * to_next + g * 32);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-#pragma unroll
-      for (int g = 0; g < kJoinGroups; ++g) {
-        sums[g][0] += of_part[i][g].x;
-        sums[g][1] += of_part[i][g].y;
-        sums[g][2] += of_part[i][g].z;
-        sums[g][3] += of_part[i][g].w;
-      }
-    }
-  }
-
-  const uint32_t row[2] = {first_row + lane / 4, first_row + lane / 4 + 8};
-  uint32_t with_nan = 0;
-  if (any_nan(args, sums, row, first_col, lane)) {
-    with_nan = groups_with_nan(args, sums, row, first_col);
-    if (lane == 0) atomicAdd(args.recomputed, 1ull);
-  }
-  store_rows<Element, true>(args, sums, row, first_col, lane, with_nan);
-  if (with_nan != 0) compute_again<Element>(args, p.rows, first_row, first_col, lane, with_nan);
-}
-
-// Launch it directly after the kernel that leaves the sums.
+// Adds them up and writes C. Launch it directly after the kernel that leaves them.
 template <class Element>
-cudaError_t join(const Params& p, int tile_n) {
-  constexpr int kColumns = kJoinGroups * 8;
-  const int64_t warps = (p.args.rows + kStoreRows - 1) / kStoreRows * ((p.args.n + kColumns - 1) / kColumns);
-  const Joined joined = {p.args, p.rows, p.sums, p.groups, p.groups * p.panels, p.parts, tile_n / 8};
-  return launch_kernel(join_kernel<Element>, static_cast<int>((warps + kJoinWarps - 1) / kJoinWarps), kJoinWarps * 32,
-                       0, p.args.stream, {/*overlap=*/true}, joined);
-}
+cudaError_t join(const Params& p, int tile_n);
 
 }  // namespace wgmma_scatter_kernel
 }  // namespace sparsek::cuda

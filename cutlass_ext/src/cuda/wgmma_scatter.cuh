@@ -214,8 +214,7 @@ struct WgmmaScatterKernel {
 
   static cudaError_t prepare() {
     cudaError_t error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
-    cudaFuncAttributes unused;
-    if (error == cudaSuccess) error = cudaFuncGetAttributes(&unused, wgmma_scatter_kernel::join_kernel<Element>);
+    if (error == cudaSuccess) error = wgmma_scatter_kernel::prepare_join<Element>();
     if (error == cudaSuccess) error = prepare_stage_lists();
     return error == cudaSuccess ? prepare_stage_values() : error;
   }

@@ -25,11 +25,6 @@ bool is_left_to_dmma(const KernelDesc& kernel, const BsrShape& matrix) {
   return packs_fp64(kernel) && matrix.block_m % 8 == 0 && matrix.block_k % 8 == 0;
 }
 
-// Of wide tiles. Those of 64 columns are faster than packed ones where there are few.
-bool is_left_to_packed(const KernelDesc& kernel, const BsrShape& matrix) {
-  return scatters(kernel) && kernel.tile_n > 64 && matrix.block_m % 4 == 0;
-}
-
 }  // namespace
 
 std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options,
@@ -53,9 +48,6 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, between);
     if (candidate.obstacle.empty() && is_left_to_gather(kernel, matrix.shape())) {
       candidate.obstacle = "wgmma_gather serves these blocks, and is faster where B has NaN or Inf";
-    }
-    if (candidate.obstacle.empty() && is_left_to_packed(kernel, matrix.shape())) {
-      candidate.obstacle = "wgmma_packed serves these blocks, and is faster";
     }
     if (candidate.obstacle.empty() && is_left_to_dmma(kernel, matrix.shape())) {
       candidate.obstacle = "dmma serves these blocks, and is faster";

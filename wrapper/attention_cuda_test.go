@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -63,7 +64,7 @@ func drawAttentionForGPU[T Element](t *rapid.T, multiples ...int) *attentionCase
 	}
 	c.lengthsQ, c.lengthsK = c.drawLengths(t, "lengthsQ", o.SeqQ), c.drawLengths(t, "lengthsK", o.SeqK)
 	c.drawTerms(t, random)
-	c.fill(random, rapid.SampledFrom([]int{0, 0, 8}).Draw(t, "gap"))
+	c.fill(random, rapid.SampledFrom([]int{0, 0, 16 / int(unsafe.Sizeof(*new(T)))}).Draw(t, "gap")) // rows begin at multiples of 16 bytes
 	return c
 }
 

@@ -268,7 +268,7 @@ def test_a_layout_that_was_changed_in_place_is_seen() -> None:
 def test_what_is_refused() -> None:
     q, k, v = operands()
     layout = layout_of(1, 1, (64, 64))
-    with pytest.raises(sparsek.UnsupportedError, match="bf16 and fp16"):
+    with pytest.raises(sparsek.UnsupportedError, match="bf16, fp16 and e4m3"):
         st.attention(q.float(), k.float(), v.float(), layout)
     with pytest.raises(sparsek.UnsupportedError, match="head_size"):
         st.attention(q[..., :36], k[..., :36], v[..., :36], layout)

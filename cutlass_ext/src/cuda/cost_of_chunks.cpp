@@ -258,7 +258,13 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   const int32_t parts = parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), ctas);
   const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(float);
   const double joining = parts > 1 ? kJoin + sums / by_all_sms(kJoinRate, work) : 0;
-  const double busy = kCopy * kUnit * static_cast<double>(sizes.units()) + turns * (stages / parts * stage + kTile);
+  // The row group that has the most columns ends last.
+  const double of_longest =
+      std::min(1.0, static_cast<double>(work.stats.rows128.longest) / static_cast<double>(shape.block_cols));
+  const double longest =
+      all_stages * (1 - std::pow(1 - of_longest, sizes.columns / static_cast<double>(shape.block_k)));
+  const double busy = kCopy * kUnit * static_cast<double>(sizes.units()) + turns * (stages / parts * stage + kTile) +
+                      std::max(0.0, longest - stages) / parts * stage;
   const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
   const double copying = work.packs_b ? pack_b(work) : 0;
   return kLaunch + copying + joining + together(on_sms(busy, work), moving, kWithMemory);

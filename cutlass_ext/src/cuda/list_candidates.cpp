@@ -20,6 +20,11 @@ bool is_left_to_gather(const KernelDesc& kernel, const BsrShape& matrix) {
          matrix.block_k % 8 == 0;
 }
 
+// Of wide tiles, by many columns.
+bool is_left_to_packed(const KernelDesc& kernel, const BsrShape& matrix, int64_t n) {
+  return scatters(kernel) && kernel.tile_n > 64 && matrix.block_m % 4 == 0 && n > 1024;
+}
+
 // Without zeros where blocks are none.
 bool is_left_to_dmma(const KernelDesc& kernel, const BsrShape& matrix) {
   return packs_fp64(kernel) && matrix.block_m % 8 == 0 && matrix.block_k % 8 == 0;
@@ -48,6 +53,9 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, between);
     if (candidate.obstacle.empty() && is_left_to_gather(kernel, matrix.shape())) {
       candidate.obstacle = "wgmma_gather serves these blocks, and is faster where B has NaN or Inf";
+    }
+    if (candidate.obstacle.empty() && is_left_to_packed(kernel, matrix.shape(), options.n)) {
+      candidate.obstacle = "wgmma_packed serves these blocks, and is faster";
     }
     if (candidate.obstacle.empty() && is_left_to_dmma(kernel, matrix.shape())) {
       candidate.obstacle = "dmma serves these blocks, and is faster";

@@ -25,6 +25,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math"
+	"math/rand/v2"
 	"time"
 
 	sparsek "github.com/sparsek/sparsek/wrapper"

@@ -84,7 +84,7 @@ func nonFiniteBlocks(kernel Kernel) [][2]int {
 	if strings.HasPrefix(kernel.Name, "planes16_") {
 		return [][2]int{{8, 16}, {16, 16}, {16, 48}, {96, 16}, {128, 16}}
 	}
-	if strings.HasPrefix(kernel.Name, "packed_fp64_") { // rows of a block in two tiles, columns in two strips
+	if strings.HasPrefix(kernel.Name, "packed_fp64_") || strings.HasPrefix(kernel.Name, "packed_fp32_") { // rows of a block in two tiles, columns in two strips
 		return [][2]int{{1, 1}, {2, 2}, {3, 5}, {4, 4}, {7, 12}, {33, 40}, {64, 64}}
 	}
 	if strings.HasPrefix(kernel.Name, "packed_") { // 1 to 4 slots of a warp's rows, stages of 2 to 4 units
@@ -167,7 +167,7 @@ func testNonFiniteInBoth[T Element](t *testing.T, engine *Engine, kernel Kernel)
 // A without negative numbers, so that sums of Inf of one sign stay Inf, with zeros in blocks, which make them NaN, and
 // with Inf.
 func TestNonFiniteInBoth(t *testing.T) {
-	onFamily(t, "packed_", testNonFiniteInBoth[BFloat16], testNonFiniteInBoth[Float16], nil, testNonFiniteInBoth[float64])
+	onFamily(t, "packed_", testNonFiniteInBoth[BFloat16], testNonFiniteInBoth[Float16], testNonFiniteInBoth[float32], testNonFiniteInBoth[float64])
 	onFamily(t, "scatter_", testNonFiniteInBoth[BFloat16], testNonFiniteInBoth[Float16], nil, nil)
 }
 

@@ -51,7 +51,7 @@ var nonFiniteTimed = []struct {
 
 func benchmarkNonFinite[T Element](b *testing.B, engine *Engine, kernel Kernel, extent int) {
 	blocks := nonFiniteBlocks(kernel)
-	if strings.HasPrefix(kernel.Name, "packed_fp64_") {
+	if strings.HasPrefix(kernel.Name, "packed_fp64_") || strings.HasPrefix(kernel.Name, "packed_fp32_") {
 		blocks = [][2]int{{1, 1}, {3, 3}, {12, 12}}
 	} else if strings.HasPrefix(kernel.Name, "packed_") {
 		blocks = [][2]int{{4, 4}, {8, 8}, {12, 12}, {16, 16}, {32, 32}}

@@ -60,6 +60,7 @@ func testScatter[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 // many.
 func TestScatteredStages(t *testing.T) {
 	onFamily(t, "scatter_", testScatter[BFloat16], testScatter[Float16], nil, nil)
+	onFamily(t, "packed_fp32_", nil, nil, testScatter[float32], nil)
 	onFamily(t, "packed_fp64_", nil, nil, nil, testScatter[float64])
 }
 
@@ -72,6 +73,7 @@ func testScatteredNaN[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 // One CTA stores all tiles, those without NaN by TMA, from buffers that it has in turn.
 func TestScatteredNaNInManyTiles(t *testing.T) {
 	onFamily(t, "scatter_", testScatteredNaN[BFloat16], testScatteredNaN[Float16], nil, nil)
+	onFamily(t, "packed_fp32_", nil, nil, testScatteredNaN[float32], nil)
 	onFamily(t, "packed_fp64_", nil, nil, nil, testScatteredNaN[float64])
 }
 

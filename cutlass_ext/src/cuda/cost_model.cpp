@@ -259,6 +259,7 @@ double predict(const KernelDesc& kernel, const Work& work, const CostCoefficient
   if (has_window(kernel)) return kMicrosecond * predict_window(work, costs);
   if (scatters(kernel)) return kMicrosecond * predict_scatter(kernel, work);
   if (packs_fp64(kernel)) return kMicrosecond * predict_packed_fp64(kernel, work);
+  if (packs_planes(kernel)) return kMicrosecond * predict_packed_planes(kernel, work);
   if (kernel.ops->takes_chunks) return kMicrosecond * predict_few_columns(work, costs);
   const Family* const family = find_family(kernel);
   return kMicrosecond *

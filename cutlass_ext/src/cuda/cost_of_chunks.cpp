@@ -7,6 +7,7 @@
 #include "cuda/cost_parts.h"
 #include "cuda/lane_layout.h"
 #include "cuda/pack_fp64.h"
+#include "cuda/pack_planes.h"
 #include "cuda/stage_lists.h"
 #include "cuda/stage_parts.h"
 #include "cuda/window_layout.h"
@@ -278,7 +279,7 @@ double predict_packed_fp64(const KernelDesc& kernel, const Work& work) {
   constexpr double kAlone = 0.65;                          // of one, over that
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return kLaunch;
-  const StripSizes sizes = strip_sizes(shape.rows, shape.cols);
+  const StripSizes sizes = strip_sizes(shape.rows, shape.cols, shape.block_m);
   const double blocks = static_cast<double>(shape.nnzb), bm = shape.block_m, bk = shape.block_k;
   const double groups = static_cast<double>(sizes.groups);
   const ColumnShares shares = shares_of(work);
@@ -298,6 +299,41 @@ double predict_packed_fp64(const KernelDesc& kernel, const Work& work) {
   const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
   const double copying = work.packs_b ? pack_b(work) : 0;
   return kLaunch + copying + packing + together(on_sms(turns * (strips * stage + kTile), work), moving, kWithMemory);
+}
+
+// Strips of 16 columns of 128 rows that have a block, of which A's planes are written and read; of these, halves of 64
+// rows that have one, which are multiplied. B's planes are made before.
+double predict_packed_planes(const KernelDesc& kernel, const Work& work) {
+  constexpr double kLaunch = 12, kMemory = 0.6, kPart = 7, kElement = 4e-6;
+  constexpr double kHalf = 0.235, kStage = 0.3, kTile = 2.5;
+  constexpr double kJoin = 3, kJoinRate = 4.5e6;
+  const BsrShape& shape = work.shape;
+  if (shape.rows == 0 || work.n == 0) return kLaunch;
+  const PlaneStripSizes sizes(shape.rows, shape.cols, shape.block_m);
+  const double bk = shape.block_k, groups = static_cast<double>(sizes.groups);
+  const double all_strips = static_cast<double>(sizes.strips);
+  const ColumnShares shares = shares_of(work);
+  const double strips = std::max(1.0, all_strips * shares.of_stages(/*rows=*/128, kPlaneStripColumns / bk));
+  const double halves = std::max(1.0, all_strips * shares.of_stages(/*rows=*/64, kPlaneStripColumns / bk));
+  const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
+  const double tile = std::max(2 * halves * kHalf, strips * kStage) + kTile;
+  // The row group that has the most columns ends last.
+  const double of_longest =
+      std::min(1.0, static_cast<double>(work.stats.rows128.longest) / static_cast<double>(shape.block_cols));
+  const double longest = all_strips * (1 - std::pow(1 - of_longest, kPlaneStripColumns / bk));
+  const int32_t parts =
+      parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), work.device.sm_count * kernel.ops->ctas_per_sm);
+  const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(float);
+  const double joining = parts > 1 ? kJoin + sums / by_all_sms(kJoinRate, work) : 0;
+  const double busy = (ceil_div(groups * panels, work.device.sm_count) * tile +
+                       std::max(0.0, longest - strips) * kPlaneHalves * kHalf) /
+                      parts;
+  const double plane_bytes = kPlanes * 2, of_b = static_cast<double>(shape.cols) * panels * kernel.tile_n;
+  const double moved = groups * strips * kPlaneStripBytes + of_b * (sizeof(float) + plane_bytes);
+  const double packing = ceil_div(groups * static_cast<double>(sizes.parts), 2. * work.device.sm_count) * kPart +
+                         kElement * values_of(work) + moved / memory_rate(kMemory, work);
+  const double moving = bytes_of_c(work) / memory_rate(kMemory, work);
+  return kLaunch + packing + joining + together(on_sms(busy, work), moving, kWithMemory);
 }
 
 }  // namespace sparsek::cuda

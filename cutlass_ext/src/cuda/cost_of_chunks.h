@@ -10,5 +10,6 @@ double predict_few_columns(const Work& work, const CostCoefficients& costs);
 double predict_window(const Work& work, const CostCoefficients& costs);
 double predict_scatter(const KernelDesc& kernel, const Work& work);
 double predict_packed_fp64(const KernelDesc& kernel, const Work& work);
+double predict_packed_planes(const KernelDesc& kernel, const Work& work);
 
 }  // namespace sparsek::cuda

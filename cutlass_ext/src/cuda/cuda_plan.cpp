@@ -177,6 +177,9 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
     list_sizes_ = list_sizes(pattern.rows, pattern.cols, pattern.nnzb, pattern.block_m, pattern.block_k);
     const int64_t panels = (options_.n + kernel_->tile_n - 1) / kernel_->tile_n;
     if (!options_.batch_invariant) cluster_ = parts_of_tiles(list_sizes_, pattern.nnzb, panels, workers_);
+  } else if (packs_planes(*kernel_) && !options_.batch_invariant) {
+    const PlaneStripSizes strips(pattern.rows, pattern.cols, pattern.block_m);
+    cluster_ = parts_of_tiles(strips, pattern.nnzb, (options_.n + kernel_->tile_n - 1) / kernel_->tile_n, workers_);
   }
   if (reads_rows(*kernel_)) {
     // A chunk for each row group, so that a plan tells how many tiles there are; no row is cut.

@@ -222,11 +222,11 @@ struct DmmaPackedKernel {
   }
 
   static size_t workspace_bytes(const LaunchArgs& args) {
-    return static_cast<size_t>(strip_sizes(args.rows, args.cols).bytes());
+    return static_cast<size_t>(strip_sizes(args.rows, args.cols, args.block_m).bytes());
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
-    const StripSizes sizes = strip_sizes(args.rows, args.cols);
+    const StripSizes sizes = strip_sizes(args.rows, args.cols, args.block_m);
     dmma_packed_kernel::Params p = {{}, args, *args.rows_in_chunks, sizes, {sizes, args.workspace}, 0, 0, 0, false};
     p.groups = static_cast<int32_t>(sizes.groups);
     p.tiles = static_cast<int32_t>(p.groups * ((args.n + kTileN - 1) / kTileN));

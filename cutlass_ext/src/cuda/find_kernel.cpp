@@ -9,6 +9,7 @@
 #include "abi/error.h"
 #include "cuda/pack_a.h"
 #include "cuda/pack_fp64.h"
+#include "cuda/pack_planes.h"
 #include "cuda/planes.h"
 #include "cuda/stage_lists.h"
 
@@ -53,6 +54,12 @@ bool copies_fit(const KernelDesc& kernel, const BsrShape& matrix, int64_t n) {
   const double elements = static_cast<double>(matrix.nnzb) * rows * matrix.block_k +
                           static_cast<double>(matrix.cols + matrix.block_k) * static_cast<double>(n + kPieceColumns);
   return elements * kPlanes * sizeof(uint16_t) <= static_cast<double>(kMostCopies);
+}
+
+// At least.
+double bytes_of_planes_b(int64_t cols, int64_t n) {
+  return static_cast<double>(cols + kPlaneStripColumns) * static_cast<double>(n + kPieceColumns) * kPlanes *
+         sizeof(uint16_t);
 }
 
 // Whether a kernel counts entries and the bytes of a row of B in 32 bits, and has CTAs for all columns of a chunk.
@@ -102,12 +109,20 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
       return "a larger matrix than it serves";
     }
   } else if (packs_fp64(kernel)) {
-    const StripSizes sizes = strip_sizes(matrix.rows, matrix.cols);
+    const StripSizes sizes = strip_sizes(matrix.rows, matrix.cols, matrix.block_m);
     const int64_t panels = (options.n + kernel.tile_n - 1) / kernel.tile_n;
     if (sizes.strips >= int64_t{1} << kStripBits || sizes.groups * panels > kMostTiles) {
       return "a larger matrix than it serves";
     }
     if (sizes.groups * sizes.strips > kMostStripBytes / kStripBytes) return "A would take more than 1 GiB";
+  } else if (packs_planes(kernel)) {
+    const PlaneStripSizes sizes(matrix.rows, matrix.cols, matrix.block_m);
+    const int64_t panels = (options.n + kernel.tile_n - 1) / kernel.tile_n;
+    if (sizes.groups * panels > kMostTiles) return "a larger matrix than it serves";
+    if (sizes.groups * sizes.strips > kMostPlaneStripBytes / kPlaneStripBytes) return "A would take more than 1 GiB";
+    if (bytes_of_planes_b(matrix.cols, options.n) > static_cast<double>(kMostCopies)) {
+      return "its copy of B would take more than 4 GiB";
+    }
   } else if (kernel.ops->workspace_bytes != nullptr) {
     if (has_planes(kernel) && matrix.block_m >= kernel.tile_m && matrix.block_m % (kernel.tile_m / 2) != 0) {
       return "its blocks of " + std::to_string(kernel.tile_m) + " rows and more must be multiples of " +

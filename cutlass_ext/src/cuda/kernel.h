@@ -32,8 +32,13 @@ inline bool scatters(const KernelDesc& kernel) { return std::strcmp(kernel.famil
 // It writes A to dense tiles in the product's workspace (cuda/pack_fp64.h).
 inline bool packs_fp64(const KernelDesc& kernel) { return std::strcmp(kernel.family, "dmma_packed") == 0; }
 
+// Likewise, of planes (cuda/pack_planes.h).
+inline bool packs_planes(const KernelDesc& kernel) { return std::strcmp(kernel.family, "planes_packed") == 0; }
+
 // Its plans have chunks, of which it reads where block rows begin: its tiles follow from the sizes.
-inline bool reads_rows(const KernelDesc& kernel) { return scatters(kernel) || packs_fp64(kernel); }
+inline bool reads_rows(const KernelDesc& kernel) {
+  return scatters(kernel) || packs_fp64(kernel) || packs_planes(kernel);
+}
 
 // Elements of A and B are cut off to TF32. Of B it reads only one whose columns are contiguous.
 inline bool cuts_to_tf32(const KernelDesc& kernel) { return std::strcmp(kernel.family, "wgmma_tf32") == 0; }

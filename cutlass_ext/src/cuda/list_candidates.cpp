@@ -30,6 +30,11 @@ bool is_left_to_dmma(const KernelDesc& kernel, const BsrShape& matrix) {
   return packs_fp64(kernel) && matrix.block_m % 8 == 0 && matrix.block_k % 8 == 0;
 }
 
+// Which multiplies no zeros where entries of a row group have no blocks, and takes less for NaN.
+bool is_left_to_planes(const KernelDesc& kernel, const BsrShape& matrix) {
+  return packs_planes(kernel) && matrix.block_m % 8 == 0 && matrix.block_k % 16 == 0;
+}
+
 }  // namespace
 
 std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options,
@@ -59,6 +64,9 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     }
     if (candidate.obstacle.empty() && is_left_to_dmma(kernel, matrix.shape())) {
       candidate.obstacle = "dmma serves these blocks, and is faster";
+    }
+    if (candidate.obstacle.empty() && is_left_to_planes(kernel, matrix.shape())) {
+      candidate.obstacle = "wgmma_planes serves these blocks, and is faster";
     }
     work.packs_b = packs_b(kernel, between);
     if (candidate.obstacle.empty()) {

@@ -3,8 +3,9 @@
 // and writes the elements of the blocks to their places.
 #include "cuda/pack_fp64.h"
 
-#include "cuda/chunk_args.h"
+#include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/part_elements.cuh"
 
 namespace sparsek::cuda {
 
@@ -14,76 +15,36 @@ namespace packs_fp64 {
 constexpr int kThreads = 512, kWarps = kThreads / 32;
 constexpr int kUnitRows = 8, kUnits = kStripRows / kUnitRows, kRowBytes = kStripColumns * 8;
 constexpr int kUnitBytes = kUnitRows * kRowBytes;
-constexpr int kAtOnce = 4;  // loads of a lane that are under way
+constexpr int kAtOnce = 4;  // loads of a lane, or rows of a warp, that are under way
 
 struct Shared {
-  int begin[kStripRows], end[kStripRows];  // entries of each block row that have columns in the part
-  uint32_t units[kMostPartStrips];         // of each strip, bit u: unit u has a block
+  int2 entries[kStripRows];         // of each block row
+  uint32_t units[kMostPartStrips];  // of each strip, bit u: unit u has a block
 };
+static_assert(kStripRows <= kThreads && kMostPackedBlock <= kLeastPartStrips * kStripColumns);
 
-// Of entries [from, to), whose columns ascend, the first with entry_k >= k. Some are read at once, since each read
-// waits for memory.
-__device__ inline int first_entry(const int32_t* entry_k, int from, int to, int64_t k) {
-  constexpr int kWays = 8;
-  while (from < to) {
-    const int step = (to - from + kWays - 1) / kWays;
-    int32_t found[kWays];
-#pragma unroll
-    for (int i = 0; i < kWays; ++i) found[i] = __ldg(entry_k + min(from + step * (i + 1), to) - 1);
-    int below = 0;
-#pragma unroll
-    for (int i = 0; i < kWays; ++i) below += found[i] < k;
-    if (below == kWays) return to;
-    to = min(from + step * (below + 1), to) - 1;
-    from = min(from + step * below, to);
-  }
-  return from;
-}
-
-// The rows and columns that a CTA writes, of A.
-struct Part {
-  int64_t group, part;
-  int64_t first_row, end_row, first_col, end_col, first_strip;
+// The rows and columns that a CTA writes.
+struct Part : PartOfRows {
+  int64_t first_strip;
   int strips;
-  int64_t first_block_row;
-  int block_rows;  // at most kStripRows
 
   __device__ Part(const LaunchArgs& args, const StripSizes& sizes)
-      : group(blockIdx.x / sizes.parts), part(blockIdx.x % sizes.parts) {
-    first_row = group * kStripRows;
-    end_row = min(first_row + kStripRows, args.rows);
-    first_strip = part * sizes.part_strips;
-    strips = int(min(sizes.part_strips, sizes.strips - first_strip));
-    first_col = first_strip * kStripColumns;
-    end_col = min(first_col + int64_t(strips) * kStripColumns, args.cols);
-    first_block_row = first_row / args.block_m;
-    block_rows = int((end_row - 1) / args.block_m - first_block_row + 1);
-  }
+      : PartOfRows(args, uint32_t(sizes.parts), kStripRows, int(sizes.part_strips) * kStripColumns),
+        first_strip(part * sizes.part_strips),
+        strips(int(min(sizes.part_strips, sizes.strips - first_strip))) {}
 };
-
-__device__ void find_entries(const LaunchArgs& args, const RowChunks& rows, const Part& part, Shared& shared) {
-  for (int i = threadIdx.x; i < 2 * part.block_rows; i += kThreads) {
-    const int row = i / 2;
-    const int32_t* const own = rows.row_ptr + part.first_block_row + row;
-    const bool is_end = i % 2 != 0;
-    // A block begins before the part where it begins block_k - 1 columns before, or fewer.
-    const int64_t k = is_end ? part.end_col : part.first_col - args.block_k + 1;
-    (is_end ? shared.end : shared.begin)[row] = first_entry(args.entry_k, __ldg(own), __ldg(own + 1), k);
-  }
-}
 
 __device__ void mark_units(const LaunchArgs& args, const Part& part, Shared& shared) {
   const int lane = threadIdx.x % 32;
   for (int row = threadIdx.x / 32; row < part.block_rows; row += kWarps) {
-    const int64_t first = (part.first_block_row + row) * args.block_m;
-    const int begin = int(max(first, part.first_row) - part.first_row) / kUnitRows;
-    const int last = int(min(first + args.block_m, part.end_row) - 1 - part.first_row) / kUnitRows;
+    const int first = row * args.block_m - part.before;  // row of the group
+    const int begin = max(first, 0) / kUnitRows, last = (min(first + args.block_m, part.rows) - 1) / kUnitRows;
     const uint32_t units = (2u << last) - (1u << begin);
-    const int end = shared.end[row];
-    for (int e = shared.begin[row] + lane; e < end; e += 32 * kAtOnce) {
+    const int2 entries = shared.entries[row];
+    for (int e = entries.x + lane; e < entries.y; e += 32 * kAtOnce) {
       int k[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) k[i] = __ldg(args.entry_k + min(e + 32 * i, end - 1));
+      for (int i = 0; i < kAtOnce; ++i) k[i] = __ldg(args.entry_k + min(e + 32 * i, entries.y - 1));
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int from = int(max(int64_t(k[i]), part.first_col) - part.first_col) / kStripColumns;
@@ -140,53 +101,22 @@ __device__ void clear_units(char* tiles, const Part& part, const Shared& shared)
   }
 }
 
-// An element of the blocks of a block row in the part, and its place.
-struct Place {
-  int64_t value;  // of A's values
-  int32_t at;     // byte of the part's tiles; below 0: the block has it in another part or row group
-};
-
-__device__ Place place_of(const LaunchArgs& args, const Part& part, bool in_place, int begin, int64_t first_row,
-                          uint32_t i) {
-  const auto width = uint32_t(args.block_k), area = uint32_t(args.block_m) * width;
-  const int e = begin + int(i / area);
-  const uint32_t in_block = i % area;
-  const int64_t row = first_row + in_block / width;
-  const int64_t column = __ldg(args.entry_k + e) + int64_t(in_block % width) - part.first_col;
-  const int64_t block = in_place ? e : __ldg(args.entry_block + e);
-  const bool inside = row >= 0 && row < kStripRows && column >= 0 && column < part.end_col - part.first_col;
-  const int r = int(row), strip = int(column) / kStripColumns, c = int(column) % kStripColumns;
-  return {block * area + in_block,
-          inside ? strip * kStripBytes + r * kRowBytes + ((c / 2 ^ r % 8) << 4) + c % 2 * 8 : -1};
-}
-
 __device__ void write_elements(const LaunchArgs& args, char* tiles, const Part& part, bool in_place,
                                const Shared& shared) {
-  const int lane = threadIdx.x % 32;
-  for (int row = threadIdx.x / 32; row < part.block_rows; row += kWarps) {
-    const int64_t first = (part.first_block_row + row) * args.block_m - part.first_row;  // of the group's rows
-    const int begin = shared.begin[row];
-    const auto count = uint32_t(shared.end[row] - begin) * uint32_t(args.block_m) * uint32_t(args.block_k);
-    for (uint32_t i = lane; i < count; i += 32 * kAtOnce) {
-      Place place[kAtOnce];
-      double value[kAtOnce];
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        place[j] = place_of(args, part, in_place, begin, first, min(i + 32 * j, count - 1));
-        value[j] = __ldg(static_cast<const double*>(args.values) + place[j].value);
-      }
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        if (place[j].at >= 0) *reinterpret_cast<double*>(tiles + place[j].at) = value[j];
-      }
-    }
-  }
+  each_element<kWarps, kAtOnce, double>(args, part, in_place, shared.entries, [&](int row, int column, double value) {
+    const int strip = column / kStripColumns, c = column % kStripColumns;
+    const int at = row * kRowBytes + ((c / 2 ^ row % 8) << 4) + c % 2 * 8;
+    *reinterpret_cast<double*>(tiles + strip * kStripBytes + at) = value;
+  });
 }
 
 __global__ void __launch_bounds__(kThreads) kernel(LaunchArgs args, RowChunks rows, StripSizes sizes, StripMemory to) {
   __shared__ Shared shared;
   const Part part(args, sizes);
-  find_entries(args, rows, part, shared);
+  wait_for_previous_launch();
+  if (int(threadIdx.x) < part.block_rows) {
+    shared.entries[threadIdx.x] = part.entries(args, to.bounds, sizes.parts, threadIdx.x);
+  }
   for (int s = threadIdx.x; s < part.strips; s += kThreads) shared.units[s] = 0;
   __syncthreads();
   mark_units(args, part, shared);
@@ -203,14 +133,20 @@ __global__ void __launch_bounds__(kThreads) kernel(LaunchArgs args, RowChunks ro
 
 cudaError_t prepare_pack_fp64() {
   cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, packs_fp64::kernel);
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, packs_fp64::kernel);
+  return error == cudaSuccess ? prepare_row_bounds() : error;
 }
 
 cudaError_t pack_fp64(const LaunchArgs& args, const StripSizes& sizes, const StripMemory& to) {
-  const cudaError_t error = cudaMemsetAsync(to.counts, 0, static_cast<size_t>(sizes.count_bytes()), args.stream);
+  const RowChunks& rows = *args.rows_in_chunks;
+  cudaError_t error = cudaMemsetAsync(to.counts, 0, static_cast<size_t>(sizes.count_bytes()), args.stream);
+  if (error != cudaSuccess) return error;
+  const auto columns = static_cast<uint32_t>(sizes.part_strips * kStripColumns);
+  error = bound_rows({rows.row_ptr, args.entry_k, sizes.block_rows, columns, sizes.parts}, args.nnzb, to.bounds,
+                     args.stream);
   if (error != cudaSuccess) return error;
   return launch_kernel(packs_fp64::kernel, static_cast<int>(sizes.groups * sizes.parts), packs_fp64::kThreads, 0,
-                       args.stream, {}, args, *args.rows_in_chunks, sizes, to);
+                       args.stream, {/*overlap=*/true}, args, rows, sizes, to);
 }
 
 }  // namespace sparsek::cuda

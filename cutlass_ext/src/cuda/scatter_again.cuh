@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernel family "wgmma_scatter" does with NaN: a warp computes groups of 8 columns of its 16 rows of C again, from
-// the blocks that exist alone, by FMAs.
+// What kernel families "wgmma_scatter" and "planes_packed" do with NaN: a warp computes groups of 8 columns of its 16
+// rows of C again, from the blocks that exist alone, by FMAs.
 #pragma once
 
 #include "cuda/chunk_args.h"
@@ -11,22 +11,44 @@
 namespace sparsek::cuda {
 namespace wgmma_scatter_kernel {
 
-constexpr int kEight = 8;             // columns of a group: 16 bytes of B
+constexpr int kEight = 8;             // columns of a group
 constexpr int kEntriesAtOnce = 4;     // of a lane, whose rows of B are under way
 constexpr int kEntriesBetween = 128;  // after so many, a warp ends a row whose sums are all NaN
 
 // Whether each block of values is in the place of its entry.
 __device__ inline bool is_in_place(const RowChunks& rows) { return __ldg(&rows.chunks->entry_end) >= 0; }
 
+// Eight neighbours in a row of B.
+template <class Element>
+struct EightOfB {
+  uint4 words[kEight * sizeof(Element) / 16];
+
+  // Of which `columns` exist. aligned: to 16 bytes.
+  __device__ void read(const Element* from, int columns, bool aligned) {
+    if (aligned && columns == kEight) {
+#pragma unroll
+      for (int i = 0; i < int(sizeof(words) / 16); ++i) words[i] = __ldg(reinterpret_cast<const uint4*>(from) + i);
+    } else if constexpr (sizeof(Element) == 2) {
+      words[0] = wgmma_packed_kernel::read_eight<false>(reinterpret_cast<const uint16_t*>(from), columns);
+    } else {
+      auto* const eight = reinterpret_cast<Element*>(words);
+#pragma unroll
+      for (int i = 0; i < kEight; ++i) eight[i] = i < columns ? __ldg(from + i) : Element(0);
+    }
+  }
+  __device__ float operator[](int i) const { return float(reinterpret_cast<const Element*>(words)[i]); }
+};
+
 // A lane's part of A and B: a row of A from entry `next` on, by a group of columns.
 template <class Element>
 struct AgainRow {
   const LaunchArgs& args;
   bool in_place;
-  int next, end;      // entries
-  int64_t in_block;   // elements of a block before the row
-  const uint16_t* b;  // the group's first column
-  int columns;        // of C in the group, at most kEight
+  int next, end;     // entries
+  int64_t in_block;  // elements of a block before the row
+  const Element* b;  // the group's first column
+  int columns;       // of C in the group, at most kEight
+  bool aligned_b;    // to 16 bytes
 
   // Adds the products of kEntriesAtOnce entries.
   __device__ void add(float (&sums)[kEight]) {
@@ -41,22 +63,19 @@ struct AgainRow {
     }
 #pragma unroll 1
     for (int j = 0; j < args.block_k; ++j) {
-      uint4 of_b[kEntriesAtOnce];
+      EightOfB<Element> of_b[kEntriesAtOnce];
       Element of_a[kEntriesAtOnce];
 #pragma unroll
       for (int i = 0; i < kEntriesAtOnce; ++i) {
         const int row = min(k[i] + j, int(args.cols) - 1);
-        const uint16_t* const from = b + row * args.ldb;
-        of_b[i] = columns == kEight ? wgmma_packed_kernel::read_eight<true>(from, columns)
-                                    : wgmma_packed_kernel::read_eight<false>(from, columns);
+        of_b[i].read(b + row * args.ldb, columns, aligned_b);
         of_a[i] = a[i][j];
       }
 #pragma unroll
       for (int i = 0; i < kEntriesAtOnce; ++i) {
         if (next + i >= end || k[i] + j >= args.cols) continue;
-        const auto* const eight = reinterpret_cast<const Element*>(&of_b[i]);
 #pragma unroll
-        for (int c = 0; c < kEight; ++c) sums[c] = fmaf(float(of_a[i]), float(eight[c]), sums[c]);
+        for (int c = 0; c < kEight; ++c) sums[c] = fmaf(float(of_a[i]), of_b[i][c], sums[c]);
       }
     }
     next += kEntriesAtOnce;
@@ -76,6 +95,7 @@ __device__ void compute_again(const LaunchArgs& args, const RowChunks& rows, uin
   const int columns = has_group ? int(min(int64_t(kEight), args.n - column)) : 0;
   const bool scales = only_scales<Element>(args.epilogue);
   const float alpha = alpha_of(args.epilogue);
+  const bool aligned_b = (reinterpret_cast<uintptr_t>(args.b) | args.ldb * int64_t{sizeof(Element)}) % 16 == 0;
 #pragma unroll 1
   for (int r = lane / lanes; r - lane / lanes < kRows; r += at_once) {
     const uint32_t row = first_row + r;
@@ -86,8 +106,9 @@ __device__ void compute_again(const LaunchArgs& args, const RowChunks& rows, uin
                             __ldg(rows.row_ptr + block_row),
                             inside ? __ldg(rows.row_ptr + block_row + 1) : 0,
                             int64_t(row - block_row * uint32_t(args.block_m)) * args.block_k,
-                            static_cast<const uint16_t*>(args.b) + column,
-                            columns};
+                            static_cast<const Element*>(args.b) + column,
+                            columns,
+                            aligned_b};
     float sums[kEight] = {};
     bool all_nan = false;
     while (!all_nan && of.next < of.end) {

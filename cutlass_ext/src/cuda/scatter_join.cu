@@ -9,14 +9,6 @@
 namespace sparsek::cuda {
 namespace wgmma_scatter_kernel {
 
-struct Joined {
-  LaunchArgs args;
-  RowChunks rows;
-  const float4* sums;
-  int32_t row_groups, tiles, parts;
-  int32_t groups;  // of a tile's columns
-};
-
 constexpr int kJoinWarps = 4, kJoinGroups = 2;  // a warp has 16 rows by so many groups
 constexpr int kTogether = 4;                    // parts that are loaded before the first is added
 
@@ -61,6 +53,10 @@ __global__ void __launch_bounds__(kJoinWarps * 32, 4) join_kernel(const __grid_c
     }
   }
 
+  if constexpr (std::is_same_v<Element, float>) {
+#pragma unroll
+    for (int i = 0; i < kJoinGroups * 4; ++i) sums[i / 4][i % 4] += sums[i / 4][i % 4] * 0.f;
+  }
   const uint32_t row[2] = {first_row + lane / 4, first_row + lane / 4 + 8};
   uint32_t with_nan = 0;
   if (any_nan(args, sums, row, first_col, lane)) {
@@ -78,18 +74,19 @@ cudaError_t prepare_join() {
 }
 
 template <class Element>
-cudaError_t join(const Params& p, int tile_n) {
+cudaError_t join(const Joined& p) {
   constexpr int kColumns = kJoinGroups * 8;
   const int64_t warps = (p.args.rows + kStoreRows - 1) / kStoreRows * ((p.args.n + kColumns - 1) / kColumns);
-  const Joined joined = {p.args, p.rows, p.sums, p.groups, p.groups * p.panels, p.parts, tile_n / 8};
   return launch_kernel(join_kernel<Element>, static_cast<int>((warps + kJoinWarps - 1) / kJoinWarps), kJoinWarps * 32,
-                       0, p.args.stream, {/*overlap=*/true}, joined);
+                       0, p.args.stream, {/*overlap=*/true}, p);
 }
 
+template cudaError_t prepare_join<float>();
 template cudaError_t prepare_join<cutlass::bfloat16_t>();
 template cudaError_t prepare_join<cutlass::half_t>();
-template cudaError_t join<cutlass::bfloat16_t>(const Params&, int);
-template cudaError_t join<cutlass::half_t>(const Params&, int);
+template cudaError_t join<float>(const Joined&);
+template cudaError_t join<cutlass::bfloat16_t>(const Joined&);
+template cudaError_t join<cutlass::half_t>(const Joined&);
 
 }  // namespace wgmma_scatter_kernel
 }  // namespace sparsek::cuda

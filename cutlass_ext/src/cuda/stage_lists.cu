@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/stage_lists.cuh"
 
-#include <algorithm>
-
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/row_bounds.h"
 
 namespace sparsek::cuda {
 
@@ -12,17 +11,6 @@ namespace sparsek::cuda {
 namespace lists_stages {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int kMostCtas = 132 * 8;
-
-// A warp has a block row.
-__global__ void __launch_bounds__(kThreads)
-    bounds_kernel(const int32_t* row_ptr, const int32_t* entry_k, ListSizes sizes, int32_t* bounds) {
-  wait_for_previous_launch();
-  for (int64_t row = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; row < sizes.block_rows;
-       row += int64_t(gridDim.x) * kWarps) {
-    find_bounds(row_ptr, entry_k, sizes, bounds, row, threadIdx.x % 32);
-  }
-}
 
 // A warp has a quarter of a stage, and those of a CTA neighbouring stages.
 __global__ void __launch_bounds__(kThreads)
@@ -45,7 +33,7 @@ __global__ void __launch_bounds__(32) steps_kernel(ListSizes sizes, StageLists t
 cudaError_t prepare_stage_lists() {
   using namespace lists_stages;
   cudaFuncAttributes attributes;
-  cudaError_t error = cudaFuncGetAttributes(&attributes, bounds_kernel);
+  cudaError_t error = prepare_row_bounds();
   if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, lists_kernel);
   return error == cudaSuccess ? cudaFuncGetAttributes(&attributes, steps_kernel) : error;
 }
@@ -55,9 +43,8 @@ cudaError_t list_stages(const ListedIndex& index, const ListSizes& sizes, const 
   using namespace lists_stages;
   constexpr LaunchWay kWay = {/*overlap=*/true};
   auto* const of_rows = static_cast<int32_t*>(bounds);
-  const auto ctas = static_cast<int>(std::min<int64_t>((sizes.block_rows + kWarps - 1) / kWarps, kMostCtas));
-  cudaError_t error =
-      launch_kernel(bounds_kernel, ctas, kThreads, 0, stream, kWay, index.row_ptr, index.entry_k, sizes, of_rows);
+  const BoundedRows rows = {index.row_ptr, index.entry_k, sizes.block_rows, uint32_t(sizes.columns), sizes.stages};
+  cudaError_t error = bound_rows(rows, sizes.elements / (int64_t{index.block_m} * index.block_k), of_rows, stream);
   if (error != cudaSuccess) return error;
   const int64_t quarters = sizes.groups * kQuarters;
   error = launch_kernel(lists_kernel, static_cast<int>(quarters * ((sizes.stages + kWarps - 1) / kWarps)), kThreads, 0,

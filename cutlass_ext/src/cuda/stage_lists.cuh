@@ -9,32 +9,6 @@ namespace lists_stages {
 
 constexpr uint32_t kAll = 0xffffffffu;
 
-// The bounds of a block row. An entry whose stage is not that of the entry before it is the bound of all stages
-// between.
-__device__ inline void find_bounds(const int32_t* row_ptr, const int32_t* entry_k, const ListSizes& sizes,
-                                   int32_t* all_bounds, int64_t row, int lane) {
-  constexpr int kTogether = 4;  // loads of a lane that are under way
-  const int begin = __ldg(row_ptr + row), end = __ldg(row_ptr + row + 1);
-  int32_t* const bounds = all_bounds + row * (sizes.stages + 1);
-  int last = -1;  // the stage of the entry before
-#pragma unroll 1
-  for (int first = begin; first < end; first += 32 * kTogether) {
-    int k[kTogether];
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) k[i] = __ldg(entry_k + min(first + i * 32 + lane, end - 1));
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int e = first + i * 32 + lane;
-      const int stage = e < end ? int(uint32_t(k[i]) / uint32_t(sizes.columns)) : -1;
-      int before = __shfl_up_sync(kAll, stage, 1);
-      if (lane == 0) before = last;
-      for (int s = before + 1; s <= stage; ++s) bounds[s] = e;
-      last = max(last, __reduce_max_sync(kAll, stage));
-    }
-  }
-  for (int s = last + 1 + lane; s <= sizes.stages; s += 32) bounds[s] = end;
-}
-
 // The rows of a quarter, a lane each, in a stage.
 struct Quarter {
   int first;          // entry of the lane's row

@@ -20,6 +20,8 @@
 
 #include <cstdint>
 
+#include "cuda/row_bounds.h"
+
 namespace sparsek::cuda {
 
 constexpr int kListRows = 128, kListColumns = 64;  // of a stage; columns at most
@@ -78,7 +80,7 @@ struct ListSizes {
   // Of a product: its values in the order of the lists.
   constexpr int64_t value_bytes() const { return place_bytes(); }
   // While the lists are made: (block rows, stages + 1), row-major: a row's first entry in this stage, or behind it.
-  constexpr int64_t bound_bytes() const { return aligned((stages + 1) * block_rows * int64_t{sizeof(int32_t)}); }
+  constexpr int64_t bound_bytes() const { return bytes_of_bounds(block_rows, stages); }
 };
 
 // block_k: at most kListColumns.

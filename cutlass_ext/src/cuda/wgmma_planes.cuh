@@ -2,14 +2,7 @@
 // Kernel family "wgmma_planes": fp32 on tensor cores, for blocks whose height is a multiple of 8, from 128 on of 64,
 // and whose width is one of 16.
 //
-// A and B come as three planes of bf16 each (planes.h): x = h + 2^-8 m + 2^-16 l. Of the nine products of planes six
-// are computed, into three kinds of sums by their factor:
-//
-//   1       h h
-//   2^-8    h m + m h
-//   2^-16   m m + h l + l h
-//
-// What is left out is below 2^-24 of a product. The kinds are added up at the end of a tile.
+// A and B come as three planes of bf16 each (planes.h), which plane_tile.cuh multiplies.
 //
 // A CTA computes 128 rows of C, a row group of the plan, times 128 columns. One warpgroup computes the upper half of
 // the rows, one the lower half, and skips the entries in which its rows have no block. Where the rows of a half are of
@@ -20,33 +13,20 @@
 // half of the rows, and one for B.
 #pragma once
 
-#include <algorithm>
-
 #include "collective/tile_queue.hpp"
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
 #include "cuda/plane_nan.cuh"
-#include "cuda/plane_sums.cuh"
-#include "cuda/planes.h"
-#include "cuda/read_here.cuh"
-#include "cuda/ring.cuh"
-#include "cuda/row_store.cuh"
-#include "cuda/shared_address.cuh"
-#include "cuda/wgmma.cuh"
+#include "cuda/plane_tile.cuh"
 #include "cutlass/arch/reg_reconfig.h"
 
 namespace sparsek::cuda {
 namespace wgmma_planes_kernel {
 
-constexpr int kTileM = kPlaneTileM;
-constexpr int kPanelN = kPieceColumns;
-constexpr int kUnitK = 16;             // columns of A of one wgmma instruction
-constexpr int kHalves = kPlaneHalves;  // of the rows of a tile: one for each consumer warpgroup
-constexpr int kGroups = kPanelN / 8;   // sums of a thread and kind: (kGroups, 4)
-constexpr int kConsumerWarps = kPlaneConsumers / 32;
-constexpr int kThreads = 128 + kConsumerWarps * 32;
+using namespace planes_kernel;
+
 constexpr int kTileDepth = 4;    // of the queue of tiles
 constexpr int kStagesAhead = 4;  // the next tile is taken when so many stages of this one are to be loaded
 
@@ -116,55 +96,6 @@ __device__ inline Entry read_entry(const Params& p, const WorkTile& tile, const 
     }
   }
   return read;
-}
-
-// Makes the planes of the panels of B that are not there yet, while the other warps compute. By several warps of each
-// CTA: which of them makes a piece does not matter.
-template <int K>
-__device__ void make_rest(const Params& p, int lane) {
-  constexpr int kEights = kPieceColumns / kPlaneVector, kRows = 32 / kEights, kTogether = 2;
-  const int64_t first = p.ready * p.steps_b, pieces = p.sizes.pieces_b();
-  const auto* const b = static_cast<const float*>(p.args.b);
-  const int row = lane / kEights, eight = lane % kEights;
-  while (true) {
-    int64_t piece = 0;
-    if (lane == 0) piece = first + atomicAdd(p.planes.progress, 1u);
-    piece = __shfl_sync(0xffffffffu, piece, 0);
-    if (piece >= pieces) return;
-    const int64_t panel = piece / p.steps_b, k = piece % p.steps_b * K;
-    const int64_t column = panel * kPieceColumns + eight * kPlaneVector;
-    char* const to = p.planes.b + piece * PieceBytes<K>::kB;
-#pragma unroll 1
-    for (int i = row; i < K; i += kTogether * kRows) {
-      float x[kTogether][kPlaneVector];
-#pragma unroll
-      for (int j = 0; j < kTogether; ++j) {
-        const int64_t at = k + i + j * kRows;
-        read_vector(x[j], b + at * p.args.ldb + column, at < p.sizes.cols ? p.sizes.n - column : 0, p.aligned_b);
-      }
-#pragma unroll
-      for (int j = 0; j < kTogether; ++j) {
-        write_planes(to + place_in_plane_b<K>(i + j * kRows, eight), PieceBytes<K>::kPlaneB, x[j]);
-      }
-    }
-    // The copy engine reads what the threads have written.
-    asm volatile("fence.proxy.async;" ::: "memory");
-    __syncwarp();
-    if (lane == 0) {
-      __threadfence();  // behind all lanes' writes
-      atomicAdd(p.planes.progress + 1 + panel, 1u);
-    }
-  }
-}
-
-// By the thread that copies them.
-__device__ inline void wait_for_planes(const Params& p, int64_t panel) {
-  const uint32_t* const made = p.planes.progress + 1 + panel;
-  uint32_t pieces;
-  do {
-    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(pieces) : "l"(made) : "memory");
-  } while (pieces < p.steps_b);
-  asm volatile("fence.proxy.async;" ::: "memory");
 }
 
 // By a whole warp: takes tiles and starts the copies of their stages.
@@ -254,12 +185,6 @@ __device__ inline void store(const LaunchArgs& args, PlaneSums& sums, const Rows
   }
 }
 
-// Where a thread of the consumers sets its sums aside.
-__device__ inline float4* own_sums(const Params& p, int thread) {
-  thread -= kThreads - kPlaneConsumers;
-  return p.planes.sums + int64_t(blockIdx.x) * p.most_aside * (kPlaneSums / 4 * kPlaneConsumers) + thread;
-}
-
 // Stores a tile and takes the next one. The number of the thread is read anew, or what depends on it would be kept in
 // registers from one tile to the next.
 template <int K, int Stages>
@@ -282,97 +207,14 @@ __device__ WorkTile end_tile(const Params& p, SharedStorage<K, Stages>& shared, 
 
 template <int K, int Stages>
 __device__ void consume(const Params& p, SharedStorage<K, Stages>& shared, int warp, int lane) {
-  constexpr int kStagesOfSum = kColumnsOfSum / K;
   const LaunchArgs& args = p.args;
-  const int half = warp / 4;
-  const uint64_t first_a = wgmma_descriptor_plane_a<K>(cute::cast_smem_ptr_to_uint(shared.a[0][half]));
-  const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), PieceBytes<K>::kChunk);
-  const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   RingState<Stages> state;
-  const auto release = [&](int stage) {  // after every lane has read it
-    __syncwarp();
-    if (lane == 0) arrive_in_cluster<1>(first_empty + stage * kBarrierBytes);
-  };
-
   if (lane == 0) shared.tile_of_warp[warp].number = 0;
   WorkTile tile = within(args, load_tile(args.tiles + blockIdx.x));
   while (tile.m_tile != kNoTile) {
-    PlaneSums sums = {}, sums8 = {}, sums16 = {};  // times 1, 2^-8, 2^-16
     if (lane == 0) shared.tile_of_warp[warp].tile = tile;
-    bool pending = false;  // wgmma may still read the previous stage
-    int added = 0;         // stages
-#pragma unroll 1
-    for (int stages = tile.entry_count * p.steps; stages > 0; --stages, ++state) {
-      wait_for_phase(first_full + state.stage * kBarrierBytes, state.phase);
-      if (read_by_one(&shared.present[state.stage], lane) >> half & 1) {
-        if (added > 0 && added % kStagesOfSum == 0) {
-          cute::warpgroup_wait<0>();
-          fence_sums(sums);
-          if (pending) release(state.previous());
-          pending = false;
-          set_aside(own_sums(p, threadIdx.x), added / kStagesOfSum - 1, p.most_aside, sums);
-        }
-        const uint64_t a = advanced(first_a, state.stage * (kHalves * PieceBytes<K>::kA));
-        const uint64_t b = advanced(first_b, state.stage * PieceBytes<K>::kB);
-        fence_sums(sums);
-        fence_sums(sums8);
-        fence_sums(sums16);
-        cute::warpgroup_arrive();
-#pragma unroll
-        for (int u = 0; u < K / kUnitK; ++u) {
-          const auto multiply = [&](PlaneSums& to, int plane_a, int plane_b) {
-            wgmma_n128(to, advanced(a, plane_a * PieceBytes<K>::kPlaneA + u * kUnitK * 2),
-                       advanced(b, plane_b * PieceBytes<K>::kPlaneB + u * kUnitK * kPlaneChunkColumns * 2));
-          };
-          multiply(sums, 0, 0);
-          multiply(sums8, 0, 1);
-          multiply(sums16, 1, 1);
-          multiply(sums8, 1, 0);
-          multiply(sums16, 0, 2);
-          multiply(sums16, 2, 0);
-        }
-        cute::warpgroup_commit_batch();
-        cute::warpgroup_wait<1>();
-        fence_sums(sums);
-        fence_sums(sums8);
-        fence_sums(sums16);
-        if (pending) release(state.previous());
-        pending = true;
-        ++added;
-      } else {
-        // Stages are given back at once: the ring is what limits the copies under way.
-        cute::warpgroup_wait<0>();
-        if (pending) release(state.previous());
-        release(state.stage);
-        pending = false;
-      }
-    }
-    cute::warpgroup_wait<0>();
-    fence_sums(sums);
-    fence_sums(sums8);
-    fence_sums(sums16);
-    if (pending) release(state.previous());
-
-    PlaneSums& whole = sums8;
-#pragma unroll
-    for (int i = 0; i < kGroups * 4; ++i) {
-      float& sum = whole[i / 4][i % 4];
-      sum = fmaf(fmaf(sums16[i / 4][i % 4], 0x1p-8f, sum), 0x1p-8f, sums[i / 4][i % 4]);
-    }
-    const int parts = min((added - 1) / kStagesOfSum, p.most_aside);
-    bool finite = all_finite(whole);
-    if (finite) {
-#pragma unroll 1
-      for (int part = 0; part < parts; ++part) add_part(own_sums(p, read_thread()), part, whole);
-      if (parts > 0) finite = all_finite(whole);
-    } else {
-#pragma unroll 1
-      for (int part = 0; part < parts; ++part) {
-        add_part(own_sums(p, read_thread()), part, sums);
-        add_part(own_sums(p, read_thread()), part, whole);
-      }
-      keep_high(sums, whole);
-    }
+    PlaneSums whole;
+    const bool finite = sum_stages<K>(p, shared, state, tile.entry_count * p.steps, warp, lane, whole);
     __syncwarp();
     tile = end_tile(p, shared, finite, whole);
   }
@@ -394,7 +236,6 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
   // Nothing before this touches memory of other kernels.
   wait_for_previous_launch();
   __syncthreads();
-  constexpr int kProducerRegisters = 56, kConsumerRegisters = 224;
   if (warp < 4) {
     cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
     if (warp == 0) produce(p, shared, lane);
@@ -403,16 +244,6 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Pa
     cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters>();
     consume(p, shared, warp - 4, lane);
   }
-}
-
-// Panels of B whose planes are made before the kernel. The others are made while it computes, where that takes longer
-// than making them, and where tiles need the panels one after the other.
-inline int64_t panels_before(const LaunchArgs& args, const PlaneSizes& sizes) {
-  constexpr int64_t kFirst = 8;        // two batches of panels in flight: plan/schedule.h
-  constexpr int64_t kLeastRows = 512;  // of A, that a row of B is multiplied by on average
-  const int64_t panels = sizes.panels_b();
-  const bool long_enough = args.nnzb * args.block_m >= kLeastRows * (sizes.steps_b() / sizes.steps());
-  return args.nnzb == 0 || args.uneven || !long_enough ? panels : std::min(kFirst, panels);
 }
 
 }  // namespace wgmma_planes_kernel
@@ -436,7 +267,7 @@ struct WgmmaPlanesKernel {
     namespace k = wgmma_planes_kernel;
     const PlaneSizes sizes = plane_sizes(args, kPieceK);
     const PlaneMemory planes(sizes, args.workspace);
-    const int64_t ready = k::panels_before(args, sizes);
+    const int64_t ready = k::panels_before(args, sizes.panels_b());
     if (args.nnzb > 0) {
       const cudaError_t error = make_planes(args, sizes, planes, ready);
       if (error != cudaSuccess) return error;

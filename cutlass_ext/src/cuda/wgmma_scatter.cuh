@@ -143,7 +143,7 @@ __device__ void consume(const Params& p, Storage& shared) {
 #pragma unroll
       for (int half = 0; half < kHalves; ++half) {
         const OwnRows own(p, shared, tile, warpgroup + half);
-        leave_sums(p, acc[half], own.first_row, own.first_col, own.lane);
+        leave_sums(args, p.sums, acc[half], own.first_row, own.first_col, own.lane);
       }
       return;
     }
@@ -247,7 +247,8 @@ struct WgmmaScatterKernel {
     if (error != cudaSuccess) return error;
     const int ctas = p.parts > 1 ? p.tiles : std::min(args.workers, p.tiles);
     error = launch_kernel(kKernel, ctas, kThreads, kSharedBytes, args.stream, {/*overlap=*/true}, p);
-    return error == cudaSuccess && p.parts > 1 ? k::join<Element>(p, kTileN) : error;
+    if (error != cudaSuccess || p.parts == 1) return error;
+    return k::join<Element>({args, rows, p.sums, p.groups, p.groups * p.panels, p.parts, kTileN / 8});
   }
 };
 

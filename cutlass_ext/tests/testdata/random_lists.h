@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "cuda/row_bounds.cuh"
 #include "cuda/stage_lists.cuh"
 
 // Of any extents and densities, with empty and full rows, and blocks of values that lie in any order.
@@ -66,9 +67,13 @@ struct MadeLists {
     const ListedIndex index = {
         m.rows, m.cols, m.block_m, m.block_k, m.row_ptr.data(), m.entry_k.data(), m.entry_block.data(), &entry_end};
     std::vector<int32_t> bounds(size_t(sizes.bound_bytes()) / sizeof(int32_t));
+    const BoundedRows rows = {index.row_ptr, index.entry_k, sizes.block_rows, uint32_t(sizes.columns), sizes.stages};
+    const int turns = 1 << m.rows % 3;
     on_host::run(1, [&](int, int lane) {
       for (int64_t row = 0; row < sizes.block_rows; ++row) {
-        lists_stages::find_bounds(index.row_ptr, index.entry_k, sizes, bounds.data(), row, lane);
+        for (int turn = 0; turn < turns; ++turn) {
+          bounds_rows::find_bounds(rows, bounds.data(), row, turn, turns, lane);
+        }
       }
     });
     on_host::run(1, [&](int, int lane) {

@@ -52,6 +52,7 @@ var opcodesOf = map[string][]string{
 	kernels.WgmmaPacked:  {"HGMMA", "UTMALDG", "UBLKCP", "USETMAXREG"},
 	kernels.WgmmaScatter: {"HGMMA", "UTMALDG"},
 	kernels.WgmmaPlanes:  {"HGMMA", "UBLKCP", "USETMAXREG"},
+	kernels.PlanesPacked: {"HGMMA", "UBLKCP", "USETMAXREG"},
 	kernels.DMMAPacked:   {"DMMA", "UTMALDG", "UBLKCP"},
 	kernels.SIMT:         {"FFMA"},
 	kernels.WMMA:         {"HMMA", "LDGSTS"},

@@ -88,6 +88,7 @@ const (
 	WgmmaPacked  = "wgmma_packed"  // tensor cores by warpgroup, TMA for B, A packed into dense tiles before
 	WgmmaScatter = "wgmma_scatter" // tensor cores by warpgroup, TMA for B, A read sparse and multiplied dense
 	WgmmaPlanes  = "wgmma_planes"  // tensor cores by warpgroup: fp32 as three planes of bf16
+	PlanesPacked = "planes_packed" // the same, A packed into dense tiles before
 	WgmmaTF32    = "wgmma_tf32"    // tensor cores by warpgroup, TMA: fp32 cut off to TF32
 	DMMA         = "dmma"          // tensor cores by warp, TMA: fp64
 	DMMAPacked   = "dmma_packed"   // the same, A packed into dense tiles before
@@ -117,7 +118,7 @@ func (k Kernel) PipelineBytes() int {
 		return k.Stages * (rows*(k.Tile[2]+wmmaPadding) + k.Tile[2]*(k.Tile[1]+wmmaPadding)) * d.bytes
 	case SkinnyFMA, FewColumns, RowWindow, SIMT:
 		return 0
-	case WgmmaPlanes:
+	case WgmmaPlanes, PlanesPacked:
 		return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * planeBytes
 	}
 	return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * d.bytes
@@ -215,6 +216,8 @@ func (k Kernel) check() error {
 		return k.checkBlocks()
 	case WgmmaPlanes:
 		return k.checkPlanes()
+	case PlanesPacked:
+		return k.checkPlanesPacked()
 	case WgmmaGather:
 		return k.checkMultiples(d, 8) // half the rows of a warp; the 16 bytes of a copy
 	case WgmmaPacked:
@@ -234,7 +237,7 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaScatter, WgmmaPlanes, WgmmaTF32, DMMA, DMMAPacked, Skinny, SkinnyFMA, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaScatter, WgmmaPlanes, PlanesPacked, WgmmaTF32, DMMA, DMMAPacked, Skinny, SkinnyFMA, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
 }
 
 // checkScatter checks a kernel for blocks of every size: two warpgroups have the rows of a tile, or one where it is
@@ -345,6 +348,17 @@ func (k Kernel) checkPlanes() error {
 	}
 	if k.BlockM%8 != 0 || k.BlockKMultiple%k.Tile[2] != 0 {
 		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of 8 x %d", k.BlockM, k.BlockKMultiple, k.Family, k.Tile[2])
+	}
+	return nil
+}
+
+// checkPlanesPacked checks what cuda/planes_packed.cuh would: blocks may have every size.
+func (k Kernel) checkPlanesPacked() error {
+	if k.DType != "fp32" {
+		return fmt.Errorf("dtype %s: the %s family multiplies fp32", k.DType, k.Family)
+	}
+	if k.Tile != (Tile{128, 128, 16}) {
+		return fmt.Errorf("tile %v: the %s family has 128 x 128 x 16", k.Tile, k.Family)
 	}
 	return nil
 }

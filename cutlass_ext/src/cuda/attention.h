@@ -37,12 +37,15 @@ constexpr bool has_pages(StepKind steps) { return steps == StepKind::kPagedUnits
 
 // What scores have besides q k^T.
 struct AttentionTerms {
-  // Added to the scores, of fp32 where is_float, else of the operands' type, or null. Elements that are not seen are
-  // not read.
+  // Added to the scores, of fp32 where is_float, else of the operands' type, or null. Elements of blocks that are not
+  // computed, or beyond lengths, are not read.
   const void* bias;
   int64_t stride_bias[4];  // of a batch, a query head, a query and a key, in elements
   bool is_float;
   bool in_pairs;  // two keys follow each other in memory, aligned for one load
+  // By so many bytes it may be copied: 16 or 4, of keys that follow each other in memory, aligned for it; or those of
+  // an element.
+  uint8_t copy_bytes;
   // Bits of pairs that see each other, (mask_blocks, block_q, words), and their number for each block, (layout_batch,
   // layout_heads, query_blocks, key_blocks), or null. Blocks of other numbers have no bits.
   const uint32_t* mask;

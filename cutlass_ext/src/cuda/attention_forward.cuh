@@ -9,12 +9,16 @@
 // Products of a step run while exponentials are made: q k^T of a step is begun before p v of the one before it, so that
 // a warpgroup's own p v goes on under its exponentials, and the other warpgroup's products do anyway.
 //
+// Of kernels with a bias, warps copy that of a step to shared memory before they wait for its keys
+// (cuda/attention_bias_tile.cuh).
+//
 // General kernels cut steps off tile by tile (cuda/attention_pieces.cuh), so that the order of those that are left is
 // no longer that of the list: a warpgroup that does not use two steps that follow each other ends its products first.
 #pragma once
 
 #include <type_traits>
 
+#include "cuda/attention_bias_tile.cuh"
 #include "cuda/attention_loads.cuh"
 #include "cuda/attention_pieces.cuh"
 #include "cuda/attention_softmax.cuh"
@@ -154,8 +158,9 @@ struct Consumer {
     if constexpr (C::kGeneral) {
       if constexpr (kHidesInStep) step.hide(missing);
       if (p.cap_log2 > 0) cap_scores(s, p.cap_log2);
+      if constexpr (C::kTerms) add_bias(s);
       if (hides(step)) hide_what_is_cut(s, step, limits, row);
-      if constexpr (C::kTerms) add_terms(s, step, limits, row, n_tile);
+      if constexpr (C::kTerms) mask(s, step, limits, row, n_tile);
       if constexpr (C::kPaged && !kHidesInStep) hide_missing(s, missing);
     } else {
       if (hides(step)) hide(s, step, use, row, lane, {p.args.low, p.args.high, p.args.seq_k});
@@ -168,14 +173,66 @@ struct Consumer {
       hide(s, step, use, row, lane, {limits.low, limits.high, limits.met_end});
     }
   }
-  __device__ void add_terms(Scores& s, const Step& step, const TileLimits& limits, int row, int n_tile) const {
-    const Head head(p.args, n_tile);
+  __device__ void mask(Scores& s, const Step& step, const TileLimits& limits, int row, int n_tile) const {
     const AttentionTerms& terms = p.args.general.terms;
-    if (terms.mask != nullptr) {
-      mask_scores<false>(s, terms, step, limits, head.batch, head.q, p.args.heads_q, row - lane / 4, lane);
+    if (terms.mask == nullptr) return;
+    const Head head(p.args, n_tile);
+    mask_scores<false>(s, terms, step, limits, head.batch, head.q, p.args.heads_q, row - lane / 4, lane);
+  }
+
+  // Key `at` of a step and those behind it, as far as the warp meets them.
+  __device__ BiasKeys bias_keys(const AttentionStep& step, uint32_t at, int met_end) const {
+    const uint32_t unit = at < kAttentionUnit ? step.unit[0] : step.unit[1];
+    const int first = int(unit & kUnitNumber) * kAttentionUnit + int(at % kAttentionUnit);
+    return {first, (unit & use) != 0 ? met_end - first : 0};
+  }
+  __device__ BiasKeys bias_keys(const Pieces& step, uint32_t at, int met_end) const {
+    const uint32_t word = step.word_of(at / kAttentionPiece);
+    const int first = Pieces::first_row(word) + int(at % kAttentionPiece);
+    return {first, (word >> kPieceBits & row_bit()) != 0 ? met_end - first : 0};
+  }
+  // Lets the warp know where the bias of its rows begins.
+  __device__ void set_bias_rows(const Head& head, int first_row) const {
+    if constexpr (C::kTerms) {
+      const AttentionTerms& terms = p.args.general.terms;
+      const int64_t first =
+          head.batch * terms.stride_bias[0] + head.q * terms.stride_bias[1] + first_row * terms.stride_bias[2];
+      const auto* const of = static_cast<const uint8_t*>(terms.bias) + first * (terms.is_float ? 4 : 2);
+      if (lane == 0) store_pointer(at.bias_rows(4 * warpgroup + warp), of);
+      __syncwarp();
     }
-    of_bias_type<false, Element>(terms, head.batch, head.q, row, limits.own_end,
-                                 [&](const auto& bias) { add_bias(s, bias, step, p.score_scale, lane); });
+  }
+  // Begins to copy the bias of what the warp meets of a step. row: the thread's first.
+  template <int Bytes, int Width>
+  __device__ void begin_bias_of(const Step& step, const TileLimits& limits, int row) const {
+    const AttentionTerms& terms = p.args.general.terms;
+    const BiasRows rows = {load_pointer(at.bias_rows(4 * warpgroup + warp)), terms.stride_bias[2] * Bytes,
+                           terms.stride_bias[3] * Bytes, limits.own_end - (row - lane / 4)};
+    begin_bias<C::kStepRows, Bytes, Width>(at.bias_tile(4 * warpgroup + warp), rows, lane,
+                                           [&](uint32_t key) { return bias_keys(step, key, limits.met_end); });
+  }
+  __device__ void begin_bias_of_step(const Step& step, const TileLimits& limits, int row) const {
+    if constexpr (C::kTerms) {
+      const AttentionTerms& terms = p.args.general.terms;
+      if (terms.bias == nullptr) return;
+      __syncwarp();  // all lanes have read that of the step before
+      if (terms.is_float) {
+        if (terms.copy_bytes == 16) return begin_bias_of<4, 16>(step, limits, row);
+        return begin_bias_of<4, 4>(step, limits, row);
+      }
+      if (terms.copy_bytes == 16) return begin_bias_of<2, 16>(step, limits, row);
+      if (terms.copy_bytes == 4) return begin_bias_of<2, 4>(step, limits, row);
+      begin_bias_of<2, 2>(step, limits, row);
+    }
+  }
+  // s = scale s + bias, where there is one. Scores that are hidden afterwards may have anything.
+  __device__ void add_bias(Scores& s) const {
+    const AttentionTerms& terms = p.args.general.terms;
+    if (terms.bias == nullptr) return;
+    const uint32_t tile = at.bias_tile(4 * warpgroup + warp);
+    end_bias();
+    if (terms.is_float) return add_bias_of_floats(s, tile, p.score_scale, lane);
+    add_bias_of_elements<Element>(s, tile, p.score_scale, lane);
   }
 
   __device__ static void rescale(float (&o)[C::kGroups][4], const RowState& rows) {
@@ -211,6 +268,7 @@ struct Consumer {
         continue;
       }
       unused = 0;
+      begin_bias_of_step(step, limits, row);
       Scores s;
       const uint32_t phase = wait_for_keys(step);
       begin_scores(s, q);
@@ -239,6 +297,7 @@ struct Consumer {
     const uint64_t q = wgmma_descriptor_a(q_tile);
     const int first_row = tile.m_tile * kAttentionTile + warpgroup * kAttentionUnit + warp * kWarpRows;
     const int row = first_row + lane / 4;
+    set_bias_rows(head, first_row);
     RowState rows;
     float o[C::kGroups][4] = {};
     uint32_t weights[kDepthSteps][4];
@@ -261,6 +320,7 @@ struct Consumer {
       }
       if (i >= count) break;
       held.stage = ring.stage;
+      begin_bias_of_step(held.step, limits, row);
       {
         Scores s;
         held.phase = wait_for_keys(held.step);

@@ -102,6 +102,18 @@ struct PieceStep {
   __device__ bool is_used_by(int warpgroup) const { return (used >> 8 * warpgroup & 0xff) != 0; }
   __device__ uint32_t uses() const { return (is_used_by(0) ? kFirstUses : 0) | (is_used_by(1) ? kSecondUses : 0); }
   __device__ bool is_used_by(int warpgroup, int piece) const { return (used >> (8 * warpgroup + piece) & 1) != 0; }
+  // The word of a piece that lanes choose, halving by halving, so that all stay in registers.
+  __device__ uint32_t word_of(uint32_t piece) const {
+    uint32_t of[Pieces];
+#pragma unroll
+    for (int i = 0; i < Pieces; ++i) of[i] = word[i];
+#pragma unroll
+    for (int half = Pieces / 2; half > 0; half /= 2) {
+#pragma unroll
+      for (int i = 0; i < half; ++i) of[i] = (piece & half) != 0 ? of[i + half] : of[i];
+    }
+    return of[0];
+  }
   // Has no row see these pieces, which stay in the step. pieces: bits.
   __device__ void hide(uint32_t pieces) {
     if (pieces == 0) return;

@@ -8,6 +8,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <type_traits>
 
 #include "collective/tile_queue.hpp"
 #include "cuda/attention.h"
@@ -64,10 +65,21 @@ struct Config {
   static constexpr int kUnitBytes = attention_forward::kUnitBytes, kChunkBytes = attention_forward::kChunkBytes;
   static constexpr int kTileBytes = kChunks * kChunkBytes;
   static constexpr int kStepChunkBytes = kStepRows * kRowBytes, kStepBytes = kChunks * kStepChunkBytes;
-  static constexpr int kStages = HeadSize > 128 ? 2 : HeadSize > 64 ? (Alone ? 3 : 2) : 4;
+  // Tiles of a bias take the room of a third stage.
+  static constexpr int kStages = HeadSize > 128 ? 2 : HeadSize > 64 ? (Alone && !kTerms ? 3 : 2) : 4;
   static constexpr int kQueryStages = Alone || HeadSize > 128 ? 1 : 2;
   static constexpr int kGroups = HeadSize / 8;  // of 8 columns, of a thread's sums
+  static constexpr int kBiasBytes = kAttentionTile / kConsumerWarps * kStepRows * 4;  // of a warp's tile, of fp32
 };
+
+// Of each warp: its tile, see cuda/attention_bias_tile.cuh, and where the bias of its rows begins, which would take
+// registers that are needed.
+template <class C>
+struct BiasTiles {
+  alignas(1024) uint8_t tile[kConsumerWarps][C::kBiasBytes];
+  const uint8_t* rows[kConsumerWarps];
+};
+struct NoBiasTiles {};
 
 template <class C>
 struct Shared {
@@ -81,6 +93,7 @@ struct Shared {
   uint64_t k_full[kUserSets * C::kStages], k_empty[C::kStages], v_full[kUserSets * C::kStages], v_empty[C::kStages];
   // Of a stage of keys in pages: bits of the step's pieces of 16 keys whose page is not there.
   uint32_t missing[C::kStages];
+  std::conditional_t<C::kTerms, BiasTiles<C>, NoBiasTiles> bias;
 };
 
 // By all threads: makes barriers and zeros ready.
@@ -120,6 +133,10 @@ struct Addresses {
   __device__ uint32_t v_full(int place) const { return base + offsetof(Shared<C>, v_full) + place * kBarrierBytes; }
   __device__ uint32_t v_empty(int stage) const { return base + offsetof(Shared<C>, v_empty) + stage * kBarrierBytes; }
   __device__ uint32_t missing(int stage) const { return base + offsetof(Shared<C>, missing) + stage * 4; }
+  __device__ uint32_t bias_tile(int warp) const { return base + offsetof(Shared<C>, bias) + warp * C::kBiasBytes; }
+  __device__ uint32_t bias_rows(int warp) const {
+    return base + offsetof(Shared<C>, bias) + offsetof(BiasTiles<C>, rows) + warp * sizeof(const uint8_t*);
+  }
 };
 
 struct Params {

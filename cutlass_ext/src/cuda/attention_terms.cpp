@@ -23,6 +23,13 @@ AttentionTerms attention_terms(const AttentionShape& shape, const sparsek_attent
         args.stride_bias[3] == 1 && std::all_of(args.stride_bias, args.stride_bias + 3, is_even) &&
         shape.seq_k % 2 == 0 &&
         reinterpret_cast<uintptr_t>(args.bias) % static_cast<size_t>(2 * dtype_bytes(args.bias_dtype)) == 0;
+    const int64_t element = dtype_bytes(args.bias_dtype);
+    const auto fits = [&](int64_t bytes) {
+      const auto is_aligned = [&](int64_t stride) { return stride * element % bytes == 0; };
+      return args.stride_bias[3] == 1 && std::all_of(args.stride_bias, args.stride_bias + 3, is_aligned) &&
+             reinterpret_cast<uintptr_t>(args.bias) % static_cast<size_t>(bytes) == 0;
+    };
+    terms.copy_bytes = static_cast<uint8_t>(fits(16) ? 16 : fits(4) ? 4 : element);
   }
   if (args.mask == nullptr) return terms;
   check_memory(args.mask, SPARSEK_DEVICE, device, "mask");

@@ -145,20 +145,6 @@ __device__ void add_bias_to_exponents(float (&exponents)[4], const Bias& bias, c
   }
 }
 
-// s = scale s + bias.
-template <class Bias, class Step, int Groups>
-__device__ void add_bias(float (&s)[Groups][4], const Bias& bias, const Step& step, float scale, int lane) {
-  if constexpr (!std::is_same_v<Bias, NoBias>) {
-#pragma unroll
-    for (int g = 0; g < Groups; ++g) {
-      float of_pair[4];
-      load_bias(of_pair, bias, s[g], met_column(step, g, lane));
-#pragma unroll
-      for (int e = 0; e < 4; ++e) s[g][e] = fmaf(s[g][e], scale, of_pair[e]);
-    }
-  }
-}
-
 // Writes what is not 0 of the gradients of the bias: those of pairs with weights.
 template <class Step, int Groups>
 __device__ void write_grad_bias(const float (&gradients)[Groups][4], const float (&weights)[Groups][4],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bias of a step of cuda/attention_forward.cuh, through shared memory. A warp has a tile of its own there, of its
-// 16 queries and a step's keys, so that it waits for no other one: it begins copies before it waits for keys, and adds
-// what they bring to the scores, so that their latency lies under q k^T.
+// 16 queries and a step's keys, so that it waits for no other one: it begins copies long before the scores are there,
+// and then adds what they brought, so that their latency lies under other work.
 //
 // Each row of 8 has its vectors of 16 bytes in another order, so that neither ldmatrix, which reads a vector of 8 rows,
 // nor loads of pairs of fp32, which read two vectors of 4 rows, meet a bank twice.

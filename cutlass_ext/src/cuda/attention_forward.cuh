@@ -9,8 +9,8 @@
 // Products of a step run while exponentials are made: q k^T of a step is begun before p v of the one before it, so that
 // a warpgroup's own p v goes on under its exponentials, and the other warpgroup's products do anyway.
 //
-// Of kernels with a bias, warps copy that of a step to shared memory before they wait for its keys
-// (cuda/attention_bias_tile.cuh).
+// Of kernels with a bias, warps copy that of a step to shared memory before they wait for its keys, or before the
+// exponentials of the step before (cuda/attention_bias_tile.cuh).
 //
 // General kernels cut steps off tile by tile (cuda/attention_pieces.cuh), so that the order of those that are left is
 // no longer that of the list: a warpgroup that does not use two steps that follow each other ends its products first.
@@ -48,6 +48,13 @@ struct Consumer {
   using Scores = float[C::kStepRows / 8][4];
   // Pieces without a page are taken off the step where that needs fewer registers than hiding their scores.
   static constexpr bool kHidesInStep = C::kPaged && C::kPieces && C::kStepRows == kAttentionTile;
+  // Whether a step is read, and its bias copied, before the exponentials of the one before it. Steps of pieces would
+  // need too many registers.
+  static constexpr bool kLooksAhead = C::kTerms && !C::kPieces;
+  struct Ahead {  // the step that has been read so
+    int i = -1;
+    Step step;
+  };
   struct Held {  // a step whose values are to be multiplied
     int stage;
     uint32_t phase;  // of the stage's barriers
@@ -89,6 +96,12 @@ struct Consumer {
       if constexpr (!C::kGeneral) return {{unit[0], unit[1]}};
       return {{cut_unit(unit[0], limits), cut_unit(unit[1], limits)}};
     }
+  }
+  __device__ Step read_step(const WorkTile& tile, int i, const TileLimits& limits, const Ahead& ahead) const {
+    if constexpr (kLooksAhead) {
+      if (ahead.i == i) return ahead.step;
+    }
+    return read_step(tile, i, limits);
   }
   // Whether nothing of a step is left, so that it has no stage.
   __device__ static bool is_cut_off(const Step& step) { return C::kGeneral && uses_of(step) == 0; }
@@ -259,8 +272,9 @@ struct Consumer {
                                             uint64_t q, int row, RowState& rows, Held& held,
                                             uint32_t (&weights)[kDepthSteps][4], float (&o)[C::kGroups][4]) {
     int unused = 0;  // steps that follow each other
+    Ahead ahead;
     for (; i < count; ++i) {
-      Step step = read_step(tile, i, limits);
+      Step step = read_step(tile, i, limits, ahead);
       if (is_cut_off(step)) continue;
       if (!uses(step)) {
         ++ring;
@@ -268,17 +282,19 @@ struct Consumer {
         continue;
       }
       unused = 0;
-      begin_bias_of_step(step, limits, row);
+      if (ahead.i != i) begin_bias_of_step(step, limits, row);
       Scores s;
       const uint32_t phase = wait_for_keys(step);
       begin_scores(s, q);
       wait_for_values(held, limits);
       begin_values(o, weights, held);
+      if (kLooksAhead && i + 1 < count) ahead = {i + 1, read_step(tile, i + 1, limits)};
       cute::warpgroup_wait<1>();
       wgmma_fence(s);
       const uint32_t missing = missing_pieces();
       release(at.k_empty(ring.stage));
       finish_scores(s, step, limits, row, tile.n_tile, missing);
+      if (kLooksAhead && ahead.i == i + 1 && uses(ahead.step)) begin_bias_of_step(ahead.step, limits, row);
       raise_top(s, rows, p.scale_log2, headroom);
       exponentiate(s, rows, p.scale_log2);
       cute::warpgroup_wait<0>();

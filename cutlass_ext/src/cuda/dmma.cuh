@@ -326,24 +326,43 @@ __device__ void store_sums(const Params& p, const WorkTile& tile, const double (
   }
 }
 
-template <int TileN, int Stages>
-__global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(const __grid_constant__ Params p) {
-  using Storage = SharedStorage<TileN, Stages>;
-  static_assert(kBytesOfSums<TileN> <= Stages * (kBytesA + Storage::kBytesB), "sums take the place of stages");
-  extern __shared__ __align__(1024) uint8_t memory[];
-  auto& shared = *reinterpret_cast<Storage*>(memory);
-  const LaunchArgs& args = p.args;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+// Makes the barriers of a CTA's ring. Nothing before this touches memory of other kernels.
+template <int TileN, class Storage>
+__device__ inline void begin(Storage& shared) {
   if (threadIdx.x == 0) {
-    for (int s = 0; s < Stages; ++s) {
+    for (int s = 0; s < Storage::kStages; ++s) {
       shared.full[s].init(1);
       shared.empty[s].init(kWarps<TileN>);
     }
     cutlass::arch::fence_barrier_init();
   }
-  // Nothing before this touches memory of other kernels.
   wait_for_previous_launch();
   __syncthreads();
+}
+
+// Multiplies the stages of a tile, and calls `store` with a warp's sums and its part of shared memory for them.
+template <int TileN, class Storage, bool MayBeNarrow, class CopiesOfA, class Store>
+__device__ inline void compute_tile(CopiesOfA& copies, uint8_t* memory, uint32_t& number, int warp, int lane,
+                                    const Store& store) {
+  constexpr int kStages = Storage::kStages;
+  static_assert(kBytesOfSums<TileN> <= kStages * (kBytesA + Storage::kBytesB), "sums take the place of stages");
+  for (int s = 0; s < kStages - 1; s += kWarps<TileN>) copies.start(number + kStages - 1);
+  double acc[kUnits<TileN>][kChunksOfWarp][4] = {};
+  add_stages<TileN, Storage, MayBeNarrow>(copies, number, warp, lane, acc);
+  __syncthreads();  // all stages have been read
+  store(acc, reinterpret_cast<double*>(memory) + warp * (kBytesOfSums<TileN> / kWarps<TileN> / 8));
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();  // the sums have been read
+}
+
+template <int TileN, int Stages>
+__global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(const __grid_constant__ Params p) {
+  using Storage = SharedStorage<TileN, Stages>;
+  extern __shared__ __align__(1024) uint8_t memory[];
+  auto& shared = *reinterpret_cast<Storage*>(memory);
+  const LaunchArgs& args = p.args;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  begin<TileN>(shared);
   const uint32_t base = shared_address(memory);
   uint32_t number = 0;  // of the next stage
   for (int t = blockIdx.x; t < args.tiles_count; t += gridDim.x) {
@@ -353,14 +372,9 @@ __global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(
     const int chunks = int(min(int64_t(TileN), columns) + kChunkColumns - 1) / kChunkColumns;
     const int boxes = (chunks + p.chunks_of_box - 1) / p.chunks_of_box;
     Copies<kWarps<TileN>, Storage> copies(p, shared, base, tile, number, boxes);
-    for (int s = 0; s < Stages - 1; s += kWarps<TileN>) copies.start(number + Stages - 1);
-    double acc[kUnits<TileN>][kChunksOfWarp][4] = {};
-    add_stages<TileN, Storage, /*MayBeNarrow=*/true>(copies, number, warp, lane, acc);
-    __syncthreads();  // all stages have been read
-    store_sums<TileN>(p, tile, acc,
-                      reinterpret_cast<double*>(memory) + warp * (kBytesOfSums<TileN> / kWarps<TileN> / 8), warp, lane);
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();  // the sums have been read
+    compute_tile<TileN, Storage, /*MayBeNarrow=*/true>(
+        copies, memory, number, warp, lane,
+        [&](const auto& acc, double* own) { store_sums<TileN>(p, tile, acc, own, warp, lane); });
   }
 }
 

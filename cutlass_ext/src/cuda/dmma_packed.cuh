@@ -175,32 +175,18 @@ __device__ void store_tile(const Params& p, const Place& place, const double (&a
 template <int TileN, int Stages>
 __global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(const __grid_constant__ Params p) {
   using Storage = SharedStorage<TileN, Stages, StripTurn>;
-  static_assert(kBytesOfSums<TileN> <= Stages * (kBytesA + Storage::kBytesB), "sums take the place of stages");
   static_assert(kBytesA == kStripBytes && kTileM == kStripRows && kStageK == kStripColumns);
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Storage*>(memory);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < Stages; ++s) {
-      shared.full[s].init(1);
-      shared.empty[s].init(kWarps<TileN>);
-    }
-    cutlass::arch::fence_barrier_init();
-  }
-  wait_for_previous_launch();
-  __syncthreads();
+  begin<TileN>(shared);
   const uint32_t base = shared_address(memory);
   uint32_t number = 0;  // of the next stage
   for (int tile = blockIdx.x; tile < p.tiles; tile = shared.turns[threadIdx.x].tile + gridDim.x) {
     StripCopies<kWarps<TileN>, Storage> copies(p, shared, base, tile, number);
-    for (int s = 0; s < Stages - 1; s += kWarps<TileN>) copies.start(number + Stages - 1);
-    double acc[kUnits<TileN>][kChunksOfWarp][4] = {};
-    add_stages<TileN, Storage, /*MayBeNarrow=*/false>(copies, number, warp, lane, acc);
-    __syncthreads();  // all stages have been read
-    store_tile<TileN>(p, {p, copies.turn.tile}, acc,
-                      reinterpret_cast<double*>(memory) + warp * (kBytesOfSums<TileN> / kWarps<TileN> / 8), warp, lane);
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();  // the sums have been read
+    compute_tile<TileN, Storage, /*MayBeNarrow=*/false>(
+        copies, memory, number, warp, lane,
+        [&](const auto& acc, double* own) { store_tile<TileN>(p, {p, copies.turn.tile}, acc, own, warp, lane); });
   }
 }
 

@@ -104,16 +104,18 @@ struct StripCopies {
 // The sum of a row of C in a lane's column, from the blocks that exist alone. For whole warps; `inside`: the lane has a
 // column.
 __device__ inline double compute_again(const Params& p, int64_t row, int64_t col, bool inside) {
-  constexpr int kAtOnce = 16, kBetween = 64;  // entries that are under way; between looks whether all lanes have NaN
+  constexpr int kAtOnce = 16;      // entries whose columns are a step: their loads are under way together
+  constexpr int kMostBetween = 4;  // steps from a look whether all lanes have NaN to the next one
   const LaunchArgs& args = p.args;
   const int64_t block_row = row / args.block_m, in_block = row % args.block_m;
   const int begin = __ldg(p.rows.row_ptr + block_row), end = __ldg(p.rows.row_ptr + block_row + 1);
   const bool in_place = __ldg(&p.rows.chunks->entry_end) >= 0;
   const auto* const b = static_cast<const double*>(args.b) + (inside ? col : 0);
   double sum = 0;
+  // Where NaN or Inf are everywhere, the first steps make all sums NaN, which no later one changes.
+  int between = 1, left = 1;
 #pragma unroll 1
   for (int first = begin; first < end; first += kAtOnce) {
-    if ((first - begin) % kBetween == 0 && __all_sync(0xffffffffu, isnan(sum) || !inside)) break;
     int64_t k[kAtOnce];
     const double* a[kAtOnce];
 #pragma unroll
@@ -134,6 +136,10 @@ __device__ inline double compute_again(const Params& p, int64_t row, int64_t col
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         if (first + i < end && k[i] + j < args.cols) sum = fma(of_a[i], of_b[i], sum);
+      }
+      if (--left == 0) {
+        if (__all_sync(0xffffffffu, isnan(sum) || !inside)) return sum;
+        left = between = min(2 * between, kMostBetween);
       }
     }
   }

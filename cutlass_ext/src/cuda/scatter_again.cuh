@@ -11,9 +11,9 @@
 namespace sparsek::cuda {
 namespace wgmma_scatter_kernel {
 
-constexpr int kEight = 8;             // columns of a group
-constexpr int kEntriesAtOnce = 4;     // of a lane, whose rows of B are under way
-constexpr int kEntriesBetween = 128;  // after so many, a warp ends a row whose sums are all NaN
+constexpr int kEight = 8;          // columns of a group
+constexpr int kEntriesAtOnce = 4;  // of a lane, whose rows of B are under way
+constexpr int kMostBetween = 32;   // steps from a look whether all sums are NaN to the next one
 
 // Whether each block of values is in the place of its entry.
 __device__ inline bool is_in_place(const RowChunks& rows) { return __ldg(&rows.chunks->entry_end) >= 0; }
@@ -39,7 +39,9 @@ struct EightOfB {
   __device__ float operator[](int i) const { return float(reinterpret_cast<const Element*>(words)[i]); }
 };
 
-// A lane's part of A and B: a row of A from entry `next` on, by a group of columns.
+// A lane's part of A and B: a row of A from entry `next` on, by a group of columns. A step is a column of
+// kEntriesAtOnce blocks. Where NaN or Inf are everywhere, the first steps make all sums NaN, and no later one changes
+// them: so the first looks for that follow each other soon.
 template <class Element>
 struct AgainRow {
   const LaunchArgs& args;
@@ -49,9 +51,18 @@ struct AgainRow {
   const Element* b;  // the group's first column
   int columns;       // of C in the group, at most kEight
   bool aligned_b;    // to 16 bytes
+  int between = 1;   // steps from the look before to the next one
+  int left = 1;      // of them
 
-  // Adds the products of kEntriesAtOnce entries.
-  __device__ void add(float (&sums)[kEight]) {
+  __device__ bool all_nan(const float (&sums)[kEight]) const {
+    bool all = true;
+#pragma unroll
+    for (int c = 0; c < kEight; ++c) all = all && (isnan(sums[c]) || c >= columns);
+    return all;
+  }
+
+  // Adds the products of kEntriesAtOnce entries. Returns whether those of the others change nothing.
+  __device__ bool add(float (&sums)[kEight]) {
     int k[kEntriesAtOnce];
     const Element* a[kEntriesAtOnce];
 #pragma unroll
@@ -77,8 +88,13 @@ struct AgainRow {
 #pragma unroll
         for (int c = 0; c < kEight; ++c) sums[c] = fmaf(float(of_a[i]), of_b[i][c], sums[c]);
       }
+      if (--left == 0) {
+        if (all_nan(sums)) return true;
+        left = between = min(2 * between, kMostBetween);
+      }
     }
     next += kEntriesAtOnce;
+    return false;
   }
 };
 
@@ -110,14 +126,8 @@ __device__ void compute_again(const LaunchArgs& args, const RowChunks& rows, uin
                             columns,
                             aligned_b};
     float sums[kEight] = {};
-    bool all_nan = false;
-    while (!all_nan && of.next < of.end) {
-      const int until = of.next + kEntriesBetween;
 #pragma unroll 1
-      while (of.next < min(until, of.end)) of.add(sums);
-      all_nan = true;
-#pragma unroll
-      for (int c = 0; c < kEight; ++c) all_nan = all_nan && isnan(sums[c]);
+    while (of.next < of.end && !of.add(sums)) {
     }
     if (inside) few_columns::write_row<Element>(args, scales, alpha, row, column, columns, sums);
   }

@@ -58,8 +58,9 @@ __device__ inline uint32_t marks_of(uint4 eight) {
 }
 
 // Marks of columns of B in the blocks that a warp's rows have, for the first eight of them and the others: lanes c and
-// c + 16 have those of columns 8 c to 8 c + 7.
+// c + 16 have those of columns 8 c to 8 c + 7. kHasBlock: the rows have a block.
 struct MarksOfRows {
+  static constexpr uint32_t kHasBlock = 1u << 16;
   uint32_t of[2] = {};
 };
 
@@ -93,7 +94,7 @@ __device__ MarksOfRows marks_of_b(const LaunchArgs& args, const PlaneMemory& pla
     __syncwarp();
     marks |= __shfl_xor_sync(kWarp, marks, kEights);
 #pragma unroll
-    for (int h = 0; h < 2; ++h) found.of[h] |= has[h] ? marks : 0;
+    for (int h = 0; h < 2; ++h) found.of[h] |= has[h] ? marks | MarksOfRows::kHasBlock : 0;
     const bool all_nan = (found.of[0] & found.of[1] & 0xff) == 0xff;
     if (__all_sync(kWarp, all_nan)) break;
   }
@@ -101,27 +102,29 @@ __device__ MarksOfRows marks_of_b(const LaunchArgs& args, const PlaneMemory& pla
 }
 
 // Calls `each` with the blocks of the warp's 16 rows: lanes r and r + 16 have row r, and the elements of it from `a`
-// on, `count` of them (0: it has no such block), which are multiplied by those of B from row `k` on.
-template <class Each>
-__device__ void each_block(const LaunchArgs& args, const WorkTile& tile, const RowsOfWarp& own, const Each& each) {
-  const int slot_rows = kPlaneTileM / args.slots, eight = own.lane / 8 % 2;
-  const int slot[2] = {own.first / slot_rows, (own.first + 8) / slot_rows};
+// on, `count` of them (0: it has no such block), which are multiplied by those of B from row `k` on. Asks after the
+// first entries of the tile, and then after twice as many and more, whether it `ends`.
+template <class Each, class Ends>
+__device__ void each_block(const LaunchArgs& args, const WorkTile& tile, const RowsOfWarp& own, const Each& each,
+                           const Ends& ends) {
+  constexpr int kFirst = 4, kMost = 16;  // entries until it asks
+  const int slot_rows = kPlaneTileM / args.slots, half = own.lane / 16, eight = own.lane / 8 % 2;
+  const int slot = (own.first + half * 8) / slot_rows;
   const uint32_t in_block = ((eight == 0 ? own.row[0] : own.row[1]) + own.lane % 8) % uint32_t(args.block_m);
 #pragma unroll 1
-  for (int first = 0; first < tile.entry_count; first += 32) {
-    const int64_t e = int64_t(tile.entry_begin) + first + own.lane;
-    const bool inside = first + own.lane < tile.entry_count;
+  for (int first = 0, next; first < tile.entry_count && !ends(); first = next) {
+    next = first + min(first + kFirst, kMost);
+    // Lanes i and i + 16 have those of entry i, for the first eight rows and the others.
+    const int64_t e = int64_t(tile.entry_begin) + first + own.lane % 16;
+    const bool inside = first + own.lane % 16 < min(next, tile.entry_count);
     const int32_t k_of_lane = inside ? args.entry_k[e] : 0;
-    int32_t of_lane[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) of_lane[h] = inside ? args.entry_block[e * args.slots + slot[h]] : kNoBlock;
-    uint32_t left = __ballot_sync(kWarp, of_lane[0] != kNoBlock || of_lane[1] != kNoBlock);
+    const int32_t of_lane = inside ? args.entry_block[e * args.slots + slot] : kNoBlock;
+    uint32_t left = __ballot_sync(kWarp, of_lane != kNoBlock);
+    left = (left | left >> 16) & 0xffff;
 #pragma unroll 1
     for (; left != 0; left &= left - 1) {
       const int from = __ffs(left) - 1;
-      const int32_t k = __shfl_sync(kWarp, k_of_lane, from);
-      const int32_t of_first = __shfl_sync(kWarp, of_lane[0], from), of_second = __shfl_sync(kWarp, of_lane[1], from);
-      const int32_t block = eight == 0 ? of_first : of_second;
+      const int32_t k = __shfl_sync(kWarp, k_of_lane, from), block = __shfl_sync(kWarp, of_lane, from + 16 * eight);
       const int count = block == kNoBlock ? 0 : int(min(int64_t(args.block_k), args.cols - k));
       const auto* const values = static_cast<const float*>(args.values);
       each(k, values + (int64_t(max(block, 0)) * args.block_m + in_block) * args.block_k, count);
@@ -133,28 +136,44 @@ __device__ void each_block(const LaunchArgs& args, const WorkTile& tile, const R
 // Whether row r of the warp's has a NaN or, bit 1, an Inf: in lanes r and r + 16.
 __device__ inline uint32_t marks_of_a(const LaunchArgs& args, const WorkTile& tile, const RowsOfWarp& own) {
   uint32_t marks = 0;
-  each_block(args, tile, own, [&](int32_t, const float* a, int count) {
+  each_block(
+      args, tile, own,
+      [&](int32_t, const float* a, int count) {
 #pragma unroll 8
-    for (int i = own.lane / 16; i < count; i += 2) marks |= uint32_t(isnan(a[i])) | uint32_t(isinf(a[i])) << 1;
-  });
+        for (int i = own.lane / 16; i < count; i += 2) marks |= uint32_t(isnan(a[i])) | uint32_t(isinf(a[i])) << 1;
+      },
+      [] { return false; });
   return marks | __shfl_xor_sync(kWarp, marks, 16);
 }
 
 // The sums of the warp's 16 rows in eight columns of C, by fp32 FMAs: lanes r and r + 16 return those of row r.
+// has_block: the lane's row has one. Where NaN or Inf are everywhere, the first blocks make all sums NaN, and no later
+// one changes them.
 __device__ inline void sums_of_columns(const LaunchArgs& args, const WorkTile& tile, const RowsOfWarp& own, int64_t col,
-                                       bool aligned_b, float (&sums)[kPlaneVector]) {
+                                       bool aligned_b, bool has_block, float (&sums)[kPlaneVector]) {
   const auto* const b = static_cast<const float*>(args.b) + col;
 #pragma unroll
   for (float& sum : sums) sum = 0.f;
-  each_block(args, tile, own, [&](int32_t k, const float* a, int count) {
+  each_block(
+      args, tile, own,
+      [&](int32_t k, const float* a, int count) {
 #pragma unroll 4
-    for (int i = own.lane / 16; i < count; i += 2) {
-      float of_b[kPlaneVector];
-      read_vector(of_b, b + (int64_t(k) + i) * args.ldb, args.n - col, aligned_b);
+        for (int i = own.lane / 16; i < count; i += 2) {
+          float of_b[kPlaneVector];
+          read_vector(of_b, b + (int64_t(k) + i) * args.ldb, args.n - col, aligned_b);
 #pragma unroll
-      for (int j = 0; j < kPlaneVector; ++j) sums[j] = fmaf(a[i], of_b[j], sums[j]);
-    }
-  });
+          for (int j = 0; j < kPlaneVector; ++j) sums[j] = fmaf(a[i], of_b[j], sums[j]);
+        }
+      },
+      [&] {
+        bool all_nan = true;
+#pragma unroll
+        for (int j = 0; j < kPlaneVector; ++j) {
+          const float sum = sums[j] + __shfl_xor_sync(kWarp, sums[j], 16);
+          all_nan = all_nan && (isnan(sum) || col + j >= args.n);
+        }
+        return __all_sync(kWarp, all_nan || !has_block) != 0;
+      });
 #pragma unroll
   for (float& sum : sums) sum += __shfl_xor_sync(kWarp, sum, 16);
 }
@@ -166,8 +185,10 @@ __device__ void make_exact(const LaunchArgs& args, const PlaneMemory& planes, co
   constexpr int kGroups = kPieceColumns / 8, kFewGroups = 2;
   // Bit i: sums[i / 4][i % 4]. Zeros spoil a sum to NaN, so one that is Inf is right if it meets an Inf.
   uint64_t wanted = 0, infinite = 0;
+  bool has_block;
   {
     const MarksOfRows marks = marks_of_b<K>(args, planes, tile, own, steps_b);
+    has_block = (marks.of[own.lane / 8 % 2] & MarksOfRows::kHasBlock) != 0;
 #pragma unroll
     for (int i = 0; i < kPlaneSums; ++i) {
       const int half = i % 4 / 2, column = own.lane % 4 * 2 + i % 2;
@@ -200,7 +221,7 @@ __device__ void make_exact(const LaunchArgs& args, const PlaneMemory& planes, co
 #pragma unroll 1
   for (int group; (group = next_group()) != kGroups;) {
     float of_columns[kPlaneVector], own_sums[4];
-    sums_of_columns(args, tile, own, int64_t(own.first_col) + group * 8, aligned_b, of_columns);
+    sums_of_columns(args, tile, own, int64_t(own.first_col) + group * 8, aligned_b, has_block, of_columns);
 #pragma unroll
     for (int i = 0; i < 4 * 4; ++i) {
       const float sum = __shfl_sync(kWarp, of_columns[i % kPlaneVector], i / kPlaneVector * 8 + own.lane / 4);

@@ -12,11 +12,12 @@ namespace sparsek::cuda::few_columns {
 
 // The sum of a lane: every `step`th nonzero from `from` on, before `to`, some at once. Where numbers are converted,
 // that comes behind all loads, and no load depends on a branch: a conversion behind its load's branch waits for the
-// load before. Behind the end the last nonzero is loaded again, and left out.
+// load before. Then behind the end the last nonzero is loaded again, and left out.
 template <class Element>
-__device__ inline Sum<Element> sum_converted(const LaunchArgs& args, const TypeOfB<Element>* b, bool in_place, int from,
-                                             int to, int step) {
+__device__ inline Sum<Element> sum_singles(const LaunchArgs& args, const TypeOfB<Element>* b, bool in_place, int from,
+                                           int to, int step) {
   constexpr int kAtOnce = kSinglesAtOnce;
+  constexpr bool kConverts = !std::is_same_v<TypeOfA<Element>, Sum<Element>>;
   const auto* const values = static_cast<const TypeOfA<Element>*>(args.values);
   Sum<Element> sum = 0;
 #pragma unroll 1
@@ -26,52 +27,23 @@ __device__ inline Sum<Element> sum_converted(const LaunchArgs& args, const TypeO
     TypeOfB<Element> x[kAtOnce];
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const int e = min(i + u * step, to - 1);
-      k[u] = __ldg(args.entry_k + e);
-      a[u] = values[in_place ? e : __ldg(args.entry_block + e)];
+      const int e = kConverts ? min(i + u * step, to - 1) : i + u * step;
+      k[u] = -1;
+      a[u] = TypeOfA<Element>(0);
+      if (kConverts || e < to) {
+        k[u] = __ldg(args.entry_k + e);
+        a[u] = values[in_place ? e : __ldg(args.entry_block + e)];
+      }
     }
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) x[u] = b[k[u] * args.ldb];
+    for (int u = 0; u < kAtOnce; ++u) x[u] = kConverts || k[u] >= 0 ? b[k[u] * args.ldb] : TypeOfB<Element>(0);
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
       const Sum<Element> with = fma(Sum<Element>(to_float(a[u])), Sum<Element>(to_float(x[u])), sum);
-      if (i + u * step < to) sum = with;
+      if (!kConverts || i + u * step < to) sum = with;
     }
   }
   return sum;
-}
-
-// The same of any type.
-template <class Element>
-__device__ inline Sum<Element> sum_singles(const LaunchArgs& args, const TypeOfB<Element>* b, bool in_place, int from,
-                                           int to, int step) {
-  if constexpr (!std::is_same_v<TypeOfA<Element>, Sum<Element>>) {
-    return sum_converted<Element>(args, b, in_place, from, to, step);
-  } else {
-    constexpr int kAtOnce = kSinglesAtOnce;
-    const auto* const values = static_cast<const TypeOfA<Element>*>(args.values);
-    Sum<Element> sum = 0;
-#pragma unroll 1
-    for (int i = from; i < to; i += kAtOnce * step) {
-      int k[kAtOnce];
-      Sum<Element> a[kAtOnce], x[kAtOnce];
-#pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) {
-        const int e = i + u * step;
-        k[u] = -1;
-        a[u] = 0;
-        if (e < to) {
-          k[u] = __ldg(args.entry_k + e);
-          a[u] = values[in_place ? e : __ldg(args.entry_block + e)];
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) x[u] = k[u] < 0 ? 0 : b[k[u] * args.ldb];
-#pragma unroll
-      for (int u = 0; u < kAtOnce; ++u) sum = fma(a[u], x[u], sum);
-    }
-    return sum;
-  }
 }
 
 // To all lanes of each group of `lanes`, a power of two, the group's sum.

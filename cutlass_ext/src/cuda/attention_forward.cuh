@@ -22,6 +22,7 @@
 #include "cuda/attention_loads.cuh"
 #include "cuda/attention_pieces.cuh"
 #include "cuda/attention_softmax.cuh"
+#include "cuda/attention_steps.cuh"
 #include "cuda/attention_store.cuh"
 #include "cuda/attention_terms.cuh"
 #include "cuda/launch.cuh"
@@ -91,10 +92,7 @@ struct Consumer {
       step.share();
       return step;
     } else {
-      const uint2 words = __ldg(reinterpret_cast<const uint2*>(p.args.steps + tile.entry_begin + i));
-      const uint32_t unit[2] = {__shfl_sync(0xffffffffu, words.x, 0), __shfl_sync(0xffffffffu, words.y, 0)};
-      if constexpr (!C::kGeneral) return {{unit[0], unit[1]}};
-      return {{cut_unit(unit[0], limits), cut_unit(unit[1], limits)}};
+      return read_units<C>(p, tile, i, limits);
     }
   }
   __device__ Step read_step(const WorkTile& tile, int i, const TileLimits& limits, const Ahead& ahead) const {
@@ -133,14 +131,6 @@ struct Consumer {
       wgmma_rs<Element>(o, weights[step], multiplies(held.step, step) ? advanced(v, step * 16 * kRowBytes) : zeros);
     }
     cute::warpgroup_commit_batch();
-  }
-
-  // Waits for the keys of a step. Returns the parity of the phase, which is that of its values too.
-  __device__ uint32_t wait_for_keys(const Step& step) {
-    const int place = full_place<C::kStages>(uses_of(step), ring.stage);
-    const uint32_t phase = ring.take_phase(place);
-    wait_for_phase(at.k_full(place), phase);
-    return phase;
   }
 
   // Of the step whose keys have been waited for: pieces whose page is not there, the same in all lanes.
@@ -248,14 +238,6 @@ struct Consumer {
     add_bias_of_elements<Element>(s, tile, p.score_scale, lane);
   }
 
-  __device__ static void rescale(float (&o)[C::kGroups][4], const RowState& rows) {
-#pragma unroll
-    for (int g = 0; g < C::kGroups; ++g) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) o[g][e] *= rows.factor[e / 2];
-    }
-  }
-
   __device__ static void round(const Scores& s, uint32_t (&weights)[kDepthSteps][4]) {
 #pragma unroll
     for (int step = 0; step < kDepthSteps; ++step) {
@@ -284,7 +266,7 @@ struct Consumer {
       unused = 0;
       if (ahead.i != i) begin_bias_of_step(step, limits, row);
       Scores s;
-      const uint32_t phase = wait_for_keys(step);
+      const uint32_t phase = wait_for_keys(at, ring, step);
       begin_scores(s, q);
       wait_for_values(held, limits);
       begin_values(o, weights, held);
@@ -328,18 +310,13 @@ struct Consumer {
     int i = 0;
     do {
       Held held = {};
-      for (; i < count; ++i) {
-        held.step = read_step(tile, i, limits);
-        if (is_cut_off(held.step)) continue;
-        if (uses(held.step)) break;
-        ++ring;
-      }
+      find_used(*this, tile, i, count, limits, held.step);
       if (i >= count) break;
       held.stage = ring.stage;
       begin_bias_of_step(held.step, limits, row);
       {
         Scores s;
-        held.phase = wait_for_keys(held.step);
+        held.phase = wait_for_keys(at, ring, held.step);
         begin_scores(s, q);
         cute::warpgroup_wait<0>();
         wgmma_fence(s);
@@ -371,17 +348,11 @@ struct Consumer {
         if (row + 8 * r >= limits.own_end) weight[r] = 0, lse[r] = -INFINITY, zero_row(o, r);
       }
     }
-    if (p.args.lse != nullptr && lane % 4 == 0) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        if (row + 8 * r < p.args.seq_q) p.args.lse[int64_t(tile.n_tile) * p.args.seq_q + row + 8 * r] = lse[r];
-      }
-    }
+    store_lse(p.args, tile.n_tile, lse, row, lane);
     // The warpgroup's rows of q have been read by all of its warps.
     cutlass::arch::NamedBarrier::sync(128, uint32_t(warpgroup));
     if (C::kGeneral && p.args.general.part_o != nullptr) {
-      const int64_t of_head = int64_t(p.args.seq_q) * p.args.head_size;
-      store_part(p.args.general.part_o + tile.n_tile * of_head, p.args.head_size, o, weight, row, p.args.seq_q, lane);
+      store_part(p.args, tile.n_tile, o, weight, row, lane);
     } else {
       store_rows<Element>(p.map_o, o, weight, q_tile + warp * kWarpRows * kRowBytes, {first_row, head.q, head.batch},
                           lane);

@@ -18,6 +18,7 @@
 #include "cuda/attention_loads.cuh"
 #include "cuda/attention_pieces.cuh"
 #include "cuda/attention_softmax.cuh"
+#include "cuda/attention_steps.cuh"
 #include "cuda/attention_store.cuh"
 #include "cuda/wgmma_e4m3.cuh"
 #include "cutlass/arch/reg_reconfig.h"
@@ -90,12 +91,8 @@ struct Consumer {
     return ((step.unit[0] | step.unit[1]) & kPartialUnit) != 0 || (step.unit[0] & step.unit[1] & use) == 0;
   }
 
-  // Step i of a tile. Its words are the same in all lanes, and the compiler knows it.
   __device__ AttentionStep read_step(const WorkTile& tile, int i, const TileLimits& limits) const {
-    const uint2 words = __ldg(reinterpret_cast<const uint2*>(p.args.steps + tile.entry_begin + i));
-    const uint32_t unit[2] = {__shfl_sync(0xffffffffu, words.x, 0), __shfl_sync(0xffffffffu, words.y, 0)};
-    if constexpr (!C::kGeneral) return {{unit[0], unit[1]}};
-    return {{cut_unit(unit[0], limits), cut_unit(unit[1], limits)}};
+    return read_units<C>(p, tile, i, limits);
   }
   // Whether nothing of a step is left, so that it has no stage.
   __device__ static bool is_cut_off(const AttentionStep& step) { return C::kGeneral && uses_of(step) == 0; }
@@ -130,13 +127,6 @@ struct Consumer {
     cute::warpgroup_commit_batch();
   }
 
-  // Waits for the keys of a step. Returns the parity of the phase, which is that of its values too.
-  __device__ uint32_t wait_for_keys(const AttentionStep& step) {
-    const int place = full_place<C::kStages>(uses_of(step), ring.stage);
-    const uint32_t phase = ring.take_phase(place);
-    wait_for_phase(at.k_full(place), phase);
-    return phase;
-  }
   __device__ void wait_for_values(const Held& held) const {
     wait_for_phase(at.v_full(full_place<C::kStages>(uses_of(held.step), held.stage)), held.phase);
   }
@@ -168,14 +158,6 @@ struct Consumer {
     }
     rows.sum[0] += sum[0];
     rows.sum[1] += sum[1];
-  }
-
-  __device__ static void rescale(Sums& o, const RowState& rows) {
-#pragma unroll
-    for (int g = 0; g < C::kGroups; ++g) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) o[g][e] *= rows.factor[e / 2];
-    }
   }
 
   __device__ static void add(Sums& o, const Sums& part) {
@@ -215,7 +197,7 @@ struct Consumer {
       }
       unused = 0;
       Scores s;
-      const uint32_t phase = wait_for_keys(step);
+      const uint32_t phase = wait_for_keys(at, ring, step);
       begin_scores(s, q);
       wait_for_values(held);
       begin_values(part, weights, held, summed > 0);
@@ -254,17 +236,12 @@ struct Consumer {
     int i = 0;
     do {
       Held held = {};
-      for (; i < count; ++i) {
-        held.step = read_step(tile, i, limits);
-        if (is_cut_off(held.step)) continue;
-        if (uses(held.step)) break;
-        ++ring;
-      }
+      find_used(*this, tile, i, count, limits, held.step);
       if (i >= count) break;
       held.stage = ring.stage;
       {
         Scores s;
-        held.phase = wait_for_keys(held.step);
+        held.phase = wait_for_keys(at, ring, held.step);
         begin_scores(s, q);
         cute::warpgroup_wait<0>();
         wgmma_fence(s);
@@ -310,15 +287,9 @@ struct Consumer {
   __device__ __forceinline__ void store(const WorkTile& tile, const Head& head, int first_row, const Sums& o,
                                         const float (&weight)[2], const float (&lse)[2], uint32_t o_at) const {
     const int row = first_row + lane / 4;
-    if (p.args.lse != nullptr && lane % 4 == 0) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        if (row + 8 * r < p.args.seq_q) p.args.lse[int64_t(tile.n_tile) * p.args.seq_q + row + 8 * r] = lse[r];
-      }
-    }
+    store_lse(p.args, tile.n_tile, lse, row, lane);
     if (C::kGeneral && p.args.general.part_o != nullptr) {
-      const int64_t of_head = int64_t(p.args.seq_q) * p.args.head_size;
-      store_part(p.args.general.part_o + tile.n_tile * of_head, p.args.head_size, o, weight, row, p.args.seq_q, lane);
+      store_part(p.args, tile.n_tile, o, weight, row, lane);
       return;
     }
     if (lane == 0) cute::tma_store_wait<0>();  // of the tile before

@@ -80,6 +80,16 @@ __device__ void exponentiate(float (&s)[Groups][4], RowState& rows, float scale_
   rows.sum[1] += sum[1];
 }
 
+// Makes sums refer to the new `top`.
+template <int Groups>
+__device__ void rescale(float (&sums)[Groups][4], const RowState& rows) {
+#pragma unroll
+  for (int g = 0; g < Groups; ++g) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sums[g][e] *= rows.factor[e / 2];
+  }
+}
+
 // Row i sees keys i + low up to i + high, below the end.
 struct SeenKeys {
   int low, high, end;

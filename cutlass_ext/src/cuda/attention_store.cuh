@@ -79,5 +79,22 @@ __device__ void store_part(float* to, int columns, const float (&sums)[Groups][4
   }
 }
 
+// The same of a tile. row: the thread's first.
+template <int Groups>
+__device__ void store_part(const AttentionForwardArgs& args, int n_tile, const float (&sums)[Groups][4],
+                           const float (&weight)[2], int row, int lane) {
+  const int64_t of_head = int64_t(args.seq_q) * args.head_size;
+  store_part(args.general.part_o + n_tile * of_head, args.head_size, sums, weight, row, args.seq_q, lane);
+}
+
+__device__ inline void store_lse(const AttentionForwardArgs& args, int n_tile, const float (&lse)[2], int row,
+                                 int lane) {
+  if (args.lse == nullptr || lane % 4 != 0) return;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (row + 8 * r < args.seq_q) args.lse[int64_t(n_tile) * args.seq_q + row + 8 * r] = lse[r];
+  }
+}
+
 }  // namespace attention_forward
 }  // namespace sparsek::cuda

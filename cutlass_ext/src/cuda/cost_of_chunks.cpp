@@ -2,6 +2,8 @@
 #include "cuda/cost_of_chunks.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "cuda/chunk_sizes.h"
 #include "cuda/cost_parts.h"
@@ -170,6 +172,16 @@ struct ColumnShares {
     const double share = rows == 64 ? of_64 : of_128;
     return alike * share + (1 - alike) * (1 - std::pow(1 - share, block_cols));
   }
+  // The same of strips of so many columns, which meet blocks in whole and in part. Where rows are alike, so are columns
+  // next to each other: a strip of a window has little more blocks than one of its columns.
+  double of_strips(int rows, int columns, int32_t block_k) const {
+    return of_strips(rows == 64 ? of_64 : of_128, columns, block_k);
+  }
+  // Likewise, of a row group that has this share of the columns.
+  double of_strips(double share, int columns, int32_t block_k) const {
+    const double met = static_cast<double>(columns + block_k - std::gcd(columns, block_k)) / block_k;
+    return 1 - std::pow(1 - share, std::max(1.0, std::pow(met, (1 - alike) * (1 - alike))));
+  }
 };
 
 ColumnShares shares_of(const Work& work) {
@@ -283,7 +295,7 @@ double predict_packed_fp64(const KernelDesc& kernel, const Work& work) {
   const double blocks = static_cast<double>(shape.nnzb), bm = shape.block_m, bk = shape.block_k;
   const double groups = static_cast<double>(sizes.groups);
   const ColumnShares shares = shares_of(work);
-  const double of_strips = std::max(shares.of_stages(/*rows=*/64, kStripColumns / bk), 1e-6);
+  const double of_strips = std::max(shares.of_strips(/*rows=*/64, kStripColumns, shape.block_k), 1e-6);
   const double strips = std::max(1.0, static_cast<double>(sizes.strips) * of_strips);
   const double density =
       std::min(1.0, blocks / (static_cast<double>(shape.block_rows) * static_cast<double>(shape.block_cols)));
@@ -304,23 +316,23 @@ double predict_packed_fp64(const KernelDesc& kernel, const Work& work) {
 // Strips of 16 columns of 128 rows that have a block, of which A's planes are written and read; of these, halves of 64
 // rows that have one, which are multiplied. B's planes are made before.
 double predict_packed_planes(const KernelDesc& kernel, const Work& work) {
-  constexpr double kLaunch = 12, kMemory = 0.6, kPart = 7, kElement = 4e-6;
+  constexpr double kLaunch = 12, kMemory = 0.6, kPart = 2.2, kElement = 1.2e-5;
   constexpr double kHalf = 0.235, kStage = 0.3, kTile = 2.5;
   constexpr double kJoin = 3, kJoinRate = 4.5e6;
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return kLaunch;
   const PlaneStripSizes sizes(shape.rows, shape.cols, shape.block_m);
-  const double bk = shape.block_k, groups = static_cast<double>(sizes.groups);
+  const double groups = static_cast<double>(sizes.groups);
   const double all_strips = static_cast<double>(sizes.strips);
   const ColumnShares shares = shares_of(work);
-  const double strips = std::max(1.0, all_strips * shares.of_stages(/*rows=*/128, kPlaneStripColumns / bk));
-  const double halves = std::max(1.0, all_strips * shares.of_stages(/*rows=*/64, kPlaneStripColumns / bk));
+  const double strips = std::max(1.0, all_strips * shares.of_strips(/*rows=*/128, kPlaneStripColumns, shape.block_k));
+  const double halves = std::max(1.0, all_strips * shares.of_strips(/*rows=*/64, kPlaneStripColumns, shape.block_k));
   const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
   const double tile = std::max(2 * halves * kHalf, strips * kStage) + kTile;
   // The row group that has the most columns ends last.
   const double of_longest =
       std::min(1.0, static_cast<double>(work.stats.rows128.longest) / static_cast<double>(shape.block_cols));
-  const double longest = all_strips * (1 - std::pow(1 - of_longest, kPlaneStripColumns / bk));
+  const double longest = all_strips * shares.of_strips(of_longest, kPlaneStripColumns, shape.block_k);
   const int32_t parts =
       parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), work.device.sm_count * kernel.ops->ctas_per_sm);
   const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(float);

@@ -272,7 +272,9 @@ func TestAttentionOfLayoutsInDeviceMemory(t *testing.T) {
 		}
 		host := must(NewAttention(background, engine, c.layout, c.opts))(t)
 		defer host.Close()
-		if c.opts.SeqK > 700 { // few queries, whose keys several CTAs share where the layout is on the host
+		// Where the layout is on the host, few queries may have keys that several CTAs share, and of one query the heads of a
+		// group are packed, by another kernel.
+		if c.opts.SeqK > 700 || c.opts.SeqQ == 1 {
 			host = made
 		}
 		want := c.outputsOf(t, engine, host, s)

@@ -112,6 +112,32 @@ def test_graphs_and_the_operator() -> None:
     torch.library.opcheck(torch.ops.sparsek.attention, given, test_utils=("test_schema", "test_faketensor"))
 
 
+def test_the_operator_is_told_how_many_keys() -> None:
+    q, k, v = operands()
+    cache = Cache(k, v, 16)
+    rules = [None, None, [0, 0, 1, 1], None, None, False, 0.0, 0.0, None, torch.tensor([50, 50], dtype=torch.int32)]
+    operator, table = torch.ops.sparsek.attention, cache.table
+    expected = st.attention(q, k, v)
+    for keys in (50, 64):
+        o, _ = operator(q, cache.k, cache.v, *rules, page_table=table, keys=keys)
+        torch.testing.assert_close(o, expected, rtol=1e-12, atol=1e-14)
+    wrong = [
+        ({"page_table": table}, r"keys is not given.*page_table\.shape\[1\] \* k\.shape\[2\] = 64"),
+        ({"page_table": table, "keys": 65}, "65 keys do not fit into 4 pages of 16 rows"),
+        ({"page_table": table, "keys": -1}, "-1 keys do not fit"),
+        ({"keys": 50}, "keys=50 is of sequences in pages, and there is no page_table"),
+    ]
+    for given, message in wrong:
+        with pytest.raises(sparsek.ArgumentError, match=message):
+            operator(q, cache.k, cache.v, *rules, **given)
+        with torch.device("meta"), pytest.raises(sparsek.ArgumentError, match=message):
+            operator(*(torch.empty_like(x, device="meta") for x in (q, cache.k, cache.v)), *rules[:-2], None, None, **meta(given))
+
+
+def meta(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.to("meta") if isinstance(value, torch.Tensor) else value for name, value in given.items()}
+
+
 def test_what_is_refused() -> None:
     q, k, v = operands()
     cache, layout = Cache(k, v, 16), layout_of()

@@ -24,7 +24,7 @@ _SCALES = "Tensor? scale_q=None, Tensor? scale_k=None, Tensor? scale_v=None, Sca
 _RULES = "SymInt? left, SymInt? right, bool align_ends, float scale, float soft_cap, Tensor? lengths_q, Tensor? lengths_k"
 SCHEMAS = {
     "attention": (
-        f"(Tensor q, Tensor k, Tensor v, {_LAYOUT}, {_RULES}, {_TERMS}, Tensor? page_table=None, SymInt keys=0, {_SCALES}) "
+        f"(Tensor q, Tensor k, Tensor v, {_LAYOUT}, {_RULES}, {_TERMS}, Tensor? page_table=None, SymInt? keys=None, {_SCALES}) "
         "-> (Tensor, Tensor)"
     ),
     "attention_backward": (
@@ -139,7 +139,7 @@ def _attention(
     mask_index: Any = None,
     mask: Any = None,
     page_table: Any = None,
-    keys: int = 0,
+    keys: int | None = None,
     scale_q: Any = None,
     scale_k: Any = None,
     scale_v: Any = None,
@@ -180,12 +180,11 @@ def _require(
     mask_index: Any,
     mask: Any,
     page_table: Any,
-    keys: int,
+    keys: int | None,
     out_dtype: torch.dtype | None,
 ) -> KeyShape:
     """Raises ArgumentError and DtypeError unless all of a forward pass fits. Returns the shape of what queries meet."""
-    if page_table is not None:
-        require_pages(q, k, v, page_table, keys)
+    require_pages(q, k, v, page_table, keys)
     require_attention(q, k, v, crow, col, layout, lengths_q, lengths_k, page_table is not None)
     of_keys = shape_of_keys(q, k, page_table, keys)
     require_terms(q, of_keys[2], layout, bias, mask_index, mask, output_dtype(q.dtype, out_dtype))
@@ -258,7 +257,7 @@ def _(q: Any, k: Any, v: Any, crow: Any, col: Any, layout: Sequence[int], *rest:
     # rest: five rules, and the lengths, the terms, the pages, the scales and O's type, of which what is left out is None.
     all_of: list[Any] = [*rest, *[None] * (16 - len(rest))]
     lengths_q, lengths_k, bias, mask_index, mask, page_table, keys, *scales, out_dtype = all_of[5:]
-    _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys or 0, out_dtype)
+    _require(q, k, v, crow, col, layout, lengths_q, lengths_k, bias, mask_index, mask, page_table, keys, out_dtype)
     require_scales(q, k, (scales[0], scales[1], scales[2]))
     return _outputs(q, v, out_dtype)
 

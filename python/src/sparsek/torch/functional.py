@@ -272,7 +272,7 @@ def attention(
         form = [*form, 1]
     bits = (None, None) if layout is None or layout.bits is None else layout.bits
     rules = (left, right, align_ends, scale or 0.0, soft_cap, lengths_q, lengths_k)
-    pages = (None, 0) if page_table is None else (page_table, keys)
+    pages = (None, None) if page_table is None else (page_table, keys)
     scales = (scale_q, scale_k, scale_v)
     o, lse = _attention.attention(q, k, v, crow, col, form, *rules, bias, *bits, *pages, *scales, out_dtype)
     return (o, lse) if return_lse else o

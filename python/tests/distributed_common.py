@@ -24,6 +24,7 @@ import sparsek.torch.distributed as sd
 
 RANK, RANKS, FOLDER, DEVICE = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 BLOCK, WIDTH, HIDDEN = (8, 8), 32, 192
+TOKENS = 8  # of a sequence, whatever number of ranks shares them
 
 
 class Mlp(nn.Module):
@@ -62,7 +63,7 @@ def tensor_parallel(whole: Mlp, dealt: bool = True, sequence: bool = False) -> M
 
 
 def inputs(seed: int = 5) -> Any:
-    return drawn(seed, 3, 4 * RANKS, WIDTH)
+    return drawn(seed, 3, TOKENS, WIDTH)
 
 
 def drawn(seed: int, *shape: int) -> Any:

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +15,7 @@ from ._abi import Activation, Bias, ChosenBy, Compute, Dtype, Memory, Op, Order,
 from ._arrays import HAS_FIELDS, HEAD, View, assign, contiguous, current_stream, element, empty, place, reader, require_stream, view
 from ._handles import Owner, Shared
 from ._library import library
+from ._measuring import measuring
 from ._operands import ORDERS, Dense, made, take, taken
 from ._staging import Staging
 from .dtypes import BYTES, numpy_dtype, parse_dtype
@@ -32,22 +31,6 @@ _ACTIVATIONS = {None: Activation.NONE, "relu": Activation.RELU, "gelu": Activati
 
 _ndarray = np.ndarray
 _empty = np.empty
-
-
-_tuning = threading.Lock()
-
-
-def _after_fork() -> None:
-    global _tuning
-    _tuning = threading.Lock()  # another thread of the parent may have held it
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-def measuring() -> threading.Lock:
-    """What is held while kernels are measured: one measurement would disturb another."""
-    return _tuning
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from .._abi import Dtype, MultiplyFlag
 from .._arrays import contiguous, view
 from .._handles import Shared
 from .._library import library
+from .._measuring import measuring
 from ..cache import Cache, CacheInfo, Entry
 from ..context import Context
 from ..dtypes import BYTES
 from ..errors import ArgumentError, DtypeError, UnsupportedError
 from ..pattern import Pattern
-from ..plan import measuring
 from . import _known
 from ._device_patterns import DeviceEntry, DevicePatterns, identity, is_capturing
 

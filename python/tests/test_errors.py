@@ -56,6 +56,32 @@ def test_patterns(changes: dict[str, Any], kind: type[Exception], builtin: type[
     assert isinstance(caught.value, sparsek.SparsekError)
 
 
+def test_arguments_of_the_wrong_form() -> None:
+    a = sparsek.BSR.from_dense(np.ones((32, 32), np.float32), (8, 8))
+    b, sizes = np.ones((32, 4), np.float32), ((1, 8, 128, 64), (1, 2, 128, 64))
+    faults: list[tuple[Callable[[], Any], type[Exception], str]] = [
+        (lambda: make(block=8), errors.ArgumentError, r"block=8 is not \(rows, columns\): give 2 integers"),
+        (lambda: make(shape=(32, 32, 1)), errors.ArgumentError, r"shape=\(32, 32, 1\) is not \(M, K\)"),
+        (lambda: make(context="cpu"), errors.ArgumentError, "context='cpu' is no Context"),
+        (lambda: sparsek.BSR.from_dense(np.ones((8, 8)), 8), errors.ArgumentError, "block=8 is not"),  # type: ignore[arg-type]
+        (lambda: sparsek.BSR(a.values, a.crow, a.col, (32,)), errors.ArgumentError, r"shape=\(32,\) is not"),  # type: ignore[arg-type]
+        (lambda: sparsek.bsr_gemm(a, b, context="cpu"), errors.ArgumentError, "context='cpu' is no Context"),  # type: ignore[arg-type]
+        (lambda: sparsek.bsr_gemm(a, b, bias=b[0], bias_axis="col"), errors.ArgumentError, "bias_axis='col' is none of row and column"),
+        (lambda: sparsek.bsr_gemm(a, a), errors.DtypeError, "BSR is no dense array of numbers"),
+        (lambda: sparsek.bsr_gemm(a, None), errors.DtypeError, "NoneType is no dense array of numbers"),
+        (lambda: b @ a, TypeError, "unsupported operand"),  # type: ignore[operator]
+        (lambda: sparsek.cache_limit(-1), errors.ArgumentError, "bytes_of_indices=-1 is negative"),
+        (lambda: sparsek.AttentionLayout([0, 1], [0], 64), errors.ArgumentError, r"block=64 is not \(queries, keys\)"),  # type: ignore[arg-type]
+        (lambda: sparsek.Attention((8, 128, 64), sizes[1], dtype="fp32"), errors.ArgumentError, "q_shape="),  # type: ignore[arg-type]
+        (lambda: sparsek.Attention(*sizes, dtype="fp32", window=3), errors.ArgumentError, r"window=3 is not \(left, right\)"),  # type: ignore[arg-type]
+        (lambda: sparsek.Attention(*sizes, dtype="fp32", layout=(0, 1)), errors.ArgumentError, "layout is a tuple"),  # type: ignore[arg-type]
+    ]
+    for call, kind, says in faults:
+        with pytest.raises(kind, match=says):
+            call()
+    assert repr(a) == "BSR(32x32 in 8x8, 16 blocks, float32)"
+
+
 def test_plans() -> None:
     pattern = make()
     faults: list[tuple[dict[str, Any], type[Exception], str]] = [

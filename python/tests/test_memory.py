@@ -87,8 +87,11 @@ def test_plans_expect_what_operands_have(product: Any, alignment: int, monkeypat
     class Planned(Exception):
         pass
 
-    class Gpu:
+    class Gpu(sparsek.Context):
         memory = Memory.DEVICE
+
+        def __init__(self) -> None:
+            """Nothing: there need be no GPU."""
 
     def plan(*given: Any) -> Any:
         raise Planned(given[6]["alignment"])

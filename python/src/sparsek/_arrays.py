@@ -232,7 +232,10 @@ def view(array: Any) -> View:
         raise ArgumentError(f"{type(array).__name__}: memory of this device is reached by __cuda_array_interface__ only, which it lacks")
     if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
         return _view_numpy(np.from_dlpack(array))
-    return _view_numpy(np.asarray(array))
+    made = np.asarray(array)
+    if made.dtype.kind in "OSU":
+        raise DtypeError(f"{type(array).__name__} is no dense array of numbers: give one of NumPy, torch, CuPy or JAX")
+    return _view_numpy(made)
 
 
 def contiguous(found: View) -> View:
@@ -311,6 +314,6 @@ def element(found: View, expected: Dtype | None, what: str) -> Dtype:
     """The type of a view's elements; bits stand for bf16 where that is expected. Raises DtypeError."""
     dtype = Dtype.BF16 if found.name == BITS.name and expected == Dtype.BF16 else dtype_of(found.name)
     if expected is not None and dtype != expected:
-        raise DtypeError(f"{what} is of {dtype.name.lower()}, and not of {expected.name.lower()} as it has to be")
+        raise DtypeError(f"{what} is of {dtype.name.lower()}, and not of {expected.name.lower()} as it has to be: convert it")
     found.dtype = dtype
     return dtype

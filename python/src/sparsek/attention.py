@@ -10,10 +10,11 @@ from typing import Any
 from . import _abi
 from ._abi import AttentionFlag, BsrFlag, Dtype, Memory, Status
 from ._arrays import View, contiguous, current_stream, element, empty, place, require_stream, view
+from ._extents import extents
 from ._handles import Owner, Shared
 from ._index import index_pair, index_type
 from ._library import library
-from .context import Context, default_context
+from .context import Context, context_of
 from .dtypes import dtype_of
 from .errors import ArgumentError
 
@@ -39,6 +40,9 @@ class AttentionLayout:
     batch: int = 1
     heads: int = 1
     bounded: bool = False
+
+    def __post_init__(self) -> None:
+        extents(self.block, "block", "queries", "keys")
 
 
 @dataclass(frozen=True)
@@ -103,17 +107,19 @@ class Attention(Owner):
         stream: int | None = None,
         wait: bool = True,
     ) -> None:
-        batch, heads_q, seq_q, size = (int(extent) for extent in q_shape)
-        batch_k, heads_k, seq_k, size_k = (int(extent) for extent in k_shape)
+        batch, heads_q, seq_q, size = extents(q_shape, "q_shape", "batch", "query heads", "queries", "head size")
+        batch_k, heads_k, seq_k, size_k = extents(k_shape, "k_shape", "batch", "key heads", "keys", "head size")
         if (batch, size) != (batch_k, size_k):
             raise ArgumentError(f"q of shape {tuple(q_shape)} and k of shape {tuple(k_shape)} have no common batch and head size")
         size_v = size if head_size_v is None else head_size_v
         left, right = rules_of(causal, window)
+        if layout is not None and not isinstance(layout, AttentionLayout):
+            raise ArgumentError(f"layout is a {type(layout).__name__}: give AttentionLayout(crow, col, block)")
         if scale == 0:
             raise ArgumentError("scale=0 makes all scores equal: give another, or None for 1 / sqrt(head size)")
         self.dtype: Dtype = dtype_of(dtype)
         self.out_dtype: Dtype = dtype_of(dtype if out_dtype is None else out_dtype)
-        self.context = context if context is not None else default_context()
+        self.context = context_of(context)
         self._shapes = {
             "q": (batch, heads_q, seq_q, size),
             "k": (batch, heads_k, seq_k, size),
@@ -343,7 +349,10 @@ class Attention(Owner):
 
 def rules_of(causal: bool, window: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
     """The limits on the left and on the right."""
-    left, right = window
+    try:
+        left, right = window
+    except (TypeError, ValueError):
+        raise ArgumentError(f"window={window!r} is not (left, right), each a number of keys or None for no limit") from None
     if not causal:
         return left, right
     if right is not None:

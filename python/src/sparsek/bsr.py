@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ._extents import extents
 from .errors import ArgumentError
 
 __all__ = ["BSR"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BSR:
     """A block-sparse matrix.
 
@@ -29,12 +30,20 @@ class BSR:
     col: Any
     shape: tuple[int, int]
 
+    # Without this, NumPy takes A in A @ b for an array without dimensions, and says that it has too few. Now it refuses A by its type.
+    __array_ufunc__ = None
+
     def __post_init__(self) -> None:
         if not hasattr(self.values, "shape"):
             name = type(self.values).__name__
             raise ArgumentError(f"values are a {name}, and not an array (nnzb, bm, bk): numpy.array(values, dtype) makes one")
         if len(self.values.shape) != 3:
             raise ArgumentError(f"values have the shape {tuple(self.values.shape)}, and not (nnzb, bm, bk)")
+        extents(self.shape, "shape", "M", "K")
+
+    def __repr__(self) -> str:
+        (rows, cols), (bm, bk) = self.shape, self.block
+        return f"BSR({rows}x{cols} in {bm}x{bk}, {self.nnzb} blocks, {self.values.dtype})"
 
     @property
     def block(self) -> tuple[int, int]:
@@ -56,7 +65,7 @@ class BSR:
         full = np.asarray(dense)
         if full.ndim != 2:
             raise ArgumentError(f"dense has {full.ndim} dimensions, and not two")
-        (rows, cols), (bm, bk) = full.shape, (int(extent) for extent in block)
+        (rows, cols), (bm, bk) = full.shape, extents(block, "block", "rows", "columns")
         if bm < 1 or bk < 1:
             raise ArgumentError(f"blocks of {bm}x{bk} do not exist")
         block_rows, block_cols = -(-rows // bm), -(-cols // bk)

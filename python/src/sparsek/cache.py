@@ -22,6 +22,7 @@ from ._abi import Dtype
 from ._arrays import View
 from ._index import require_index
 from .context import Context
+from .errors import ArgumentError
 from .pattern import Pattern
 
 __all__ = ["CacheInfo", "cache_clear", "cache_info", "cache_limit"]
@@ -186,7 +187,12 @@ def cache_clear() -> None:
 
 
 def cache_limit(bytes_of_indices: int) -> None:
-    """The most that the copies of indices may take, in bytes: 256 MiB unless said. The last entry always stays."""
+    """The most that the copies of indices may take, in bytes: 256 MiB unless said. The last entry always stays.
+
+    Raises ArgumentError where that is negative.
+    """
+    if bytes_of_indices < 0:
+        raise ArgumentError(f"bytes_of_indices={bytes_of_indices} is negative: 0 keeps the last entry alone")
     cache.limit = bytes_of_indices
 
 

@@ -73,6 +73,15 @@ def default_context(memory: Memory = Memory.HOST, device: int = 0) -> Context:
     return found
 
 
+def context_of(given: Context | None, memory: Memory = Memory.HOST, device: int = 0) -> Context:
+    """The context that a caller gave, or for None that of arrays in this memory. Raises ArgumentError."""
+    if given is None:
+        return default_context(memory, device)
+    if not isinstance(given, Context):
+        raise ArgumentError(f"context={given!r} is no Context: sparsek.Context('cpu') and sparsek.Context('cuda') make one")
+    return given
+
+
 def _after_fork() -> None:
     global _making
     _making = threading.Lock()  # another thread of the parent may have held it

@@ -15,7 +15,7 @@ from ._index import index_view
 from ._known import keep, known
 from .bsr import BSR, is_scipy, of_scipy
 from .cache import Entry, cache
-from .context import Context, default_context
+from .context import Context, context_of
 from .dtypes import BYTES, dtype_of, parse_dtype
 from .errors import ArgumentError, DtypeError, IndexFault
 from .pattern import Pattern
@@ -56,8 +56,10 @@ def as_bsr(matrix: Any) -> tuple[BSR, bool]:
 def _bias_axis(bias: Any, axis: str | None, rows: int, n: int) -> str | None:
     if bias is None:
         return None
-    if axis is not None:
+    if axis in ("row", "column"):
         return axis
+    if axis is not None:
+        raise ArgumentError(f"bias_axis={axis!r} is none of row and column")
     shape = tuple(bias.shape) if hasattr(bias, "shape") else np.shape(bias)
     if shape in ((n,), (1, n)):
         return "column"
@@ -121,7 +123,7 @@ def bsr_gemm(
     matrix, unsorted = as_bsr(sparse)
     values, found = view(matrix.values), view(dense)
     kind = _kind(values, found, dtype)
-    used = context if context is not None else default_context(found.memory, found.device)
+    used = context_of(context, found.memory, found.device)
     op = ("dds" if right else "dsd") + ("_t" if transpose else "")
     n = found.shape[-2 if right else -1] if found.ndim > 1 else 1
     extent = matrix.shape[1 if right != transpose else 0]
@@ -171,7 +173,7 @@ def sdd(
     matrix, unsorted = as_bsr(like)
     left, right = view(x), view(b)
     kind = _kind(left, right, dtype)
-    used = context if context is not None else default_context(right.memory, right.device)
+    used = context_of(context, right.memory, right.device)
     n = right.shape[0] if right.ndim == 2 else 1
     options = {
         "op": "sdd",

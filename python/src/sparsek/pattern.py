@@ -9,10 +9,11 @@ from typing import Any
 from . import _abi
 from ._abi import BsrFlag, Dtype, Memory, Status
 from ._arrays import current_stream
+from ._extents import extents
 from ._handles import Owner, Shared
 from ._index import index_pair, index_type
 from ._library import library
-from .context import Context, default_context
+from .context import Context, context_of
 from .dtypes import dtype_of
 from .errors import ArgumentError
 from .plan import Plan
@@ -47,14 +48,14 @@ class Pattern(Owner):
         stream: int | None = None,
         wait: bool = True,
     ) -> None:
-        rows, cols = (int(extent) for extent in shape)
-        bm, bk = (int(extent) for extent in block)
+        rows, cols = extents(shape, "shape", "M", "K")
+        bm, bk = extents(block, "block", "rows", "columns")
         if bm < 1 or bk < 1 or rows < 0 or cols < 0:
             raise ArgumentError(f"a matrix of {rows}x{cols} in blocks of {bm}x{bk} does not exist")
         starts, columns = index_pair(crow, col)
         if starts.size != -(-rows // bm) + 1:
             raise ArgumentError(f"crow has {starts.size} elements, and not {-(-rows // bm) + 1}: one more than there are block rows")
-        self.context = context if context is not None else default_context(starts.memory, starts.device)
+        self.context = context_of(context, starts.memory, starts.device)
         if starts.memory == Memory.DEVICE and self.context.memory == Memory.HOST:
             raise ArgumentError("an index in device memory needs a context of that GPU")
         self.shape, self.block, self.nnzb = (rows, cols), (bm, bk), columns.size

@@ -4,12 +4,12 @@
 The stiffness matrix of linear elasticity in 3D has a block of 3x3 for each pair of neighbouring nodes. Conjugate
 gradients solve for all load cases together: each step multiplies the matrix with one vector a case.
 
-    python examples/elasticity.py [elements along the beam]
+    PYTHONPATH=python/src python python/examples/elasticity.py [elements along the beam]
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable
 from typing import Any
@@ -99,4 +99,6 @@ def main(length: int) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 24)
+    parser = argparse.ArgumentParser(description="finite elements: conjugate gradients for eight load cases at once")
+    parser.add_argument("length", type=int, nargs="?", default=24, help="of the beam, in elements")
+    main(parser.parse_args().length)

@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -196,6 +197,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Runs one process of torchrun's, of which the first prints."""
     options = arguments()
+    if "RANK" not in os.environ:
+        sys.exit(f"{sys.argv[0]} is one of several processes: torchrun --nproc-per-node 2 {sys.argv[0]} starts two")
     cuda = options.device == "cuda" or (options.device == "auto" and torch.cuda.is_available())
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
     if cuda:

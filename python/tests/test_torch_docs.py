@@ -111,6 +111,15 @@ def test_tensor_parallelism_by_torchrun() -> None:
     assert abs(sum(found["blocks"][0]) - sum(found["blocks"][1])) <= 1
 
 
+def test_tensor_parallelism_names_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not torch.distributed.is_available():
+        pytest.skip("skipped: this torch has no torch.distributed")
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setattr(sys, "argv", ["tensor_parallel.py", "--device", "cpu"])
+    with pytest.raises(SystemExit, match=r"torchrun --nproc-per-node 2 tensor_parallel\.py"):
+        load("tensor_parallel").main()
+
+
 @pytest.mark.usefixtures("one_thread")
 def test_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its cells run, in small."""

@@ -8,7 +8,7 @@ import io
 import itertools
 import pathlib
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -213,6 +213,33 @@ def test_sparsify() -> None:
     assert model.first is model.again
     assert model(torch.randn(3, 32)).shape == (3, 32)
     assert st.sparsify_(Twice(), (16, 16), 0.5, filter=lambda name, _: name == "block.3") == ["block.3"]
+
+
+def test_arguments_of_the_wrong_form() -> None:
+    linear = torch.nn.Linear(64, 32)
+    crow, col = st.index_from_mask(torch.ones(2, 4, dtype=torch.bool))
+    q, block = torch.randn(1, 1, 32, 8), cast(Any, 16)
+    one_number = r"block=16 is not \(rows, columns\): give 2 integers"
+    faults: list[tuple[Any, str]] = [
+        (lambda: st.BsrLinear(64, 32, block, density=0.5), one_number),
+        (lambda: st.BsrLinear.from_dense(linear, block, density=0.5), one_number),
+        (lambda: st.sparsify_(torch.nn.Sequential(linear), block, density=0.5), one_number),
+        (lambda: st.BsrTensor.from_dense(linear.weight, block, density=0.5), one_number),
+        (lambda: st.sdd(torch.randn(32, 3), torch.randn(3, 64), crow, col, (32, 64), block), one_number),
+        (lambda: st.to_blocks(torch.ones(4, 4, 4), (2, 2)), r"shape \(4, 4, 4\) has no blocks"),
+        (lambda: st.to_blocks(torch.ones(4, 4), (0, 2)), "a block of 0x2 does not exist"),
+        (lambda: st.sparsify_(linear, (16, 16), density=0.5), "the model itself is an nn.Linear.*BsrLinear.from_dense"),
+        (lambda: st.prune_(linear, 0.5), "a Linear has no blocks: give a BsrLinear"),
+        (lambda: st.regrow_(linear, 0.5), "a Linear has no blocks: give a BsrLinear"),
+        (
+            lambda: st.BlockLayout.from_mask(torch.ones(2, 2, dtype=torch.bool), cast(Any, (16, 16, 16))),
+            "neither .queries, keys. nor one number",
+        ),
+        (lambda: st.attention(q, q, q, torch.ones(2, 2, dtype=torch.bool)), "layout is a Tensor: BlockLayout.from_mask"),
+    ]
+    for call, message in faults:
+        with pytest.raises(sparsek.ArgumentError, match=message):
+            call()
 
 
 def test_a_transformer() -> None:

@@ -62,11 +62,11 @@ class BlockLayout:
         seq: queries and keys; None: as many as the blocks have. most: the most blocks that there are. On a GPU, None waits for their
         number; else nothing is waited for, memory is taken for so many, and where there are more, attention raises IndexFault.
         """
-        high, wide = pair(block)
+        high, wide = pair(block, "block")
         if not 2 <= mask.dim() <= 4 or mask.dtype != torch.bool:
             raise ArgumentError(f"a mask of blocks has two to four dimensions and is of bool: not {tuple(mask.shape)} of {mask.dtype}")
         rows, columns = mask.shape[-2:]
-        queries, keys = (rows * high, columns * wide) if seq is None else pair(seq)
+        queries, keys = (rows * high, columns * wide) if seq is None else pair(seq, "seq")
         if (-(-queries // high), -(-keys // wide)) != (rows, columns):
             raise ArgumentError(f"{queries} queries and {keys} keys do not have {rows} x {columns} blocks of {high} x {wide}")
         flat = mask.reshape(-1, columns)
@@ -82,7 +82,7 @@ class BlockLayout:
         It has the blocks in which some query sees some key, and bits of those in which not all do. On a GPU it waits for their
         numbers.
         """
-        high, wide = pair(block)
+        high, wide = pair(block, "block")
         if not 2 <= mask.dim() <= 4 or mask.dtype != torch.bool:
             raise ArgumentError(f"a mask of keys has two to four dimensions and is of bool: not {tuple(mask.shape)} of {mask.dtype}")
         queries, keys = mask.shape[-2:]
@@ -111,9 +111,9 @@ class BlockLayout:
         """
         if not 2 <= scores.dim() <= 4 or count < 1:
             raise ArgumentError(f"{count} blocks of each block row cannot be chosen by scores of shape {tuple(scores.shape)}")
-        high, wide = pair(block)
+        high, wide = pair(block, "block")
         rows, columns = scores.shape[-2:]
-        queries, keys = (rows * high, columns * wide) if seq is None else pair(seq)
+        queries, keys = (rows * high, columns * wide) if seq is None else pair(seq, "seq")
         shift = keys - queries if align_ends else 0
         # Scores become finite, so that blocks which are kept or hidden come before or behind all others.
         most = torch.finfo(torch.float32).max
@@ -205,7 +205,12 @@ def _most_taken(rows: int, columns: int, high: int, wide: int, queries: int, shi
     return sum(min(count, columns, max(0, end // wide + 1)) for end in ends)
 
 
-def pair(given: int | tuple[int, int]) -> tuple[int, int]:
-    """Two numbers, of one for both."""
-    first, second = (given, given) if isinstance(given, int) else given
+def pair(given: int | tuple[int, int], what: str) -> tuple[int, int]:
+    """Two numbers, for queries and keys, of one for both. what: the argument's name. Raises ArgumentError."""
+    if isinstance(given, int):
+        return given, given
+    try:
+        first, second = given
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what}={given!r} is neither (queries, keys) nor one number for both") from None
     return first, second

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .._extents import extents
 from ..errors import ArgumentError
 
 __all__ = ["block_mask", "block_scores", "from_blocks", "index_from_mask", "index_from_scores", "to_blocks"]
@@ -79,7 +80,11 @@ def moving(mask: torch.Tensor, crow: torch.Tensor, col: torch.Tensor) -> Callabl
 
 def to_blocks(dense: torch.Tensor, block: tuple[int, int]) -> torch.Tensor:
     """All blocks of a matrix (M, K): (ceil(M/bm), ceil(K/bk), bm, bk), with zeros beyond it."""
-    (rows, cols), (bm, bk) = dense.shape, block
+    if dense.dim() != 2:
+        raise ArgumentError(f"a matrix of shape {tuple(dense.shape)} has no blocks: give one of two dimensions")
+    (rows, cols), (bm, bk) = dense.shape, extents(block, "block", "rows", "columns")
+    if bm < 1 or bk < 1:
+        raise ArgumentError(f"a block of {bm}x{bk} does not exist")
     down, across = -(-rows // bm), -(-cols // bk)
     if rows % bm or cols % bk:
         dense = torch.nn.functional.pad(dense, (0, across * bk - cols, 0, down * bm - rows))

@@ -181,6 +181,8 @@ def sdd(
 
     lhs: (M, n). rhs: (n, K). The pattern has the size (M, K), blocks of (bm, bk), crow and col, see mm. Raises as mm does.
     """
+    if isinstance(block, int):
+        raise ArgumentError(f"block={block} is not (rows, columns): give 2 integers")
     size, block = tuple(size), tuple(block)
     if _compiling():
         if _is_cast(lhs):
@@ -255,6 +257,8 @@ def attention(
     left, right = rules_of(causal, window)
     if scale == 0:
         raise ArgumentError("scale=0 makes all scores equal: give another, or None for 1 / sqrt(head size)")
+    if layout is not None and not isinstance(layout, BlockLayout):
+        raise ArgumentError(f"layout is a {type(layout).__name__}: BlockLayout.from_mask makes a layout of a mask of blocks")
     keys = k.shape[-2] if page_table is None else page_table.shape[-1] * k.shape[-2] if layout is None else layout.seq[1]
     if layout is not None and layout.seq != (q.shape[-2], keys):
         raise ArgumentError(f"the layout is for {layout.seq[0]} queries and {layout.seq[1]} keys, and not {q.shape[-2]} and {keys}")

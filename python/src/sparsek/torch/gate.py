@@ -32,7 +32,7 @@ def _mean(x: torch.Tensor, block: int) -> torch.Tensor:
 def _hidden(q: torch.Tensor, k: torch.Tensor, block: Extent, causal: bool) -> torch.Tensor:
     """The blocks, (rows, columns), of which no query sees a key."""
     seq = (q.shape[-2], k.shape[-2])
-    shape = (seq, pair(block), causal)
+    shape = (seq, pair(block, "block"), causal)
     return kept_mask(("hidden", *shape), q.device, lambda: ~layouts.Blocks(seq, block, q.device).window(None, 0 if causal else None))
 
 
@@ -43,7 +43,7 @@ def _always(seq: Extent, block: Extent, sinks: int, device: torch.device) -> tor
         blocks = layouts.Blocks(seq, block, device)
         return blocks.window(0, 0) | (blocks.first_key < sinks)
 
-    return kept_mask(("always", pair(seq), pair(block), sinks), device, make)
+    return kept_mask(("always", pair(seq, "seq"), pair(block, "block"), sinks), device, make)
 
 
 def _require_heads(q: torch.Tensor, k: torch.Tensor) -> int:
@@ -92,7 +92,7 @@ def block_mass(
     """
     if reduce not in ("mean", "max"):
         raise ArgumentError(f"reduce={reduce!r} is neither mean nor max")
-    group, (high, wide) = _require_heads(q, k), pair(block)
+    group, (high, wide) = _require_heads(q, k), pair(block, "block")
     queries, keys = q.shape[-2], k.shape[-2]
     by_key = k.detach().float().repeat_interleave(group, 1).transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
     rows = []
@@ -109,7 +109,7 @@ def block_mass(
 
 def mean_pool_scores(q: torch.Tensor, k: torch.Tensor, block: Extent, *, causal: bool = True) -> torch.Tensor:
     """The products of the means of blocks: a gate without parameters."""
-    group, (high, wide) = _require_heads(q, k), pair(block)
+    group, (high, wide) = _require_heads(q, k), pair(block, "block")
     scores = _mean(q, high) @ _mean(k, wide).repeat_interleave(group, 1).transpose(-1, -2) * q.shape[-1] ** -0.5
     return scores.masked_fill(_hidden(q, k, block, causal), -torch.inf)
 
@@ -125,7 +125,7 @@ def random_scores(
 
 def local_scores(q: torch.Tensor, k: torch.Tensor, block: Extent, *, causal: bool = True) -> torch.Tensor:
     """The nearer the keys of a block are to its queries, the higher."""
-    hidden, (high, wide) = _hidden(q, k, block, causal), pair(block)
+    hidden, (high, wide) = _hidden(q, k, block, causal), pair(block, "block")
     rows, columns = (torch.arange(extent, device=q.device) for extent in hidden.shape)
     away = (columns * wide + wide / 2) - (rows[:, None] * high + high / 2)
     return (-away.abs()).masked_fill(hidden, -torch.inf).expand(*q.shape[:2], -1, -1)
@@ -162,7 +162,7 @@ class LearnableTopKGate(nn.Module):
             raise ArgumentError("blocks are chosen by a count or by a threshold: give one of them")
         if hidden is not None and hidden < 1:
             raise ArgumentError(f"hidden={hidden}: maps have at least one hidden unit, or None")
-        self.block, self.count, self.threshold, self.causal, self.sinks = pair(block), count, threshold, causal, sinks
+        self.block, self.count, self.threshold, self.causal, self.sinks = pair(block, "block"), count, threshold, causal, sinks
         self.head_size, self.width, self.hidden = head_size, width or head_size, hidden
         if hidden is not None:
             self.hidden_q = nn.Parameter(torch.empty(heads_q, 3 * head_size, hidden))

@@ -40,7 +40,7 @@ class Blocks:
     """The first and the last query and key of each block, as a column and a row."""
 
     def __init__(self, seq: Extent, block: Extent, device: Device, align_ends: bool = False) -> None:
-        self.seq, self.block = pair(seq), pair(block)
+        self.seq, self.block = pair(seq, "seq"), pair(block, "block")
         (queries, keys), (high, wide) = self.seq, self.block
         self.rows = torch.arange(-(-queries // high), device=device)[:, None]
         self.columns = torch.arange(-(-keys // wide), device=device)
@@ -119,7 +119,7 @@ def bigbird(
 
 def documents(lengths: Sequence[int], block: Extent, *, device: Device = None) -> BlockLayout:
     """Each document's queries see its keys alone. lengths: of the documents, one after the other, multiples of the block."""
-    high, wide = pair(block)
+    high, wide = pair(block, "block")
     uneven = [length for length in lengths if length % high or length % wide]
     if uneven:
         raise ArgumentError(
@@ -140,10 +140,10 @@ def from_cu_seqlens(
     blocks, for which a GPU is waited for too.
     """
     of_keys = cu_seqlens if cu_seqlens_k is None else cu_seqlens_k
-    (high, wide), device = pair(block), cu_seqlens.device
+    (high, wide), device = pair(block, "block"), cu_seqlens.device
     if cu_seqlens.dim() != 1 or of_keys.shape != cu_seqlens.shape or cu_seqlens.numel() < 1:
         raise ArgumentError(f"cu_seqlens of shapes {tuple(cu_seqlens.shape)} and {tuple(of_keys.shape)} are not (documents + 1,) both")
-    queries, keys = (int(cu_seqlens[-1]), int(of_keys[-1])) if seq is None else pair(seq)
+    queries, keys = (int(cu_seqlens[-1]), int(of_keys[-1])) if seq is None else pair(seq, "seq")
     if check and bool((cu_seqlens[:-1] % high).any() | (of_keys[:-1] % wide).any()):
         raise ArgumentError(
             f"a document does not begin with a block of {high} x {wide}: pad documents to multiples of it, since what two of them have "
@@ -162,8 +162,8 @@ def from_bsr(indptr: torch.Tensor, indices: torch.Tensor, block: Extent, seq: Ex
     indptr: (block rows + 1). indices: the block of keys of each block, in any order within a block row. block: its R and C. seq: its M
     and N. On a GPU nothing is waited for.
     """
-    high, wide = pair(block)
-    queries, keys = pair(seq)
+    high, wide = pair(block, "block")
+    queries, keys = pair(seq, "seq")
     rows, columns = -(-queries // high), -(-keys // wide)
     if indptr.numel() != rows + 1:
         raise ArgumentError(
@@ -190,7 +190,7 @@ def from_block_tensors(
     any order. full_counts, full_indices: more blocks, which these call full. What the others hide within blocks is up to attention's
     own rules. On a GPU nothing is waited for: memory is taken for all places.
     """
-    (high, wide), (queries, keys) = pair(block), pair(seq)
+    (high, wide), (queries, keys) = pair(block, "block"), pair(seq, "seq")
     rows, columns = -(-queries // high), -(-keys // wide)
     lists = [(counts, indices)]
     if full_counts is not None and full_indices is not None:

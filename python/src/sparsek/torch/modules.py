@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from .._extents import extents
 from ..errors import ArgumentError
 from . import functional
 from ._plans import device_patterns
@@ -61,7 +62,8 @@ class BsrLinear(nn.Module):
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        bm, bk = self.block = (int(block[0]), int(block[1]))
+        bm, bk = extents(block, "block", "rows", "columns")
+        self.block = (bm, bk)
         if activation is not None and activation not in ACTIVATIONS:
             raise ArgumentError(f"activation={activation!r} is none of None, relu, gelu and silu")
         self.activation = activation
@@ -229,13 +231,16 @@ def sparsify_(
     they are, and so is the model itself. A layer that is in the model twice stays one layer.
     """
     replaced: dict[nn.Module, BsrLinear] = {}
+    bm, bk = extents(block, "block", "rows", "columns")
+    if isinstance(model, nn.Linear):
+        raise ArgumentError("the model itself is an nn.Linear, which cannot be replaced in place: BsrLinear.from_dense makes a layer of it")
     names = []
     for path, parent in list(model.named_modules()):
         for name, child in list(parent._modules.items()):  # named_children leaves a second name out
             full = f"{path}.{name}" if path else name
             if type(child) is not nn.Linear:
                 continue
-            large = child.out_features >= block[0] and child.in_features >= block[1]
+            large = child.out_features >= bm and child.in_features >= bk
             if not (large if filter is None else filter(full, child)):
                 continue
             names.append(full)

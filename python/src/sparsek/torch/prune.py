@@ -20,6 +20,11 @@ def _scores(layer: BsrLinear | BsrTensor, score: Score) -> torch.Tensor:
     return found
 
 
+def _require_blocks(layer: object) -> None:
+    if not isinstance(layer, (BsrLinear, BsrTensor)):
+        raise ArgumentError(f"a {type(layer).__name__} has no blocks: give a BsrLinear, such as sparsify_ makes, or a BsrTensor")
+
+
 def prune_(layer: BsrLinear | BsrTensor, density: float, *, score: Score = "l2", optimizer: torch.optim.Optimizer | None = None) -> int:
     """Drops the blocks with the lowest scores until the share `density` of all is left, and returns how many it dropped.
 
@@ -27,6 +32,7 @@ def prune_(layer: BsrLinear | BsrTensor, density: float, *, score: Score = "l2",
 
     Does nothing where the layer has as few already. score: see block_scores. optimizer: see BsrLinear.set_pattern.
     """
+    _require_blocks(layer)
     if not 0 <= density <= 1:
         raise ArgumentError(f"density={density} is not from 0 to 1")
     stored = layer.col.numel()
@@ -59,6 +65,7 @@ def regrow_(
     New blocks are zero, and none of them is one that went. Returns how many moved: no more than there are free places.
     optimizer: see BsrLinear.set_pattern.
     """
+    _require_blocks(layer)
     if not 0 <= fraction <= 1:
         raise ArgumentError(f"fraction={fraction} is not from 0 to 1")
     if growth is None:

@@ -264,7 +264,7 @@ class Attention(Owner):
         there = (self.context.memory, self.context.device if self.context.memory == Memory.DEVICE else 0)
         for name, operand in lying.items():
             if operand.size and (operand.memory, operand.device) != there:
-                raise ArgumentError(f"{name} lies {place(operand)}, and the attention is for {self.context}")
+                raise ArgumentError(f"{name} lies {place(operand)}, and the attention is for {self.context}: copy it there")
         args = _abi.AttentionArgs(stream=current_stream(found["q"]) if stream is None else stream)
         for name, operand in lying.items():
             setattr(args, name, operand.address)
@@ -292,7 +292,9 @@ class Attention(Owner):
     def _written(self, array: Any, name: str) -> View:
         found = self.operand(array, name)
         if found.readonly or not found.dense or (found.kind == "numpy" and found.array is not array):
-            raise ArgumentError(f"{name} has to be a contiguous array that can be written to")
+            raise ArgumentError(
+                f"{name} has to be a contiguous array that can be written to: give one of its own, such as numpy.empty makes"
+            )
         return found
 
     def _new(self, like: View, name: str) -> View:
@@ -317,7 +319,7 @@ class Attention(Owner):
         """The layout as the library takes it, and the arrays that it refers to. Raises ArgumentError and DtypeError."""
         starts, columns = index_pair(layout.crow, layout.col)
         if starts.memory == Memory.DEVICE and (self.context.memory, self.context.device) != (starts.memory, starts.device):
-            raise ArgumentError(f"the layout lies {place(starts)}, and the attention is for {self.context}")
+            raise ArgumentError(f"the layout lies {place(starts)}, and the attention is for {self.context}: copy it to the host")
         high, wide = (int(extent) for extent in layout.block)
         if high < 1 or wide < 1:
             raise ArgumentError(f"a layout of blocks of {high}x{wide} does not exist")

@@ -63,11 +63,11 @@ def check(
         found = view(array)
         element(found, expected, name)
         if found.memory != Memory.HOST:
-            raise ArgumentError(f"{name} does not lie on the host, where products are checked")
+            raise ArgumentError(f"{name} does not lie on the host, where products are checked: copy it there")
         views[name] = contiguous(found)
     views["crow"], views["col"] = index_pair(a.crow, a.col)
     if views["crow"].memory != Memory.HOST:
-        raise ArgumentError("crow and col do not lie on the host, where products are checked")
+        raise ArgumentError("crow and col do not lie on the host, where products are checked: copy them there")
     pattern = plan.pattern
     (rows, cols), (bm, bk) = pattern.shape, pattern.block
     if (tuple(a.shape), a.block) != (pattern.shape, pattern.block):
@@ -169,7 +169,7 @@ def check_attention(
     views = {name: attention.operand(array, name) for name, array in arrays.items()}
     for name, found in {**views, **{name: one for name, one in zip(("lengths_q", "lengths_k"), lengths, strict=True) if one}}.items():
         if found.memory != Memory.HOST or not found.dense:
-            raise ArgumentError(f"{name} is not contiguous on the host, where attention is checked")
+            raise ArgumentError(f"{name} is not contiguous on the host, where attention is checked: give a copy that is")
         setattr(args, name, found.address)
     kept = None if layout is None else attention.bsr(layout)
     options = attention.options(kept)

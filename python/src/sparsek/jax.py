@@ -198,7 +198,7 @@ def bsr_matmul(values: Any, crow: Any, col: Any, b: Any, *, rows: int | None = N
     if values.ndim != 3 or b.ndim < 2:
         raise ArgumentError(f"values {values.shape} and b {b.shape} are not (nnzb, bm, bk) and (..., K, N)")
     if values.dtype != b.dtype:
-        raise ArgumentError(f"values are of {values.dtype} and b of {b.dtype}")
+        raise ArgumentError(f"values are of {values.dtype} and b of {b.dtype}: convert one of them, so that both are of one type")
     dtype_of(np.dtype(values.dtype))
     crow, col, m = _index(crow, col, np.shape(crow)[0] - 1, values.shape[1], rows)
     if values.shape[0] != col.shape[0]:

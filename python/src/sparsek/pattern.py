@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _abi
 from ._abi import BsrFlag, Dtype, Memory, Status
-from ._arrays import current_stream
+from ._arrays import current_stream, place
 from ._extents import extents
 from ._handles import Owner, Shared
 from ._index import index_pair, index_type
@@ -57,7 +57,9 @@ class Pattern(Owner):
             raise ArgumentError(f"crow has {starts.size} elements, and not {-(-rows // bm) + 1}: one more than there are block rows")
         self.context = context_of(context, starts.memory, starts.device)
         if starts.memory == Memory.DEVICE and self.context.memory == Memory.HOST:
-            raise ArgumentError("an index in device memory needs a context of that GPU")
+            raise ArgumentError(
+                f"the index lies {place(starts)}, and the context is {self.context}: copy the index to the host, or give no context"
+            )
         self.shape, self.block, self.nnzb = (rows, cols), (bm, bk), columns.size
         self.dtype: Dtype = dtype_of(dtype)
         lib = library()

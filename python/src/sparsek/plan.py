@@ -463,7 +463,9 @@ class Plan(Owner):
             raise ArgumentError(f"operands do not lie in one memory: {lie}: copy them to where the others are")
         memory, device = places.pop()
         if memory == Memory.DEVICE and (context.memory, context.device) != (memory, device):
-            raise ArgumentError(f"the arrays lie on GPU {device}, and the plan is for {context}")
+            raise ArgumentError(
+                f"the arrays lie on GPU {device}, and the plan is for {context}: copy them, or give Pattern a Context of that GPU"
+            )
         with Staging(context, memory) as staged:
             used = current_stream(b.view) if stream is None else stream
             self.run(

@@ -225,7 +225,7 @@ def _require_pattern(first: BsrTensor, other: BsrTensor) -> None:
     same = first.crow is other.crow and first.col is other.col
     if same or (first.shape == other.shape and first.values.shape == other.values.shape and _same_storage(first, other)):
         return
-    raise ArgumentError("BsrTensors of different patterns do not go together element by element")
+    raise ArgumentError("BsrTensors of different patterns do not go together element by element: set_pattern gives them one")
 
 
 def _same_storage(first: BsrTensor, other: BsrTensor) -> bool:

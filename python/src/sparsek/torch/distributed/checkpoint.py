@@ -123,7 +123,7 @@ def _load_optimizer(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
         if not keys and any(key.startswith("optimizer.") for key in sizes):
             continue  # this one had no gradient yet
         if not keys:
-            raise ArgumentError(f"the checkpoint {os.fspath(path)} has no state of an optimizer")
+            raise ArgumentError(f"the checkpoint {os.fspath(path)} has no state of an optimizer: leave the optimizer out")
         for key in keys:
             entry = sizes[prefix + key]
             alike = entry.size == like.shape

@@ -58,7 +58,9 @@ class Deal:
 def even(features: int, block: int, ranks: int) -> Deal:
     """The deal that gives each rank a range. Raises ArgumentError where the features are no multiple of blocks and ranks."""
     if features % (block * ranks):
-        raise ArgumentError(f"{features} features in blocks of {block} cannot be dealt evenly to {ranks} ranks")
+        raise ArgumentError(
+            f"{features} features in blocks of {block} cannot be dealt evenly to {ranks} ranks: give a multiple of {block * ranks}"
+        )
     each = features // block // ranks
     return Deal(block, tuple(tuple(range(rank * each, (rank + 1) * each)) for rank in range(ranks)))
 

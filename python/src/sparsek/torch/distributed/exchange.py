@@ -34,7 +34,10 @@ def rewriting(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch
     def rewrite(tensor: torch.Tensor) -> torch.Tensor:
         changed = change(whole(tensor))
         if changed.shape != tensor.shape:
-            raise UnsupportedError(f"under FSDP2 a layer keeps its number of blocks, {len(tensor)}: {len(changed)} are given")
+            raise UnsupportedError(
+                f"under FSDP2 a layer keeps its number of blocks, {len(tensor)}, and {len(changed)} are given: save the model, load it "
+                "into a plain one, prune that, and shard it"
+            )
         assign(tensor, changed)
         return tensor
 

@@ -46,11 +46,15 @@ class _Style(ParallelStyle):  # type: ignore[misc, unused-ignore]
     def _shared(self, module: nn.Module, mesh: DeviceMesh, dimension: int) -> tuple[BsrLinear, Deal]:
         """The layer, the same on all ranks, and how it is dealt."""
         if not isinstance(module, BsrLinear) or isinstance(module, (ColwiseLinear, RowwiseLinear)):
-            raise UnsupportedError(f"{type(self).__name__} is for a BsrLinear, and not for {type(module).__name__}")
+            raise UnsupportedError(
+                f"{type(self).__name__} is for a BsrLinear, and not for {type(module).__name__}: sparsify_ makes BsrLinears"
+            )
         if mesh.ndim != 1:
-            raise ArgumentError(f"a layer is dealt over a mesh of one dimension, and not of {mesh.ndim}")
+            raise ArgumentError(
+                f"a layer is dealt over a mesh of one dimension, and not of {mesh.ndim}: give one dimension of the mesh, by its name"
+            )
         if module.values.device.type == "meta":
-            raise UnsupportedError("a layer without values, on the device meta, has no pattern to be dealt")
+            raise UnsupportedError("a layer without values, on the device meta, has no pattern to be dealt: make it on the CPU or a GPU")
         features, block = module.size[dimension], module.block[dimension]
         deal = even(features, block, mesh.size()) if self.deal is None else self.deal
         if deal.ranks != mesh.size() or deal.block != block or deal.count * block != features:

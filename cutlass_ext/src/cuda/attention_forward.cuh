@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's forward pass. A CTA takes tiles of 128 queries. One thread loads them, and keys and values step by step
-// (cuda/attention_loads.cuh); each of two warpgroups multiplies 64 queries. Per step and warpgroup:
+// (cuda/attention_loads.cuh), or a warp out of pages (cuda/attention_pages.cuh); each of two warpgroups multiplies 64
+// queries. Per step and warpgroup:
 //
 //   s = q k^T          wgmma, both operands in shared memory   (64, 128)
 //   p = exp2(s - top)  in registers                            cuda/attention_softmax.cuh
@@ -20,6 +21,7 @@
 
 #include "cuda/attention_bias_tile.cuh"
 #include "cuda/attention_loads.cuh"
+#include "cuda/attention_pages.cuh"
 #include "cuda/attention_pieces.cuh"
 #include "cuda/attention_softmax.cuh"
 #include "cuda/attention_steps.cuh"
@@ -384,7 +386,11 @@ __global__ void __launch_bounds__(kThreads, 1) attention_kernel(const __grid_con
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   if (warp < kProducers / 32) {
     cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters>();
-    if (warp == 0 && cute::elect_one_sync()) produce<C>(p, shared);
+    if constexpr (C::kPaged) {
+      if (warp == 0) produce_pages<C>(p, shared, lane);
+    } else {
+      if (warp == 0 && cute::elect_one_sync()) produce<C>(p, shared);
+    }
   } else {
     cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters>();
     consume<C>(p, shared, warp / 4 - 1, warp % 4, lane);

@@ -4,7 +4,6 @@
 
 #include <type_traits>
 
-#include "cuda/attention_pages.cuh"
 #include "cuda/attention_pieces.cuh"
 #include "cuda/attention_shared.cuh"
 #include "cute/arch/copy_sm90_tma.hpp"
@@ -12,10 +11,27 @@
 namespace sparsek::cuda {
 namespace attention_forward {
 
+// Copies a box of a 4-D tensor, and signals the barrier.
+__device__ inline void load_head_box(const CUtensorMap& map, uint32_t barrier, uint64_t cache_hint, uint32_t to,
+                                     int column, int row, int head, int batch) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(to),
+      "l"(&map), "r"(barrier), "l"(cache_hint), "r"(column), "r"(row), "r"(head), "r"(batch)
+      : "memory");
+}
+
 __device__ inline void arrive_times(uint32_t barrier, uint32_t times) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(times) : "memory");
 }
 
+// Whether something of `count` pieces is used.
+template <int Pieces>
+__device__ bool is_used(const PieceStep<Pieces>& step, int piece, int count) {
+  return ((step.used | step.used >> 8) >> piece & ((1 << count) - 1)) != 0;
+}
+
+// Where keys and values lie in pages, a warp loads them in place of one thread: cuda/attention_pages.cuh.
 template <class C>
 struct Loader {
   static constexpr int kPieces = C::kStepRows / kAttentionPiece;
@@ -95,15 +111,7 @@ struct Loader {
     const int stage = k_state.stage;
     const uint32_t uses = uses_of(step);
     take_stage(at.k_empty(stage), k_state.phase, uses);
-    if constexpr (C::kPaged) {
-      const uint32_t full = at.k_full(full_place<C::kStages>(uses, stage));
-      asm volatile("st.shared.u32 [%0], %1;" ::"r"(at.missing(stage)), "r"(0) : "memory");
-      load_pages<C>(p, p.map_k, at.k(stage), full, step, head, [&](uint32_t pieces) {
-        asm volatile("red.shared.or.b32 [%0], %1;" ::"r"(at.missing(stage)), "r"(pieces) : "memory");
-      });
-    } else {
-      load_units(p.map_k, at.k(stage), at.k_full(full_place<C::kStages>(uses, stage)), step, head);
-    }
+    load_units(p.map_k, at.k(stage), at.k_full(full_place<C::kStages>(uses, stage)), step, head);
     ++k_state;
   }
   template <class Step>
@@ -111,10 +119,7 @@ struct Loader {
     const int stage = v_state.stage;
     const uint32_t uses = uses_of(step);
     take_stage(at.v_empty(stage), v_state.phase, uses);
-    if constexpr (C::kPaged) {
-      const uint32_t full = at.v_full(full_place<C::kStages>(uses, stage));
-      load_pages<C>(p, p.map_v, at.v(stage), full, step, head, [](uint32_t /*pieces*/) {});
-    } else if constexpr (C::kTransposedValues) {
+    if constexpr (C::kTransposedValues) {
       load_transposed_units(at.v(stage), at.v_full(full_place<C::kStages>(uses, stage)), step, head);
     } else {
       load_units(p.map_v, at.v(stage), at.v_full(full_place<C::kStages>(uses, stage)), step, head);

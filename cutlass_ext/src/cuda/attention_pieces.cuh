@@ -97,6 +97,14 @@ struct PieceStep {
     has_end = int(all.z) > limits.met_end;
     if (has_end || limits.moves || limits.rows != kPieceRows << kPieceBits) cut(limits);
   }
+  // The same of one of its pieces.
+  __device__ PieceStep(const AttentionPieces& from, int piece, const TileLimits& limits) {
+    static_assert(Pieces == 1);
+    word[0] = __ldg(from.word + piece);
+    used = __ldg(&from.used) >> piece & 0x101;
+    has_end = __ldg(&from.end) > limits.met_end;
+    if (has_end || limits.moves || limits.rows != kPieceRows << kPieceBits) cut(limits);
+  }
 
   static __device__ int first_row(uint32_t word) { return int(word & kPieceNumber) * kAttentionPiece; }
   __device__ bool is_used_by(int warpgroup) const { return (used >> 8 * warpgroup & 0xff) != 0; }

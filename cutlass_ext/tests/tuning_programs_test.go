@@ -20,10 +20,10 @@ import (
 
 // programs are compiled once, by the first test that needs them.
 type programs struct {
-	once           sync.Once
-	dir            string
-	check, program string
-	err            error
+	once                   sync.Once
+	dir                    string
+	check, choice, program string
+	err                    error
 }
 
 var tuning programs
@@ -37,7 +37,7 @@ func (p *programs) remove() {
 	}
 }
 
-// compile makes both programs of the same objects, in dir.
+// compile makes all programs of the same objects, in dir.
 func (p *programs) compile(options ...string) error {
 	sources, err := filepath.Glob("../src/tune/*.cpp")
 	if err != nil {
@@ -71,8 +71,8 @@ func (p *programs) compile(options ...string) error {
 		}
 		return nil
 	}
-	p.check, p.program = filepath.Join(p.dir, "check"), filepath.Join(p.dir, "program")
-	return errors.Join(link(p.check, "testdata/tuning_check.cpp"),
+	p.check, p.choice, p.program = filepath.Join(p.dir, "check"), filepath.Join(p.dir, "choice"), filepath.Join(p.dir, "program")
+	return errors.Join(link(p.check, "testdata/tuning_check.cpp"), link(p.choice, "testdata/choice_check.cpp"),
 		link(p.program, "testdata/tuning_program.cpp", "testdata/tuning_trap.cpp"))
 }
 

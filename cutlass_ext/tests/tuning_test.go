@@ -25,6 +25,9 @@ func TestTuningText(t *testing.T) {
 	}
 }
 
+// Which kernel a plan has whose sums must not depend on the number of columns.
+func TestChoice(t *testing.T) { execute(t, tuning.need(t).choice) }
+
 // Writers lose nothing of each other, and readers see whole files alone.
 func TestTuningWritersAtOnce(t *testing.T) {
 	p := tuning.need(t)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
+#include <cstring>
 
 #include "abi/dtype.h"
 #include "abi/error.h"
@@ -129,6 +130,28 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
              std::to_string(kernel.tile_m / 2) + " high";
     }
     if (!copies_fit(kernel, matrix, options.n)) return "its copies of A and B would take more than 4 GiB";
+  }
+  return "";
+}
+
+std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix, const PlanOptions& options) {
+  constexpr int64_t kManyColumns = 1024;
+  const bool eights = matrix.block_m % 8 == 0 && matrix.block_k % 8 == 0;
+  // NaN and Inf in B cost wgmma_packed up to 12 times the time, wgmma_scatter 20 times, and wgmma_gather at most twice
+  // (docs/notes/packed-kernel.md, docs/notes/scatter-kernel.md).
+  if (eights && (std::strcmp(kernel.family, "wgmma_packed") == 0 || scatters(kernel))) {
+    return "wgmma_gather serves these blocks, and is faster where B has NaN or Inf";
+  }
+  // Of wide tiles, by many columns. A choice that must not depend on the columns is not made by that.
+  if (scatters(kernel) && kernel.tile_n > 64 && matrix.block_m % 4 == 0 && options.n > kManyColumns &&
+      !options.batch_invariant) {
+    return "wgmma_packed serves these blocks, and is faster";
+  }
+  // Which multiplies no zeros where blocks are none.
+  if (eights && packs_fp64(kernel)) return "dmma serves these blocks, and is faster";
+  // Which multiplies no zeros where entries of a row group have no blocks, and takes less for NaN.
+  if (packs_planes(kernel) && matrix.block_m % 8 == 0 && matrix.block_k % 16 == 0) {
+    return "wgmma_planes serves these blocks, and is faster";
   }
   return "";
 }

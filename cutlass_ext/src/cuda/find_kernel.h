@@ -12,6 +12,9 @@ namespace sparsek::cuda {
 // Why a kernel does not serve a product; empty where it does.
 std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options);
 
+// Of a kernel that serves a product: which other one is chosen in its place, and why; empty where there is none.
+std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix, const PlanOptions& options);
+
 // Whether B has to be copied for a kernel that serves the product, since bulk copies need rows aligned to 16 bytes.
 bool packs_b(const KernelDesc& kernel, const PlanOptions& options);
 

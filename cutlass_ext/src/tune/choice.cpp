@@ -82,14 +82,20 @@ void choose_predicted(const std::vector<Candidate>& candidates, Choice& choice) 
 }
 
 // The kernel that the cost model prefers for some number of columns, whose rows are aligned: for every plan of the
-// matrix the same. Measurements differ from machine to machine, and are of one number of columns.
-void choose_for_any_columns(Backend& backend, const MatrixState& matrix, PlanOptions options, Choice& choice) {
+// matrix the same, but for numbers of columns and strides that it does not serve. Measurements differ from machine to
+// machine, and are of one number of columns.
+void choose_for_any_columns(Backend& backend, const MatrixState& matrix, const PlanOptions& options, Choice& choice) {
   constexpr int64_t kColumns = 1024;
-  options.n = options.ldb = options.ldc = kColumns;
-  options.alignment = 16;
-  choose_predicted(backend.candidates(matrix, options, false), choice);
+  PlanOptions some = options;
+  some.n = some.ldb = some.ldc = kColumns;
+  some.alignment = 16;
+  std::vector<Candidate> candidates = backend.candidates(matrix, some, false);
+  const std::vector<Candidate> of_plan = backend.candidates(matrix, options, false);
+  const auto serves_not = [&](const Candidate& candidate) { return find(of_plan, candidate.kernel) == nullptr; };
+  candidates.erase(std::remove_if(candidates.begin(), candidates.end(), serves_not), candidates.end());
+  choose_predicted(candidates, choice);
   if (choice.kernel.empty()) return;
-  choice.reason += ", for " + std::to_string(kColumns) + " columns; it is used for every number of them";
+  choice.reason += ", for " + std::to_string(kColumns) + " columns; it is used for every number of them that it serves";
   choice.predicted_seconds = 0;
 }
 

@@ -189,9 +189,10 @@ typedef enum sparsek_plan_flag {
   SPARSEK_OWN_KERNELS = 1,   /* no kernel of another library */
   SPARSEK_NO_USER_CACHE = 2, /* the user's tuning cache is neither read nor written */
   /* Columns of C have the same bits however many there are: the plans of one matrix use the same kernel and the same
-   * order of sums for every n, stride and alignment. The kernel is one of the library's own, which is chosen by the
-   * cost model for 1024 columns, or named; no tiles are split or shared. tuning_seconds must be 0, and a tuner refuses
-   * it. Where B holds Inf or NaN, sums near them may be computed in another order. */
+   * order of sums for every n, stride and alignment that this kernel serves; for others, as n above 65536 may be, they
+   * use another one. The kernel is one of the library's own, which is chosen by the cost model for 1024 columns, or
+   * named; no tiles are split or shared. tuning_seconds must be 0, and a tuner refuses it. Where B holds Inf or NaN,
+   * sums near them may be computed in another order. */
   SPARSEK_BATCH_INVARIANT = 4
 } sparsek_plan_flag;
 /* Bits of sparsek_multiply_args.flags. */

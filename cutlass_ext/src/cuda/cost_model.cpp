@@ -112,10 +112,10 @@ struct Tiles {
     steps = loads * panels * steps_of_entry;
     width = 8 * ceil_div(static_cast<double>(work.n) / panels, 8);
     slots = kernel.tile_m / std::gcd(kernel.tile_m, shape.block_m);
-    ctas = static_cast<double>(work.device.sm_count) * kernel.ops->ctas_per_sm;
+    ctas = ctas_of(kernel, work);
     const SharedTiles shared = {count, values_of(work) / groups, unevenness(shape, work.stats.longest_row),
                                 kernel.tile_n};
-    cluster = cluster_for(shared, kernel.ops->most_cluster, static_cast<int32_t>(ctas));
+    cluster = work.shares_tiles ? cluster_for(shared, kernel.ops->most_cluster, static_cast<int32_t>(ctas)) : 1;
   }
 };
 
@@ -156,7 +156,7 @@ double critical_time(const Family& family, const TiledCost& cost, const KernelDe
   const double waves = ceil_div(tiles.count, workers);
   if (waves < kEvenedOut) critical = std::max(critical, waves * all / tiles.count);
   if (tiles.cluster > 1) critical += on_sms(cost.cluster, work);
-  if (kernel.ops->may_split) {
+  if (kernel.ops->may_split && work.shares_tiles) {
     // In parts, each worker has about the same; and there is a second kernel.
     const double busy_step = step_time(family, cost, kernel, tiles, work, tiles.ctas);
     const double shared = (tiles.steps * busy_step + tile * tiles.count) / workers + tile + cost.join +

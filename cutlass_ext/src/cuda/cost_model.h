@@ -20,7 +20,9 @@ struct Work {
   int64_t n;                                                // columns of B and C
   int64_t element_bytes, element_bytes_b, element_bytes_c;  // of A, B and C; of A and B the same, but for some kernels
   DeviceRates device;
-  bool packs_b;  // B is copied for the kernel
+  bool packs_b;              // B is copied for the kernel
+  bool shares_tiles = true;  // a tile may be computed by several CTAs, which have a part of its sums each
+  int32_t workers = 0;       // the most CTAs; 0: all that run at once
 };
 
 // Seconds of one product by a kernel that serves it.

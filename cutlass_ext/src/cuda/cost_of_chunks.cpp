@@ -262,13 +262,13 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   const double of_stages = shares_of(work).of_stages(/*rows=*/128, sizes.columns / static_cast<double>(shape.block_k));
   const double stages = std::max(1.0, all_stages * of_stages);  // of a row group
   const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
-  const int ctas = work.device.sm_count * kernel.ops->ctas_per_sm;
+  const int ctas = ctas_of(kernel, work);
   const double elements = values_of(work) / (groups * stages);
   const double columns = std::min(static_cast<double>(work.n), static_cast<double>(kernel.tile_n));
   const double stage = std::max({kMma * kernel.tile_n / 256, kProduce + kPut * elements,
                                  (kernel.tile_n > 64 ? kWide : kNarrow) + kColumn * columns + kElement * elements});
   const double turns = ceil_div(groups * panels, ctas);
-  const int32_t parts = parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), ctas);
+  const int32_t parts = work.shares_tiles ? parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), ctas) : 1;
   const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(float);
   const double joining = parts > 1 ? kJoin + sums / by_all_sms(kJoinRate, work) : 0;
   // The row group that has the most columns ends last.
@@ -334,7 +334,7 @@ double predict_packed_planes(const KernelDesc& kernel, const Work& work) {
       std::min(1.0, static_cast<double>(work.stats.rows128.longest) / static_cast<double>(shape.block_cols));
   const double longest = all_strips * shares.of_strips(of_longest, kPlaneStripColumns, shape.block_k);
   const int32_t parts =
-      parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), work.device.sm_count * kernel.ops->ctas_per_sm);
+      work.shares_tiles ? parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), ctas_of(kernel, work)) : 1;
   const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(float);
   const double joining = parts > 1 ? kJoin + sums / by_all_sms(kJoinRate, work) : 0;
   const double busy = (ceil_div(groups * panels, work.device.sm_count) * tile +

@@ -2,6 +2,7 @@
 // What all parts of the cost model count in: times, rates and bytes.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "cuda/cost_model.h"
@@ -38,6 +39,12 @@ inline double bytes_of_c(const Work& work) {
 
 // Time on the SMs here, of what takes `fitted` on the SMs that the coefficients were fitted on.
 inline double on_sms(double fitted, const Work& work) { return fitted * kFittedClock / work.device.sm_clock; }
+
+// CTAs of a kernel that a plan has at once.
+inline int ctas_of(const KernelDesc& kernel, const Work& work) {
+  const int all = work.device.sm_count * kernel.ops->ctas_per_sm;
+  return work.workers > 0 ? std::min(all, work.workers) : all;
+}
 
 // What all SMs do together here, by a rate that was fitted on kFittedSms SMs.
 inline double by_all_sms(double rate, const Work& work) {

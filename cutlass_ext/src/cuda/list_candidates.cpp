@@ -19,7 +19,9 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
                dtype_bytes(options.dtype_b),
                dtype_bytes(options.dtype_c),
                device,
-               false};
+               /*packs_b=*/false,
+               /*shares_tiles=*/!options.batch_invariant,
+               options.workers};
   std::vector<tune::Candidate> list;
   for (int i = 0; i < kKernelCount; ++i) {
     const KernelDesc& kernel = kKernels[i];

@@ -46,9 +46,31 @@ void expect(bool holds, const char* what, const KernelDesc& kernel) {
   std::exit(1);
 }
 
+// Plans that must not share tiles, or have CTAs for no more than one each.
+void expect_tiles_alone() {
+  const auto time = [](const KernelDesc& kernel, const BsrShape& shape, bool shares, int32_t workers) {
+    const PatternStats stats = expected_stats(shape, shape.nnzb / shape.block_rows);
+    return predict(kernel, {shape, stats, 64, 4, 4, 4, kH200, false, shares, workers});
+  };
+  // Eight tiles, each of many steps.
+  const BsrShape singles = shape_of(1024, 8192, 1, 0.1), blocks = shape_of(1024, 8192, 64, 0.5);
+  for (const KernelDesc& kernel : {kModelledScatter[0], kModelledScatter[1], kModelledPlanes}) {
+    const double own = time(kernel, singles, false, 0);
+    expect(time(kernel, singles, true, 0) < 0.7 * own, "eight tiles are shared by all CTAs", kernel);
+    expect(time(kernel, singles, true, 8) == own, "eight CTAs have a tile each", kernel);
+    expect(time(kernel, singles, false, 8) == own, "whether they may share or not", kernel);
+  }
+  for (const KernelDesc& modelled : kModelled) {
+    KernelOps ops;
+    expect(time(modelled, blocks, false, 0) == time(alone(modelled, ops), blocks, true, 0),
+           "it shares no tile where that is forbidden", modelled);
+  }
+}
+
 }  // namespace
 
 int main() {
+  expect_tiles_alone();
   for (const KernelDesc& modelled : kModelled) {
     KernelOps ops;
     const KernelDesc kernel = alone(modelled, ops);

@@ -47,6 +47,11 @@ constexpr KernelDesc kModelledScatter[] = {
      &kScatterOps},
 };
 
+// In fp32.
+constexpr KernelDesc kModelledPlanes = {
+    "packed_fp32_128_128", "planes_packed", "", SPARSEK_FP32, SPARSEK_FP32, 128, 128, 16, 8, 1, true, 1, false,
+    &kScatterOps};
+
 // Of blocks of 3 x 3 whose neighbouring rows share columns.
 constexpr KernelDesc kModelledWindow = {
     "window_fp32_3", "row_window", "", SPARSEK_FP32, SPARSEK_FP32, 0, 0, 1, 1, 3, false, 3, false, &kChunkOps};

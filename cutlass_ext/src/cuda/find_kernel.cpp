@@ -109,6 +109,7 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
         sizes.bytes() + sizes.value_bytes() > kMostListBytes || sizes.groups * panels > kMostTiles) {
       return "a larger matrix than it serves";
     }
+    if (sizes.are_sparse()) return "a sparser matrix than it serves: its lists would take over 16 times A's values";
   } else if (packs_fp64(kernel)) {
     const StripSizes sizes = strip_sizes(matrix.rows, matrix.cols, matrix.block_m);
     const int64_t panels = (options.n + kernel.tile_n - 1) / kernel.tile_n;

@@ -49,6 +49,9 @@ constexpr int64_t first_unit(int64_t elements_before, int64_t lists_before) {
 constexpr int kMostStages = 512;
 constexpr int64_t kMostBoundBytes = int64_t{64} << 20;
 constexpr int64_t kMostListBytes = int64_t{2} << 30;
+// Of lists so many bytes for one of the values, beside those that every matrix may have: a list without elements takes
+// 520.
+constexpr int64_t kMostListBytesOfValues = 16, kFreeListBytes = int64_t{128} << 20;
 constexpr int64_t kMostTiles = int64_t{1} << 30;
 
 // The list of a quarter in a stage.
@@ -79,6 +82,11 @@ struct ListSizes {
   }
   // Of a product: its values in the order of the lists.
   constexpr int64_t value_bytes() const { return place_bytes(); }
+  // Whether most of that is of lists with few elements or none.
+  constexpr bool are_sparse() const {
+    const int64_t values = elements * int64_t{sizeof(uint16_t)};
+    return bytes() + value_bytes() > kFreeListBytes + kMostListBytesOfValues * values;
+  }
   // While the lists are made: (block rows, stages + 1), row-major: a row's first entry in this stage, or behind it.
   constexpr int64_t bound_bytes() const { return bytes_of_bounds(block_rows, stages); }
 };

@@ -109,6 +109,29 @@ const Named kNamed[] = {
     {"none", 256, "no CUDA kernel none"},
 };
 
+// Matrices for a kernel that lists the elements of each stage.
+struct Listed {
+  int64_t rows, cols;
+  int32_t block;
+  int64_t blocks;
+  const char* want;  // "" where it serves, else a part of the obstacle
+};
+
+constexpr int64_t kMillion = 1 << 20;
+
+const Listed kListed[] = {
+    {kMillion, 4096, 6, kMillion / 6, "sparser"},  // 2.2 million lists, 1.1 GiB
+    {kMillion, 4096, 6, 0, "sparser"},
+    {kMillion, 4096, 6, kMillion, "sparser"},  // about as many elements for each list as would do
+    {kMillion, 4096, 6, kMillion * 3 / 2, ""},
+    {kMillion / 4, 4096, 1, 0, "larger"},   // bounds of a million block rows and stages
+    {kMillion / 8, 4096, 1, 0, "sparser"},  // 2^18 lists, 130 MiB
+    {kMillion / 9, 4096, 1, 0, ""},
+    {kMillion / 8, 6144, 1, kMillion, "sparser"},
+    {24576, 24576, 6, 4096 * 24, ""},  // a stencil
+    {4096, 4096, 1, 1, ""},
+};
+
 // A kernel that serves and is left out for another; "" : not.
 struct Left {
   const char* family;
@@ -182,6 +205,21 @@ int main() {
       std::printf("kernel %s, ldc %lld: got %s, want %s\n", c.name, static_cast<long long>(c.ldc), got.c_str(), c.want);
       return 1;
     }
+  }
+  for (const Listed& c : kListed) {
+    sparsek::BsrShape listed;
+    listed.rows = c.rows;
+    listed.cols = c.cols;
+    listed.nnzb = c.blocks;
+    listed.block_m = listed.block_k = c.block;
+    const KernelDesc kernel = {"", "wgmma_scatter", "",      SPARSEK_BF16, SPARSEK_BF16, 128, 64, 64, 3, 1, true,
+                               1,  false,           &kChunks};
+    const auto options = options_of(64, 64, 64, 16, SPARSEK_BF16, SPARSEK_BF16);
+    const std::string got = obstacle(kernel, listed, SPARSEK_BF16, options);
+    if (*c.want == '\0' ? got.empty() : got.find(c.want) != std::string::npos) continue;
+    std::printf("lists of %lld x %lld with %lld blocks: got \"%s\", want \"%s\"\n", static_cast<long long>(c.rows),
+                static_cast<long long>(c.cols), static_cast<long long>(c.blocks), got.c_str(), c.want);
+    return 1;
   }
   for (const Left& c : kLeft) {
     auto options = options_of(c.n, c.n, c.n, 16, SPARSEK_BF16, SPARSEK_BF16);

@@ -39,7 +39,10 @@ struct Chunks {
     const double at_once = lanes.ctas > 0 ? lanes.ctas * lanes.warps : std::min(kMostWarps, room);
     const double workers = cut ? count : std::min<double>(count, shape.block_rows);
     mean = std::min(longest, blocks / workers / (lanes.rows * lanes.shares));
-    turns = std::max(1.0, workers * lanes.panels / (at_once * work.device.sm_count));
+    // Rows that are whole have a chunk each, and lie apart where there are more chunks. The warps between them have no
+    // blocks, and keep their places until the others of their CTA end.
+    const double busy = std::clamp(workers / count, 1.0 / lanes.warps, 1.0);
+    turns = std::max(1.0, workers * lanes.panels / (busy * at_once * work.device.sm_count));
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the map of an H100 (docs/map.md) whose faster kernel the cost model must prefer: each was once predicted
-// the other way round, or at a third of its time. Prints the first that is wrong.
+// Products of the maps of an H100 and an H200 (docs/map.md) whose faster kernel the cost model must prefer: each was
+// once predicted the other way round, or at a third of its time. Prints the first that is wrong.
 #include <cstdio>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 using namespace sparsek;
 using namespace sparsek::cuda;
 
-constexpr DeviceRates kH100 = {132, 1.98e9, 3.35232e12, 52428800};
+constexpr DeviceRates kH100 = {132, 1.98e9, 3.35232e12, 52428800}, kH200 = {132, 1.98e9, 4.814304e12, 62914560};
 
 struct Measured {
   const char* name;
@@ -26,6 +26,7 @@ struct Product {
   GroupLoads rows64, rows128;
   int64_t ordered;
   Measured faster, slower;
+  const DeviceRates& device = kH100;
 };
 
 constexpr Product kProducts[] = {
@@ -46,8 +47,9 @@ constexpr Product kProducts[] = {
      {14357, 1000},
      {14048, 1000},
      10969,
-     {"few_columns_fp32", 348.3},
-     {"cusparse_csr", 1166.2}},
+     {"few_columns_fp32", 133.4},
+     {"cusparse_csr", 1198.3},
+     kH200},
     // Few blocks in all, no row of which is cut.
     {8192,
      256,
@@ -60,6 +62,10 @@ constexpr Product kProducts[] = {
      1878,
      {"few_columns_fp32", 42.9},
      {"planes16_fp32_128_128", 76.5}},
+    // Whole rows in fewer chunks than there are: most warps of a CTA have none.
+    {8208, 256, 24, 4, 1026, 3, {1265, 12}, {1127, 18}, 1127, {"simt_fp32", 62.6}, {"few_columns_fp32", 98.9}},
+    {8196, 1024, 12, 8, 4781, 7, {5228, 42}, {4818, 83}, 4818, {"simt_fp64", 469.5}, {"few_columns_fp64", 673.6}},
+    {4096, 1024, 32, 4, 2048, 16, {1923, 32}, {1691, 57}, 1414, {"simt_fp32", 625.3}, {"few_columns_fp32", 1061.7}},
     {8192, 1, 32, 2, 768, 3, {761, 6}, {752, 12}, 570, {"few_columns_bf16", 7.8}, {"skinny_bf16_64_16", 11.5}},
 };
 
@@ -94,7 +100,7 @@ int main() {
     stats.rows64 = p.rows64;
     stats.rows128 = p.rows128;
     stats.ordered_loads = p.ordered;
-    const Work work = {shape, stats, p.n, p.bytes, p.bytes, p.bytes, kH100, false};
+    const Work work = {shape, stats, p.n, p.bytes, p.bytes, p.bytes, p.device, false};
     const double faster = microseconds(p.faster.name, work), slower = microseconds(p.slower.name, work);
     if (faster < slower && is_near(faster, p.faster) && is_near(slower, p.slower)) continue;
     std::printf("%d x %d blocks by %d columns: %s is predicted to take %.1f us (measured: %.1f), %s %.1f (%.1f)\n",

@@ -87,6 +87,11 @@ func TestStageLists(t *testing.T) {
 	run(t, "testdata/stage_lists_check.cpp", "-I", "testdata/no_cuda", "-Wno-unknown-pragmas")
 }
 
+// When a walk over sums with NaN may end.
+func TestNaNSums(t *testing.T) {
+	run(t, "testdata/nan_sums_check.cpp", "-I", "testdata/no_cuda", "-Wno-unknown-pragmas")
+}
+
 // The steps of the planner in device memory, against the planner on the host.
 func TestDeviceSteps(t *testing.T) { run(t, "testdata/device_check.cpp", planner...) }
 

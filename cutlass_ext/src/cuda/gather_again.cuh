@@ -84,6 +84,24 @@ __device__ void add_again(float (&sums)[Chunks][kChunkGroups][4], Storage<Slots,
   }
 }
 
+// Whether the sums of the chunks that the slab has marked are NaN, in all rows of C that have a block in the tile:
+// others stay 0.
+template <int Chunks, int Slots>
+__device__ bool are_all_nan(const LaunchArgs& args, const Round& round, uint32_t at, const WalkedChunks& chunks,
+                            const Slab<Slots>& slab, const float (&sums)[Chunks][kChunkGroups][4]) {
+  const WorkTile& tile = round.tile[at];
+  const uint32_t with_blocks = slots_with_blocks(args, tile, Slots, {slab.slot(0), slab.slot(1)}, slab.lane);
+  const bool counts[2] = {(with_blocks & 1) != 0 && slab.row(args, tile, 0) < args.rows,
+                          (with_blocks & 2) != 0 && slab.row(args, tile, 1) < args.rows};
+  bool ends = true;
+#pragma unroll
+  for (int c = 0; c < Chunks; ++c) {
+    const bool all = all_nan(sums[c], counts);
+    ends = ends && (all || !round.marked(at, slab.warp, c == 0 ? chunks.first() : chunks.second()));
+  }
+  return ends;
+}
+
 // Computes chunks of tile `at` of the round. state: the next stage of the ring.
 template <class Element, int Chunks, int Slots, int Stages>
 __device__ void walk_again(const Params& p, Storage<Slots, Stages>& shared, RingState<Stages>& state, uint32_t at,
@@ -95,12 +113,7 @@ __device__ void walk_again(const Params& p, Storage<Slots, Stages>& shared, Ring
       entries = shared.own.round.tile[at].entry_count - entries;
       if (entries == 0) break;
       const Slab<Slots> slab = own_slab<Slots>();
-      bool ends = true;
-#pragma unroll
-      for (int c = 0; c < Chunks; ++c) {
-        const bool all = all_nan(sums[c]);
-        ends = ends && (all || !shared.own.round.marked(at, slab.warp, c == 0 ? chunks.first() : chunks.second()));
-      }
+      const bool ends = are_all_nan(p.args, shared.own.round, at, chunks, slab, sums);
       if (shared.own.meeting.agree(kProducerWarps + slab.warp, slab.lane, ends)) break;
     }
 #pragma unroll 1

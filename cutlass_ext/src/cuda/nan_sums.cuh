@@ -87,13 +87,32 @@ __device__ uint32_t groups_with_nan(const LaunchArgs& args, const float (&acc)[G
   return __reduce_or_sync(0xffffffffu, of_lane) & (groups >= 32 ? 0xffffffffu : (1u << groups) - 1);
 }
 
-// Whether all of the warp's accumulators are NaN, those beyond C too.
+// Bit h: slot[h] has a block in one of the tile's entries. By all lanes of a warp.
+__device__ inline uint32_t slots_with_blocks(const LaunchArgs& args, const WorkTile& tile, int slots,
+                                             const uint32_t (&slot)[2], int lane) {
+  uint32_t found = 0;
+#pragma unroll 1
+  for (int first = 0; first < tile.entry_count && found != 3; first += 32) {
+    // Lanes behind the last entry look at that.
+    const int64_t entry = int64_t(tile.entry_begin) + min(first + lane, tile.entry_count - 1);
+    const int32_t* const blocks = args.entry_block + entry * slots;
+    uint32_t here = 0;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) here |= uint32_t(__ldg(blocks + slot[h]) != kNoBlock) << h;
+    found |= __reduce_or_sync(0xffffffffu, here);
+  }
+  return found;
+}
+
+// Whether all of the warp's accumulators are NaN in the rows that count: of the lane's two rows those that `counts`
+// says. In all columns, those beyond C too.
 template <int Groups>
-__device__ bool all_nan(const float (&acc)[Groups][4]) {
+__device__ bool all_nan(const float (&acc)[Groups][4], const bool (&counts)[2]) {
   float least[4] = {acc[0][0], acc[0][1], acc[0][2], acc[0][3]};  // fminf is NaN only where both are
 #pragma unroll
   for (int i = 4; i < Groups * 4; ++i) least[i % 4] = fminf(least[i % 4], acc[i / 4][i % 4]);
-  return __all_sync(0xffffffffu, isnan(fminf(fminf(least[0], least[1]), fminf(least[2], least[3]))));
+  const bool ends[2] = {!counts[0] || isnan(fminf(least[0], least[1])), !counts[1] || isnan(fminf(least[2], least[3]))};
+  return __all_sync(0xffffffffu, ends[0] && ends[1]);
 }
 
 }  // namespace sparsek::cuda

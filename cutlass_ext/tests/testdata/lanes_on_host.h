@@ -132,6 +132,16 @@ inline uint32_t __ballot_sync(uint32_t, bool value) {
   return bits;
 }
 
+inline bool __any_sync(uint32_t lanes, bool value) { return __ballot_sync(lanes, value) != 0; }
+inline bool __all_sync(uint32_t lanes, bool value) { return __ballot_sync(lanes, !value) == 0; }
+
+inline uint32_t __reduce_or_sync(uint32_t, uint32_t value) {
+  const uint32_t* const words = on_host::exchange(value);
+  uint32_t all = 0;
+  for (int i = 0; i < on_host::kLanes; ++i) all |= words[i];
+  return all;
+}
+
 inline int __reduce_add_sync(uint32_t, int value) {
   const uint32_t* const words = on_host::exchange(on_host::to_word(value));
   uint32_t sum = 0;

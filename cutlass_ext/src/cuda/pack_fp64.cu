@@ -70,15 +70,21 @@ __device__ int strips_before(const int32_t* counts, int64_t parts) {
   return __reduce_add_sync(0xffffffffu, before);
 }
 
-// By one warp.
-__device__ void list_strips(const StripSizes& sizes, const StripMemory& to, const Part& part, const Shared& shared) {
-  const int lane = threadIdx.x;
+// Says how many strips of the part have a block. By one warp.
+__device__ int count_strips(const StripSizes& sizes, const StripMemory& to, const Part& part, const Shared& shared) {
   int own = 0;
-  for (int s = lane; s < part.strips; s += 32) own += shared.units[s] != 0;
+  for (int s = threadIdx.x; s < part.strips; s += 32) own += shared.units[s] != 0;
   const int count = __reduce_add_sync(0xffffffffu, own);
   int32_t* const counts = to.counts + part.group * sizes.parts;
-  if (lane == 0) *reinterpret_cast<volatile int32_t*>(counts + part.part) = count + 1;
-  int place = strips_before(counts, part.part);
+  if (threadIdx.x == 0) *reinterpret_cast<volatile int32_t*>(counts + part.part) = count + 1;
+  return count;
+}
+
+// By one warp.
+__device__ void list_strips(const StripSizes& sizes, const StripMemory& to, const Part& part, const Shared& shared,
+                            int count) {
+  const int lane = threadIdx.x;
+  int place = strips_before(to.counts + part.group * sizes.parts, part.part);
   if (lane == 0 && part.part == sizes.parts - 1) to.totals[part.group] = place + count;
   uint32_t* const listed = to.listed + part.group * sizes.strips;
   for (int base = 0; base < part.strips; base += 32) {
@@ -122,11 +128,13 @@ __global__ void __launch_bounds__(kThreads) kernel(LaunchArgs args, RowChunks ro
   mark_units(args, part, shared);
   __syncthreads();
   char* const tiles = to.tiles + (part.group * sizes.strips + part.first_strip) * kStripBytes;
-  if (threadIdx.x < 32) list_strips(sizes, to, part, shared);
+  const int count = threadIdx.x < 32 ? count_strips(sizes, to, part, shared) : 0;
   clear_units(tiles, part, shared);
   __syncthreads();  // what is cleared is not written yet
   // Entries of blocks whose values are in their places name no blocks.
   write_elements(args, tiles, part, __ldg(&rows.chunks->entry_end) >= 0, shared);
+  // Last, since it may wait for the parts before.
+  if (threadIdx.x < 32) list_strips(sizes, to, part, shared, count);
 }
 
 }  // namespace packs_fp64

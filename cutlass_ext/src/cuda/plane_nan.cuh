@@ -188,7 +188,7 @@ __device__ void make_exact(const LaunchArgs& args, const PlaneMemory& planes, co
   bool has_block;
   {
     const MarksOfRows marks = marks_of_b<K>(args, planes, tile, own, steps_b);
-    has_block = (marks.of[own.lane / 8 % 2] & MarksOfRows::kHasBlock) != 0;
+    has_block = ((own.lane / 8 % 2 == 0 ? marks.of[0] : marks.of[1]) & MarksOfRows::kHasBlock) != 0;
 #pragma unroll
     for (int i = 0; i < kPlaneSums; ++i) {
       const int half = i % 4 / 2, column = own.lane % 4 * 2 + i % 2;

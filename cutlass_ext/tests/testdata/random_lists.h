@@ -71,7 +71,7 @@ struct MadeLists {
     const int turns = 1 << m.rows % 3;
     on_host::run(1, [&](int, int lane) {
       for (int64_t row = 0; row < sizes.block_rows; ++row) {
-        for (int turn = 0; turn < turns; ++turn) {
+        for (int turn = turns; turn-- > 0;) {  // none may write what is another's, even last
           bounds_rows::find_bounds(rows, bounds.data(), row, turn, turns, lane);
         }
       }

@@ -340,7 +340,7 @@ double predict_packed_planes(const KernelDesc& kernel, const Work& work) {
       work.shares_tiles ? parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), ctas_of(kernel, work)) : 1;
   const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(float);
   const double joining = parts > 1 ? kJoin + sums / by_all_sms(kJoinRate, work) : 0;
-  const double busy = (ceil_div(groups * panels, work.device.sm_count) * tile +
+  const double busy = (ceil_div(groups * panels, ctas_of(kernel, work)) * tile +
                        std::max(0.0, longest - strips) * kPlaneHalves * kHalf) /
                       parts;
   const double plane_bytes = kPlanes * 2, of_b = static_cast<double>(shape.cols) * panels * kernel.tile_n;

@@ -138,7 +138,7 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
 std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix, const PlanOptions& options) {
   constexpr int64_t kManyColumns = 1024;
   const bool eights = matrix.block_m % 8 == 0 && matrix.block_k % 8 == 0;
-  // NaN and Inf in B cost wgmma_packed up to 12 times the time, wgmma_scatter 20 times, and wgmma_gather at most twice
+  // NaN and Inf in B cost wgmma_packed up to 14 times the time, wgmma_scatter 42 times, and wgmma_gather at most four
   // (docs/notes/packed-kernel.md, docs/notes/scatter-kernel.md).
   if (eights && (std::strcmp(kernel.family, "wgmma_packed") == 0 || scatters(kernel))) {
     return "wgmma_gather serves these blocks, and is faster where B has NaN or Inf";

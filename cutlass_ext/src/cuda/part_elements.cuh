@@ -42,7 +42,7 @@ struct PartOfRows {
   }
 };
 
-// Division of numbers below 2^25 by a block's width, below 2^7: the product is above the quotient by less than
+// Division of numbers below 2^25 by a block's width, at most 2^7: the product is above the quotient by less than
 // 2^-32 x 2^25 x 2^7 / width.
 struct DivideByWidth {
   uint32_t width, reciprocal;

@@ -27,7 +27,6 @@ struct Chunks {
 
   Chunks(const Work& work, const LaneLayout& lanes) {
     // Warps of an SM, of ways that have as many as there is room for: by registers, and by shared memory.
-    constexpr double kMostWarps = 16, kSharedBytesOfSm = 227 * 1024;
     const BsrShape& shape = work.shape;
     const ChunkSizes sizes = chunk_sizes(shape, lanes, work.element_bytes, work.device.sm_count);
     const double blocks = static_cast<double>(shape.nnzb), of_chunk = blocks / sizes.count;
@@ -35,8 +34,7 @@ struct Chunks {
     cut = sizes.count > 1 && work.stats.longest_row > sizes.longest_whole;
     const double longest_row = static_cast<double>(work.stats.longest_row);
     longest = std::max(of_chunk / lanes.rows, cut ? std::min(longest_row, of_chunk + 1) : longest_row) / lanes.shares;
-    const double room = std::floor(kSharedBytesOfSm / std::max(1, lanes.warps * lanes.shared_bytes)) * lanes.warps;
-    const double at_once = lanes.ctas > 0 ? lanes.ctas * lanes.warps : std::min(kMostWarps, room);
+    const double at_once = lanes.ctas * lanes.warps;
     const double workers = cut ? count : std::min<double>(count, shape.block_rows);
     mean = std::min(longest, blocks / workers / (lanes.rows * lanes.shares));
     // Rows that are whole have a chunk each, and lie apart where there are more chunks. The warps between them have no
@@ -74,6 +72,8 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
   const double blocks = static_cast<double>(shape.nnzb) * lanes.panels;
   // What a lane waits for, block by block, and what all blocks take of an SM.
   double of_block = wait + cost.wait_cost * lanes.cost * lanes.rows * lanes.shares;
+  // A warp waits for each group of blocks, so large blocks, of which few are a group, take longer each.
+  if (lanes.way == LaneWay::kStream || lanes.way == LaneWay::kBundles) of_block *= 1 + 1. / lanes.group;
   double computing = blocks * lanes.cost * issue;
   if (lanes.way == LaneWay::kTensor) {
     const double tiles = lanes.tile_m * lanes.tile_n;
@@ -170,17 +170,13 @@ struct ColumnShares {
   double of_64, of_128;  // rows
   double alike;          // 0: rows know nothing of each other; 1: twice as many have no more columns
 
-  // The share of stages of so many block columns in which a row group has a block.
-  double of_stages(int rows, double block_cols) const {
-    const double share = rows == 64 ? of_64 : of_128;
-    return alike * share + (1 - alike) * (1 - std::pow(1 - share, block_cols));
-  }
-  // The same of strips of so many columns, which meet blocks in whole and in part. Where rows are alike, so are columns
-  // next to each other: a strip of a window has little more blocks than one of its columns.
+  // The share of strips of so many columns, which meet blocks in whole and in part, in which a row group has a block.
+  // Where rows are alike, so are columns next to each other: a strip of a window has little more blocks than one of its
+  // columns.
   double of_strips(int rows, int columns, int32_t block_k) const {
     return of_strips(rows == 64 ? of_64 : of_128, columns, block_k);
   }
-  // Likewise, of a row group that has this share of the columns.
+  // Likewise, where a row group has this share of the columns.
   double of_strips(double share, int columns, int32_t block_k) const {
     const double met = static_cast<double>(columns + block_k - std::gcd(columns, block_k)) / block_k;
     return 1 - std::pow(1 - share, std::max(1.0, std::pow(met, (1 - alike) * (1 - alike))));
@@ -262,8 +258,9 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   if (shape.rows == 0 || work.n == 0) return kLaunch;
   const ListSizes sizes = list_sizes(shape.rows, shape.cols, shape.nnzb, shape.block_m, shape.block_k);
   const double groups = static_cast<double>(sizes.groups), all_stages = static_cast<double>(sizes.stages);
-  const double of_stages = shares_of(work).of_stages(/*rows=*/128, sizes.columns / static_cast<double>(shape.block_k));
-  const double stages = std::max(1.0, all_stages * of_stages);  // of a row group
+  const ColumnShares shares = shares_of(work);
+  const double stages =
+      std::max(1.0, all_stages * shares.of_strips(/*rows=*/128, sizes.columns, shape.block_k));  // of a row group
   const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
   const int ctas = ctas_of(kernel, work);
   const double elements = values_of(work) / (groups * stages);
@@ -277,8 +274,7 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   // The row group that has the most columns ends last.
   const double of_longest =
       std::min(1.0, static_cast<double>(work.stats.rows128.longest) / static_cast<double>(shape.block_cols));
-  const double longest =
-      all_stages * (1 - std::pow(1 - of_longest, sizes.columns / static_cast<double>(shape.block_k)));
+  const double longest = all_stages * shares.of_strips(of_longest, sizes.columns, shape.block_k);
   const double busy = kCopy * kUnit * static_cast<double>(sizes.units()) + turns * (stages / parts * stage + kTile) +
                       std::max(0.0, longest - stages) / parts * stage;
   const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);

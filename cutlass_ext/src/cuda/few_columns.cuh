@@ -22,11 +22,8 @@ namespace sparsek::cuda {
 
 constexpr int kFewColumnsThreads = 32 * kWarpsOfCta;
 
-// CTAs of an SM, as many as there are registers for.
 template <class Element, int kTileM, int kTileN, int kDepth>
-constexpr bool kIsLarge = kTileM * kTileN * kDepth >= 36 || (kIsMixed<Element> && kTileN == 1 && kTileM * kDepth >= 16);
-template <class Element, int kTileM, int kTileN, int kDepth>
-constexpr int kFewColumnsCtas = sizeof(Sum<Element>) == 8 && kIsLarge<Element, kTileM, kTileN, kDepth> ? 3 : 4;
+constexpr int kFewColumnsCtas = ctas_of_tile(kTileM, kTileN, kDepth, kIsMixed<Element>, sizeof(Sum<Element>));
 
 namespace few_columns {
 
@@ -129,9 +126,12 @@ __global__ void __launch_bounds__(32 * warps_of_tensor(kRowTiles, kColumns),
 }
 
 template <class Element>
-__global__ void __launch_bounds__(kFewColumnsThreads, kCtasOfSingles)
+__global__ void __launch_bounds__(kFewColumnsThreads, ctas_of_singles(sizeof(Sum<Element>)))
     singles_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ RowChunks rows) {
-  each_turn<kWarpsOfCta>(args, rows, [&](int at, int panel) { singles_chunk<Element>(args, rows, at, panel); });
+  __shared__ Sum<Element> products[kWarpsOfCta][kStepOfSingles];
+  each_turn<kWarpsOfCta>(args, rows, [&](int at, int panel) {
+    singles_chunk<Element>(args, rows, at, panel, products[threadIdx.x / 32]);
+  });
 }
 
 using Kernel = void (*)(LaunchArgs, RowChunks);

@@ -1,105 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
-// For 1 x 1 blocks by up to three columns: no shared memory, so that L1 has room for B, whose elements are what a
-// product waits for. Rows have some lanes each; a long one has the whole warp.
+// For 1 x 1 blocks by up to three columns: lanes multiply nonzeros one after the other, whatever rows they are of, and
+// leave the products in shared memory, where each lane adds up those of a row. So short rows leave no lane idle,
+// however uneven rows are. Products take little of shared memory, so that L1 has room for B, whose elements are what a
+// product waits for.
 #pragma once
 
-#include <type_traits>
+#include <climits>
 
 #include "cuda/few_columns_ring.cuh"
 #include "cuda/few_columns_store.cuh"
 
 namespace sparsek::cuda::few_columns {
 
-// The sum of a lane: every `step`th nonzero from `from` on, before `to`, some at once. Where numbers are converted,
-// that comes behind all loads, and no load depends on a branch: a conversion behind its load's branch waits for the
-// load before. Then behind the end the last nonzero is loaded again, and left out.
+// The next nonzeros of a lane, of a step of a warp. Behind the end the last one is loaded again, and left out when sums
+// are made: so no load depends on a branch, and all of them are on their way at once.
 template <class Element>
-__device__ inline Sum<Element> sum_singles(const LaunchArgs& args, const TypeOfB<Element>* b, bool in_place, int from,
-                                           int to, int step) {
-  constexpr int kAtOnce = kSinglesAtOnce;
-  constexpr bool kConverts = !std::is_same_v<TypeOfA<Element>, Sum<Element>>;
-  const auto* const values = static_cast<const TypeOfA<Element>*>(args.values);
-  Sum<Element> sum = 0;
-#pragma unroll 1
-  for (int i = from; i < to; i += kAtOnce * step) {
-    int k[kAtOnce];
-    TypeOfA<Element> a[kAtOnce];
-    TypeOfB<Element> x[kAtOnce];
+struct NextSingles {
+  int k[kSinglesAtOnce];
+  TypeOfA<Element> a[kSinglesAtOnce];
+
+  __device__ void load(const LaunchArgs& args, bool in_place, int begin, int end) {
+    if (begin >= end) return;
+    const auto* const values = static_cast<const TypeOfA<Element>*>(args.values);
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int e = kConverts ? min(i + u * step, to - 1) : i + u * step;
-      k[u] = -1;
-      a[u] = TypeOfA<Element>(0);
-      if (kConverts || e < to) {
-        k[u] = __ldg(args.entry_k + e);
-        a[u] = values[in_place ? e : __ldg(args.entry_block + e)];
+    for (int u = 0; u < kSinglesAtOnce; ++u) {
+      const int e = min(begin + u * 32 + static_cast<int>(threadIdx.x % 32), end - 1);
+      k[u] = __ldg(args.entry_k + e);
+      a[u] = values[in_place ? e : __ldg(args.entry_block + e)];
+    }
+  }
+
+  __device__ void multiply(const LaunchArgs& args, const TypeOfB<Element>* b, Sum<Element>* products) const {
+    TypeOfB<Element> x[kSinglesAtOnce];
+#pragma unroll
+    for (int u = 0; u < kSinglesAtOnce; ++u) x[u] = b[k[u] * args.ldb];
+#pragma unroll
+    for (int u = 0; u < kSinglesAtOnce; ++u) {
+      products[u * 32 + threadIdx.x % 32] = Sum<Element>(to_float(a[u])) * Sum<Element>(to_float(x[u]));
+    }
+  }
+};
+
+// To all lanes, the sum of those of the warp.
+template <class Number>
+__device__ inline Number add_warp(Number sum) {
+#pragma unroll
+  for (int half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(kAllLanes, sum, half);
+  return sum;
+}
+
+// Of a lane, the sum of the products of its row, [from, to): by the lane itself, or all of a row of many by the warp.
+template <class Number>
+__device__ inline Number add_products(const Number* products, int from, int to) {
+  constexpr int kMost = 32, kAtOnce = 4;  // of a lane
+  const int lane = threadIdx.x % 32;
+  unsigned of_warp = __ballot_sync(kAllLanes, to - from > kMost);
+  Number sum = 0;
+  if (to - from <= kMost) {
+#pragma unroll 1
+    for (int i = from; i < to; i += kAtOnce) {
+      Number some[kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) some[u] = products[min(i + u, to - 1)];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (i + u < to) sum += some[u];
       }
     }
+  }
+  for (; of_warp != 0; of_warp &= of_warp - 1) {
+    const int row = __ffs(of_warp) - 1;
+    const int begin = __shfl_sync(kAllLanes, from, row), end = __shfl_sync(kAllLanes, to, row);
+    Number part = 0;
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) x[u] = kConverts || k[u] >= 0 ? b[k[u] * args.ldb] : TypeOfB<Element>(0);
-#pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      const Sum<Element> with = fma(Sum<Element>(to_float(a[u])), Sum<Element>(to_float(x[u])), sum);
-      if (!kConverts || i + u * step < to) sum = with;
+    for (int u = 0; u < kSinglesAtOnce; ++u) {
+      const int i = begin + u * 32 + lane;
+      if (i < end) part += products[i];
     }
+    part = add_warp(part);
+    if (lane == row) sum = part;
   }
   return sum;
 }
 
-// To all lanes of each group of `lanes`, a power of two, the group's sum.
-template <class Number>
-__device__ inline Number add_group(Number sum, int lanes) {
-#pragma unroll 1
-  for (int half = lanes / 2; half > 0; half /= 2) sum += __shfl_xor_sync(kAllLanes, sum, half);
-  return sum;
-}
-
-// A panel is a column.
+// A panel is a column. products: (kStepOfSingles) of this warp, in shared memory.
 template <class Element>
-__device__ inline void singles_chunk(const LaunchArgs& args, const RowChunks& rows, int at, int panel) {
+__device__ inline void singles_chunk(const LaunchArgs& args, const RowChunks& rows, int at, int panel,
+                                     Sum<Element>* products) {
   constexpr int kLanes = 32;
-  const int lane = threadIdx.x % kLanes, shares = rows.lanes.shares, at_once = kLanes / shares;
-  const int longest = 2 * kSinglesAtOnce * shares;  // that some lanes compute
+  const int lane = threadIdx.x % kLanes;
   const RowChunk chunk = read_chunk(rows, at);
   const bool in_place = chunk.entry_end >= 0;
   const int chunk_end = in_place ? chunk.entry_end : ~chunk.entry_end;
   const auto* const b = static_cast<const TypeOfB<Element>*>(args.b) + panel;
   const float alpha = alpha_of(args.epilogue);
   const bool plain = only_scales(args.epilogue, kTypeOf<TypeOfB<Element>>);
+  const auto end_of_row = [&](int row) { return row < chunk.row_end ? __ldg(rows.row_ptr + row + 1) : INT_MAX; };
+
+  NextSingles<Element> next;
+  next.load(args, in_place, chunk.entry_begin, chunk_end);
+  bool begun_before = __ldg(rows.row_ptr + chunk.row_begin) < chunk.entry_begin;  // the first row that is left
+  int row = chunk.row_begin;
+  Sum<Element> carry = 0;  // of that row, from the steps before
 #pragma unroll 1
-  for (int base = chunk.row_begin; base < chunk.row_end; base += kLanes) {
-    // A row a lane.
-    const int count = min(kLanes, chunk.row_end - base);
-    int begin = __ldg(rows.row_ptr + base + min(lane, count)), end = __ldg(rows.row_ptr + base + min(lane + 1, count));
-    const bool begun_before = begin<chunk.entry_begin, goes_on = end> chunk_end;
-    begin = max(begin, chunk.entry_begin), end = min(end, chunk_end);
-    unsigned long_rows = __ballot_sync(kAllLanes, end - begin > longest);
-    Sum<Element> mine = 0;
+  for (int begin = chunk.entry_begin; row < chunk.row_end; begin += kStepOfSingles) {
+    const int end = min(begin + kStepOfSingles, chunk_end);
+    int row_end = end_of_row(row + lane);
+    if (begin < end) next.multiply(args, b, products);
+    next.load(args, in_place, begin + kStepOfSingles, chunk_end);
+    __syncwarp();
+    // A row a lane. Those that end in this step come before the one that goes on in the next step.
+    int from = begin;
+    bool more = true;
 #pragma unroll 1
-    for (int first = 0; first < count; first += at_once) {
-      const int row = first + lane / shares;
-      const int from = __shfl_sync(kAllLanes, begin, row), to = __shfl_sync(kAllLanes, end, row);
-      const int stop = long_rows >> row & 1 ? from : to;
-      const Sum<Element> sum =
-          add_group(sum_singles<Element>(args, b, in_place, from + lane % shares, stop, shares), shares);
-      const Sum<Element> of_lane = __shfl_sync(kAllLanes, sum, lane % at_once * shares);
-      if (lane / at_once * at_once == first) mine = of_lane;
+    while (more) {
+      const int inside = min(row_end, chunk_end);
+      const bool ends = row + lane < chunk.row_end && inside <= end;
+      const int count = __popc(__ballot_sync(kAllLanes, ends));
+      const int to = min(inside, end), before = __shfl_up_sync(kAllLanes, to, 1);
+      Sum<Element> sum = add_products(products, (lane == 0 ? from : before) - begin, to - begin);
+      if (lane == 0) sum += carry;
+      if (ends) {
+        if ((lane == 0 && begun_before) || row_end > chunk_end) {
+          const int64_t part = int64_t(at) * 2 + (lane == 0 && begun_before ? 0 : 1);
+          static_cast<Sum<Element>*>(rows.sums)[part * rows.lanes.panels + panel] = sum;
+        } else {
+          const Sum<Element> one[1] = {sum};
+          write_row<TypeOfB<Element>>(args, plain, alpha, row + lane, panel, 1, one);
+        }
+      }
+      if (count > 0) begun_before = false;
+      carry = count < kLanes ? __shfl_sync(kAllLanes, sum, count) : Sum<Element>(0);
+      row += count;
+      more = count == kLanes && row < chunk.row_end;
+      if (more) {
+        from = __shfl_sync(kAllLanes, to, kLanes - 1);
+        row_end = end_of_row(row + lane);
+      }
     }
-    while (long_rows != 0) {
-      const int row = __ffs(long_rows) - 1;
-      long_rows &= long_rows - 1;
-      const int from = __shfl_sync(kAllLanes, begin, row), to = __shfl_sync(kAllLanes, end, row);
-      const Sum<Element> sum = add_group(sum_singles<Element>(args, b, in_place, from + lane, to, kLanes), kLanes);
-      if (lane == row) mine = sum;
-    }
-    if (lane >= count) continue;
-    if (begun_before || goes_on) {
-      static_cast<Sum<Element>*>(rows.sums)[(int64_t(at) * 2 + (begun_before ? 0 : 1)) * rows.lanes.panels + panel] =
-          mine;
-    } else {
-      const Sum<Element> one[1] = {mine};
-      write_row<TypeOfB<Element>>(args, plain, alpha, base + lane, panel, 1, one);
-    }
+    __syncwarp();  // before the products of the next step
   }
 }
 

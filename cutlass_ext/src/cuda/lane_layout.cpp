@@ -8,6 +8,7 @@ namespace sparsek::cuda {
 namespace {
 
 constexpr int kLanes = 32, kBanks = 32, kBankBytes = 4;
+constexpr int kSharedBytesOfSm = 227 * 1024;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
@@ -152,6 +153,8 @@ LaneLayout lane_layout(int32_t block_m, int32_t block_k, int64_t n, ElementBytes
   } else {
     choose_bundles(best, block_m, block_bytes, sum_bytes, blocks_of_row);
   }
+  const int room = kSharedBytesOfSm / (best.warps * best.shared_bytes);
+  best.ctas = std::clamp(room, 1, ctas_of_tile(best.tile_m, best.tile_n, best.depth, bytes.a != bytes.b, sum_bytes));
   return best;
 }
 

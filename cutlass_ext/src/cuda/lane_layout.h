@@ -25,7 +25,7 @@ struct LaneLayout {
   int32_t ring_bytes;  // of which its groups of blocks take so many; behind them it has sums of blocks, if tile_n is 1
   int32_t warps;       // of a CTA, and
   int32_t teams;       // of a warp, that have a chunk each; 1 where a warp has one
-  int32_t ctas;        // of an SM that run at once; 0: as many as there is room for
+  int32_t ctas;        // of an SM that run at once
   double cost;         // of a block: what a warp issues, or waits for shared memory instead; by each panel
 };
 
@@ -39,6 +39,13 @@ struct BlockTile {
   int tile_m, depth;
 };
 constexpr BlockTile kBlockTiles[] = {{1, 1}, {1, 2}, {2, 2}, {4, 2}, {1, 3}, {3, 3}, {4, 3}, {1, 4}, {2, 4}, {4, 4}};
+
+// CTAs of an SM of the ways that serve every block, by the registers that a thread takes.
+constexpr int ctas_of_tile(int tile_m, int tile_n, int depth, bool is_mixed, int sum_bytes) {
+  const int products = tile_m * tile_n * depth;
+  const bool large = products >= 36 || (is_mixed && tile_n == 1 && products >= 16);
+  return sum_bytes == 8 && large ? 3 : 4;
+}
 
 // Fills in how much a warp has in shared memory, which follows from the rest.
 // sum_bytes: of a sum.

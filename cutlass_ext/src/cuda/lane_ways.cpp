@@ -20,15 +20,14 @@ void choose_columns(LaneLayout& lanes, int64_t n, int most_lanes) {
   lanes.panels = ceil_div(n, lanes.columns);
 }
 
-void choose_singles(LaneLayout& lanes, int64_t n, double blocks_of_row) {
+void choose_singles(LaneLayout& lanes, int64_t n, ElementBytes bytes, double blocks_of_row) {
   lanes.way = LaneWay::kSingles;
   lanes.tile_n = lanes.column_lanes = lanes.columns = 1;
   lanes.panels = static_cast<int32_t>(n);
-  lanes.shares = 2;
-  while (lanes.shares < kLanes && lanes.shares * kSinglesAtOnce < blocks_of_row) lanes.shares *= 2;
-  lanes.rows = kLanes / lanes.shares;
-  lanes.ctas = kCtasOfSingles;
-  lanes.cost = (8 * blocks_of_row / lanes.shares + 30) / (lanes.rows * std::max(1., blocks_of_row));
+  lanes.rows = 1;
+  lanes.shares = kLanes;  // of a chunk's nonzeros, whatever their rows
+  lanes.ctas = ctas_of_singles(bytes.b);
+  lanes.cost = 0.4 + 1.3 / std::max(1., blocks_of_row);
 }
 
 void choose_lines(LaneLayout& lanes, int64_t n, ElementBytes bytes, double blocks_of_row) {
@@ -138,7 +137,7 @@ bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, 
   lanes.warps = kWarpsOfCta;
   lanes.teams = 1;
   if (block_m == 1 && block_k == 1 && n < 4) {
-    choose_singles(lanes, n, blocks_of_row);
+    choose_singles(lanes, n, bytes, blocks_of_row);
   } else if (block_m == 1 && block_k == 1 && is_for_teams(n, bytes.b, blocks_of_row)) {
     choose_teams(lanes, n, bytes, blocks_of_row);
   } else if (block_m == 1 && block_k == 1 && n * bytes.b >= kBytesOfLane * kLanesOfLine) {

@@ -17,7 +17,7 @@ struct ElementBytes {
 enum class LaneWay : int32_t {
   kStream,   // one to three columns, every block: lanes have sums of single blocks, which others add up
   kBundles,  // more columns, every block
-  kSingles,  // 1 x 1 blocks by one to three columns, without shared memory
+  kSingles,  // 1 x 1 blocks by one to three columns: lanes have products of single nonzeros, which others add up
   kLines,    // 1 x 1 blocks by lines of 128 bytes and more: teams of lanes with a chunk each, without shared memory
   kTeams,    // 1 x 1 blocks in long rows: teams of lanes, which have a row of B each, share a row of A
   kFixed,    // square blocks up to kMostFixed, A and B of one type
@@ -26,8 +26,9 @@ enum class LaneWay : int32_t {
   kScatter,  // of kernels that read but where rows begin, whose lanes share nothing
 };
 
-constexpr int kSinglesAtOnce = 4;  // nonzeros of a lane
-constexpr int kMostFixed = 8;      // side of a block
+constexpr int kSinglesAtOnce = 8;  // nonzeros of a lane
+constexpr int kStepOfSingles = 32 * kSinglesAtOnce;
+constexpr int kMostFixed = 8;  // side of a block
 constexpr bool is_fixed(int side, int element_bytes) {
   if (element_bytes == 8) return side == 2 || side == 3 || side == 6;
   return side <= 4 || (element_bytes == 4 && (side <= 6 || side == kMostFixed));
@@ -79,7 +80,7 @@ constexpr int ctas_of_tensor(int row_tiles, int columns) {
   if (columns > 1) return 1;
   return row_tiles == 1 ? 5 : row_tiles == 2 ? 4 : 2;
 }
-constexpr int kCtasOfSingles = 8;
+constexpr int ctas_of_singles(int sum_bytes) { return sum_bytes == 8 ? 6 : 8; }
 
 // Fills in a way for these blocks and columns, if there is one beside those that serve every block.
 bool choose_way(LaneLayout& lanes, int32_t block_m, int32_t block_k, int64_t n, ElementBytes bytes,

@@ -99,6 +99,9 @@ void predict_cases(const char* kernel, const Case* cases, int count, const doubl
     for (const KernelDesc& one : kModelledSmall) {
       if (is(one.name)) seconds = predict(one, work, costs);
     }
+    for (const KernelDesc& one : kModelledScatter) {
+      if (is(one.name)) seconds = predict(one, work, costs);
+    }
     // A window's blocks are those of the case.
     if (std::strncmp(kernel, "window_", 7) == 0) seconds = predict(kModelledWindow, work, costs);
     out[i] = seconds * 1e6;

@@ -218,6 +218,26 @@ func (c *attentionCase[T, S]) writeTerms(t rapid.TB, engine *Engine, on *Attenti
 	}
 }
 
+// Both passes on a GPU with a bias: of each type and alignment of rows, of its own or shared numbers, with every rule, layout,
+// ratio of heads and length that their kernels serve, in both orders of the gradient of Q.
+func TestAttentionWithABiasOnTheGPUIsWithinItsBounds(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	t.Run("bf16", attentionWithABiasOnGPU[BFloat16](engine))
+	t.Run("fp16", attentionWithABiasOnGPU[Float16](engine))
+}
+
+func attentionWithABiasOnGPU[T Element](engine *Engine) func(t *testing.T) {
+	return func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			c := drawAttentionForGPU[T](t, 64, 16)
+			if !c.terms.bias {
+				t.Skip("no bias")
+			}
+			c.check(t, engine.Library(), c.runInBuffers(t, engine), 4)
+		})
+	}
+}
+
 func TestAttentionTermsThatDoNotFit(t *testing.T) {
 	engine := newEngine(t, CPU)
 	s := must(engine.NewStream())(t)

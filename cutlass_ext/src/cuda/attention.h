@@ -42,9 +42,8 @@ struct AttentionTerms {
   const void* bias;
   int64_t stride_bias[4];  // of a batch, a query head, a query and a key, in elements
   bool is_float;
-  bool in_pairs;  // of the backward pass: two keys follow each other in memory, aligned for one load
-  // Of the forward pass, which copies it: by so many bytes, 16 or 4, of keys that follow each other in memory, aligned
-  // for it; or by those of an element.
+  // Kernels copy it by so many bytes, 16 or 4, of keys that follow each other in memory, aligned for it; or by those of
+  // an element.
   uint8_t copy_bytes;
   // Bits of pairs that see each other, (mask_blocks, block_q, words), and their number for each block, (layout_batch,
   // layout_heads, query_blocks, key_blocks), or null. Blocks of other numbers have no bits.

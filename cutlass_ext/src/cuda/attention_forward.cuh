@@ -185,59 +185,27 @@ struct Consumer {
     mask_scores<false>(s, terms, step, limits, head.batch, head.q, p.args.heads_q, row - lane / 4, lane);
   }
 
-  // Key `at` of a step and those behind it, as far as the warp meets them.
-  __device__ BiasKeys bias_keys(const AttentionStep& step, uint32_t at, int met_end) const {
-    const uint32_t unit = at < kAttentionUnit ? step.unit[0] : step.unit[1];
-    const int first = int(unit & kUnitNumber) * kAttentionUnit + int(at % kAttentionUnit);
-    return {first, (unit & use) != 0 ? met_end - first : 0};
-  }
-  __device__ BiasKeys bias_keys(const Pieces& step, uint32_t at, int met_end) const {
-    const uint32_t word = step.word_of(at / kAttentionPiece);
-    const int first = Pieces::first_row(word) + int(at % kAttentionPiece);
-    return {first, (word >> kPieceBits & row_bit()) != 0 ? met_end - first : 0};
-  }
-  // Lets the warp know where the bias of its rows begins.
-  __device__ void set_bias_rows(const Head& head, int first_row) const {
-    if constexpr (C::kTerms) {
-      const AttentionTerms& terms = p.args.general.terms;
-      const int64_t first =
-          head.batch * terms.stride_bias[0] + head.q * terms.stride_bias[1] + first_row * terms.stride_bias[2];
-      const auto* const of = static_cast<const uint8_t*>(terms.bias) + first * (terms.is_float ? 4 : 2);
-      if (lane == 0) store_pointer(at.bias_rows(4 * warpgroup + warp), of);
-      __syncwarp();
-    }
+  __device__ BiasPlace bias_place() const {
+    return {at.bias_tile(4 * warpgroup + warp), at.bias_rows(4 * warpgroup + warp)};
   }
   // Begins to copy the bias of what the warp meets of a step. row: the thread's first.
-  template <int Bytes, int Width>
-  __device__ void begin_bias_of(const Step& step, const TileLimits& limits, int row) const {
-    const AttentionTerms& terms = p.args.general.terms;
-    const BiasRows rows = {load_pointer(at.bias_rows(4 * warpgroup + warp)), terms.stride_bias[2] * Bytes,
-                           terms.stride_bias[3] * Bytes, limits.own_end - (row - lane / 4)};
-    begin_bias<C::kStepRows, Bytes, Width>(at.bias_tile(4 * warpgroup + warp), rows, lane,
-                                           [&](uint32_t key) { return bias_keys(step, key, limits.met_end); });
-  }
   __device__ void begin_bias_of_step(const Step& step, const TileLimits& limits, int row) const {
     if constexpr (C::kTerms) {
       const AttentionTerms& terms = p.args.general.terms;
       if (terms.bias == nullptr) return;
-      __syncwarp();  // all lanes have read that of the step before
-      if (terms.is_float) {
-        if (terms.copy_bytes == 16) return begin_bias_of<4, 16>(step, limits, row);
-        return begin_bias_of<4, 4>(step, limits, row);
-      }
-      if (terms.copy_bytes == 16) return begin_bias_of<2, 16>(step, limits, row);
-      if (terms.copy_bytes == 4) return begin_bias_of<2, 4>(step, limits, row);
-      begin_bias_of<2, 2>(step, limits, row);
+      begin_bias<false, C::kStepRows>(
+          bias_place(), terms, 0, limits.own_end - (row - lane / 4), lane,
+          [&](uint32_t key) { return met_run(step, key, limits.met_end, C::kPieces ? row_bit() : use); });
     }
   }
   // s = scale s + bias, where there is one. Scores that are hidden afterwards may have anything.
   __device__ void add_bias(Scores& s) const {
     const AttentionTerms& terms = p.args.general.terms;
     if (terms.bias == nullptr) return;
-    const uint32_t tile = at.bias_tile(4 * warpgroup + warp);
+    const uint32_t tile = bias_place().tile;
     end_bias();
-    if (terms.is_float) return add_bias_of_floats(s, tile, p.score_scale, lane);
-    add_bias_of_elements<Element>(s, tile, p.score_scale, lane);
+    if (terms.is_float) return attention_forward::add_bias<float>(s, tile, p.score_scale, lane);
+    attention_forward::add_bias<Element>(s, tile, p.score_scale, lane);
   }
 
   __device__ static void round(const Scores& s, uint32_t (&weights)[kDepthSteps][4]) {
@@ -297,7 +265,9 @@ struct Consumer {
     const uint64_t q = wgmma_descriptor_a(q_tile);
     const int first_row = tile.m_tile * kAttentionTile + warpgroup * kAttentionUnit + warp * kWarpRows;
     const int row = first_row + lane / 4;
-    set_bias_rows(head, first_row);
+    if constexpr (C::kTerms) {
+      set_bias_rows<false>(bias_place(), p.args.general.terms, head.batch, head.q, first_row, lane);
+    }
     RowState rows;
     float o[C::kGroups][4] = {};
     uint32_t weights[kDepthSteps][4];

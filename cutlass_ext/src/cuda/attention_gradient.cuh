@@ -10,12 +10,17 @@
 //   ds = p (t - delta)                in registers, while grad_y is computed
 //   grad_x += ds x'                   wgmma, ds in registers                          (64, head size)
 //
+// Of kernels with a bias, warps copy that of a step to shared memory as soon as they have read that of the step before,
+// or before they wait for the step's rows (cuda/attention_bias_tile.cuh).
+//
 // A stage is released when s of the next step is there, since products end in the order in which they are begun. In
-// general kernels, which cut steps off (cuda/attention_pieces.cuh), also before a second step that is not used.
+// general kernels, which cut steps off (cuda/attention_pieces.cuh), also before a second step that is not used, or a
+// first one where there are two stages.
 #pragma once
 
 #include <type_traits>
 
+#include "cuda/attention_bias_tile.cuh"
 #include "cuda/attention_gradient_loads.cuh"
 #include "cuda/attention_mass_cells.cuh"
 #include "cuda/attention_softmax.cuh"
@@ -27,22 +32,11 @@
 namespace sparsek::cuda {
 namespace attention_gradient {
 
+using attention_forward::BiasPlace;
+using attention_forward::BiasReader;
 using attention_forward::exp2_of;
 using attention_forward::kWarpRows;
-
-// A thread's two rows, or two columns.
-struct RowPair {
-  float bias[2], delta[2];
-};
-
-__device__ inline RowPair load_row_pair(uint32_t from) {
-  RowPair of;
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(of.bias[0]), "=f"(of.delta[0]), "=f"(of.bias[1]), "=f"(of.delta[1])
-               : "r"(from)
-               : "memory");
-  return of;
-}
+using attention_forward::met_run;
 
 template <class C>
 __device__ void store(const CUtensorMap& map, const float (&sums)[C::kGroups][4], float factor, uint32_t buffer,
@@ -62,6 +56,15 @@ struct Consumer {
   static constexpr bool kHasSlopes = C::kTerms && !C::kOfKeys;
   using Pieces = PieceStep<C::kMetRows / kAttentionPiece>;
   using Step = std::conditional_t<C::kPieces, Pieces, AttentionStep>;
+  // Steps that follow each other and are not used, before which a stage is released: the next one would need it.
+  static constexpr int kUnused = C::kStages > 2 ? 2 : 1;
+  // Whether a step is read, and its bias copied, as soon as the bias of the step before has been read. Others, whose
+  // sums take more registers, begin a step's copies before they wait for the sums of the step before.
+  static constexpr bool kLooksAhead = C::kTerms && C::kGroups * (int{C::kOfX} + int{C::kOfY}) <= 16;
+  struct Ahead {  // the step that has been read so
+    int i = -1;
+    Step step;
+  };
 
   const Params& p;
   const Addresses<C> at;
@@ -86,8 +89,16 @@ struct Consumer {
       return step;
     } else {
       const uint32_t unit = __shfl_sync(0xffffffffu, __ldg(&p.args.steps[tile.entry_begin + i].unit[0]), 0);
-      return {{C::kGeneral ? cut_unit(unit, limits) : unit, 0}};
+      uint32_t head = 0;  // of queries that are met, see query_head
+      if constexpr (C::kTerms && C::kOfKeys) head = __ldg(&p.args.steps[tile.entry_begin + i].unit[1]);
+      return {{C::kGeneral ? cut_unit(unit, limits) : unit, head}};
     }
+  }
+  __device__ Step read_step(const WorkTile& tile, int i, const TileLimits& limits, const Ahead& ahead) const {
+    if constexpr (kLooksAhead) {
+      if (ahead.i == i) return ahead.step;
+    }
+    return read_step(tile, i, limits);
   }
   __device__ bool uses(const AttentionStep& step) const { return (step.unit[0] & use) != 0; }
   __device__ bool uses(const Pieces& step) const { return step.is_used_by(warpgroup); }
@@ -148,12 +159,15 @@ struct Consumer {
     }
   }
 
+  __device__ uint32_t row_bit() const { return 1u << (4 * warpgroup + warp); }
+  __device__ bool hides(const AttentionStep& step) const { return (step.unit[0] & kPartialUnit) != 0; }
+  __device__ bool hides(const Pieces& step) const { return (step.whole & row_bit()) == 0; }
   __device__ void hide_what_is_cut(Scores& s, const Step& step, const TileLimits& limits, int row) const {
+    if (!hides(step)) return;
     if constexpr (C::kPieces) {
-      const uint32_t of = 1u << (4 * warpgroup + warp);
-      if ((step.whole & of) == 0) hide_pieces(s, step, limits, of, row, lane);
+      hide_pieces(s, step, limits, row_bit(), row, lane);
     } else {
-      if ((step.unit[0] & kPartialUnit) != 0) hide(s, step, row, limits.low, limits.high, limits.met_end);
+      hide(s, step, row, limits.low, limits.high, limits.met_end);
     }
   }
 
@@ -181,29 +195,47 @@ struct Consumer {
     end_zeros(warpgroup);
   }
 
-  // The head of a step's queries.
-  __device__ int query_head(const Heads<C>& heads, const WorkTile& tile, int i, const Step& step) const {
-    if constexpr (!C::kOfKeys) {
-      return heads.own;
-    } else if constexpr (C::kPieces) {
-      return heads.met + int(step.head);
-    } else {
-      return heads.met + int(__ldg(&p.args.steps[tile.entry_begin + i].unit[1]));
+  // The head of a step's queries, counted from the first that the tile meets.
+  __device__ static int query_head(const AttentionStep& step) { return int(step.unit[1]); }
+  __device__ static int query_head(const Pieces& step) { return int(step.head); }
+
+  __device__ BiasPlace bias_place() const {
+    return {at.bias_tile(4 * warpgroup + warp), at.bias_rows(4 * warpgroup + warp)};
+  }
+  // Begins to copy the bias of what the warp meets of a step. row: the thread's first.
+  __device__ void begin_bias_of_step(const Step& step, const TileLimits& limits, int row) const {
+    if constexpr (C::kTerms) {
+      const AttentionTerms& terms = p.args.general.terms;
+      if (terms.bias == nullptr) return;
+      attention_forward::begin_bias<C::kOfKeys, C::kMetRows>(
+          bias_place(), terms, query_head(step), limits.own_end - (row - lane / 4), lane,
+          [&](uint32_t met) { return met_run(step, met, limits.met_end, C::kPieces ? row_bit() : use); });
     }
   }
 
-  // Hides pairs that have no bit, and calls run with what is added to the scores of step i.
+  // Hides pairs that have no bit, and calls run with what is added to the scores of a step.
   template <class Run>
-  __device__ void with_terms(Scores& s, const WorkTile& tile, int i, const Step& step, const TileLimits& limits,
-                             int row, const Run& run) const {
-    const AttentionTerms& terms = p.args.general.terms;
-    if (!C::kTerms || (terms.bias == nullptr && terms.mask == nullptr)) return run(NoBias());
-    const Heads<C> heads(p.args, tile.n_tile);
-    const int head = query_head(heads, tile, i, step);
-    if (terms.mask != nullptr) {
-      mask_scores<C::kOfKeys>(s, terms, step, limits, heads.batch, head, p.args.heads_q, row - lane / 4, lane);
+  __device__ void with_terms(Scores& s, const WorkTile& tile, const Step& step, const TileLimits& limits, int row,
+                             const Run& run) const {
+    if constexpr (C::kTerms) {
+      const AttentionTerms& terms = p.args.general.terms;
+      if (terms.mask != nullptr) {
+        const Heads<C> heads(p.args, tile.n_tile);
+        const int head = C::kOfKeys ? heads.met + query_head(step) : heads.own;
+        mask_scores<C::kOfKeys>(s, terms, step, limits, heads.batch, head, p.args.heads_q, row - lane / 4, lane);
+      }
+      if (terms.bias != nullptr) {
+        const uint32_t from = bias_place().tile;
+        const bool has_hidden = hides(step) || terms.mask != nullptr;
+        attention_forward::end_bias();
+        const auto run_with = [&](auto element) {
+          using Reader = BiasReader<decltype(element), C::kOfKeys, C::kMetRows>;
+          run(StepBias<Reader>{Reader(from, lane), has_hidden});
+        };
+        return terms.is_float ? run_with(float()) : run_with(Element());
+      }
     }
-    of_bias_type<C::kOfKeys, Element>(terms, heads.batch, head, row, limits.own_end, run);
+    run(NoBias());
   }
 
   // Of general kernels: weights = exp2(scores + bias) where own rows are keys, and s = these times what dS has of them,
@@ -212,13 +244,14 @@ struct Consumer {
   __device__ void exponentiate_capped(Scores& s, Scores& slopes, Weights& weights, const RowPair& own,
                                       uint32_t met_rows, const Step& step, const Bias& bias) const {
     const bool capped = p.cap_log2 > 0;
+    float bias_of[2][4];
 #pragma unroll
     for (int g = 0; g < kScoreGroups; ++g) {
       const RowPair rows = C::kOfKeys ? load_row_pair(met_rows + g * 8 * sizeof(RowSums)) : own;
       float weight[4], of_row[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e) of_row[e] = rows.bias[C::kOfKeys ? e % 2 : e / 2];
-      add_bias_to_exponents(of_row, bias, s[g], met_column(step, g, lane));
+      add_bias_to_exponents(of_row, bias, s, bias_of, g);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float x = s[g][e], slope = capped ? fmaf(-fmaxf(x, -1.f), fmaxf(x, -1.f), 1.f) : 1.f;
@@ -237,13 +270,14 @@ struct Consumer {
   template <class Bias>
   __device__ void exponentiate(Scores& s, const RowPair& own, uint32_t met_rows, const Step& step,
                                const Bias& bias) const {
+    float bias_of[2][4];
 #pragma unroll
     for (int g = 0; g < kScoreGroups; ++g) {
       const RowPair rows = C::kOfKeys ? load_row_pair(met_rows + g * 8 * sizeof(RowSums)) : own;
       float of_row[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e) of_row[e] = rows.bias[C::kOfKeys ? e % 2 : e / 2];
-      add_bias_to_exponents(of_row, bias, s[g], met_column(step, g, lane));
+      add_bias_to_exponents(of_row, bias, s, bias_of, g);
 #pragma unroll
       for (int e = 0; e < 4; ++e) s[g][e] = exp2_of(fmaf(s[g][e], p.scale_log2, of_row[e]));
     }
@@ -266,7 +300,7 @@ struct Consumer {
     float* const grad_bias = p.args.general.terms.grad_bias;
     if (grad_bias != nullptr) {
       float* const first = grad_bias + (int64_t(tile.n_tile) * p.args.seq_q + row) * p.args.seq_k;
-      write_grad_bias(t, s, {first, p.args.seq_k, 1, row, limits.own_end}, step, limits.met_end, lane);
+      write_grad_bias(t, s, {first, p.args.seq_k, row, limits.own_end}, step, limits.met_end, lane);
     }
     if (p.cap_log2 <= 0) return;
 #pragma unroll
@@ -306,15 +340,17 @@ struct Consumer {
     Weights weights, gradients;
     int held = -1;   // the stage of the last step
     int unused = 0;  // steps that follow each other
+    Ahead ahead;
     for (; i < count; ++i) {
-      const Step step = read_step(tile, i, limits);
+      const Step step = read_step(tile, i, limits, ahead);
       if (is_cut_off(step)) continue;
       if (!uses(step)) {
         ++ring;
-        if (C::kGeneral && ++unused == 2) break;
+        if (C::kGeneral && ++unused == kUnused) break;
         continue;
       }
       unused = 0;
+      if (ahead.i != i) begin_bias_of_step(step, limits, row);
       const int stage = ring.stage, place = full_place<C::kStages>(Loader<C>::uses_of(step), stage);
       const uint32_t at_stage = stage * C::kMetBytes;
       const uint32_t met_rows = at.rows(stage) + 2 * (lane % 4) * sizeof(RowSums);
@@ -327,6 +363,7 @@ struct Consumer {
       if constexpr (C::kOfX && C::kOfY && C::kHeadSize > 64) cute::warpgroup_wait<0>();
       begin_scores(s, own_x, advanced(met_x, at_stage));
       if constexpr (C::kOfX) begin_scores(t, own_y, advanced(met_y, at_stage));
+      if (kLooksAhead && i + 1 < count) ahead = {i + 1, read_step(tile, i + 1, limits)};
       cute::warpgroup_wait<C::kOfX ? 1 : 0>();
       wgmma_fence(s);
       if (held >= 0) release(at.met_empty(held));
@@ -335,13 +372,14 @@ struct Consumer {
       if constexpr (C::kGeneral) {
         if (p.cap_log2 > 0) cap_scores(s, p.cap_log2);
         hide_what_is_cut(s, step, limits, row);
-        with_terms(s, tile, i, step, limits, row, [&](const auto& bias) {
+        with_terms(s, tile, step, limits, row, [&](const auto& bias) {
           if constexpr (C::kOfMass) {
             exponentiate(s, own, met_rows, step, bias);
           } else {
             exponentiate_capped(s, slopes, weights, own, met_rows, step, bias);
           }
         });
+        if (kLooksAhead && ahead.i == i + 1 && uses(ahead.step)) begin_bias_of_step(ahead.step, limits, row);
         if constexpr (C::kOfMass) write_mass<C>(p.args, s, step, tile, {row, limits.own_end, warpgroup, warp, lane});
       } else {
         if ((step.unit[0] & kPartialUnit) != 0) hide(s, step, row, low, high, met_end);
@@ -372,6 +410,10 @@ struct Consumer {
     const int first_row = tile.m_tile * kAttentionTile + warpgroup * kAttentionUnit + warp * kWarpRows;
     const int row = first_row + lane / 4;
     const RowPair own = own_rows(heads, row);
+    if constexpr (C::kTerms) {
+      attention_forward::set_bias_rows<C::kOfKeys>(bias_place(), p.args.general.terms, heads.batch,
+                                                   C::kOfKeys ? heads.met : heads.own, first_row, lane);
+    }
     Sums sums_x = {}, sums_y = {};
     wait_for_phase(at.own_full(), own_phase);
     own_phase ^= 1;

@@ -76,7 +76,7 @@ struct Config {
 // registers that are needed.
 template <class C>
 struct BiasTiles {
-  alignas(1024) uint8_t tile[kConsumerWarps][C::kBiasBytes];
+  alignas(512) uint8_t tile[kConsumerWarps][C::kBiasBytes];
   const uint8_t* rows[kConsumerWarps];
 };
 struct NoBiasTiles {};

@@ -18,11 +18,6 @@ AttentionTerms attention_terms(const AttentionShape& shape, const sparsek_attent
     terms.bias = args.bias;
     std::copy_n(args.stride_bias, 4, terms.stride_bias);
     terms.is_float = args.bias_dtype == SPARSEK_FP32;
-    const auto is_even = [](int64_t stride) { return stride % 2 == 0; };
-    terms.in_pairs =
-        args.stride_bias[3] == 1 && std::all_of(args.stride_bias, args.stride_bias + 3, is_even) &&
-        shape.seq_k % 2 == 0 &&
-        reinterpret_cast<uintptr_t>(args.bias) % static_cast<size_t>(2 * dtype_bytes(args.bias_dtype)) == 0;
     const int64_t element = dtype_bytes(args.bias_dtype);
     const auto fits = [&](int64_t bytes) {
       const auto is_aligned = [&](int64_t stride) { return stride * element % bytes == 0; };

@@ -77,84 +77,58 @@ __device__ void mask_scores(float (&s)[Groups][4], const AttentionTerms& terms, 
   }
 }
 
-// A thread's elements of a (queries, keys) matrix of a head, for pairs of own and met rows. InPairs: two keys, which
-// are met, have one load.
-template <bool OfKeys, class Element, bool InPairs = false>
-struct PairElements {
-  Element* first;  // of the thread's first own row
-  int64_t stride_own, stride_met;
-  int row, own_end;
-
-  __device__ bool is_own(int r) const { return row + 8 * r < own_end; }
-  __device__ Element* at(int r, int met) const { return first + 8 * r * stride_own + met * stride_met; }
-};
-
 struct NoBias {};
 
-// Calls run(PairElements), or run(NoBias()). head: of queries. row: the thread's first.
-template <bool OfKeys, class Element, class Run>
-__device__ void of_bias_type(const AttentionTerms& terms, int batch, int head, int row, int own_end, const Run& run) {
-  if (terms.bias == nullptr) return run(NoBias());
-  const int64_t own = terms.stride_bias[OfKeys ? 3 : 2], met = terms.stride_bias[OfKeys ? 2 : 3];
-  const int64_t first = batch * terms.stride_bias[0] + head * terms.stride_bias[1] + row * own;
-  const auto run_with = [&](const auto* of_type) {
-    using Of = std::remove_reference_t<decltype(*of_type)>;
-    if constexpr (!OfKeys) {
-      if (terms.in_pairs) return run(PairElements<OfKeys, Of, true>{of_type + first, own, met, row, own_end});
-    }
-    run(PairElements<OfKeys, Of>{of_type + first, own, met, row, own_end});
-  };
-  terms.is_float ? run_with(static_cast<const float*>(terms.bias)) : run_with(static_cast<const Element*>(terms.bias));
-}
+// What a step's scores get, of which some may be hidden.
+template <class Reader>
+struct StepBias {
+  Reader reader;
+  bool has_hidden;  // the same in all lanes
 
-// The bias of a thread's four pairs of 8 met rows, of those that are seen, else 0. met: the first column.
-template <bool OfKeys, class Element, bool InPairs>
-__device__ void load_bias(float (&to)[4], const PairElements<OfKeys, Element, InPairs>& bias, const float (&scores)[4],
-                          int met) {
-  struct alignas(2 * sizeof(Element)) Pair {
-    std::remove_const_t<Element> of[2];
-  };
+  // Of groups `group` and `group` + 1, with 0 for hidden pairs, since the bias of these may be anything.
+  template <int Groups>
+  __device__ void load(float (&to)[2][4], const float (&scores)[Groups][4], int group) const {
+    reader.load(to, group);
+    if (!has_hidden) return;
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const bool sees[2] = {bias.is_own(r) && scores[2 * r] != -INFINITY,
-                          bias.is_own(r) && scores[2 * r + 1] != -INFINITY};
-    to[2 * r] = to[2 * r + 1] = 0;
-    if constexpr (InPairs) {
-      if (!sees[0] && !sees[1]) continue;
-      const Pair pair = *reinterpret_cast<const Pair*>(bias.first + 8 * r * bias.stride_own + met);
-#pragma unroll
-      for (int e = 0; e < 2; ++e) to[2 * r + e] = sees[e] ? static_cast<float>(pair.of[e]) : 0.f;
-    } else {
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        if (sees[e]) to[2 * r + e] = static_cast<float>(*bias.at(r, met + e));
-      }
+    for (int i = 0; i < 8; ++i) {
+      if (scores[group + i / 4][i % 4] == -INFINITY) to[i / 4][i % 4] = 0;
     }
   }
-}
+};
 
-// exponents + log2(e) bias, of scores.
-template <class Bias>
-__device__ void add_bias_to_exponents(float (&exponents)[4], const Bias& bias, const float (&scores)[4], int met) {
+// exponents + log2(e) bias, of a group of scores. bias_of: what is loaded with an even group, of it and the next one.
+template <class Bias, int Groups>
+__device__ void add_bias_to_exponents(float (&exponents)[4], const Bias& bias, const float (&scores)[Groups][4],
+                                      float (&bias_of)[2][4], int group) {
   if constexpr (!std::is_same_v<Bias, NoBias>) {
     constexpr float kLog2OfE = 1.4426950408889634f;
-    float of_pair[4];
-    load_bias(of_pair, bias, scores, met);
+    if (group % 2 == 0) bias.load(bias_of, scores, group);
 #pragma unroll
-    for (int e = 0; e < 4; ++e) exponents[e] = fmaf(of_pair[e], kLog2OfE, exponents[e]);
+    for (int e = 0; e < 4; ++e) exponents[e] = fmaf(bias_of[group % 2][e], kLog2OfE, exponents[e]);
   }
 }
+
+// A thread's two own rows, row and row + 8, of a (queries, keys) matrix of gradients.
+struct GradBiasRows {
+  float* first;  // of the first row
+  int64_t stride;
+  int row, own_end;
+};
 
 // Writes what is not 0 of the gradients of the bias: those of pairs with weights.
 template <class Step, int Groups>
 __device__ void write_grad_bias(const float (&gradients)[Groups][4], const float (&weights)[Groups][4],
-                                const PairElements<false, float>& to, const Step& step, int met_end, int lane) {
+                                const GradBiasRows& to, const Step& step, int met_end, int lane) {
 #pragma unroll
   for (int g = 0; g < Groups; ++g) {
     const int met = met_column(step, g, lane);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      if (weights[g][e] != 0 && to.is_own(e / 2) && met + e % 2 < met_end) *to.at(e / 2, met + e % 2) = gradients[g][e];
+      const int own = e / 2 * 8, key = met + e % 2;
+      if (weights[g][e] != 0 && to.row + own < to.own_end && key < met_end) {
+        to.first[own * to.stride + key] = gradients[g][e];
+      }
     }
   }
 }

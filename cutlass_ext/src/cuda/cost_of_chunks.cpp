@@ -72,8 +72,6 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
   const double blocks = static_cast<double>(shape.nnzb) * lanes.panels;
   // What a lane waits for, block by block, and what all blocks take of an SM.
   double of_block = wait + cost.wait_cost * lanes.cost * lanes.rows * lanes.shares;
-  // A warp waits for each group of blocks, so large blocks, of which few are a group, take longer each.
-  if (lanes.way == LaneWay::kStream || lanes.way == LaneWay::kBundles) of_block *= 1 + 1. / lanes.group;
   double computing = blocks * lanes.cost * issue;
   if (lanes.way == LaneWay::kTensor) {
     const double tiles = lanes.tile_m * lanes.tile_n;
@@ -95,7 +93,11 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
     joining = cost.join + sums / by_all_sms(cost.join_rate, work);
   }
   const double longest = std::max({computing, moving, reading, waiting});
-  return cost.launch + longest + cost.others * (computing + moving + reading + waiting - longest) + joining;
+  // Where a block is a group of its own, a warp waits for each block.
+  constexpr double kAlone = 1.9;
+  const bool for_all = lanes.way == LaneWay::kStream || lanes.way == LaneWay::kBundles;
+  const double alone = for_all && lanes.group == 1 ? kAlone : 1;
+  return cost.launch + alone * longest + cost.others * (computing + moving + reading + waiting - longest) + joining;
 }
 
 // kLines: what a team waits for, for so many lines together, and what an instruction takes. kTeams: the same of a step.

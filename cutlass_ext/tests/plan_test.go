@@ -77,6 +77,11 @@ func TestLaneLayout(t *testing.T) {
 	run(t, "testdata/lane_layout_check.cpp", "../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp")
 }
 
+// Into how many chunks kernels cut a matrix that they read once.
+func TestChunkSizes(t *testing.T) {
+	run(t, "testdata/chunk_sizes_check.cpp", "../src/cuda/chunk_sizes.cpp", "../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp")
+}
+
 // How warps share a window of rows.
 func TestWindowLayout(t *testing.T) {
 	run(t, "testdata/window_layout_check.cpp", "../src/cuda/window_layout.cpp")

@@ -4,8 +4,6 @@ package sparsek
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -25,9 +23,9 @@ type handle struct {
 	uses atomic.Int64 // in progress, and closedBit from the beginning of close on
 
 	mu     sync.Mutex
-	idle   sync.Cond           // uses is closedBit
-	refs   int                 // children that are not freed yet, and 1 until it is closed
-	queues map[*queue]struct{} // whose work uses it or a child of it
+	idle   sync.Cond // uses is closedBit
+	refs   int       // children that are not freed yet, and 1 until it is closed
+	queues queueSet  // whose work uses it or a child of it
 }
 
 // closedBit is above any number of uses.
@@ -87,10 +85,7 @@ func (h *handle) open() error {
 func (h *handle) enter(q *queue) (wanted bool) {
 	for ; h != nil; h = h.parent {
 		h.mu.Lock()
-		if h.queues == nil {
-			h.queues = make(map[*queue]struct{})
-		}
-		h.queues[q] = struct{}{}
+		h.queues.add(q)
 		wanted = wanted || h.uses.Load()&closedBit != 0
 		h.mu.Unlock()
 	}
@@ -101,7 +96,7 @@ func (h *handle) enter(q *queue) (wanted bool) {
 func (h *handle) leave(q *queue) {
 	for ; h != nil; h = h.parent {
 		h.mu.Lock()
-		delete(h.queues, q)
+		h.queues.remove(q)
 		h.mu.Unlock()
 	}
 }
@@ -131,7 +126,7 @@ func (h *handle) closeIn(q *queue, values *valueHolder, free func()) {
 // finish is what is left of close.
 func (h *handle) finish() {
 	h.mu.Lock()
-	queues := slices.Collect(maps.Keys(h.queues))
+	queues := h.queues.list()
 	h.mu.Unlock()
 	for _, q := range queues {
 		q.settle()

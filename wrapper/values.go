@@ -5,7 +5,6 @@ package sparsek
 import (
 	"cmp"
 	"context"
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -22,8 +21,8 @@ type valueHolder struct {
 	keep   any                 // the public buffer: held as long as it is referred to, or it would be freed
 
 	mu      sync.Mutex
-	queues  map[*queue]struct{} // whose work reads them
-	writers atomic.Int32        // that wait
+	queues  queueSet     // whose work reads them
+	writers atomic.Int32 // that wait
 }
 
 // changeValues is above any number of products at a time.
@@ -34,7 +33,7 @@ const changeValues = 1 << 32
 func (v *valueHolder) beginChange(ctx context.Context) error {
 	v.mu.Lock()
 	v.writers.Add(1)
-	queues := slices.Collect(maps.Keys(v.queues))
+	queues := v.queues.list()
 	v.mu.Unlock()
 	defer v.writers.Add(-1)
 	for _, q := range queues {
@@ -51,10 +50,7 @@ func (v *valueHolder) endChange() { v.use.Release(changeValues) }
 func (v *valueHolder) enter(q *queue) (wanted bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.queues == nil {
-		v.queues = make(map[*queue]struct{})
-	}
-	v.queues[q] = struct{}{}
+	v.queues.add(q)
 	return v.writers.Load() > 0
 }
 
@@ -62,7 +58,7 @@ func (v *valueHolder) enter(q *queue) (wanted bool) {
 func (v *valueHolder) leave(q *queue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	delete(v.queues, q)
+	v.queues.remove(q)
 }
 
 func (v *valueHolder) replace(pinned runtime.Pinner, buffer *handle, keep any) {

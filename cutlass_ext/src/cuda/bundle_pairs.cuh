@@ -11,7 +11,7 @@ namespace sparsek::cuda {
 namespace matching {
 
 constexpr int kPairThreads = 512;
-static_assert(kPairThreads >= kMostMatched, "one thread a bundle");
+static_assert(kPairThreads == kMostMatched, "one thread a bundle");
 
 struct Pairing {
   int32_t blocks[kMostMatched];
@@ -180,10 +180,8 @@ __device__ inline void pair_up(const Work& work, int level, int32_t here, int32_
     p.blocks[i] = blocks[i];
     p.partner[i] = kNobody;
   }
-  for (int32_t i = threadIdx.x; i < kMostMatched / 32; i += kPairThreads) {
-    const int32_t from_here = max(0, min(32, bundles - i * 32));
-    p.left[i] = from_here == 32 ? ~0u : (1u << from_here) - 1;
-  }
+  const uint32_t exist = __ballot_sync(kAllLanes, int32_t(threadIdx.x) < bundles);
+  if (threadIdx.x % 32 == 0) p.left[threadIdx.x / 32] = exist;
   __syncthreads();
   pair_best(p, bundles, work.partners + int64_t(here) * places * list_places(places), places);
   __syncthreads();

@@ -110,7 +110,7 @@ void DevicePlanner::enqueue(const CheckedIndex& index, const PlanArrays::Views& 
   schedule.ranges = to.ranges;
   schedule.entry_k = to.entry_k;
   schedule.blocks = index.row_ptr + pattern_.block_rows;
-  const GroupedPattern pattern = {grid, places_, pattern_.block_k, index, taken};
+  const GroupedPattern pattern = {grid, places_, pattern_.block_cols, pattern_.block_k, index, taken};
   const UnitedEntries entries = {to.ranges, to.entry_k, to.entry_block};
   const ScheduledTiles tiles = {to.slot_row, to.tiles, to.entries, to.recomputed};
   if (is_made_at_once(schedule)) return unite_and_schedule(pattern, entries, schedule, tiles, stream);

@@ -19,6 +19,7 @@ constexpr int kThreads = 256;
 constexpr int kWordsPerThread = 4;
 constexpr int kWords = kThreads * kWordsPerThread;
 constexpr int kColumns = kWords * 32;  // columns of a pass
+constexpr int32_t kFewColumns = 2048;  // of a matrix: a pass over all of them takes little time
 
 using Scan = cub::BlockScan<int32_t, kThreads>;
 
@@ -64,67 +65,75 @@ __device__ int32_t rank(const Shared& shared, uint32_t word, uint32_t col) {
   return shared.before[col / 32] + __popc(word & ((1u << col % 32) - 1));
 }
 
-// Where the entries of a group begin; for all threads of a CTA. Groups of rows in another order take their places as
-// they come.
-__device__ int64_t place_entries(const GroupedPattern& pattern, const Slot* slots, int64_t group, Shared& shared) {
-  if (pattern.grid.order == nullptr || pattern.places.by_columns()) {
-    return pattern.places.begin(group, pattern.index.row_ptr);
-  }
-  __syncthreads();
+// Groups of rows in another order take places for their entries as they come. Called by thread 0, long before the place
+// is needed; others may have begun with the first pass, which changes no `next`.
+__device__ int32_t take_places(const GroupedPattern& pattern, const Slot* slots) {
+  int32_t most = 0;
+  for (int s = 0; s < pattern.grid.slots; ++s) most += slots[s].end - slots[s].next;
+  return atomicAdd(pattern.taken, most);
+}
+
+// The columns from the lowest remaining one to the last, both INT_MAX and -1 if there are none; for all threads.
+__device__ void find_columns(const int32_t* col_idx, int count, Shared& shared, const Slot* slots) {
   if (threadIdx.x == 0) {
-    int32_t most = 0;
-    for (int s = 0; s < pattern.grid.slots; ++s) most += slots[s].end - slots[s].stop;
-    shared.first_entry = atomicAdd(pattern.taken, most);
+    shared.first_col = INT_MAX;
+    shared.last_col = -1;
   }
   __syncthreads();
-  return shared.first_entry;
+  for (int s = threadIdx.x; s < count; s += kThreads) {
+    if (slots[s].stop == slots[s].end) continue;
+    atomicMin(&shared.first_col, col_idx[slots[s].stop]);
+    atomicMax(&shared.last_col, col_idx[slots[s].end - 1]);
+  }
+  __syncthreads();
 }
 
 // By the CTA of a row group. It processes the group's columns in passes of kColumns, each from the lowest remaining
 // column on: a bit is set for each column that some slot has, and an entry's place is the number of bits before its
-// own.
+// own. Where there are few columns in all, one pass has them, and the lowest is not searched for.
 __device__ void list_entries(const GroupedPattern& pattern, const UnitedEntries& to, Shared& shared, Slot* slots) {
   const RowGrid& grid = pattern.grid;
   const int32_t* const row_ptr = pattern.index.row_ptr;
   const int32_t* const col_idx = pattern.index.col_idx;
   const int64_t group = blockIdx.x;
+  const bool leads = grid.leader(group) == group;
+  for (int s = threadIdx.x; leads && s < grid.slots; s += kThreads) {
+    const int64_t row = grid.block_row(group, s);
+    slots[s] = row < 0 ? Slot{0, 0, 0} : Slot{row_ptr[row], row_ptr[row], row_ptr[row + 1]};  // also of a faulty index
+  }
   if (!is_good(pattern.index)) {
     if (threadIdx.x == 0) to.ranges[group] = {0, 0};
     return;
   }
-  if (grid.leader(group) != group) return;
-  for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
-    const int64_t row = grid.block_row(group, s);
-    slots[s] = row < 0 ? Slot{0, 0, 0} : Slot{row_ptr[row], row_ptr[row], row_ptr[row + 1]};
-  }
-  const int64_t begin = place_entries(pattern, slots, group, shared);
-  int64_t entries = begin;
-  for (;;) {
-    if (threadIdx.x == 0) {
-      shared.first_col = INT_MAX;
-      shared.last_col = -1;
+  if (!leads) return;
+  const bool takes = grid.order != nullptr && !pattern.places.by_columns();
+  int32_t taken = 0;
+  if (takes && threadIdx.x == 0) taken = take_places(pattern, slots);
+  int64_t begin = takes ? 0 : pattern.places.begin(group, row_ptr);
+  int64_t entries = 0;  // before the pass
+  const bool has_few = pattern.block_cols <= kFewColumns;
+  for (bool first_pass = true, last_pass = false; !last_pass; first_pass = false) {
+    int32_t first_col = 0, last_col = pattern.block_cols - 1;
+    if (!has_few) {
+      find_columns(col_idx, grid.slots, shared, slots);
+      first_col = shared.first_col;
+      last_col = shared.last_col;
+      if (last_col < 0) break;
     }
-    __syncthreads();  // also orders the previous pass's reads of the slots and bits
-    for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
-      slots[s].next = slots[s].stop;
-      if (slots[s].next == slots[s].end) continue;
-      atomicMin(&shared.first_col, col_idx[slots[s].next]);
-      atomicMax(&shared.last_col, col_idx[slots[s].end - 1]);
-    }
-    __syncthreads();
-    const int32_t first_col = shared.first_col, last_col = shared.last_col;
-    if (last_col < 0) break;
-    const bool last_pass = last_col - first_col < kColumns;
+    last_pass = last_col - first_col < kColumns;
     const int words = last_pass ? (last_col - first_col) / 32 + 1 : kWords;
     for (int s = threadIdx.x; s < grid.slots; s += kThreads) {
       Slot& slot = slots[s];
+      slot.next = slot.stop;
       slot.stop = last_pass ? slot.end : lower_bound(col_idx, slot.next, slot.end, int64_t(first_col) + kColumns);
     }
     for (int word = threadIdx.x; word < words; word += kThreads) shared.present[word] = 0;
     __syncthreads();
     each_block(col_idx, slots, grid.slots, first_col,
                [&](int32_t, int, uint32_t col) { atomicOr(&shared.present[col / 32], 1u << col % 32); });
+    if (takes && first_pass && threadIdx.x == 0) shared.first_entry = taken;
     __syncthreads();
+    if (takes) begin = shared.first_entry;
 
     const int own = threadIdx.x * kWordsPerThread;
     int32_t found = 0, before = 0, all = 0;
@@ -134,25 +143,23 @@ __device__ void list_entries(const GroupedPattern& pattern, const UnitedEntries&
       shared.before[word] = before;
       before += __popc(shared.present[word]);
     }
-    const int64_t blocks = int64_t(all) * grid.slots;
-    for (int64_t i = threadIdx.x; i < blocks; i += kThreads) to.entry_block[entries * grid.slots + i] = kNoBlock;
+    const int64_t first_entry = begin + entries, blocks = int64_t(all) * grid.slots;
+    for (int64_t i = threadIdx.x; i < blocks; i += kThreads) to.entry_block[first_entry * grid.slots + i] = kNoBlock;
     __syncthreads();
     for (int col = threadIdx.x; col < words * 32; col += kThreads) {
       const uint32_t word = shared.present[col / 32];
       if ((word >> col % 32 & 1) != 0) {
-        to.entry_k[entries + rank(shared, word, col)] = (first_col + col) * pattern.block_k;
+        to.entry_k[first_entry + rank(shared, word, col)] = (first_col + col) * pattern.block_k;
       }
     }
     each_block(col_idx, slots, grid.slots, first_col, [&](int32_t block, int s, uint32_t col) {
       const int32_t* const named = pattern.index.block_idx;
-      to.entry_block[(entries + rank(shared, shared.present[col / 32], col)) * grid.slots + s] =
+      to.entry_block[(first_entry + rank(shared, shared.present[col / 32], col)) * grid.slots + s] =
           named == nullptr ? block : named[block];
     });
     entries += all;
   }
-  if (threadIdx.x == 0) {
-    to.ranges[group] = {static_cast<int32_t>(begin), static_cast<int32_t>(entries - begin)};
-  }
+  if (threadIdx.x == 0) to.ranges[group] = {static_cast<int32_t>(begin), static_cast<int32_t>(entries)};
 }
 
 // One CTA for each row group.

@@ -18,7 +18,7 @@ namespace sparsek::cuda {
 struct GroupedPattern {
   RowGrid grid;
   EntryPlaces places;
-  int32_t block_k;
+  int32_t block_cols, block_k;
   CheckedIndex index;
   int32_t* taken;  // (1): places of entries that groups have, 0 at first; only with grid.order
 };

@@ -55,8 +55,9 @@ struct Work {
 // The best of the orders up to `last`, as order_rows chooses it. Past L1, which may hold costs from before they were
 // added up.
 __device__ inline Order best_order(const Work& work, Order last) {
-  const auto loads_of = [&](int o) { return static_cast<int64_t>(__ldcg(&work.costs->loads[o])); };
-  const auto longest_of = [&](int o) { return __ldcg(&work.costs->longest[o]); };
+  const volatile Costs& costs = *work.costs;
+  const auto loads_of = [&](int o) { return static_cast<int64_t>(costs.loads[o]); };
+  const auto longest_of = [&](int o) { return costs.longest[o]; };
   const int64_t natural = loads_of(kNatural), natural_longest = longest_of(kNatural);
   int best = kNatural;
   int64_t fewest = natural;

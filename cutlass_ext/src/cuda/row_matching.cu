@@ -9,7 +9,9 @@
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch_dependent.h"
 #include "cuda/layout.h"
+#include "cuda/match_few.cuh"
 #include "cuda/matching_work.cuh"
+#include "cuda/prepared.h"
 #include "cuda/similar_rows.h"
 #include "plan/pairing.h"
 
@@ -161,6 +163,20 @@ size_t place_work(const RowPattern& pattern, int32_t group, std::byte* memory, W
   return layout.bytes();
 }
 
+bool is_few(const Work& work) { return work.padded_rows <= kFewRows && work.words <= kFewWords; }
+
+void match_at_once(const Work& work, cudaStream_t stream) {
+  static Prepared few;
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  few.on(device, [] {
+    const auto most = static_cast<int>(few_rows_bytes(kFewWords));
+    check(cudaFuncSetAttribute(match_few, cudaFuncAttributeMaxDynamicSharedMemorySize, most), "cudaFuncSetAttribute");
+  });
+  launch_dependent("matching of few block rows", match_few, dim3(1), kPairThreads, few_rows_bytes(work.words), stream,
+                   work, levels_of(work.group));
+}
+
 template <bool kCosts, bool kBundles>
 void scan(const Work& work, int orders, int32_t first_chunk, int32_t chunks, cudaStream_t stream) {
   const int32_t rows = std::min(chunks * work.together, work.padded_rows - first_chunk * work.together);
@@ -190,19 +206,24 @@ bool may_match_rows(int32_t block_rows, int32_t block_cols, int32_t group) {
 size_t match_scratch_bytes(int32_t block_rows, int32_t block_cols, int32_t group) {
   matching::Work work = {};
   void* sort = nullptr;
-  return matching::place_work({block_rows, block_cols, {}}, group, nullptr, work, &sort);
+  const size_t bytes = matching::place_work({block_rows, block_cols, {}}, group, nullptr, work, &sort);
+  return matching::is_few(work) ? 0 : bytes;
 }
 
 double match_seconds(int32_t block_rows, int32_t block_cols, int32_t group) {
-  constexpr double kOnce = 8e-6, kLevel = 5e-6, kPlace = 0.07e-6;  // H200, random rows: docs/notes/planning.md
+  struct Cost {
+    double once, level, place;
+  };
+  constexpr Cost kFew = {2e-6, 0.3e-6, 0.09e-6}, kMany = {8e-6, 5e-6, 0.07e-6};  // H200: docs/notes/planning.md
   matching::Work work = {};
   void* sort = nullptr;
   matching::place_work({block_rows, block_cols, {}}, group, nullptr, work, &sort);
+  const Cost& cost = matching::is_few(work) ? kFew : kMany;
   double batch = 0;
   for (int level = 0; work.matches() && level < matching::levels_of(group); ++level) {
-    batch += kLevel + kPlace * (work.together >> level);
+    batch += cost.level + cost.place * (work.together >> level);
   }
-  return kOnce + batch * ((work.chunks() + work.batch - 1) / work.batch);
+  return cost.once + batch * ((work.chunks() + work.batch - 1) / work.batch);
 }
 
 void match_rows(const RowPattern& pattern, int32_t group, int32_t* order, int32_t* zero, void* scratch,
@@ -213,6 +234,7 @@ void match_rows(const RowPattern& pattern, int32_t group, int32_t* order, int32_
   place_work(pattern, group, static_cast<std::byte*>(scratch), work, &sort);
   work.order = order;
   work.zero = zero;
+  if (is_few(work)) return match_at_once(work, stream);
   check(cudaMemsetAsync(work.costs, 0, sizeof(*work.costs), stream), "cudaMemsetAsync");
   const int32_t chunks = work.chunks();
   if (work.sorted) sort_rows(pattern, work.by_middle, work.by_hash, sort, stream);

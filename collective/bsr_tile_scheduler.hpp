@@ -129,11 +129,12 @@ class PlanTileScheduler {
   CUTLASS_DEVICE explicit PlanTileScheduler(Params const& params) : params_(params) {}
   CUTLASS_DEVICE void set_data_ptr(CLCResponse*) {}
 
-  // The CTA's first tile is the one of its number.
+  // The CTA's first tile is the one of its number, without columns in C where it has none.
   template <class ClusterShape>
   CUTLASS_DEVICE WorkTileInfo initial_work_tile_info(ClusterShape) {
     int4 const words = __ldg(reinterpret_cast<int4 const*>(params_.list.tiles) + blockIdx.x);
-    return describe({words.x, words.y, words.z, words.w});
+    bool const is_own = blockIdx.x + params_.list.late < gridDim.x;
+    return describe({words.x, is_own ? words.y : int32_t((params_.n + TileN - 1) / TileN), words.z, words.w});
   }
 
   CUTLASS_DEVICE PipelineState advance_to_next_work(Pipeline& pipeline, PipelineState state) {

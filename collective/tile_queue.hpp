@@ -3,7 +3,9 @@
 // starts late, since something else holds its SM, delays nobody.
 //
 // CTA i begins with tile i. All further tiles are taken from a counter in global memory, by one thread of each CTA. It
-// passes them on to the warps of its CTA, the readers, through a ring in shared memory:
+// passes them on to the warps of its CTA, the readers, through a ring in shared memory (TileQueue). In long lists, the
+// last CTAs have no tile of their own: CTAs begin in the order of their numbers, so where SMs are held, these are the
+// ones that begin late, maybe when all others have ended. They begin with a tile that has no columns in C.
 //
 //   claim      adds one to the counter. The result is needed by `publish` only, so that the caller can do other work
 //              while the atomic is under way.
@@ -31,6 +33,7 @@ struct TileList {
   int32_t count = 0;                // at least gridDim.x
   // (1): tiles taken beyond the first of each CTA; 0 before and after the kernel. May be null where count = gridDim.x.
   uint32_t* taken = nullptr;
+  uint32_t late = 0;  // of the last CTAs (or clusters): those without a tile of their own (cuda/worker_count.h)
 };
 
 // The index of a tile that this CTA is to compute after its first; at least list.count where there is none.
@@ -41,8 +44,8 @@ __device__ uint32_t claim_tile(TileList const& list) {
   uint32_t const ticket = atomicAdd(list.taken, 1u);
   // Each CTA draws one ticket for which there is no tile, and then none, so this is the last of all: it leaves the
   // counter as it was found.
-  if (ticket == uint32_t(list.count) - 1) *list.taken = 0;
-  return workers + ticket;
+  if (ticket == uint32_t(list.count) + list.late - 1) *list.taken = 0;
+  return workers - list.late + ticket;
 }
 
 // A place of the ring and the parity of its use.

@@ -123,7 +123,7 @@ func TestFewWorkers(t *testing.T) {
 	onEachKernel(t, testFewWorkers[BFloat16], testFewWorkers[Float16], testFewWorkers[float32], testFewWorkers[float64])
 }
 
-func testOneWorker[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+func testManyTilesOfAWorker[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	blockM, blockK := leastBlock(kernel)
 	small := shape{rows: (1536 + blockM - 1) / blockM * blockM, cols: blockK, n: 2049, blockM: blockM, blockK: blockK, density: 1, alpha: 1, seed: 24, kernel: kernel.Name}
 	if !serves[T, T](t, engine, small) {
@@ -133,19 +133,22 @@ func testOneWorker[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	want := must(s.multiply(1, nil))(t)
 	m := must(NewMatrix(context.Background(), engine, s.p.a))(t)
 	defer m.Close()
-	s.plan = must(m.Plan(context.Background(), PlanOptions{N: s.p.n, Kernel: kernel.Name, Compute: computeOf(kernel.Name), Workers: 1}))(t)
-	defer s.plan.Close()
-	for range 5 {
-		if !slices.Equal(must(s.multiply(1, nil))(t), want) {
-			t.Fatal("one worker gives other bits than all")
+	for _, workers := range []int{1, 8, 12} {
+		s.plan = must(m.Plan(context.Background(), PlanOptions{N: s.p.n, Kernel: kernel.Name, Compute: computeOf(kernel.Name), Workers: workers}))(t)
+		defer s.plan.Close()
+		for range 5 {
+			if !slices.Equal(must(s.multiply(1, nil))(t), want) {
+				t.Fatalf("%d workers give other bits than all", workers)
+			}
 		}
 	}
 }
 
-// One worker computes a hundred tiles of one block each, whose rows of C are stored element by element: what a tile
-// takes is stored, and the next tiles are taken meanwhile.
-func TestOneWorker(t *testing.T) {
-	onEachKernel(t, testOneWorker[BFloat16], testOneWorker[Float16], testOneWorker[float32], testOneWorker[float64])
+// Few workers compute a hundred tiles of one block each, whose rows of C are stored element by element: what a tile
+// takes is stored, and the next tiles are taken meanwhile. Of eight workers and more, the last ones have no tile of their
+// own to begin with.
+func TestManyTilesOfAWorker(t *testing.T) {
+	onEachKernel(t, testManyTilesOfAWorker[BFloat16], testManyTilesOfAWorker[Float16], testManyTilesOfAWorker[float32], testManyTilesOfAWorker[float64])
 }
 
 func testNeighbours[T Element](t *testing.T, engine *Engine, kernel Kernel) {

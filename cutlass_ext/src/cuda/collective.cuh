@@ -76,7 +76,9 @@ struct CollectiveKernel {
     if (error != cudaSuccess) return error;
     arguments.hw_info.sm_count = args.workers;
     arguments.hw_info.max_active_clusters = args.workers;
-    arguments.scheduler = {{args.tiles, args.tiles_count, args.tiles_taken}, args.n, args.block_k / Config::kTileK};
+    arguments.scheduler = {{args.tiles, args.tiles_count, args.tiles_taken, uint32_t(args.late_workers)},
+                           args.n,
+                           args.block_k / Config::kTileK};
 
     const auto params = Kernel::to_underlying_arguments(arguments, nullptr);
     return launch_kernel(collective_kernel<Kernel>, args.workers, Kernel::MaxThreadsPerBlock, Kernel::SharedStorageSize,

@@ -383,6 +383,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   // After its first tile, which is that of its number, a CTA takes further ones if there are any.
   if (kernel_->ops->takes_tiles && launch.tiles_count > launch.workers) {
     launch.tiles_taken = matrix_.memory().tile_counters().of(launch.stream, captured);
+    launch.late_workers = late_workers(launch.tiles_count, launch.workers);
   }
   this->launch(launch, args.workspace);
 }

@@ -58,10 +58,11 @@ struct LaunchArgs {
   const int32_t* entry_block;
   const int64_t* slot_row;
   int32_t slots;
-  int32_t workers;     // CTAs, or clusters of `cluster` or `panels` CTAs; at most tiles_count
-  int32_t cluster;     // CTAs that share each tile along K; above 1, there are no more tiles than workers
-  int32_t panels;      // CTAs of a cluster that compute neighbouring columns of each tile; above 1, cluster is 1
-  bool values_static;  // no kernel that may still run when this one begins writes values
+  int32_t workers;       // CTAs, or clusters of `cluster` or `panels` CTAs; at most tiles_count
+  int32_t late_workers;  // of these, the last ones, which have no tile of their own: see collective/tile_queue.hpp
+  int32_t cluster;       // CTAs that share each tile along K; above 1, there are no more tiles than workers
+  int32_t panels;        // CTAs of a cluster that compute neighbouring columns of each tile; above 1, cluster is 1
+  bool values_static;    // no kernel that may still run when this one begins writes values
   PartSums parts;
   const RowChunks* rows_in_chunks;  // in host memory: of a plan with chunks (cuda/chunk_args.h), else null
 

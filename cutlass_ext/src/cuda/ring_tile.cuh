@@ -72,7 +72,7 @@ struct BoxesOfB {
 };
 
 __device__ inline TileList tile_list(const LaunchArgs& args) {
-  return {args.tiles, args.tiles_count, args.tiles_taken};
+  return {args.tiles, args.tiles_count, args.tiles_taken, uint32_t(args.late_workers)};
 }
 
 // The tile's panel of columns. MaySplit: the tile may be a part.
@@ -89,10 +89,14 @@ __device__ WorkTile within(const LaunchArgs& args, WorkTile tile) {
   return tile;
 }
 
-// The first tile of the CTA or cluster.
+// The first tile of the CTA or cluster, beyond the product's columns where it has none of its own (TileList::late).
 template <int Ctas, bool MaySplit>
 __device__ WorkTile first_tile(const LaunchArgs& args) {
-  return within<Ctas, MaySplit>(args, load_tile(args.tiles + blockIdx.x / Ctas));
+  WorkTile tile = load_tile(args.tiles + blockIdx.x / Ctas);
+  if (blockIdx.x / Ctas + args.late_workers >= gridDim.x / Ctas) {
+    tile.n_tile = int32_t((args.n + kTileN * Ctas - 1) / (kTileN * Ctas));
+  }
+  return within<Ctas, MaySplit>(args, tile);
 }
 
 }  // namespace ring_kernel

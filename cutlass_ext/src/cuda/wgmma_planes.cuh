@@ -66,6 +66,13 @@ __device__ inline WorkTile within(const LaunchArgs& args, WorkTile tile) {
   return tile;
 }
 
+// The first tile of the CTA, beyond the product's columns where it has none of its own (TileList::late).
+__device__ inline WorkTile first_tile(const LaunchArgs& args) {
+  WorkTile tile = load_tile(args.tiles + blockIdx.x);
+  if (blockIdx.x + args.late_workers >= gridDim.x) tile.n_tile = int32_t((args.n + kPanelN - 1) / kPanelN);
+  return within(args, tile);
+}
+
 // The first row of C of eight rows of a tile.
 __device__ inline uint32_t row_of_c(const LaunchArgs& args, const WorkTile& tile, int row) {
   const int slot_rows = kTileM / args.slots;
@@ -102,13 +109,13 @@ __device__ inline Entry read_entry(const Params& p, const WorkTile& tile, const 
 template <int K, int Stages>
 __device__ void produce(const Params& p, SharedStorage<K, Stages>& shared, int lane) {
   const LaunchArgs& args = p.args;
-  const TileList list = {args.tiles, args.tiles_count, args.tiles_taken};
+  const TileList list = {args.tiles, args.tiles_count, args.tiles_taken, uint32_t(args.late_workers)};
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   const uint32_t first_present = shared_address(shared.present);
   const uint32_t first_a = shared_address(shared.a), first_b = shared_address(shared.b);
   RingState<Stages> state;
   TilePlace<kTileDepth> place, taken_place;
-  WorkTile tile = within(args, load_tile(args.tiles + blockIdx.x));
+  WorkTile tile = first_tile(args);
   while (tile.m_tile != kNoTile) {
     int part[kHalves] = {};
     if (p.parts > 0) {
@@ -210,7 +217,7 @@ __device__ void consume(const Params& p, SharedStorage<K, Stages>& shared, int w
   const LaunchArgs& args = p.args;
   RingState<Stages> state;
   if (lane == 0) shared.tile_of_warp[warp].number = 0;
-  WorkTile tile = within(args, load_tile(args.tiles + blockIdx.x));
+  WorkTile tile = first_tile(args);
   while (tile.m_tile != kNoTile) {
     if (lane == 0) shared.tile_of_warp[warp].tile = tile;
     PlaneSums whole;

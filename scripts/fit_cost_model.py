@@ -44,7 +44,7 @@ ROUNDS = 3
 KNOWN = ["skinny_bf16_64_16", "skinny_bf16_64_64", "tma_bf16_64x2_256", "tma_bf16_128_256", "gather_bf16_128_256",
          "simt_bf16", "cublas_dense", "cusparse_bsr", "cusparse_bell", "cusparse_csr", "stream", "bundles",
          "singles", "fixed", "tensor", "skinny_fp32_16_16", "planes_fp32_128_128", "dmma_fp64_64_128", "packed_bf16_128_256",
-         "window_fp32_3"]
+         "window_fp32_3", "dmma_fp32_64_64"]
 
 
 class Model:

@@ -136,6 +136,7 @@ struct CostCoefficients {
   TiledCost packed;
   WindowCost window;
   SkinnyFmaCost skinny_fma;
+  TiledCost dmma_fp32;  // mma: by 64 columns
 };
 
 // Written by scripts/fit_cost_model.py: from here on
@@ -167,6 +168,7 @@ constexpr CostCoefficients kCostCoefficients = {
     {11.62, 1.083e-06, 0.9598, 6.292e+06, 0.5463, 0.001493, 0.6221, 1.058, 0.8185, 1.856, 1.735, 1.478, 1.598, 3.822,
      1.416},
     {4.879, 0.008618, 0.00575, 2.714, 0.5276, 0.01967, 0.95},
+    {8.218, 0.001479, 0.004927, 0.187, 0.0008512, 0.04243, 3.047, 7.42e+07, 0.6436, 0, 0, 0},
 };
 // to here.
 

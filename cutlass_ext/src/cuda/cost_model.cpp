@@ -30,6 +30,7 @@ struct Family {
   int tile_k = 0;      // of the kernel; 0: of any
   bool packs = false;  // A is copied into tiles with all columns of a row group
   double alone = 1;    // mma of a CTA that has an SM to itself, as a share
+  int dtype = 0;       // sparsek_dtype of the kernel; 0: any
 };
 
 constexpr Family kFamilies[] = {
@@ -56,16 +57,21 @@ constexpr Family kFamilies[] = {
     {"dmma", 0, 128, &CostCoefficients::dmma, false, /*mma=*/1, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
      /*packs=*/false, /*alone=*/0.65},
     {"dmma", 0, 64, &CostCoefficients::dmma, false, /*mma=*/0.8, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
-     /*packs=*/false, /*alone=*/0.65},
+     /*packs=*/false, /*alone=*/0.65, SPARSEK_FP64},
     {"dmma", 0, 32, &CostCoefficients::dmma, false, /*mma=*/0.4, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
-     /*packs=*/false, /*alone=*/0.95},
+     /*packs=*/false, /*alone=*/0.95, SPARSEK_FP64},
+    {"dmma", 0, 64, &CostCoefficients::dmma_fp32, false, /*mma=*/1, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
+     /*packs=*/false, /*alone=*/0.65, SPARSEK_FP32},
+    {"dmma", 0, 32, &CostCoefficients::dmma_fp32, false, /*mma=*/0.54, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
+     /*packs=*/false, /*alone=*/0.8, SPARSEK_FP32},
 };
 
 const Family* find_family(const KernelDesc& kernel) {
   for (const Family& family : kFamilies) {
     const bool same = std::strcmp(family.name, kernel.family) == 0 && family.tile_n == kernel.tile_n;
     const bool fits = (family.block_m == 0 || family.block_m == kernel.block_m) &&
-                      (family.tile_k == 0 || family.tile_k == kernel.tile_k);
+                      (family.tile_k == 0 || family.tile_k == kernel.tile_k) &&
+                      (family.dtype == 0 || family.dtype == kernel.dtype);
     if (same && fits) return &family;
   }
   return nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "dmma": fp64 on its tensor cores, for blocks of multiples of 8 x 8.
+// Kernel family "dmma": fp64 on its tensor cores, for blocks of multiples of 8 x 8. Numbers of fp32 are multiplied and
+// summed up there as fp64, which takes no longer than on the ordinary cores, and no copies of A and B as planes do.
 //
 // A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 128, 64 or 32. A stage of the ring holds
 // 16 columns of the row group's A, and the matching rows of B. Each warp has 32 columns by a part of the rows, and
@@ -7,13 +8,10 @@
 // the stages in turn, each when it has read one: a warp for that alone would take registers from the others. CTAs share
 // an SM, so that one multiplies while another waits or stores.
 //
-//   A   stage (64, 16):(16, 1), rows swizzled over 128 bytes; by TMA, one copy for each slot that has a block
-//   B   stage (TileN / 16, 16, 16):(256, 16, 1), rows swizzled over 128 bytes; by TMA
+//   A   stage (64, 16):(16, 1), rows swizzled over their bytes, 128 or 64; by TMA, one copy for each slot that has a
+//       block
+//   B   stage (TileN / c, 16, c):(16 c, c, 1), where c columns have 128 bytes, over which rows are swizzled; by TMA
 //   C   (M, N):(ldc, 1) by way of shared memory: any rows, M, N, pitch and alignment
-//
-// The order of columns of A within an instruction, and that of rows and columns of C among lanes, is chosen so that
-// each lane loads 16 bytes at a time from shared memory, without conflicts, to the registers where the instruction has
-// them.
 #pragma once
 
 #include <cuda.h>
@@ -22,11 +20,11 @@
 #include <cstdint>
 
 #include "cuda/dependent_launch.cuh"
+#include "cuda/dmma_stage.cuh"
 #include "cuda/epilogue_fp64.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/launch_args.h"
 #include "cuda/load_tile.cuh"
-#include "cuda/mma_fp64.cuh"
 #include "cuda/shared_address.cuh"
 #include "cuda/tensor_map.h"
 #include "cute/arch/copy_sm90_tma.hpp"
@@ -35,19 +33,11 @@
 namespace sparsek::cuda {
 namespace dmma_kernel {
 
-constexpr int kTileM = 64, kStageK = 16;
-constexpr int kColumnsOfWarp = 32;
-constexpr int kRowBytes = kStageK * 8;  // of A, and of 16 columns of B
-constexpr int kChunkColumns = 16, kChunkBytes = kStageK * kRowBytes;
-constexpr int kChunksOfWarp = kColumnsOfWarp / kChunkColumns;
-constexpr int kBytesA = kTileM * kRowBytes;
-constexpr int kUnitRows = 8, kUnitBytes = kUnitRows * kRowBytes;  // what a slot has at least
-constexpr int kWordsOfElement = 4;                                // of 16 bits, as TMA counts
 constexpr uint32_t kNarrow = 1u << 8;
 
 struct Params {
   CUtensorMap map_a;  // (bk, bm, nnzb)
-  CUtensorMap map_b;  // (16, K, N / 16) where N is a multiple of 16, else (N, K, 1)
+  CUtensorMap map_b;  // (chunk, K, chunks) where N is a multiple of a chunk's columns, else (N, K, 1)
   LaunchArgs args;
   int slot_rows;
   int units_of_entry;     // stages of an entry
@@ -56,17 +46,19 @@ struct Params {
 };
 
 // Sets what concerns B. Without rows of B, `none` is an address of device memory, of which nothing is read.
-template <class AnyParams>
+template <class Element, class AnyParams>
 cudaError_t make_map_of_b(AnyParams& p, int tile_n, const void* none) {
+  using F = Format<Element>;
   const LaunchArgs& args = p.args;
-  constexpr int kBox = kStageK * kWordsOfElement;
-  const int64_t row_bytes = args.ldb * 8, chunks = args.n / kChunkColumns, rows = args.cols > 0 ? args.cols : 1;
-  p.chunks_are_outer = args.n % kChunkColumns == 0;
-  p.chunks_of_box = p.chunks_are_outer ? int(chunks < tile_n / kChunkColumns ? chunks : tile_n / kChunkColumns) : 1;
+  constexpr int kColumns = F::kChunkColumns, kBox = kColumns * F::kWords;
+  const int64_t row_bytes = args.ldb * int64_t(sizeof(Element)), chunks = args.n / kColumns;
+  const int64_t rows = args.cols > 0 ? args.cols : 1;
+  p.chunks_are_outer = args.n % kColumns == 0;
+  p.chunks_of_box = p.chunks_are_outer ? int(chunks < tile_n / kColumns ? chunks : tile_n / kColumns) : 1;
   const TensorMapShape shape = p.chunks_are_outer
-                                   ? TensorMapShape{{kBox, rows, chunks}, {row_bytes, kRowBytes}}
-                                   : TensorMapShape{{args.n * kWordsOfElement, rows, 1}, {row_bytes, row_bytes}};
-  return make_tensor_map(&p.map_b, args.cols > 0 ? args.b : none, shape, {kBox, kStageK, p.chunks_of_box}, kRowBytes);
+                                   ? TensorMapShape{{kBox, rows, chunks}, {row_bytes, kRowBytesB}}
+                                   : TensorMapShape{{args.n * F::kWords, rows, 1}, {row_bytes, row_bytes}};
+  return make_tensor_map(&p.map_b, args.cols > 0 ? args.b : none, shape, {kBox, kStageK, p.chunks_of_box}, kRowBytesB);
 }
 
 template <int TileN>
@@ -87,9 +79,11 @@ struct alignas(16) Turn {
   int32_t boxes;       // of B
 };
 
-template <int TileN, int Stages, class TurnOfThread = Turn>
+template <class ElementOfStages, int TileN, int Stages, class TurnOfThread = Turn>
 struct SharedStorage {
-  static constexpr int kStages = Stages, kBytesB = TileN * kRowBytes;
+  using Element = ElementOfStages;
+  static constexpr int kStages = Stages, kBytesA = Format<Element>::kBytesA;
+  static constexpr int kBytesB = TileN / Format<Element>::kChunkColumns * kChunkBytes;
   alignas(1024) uint8_t a[Stages][kBytesA];
   alignas(1024) uint8_t b[Stages][kBytesB];
   uint32_t present[Stages];  // bit i: rows 8 i to 8 i + 7 have a block; kNarrow: 8 columns of A
@@ -111,13 +105,14 @@ struct SharedStorage {
 
 // A warp's sums on their way to C: rows, with gaps against conflicts.
 constexpr int kPitchOfSums = kColumnsOfWarp + 4;
-template <int TileN>
-constexpr int kBytesOfSums = kWarps<TileN> * kUnits<TileN> * kUnitRows * kPitchOfSums * 8;
+template <class Element, int TileN>
+constexpr int kBytesOfSums = kWarps<TileN> * kUnits<TileN> * kUnitRows * kPitchOfSums * int(sizeof(Element));
 
 // The copies that a warp starts of a tile: those of every kWarps-th stage. Lane s has the blocks of slot s. The plan is
 // read one such stage ahead.
 template <int Warps, class Storage>
 struct Copies {
+  using F = Format<typename Storage::Element>;
   static constexpr int kStages = Storage::kStages;
   static_assert((kStages & (kStages - 1)) == 0);
   const Params& p;
@@ -165,7 +160,7 @@ struct Copies {
     const int lane = threadIdx.x % 32;
     Turn now = turn;
     const uint32_t slots = __ballot_sync(0xffffffffu, now.block != kNoBlock);
-    const uint32_t slot_bytes = p.slot_rows * kRowBytes;
+    const uint32_t slot_bytes = p.slot_rows * F::kRowBytesA;
     const int stage = next % kStages, column = now.unit * kStageK;
     const uint32_t full = Storage::full_at(base, stage);
     if (lane == 0) {
@@ -177,11 +172,11 @@ struct Copies {
     constexpr auto kHint = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
     if (now.block != kNoBlock) {
       load_box(p.map_a, full, kHint, Storage::a_at(base, stage) + lane * slot_bytes,
-               {column * kWordsOfElement, now.row_in_block, now.block});
+               {column * F::kWords, now.row_in_block, now.block});
     }
     if (lane < now.boxes) {
       load_box(p.map_b, full, kHint, Storage::b_at(base, stage) + lane * kChunkBytes,
-               {p.chunks_are_outer ? 0 : now.chunk * kChunkColumns * kWordsOfElement, now.row + column,
+               {p.chunks_are_outer ? 0 : now.chunk * F::kChunkColumns * F::kWords, now.row + column,
                 p.chunks_are_outer ? now.chunk : 0});
     }
     next += Warps;
@@ -201,61 +196,16 @@ struct Copies {
   }
 };
 
-// The first 16 columns of a chunk of B, transposed, are the first operand of the instructions, and 8 rows of A,
-// transposed, the second: so the sums of 8 rows that have no block are left out. With lane = 4 r + c, what the
-// instructions count as columns c, c + 4, c + 8 and c + 12 of A are 2 c, 2 c + 1, 2 c + 8 and 2 c + 9 of the stage;
-// what they count as columns r and r + 8 of B are 2 r and 2 r + 1; and row r of A is row_at(r).
-__device__ inline int row_at(int r) { return r / 2 + r % 2 * 4; }
-
-__device__ inline void load_pair(uint32_t from, double& first, double& second) {
-  asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(first), "=d"(second) : "r"(from) : "memory");
-}
-
-// What a warp adds to its sums from a stage: (unit of 8 rows, chunk of 16 columns, 4). present: bit u: unit u has a
-// block; not used where all have.
-template <bool AllPresent, bool Narrow, int Units>
-__device__ inline void add_stage(uint32_t stage_a, uint32_t stage_b, uint32_t present, int lane,
-                                 double (&acc)[Units][kChunksOfWarp][4]) {
-  const int r = lane / 4, c = lane % 4;
-  double b[kChunksOfWarp][8];
-#pragma unroll
-  for (int i = 0; i < (Narrow ? 2 : 4); ++i) {
-    const int row = 2 * c + i % 2;
-    const uint32_t from = stage_b + (i / 2 * 8 + row) * kRowBytes + ((r ^ row) << 4);
-#pragma unroll
-    for (int chunk = 0; chunk < kChunksOfWarp; ++chunk) {
-      load_pair(from + chunk * kChunkBytes, b[chunk][2 * i], b[chunk][2 * i + 1]);
-    }
-  }
-  const int row = row_at(r);
-  const uint32_t near = stage_a + row * kRowBytes + ((c ^ row) << 4), far = near ^ 64;
-#pragma unroll
-  for (int u = 0; u < Units; ++u) {
-    if (!AllPresent && (present >> u & 1) == 0) continue;
-    // So that it is a branch: an instruction whose predicate is false takes the tensor cores as long as another.
-    if constexpr (!AllPresent) __syncwarp();
-    double a[4];
-    load_pair(near + u * kUnitBytes, a[0], a[1]);
-    if constexpr (!Narrow) load_pair(far + u * kUnitBytes, a[2], a[3]);
-#pragma unroll
-    for (int chunk = 0; chunk < kChunksOfWarp; ++chunk) {
-      if constexpr (Narrow) {
-        mma_m16n8k8(acc[u][chunk], b[chunk], a);
-      } else {
-        mma_m16n8k16(acc[u][chunk], b[chunk], a);
-      }
-    }
-  }
-}
-
 // All stages of a tile. MayBeNarrow: some have 8 columns of A.
 template <int TileN, class Storage, bool MayBeNarrow, class CopiesOfA>
 __device__ inline void add_stages(CopiesOfA& copies, uint32_t& number, int warp, int lane,
-                                  double (&acc)[kUnits<TileN>][kChunksOfWarp][4]) {
+                                  double (&acc)[kUnits<TileN>][kMmasAcross][4]) {
+  using Element = typename Storage::Element;
+  using F = Format<Element>;
   constexpr int kAcross = kWarpsAcross<TileN>, kOwn = kUnits<TileN>, kAll = (1 << kOwn) - 1;
   constexpr int kStages = Storage::kStages;
   const int first_unit = warp / kAcross * kOwn;
-  const uint32_t own_a = first_unit * kUnitBytes, own_b = warp % kAcross * kChunksOfWarp * kChunkBytes;
+  const uint32_t own_a = first_unit * F::kUnitBytes, own_b = warp % kAcross * F::kChunksOfWarp * kChunkBytes;
 #pragma unroll 1
   for (; number != copies.end; ++number) {
     const int stage = number % kStages;
@@ -264,11 +214,11 @@ __device__ inline void add_stages(CopiesOfA& copies, uint32_t& number, int warp,
     const uint32_t stage_a = Storage::a_at(copies.base, stage) + own_a;
     const uint32_t stage_b = Storage::b_at(copies.base, stage) + own_b;
     if (MayBeNarrow && (word & kNarrow) != 0) {
-      add_stage<false, true>(stage_a, stage_b, present, lane, acc);
+      add_stage<false, true>(Element{}, stage_a, stage_b, present, lane, acc);
     } else if (present == kAll) {
-      add_stage<true, false>(stage_a, stage_b, present, lane, acc);
+      add_stage<true, false>(Element{}, stage_a, stage_b, present, lane, acc);
     } else {
-      add_stage<false, false>(stage_a, stage_b, present, lane, acc);
+      add_stage<false, false>(Element{}, stage_a, stage_b, present, lane, acc);
     }
     __syncwarp();
     if (lane == 0) arrive_in_cluster<1>(Storage::empty_at(copies.base, stage));
@@ -278,43 +228,55 @@ __device__ inline void add_stages(CopiesOfA& copies, uint32_t& number, int warp,
 
 // Writes a warp's sums to its part of shared memory, (rows, 32 columns):(kPitchOfSums, 1), which nothing else uses
 // meanwhile.
-template <int Units>
-__device__ inline void sums_to_shared(const double (&acc)[Units][kChunksOfWarp][4], double* own, int lane) {
+template <class Element, int Units>
+__device__ inline void sums_to_shared(const double (&acc)[Units][kMmasAcross][4], Element* own, int lane) {
 #pragma unroll
   for (int u = 0; u < Units; ++u) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      double* const to = own + (u * kUnitRows + row_at(lane % 4 * 2 + i)) * kPitchOfSums + lane / 4 * 2;
+      Element* const to =
+          own + (u * kUnitRows + row_at(lane % 4 * 2 + i)) * kPitchOfSums + lane / 4 * (16 / sizeof(Element));
+      if constexpr (sizeof(Element) == 8) {
 #pragma unroll
-      for (int chunk = 0; chunk < kChunksOfWarp; ++chunk) {
-        *reinterpret_cast<double2*>(to + chunk * kChunkColumns) = {acc[u][chunk][i], acc[u][chunk][2 + i]};
+        for (int m = 0; m < kMmasAcross; ++m) {
+          *reinterpret_cast<double2*>(to + m * kColumnsOfMma) = {acc[u][m][i], acc[u][m][2 + i]};
+        }
+      } else {
+        *reinterpret_cast<float4*>(to) = {float(acc[u][0][i]), float(acc[u][0][2 + i]), float(acc[u][1][i]),
+                                          float(acc[u][1][2 + i])};
       }
     }
   }
   __syncwarp();
 }
 
+// Whether C is alpha times the sums, of their type.
+template <class Element>
+__device__ bool is_plain(const Epilogue& e) {
+  return e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone &&
+         (sizeof(Element) == 8 || e.dtype_c == ElementType::kFp32);
+}
+
 // A warp's sums of a tile to C, by way of `own`.
-template <int TileN, int Units>
-__device__ void store_sums(const Params& p, const WorkTile& tile, const double (&acc)[Units][kChunksOfWarp][4],
-                           double* own, int warp, int lane) {
+template <int TileN, class Element, int Units>
+__device__ void store_sums(const Params& p, const WorkTile& tile, const double (&acc)[Units][kMmasAcross][4],
+                           Element* own, int warp, int lane) {
   const LaunchArgs& args = p.args;
   sums_to_shared(acc, own, lane);
   const int64_t col = int64_t(tile.n_tile) * TileN + warp % kWarpsAcross<TileN> * kColumnsOfWarp + lane;
   if (col >= args.n) return;
   const int first = warp / kWarpsAcross<TileN> * Units;  // unit of the tile
-  const Epilogue& e = args.epilogue;
-  const bool plain = e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone;
-  const double alpha = alpha_of(e);
+  const bool plain = is_plain<Element>(args.epilogue);
+  const Element alpha = alpha_of(args.epilogue);
 #pragma unroll 1
   for (int u = 0; u < Units; ++u) {
     const int in_tile = (first + u) * kUnitRows;
     const int64_t begin =
         args.slot_row[int64_t(tile.m_tile) * args.slots + in_tile / p.slot_rows] + in_tile % p.slot_rows;
-    const double* const from = own + u * kUnitRows * kPitchOfSums + lane;
+    const Element* const from = own + u * kUnitRows * kPitchOfSums + lane;
     const int count = int(min(int64_t(kUnitRows), args.rows - begin));
     if (plain) {
-      double* const to = static_cast<double*>(args.c) + begin * args.ldc + col;
+      Element* const to = static_cast<Element*>(args.c) + begin * args.ldc + col;
 #pragma unroll
       for (int i = 0; i < kUnitRows; ++i) {
         if (i < count) __stcs(to + i * args.ldc, alpha * from[i * kPitchOfSums]);
@@ -344,20 +306,22 @@ __device__ inline void begin(Storage& shared) {
 template <int TileN, class Storage, bool MayBeNarrow, class CopiesOfA, class Store>
 __device__ inline void compute_tile(CopiesOfA& copies, uint8_t* memory, uint32_t& number, int warp, int lane,
                                     const Store& store) {
-  constexpr int kStages = Storage::kStages;
-  static_assert(kBytesOfSums<TileN> <= kStages * (kBytesA + Storage::kBytesB), "sums take the place of stages");
+  using Element = typename Storage::Element;
+  constexpr int kStages = Storage::kStages, kBytesOfWarp = kBytesOfSums<Element, TileN> / kWarps<TileN>;
+  static_assert(kBytesOfSums<Element, TileN> <= kStages * (Storage::kBytesA + Storage::kBytesB),
+                "sums take the place of stages");
   for (int s = 0; s < kStages - 1; s += kWarps<TileN>) copies.start(number + kStages - 1);
-  double acc[kUnits<TileN>][kChunksOfWarp][4] = {};
+  double acc[kUnits<TileN>][kMmasAcross][4] = {};
   add_stages<TileN, Storage, MayBeNarrow>(copies, number, warp, lane, acc);
   __syncthreads();  // all stages have been read
-  store(acc, reinterpret_cast<double*>(memory) + warp * (kBytesOfSums<TileN> / kWarps<TileN> / 8));
+  store(acc, reinterpret_cast<Element*>(memory + warp * kBytesOfWarp));
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   __syncthreads();  // the sums have been read
 }
 
-template <int TileN, int Stages>
+template <class Element, int TileN, int Stages>
 __global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(const __grid_constant__ Params p) {
-  using Storage = SharedStorage<TileN, Stages>;
+  using Storage = SharedStorage<Element, TileN, Stages>;
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Storage*>(memory);
   const LaunchArgs& args = p.args;
@@ -369,12 +333,13 @@ __global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(
     const WorkTile tile = load_tile(args.tiles + t);
     const int64_t columns = args.n - int64_t(tile.n_tile) * TileN;
     if (columns <= 0) continue;
-    const int chunks = int(min(int64_t(TileN), columns) + kChunkColumns - 1) / kChunkColumns;
+    constexpr int kColumns = Format<Element>::kChunkColumns;
+    const int chunks = int(min(int64_t(TileN), columns) + kColumns - 1) / kColumns;
     const int boxes = (chunks + p.chunks_of_box - 1) / p.chunks_of_box;
     Copies<kWarps<TileN>, Storage> copies(p, shared, base, tile, number, boxes);
     compute_tile<TileN, Storage, /*MayBeNarrow=*/true>(
         copies, memory, number, warp, lane,
-        [&](const auto& acc, double* own) { store_sums<TileN>(p, tile, acc, own, warp, lane); });
+        [&](const auto& acc, Element* own) { store_sums<TileN>(p, tile, acc, own, warp, lane); });
   }
 }
 
@@ -383,8 +348,9 @@ __global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(
 template <class Config>
 struct DmmaKernel {
   static_assert(Config::kTileM == dmma_kernel::kTileM && Config::kTileK == dmma_kernel::kStageK);
-  static constexpr auto kKernel = dmma_kernel::kernel<Config::kTileN, Config::kStages>;
-  static constexpr int kSharedBytes = sizeof(dmma_kernel::SharedStorage<Config::kTileN, Config::kStages>);
+  using Element = typename Config::Element;
+  static constexpr auto kKernel = dmma_kernel::kernel<Element, Config::kTileN, Config::kStages>;
+  static constexpr int kSharedBytes = sizeof(dmma_kernel::SharedStorage<Element, Config::kTileN, Config::kStages>);
   static_assert(dmma_kernel::kCtasPerSm<Config::kTileN> * (kSharedBytes + 1024) <= 228 * 1024);
 
   static cudaError_t prepare() {
@@ -393,18 +359,18 @@ struct DmmaKernel {
 
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = dmma_kernel;
+    using F = k::Format<Element>;
     k::Params p;
     p.args = args;
     p.slot_rows = k::kTileM / args.slots;
     p.units_of_entry = (args.block_k + k::kStageK - 1) / k::kStageK;
-    constexpr int kBox = k::kStageK * k::kWordsOfElement;
-    const int64_t row_bytes = int64_t(args.block_k) * 8;
-    const TensorMapShape shape_a = {
-        {int64_t(args.block_k) * k::kWordsOfElement, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
-        {row_bytes, row_bytes * args.block_m}};
-    cudaError_t error = make_tensor_map(&p.map_a, args.values, shape_a, {kBox, p.slot_rows, 1}, k::kRowBytes);
+    const int64_t row_bytes = int64_t(args.block_k) * int64_t(sizeof(Element));
+    const TensorMapShape shape_a = {{int64_t(args.block_k) * F::kWords, args.block_m, args.nnzb > 0 ? args.nnzb : 1},
+                                    {row_bytes, row_bytes * args.block_m}};
+    cudaError_t error =
+        make_tensor_map(&p.map_a, args.values, shape_a, {k::kStageK * F::kWords, p.slot_rows, 1}, F::kRowBytesA);
     if (error != cudaSuccess) return error;
-    error = k::make_map_of_b(p, Config::kTileN, args.b);
+    error = k::make_map_of_b<Element>(p, Config::kTileN, args.b);
     if (error != cudaSuccess) return error;
     return launch_kernel(kKernel, args.workers, 32 * k::kWarps<Config::kTileN>, kSharedBytes, args.stream,
                          {/*overlap=*/true}, p);
@@ -417,7 +383,7 @@ constexpr KernelOps dmma_ops() {
   return {&K::prepare,
           &K::launch,
           dmma_kernel::kCtasPerSm<Config::kTileN>,
-          /*tensor_cores=*/true,
+          /*tensor_cores=*/false,  // none that cut sums off
           /*tma_b=*/true,
           /*any_rows=*/true,
           /*align_values=*/16,

@@ -23,6 +23,8 @@ namespace dmma_packed_kernel {
 
 using namespace dmma_kernel;
 
+using F = Format<double>;
+
 struct Params {
   CUtensorMap map_b;  // (16, K, N / 16) where N is a multiple of 16, else (N, K, 1)
   LaunchArgs args;
@@ -66,7 +68,7 @@ struct StripCopies {
     constexpr int kChunks = Storage::kBytesB / kChunkBytes;  // of a tile
     const Place place(p, tile);
     end = begin + __ldg(p.strips.totals + place.group);
-    const int64_t chunks = (p.args.n + kChunkColumns - 1) / kChunkColumns - int64_t(place.panel) * kChunks;
+    const int64_t chunks = (p.args.n + F::kChunkColumns - 1) / F::kChunkColumns - int64_t(place.panel) * kChunks;
     const int boxes = (int(min(int64_t(kChunks), chunks)) + p.chunks_of_box - 1) / p.chunks_of_box;
     const uint32_t first = place.group * uint32_t(p.sizes.strips);
     turn = {first, first - begin, place.panel * kChunks + int(threadIdx.x % 32), boxes, tile};
@@ -85,15 +87,15 @@ struct StripCopies {
     if (lane == 0) {
       wait_for_phase(Storage::empty_at(base, stage), next / kStages % 2 ^ 1);
       store_word(Storage::present_at(base, stage), strip >> kStripBits);
-      arrive_and_expect(full, own.boxes * p.chunks_of_box * kChunkBytes + kBytesA);
-      copy_to_shared(Storage::a_at(base, stage), p.strips.tiles + int64_t(own.first + number) * kStripBytes, kBytesA,
+      arrive_and_expect(full, own.boxes * p.chunks_of_box * kChunkBytes + F::kBytesA);
+      copy_to_shared(Storage::a_at(base, stage), p.strips.tiles + int64_t(own.first + number) * kStripBytes, F::kBytesA,
                      full);
     }
     __syncwarp();
     if (lane < own.boxes) {
       load_box(p.map_b, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL),
                Storage::b_at(base, stage) + lane * kChunkBytes,
-               {p.chunks_are_outer ? 0 : own.chunk * kChunkColumns * kWordsOfElement, number * kStageK,
+               {p.chunks_are_outer ? 0 : own.chunk * F::kChunkColumns * F::kWords, number * kStageK,
                 p.chunks_are_outer ? own.chunk : 0});
     }
     next += Warps;
@@ -148,17 +150,16 @@ __device__ inline double compute_again(const Params& p, int64_t row, int64_t col
 
 // A warp's sums of a tile to C, by way of `own`, its part of shared memory, which nothing else uses meanwhile.
 template <int TileN, int Units>
-__device__ void store_tile(const Params& p, const Place& place, const double (&acc)[Units][kChunksOfWarp][4],
-                           double* own, int warp, int lane) {
+__device__ void store_tile(const Params& p, const Place& place, const double (&acc)[Units][kMmasAcross][4], double* own,
+                           int warp, int lane) {
   const LaunchArgs& args = p.args;
   sums_to_shared(acc, own, lane);
   const int64_t col = int64_t(place.panel) * TileN + warp % kWarpsAcross<TileN> * kColumnsOfWarp + lane;
   const bool inside = col < args.n;
   const int64_t first = int64_t(place.group) * kTileM + warp / kWarpsAcross<TileN> * (Units * kUnitRows);
   const int count = int(min(int64_t(Units * kUnitRows), args.rows - first));
-  const Epilogue& e = args.epilogue;
-  const bool plain = e.beta == 0.f && e.bias_kind == BiasKind::kNone && e.activation == Activation::kNone;
-  const double alpha = alpha_of(e);
+  const bool plain = is_plain<double>(args.epilogue);
+  const double alpha = alpha_of(args.epilogue);
   bool any_again = false;
 #pragma unroll 1
   for (int r = 0; r < count; ++r) {
@@ -180,8 +181,8 @@ __device__ void store_tile(const Params& p, const Place& place, const double (&a
 
 template <int TileN, int Stages>
 __global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(const __grid_constant__ Params p) {
-  using Storage = SharedStorage<TileN, Stages, StripTurn>;
-  static_assert(kBytesA == kStripBytes && kTileM == kStripRows && kStageK == kStripColumns);
+  using Storage = SharedStorage<double, TileN, Stages, StripTurn>;
+  static_assert(F::kBytesA == kStripBytes && kTileM == kStripRows && kStageK == kStripColumns);
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Storage*>(memory);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -204,7 +205,7 @@ struct DmmaPackedKernel {
   static constexpr int kTileN = Config::kTileN;
   static constexpr auto kKernel = dmma_packed_kernel::kernel<kTileN, Config::kStages>;
   static constexpr int kSharedBytes =
-      sizeof(dmma_kernel::SharedStorage<kTileN, Config::kStages, dmma_packed_kernel::StripTurn>);
+      sizeof(dmma_kernel::SharedStorage<double, kTileN, Config::kStages, dmma_packed_kernel::StripTurn>);
   static constexpr int kCtas = dmma_kernel::kCtasPerSm<kTileN>;
   static_assert(kCtas * (kSharedBytes + 1024) <= 228 * 1024);
 
@@ -222,7 +223,7 @@ struct DmmaPackedKernel {
     dmma_packed_kernel::Params p = {{}, args, *args.rows_in_chunks, sizes, {sizes, args.workspace}, 0, 0, 0, false};
     p.groups = static_cast<int32_t>(sizes.groups);
     p.tiles = static_cast<int32_t>(p.groups * ((args.n + kTileN - 1) / kTileN));
-    cudaError_t error = dmma_kernel::make_map_of_b(p, kTileN, args.workspace);
+    cudaError_t error = dmma_kernel::make_map_of_b<double>(p, kTileN, args.workspace);
     if (error == cudaSuccess) error = pack_fp64(args, sizes, p.strips);
     if (error != cudaSuccess) return error;
     return launch_kernel(kKernel, std::min(args.workers, p.tiles), 32 * dmma_kernel::kWarps<kTileN>, kSharedBytes,

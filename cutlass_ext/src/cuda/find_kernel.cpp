@@ -19,8 +19,8 @@ namespace {
 
 // Bulk tensor copies take pitches below 2^40 bytes.
 constexpr int64_t kMaxTmaPitch = (int64_t{1} << 38) - 1, kMaxTmaPitchFp64 = (int64_t{1} << 37) - 1;
-// They count columns of fp64 as four each.
-constexpr int64_t kMostColumnsFp64 = int64_t{1} << 28;
+// They count columns of fp64 as four each, and of fp32 as two.
+constexpr int64_t kMostWords = int64_t{1} << 30;
 constexpr int64_t kMaxTmaExtent = (int64_t{1} << 30) - 1;
 // Kernels compute offsets within a block in 32 bits.
 constexpr int64_t kMaxBlock = (int64_t{1} << 31) - 1;
@@ -96,7 +96,8 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   if (kernel.ops->tma_b && (beyond_tma(options.ldb, dtype) || beyond_tma(options.ldc, dtype))) {
     return "its leading dimensions must be below " + std::string(tma_pitch(dtype));
   }
-  if (kernel.ops->tma_b && dtype == SPARSEK_FP64 && std::max<int64_t>(options.n, matrix.block_k) > kMostColumnsFp64) {
+  const int64_t words = dtype_bytes(dtype) / 2;
+  if (kernel.ops->tma_b && words > 1 && std::max<int64_t>(options.n, matrix.block_k) > kMostWords / words) {
     return "more columns than it serves";
   }
   if (kernel.ops->tma_b && (matrix.block_k > kMaxBlock / matrix.block_m || matrix.block_k > kMaxTmaExtent)) {

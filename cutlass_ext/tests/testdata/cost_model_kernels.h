@@ -75,6 +75,8 @@ constexpr KernelDesc kModelled[] = {
     {"dmma_fp64_64_128", "dmma", "", SPARSEK_FP64, SPARSEK_FP64, 64, 128, 16, 4, 8, true, 8, false, &kDmmaOps},
     {"dmma_fp64_64_32", "dmma", "", SPARSEK_FP64, SPARSEK_FP64, 64, 32, 16, 8, 8, true, 8, false, &kDmmaOps},
     {"dmma_fp64_64_64", "dmma", "", SPARSEK_FP64, SPARSEK_FP64, 64, 64, 16, 4, 8, true, 8, false, &kDmmaOps},
+    {"dmma_fp32_64_64", "dmma", "", SPARSEK_FP32, SPARSEK_FP32, 64, 64, 16, 8, 8, true, 8, false, &kDmmaOps},
+    {"dmma_fp32_64_32", "dmma", "", SPARSEK_FP32, SPARSEK_FP32, 64, 32, 16, 8, 8, true, 8, false, &kDmmaOps},
     {"skinny_fp32_16_16", "skinny_fma", "", SPARSEK_FP32, SPARSEK_FP32, 16, 16, 32, 1, 8, true, 4, false, &kSimtOps},
     {"skinny_fp64_16_8", "skinny_fma", "", SPARSEK_FP64, SPARSEK_FP64, 16, 8, 16, 1, 8, true, 2, false, &kSimtOps},
     {"packed_bf16_128_256", "wgmma_packed", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 4, true, 1, false,

@@ -48,6 +48,7 @@ int coefficient_range(const char* kernel, int* count) {
   if (is("singles")) return range(c.singles);
   if (is("fixed")) return range(c.fixed);
   if (is("tensor")) return range(c.tensor);
+  if (begins("dmma_fp32")) return range(c.dmma_fp32);
   if (begins("dmma_")) return range(c.dmma);
   if (begins("packed_")) return range(c.packed);
   if (begins("window_")) return range(c.window);

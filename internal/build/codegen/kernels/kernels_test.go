@@ -147,7 +147,8 @@ func TestDMMA(t *testing.T) {
 		t.Errorf("pipeline of %d bytes", bytes)
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
-		"type":         {"fp64", "fp32", "multiplies fp64"},
+		"type":         {"fp64", "bf16", "multiplies fp64"},
+		"fp32":         {"fp64", "fp32", "of fp32 at most 64 columns"},
 		"tile":         {"[64, 128, 16]", "[64, 96, 16]", "64 x 32, 64 or 128 x 16"},
 		"block height": {`"block_m": 64`, `"block_m": 4`, "multiples of 8"},
 		"block width":  {`"block_k_multiple": 64`, `"block_k_multiple": 4`, "multiples of 8"},

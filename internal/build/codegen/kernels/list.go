@@ -90,8 +90,8 @@ const (
 	WgmmaPlanes  = "wgmma_planes"  // tensor cores by warpgroup: fp32 as three planes of bf16
 	PlanesPacked = "planes_packed" // the same, A packed into dense tiles before
 	WgmmaTF32    = "wgmma_tf32"    // tensor cores by warpgroup, TMA: fp32 cut off to TF32
-	DMMA         = "dmma"          // tensor cores by warp, TMA: fp64
-	DMMAPacked   = "dmma_packed"   // the same, A packed into dense tiles before
+	DMMA         = "dmma"          // tensor cores by warp, TMA: fp64, and fp32 as fp64
+	DMMAPacked   = "dmma_packed"   // the same for fp64, A packed into dense tiles before
 	Skinny       = "skinny"        // tensor cores by warp, TMA: few columns
 	SkinnyFMA    = "skinny_fma"    // ordinary cores: fp32 and fp64, few columns
 	FewColumns   = "few_columns"   // ordinary cores, small blocks: few columns
@@ -228,10 +228,8 @@ func (k Kernel) check() error {
 		return k.checkMultiples(d, 16) // the rows of a warp; the depth of an instruction
 	case SkinnyFMA:
 		return k.checkSkinnyFMA(d)
-	case DMMA:
-		return k.checkDMMA(8)
-	case DMMAPacked:
-		return k.checkDMMA(1)
+	case DMMA, DMMAPacked:
+		return k.checkDMMA()
 	case WMMA:
 		return k.checkWMMA()
 	case TMASandbox:
@@ -377,13 +375,20 @@ func (k Kernel) checkSkinnyFMA(d dtype) error {
 	return nil
 }
 
-// checkDMMA checks what cuda/dmma.cuh would, of blocks of multiples of so many rows and columns.
-func (k Kernel) checkDMMA(multiple int) error {
-	if k.DType != "fp64" {
-		return fmt.Errorf("dtype %s: the %s family multiplies fp64", k.DType, k.Family)
+// checkDMMA checks what cuda/dmma.cuh would. Of fp32, whose A is not packed, a warp has no registers for the widest tile.
+func (k Kernel) checkDMMA() error {
+	most, multiple := 128, 8
+	switch {
+	case k.Family == DMMAPacked:
+		multiple = 1
+	case k.DType == "fp32":
+		most = 64
 	}
-	if k.Tile[0] != 64 || k.Tile[1] != 32 && k.Tile[1] != 64 && k.Tile[1] != 128 || k.Tile[2] != 16 {
-		return fmt.Errorf("tile %v: the %s family has 64 x 32, 64 or 128 x 16", k.Tile, k.Family)
+	if k.DType != "fp64" && (k.DType != "fp32" || k.Family == DMMAPacked) {
+		return fmt.Errorf("dtype %s: the %s family multiplies fp64, and dmma fp32", k.DType, k.Family)
+	}
+	if k.Tile[0] != 64 || k.Tile[1] != 32 && k.Tile[1] != 64 && k.Tile[1] != 128 || k.Tile[1] > most || k.Tile[2] != 16 {
+		return fmt.Errorf("tile %v: the %s family has 64 x 32, 64 or 128 x 16, and of fp32 at most 64 columns", k.Tile, k.Family)
 	}
 	if k.BlockM%multiple != 0 || k.BlockKMultiple%multiple != 0 {
 		return fmt.Errorf("blocks of %d x %d: the %s family takes multiples of %d", k.BlockM, k.BlockKMultiple, k.Family, multiple)

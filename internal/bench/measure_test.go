@@ -205,7 +205,7 @@ func TestRunWithNewPatterns(t *testing.T) {
 				t.Errorf("%+v", timed)
 			}
 		}
-		want := []string{Ours, "new_pattern", "new_pattern_host", "update", "update_host", "update_graph"}
+		want := []string{Ours, "same_pattern", "same_pattern_host", "new_pattern", "new_pattern_host", "update", "update_host", "update_graph"}
 		if c.Info().Backend != sparsek.CUDA {
 			want = want[:1]
 			if absent := r.Absent(); len(absent) != 1 || absent[0].Peer != Dynamic {

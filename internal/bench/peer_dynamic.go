@@ -15,7 +15,7 @@ import (
 
 // DynamicMethod says how steps of a new pattern each are timed.
 const DynamicMethod = "A step of new_pattern makes a matrix of device arrays, a plan and a product of it, and lets matrix and plan go, all in the order of one stream; " +
-	"a step of update gives one plan the index again, and multiplies. A time is that of a step of many, by the wall clock until the last has ended; " +
+	"a step of update gives one plan the index again, and multiplies; a step of same_pattern only multiplies. A time is that of a step of many, by the wall clock until the last has ended; " +
 	"those with _host are what the calls of a step take on the host, which waits for none; update_graph is such a step in a CUDA graph of many, replayed. While another kernel holds an SM, another stream is busy."
 
 // stepsAtOnce are so many that the host runs ahead of the GPU or the other way round, and few enough that the host's
@@ -44,10 +44,11 @@ func (dynamic[T]) enter(ctx context.Context, s *subject[T]) (list []entrant, err
 		return nil, errors.Join(err, d.close())
 	}
 	inStream := func(ctx context.Context) error { return d.update(ctx, d.stream) }
+	same := func(ctx context.Context) error { return d.plan.Enqueue(ctx, d.stream, 1, 0, d.operands) }
 	for _, one := range []struct {
 		name, about string
 		step        func(context.Context) error
-	}{{"new_pattern", "matrix, plan and product", d.newPattern}, {"update", "plan_update and product", inStream}} {
+	}{{"same_pattern", "product", same}, {"new_pattern", "matrix, plan and product", d.newPattern}, {"update", "plan_update and product", inStream}} {
 		for _, host := range []bool{false, true} {
 			e := entrant{name: one.name, kernel: d.plan.Info().Kernel + ", " + one.about, time: d.timer(one.step, host)}
 			if host {

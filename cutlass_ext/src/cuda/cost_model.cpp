@@ -62,8 +62,8 @@ constexpr Family kFamilies[] = {
      /*packs=*/false, /*alone=*/0.95, SPARSEK_FP64},
     {"dmma", 0, 64, &CostCoefficients::dmma_fp32, false, /*mma=*/1, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
      /*packs=*/false, /*alone=*/0.65, SPARSEK_FP32},
-    {"dmma", 0, 32, &CostCoefficients::dmma_fp32, false, /*mma=*/0.54, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
-     /*packs=*/false, /*alone=*/0.8, SPARSEK_FP32},
+    {"dmma", 0, 32, &CostCoefficients::dmma_fp32, false, /*mma=*/0.42, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
+     /*packs=*/false, /*alone=*/1.0, SPARSEK_FP32},
 };
 
 const Family* find_family(const KernelDesc& kernel) {

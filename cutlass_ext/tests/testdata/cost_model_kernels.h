@@ -17,7 +17,7 @@ constexpr KernelOps modelled_ops(int ctas_per_sm, int most_cluster, bool may_spl
 
 constexpr KernelOps kSkinnyOps = modelled_ops(2, 4, false), kTileOps = modelled_ops(1, 1, false),
                     kGatherOps = modelled_ops(1, 1, true), kDmmaOps = modelled_ops(2, 1, false),
-                    kSimtOps = modelled_ops(2, 1, false);
+                    kDmma64Ops = modelled_ops(3, 1, false), kSimtOps = modelled_ops(2, 1, false);
 
 constexpr KernelOps chunked_ops() {
   KernelOps ops = modelled_ops(1, 1, false);
@@ -74,8 +74,8 @@ constexpr KernelDesc kModelled[] = {
     {"simt_fp32", "simt", "", SPARSEK_FP32, SPARSEK_FP32, 0, 64, 1, 1, 1, true, 1, false, &kSimtOps},
     {"dmma_fp64_64_128", "dmma", "", SPARSEK_FP64, SPARSEK_FP64, 64, 128, 16, 4, 8, true, 8, false, &kDmmaOps},
     {"dmma_fp64_64_32", "dmma", "", SPARSEK_FP64, SPARSEK_FP64, 64, 32, 16, 8, 8, true, 8, false, &kDmmaOps},
-    {"dmma_fp64_64_64", "dmma", "", SPARSEK_FP64, SPARSEK_FP64, 64, 64, 16, 4, 8, true, 8, false, &kDmmaOps},
-    {"dmma_fp32_64_64", "dmma", "", SPARSEK_FP32, SPARSEK_FP32, 64, 64, 16, 8, 8, true, 8, false, &kDmmaOps},
+    {"dmma_fp64_64_64", "dmma", "", SPARSEK_FP64, SPARSEK_FP64, 64, 64, 16, 4, 8, true, 8, false, &kDmma64Ops},
+    {"dmma_fp32_64_64", "dmma", "", SPARSEK_FP32, SPARSEK_FP32, 64, 64, 16, 8, 8, true, 8, false, &kDmma64Ops},
     {"dmma_fp32_64_32", "dmma", "", SPARSEK_FP32, SPARSEK_FP32, 64, 32, 16, 8, 8, true, 8, false, &kDmmaOps},
     {"skinny_fp32_16_16", "skinny_fma", "", SPARSEK_FP32, SPARSEK_FP32, 16, 16, 32, 1, 8, true, 4, false, &kSimtOps},
     {"skinny_fp64_16_8", "skinny_fma", "", SPARSEK_FP64, SPARSEK_FP64, 16, 8, 16, 1, 8, true, 2, false, &kSimtOps},

@@ -380,7 +380,8 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
     launch.workers = has_window(*kernel_) || reads_rows(*kernel_) ? workers_ : options_.workers;
   }
   const bool captured = record_use(args);
-  // After its first tile, which is that of its number, a CTA takes further ones if there are any.
+  // A CTA begins with the tile of its number, or is one of the last without one, and takes further ones if there are
+  // any.
   if (kernel_->ops->takes_tiles && launch.tiles_count > launch.workers) {
     launch.tiles_taken = matrix_.memory().tile_counters().of(launch.stream, captured);
     launch.late_workers = late_workers(launch.tiles_count, launch.workers);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel family "dmma": fp64 on its tensor cores, for blocks of multiples of 8 x 8. Numbers of fp32 are multiplied and
-// summed up there as fp64, which takes no longer than on the ordinary cores, and no copies of A and B as planes do.
+// summed up there as fp64. That takes no longer than on the ordinary cores, and unlike planes it needs no copies of A
+// and B.
 //
 // A CTA computes 64 rows of C, a row group of the plan, times TileN columns: 128, 64 or 32. A stage of the ring holds
 // 16 columns of the row group's A, and the matching rows of B. Each warp has 32 columns by a part of the rows, and

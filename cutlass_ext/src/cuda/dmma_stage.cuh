@@ -18,6 +18,7 @@ constexpr int kColumnsOfWarp = 32, kColumnsOfMma = 16;
 constexpr int kMmasAcross = kColumnsOfWarp / kColumnsOfMma;
 constexpr int kRowBytesB = 128, kChunkBytes = kStageK * kRowBytesB;  // of a chunk: the columns that these bytes hold
 constexpr int kUnitRows = 8;                                         // what a slot has at least
+
 // Where elements lie in a stage.
 template <class Element>
 struct Format {

@@ -127,6 +127,11 @@ void check_workers() {
     REQUIRE(worker_count(tiles, 264, 2) == (tiles <= 528 ? tiles : 264));
     REQUIRE(worker_count(tiles, 264, INT32_MAX) == tiles);
   }
+  using sparsek::cuda::late_workers;
+  REQUIRE(late_workers(8 * 132, 132) == 16);
+  REQUIRE(late_workers(8 * 132 - 1, 132) == 0);  // few tiles each
+  REQUIRE(late_workers(INT32_MAX, INT32_MAX / 8) == INT32_MAX / 8 / 8);
+  for (const int32_t workers : {1, 7, 8, 15, 16}) REQUIRE(late_workers(1 << 20, workers) == workers / 8);
 }
 
 }  // namespace

@@ -194,6 +194,8 @@ static char* faults(setting* s) {
       {1, 127, (int64_t)1 << 40, SPARSEK_COL_IDX_RANGE, "col_idx[127] = 1099511627776 is not within"},
       {1, 1, 0, SPARSEK_COL_IDX_UNSORTED, NULL},
   };
+  char* const failed = step(s, 0, 1, s->stream); /* loads the kernels, which may wait for the device */
+  if (failed != NULL) return failed;
   for (size_t i = 0; i < sizeof(kFaults) / sizeof(*kFaults); ++i) {
     sparsek_matrix* matrix = NULL;
     sparsek_plan* plan = NULL;

@@ -8,7 +8,7 @@ namespace sparsek {
 
 int32_t attention_parts(const AttentionSteps& list, int64_t sm_count, int64_t queries) {
   constexpr int64_t kLeastSteps = 4;  // of a part
-  // What it takes to write parts in fp32 and to join them, in steps: docs/notes/attention-kernel.md.
+  // What it takes to write parts in fp32 and to join them, in steps: docs/notes/attention-general.md.
   const int64_t joining = 6 + std::min<int64_t>(queries, kAttentionTile) * 3 / 32;
   const auto tiles = static_cast<int64_t>(list.tiles.size());
   if (tiles == 0) return 1;

@@ -149,13 +149,21 @@ func (o *benchCommand) settings(backend sparsek.Backend, files []*bench.File) be
 	return set
 }
 
-// checkCases refuses names that the suite does not have, before a device is opened.
+// checkCases refuses names that the suite does not have, before a device is opened. Where that may be a GPU or the CPU,
+// names that either has are right for now.
 func (o *benchCommand) checkCases() error {
 	if o.Suite == bench.Files || len(o.Cases) == 0 {
 		return nil
 	}
-	if _, err := bench.Cases(o.Suite, o.settings(o.Device.backend, nil), o.Cases); err != nil {
-		return fail(exitUsage, fmt.Errorf("bench: %w", err))
+	backends := []sparsek.Backend{o.Device.backend}
+	if o.Device.backend == sparsek.Auto {
+		backends = []sparsek.Backend{sparsek.CPU, sparsek.CUDA}
 	}
-	return nil
+	var err error
+	for _, backend := range backends {
+		if _, err = bench.Cases(o.Suite, o.settings(backend, nil), o.Cases); err == nil {
+			return nil
+		}
+	}
+	return fail(exitUsage, fmt.Errorf("bench: %w", err))
 }

@@ -71,6 +71,25 @@ func TestBenchFlags(t *testing.T) {
 	}
 }
 
+// A suite that has other cases on a GPU than on the CPU: names of either, until the device is known.
+func TestCasesOfEitherDevice(t *testing.T) {
+	for _, c := range []struct {
+		backend sparsek.Backend
+		name    string
+		is      bool
+	}{
+		{sparsek.Auto, "dense-d64", true}, {sparsek.Auto, "window-128-gqa", true}, {sparsek.Auto, "dense-d65", false},
+		{sparsek.CUDA, "dense-d64", true}, {sparsek.CUDA, "window-128-gqa", false},
+		{sparsek.CPU, "dense-d64", false}, {sparsek.CPU, "window-128-gqa", true},
+	} {
+		o := &benchCommand{Suite: bench.AttentionSuite, Cases: []string{c.name}}
+		o.Device.backend = c.backend
+		if err := o.checkCases(); (err == nil) != c.is || err != nil && exitCode(err) != exitUsage {
+			t.Errorf("%s on %v: %v", c.name, c.backend, err)
+		}
+	}
+}
+
 // All of it on the CPU, with the user's own files: tables, page and pictures.
 func TestBenchFiles(t *testing.T) {
 	needLibrary(t)

@@ -36,16 +36,20 @@ struct TileList {
   uint32_t late = 0;  // of the last CTAs (or clusters): those without a tile of their own (cuda/worker_count.h)
 };
 
-// The index of a tile that this CTA is to compute after its first; at least list.count where there is none.
-template <int Ctas = 1>
-__device__ uint32_t claim_tile(TileList const& list) {
-  uint32_t const workers = gridDim.x / Ctas;
+// The index of a tile that one of `workers` is to compute after its first; at least list.count where there is none.
+__device__ inline uint32_t claim_tile_of(TileList const& list, uint32_t workers) {
   if (uint32_t(list.count) <= workers) return list.count;
   uint32_t const ticket = atomicAdd(list.taken, 1u);
-  // Each CTA draws one ticket for which there is no tile, and then none, so this is the last of all: it leaves the
+  // Each worker draws one ticket for which there is no tile, and then none, so this is the last of all: it leaves the
   // counter as it was found.
   if (ticket == uint32_t(list.count) + list.late - 1) *list.taken = 0;
   return workers - list.late + ticket;
+}
+
+// The same where each CTA, or each cluster, is a worker.
+template <int Ctas = 1>
+__device__ uint32_t claim_tile(TileList const& list) {
+  return claim_tile_of(list, gridDim.x / Ctas);
 }
 
 // A place of the ring and the parity of its use.

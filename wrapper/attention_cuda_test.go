@@ -32,6 +32,38 @@ func attentionOnGPU[T Element](engine *Engine) func(t *testing.T) {
 	}
 }
 
+// Heads of at most 64 columns with many tiles for each CTA, which two pairs of warpgroups compute, and exponents that move far.
+func TestAttentionOfManyTilesOnTheGPUIsWithinItsBounds(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	t.Run("bf16", manyTilesOnGPU[BFloat16](engine))
+	t.Run("fp16", manyTilesOnGPU[Float16](engine))
+}
+
+func manyTilesOnGPU[T Element](engine *Engine) func(t *testing.T) {
+	return func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			c := &attentionCase[T, float32]{}
+			o := &c.opts
+			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 23))
+			o.Batch, o.HeadsK = rapid.IntRange(1, 3).Draw(t, "batch"), rapid.IntRange(1, 2).Draw(t, "heads")
+			o.HeadsQ = o.HeadsK * rapid.IntRange(1, 3).Draw(t, "group")
+			o.SeqQ, o.SeqK = rapid.IntRange(400, 900).Draw(t, "seqQ"), rapid.IntRange(1, 900).Draw(t, "seqK")
+			o.HeadSize = rapid.SampledFrom([]int{64, 64, 40}).Draw(t, "size")
+			o.Causal = rapid.Bool().Draw(t, "causal")
+			if rapid.Bool().Draw(t, "left") {
+				o.WindowLeft = new(rapid.IntRange(-100, 400).Draw(t, "windowLeft"))
+			}
+			o.Scale = rapid.SampledFrom([]float64{0, 0.3, 20}).Draw(t, "scale")
+			o.Workers = rapid.IntRange(1, 3).Draw(t, "workers")
+			if rapid.IntRange(0, 3).Draw(t, "layout") > 0 {
+				c.drawLayoutOf(t, random, rapid.SampledFrom([]int{64, 128, 192}))
+			}
+			c.fill(random, 0)
+			c.check(t, engine.Library(), c.runInBuffers(t, engine), 4)
+		})
+	}
+}
+
 // drawAttentionForGPU draws what the kernel serves, longer than drawAttention, since its tiles and units are 128 and 64.
 // multiples: that blocks are multiples of one of.
 func drawAttentionForGPU[T Element](t *rapid.T, multiples ...int) *attentionCase[T, float32] {
@@ -58,6 +90,7 @@ func drawAttentionForGPU[T Element](t *rapid.T, multiples ...int) *attentionCase
 	o.AlignEnds, o.AnyOrder = rapid.Bool().Draw(t, "align"), rapid.Bool().Draw(t, "any order")
 	o.Scale = rapid.SampledFrom([]float64{0, 0.3, 2}).Draw(t, "scale")
 	o.SoftCap = rapid.SampledFrom([]float64{0, 0, 0, 2, 30}).Draw(t, "cap")
+	o.Workers = rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "workers")
 	if rapid.IntRange(0, 4).Draw(t, "layout") > 0 {
 		multiple := rapid.SampledFrom(multiples).Draw(t, "multiple")
 		c.drawLayoutOf(t, random, rapid.Map(rapid.SampledFrom([]int{1, 2, 3, 4, 5}), func(n int) int { return n * multiple }))

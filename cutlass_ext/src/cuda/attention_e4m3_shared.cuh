@@ -32,6 +32,7 @@ struct Config {
   static constexpr int kStages = HeadSize > 64 ? 4 : 6;
   static constexpr int kQueryStages = 2;
   static constexpr int kGroups = HeadSize / 8;  // of 8 columns, of a thread's sums
+  static constexpr int kZeroBytes = 1024;
   static constexpr int kOutputBytes = HeadSize / kChunkColumns * attention_forward::kChunkBytes;
 };
 

@@ -67,6 +67,9 @@ struct Consumer {
   using Output = typename C::Output;
   static constexpr int kDepthSteps = C::kStepRows / 32;  // of p v
   static constexpr int kDepthStepsOfUnit = kAttentionUnit / 32;
+  // Whether scores become exponents before their maximum is found. With heads of 64 columns that was slower
+  // (docs/notes/attention-fp8.md).
+  static constexpr bool kExponentsFirst = C::kHeadSize > 64;
   using Scores = float[C::kStepRows / 8][4];
   using Weights = uint32_t[kDepthSteps][4];
   using Sums = float[C::kGroups][4];
@@ -131,7 +134,7 @@ struct Consumer {
     wait_for_phase(at.v_full(full_place<C::kStages>(uses_of(held.step), held.stage)), held.phase);
   }
 
-  // Makes scores exponentials, and moves what these refer to.
+  // Makes scores weights, and moves what these refer to.
   __device__ void finish_scores(Scores& s, const AttentionStep& step, const TileLimits& limits, int row, RowState& rows,
                                 float scale) const {
     if (hides(step)) {
@@ -139,8 +142,12 @@ struct Consumer {
                                         : SeenKeys{p.args.low, p.args.high, p.args.seq_k};
       hide(s, step, use, row, lane, seen);
     }
-    raise_top(s, rows, scale, kByteHeadroom / scale);
-    exponentiate(s, rows, scale);
+    if constexpr (kExponentsFirst) {
+      make_weights(s, rows, scale, {kLift, kLift + kByteHeadroom});
+    } else {
+      raise_top(s, rows, scale, kByteHeadroom / scale);
+      exponentiate(s, rows, scale);
+    }
   }
 
   // As attention_forward::exponentiate, times 2^kLift.
@@ -272,12 +279,12 @@ struct Consumer {
     const Head own(p.args, n_tile);
     const float of_values = TileScales(p, own).weight;
     float weight[2], lse[2];
-    end_rows(rows, scale, weight, lse);
+    end_rows(rows, kExponentsFirst ? 1 : scale, weight, lse);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       constexpr float kLogOf2 = 0.693147180559945309f;
       weight[r] *= of_values;
-      lse[r] -= kLift * kLogOf2;
+      if (!kExponentsFirst) lse[r] -= kLift * kLogOf2;  // else `top` is that much lower
       if (C::kGeneral && row + 8 * r >= limits.own_end) weight[r] = 0, lse[r] = -INFINITY, zero_row(o, r);
     }
     store(tile, own, first_row, o, weight, lse, o_at + (warpgroup * kAttentionUnit + warp * kWarpRows) * kRowBytes);

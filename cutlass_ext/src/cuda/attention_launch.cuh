@@ -16,12 +16,11 @@ cudaError_t prepare() {
   return cudaFuncSetAttribute(attention_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared<C>));
 }
 
+// What a kernel of C is given.
 template <class C>
-cudaError_t launch(const AttentionForwardArgs& args, const AttentionPages& pages, const AttentionScales& /*scales*/,
-                   cudaStream_t stream) {
-  if (args.tile_count == 0) return cudaSuccess;
+cudaError_t make_params(const AttentionForwardArgs& args, const AttentionPages& pages, Params* out) {
   constexpr double kLog2OfE = 1.4426950408889634;
-  Params p = {};
+  Params& p = *out;
   p.args = args;
   p.pages = pages;
   const double cap = args.general.soft_cap;
@@ -46,7 +45,15 @@ cudaError_t launch(const AttentionForwardArgs& args, const AttentionPages& pages
   if (error == cudaSuccess) error = make(&p.map_k, keys(k, args.stride_k), box);
   if (error == cudaSuccess) error = make(&p.map_v, keys(v, args.stride_v), box);
   if (error == cudaSuccess) error = make(&p.map_o, o, kWarpRows);
-  if (error != cudaSuccess) return error;
+  return error;
+}
+
+template <class C>
+cudaError_t launch(const AttentionForwardArgs& args, const AttentionPages& pages, const AttentionScales& /*scales*/,
+                   cudaStream_t stream) {
+  if (args.tile_count == 0) return cudaSuccess;
+  Params p = {};
+  if (const cudaError_t error = make_params<C>(args, pages, &p); error != cudaSuccess) return error;
   return launch_kernel(attention_kernel<C>, std::min(args.workers, args.tile_count), kThreads, sizeof(Shared<C>),
                        stream, {}, p);
 }

@@ -25,7 +25,6 @@ constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 constexpr int kTilesAhead = 2;  // that are known ahead or still in use
 constexpr int kChunkColumns = 64, kRowBytes = kChunkColumns * 2;
 constexpr int kUnitBytes = kAttentionUnit * kRowBytes, kChunkBytes = kAttentionTile * kRowBytes;
-constexpr int kZeroBytes = 1024;
 
 // Each stage has a barrier for each choice of warpgroups that use what is loaded, so that a warpgroup which waits at
 // one waits at all of its phases. With one barrier of a stage, a warpgroup that skipped a phase could take it, while
@@ -70,6 +69,7 @@ struct Config {
   static constexpr int kQueryStages = Alone || HeadSize > 128 ? 1 : 2;
   static constexpr int kGroups = HeadSize / 8;  // of 8 columns, of a thread's sums
   static constexpr int kBiasBytes = kAttentionTile / kConsumerWarps * kStepRows * 4;  // of a warp's tile, of fp32
+  static constexpr int kZeroBytes = 1024;
 };
 
 // Of each warp: its tile, see cuda/attention_bias_tile.cuh, and where the bias of its rows begins, which would take
@@ -84,8 +84,8 @@ struct NoBiasTiles {};
 template <class C>
 struct Shared {
   // First, since compute-sanitizer takes an operand whose strides are 0 for one of contiguous rows.
-  alignas(1024) uint32_t zeros[kZeroBytes / 4];
-  uint8_t q[C::kQueryStages][C::kTileBytes];
+  alignas(1024) uint32_t zeros[C::kZeroBytes / 4];
+  alignas(1024) uint8_t q[C::kQueryStages][C::kTileBytes];
   uint8_t k[C::kStages][C::kStepBytes], v[C::kStages][C::kStepBytes];
   TileQueue<kTilesAhead> tiles;
   // Of each stage: its loads are complete; it may be filled.
@@ -99,7 +99,7 @@ struct Shared {
 // By all threads: makes barriers and zeros ready.
 template <class C>
 __device__ void begin(Shared<C>& shared) {
-  if (threadIdx.x < kZeroBytes / 4) shared.zeros[threadIdx.x] = 0;
+  if (int(threadIdx.x) < C::kZeroBytes / 4) shared.zeros[threadIdx.x] = 0;
   cute::tma_store_fence();
   if (threadIdx.x == 0) {
     const auto init = [](uint64_t* barriers, int count, int arrivals) {

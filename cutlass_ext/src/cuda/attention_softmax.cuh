@@ -63,6 +63,50 @@ __device__ void raise_top(const float (&s)[Groups][4], RowState& rows, float sca
   }
 }
 
+// Where a row's greatest exponent lies when `top` moves, and which one moves it.
+struct ExponentRange {
+  float moved, most;
+};
+constexpr ExponentRange kExponents = {0, kHeadroom};
+
+// Moves `top` such that the greatest exponent of each row is at most `moved`, and of a row without keys just that.
+template <int Groups>
+__device__ void move_exponents(float (&x)[Groups][4], RowState& rows, float moved) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float most = -INFINITY;
+#pragma unroll
+    for (int g = 0; g < Groups; ++g) most = fmaxf(most, fmaxf(x[g][2 * r], x[g][2 * r + 1]));
+    most = quad_max(most) - moved;
+    const bool had_none = rows.top[r] == -INFINITY;
+    const float by = had_none ? most : fmaxf(most, 0.f);
+    rows.factor[r] = had_none ? 0.f : exp2_of(-by);
+    rows.top[r] = had_none ? most : rows.top[r] + by;
+    rows.sum[r] *= rows.factor[r];
+#pragma unroll
+    for (int g = 0; g < Groups; ++g) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) x[g][2 * r + e] -= by == -INFINITY ? 0.f : by;
+    }
+  }
+}
+
+// Makes exponents weights, and adds these up.
+template <int Groups>
+__device__ void exponentiate(float (&x)[Groups][4], RowState& rows) {
+  float sum[2] = {0, 0};
+#pragma unroll
+  for (int g = 0; g < Groups; ++g) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      x[g][e] = exp2_of(x[g][e]);
+      sum[e / 2] += x[g][e];
+    }
+  }
+  rows.sum[0] += sum[0];
+  rows.sum[1] += sum[1];
+}
+
 // Makes the scores exponentials and adds these up.
 template <int Groups>
 __device__ void exponentiate(float (&s)[Groups][4], RowState& rows, float scale_log2) {
@@ -80,6 +124,31 @@ __device__ void exponentiate(float (&s)[Groups][4], RowState& rows, float scale_
   rows.sum[1] += sum[1];
 }
 
+// Makes scores weights, and adds these up, as raise_top and exponentiate do, with fewer instructions. But more of them
+// have three operands, which takes longer while a product with sums in registers is under way: so some kernels are
+// slower with it. `top` is an exponent here, of a scale of 1.
+template <int Groups>
+__device__ void make_weights(float (&s)[Groups][4], RowState& rows, float scale_log2, ExponentRange range) {
+  const float bias[2] = {rows.bias(0, 1), rows.bias(1, 1)};
+  // Compared as integers, by instructions with three operands. Their order is that of numbers where one of two is not
+  // negative, as all that exceed the range are.
+  int most[2] = {INT_MIN, INT_MIN};
+#pragma unroll
+  for (int g = 0; g < Groups; ++g) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) s[g][e] = fmaf(s[g][e], scale_log2, bias[e / 2]);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      most[r] = max(most[r], max(__float_as_int(s[g][2 * r]), __float_as_int(s[g][2 * r + 1])));
+    }
+  }
+  const bool has_none = rows.top[0] == -INFINITY || rows.top[1] == -INFINITY;
+  const bool exceeds = max(most[0], most[1]) > __float_as_int(range.most);
+  rows.rescales = __any_sync(0xffffffffu, exceeds || has_none);
+  if (rows.rescales) move_exponents(s, rows, range.moved);
+  exponentiate(s, rows);
+}
+
 // Makes sums refer to the new `top`.
 template <int Groups>
 __device__ void rescale(float (&sums)[Groups][4], const RowState& rows) {
@@ -95,27 +164,33 @@ struct SeenKeys {
   int low, high, end;
 };
 
-// Sets the scores of keys that a row does not see to -inf. row: the thread's first.
+// Sets the scores of a unit's keys that a row does not see to -inf, of all keys where the unit is not used. s: of the
+// unit from group `from` on. row: the thread's first.
+template <int Count, int Groups>
+__device__ void hide_unit(float (&s)[Groups][4], int from, uint32_t unit, uint32_t use, int row, int lane,
+                          const SeenKeys& seen) {
+  const int first = int(unit & kUnitNumber) * kAttentionUnit + 2 * (lane % 4);
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int away = first - (row + 8 * r);  // key - query, of the thread's first column
+    const int low = seen.low - away;
+    const int high = (unit & use) != 0 ? min(seen.high - away, seen.end - 1 - first) : INT_MIN;
+#pragma unroll
+    for (int g = 0; g < Count; ++g) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        if (g * 8 + e < low || g * 8 + e > high) s[from + g][r * 2 + e] = -INFINITY;
+      }
+    }
+  }
+}
+
+// The same of a step's two units.
 template <int Groups>
 __device__ void hide(float (&s)[Groups][4], const AttentionStep& step, uint32_t use, int row, int lane,
                      const SeenKeys& seen) {
 #pragma unroll
-  for (int u = 0; u < 2; ++u) {
-    const int first = int(step.unit[u] & kUnitNumber) * kAttentionUnit + 2 * (lane % 4);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int away = first - (row + 8 * r);  // key - query, of the thread's first column
-      const int low = seen.low - away;
-      const int high = (step.unit[u] & use) != 0 ? min(seen.high - away, seen.end - 1 - first) : INT_MIN;
-#pragma unroll
-      for (int g = 0; g < Groups / 2; ++g) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          if (g * 8 + e < low || g * 8 + e > high) s[u * Groups / 2 + g][r * 2 + e] = -INFINITY;
-        }
-      }
-    }
-  }
+  for (int u = 0; u < 2; ++u) hide_unit<Groups / 2>(s, u * Groups / 2, step.unit[u], use, row, lane, seen);
 }
 
 }  // namespace attention_forward

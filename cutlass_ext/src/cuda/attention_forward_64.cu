@@ -9,7 +9,7 @@ namespace {
 
 // Of how many tiles for each CTA on pairs are faster. A tile by itself takes longer in a pair, so where few follow each
 // other, the last ones end later (docs/notes/attention-forward.md).
-constexpr int kPairTiles = 3;
+constexpr int kPairTiles = 4;
 
 template <class Element>
 cudaError_t prepare_both() {

@@ -115,11 +115,12 @@ struct PairConsumer {
       wgmma_fence(o);
       if (held != kNone) release(at.v_empty(held));
       held = is_last ? ring.stage : kNone;
-      if (is_last) release(at.k_empty(ring.stage));
       if ((step.unit[u] & kPartialUnit) != 0) {
         hide_unit<kAttentionUnit / 8>(s, 0, step.unit[u], use, row, lane, {p.args.low, p.args.high, p.args.seq_k});
       }
       make_weights(s, rows, p.scale_log2, kExponents);
+      // Not before, although they have been read: that was slower by 4 % (docs/notes/attention-forward.md).
+      if (is_last) release(at.k_empty(ring.stage));
       if (rows.rescales) rescale(o, rows);
       round(s, weights);
       begin_values(o, weights, u);

@@ -2,10 +2,11 @@
 // The tiles of a plan, taken by the CTAs of a persistent grid, each the next one when it needs one: so a CTA that
 // starts late, since something else holds its SM, delays nobody.
 //
-// CTA i begins with tile i. All further tiles are taken from a counter in global memory, by one thread of each CTA. It
-// passes them on to the warps of its CTA, the readers, through a ring in shared memory (TileQueue). In long lists, the
-// last CTAs have no tile of their own: CTAs begin in the order of their numbers, so where SMs are held, these are the
-// ones that begin late, maybe when all others have ended. They begin with a tile that has no columns in C.
+// CTA i begins with tile i; where a CTA has two workers, the second one begins with tile gridDim.x + i. All further
+// tiles are taken from a counter in global memory, by one thread of each worker. It passes them on to the worker's
+// warps, the readers, through a ring in shared memory (TileQueue). In long lists, the last CTAs have no tile of their
+// own: CTAs begin in the order of their numbers, so where SMs are held, these are the ones that begin late, maybe when
+// all others have ended. They begin with a tile that has no columns in C.
 //
 //   claim      adds one to the counter. The result is needed by `publish` only, so that the caller can do other work
 //              while the atomic is under way.

@@ -32,7 +32,7 @@ func attentionOnGPU[T Element](engine *Engine) func(t *testing.T) {
 	}
 }
 
-// Heads of at most 64 columns with many tiles for each CTA, which two pairs of warpgroups compute, and exponents that move far.
+// Heads of at most 64 columns with so many tiles that pairs of warpgroups compute them, on up to 144 SMs, and exponents that move far.
 func TestAttentionOfManyTilesOnTheGPUIsWithinItsBounds(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	t.Run("bf16", manyTilesOnGPU[BFloat16](engine))
@@ -45,16 +45,16 @@ func manyTilesOnGPU[T Element](engine *Engine) func(t *testing.T) {
 			c := &attentionCase[T, float32]{}
 			o := &c.opts
 			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 23))
-			o.Batch, o.HeadsK = rapid.IntRange(1, 3).Draw(t, "batch"), rapid.IntRange(1, 2).Draw(t, "heads")
-			o.HeadsQ = o.HeadsK * rapid.IntRange(1, 3).Draw(t, "group")
-			o.SeqQ, o.SeqK = rapid.IntRange(400, 900).Draw(t, "seqQ"), rapid.IntRange(1, 900).Draw(t, "seqK")
+			group := rapid.IntRange(1, 3).Draw(t, "group")
+			o.Batch, o.HeadsK, o.HeadsQ = rapid.IntRange(12, 14).Draw(t, "batch"), 24/group, 24/group*group
+			o.SeqQ, o.SeqK = rapid.IntRange(129, 200).Draw(t, "seqQ"), rapid.OneOf(rapid.IntRange(1, 150), rapid.IntRange(1, 600)).Draw(t, "seqK")
 			o.HeadSize = rapid.SampledFrom([]int{64, 64, 40}).Draw(t, "size")
 			o.Causal = rapid.Bool().Draw(t, "causal")
 			if rapid.Bool().Draw(t, "left") {
 				o.WindowLeft = new(rapid.IntRange(-100, 400).Draw(t, "windowLeft"))
 			}
 			o.Scale = rapid.SampledFrom([]float64{0, 0.3, 20}).Draw(t, "scale")
-			o.Workers = rapid.IntRange(1, 3).Draw(t, "workers")
+			o.Workers = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "workers")
 			if rapid.IntRange(0, 3).Draw(t, "layout") > 0 {
 				c.drawLayoutOf(t, random, rapid.SampledFrom([]int{64, 128, 192}))
 			}
@@ -321,13 +321,18 @@ func TestAttentionOfLayoutsInDeviceMemory(t *testing.T) {
 	})
 }
 
-// Few queries, whose keys several CTAs share, have the same bits with any number of workers.
-func TestAttentionOfFewQueriesHasTheSameBitsWithAnyWorkers(t *testing.T) {
+// With any number of workers: few queries, whose keys several CTAs share, and tiles that pairs of warpgroups compute.
+func TestAttentionHasTheSameBitsWithAnyWorkers(t *testing.T) {
 	engine := newEngine(t, CUDA)
 	s := must(engine.NewStream())(t)
 	defer s.Close()
-	for _, queries := range []int{1, 20} {
-		c := &attentionCase[BFloat16, float32]{opts: AttentionOptions{Batch: 2, HeadsQ: 4, HeadsK: 2, SeqQ: queries, SeqK: 6000, HeadSize: 128}}
+	for _, opts := range []AttentionOptions{
+		{Batch: 2, HeadsQ: 4, HeadsK: 2, SeqQ: 1, SeqK: 6000, HeadSize: 128},
+		{Batch: 2, HeadsQ: 4, HeadsK: 2, SeqQ: 20, SeqK: 6000, HeadSize: 128},
+		{Batch: 9, HeadsQ: 64, HeadsK: 64, SeqQ: 64, SeqK: 300, HeadSize: 64},
+		{Batch: 1, HeadsQ: 4, HeadsK: 4, SeqQ: 500, SeqK: 300, HeadSize: 64},
+	} {
+		c := &attentionCase[BFloat16, float32]{opts: opts}
 		c.fill(rand.New(rand.NewPCG(2, 24)), 0)
 		var want map[string][]uint64
 		for _, workers := range []int{0, 1, 3} {
@@ -339,7 +344,7 @@ func TestAttentionOfFewQueriesHasTheSameBitsWithAnyWorkers(t *testing.T) {
 			}
 			for name := range want {
 				if !slices.Equal(got[name], want[name]) {
-					t.Errorf("%d queries: %s differs with %d workers", queries, name, workers)
+					t.Errorf("%+v: %s differs with %d workers", opts, name, workers)
 				}
 			}
 			if err := a.Close(); err != nil {

@@ -2,7 +2,7 @@
 // Attention's forward pass in e4m3: the walk of cuda/attention_forward.cuh, with products of bytes.
 //
 //   s = q k^T            wgmma, both operands in shared memory     (64, 128)
-//   p = exp2(s - top)    in registers, times 2^kLift, then rounded to e4m3
+//   p = exp2(s - top)    in registers, up to 2^kLift at the greatest score so far, then rounded to e4m3
 //   part += p v          wgmma, p in registers, v transposed       (64, head size)
 //   o += part            in registers, after each kPartSteps steps
 //
@@ -29,9 +29,10 @@ namespace attention_e4m3 {
 
 using namespace attention_forward;
 
-// e4m3 has 448 = 2^8.8 as its largest number and 2^-9 as its smallest. So p is up to 2^kLift at `top`, which scores may
-// exceed by so little only before it moves, and p is rounded by up to 2^-10, which is 2^-16 of the largest weight. With
-// more lift and less headroom `top` moves more often, which takes longer.
+// e4m3 has 448 = 2^8.8 as its largest number and 2^-9 as its smallest. So when `top` moves, the greatest p becomes
+// 2^kLift, which later ones may exceed by so little only before it moves again, and p is rounded by up to 2^-10, which
+// is 2^-16 of the largest weight. With more lift and less headroom `top` moves more often, which takes longer. Where
+// exponents come first, `top` is that of p = 1, else of p = 2^kLift.
 constexpr float kLift = kE4m3Lift, kByteHeadroom = 2.75f;
 // Steps whose p v wgmma adds up.
 constexpr int kPartSteps = kE4m3SumKeys / kAttentionTile;

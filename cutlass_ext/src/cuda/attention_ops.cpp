@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "abi/error.h"
+#include "cuda/attention_pairs.h"
 #include "cuda/cuda_error.h"
 #include "plan/attention_pieces.h"
 
@@ -38,6 +39,12 @@ const char* obstacle(const AttentionShape& shape) {
 AttentionForwardOps e4m3_ops(const AttentionShape& shape, bool general) {
   return shape.head_size <= 64 ? attention_forward_e4m3_64(shape.dtype_o, general)
                                : attention_forward_e4m3_128(shape.dtype_o, general);
+}
+
+// Whether there are so many tiles that pairs of warpgroups are faster.
+bool has_tiles_for_pairs(const AttentionShape& shape, int sm_count) {
+  const int64_t tiles = shape.batch * shape.heads_q * ((shape.seq_q + kAttentionTile - 1) / kAttentionTile);
+  return tiles >= int64_t(kPairTiles) * sm_count;
 }
 
 }  // namespace
@@ -90,11 +97,14 @@ AttentionForwardOps paged_attention_ops(const AttentionShape& shape) {
   return attention_forward_paged_256(shape.dtype);
 }
 
-AttentionOps attention_ops(const AttentionShape& shape, bool alone) {
+AttentionOps attention_ops(const AttentionShape& shape, bool alone, int sm_count) {
   if (is_e4m3(shape)) return {e4m3_ops(shape, false), {}};
   if (!attention_in_units(shape) || shape.soft_cap > 0) return general_attention_ops(shape);
   const sparsek_dtype dtype = shape.dtype;
-  if (shape.head_size <= 64) return {attention_forward_64(dtype), attention_backward_64(dtype)};
+  if (shape.head_size <= 64) {
+    const bool pairs = has_tiles_for_pairs(shape, sm_count);
+    return {pairs ? attention_pairs_64(dtype) : attention_forward_64(dtype), attention_backward_64(dtype)};
+  }
   if (shape.head_size <= 96) return {attention_forward_96(dtype, alone), attention_backward_96(dtype)};
   return {attention_forward_128(dtype, alone), attention_backward_128(dtype)};
 }

@@ -21,8 +21,9 @@ struct AttentionOps {
   void prepare() const;
 };
 
-// alone: most steps of the forward pass are used by one warpgroup alone.
-AttentionOps attention_ops(const AttentionShape& shape, bool alone);
+// alone: most steps of the forward pass are used by one warpgroup alone. sm_count: of the GPU, whatever CTAs there are,
+// since results must not depend on a limit on these.
+AttentionOps attention_ops(const AttentionShape& shape, bool alone, int sm_count);
 // Those that also serve lengths.
 AttentionOps general_attention_ops(const AttentionShape& shape);
 // Those that also serve a bias and bits of blocks. These, and those that follow, are not there for e4m3: their pointers

@@ -41,6 +41,8 @@ struct PairShared {
 template <class C>
 struct PairConsumer {
   using Element = typename C::Element;
+  // A warpgroup waits for the values of a step while it holds those of its last one, which may lie two steps before.
+  static_assert(C::kStages > 2);
   static constexpr int kUnitSteps = kAttentionUnit / 16;  // of p v
   using Scores = float[kAttentionUnit / 8][4];
   using Weights = uint32_t[kUnitSteps][4];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CTA of cuda/attention_forward.cuh has in shared memory. Tensors lie in chunks of 64 columns, 128-byte swizzle:
+// What a CTA of cuda/attention_forward.cuh, or a pair of cuda/attention_pairs.cuh, has in shared memory. Tensors lie in
+// chunks of 64 columns, 128-byte swizzle:
 //
 //   q      (chunk, 128, 64), over which o is written
 //   k, v   (chunk, 128, 64): the two units of a step; of heads of more than 128 columns (chunk, 64, 64)

@@ -69,7 +69,8 @@ struct ExponentRange {
 };
 constexpr ExponentRange kExponents = {0, kHeadroom};
 
-// Moves `top` such that the greatest exponent of each row is at most `moved`, and of a row without keys just that.
+// Moves `top` such that the greatest exponent of each row is at most `moved`, and just that where the row had no keys
+// before.
 template <int Groups>
 __device__ void move_exponents(float (&x)[Groups][4], RowState& rows, float moved) {
 #pragma unroll
@@ -79,9 +80,10 @@ __device__ void move_exponents(float (&x)[Groups][4], RowState& rows, float move
     for (int g = 0; g < Groups; ++g) most = fmaxf(most, fmaxf(x[g][2 * r], x[g][2 * r + 1]));
     most = quad_max(most) - moved;
     const bool had_none = rows.top[r] == -INFINITY;
-    const float by = had_none ? most : fmaxf(most, 0.f);
+    const float top = had_none ? most : rows.top[r] + fmaxf(most, 0.f);
+    const float by = had_none ? most : top - rows.top[r];  // as `top` moves, and not by less than it can
     rows.factor[r] = had_none ? 0.f : exp2_of(-by);
-    rows.top[r] = had_none ? most : rows.top[r] + by;
+    rows.top[r] = top;
     rows.sum[r] *= rows.factor[r];
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {

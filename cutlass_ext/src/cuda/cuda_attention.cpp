@@ -43,7 +43,7 @@ class CudaAttention final : public AttentionState {
         workers_(shape.workers > 0 ? std::min(shape.workers, sm_count) : sm_count),
         padded_((shape.seq_q + kAttentionTile - 1) / kAttentionTile * kAttentionTile),
         work_(shape, layout, {memory, uses_, device, static_cast<int64_t>(l2_bytes / 2), sm_count}),
-        ops_(work_->parts() > 1 ? general_attention_ops(shape) : attention_ops(shape, work_->mostly_alone())),
+        ops_(work_->parts() > 1 ? general_attention_ops(shape) : attention_ops(shape, work_->mostly_alone(), sm_count)),
         general_ops_(general_attention_ops(shape)),
         terms_ops_(attention_ops_with_terms(shape)),
         paged_ops_(paged_attention_ops(shape)),

@@ -31,8 +31,8 @@ int32_t count_of(const AttentionSteps& list);
 
 // Of a tile's steps, those that both warpgroups use come first. Of the others, no two that one warpgroup alone uses
 // follow each other where the other one has steps left: it keeps the values of its last step until it has the keys of
-// its next, so that with more between them the loads of these would wait for it, and it for them. Tiles of heads whose
-// keys and values take up no more than l2_bytes follow each other, long ones first.
+// its next, or with three stages its values, so that with more between them the loads of these would wait for it, and
+// it for them. Tiles of heads whose keys and values take up no more than l2_bytes follow each other, long ones first.
 AttentionSteps make_attention_steps(const AttentionShape& shape, const AttentionLists& lists, int64_t l2_bytes);
 
 // Whether more than half of the steps are used by one warpgroup alone.

@@ -12,11 +12,18 @@ using namespace sparsek;
 
 namespace {
 
-// Whether all of a tile is loaded, where keys and values have two stages each: the values of a step are loaded behind
-// the keys of the next one, and a warpgroup releases its step's keys when it has the values of its step before, and
-// these when it has the keys.
-bool ends(const AttentionSteps& steps, const WorkTile& tile) {
-  constexpr int kStages = 2;
+// How a kernel waits. Each has a number of stages for keys, and as many for values.
+struct Waits {
+  int stages;
+  bool own_values;  // a step needs its own values before it releases those of the step before, else these alone
+};
+constexpr Waits kWaits[] = {{2, false},  // cuda/attention_forward.cuh
+                            {3, true}};  // cuda/attention_pairs.cuh
+
+// Whether all of a tile is loaded: the values of a step are loaded behind the keys of the next one, and a warpgroup
+// releases its step's keys, and the values of its step before, when it has the step's keys and the values that it
+// needs.
+bool ends(const AttentionSteps& steps, const WorkTile& tile, const Waits& waits) {
   const auto uses = [&](int step, int g) {
     const AttentionStep& s = steps.steps[static_cast<size_t>(tile.entry_begin + step)];
     return ((s.unit[0] | s.unit[1]) & (g == 0 ? kFirstUses : kSecondUses)) != 0;
@@ -35,8 +42,11 @@ bool ends(const AttentionSteps& steps, const WorkTile& tile) {
       };
       const int held = used_from(v), next = used_from(held + 1);
       const bool first = k <= held;
-      if (first && held < count && held < keys) k = held + 1, moved = true;
-      if (!first && next < count && k <= next && next < keys && held < values) k = next + 1, v = held + 1, moved = true;
+      const auto has_own = [&](int step) { return !waits.own_values || step < values; };
+      if (first && held < count && held < keys && has_own(held)) k = held + 1, moved = true;
+      if (!first && next < count && k <= next && next < keys && held < values && has_own(next)) {
+        k = next + 1, v = held + 1, moved = true;
+      }
       if (!first && next >= count && held < values) k = v = count, moved = true;
       if (held >= count && v < count) k = v = count, moved = true;
     }
@@ -49,7 +59,7 @@ bool ends(const AttentionSteps& steps, const WorkTile& tile) {
       }
       return true;
     };
-    if (loaded < count && is_free(loaded - kStages, keys_turn ? used_keys : used_values)) ++loaded, moved = true;
+    if (loaded < count && is_free(loaded - waits.stages, keys_turn ? used_keys : used_values)) ++loaded, moved = true;
   }
   return values == count;
 }
@@ -81,7 +91,9 @@ void check_tile(const Case& c, const AttentionSteps& steps, const WorkTile& tile
     if (!uses[0] || !uses[1]) alone = true;
   }
   if (!want[0].empty() || !want[1].empty()) wrong("a unit is missing");
-  if (!ends(steps, tile)) wrong("loads wait for each other");
+  for (const Waits& waits : kWaits) {
+    if (!ends(steps, tile, waits)) wrong("loads wait for each other");
+  }
 }
 
 void check(const Case& c) {

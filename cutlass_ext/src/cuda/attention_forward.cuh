@@ -54,6 +54,9 @@ struct Consumer {
   // Whether a step is read, and its bias copied, before the exponentials of the one before it. Steps of pieces would
   // need too many registers.
   static constexpr bool kLooksAhead = C::kTerms && !C::kPieces;
+  // Whether a step's keys are released after its exponentials, although they have been read before: with these heads
+  // that was faster (docs/notes/attention-forward.md).
+  static constexpr bool kReleasesLate = !C::kGeneral && C::kHeadSize < 128;
   struct Ahead {  // the step that has been read so
     int i = -1;
     Step step;
@@ -244,11 +247,12 @@ struct Consumer {
       cute::warpgroup_wait<1>();
       wgmma_fence(s);
       const uint32_t missing = missing_pieces();
-      release(at.k_empty(ring.stage));
+      if (!kReleasesLate) release(at.k_empty(ring.stage));
       finish_scores(s, step, limits, row, tile.n_tile, missing);
       if (kLooksAhead && ahead.i == i + 1 && uses(ahead.step)) begin_bias_of_step(ahead.step, limits, row);
       raise_top(s, rows, p.scale_log2, headroom);
       exponentiate(s, rows, p.scale_log2);
+      if (kReleasesLate) release(at.k_empty(ring.stage));
       cute::warpgroup_wait<0>();
       wgmma_fence(o);
       release(at.v_empty(held.stage));

@@ -212,11 +212,12 @@ struct Consumer {
       cute::warpgroup_wait<1>();
       wgmma_fence(s);
       finish_scores(s, step, limits, row, rows, scale);
-      // Not before, although they have been read: that was slower by 7 % (docs/notes/attention-fp8.md).
-      release(at.k_empty(ring.stage));
+      // Not before, although the keys have been read: that was slower by 7 to 9 % (docs/notes/attention-fp8.md).
+      if (C::kHeadSize > 64) release(at.k_empty(ring.stage));
       cute::warpgroup_wait<0>();
       wgmma_fence(part);
       release(at.v_empty(held.stage));
+      if (C::kHeadSize <= 64) release(at.k_empty(ring.stage));
       round(s, weights);
       if (++summed == kPartSteps) add(o, part), summed = 0;
       if (rows.rescales) rescale(o, rows), rescale(part, rows);

@@ -54,9 +54,9 @@ struct Consumer {
   // Whether a step is read, and its bias copied, before the exponentials of the one before it. Steps of pieces would
   // need too many registers.
   static constexpr bool kLooksAhead = C::kTerms && !C::kPieces;
-  // Whether a step's keys are released after its exponentials, although they have been read before: with these heads
-  // that was faster (docs/notes/attention-forward.md).
-  static constexpr bool kReleasesLate = !C::kGeneral && C::kHeadSize < 128;
+  // Whether a step's keys are released after its exponentials, although they have been read before: with heads of 64
+  // columns that is faster (docs/notes/attention-forward.md).
+  static constexpr bool kReleasesLate = !C::kGeneral && C::kHeadSize == 64;
   struct Ahead {  // the step that has been read so
     int i = -1;
     Step step;

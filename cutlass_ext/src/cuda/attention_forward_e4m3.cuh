@@ -71,6 +71,12 @@ struct Consumer {
   // Whether scores become exponents before their maximum is found. With heads of 64 columns that was slower
   // (docs/notes/attention-fp8.md).
   static constexpr bool kExponentsFirst = C::kHeadSize > 64;
+  // When a step's keys are released. They have been read by then in each case; what is fastest is kept
+  // (docs/notes/attention-fp8.md).
+  enum class Release { kWhenRead, kAfterWeights, kAfterValues };
+  static constexpr Release kRelease = C::kHeadSize <= 64 ? Release::kAfterValues
+                                      : C::kGeneral      ? Release::kWhenRead
+                                                         : Release::kAfterWeights;
   using Scores = float[C::kStepRows / 8][4];
   using Weights = uint32_t[kDepthSteps][4];
   using Sums = float[C::kGroups][4];
@@ -211,13 +217,13 @@ struct Consumer {
       begin_values(part, weights, held, summed > 0);
       cute::warpgroup_wait<1>();
       wgmma_fence(s);
+      if (kRelease == Release::kWhenRead) release(at.k_empty(ring.stage));
       finish_scores(s, step, limits, row, rows, scale);
-      // Not before, although the keys have been read: that was slower by 7 to 9 % (docs/notes/attention-fp8.md).
-      if (C::kHeadSize > 64) release(at.k_empty(ring.stage));
+      if (kRelease == Release::kAfterWeights) release(at.k_empty(ring.stage));
       cute::warpgroup_wait<0>();
       wgmma_fence(part);
       release(at.v_empty(held.stage));
-      if (C::kHeadSize <= 64) release(at.k_empty(ring.stage));
+      if (kRelease == Release::kAfterValues) release(at.k_empty(ring.stage));
       round(s, weights);
       if (++summed == kPartSteps) add(o, part), summed = 0;
       if (rows.rescales) rescale(o, rows), rescale(part, rows);

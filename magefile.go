@@ -111,7 +111,7 @@ func TestLong(ctx context.Context, fuzztime *time.Duration, offline *bool) {
 	end(in(offline).TestLong(ctx, or(fuzztime, 10*time.Minute)))
 }
 
-// Format formats the Go, C++ and CUDA sources as test wants them, and writes the Python and Rust bindings of sparsek.h.
+// Format formats the Go, C++ and CUDA sources as test requires them, and writes the Python and Rust bindings of sparsek.h.
 func Format(ctx context.Context, offline *bool) { end(in(offline).Format(ctx)) }
 
 // Install builds and installs library, header, pkg-config file and program under -prefix=DIR (/usr/local).

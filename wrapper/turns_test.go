@@ -36,7 +36,7 @@ func twoPlans(t *testing.T, engine *Engine) (plans []*Plan, operands []Operands,
 	return plans, operands, results
 }
 
-// checkTwoPlans wants the Cs to be of the plans' matrices in turn.
+// checkTwoPlans requires the Cs to be of the plans' matrices in turn.
 func checkTwoPlans(t *testing.T, results []*DeviceBuffer[float32]) {
 	t.Helper()
 	for i, c := range results {

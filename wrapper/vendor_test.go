@@ -190,7 +190,7 @@ func testLibraryProduct[T, C Element](t *rapid.T, engine *Engine, kernel Kernel,
 	return nil
 }
 
-// Each of them gives what the check wants, in every type that it writes.
+// Each of them gives what the check needs, in every type that it writes.
 func TestLibraryKernels(t *testing.T) {
 	onLibraryKernels(t, func(t *testing.T, engine *Engine, kernel Kernel) {
 		for name, test := range map[string]func(*rapid.T, *Engine, Kernel, shape) error{

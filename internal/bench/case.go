@@ -41,7 +41,7 @@ type Case struct {
 	Graph bool  // timed in a CUDA graph too, where there is a GPU
 	Held  []int // timed while so many SMs are held too, where there is a GPU
 
-	Reach      Reach // what the project wants of the case; empty: nothing is said
+	Reach      Reach // what the case should reach; empty: nothing is said
 	GraphReach Reach // the same in a CUDA graph
 }
 

@@ -4,7 +4,7 @@ package bench
 
 import "fmt"
 
-// Reach is what the project wants a case to reach: one of its kinds.
+// Reach is what a case should reach: one of its kinds.
 type Reach struct {
 	TFLOPs     float64 // effective
 	Seconds    float64

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times SciPy's product of a block-sparse matrix by a dense one, on one thread: it has no other.
 
-Usage: python3 scipy_sparse.py cpu. It reads and prints what torch_bsr.py does. The ways are the BSR and the CSR format.
+Usage: python3 scipy_sparse.py cpu. It reads and prints what torch_bsr.py does. It compares the BSR and the CSR format.
 """
 
 import json
@@ -67,13 +67,13 @@ class Case:
         self.entry = self.fastest()
 
     def fastest(self):
-        """Compares the ways with each other, times them, and gives the name of the fastest."""
+        """Compares the two formats with each other, times them, and gives the name of the fastest."""
         results = [matrix @ self.inputs[0] for matrix in self.matrices.values()]
         largest = max(1.0, float(self.numpy.abs(results[0]).max(initial=0)))
         for other in results[1:]:
             error = float(self.numpy.abs(results[0] - other).max(initial=0))
             if not error <= TOLERANCE[self.spec["dtype"]] * largest:
-                raise RuntimeError(f"the two ways differ by {error:.3g}")
+                raise RuntimeError(f"BSR and CSR differ by {error:.3g}")
         medians = {}
         for name in self.matrices:
             self.seconds(name, WARM_UP)

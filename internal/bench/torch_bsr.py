@@ -77,7 +77,7 @@ class Case:
     def __init__(self, torch, device, spec):
         self.torch, self.device, self.spec, self.turn = torch, device, spec, 0
         if spec["m"] % spec["block_m"] or spec["k"] % spec["block_k"]:
-            raise ValueError("torch wants M and K to be multiples of the block")
+            raise ValueError("torch needs M and K to be multiples of the block")
         dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[spec["dtype"]]
         torch.manual_seed(0)
         row_ptr = torch.tensor(spec["row_ptr"], dtype=torch.int32, device=device)

@@ -99,7 +99,7 @@ func (o *BlessOptions) validate() error {
 	return nil
 }
 
-// sameCases wants of a run all cases, and the functions that the first run had.
+// sameCases requires of a run all cases, and the functions that the first run had.
 func sameCases(p, first *profile.Profile, want []string) error {
 	if len(p.Cases) != len(want) {
 		return fmt.Errorf("a run has %d cases of %d: measure all", len(p.Cases), len(want))

@@ -149,7 +149,7 @@ func union(a, b map[string]int) map[string]int {
 	return all
 }
 
-// Judge compares a profile with the baselines. Where a metric got worse it wants a second one, taken after it, of
+// Judge compares a profile with the baselines. Where a metric got worse it requires a second one, taken after it, of
 // those cases at least; nil where there is none. cases are those that the first should have.
 func Judge(s *Store, first, second *profile.Profile, cases []string) *Result {
 	r := &Result{Verdict: Pass, Date: first.Date, GPU: first.GPU, Driver: first.Driver, NCU: first.NCU, Commit: first.Commit, State: &first.State,

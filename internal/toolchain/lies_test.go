@@ -16,7 +16,7 @@ import (
 	"github.com/sparsek/sparsek/internal/toolchain/lock/cutlass"
 )
 
-// refused prepares, wants an error with all of parts in it, and nothing that
+// refused prepares, expects an error with all of parts in it, and nothing that
 // looks like a toolchain.
 func (w *world) refused(t *testing.T, parts ...string) error {
 	t.Helper()

@@ -61,7 +61,7 @@ func Narrowed(environ []string) (list []string) {
 }
 
 // Open loads OpenBLAS, to run on so many threads, which do not spin when they have nothing to do unless the user's
-// environment wants them to.
+// environment says so.
 func Open(threads int) (*Library, error) {
 	if _, set := os.LookupEnv(timeout); !set {
 		if err := os.Setenv(timeout, shortest); err != nil {

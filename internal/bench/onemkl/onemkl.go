@@ -87,7 +87,7 @@ var needed = []string{"mkl_sparse_s_create_bsr", "mkl_sparse_d_create_bsr", "mkl
 	"mkl_sparse_optimize", "mkl_sparse_destroy", "MKL_Set_Num_Threads", "mkl_get_version_string"}
 
 // Open loads oneMKL, to run on so many threads, which do not spin when they have nothing to do unless the user's
-// environment wants them to. It is looked for in MKLROOT/lib, in the folder lib beside that of the python3 on PATH, where
+// environment says so. It is looked for in MKLROOT/lib, in the folder lib beside that of the python3 on PATH, where
 // its wheel puts it, and where the loader looks.
 func Open(threads int) (*Library, error) {
 	layer := "INTEL"

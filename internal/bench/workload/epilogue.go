@@ -36,7 +36,7 @@ func RandomBias[C sparsek.Element](n int, seed uint64) []C {
 	return bias
 }
 
-// bias is the matrix that the wrapper wants.
+// bias is the matrix that the wrapper takes.
 func (e Epilogue[C]) bias() sparsek.Dense[C] {
 	d := sparsek.Dense[C]{Rows: 1, Cols: len(e.Bias), Data: e.Bias}
 	if e.BiasKind == sparsek.RowBias {

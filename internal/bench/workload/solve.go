@@ -99,7 +99,7 @@ func Solve[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p 
 	return s, nil
 }
 
-// place brings the operands where the back-end wants them: on the CPU they stay where they are. On a GPU there are
+// place brings the operands where the back-end needs them: on the CPU they stay where they are. On a GPU there are
 // so many copies, taken in turn, that L2 holds none of the last but one product.
 func place[T, C sparsek.Element](ctx context.Context, engine *sparsek.Engine, p *Problem[T], result matio.Dense[C]) (sets []sparsek.Operands, release func() error, err error) {
 	if engine.Info().Backend == sparsek.CPU {

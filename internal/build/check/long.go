@@ -82,7 +82,7 @@ func longSteps(o LongOptions, users []string, targets []fuzzTarget) []step {
 	}
 	plain := "SPARSEK_LIBRARY=" + o.Library
 	watched := []string{"SPARSEK_LIBRARY=" + o.Sanitized,
-		// Tests ask for more memory than there is; the shadow of a GPU's memory lies where CUDA wants to be.
+		// Tests ask for more memory than there is; the shadow of a GPU's memory lies where CUDA places its own.
 		"ASAN_OPTIONS=allocator_may_return_null=1:protect_shadow_gap=0:detect_stack_use_after_return=1",
 		"UBSAN_OPTIONS=print_stacktrace=1"}
 	steps := []step{

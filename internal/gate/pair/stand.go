@@ -150,7 +150,7 @@ func (p *Product) elementBytes() int {
 
 func valuesOf(p *Product, pattern bsr.Pattern) int { return pattern.Blocks() * p.BlockM * p.BlockK }
 
-// strideOf is the distance of two A's in bytes, a multiple of what any kernel wants as alignment.
+// strideOf is the distance of two A's in bytes, a multiple of what any kernel needs as alignment.
 func strideOf(p *Product, pattern bsr.Pattern) int {
 	const alignment = 256
 	return (p.elementBytes()*valuesOf(p, pattern) + alignment - 1) / alignment * alignment

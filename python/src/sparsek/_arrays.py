@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of any package, as the library wants them: an address, a type, a shape and strides."""
+"""Arrays of any package, as the library takes them: an address, a type, a shape and strides."""
 
 from __future__ import annotations
 

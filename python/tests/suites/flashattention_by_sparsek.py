@@ -27,7 +27,7 @@ __all__ = ["pytest_runtest_call", "pytest_runtest_makereport", "pytest_runtest_s
 _OWN = {
     "test_sm100_block_sparse_bwd_kv_subtile": "FlashAttention's own choice of tiles",
     "test_block_sparse_bwd_normalize": "FlashAttention's own choice of tiles",
-    "test_sm90_block_sparse_bwd_mismatched": "it wants a size of blocks refused that sparsek has kernels for",
+    "test_sm90_block_sparse_bwd_mismatched": "it expects a size of blocks to be refused that sparsek has kernels for",
     "test_dq_write_order": "the order in which FlashAttention's kernel adds gradients; sparsek adds nothing atomically",
 }
 _REFUSED = ("qv", "page_table", "learnable_sink", "score_mod", "gather_kv_indices", "q_descale", "k_descale", "v_descale")

@@ -25,7 +25,7 @@ _UNIT = 64
 _PAIRS = 1 << 26  # the most of which a dense mask is made at once
 _OWN = {
     "test_vsa_vs_auto_80k": "it compares two of FlashInfer's kernels, which here are one",
-    "test_vsa_blk64_rejects_empty_rows": "it wants rows without blocks refused, which sparsek computes",
+    "test_vsa_blk64_rejects_empty_rows": "it expects rows without blocks to be refused, which sparsek computes",
 }
 
 

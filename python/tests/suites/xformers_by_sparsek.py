@@ -36,7 +36,7 @@ _RUN = {
     "test_empty_tensors_empty_b",
 }
 _REASONS = {
-    "test_unsupported_cpu": "it wants the CPU refused, which sparsek has",
+    "test_unsupported_cpu": "it expects the CPU to be refused, which sparsek has",
     "test_dispatch_decoding_bmhk": "the choice among xFormers' own operators",
     "test_dispatch_decoding_bmghk": "the choice among xFormers' own operators",
 }

@@ -62,7 +62,7 @@ func (f *Facts) goLanguage() doctor.Finding {
 	case g.Err != nil:
 		out.State, out.Detail, out.Fix = doctor.Missing, g.Err.Error(), "install Go "+g.Wanted+" and put it on PATH"
 	case goversion.Compare("go"+g.Version, "go"+g.Wanted) < 0:
-		out.State, out.Detail = doctor.TooOld, g.Version+"; go.mod wants "+g.Wanted
+		out.State, out.Detail = doctor.TooOld, g.Version+"; go.mod requires "+g.Wanted
 		out.Fix = "install Go " + g.Wanted + ", or let Go fetch it: GOTOOLCHAIN=auto"
 	case !g.Cgo:
 		out.State, out.Detail, out.Fix = doctor.Off, g.Version+" without cgo", "install gcc, and unset CGO_ENABLED: the Go package opens the library with it"

@@ -127,7 +127,7 @@ class _Part(BsrLinear):
                 assign(self.bias, self._part_of_bias(whole(found["bias"])))
 
     def _leave(self, y: torch.Tensor, placement: Any) -> torch.Tensor:
-        """y, which the ranks have as this placement says, as the caller wants it."""
+        """y, which the ranks have as this placement says, as the caller asks for it."""
         if self.use_local_output and self.output_layout == placement:
             return y
         made = DTensor.from_local(y, self.mesh, (placement,), run_check=False)

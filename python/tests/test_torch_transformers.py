@@ -91,6 +91,8 @@ def test_padding_and_caches() -> None:
     mask[1, 15:] = 0
     expected, got = model(batch, attention_mask=mask).logits, other(batch, attention_mask=mask).logits
     torch.testing.assert_close(got[mask.bool()], expected[mask.bool()])
+    got = other(batch, attention_mask=mask, sparsek_layout=st.layouts.full(24, 8)).logits
+    torch.testing.assert_close(got[mask.bool()], expected[mask.bool()])
     written = [one.generate(batch, max_new_tokens=6, do_sample=False, pad_token_id=0) for one in (model, other)]
     assert torch.equal(*written)
     with pytest.raises(sparsek.UnsupportedError, match="padded on the left"):

@@ -56,7 +56,9 @@ def _forward(
         value,
         layout,
         causal=causal,
-        align_ends=True,
+        # With lengths there are as many queries as keys, so their ends are aligned anyway. With this rule, a GPU would refuse
+        # lengths together with a layout that stays on it.
+        align_ends=lengths is None,
         scale=scaling,
         soft_cap=softcap or 0.0,
         lengths_q=lengths,

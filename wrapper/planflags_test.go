@@ -26,9 +26,9 @@ var invariantShapes = map[string]shape{
 }
 
 // sums are those of A B in float32, of the first n columns of B, by a plan of `planned` columns.
-func sums(t *testing.T, m *Matrix, b Dense[BFloat16], planned, n int) ([]float32, PlanInfo) {
+func sums(t *testing.T, m *Matrix, kernel string, b Dense[BFloat16], planned, n int) ([]float32, PlanInfo) {
 	t.Helper()
-	plan := must(m.Plan(context.Background(), PlanOptions{N: planned, Output: FP32, Alignment: 2, BatchInvariant: true}))(t)
+	plan := must(m.Plan(context.Background(), PlanOptions{N: planned, Kernel: kernel, Output: FP32, Alignment: 2, BatchInvariant: true}))(t)
 	defer plan.Close()
 	narrow := Dense[BFloat16]{Rows: b.Rows, Cols: n, Data: make([]BFloat16, b.Rows*n)}
 	for i := range b.Rows {
@@ -41,45 +41,47 @@ func sums(t *testing.T, m *Matrix, b Dense[BFloat16], planned, n int) ([]float32
 	return c.Data, plan.Info()
 }
 
+func testBatchInvariant(t *testing.T, engine *Engine, s shape) {
+	const most = 600
+	s.n, s.alpha = most, 1
+	p := newProduct[BFloat16, int32](s)
+	random := rand.New(rand.NewPCG(s.seed, 1))
+	for i := range p.a.Values {
+		if p.a.Values[i] != 0 { // those beyond K stay
+			p.a.Values[i] = ToBFloat16(float32(random.NormFloat64()))
+		}
+	}
+	for i := range p.b.Data {
+		p.b.Data[i] = ToBFloat16(float32(random.NormFloat64()))
+	}
+	m := must(NewMatrix(context.Background(), engine, p.a))(t)
+	defer m.Close()
+	want, info := sums(t, m, s.kernel, p.b, most, most)
+	compare := func(planned, n int) {
+		t.Helper()
+		got, other := sums(t, m, s.kernel, p.b, planned, n)
+		if other.Kernel != info.Kernel {
+			t.Fatalf("N = %d: kernel %s, and with N = %d %s", planned, other.Kernel, most, info.Kernel)
+		}
+		for i := range m.Rows() {
+			for j := range n {
+				if got[i*n+j] != want[i*most+j] {
+					t.Fatalf("kernel %s, N = %d of %d: C[%d, %d] = %g, and with N = %d %g", info.Kernel, n, planned, i, j, got[i*n+j], most, want[i*most+j])
+				}
+			}
+		}
+	}
+	for _, n := range []int{1, 2, 3, 8, 17, 64, 100, 256, 300} {
+		compare(n, n)
+		compare(most, n)
+	}
+}
+
 // With BatchInvariant, a column of C is the same however many there are.
 func TestBatchInvariant(t *testing.T) {
 	onEach(t, func(t *testing.T, engine *Engine) {
 		for name, s := range invariantShapes {
-			t.Run(name, func(t *testing.T) {
-				const most = 600
-				s.n, s.alpha = most, 1
-				p := newProduct[BFloat16, int32](s)
-				random := rand.New(rand.NewPCG(s.seed, 1))
-				for i := range p.a.Values {
-					if p.a.Values[i] != 0 { // those beyond K stay
-						p.a.Values[i] = ToBFloat16(float32(random.NormFloat64()))
-					}
-				}
-				for i := range p.b.Data {
-					p.b.Data[i] = ToBFloat16(float32(random.NormFloat64()))
-				}
-				m := must(NewMatrix(context.Background(), engine, p.a))(t)
-				defer m.Close()
-				want, info := sums(t, m, p.b, most, most)
-				compare := func(planned, n int) {
-					t.Helper()
-					got, other := sums(t, m, p.b, planned, n)
-					if other.Kernel != info.Kernel {
-						t.Fatalf("N = %d: kernel %s, and with N = %d %s", planned, other.Kernel, most, info.Kernel)
-					}
-					for i := range m.Rows() {
-						for j := range n {
-							if got[i*n+j] != want[i*most+j] {
-								t.Fatalf("kernel %s, N = %d of %d: C[%d, %d] = %g, and with N = %d %g", info.Kernel, n, planned, i, j, got[i*n+j], most, want[i*most+j])
-							}
-						}
-					}
-				}
-				for _, n := range []int{1, 2, 3, 8, 17, 64, 100, 256, 300} {
-					compare(n, n)
-					compare(most, n)
-				}
-			})
+			t.Run(name, func(t *testing.T) { testBatchInvariant(t, engine, s) })
 		}
 	})
 }

@@ -23,6 +23,7 @@ struct Work {
   bool packs_b;              // B is copied for the kernel
   bool shares_tiles = true;  // a tile may be computed by several CTAs, which have a part of its sums each
   int32_t workers = 0;       // the most CTAs; 0: all that run at once
+  bool knows_rows = true;    // stats.longest_row was counted; else all rows are assumed to be equally long
 };
 
 // Seconds of one product by a kernel that serves it.

@@ -366,6 +366,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.panels = panels_;
   // Where there is no room for all CTAs at once, most of them begin when the kernel before has long ended.
   launch.values_static = options_.values_static && launch.tiles_count <= 2 * workers_;
+  launch.batch_invariant = options_.batch_invariant;
   launch.slot_row = arrays_.slot_row();
   launch.slots = sizes.slots;
   launch.uneven = uneven_;

@@ -21,7 +21,8 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
                device,
                /*packs_b=*/false,
                /*shares_tiles=*/!options.batch_invariant,
-               options.workers};
+               options.workers,
+               /*knows_rows=*/!matrix.is_async()};
   std::vector<tune::Candidate> list;
   for (int i = 0; i < kKernelCount; ++i) {
     const KernelDesc& kernel = kKernels[i];

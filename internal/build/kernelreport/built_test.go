@@ -54,6 +54,7 @@ var opcodesOf = map[string][]string{
 	kernels.WgmmaPlanes:  {"HGMMA", "UBLKCP", "USETMAXREG"},
 	kernels.PlanesPacked: {"HGMMA", "UBLKCP", "USETMAXREG"},
 	kernels.DMMAPacked:   {"DMMA", "UTMALDG", "UBLKCP"},
+	kernels.RowMMA:       {"HMMA"},
 	kernels.SIMT:         {"FFMA"},
 	kernels.WMMA:         {"HMMA", "LDGSTS"},
 	kernels.TMASandbox:   {"HGMMA", "UTMALDG", "USETMAXREG"},

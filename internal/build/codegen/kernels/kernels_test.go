@@ -137,6 +137,29 @@ func TestSkinnyFMA(t *testing.T) {
 	}
 }
 
+// A kernel of row_mma has no pipeline, and its tiles are as tall as a block row.
+func TestRowMMA(t *testing.T) {
+	row := strings.NewReplacer("collective", "row_mma", "128, 256, 64", "0, 64, 32", `"block_m": 64`, `"block_m": 1`, `"block_k_multiple": 64`, `"block_k_multiple": 1`).Replace(entry)
+	l, err := Parse(list(row))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes := l.Kernels[0].PipelineBytes(); bytes != 0 {
+		t.Errorf("pipeline of %d bytes", bytes)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"type": {"bf16", "fp32", "16 bits"},
+		"tile": {"[0, 64, 32]", "[0, 32, 32]", "of 64 columns and 32 deep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(row, c.old, c.new, 1)
+			if _, err := Parse(list(text)); text == row || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q for\n%s", err, c.want, text)
+			}
+		})
+	}
+}
+
 func TestDMMA(t *testing.T) {
 	dmma := strings.NewReplacer("collective", "dmma", "bf16", "fp64", "128, 256, 64", "64, 128, 16").Replace(entry)
 	l, err := Parse(list(dmma))

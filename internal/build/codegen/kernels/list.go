@@ -96,6 +96,7 @@ const (
 	SkinnyFMA    = "skinny_fma"    // ordinary cores: fp32 and fp64, few columns
 	FewColumns   = "few_columns"   // ordinary cores, small blocks: few columns
 	RowWindow    = "row_window"    // ordinary cores, small squares: neighbouring rows share B
+	RowMMA       = "row_mma"       // tensor cores by warp, small blocks: tens of columns
 	SIMT         = "simt"          // ordinary cores, every block shape
 
 	// Baselines.
@@ -108,15 +109,15 @@ const planeBytes = 6
 
 // PipelineBytes is the shared memory that the stages of a kernel's pipeline
 // take: a tile of A and one of B each, in the wmma family part of a tile of A
-// and rows that are padded. A SIMT or skinny_fma kernel has none, and what a
-// few_columns or row_window kernel has goes by the block and the rows.
+// and rows that are padded. A SIMT, row_mma or skinny_fma kernel has none, and
+// what a few_columns or row_window kernel has goes by the block and the rows.
 func (k Kernel) PipelineBytes() int {
 	d, _ := dtypeOf(k.DType)
 	switch k.Family {
 	case WMMA:
 		rows := min(k.Tile[0], wmmaPartRows)
 		return k.Stages * (rows*(k.Tile[2]+wmmaPadding) + k.Tile[2]*(k.Tile[1]+wmmaPadding)) * d.bytes
-	case SkinnyFMA, FewColumns, RowWindow, SIMT:
+	case SkinnyFMA, FewColumns, RowWindow, RowMMA, SIMT:
 		return 0
 	case WgmmaPlanes, PlanesPacked:
 		return k.Stages * (k.Tile[0] + k.Tile[1]) * k.Tile[2] * planeBytes
@@ -199,6 +200,8 @@ func (k Kernel) check() error {
 	switch k.Family {
 	case RowWindow:
 		return k.checkRowWindow(d)
+	case RowMMA:
+		return k.checkRowMMA(d)
 	case FewColumns, SIMT:
 		if k.Tile[0] != 0 {
 			return fmt.Errorf("tile[0] is %d: a tile of the %s family is as tall as a block row, written 0", k.Tile[0], k.Family)
@@ -235,7 +238,7 @@ func (k Kernel) check() error {
 	case TMASandbox:
 		return k.checkTMASandbox()
 	}
-	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaScatter, WgmmaPlanes, PlanesPacked, WgmmaTF32, DMMA, DMMAPacked, Skinny, SkinnyFMA, FewColumns, RowWindow, SIMT, WMMA, TMASandbox})
+	return fmt.Errorf("family %q is none of %q", k.Family, []string{Collective, WgmmaBlocks, WgmmaGather, WgmmaPacked, WgmmaScatter, WgmmaPlanes, PlanesPacked, WgmmaTF32, DMMA, DMMAPacked, Skinny, SkinnyFMA, FewColumns, RowWindow, RowMMA, SIMT, WMMA, TMASandbox})
 }
 
 // checkScatter checks a kernel for blocks of every size: two warpgroups have the rows of a tile, or one where it is
@@ -272,6 +275,17 @@ func (k Kernel) checkRowWindow(d dtype) error {
 	if k.BlockMMultiple || k.BlockKMultiple != k.BlockM || k.Tile[0] != 0 {
 		return fmt.Errorf("blocks of %d x %d, tile[0] %d: the %s family takes square blocks of one size, and a tile is as tall as they are, written 0",
 			k.BlockM, k.BlockKMultiple, k.Tile[0], k.Family)
+	}
+	return nil
+}
+
+// checkRowMMA checks a kernel for blocks of every size, whose tiles are as tall as a block row.
+func (k Kernel) checkRowMMA(d dtype) error {
+	if d.bytes != 2 {
+		return fmt.Errorf("dtype %q: the %s family multiplies elements of 16 bits", k.DType, k.Family)
+	}
+	if k.Tile != (Tile{0, 64, 32}) {
+		return fmt.Errorf("tile %v: the %s family has tiles as tall as a block row, written 0, of 64 columns and 32 deep", k.Tile, k.Family)
 	}
 	return nil
 }

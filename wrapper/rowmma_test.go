@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sparsek_test
+
+import (
+	"testing"
+
+	. "github.com/sparsek/sparsek/wrapper"
+)
+
+// onRowMMA runs a test on each kernel whose CTAs have a block row each.
+func onRowMMA(t *testing.T, bf16, fp16 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	skip := func(*testing.T, *Engine, Kernel) {}
+	onFamily(t, "row_mma_", bf16, fp16, skip, skip)
+}
+
+// Every block that these kernels serve, long rows, short ones, and rows without blocks.
+func TestRowMMA(t *testing.T) { onRowMMA(t, testSmallBlocks[BFloat16], testSmallBlocks[Float16]) }
+
+func TestRowMMAOnDevice(t *testing.T) {
+	onRowMMA(t, testSmallBlocksOnDevice[BFloat16], testSmallBlocksOnDevice[Float16])
+}
+
+// Values at addresses that are multiples of an element alone, which are loaded in smaller pieces.
+func TestRowMMAValuesAnywhere(t *testing.T) {
+	onRowMMA(t, testValuesAnywhere[BFloat16], testValuesAnywhere[Float16])
+}
+
+// The warps of a CTA go by the number of tiles, and so by the columns, unless sums must not depend on these. There are
+// more block rows than SMs.
+func TestRowMMABatchInvariant(t *testing.T) {
+	s := shape{rows: 3000, cols: 2000, blockM: 12, blockK: 10, density: 0.5, seed: 37}
+	skip := func(*testing.T, *Engine, Kernel) {}
+	onRowMMA(t, func(t *testing.T, engine *Engine, kernel Kernel) {
+		s.kernel = kernel.Name
+		testBatchInvariant(t, engine, s)
+	}, skip)
+}

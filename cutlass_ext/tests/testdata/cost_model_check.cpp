@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "cost_model_kernels.h"
 #include "cuda/cost_model.h"
@@ -198,6 +199,18 @@ int main() {
     return predict(kernel, {even, of_even, 512, 4, 4, 4, kH200, false});
   };
   expect(long_rows(kModelledWindow) > long_rows(kModelledSmall[2]), "long rows are not", kModelledWindow);
+  // Small blocks by tens of columns: 12 x 12, 1 % of 8196 x 8196 by 64 columns took 28 us by few_columns and 10 by
+  // row_mma, and a power law of 4 x 4 65 us and 1224 (docs/notes/row-mma-kernel.md).
+  const KernelDesc& row_mma = kModelled[std::size(kModelled) - 1];
+  const BsrShape few_blocks = shape_of(8196, 8196, 12, 0.01), law = shape_of(62500, 62500, 4, 0.0005);
+  expect(predicted(row_mma, few_blocks, 64) < 0.6 * predicted(few, few_blocks, 64), "its warps share a row", row_mma);
+  PatternStats of_law = expected_stats(law, law.nnzb / law.block_rows), of_long = of_law;
+  of_long.longest_row = law.block_cols / 3;
+  const auto by_law = [&](const PatternStats& stats, bool knows_rows) {
+    return predict(row_mma, {law, stats, 64, 2, 2, 2, kH200, false, true, 0, knows_rows});
+  };
+  expect(by_law(of_long, true) > 5 * by_law(of_law, true), "a long row has a CTA to itself", row_mma);
+  expect(by_law(of_law, false) > 5 * by_law(of_law, true), "and may be there if nobody knows", row_mma);
   const auto csr = [&](LibraryFormat format, const PatternStats& stats, int64_t n, int64_t bytes) {
     return predict(format, {stencil, stats, n, bytes, bytes, bytes, kH200, false});
   };

@@ -85,6 +85,7 @@ constexpr KernelDesc kModelled[] = {
      &kTileOps},
     {"planes_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, SPARSEK_FP32, 128, 128, 32, 4, 8, true, 32, false,
      &kTileOps},
+    {"row_mma_bf16_64", "row_mma", "", SPARSEK_BF16, SPARSEK_BF16, 0, 64, 32, 1, 1, true, 1, false, &kSimtOps},
 };
 
 }  // namespace sparsek::cuda

@@ -27,7 +27,7 @@ from scipy.optimize import least_squares
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADER = ROOT / "cutlass_ext/src/cuda/cost_coefficients.h"
 SOURCES = ["tests/testdata/cost_model_library.cpp", "src/cuda/cost_model.cpp", "src/cuda/cost_of_chunks.cpp",
-           "src/cuda/cost_of_libraries.cpp", "src/cuda/chunk_sizes.cpp", "src/cuda/choose_cluster.cpp", "src/cuda/lane_layout.cpp",
+           "src/cuda/cost_of_libraries.cpp", "src/cuda/cost_of_rows.cpp", "src/cuda/chunk_sizes.cpp", "src/cuda/choose_cluster.cpp", "src/cuda/lane_layout.cpp",
            "src/cuda/lane_ways.cpp", "src/cuda/window_layout.cpp",
            "src/abi/error.cpp"] + [f"src/plan/{name}.cpp" for name in (
                "plan", "schedule_tiles", "split", "chunk_plan", "column_bits", "column_union", "panel_ends", "row_groups", "row_order",

@@ -9,21 +9,22 @@ import (
 )
 
 // onRowMMA runs a test on each kernel whose CTAs have a block row each.
-func onRowMMA(t *testing.T, bf16, fp16 func(t *testing.T, engine *Engine, kernel Kernel)) {
-	skip := func(*testing.T, *Engine, Kernel) {}
-	onFamily(t, "row_mma_", bf16, fp16, skip, skip)
+func onRowMMA(t *testing.T, bf16, fp16, fp32, fp64 func(t *testing.T, engine *Engine, kernel Kernel)) {
+	onFamily(t, "row_mma_", bf16, fp16, fp32, fp64)
 }
 
 // Every block that these kernels serve, long rows, short ones, and rows without blocks.
-func TestRowMMA(t *testing.T) { onRowMMA(t, testSmallBlocks[BFloat16], testSmallBlocks[Float16]) }
+func TestRowMMA(t *testing.T) {
+	onRowMMA(t, testSmallBlocks[BFloat16], testSmallBlocks[Float16], testSmallBlocks[float32], testSmallBlocks[float64])
+}
 
 func TestRowMMAOnDevice(t *testing.T) {
-	onRowMMA(t, testSmallBlocksOnDevice[BFloat16], testSmallBlocksOnDevice[Float16])
+	onRowMMA(t, testSmallBlocksOnDevice[BFloat16], testSmallBlocksOnDevice[Float16], testSmallBlocksOnDevice[float32], testSmallBlocksOnDevice[float64])
 }
 
 // Values at addresses that are multiples of an element alone, which are loaded in smaller pieces.
 func TestRowMMAValuesAnywhere(t *testing.T) {
-	onRowMMA(t, testValuesAnywhere[BFloat16], testValuesAnywhere[Float16])
+	onRowMMA(t, testValuesAnywhere[BFloat16], testValuesAnywhere[Float16], testValuesAnywhere[float32], testValuesAnywhere[float64])
 }
 
 // The warps of a CTA go by the number of tiles, and so by the columns, unless sums must not depend on these. There are
@@ -34,5 +35,5 @@ func TestRowMMABatchInvariant(t *testing.T) {
 	onRowMMA(t, func(t *testing.T, engine *Engine, kernel Kernel) {
 		s.kernel = kernel.Name
 		testBatchInvariant(t, engine, s)
-	}, skip)
+	}, skip, skip, skip)
 }

@@ -112,7 +112,7 @@ func TestFormCopies(t *testing.T) {
 
 // costModel is its sources and those of the planner that it calls.
 var costModel = append([]string{"-I", "testdata/no_cuda", "../src/cuda/cost_model.cpp", "../src/cuda/cost_of_chunks.cpp",
-	"../src/cuda/cost_of_libraries.cpp", "../src/cuda/chunk_sizes.cpp", "../src/cuda/choose_cluster.cpp",
+	"../src/cuda/cost_of_libraries.cpp", "../src/cuda/cost_of_rows.cpp", "../src/cuda/chunk_sizes.cpp", "../src/cuda/choose_cluster.cpp",
 	"../src/cuda/lane_layout.cpp", "../src/cuda/lane_ways.cpp", "../src/cuda/window_layout.cpp", "../src/plan/pattern_stats.cpp"}, planner...)
 
 // What the cost model predicts, as far as it must be so whatever its coefficients are.

@@ -7,9 +7,9 @@
 
 #include "cuda/choose_cluster.h"
 #include "cuda/cost_of_chunks.h"
+#include "cuda/cost_of_rows.h"
 #include "cuda/cost_parts.h"
 #include "cuda/planes.h"
-#include "cuda/row_mma_sizes.h"
 #include "cuda/window_layout.h"
 #include "plan/schedule.h"
 
@@ -231,41 +231,6 @@ double predict_simt(const Work& work, const SimtCost& cost) {
   const double waiting = std::max(longest, all / (work.device.sm_count * cost.tiles[by_type]));
   const double issuing = blocks * shape.block_k * warps * panels * cost.issue[by_type] / work.device.sm_count;
   return cost.launch + on_sms(together(waiting, issuing, kOnChip), work);
-}
-
-// A tile is a block row by 64 columns, whose steps the warps of a CTA share: what they wait for, or what all steps take
-// of an SM. A is loaded in pieces, and columns of B one by one where the last ones are not eight. A long row takes as
-// long as its CTA: where rows are not known, one is assumed to have a share of all columns.
-double predict_row_mma(const KernelDesc& kernel, const Work& work) {
-  constexpr double kLaunch = 5, kTile = 1.7, kStep = 0.39, kPiece = 0.063, kSingle = 0.46, kLonger = 2.26;
-  constexpr double kLoadB = 0.0285, kLoadA = 0.0017, kMma = 0.0053, kLoadSingle = 0.046;
-  constexpr double kMemory = 0.85, kOthers = 0.72, kOdd = 1.35, kShareOfUnknown = 0.25;
-  const BsrShape& shape = work.shape;
-  if (shape.rows == 0 || work.n == 0) return kLaunch;
-  const int row_tiles = row_mma::row_tiles(shape.block_m), depth = row_mma::depth_of(row_tiles);
-  const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n), tiles = shape.block_rows * panels;
-  const int64_t mean = row_mma::mean_steps(shape.block_rows, shape.nnzb, shape.block_m, shape.block_k);
-  const row_mma::SharedSteps steps =
-      row_mma::shared_steps(work.shares_tiles ? static_cast<int64_t>(tiles) : shape.block_rows, mean, shape.block_m);
-  const double pieces = depth * 4. / std::gcd(shape.block_k, depth * 4);
-  const bool singles = work.n % 8 != 0;
-  const double of_row = static_cast<double>(shape.block_k) / row_mma::step_of(row_tiles);  // steps, for each block
-  const double turns = std::max(1.0, tiles / (steps.at_once * work.device.sm_count));
-  const double step = kStep + kPiece * (pieces - 1) + (singles ? kSingle : 0);
-  const double longest =
-      work.knows_rows ? static_cast<double>(work.stats.longest_row) : kShareOfUnknown * shape.block_cols;
-  const double longer = std::max(0.0, longest * of_row - static_cast<double>(mean));
-  const double waiting =
-      on_sms(turns * (kTile + step * static_cast<double>(steps.of_warp)) + kLonger * step * longer / steps.warps, work);
-  const double all = static_cast<double>(shape.nnzb) * of_row * panels;
-  const double of_step =
-      depth * (kLoadB + kMma * row_tiles) + kLoadA * pieces * (row_tiles + 2) + (singles ? kLoadSingle : 0);
-  const double issuing = on_sms(all * of_step / work.device.sm_count, work);
-  const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
-  const double most = std::max({waiting, issuing, moving});
-  const double copying = work.packs_b ? pack_b(work) : 0;
-  const double odd = shape.block_k % 2 != 0 ? kOdd : 1;
-  return kLaunch + copying + odd * (most + kOthers * (waiting + issuing + moving - most));
 }
 
 // What the SMs issue, or what the tiles wait for, whose units the warps of a CTA share; A is read for each panel of

@@ -54,15 +54,6 @@ double bytes_of_l2(const Work& work, const LaneLayout& lanes) {
          (lanes.panels - 1) * static_cast<double>(work.element_bytes) * values_of(work);
 }
 
-// What L2 does not hold of B comes from memory, for each 64 rows of A again.
-// loads: of the row groups that read it together.
-double bytes_missed(const Work& work, double share, double l2_share, int64_t loads) {
-  const double of_column = static_cast<double>(work.element_bytes_b) * static_cast<double>(work.n);
-  const double b = of_column * static_cast<double>(work.shape.cols);
-  const double missed = std::max(0.0, 1 - l2_share * work.device.l2_bytes / std::max(1.0, b));
-  return share * missed * of_column * static_cast<double>(loads) * work.shape.block_k;
-}
-
 double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& cost) {
   const BsrShape& shape = work.shape;
   const Chunks chunks(work, lanes);

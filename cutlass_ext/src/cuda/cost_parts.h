@@ -59,4 +59,13 @@ inline double pack_b(const Work& work) {
   return kLaunch + 2 * static_cast<double>(work.element_bytes * work.shape.cols * work.n) / memory_rate(kShare, work);
 }
 
+// What L2 does not hold of B comes from memory, for each 64 rows of A again.
+// loads: of the row groups that read it together.
+inline double bytes_missed(const Work& work, double share, double l2_share, int64_t loads) {
+  const double of_column = static_cast<double>(work.element_bytes_b) * static_cast<double>(work.n);
+  const double b = of_column * static_cast<double>(work.shape.cols);
+  const double missed = std::max(0.0, 1 - l2_share * work.device.l2_bytes / std::max(1.0, b));
+  return share * missed * of_column * static_cast<double>(loads) * work.shape.block_k;
+}
+
 }  // namespace sparsek::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many warps of a CTA share a block row in the row_mma family. The cost model asks too.
+// How a block row is shared in the row_mma family. The cost model asks too.
 #pragma once
 
 #include <algorithm>
@@ -9,36 +9,51 @@ namespace sparsek::cuda::row_mma {
 
 constexpr int kMostBlock = 32, kMostWarps = 16;
 constexpr int kLanesOfRow = 4;  // lanes that share a row of A, and the columns of a step
-constexpr int row_tiles(int block_m) { return (block_m + 7) / 8; }
-// Instructions of a step, by registers. Each takes four columns of A of a lane.
-constexpr int depth_of(int row_tiles) { return row_tiles <= 2 ? 2 : 1; }
-constexpr int step_of(int row_tiles) { return depth_of(row_tiles) * 4 * kLanesOfRow; }
-
-// Warps of an SM that run at once, by the registers that a thread takes, and the SMs for which warps are counted: the
-// order of sums follows from these, and is the same on every GPU.
-constexpr int warps_of_sm(int row_tiles) { return row_tiles == 1 ? 20 : 16; }
+// SMs for which warps are counted: the order of sums follows from these, and is the same on every GPU.
 constexpr int kSms = 132;
+constexpr int row_tiles(int block_m) { return (block_m + 7) / 8; }
 
-// Of a block row of the mean length, the columns of A in steps.
-constexpr int64_t mean_steps(int64_t block_rows, int64_t nnzb, int block_m, int block_k) {
-  const int64_t of_step = block_rows * step_of(row_tiles(block_m));
-  return (nnzb * block_k + of_step - 1) / of_step;
+// By the registers that a thread takes.
+struct Registers {
+  int depth;        // instructions of a step: each takes four columns of A of a lane
+  int warps_of_sm;  // that run at once
+};
+constexpr Registers registers_of(int row_tiles, int element_bytes) {
+  constexpr Registers kOf16Bits[] = {{2, 20}, {2, 16}, {1, 16}, {1, 16}},
+                      kOfWider[] = {{1, 20}, {1, 16}, {1, 12}, {1, 12}};
+  return element_bytes == 2 ? kOf16Bits[row_tiles - 1] : kOfWider[row_tiles - 1];
+}
+constexpr int most_warps(int row_tiles, int element_bytes) {
+  return std::min(kMostWarps, registers_of(row_tiles, element_bytes).warps_of_sm);
 }
 
+// How the warps of a CTA share the steps of a block row of the mean length.
 struct SharedSteps {
+  int columns;      // of A, of a step
+  int64_t mean;     // steps of the row
   int warps;        // of a CTA
   int64_t of_warp;  // steps
   int at_once;      // CTAs of an SM
+  int64_t turns;    // of the SMs, until all tiles are computed
 };
 
-// As many warps as there is room for while all tiles run at once, but no more than leave each fewer steps.
-constexpr SharedSteps shared_steps(int64_t tiles, int64_t steps, int block_m) {
-  const int of_sm = warps_of_sm(row_tiles(block_m));
-  int most = kMostWarps;
-  while (most > 1 && int64_t{of_sm / most} * kSms < tiles) --most;
-  const int64_t of_warp = std::max<int64_t>(1, (steps + most - 1) / most);
-  const int warps = static_cast<int>(std::max<int64_t>(1, (steps + of_warp - 1) / of_warp));
-  return {warps, of_warp, of_sm / warps};
+// The fewest warps by which the turns of the SMs take the least: the steps of a warp, and what a tile takes beside
+// them.
+constexpr SharedSteps shared_steps(int64_t tiles, int64_t block_rows, int64_t nnzb, int block_m, int block_k,
+                                   int element_bytes) {
+  constexpr int64_t kTile = 2;  // in steps
+  const Registers registers = registers_of(row_tiles(block_m), element_bytes);
+  const int columns = registers.depth * 4 * kLanesOfRow;
+  const int64_t mean = (nnzb * block_k + block_rows * columns - 1) / (block_rows * columns);
+  SharedSteps best = {};
+  for (int warps = 1; warps <= most_warps(row_tiles(block_m), element_bytes); ++warps) {
+    const int at_once = registers.warps_of_sm / warps;
+    const int64_t of_warp = std::max<int64_t>(1, (mean + warps - 1) / warps);
+    const int64_t turns = std::max<int64_t>(1, (tiles + int64_t{at_once} * kSms - 1) / (int64_t{at_once} * kSms));
+    if (warps > 1 && turns * (of_warp + kTile) >= best.turns * (best.of_warp + kTile)) continue;
+    best = {columns, mean, warps, of_warp, at_once, turns};
+  }
+  return best;
 }
 
 }  // namespace sparsek::cuda::row_mma

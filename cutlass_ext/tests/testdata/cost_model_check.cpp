@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 
 #include "cost_model_kernels.h"
 #include "cuda/cost_model.h"
@@ -201,9 +200,18 @@ int main() {
   expect(long_rows(kModelledWindow) > long_rows(kModelledSmall[2]), "long rows are not", kModelledWindow);
   // Small blocks by tens of columns: 12 x 12, 1 % of 8196 x 8196 by 64 columns took 28 us by few_columns and 10 by
   // row_mma, and a power law of 4 x 4 65 us and 1224 (docs/notes/row-mma-kernel.md).
-  const KernelDesc& row_mma = kModelled[std::size(kModelled) - 1];
+  const KernelDesc& row_mma = kModelledRows[0];
   const BsrShape few_blocks = shape_of(8196, 8196, 12, 0.01), law = shape_of(62500, 62500, 4, 0.0005);
   expect(predicted(row_mma, few_blocks, 64) < 0.6 * predicted(few, few_blocks, 64), "its warps share a row", row_mma);
+  for (const KernelDesc& kernel : kModelledRows) {
+    const double some = predicted(kernel, shape_of(4096, 4096, 12, 0.125), 32);
+    expect(some > 5e-6 && some < 50e-6, "it takes some microseconds", kernel);
+    expect(predicted(kernel, shape_of(4096, 4096, 12, 0.125), 512) > 3 * some, "more columns take more", kernel);
+    for (const BsrShape& empty : {shape_of(4096, 4096, 12, 0), shape_of(0, 0, 12, 0)}) {
+      expect(std::isfinite(predicted(kernel, empty, 32)), "a product without blocks takes the time of its launch",
+             kernel);
+    }
+  }
   PatternStats of_law = expected_stats(law, law.nnzb / law.block_rows), of_long = of_law;
   of_long.longest_row = law.block_cols / 3;
   const auto by_law = [&](const PatternStats& stats, bool knows_rows) {

@@ -33,6 +33,12 @@ constexpr KernelDesc kModelledSmall[] = {
     {"few_columns_fp32", "few_columns", "", SPARSEK_FP32, SPARSEK_FP32, 0, 0, 1, 1, 1, true, 1, false, &kChunkOps},
 };
 
+constexpr KernelDesc kModelledRows[] = {
+    {"row_mma_bf16_64", "row_mma", "", SPARSEK_BF16, SPARSEK_BF16, 0, 64, 32, 1, 1, true, 1, false, &kSimtOps},
+    {"row_mma_fp32_32", "row_mma", "", SPARSEK_FP32, SPARSEK_FP32, 0, 32, 16, 1, 1, true, 1, false, &kSimtOps},
+    {"row_mma_fp64_32", "row_mma", "", SPARSEK_FP64, SPARSEK_FP64, 0, 32, 16, 1, 1, true, 1, false, &kSimtOps},
+};
+
 // Of blocks up to 64 x 64, by many columns.
 constexpr KernelOps scattering_ops(int ctas_per_sm) {
   KernelOps ops = modelled_ops(ctas_per_sm, 1, false);
@@ -85,7 +91,6 @@ constexpr KernelDesc kModelled[] = {
      &kTileOps},
     {"planes_fp32_128_128", "wgmma_planes", "", SPARSEK_FP32, SPARSEK_FP32, 128, 128, 32, 4, 8, true, 32, false,
      &kTileOps},
-    {"row_mma_bf16_64", "row_mma", "", SPARSEK_BF16, SPARSEK_BF16, 0, 64, 32, 1, 1, true, 1, false, &kSimtOps},
 };
 
 }  // namespace sparsek::cuda

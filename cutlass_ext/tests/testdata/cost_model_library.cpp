@@ -100,6 +100,9 @@ void predict_cases(const char* kernel, const Case* cases, int count, const doubl
     for (const KernelDesc& one : kModelledSmall) {
       if (is(one.name)) seconds = predict(one, work, costs);
     }
+    for (const KernelDesc& one : kModelledRows) {
+      if (is(one.name)) seconds = predict(one, work, costs);
+    }
     for (const KernelDesc& one : kModelledScatter) {
       if (is(one.name)) seconds = predict(one, work, costs);
     }

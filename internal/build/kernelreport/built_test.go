@@ -54,7 +54,6 @@ var opcodesOf = map[string][]string{
 	kernels.WgmmaPlanes:  {"HGMMA", "UBLKCP", "USETMAXREG"},
 	kernels.PlanesPacked: {"HGMMA", "UBLKCP", "USETMAXREG"},
 	kernels.DMMAPacked:   {"DMMA", "UTMALDG", "UBLKCP"},
-	kernels.RowMMA:       {"HMMA"},
 	kernels.SIMT:         {"FFMA"},
 	kernels.WMMA:         {"HMMA", "LDGSTS"},
 	kernels.TMASandbox:   {"HGMMA", "UTMALDG", "USETMAXREG"},
@@ -73,7 +72,11 @@ func TestKernelsAreWhatTheyClaim(t *testing.T) {
 			t.Errorf("%s: the compiler warns: %q", k.Name, k.Notes)
 		}
 		for _, f := range k.Functions {
-			for _, opcode := range opcodesOf[k.Family] {
+			opcodes := opcodesOf[k.Family]
+			if k.Family == kernels.RowMMA {
+				opcodes = []string{map[string]string{"bf16": "HMMA", "fp16": "HMMA", "fp32": "DMMA", "fp64": "DMMA"}[k.DType]}
+			}
+			for _, opcode := range opcodes {
 				if f.Opcodes[opcode] == 0 {
 					t.Errorf("%s: no %s in %s", k.Name, opcode, f.Symbol)
 				}

@@ -148,8 +148,8 @@ func TestRowMMA(t *testing.T) {
 		t.Errorf("pipeline of %d bytes", bytes)
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
-		"type": {"bf16", "fp32", "16 bits"},
-		"tile": {"[0, 64, 32]", "[0, 32, 32]", "of 64 columns and 32 deep"},
+		"type": {"bf16", "fp32", "of 32 columns and 16 deep"},
+		"tile": {"[0, 64, 32]", "[0, 32, 16]", "of 64 columns and 32 deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(row, c.old, c.new, 1)

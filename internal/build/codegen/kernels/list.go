@@ -281,11 +281,12 @@ func (k Kernel) checkRowWindow(d dtype) error {
 
 // checkRowMMA checks a kernel for blocks of every size, whose tiles are as tall as a block row.
 func (k Kernel) checkRowMMA(d dtype) error {
-	if d.bytes != 2 {
-		return fmt.Errorf("dtype %q: the %s family multiplies elements of 16 bits", k.DType, k.Family)
+	tile := Tile{0, 32, 16}
+	if d.bytes == 2 {
+		tile = Tile{0, 64, 32}
 	}
-	if k.Tile != (Tile{0, 64, 32}) {
-		return fmt.Errorf("tile %v: the %s family has tiles as tall as a block row, written 0, of 64 columns and 32 deep", k.Tile, k.Family)
+	if k.Tile != tile {
+		return fmt.Errorf("tile %v: the %s family has tiles as tall as a block row, written 0, and for dtype %s of %d columns and %d deep", k.Tile, k.Family, k.DType, tile[1], tile[2])
 	}
 	return nil
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cost_of_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "cuda/cost_parts.h"
+#include "cuda/row_mma_sizes.h"
+
+namespace sparsek::cuda {
+namespace {
+
+// row_mma, in microseconds: what a warp waits for, and what a step takes of an SM.
+struct RowMmaCost {
+  double launch, tile, step;
+  double piece;               // of A, beside the first of a lane
+  double single;              // where the last columns of B are loaded one by one
+  double longer;              // factor of the steps by which the longest row is longer than the mean
+  double load, load_columns;  // four rows of B, and in addition those of all columns of a tile
+  double load_a, mma;         // a piece of A; eight rows of A by four columns of it
+  double others;              // share of all but the longest of waiting, issuing and moving
+};
+
+}  // namespace
+
+// A tile is a block row by some columns, whose steps the warps of a CTA share: what they wait for, in turns, or what
+// all steps take of an SM. A long row takes as long as its CTA: where rows are not known, one is assumed to have a
+// share of all columns.
+double predict_row_mma(const KernelDesc& kernel, const Work& work) {
+  constexpr double kMemory = 0.85, kMissed = 0.5, kOdd = 1.15, kShareOfUnknown = 0.25, kFewTurns = 4;
+  // docs/notes/row-mma-kernel.md
+  constexpr RowMmaCost kOf16Bits = {5.245, 1.156, 0.4813, 0.04091, 0.7603, 1.704, 0.02199, 0.01053, 0, 0.004171, 0.723},
+                       kOfFp32 = {5.262, 0.8446, 0.4583, 0.06288, 1.022, 1.474, 0, 0.002064, 0.001505, 0.01681, 0.726},
+                       kOfFp64 = {5.151, 1.064, 0.5006, 0.07976, 2.348, 1.438, 0, 0.0427, 0.0004163, 0.01516, 0.569};
+  const BsrShape& shape = work.shape;
+  const int bytes = static_cast<int>(work.element_bytes), vector = 16 / bytes;
+  const RowMmaCost& cost = bytes == 2 ? kOf16Bits : bytes == 4 ? kOfFp32 : kOfFp64;
+  if (shape.rows == 0 || work.n == 0) return cost.launch;
+  const auto n = static_cast<double>(work.n);
+  const double panels = ceil_div(n, kernel.tile_n), tiles = shape.block_rows * panels;
+  const row_mma::SharedSteps steps =
+      row_mma::shared_steps(work.shares_tiles ? static_cast<int64_t>(tiles) : shape.block_rows, shape.block_rows,
+                            shape.nnzb, shape.block_m, shape.block_k, bytes);
+  const int row_tiles = row_mma::row_tiles(shape.block_m), depth = row_mma::registers_of(row_tiles, bytes).depth;
+  const double pieces = depth * 4. / std::gcd(shape.block_k, std::min(depth * 4, vector));
+  const double of_row = static_cast<double>(shape.block_k) / steps.columns;  // steps, for each block
+  double turns = std::max(1.0, tiles / (steps.at_once * work.device.sm_count));
+  if (turns < kFewTurns) turns = std::ceil(turns);
+  const double step = cost.step + cost.piece * (pieces - 1) + (work.n % vector != 0 ? cost.single : 0);
+  const double longest =
+      work.knows_rows ? static_cast<double>(work.stats.longest_row) : kShareOfUnknown * shape.block_cols;
+  const double longer = std::max(0.0, longest * of_row - static_cast<double>(steps.mean));
+  const double waiting = on_sms(
+      turns * (cost.tile + step * static_cast<double>(steps.of_warp)) + cost.longer * step * longer / steps.warps,
+      work);
+  const double all = static_cast<double>(shape.nnzb) * of_row * panels;
+  const double of_b = cost.load + cost.load_columns * std::min(1.0, n / kernel.tile_n);
+  const double of_step = depth * (of_b + cost.mma * row_tiles) + cost.load_a * pieces * (row_tiles + 2);
+  const double issuing = on_sms(all * of_step / work.device.sm_count, work);
+  const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work) +
+                        bytes_missed(work, kMissed, 1, work.stats.rows64.loads) / memory_rate(1, work);
+  const double most = std::max({waiting, issuing, moving});
+  const double copying = work.packs_b ? pack_b(work) : 0;
+  const double odd = bytes == 2 && shape.block_k % 2 != 0 ? kOdd : 1;
+  return cost.launch + copying + odd * (most + cost.others * (waiting + issuing + moving - most));
+}
+
+}  // namespace sparsek::cuda

@@ -28,7 +28,9 @@ struct RowMmaCost {
 // all steps take of an SM. A long row takes as long as its CTA: where rows are not known, one is assumed to have a
 // share of all columns.
 double predict_row_mma(const KernelDesc& kernel, const Work& work) {
-  constexpr double kMemory = 0.85, kMissed = 0.5, kOdd = 1.15, kShareOfUnknown = 0.25, kFewTurns = 4;
+  // kMore: where others are predicted to be about as fast, it is their errors that decide.
+  constexpr double kMore = 1.04, kMemory = 0.85, kMissed = 0.5, kOdd = 1.15, kSingles = 1.2, kShareOfUnknown = 0.25,
+                   kFewTurns = 4;
   // docs/notes/row-mma-kernel.md
   constexpr RowMmaCost kOf16Bits = {5.245, 1.156, 0.4813, 0.04091, 0.7603, 1.704, 0.02199, 0.01053, 0, 0.004171, 0.723},
                        kOfFp32 = {5.262, 0.8446, 0.4583, 0.06288, 1.022, 1.474, 0, 0.002064, 0.001505, 0.01681, 0.726},
@@ -62,8 +64,9 @@ double predict_row_mma(const KernelDesc& kernel, const Work& work) {
                         bytes_missed(work, kMissed, 1, work.stats.rows64.loads) / memory_rate(1, work);
   const double most = std::max({waiting, issuing, moving});
   const double copying = work.packs_b ? pack_b(work) : 0;
-  const double odd = bytes == 2 && shape.block_k % 2 != 0 ? kOdd : 1;
-  return cost.launch + copying + odd * (most + cost.others * (waiting + issuing + moving - most));
+  const double odd = bytes == 2 && shape.block_k % 2 != 0 ? kOdd : 1, singles = work.n % vector != 0 ? kSingles : 1;
+  const double all_parts = most + cost.others * (waiting + issuing + moving - most);
+  return kMore * singles * (cost.launch + copying + odd * all_parts);
 }
 
 }  // namespace sparsek::cuda

@@ -31,7 +31,7 @@ double predict_row_mma(const KernelDesc& kernel, const Work& work) {
   // kMore: where others are predicted to be about as fast, it is their errors that decide.
   constexpr double kMore = 1.04, kMemory = 0.85, kMissed = 0.5, kOdd = 1.15, kSingles = 1.2, kShareOfUnknown = 0.25,
                    kFewTurns = 4;
-  // docs/notes/row-mma-kernel.md
+  // docs/notes/cost-model.md
   constexpr RowMmaCost kOf16Bits = {5.245, 1.156, 0.4813, 0.04091, 0.7603, 1.704, 0.02199, 0.01053, 0, 0.004171, 0.723},
                        kOfFp32 = {5.262, 0.8446, 0.4583, 0.06288, 1.022, 1.474, 0, 0.002064, 0.001505, 0.01681, 0.726},
                        kOfFp64 = {5.151, 1.064, 0.5006, 0.07976, 2.348, 1.438, 0, 0.0427, 0.0004163, 0.01516, 0.569};

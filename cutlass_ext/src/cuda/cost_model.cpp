@@ -263,7 +263,7 @@ double predict_skinny_fma(const KernelDesc& kernel, const Work& work, const Skin
 double predict(const KernelDesc& kernel, const Work& work, const CostCoefficients& costs) {
   if (std::strcmp(kernel.family, "skinny_fma") == 0)
     return kMicrosecond * predict_skinny_fma(kernel, work, costs.skinny_fma);
-  if (std::strcmp(kernel.family, "row_mma") == 0) return kMicrosecond * predict_row_mma(kernel, work);
+  if (has_block_row(kernel)) return kMicrosecond * predict_row_mma(kernel, work);
   if (has_window(kernel)) return kMicrosecond * predict_window(work, costs);
   if (scatters(kernel)) return kMicrosecond * predict_scatter(kernel, work);
   if (packs_fp64(kernel)) return kMicrosecond * predict_packed_fp64(kernel, work);

@@ -31,6 +31,8 @@ constexpr int64_t kMostCopies = int64_t{4} << 30;
 constexpr int64_t kMostEntries = (int64_t{1} << 31) - 1024;
 // Kernels with chunks count the bytes of a row of B in 32 bits, and have CTAs for all columns of a chunk.
 constexpr int64_t kMostColumns = int64_t{1} << 16;
+// Kernels with a block row for each CTA count its columns, and some beyond the last one, in 32 bits.
+constexpr int64_t kMostDepth = (int64_t{1} << 31) - 1024;
 int64_t most_pitch(sparsek_dtype dtype) { return int64_t{1} << (dtype == SPARSEK_FP64 ? 28 : 29); }
 std::string beyond_pitch(sparsek_dtype dtype) { return dtype == SPARSEK_FP64 ? "2^28" : "2^29"; }
 
@@ -90,6 +92,7 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   }
   if (walks_chunks(kernel) && options.n > kMostColumns) return "more columns than it serves";
   if (kernel.ops->takes_chunks && matrix.nnzb > kMostEntries) return "more blocks than it serves";
+  if (has_block_row(kernel) && matrix.cols > kMostDepth) return "a wider matrix than it serves";
   if (walks_chunks(kernel) && options.ldb > most_pitch(options.dtype_b)) {
     return "its ldb must be at most " + beyond_pitch(options.dtype_b);
   }

@@ -26,6 +26,9 @@ struct KernelDesc {
 // A CTA has one chunk at a time, not each of its warps, and takes several: the layout is cuda/window_layout.h's.
 inline bool has_window(const KernelDesc& kernel) { return std::strcmp(kernel.family, "row_window") == 0; }
 
+// Its CTAs have a block row each (cuda/row_mma_sizes.h).
+inline bool has_block_row(const KernelDesc& kernel) { return std::strcmp(kernel.family, "row_mma") == 0; }
+
 // Its plans have lists of the elements of each stage (cuda/stage_lists.h).
 inline bool scatters(const KernelDesc& kernel) { return std::strcmp(kernel.family, "wgmma_scatter") == 0; }
 

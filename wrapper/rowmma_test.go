@@ -5,6 +5,8 @@ package sparsek_test
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	. "github.com/sparsek/sparsek/wrapper"
 )
 
@@ -16,6 +18,22 @@ func onRowMMA(t *testing.T, bf16, fp16, fp32, fp64 func(t *testing.T, engine *En
 // Every block that these kernels serve, long rows, short ones, and rows without blocks.
 func TestRowMMA(t *testing.T) {
 	onRowMMA(t, testSmallBlocks[BFloat16], testSmallBlocks[Float16], testSmallBlocks[float32], testSmallBlocks[float64])
+}
+
+// Blocks of so many rows that CTAs share them.
+func drawTallBlocks(t *rapid.T, kernel Kernel) shape {
+	s := shape{kernel: kernel.Name}
+	s.blockM = rapid.OneOf(rapid.IntRange(33, 256), rapid.SampledFrom([]int{48, 64, 96, 128, 256})).Draw(t, "block height")
+	s.blockK = rapid.OneOf(rapid.IntRange(1, 256), rapid.Just(s.blockM)).Draw(t, "block width")
+	return drawSmallExtents(t, s)
+}
+
+func testTallBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	testBlocks[T](t, engine, kernel, drawTallBlocks)
+}
+
+func TestRowMMATallBlocks(t *testing.T) {
+	onRowMMA(t, testTallBlocks[BFloat16], testTallBlocks[Float16], testTallBlocks[float32], testTallBlocks[float64])
 }
 
 func TestRowMMAOnDevice(t *testing.T) {

@@ -60,7 +60,7 @@ func drawSmallExtents(t *rapid.T, s shape) shape {
 	if rapid.Bool().Draw(t, "long rows") {
 		s.rows, s.cols = extent(s.blockM, 4, "rows"), extent(s.blockK, 4000/s.blockK, "columns")
 	} else {
-		s.rows, s.cols = extent(s.blockM, 600/s.blockM, "rows"), extent(s.blockK, 200/s.blockK, "columns")
+		s.rows, s.cols = extent(s.blockM, max(1, 600/s.blockM), "rows"), extent(s.blockK, max(1, 200/s.blockK), "columns")
 	}
 	if rapid.Bool().Draw(t, "whole blocks") {
 		s.rows, s.cols = (s.rows+s.blockM-1)/s.blockM*s.blockM, (s.cols+s.blockK-1)/s.blockK*s.blockK
@@ -76,8 +76,12 @@ func drawSmallExtents(t *rapid.T, s shape) shape {
 }
 
 func testSmallBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	testBlocks[T](t, engine, kernel, drawSmallBlocks)
+}
+
+func testBlocks[T Element](t *testing.T, engine *Engine, kernel Kernel, draw func(*rapid.T, Kernel) shape) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := drawSmallBlocks(rt, kernel)
+		s := draw(rt, kernel)
 		if rapid.Bool().Draw(rt, "plain") {
 			testKernelTo[T, T](rt, engine, s)
 			return

@@ -88,7 +88,15 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
   constexpr double kAlone = 1.9;
   const bool for_all = lanes.way == LaneWay::kStream || lanes.way == LaneWay::kBundles;
   const double alone = for_all && lanes.group == 1 ? kAlone : 1;
-  return cost.launch + alone * longest + cost.others * (computing + moving + reading + waiting - longest) + joining;
+  // Two columns of large blocks, and eights of fp32 whose rows have columns in common, take longer than these say.
+  constexpr double kTwoOfLarge = 1.8, kEights = 1.3, kCommon = 0.4;
+  constexpr int kLarge = 24;
+  const double common =
+      1 - static_cast<double>(work.stats.rows64.loads) / std::max(1.0, static_cast<double>(shape.nnzb));
+  const bool eights = by_type == 1 && shape.block_m == 8 && shape.block_k == 8 && work.n > 1 && common > kCommon;
+  const bool two = by_type > 0 && work.n == 2 && shape.block_m >= kLarge && lanes.way != LaneWay::kTensor;
+  const double factor = alone * (eights ? kEights : 1) * (two ? kTwoOfLarge : 1);
+  return cost.launch + factor * longest + cost.others * (computing + moving + reading + waiting - longest) + joining;
 }
 
 // kLines: what a team waits for, for so many lines together, and what an instruction takes. kTeams: the same of a step.
@@ -108,6 +116,8 @@ double predict_lines(const Work& work, const LaneLayout& lanes) {
   constexpr double kLaunch = 6, kMemory = 0.8, kL2Rate = 7.2e6, kOthers = 0.1, kBegin = 2;
   constexpr double kShareOfL2 = 0.6, kJoin = 4, kJoinRate = 4.5e6, kSector = 32;
   constexpr double kL1 = 0.45;  // of lines that rows close to each other have in common, the share that an SM has
+  // Of lines of 64 bytes and less, in 16 bits, that teams read; in addition those that rows have in common.
+  constexpr double kNarrow = 1.5, kNarrowInCommon = 0.35;
   const LineCost cost = line_cost(lanes);
   const double line = std::max(kSector, static_cast<double>(kBytesOfLane) * lanes.column_lanes);
   const BsrShape& shape = work.shape;
@@ -139,7 +149,9 @@ double predict_lines(const Work& work, const LaneLayout& lanes) {
     joining = kJoin + sums / by_all_sms(kJoinRate, work);
   }
   const double longest = std::max({computing, moving, reading, waiting});
-  return kLaunch + longest + kOthers * (computing + moving + reading + waiting - longest) + joining;
+  const double all = longest + kOthers * (computing + moving + reading + waiting - longest);
+  const bool narrow = lanes.way == LaneWay::kTeams && work.element_bytes_b == 2 && lanes.column_lanes < kLanesOfLine;
+  return kLaunch + (narrow ? kNarrow + kNarrowInCommon * common : 1) * all + joining;
 }
 
 const LaneCost& cost_of(LaneWay way, const CostCoefficients& costs) {
@@ -207,8 +219,8 @@ double predict_window(const Work& work, const CostCoefficients& costs) {
   const WindowCost& cost = costs.window;
   constexpr double kHalves = 8;  // of chunks of an SM
   // Where factors apply.
-  constexpr int64_t kLeast = 8, kMany = 32;
-  constexpr double kApart = 0.9, kLong = 48, kUneven = 3;
+  constexpr int64_t kLeast = 8, kMany = 32, kVeryMany = 1024;
+  constexpr double kApart = 0.9, kLong = 48, kUneven = 3, kApartByMany = 1.25;
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return cost.launch;
   const auto blocks = static_cast<double>(shape.nnzb), of_row = blocks / shape.block_rows;
@@ -232,7 +244,9 @@ double predict_window(const Work& work, const CostCoefficients& costs) {
   const double longest = std::max({computing, moving, reading});
   const int by_type = work.element_bytes == 4 ? 0 : 1;
   double factor = shape.block_m > 3 && work.n < kMany ? cost.few : 1;
-  if (by_type == 0 && static_cast<double>(work.stats.rows128.loads) > kApart * blocks) factor *= cost.apart;
+  if (by_type == 0 && static_cast<double>(work.stats.rows128.loads) > kApart * blocks) {
+    factor *= cost.apart * (work.n >= kVeryMany ? kApartByMany : 1);
+  }
   const bool uneven = of_row > kLong || static_cast<double>(work.stats.longest_row) > kUneven * of_row;
   if (uneven) factor = cost.uneven[by_type];
   if (work.n < kLeast) factor = cost.narrow[by_type];

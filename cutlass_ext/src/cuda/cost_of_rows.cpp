@@ -24,13 +24,14 @@ struct RowMmaCost {
 
 }  // namespace
 
-// A tile is a block row by some columns, whose steps the warps of a CTA share: what they wait for, in turns, or what
-// all steps take of an SM. A long row takes as long as its CTA: where rows are not known, one is assumed to have a
-// share of all columns.
+// A tile is a block row by some columns, or a slice of it, whose steps the warps of a CTA share: what they wait for, in
+// turns, or what all steps take of an SM. A long row takes as long as its CTA: where rows are not known, one is assumed
+// to have a share of all columns.
 double predict_row_mma(const KernelDesc& kernel, const Work& work) {
-  // kMore: where others are predicted to be about as fast, it is their errors that decide.
-  constexpr double kMore = 1.04, kMemory = 0.85, kMissed = 0.5, kOdd = 1.15, kSingles = 1.2, kShareOfUnknown = 0.25,
-                   kFewTurns = 4;
+  // kMore: where others are predicted to be about as fast, it is their errors that decide; of slices, which the fit
+  // below has not seen, those of this model too.
+  constexpr double kMore = 1.04, kMoreOfSlices = 1.1, kMemory = 0.85, kMissed = 0.5, kOdd = 1.15, kSingles = 1.2,
+                   kShareOfUnknown = 0.25, kFewTurns = 4;
   // docs/notes/cost-model.md
   constexpr RowMmaCost kOf16Bits = {5.245, 1.156, 0.4813, 0.04091, 0.7603, 1.704, 0.02199, 0.01053, 0, 0.004171, 0.723},
                        kOfFp32 = {5.262, 0.8446, 0.4583, 0.06288, 1.022, 1.474, 0, 0.002064, 0.001505, 0.01681, 0.726},
@@ -47,7 +48,8 @@ double predict_row_mma(const KernelDesc& kernel, const Work& work) {
   const int row_tiles = row_mma::row_tiles(shape.block_m), depth = row_mma::registers_of(row_tiles, bytes).depth;
   const double pieces = depth * 4. / std::gcd(shape.block_k, std::min(depth * 4, vector));
   const double of_row = static_cast<double>(shape.block_k) / steps.columns;  // steps, for each block
-  double turns = std::max(1.0, tiles / (steps.at_once * work.device.sm_count));
+  const int slices = row_mma::slices(shape.block_m);
+  double turns = std::max(1.0, tiles * slices / (steps.at_once * work.device.sm_count));
   if (turns < kFewTurns) turns = std::ceil(turns);
   const double step = cost.step + cost.piece * (pieces - 1) + (work.n % vector != 0 ? cost.single : 0);
   const double longest =
@@ -56,7 +58,7 @@ double predict_row_mma(const KernelDesc& kernel, const Work& work) {
   const double waiting = on_sms(
       turns * (cost.tile + step * static_cast<double>(steps.of_warp)) + cost.longer * step * longer / steps.warps,
       work);
-  const double all = static_cast<double>(shape.nnzb) * of_row * panels;
+  const double all = static_cast<double>(shape.nnzb) * of_row * panels * slices;
   const double of_b = cost.load + cost.load_columns * std::min(1.0, n / kernel.tile_n);
   const double of_step = depth * (of_b + cost.mma * row_tiles) + cost.load_a * pieces * (row_tiles + 2);
   const double issuing = on_sms(all * of_step / work.device.sm_count, work);
@@ -66,7 +68,7 @@ double predict_row_mma(const KernelDesc& kernel, const Work& work) {
   const double copying = work.packs_b ? pack_b(work) : 0;
   const double odd = bytes == 2 && shape.block_k % 2 != 0 ? kOdd : 1, singles = work.n % vector != 0 ? kSingles : 1;
   const double all_parts = most + cost.others * (waiting + issuing + moving - most);
-  return kMore * singles * (cost.launch + copying + odd * all_parts);
+  return (slices > 1 ? kMoreOfSlices : kMore) * singles * (cost.launch + copying + odd * all_parts);
 }
 
 }  // namespace sparsek::cuda

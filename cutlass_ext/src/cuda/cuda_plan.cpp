@@ -20,6 +20,7 @@
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
 #include "cuda/prepared.h"
+#include "cuda/row_mma_sizes.h"
 #include "cuda/stage_parts.h"
 #include "cuda/stage_values.h"
 #include "cuda/time_products.h"
@@ -361,7 +362,8 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   launch.tiles_count = tiles_within(args.n);
   launch.entry_k = arrays_.entry_k();
   launch.entry_block = arrays_.entry_block();
-  launch.workers = worker_count(launch.tiles_count, workers_, rounds_);
+  const int64_t ctas_of_tile = has_block_row(*kernel_) ? row_mma::slices(shape.block_m) : 1;
+  launch.workers = worker_count(launch.tiles_count * ctas_of_tile, workers_, rounds_);
   launch.cluster = cluster_;
   launch.panels = panels_;
   // Where there is no room for all CTAs at once, most of them begin when the kernel before has long ended.

@@ -58,7 +58,8 @@ struct LaunchArgs {
   const int32_t* entry_block;
   const int64_t* slot_row;
   int32_t slots;
-  int32_t workers;       // CTAs, or clusters of `cluster` or `panels` CTAs; at most tiles_count
+  int32_t workers;  // CTAs, or clusters of `cluster` or `panels` CTAs; at most tiles_count, or where CTAs share the
+                    // rows of a tile (row_mma), one for each of their slices
   int32_t late_workers;  // of these, the last ones, which have no tile of their own: see collective/tile_queue.hpp
   int32_t cluster;       // CTAs that share each tile along K; above 1, there are no more tiles than workers
   int32_t panels;        // CTAs of a cluster that compute neighbouring columns of each tile; above 1, cluster is 1

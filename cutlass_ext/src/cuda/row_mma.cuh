@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel family "row_mma": blocks of at most 32 x 32 of every size, tens of columns, and matrices so small that latency
-// takes the time. A CTA computes one block row by 64 columns of C, of fp32 and fp64 by 32. Its warps share the blocks
-// of the row, so that all loads of a short row are in flight at once, and their sums are added up in shared memory.
+// Kernel family "row_mma": blocks of at most 256 x 256 of every size, tens of columns, and matrices so small that
+// latency takes the time. A CTA computes one block row, or a slice of at most 32 rows of it, by 64 columns of C, of
+// fp32 and fp64 by 32. Its warps share the blocks of the row, so that all loads of a short row are in flight at once,
+// and their sums are added up in shared memory.
 //
 // The blocks of a row are one line of columns, whatever their width, of which a step is 32 or 16. A warp multiplies the
 // transposed, C^T = B^T A^T, by m16n8k16: lane (g, t) has eight or four consecutive columns of the line, of rows g, g +
@@ -54,6 +55,23 @@ struct Tile {
 // [r][j / 2][j % 2 * 2 + i].
 template <class Element, int kRowTiles>
 using Sums = typename Lane<Element>::Number[kRowTiles][Lane<Element>::kColumns / 2][4];
+
+// One of the slices of all tiles, those of a tile behind each other.
+template <int kRowTiles>
+struct Slice {
+  static constexpr bool kIsWhole = kRowTiles % 2 != 0;  // slices of larger blocks have 16 or 32 rows
+  int count = 1;                                        // of a tile
+  int tile, first_row = 0;
+
+  __device__ Slice(const LaunchArgs& args, int at) : tile(at) {
+    if constexpr (!kIsWhole) {
+      count = (args.block_m - 1) / (kRowTiles * 8) + 1;
+      tile = at / count;
+      first_row = (at - tile * count) * (kRowTiles * 8);
+    }
+  }
+  __device__ WorkTile load(const LaunchArgs& args) const { return load_tile(args.tiles + tile); }
+};
 
 // A piece: columns of A that are next to each other, a divisor of bk.
 struct Piece {
@@ -122,21 +140,21 @@ struct Columns {
   }
 };
 
-// column: of the piece in its block; at: of the step.
+// column: of the piece in its block; first_row: of the slice in its block row; at: of the step.
 template <int kPiece, class Element, int kRowTiles, int kDepth>
-__device__ inline void load_operands(const LaunchArgs& args, const Piece& piece, int column, int at,
+__device__ inline void load_operands(const LaunchArgs& args, const Piece& piece, int column, int first_row, int at,
                                      const Columns<Element>& columns, Operands<Element, kRowTiles, kDepth>& to) {
-  const int g = threadIdx.x % 32 / kLanesOfRow;
+  const int first = first_row + threadIdx.x % 32 / kLanesOfRow;
   const int count = piece.k < 0 ? 0 : int(min(int64_t(kPiece), args.cols - piece.k));  // a block may extend beyond K
   const Element* from = static_cast<const Element*>(args.values) +
-                        (int64_t(piece.block) * (args.block_m * args.block_k) + (g * args.block_k + column));
+                        (int64_t(piece.block) * (args.block_m * args.block_k) + (first * args.block_k + column));
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
     if (r > 0) {
       from += 8 * args.block_k;
       asm("" : "+l"(from));  // or all addresses would be in registers at once
     }
-    const bool is_row = r * 8 + g < args.block_m;
+    const bool is_row = first + r * 8 < args.block_m;
     load_piece<kPiece>(is_row && count == kPiece, from, at, to.a[r]);
     if (kPiece > 1 && count > 0 && count < kPiece) {
 #pragma unroll
@@ -168,13 +186,13 @@ struct Places {
     }
   }
   template <class Element, int kRowTiles>
-  __device__ void load(const LaunchArgs& args, const WorkTile& tile, const Columns<Element>& columns,
+  __device__ void load(const LaunchArgs& args, const WorkTile& tile, int first_row, const Columns<Element>& columns,
                        Operands<Element, kRowTiles, kDepth>& to) const {
     Line at = line;
 #pragma unroll
     for (int i = 0; i < kPieces; ++i, at.advance(args, kPiece)) {
       const Piece piece = kAhead ? pieces[kAhead ? i : 0] : at.piece(args, tile);
-      load_operands<kPiece>(args, piece, at.column, i * kPiece, columns, to);
+      load_operands<kPiece>(args, piece, at.column, first_row, i * kPiece, columns, to);
     }
   }
 };
@@ -200,14 +218,15 @@ __device__ inline void put_sums(const Sums<Element, kRowTiles>& sums, typename T
 
 // Adds up the sums of the warps and writes C.
 template <class Element, int kRowTiles>
-__device__ inline void write_tile(const LaunchArgs& args, const WorkTile& tile,
+__device__ inline void write_tile(const LaunchArgs& args, const WorkTile& tile, int first_row,
                                   const typename Tile<Element>::Number* sums) {
   using T = Tile<Element>;
   using Four = few_columns::Vector<T::kStoreN, typename T::Number>;
   const int warps = blockDim.x / 32;
   const auto alpha = alpha_of(args.epilogue);
   const bool plain = few_columns::only_scales(args.epilogue, few_columns::kTypeOf<Element>);
-  for (int item = threadIdx.x; item < args.block_m * (T::kN / T::kStoreN); item += blockDim.x) {
+  const int rows = min(kRowTiles * 8, args.block_m - first_row);
+  for (int item = threadIdx.x; item < rows * (T::kN / T::kStoreN); item += blockDim.x) {
     const int row = item / (T::kN / T::kStoreN), in_tile = item % (T::kN / T::kStoreN) * T::kStoreN;
     Four all = {};
     for (int of = 0; of < warps; ++of) {
@@ -219,7 +238,8 @@ __device__ inline void write_tile(const LaunchArgs& args, const WorkTile& tile,
     Sum<Element> of_row[T::kStoreN];
 #pragma unroll
     for (int j = 0; j < T::kStoreN; ++j) of_row[j] = static_cast<Sum<Element>>(all.of[j]);
-    const int64_t c_row = int64_t(tile.m_tile) * args.block_m + row, c_col = int64_t(tile.n_tile) * T::kN + in_tile;
+    const int64_t c_row = int64_t(tile.m_tile) * args.block_m + first_row + row,
+                  c_col = int64_t(tile.n_tile) * T::kN + in_tile;
     const int columns = int(max(int64_t(0), min(int64_t(T::kStoreN), args.n - c_col)));
     if (c_row < args.rows && columns > 0) {
       few_columns::write_row<Element>(args, plain, alpha, c_row, c_col, columns, of_row);
@@ -237,14 +257,15 @@ __global__ void __launch_bounds__(most_threads(kRowTiles, sizeof(Element)), 1)
   const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
   // The plan is read while the previous kernel in the stream may still run; what that kernel writes is read behind
   // this.
-  WorkTile tile = load_tile(args.tiles + blockIdx.x);
+  int at = blockIdx.x;
+  WorkTile tile = Slice<kRowTiles>(args, at).load(args);
   if (const int entry = warp * kStep / args.block_k; entry < tile.entry_count) {
     prefetch_to_l1(args.entry_k + tile.entry_begin + entry);
     prefetch_to_l1(args.entry_block + tile.entry_begin + entry);
   }
   start_dependent();
 #pragma unroll 1
-  for (int at = blockIdx.x;;) {
+  while (true) {
     const Columns<Element> columns(args, tile);
     const int steps = (tile.entry_count * args.block_k + kStep - 1) / kStep;
     Sums<Element, kRowTiles> sums = {};
@@ -252,16 +273,17 @@ __global__ void __launch_bounds__(most_threads(kRowTiles, sizeof(Element)), 1)
 #pragma unroll 1
     for (int step = warp; step < steps; step += warps) {
       Operands<Element, kRowTiles, kDepth> operands;
-      places.load(args, tile, columns, operands);
+      places.load(args, tile, Slice<kRowTiles>(args, at).first_row, columns, operands);
       places = Places<kDepth, kPiece>(args, tile, step + warps);
       Lane<Element>::template multiply<kRowTiles, kDepth>(operands.a, operands.b, sums);
     }
     put_sums<Element, kRowTiles>(sums, sums_of_warps + warp * T::sums_of_warp(kRowTiles));
     __syncthreads();
-    write_tile<Element, kRowTiles>(args, load_tile(args.tiles + at), sums_of_warps);  // again, for want of registers
+    const Slice<kRowTiles> own(args, at);
+    write_tile<Element, kRowTiles>(args, own.load(args), own.first_row, sums_of_warps);  // again, for want of registers
     at += gridDim.x;
-    if (at >= args.tiles_count) return;
-    tile = load_tile(args.tiles + at);
+    if (at >= args.tiles_count * own.count) return;
+    tile = Slice<kRowTiles>(args, at).load(args);
     __syncthreads();
   }
 }
@@ -280,7 +302,7 @@ Kernel kernel_of_piece(int piece) {
   return &row_mma_kernel<Element, kRowTiles, kPiece>;
 }
 
-template <class Element, int kRowTiles = row_tiles(kMostBlock)>
+template <class Element, int kRowTiles = kMostRowTiles>
 Kernel kernel_of(int tiles, int piece) {
   if constexpr (kRowTiles > 1) {
     if (tiles < kRowTiles) return kernel_of<Element, kRowTiles - 1>(tiles, piece);
@@ -313,7 +335,7 @@ struct RowMmaKernel {
   static_assert(Config::kTileN == Tile::kN);
 
   static cudaError_t prepare() {
-    for (int tiles = 1; tiles <= row_mma::row_tiles(row_mma::kMostBlock); ++tiles) {
+    for (int tiles = 1; tiles <= row_mma::kMostRowTiles; ++tiles) {
       for (int piece = 1; piece <= Tile::kVector; piece *= 2) {
         const cudaError_t status =
             cudaFuncSetAttribute(row_mma::kernel_of<Element>(tiles, piece), cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -7,11 +7,18 @@
 
 namespace sparsek::cuda::row_mma {
 
-constexpr int kMostBlock = 32, kMostWarps = 16;
+constexpr int kMostBlock = 256, kMostWarps = 16;
 constexpr int kLanesOfRow = 4;  // lanes that share a row of A, and the columns of a step
 // SMs for which warps are counted: the order of sums follows from these, and is the same on every GPU.
 constexpr int kSms = 132;
-constexpr int row_tiles(int block_m) { return (block_m + 7) / 8; }
+
+// A CTA has a slice of the rows of a block: all of them, or where there are more than 32, 32 or 16 of them, so that
+// little is padded.
+constexpr int kMostRowTiles = 4;
+constexpr int slice_rows(int block_m) { return block_m <= 8 * kMostRowTiles ? block_m : block_m % 32 == 0 ? 32 : 16; }
+constexpr int slices(int block_m) { return (block_m + slice_rows(block_m) - 1) / slice_rows(block_m); }
+// Of a slice, eight rows each.
+constexpr int row_tiles(int block_m) { return (slice_rows(block_m) + 7) / 8; }
 
 // By the registers that a thread takes.
 struct Registers {
@@ -49,7 +56,8 @@ constexpr SharedSteps shared_steps(int64_t tiles, int64_t block_rows, int64_t nn
   for (int warps = 1; warps <= most_warps(row_tiles(block_m), element_bytes); ++warps) {
     const int at_once = registers.warps_of_sm / warps;
     const int64_t of_warp = std::max<int64_t>(1, (mean + warps - 1) / warps);
-    const int64_t turns = std::max<int64_t>(1, (tiles + int64_t{at_once} * kSms - 1) / (int64_t{at_once} * kSms));
+    const int64_t ctas = tiles * slices(block_m), of_turn = int64_t{at_once} * kSms;
+    const int64_t turns = std::max<int64_t>(1, (ctas + of_turn - 1) / of_turn);
     if (warps > 1 && turns * (of_warp + kTile) >= best.turns * (best.of_warp + kTile)) continue;
     best = {columns, mean, warps, of_warp, at_once, turns};
   }

@@ -43,20 +43,24 @@ func builtReport(t *testing.T) *Report {
 	return r
 }
 
-// What a kernel of a family cannot do without.
+// What a kernel of a family, or of a family and a type, cannot do without.
 var opcodesOf = map[string][]string{
-	kernels.Collective:   {"HGMMA", "UTMALDG"},
-	kernels.WgmmaBlocks:  {"HGMMA", "STSM", "UTMALDG", "UTMASTG"},
-	kernels.WgmmaGather:  {"HGMMA", "LDGSTS", "UTMALDG"},
-	kernels.Skinny:       {"HMMA", "LDSM", "UTMALDG"},
-	kernels.WgmmaPacked:  {"HGMMA", "UTMALDG", "UBLKCP", "USETMAXREG"},
-	kernels.WgmmaScatter: {"HGMMA", "UTMALDG"},
-	kernels.WgmmaPlanes:  {"HGMMA", "UBLKCP", "USETMAXREG"},
-	kernels.PlanesPacked: {"HGMMA", "UBLKCP", "USETMAXREG"},
-	kernels.DMMAPacked:   {"DMMA", "UTMALDG", "UBLKCP"},
-	kernels.SIMT:         {"FFMA"},
-	kernels.WMMA:         {"HMMA", "LDGSTS"},
-	kernels.TMASandbox:   {"HGMMA", "UTMALDG", "USETMAXREG"},
+	kernels.Collective:       {"HGMMA", "UTMALDG"},
+	kernels.WgmmaBlocks:      {"HGMMA", "STSM", "UTMALDG", "UTMASTG"},
+	kernels.WgmmaGather:      {"HGMMA", "LDGSTS", "UTMALDG"},
+	kernels.Skinny:           {"HMMA", "LDSM", "UTMALDG"},
+	kernels.WgmmaPacked:      {"HGMMA", "UTMALDG", "UBLKCP", "USETMAXREG"},
+	kernels.WgmmaScatter:     {"HGMMA", "UTMALDG"},
+	kernels.WgmmaPlanes:      {"HGMMA", "UBLKCP", "USETMAXREG"},
+	kernels.PlanesPacked:     {"HGMMA", "UBLKCP", "USETMAXREG"},
+	kernels.DMMAPacked:       {"DMMA", "UTMALDG", "UBLKCP"},
+	kernels.RowMMA + " bf16": {"HMMA"},
+	kernels.RowMMA + " fp16": {"HMMA"},
+	kernels.RowMMA + " fp32": {"DMMA"},
+	kernels.RowMMA + " fp64": {"DMMA"},
+	kernels.SIMT:             {"FFMA"},
+	kernels.WMMA:             {"HMMA", "LDGSTS"},
+	kernels.TMASandbox:       {"HGMMA", "UTMALDG", "USETMAXREG"},
 }
 
 // No kernel spills or uses local memory, and each one's machine code is what
@@ -65,6 +69,7 @@ func TestKernelsAreWhatTheyClaim(t *testing.T) {
 	families := make(map[string]int)
 	for _, k := range builtReport(t).Kernels {
 		families[k.Family]++
+		families[k.Family+" "+k.DType]++
 		if len(k.Functions) == 0 {
 			t.Errorf("%s: no machine code", k.Name)
 		}
@@ -72,11 +77,7 @@ func TestKernelsAreWhatTheyClaim(t *testing.T) {
 			t.Errorf("%s: the compiler warns: %q", k.Name, k.Notes)
 		}
 		for _, f := range k.Functions {
-			opcodes := opcodesOf[k.Family]
-			if k.Family == kernels.RowMMA {
-				opcodes = []string{map[string]string{"bf16": "HMMA", "fp16": "HMMA", "fp32": "DMMA", "fp64": "DMMA"}[k.DType]}
-			}
-			for _, opcode := range opcodes {
+			for _, opcode := range slices.Concat(opcodesOf[k.Family], opcodesOf[k.Family+" "+k.DType]) {
 				if f.Opcodes[opcode] == 0 {
 					t.Errorf("%s: no %s in %s", k.Name, opcode, f.Symbol)
 				}

@@ -89,7 +89,7 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
   const bool for_all = lanes.way == LaneWay::kStream || lanes.way == LaneWay::kBundles;
   const double alone = for_all && lanes.group == 1 ? kAlone : 1;
   // Two columns of large blocks, and eights of fp32 whose rows have columns in common, take longer than these say.
-  constexpr double kTwoOfLarge = 1.8, kEights = 1.3, kCommon = 0.4;
+  constexpr double kTwoOfLarge = 1.8, kEights = 1.9, kCommon = 0.4;
   constexpr int kLarge = 24;
   const double common =
       1 - static_cast<double>(work.stats.rows64.loads) / std::max(1.0, static_cast<double>(shape.nnzb));

@@ -15,7 +15,7 @@ namespace {
 struct RowMmaCost {
   double launch, tile, step;
   double piece;               // of A, beside the first of a lane
-  double single;              // where the last columns of B are loaded one by one
+  double single;              // where the columns of a vector of B are loaded one by one; estimated, not fitted
   double longer;              // factor of the steps by which the longest row is longer than the mean
   double load, load_columns;  // four rows of B, and in addition those of all columns of a tile
   double load_a, mma;         // a piece of A; eight rows of A by four columns of it
@@ -29,13 +29,14 @@ struct RowMmaCost {
 // to have a share of all columns.
 double predict_row_mma(const KernelDesc& kernel, const Work& work) {
   // kMore: where others are predicted to be about as fast, it is their errors that decide; of slices, which the fit
-  // below has not seen, those of this model too.
-  constexpr double kMore = 1.04, kMoreOfSlices = 1.1, kMemory = 0.85, kMissed = 0.5, kOdd = 1.15, kSingles = 1.2,
-                   kShareOfUnknown = 0.25, kFewTurns = 4;
+  // below has not seen, those of this model too. kOfSlice: for each, of 16 bits. kManyTurns: where others overlap more.
+  constexpr double kMore = 1.04, kMoreOfFp64 = 0.96, kMoreOfSlices = 1.08, kOfSlice = 0.03, kMemory = 0.85;
+  constexpr double kMissed = 0.5, kOdd = 1.15, kFew = 1.15, kLongOfSlices = 1.2, kShareOfUnknown = 0.25;
+  constexpr double kFewTurns = 4, kManyTurns = 32, kOverlap = 0.92, kOverlapOfFp64 = 0.85;
   // docs/notes/cost-model.md
-  constexpr RowMmaCost kOf16Bits = {5.245, 1.156, 0.4813, 0.04091, 0.7603, 1.704, 0.02199, 0.01053, 0, 0.004171, 0.723},
-                       kOfFp32 = {5.262, 0.8446, 0.4583, 0.06288, 1.022, 1.474, 0, 0.002064, 0.001505, 0.01681, 0.726},
-                       kOfFp64 = {5.151, 1.064, 0.5006, 0.07976, 2.348, 1.438, 0, 0.0427, 0.0004163, 0.01516, 0.569};
+  constexpr RowMmaCost kOf16Bits = {5.245, 1.156, 0.4813, 0.04091, 1.5, 1.704, 0.02199, 0.01053, 0, 0.004171, 0.723},
+                       kOfFp32 = {5.262, 0.8446, 0.4583, 0.06288, 0.3, 1.474, 0, 0.002064, 0.001505, 0.01681, 0.726},
+                       kOfFp64 = {5.151, 1.064, 0.5006, 0.07976, 0.4, 1.438, 0, 0.0427, 0.0004163, 0.01516, 0.569};
   const BsrShape& shape = work.shape;
   const int bytes = static_cast<int>(work.element_bytes), vector = 16 / bytes;
   const RowMmaCost& cost = bytes == 2 ? kOf16Bits : bytes == 4 ? kOfFp32 : kOfFp64;
@@ -51,13 +52,16 @@ double predict_row_mma(const KernelDesc& kernel, const Work& work) {
   const int slices = row_mma::slices(shape.block_m);
   double turns = std::max(1.0, tiles * slices / (steps.at_once * work.device.sm_count));
   if (turns < kFewTurns) turns = std::ceil(turns);
-  const double step = cost.step + cost.piece * (pieces - 1) + (work.n % vector != 0 ? cost.single : 0);
+  // Of the columns of a vector of B, by one load, by words, or one by one.
+  const double columns = work.packs_b || work.n % vector == 0 ? 1 : std::min(n, static_cast<double>(vector));
+  const double loads = bytes == 2 && work.n % 2 == 0 ? std::max(1.0, columns / 2) : columns;
+  const double step = cost.step + cost.piece * (pieces - 1) + cost.single * (loads - 1) / (vector - 1);
   const double longest =
       work.knows_rows ? static_cast<double>(work.stats.longest_row) : kShareOfUnknown * shape.block_cols;
   const double longer = std::max(0.0, longest * of_row - static_cast<double>(steps.mean));
-  const double waiting = on_sms(
-      turns * (cost.tile + step * static_cast<double>(steps.of_warp)) + cost.longer * step * longer / steps.warps,
-      work);
+  const double tile = cost.tile + step * static_cast<double>(steps.of_warp);
+  const double of_longer = cost.longer * (slices > 1 ? kLongOfSlices : 1) * step * longer / steps.warps;
+  const double waiting = on_sms(std::max(turns * tile, tile + of_longer), work);
   const double all = static_cast<double>(shape.nnzb) * of_row * panels * slices;
   const double of_b = cost.load + cost.load_columns * std::min(1.0, n / kernel.tile_n);
   const double of_step = depth * (of_b + cost.mma * row_tiles) + cost.load_a * pieces * (row_tiles + 2);
@@ -65,10 +69,14 @@ double predict_row_mma(const KernelDesc& kernel, const Work& work) {
   const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work) +
                         bytes_missed(work, kMissed, 1, work.stats.rows64.loads) / memory_rate(1, work);
   const double most = std::max({waiting, issuing, moving});
+  const double odd = bytes == 2 && shape.block_k % 2 != 0 ? kOdd : 1;
   const double copying = work.packs_b ? pack_b(work) : 0;
-  const double odd = bytes == 2 && shape.block_k % 2 != 0 ? kOdd : 1, singles = work.n % vector != 0 ? kSingles : 1;
   const double all_parts = most + cost.others * (waiting + issuing + moving - most);
-  return (slices > 1 ? kMoreOfSlices : kMore) * singles * (cost.launch + copying + odd * all_parts);
+  double more = bytes == 8 ? kMoreOfFp64 : kMore;
+  if (slices > 1) more = bytes == 2 ? kMore + kOfSlice * slices : kMoreOfSlices;
+  if (work.n < vector && (bytes == 2 || slices > 1)) more *= kFew;
+  const double overlap = turns < kManyTurns || bytes == 2 ? 1 : bytes == 8 ? kOverlapOfFp64 : kOverlap;
+  return more * (cost.launch + copying + odd * overlap * all_parts);
 }
 
 }  // namespace sparsek::cuda

@@ -425,6 +425,7 @@ void CudaPlan::launch(LaunchArgs args, void* workspace) {
     check(pack_b(packed, args.b, args.ldb, args.cols, args.n, bytes, args.stream), "pack_b");
     args.b = packed;
     args.ldb = packed_pitch(args.n, bytes);
+    args.padded_b = true;
   }
   if (cuts_rows_) return launch_passes(args, workspace);
   if (arrays_.sizes().parts == 0) return check(kernel_->ops->launch(args), kernel_->name);

@@ -162,7 +162,11 @@ std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix, co
 }
 
 bool packs_b(const KernelDesc& kernel, const PlanOptions& options) {
-  return kernel.ops->tma_b && (options.alignment % 16 != 0 || options.ldb % vector(kernel) != 0);
+  constexpr int64_t kManyPieces = 32;  // columns
+  const bool unaligned = options.alignment % 16 != 0 || options.ldb % vector(kernel) != 0;
+  if (!has_block_row(kernel)) return kernel.ops->tma_b && unaligned;
+  // It reads smaller pieces of a row too, which takes less time than a copy if there are few.
+  return options.n >= kManyPieces && (unaligned || options.n % vector(kernel) != 0);
 }
 
 void require_strides(const KernelDesc& kernel, bool packs, int64_t ldb, int64_t ldc) {

@@ -15,7 +15,8 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
 // Of a kernel that serves a product: which other one is chosen in its place, and why; empty where there is none.
 std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix, const PlanOptions& options);
 
-// Whether B has to be copied for a kernel that serves the product, since bulk copies need rows aligned to 16 bytes.
+// Whether B has to be copied for a kernel that serves the product, since bulk copies need rows aligned to 16 bytes,
+// and other loads are fewer then.
 bool packs_b(const KernelDesc& kernel, const PlanOptions& options);
 
 // Strides of a product that may differ from the planned ones, for which packs_b was asked. Throws

@@ -10,7 +10,7 @@
 // added in fp64.
 //
 //   A   values (nnzb, bm, bk):(bm bk, bk, 1), to registers, in pieces of consecutive elements that are aligned
-//   B   (K, N):(ldb, 1), to registers; address and pitch are multiples of 16 bytes
+//   B   (K, N):(ldb, 1), to registers, in pieces that are aligned; any address and pitch
 //   C   (M, N):(ldc, 1), by way of shared memory; any rows, M, N, pitch, alignment and epilogue
 //
 // No absent block is multiplied, so Inf and NaN in rows of B that a block row has no block for never reach C.
@@ -107,43 +107,48 @@ struct Operands {
   Elements<Lane<Element>::kColumns, sizeof(Element)> b[kDepth * 4];
 };
 
-// The columns of B that a lane reads, in vectors.
-template <class Element>
+// The columns of B that a lane reads, in pieces of kPieceB.
+template <class Element, int kPieceB>
 struct Columns {
   static constexpr int kVector = Tile<Element>::kVector, kVectors = Tile<Element>::kColumns / kVector;
   const Element* b;  // at the lane's first column
   int left;          // columns of C from there on, 0 or less: none
-  bool whole;        // N is a multiple of a vector
 
   __device__ Columns(const LaunchArgs& args, const WorkTile& tile) {
     const int64_t col = int64_t(tile.n_tile) * Tile<Element>::kN + threadIdx.x % 32 / kLanesOfRow * kVector;
     b = static_cast<const Element*>(args.b) + col;
     left = int(max(int64_t(0), min(int64_t(Tile<Element>::kN), args.n - col)));
-    whole = args.n % kVector == 0;
   }
   // Of row k of B; 0 if not `is_one`.
   __device__ void load(const LaunchArgs& args, bool is_one, int64_t k,
                        Elements<Tile<Element>::kColumns, sizeof(Element)>& to) const {
     const Element* const row = b + k * args.ldb;
+    if (kPieceB == kVector || args.n >= kVector) {
 #pragma unroll
-    for (int v = 0; v < kVectors; ++v) {
-      const int ahead = v * 8 * kVector;
-      if (whole) {
-        load_piece<kVector>(is_one && ahead < left, row + ahead, v * kVector, to);
-      } else {
+      for (int v = 0; v < kVectors; ++v) {
 #pragma unroll
-        for (int j = 0; j < kVector; ++j) {
-          load_piece<1>(is_one && ahead + j < left, row + ahead + j, v * kVector + j, to);
+        for (int j = 0; j < kVector; j += kPieceB) {
+          const int ahead = v * 8 * kVector + j;
+          load_piece<kPieceB>(is_one && ahead < left, row + ahead, v * kVector + j, to);
         }
+      }
+    } else {
+      // Loads that no lane needs take time too.
+      to = {};
+#pragma unroll
+      for (int j = 0; j < kVector; j += kPieceB) {
+        if (j >= args.n) break;
+        load_piece<kPieceB>(is_one && j < left, row + j, j, to);
       }
     }
   }
 };
 
 // column: of the piece in its block; first_row: of the slice in its block row; at: of the step.
-template <int kPiece, class Element, int kRowTiles, int kDepth>
+template <int kPiece, class Element, int kPieceB, int kRowTiles, int kDepth>
 __device__ inline void load_operands(const LaunchArgs& args, const Piece& piece, int column, int first_row, int at,
-                                     const Columns<Element>& columns, Operands<Element, kRowTiles, kDepth>& to) {
+                                     const Columns<Element, kPieceB>& columns,
+                                     Operands<Element, kRowTiles, kDepth>& to) {
   const int first = first_row + threadIdx.x % 32 / kLanesOfRow;
   const int count = piece.k < 0 ? 0 : int(min(int64_t(kPiece), args.cols - piece.k));  // a block may extend beyond K
   const Element* from = static_cast<const Element*>(args.values) +
@@ -185,9 +190,9 @@ struct Places {
       prefetch_to_l1(args.entry_block + tile.entry_begin + line.entry);
     }
   }
-  template <class Element, int kRowTiles>
-  __device__ void load(const LaunchArgs& args, const WorkTile& tile, int first_row, const Columns<Element>& columns,
-                       Operands<Element, kRowTiles, kDepth>& to) const {
+  template <class Element, int kPieceB, int kRowTiles>
+  __device__ void load(const LaunchArgs& args, const WorkTile& tile, int first_row,
+                       const Columns<Element, kPieceB>& columns, Operands<Element, kRowTiles, kDepth>& to) const {
     Line at = line;
 #pragma unroll
     for (int i = 0; i < kPieces; ++i, at.advance(args, kPiece)) {
@@ -247,7 +252,7 @@ __device__ inline void write_tile(const LaunchArgs& args, const WorkTile& tile, 
   }
 }
 
-template <class Element, int kRowTiles, int kPiece>
+template <class Element, int kRowTiles, int kPiece, int kPieceB>
 __global__ void __launch_bounds__(most_threads(kRowTiles, sizeof(Element)), 1)
     row_mma_kernel(const __grid_constant__ LaunchArgs args) {
   using T = Tile<Element>;
@@ -266,7 +271,7 @@ __global__ void __launch_bounds__(most_threads(kRowTiles, sizeof(Element)), 1)
   start_dependent();
 #pragma unroll 1
   while (true) {
-    const Columns<Element> columns(args, tile);
+    const Columns<Element, kPieceB> columns(args, tile);
     const int steps = (tile.entry_count * args.block_k + kStep - 1) / kStep;
     Sums<Element, kRowTiles> sums = {};
     Places<kDepth, kPiece> places(args, tile, warp);
@@ -294,20 +299,28 @@ using Kernel = void (*)(LaunchArgs);
 template <class Element, int kRowTiles>
 constexpr int kMostPiece = std::min(Tile<Element>::kVector, registers_of(kRowTiles, sizeof(Element)).depth * 4);
 
-template <class Element, int kRowTiles, int kPiece = kMostPiece<Element, kRowTiles>>
-Kernel kernel_of_piece(int piece) {
+// The next smaller piece of B that there are kernels for: a word, or an element.
+constexpr int smaller_piece_b(int piece, int element_bytes) { return element_bytes == 2 && piece > 2 ? 2 : 1; }
+
+// By pieces of A and of B, at most these.
+template <class Element, int kRowTiles, int kPiece, int kPieceB>
+Kernel kernel_of_pieces(int piece, int piece_b) {
   if constexpr (kPiece > 1) {
-    if (piece < kPiece) return kernel_of_piece<Element, kRowTiles, kPiece / 2>(piece);
+    if (piece < kPiece) return kernel_of_pieces<Element, kRowTiles, kPiece / 2, kPieceB>(piece, piece_b);
   }
-  return &row_mma_kernel<Element, kRowTiles, kPiece>;
+  if constexpr (kPieceB > 1) {
+    constexpr int kNext = smaller_piece_b(kPieceB, sizeof(Element));
+    if (piece_b < kPieceB) return kernel_of_pieces<Element, kRowTiles, kPiece, kNext>(piece, piece_b);
+  }
+  return &row_mma_kernel<Element, kRowTiles, kPiece, kPieceB>;
 }
 
 template <class Element, int kRowTiles = kMostRowTiles>
-Kernel kernel_of(int tiles, int piece) {
+Kernel kernel_of(int tiles, int piece, int piece_b) {
   if constexpr (kRowTiles > 1) {
-    if (tiles < kRowTiles) return kernel_of<Element, kRowTiles - 1>(tiles, piece);
+    if (tiles < kRowTiles) return kernel_of<Element, kRowTiles - 1>(tiles, piece, piece_b);
   }
-  return kernel_of_piece<Element, kRowTiles>(piece);
+  return kernel_of_pieces<Element, kRowTiles, kMostPiece<Element, kRowTiles>, Tile<Element>::kVector>(piece, piece_b);
 }
 
 // The warps of a CTA. Where sums must not depend on N, as if there were one panel.
@@ -326,6 +339,16 @@ inline int piece_of(const LaunchArgs& args, int element_bytes) {
   return piece;
 }
 
+// Elements of B that are next to each other in a row, and aligned, of those that there are kernels for.
+inline int piece_of_b(const LaunchArgs& args, int element_bytes) {
+  const auto address = reinterpret_cast<uintptr_t>(args.b);
+  int piece = 16 / element_bytes;
+  while (((args.padded_b ? 0 : args.n % piece) | args.ldb % piece) != 0 || address % (piece * element_bytes) != 0) {
+    piece = smaller_piece_b(piece, element_bytes);
+  }
+  return piece;
+}
+
 }  // namespace row_mma
 
 template <class Config>
@@ -337,10 +360,13 @@ struct RowMmaKernel {
   static cudaError_t prepare() {
     for (int tiles = 1; tiles <= row_mma::kMostRowTiles; ++tiles) {
       for (int piece = 1; piece <= Tile::kVector; piece *= 2) {
-        const cudaError_t status =
-            cudaFuncSetAttribute(row_mma::kernel_of<Element>(tiles, piece), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 Tile::sum_bytes(tiles, row_mma::most_warps(tiles, sizeof(Element))));
-        if (status != cudaSuccess) return status;
+        for (int piece_b = Tile::kVector, before = 0; piece_b != before;
+             before = piece_b, piece_b = row_mma::smaller_piece_b(piece_b, sizeof(Element))) {
+          const cudaError_t status = cudaFuncSetAttribute(
+              row_mma::kernel_of<Element>(tiles, piece, piece_b), cudaFuncAttributeMaxDynamicSharedMemorySize,
+              Tile::sum_bytes(tiles, row_mma::most_warps(tiles, sizeof(Element))));
+          if (status != cudaSuccess) return status;
+        }
       }
     }
     return cudaSuccess;
@@ -348,8 +374,10 @@ struct RowMmaKernel {
 
   static cudaError_t launch(const LaunchArgs& args) {
     const int tiles = row_mma::row_tiles(args.block_m), warps = row_mma::warps_of(args, sizeof(Element));
-    return launch_kernel(row_mma::kernel_of<Element>(tiles, row_mma::piece_of(args, sizeof(Element))), args.workers,
-                         32 * warps, Tile::sum_bytes(tiles, warps), args.stream, {/*overlap=*/true}, args);
+    const row_mma::Kernel kernel = row_mma::kernel_of<Element>(tiles, row_mma::piece_of(args, sizeof(Element)),
+                                                               row_mma::piece_of_b(args, sizeof(Element)));
+    return launch_kernel(kernel, args.workers, 32 * warps, Tile::sum_bytes(tiles, warps), args.stream,
+                         {/*overlap=*/true}, args);
   }
 };
 
@@ -360,7 +388,7 @@ constexpr KernelOps row_mma_ops() {
                    &K::launch,
                    /*ctas_per_sm=*/2,
                    /*tensor_cores=*/sizeof(typename K::Element) == 2,  // of fp64, none that cut sums off
-                   /*tma_b=*/true,
+                   /*tma_b=*/false,
                    /*any_rows=*/false,
                    /*align_values=*/sizeof(typename K::Element),
                    /*any_epilogue=*/true};

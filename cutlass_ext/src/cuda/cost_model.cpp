@@ -59,7 +59,7 @@ constexpr Family kFamilies[] = {
      /*packs=*/false, /*alone=*/0.65},
     {"dmma", 0, 64, &CostCoefficients::dmma, false, /*mma=*/0.8, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
      /*packs=*/false, /*alone=*/0.65, SPARSEK_FP64},
-    {"dmma", 0, 32, &CostCoefficients::dmma, false, /*mma=*/0.4, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
+    {"dmma", 0, 32, &CostCoefficients::dmma, false, /*mma=*/0.42, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
      /*packs=*/false, /*alone=*/0.95, SPARSEK_FP64},
     {"dmma", 0, 64, &CostCoefficients::dmma_fp32, false, /*mma=*/1, /*l2_rate=*/1, /*planes=*/0, /*tile_k=*/0,
      /*packs=*/false, /*alone=*/0.65, SPARSEK_FP32},

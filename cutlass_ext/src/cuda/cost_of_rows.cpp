@@ -22,17 +22,32 @@ struct RowMmaCost {
   double others;              // share of all but the longest of waiting, issuing and moving
 };
 
+// Factors of the fit: by type, and where it had no such products, of slices and of fewer columns than 16 bytes.
+double more(const Work& work, int slices) {
+  constexpr double kOf16Bits = 1.04, kOfSlice = 0.03, kOfFp32Slices = 1.08, kOfFp64Slices = 1.02;
+  constexpr double kOfSmallFp64 = 0.92, kFewOf16Bits = 1.08, kFewOfFp32Slices = 1.15, kOneOfFp64 = 1.25;
+  constexpr int64_t kFew = 16, kSmall = 16;
+  const int64_t vector = 16 / work.element_bytes;
+  switch (work.element_bytes) {
+    case 2:
+      return (kOf16Bits + (slices > 1 ? kOfSlice * slices : 0)) * (work.n < vector ? kFewOf16Bits : 1);
+    case 4:
+      return slices == 1 ? 1 : kOfFp32Slices * (work.n < vector ? kFewOfFp32Slices : 1);
+    default:
+      if (work.n < vector) return kOneOfFp64;
+      if (slices > 1) return kOfFp64Slices;
+      return work.n < kFew && work.shape.block_m <= kSmall ? kOfSmallFp64 : 1;
+  }
+}
+
 }  // namespace
 
 // A tile is a block row by some columns, or a slice of it, whose steps the warps of a CTA share: what they wait for, in
 // turns, or what all steps take of an SM. A long row takes as long as its CTA: where rows are not known, one is assumed
 // to have a share of all columns.
 double predict_row_mma(const KernelDesc& kernel, const Work& work) {
-  // kMore: where others are predicted to be about as fast, it is their errors that decide; of slices, which the fit
-  // below has not seen, those of this model too. kOfSlice: for each, of 16 bits. kManyTurns: where others overlap more.
-  constexpr double kMore = 1.04, kMoreOfFp64 = 0.96, kMoreOfSlices = 1.08, kOfSlice = 0.03, kMemory = 0.85;
-  constexpr double kMissed = 0.5, kOdd = 1.15, kFew = 1.15, kLongOfSlices = 1.2, kShareOfUnknown = 0.25;
-  constexpr double kFewTurns = 4, kManyTurns = 32, kOverlap = 0.92, kOverlapOfFp64 = 0.85;
+  constexpr double kMemory = 0.85, kMissed = 0.5, kOdd = 1.15, kLongOfSlices = 1.2, kShareOfUnknown = 0.25;
+  constexpr double kFewTurns = 4, kManyTurns = 32, kOverlap = 0.86, kUneven = 3, kOfUneven = 0.74;
   // docs/notes/cost-model.md
   constexpr RowMmaCost kOf16Bits = {5.245, 1.156, 0.4813, 0.04091, 1.5, 1.704, 0.02199, 0.01053, 0, 0.004171, 0.723},
                        kOfFp32 = {5.262, 0.8446, 0.4583, 0.06288, 0.3, 1.474, 0, 0.002064, 0.001505, 0.01681, 0.726},
@@ -72,11 +87,12 @@ double predict_row_mma(const KernelDesc& kernel, const Work& work) {
   const double odd = bytes == 2 && shape.block_k % 2 != 0 ? kOdd : 1;
   const double copying = work.packs_b ? pack_b(work) : 0;
   const double all_parts = most + cost.others * (waiting + issuing + moving - most);
-  double more = bytes == 8 ? kMoreOfFp64 : kMore;
-  if (slices > 1) more = bytes == 2 ? kMore + kOfSlice * slices : kMoreOfSlices;
-  if (work.n < vector && (bytes == 2 || slices > 1)) more *= kFew;
-  const double overlap = turns < kManyTurns || bytes == 2 ? 1 : bytes == 8 ? kOverlapOfFp64 : kOverlap;
-  return more * (cost.launch + copying + odd * overlap * all_parts);
+  // Where there are many turns, others overlap more; in few of them, the longest row hides behind the others.
+  double overlap = turns < kManyTurns || bytes == 2 ? 1 : kOverlap;
+  const bool hides = slices > 1 && bytes > 2 && turns >= kFewTurns && turns < kManyTurns &&
+                     longest * of_row > kUneven * static_cast<double>(steps.mean);
+  if (hides) overlap *= kOfUneven;
+  return more(work, slices) * (cost.launch + copying + odd * overlap * all_parts);
 }
 
 }  // namespace sparsek::cuda

@@ -137,8 +137,8 @@ int main() {
   // Many short rows and one column: the ordinary cores are far slower. Of a stencil of 22^3 nodes 99 us and 26.
   const BsrShape thin = shape_of(221184, 221184, 16, 7. / 13824);
   expect(predicted(kModelled[5], thin, 1) > 3 * predicted(kModelled[4], thin, 1), "latency bounds it", kModelled[5]);
-  // Single nonzeros: of 12.5 % of 4096 x 4096 few_columns takes 19, 113 and 1611 us by 8, 256 and 4096 columns, narrow
-  // tiles 24, 43 and 404, wide ones 37 and 208 by the last two (docs/performance/h200-map.jsonl).
+  // Single nonzeros: of 12.5 % of 4096 x 4096 few_columns takes 19, 113 and 1609 us by 8, 256 and 4096 columns, narrow
+  // tiles 25, 44 and 406, wide ones 37 and 209 by the last two (docs/performance/h200-map.jsonl).
   const BsrShape singles = shape_of(4096, 4096, 1, 0.125);
   const KernelDesc &few = kModelledSmall[0], &narrow = kModelledScatter[0], &wide = kModelledScatter[1];
   expect(predicted(few, singles, 8) < predicted(narrow, singles, 8), "few columns are not worth dense tiles", narrow);

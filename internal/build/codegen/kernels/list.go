@@ -96,7 +96,7 @@ const (
 	SkinnyFMA    = "skinny_fma"    // ordinary cores: fp32 and fp64, few columns
 	FewColumns   = "few_columns"   // ordinary cores, small blocks: few columns
 	RowWindow    = "row_window"    // ordinary cores, small squares: neighbouring rows share B
-	RowMMA       = "row_mma"       // tensor cores by warp, small blocks: tens of columns
+	RowMMA       = "row_mma"       // tensor cores by warp: tens of columns
 	SIMT         = "simt"          // ordinary cores, every block shape
 
 	// Baselines.

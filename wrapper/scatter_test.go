@@ -39,21 +39,27 @@ func testScatter[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 				if i%3 == 1 {
 					s.beta = -2
 				}
-				p := newProduct[T, int32](s)
-				m := must(NewMatrix(t.Context(), engine, p.a))(t)
-				defer m.Close()
-				options := p.planOptions(16)
-				options.Workers = workers
-				plan := must(m.Plan(t.Context(), options))(t)
-				defer plan.Close()
-				c := p.newC()
-				if err := plan.Multiply(t.Context(), p.alpha, p.beta, p.operands(p.b, c, p.bias)); err != nil {
-					t.Fatal(err)
-				}
-				p.verify(t, engine, plan.Info(), c)
+				testByWorkers[T](t, engine, s, workers)
 			})
 		}
 	}
+}
+
+// testByWorkers multiplies by a plan with so many workers; 0: as many as there is room for.
+func testByWorkers[T Element](t *testing.T, engine *Engine, s shape, workers int) {
+	t.Helper()
+	p := newProduct[T, int32](s)
+	m := must(NewMatrix(t.Context(), engine, p.a))(t)
+	defer m.Close()
+	options := p.planOptions(16)
+	options.Workers = workers
+	plan := must(m.Plan(t.Context(), options))(t)
+	defer plan.Close()
+	c := p.newC()
+	if err := plan.Multiply(t.Context(), p.alpha, p.beta, p.operands(p.b, c, p.bias)); err != nil {
+		t.Fatal(err)
+	}
+	p.verify(t, engine, plan.Info(), c)
 }
 
 // Elements of every size of block reach their places in dense tiles, and C leaves them, by CTAs that have one tile and

@@ -90,10 +90,11 @@ double predict_way(const Work& work, const LaneLayout& lanes, const LaneCost& co
   const double alone = for_all && lanes.group == 1 ? kAlone : 1;
   // Two columns of large blocks, and eights of fp32 whose rows have columns in common, take longer than these say.
   constexpr double kTwoOfLarge = 1.8, kEights = 1.9, kCommon = 0.4;
-  constexpr int kLarge = 24;
+  constexpr int kLarge = 24, kFewColumns = 32;
   const double common =
       1 - static_cast<double>(work.stats.rows64.loads) / std::max(1.0, static_cast<double>(shape.nnzb));
-  const bool eights = by_type == 1 && shape.block_m == 8 && shape.block_k == 8 && work.n > 1 && common > kCommon;
+  const bool eights = by_type == 1 && shape.block_m == 8 && shape.block_k == 8 && work.n > 1 && work.n <= kFewColumns &&
+                      common > kCommon;
   const bool two = by_type > 0 && work.n == 2 && shape.block_m >= kLarge && lanes.way != LaneWay::kTensor;
   const double factor = alone * (eights ? kEights : 1) * (two ? kTwoOfLarge : 1);
   return cost.launch + factor * longest + cost.others * (computing + moving + reading + waiting - longest) + joining;

@@ -22,7 +22,8 @@ struct RowMmaCost {
   double others;              // share of all but the longest of waiting, issuing and moving
 };
 
-// Factors of the fit: by type, and where it had no such products, of slices and of fewer columns than 16 bytes.
+// Factors of what was fitted: by type, and of products that the fit had none or few of: slices, fewer columns than 16
+// bytes have, and in fp64 few columns of small blocks.
 double more(const Work& work, int slices) {
   constexpr double kOf16Bits = 1.04, kOfSlice = 0.03, kOfFp32Slices = 1.08, kOfFp64Slices = 1.02;
   constexpr double kOfSmallFp64 = 0.92, kFewOf16Bits = 1.08, kFewOfFp32Slices = 1.15, kOneOfFp64 = 1.25;

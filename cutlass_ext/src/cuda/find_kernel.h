@@ -16,7 +16,7 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
 std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix, const PlanOptions& options);
 
 // Whether B has to be copied for a kernel that serves the product, since bulk copies need rows aligned to 16 bytes,
-// and other loads are fewer then.
+// or since of these many columns are read by fewer loads.
 bool packs_b(const KernelDesc& kernel, const PlanOptions& options);
 
 // Strides of a product that may differ from the planned ones, for which packs_b was asked. Throws

@@ -65,7 +65,7 @@ struct LaunchArgs {
   int32_t panels;        // CTAs of a cluster that compute neighbouring columns of each tile; above 1, cluster is 1
   bool values_static;    // no kernel that may still run when this one begins writes values
   bool batch_invariant;  // the order of sums must not depend on n
-  bool padded_b;         // rows of B begin at multiples of 16 bytes, and there is memory up to the next one behind each
+  bool padded_b;         // rows of B begin at multiples of 16 bytes, and may be read up to the next multiple
   PartSums parts;
   const RowChunks* rows_in_chunks;  // in host memory: of a plan with chunks (cuda/chunk_args.h), else null
 

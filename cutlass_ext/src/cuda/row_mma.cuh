@@ -56,7 +56,7 @@ struct Tile {
 template <class Element, int kRowTiles>
 using Sums = typename Lane<Element>::Number[kRowTiles][Lane<Element>::kColumns / 2][4];
 
-// One of the slices of all tiles, those of a tile behind each other.
+// One of the slices of all tiles. The slices of a tile follow each other.
 template <int kRowTiles>
 struct Slice {
   static constexpr bool kIsWhole = kRowTiles % 2 != 0;  // slices of larger blocks have 16 or 32 rows
@@ -343,7 +343,8 @@ inline int piece_of(const LaunchArgs& args, int element_bytes) {
 inline int piece_of_b(const LaunchArgs& args, int element_bytes) {
   const auto address = reinterpret_cast<uintptr_t>(args.b);
   int piece = 16 / element_bytes;
-  while (((args.padded_b ? 0 : args.n % piece) | args.ldb % piece) != 0 || address % (piece * element_bytes) != 0) {
+  const int64_t n = args.padded_b ? 0 : args.n;
+  while (piece > 1 && ((n | args.ldb) % piece != 0 || address % (piece * element_bytes) != 0)) {
     piece = smaller_piece_b(piece, element_bytes);
   }
   return piece;

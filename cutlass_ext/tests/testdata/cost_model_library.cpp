@@ -84,7 +84,7 @@ void predict_cases(const char* kernel, const Case* cases, int count, const doubl
     const auto bytes = static_cast<int64_t>(c.element_bytes);
     const auto begins = [&](const char* name) { return std::strncmp(kernel, name, std::strlen(name)) == 0; };
     const bool bulk = !begins("simt") && !begins("few_columns") && !begins("skinny_fp32") && !begins("skinny_fp64");
-    const bool packs = n * bytes % 16 != 0 && bulk;
+    const bool packs = n * bytes % 16 != 0 && bulk && (n >= 32 || !begins("row_mma"));  // as packs_b does
     const Work work = {
         shape, stats, n, bytes, bytes, bytes, {static_cast<int>(c.sm_count), c.sm_clock, c.memory_rate, c.l2_bytes},
         packs};

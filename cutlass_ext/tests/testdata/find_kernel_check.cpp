@@ -172,6 +172,17 @@ sparsek::PlanOptions options_of(int64_t n, int64_t ldb, int64_t ldc, int32_t ali
   return options;
 }
 
+// A B that a kernel with loads of its own would read in pieces of less than 16 bytes, and whether it is copied before.
+struct InPieces {
+  int64_t n, ldb;
+  int32_t alignment;
+  bool packs;
+};
+constexpr InPieces kInPieces[] = {
+    {64, 64, 16, false}, {31, 31, 2, false}, {32, 32, 2, true},
+    {33, 40, 16, true},  {64, 65, 16, true}, {64, 64, 2, true},
+};
+
 }  // namespace
 
 int main() {
@@ -203,6 +214,15 @@ int main() {
     }
     if (*c.want == '\0' ? !got.empty() : got.find(c.want) == std::string::npos) {
       std::printf("kernel %s, ldc %lld: got %s, want %s\n", c.name, static_cast<long long>(c.ldc), got.c_str(), c.want);
+      return 1;
+    }
+  }
+  for (const InPieces& c : kInPieces) {
+    const KernelDesc kernel = {"", "row_mma", "", SPARSEK_BF16, SPARSEK_BF16, 0, 64, 32, 1, 1, true, 1, false, &kPlain};
+    const auto options = options_of(c.n, c.ldb, 64, c.alignment, SPARSEK_BF16, SPARSEK_BF16);
+    if (packs_b(kernel, options) != c.packs) {
+      std::printf("row_mma: %lld columns, ldb %lld, aligned to %d: B is %scopied\n", static_cast<long long>(c.n),
+                  static_cast<long long>(c.ldb), c.alignment, c.packs ? "not " : "");
       return 1;
     }
   }

@@ -914,15 +914,15 @@ typedef struct sparsek_api {
    * what is read: SPARSEK_BAD_ARGUMENT, except for the matrix's values. B and C may be columns of one array. One plan
    * may be in use on several streams at once. The same plan gives the same bits each time.
    * Allocates nothing, unless plan_info.product_bytes is above 0: the plan has split tiles or rows, multiplies fp32 on
-   * tensor cores, packs A, or copies operands, since the kernel cannot take their order (plan_info.copies) or their
-   * rows are not aligned to the 16 bytes that it needs. Then a product takes its workspace from a pool of
-   * the context, in the order of the stream. The pool has held it since the plan was made, and asks the driver for more
-   * only where products run at once. A captured product gets separate memory by cudaMalloc, or that of a graph which is
-   * gone: the plan keeps it for as long as the graph, an executable graph or a copy of it exists, and frees it when the
-   * plan is destroyed. Such a graph has no memory nodes: it can be cloned, and instantiated any number of times, of
-   * which one runs at a time, since they share that memory. Kernels of other libraries may take workspace in the order
-   * of the stream, which in a graph means memory nodes, need not give the same bits, and may round alpha A B to C's
-   * type before they add beta C. */
+   * tensor cores, packs A, or copies operands, since the kernel cannot take their order (plan_info.copies), or reads 16
+   * bytes of a row at once and rows are not aligned to these, or no multiple of them. Then a product takes its
+   * workspace from a pool of the context, in the order of the stream. The pool has held it since the plan was made, and
+   * asks the driver for more only where products run at once. A captured product gets separate memory by cudaMalloc, or
+   * that of a graph which is gone: the plan keeps it for as long as the graph, an executable graph or a copy of it
+   * exists, and frees it when the plan is destroyed. Such a graph has no memory nodes: it can be cloned, and
+   * instantiated any number of times, of which one runs at a time, since they share that memory. Kernels of other
+   * libraries may take workspace in the order of the stream, which in a graph means memory nodes, need not give the
+   * same bits, and may round alpha A B to C's type before they add beta C. */
   sparsek_status (*multiply)(sparsek_plan*, const sparsek_multiply_args*);
   /* Times `repeats` multiplies after `warmup` ones, taking args[0], args[1], ... in turn, so that rotated buffers
    * keep L2 cold; seconds[repeats] gets each one's time (CUDA events on the GPU). Waits for the device. */

@@ -73,12 +73,12 @@ class Model:
         return out
 
 
-def case_row(case, device):
+def case_row(case, device, kept):
     """struct Case of cost_model_library.cpp."""
     low, high = case["groups_of_64_rows"], case["groups_of_128_rows"]
     return [case["m"], case["n"], case["k"], case["block_m"], case["block_k"], case["blocks"], case["longest_row"],
             low["loads"], low["longest"], high["loads"], high["longest"], case["ordered_loads"], device["sm_count"],
-            device["clock_hz"], device["memory_bytes_per_second"], device["l2_bytes"], case.get("element_bytes", 2)]
+            device["clock_hz"], device["memory_bytes_per_second"], device["l2_bytes"], case.get("element_bytes", 2), float(kept)]
 
 
 def read(path):
@@ -89,7 +89,8 @@ def read(path):
     if not head.startswith('{"map_format"'):
         return json.loads(text)
     head = json.loads(head)
-    result = {"seed": head["seed"], "device": dict(head["rates"], name=head["device"]), "cases": []}
+    result = {"seed": head["seed"], "device": dict(head["rates"], name=head["device"]), "cases": [],
+              "kept_values": head.get("kept_values", False)}
     for number, cell in enumerate(json.loads(line) for line in lines.splitlines() if line.endswith("}")):
         if cell["dtype"] not in ELEMENT_BYTES or "failed" in cell:
             continue
@@ -115,7 +116,7 @@ class Data:
                 self.cases.append(case)
                 self.devices.append(result["device"]["name"])
                 self.groups.append((result["seed"], case["number"]))
-                rows.append(case_row(case, result["device"]))
+                rows.append(case_row(case, result["device"], result.get("kept_values", False)))
                 times.append(measured)
         self.rows = np.ascontiguousarray(rows, dtype=float)
         self.kernels = sorted({kernel for measured in times for kernel in measured})

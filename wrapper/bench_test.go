@@ -92,12 +92,19 @@ func enqueueByKernels[T Element](b *testing.B, engine *Engine, extent, n int) {
 		b.Fatal(err)
 	}
 	stream := must(engine.NewStream())(b)
+	values := must(NewBuffer[T](engine, len(p.a.Values)))(b)
+	pattern := p.a
+	pattern.Values = nil
+	onDevice := must(NewMatrix(ctx, engine, pattern))(b)
+	if err := errors.Join(values.Write(ctx, p.a.Values), SetDeviceValues(ctx, onDevice, values)); err != nil {
+		b.Fatal(err)
+	}
 	for _, kernel := range must(engine.Library().Kernels())(b) {
 		plan, err := m.Plan(ctx, PlanOptions{N: p.n, Kernel: kernel.Name})
 		if err != nil {
 			continue // it serves other products
 		}
-		b.Run(kernel.Name, func(b *testing.B) {
+		enqueue := func(b *testing.B, plan *Plan) {
 			const batch = 10
 			products := native.Products{Plan: plan.Native(), Alpha: 1, B: native.Addresses{uintptr(in.Pointer())},
 				C: native.Addresses{uintptr(out.Pointer())}, Bias: native.Addresses{0}, X: native.Addresses{0}, Stream: stream.Handle(), Repeats: batch}
@@ -112,6 +119,11 @@ func enqueueByKernels[T Element](b *testing.B, engine *Engine, extent, n int) {
 			slices.Sort(times)
 			b.ReportMetric(0, "ns/op") // which has the wait for the products in it
 			b.ReportMetric(float64(times[len(times)/2].Nanoseconds())/batch, "ns/call")
-		})
+		}
+		b.Run(kernel.Name, func(b *testing.B) { enqueue(b, plan) })
+		if plan.Info().KeptBytes > 0 {
+			packing := must(onDevice.Plan(ctx, PlanOptions{N: p.n, Kernel: kernel.Name}))(b)
+			b.Run(kernel.Name+"-values-on-device", func(b *testing.B) { enqueue(b, packing) }) // which each product packs
+		}
 	}
 }

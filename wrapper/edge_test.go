@@ -27,8 +27,10 @@ func TestEdgeOfTheABI(t *testing.T) {
 func TestGraphCapture(t *testing.T) {
 	lib := library(t)
 	for name, run := range map[string]func() string{
-		"whole tiles": func() string { return abitest.Graph(lib.Path()) },
-		"split tiles": func() string { return abitest.SplitGraph(lib.Path(), "gather_bf16_128_256") },
+		"whole tiles":          func() string { return abitest.Graph(lib.Path()) },
+		"split tiles":          func() string { return abitest.SplitGraph(lib.Path(), "gather_bf16_128_256") },
+		"new values":           func() string { return abitest.KeptGraph(lib.Path(), "packed_bf16_128_256") },
+		"new values of stages": func() string { return abitest.KeptGraph(lib.Path(), "scatter_bf16_128_64") },
 	} {
 		t.Run(name, func(t *testing.T) { report(t, run()) })
 	}

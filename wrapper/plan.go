@@ -87,7 +87,8 @@ type PlanInfo struct {
 	Tiles               int64   // of C, and of split ones the parts; on the CPU: tasks
 	Entries             int64   // loads of a block row of B, summed over the row groups; -1 where only the device knows (NewDeviceMatrixIn)
 	WorkspaceBytes      int64   // of device memory: what the plan holds, alone or with others of its matrix, and what one product works in
-	ProductBytes        int64   // of device memory: what one product works in alone (Operands.Workspace)
+	ProductBytes        int64   // of device memory: what one product works in alone (Operands.Workspace), if it does not use what is kept
+	KeptBytes           int64   // of device memory, part of WorkspaceBytes: values that came from the host, as the kernel reads them, so that products need not pack them; 0: none
 	UnitRoundoff        float64 // of one accumulation step: package check needs it
 	ProductRoundoff     float64 // of the product of two elements, before it is summed up: package check needs it; 0: none
 	CopiesA             bool    // each product copies A's blocks, transposed
@@ -230,7 +231,7 @@ func (p *Plan) set(opts PlanOptions) {
 
 func planInfo(i native.PlanInfo) PlanInfo {
 	return PlanInfo{Kernel: i.Kernel, Reason: i.Reason, TileM: i.TileM, TileN: i.TileN, TileK: i.TileK, Stages: i.Stages,
-		Tiles: i.Tiles, Entries: i.Entries, WorkspaceBytes: i.WorkspaceBytes, ProductBytes: i.ProductBytes, UnitRoundoff: i.UnitRoundoff, ProductRoundoff: i.ProductRoundoff,
+		Tiles: i.Tiles, Entries: i.Entries, WorkspaceBytes: i.WorkspaceBytes, ProductBytes: i.ProductBytes, KeptBytes: i.KeptBytes, UnitRoundoff: i.UnitRoundoff, ProductRoundoff: i.ProductRoundoff,
 		CopiesA: i.CopiesA, CopiesB: i.CopiesB, CopiesC: i.CopiesC,
 		ChosenBy: ChosenBy(i.ChosenBy), Predicted: duration(i.Predicted), Measured: duration(i.Measured), Warning: i.Warning}
 }

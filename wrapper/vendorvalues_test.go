@@ -18,14 +18,6 @@ func usual(kernel Kernel) *product[BFloat16, BFloat16, int32] {
 	return libraryProduct[BFloat16, BFloat16](kernel, shape{rows: 1024, cols: 768, n: columnsFor(kernel, 384), blockM: 64, blockK: 64, density: 0.5, alpha: 1, beta: -0.5, seed: 12})
 }
 
-func doubled(values []BFloat16) []BFloat16 {
-	twice := make([]BFloat16, len(values))
-	for i, v := range values {
-		twice[i] = ToBFloat16(2 * v.Float32())
-	}
-	return twice
-}
-
 // New values reach the layout that the library reads: from the host, from the device, and changed there in place.
 func TestLibraryValues(t *testing.T) {
 	onLibraryKernels(t, func(t *testing.T, engine *Engine, kernel Kernel) {
@@ -36,56 +28,9 @@ func TestLibraryValues(t *testing.T) {
 		must(onGPU, err)(t)
 		defer done()
 		for name, m := range map[string]*Matrix{"index on the host": onHost, "index on the device": onGPU} {
-			t.Run(name, func(t *testing.T) { testLibraryValues(t, engine, m, usual(kernel)) })
+			t.Run(name, func(t *testing.T) { testNewValues(t, engine, m, usual(kernel)) })
 		}
 	})
-}
-
-func testLibraryValues(t *testing.T, engine *Engine, m *Matrix, p *product[BFloat16, BFloat16, int32]) {
-	narrow := *p // the same matrix, and another plan of it
-	narrow.n = min(p.n, 64)
-	narrow.b.Cols, narrow.c0.Cols = narrow.n, narrow.n
-	var plans []*Plan
-	for _, of := range []*product[BFloat16, BFloat16, int32]{p, &narrow} {
-		plan := must(m.Plan(context.Background(), of.planOptions(16)))(t)
-		defer plan.Close()
-		plans = append(plans, plan)
-	}
-	check := func(what string) {
-		t.Helper()
-		for i, of := range []*product[BFloat16, BFloat16, int32]{p, &narrow} {
-			of.a.Values = p.a.Values
-			c := of.newC()
-			if err := plans[i].Multiply(context.Background(), of.alpha, of.beta, Operands{B: of.b, C: c}); err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
-			if report, err := check.Product(engine.Library(), of.a, of.checkArgs(c, plans[i].Info())); err != nil {
-				t.Fatalf("%s: %v\n%+v", what, err, report)
-			}
-		}
-	}
-	check("first values")
-	p.a.Values = doubled(p.a.Values)
-	if err := SetValues(context.Background(), m, p.a.Values); err != nil {
-		t.Fatal(err)
-	}
-	check("new values from the host")
-	p.a.Values = doubled(p.a.Values)
-	buffer := filled(t, engine, p.a.Values)
-	if err := SetDeviceValues(context.Background(), m, buffer); err != nil {
-		t.Fatal(err)
-	}
-	check("values in device memory")
-	p.a.Values = doubled(p.a.Values)
-	if err := buffer.Write(context.Background(), p.a.Values); err != nil {
-		t.Fatal(err)
-	}
-	check("changed in place")
-	p.a.Values = doubled(p.a.Values)
-	if err := SetValues(context.Background(), m, p.a.Values); err != nil {
-		t.Fatal(err)
-	}
-	check("from the host again")
 }
 
 // One plan in many streams and goroutines at once, with values that each product lays out anew too.

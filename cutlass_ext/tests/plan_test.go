@@ -105,6 +105,11 @@ func TestFindKernel(t *testing.T) {
 	run(t, "testdata/find_kernel_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/find_kernel.cpp")
 }
 
+// Of which kernels a plan keeps A's values as they read them.
+func TestValueLayouts(t *testing.T) {
+	run(t, "testdata/value_layout_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/value_layout.cpp")
+}
+
 // Which operands are copied for it.
 func TestFormCopies(t *testing.T) {
 	run(t, "testdata/form_copies_check.cpp", "-I", "testdata/no_cuda", "../src/cuda/form_copies.cpp", "../src/cuda/find_kernel.cpp")

@@ -189,7 +189,7 @@ func mapHeader(e *environment, engine *sparsek.Engine, seed uint64, against []st
 		return shapemap.Header{}, err
 	}
 	h := shapemap.Header{Command: facts.command, Version: facts.version, Commit: facts.commit, Build: shipped.Build, Backend: backendName(engine.Info()),
-		Device: facts.device, Driver: facts.driver, Date: facts.date, Seed: seed, Rivals: against}
+		Device: facts.device, Driver: facts.driver, Date: facts.date, Seed: seed, Rivals: against, KeptValues: engine.Info().Backend == sparsek.CUDA}
 	device, err := describeDevice(engine)
 	if device != nil {
 		h.Rates = &shapemap.Rates{SMs: device.SMs, ClockHz: device.ClockHz, MemoryRate: device.MemoryRate, L2Bytes: device.L2Bytes}

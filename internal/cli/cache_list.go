@@ -43,6 +43,7 @@ type cacheEntry struct {
 	DensityClass int              `json:"density_class"`
 	SpreadClass  int              `json:"spread_class"`
 	UnionClass   int              `json:"union_class"`
+	KeptValues   bool             `json:"kept_values,omitempty"` // in the layouts of kernels
 	Candidates   []cacheCandidate `json:"candidates"`
 }
 
@@ -59,7 +60,7 @@ func newCacheEntry(t tuning.Entry, build string) cacheEntry {
 		Used: t.Build == build || t.Build == tuning.ShippedBuild,
 		Op:   t.Op, M: t.M, N: t.N, K: t.K, BlockM: t.BlockM, BlockK: t.BlockK,
 		DType: t.DType.String(), Output: t.Output.String(), Bias: t.Bias.String(), Activation: t.Activation.String(),
-		DensityClass: t.DensityClass, SpreadClass: t.SpreadClass, UnionClass: t.UnionClass,
+		DensityClass: t.DensityClass, SpreadClass: t.SpreadClass, UnionClass: t.UnionClass, KeptValues: t.KeptValues,
 	}
 	if t.DTypeB != t.DType {
 		entry.DTypeB = t.DTypeB.String()

@@ -61,9 +61,10 @@ type Entry struct {
 	Output         sparsek.DType // of C
 	Bias           sparsek.Bias
 	Activation     sparsek.Activation
-	DensityClass   int // of the pattern: coarse classes of its density,
-	SpreadClass    int // of how much its block rows differ in length,
-	UnionClass     int // and of what neighbouring ones have in common
+	DensityClass   int  // of the pattern: coarse classes of its density,
+	SpreadClass    int  // of how much its block rows differ in length,
+	UnionClass     int  // and of what neighbouring ones have in common
+	KeptValues     bool // plans of some kernels kept the values as these read them
 	Measured       time.Time
 	Candidates     []Result // the best first
 }
@@ -114,7 +115,7 @@ func open(lib *sparsek.Library, path string, shipped bool) (*Cache, error) {
 			ID: e.ID, Device: e.Device, SMs: e.SMs, Build: e.Build, Op: e.Op,
 			M: e.M, N: e.N, K: e.K, BlockM: e.BlockM, BlockK: e.BlockK,
 			DType: sparsek.DType(e.DType), DTypeB: sparsek.DType(e.DTypeB), Output: sparsek.DType(e.Output), Bias: sparsek.Bias(e.Bias), Activation: sparsek.Activation(e.Activation),
-			DensityClass: e.DensityClass, SpreadClass: e.SpreadClass, UnionClass: e.UnionClass,
+			DensityClass: e.DensityClass, SpreadClass: e.SpreadClass, UnionClass: e.UnionClass, KeptValues: e.KeptValues,
 			Measured: time.Unix(e.Measured, 0).UTC(),
 		}
 		for _, k := range e.Candidates {

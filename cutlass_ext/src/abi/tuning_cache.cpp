@@ -152,6 +152,7 @@ sparsek_status tuning_cache_entry(const sparsek_tuning_cache* cache, int64_t ind
     entry.density_class = key.density_class;
     entry.spread_class = key.spread_class;
     entry.union_class = key.union_class;
+    entry.kept_values = key.kept_values;
     entry.candidates = static_cast<int32_t>(found.record->candidates.size());
     write_struct(out, entry, "out");
   });

@@ -191,10 +191,10 @@ double bytes_moved(const Family& family, const Tiles& tiles, const Work& work) {
 double make_planes(const Family& family, const KernelDesc& kernel, const Tiles& tiles, const Work& work) {
   constexpr double kLaunch = 2.5, kShare = 0.9, kGathered = 5.3e-6, kGathered16 = 8e-6;
   const double of_b = static_cast<double>(work.shape.cols) * static_cast<double>(work.n);
-  const bool gathers = work.shape.block_m % (kernel.tile_m / 2) != 0;
+  const bool gathers = work.shape.block_m % (kernel.tile_m / 2) != 0 && !work.is_laid_out;
   const double gathered = gathers ? tiles.loads * kernel.tile_m * work.shape.block_k : 0;
   const double bytes = static_cast<double>(work.element_bytes) + family.planes * kElementBytes;
-  return kLaunch + (of_b + (gathers ? 0 : values_of(work))) * bytes / memory_rate(kShare, work) +
+  return kLaunch + (of_b + (gathers || work.is_laid_out ? 0 : values_of(work))) * bytes / memory_rate(kShare, work) +
          gathered * (kernel.tile_k == 16 ? kGathered16 : kGathered) + (gathers ? kLaunch : 0);
 }
 
@@ -212,7 +212,7 @@ double predict_tiled(const Family& family, const KernelDesc& kernel, const Work&
   const double critical = critical_time(family, cost, kernel, tiles, work);
   const double moving = bytes_moved(family, tiles, work) / memory_rate(cost.memory, work);
   double copying = family.planes > 0 ? make_planes(family, kernel, tiles, work) : work.packs_b ? pack_b(work) : 0;
-  if (family.packs) copying += pack_a(kernel, tiles, work);
+  if (family.packs && !work.is_laid_out) copying += pack_a(kernel, tiles, work);
   return cost.launch + together(critical, moving, kWithMemory) + copying;
 }
 

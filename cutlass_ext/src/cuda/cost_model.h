@@ -24,6 +24,7 @@ struct Work {
   bool shares_tiles = true;  // a tile may be computed by several CTAs, which have a part of its sums each
   int32_t workers = 0;       // the most CTAs; 0: all that run at once
   bool knows_rows = true;    // stats.longest_row was counted; else all rows are assumed to be equally long
+  bool is_laid_out = false;  // the plan keeps A's values as the kernel reads them
 };
 
 // Seconds of one product by a kernel that serves it.

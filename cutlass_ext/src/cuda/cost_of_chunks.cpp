@@ -12,6 +12,7 @@
 #include "cuda/pack_planes.h"
 #include "cuda/stage_lists.h"
 #include "cuda/stage_parts.h"
+#include "cuda/stage_tiles.h"
 #include "cuda/window_layout.h"
 
 namespace sparsek::cuda {
@@ -257,13 +258,18 @@ double predict_window(const Work& work, const CostCoefficients& costs) {
 
 // Stages of 64 columns of 128 rows: those that have a block. A stage takes what its producers do, or what waits for the
 // stages before it, or its multiplications. Before that values are copied; behind it sums of tiles that are shared are
-// added up.
+// added up. Where A is laid out, its stages are read dense, and nothing is copied before (docs/notes/cost-model.md).
 double predict_scatter(const KernelDesc& kernel, const Work& work) {
-  constexpr double kLaunch = 9.5, kCopy = 2e-6, kTile = 2, kMemory = 0.85, kJoin = 3, kJoinRate = 4.5e6;
+  struct Cost {
+    double launch, copy, tile, memory, join, join_rate;
+  };
+  constexpr Cost kFromLists = {9.5, 2e-6, 2, 0.85, 3, 4.5e6}, kFromLayout = {6.9, 0, 1.5, 1.1, 2.4, 7.1e6};
   constexpr double kWide = 0.6, kNarrow = 0.655, kColumn = 3e-4, kElement = 3e-5;  // of a stage
   constexpr double kProduce = 0.55, kPut = 1.4e-4, kMma = 0.56;                    // of its producers, and of wgmma
+  constexpr double kLaidOutWide = 0.442, kLaidOutColumns = 0.148, kLaidOutNarrow = 0.553, kAlone = 0.7;
+  const Cost& cost = work.is_laid_out ? kFromLayout : kFromLists;
   const BsrShape& shape = work.shape;
-  if (shape.rows == 0 || work.n == 0) return kLaunch;
+  if (shape.rows == 0 || work.n == 0) return cost.launch;
   const ListSizes sizes = list_sizes(shape.rows, shape.cols, shape.nnzb, shape.block_m, shape.block_k);
   const double groups = static_cast<double>(sizes.groups), all_stages = static_cast<double>(sizes.stages);
   const ColumnShares shares = shares_of(work);
@@ -271,31 +277,45 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
       std::max(1.0, all_stages * shares.of_strips(/*rows=*/128, sizes.columns, shape.block_k));  // of a row group
   const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
   const int ctas = ctas_of(kernel, work);
+  const int32_t parts = work.shares_tiles ? parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), ctas) : 1;
   const double elements = values_of(work) / (groups * stages);
   const double columns = std::min(static_cast<double>(work.n), static_cast<double>(kernel.tile_n));
-  const double stage = std::max({kMma * kernel.tile_n / 256, kProduce + kPut * elements,
-                                 (kernel.tile_n > 64 ? kWide : kNarrow) + kColumn * columns + kElement * elements});
+  const bool wide = kernel.tile_n > 64;
+  double stage = 0;
+  if (work.is_laid_out) {
+    const bool alone = groups * panels * parts <= work.device.sm_count;
+    stage = wide ? kLaidOutWide + kLaidOutColumns * columns / kernel.tile_n : kLaidOutNarrow * (alone ? kAlone : 1);
+  } else {
+    stage = std::max({kMma * kernel.tile_n / 256, kProduce + kPut * elements,
+                      (wide ? kWide : kNarrow) + kColumn * columns + kElement * elements});
+  }
   const double turns = ceil_div(groups * panels, ctas);
-  const int32_t parts = work.shares_tiles ? parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), ctas) : 1;
   const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(float);
-  const double joining = parts > 1 ? kJoin + sums / by_all_sms(kJoinRate, work) : 0;
+  const double joining = parts > 1 ? cost.join + sums / by_all_sms(cost.join_rate, work) : 0;
   // The row group that has the most columns ends last.
   const double of_longest =
       std::min(1.0, static_cast<double>(work.stats.rows128.longest) / static_cast<double>(shape.block_cols));
   const double longest = all_stages * shares.of_strips(of_longest, sizes.columns, shape.block_k);
-  const double busy = kCopy * kUnit * static_cast<double>(sizes.units()) + turns * (stages / parts * stage + kTile) +
-                      std::max(0.0, longest - stages) / parts * stage;
-  const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
+  const double busy = cost.copy * kUnit * static_cast<double>(sizes.units()) +
+                      turns * (stages / parts * stage + cost.tile) + std::max(0.0, longest - stages) / parts * stage;
+  const double of_b = static_cast<double>(work.element_bytes_b * shape.cols * work.n);
+  const double of_operands = work.is_laid_out ? groups * stages * kStageTileBytes + of_b : bytes_of_operands(work);
+  const double moving = (of_operands + bytes_of_c(work)) / memory_rate(cost.memory, work);
   const double copying = work.packs_b ? pack_b(work) : 0;
-  return kLaunch + copying + joining + together(on_sms(busy, work), moving, kWithMemory);
+  return cost.launch + copying + joining + together(on_sms(busy, work), moving, kWithMemory);
 }
 
-// Strips of 16 columns of 64 rows that have a block, of which A is written and read; of these, units of 8 rows that
-// have one, which are multiplied.
+// Strips of 16 columns of 64 rows that have a block, which are read, and before that written where A is not laid out;
+// of these, units of 8 rows that have one, which are multiplied. The sums of tiles that are shared are added up.
 double predict_packed_fp64(const KernelDesc& kernel, const Work& work) {
-  constexpr double kLaunch = 35, kElement = 4e-6, kMemory = 0.6, kUnitRows = 8;
-  constexpr double kStage = 1.18, kCopy = 0.7, kTile = 2;  // of two CTAs of an SM
-  constexpr double kAlone = 0.65;                          // of one, over that
+  constexpr double kLaunch = 4, kTile = 8, kMemory = 1.1, kJoinRate = 3.1e6, kUnitRows = 8;
+  constexpr double kPack = 28, kElement = 4e-6, kPackMemory = 0.6;
+  // Of a strip, where an SM has as many CTAs as it holds: its units, and its copies; and the share of one that is
+  // alone.
+  struct Stage {
+    double units, copies, alone;
+  };
+  constexpr Stage kWide = {1.12, 0.71, 0.85}, kNarrow = {0.895, 0.68, 0.58};
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return kLaunch;
   const StripSizes sizes = strip_sizes(shape.rows, shape.cols, shape.block_m);
@@ -309,15 +329,25 @@ double predict_packed_fp64(const KernelDesc& kernel, const Work& work) {
   const double blocks_of_unit = (kUnitRows + bm - 1) / bm * (kStripColumns + bk - 1) / bk;
   const double apart = std::min(1.0, (1 - std::pow(1 - density, blocks_of_unit)) / of_strips);
   const double units = shares.alike + (1 - shares.alike) * apart;  // of a strip that has a block
-  const double tiles = groups * ceil_div(static_cast<double>(work.n), kernel.tile_n);
-  const double at_once = std::min(tiles, static_cast<double>(work.device.sm_count) * kernel.ops->ctas_per_sm);
-  const double ctas = std::clamp(at_once / work.device.sm_count, 1.0, 2.0);  // of an SM
-  const double stage = std::max(kCopy, kStage * units) * (kAlone + (1 - kAlone) * (ctas - 1));
-  const double turns = tiles / at_once > 4 ? tiles / at_once : ceil_div(tiles, at_once);
-  const double packing = kElement * values_of(work) + groups * strips * kStripBytes / memory_rate(kMemory, work);
-  const double moving = (bytes_of_operands(work) + bytes_of_c(work)) / memory_rate(kMemory, work);
+  const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n), tiles = groups * panels;
+  const int ctas = ctas_of(kernel, work);
+  const int32_t parts = work.shares_tiles ? parts_of_tiles(sizes, shape.nnzb, static_cast<int64_t>(panels), ctas) : 1;
+  const double most = kernel.ops->ctas_per_sm, sms = work.device.sm_count;
+  const double of_sm = std::clamp(std::min(tiles * parts, static_cast<double>(ctas)) / sms, 1.0, most);
+  const Stage& cost = kernel.tile_n > 64 ? kWide : kNarrow;
+  const double stage =
+      std::max(cost.copies, cost.units * units) * (cost.alone + (1 - cost.alone) * (of_sm - 1) / (most - 1));
+  const double turns = tiles / ctas > 4 ? tiles / ctas : ceil_div(tiles, ctas);
+  const double tile_bytes = groups * strips * kStripBytes;
+  const double packing =
+      work.is_laid_out ? 0 : kPack + kElement * values_of(work) + tile_bytes / memory_rate(kPackMemory, work);
+  const double of_b = static_cast<double>(work.element_bytes_b * shape.cols * work.n);
+  const double moving = (tile_bytes + of_b + bytes_of_c(work)) / memory_rate(kMemory, work);
+  const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(double);
+  const double joining = parts > 1 ? sums / by_all_sms(kJoinRate, work) : 0;
   const double copying = work.packs_b ? pack_b(work) : 0;
-  return kLaunch + copying + packing + together(on_sms(turns * (strips * stage + kTile), work), moving, kWithMemory);
+  return kLaunch + copying + packing + joining +
+         together(on_sms(turns * (strips / parts * stage + kTile), work), moving, kWithMemory);
 }
 
 // Strips of 16 columns of 128 rows that have a block, of which A's planes are written and read; of these, halves of 64
@@ -335,7 +365,9 @@ double predict_packed_planes(const KernelDesc& kernel, const Work& work) {
   const double strips = std::max(1.0, all_strips * shares.of_strips(/*rows=*/128, kPlaneStripColumns, shape.block_k));
   const double halves = std::max(1.0, all_strips * shares.of_strips(/*rows=*/64, kPlaneStripColumns, shape.block_k));
   const double panels = ceil_div(static_cast<double>(work.n), kernel.tile_n);
-  const double tile = std::max(2 * halves * kHalf, strips * kStage) + kTile;
+  // Strips in which both halves have a block, and those in which one has.
+  const double both = std::max(0.0, 2 * halves - strips), one = strips - both;
+  const double tile = both * kPlaneHalves * kHalf + one * kStage + kTile;
   // The row group that has the most columns ends last.
   const double of_longest =
       std::min(1.0, static_cast<double>(work.stats.rows128.longest) / static_cast<double>(shape.block_cols));
@@ -348,9 +380,11 @@ double predict_packed_planes(const KernelDesc& kernel, const Work& work) {
                        std::max(0.0, longest - strips) * kPlaneHalves * kHalf) /
                       parts;
   const double plane_bytes = kPlanes * 2, of_b = static_cast<double>(shape.cols) * panels * kernel.tile_n;
-  const double moved = groups * strips * kPlaneStripBytes + of_b * (sizeof(float) + plane_bytes);
-  const double packing = ceil_div(groups * static_cast<double>(sizes.parts), 2. * work.device.sm_count) * kPart +
-                         kElement * values_of(work) + moved / memory_rate(kMemory, work);
+  const double of_a = work.is_laid_out ? 0 : groups * strips * kPlaneStripBytes;
+  const double writing_a = ceil_div(groups * static_cast<double>(sizes.parts), 2. * work.device.sm_count) * kPart +
+                           kElement * values_of(work);
+  const double packing =
+      (work.is_laid_out ? 0 : writing_a) + (of_a + of_b * (sizeof(float) + plane_bytes)) / memory_rate(kMemory, work);
   const double moving = bytes_of_c(work) / memory_rate(kMemory, work);
   return kLaunch + packing + joining + together(on_sms(busy, work), moving, kWithMemory);
 }

@@ -203,8 +203,11 @@ void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_s
   for (const auto& place : expanded_) {
     if (const auto used = place.lock()) used->fill(owned_values_.data(), order);
   }
+  for (ValueLayout* const layout : layouts_) layout->fill(owned_values_.data(), order);
   // Nothing outside of a graph can wait for a part of it.
-  if (!captured) {
+  if (captured) {
+    is_set_by_graph_ = true;
+  } else {
     if (copied_ == nullptr) copied_ = std::make_unique<Event>();
     copied_->record(order);
   }
@@ -228,6 +231,24 @@ void CudaMatrix::copy_values(const void* host, cudaStream_t stream) {
   }
   owned_ = owned_values_.data();
   check(cudaMemcpyAsync(owned_values_.data(), host, value_bytes(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
+}
+
+void CudaMatrix::add_layout(ValueLayout& layout) {
+  const std::lock_guard lock(owning_);
+  wait_for_copied();
+  layouts_.push_back(&layout);
+  try {
+    layout.fill(owned_values_.data(), memory_.stream());
+    check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
+  } catch (...) {
+    layouts_.pop_back();
+    throw;
+  }
+}
+
+void CudaMatrix::remove_layout(ValueLayout& layout) noexcept {
+  const std::lock_guard lock(owning_);
+  layouts_.erase(std::remove(layouts_.begin(), layouts_.end(), &layout), layouts_.end());
 }
 
 std::shared_ptr<const ExpandedValues> CudaMatrix::expanded(Expansion expansion) {

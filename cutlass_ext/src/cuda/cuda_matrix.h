@@ -4,12 +4,14 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "abi/backend.h"
 #include "cuda/event.h"
 #include "cuda/made_mark.h"
 #include "cuda/plan_memory.h"
 #include "cuda/stream_uses.h"
+#include "cuda/value_layout.h"
 #include "cuda/vendor/expanded_values.h"
 #include "cuda/vendor/index_arrays.h"
 #include "plan/row_order.h"
@@ -57,6 +59,14 @@ class CudaMatrix final : public MatrixState {
   // tells nobody.
   bool is_referenced(const void* values) const { return values != owned_; }
 
+  // Whether the values are a copy of this matrix's own, which changes by set_values alone: then a plan may keep a
+  // layout of them. Not where a graph sets them, which would not know of that layout.
+  bool owns_values() const { return !is_async_ && !is_set_by_graph_ && values_ != nullptr && !is_referenced(values_); }
+  // Of a plan, where the matrix owns its values: it is filled with them, and again with all that come later, until it
+  // is removed. Waits until it is full. The current device must be the matrix's.
+  void add_layout(ValueLayout& layout);
+  void remove_layout(ValueLayout& layout) noexcept;
+
   // The values laid out in that way, one for all who have it. Of values that came from the host it holds the latest;
   // others it holds once it was filled with them. The current device must be the matrix's.
   std::shared_ptr<const ExpandedValues> expanded(Expansion expansion);
@@ -83,6 +93,7 @@ class CudaMatrix final : public MatrixState {
   std::atomic<bool> is_replayed_{false};  // a graph may change that
   std::atomic<const void*> values_ = nullptr;
   std::unique_ptr<RowOrders> orders_;
+  std::atomic<bool> is_set_by_graph_{false};  // a graph may copy values from the host
   mutable LazyStats stats_;
   mutable std::mutex transposing_;  // held while the next is made
   mutable std::shared_ptr<CudaMatrix> transposed_;
@@ -91,6 +102,7 @@ class CudaMatrix final : public MatrixState {
   std::atomic<const void*> owned_ = nullptr;  // its address
   std::unique_ptr<Event> copied_;             // behind the last copy to it, and what was filled with that
   std::weak_ptr<const ExpandedValues> expanded_[kExpansions];
+  std::vector<ValueLayout*> layouts_;
 };
 
 // Throws SPARSEK_WRONG_MEMORY where a pointer is not of the memory it is said to be of, or of another device whose

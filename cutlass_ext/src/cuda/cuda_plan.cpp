@@ -22,8 +22,8 @@
 #include "cuda/prepared.h"
 #include "cuda/row_mma_sizes.h"
 #include "cuda/stage_parts.h"
-#include "cuda/stage_values.h"
 #include "cuda/time_products.h"
+#include "cuda/value_layout.h"
 #include "cuda/vendor/index_arrays.h"
 #include "cuda/window_layout.h"
 #include "cuda/worker_count.h"
@@ -42,24 +42,8 @@ constexpr double kPartCost = 0.05;
 // At most so much for the sums of parts: they are to stay in L2 from one kernel to the other.
 constexpr int64_t kMostWorkspace = int64_t{32} << 20;
 
-// Of a product's arguments, what its workspace depends on.
-LaunchArgs sizes_of(const BsrShape& matrix, int64_t n, int32_t workers, int32_t cluster) {
-  LaunchArgs args = {};
-  args.rows = matrix.rows;
-  args.cols = matrix.cols;
-  args.n = n;
-  args.block_m = matrix.block_m;
-  args.block_k = matrix.block_k;
-  args.nnzb = matrix.nnzb;
-  args.workers = workers;
-  args.cluster = cluster;
-  return args;
-}
-
 // From so many times the mean on, the longest block row may come before the others: is_long in plan/schedule.h.
 constexpr double kUneven = 1.5;
-
-int64_t bytes_of_part(const PartSums& layout) { return int64_t{512} * layout.slabs * layout.groups; }
 
 // Has the kernel launch on the current device, which is this one. Once, since it takes a while.
 void prepare(const KernelDesc& kernel, int device) {
@@ -82,12 +66,13 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   } else {
     plan_on_device(shape);
   }
-  prepare_workspace();
-  if (product_bytes_ > 0) {
-    workspace_ = std::make_unique<Workspace>(memory.pool(), product_bytes_);
-    if (!matrix.is_async()) workspace_->take_in_store(memory.stream());
-  }
   prepare(*kernel_, matrix.device());
+  prepare_workspace();
+  const bool keeps = keep_layout();
+  if (product_.bytes > 0) product_.own = std::make_unique<Workspace>(memory.pool(), product_.bytes);
+  if (laid_out_.bytes > 0) laid_out_.own = std::make_unique<Workspace>(memory.pool(), laid_out_.bytes);
+  const ProductMemory& usual = keeps ? laid_out_ : product_;
+  if (usual.own != nullptr && !matrix.is_async()) usual.own->take_in_store(memory.stream());
 }
 
 CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, std::byte* memory)
@@ -100,8 +85,8 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
   data_bytes_ = layout.bytes();
   data_index_ = index.within(memory);
   arrays_ = PlanArrays(planner_->sizes(), plan, memory);
-  prepare_workspace();
   prepare(*kernel_, matrix.device());
+  prepare_workspace();
 }
 
 void CudaPlan::write(const sparsek_bsr& index, int64_t* fault) const {
@@ -109,20 +94,6 @@ void CudaPlan::write(const sparsek_bsr& index, int64_t* fault) const {
   const CheckedIndex copied = enqueue_index(index, data_index_, stream);
   planner_->enqueue(copied, arrays_.views(), stream);
   enqueue_fault(copied, fault, stream);
-}
-
-void CudaPlan::prepare_workspace() {
-  if (packs_b(*kernel_, options_)) {
-    packed_pitch_ = packed_pitch(options_.n, dtype_bytes(options_.dtype_b));
-    check(prepare_pack_b(), "cudaFuncGetAttributes");
-  }
-  if (arrays_.sizes().parts > 0) check(prepare_add_parts(), "cudaFuncGetAttributes");
-  if (cuts_rows_) check(prepare_add_row_sums(options_.dtype_b == SPARSEK_FP64), "cudaFuncGetAttributes");
-  if (kernel_->ops->workspace_bytes != nullptr) {
-    kernel_bytes_ = kernel_->ops->workspace_bytes(sizes_of(matrix_.shape(), options_.n, workers_, cluster_));
-  }
-  product_bytes_ = bytes_of_parts() + bytes_of_row_sums() + kernel_bytes_ +
-                   static_cast<size_t>(matrix_.shape().cols * packed_pitch_ * dtype_bytes(options_.dtype_b));
 }
 
 // Also the kernel, and the CTAs that share a tile.
@@ -163,7 +134,7 @@ PlanShape CudaPlan::choose_shape(int sm_count) {
   shape.any_rows = kernel_->ops->any_rows && (!matrix_.is_async() || is_matching_worthwhile(pattern, shape));
   if (kernel_->ops->may_split && options_.n > 0 && !options_.batch_invariant) {
     shape.most_parts =
-        static_cast<int32_t>(std::min<int64_t>(kMostParts, kMostWorkspace / bytes_of_part(part_layout())));
+        static_cast<int32_t>(std::min<int64_t>(kMostParts, kMostWorkspace / part_layout().bytes_of_part()));
     shape.join_cost = kJoinCost * 64 / pattern.block_k;
     shape.part_cost = kPartCost * 64 / pattern.block_k * part_layout().groups * 8 / shape.tile_n;
   }
@@ -176,11 +147,13 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
   const int64_t bytes = dtype_bytes(matrix_.dtype);
   if (scatters(*kernel_)) {
     list_sizes_ = list_sizes(pattern.rows, pattern.cols, pattern.nnzb, pattern.block_m, pattern.block_k);
+  }
+  if (!options_.batch_invariant) {
     const int64_t panels = (options_.n + kernel_->tile_n - 1) / kernel_->tile_n;
-    if (!options_.batch_invariant) cluster_ = parts_of_tiles(list_sizes_, pattern.nnzb, panels, workers_);
-  } else if (packs_planes(*kernel_) && !options_.batch_invariant) {
-    const PlaneStripSizes strips(pattern.rows, pattern.cols, pattern.block_m);
-    cluster_ = parts_of_tiles(strips, pattern.nnzb, (options_.n + kernel_->tile_n - 1) / kernel_->tile_n, workers_);
+    const auto parts_of = [&](const auto& sizes) { return parts_of_tiles(sizes, pattern.nnzb, panels, workers_); };
+    if (scatters(*kernel_)) cluster_ = parts_of(list_sizes_);
+    if (packs_planes(*kernel_)) cluster_ = parts_of(PlaneStripSizes(pattern.rows, pattern.cols, pattern.block_m));
+    if (packs_fp64(*kernel_)) cluster_ = parts_of(strip_sizes(pattern.rows, pattern.cols, pattern.block_m));
   }
   if (reads_rows(*kernel_)) {
     // A chunk for each row group, so that a plan tells how many tiles there are; no row is cut.
@@ -205,31 +178,25 @@ void CudaPlan::choose_chunks(int sm_count, PlanShape& shape) {
 
 int32_t CudaPlan::panels_of(int64_t n) const { return static_cast<int32_t>((n + lanes_.columns - 1) / lanes_.columns); }
 
-int64_t CudaPlan::bytes_of_sum() const { return options_.dtype_b == SPARSEK_FP64 ? sizeof(double) : sizeof(float); }
-
-int64_t CudaPlan::rows_of_sums() const { return int64_t{2} * arrays_.sizes().chunks * matrix_.shape().block_m; }
-
-// Whole panels, of which the sums of rows that are cut do not take more memory than that.
-int64_t CudaPlan::columns_of_pass() const {
-  constexpr int64_t kMostBytes = int64_t{256} << 20;
-  const int64_t panels = kMostBytes / bytes_of_sum() / (rows_of_sums() * lanes_.columns);
-  return std::max<int64_t>(1, panels) * lanes_.columns;
-}
-
-size_t CudaPlan::bytes_of_row_sums() const {
-  if (!cuts_rows_) return 0;
-  const int64_t columns = std::min<int64_t>(columns_of_pass(), panels_of(options_.n) * int64_t{lanes_.columns});
-  return static_cast<size_t>(rows_of_sums() * columns * bytes_of_sum());
-}
-
 void CudaPlan::list_at_once() {
   PlanMemory& memory = matrix_.memory();
   const PlanMemory::Block bounds = memory.allocate(static_cast<size_t>(list_sizes_.bound_bytes()), nullptr);
   enqueue_lists(matrix_.shape(), list_sizes_, arrays_.views(), bounds.data(), memory.stream());
-  memory.read(arrays_.lists().counts);  // waits
+  count_stages();  // waits
 }
 
-CudaPlan::~CudaPlan() { matrix_.add_uses(uses_); }
+void CudaPlan::count_stages() {
+  constexpr int64_t kMost = 1 << 16;
+  std::vector<int32_t> counts(static_cast<size_t>(std::min(list_sizes_.groups, kMost)));
+  matrix_.memory().read(counts.data(), arrays_.lists().counts, counts.size());
+  const auto has_all = [&](int32_t count) { return count == list_sizes_.stages; };
+  has_all_stages_ = list_sizes_.groups <= kMost && std::all_of(counts.begin(), counts.end(), has_all);
+}
+
+CudaPlan::~CudaPlan() {
+  if (layout_.bytes() > 0) matrix_.remove_layout(*this);
+  matrix_.add_uses(uses_);
+}
 
 void CudaPlan::plan_on_device(const PlanShape& shape) {
   PlanMemory& memory = matrix_.memory();
@@ -244,6 +211,7 @@ void CudaPlan::plan_on_device(const PlanShape& shape) {
     to.scratch = scratch.data();
     planner.enqueue(index.arrays(), to, memory.stream());
     entries_ = static_cast<int64_t>(memory.read(to.entries));
+    if (list_sizes_.columns > 0) count_stages();
     return;
   }
   const cudaStream_t stream = matrix_.stream();
@@ -298,6 +266,39 @@ PartSums CudaPlan::part_layout() const {
   return layout;
 }
 
+int64_t CudaPlan::ctas_of_tile() const {
+  return has_block_row(*kernel_) ? row_mma::slices(matrix_.shape().block_m) : 1;
+}
+
+ScatteredRows CudaPlan::rows_of_plan(int64_t n) const {
+  const PlanSizes& sizes = arrays_.sizes();
+  ScatteredRows rows = {
+      {arrays_.chunks(), arrays_.row_ptr(), sizes.chunks, matrix_.shape().block_rows, lanes_, nullptr},
+      sizes.lists,
+      arrays_.lists(),
+      has_all_stages_};
+  if (sizes.chunks > 0) rows.lanes.panels = panels_of(n);
+  return rows;
+}
+
+LaunchArgs CudaPlan::args_of_plan(int64_t n, const ScatteredRows& rows) const {
+  const PlanSizes& sizes = arrays_.sizes();
+  LaunchArgs args = sizes_of(matrix_.shape(), n, workers_, cluster_);
+  args.cols = std::max<int64_t>(args.cols, 1);
+  args.tiles = arrays_.tiles();
+  args.tiles_count = tiles_within(n);
+  args.entry_k = arrays_.entry_k();
+  args.entry_block = arrays_.entry_block();
+  args.slot_row = arrays_.slot_row();
+  args.slots = sizes.slots;
+  args.panels = panels_;
+  args.batch_invariant = options_.batch_invariant;
+  args.uneven = uneven_;
+  args.recomputed = arrays_.recomputed();
+  if (sizes.chunks > 0) args.rows_in_chunks = &rows;
+  return args;
+}
+
 void CudaPlan::multiply(const MultiplyArgs& given) {
   MultiplyArgs args = given;
   const BsrShape& shape = matrix_.shape();
@@ -331,13 +332,8 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
 
   // Descriptors need an address and an extent even where nothing is read through them. A plan has tiles or chunks.
   const void* const unread = sizes.tiles > 0 ? static_cast<const void*>(arrays_.tiles()) : arrays_.chunks();
-  LaunchArgs launch = {};
-  launch.rows = shape.rows;
-  launch.cols = std::max<int64_t>(shape.cols, 1);
-  launch.n = args.n;
-  launch.block_m = shape.block_m;
-  launch.block_k = shape.block_k;
-  launch.nnzb = shape.nnzb;
+  ScatteredRows rows = rows_of_plan(args.n);
+  LaunchArgs launch = args_of_plan(args.n, rows);
   launch.values = shape.nnzb > 0 ? values : unread;
   launch.b = shape.cols > 0 ? args.b : unread;
   launch.ldb = shape.cols > 0 ? args.ldb
@@ -358,30 +354,12 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
                      activation(options_.activation),
                      element_type(options_.dtype_c),
                      /*input_across=*/args.ldc_in == 0 && is_turned_over(options_.op) != launch.c_m_major};
-  launch.tiles = arrays_.tiles();
-  launch.tiles_count = tiles_within(args.n);
-  launch.entry_k = arrays_.entry_k();
-  launch.entry_block = arrays_.entry_block();
-  const int64_t ctas_of_tile = has_block_row(*kernel_) ? row_mma::slices(shape.block_m) : 1;
-  launch.workers = worker_count(launch.tiles_count * ctas_of_tile, workers_, rounds_);
-  launch.cluster = cluster_;
-  launch.panels = panels_;
+  launch.workers = worker_count(launch.tiles_count * ctas_of_tile(), workers_, rounds_);
+  if (sizes.chunks > 0) launch.workers = has_window(*kernel_) || reads_rows(*kernel_) ? workers_ : options_.workers;
   // Where there is no room for all CTAs at once, most of them begin when the kernel before has long ended.
   launch.values_static = options_.values_static && launch.tiles_count <= 2 * workers_;
-  launch.batch_invariant = options_.batch_invariant;
-  launch.slot_row = arrays_.slot_row();
-  launch.slots = sizes.slots;
-  launch.uneven = uneven_;
-  launch.recomputed = arrays_.recomputed();
   launch.stream = static_cast<cudaStream_t>(args.stream);
-  ScatteredRows rows = {{arrays_.chunks(), arrays_.row_ptr(), sizes.chunks, shape.block_rows, lanes_, nullptr},
-                        sizes.lists,
-                        arrays_.lists()};
-  if (sizes.chunks > 0) {
-    rows.lanes.panels = panels_of(args.n);
-    launch.rows_in_chunks = &rows;
-    launch.workers = has_window(*kernel_) || reads_rows(*kernel_) ? workers_ : options_.workers;
-  }
+  if (!matrix_.is_referenced(values)) launch.laid_out = layout_.data();
   const bool captured = record_use(args);
   // A CTA begins with the tile of its number, or is one of the last without one, and takes further ones if there are
   // any.
@@ -406,21 +384,17 @@ bool CudaPlan::record_use(const MultiplyArgs& args) {
   return captured;
 }
 
-size_t CudaPlan::bytes_of_parts() const {
-  return static_cast<size_t>(arrays_.sizes().parts * bytes_of_part(part_layout()));
-}
-
 void CudaPlan::launch(LaunchArgs args, void* workspace) {
-  if (product_bytes_ == 0) return check(kernel_->ops->launch(args), kernel_->name);
+  const ProductMemory& memory = args.laid_out != nullptr ? laid_out_ : product_;
+  if (memory.bytes == 0) return check(kernel_->ops->launch(args), kernel_->name);
   if (is_data_ && workspace == nullptr) {
-    fail(SPARSEK_NULL_POINTER, "args->workspace is null: the layout says that a product needs %zu bytes",
-         product_bytes_);
+    fail(SPARSEK_NULL_POINTER, "args->workspace is null: the layout says that a product needs %zu bytes", memory.bytes);
   }
   std::optional<Workspace::Use> own;
-  if (workspace == nullptr) workspace = own.emplace(*workspace_, args.stream).data();
+  if (workspace == nullptr) workspace = own.emplace(*memory.own, args.stream).data();
   args.workspace = workspace;  // of a kernel that splits no tile
   if (packed_pitch_ > 0 && matrix_.shape().cols > 0) {
-    char* const packed = static_cast<char*>(workspace) + bytes_of_parts() + kernel_bytes_;
+    char* const packed = static_cast<char*>(workspace) + bytes_of_parts() + memory.of_kernel;
     const int64_t bytes = dtype_bytes(options_.dtype_b);
     check(pack_b(packed, args.b, args.ldb, args.cols, args.n, bytes, args.stream), "pack_b");
     args.b = packed;

@@ -14,32 +14,18 @@
 // the blocks alone.
 #pragma once
 
-#include "cuda/chunk_args.h"
-#include "cuda/dmma.cuh"
-#include "cuda/pack_fp64.h"
+#include "cuda/dmma_packed_row.cuh"
 
 namespace sparsek::cuda {
 namespace dmma_packed_kernel {
 
-using namespace dmma_kernel;
-
-using F = Format<double>;
-
-struct Params {
-  CUtensorMap map_b;  // (16, K, N / 16) where N is a multiple of 16, else (N, K, 1)
-  LaunchArgs args;
-  RowChunks rows;
-  StripSizes sizes;
-  StripMemory strips;
-  int groups, tiles;
-  int chunks_of_box;      // of B
-  bool chunks_are_outer;  // map_b has a dimension for chunks
-};
-
-// Tile t is of row group t % groups: CTAs that run together read the same columns of B.
+// Tile t is of row group t % groups: CTAs that run together read the same columns of B. Those in parts come with all
+// first parts, then with all next ones, and a CTA has but one.
 struct Place {
   int group, panel;
-  __device__ Place(const Params& p, int tile) : group(tile % p.groups), panel(tile / p.groups) {}
+  __device__ Place(const Params& p, int tile) : group(tile % p.groups), panel(tile / p.groups) {
+    if (p.parts > 1) panel %= p.panels;
+  }
 };
 
 // What a thread keeps of its tile for copies. In shared memory: there are no registers for it.
@@ -67,12 +53,15 @@ struct StripCopies {
       : p(params), base(of_shared), next(begin + threadIdx.x / 32), turn(shared.turns[threadIdx.x]) {
     constexpr int kChunks = Storage::kBytesB / kChunkBytes;  // of a tile
     const Place place(p, tile);
-    end = begin + __ldg(p.strips.totals + place.group);
+    const int total = __ldg(p.strips.totals + place.group), part = p.parts > 1 ? tile / (p.groups * p.panels) : 0;
+    const int first_of_part = total * part / p.parts;
+    end = begin + total * (part + 1) / p.parts - first_of_part;
     const int64_t chunks = (p.args.n + F::kChunkColumns - 1) / F::kChunkColumns - int64_t(place.panel) * kChunks;
     const int boxes = (int(min(int64_t(kChunks), chunks)) + p.chunks_of_box - 1) / p.chunks_of_box;
     const uint32_t first = place.group * uint32_t(p.sizes.strips);
-    turn = {first, first - begin, place.panel * kChunks + int(threadIdx.x % 32), boxes, tile};
-    read(first - begin);
+    const uint32_t listed = first + first_of_part - begin;
+    turn = {first, listed, place.panel * kChunks + int(threadIdx.x % 32), boxes, tile};
+    read(listed);
   }
 
   __device__ void read(uint32_t listed) { strip = next < end ? __ldg(p.strips.listed + (listed + next)) : 0; }
@@ -103,51 +92,6 @@ struct StripCopies {
   }
 };
 
-// The sum of a row of C in a lane's column, from the blocks that exist alone. For whole warps; `inside`: the lane has a
-// column.
-__device__ inline double compute_again(const Params& p, int64_t row, int64_t col, bool inside) {
-  constexpr int kAtOnce = 16;      // entries whose columns are a step: their loads are under way together
-  constexpr int kMostBetween = 4;  // steps from a look whether all lanes have NaN to the next one
-  const LaunchArgs& args = p.args;
-  const int64_t block_row = row / args.block_m, in_block = row % args.block_m;
-  const int begin = __ldg(p.rows.row_ptr + block_row), end = __ldg(p.rows.row_ptr + block_row + 1);
-  const bool in_place = __ldg(&p.rows.chunks->entry_end) >= 0;
-  const auto* const b = static_cast<const double*>(args.b) + (inside ? col : 0);
-  double sum = 0;
-  // Where NaN or Inf are everywhere, the first steps make all sums NaN, which no later one changes.
-  int between = 1, left = 1;
-#pragma unroll 1
-  for (int first = begin; first < end; first += kAtOnce) {
-    int64_t k[kAtOnce];
-    const double* a[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int e = min(first + i, end - 1);
-      k[i] = __ldg(args.entry_k + e);
-      const int64_t block = in_place ? e : __ldg(args.entry_block + e);
-      a[i] = static_cast<const double*>(args.values) + (block * args.block_m + in_block) * args.block_k;
-    }
-#pragma unroll 1
-    for (int j = 0; j < args.block_k; ++j) {
-      double of_a[kAtOnce], of_b[kAtOnce];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        of_a[i] = __ldg(a[i] + j);
-        of_b[i] = __ldg(b + min(k[i] + j, args.cols - 1) * args.ldb);
-      }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (first + i < end && k[i] + j < args.cols) sum = fma(of_a[i], of_b[i], sum);
-      }
-      if (--left == 0) {
-        if (__all_sync(0xffffffffu, isnan(sum) || !inside)) return sum;
-        left = between = min(2 * between, kMostBetween);
-      }
-    }
-  }
-  return sum;
-}
-
 // A warp's sums of a tile to C, by way of `own`, its part of shared memory, which nothing else uses meanwhile.
 template <int TileN, int Units>
 __device__ void store_tile(const Params& p, const Place& place, const double (&acc)[Units][kMmasAcross][4], double* own,
@@ -155,7 +99,6 @@ __device__ void store_tile(const Params& p, const Place& place, const double (&a
   const LaunchArgs& args = p.args;
   sums_to_shared(acc, own, lane);
   const int64_t col = int64_t(place.panel) * TileN + warp % kWarpsAcross<TileN> * kColumnsOfWarp + lane;
-  const bool inside = col < args.n;
   const int64_t first = int64_t(place.group) * kTileM + warp / kWarpsAcross<TileN> * (Units * kUnitRows);
   const int count = int(min(int64_t(Units * kUnitRows), args.rows - first));
   const bool plain = is_plain<double>(args.epilogue);
@@ -163,20 +106,20 @@ __device__ void store_tile(const Params& p, const Place& place, const double (&a
   bool any_again = false;
 #pragma unroll 1
   for (int r = 0; r < count; ++r) {
-    double sum = own[r * kPitchOfSums + lane];
-    if (__any_sync(0xffffffffu, inside && isnan(sum))) {
-      const double again = compute_again(p, first + r, col, inside);
-      if (isnan(sum)) sum = again;
-      any_again = true;
-    }
-    if (!inside) continue;
-    if (plain) {
-      __stcs(static_cast<double*>(args.c) + (first + r) * args.ldc + col, alpha * sum);
-    } else {
-      write_element(args, first + r, col, sum);
-    }
+    any_again |= store_row(p, first + r, col, own[r * kPitchOfSums + lane], plain, alpha);
   }
   if (any_again && lane == 0) atomicAdd(args.recomputed, 1ull);
+}
+
+// A warp's sums of a part of a tile, likewise, to p.sums.
+template <int TileN, int Units>
+__device__ void leave_sums(const Params& p, int tile, const double (&acc)[Units][kMmasAcross][4], double* own, int warp,
+                           int lane) {
+  sums_to_shared(acc, own, lane);
+  const int64_t first = int64_t(tile) * kTileM + warp / kWarpsAcross<TileN> * (Units * kUnitRows);
+  double* const to = p.sums + first * TileN + warp % kWarpsAcross<TileN> * kColumnsOfWarp + lane;
+#pragma unroll 1
+  for (int r = 0; r < Units * kUnitRows; ++r) __stcg(to + r * TileN, own[r * kPitchOfSums + lane]);
 }
 
 template <int TileN, int Stages>
@@ -187,13 +130,20 @@ __global__ void __launch_bounds__(32 * kWarps<TileN>, kCtasPerSm<TileN>) kernel(
   auto& shared = *reinterpret_cast<Storage*>(memory);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   begin<TileN>(shared);
+  if (p.parts > 1) allow_dependent_launch();  // of the kernel that joins them
   const uint32_t base = shared_address(memory);
   uint32_t number = 0;  // of the next stage
   for (int tile = blockIdx.x; tile < p.tiles; tile = shared.turns[threadIdx.x].tile + gridDim.x) {
     StripCopies<kWarps<TileN>, Storage> copies(p, shared, base, tile, number);
-    compute_tile<TileN, Storage, /*MayBeNarrow=*/false>(
-        copies, memory, number, warp, lane,
-        [&](const auto& acc, double* own) { store_tile<TileN>(p, {p, copies.turn.tile}, acc, own, warp, lane); });
+    compute_tile<TileN, Storage, /*MayBeNarrow=*/false>(copies, memory, number, warp, lane,
+                                                        [&](const auto& acc, double* own) {
+                                                          const int of = copies.turn.tile;
+                                                          if (p.parts > 1) {
+                                                            leave_sums<TileN>(p, of, acc, own, warp, lane);
+                                                          } else {
+                                                            store_tile<TileN>(p, {p, of}, acc, own, warp, lane);
+                                                          }
+                                                        });
   }
 }
 
@@ -210,24 +160,46 @@ struct DmmaPackedKernel {
   static_assert(kCtas * (kSharedBytes + 1024) <= 228 * 1024);
 
   static cudaError_t prepare() {
-    const cudaError_t error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    cudaError_t error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    if (error == cudaSuccess) error = dmma_packed_kernel::prepare_join();
     return error == cudaSuccess ? prepare_pack_fp64() : error;
   }
 
-  static size_t workspace_bytes(const LaunchArgs& args) {
+  static int64_t panels_of(const LaunchArgs& args) { return (args.n + kTileN - 1) / kTileN; }
+
+  static size_t layout_bytes(const LaunchArgs& args) {
     return static_cast<size_t>(strip_sizes(args.rows, args.cols, args.block_m).bytes());
+  }
+
+  static cudaError_t lay_out(const LaunchArgs& args, void* to) {
+    const StripSizes sizes = strip_sizes(args.rows, args.cols, args.block_m);
+    return pack_fp64(args, sizes, {sizes, to});
+  }
+
+  // The layout of A, where it is not kept, and the sums of parts.
+  static size_t workspace_bytes(const LaunchArgs& args) {
+    const int64_t groups = (args.rows + kStripRows - 1) / kStripRows;
+    const int64_t sums = args.cluster > 1 ? args.cluster * groups * panels_of(args) * kStripRows * kTileN : 0;
+    return (args.laid_out != nullptr ? 0 : layout_bytes(args)) + static_cast<size_t>(sums) * sizeof(double);
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
     const StripSizes sizes = strip_sizes(args.rows, args.cols, args.block_m);
-    dmma_packed_kernel::Params p = {{}, args, *args.rows_in_chunks, sizes, {sizes, args.workspace}, 0, 0, 0, false};
+    void* const strips = args.laid_out != nullptr ? const_cast<void*>(args.laid_out) : args.workspace;
+    dmma_packed_kernel::Params p = {{}, args, *args.rows_in_chunks, sizes, {sizes, strips}};
+    p.sums = reinterpret_cast<double*>(static_cast<char*>(args.workspace) +
+                                       (args.laid_out != nullptr ? 0 : layout_bytes(args)));
     p.groups = static_cast<int32_t>(sizes.groups);
-    p.tiles = static_cast<int32_t>(p.groups * ((args.n + kTileN - 1) / kTileN));
-    cudaError_t error = dmma_kernel::make_map_of_b<double>(p, kTileN, args.workspace);
-    if (error == cudaSuccess) error = pack_fp64(args, sizes, p.strips);
+    p.panels = static_cast<int32_t>(panels_of(args));
+    p.parts = args.cluster;
+    p.tiles = p.groups * p.panels * p.parts;
+    cudaError_t error = dmma_kernel::make_map_of_b<double>(p, kTileN, strips);
+    if (error == cudaSuccess && args.laid_out == nullptr) error = pack_fp64(args, sizes, p.strips);
     if (error != cudaSuccess) return error;
-    return launch_kernel(kKernel, std::min(args.workers, p.tiles), 32 * dmma_kernel::kWarps<kTileN>, kSharedBytes,
-                         args.stream, {/*overlap=*/true}, p);
+    const int ctas = p.parts > 1 ? p.tiles : std::min(args.workers, p.tiles);
+    error = launch_kernel(kKernel, ctas, 32 * dmma_kernel::kWarps<kTileN>, kSharedBytes, args.stream,
+                          {/*overlap=*/true}, p);
+    return error != cudaSuccess || p.parts == 1 ? error : dmma_packed_kernel::join(p, kTileN);
   }
 };
 
@@ -245,6 +217,8 @@ constexpr KernelOps dmma_packed_ops() {
   ops.workspace_bytes = &K::workspace_bytes;
   ops.takes_chunks = true;
   ops.most_block = kMostPackedBlock;
+  ops.layout_bytes = &K::layout_bytes;
+  ops.lay_out = &K::lay_out;
   return ops;
 }
 

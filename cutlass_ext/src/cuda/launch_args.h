@@ -36,6 +36,8 @@ struct Epilogue {
 struct PartSums {
   float4* sums;  // null: the plan has no parts
   int32_t slabs, groups;
+
+  constexpr int64_t bytes_of_part() const { return int64_t{4 * sizeof(float)} * 32 * slabs * groups; }
 };
 
 // The arguments of one product. All pointers are device pointers.
@@ -77,6 +79,9 @@ struct LaunchArgs {
   unsigned long long* recomputed;  // counts the slabs that were computed again, see nan_sums.cuh
 
   cudaStream_t stream;
+
+  // A's values as KernelOps::lay_out wrote them; null: the product lays them out in its workspace.
+  const void* laid_out;
 };
 
 struct KernelOps {
@@ -98,13 +103,17 @@ struct KernelOps {
   int most_rounds = 1;
   int64_t least_elements = 0;  // of A in a tile on average, for more than one round
   int most_panels = 1;         // the most CTAs of a cluster that compute neighbouring columns of a tile
-  // Device memory that a product works in, beside parts, by its sizes; null: none.
+  // Device memory that a product works in, beside parts, by its sizes and whether A is laid out; null: none.
   size_t (*workspace_bytes)(const LaunchArgs&) = nullptr;
   bool takes_chunks = false;       // its plans have chunks instead of tiles: LaunchArgs::rows_in_chunks
   int32_t most_block = INT32_MAX;  // rows and columns of a block, at most
   // Reads A's blocks and B, and writes C, in either order: LaunchArgs::a_m_major, b_k_major and c_m_major. Of a B with
   // K contiguous the address and the pitch must be multiples of 16 bytes.
   bool any_major = false;
+  // Of kernels that read A's values in a layout of their own, which a plan may keep while the values stay the same: its
+  // bytes, by a product's sizes, and what writes it to `to`, aligned to 256 bytes, in args.stream. Null: none.
+  size_t (*layout_bytes)(const LaunchArgs&) = nullptr;
+  cudaError_t (*lay_out)(const LaunchArgs&, void* to) = nullptr;
 };
 
 }  // namespace sparsek::cuda

@@ -6,9 +6,19 @@
 #include "cuda/cost_model.h"
 #include "cuda/find_kernel.h"
 #include "cuda/form_copies.h"
+#include "cuda/value_layout.h"
 #include "cuda/vendor/library_plan.h"
 
 namespace sparsek::cuda {
+
+namespace {
+
+bool keeps_layout(const KernelDesc& kernel, const CudaMatrix& matrix, const PlanOptions& options) {
+  if (!matrix.owns_values()) return false;
+  return kept_bytes(kernel, sizes_of(matrix.shape(), options.n, options.workers, /*cluster=*/1)) > 0;
+}
+
+}  // namespace
 
 std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const PlanOptions& options,
                                              const DeviceRates& device, bool libraries) {
@@ -35,6 +45,7 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     if (candidate.obstacle.empty()) candidate.obstacle = left_to_another(kernel, matrix.shape(), options);
     work.packs_b = packs_b(kernel, between);
     if (candidate.obstacle.empty()) {
+      candidate.keeps_values = work.is_laid_out = keeps_layout(kernel, matrix, options);
       candidate.predicted_seconds = predict(kernel, work) + predict_copies(copies, work);
     }
     list.push_back(std::move(candidate));

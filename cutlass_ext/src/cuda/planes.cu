@@ -119,6 +119,7 @@ template <int K>
 __device__ void make_rest(const PlaneSizes& sizes, const Source& from, const PlaneMemory& to, int64_t ctas_a,
                           int64_t pieces) {
   if (blockIdx.x >= ctas_a) make_b<K>(sizes, from, to.b, blockIdx.x - ctas_a, pieces);
+  if (to.progress == nullptr) return;
   const int64_t thread = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   for (int64_t i = thread; i <= sizes.panels_b(); i += gridDim.x * int64_t{kThreads}) to.progress[i] = 0;
 }
@@ -165,26 +166,44 @@ cudaError_t prepare_planes() {
   return load(load(makes, planes::gather_kernel<32>), planes::gather_kernel<16>);
 }
 
-cudaError_t make_planes(const LaunchArgs& args, const PlaneSizes& sizes, const PlaneMemory& to, int64_t panels) {
-  constexpr int64_t kGatherCtas = 132 * planes::kGatherCtasPerSm;
+namespace planes {
+
+// panels: of B. `to` has no progress where there are none.
+cudaError_t launch(const LaunchArgs& args, const PlaneSizes& sizes, const PlaneMemory& to, int64_t panels,
+                   bool makes_a) {
+  constexpr int64_t kGatherCtas = 132 * kGatherCtasPerSm;
   const bool wide = sizes.piece_k == 32;
-  const planes::Source from = {static_cast<const float*>(args.values), static_cast<const float*>(args.b), args.ldb,
-                               aligned_values(args), aligned_b(args)};
+  const Source from = {static_cast<const float*>(args.values), static_cast<const float*>(args.b), args.ldb,
+                       aligned_values(args), aligned_b(args)};
   const auto ctas_of = [](int64_t columns, int64_t of_round) {
-    const int64_t of_cta = of_round * planes::kRounds;
+    const int64_t of_cta = of_round * kRounds;
     return (columns + of_cta - 1) / of_cta;
   };
   const int64_t pieces = panels * sizes.steps_b();
-  const int64_t ctas_a = sizes.gathers() ? std::min(kGatherCtas, sizes.entries)
-                                         : ctas_of(sizes.pieces_a() * sizes.piece_k, planes::kRoundA);
-  const auto ctas = static_cast<int>(ctas_a + ctas_of(pieces * sizes.piece_k, planes::kRoundB));
+  const int64_t ctas_a = !makes_a          ? 0
+                         : sizes.gathers() ? std::min(kGatherCtas, sizes.entries)
+                                           : ctas_of(sizes.pieces_a() * sizes.piece_k, kRoundA);
+  const int64_t ctas_b = ctas_of(pieces * sizes.piece_k, kRoundB);
+  const auto ctas = static_cast<int>(std::max<int64_t>(ctas_a + ctas_b, 1));  // one at least, for the progress
   constexpr LaunchWay kWay = {/*overlap=*/true};
-  if (sizes.gathers()) {
-    return launch_kernel(wide ? planes::gather_kernel<32> : planes::gather_kernel<16>, ctas, planes::kThreads, 0,
-                         args.stream, kWay, sizes, from, to, ctas_a, pieces, args);
+  if (makes_a && sizes.gathers()) {
+    return launch_kernel(wide ? gather_kernel<32> : gather_kernel<16>, ctas, kThreads, 0, args.stream, kWay, sizes,
+                         from, to, ctas_a, pieces, args);
   }
-  return launch_kernel(wide ? planes::make_kernel<32> : planes::make_kernel<16>, ctas, planes::kThreads, 0, args.stream,
-                       kWay, sizes, from, to, ctas_a, pieces);
+  return launch_kernel(wide ? make_kernel<32> : make_kernel<16>, ctas, kThreads, 0, args.stream, kWay, sizes, from, to,
+                       ctas_a, pieces);
+}
+
+}  // namespace planes
+
+cudaError_t make_planes(const LaunchArgs& args, const PlaneSizes& sizes, const PlaneMemory& to, int64_t panels) {
+  return planes::launch(args, sizes, to, panels, /*makes_a=*/args.laid_out == nullptr);
+}
+
+cudaError_t make_planes_of_a(const LaunchArgs& args, const PlaneSizes& sizes, void* to) {
+  PlaneMemory only_a(sizes, to);
+  only_a.progress = nullptr;
+  return planes::launch(args, sizes, only_a, 0, /*makes_a=*/true);
 }
 
 }  // namespace sparsek::cuda

@@ -82,13 +82,15 @@ struct PlaneMemory {
   // from the first one on that make_planes leaves out.
   uint32_t* progress;
 
-  PlaneMemory(const PlaneSizes& sizes, void* workspace)
-      : a(static_cast<char*>(workspace)),
-        b(a + sizes.bytes_a()),
+  // of_a: where A's planes are kept; null: they lie before the others.
+  PlaneMemory(const PlaneSizes& sizes, void* workspace, void* of_a = nullptr)
+      : a(static_cast<char*>(of_a != nullptr ? of_a : workspace)),
+        b(static_cast<char*>(workspace) + (of_a != nullptr ? 0 : sizes.bytes_a())),
         sums(reinterpret_cast<float4*>(b + sizes.bytes_b())),
         progress(reinterpret_cast<uint32_t*>(b + sizes.bytes_b() + sizes.bytes_of_sums())) {}
+  // Without A's planes.
   static size_t bytes(const PlaneSizes& sizes) {
-    return static_cast<size_t>(sizes.bytes_a() + sizes.bytes_b() + sizes.bytes_of_sums()) +
+    return static_cast<size_t>(sizes.bytes_b() + sizes.bytes_of_sums()) +
            sizeof(uint32_t) * static_cast<size_t>(1 + sizes.panels_b());
   }
 };
@@ -102,8 +104,10 @@ bool aligned_b(const LaunchArgs& args);
 // Loads the kernels. Call it before the first launch on a device, since a capture does not allow loading.
 cudaError_t prepare_planes();
 
-// Writes the planes of A's values and of the first `panels` panels of B, and zeros as the progress of all. Values and B
-// may lie at any elements.
+// Writes the planes of A's values, but where they are kept (LaunchArgs::laid_out), and of the first `panels` panels of
+// B, and zeros as the progress of all. Values and B may lie at any elements.
 cudaError_t make_planes(const LaunchArgs& args, const PlaneSizes& sizes, const PlaneMemory& to, int64_t panels);
+// Those of A's values alone.
+cudaError_t make_planes_of_a(const LaunchArgs& args, const PlaneSizes& sizes, void* to);
 
 }  // namespace sparsek::cuda

@@ -252,22 +252,34 @@ struct PlanesPackedKernel {
     return wgmma_scatter_kernel::bytes_of_sums(parts, Config::kTileN);
   }
 
+  static size_t layout_bytes(const LaunchArgs& args) {
+    return static_cast<size_t>(PlaneStripSizes(args.rows, args.cols, args.block_m).bytes());
+  }
+
+  static cudaError_t lay_out(const LaunchArgs& args, void* to) {
+    const PlaneStripSizes strips(args.rows, args.cols, args.block_m);
+    return pack_planes(args, strips, {strips, to});
+  }
+
   static size_t workspace_bytes(const LaunchArgs& args) {
     const PlaneStripSizes strips(args.rows, args.cols, args.block_m);
-    return static_cast<size_t>(strips.bytes() + bytes_of_sums(args, strips)) + PlaneMemory::bytes(plane_sizes(args));
+    return (args.laid_out != nullptr ? 0 : layout_bytes(args)) + static_cast<size_t>(bytes_of_sums(args, strips)) +
+           PlaneMemory::bytes(plane_sizes(args));
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = planes_packed_kernel;
     const PlaneStripSizes strips(args.rows, args.cols, args.block_m);
     const PlaneSizes sizes = plane_sizes(args);
-    char* const sums = static_cast<char*>(args.workspace) + strips.bytes();
+    const bool lays_out = args.laid_out == nullptr;
+    void* const of_a = lays_out ? args.workspace : const_cast<void*>(args.laid_out);
+    char* const sums = static_cast<char*>(args.workspace) + (lays_out ? strips.bytes() : 0);
     const auto groups = static_cast<int>(strips.groups), panels = static_cast<int>(sizes.panels_b());
     k::Params p = {args,
                    *args.rows_in_chunks,
                    sizes,
                    {sizes, sums + bytes_of_sums(args, strips)},
-                   {strips, args.workspace},
+                   {strips, of_a},
                    reinterpret_cast<float4*>(sums),
                    groups,
                    panels,
@@ -280,7 +292,7 @@ struct PlanesPackedKernel {
                    k::panels_before(args, panels),
                    aligned_b(args)};
     cudaError_t error = args.nnzb > 0 ? make_planes(args, sizes, p.planes, p.ready) : cudaSuccess;
-    if (error == cudaSuccess) error = pack_planes(args, strips, p.strips);
+    if (error == cudaSuccess && lays_out) error = pack_planes(args, strips, p.strips);
     if (error != cudaSuccess) return error;
     const int ctas = args.cluster > 1 ? p.tiles : std::min(args.workers, p.tiles);
     error = launch_kernel(kKernel, ctas, k::kThreads, kSharedBytes, args.stream, {/*overlap=*/true}, p);
@@ -304,6 +316,8 @@ constexpr KernelOps planes_packed_ops() {
   ops.workspace_bytes = &K::workspace_bytes;
   ops.takes_chunks = true;
   ops.most_block = kMostPlaneStripBlock;
+  ops.layout_bytes = &K::layout_bytes;
+  ops.lay_out = &K::lay_out;
   return ops;
 }
 

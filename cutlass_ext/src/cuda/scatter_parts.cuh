@@ -70,9 +70,7 @@ class Parts {
     const PartOfSteps steps(p_, place.steps(p_));
     count_ = steps.count;
     steps_ = p_.rows.lists.steps + (int64_t(place.group) * kQuarters + quarter_) * p_.rows.sizes.stages + steps.begin;
-    constexpr int kChunks = Storage::kTileN / kChunkColumns;
-    const auto chunks = int((p_.args.n - int64_t(panel_) * Storage::kTileN + kChunkColumns - 1) / kChunkColumns);
-    boxes_ = (min(kChunks, chunks) + p_.boxes.chunks - 1) / p_.boxes.chunks;
+    boxes_ = boxes_of<Storage>(p_, panel_);
   }
   __device__ bool next_step() {
     while (at_ >= count_) {

@@ -9,6 +9,49 @@
 namespace sparsek::cuda {
 namespace wgmma_scatter_kernel {
 
+// By a warp: begins to load B's rows of a stage, whose bytes `full` expects.
+template <class Storage>
+__device__ void load_b(const Params& p, uint32_t full, uint32_t to, int boxes, int panel, int stage, int lane) {
+  __syncwarp();
+  if (lane >= boxes) return;
+  const int chunk = lane * p.boxes.chunks;
+  load_box(p.map_b, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL), to + chunk * kChunkBytes,
+           p.boxes.origin(panel * (Storage::kTileN / kChunkColumns) + chunk, stage * p.rows.sizes.columns));
+}
+
+// By a warp, where A is laid out: starts the copies of the stages of the CTA's tiles.
+template <class Storage>
+__device__ void copy_stages(const Params& p, Storage& shared, int lane) {
+  const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
+  const uint32_t first_a = shared_address(shared.a), first_b = shared_address(shared.b);
+  const int64_t stages = p.rows.sizes.stages;
+  RingState<Storage::kStages> state;
+#pragma unroll 1
+  for (int tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+    const Place place(p, tile);
+    const PartOfSteps own(p, place.steps(p));
+    const Step* const steps = p.rows.lists.steps + int64_t(place.group) * kQuarters * stages + own.begin;
+    const uint8_t* const from = p.stages + (place.group * stages + own.begin) * kStageBytesA;
+    const int boxes = boxes_of<Storage>(p, place.panel);
+    int words = 0;  // of as many steps as the warp has lanes
+#pragma unroll 1
+    for (int step = 0; step < own.count; ++step, ++state) {
+      if (step % 32 == 0 && !p.rows.has_all_stages) {
+        words = step + lane < own.count ? __ldg(&steps[step + lane].word) : 0;
+      }
+      const uint32_t full = first_full + state.stage * kBarrierBytes;
+      wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
+      if (lane == 0) {
+        arrive_and_expect(full, kStageBytesA + boxes * bytes_of_box(p));
+        copy_to_shared(first_a + state.stage * kStageBytesA, from + int64_t(step) * kStageBytesA, kStageBytesA, full);
+      }
+      const int listed = Step{0, __shfl_sync(kWarp, words, step % 32)}.stage();
+      load_b<Storage>(p, full, first_b + state.stage * Storage::kStageBytesB, boxes, place.panel,
+                      p.rows.has_all_stages ? own.begin + step : listed, lane);
+    }
+  }
+}
+
 // By all producer warps: fills the stages of the CTA's tiles, one after the other in the ring.
 template <class Storage>
 __device__ void produce(const Params& p, Storage& shared) {
@@ -17,7 +60,6 @@ __device__ void produce(const Params& p, Storage& shared) {
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
   const uint32_t first_a = shared_address(shared.a) + quarter * kQuarterBytes, first_b = shared_address(shared.b);
   const uint32_t first_part = shared_address(shared.parts[warp]), first_copied = shared_address(shared.copied[warp]);
-  constexpr auto kOften = uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL);
   Parts<Storage> parts(p, quarter, turn, lane);
   wait_for_previous_launch();  // what was read until here is of the plan
   RingState<kStages> state;
@@ -41,16 +83,9 @@ __device__ void produce(const Params& p, Storage& shared) {
     if (part.is_first()) {
       wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
       if (quarter == 0) {
-        if (lane == 0) {
-          arrive_and_expect(full, part.boxes() * p.boxes.chunks * p.rows.sizes.columns * kChunkColumns * kElementBytes);
-        }
-        __syncwarp();
-        if (lane < part.boxes()) {
-          const int chunk = lane * p.boxes.chunks;
-          load_box(p.map_b, full, kOften, first_b + state.stage * Storage::kStageBytesB + chunk * kChunkBytes,
-                   p.boxes.origin(part.panel * (Storage::kTileN / kChunkColumns) + chunk,
-                                  part.stage() * p.rows.sizes.columns));
-        }
+        if (lane == 0) arrive_and_expect(full, part.boxes() * bytes_of_box(p));
+        load_b<Storage>(p, full, first_b + state.stage * Storage::kStageBytesB, part.boxes(), part.panel, part.stage(),
+                        lane);
       }
       clear_quarter(to, lane);
       __syncwarp();

@@ -6,10 +6,12 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/launch_args.h"
 #include "cuda/ring_tile.cuh"
 #include "cuda/stage_parts.h"
+#include "cuda/stage_tiles.h"
 #include "cuda/stage_values.h"
 #include "cuda/tma_store.cuh"
 #include "cutlass/arch/barrier.h"
@@ -25,6 +27,7 @@ using ring_kernel::kStageK;
 using ring_kernel::kTileM;
 
 static_assert(kListRows == kTileM && kListColumns == kStageK && kListRowBytes == kStageK * kElementBytes);
+static_assert(kStageTileBytes == kStageBytesA);
 
 // What limits these kernels are the instructions of a producer warp, one after the other. So each quarter of a stage is
 // written by one of two warps, which have the stages in turn.
@@ -33,7 +36,6 @@ constexpr int kQuarterBytes = kQuarterRows * kListRowBytes;
 // Warpgroups that multiply. Where a tile is narrow, one has both halves of its rows, so that the threads of two CTAs
 // have enough registers.
 constexpr int warpgroups_of(int tile_n) { return tile_n <= 64 ? 1 : 2; }
-constexpr int kFullArrivals = kQuarters + 1;  // a warp's rows of A each, and that B is on its way
 constexpr int kChunkBytes = kStageK * kChunkColumns * kElementBytes;
 // What a warp copies to shared memory at once: a list, or a part of one, its places and then its values. So many copies
 // are under way or there.
@@ -48,6 +50,7 @@ struct Params {
   ScatteredRows rows;
   BoxesOfB boxes;
   const uint16_t* values;  // in the order of the lists
+  const uint8_t* stages;   // of A, as the lists would make them (stage_tiles.h); null: they are made of the lists
   float4* sums;            // of the parts of tiles, see scatter_join.cuh
   int32_t groups, panels;  // of 128 rows, of columns
   int32_t parts;           // of each tile, along K
@@ -55,18 +58,42 @@ struct Params {
   bool by_tma;             // C is stored by TMA
 };
 
+// Where producers write A's stages from lists: the parts of these.
+template <int TileN>
+struct ListMemory {
+  static constexpr int kProducerWarps = kTurns * kQuarters, kSlots = slots_of(TileN);
+  static constexpr int kFullArrivals = kQuarters + 1;  // of a stage: a warp's rows of A each, and that B is on its way
+  alignas(16) uint8_t parts[kProducerWarps][kSlots][kPartBytes];
+  cutlass::arch::ClusterTransactionBarrier copied[kProducerWarps][kSlots];
+};
+
+// Where A is laid out: a warp starts all copies, and the others of its warpgroup give up their registers.
+struct NoLists {
+  static constexpr int kProducerWarps = 4, kFullArrivals = 1;
+};
+
 template <int TileN, int Stages>
-struct Storage {
-  static constexpr int kProducerWarps = kTurns * kQuarters, kProducers = 32 * kProducerWarps;
-  static constexpr int kWarpgroups = warpgroups_of(TileN), kConsumerWarps = 4 * kWarpgroups, kSlots = slots_of(TileN);
+struct StageMemory {
+  static constexpr int kWarpgroups = warpgroups_of(TileN), kConsumerWarps = 4 * kWarpgroups;
   static constexpr int kTileN = TileN, kStages = Stages, kStageBytesB = TileN / kChunkColumns * kChunkBytes;
   alignas(1024) uint8_t b[Stages][kStageBytesB];
   alignas(1024) uint8_t a[Stages][kStageBytesA];
   alignas(1024) StoreBuffers buffers[kConsumerWarps];
-  alignas(16) uint8_t parts[kProducerWarps][kSlots][kPartBytes];
-  cutlass::arch::ClusterTransactionBarrier copied[kProducerWarps][kSlots];
+};
+
+template <int Stages>
+struct StageBarriers {
   cutlass::arch::ClusterTransactionBarrier full[Stages];
   cutlass::arch::ClusterBarrier empty[Stages];
+};
+
+template <int TileN, int Stages, bool LaidOut>
+struct Storage : StageMemory<TileN, Stages>,
+                 std::conditional_t<LaidOut, NoLists, ListMemory<TileN>>,
+                 StageBarriers<Stages> {
+  static constexpr bool kLaidOut = LaidOut;
+  static constexpr int kProducers = 32 * Storage::kProducerWarps;
+  static constexpr int kThreads = kProducers + 32 * Storage::kConsumerWarps;
 };
 
 // A tile of C, or a part of one. The tiles of a panel of columns follow each other, so that B's part stays in L2. Those
@@ -77,7 +104,9 @@ struct Place {
     if (p.parts > 1) panel %= p.panels;
   }
   // The tile's stages in which a row has blocks.
-  __device__ int steps(const Params& p) const { return __ldg(p.rows.lists.counts + group); }
+  __device__ int steps(const Params& p) const {
+    return p.rows.has_all_stages ? int(p.rows.sizes.stages) : __ldg(p.rows.lists.counts + group);
+  }
 };
 
 // The CTA's part of a tile's steps.
@@ -90,6 +119,18 @@ struct PartOfSteps {
     count = steps * (part + 1) / p.parts - begin;
   }
 };
+
+__device__ inline uint32_t bytes_of_box(const Params& p) {
+  return p.boxes.chunks * p.rows.sizes.columns * kChunkColumns * kElementBytes;
+}
+
+// Of B, for a stage of a panel.
+template <class Storage>
+__device__ int boxes_of(const Params& p, int panel) {
+  constexpr int kChunks = Storage::kTileN / kChunkColumns;
+  const auto chunks = int((p.args.n - int64_t(panel) * Storage::kTileN + kChunkColumns - 1) / kChunkColumns);
+  return (min(kChunks, chunks) + p.boxes.chunks - 1) / p.boxes.chunks;
+}
 
 }  // namespace wgmma_scatter_kernel
 }  // namespace sparsek::cuda

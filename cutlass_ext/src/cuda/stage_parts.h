@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cuda/pack_fp64.h"
 #include "cuda/pack_planes.h"
 #include "cuda/stage_lists.h"
 
@@ -32,6 +33,11 @@ constexpr int32_t parts_of_tiles(const ListSizes& sizes, int64_t nnzb, int64_t p
 // Of kernels that pack planes: it is about 15 of their shorter stages.
 constexpr int32_t parts_of_tiles(const PlaneStripSizes& sizes, int64_t nnzb, int64_t panels, int64_t at_once) {
   return parts_of_tiles(sizes.groups, sizes.strips, /*least_stages=*/48, /*least_of_part=*/16, nnzb, panels, at_once);
+}
+
+// Of kernels that pack fp64: it is about 8 of their strips.
+inline int32_t parts_of_tiles(const StripSizes& sizes, int64_t nnzb, int64_t panels, int64_t at_once) {
+  return parts_of_tiles(sizes.groups, sizes.strips, /*least_stages=*/32, /*least_of_part=*/16, nnzb, panels, at_once);
 }
 
 }  // namespace sparsek::cuda

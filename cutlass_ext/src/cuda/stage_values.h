@@ -11,6 +11,7 @@ namespace sparsek::cuda {
 struct ScatteredRows : RowChunks {
   ListSizes sizes;
   StageLists lists;
+  bool has_all_stages;  // of each row group, as is known; else counts say how many
 };
 
 // Loads the kernel. Call it before the first launch on a device, since a capture does not allow loading.

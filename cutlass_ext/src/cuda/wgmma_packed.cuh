@@ -215,18 +215,25 @@ struct WgmmaPackedKernel {
     return error == cudaSuccess ? prepare_pack_a() : error;
   }
 
-  static size_t workspace_bytes(const LaunchArgs& args) { return static_cast<size_t>(pack_sizes(args).bytes()); }
+  static size_t layout_bytes(const LaunchArgs& args) { return static_cast<size_t>(pack_sizes(args).bytes()); }
+
+  static cudaError_t lay_out(const LaunchArgs& args, void* to) {
+    const PackSizes sizes = pack_sizes(args);
+    return pack_a(args, sizes, {sizes, to});
+  }
+
+  static size_t workspace_bytes(const LaunchArgs& args) { return args.laid_out != nullptr ? 0 : layout_bytes(args); }
 
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_packed_kernel;
     const PackSizes sizes = pack_sizes(args);
-    const PackMemory packed(sizes, args.workspace);
+    const PackMemory packed(sizes, args.laid_out != nullptr ? const_cast<void*>(args.laid_out) : args.workspace);
     k::Params p = {{}, {}, sizes, packed, /*multiplies_zeros=*/true};
     cudaError_t error = k::describe<Element>(&p, args, args.block_k, k::kTileM / args.slots >= kStoreRows, 1);
     if (error != cudaSuccess) return error;
     error = p.boxes.make_map(&p.map_run, args, sizes.columns(), 1);
     if (error != cudaSuccess) return error;
-    if (args.nnzb > 0) error = pack_a(args, sizes, packed);
+    if (args.nnzb > 0 && args.laid_out == nullptr) error = pack_a(args, sizes, packed);
     if (error != cudaSuccess) return error;
     return launch_kernel(kKernel, args.workers, k::kThreads, kSharedBytes, args.stream, {/*overlap=*/true}, p);
   }
@@ -235,23 +242,20 @@ struct WgmmaPackedKernel {
 template <class Config>
 constexpr KernelOps wgmma_packed_ops() {
   using K = WgmmaPackedKernel<Config>;
-  return {&K::prepare,
-          &K::launch,
-          /*ctas_per_sm=*/1,
-          /*tensor_cores=*/true,
-          /*tma_b=*/true,
-          /*any_rows=*/true,
-          /*align_values=*/sizeof(typename K::Element),
-          /*any_epilogue=*/true,
-          /*most_cluster=*/1,
-          /*may_split=*/false,
-          /*takes_tiles=*/true,
-          /*most_rounds=*/1,
-          /*least_elements=*/0,
-          /*most_panels=*/1,
-          &K::workspace_bytes,
-          /*takes_chunks=*/false,
-          /*most_block=*/kPackColumns};
+  KernelOps ops = {&K::prepare,
+                   &K::launch,
+                   /*ctas_per_sm=*/1,
+                   /*tensor_cores=*/true,
+                   /*tma_b=*/true,
+                   /*any_rows=*/true,
+                   /*align_values=*/sizeof(typename K::Element),
+                   /*any_epilogue=*/true};
+  ops.takes_tiles = true;
+  ops.workspace_bytes = &K::workspace_bytes;
+  ops.most_block = kPackColumns;
+  ops.layout_bytes = &K::layout_bytes;
+  ops.lay_out = &K::lay_out;
+  return ops;
 }
 
 }  // namespace sparsek::cuda

@@ -268,12 +268,22 @@ struct WgmmaPlanesKernel {
     return error == cudaSuccess ? prepare_planes() : error;
   }
 
-  static size_t workspace_bytes(const LaunchArgs& args) { return PlaneMemory::bytes(plane_sizes(args, kPieceK)); }
+  static size_t layout_bytes(const LaunchArgs& args) {
+    return static_cast<size_t>(plane_sizes(args, kPieceK).bytes_a());
+  }
+
+  static cudaError_t lay_out(const LaunchArgs& args, void* to) {
+    return make_planes_of_a(args, plane_sizes(args, kPieceK), to);
+  }
+
+  static size_t workspace_bytes(const LaunchArgs& args) {
+    return (args.laid_out != nullptr ? 0 : layout_bytes(args)) + PlaneMemory::bytes(plane_sizes(args, kPieceK));
+  }
 
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_planes_kernel;
     const PlaneSizes sizes = plane_sizes(args, kPieceK);
-    const PlaneMemory planes(sizes, args.workspace);
+    const PlaneMemory planes(sizes, args.workspace, const_cast<void*>(args.laid_out));
     const int64_t ready = k::panels_before(args, sizes.panels_b());
     if (args.nnzb > 0) {
       const cudaError_t error = make_planes(args, sizes, planes, ready);
@@ -295,21 +305,19 @@ struct WgmmaPlanesKernel {
 template <class Config>
 constexpr KernelOps wgmma_planes_ops() {
   using K = WgmmaPlanesKernel<Config>;
-  return {&K::prepare,
-          &K::launch,
-          /*ctas_per_sm=*/1,
-          /*tensor_cores=*/false,  // no step's error is above that of fp32: docs/notes/planes-kernel.md
-          /*tma_b=*/false,
-          /*any_rows=*/true,
-          /*align_values=*/sizeof(float),
-          /*any_epilogue=*/true,
-          /*most_cluster=*/1,
-          /*may_split=*/false,
-          /*takes_tiles=*/true,
-          /*most_rounds=*/1,
-          /*least_elements=*/0,
-          /*most_panels=*/1,
-          &K::workspace_bytes};
+  KernelOps ops = {&K::prepare,
+                   &K::launch,
+                   /*ctas_per_sm=*/1,
+                   /*tensor_cores=*/false,  // no step's error is above that of fp32: docs/notes/planes-kernel.md
+                   /*tma_b=*/false,
+                   /*any_rows=*/true,
+                   /*align_values=*/sizeof(float),
+                   /*any_epilogue=*/true};
+  ops.takes_tiles = true;
+  ops.workspace_bytes = &K::workspace_bytes;
+  ops.layout_bytes = &K::layout_bytes;
+  ops.lay_out = &K::lay_out;
+  return ops;
 }
 
 }  // namespace sparsek::cuda

@@ -5,7 +5,8 @@
 // so the product takes little longer than a dense one of these columns. The plan lists A's elements by stages
 // (stage_lists.h), and a kernel before this one copies their values to the order of the lists (stage_values.h).
 // Producer warps read these lists and write the elements to their places in a dense tile in shared memory, whose rest
-// is zero (scatter_producer.cuh). Stages in which no row of the tile has a block are left out.
+// is zero (scatter_producer.cuh). Stages in which no row of the tile has a block are left out. Where a plan keeps A's
+// stages (stage_tiles.h), they are copied to shared memory as they are.
 //
 //   A   stage (128, 64), K-major, 128-byte swizzle, written by the producer warps, 32 rows each
 //   B   stage (chunk of 64 columns, 64, 64), N-major, 128-byte swizzle: by TMA; rows behind A's columns are zero
@@ -75,22 +76,25 @@ __device__ uint32_t store(const Params& p, Storage& shared, float (&acc)[Groups]
   return with_nan;
 }
 
-// Of 512 threads ptxas gives each 128 registers, of which m64n256 alone needs more; m64n128 does not.
+// A part of the columns.
 template <class Element, int First, int Groups, size_t... I>
-__device__ void multiply(float (&acc)[Groups][4], uint64_t a, uint64_t b, std::index_sequence<I...>) {
+__device__ void multiply_some(float (&acc)[Groups][4], uint64_t a, uint64_t b, std::index_sequence<I...>) {
   WgmmaSs<Element, Major::MN, Major::K, int(sizeof...(I)) / 4>::Op::fma(a, b, acc[First + I / 4][I % 4]...,
                                                                         cute::SM90::GMMA::ScaleOut::One);
 }
 
-// Begins acc(64, 8 Groups) += a(64, 16) b(16, 8 Groups).
-template <class Element, int Groups>
+// Begins acc(64, 8 Groups) += a(64, 16) b(16, 8 Groups). Of 512 threads ptxas gives each 128 registers, of which
+// m64n256 alone needs more; m64n128 does not.
+template <class Element, class Storage, int Groups>
 __device__ void multiply(float (&acc)[Groups][4], uint64_t a, uint64_t b) {
-  constexpr int kMost = 16;  // groups of one instruction
-  multiply<Element, 0>(acc, a, b, std::make_index_sequence<4 * std::min(Groups, kMost)>());
-  if constexpr (Groups > kMost) {
+  if constexpr (Storage::kThreads < 512) {
+    wgmma_ss<Element>(acc, a, b);
+  } else {
+    constexpr int kMost = 16;  // groups of one instruction
     static_assert(Groups == 2 * kMost);
-    multiply<Element, kMost>(acc, a, advanced(b, 8 * kMost / kChunkColumns * kChunkBytes),
-                             std::make_index_sequence<4 * kMost>());
+    multiply_some<Element, 0>(acc, a, b, std::make_index_sequence<4 * kMost>());
+    multiply_some<Element, kMost>(acc, a, advanced(b, 8 * kMost / kChunkColumns * kChunkBytes),
+                                  std::make_index_sequence<4 * kMost>());
   }
 }
 
@@ -118,7 +122,7 @@ __device__ void consume(const Params& p, Storage& shared) {
     for (int step = 0; step < steps; ++step) {
       wait_for_phase(first_full + state.stage * kBarrierBytes, state.phase);
       // A was written by threads, and is read by tensor cores. The producers would wait here for the copies ahead.
-      cutlass::arch::fence_view_async_shared();
+      if constexpr (!Storage::kLaidOut) cutlass::arch::fence_view_async_shared();
       const uint64_t a = advanced(first_a, state.stage * kStageBytesA);
       const uint64_t b = advanced(first_b, state.stage * Storage::kStageBytesB);
       cute::warpgroup_arrive();
@@ -126,8 +130,8 @@ __device__ void consume(const Params& p, Storage& shared) {
       for (int u = 0; u < kUnits; ++u) {
 #pragma unroll
         for (int half = 0; half < kHalves; ++half) {
-          multiply<Element>(acc[half], advanced(a, half * kHalfBytes + u * kUnitK * kElementBytes),
-                            advanced(b, u * kUnitK * kChunkColumns * kElementBytes));
+          multiply<Element, Storage>(acc[half], advanced(a, half * kHalfBytes + u * kUnitK * kElementBytes),
+                                     advanced(b, u * kUnitK * kChunkColumns * kElementBytes));
         }
       }
       cute::warpgroup_commit_batch();
@@ -166,35 +170,49 @@ __device__ void consume(const Params& p, Storage& shared) {
   wait_for_stores();
 }
 
-// Registers of a thread. A CTA has no more of them than at its launch: 384 times 80, or 512 times 128.
-constexpr int producer_registers(int tile_n) { return tile_n <= 64 ? 56 : 64; }
-constexpr int consumer_registers(int tile_n) { return tile_n <= 64 ? 128 : 192; }
+// Registers of a thread. A CTA has no more of them than at its launch: 384 times 80, or 512 times 128; where A is laid
+// out, 256 times 128, or 384 times 168.
+template <class Storage>
+constexpr int kProducerRegisters = Storage::kTileN <= 64 ? 56
+                                   : Storage::kLaidOut   ? 72
+                                                         : 64;
+template <class Storage>
+constexpr int kConsumerRegisters =
+    Storage::kLaidOut ? (Storage::kTileN <= 64 ? 200 : 216) : (Storage::kTileN <= 64 ? 128 : 192);
 
-static_assert(kTurns * producer_registers(64) + consumer_registers(64) <= 3 * 80 &&
-              kTurns * producer_registers(256) + 2 * consumer_registers(256) <= 4 * 128);
+constexpr int ctas_of_sm(int tile_n) { return tile_n <= 64 ? 2 : 1; }
 
-constexpr int threads_of(int tile_n) { return 128 * (kTurns + warpgroups_of(tile_n)); }
-
-template <class Element, int TileN, int Stages, int Ctas>
-__global__ void __launch_bounds__(threads_of(TileN), Ctas) kernel(const __grid_constant__ Params p) {
-  using Memory = Storage<TileN, Stages>;
+template <class Element, class Memory>
+__global__ void __launch_bounds__(Memory::kThreads, ctas_of_sm(Memory::kTileN))
+    kernel(const __grid_constant__ Params p) {
+  constexpr int kAtLaunch = 65536 / ctas_of_sm(Memory::kTileN) / Memory::kThreads / 8 * 8;
+  static_assert(Memory::kProducers * kProducerRegisters<Memory> +
+                    32 * Memory::kConsumerWarps * kConsumerRegisters<Memory> <=
+                Memory::kThreads * kAtLaunch);
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Memory*>(memory);
   if (threadIdx.x == 0) {
-    for (int s = 0; s < Stages; ++s) {
-      shared.full[s].init(kFullArrivals);
+    for (int s = 0; s < Memory::kStages; ++s) {
+      shared.full[s].init(Memory::kFullArrivals);
       shared.empty[s].init(Memory::kConsumerWarps);
     }
-    for (int i = 0; i < Memory::kProducerWarps * Memory::kSlots; ++i) shared.copied[0][i].init(1);
+    if constexpr (!Memory::kLaidOut) {
+      for (int i = 0; i < Memory::kProducerWarps * Memory::kSlots; ++i) shared.copied[0][i].init(1);
+    }
     cutlass::arch::fence_barrier_init();
   }
   __syncthreads();
   if (threadIdx.x < Memory::kProducers) {
-    cutlass::arch::warpgroup_reg_dealloc<producer_registers(TileN)>();
+    cutlass::arch::warpgroup_reg_dealloc<kProducerRegisters<Memory>>();
     clear_rest(p, shared);
-    produce(p, shared);
+    if constexpr (Memory::kLaidOut) {
+      wait_for_previous_launch();
+      if (threadIdx.x < 32) copy_stages(p, shared, threadIdx.x);
+    } else {
+      produce(p, shared);
+    }
   } else {
-    cutlass::arch::warpgroup_reg_alloc<consumer_registers(TileN)>();
+    cutlass::arch::warpgroup_reg_alloc<kConsumerRegisters<Memory>>();
     consume<Element>(p, shared);
   }
 }
@@ -205,26 +223,58 @@ template <class Config>
 struct WgmmaScatterKernel {
   using Element = typename Config::Element;
   static_assert(Config::kTileM == wgmma_scatter_kernel::kTileM && Config::kTileK == wgmma_scatter_kernel::kStageK);
-  static constexpr int kTileN = Config::kTileN, kStages = Config::kStages, kCtas = kTileN <= 64 ? 2 : 1;
-  static constexpr int kSharedBytes = sizeof(wgmma_scatter_kernel::Storage<kTileN, kStages>);
+  static constexpr int kTileN = Config::kTileN, kCtas = wgmma_scatter_kernel::ctas_of_sm(kTileN);
+  // From lists, and where A is laid out, which leaves room for one stage more.
+  using FromLists = wgmma_scatter_kernel::Storage<kTileN, Config::kStages, false>;
+  using FromLayout = wgmma_scatter_kernel::Storage<kTileN, Config::kStages + 1, true>;
   // Of an SM, and what each CTA has beside: so many run at once.
-  static_assert(kCtas * (kSharedBytes + 1024) <= 228 * 1024);
-  static constexpr int kThreads = wgmma_scatter_kernel::threads_of(kTileN);
-  static constexpr auto kKernel = wgmma_scatter_kernel::kernel<Element, kTileN, kStages, kCtas>;
+  static_assert(kCtas * (std::max(sizeof(FromLists), sizeof(FromLayout)) + 1024) <= 228 * 1024);
+
+  template <class Memory>
+  static cudaError_t prepare_kernel() {
+    return cudaFuncSetAttribute(wgmma_scatter_kernel::kernel<Element, Memory>,
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Memory));
+  }
+
+  template <class Memory>
+  static cudaError_t launch_on(int ctas, const wgmma_scatter_kernel::Params& p) {
+    return launch_kernel(wgmma_scatter_kernel::kernel<Element, Memory>, ctas, Memory::kThreads, sizeof(Memory),
+                         p.args.stream, {/*overlap=*/true}, p);
+  }
 
   static cudaError_t prepare() {
-    cudaError_t error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    cudaError_t error = prepare_kernel<FromLists>();
+    if (error == cudaSuccess) error = prepare_kernel<FromLayout>();
     if (error == cudaSuccess) error = wgmma_scatter_kernel::prepare_join<Element>();
     if (error == cudaSuccess) error = prepare_stage_lists();
+    if (error == cudaSuccess) error = prepare_stage_tiles();
     return error == cudaSuccess ? prepare_stage_values() : error;
+  }
+
+  static ListSizes sizes_of(const LaunchArgs& args) {
+    return list_sizes(args.rows, args.cols, args.nnzb, args.block_m, args.block_k);
+  }
+
+  static size_t layout_bytes(const LaunchArgs& args) {
+    return static_cast<size_t>(bytes_of_stage_tiles(sizes_of(args)));
+  }
+
+  static cudaError_t lay_out(const LaunchArgs& args, void* to) {
+    const auto& rows = static_cast<const ScatteredRows&>(*args.rows_in_chunks);
+    return write_stage_tiles(rows.sizes, rows.lists, args.values, to, args.stream);
+  }
+
+  // Of the workspace, before the sums of parts.
+  static int64_t value_bytes(const LaunchArgs& args, const ListSizes& sizes) {
+    return args.laid_out != nullptr ? 0 : sizes.value_bytes();
   }
 
   static int64_t panels_of(const LaunchArgs& args) { return (args.n + kTileN - 1) / kTileN; }
 
   static size_t workspace_bytes(const LaunchArgs& args) {
-    const ListSizes sizes = list_sizes(args.rows, args.cols, args.nnzb, args.block_m, args.block_k);
+    const ListSizes sizes = sizes_of(args);
     const int64_t parts = args.cluster > 1 ? sizes.groups * panels_of(args) * args.cluster : 0;
-    return static_cast<size_t>(sizes.value_bytes() + wgmma_scatter_kernel::bytes_of_sums(parts, kTileN));
+    return static_cast<size_t>(value_bytes(args, sizes) + wgmma_scatter_kernel::bytes_of_sums(parts, kTileN));
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
@@ -233,7 +283,8 @@ struct WgmmaScatterKernel {
     const ListSizes& sizes = rows.sizes;
     k::Params p = {{}, {}, args, rows, k::BoxesOfB::of(args)};
     p.values = static_cast<const uint16_t*>(args.workspace);
-    p.sums = reinterpret_cast<float4*>(static_cast<char*>(args.workspace) + sizes.value_bytes());
+    p.stages = static_cast<const uint8_t*>(args.laid_out);
+    p.sums = reinterpret_cast<float4*>(static_cast<char*>(args.workspace) + value_bytes(args, sizes));
     // Chunks of fewer than 64 rows have gaps between them in shared memory.
     p.boxes.chunks = sizes.columns == k::kStageK ? std::min(p.boxes.chunks, kTileN / k::kChunkColumns) : 1;
     p.groups = static_cast<int32_t>(sizes.groups);
@@ -243,10 +294,12 @@ struct WgmmaScatterKernel {
     p.by_tma = can_store_by_tma<Element>(args);
     cudaError_t error = p.boxes.make_map(&p.map_b, args, sizes.columns, p.boxes.chunks);
     if (error == cudaSuccess && p.by_tma) error = make_store_map(&p.map_c, args);
-    if (error == cudaSuccess) error = copy_stage_values(sizes, rows.lists, args.values, args.workspace, args.stream);
+    if (error == cudaSuccess && args.laid_out == nullptr) {
+      error = copy_stage_values(sizes, rows.lists, args.values, args.workspace, args.stream);
+    }
     if (error != cudaSuccess) return error;
     const int ctas = p.parts > 1 ? p.tiles : std::min(args.workers, p.tiles);
-    error = launch_kernel(kKernel, ctas, kThreads, kSharedBytes, args.stream, {/*overlap=*/true}, p);
+    error = args.laid_out != nullptr ? launch_on<FromLayout>(ctas, p) : launch_on<FromLists>(ctas, p);
     if (error != cudaSuccess || p.parts == 1) return error;
     return k::join<Element>({args, rows, p.sums, p.groups, p.groups * p.panels, p.parts, kTileN / 8});
   }
@@ -266,6 +319,8 @@ constexpr KernelOps wgmma_scatter_ops() {
   ops.workspace_bytes = &K::workspace_bytes;
   ops.takes_chunks = true;
   ops.most_block = kListColumns;
+  ops.layout_bytes = &K::layout_bytes;
+  ops.lay_out = &K::lay_out;
   return ops;
 }
 

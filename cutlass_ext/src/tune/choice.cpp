@@ -34,6 +34,8 @@ const Candidate* find(const std::vector<Candidate>& list, const std::string& ker
   return nullptr;
 }
 
+bool keeps_values(const Candidate& candidate) { return candidate.keeps_values; }
+
 // Whether the record lacks a kernel that serves this product and is predicted to be faster than the record's best,
 // whose prediction is `seconds`. That happens where it was measured with other options (without allow_dense, say, or
 // with rows of B that some kernels do not take). Predictions are compared only with predictions: measured times may
@@ -146,7 +148,8 @@ Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& op
   } else {
     const bool libraries = options.allow_dense && !options.own_kernels;
     const std::vector<Candidate> candidates = backend.candidates(matrix, options, libraries);
-    const TuningKey key = tuning_key(backend, matrix, options);
+    const TuningKey key =
+        tuning_key(backend, matrix, options, std::any_of(candidates.begin(), candidates.end(), keeps_values));
     TuningAnswer found;
     if (options.workers == 0) {  // what was measured was measured with all workers
       found = options.user_cache ? memory.lookup(key) : memory.lookup_shipped(key);
@@ -167,7 +170,8 @@ Choice conclude(const Tuner& tuner, const Backend& backend, const MatrixState& m
                 TuningMemory& memory) {
   const std::vector<Trial>& trials = tuner.trials();
   TuningRecord record;
-  record.key = tuning_key(backend, matrix, options);
+  const bool kept = std::any_of(trials.begin(), trials.end(), [](const Trial& t) { return keeps_values(t.candidate); });
+  record.key = tuning_key(backend, matrix, options, kept);
   record.measured = static_cast<int64_t>(std::time(nullptr));
   const Trial& winner = trials[tuner.require_best()];
   for (const Trial& trial : trials) {
@@ -190,7 +194,7 @@ Choice conclude(const Tuner& tuner, const Backend& backend, const MatrixState& m
   return choice;
 }
 
-TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const PlanOptions& options) {
+TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const PlanOptions& options, bool kept_values) {
   const BsrShape& shape = matrix.shape();
   const PatternStats& stats = matrix.stats();
   TuningKey key;
@@ -211,6 +215,7 @@ TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const Pl
   key.density_class = density_class(stats.density);
   key.spread_class = spread_class(stats.row_spread);
   key.union_class = union_class(shape, stats);
+  key.kept_values = kept_values ? 1 : 0;
   return key;
 }
 

@@ -30,7 +30,8 @@ Choice choose(Backend& backend, const MatrixState& matrix, const PlanOptions& op
 Choice conclude(const Tuner& tuner, const Backend& backend, const MatrixState& matrix, const PlanOptions& options,
                 TuningMemory& memory);
 
-// The key under which the memory keeps measurements of this product.
-TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const PlanOptions& options);
+// The key under which the memory keeps measurements of this product. kept_values: whether plans of some candidates keep
+// the matrix's values as their kernels read them.
+TuningKey tuning_key(const Backend& backend, const MatrixState& matrix, const PlanOptions& options, bool kept_values);
 
 }  // namespace sparsek::tune

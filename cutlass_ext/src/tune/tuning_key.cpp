@@ -21,6 +21,8 @@ constexpr Name kActivations[] = {{SPARSEK_ACTIVATION_NONE, "none"},
                                  {SPARSEK_ACTIVATION_GELU, "gelu"},
                                  {SPARSEK_ACTIVATION_SILU, "silu"}};
 
+constexpr Name kKeptValues[] = {{1, "kept"}};
+
 // The fields, in the order of the file.
 template <class Key, class Visit>
 void for_each_field(Key& key, Visit&& visit) {
@@ -41,6 +43,7 @@ void for_each_field(Key& key, Visit&& visit) {
   visit.number("density_class", key.density_class);
   visit.number("spread_class", key.spread_class);
   visit.number("union_class", key.union_class);
+  visit.optional("values", key.kept_values, kKeptValues);
 }
 
 struct Writer {

@@ -30,6 +30,7 @@ struct TuningKey {
   int32_t density_class = 0;
   int32_t spread_class = 0;  // spread of the lengths of block rows
   int32_t union_class = 0;   // columns that neighbouring block rows have in common
+  int32_t kept_values = 0;   // 1: plans of some candidates keep the values in a layout of their own, else 0
 };
 
 // The key as text, the same for equal keys only: "device=NVIDIA%20H200 sm_count=132 ...".

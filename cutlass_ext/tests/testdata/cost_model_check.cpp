@@ -67,10 +67,34 @@ void expect_tiles_alone() {
   }
 }
 
+// Of products by plans that keep A's values as the kernel reads them.
+void expect_laid_out_faster() {
+  // One column of tiles, which reads all that is packed before.
+  const BsrShape singles = shape_of(4096, 4096, 1, 0.125), fours = shape_of(4096, 4096, 4, 0.125);
+  const auto time = [](const KernelDesc& kernel, const BsrShape& shape, int64_t bytes, bool laid_out) {
+    const PatternStats stats = expected_stats(shape, shape.nnzb / shape.block_rows);
+    Work work = {shape, stats, 64, bytes, bytes, bytes, kH200, false};
+    work.is_laid_out = laid_out;
+    return predict(kernel, work);
+  };
+  const auto is_faster = [&](const KernelDesc& kernel, const BsrShape& shape, int64_t bytes) {
+    expect(time(kernel, shape, bytes, true) < 0.9 * time(kernel, shape, bytes, false), "it packs nothing", kernel);
+  };
+  for (const KernelDesc& kernel : kModelledScatter) is_faster(kernel, singles, kernel.dtype == SPARSEK_FP64 ? 8 : 2);
+  is_faster(kModelledPlanes, singles, 4);
+  for (const KernelDesc& kernel : kModelled) {
+    const bool packs = std::strcmp(kernel.family, "wgmma_packed") == 0;
+    if (packs || std::strcmp(kernel.family, "wgmma_planes") == 0) is_faster(kernel, fours, packs ? 2 : 4);
+    if (packs || std::strcmp(kernel.family, "wgmma_gather") != 0) continue;
+    expect(time(kernel, fours, 2, true) == time(kernel, fours, 2, false), "it reads A as it is", kernel);
+  }
+}
+
 }  // namespace
 
 int main() {
   expect_tiles_alone();
+  expect_laid_out_faster();
   for (const KernelDesc& modelled : kModelled) {
     KernelOps ops;
     const KernelDesc kernel = alone(modelled, ops);

@@ -45,12 +45,17 @@ constexpr KernelOps scattering_ops(int ctas_per_sm) {
   ops.takes_chunks = true;
   return ops;
 }
-constexpr KernelOps kScatterOps = scattering_ops(1), kNarrowScatterOps = scattering_ops(2);
+constexpr KernelOps kScatterOps = scattering_ops(1), kNarrowScatterOps = scattering_ops(2),
+                    kNarrowDmmaOps = scattering_ops(3);
 constexpr KernelDesc kModelledScatter[] = {
     {"scatter_bf16_128_64", "wgmma_scatter", "", SPARSEK_BF16, SPARSEK_BF16, 128, 64, 64, 3, 1, true, 1, false,
      &kNarrowScatterOps},
     {"scatter_bf16_128_256", "wgmma_scatter", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 3, 1, true, 1, false,
      &kScatterOps},
+    {"packed_fp64_64_128", "dmma_packed", "", SPARSEK_FP64, SPARSEK_FP64, 64, 128, 16, 4, 1, true, 1, false,
+     &kNarrowScatterOps},
+    {"packed_fp64_64_64", "dmma_packed", "", SPARSEK_FP64, SPARSEK_FP64, 64, 64, 16, 4, 1, true, 1, false,
+     &kNarrowDmmaOps},
 };
 
 // In fp32.

@@ -5,9 +5,32 @@
 
 #include "cost_model_kernels.h"
 #include "cuda/cost_model.h"
+#include "cuda/pack_a.h"
+#include "cuda/pack_fp64.h"
+#include "cuda/pack_planes.h"
+#include "cuda/stage_tiles.h"
+#include "cuda/value_layout.h"
 
 using namespace sparsek;
 using namespace sparsek::cuda;
+
+// Of A as a kernel reads it, where the sizes alone say how much that is.
+static int64_t layout_bytes(const KernelDesc& kernel, const BsrShape& shape) {
+  if (scatters(kernel)) {
+    return bytes_of_stage_tiles(list_sizes(shape.rows, shape.cols, shape.nnzb, shape.block_m, shape.block_k));
+  }
+  if (packs_fp64(kernel)) return strip_sizes(shape.rows, shape.cols, shape.block_m).bytes();
+  if (packs_planes(kernel)) return PlaneStripSizes(shape.rows, shape.cols, shape.block_m).bytes();
+  if (std::strcmp(kernel.family, "wgmma_planes") == 0) {  // without the zeros of gathered blocks
+    return shape.nnzb * shape.block_m * shape.block_k * int64_t{kPlanes * 2};
+  }
+  if (std::strcmp(kernel.family, "wgmma_packed") != 0) return 0;
+  LaunchArgs args = {};
+  args.rows = shape.rows;
+  args.cols = shape.cols;
+  args.block_k = shape.block_k;
+  return pack_sizes(args).bytes();
+}
 
 extern "C" {
 
@@ -17,6 +40,7 @@ struct Case {
   double loads_64, longest_64, loads_128, longest_128, ordered_loads;  // as in PatternStats
   double sm_count, sm_clock, memory_rate, l2_bytes;                    // as in DeviceRates
   double element_bytes;                                                // of A, B and C
+  double is_laid_out;                                                  // 1: of kernels whose plans keep a layout of A
 };
 
 int coefficient_count() { return sizeof(CostCoefficients) / sizeof(double); }
@@ -88,6 +112,10 @@ void predict_cases(const char* kernel, const Case* cases, int count, const doubl
     const Work work = {
         shape, stats, n, bytes, bytes, bytes, {static_cast<int>(c.sm_count), c.sm_clock, c.memory_rate, c.l2_bytes},
         packs};
+    const auto predict_by = [&](const KernelDesc& one, Work of) {
+      of.is_laid_out = c.is_laid_out != 0 && layout_bytes(one, shape) <= static_cast<int64_t>(kMostKeptBytes);
+      return predict(one, of, costs);
+    };
     double seconds = 0;
     if (is("cublas_dense")) seconds = predict(LibraryFormat::kDense, work, costs);
     if (is("cusparse_bsr")) seconds = predict(LibraryFormat::kBsr, work, costs);
@@ -95,17 +123,18 @@ void predict_cases(const char* kernel, const Case* cases, int count, const doubl
     if (is("cusparse_csr")) seconds = predict(LibraryFormat::kCsr, work, costs);
     if (is("cusparse_csr_vector")) seconds = predict(LibraryFormat::kCsrByVector, work, costs);
     for (const KernelDesc& one : kModelled) {
-      if (is(one.name)) seconds = predict(one, work, costs);
+      if (is(one.name)) seconds = predict_by(one, work);
     }
     for (const KernelDesc& one : kModelledSmall) {
-      if (is(one.name)) seconds = predict(one, work, costs);
+      if (is(one.name)) seconds = predict_by(one, work);
     }
     for (const KernelDesc& one : kModelledRows) {
-      if (is(one.name)) seconds = predict(one, work, costs);
+      if (is(one.name)) seconds = predict_by(one, work);
     }
     for (const KernelDesc& one : kModelledScatter) {
-      if (is(one.name)) seconds = predict(one, work, costs);
+      if (is(one.name)) seconds = predict_by(one, work);
     }
+    if (is(kModelledPlanes.name)) seconds = predict_by(kModelledPlanes, work);
     // A window's blocks are those of the case.
     if (std::strncmp(kernel, "window_", 7) == 0) seconds = predict(kModelledWindow, work, costs);
     out[i] = seconds * 1e6;

@@ -81,12 +81,12 @@ void check_fields() {
   }
   for (int32_t TuningKey::* field :
        {&TuningKey::sm_count, &TuningKey::dtype, &TuningKey::dtype_c, &TuningKey::bias, &TuningKey::activation,
-        &TuningKey::density_class, &TuningKey::spread_class, &TuningKey::union_class}) {
+        &TuningKey::density_class, &TuningKey::spread_class, &TuningKey::union_class, &TuningKey::kept_values}) {
     TuningKey key = plain;
     key.*field += 1;
     add(key);
   }
-  require(texts.size() == 17 && ids.size() == 17, "a field makes no difference", std::to_string(texts.size()));
+  require(texts.size() == 18 && ids.size() == 18, "a field makes no difference", std::to_string(texts.size()));
   for (const std::string& id : ids) {
     require(id.size() == 16 && id.find_first_not_of("klmnopqrstuvwxyz") == std::string::npos, "no id", id);
   }

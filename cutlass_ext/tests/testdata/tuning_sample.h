@@ -58,7 +58,8 @@ class Dice {
       *field = static_cast<int32_t>(engine_());
     }
     // Also values that have no name.
-    for (int32_t* const field : {&key.dtype, &key.dtype_b, &key.dtype_c, &key.bias, &key.activation}) {
+    for (int32_t* const field :
+         {&key.dtype, &key.dtype_b, &key.dtype_c, &key.bias, &key.activation, &key.kept_values}) {
       *field = static_cast<int32_t>(below(7) - 1);
     }
     return key;

@@ -29,6 +29,8 @@ type Header struct {
 	Seed    uint64  `json:"seed"`
 	Rates   *Rates  `json:"rates,omitempty"` // of a GPU
 	Rivals  Strings `json:"rivals"`          // that were to be measured beside the kernels of other libraries
+	// On a GPU, plans of kernels that pack A keep its values packed; false in files from before they did.
+	KeptValues bool `json:"kept_values,omitempty"`
 }
 
 // Strings is a list that is [] in JSON where it is empty.

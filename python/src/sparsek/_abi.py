@@ -349,6 +349,7 @@ class PlanInfo(Versioned):
         ("product_roundoff", ctypes.c_double),
         ("copies", ctypes.c_int32),
         ("reserved2", ctypes.c_int32),
+        ("kept_bytes", ctypes.c_int64),
     )
 
 
@@ -693,7 +694,7 @@ class TuningEntry(Versioned):
         ("candidates", ctypes.c_int32),
         ("reserved", ctypes.c_int32),
         ("dtype_b", ctypes.c_int32),
-        ("reserved2", ctypes.c_int32),
+        ("kept_values", ctypes.c_int32),
     )
 
 

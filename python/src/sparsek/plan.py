@@ -46,6 +46,8 @@ class PlanInfo:
     """Loads of a block row of B; -1 where only the device knows."""
     workspace_bytes: int
     product_bytes: int
+    kept_bytes: int
+    """Of workspace_bytes: values that came from the host, as the kernel reads them; 0: none are kept."""
     unit_roundoff: float
     """Of one step of the sums: the u of the error bound in sparsek.h."""
     product_roundoff: float
@@ -190,6 +192,7 @@ class Plan(Owner):
             entries=found.entries,
             workspace_bytes=found.workspace_bytes,
             product_bytes=found.product_bytes,
+            kept_bytes=found.kept_bytes,
             unit_roundoff=found.unit_roundoff,
             product_roundoff=found.product_roundoff,
             predicted_seconds=found.predicted_seconds,

@@ -350,6 +350,7 @@ pub struct sparsek_plan_info {
     pub product_roundoff: f64,
     pub copies: i32,
     pub reserved2: i32,
+    pub kept_bytes: i64,
 }
 
 crate::versioned!(sparsek_plan_info);
@@ -726,7 +727,7 @@ pub struct sparsek_tuning_entry {
     pub candidates: i32,
     pub reserved: i32,
     pub dtype_b: i32,
-    pub reserved2: i32,
+    pub kept_values: i32,
 }
 
 crate::versioned!(sparsek_tuning_entry);
@@ -965,6 +966,7 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_plan_info, product_roundoff)", core::mem::offset_of!(sparsek_plan_info, product_roundoff)),
     ("offsetof(sparsek_plan_info, copies)", core::mem::offset_of!(sparsek_plan_info, copies)),
     ("offsetof(sparsek_plan_info, reserved2)", core::mem::offset_of!(sparsek_plan_info, reserved2)),
+    ("offsetof(sparsek_plan_info, kept_bytes)", core::mem::offset_of!(sparsek_plan_info, kept_bytes)),
     ("sizeof(sparsek_tuner_options)", size_of::<sparsek_tuner_options>()),
     ("offsetof(sparsek_tuner_options, abi_size)", core::mem::offset_of!(sparsek_tuner_options, abi_size)),
     ("offsetof(sparsek_tuner_options, seconds)", core::mem::offset_of!(sparsek_tuner_options, seconds)),
@@ -1245,7 +1247,7 @@ pub(crate) const LAYOUTS: &[(&str, usize)] = &[
     ("offsetof(sparsek_tuning_entry, candidates)", core::mem::offset_of!(sparsek_tuning_entry, candidates)),
     ("offsetof(sparsek_tuning_entry, reserved)", core::mem::offset_of!(sparsek_tuning_entry, reserved)),
     ("offsetof(sparsek_tuning_entry, dtype_b)", core::mem::offset_of!(sparsek_tuning_entry, dtype_b)),
-    ("offsetof(sparsek_tuning_entry, reserved2)", core::mem::offset_of!(sparsek_tuning_entry, reserved2)),
+    ("offsetof(sparsek_tuning_entry, kept_values)", core::mem::offset_of!(sparsek_tuning_entry, kept_values)),
     ("sizeof(sparsek_tuning_candidate)", size_of::<sparsek_tuning_candidate>()),
     ("offsetof(sparsek_tuning_candidate, abi_size)", core::mem::offset_of!(sparsek_tuning_candidate, abi_size)),
     ("offsetof(sparsek_tuning_candidate, kernel)", core::mem::offset_of!(sparsek_tuning_candidate, kernel)),

@@ -50,6 +50,17 @@ func SplitGraph(path, kernel string) string {
 	return C.GoString(result)
 }
 
+// KeptGraph captures new values of a matrix, of which a plan by the kernel of that name keeps some, into a graph, and
+// replays it. The result is as Graph's.
+func KeptGraph(path, kernel string) string {
+	text, name := C.CString(path), C.CString(kernel)
+	defer C.free(unsafe.Pointer(text))
+	defer C.free(unsafe.Pointer(name))
+	result := C.graph_kept_run(text, name)
+	defer C.free(unsafe.Pointer(result))
+	return C.GoString(result)
+}
+
 // Workspace multiplies in memory of the caller, and batches, with the kernel of that name, whose tiles are split. The
 // result is as Graph's.
 func Workspace(path, kernel string) string {

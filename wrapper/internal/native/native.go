@@ -341,7 +341,7 @@ type PlanInfo struct {
 	Stages                  int
 	Tiles, Entries          int64
 	WorkspaceBytes          int64
-	ProductBytes            int64
+	ProductBytes, KeptBytes int64
 	UnitRoundoff            float64
 	ProductRoundoff         float64
 	CopiesA                 bool
@@ -376,8 +376,8 @@ func planInfo(out *C.sparsek_plan_info) PlanInfo {
 		Stages: int(out.stages),
 		Tiles:  int64(out.tiles), Entries: int64(out.entries),
 		WorkspaceBytes: int64(out.workspace_bytes),
-		ProductBytes:   int64(out.product_bytes),
-		UnitRoundoff:   float64(out.unit_roundoff), ProductRoundoff: float64(out.product_roundoff),
+		ProductBytes:   int64(out.product_bytes), KeptBytes: int64(out.kept_bytes),
+		UnitRoundoff: float64(out.unit_roundoff), ProductRoundoff: float64(out.product_roundoff),
 		CopiesA: out.copies&C.SPARSEK_COPIES_A != 0, CopiesB: out.copies&C.SPARSEK_COPIES_B != 0, CopiesC: out.copies&C.SPARSEK_COPIES_C != 0,
 		Recomputed: int64(out.recomputed),
 		ChosenBy:   int32(out.chosen_by),

@@ -427,6 +427,9 @@ typedef struct sparsek_plan_info {
    * as they lie. */
   int32_t copies;
   int32_t reserved2;
+  /* Device memory, part of workspace_bytes: A's values as the kernel reads them, which the plan keeps, see plan_create;
+   * 0: none. */
+  int64_t kept_bytes;
 } sparsek_plan_info;
 
 /* How plans are tuned. */
@@ -835,8 +838,8 @@ typedef struct sparsek_tuning_entry {
   int32_t union_class;      /* and of the columns that neighbouring rows share */
   int32_t candidates;       /* kernels that were measured */
   int32_t reserved;
-  int32_t dtype_b; /* sparsek_dtype of B */
-  int32_t reserved2;
+  int32_t dtype_b;     /* sparsek_dtype of B */
+  int32_t kept_values; /* 1: plans of some kernels kept A's values packed, see plan_create; 0: none could */
 } sparsek_tuning_entry;
 
 typedef struct sparsek_tuning_candidate {
@@ -891,8 +894,10 @@ typedef struct sparsek_api {
   sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
   /* New values for the same pattern, (nnzb, bm, bk) of the same type. Lifetimes are as in matrix_create. A copy to the
    * device is ordered in the stream, and the host array must stay unchanged until the stream has passed it. Products
-   * that still run must come before it in the stream. A graph has captured the address of the values: capture it again
-   * after they move between host and device. */
+   * that still run must come before it in the stream. What plans keep of host values (plan_info.kept_bytes) is made
+   * again behind the copy. A graph has captured the address of the values: capture it again after they move between
+   * host and device. A graph that sets host values uses those plans as their products do; plans that are made after it
+   * was captured keep nothing. */
   sparsek_status (*matrix_set_values)(sparsek_matrix*, const void* values, int32_t memory, sparsek_stream);
   void (*matrix_destroy)(sparsek_matrix*);
 
@@ -905,7 +910,11 @@ typedef struct sparsek_api {
    * by this library on such a device (the tuning cache, a file of the user: tuning_cache_open), or before the library
    * was shipped. Similar products have the same sizes, block, types and epilogue, and about the same density, spread of
    * row lengths and share of common columns in neighbouring block rows. Without such a record a cost model chooses, or,
-   * with options->tuning_seconds, a tuner measures. */
+   * with options->tuning_seconds, a tuner measures.
+   * Some kernels read A packed: as dense tiles, or as planes of fp32. Where the matrix has a copy of host values, the
+   * CUDA back-end's plan of such a kernel keeps them packed, unless that takes more than 256 MiB, and products do not
+   * pack them. Of values in device memory, which may change at any time, and of those given with a product, each
+   * product packs them. */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);

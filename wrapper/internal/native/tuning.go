@@ -123,6 +123,7 @@ type CacheEntry struct {
 	DType, DTypeB                         int32
 	Output, Bias, Activation              int32
 	DensityClass, SpreadClass, UnionClass int
+	KeptValues                            bool
 	Candidates                            []CacheCandidate
 }
 
@@ -163,7 +164,7 @@ func (l *Library) CacheRead(cache unsafe.Pointer) (Cache, error) {
 			M: int(e.m), N: int(e.n), K: int(e.k), BlockM: int(e.block_m), BlockK: int(e.block_k),
 			Measured: int64(e.measured), SMs: int(e.sm_count),
 			DType: int32(e.dtype), DTypeB: int32(e.dtype_b), Output: int32(e.dtype_c), Bias: int32(e.bias), Activation: int32(e.activation),
-			DensityClass: int(e.density_class), SpreadClass: int(e.spread_class), UnionClass: int(e.union_class),
+			DensityClass: int(e.density_class), SpreadClass: int(e.spread_class), UnionClass: int(e.union_class), KeptValues: e.kept_values != 0,
 			Candidates: candidates,
 		}
 	}

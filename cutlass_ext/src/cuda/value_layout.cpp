@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/value_layout.h"
+
+namespace sparsek::cuda {
+
+LaunchArgs sizes_of(const BsrShape& matrix, int64_t n, int32_t workers, int32_t cluster) {
+  LaunchArgs args = {};
+  args.rows = matrix.rows;
+  args.cols = matrix.cols;
+  args.n = n;
+  args.block_m = matrix.block_m;
+  args.block_k = matrix.block_k;
+  args.nnzb = matrix.nnzb;
+  args.workers = workers;
+  args.cluster = cluster;
+  return args;
+}
+
+size_t kept_bytes(const KernelDesc& kernel, const LaunchArgs& sizes) {
+  if (kernel.ops->layout_bytes == nullptr || sizes.nnzb == 0) return 0;
+  const size_t bytes = kernel.ops->layout_bytes(sizes);
+  return bytes <= kMostKeptBytes ? bytes : 0;
+}
+
+}  // namespace sparsek::cuda

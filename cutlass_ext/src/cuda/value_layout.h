@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts of A's values that plans keep for their kernels, so that products need not lay them out each time.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "cuda/kernel.h"
+#include "plan/bsr_index.h"
+
+namespace sparsek::cuda {
+
+// One that a plan keeps of the values that a matrix owns: filled when it is made, and whenever others come.
+class ValueLayout {
+ public:
+  // In the order of the stream, which may be captured. It allocates nothing.
+  virtual void fill(const void* values, cudaStream_t stream) = 0;
+
+ protected:
+  ~ValueLayout() = default;
+};
+
+// Bytes of a layout that a plan keeps, at most.
+constexpr size_t kMostKeptBytes = size_t{256} << 20;
+
+// Of a product's arguments, what its layout and its workspace depend on.
+LaunchArgs sizes_of(const BsrShape& matrix, int64_t n, int32_t workers, int32_t cluster);
+
+// Of the layout that a plan of the kernel, which serves the product, keeps where it may; 0: it keeps none, as the
+// kernel has none, or as it would take too much memory.
+size_t kept_bytes(const KernelDesc& kernel, const LaunchArgs& sizes);
+
+}  // namespace sparsek::cuda

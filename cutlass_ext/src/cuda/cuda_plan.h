@@ -60,8 +60,8 @@ class CudaPlan final : public PlanInMemory, private ValueLayout {
   };
   void prepare_workspace();
   ProductMemory memory_of_product(const void* laid_out) const;
-  // Makes layout_ where the plan may keep one. Whether it does.
-  bool keep_layout();
+  // Room for layout_ where the plan may keep one. Whether it does.
+  bool make_layout();
   void fill(const void* values, cudaStream_t stream) override;
   void plan_on_device(const PlanShape& shape);
   int32_t tile_rows() const;

@@ -34,13 +34,12 @@ CudaPlan::ProductMemory CudaPlan::memory_of_product(const void* laid_out) const 
   return memory;
 }
 
-bool CudaPlan::keep_layout() {
+bool CudaPlan::make_layout() {
   if (!matrix_.owns_values()) return false;
   const size_t bytes = kept_bytes(*kernel_, sizes_of(matrix_.shape(), options_.n, workers_, cluster_));
   if (bytes == 0) return false;
   layout_ = PoolArray<std::byte>(matrix_.memory(), bytes, &uses_);
   laid_out_ = memory_of_product(layout_.data());
-  matrix_.add_layout(*this);
   return true;
 }
 

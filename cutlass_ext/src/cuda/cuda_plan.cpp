@@ -251,6 +251,8 @@ int64_t CudaPlan::entries() const {
 
 void CudaPlan::end_in(sparsek_stream stream) {
   const auto order = static_cast<cudaStream_t>(stream);
+  // The matrix may have filled the layout again in a stream that the caller of this does not know of.
+  if (layout_.bytes() > 0) return;
   if (!is_captured(order)) uses_.end_in(order);
 }
 

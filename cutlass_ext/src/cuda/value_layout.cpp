@@ -17,7 +17,7 @@ LaunchArgs sizes_of(const BsrShape& matrix, int64_t n, int32_t workers, int32_t 
 }
 
 size_t kept_bytes(const KernelDesc& kernel, const LaunchArgs& sizes) {
-  if (kernel.ops->layout_bytes == nullptr || sizes.nnzb == 0) return 0;
+  if (kernel.ops->layout_bytes == nullptr || sizes.nnzb == 0 || sizes.n == 0) return 0;
   const size_t bytes = kernel.ops->layout_bytes(sizes);
   return bytes <= kMostKeptBytes ? bytes : 0;
 }

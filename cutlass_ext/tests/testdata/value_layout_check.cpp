@@ -45,6 +45,8 @@ int main() {
   expect(kept_bytes(packing<kMostKeptBytes / 1024 + 1>(larger_ops), sizes) == 0, "a larger one is not");
   matrix.nnzb = 0;
   expect(kept_bytes(most, sizes_of(matrix, 48, 7, 2)) == 0, "nothing is kept of no blocks");
+  matrix.nnzb = 100;
+  expect(kept_bytes(most, sizes_of(matrix, 0, 7, 2)) == 0, "nor by no columns");
   ops.layout_bytes = nullptr;
   expect(kept_bytes(most, sizes) == 0, "nor for a kernel that reads the values as they are");
 }

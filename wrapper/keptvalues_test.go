@@ -201,3 +201,34 @@ func testKeptInGraph[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 func TestKeptValuesInGraph(t *testing.T) {
 	onKeepingKernels(t, testKeptInGraph[BFloat16], testKeptInGraph[Float16], testKeptInGraph[float32], testKeptInGraph[float64])
 }
+
+func testKeptBatchInvariant[T Element](t *testing.T, engine *Engine) {
+	for _, block := range []int{1, 4, 12, 64} {
+		p := newProduct[T, int32](shape{rows: 600, cols: 1200, n: 64, blockM: block, blockK: block, density: 0.2, alpha: 1, seed: 8})
+		pattern := p.a
+		pattern.Values = nil
+		m := must(NewMatrix(t.Context(), engine, pattern))(t)
+		defer m.Close()
+		kernel := func(n int) string {
+			plan := must(m.Plan(t.Context(), PlanOptions{N: n, BatchInvariant: true}))(t)
+			defer plan.Close()
+			return plan.Info().Kernel
+		}
+		before := kernel(8)
+		if err := SetValues(t.Context(), m, p.a.Values); err != nil {
+			t.Fatal(err)
+		}
+		if after := kernel(64); after != before {
+			t.Errorf("blocks of %d: kernel %s without values, and %s with them", block, before, after)
+		}
+	}
+}
+
+// The kernel that is the same for all numbers of columns is the same whether there are values to be kept.
+func TestKeptValuesBatchInvariant(t *testing.T) {
+	onEach(t, func(t *testing.T, engine *Engine) {
+		testKeptBatchInvariant[BFloat16](t, engine)
+		testKeptBatchInvariant[float32](t, engine)
+		testKeptBatchInvariant[float64](t, engine)
+	})
+}

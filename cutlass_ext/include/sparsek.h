@@ -59,11 +59,11 @@
  * of kernels of other libraries capture what those libraries can have captured.
  *
  * Lifetime on the GPU: plan_destroy and matrix_destroy wait for no product. What products that were enqueued before
- * still read is given back when they have ended; the streams that they are in may be destroyed before or afterwards.
- * A plan with a product or an update in a graph is an exception: destroying it waits for the device, no execution of
- * the graph may begin from then on, and the same holds for its matrix. Memory that was used in streams of the
- * application is kept, up to 64 MiB, until the application names the stream again; beyond that the call that destroys
- * waits for the device.
+ * still read is given back when they have ended; the streams that they are in may be destroyed before or afterwards. A
+ * plan with a product or an update in a graph, or one that keeps values (plan_info.kept_bytes) which a graph sets, is
+ * an exception: destroying it waits for the device, no execution of the graph may begin from then on, and the same
+ * holds for its matrix. Memory that was used in streams of the application is kept, up to 64 MiB, until the application
+ * names the stream again; beyond that the call that destroys waits for the device.
  */
 #ifndef SPARSEK_H_
 #define SPARSEK_H_
@@ -912,9 +912,9 @@ typedef struct sparsek_api {
    * row lengths and share of common columns in neighbouring block rows. Without such a record a cost model chooses, or,
    * with options->tuning_seconds, a tuner measures.
    * Some kernels read A packed: as dense tiles, or as planes of fp32. Where the matrix has a copy of host values, the
-   * CUDA back-end's plan of such a kernel keeps them packed, unless that takes more than 256 MiB, and products do not
-   * pack them. Of values in device memory, which may change at any time, and of those given with a product, each
-   * product packs them. */
+   * CUDA back-end's plan of such a kernel keeps them packed, unless that takes more than 256 MiB or than there is, and
+   * products do not pack them. Of values in device memory, which may change at any time, and of those given with a
+   * product, each product packs them. */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);

@@ -203,7 +203,10 @@ void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_s
   for (const auto& place : expanded_) {
     if (const auto used = place.lock()) used->fill(owned_values_.data(), order);
   }
-  for (ValueLayout* const layout : layouts_) layout->fill(owned_values_.data(), order);
+  {
+    const std::lock_guard listing(listing_);
+    for (ValueLayout* const layout : layouts_) layout->fill(owned_values_.data(), order);
+  }
   // Nothing outside of a graph can wait for a part of it.
   if (captured) {
     is_set_by_graph_ = true;
@@ -233,21 +236,19 @@ void CudaMatrix::copy_values(const void* host, cudaStream_t stream) {
   check(cudaMemcpyAsync(owned_values_.data(), host, value_bytes(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
 }
 
-void CudaMatrix::add_layout(ValueLayout& layout) {
+bool CudaMatrix::add_layout(ValueLayout& layout) {
   const std::lock_guard lock(owning_);
+  if (is_set_by_graph_) return false;
   wait_for_copied();
+  layout.fill(owned_values_.data(), memory_.stream());
+  check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
+  const std::lock_guard listing(listing_);
   layouts_.push_back(&layout);
-  try {
-    layout.fill(owned_values_.data(), memory_.stream());
-    check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
-  } catch (...) {
-    layouts_.pop_back();
-    throw;
-  }
+  return true;
 }
 
 void CudaMatrix::remove_layout(ValueLayout& layout) noexcept {
-  const std::lock_guard lock(owning_);
+  const std::lock_guard listing(listing_);
   layouts_.erase(std::remove(layouts_.begin(), layouts_.end(), &layout), layouts_.end());
 }
 

@@ -62,9 +62,11 @@ class CudaMatrix final : public MatrixState {
   // Whether the values are a copy of this matrix's own, which changes by set_values alone: then a plan may keep a
   // layout of them. Not where a graph sets them, which would not know of that layout.
   bool owns_values() const { return !is_async_ && !is_set_by_graph_ && values_ != nullptr && !is_referenced(values_); }
-  // Of a plan, where the matrix owns its values: it is filled with them, and again with all that come later, until it
-  // is removed. Waits until it is full. The current device must be the matrix's.
-  void add_layout(ValueLayout& layout);
+  // Of a plan, where the matrix owned its values a moment ago: it is filled with them, and again with all that come
+  // later, until it is removed. False where a graph sets values by now: it is not filled then. Waits until it is full.
+  // The current device must be the matrix's.
+  bool add_layout(ValueLayout& layout);
+  // Waits for nothing on the device.
   void remove_layout(ValueLayout& layout) noexcept;
 
   // The values laid out in that way, one for all who have it. Of values that came from the host it holds the latest;
@@ -93,7 +95,6 @@ class CudaMatrix final : public MatrixState {
   std::atomic<bool> is_replayed_{false};  // a graph may change that
   std::atomic<const void*> values_ = nullptr;
   std::unique_ptr<RowOrders> orders_;
-  std::atomic<bool> is_set_by_graph_{false};  // a graph may copy values from the host
   mutable LazyStats stats_;
   mutable std::mutex transposing_;  // held while the next is made
   mutable std::shared_ptr<CudaMatrix> transposed_;
@@ -102,6 +103,8 @@ class CudaMatrix final : public MatrixState {
   std::atomic<const void*> owned_ = nullptr;  // its address
   std::unique_ptr<Event> copied_;             // behind the last copy to it, and what was filled with that
   std::weak_ptr<const ExpandedValues> expanded_[kExpansions];
+  std::atomic<bool> is_set_by_graph_{false};  // a graph may copy values from the host
+  std::mutex listing_;                        // held, behind owning_, while the next changes or is filled
   std::vector<ValueLayout*> layouts_;
 };
 

@@ -68,12 +68,13 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   }
   prepare(*kernel_, matrix.device());
   prepare_workspace();
-  const bool keeps = make_layout();
+  make_layout();
   if (product_.bytes > 0) product_.own = std::make_unique<Workspace>(memory.pool(), product_.bytes);
   if (laid_out_.bytes > 0) laid_out_.own = std::make_unique<Workspace>(memory.pool(), laid_out_.bytes);
-  const ProductMemory& usual = keeps ? laid_out_ : product_;
+  const ProductMemory& usual = layout_.bytes() > 0 ? laid_out_ : product_;
   if (usual.own != nullptr && !matrix.is_async()) usual.own->take_in_store(memory.stream());
-  if (keeps) matrix.add_layout(*this);  // the last: the matrix knows of no plan whose constructor throws
+  // The last: the matrix knows of no plan whose constructor throws.
+  if (layout_.bytes() > 0 && !matrix.add_layout(*this)) layout_ = {};
 }
 
 CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, std::byte* memory)

@@ -59,9 +59,9 @@ class CudaPlan final : public PlanInMemory, private ValueLayout {
     std::unique_ptr<Workspace> own;  // null where the caller gives it, or nothing is needed
   };
   void prepare_workspace();
-  ProductMemory memory_of_product(const void* laid_out) const;
-  // Room for layout_ where the plan may keep one. Whether it does.
-  bool make_layout();
+  ProductMemory memory_of_product(void* laid_out) const;
+  // Room for layout_ where the plan may keep one, and there is some.
+  void make_layout();
   void fill(const void* values, cudaStream_t stream) override;
   void plan_on_device(const PlanShape& shape);
   int32_t tile_rows() const;

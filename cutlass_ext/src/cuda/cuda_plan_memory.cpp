@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "abi/dtype.h"
+#include "abi/error.h"
 #include "cuda/add_parts.h"
 #include "cuda/add_row_sums.h"
 #include "cuda/cuda_error.h"
@@ -22,7 +23,7 @@ void CudaPlan::prepare_workspace() {
   product_ = memory_of_product(nullptr);
 }
 
-CudaPlan::ProductMemory CudaPlan::memory_of_product(const void* laid_out) const {
+CudaPlan::ProductMemory CudaPlan::memory_of_product(void* laid_out) const {
   ProductMemory memory;
   if (kernel_->ops->workspace_bytes != nullptr) {
     LaunchArgs sizes = sizes_of(matrix_.shape(), options_.n, workers_, cluster_);
@@ -34,13 +35,17 @@ CudaPlan::ProductMemory CudaPlan::memory_of_product(const void* laid_out) const 
   return memory;
 }
 
-bool CudaPlan::make_layout() {
-  if (!matrix_.owns_values()) return false;
+void CudaPlan::make_layout() {
+  if (!matrix_.owns_values()) return;
   const size_t bytes = kept_bytes(*kernel_, sizes_of(matrix_.shape(), options_.n, workers_, cluster_));
-  if (bytes == 0) return false;
-  layout_ = PoolArray<std::byte>(matrix_.memory(), bytes, &uses_);
+  if (bytes == 0) return;
+  try {
+    layout_ = PoolArray<std::byte>(matrix_.memory(), bytes, &uses_);
+  } catch (const Error& error) {
+    if (error.status() != SPARSEK_OUT_OF_MEMORY) throw;
+    return;  // each product lays A out
+  }
   laid_out_ = memory_of_product(layout_.data());
-  return true;
 }
 
 void CudaPlan::fill(const void* values, cudaStream_t stream) {

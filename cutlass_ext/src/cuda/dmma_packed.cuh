@@ -2,7 +2,7 @@
 // Kernel family "dmma_packed": fp64 on its tensor cores for blocks of any size, single nonzeros too, by many columns.
 //
 // Of small blocks, the 64 rows of a tile have most columns of A between them, so the product takes little longer than a
-// dense one of these columns. Another kernel first writes A to dense tiles in the product's workspace (pack_fp64.h);
+// dense one of these columns. Another kernel first writes A to dense tiles (pack_fp64.h), unless the plan keeps them;
 // what follows is a product of those, as cuda/dmma.cuh computes it. Strips of 16 columns in which no row of the tile
 // has a block are left out, and so are the units of 8 rows without one in a strip.
 //
@@ -185,7 +185,7 @@ struct DmmaPackedKernel {
 
   static cudaError_t launch(const LaunchArgs& args) {
     const StripSizes sizes = strip_sizes(args.rows, args.cols, args.block_m);
-    void* const strips = args.laid_out != nullptr ? const_cast<void*>(args.laid_out) : args.workspace;
+    void* const strips = args.laid_out != nullptr ? args.laid_out : args.workspace;
     dmma_packed_kernel::Params p = {{}, args, *args.rows_in_chunks, sizes, {sizes, strips}};
     p.sums = reinterpret_cast<double*>(static_cast<char*>(args.workspace) +
                                        (args.laid_out != nullptr ? 0 : layout_bytes(args)));

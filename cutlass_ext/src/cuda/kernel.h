@@ -32,7 +32,7 @@ inline bool has_block_row(const KernelDesc& kernel) { return std::strcmp(kernel.
 // Its plans have lists of the elements of each stage (cuda/stage_lists.h).
 inline bool scatters(const KernelDesc& kernel) { return std::strcmp(kernel.family, "wgmma_scatter") == 0; }
 
-// It writes A to dense tiles in the product's workspace (cuda/pack_fp64.h).
+// It reads A from dense tiles, which its products write unless the plan keeps them (cuda/pack_fp64.h).
 inline bool packs_fp64(const KernelDesc& kernel) { return std::strcmp(kernel.family, "dmma_packed") == 0; }
 
 // Likewise, of planes (cuda/pack_planes.h).

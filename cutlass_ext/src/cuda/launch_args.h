@@ -80,8 +80,8 @@ struct LaunchArgs {
 
   cudaStream_t stream;
 
-  // A's values as KernelOps::lay_out wrote them; null: the product lays them out in its workspace.
-  const void* laid_out;
+  // A's values as KernelOps::lay_out wrote them, which are only read; null: the product lays them out in its workspace.
+  void* laid_out;
 };
 
 struct KernelOps {

@@ -51,7 +51,7 @@ constexpr PackSizes pack_sizes(const LaunchArgs& args) {
           (args.rows + kPackRows - 1) / kPackRows, (block_cols + entries - 1) / entries};
 }
 
-// Where they lie in a product's workspace.
+// Where they lie in a product's workspace, or in what the plan keeps (value_layout.h).
 struct PackMemory {
   char* tiles;
   uint32_t* present;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A of a product, written to dense tiles for kernel family "dmma_packed": strips of 64 rows by 16 columns, of fp64,
-// with zeros where no block is. All of it lies in the product's workspace.
+// with zeros where no block is. All of it lies in the product's workspace, or
+// is kept by the plan (value_layout.h).
 //
 //   tiles   (row groups, strips) of (64 rows, 16 columns), K-major, swizzled over 128 bytes, as a stage lies in shared
 //           memory. Of strips, what is not listed is not written.
@@ -56,7 +57,7 @@ inline StripSizes strip_sizes(int64_t rows, int64_t cols, int32_t block_m) {
   return sizes;
 }
 
-// Where they lie in a product's workspace.
+// Where they lie in that memory.
 struct StripMemory {
   char* tiles;
   int32_t *bounds, *counts, *totals;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A of a product, written to dense tiles of three planes of bf16 (planes.h) for kernel family "planes_packed": strips
-// of 128 rows by 16 columns, with zeros where no block is. All of it lies in the product's workspace.
+// of 128 rows by 16 columns, with zeros where no block is. All of it lies in the product's workspace, or is kept by
+// the plan (value_layout.h).
 //
 //   tiles   (row groups, strips, halves) of (plane, 64 rows, 16 columns), K-major, swizzled over 32 bytes, as a stage
 //           lies in shared memory. A half without a block is not written.
@@ -41,7 +42,7 @@ struct PlaneStripSizes {
   constexpr int64_t bytes() const { return tile_bytes() + bound_bytes() + half_bytes(); }
 };
 
-// Where they lie in a product's workspace.
+// Where they lie in that memory.
 struct PlaneStripMemory {
   char* tiles;
   int32_t* bounds;

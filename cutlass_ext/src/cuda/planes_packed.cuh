@@ -2,8 +2,8 @@
 // Kernel family "planes_packed": fp32 on tensor cores for blocks of any size, single nonzeros too, by many columns.
 //
 // Of small blocks, the 128 rows of a tile have most columns of A between them, so the product takes little longer than
-// a dense one of these columns. Other kernels first write A to dense tiles of planes in the product's workspace
-// (pack_planes.h), and B's planes (planes.h); plane_tile.cuh multiplies them. Strips of 16 columns in which no row of a
+// a dense one of these columns. Other kernels first write A to dense tiles of planes (pack_planes.h), unless the plan
+// keeps them, and B's planes (planes.h); plane_tile.cuh multiplies them. Strips of 16 columns in which no row of a
 // half of the tile has a block are left out for that half.
 //
 //   A   stage (half, plane, 64 rows, 16), K-major, 32-byte swizzle; by bulk copies
@@ -272,7 +272,7 @@ struct PlanesPackedKernel {
     const PlaneStripSizes strips(args.rows, args.cols, args.block_m);
     const PlaneSizes sizes = plane_sizes(args);
     const bool lays_out = args.laid_out == nullptr;
-    void* const of_a = lays_out ? args.workspace : const_cast<void*>(args.laid_out);
+    void* const of_a = lays_out ? args.workspace : args.laid_out;
     char* const sums = static_cast<char*>(args.workspace) + (lays_out ? strips.bytes() : 0);
     const auto groups = static_cast<int>(strips.groups), panels = static_cast<int>(sizes.panels_b());
     k::Params p = {args,

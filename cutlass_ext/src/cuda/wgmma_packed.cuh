@@ -227,7 +227,7 @@ struct WgmmaPackedKernel {
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_packed_kernel;
     const PackSizes sizes = pack_sizes(args);
-    const PackMemory packed(sizes, args.laid_out != nullptr ? const_cast<void*>(args.laid_out) : args.workspace);
+    const PackMemory packed(sizes, args.laid_out != nullptr ? args.laid_out : args.workspace);
     k::Params p = {{}, {}, sizes, packed, /*multiplies_zeros=*/true};
     cudaError_t error = k::describe<Element>(&p, args, args.block_k, k::kTileM / args.slots >= kStoreRows, 1);
     if (error != cudaSuccess) return error;

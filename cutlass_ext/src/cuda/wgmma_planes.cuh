@@ -283,7 +283,7 @@ struct WgmmaPlanesKernel {
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_planes_kernel;
     const PlaneSizes sizes = plane_sizes(args, kPieceK);
-    const PlaneMemory planes(sizes, args.workspace, const_cast<void*>(args.laid_out));
+    const PlaneMemory planes(sizes, args.workspace, args.laid_out);
     const int64_t ready = k::panels_before(args, sizes.panels_b());
     if (args.nnzb > 0) {
       const cudaError_t error = make_planes(args, sizes, planes, ready);

@@ -102,6 +102,16 @@ char* graph_kept_run(const char* path, const char* kernel) {
   sparsek_plan *plan = NULL, *later = NULL;
   void *graph = NULL, *exec = NULL;
   CHECK(make(&k, first, &matrix, &plan));
+
+  /* A plan for no columns has nothing to keep. */
+  sparsek_plan_options of_none = {.abi_size = sizeof(of_none), .n = 0, .kernel = kernel};
+  sparsek_plan_info none = {sizeof(none)};
+  TRY(api->plan_create(matrix, &of_none, &later));
+  TRY(api->plan_info(later, &none));
+  if (none.kept_bytes != 0) return text("a plan for no columns keeps %lld bytes", (long long)none.kept_bytes);
+  api->plan_destroy(later);
+  later = NULL;
+
   CHECK(compare(&k, plan, 1, c[0], "before the graph"));
   memcpy(set, second, sizeof(set));
   TRY(cuda.begin_capture(k.stream, 0));

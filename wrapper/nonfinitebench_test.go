@@ -56,7 +56,7 @@ func benchmarkNonFinite[T Element](b *testing.B, engine *Engine, kernel Kernel, 
 	} else if strings.HasPrefix(kernel.Name, "packed_") {
 		blocks = [][2]int{{4, 4}, {8, 8}, {12, 12}, {16, 16}, {32, 32}}
 	} else if strings.HasPrefix(kernel.Name, "scatter_") {
-		blocks = [][2]int{{1, 1}, {3, 3}}
+		blocks = [][2]int{{1, 1}, {3, 3}, {8, 8}}
 	} else if strings.HasPrefix(kernel.Name, "planes") {
 		blocks = append(blocks, [2]int{16, 16}, [2]int{32, 32}, [2]int{64, 64})
 	} else if strings.HasPrefix(kernel.Name, "simt_") || strings.HasPrefix(kernel.Name, "few_columns") {
@@ -81,7 +81,13 @@ func benchmarkNonFinite[T Element](b *testing.B, engine *Engine, kernel Kernel, 
 				p.setPattern(windows(len(p.a.RowPtr)-1, p.a.Cols/block[1]), func() T { return FromFloat32[T](0.5) })
 			}
 			name := fmt.Sprintf("%s/%dx%d,window=%v", kernel.Name, block[0], block[1], window)
-			b.Run(name, func(b *testing.B) { timeNonFinite(b, engine, kernel, p) })
+			b.Run(name, func(b *testing.B) { timeNonFinite(b, engine, kernel, p, false) })
+			if strings.HasPrefix(kernel.Name, "scatter_") {
+				b.Run(name+",device values", func(b *testing.B) { timeNonFinite(b, engine, kernel, p, true) })
+				few := newProduct[T, int32](shape{rows: p.a.Rows, cols: p.a.Cols, n: 128, blockM: 1, blockK: 1, alpha: 1, seed: 1})
+				few.a = p.a // several CTAs share a tile of so few columns
+				b.Run(name+",128 columns", func(b *testing.B) { timeNonFinite(b, engine, kernel, few, false) })
+			}
 		}
 	}
 }
@@ -99,10 +105,18 @@ func windows(rows, cols int) [][]int32 {
 	return pattern
 }
 
-func timeNonFinite[T Element](b *testing.B, engine *Engine, kernel Kernel, p *product[T, T, int32]) {
+// onDevice: A's values are in device memory, so that no plan keeps them as its kernel reads them.
+func timeNonFinite[T Element](b *testing.B, engine *Engine, kernel Kernel, p *product[T, T, int32], onDevice bool) {
 	ctx := b.Context()
 	m := must(NewMatrix(ctx, engine, p.a))(b)
 	defer m.Close()
+	if onDevice {
+		values := filled(b, engine, p.a.Values)
+		defer values.Close()
+		if err := SetDeviceValues(ctx, m, values); err != nil {
+			b.Fatal(err)
+		}
+	}
 	options := PlanOptions{N: p.n, Kernel: kernel.Name, Compute: computeOf(kernel.Name)}
 	at := func(row, col int) int { return row*p.b.Stride + col }
 	if options.Compute == TF32 { // reads B with K contiguous

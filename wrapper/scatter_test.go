@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -71,12 +73,13 @@ func TestScatteredStages(t *testing.T) {
 }
 
 func testScatteredNaN[T Element](t *testing.T, engine *Engine, kernel Kernel) {
-	for _, block := range [][2]int{{1, 1}, {33, 40}} {
-		testEachNonFinite[T](t, engine, shape{rows: 264, cols: 5*block[1] + 20, n: 520, blockM: block[0], blockK: block[1], density: 0.3, alpha: 1, kernel: kernel.Name}, 1)
+	for _, of := range []struct{ blockM, blockK, rows int }{{1, 1, 264}, {33, 40, 264}, {8, 8, 28 * 128}} {
+		testEachNonFinite[T](t, engine, shape{rows: of.rows, cols: 5*of.blockK + 20, n: 520, blockM: of.blockM, blockK: of.blockK, density: 0.3, alpha: 1, beta: -1, kernel: kernel.Name}, 1)
 	}
 }
 
-// One CTA stores all tiles, those without NaN by TMA, from buffers that it has in turn.
+// One CTA stores all tiles, those without NaN by TMA, from buffers that it has in turn. Of the last matrix it has more
+// tiles than it can note in shared memory.
 func TestScatteredNaNInManyTiles(t *testing.T) {
 	onFamily(t, "scatter_", testScatteredNaN[BFloat16], testScatteredNaN[Float16], nil, nil)
 	onFamily(t, "packed_fp32_", nil, nil, testScatteredNaN[float32], nil)
@@ -89,9 +92,98 @@ func testSharedNaN[T Element](t *testing.T, engine *Engine, kernel Kernel) {
 	}
 }
 
-// Several CTAs have a part of each tile, and what adds up their sums finds NaN.
+// Several CTAs have a part of each tile, and each computes again what has NaN in its part.
 func TestScatteredNaNInSharedTiles(t *testing.T) {
 	onFamily(t, "scatter_", testSharedNaN[BFloat16], testSharedNaN[Float16], nil, nil)
+}
+
+// valuesOf are A's values, as an operand.
+func valuesOf[T Element](p *product[T, T, int32]) Dense[T] {
+	return Dense[T]{Rows: len(p.a.Values) / p.a.BlockK, Cols: p.a.BlockK, Data: p.a.Values}
+}
+
+func testScatteredNaNInBoth[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, cols := range []int{300, 1100} { // tiles of one CTA, and of several
+		for name, of := range nonFinite {
+			t.Run(fmt.Sprintf("%d columns, %s", cols, name), func(t *testing.T) {
+				s := shape{rows: 140, cols: cols, n: 137, blockM: 1, blockK: 1, density: 0.2, alpha: 1, kernel: kernel.Name, seed: uint64(cols + len(name))}
+				p := newProduct[T, int32](s)
+				random := rand.New(rand.NewPCG(s.seed, 2))
+				p.putInA(random)
+				p.put(of(random, s.cols, s.n))
+				m := must(NewMatrix(t.Context(), engine, p.a))(t)
+				defer m.Close()
+				plan := must(m.Plan(t.Context(), p.planOptions(16)))(t)
+				defer plan.Close()
+				for _, values := range []Operand{nil, valuesOf(p)} { // as the plan keeps them, and as they are
+					c := p.newC()
+					if err := plan.Multiply(t.Context(), p.alpha, p.beta, Operands{B: p.b, C: c, Values: values}); err != nil {
+						t.Fatal(err)
+					}
+					p.verify(t, engine, plan.Info(), c)
+				}
+			})
+		}
+	}
+}
+
+// Zeros and Inf in A meet Inf and NaN in B, from stages that the plan keeps and from lists.
+func TestScatteredNaNInBoth(t *testing.T) {
+	onFamily(t, "scatter_", testScatteredNaNInBoth[BFloat16], testScatteredNaNInBoth[Float16], nil, nil)
+}
+
+func testScatteredZeros[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, cols := range []int{300, 1100} {
+		p := newProduct[T, int32](shape{rows: 140, cols: cols, n: 72, blockM: 1, blockK: 1, density: 0.2, alpha: 1, kernel: kernel.Name})
+		for i := range p.a.Values {
+			p.a.Values[i] = FromFloat32[T](float32(math.Copysign(0, float64(1-i%3))))
+		}
+		m := must(NewMatrix(t.Context(), engine, p.a))(t)
+		defer m.Close()
+		plan := must(m.Plan(t.Context(), p.planOptions(16)))(t)
+		defer plan.Close()
+		for _, values := range []Operand{nil, valuesOf(p)} {
+			c := p.newC()
+			if err := plan.Multiply(t.Context(), p.alpha, p.beta, Operands{B: p.b, C: c, Values: values}); err != nil {
+				t.Fatal(err)
+			}
+			for i := range p.a.Rows * p.n {
+				if x := exactly(c.Data[i/p.n*c.Stride+i%p.n]); x != 0 || math.Signbit(x) {
+					t.Fatalf("element %d of C is %v: sums of zeros are 0", i, x)
+				}
+			}
+		}
+	}
+}
+
+// Zeros of each sign in A, which kernels tell from absent elements by their sign, give 0.
+func TestScatteredZeros(t *testing.T) {
+	onFamily(t, "scatter_", testScatteredZeros[BFloat16], testScatteredZeros[Float16], nil, nil)
+}
+
+func testFewerColumnsWithNaN[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	p := newProduct[T, int32](shape{rows: 28 * 128, cols: 60, n: 520, blockM: 8, blockK: 8, density: 0.3, alpha: 1, kernel: kernel.Name})
+	p.put(func(row, col int) float64 { return choose(row%7 == 3 && col%5 == 0, math.Inf(1)) })
+	m := must(NewMatrix(t.Context(), engine, p.a))(t)
+	defer m.Close()
+	options := p.planOptions(16)
+	options.Workers = 1
+	plan := must(m.Plan(t.Context(), options))(t)
+	defer plan.Close()
+	for _, n := range []int{520, 64} {
+		of := *p
+		of.n, of.b.Cols, of.c0.Cols = n, n, n
+		c := of.newC()
+		if err := plan.Multiply(t.Context(), p.alpha, p.beta, Operands{B: of.b, C: c}); err != nil {
+			t.Fatal(err)
+		}
+		of.verifyPlainly(t, plan.Info(), c)
+	}
+}
+
+// A CTA notes NaN in device memory where it has many tiles, and in shared memory for a product of fewer columns.
+func TestScatteredNaNByFewerColumns(t *testing.T) {
+	onFamily(t, "scatter_", testFewerColumnsWithNaN[BFloat16], testFewerColumnsWithNaN[Float16], nil, nil)
 }
 
 func testScatteredPlans[T Element](t *testing.T, engine *Engine, kernel Kernel) {

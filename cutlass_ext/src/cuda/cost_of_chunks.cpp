@@ -263,7 +263,7 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   struct Cost {
     double launch, copy, tile, memory, join, join_rate;
   };
-  constexpr Cost kFromLists = {9.5, 2e-6, 2, 0.85, 3, 4.5e6}, kFromLayout = {6.9, 0, 1.5, 1.1, 2.4, 7.1e6};
+  constexpr Cost kFromLists = {9.5, 2e-6, 2, 0.85, 3, 4.5e6}, kFromLayout = {6.9, 0, 1.5, 1.1, 3.1, 9e6};
   constexpr double kWide = 0.6, kNarrow = 0.655, kColumn = 3e-4, kElement = 3e-5;  // of a stage
   constexpr double kProduce = 0.55, kPut = 1.4e-4, kMma = 0.56;                    // of its producers, and of wgmma
   constexpr double kLaidOutWide = 0.442, kLaidOutColumns = 0.148, kLaidOutNarrow = 0.553, kAlone = 0.7;

@@ -139,19 +139,16 @@ std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_d
   return "";
 }
 
-std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix, const PlanOptions& options) {
-  constexpr int64_t kManyColumns = 1024;
+std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix) {
   const bool eights = matrix.block_m % 8 == 0 && matrix.block_k % 8 == 0;
-  // NaN and Inf in B cost wgmma_packed up to 14 times the time, wgmma_scatter 42 times, and wgmma_gather at most four
-  // (docs/notes/packed-kernel.md, docs/notes/scatter-kernel.md).
-  if (eights && (std::strcmp(kernel.family, "wgmma_packed") == 0 || scatters(kernel))) {
+  // NaN and Inf in B cost wgmma_packed up to 14 times the time, and wgmma_gather at most four
+  // (docs/notes/packed-kernel.md).
+  if (eights && std::strcmp(kernel.family, "wgmma_packed") == 0) {
     return "wgmma_gather serves these blocks, and is faster where B has NaN or Inf";
   }
-  // Of wide tiles, by many columns. A choice that must not depend on the columns is not made by that.
-  if (scatters(kernel) && kernel.tile_n > 64 && matrix.block_m % 4 == 0 && options.n > kManyColumns &&
-      !options.batch_invariant) {
-    return "wgmma_packed serves these blocks, and is faster";
-  }
+  // It leaves out columns in which a tile has no block; of higher blocks there are enough of these (docs/notes/
+  // scatter-kernel.md).
+  if (eights && matrix.block_m > 8 && scatters(kernel)) return "wgmma_gather serves these blocks, and is faster";
   // Which multiplies no zeros where blocks are none.
   if (eights && packs_fp64(kernel)) return "dmma serves these blocks, and is faster";
   // Which multiplies no zeros where entries of a row group have no blocks, and takes less for NaN.

@@ -13,7 +13,7 @@ namespace sparsek::cuda {
 std::string obstacle(const KernelDesc& kernel, const BsrShape& matrix, sparsek_dtype dtype, const PlanOptions& options);
 
 // Of a kernel that serves a product: which other one is chosen in its place, and why; empty where there is none.
-std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix, const PlanOptions& options);
+std::string left_to_another(const KernelDesc& kernel, const BsrShape& matrix);
 
 // Whether B has to be copied for a kernel that serves the product, since bulk copies need rows aligned to 16 bytes,
 // or since of these many columns are read by fewer loads.

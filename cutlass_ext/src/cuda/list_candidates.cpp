@@ -43,7 +43,7 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     const FormCopies copies = copies_for(&kernel, options);
     const PlanOptions between = between_copies(copies, options, inner_extent(options.op, matrix.shape()));
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, between);
-    if (candidate.obstacle.empty()) candidate.obstacle = left_to_another(kernel, matrix.shape(), options);
+    if (candidate.obstacle.empty()) candidate.obstacle = left_to_another(kernel, matrix.shape());
     work.packs_b = packs_b(kernel, between);
     if (candidate.obstacle.empty()) {
       candidate.keeps_values = work.is_laid_out = keeps_layout(kernel, matrix, options);

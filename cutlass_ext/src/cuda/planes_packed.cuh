@@ -11,7 +11,7 @@
 //   C   (M, N):(ldc, 1) from registers: any rows, M, N, pitch and alignment
 //
 // Zeros times Inf or NaN are NaN, and planes of Inf say little: a warp computes the groups of 8 columns of its 16 rows
-// with a sum that is not finite again, from the blocks alone (scatter_again.cuh).
+// with a sum that is not finite again, from the blocks alone (planes_packed_again.cuh).
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@
 #include "cuda/nan_sums.cuh"
 #include "cuda/pack_planes.h"
 #include "cuda/plane_tile.cuh"
+#include "cuda/planes_packed_again.cuh"
 #include "cuda/row_store.cuh"
-#include "cuda/scatter_again.cuh"
 #include "cuda/scatter_join.cuh"
 #include "cutlass/arch/reg_reconfig.h"
 
@@ -176,7 +176,7 @@ __device__ int end_tile(const Params& p, SharedStorage<Stages>& shared, bool fin
     return next;
   }
   store_rows<float, true>(args, whole, row, first_col, lane, again);
-  if (again != 0) wgmma_scatter_kernel::compute_again<float>(args, p.rows, first_row, first_col, lane, again);
+  if (again != 0) compute_again(args, p.rows, first_row, first_col, lane, again);
   return next;
 }
 

@@ -1,137 +1,179 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernel families "wgmma_scatter" and "planes_packed" do with NaN: a warp computes groups of 8 columns of its 16
-// rows of C again, from the blocks that exist alone, by FMAs.
+// What kernel family "wgmma_scatter" does with NaN. Behind its last tile, a CTA computes the groups of 8 columns that
+// had NaN in their sums again, some columns at a time: a pass. Producers bring A's stages and B's columns of a tile
+// once more, and each warp multiplies its 16 rows without zeros of absent elements times Inf or NaN
+// (marked_sums.cuh). A pass ends early where all of its sums are NaN.
 #pragma once
 
-#include "cuda/chunk_args.h"
-#include "cuda/few_columns_store.cuh"
-#include "cuda/packed_rows.cuh"
+#include "cuda/marked_sums.cuh"
+#include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
+#include "cuda/scatter_join.cuh"
+#include "cuda/scatter_shared.cuh"
 
 namespace sparsek::cuda {
 namespace wgmma_scatter_kernel {
 
-constexpr int kEight = 8;          // columns of a group
-constexpr int kEntriesAtOnce = 4;  // of a lane, whose rows of B are under way
-constexpr int kMostBetween = 32;   // steps from a look whether all sums are NaN to the next one
+// Of device memory, where a CTA has more tiles than it can note in shared memory. ctas: of the product.
+template <class Storage>
+constexpr int64_t bytes_of_nan(int64_t tiles, int64_t ctas) {
+  return tiles > ctas * Storage::kNotedTiles ? tiles * kSlabs * int64_t{sizeof(uint32_t)} : 0;
+}
 
-// Whether each block of values is in the place of its entry.
-__device__ inline bool is_in_place(const RowChunks& rows) { return __ldg(&rows.chunks->entry_end) >= 0; }
+// What the warp of a slab, 16 rows of a tile, notes. Bit g: its sums have NaN in group g of 8 columns.
+template <class Storage>
+__device__ uint32_t& nan_of(const Params& p, Storage& shared, int tile, int slab) {
+  if (p.with_nan != nullptr) return p.with_nan[int64_t(tile) * kSlabs + slab];
+  return shared.with_nan[(tile - int(blockIdx.x)) / int(gridDim.x)][slab];
+}
 
-// Eight neighbours in a row of B.
-template <class Element>
-struct EightOfB {
-  uint4 words[kEight * sizeof(Element) / 16];
+// By all threads of the CTA, behind their last tile: whether there are passes.
+template <class Storage>
+__device__ bool meet_behind_tiles(Storage& shared) {
+  cutlass::arch::NamedBarrier::sync(Storage::kThreads, 1);
+  return shared.has_nan;
+}
 
-  // Of which `columns` exist. aligned: to 16 bytes.
-  __device__ void read(const Element* from, int columns, bool aligned) {
-    if (aligned && columns == kEight) {
-#pragma unroll
-      for (int i = 0; i < int(sizeof(words) / 16); ++i) words[i] = __ldg(reinterpret_cast<const uint4*>(from) + i);
-    } else if constexpr (sizeof(Element) == 2) {
-      words[0] = wgmma_packed_kernel::read_eight<false>(reinterpret_cast<const uint16_t*>(from), columns);
-    } else {
-      auto* const eight = reinterpret_cast<Element*>(words);
-#pragma unroll
-      for (int i = 0; i < kEight; ++i) eight[i] = i < columns ? __ldg(from + i) : Element(0);
-    }
-  }
-  __device__ float operator[](int i) const { return float(reinterpret_cast<const Element*>(words)[i]); }
+// Of the rows that the warps multiply at once, in one of a tile's `halves`: the columns of a pass.
+struct Pass {
+  int tile, half;
+  int first_group;  // of 8 columns
 };
 
-// A lane's part of A and B: a row of A from entry `next` on, by a group of columns. A step is a column of
-// kEntriesAtOnce blocks. Where NaN or Inf are everywhere, the first steps make all sums NaN, and no later one changes
-// them: so the first looks for that follow each other soon.
-template <class Element>
-struct AgainRow {
-  const LaunchArgs& args;
-  bool in_place;
-  int next, end;     // entries
-  int64_t in_block;  // elements of a block before the row
-  const Element* b;  // the group's first column
-  int columns;       // of C in the group, at most kEight
-  bool aligned_b;    // to 16 bytes
-  int between = 1;   // steps from the look before to the next one
-  int left = 1;      // of them
+// Calls f for each pass of the CTA's tiles. All of its warps see the same ones, once they have met behind the last
+// tile.
+template <class Storage, class Function>
+__device__ void for_each_pass(const Params& p, Storage& shared, const Function& f) {
+  constexpr int kGroups = Storage::kTileN / 8, kOfPass = Storage::kPassGroups;
+  constexpr int kSlabsAtOnce = kSlabs / Storage::kHalves;
+#pragma unroll 1
+  for (int tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+#pragma unroll 1
+    for (int half = 0; half < Storage::kHalves; ++half) {
+      uint32_t groups = 0;
+#pragma unroll
+      for (int slab = 0; slab < kSlabsAtOnce; ++slab) {
+        groups |= nan_of(p, shared, tile, half * kSlabsAtOnce + slab);
+      }
+#pragma unroll 1
+      for (int first = 0; first < kGroups; first += kOfPass) {
+        if ((groups >> first & ((1u << kOfPass) - 1)) != 0) f(Pass{tile, half, first});
+      }
+    }
+  }
+}
 
-  __device__ bool all_nan(const float (&sums)[kEight]) const {
+// Whether a pass ends before a step, since the sums of all warps were NaN when they released the stage that the step
+// takes. This is the same for all warps of the CTA: none notes anything there in this round of the ring before all
+// producers have decided to bring the step, and none in the next round before all that multiply have released it.
+template <class Storage>
+__device__ bool ends_before(Storage& shared, int step, const RingState<Storage::kStages>& state) {
+  if (step < Storage::kStages) return false;
+  wait_for_phase(shared_address(shared.empty) + state.stage * kBarrierBytes, state.phase ^ 1);
+  bool all = true;
+#pragma unroll
+  for (int warp = 0; warp < Storage::kConsumerWarps; ++warp) {
+    all = all && static_cast<const volatile bool&>(shared.done[state.phase ^ 1][state.stage][warp]);
+  }
+  return all;
+}
+
+// A warp's part of a pass.
+template <class Element, class Storage>
+class AgainRows {
+ public:
+  static constexpr int kGroups = Storage::kPassGroups;
+
+  __device__ AgainRows(const Params& p, Storage& shared, const Pass& pass, int warp, int lane)
+      : p_(p), pass_(pass), lane_(lane), place_(p, pass.tile) {
+    slab_ = pass.half * (kSlabs / Storage::kHalves) + warp;
+    first_row_ = place_.group * kTileM + slab_ * kStoreRows;
+    groups_ = nan_of(p, shared, pass.tile, slab_) >> pass.first_group & ((1u << kGroups) - 1);
+    const uint32_t row[2] = {this->row(0), this->row(1)};
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const uint32_t block_row = min(row[h], uint32_t(p.args.rows) - 1) / uint32_t(p.args.block_m);
+      has_blocks_[h] =
+          row[h] < p.args.rows && __ldg(p.rows.row_ptr + block_row) != __ldg(p.rows.row_ptr + block_row + 1);
+    }
+    done_ = groups_ == 0;
+  }
+
+  __device__ int steps() const { return PartOfSteps(p_, place_.steps(p_)).count; }
+
+  // a, b: a stage of the ring. Returns whether no later step changes a sum.
+  __device__ bool add(int step, uint32_t a, uint32_t b) {
+    constexpr int kSteps = 4;  // from a look at the sums to the next one, but for the first ones
+    if (done_) return true;
+    sums_.add(a + slab_ * (kStoreRows * kListRowBytes), b, pass_.first_group % 8, lane_);
+    if (sums_.any_met && (step < kSteps || step % kSteps == 0)) done_ = all_stay_nan();
+    return done_;
+  }
+
+  __device__ void store() {
+    if (groups_ == 0) return;
+    float results[kGroups][4];
+#pragma unroll
+    for (int i = 0; i < kGroups * 4; ++i) results[i / 4][i % 4] = sums_.result(i / 4, i % 4);
+    if (p_.parts > 1) {
+      float4* const to = p_.sums + first_sum(pass_.tile, slab_, Storage::kTileN / 8) + pass_.first_group * 32 + lane_;
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        const float(&sums)[4] = results[g];
+        if ((groups_ >> g & 1) != 0) to[g * 32] = {sums[0], sums[1], sums[2], sums[3]};
+      }
+    } else {
+      const uint32_t rows[2] = {row(0), row(1)};
+      const int64_t first_col = int64_t(place_.panel) * Storage::kTileN + pass_.first_group * 8;
+      store_rows<Element, true>(p_.args, results, rows, first_col, lane_, ~groups_);
+    }
+  }
+
+ private:
+  __device__ uint32_t row(int h) const { return first_row_ + lane_ / 4 + 8 * h; }
+
+  // Of the groups that are computed again, in rows that have blocks: the sums of others are 0.
+  __device__ bool all_stay_nan() const {
     bool all = true;
 #pragma unroll
-    for (int c = 0; c < kEight; ++c) all = all && (isnan(sums[c]) || c >= columns);
-    return all;
+    for (int i = 0; i < kGroups * 4; ++i) {
+      const bool counts = has_blocks_[i % 4 / 2] && (groups_ >> i / 4 & 1) != 0;
+      all = all && (!counts || sums_.stays_nan(i / 4, i % 4));
+    }
+    return __all_sync(kWarp, all);
   }
 
-  // Adds the products of kEntriesAtOnce entries. Returns whether those of the others change nothing.
-  __device__ bool add(float (&sums)[kEight]) {
-    int k[kEntriesAtOnce];
-    const Element* a[kEntriesAtOnce];
-#pragma unroll
-    for (int i = 0; i < kEntriesAtOnce; ++i) {
-      const int e = min(next + i, end - 1);
-      k[i] = __ldg(args.entry_k + e);
-      const int64_t block = in_place ? e : __ldg(args.entry_block + e);
-      a[i] = static_cast<const Element*>(args.values) + block * args.block_m * args.block_k + in_block;
-    }
-#pragma unroll 1
-    for (int j = 0; j < args.block_k; ++j) {
-      EightOfB<Element> of_b[kEntriesAtOnce];
-      Element of_a[kEntriesAtOnce];
-#pragma unroll
-      for (int i = 0; i < kEntriesAtOnce; ++i) {
-        const int row = min(k[i] + j, int(args.cols) - 1);
-        of_b[i].read(b + row * args.ldb, columns, aligned_b);
-        of_a[i] = a[i][j];
-      }
-#pragma unroll
-      for (int i = 0; i < kEntriesAtOnce; ++i) {
-        if (next + i >= end || k[i] + j >= args.cols) continue;
-#pragma unroll
-        for (int c = 0; c < kEight; ++c) sums[c] = fmaf(float(of_a[i]), of_b[i][c], sums[c]);
-      }
-      if (--left == 0) {
-        if (all_nan(sums)) return true;
-        left = between = min(2 * between, kMostBetween);
-      }
-    }
-    next += kEntriesAtOnce;
-    return false;
-  }
+  const Params& p_;
+  const Pass pass_;
+  int lane_, slab_;
+  Place place_;
+  uint32_t first_row_, groups_;
+  bool has_blocks_[2], done_;
+  MarkedSums<Element, kGroups> sums_;
 };
 
-// first_row: of the warp's 16 rows of C. groups: bit g: the 8 columns from first_col + 8 g on. A row has as many lanes
-// as there are groups, or the next power of two, and the warp as many rows at once as these leave lanes for.
-template <class Element>
-__device__ void compute_again(const LaunchArgs& args, const RowChunks& rows, uint32_t first_row, uint32_t first_col,
-                              int lane, uint32_t groups) {
-  constexpr int kRows = 16;
-  const int marked = __popc(groups), lanes = marked <= 1 ? 1 : 1 << (32 - __clz(marked - 1));
-  const int at_once = min(kRows, 32 / lanes), own = lane % lanes;
-  const bool has_group = own < marked && lane / lanes < at_once;
-  const uint32_t column = first_col + kEight * (has_group ? __fns(groups, 0, own + 1) : 0);
-  const int columns = has_group ? int(min(int64_t(kEight), args.n - column)) : 0;
-  const bool scales = only_scales<Element>(args.epilogue);
-  const float alpha = alpha_of(args.epilogue);
-  const bool aligned_b = (reinterpret_cast<uintptr_t>(args.b) | args.ldb * int64_t{sizeof(Element)}) % 16 == 0;
+// By the warps that multiply: computes the passes. state: of the ring, behind the last tile.
+template <class Element, class Storage>
+__device__ void compute_again(const Params& p, Storage& shared, RingState<Storage::kStages>& state) {
+  const int warp = int(threadIdx.x - Storage::kProducers) / 32, lane = threadIdx.x % 32;
+  const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
+  const uint32_t first_a = shared_address(shared.a), first_b = shared_address(shared.b);
+  for_each_pass(p, shared, [&](const Pass& pass) {
+    AgainRows<Element, Storage> own(p, shared, pass, warp, lane);
+    const int steps = own.steps();
 #pragma unroll 1
-  for (int r = lane / lanes; r - lane / lanes < kRows; r += at_once) {
-    const uint32_t row = first_row + r;
-    const bool inside = columns > 0 && row < args.rows;
-    const uint32_t block_row = inside ? row / uint32_t(args.block_m) : 0;
-    AgainRow<Element> of = {args,
-                            is_in_place(rows),
-                            __ldg(rows.row_ptr + block_row),
-                            inside ? __ldg(rows.row_ptr + block_row + 1) : 0,
-                            int64_t(row - block_row * uint32_t(args.block_m)) * args.block_k,
-                            static_cast<const Element*>(args.b) + column,
-                            columns,
-                            aligned_b};
-    float sums[kEight] = {};
-#pragma unroll 1
-    while (of.next < of.end && !of.add(sums)) {
+    for (int step = 0; step < steps && !ends_before(shared, step, state); ++step, ++state) {
+      wait_for_phase(first_full + state.stage * kBarrierBytes, state.phase);
+      const uint32_t a = first_a + state.stage * kStageBytesA, b = first_b + state.stage * Storage::kStageBytesB;
+      const bool done = own.add(step, a, b);
+      __syncwarp();
+      if (lane == 0) {
+        shared.done[state.phase][state.stage][warp] = done;
+        arrive_in_cluster<1>(first_empty + state.stage * kBarrierBytes);
+      }
     }
-    if (inside) few_columns::write_row<Element>(args, scales, alpha, row, column, columns, sums);
-  }
-  __syncwarp();
+    own.store();
+  });
 }
 
 }  // namespace wgmma_scatter_kernel

@@ -2,18 +2,18 @@
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/nan_sums.cuh"
+#include "cuda/planes_packed_again.cuh"
 #include "cuda/row_store.cuh"
-#include "cuda/scatter_again.cuh"
 #include "cuda/scatter_join.cuh"
+#include "cuda/stage_parts.h"
 
 namespace sparsek::cuda {
 namespace wgmma_scatter_kernel {
 
 constexpr int kJoinWarps = 4, kJoinGroups = 2;  // a warp has 16 rows by so many groups
-constexpr int kTogether = 4;                    // parts that are loaded before the first is added
 
-// As Place has the tiles.
-template <class Element>
+// As Place has the tiles. Together: parts that are loaded before the first is added.
+template <class Element, int Together>
 __global__ void __launch_bounds__(kJoinWarps * 32, 4) join_kernel(const __grid_constant__ Joined p) {
   const LaunchArgs& args = p.args;
   constexpr int kColumns = kJoinGroups * 8;
@@ -31,10 +31,10 @@ __global__ void __launch_bounds__(kJoinWarps * 32, 4) join_kernel(const __grid_c
   const int64_t to_next = first_sum(p.tiles, 0, p.groups);
   float sums[kJoinGroups][4] = {};
 #pragma unroll 1
-  for (int first = 0; first < p.parts; first += kTogether) {
-    float4 of_part[kTogether][kJoinGroups] = {};
+  for (int first = 0; first < p.parts; first += Together) {
+    float4 of_part[Together][kJoinGroups] = {};
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
+    for (int i = 0; i < Together; ++i) {
 #pragma unroll
       for (int g = 0; g < kJoinGroups; ++g) {
         const bool is_there = first + i < p.parts && int64_t(first_col) + g * 8 < args.n;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kJoinWarps * 32, 4) join_kernel(const __grid_c
       }
     }
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
+    for (int i = 0; i < Together; ++i) {
 #pragma unroll
       for (int g = 0; g < kJoinGroups; ++g) {
         sums[g][0] += of_part[i][g].x;
@@ -53,32 +53,37 @@ __global__ void __launch_bounds__(kJoinWarps * 32, 4) join_kernel(const __grid_c
     }
   }
 
+  const uint32_t row[2] = {first_row + lane / 4, first_row + lane / 4 + 8};
+  uint32_t with_nan = 0;
   if constexpr (std::is_same_v<Element, float>) {
 #pragma unroll
     for (int i = 0; i < kJoinGroups * 4; ++i) sums[i / 4][i % 4] += sums[i / 4][i % 4] * 0.f;
-  }
-  const uint32_t row[2] = {first_row + lane / 4, first_row + lane / 4 + 8};
-  uint32_t with_nan = 0;
-  if (any_nan(args, sums, row, first_col, lane)) {
-    with_nan = groups_with_nan(args, sums, row, first_col);
-    if (lane == 0) atomicAdd(args.recomputed, 1ull);
+    if (any_nan(args, sums, row, first_col, lane)) {
+      with_nan = groups_with_nan(args, sums, row, first_col);
+      if (lane == 0) atomicAdd(args.recomputed, 1ull);
+    }
   }
   store_rows<Element, true>(args, sums, row, first_col, lane, with_nan);
-  if (with_nan != 0) compute_again<Element>(args, p.rows, first_row, first_col, lane, with_nan);
+  if (with_nan != 0) planes_packed_kernel::compute_again(args, p.rows, first_row, first_col, lane, with_nan);
 }
+
+// Where there are more than kFew parts, all are under way at once; else fewer registers leave room for more warps.
+constexpr int kFew = 4;
 
 template <class Element>
 cudaError_t prepare_join() {
   cudaFuncAttributes unused;
-  return cudaFuncGetAttributes(&unused, join_kernel<Element>);
+  const cudaError_t error = cudaFuncGetAttributes(&unused, join_kernel<Element, kFew>);
+  return error == cudaSuccess ? cudaFuncGetAttributes(&unused, join_kernel<Element, int{kMostStageParts}>) : error;
 }
 
 template <class Element>
 cudaError_t join(const Joined& p) {
   constexpr int kColumns = kJoinGroups * 8;
   const int64_t warps = (p.args.rows + kStoreRows - 1) / kStoreRows * ((p.args.n + kColumns - 1) / kColumns);
-  return launch_kernel(join_kernel<Element>, static_cast<int>((warps + kJoinWarps - 1) / kJoinWarps), kJoinWarps * 32,
-                       0, p.args.stream, {/*overlap=*/true}, p);
+  const auto kernel = p.parts <= kFew ? join_kernel<Element, kFew> : join_kernel<Element, int{kMostStageParts}>;
+  return launch_kernel(kernel, static_cast<int>((warps + kJoinWarps - 1) / kJoinWarps), kJoinWarps * 32, 0,
+                       p.args.stream, {/*overlap=*/true}, p);
 }
 
 template cudaError_t prepare_join<float>();

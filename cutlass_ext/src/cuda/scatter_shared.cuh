@@ -25,6 +25,8 @@ using ring_kernel::kElementBytes;
 using ring_kernel::kStageBytesA;
 using ring_kernel::kStageK;
 using ring_kernel::kTileM;
+using ring_kernel::kUnitK;
+using ring_kernel::kUnits;
 
 static_assert(kListRows == kTileM && kListColumns == kStageK && kListRowBytes == kStageK * kElementBytes);
 static_assert(kStageTileBytes == kStageBytesA);
@@ -44,14 +46,16 @@ constexpr int slots_of(int tile_n) { return tile_n <= 64 ? 2 : 4; }
 constexpr uint32_t kWarp = 0xffffffffu;
 
 struct Params {
-  CUtensorMap map_b;  // see BoxesOfB
-  CUtensorMap map_c;  // (N, M, 1); set if by_tma
+  CUtensorMap map_b;      // see BoxesOfB
+  CUtensorMap map_chunk;  // likewise, with boxes of one chunk of columns
+  CUtensorMap map_c;      // (N, M, 1); set if by_tma
   LaunchArgs args;
   ScatteredRows rows;
   BoxesOfB boxes;
   const uint16_t* values;  // in the order of the lists
   const uint8_t* stages;   // of A, as the lists would make them (stage_tiles.h); null: they are made of the lists
   float4* sums;            // of the parts of tiles, see scatter_join.cuh
+  uint32_t* with_nan;      // (tiles, slabs of 16 rows), see scatter_again.cuh; null: in shared memory
   int32_t groups, panels;  // of 128 rows, of columns
   int32_t parts;           // of each tile, along K
   int32_t tiles;           // or parts of them, if there is more than one of each
@@ -72,13 +76,25 @@ struct NoLists {
   static constexpr int kProducerWarps = 4, kFullArrivals = 1;
 };
 
+constexpr int kSlabs = kTileM / kStoreRows;  // of a tile
+
 template <int TileN, int Stages>
 struct StageMemory {
   static constexpr int kWarpgroups = warpgroups_of(TileN), kConsumerWarps = 4 * kWarpgroups;
+  static constexpr int kHalves = 2 / kWarpgroups;  // of a tile's rows, that a warpgroup has
   static constexpr int kTileN = TileN, kStages = Stages, kStageBytesB = TileN / kChunkColumns * kChunkBytes;
   alignas(1024) uint8_t b[Stages][kStageBytesB];
   alignas(1024) uint8_t a[Stages][kStageBytesA];
   alignas(1024) StoreBuffers buffers[kConsumerWarps];
+};
+
+// Of scatter_again.cuh. kNotedTiles: as there is room for.
+template <int TileN, int Stages>
+struct AgainMemory {
+  static constexpr int kNotedTiles = TileN <= 64 ? 24 : 80;
+  uint32_t with_nan[kNotedTiles][kSlabs];
+  bool has_nan;                                   // of any tile
+  bool done[2][Stages][4 * warpgroups_of(TileN)];  // in each other round of the ring, at a stage: of each warp
 };
 
 template <int Stages>
@@ -90,8 +106,10 @@ struct StageBarriers {
 template <int TileN, int Stages, bool LaidOut>
 struct Storage : StageMemory<TileN, Stages>,
                  std::conditional_t<LaidOut, NoLists, ListMemory<TileN>>,
-                 StageBarriers<Stages> {
+                 StageBarriers<Stages>,
+                 AgainMemory<TileN, Stages> {
   static constexpr bool kLaidOut = LaidOut;
+  static constexpr int kPassGroups = LaidOut ? 8 : 4;  // of 8 columns (scatter_again.cuh): as registers allow
   static constexpr int kProducers = 32 * Storage::kProducerWarps;
   static constexpr int kThreads = kProducers + 32 * Storage::kConsumerWarps;
 };
@@ -120,9 +138,10 @@ struct PartOfSteps {
   }
 };
 
-__device__ inline uint32_t bytes_of_box(const Params& p) {
-  return p.boxes.chunks * p.rows.sizes.columns * kChunkColumns * kElementBytes;
+__device__ inline uint32_t bytes_of_chunk(const Params& p) {
+  return p.rows.sizes.columns * kChunkColumns * kElementBytes;
 }
+__device__ inline uint32_t bytes_of_box(const Params& p) { return p.boxes.chunks * bytes_of_chunk(p); }
 
 // Of B, for a stage of a panel.
 template <class Storage>

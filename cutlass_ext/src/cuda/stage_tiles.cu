@@ -2,6 +2,7 @@
 #include "cuda/stage_tiles.h"
 
 #include "cuda/launch.cuh"
+#include "cuda/marked_pairs.cuh"
 
 namespace sparsek::cuda {
 
@@ -27,7 +28,7 @@ __global__ void __launch_bounds__(kThreads)
     const uint32_t source = __ldg(lists.sources + first + i);
     // Those behind the last one have its place and its value.
     if (source != kNoSource)
-      tiles[quarter][__ldg(lists.places + first + i) / sizeof(uint16_t)] = __ldg(values + source);
+      tiles[quarter][__ldg(lists.places + first + i) / sizeof(uint16_t)] = present(__ldg(values + source));
   }
   __syncwarp();
   uint4* const out = to + (int64_t(blockIdx.x) * kQuarters + quarter) * kVectors;

@@ -4,6 +4,7 @@
 //
 //   tiles   (row groups, stages, quarters) of (32 rows, 64 columns), K-major, swizzled over 128 bytes, as a stage lies
 //           in shared memory; in the order of the row group's steps. Those of stages that are left out are not written.
+//           As in values in the order of lists, zeros of blocks are -0, and +0 stands for an absent element
 #pragma once
 
 #include "cuda/stage_values.h"

@@ -3,6 +3,7 @@
 
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/marked_pairs.cuh"
 
 namespace sparsek::cuda {
 
@@ -24,7 +25,7 @@ __global__ void __launch_bounds__(kThreads)
   uint32_t value[kTogether];
 #pragma unroll
   for (int i = 0; i < kTogether; ++i) {
-    value[i] = source[i] == kNoSource ? 0 : __ldg(values + source[i]);
+    value[i] = source[i] == kNoSource ? kAbsent : present(__ldg(values + source[i]));
   }
   *reinterpret_cast<uint4*>(to + first) = {value[0] | value[1] << 16, value[2] | value[3] << 16,
                                            value[4] | value[5] << 16, value[6] | value[7] << 16};

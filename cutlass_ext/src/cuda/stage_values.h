@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of a product in the order of its plan's lists (cuda/stage_lists.h).
+// The values of a product in the order of its plan's lists (cuda/stage_lists.h). Zeros of blocks become -0, which adds
+// what 0 adds, so that they differ from the zeros of absent elements (cuda/marked_pairs.cuh).
 #pragma once
 
 #include "cuda/chunk_args.h"

@@ -47,20 +47,21 @@ struct Made {
   }
 };
 
-// The last ones of this thread, each in the place that its address and the rows of its box give it.
+// The last ones of this thread, each in the place that its address and its box give it.
 constexpr int kPlaceBits = 5;
 thread_local Made made[1 << kPlaceBits];
 
-Made& place_of(const void* address, int box_rows) {
+Made& place_of(const void* address, const int (&box)[3]) {
   constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-  return made[(reinterpret_cast<uintptr_t>(address) + uint64_t(box_rows)) * kGolden >> (64 - kPlaceBits)];
+  const uint64_t key = reinterpret_cast<uintptr_t>(address) + uint64_t(box[1]) + 1021 * uint64_t(box[2]);
+  return made[key * kGolden >> (64 - kPlaceBits)];
 }
 
 }  // namespace
 
 cudaError_t make_tensor_map(CUtensorMap* map, const void* address, const TensorMapShape& shape, const int (&box)[3],
                             int swizzle_bytes) {
-  Made& known = place_of(address, box[1]);
+  Made& known = place_of(address, box);
   if (!known.is_of(address, shape, box, swizzle_bytes)) {
     const cudaError_t error = encode(&known.map, address, shape.extent, shape.stride_bytes, box, swizzle_bytes);
     known.address = error == cudaSuccess ? address : nullptr;

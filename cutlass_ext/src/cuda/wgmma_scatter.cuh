@@ -5,15 +5,15 @@
 // so the product takes little longer than a dense one of these columns. The plan lists A's elements by stages
 // (stage_lists.h), and a kernel before this one copies their values to the order of the lists (stage_values.h).
 // Producer warps read these lists and write the elements to their places in a dense tile in shared memory, whose rest
-// is zero (scatter_producer.cuh). Stages in which no row of the tile has a block are left out. Where a plan keeps A's
+// is +0 (scatter_producer.cuh); zeros of blocks are -0. Stages in which no row of the tile has a block are left out. Where a plan keeps A's
 // stages (stage_tiles.h), they are copied to shared memory as they are.
 //
 //   A   stage (128, 64), K-major, 128-byte swizzle, written by the producer warps, 32 rows each
 //   B   stage (chunk of 64 columns, 64, 64), N-major, 128-byte swizzle: by TMA; rows behind A's columns are zero
 //   C   (M, N):(ldc, 1) through shared memory and bulk stores, or from registers: any rows, M, N, pitch, alignment
 //
-// Zeros times Inf or NaN are NaN: a warp computes the groups of 8 columns of its 16 rows with NaN in their sums again
-// (scatter_again.cuh).
+// Zeros times Inf or NaN are NaN: behind its last tile, a CTA computes the groups of 8 columns with NaN in their sums
+// again (scatter_again.cuh).
 #pragma once
 
 #include <cuda.h>
@@ -23,9 +23,9 @@
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/nan_sums.cuh"
+#include "cuda/read_here.cuh"
 #include "cuda/row_store.cuh"
 #include "cuda/scatter_again.cuh"
-#include "cuda/scatter_join.cuh"
 #include "cuda/scatter_producer.cuh"
 #include "cuda/wgmma.cuh"
 #include "cutlass/arch/reg_reconfig.h"
@@ -33,10 +33,7 @@
 namespace sparsek::cuda {
 namespace wgmma_scatter_kernel {
 
-using ring_kernel::kUnitK;
-using ring_kernel::kUnits;
-
-// A warp's 16 rows of a tile of C, in one half of it.
+// A warp's 16 rows of a tile of C. half: of the tile's rows, if a warpgroup has both.
 struct OwnRows {
   uint32_t first_row, first_col;
   int warp, lane;  // of the consumers
@@ -47,24 +44,37 @@ struct OwnRows {
     warp = thread / 32;
     lane = thread % 32;
     const Place place(p, tile);
-    first_row = place.group * kTileM + half * (kTileM / 2) + warp % 4 * kStoreRows;
+    first_row = place.group * kTileM + half * (kTileM / 2) + warp * kStoreRows;
     first_col = place.panel * Storage::kTileN;
   }
   __device__ uint32_t row() const { return first_row + lane / 4; }
 };
 
-// Stores them, but for the groups of 8 columns that it returns, which have NaN. first_buffer: a warp that stores 64
+// The groups of 8 columns whose sums have NaN, which it notes. any: whether some have, if only beyond C.
+template <class Storage, int Groups>
+__device__ uint32_t note_nan(const Params& p, Storage& shared, const float (&acc)[Groups][4], const OwnRows& own,
+                             int tile, bool any) {
+  uint32_t with_nan = 0;
+  if (any) {
+    const uint32_t row[2] = {own.row(), own.row() + 8};
+    with_nan = groups_with_nan(p.args, acc, row, own.first_col);
+    if (with_nan != 0 && own.lane == 0) {
+      atomicAdd(p.args.recomputed, 1ull);
+      shared.has_nan = true;
+    }
+  }
+  if (own.lane == 0) nan_of(p, shared, tile, int(own.first_row) % kTileM / kStoreRows) = with_nan;
+  return with_nan;
+}
+
+// Stores them, but for the groups of 8 columns that have NaN. first_buffer: a warp that stores 64
 // columns at a time takes its buffers in turn; others take both each time.
 template <class Element, class Storage, int Groups>
-__device__ uint32_t store(const Params& p, Storage& shared, float (&acc)[Groups][4], const OwnRows& own,
-                          int first_buffer) {
+__device__ void store(const Params& p, Storage& shared, float (&acc)[Groups][4], const OwnRows& own,
+                          int tile, int first_buffer) {
   const LaunchArgs& args = p.args;
   const uint32_t row[2] = {own.row(), own.row() + 8};
-  uint32_t with_nan = 0;
-  if (any_nan(args, acc, row, own.first_col, own.lane)) {
-    with_nan = groups_with_nan(args, acc, row, own.first_col);
-    if (own.lane == 0) atomicAdd(args.recomputed, 1ull);
-  }
+  const uint32_t with_nan = note_nan(p, shared, acc, own, tile, any_nan(args, acc, row, own.first_col, own.lane));
   if (p.by_tma && with_nan == 0) {
     auto& buffers = reinterpret_cast<StoreBuffers&>(shared.buffers[own.warp][first_buffer]);
     store_rows_by_tma<Element>(p.map_c, alpha_of(args.epilogue), acc, buffers, own.first_row, own.first_col, own.lane);
@@ -73,7 +83,6 @@ __device__ uint32_t store(const Params& p, Storage& shared, float (&acc)[Groups]
     if (p.by_tma && Groups * 8 == kStoreColumns) wait_for_stores();
     store_rows<Element, true>(args, acc, row, own.first_col, own.lane, with_nan);
   }
-  return with_nan;
 }
 
 // A part of the columns.
@@ -101,11 +110,10 @@ __device__ void multiply(float (&acc)[Groups][4], uint64_t a, uint64_t b) {
 template <class Element, class Storage>
 __device__ void consume(const Params& p, Storage& shared) {
   constexpr int kGroups = Storage::kTileN / 8, kStages = Storage::kStages;
-  constexpr int kHalves = 2 / Storage::kWarpgroups, kHalfBytes = kStageBytesA / 2;
+  constexpr int kHalves = Storage::kHalves, kHalfBytes = kStageBytesA / 2;
   const LaunchArgs& args = p.args;
-  const int warpgroup = int(threadIdx.x - Storage::kProducers) / 128, lane = threadIdx.x % 32;
+  const int lane = threadIdx.x % 32;
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
-  const uint64_t first_a = wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + warpgroup * kHalfBytes);
   const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kChunkBytes);
   wait_for_previous_launch();
   if (p.parts > 1) allow_dependent_launch();  // of the kernel that joins them
@@ -116,6 +124,9 @@ __device__ void consume(const Params& p, Storage& shared) {
   };
 #pragma unroll 1
   for (int tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+    // For each tile anew: while it is stored, there is no register for it.
+    const int warpgroup = (read_thread() - Storage::kProducers) / 128;
+    const uint64_t first_a = wgmma_descriptor_a(cute::cast_smem_ptr_to_uint(shared.a) + warpgroup * kHalfBytes);
     float acc[kHalves][kGroups][4] = {};
     const int steps = PartOfSteps(p, Place(p, tile).steps(p)).count;
 #pragma unroll 1
@@ -146,28 +157,22 @@ __device__ void consume(const Params& p, Storage& shared) {
     if (p.parts > 1) {
 #pragma unroll
       for (int half = 0; half < kHalves; ++half) {
-        const OwnRows own(p, shared, tile, warpgroup + half);
-        leave_sums(args, p.sums, acc[half], own.first_row, own.first_col, own.lane);
+        const OwnRows own(p, shared, tile, half);
+        const uint32_t found = leave_sums(args, p.sums, acc[half], own.first_row, own.first_col, own.lane);
+        note_nan(p, shared, acc[half], own, tile, __any_sync(kWarp, found != 0));
       }
-      return;
+      break;
     }
-    uint32_t with_nan[kHalves];
 #pragma unroll 1
     for (int half = 0; half < kHalves; ++half) {
-      const OwnRows own(p, shared, tile, warpgroup + half);
-      if constexpr (kHalves == 2) with_nan[0] = with_nan[1];
-      with_nan[kHalves - 1] = store<Element>(p, shared, acc[0], own, half);
+      const OwnRows own(p, shared, tile, half);
+      store<Element>(p, shared, acc[0], own, tile, half);
 #pragma unroll
       for (int i = 0; i < (kHalves - 1) * kGroups * 4; ++i) acc[0][i / 4][i % 4] = acc[1][i / 4][i % 4];
     }
-#pragma unroll 1
-    for (int half = 0; half < kHalves; ++half) {
-      const OwnRows own(p, shared, tile, warpgroup + half);
-      const uint32_t groups = half == 0 ? with_nan[0] : with_nan[kHalves - 1];
-      if (groups != 0) compute_again<Element>(args, p.rows, own.first_row, own.first_col, own.lane, groups);
-    }
   }
   wait_for_stores();
+  if (meet_behind_tiles(shared)) compute_again<Element>(p, shared, state);
 }
 
 // Registers of a thread. A CTA has no more of them than at its launch: 384 times 80, or 512 times 128; where A is laid
@@ -192,6 +197,7 @@ __global__ void __launch_bounds__(Memory::kThreads, ctas_of_sm(Memory::kTileN))
   extern __shared__ __align__(1024) uint8_t memory[];
   auto& shared = *reinterpret_cast<Memory*>(memory);
   if (threadIdx.x == 0) {
+    shared.has_nan = false;
     for (int s = 0; s < Memory::kStages; ++s) {
       shared.full[s].init(Memory::kFullArrivals);
       shared.empty[s].init(Memory::kConsumerWarps);
@@ -207,7 +213,7 @@ __global__ void __launch_bounds__(Memory::kThreads, ctas_of_sm(Memory::kTileN))
     clear_rest(p, shared);
     if constexpr (Memory::kLaidOut) {
       wait_for_previous_launch();
-      if (threadIdx.x < 32) copy_stages(p, shared, threadIdx.x);
+      copy_stages(p, shared);
     } else {
       produce(p, shared);
     }
@@ -264,41 +270,58 @@ struct WgmmaScatterKernel {
     return write_stage_tiles(rows.sizes, rows.lists, args.values, to, args.stream);
   }
 
-  // Of the workspace, before the sums of parts.
+  // Of the workspace; behind them the sums of parts and which have NaN.
   static int64_t value_bytes(const LaunchArgs& args, const ListSizes& sizes) {
     return args.laid_out != nullptr ? 0 : sizes.value_bytes();
   }
 
   static int64_t panels_of(const LaunchArgs& args) { return (args.n + kTileN - 1) / kTileN; }
 
+  // Of all parts.
+  static int64_t bytes_of_sums(const LaunchArgs& args, int64_t tiles) {
+    return args.cluster > 1 ? wgmma_scatter_kernel::bytes_of_sums(tiles, kTileN) : 0;
+  }
+
+  static int ctas_of(const LaunchArgs& args, int64_t tiles) {
+    return static_cast<int>(args.cluster > 1 ? tiles : std::min<int64_t>(args.workers, tiles));
+  }
+
+  static int64_t bytes_of_nan(const LaunchArgs& args, int64_t tiles) {
+    return wgmma_scatter_kernel::bytes_of_nan<FromLayout>(tiles, ctas_of(args, tiles));
+  }
+
   static size_t workspace_bytes(const LaunchArgs& args) {
     const ListSizes sizes = sizes_of(args);
-    const int64_t parts = args.cluster > 1 ? sizes.groups * panels_of(args) * args.cluster : 0;
-    return static_cast<size_t>(value_bytes(args, sizes) + wgmma_scatter_kernel::bytes_of_sums(parts, kTileN));
+    const int64_t tiles = sizes.groups * panels_of(args) * args.cluster;
+    return static_cast<size_t>(value_bytes(args, sizes) + bytes_of_sums(args, tiles) + bytes_of_nan(args, tiles));
   }
 
   static cudaError_t launch(const LaunchArgs& args) {
     namespace k = wgmma_scatter_kernel;
     const auto& rows = static_cast<const ScatteredRows&>(*args.rows_in_chunks);
     const ListSizes& sizes = rows.sizes;
-    k::Params p = {{}, {}, args, rows, k::BoxesOfB::of(args)};
+    k::Params p = {{}, {}, {}, args, rows, k::BoxesOfB::of(args)};
     p.values = static_cast<const uint16_t*>(args.workspace);
     p.stages = static_cast<const uint8_t*>(args.laid_out);
-    p.sums = reinterpret_cast<float4*>(static_cast<char*>(args.workspace) + value_bytes(args, sizes));
     // Chunks of fewer than 64 rows have gaps between them in shared memory.
     p.boxes.chunks = sizes.columns == k::kStageK ? std::min(p.boxes.chunks, kTileN / k::kChunkColumns) : 1;
     p.groups = static_cast<int32_t>(sizes.groups);
     p.parts = args.cluster;
     p.panels = static_cast<int32_t>(panels_of(args));
     p.tiles = p.groups * p.panels * p.parts;
+    char* const sums = static_cast<char*>(args.workspace) + value_bytes(args, sizes);
+    p.sums = reinterpret_cast<float4*>(sums);
+    char* const with_nan = sums + bytes_of_sums(args, p.tiles);
+    p.with_nan = bytes_of_nan(args, p.tiles) > 0 ? reinterpret_cast<uint32_t*>(with_nan) : nullptr;
     p.by_tma = can_store_by_tma<Element>(args);
     cudaError_t error = p.boxes.make_map(&p.map_b, args, sizes.columns, p.boxes.chunks);
+    if (error == cudaSuccess) error = p.boxes.make_map(&p.map_chunk, args, sizes.columns, /*box_chunks=*/1);
     if (error == cudaSuccess && p.by_tma) error = make_store_map(&p.map_c, args);
     if (error == cudaSuccess && args.laid_out == nullptr) {
       error = copy_stage_values(sizes, rows.lists, args.values, args.workspace, args.stream);
     }
     if (error != cudaSuccess) return error;
-    const int ctas = p.parts > 1 ? p.tiles : std::min(args.workers, p.tiles);
+    const int ctas = ctas_of(args, p.tiles);
     error = args.laid_out != nullptr ? launch_on<FromLayout>(ctas, p) : launch_on<FromLists>(ctas, p);
     if (error != cudaSuccess || p.parts == 1) return error;
     return k::join<Element>({args, rows, p.sums, p.groups, p.groups * p.panels, p.parts, kTileN / 8});

@@ -97,6 +97,11 @@ func TestNaNSums(t *testing.T) {
 	run(t, "testdata/nan_sums_check.cpp", "-I", "testdata/no_cuda", "-Wno-unknown-pragmas")
 }
 
+// How numbers are split where zeros that stand for absent elements must not meet Inf and NaN.
+func TestMarkedPairs(t *testing.T) {
+	run(t, "testdata/marked_pairs_check.cpp", "-I", "testdata/no_cuda")
+}
+
 // The steps of the planner in device memory, against the planner on the host.
 func TestDeviceSteps(t *testing.T) { run(t, "testdata/device_check.cpp", planner...) }
 

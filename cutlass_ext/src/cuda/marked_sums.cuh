@@ -47,8 +47,8 @@ struct MarkedSums {
       load_matrices(a, from_a + row * kRowBytes + ((2 * unit + second) ^ row % 8) * 16);
 #pragma unroll
       for (int g = 0; g < Groups; g += 2) {
-        load_matrices_transposed(
-            b[g / 2], from_b + (16 * unit + row) * kRowBytes + ((first_group + g + second) ^ row % 8) * 16);
+        load_matrices_transposed(b[g / 2],
+                                 from_b + (16 * unit + row) * kRowBytes + ((first_group + g + second) ^ row % 8) * 16);
       }
     }
   };

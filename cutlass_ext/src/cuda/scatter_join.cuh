@@ -29,7 +29,7 @@ constexpr int64_t bytes_of_sums(int64_t tiles, int tile_n) {
 // where some of the lane's are NaN, of groups of columns in C.
 template <int Groups>
 __device__ uint32_t leave_sums(const LaunchArgs& args, float4* sums, const float (&acc)[Groups][4], uint32_t first_row,
-                           uint32_t first_col, int lane) {
+                               uint32_t first_col, int lane) {
   const int slab = int(first_row) % ring_kernel::kTileM / kStoreRows;
   store_part(args, acc, first_col, sums + first_sum(blockIdx.x, slab, Groups) + lane);
   const auto columns = int(min(int64_t(Groups * 8), args.n - first_col));

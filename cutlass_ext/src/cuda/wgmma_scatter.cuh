@@ -5,8 +5,8 @@
 // so the product takes little longer than a dense one of these columns. The plan lists A's elements by stages
 // (stage_lists.h), and a kernel before this one copies their values to the order of the lists (stage_values.h).
 // Producer warps read these lists and write the elements to their places in a dense tile in shared memory, whose rest
-// is +0 (scatter_producer.cuh); zeros of blocks are -0. Stages in which no row of the tile has a block are left out. Where a plan keeps A's
-// stages (stage_tiles.h), they are copied to shared memory as they are.
+// is +0 (scatter_producer.cuh); zeros of blocks are -0. Stages in which no row of the tile has a block are left out.
+// Where a plan keeps A's stages (stage_tiles.h), they are copied to shared memory as they are.
 //
 //   A   stage (128, 64), K-major, 128-byte swizzle, written by the producer warps, 32 rows each
 //   B   stage (chunk of 64 columns, 64, 64), N-major, 128-byte swizzle: by TMA; rows behind A's columns are zero
@@ -70,8 +70,8 @@ __device__ uint32_t note_nan(const Params& p, Storage& shared, const float (&acc
 // Stores them, but for the groups of 8 columns that have NaN. first_buffer: a warp that stores 64
 // columns at a time takes its buffers in turn; others take both each time.
 template <class Element, class Storage, int Groups>
-__device__ void store(const Params& p, Storage& shared, float (&acc)[Groups][4], const OwnRows& own,
-                          int tile, int first_buffer) {
+__device__ void store(const Params& p, Storage& shared, float (&acc)[Groups][4], const OwnRows& own, int tile,
+                      int first_buffer) {
   const LaunchArgs& args = p.args;
   const uint32_t row[2] = {own.row(), own.row() + 8};
   const uint32_t with_nan = note_nan(p, shared, acc, own, tile, any_nan(args, acc, row, own.first_col, own.lane));

@@ -141,12 +141,18 @@ struct Left {
 };
 
 const Left kLeft[] = {
-    {"wgmma_packed", 256, 8, 16, "wgmma_gather"}, {"wgmma_packed", 256, 8, 12, ""},
-    {"wgmma_scatter", 256, 16, 8, "wgmma_gather"}, {"wgmma_scatter", 64, 64, 64, "wgmma_gather"},
-    {"wgmma_scatter", 256, 16, 4, ""}, {"wgmma_scatter", 256, 8, 8, ""},
-    {"wgmma_scatter", 64, 8, 32, ""}, {"wgmma_scatter", 256, 4, 4, ""},
-    {"dmma_packed", 64, 8, 8, "dmma"}, {"dmma_packed", 64, 8, 4, ""},
-    {"planes_packed", 128, 8, 16, "wgmma_planes"}, {"planes_packed", 128, 8, 8, ""},
+    {"wgmma_packed", 256, 8, 16, "wgmma_gather"},
+    {"wgmma_packed", 256, 8, 12, ""},
+    {"wgmma_scatter", 256, 16, 8, "wgmma_gather"},
+    {"wgmma_scatter", 64, 64, 64, "wgmma_gather"},
+    {"wgmma_scatter", 256, 16, 4, ""},
+    {"wgmma_scatter", 256, 8, 8, ""},
+    {"wgmma_scatter", 64, 8, 32, ""},
+    {"wgmma_scatter", 256, 4, 4, ""},
+    {"dmma_packed", 64, 8, 8, "dmma"},
+    {"dmma_packed", 64, 8, 4, ""},
+    {"planes_packed", 128, 8, 16, "wgmma_planes"},
+    {"planes_packed", 128, 8, 8, ""},
     {"wgmma_gather", 256, 8, 8, ""},
 };
 

@@ -409,7 +409,8 @@ typedef struct sparsek_plan_info {
   int64_t workspace_bytes;
   double unit_roundoff; /* of one accumulation step of this kernel: the u of the error bound */
   /* Slabs of 16 rows x tile_n of which sums were computed again since the plan was made, because one was NaN or, with
-   * fp32, Inf: 0 where operands and sums are finite. Where the plan was in use, reading this waits for the device. */
+   * fp32, Inf: 0 where operands and sums are finite. Where several CTAs share a tile, each part of a slab may count.
+   * Where the plan was in use, reading this waits for the device. */
   int64_t recomputed;
   int32_t chosen_by; /* sparsek_chosen_by */
   int32_t reserved;

@@ -26,6 +26,9 @@ type BSR[T Element, I Index] struct {
 	// Unsorted allows block columns in any order within a block row. They are sorted while they are copied; Values stay
 	// as they are.
 	Unsorted bool
+	// Frozen promises that values which [SetDeviceValues] gives are not written to in place. So a GPU's plans keep them
+	// packed, as they do Values. After a write to the buffer, another SetDeviceValues packs them again.
+	Frozen bool
 }
 
 // DeviceBSR is a [BSR] in device memory.
@@ -40,6 +43,8 @@ type DeviceBSR[T Element, I Index] struct {
 	// BlockIdx and Unsorted are as in [BSR]; BlockIdx is of exactly the length, and nil with Bound.
 	BlockIdx *DeviceBuffer[I]
 	Unsorted bool
+	// Frozen is as in [BSR], of Values too. It is for [NewDeviceMatrix].
+	Frozen bool
 }
 
 // BSROf is a matrix of package bsr, in the types of this package. The arrays are the same.

@@ -232,3 +232,78 @@ func TestKeptValuesBatchInvariant(t *testing.T) {
 		testKeptBatchInvariant[float64](t, engine)
 	})
 }
+
+// frozenMatrices makes matrices with the values in buffer, which change by SetDeviceValues alone: of an index on the host,
+// and of one in device memory.
+func frozenMatrices[T Element](t *testing.T, engine *Engine, a BSR[T, int32], buffer *DeviceBuffer[T]) []*Matrix {
+	t.Helper()
+	host := a
+	host.Values, host.Frozen = nil, true
+	ofHost := must(NewMatrix(t.Context(), engine, host))(t)
+	if err := SetDeviceValues(t.Context(), ofHost, buffer); err != nil {
+		t.Fatal(err)
+	}
+	d := DeviceBSR[T, int32]{Rows: a.Rows, Cols: a.Cols, BlockM: a.BlockM, BlockK: a.BlockK, RowPtr: filled(t, engine, a.RowPtr),
+		ColIdx: filled(t, engine, a.ColIdx), Values: buffer, Frozen: true}
+	return []*Matrix{ofHost, must(NewDeviceMatrix(t.Context(), engine, d))(t)}
+}
+
+func testFrozenValues[T Element](t *testing.T, engine *Engine, kernel Kernel) {
+	for _, s := range keptShapes(kernel) {
+		if !serves[T, T](t, engine, s) {
+			continue
+		}
+		p := newProduct[T, int32](s)
+		buffer := filled(t, engine, p.a.Values)
+		for _, m := range frozenMatrices(t, engine, p.a, buffer) {
+			defer m.Close()
+			plan := must(m.Plan(t.Context(), p.planOptions(16)))(t)
+			defer plan.Close()
+			if plan.Info().KeptBytes == 0 {
+				t.Error("a plan of frozen values in device memory keeps none of them")
+			}
+			check := func(what string) {
+				t.Helper()
+				c := p.newC()
+				if err := plan.Multiply(t.Context(), p.alpha, p.beta, Operands{B: p.b, C: c}); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				if report, err := check.Product(engine.Library(), p.a, p.checkArgs(c, plan.Info())); err != nil {
+					t.Fatalf("%s: %v\n%+v", what, err, report)
+				}
+			}
+			check("first values")
+			p.a.Values = doubled(p.a.Values)
+			if err := errors.Join(buffer.Write(t.Context(), p.a.Values), SetDeviceValues(t.Context(), m, buffer)); err != nil {
+				t.Fatal(err)
+			}
+			check("others in the same buffer")
+			p.a.Values = otherValues(p.a.Values, 3)
+			if err := SetValues(t.Context(), m, p.a.Values); err != nil {
+				t.Fatal(err)
+			}
+			check("others from the host")
+			p.a.Values = otherValues(p.a.Values, 4)
+			if err := errors.Join(buffer.Write(t.Context(), p.a.Values), SetDeviceValues(t.Context(), m, buffer)); err != nil {
+				t.Fatal(err)
+			}
+			check("others in the buffer again")
+		}
+	}
+}
+
+// Plans keep values in device memory that change by SetDeviceValues alone, and have the new ones behind it.
+func TestFrozenValues(t *testing.T) {
+	onKeepingKernels(t, testFrozenValues[BFloat16], testFrozenValues[Float16], testFrozenValues[float32], testFrozenValues[float64])
+}
+
+// A plan that waits for nothing keeps no values, and says so.
+func TestFrozenInStream(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	s := must(engine.NewStream())(t)
+	defer s.Close()
+	a := DeviceBSR[float32, int32]{Rows: 2, Cols: 2, BlockM: 2, BlockK: 2, RowPtr: filled(t, engine, []int32{0, 1}),
+		ColIdx: filled(t, engine, []int32{0}), Values: filled(t, engine, make([]float32, 4)), Frozen: true}
+	_, err := NewDeviceMatrixIn(t.Context(), s, a)
+	wantFault(t, err, ErrBadArgument, "SPARSEK_BSR_FROZEN")
+}

@@ -49,7 +49,9 @@ func NewMatrix[T Element, I Index](ctx context.Context, engine *Engine, a BSR[T,
 		return nil, err
 	}
 	m := &Matrix{rows: a.Rows, cols: a.Cols, blockM: a.BlockM, blockK: a.BlockK, blocks: len(a.ColIdx), dtype: DTypeOf[T]()}
-	if err := m.create(op, engine, a.raw(), &valueHolder{}, addressOf(a.Values)); err != nil {
+	raw := a.raw()
+	raw.Frozen = a.Frozen
+	if err := m.create(op, engine, raw, &valueHolder{}, addressOf(a.Values)); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -57,7 +59,7 @@ func NewMatrix[T Element, I Index](ctx context.Context, engine *Engine, a BSR[T,
 
 // NewDeviceMatrix takes a matrix that is in device memory already. The index is checked and copied within that memory,
 // where plans are made of it; the values are referred to, and their buffer must not be used for anything else meanwhile
-// but to be rewritten between products. ctx is looked at before that.
+// but to be rewritten between products, unless they are Frozen. ctx is looked at before that.
 func NewDeviceMatrix[T Element, I Index](ctx context.Context, engine *Engine, a DeviceBSR[T, I]) (*Matrix, error) {
 	return newDeviceMatrix(ctx, engine, nil, a)
 }
@@ -90,6 +92,7 @@ func newDeviceMatrix[T Element, I Index](ctx context.Context, engine *Engine, s 
 	if err != nil {
 		return nil, err
 	}
+	raw.Frozen = a.Frozen
 	if s != nil {
 		if err := use.add(s.handle); err != nil {
 			return nil, err
@@ -257,7 +260,7 @@ func SetValues[T Element](ctx context.Context, m *Matrix, values []T) error {
 }
 
 // SetDeviceValues is [SetValues] with values that are in device memory already. They are referred to, not copied; the
-// matrix keeps the buffer, which must be of its engine.
+// matrix keeps the buffer, which must be of its engine. Where the matrix is Frozen, plans pack them.
 func SetDeviceValues[T Element](ctx context.Context, m *Matrix, values *DeviceBuffer[T]) error {
 	const op = "set values"
 	if values == nil {

@@ -6,12 +6,13 @@
 On the CPU all sizes are small: that it runs is what counts there. Candidates take turns in one process; a figure is the
 median of rounds, of the host's time the least of them. Operands are random, bf16 on a GPU and fp32 on the CPU; 12.5 % of the
 blocks of 64x64 are stored.
-Sections are calls, compiled, linear, training, forward, step and decode of a model of Llama's shape, and patterns.
+Sections are calls, compiled, linear, frozen, training, forward, step and decode of a model of Llama's shape, and patterns.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import functools
 import gc
 import json
@@ -27,7 +28,7 @@ from torch.nn import functional as F  # noqa: N812
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "src")]
 
 from model_figures import ModelBench  # noqa: E402
-from timing import host_microseconds, milliseconds, synchronize  # noqa: E402
+from timing import graph_microseconds, host_microseconds, milliseconds, synchronize  # noqa: E402
 
 import sparsek  # noqa: E402
 import sparsek.torch as st  # noqa: E402
@@ -140,6 +141,32 @@ class Bench:
             found["kernels of y = x W^T"] = sorted({event.name[:90] for event in profile.events() if event.device_type.name == "CUDA"})
         return found
 
+    def frozen(self) -> dict[str, Any]:
+        """y = x W^T and C = A B of weights of several blocks, as they are and frozen, beside a dense layer."""
+        width, tokens = (4096, (16, 256, 4096)) if self.is_gpu else (128, (16,))
+        found: dict[str, Any] = {}
+        for dtype in (torch.bfloat16, torch.float32) if self.is_gpu else (torch.float32,):
+            dense = nn.Linear(width, width, bias=False, device=self.device, dtype=dtype)
+            for edge in (1, 4, 8, 16, 64) if self.is_gpu else (8,):
+                layer = st.BsrLinear.from_dense(dense, (edge, edge), density=DENSITY)
+                frozen = copy.deepcopy(layer)
+                st.freeze_(frozen)
+                for rows in tokens:
+                    x = torch.randn(rows, width, device=self.device, dtype=dtype)
+                    b = x.t().contiguous()
+                    works: dict[str, Callable[[], Any]] = {
+                        "y": functools.partial(layer.forward, x),
+                        "frozen y": functools.partial(frozen.forward, x),
+                        "dense y": functools.partial(dense, x),
+                        "C": functools.partial(st.mm, layer.values, layer.crow, layer.col, layer.size, b),
+                        "frozen C": functools.partial(st.mm, frozen.values, frozen.crow, frozen.col, frozen.size, b),
+                    }
+                    with torch.no_grad():
+                        times = graph_microseconds(works) if self.is_gpu else milliseconds(works, self.device)
+                    case = f"{str(dtype).removeprefix('torch.')} {edge}x{edge}, {rows} rows of x"
+                    found[case] = ", ".join(f"{name} {time:.1f}" for name, time in times.items())
+        return found
+
     def training(self) -> dict[str, Any]:
         """Forward and both gradients of BsrLinear, nn.Linear, and torch's BSR product forward."""
         tokens, inputs, outputs = (8192, 4096, 16384) if self.is_gpu else (64, 256, 512)
@@ -215,6 +242,7 @@ SECTIONS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "calls": Bench.calls,
     "compiled": Bench.compiled,
     "linear": Bench.linear_product,
+    "frozen": Bench.frozen,
     "training": Bench.training,
     "forward": lambda bench: ModelBench(bench.device, BLOCK, DENSITY).forward(),
     "step": lambda bench: ModelBench(bench.device, BLOCK, DENSITY).step(),

@@ -24,7 +24,7 @@ def draw(seed: int, *shape: int, dtype: Any) -> Any:
 def all_of(q: Any, k: Any, v: Any, bias: Any, layout: Any = None, **options: Any) -> list[Any]:
     """The result, and the gradients of q, k, v and bias. options: of attention."""
     given = [x.detach().requires_grad_() for x in (q, k, v, bias)]
-    got = st.attention(*given[:3], layout, bias=given[3], **options)
+    got = st.attention(given[0], given[1], given[2], layout, bias=given[3], **options)
     return [got.detach(), *torch.autograd.grad(got, given, draw(9, *got.shape, dtype=got.dtype))]
 
 

@@ -30,9 +30,8 @@ def load(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = load("torch_figures", monkeypatch)
     file = tmp_path / "figures.json"
-    monkeypatch.setattr(
-        sys, "argv", ["torch_figures", "--device", "cpu", "--only", "linear,training,forward,step,decode,patterns", "--json", str(file)]
-    )
+    sections = "linear,frozen,training,forward,step,decode,patterns"
+    monkeypatch.setattr(sys, "argv", ["torch_figures", "--device", "cpu", "--only", sections, "--json", str(file)])
     program.main()
     report = json.loads(file.read_text())
     assert report["device"] == "CPU"

@@ -342,3 +342,14 @@ def test_export() -> None:
     program = torch.export.export(model, (x,))
     assert "sparsek.linear" in str(program.graph)
     torch.testing.assert_close(program.module()(x), model(x))
+
+
+def test_freezing_on_the_cpu() -> None:
+    """There is nothing to keep, and nothing changes."""
+    model = nn.Sequential(st.BsrLinear(40, 24, (8, 8), density=0.5), nn.ReLU())
+    x = torch.randn(3, 40)
+    before = model(x)
+    assert st.freeze_(model) == []
+    torch.testing.assert_close(model(x), before, rtol=0, atol=0)
+    st.unfreeze_(model)
+    model(x).sum().backward()

@@ -79,8 +79,15 @@ void require_flags(int32_t value, int32_t known, const char* member, const char*
 }  // namespace
 
 void require_served(const sparsek_bsr& bsr) {
-  require_flags(bsr.flags, SPARSEK_BSR_SORT | SPARSEK_BSR_ASYNC | SPARSEK_BSR_BOUND, "bsr->flags",
-                "SPARSEK_BSR_SORT (1), SPARSEK_BSR_ASYNC (2) and SPARSEK_BSR_BOUND (4)");
+  require_flags(bsr.flags, SPARSEK_BSR_SORT | SPARSEK_BSR_ASYNC | SPARSEK_BSR_BOUND | SPARSEK_BSR_FROZEN, "bsr->flags",
+                "SPARSEK_BSR_SORT (1), SPARSEK_BSR_ASYNC (2), SPARSEK_BSR_BOUND (4) and SPARSEK_BSR_FROZEN (8)");
+  constexpr int32_t kBoth = SPARSEK_BSR_FROZEN | SPARSEK_BSR_ASYNC;
+  if (bsr.memory == SPARSEK_DEVICE && (bsr.flags & kBoth) == kBoth) {
+    fail(SPARSEK_BAD_ARGUMENT,
+         "bsr->flags has SPARSEK_BSR_FROZEN and SPARSEK_BSR_ASYNC: plans that wait for nothing keep no values, leave "
+         "one "
+         "of the two out");
+  }
   if ((bsr.flags & SPARSEK_BSR_BOUND) != 0) require_null(bsr.block_idx, "bsr->block_idx, with SPARSEK_BSR_BOUND,");
 }
 

@@ -56,6 +56,7 @@ CudaMatrix::CudaMatrix(const sparsek_bsr& a, int device, PlanMemory& memory)
       memory_(memory),
       is_async_(a.memory == SPARSEK_DEVICE && (a.flags & SPARSEK_BSR_ASYNC) != 0),
       is_bounded_((a.flags & SPARSEK_BSR_BOUND) != 0),
+      is_frozen_((a.flags & SPARSEK_BSR_FROZEN) != 0),
       stream_(static_cast<cudaStream_t>(a.stream)),
       index_(make_index(a)) {
   dtype = static_cast<sparsek_dtype>(a.dtype);
@@ -77,6 +78,7 @@ CudaMatrix::CudaMatrix(const BsrShape& shape, sparsek_dtype type, int device, Pl
       memory_(memory),
       is_async_(true),
       is_bounded_(true),
+      is_frozen_(false),
       stream_(nullptr),
       index_(DeviceIndex(shape)) {
   dtype = type;
@@ -192,20 +194,23 @@ void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_s
   if (shape().nnzb == 0) return;
   DeviceScope scope(device_);
   check_memory(values, memory, device_, "values");
-  if (memory == SPARSEK_DEVICE) {
+  if (memory == SPARSEK_DEVICE && !is_frozen_) {
     values_ = values;
     return;
   }
   const auto order = static_cast<cudaStream_t>(stream);
   const bool captured = memory_.releases().use(uses_, order);
   const std::lock_guard lock(owning_);
-  copy_values(values, order);
+  if (memory == SPARSEK_HOST) {
+    copy_values(values, order);
+    values = owned_values_.data();
+  }
   for (const auto& place : expanded_) {
-    if (const auto used = place.lock()) used->fill(owned_values_.data(), order);
+    if (const auto used = place.lock()) used->fill(values, order);
   }
   {
     const std::lock_guard listing(listing_);
-    for (ValueLayout* const layout : layouts_) layout->fill(owned_values_.data(), order);
+    for (ValueLayout* const layout : layouts_) layout->fill(values, order);
   }
   // Nothing outside of a graph can wait for a part of it.
   if (captured) {
@@ -214,7 +219,7 @@ void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_s
     if (copied_ == nullptr) copied_ = std::make_unique<Event>();
     copied_->record(order);
   }
-  values_ = owned_values_.data();
+  values_ = values;
 }
 
 void CudaMatrix::wait_for_copy() {
@@ -240,7 +245,7 @@ bool CudaMatrix::add_layout(ValueLayout& layout) {
   const std::lock_guard lock(owning_);
   if (is_set_by_graph_) return false;
   wait_for_copied();
-  layout.fill(owned_values_.data(), memory_.stream());
+  layout.fill(values_, memory_.stream());
   check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
   const std::lock_guard listing(listing_);
   layouts_.push_back(&layout);
@@ -257,7 +262,7 @@ std::shared_ptr<const ExpandedValues> CudaMatrix::expanded(Expansion expansion) 
   auto& place = expanded_[static_cast<int>(expansion)];
   if (auto used = place.lock()) return used;
   const auto made = std::make_shared<const ExpandedValues>(index_, dtype, expansion, memory_, uses_);
-  if (values_ != nullptr && !is_referenced(values_)) {
+  if (values_ != nullptr && is_settled(values_)) {
     wait_for_copied();
     made->fill(values_, memory_.stream());
     check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");

@@ -40,7 +40,7 @@ class CudaMatrix final : public MatrixState {
 
   // Where the caller's was, there it stays.
   const AnyIndex& index() const { return index_; }
-  // Until the last copy of values from the host has been made.
+  // Until the last settled values are there: copied from the host, or written before they were set.
   void wait_for_copy();
   bool is_bounded() const { return is_bounded_; }
   // Of the caller: where plans of an asynchronous matrix are made.
@@ -55,22 +55,23 @@ class CudaMatrix final : public MatrixState {
   const void* values() const { return values_; }  // in device memory; null until they are set
   size_t value_bytes() const;
 
-  // Whether values, those of this matrix at some time, are the caller's, who may write others there at any time, and
-  // tells nobody.
-  bool is_referenced(const void* values) const { return values != owned_; }
+  // Whether the values are this matrix's, and change by set_values alone: its own copy of host values, or the frozen
+  // ones. Others are the caller's, who may write to them at any time, and tells nobody.
+  bool is_settled(const void* values) const { return values == owned_ || (is_frozen_ && values == values_); }
 
-  // Whether the values are a copy of this matrix's own, which changes by set_values alone: then a plan may keep a
-  // layout of them. Not where a graph sets them, which would not know of that layout.
-  bool owns_values() const { return !is_async_ && !is_set_by_graph_ && values_ != nullptr && !is_referenced(values_); }
-  // Of a plan, where the matrix owned its values a moment ago: it is filled with them, and again with all that come
+  // Whether a plan may keep a layout of the values. Not where a graph sets them, which would not know of that layout.
+  bool lets_plans_keep_values() const {
+    return !is_async_ && !is_set_by_graph_ && values_ != nullptr && is_settled(values_);
+  }
+  // Of a plan, where it could keep a layout a moment ago: it is filled with the values, and again with all that come
   // later, until it is removed. False where a graph sets values by now: it is not filled then. Waits until it is full.
   // The current device must be the matrix's.
   bool add_layout(ValueLayout& layout);
   // Waits for nothing on the device.
   void remove_layout(ValueLayout& layout) noexcept;
 
-  // The values laid out in that way, one for all who have it. Of values that came from the host it holds the latest;
-  // others it holds once it was filled with them. The current device must be the matrix's.
+  // The values laid out in that way, one for all who have it. Of settled values it holds the latest; others it holds
+  // once it was filled with them. The current device must be the matrix's.
   std::shared_ptr<const ExpandedValues> expanded(Expansion expansion);
   // Seconds that filling it takes; measured, so it waits. Throws SPARSEK_NULL_POINTER where no values are set. Those in
   // device memory must stay unchanged meanwhile.
@@ -87,6 +88,7 @@ class CudaMatrix final : public MatrixState {
   PlanMemory& memory_;
   const bool is_async_;
   const bool is_bounded_;      // there may be fewer blocks than nnzb
+  const bool is_frozen_;       // values in device memory change by set_values alone
   const cudaStream_t stream_;  // of the caller, or null
   StreamUses uses_;            // of what this has in device memory, but for those of plans that exist
   AnyIndex index_;
@@ -101,9 +103,9 @@ class CudaMatrix final : public MatrixState {
   std::mutex owning_;                         // held while one of those below changes or is filled
   PoolArray<char> owned_values_;              // where the values came from the host
   std::atomic<const void*> owned_ = nullptr;  // its address
-  std::unique_ptr<Event> copied_;             // behind the last copy to it, and what was filled with that
+  std::unique_ptr<Event> copied_;             // behind the last settled values, and what was filled with these
   std::weak_ptr<const ExpandedValues> expanded_[kExpansions];
-  std::atomic<bool> is_set_by_graph_{false};  // a graph may copy values from the host
+  std::atomic<bool> is_set_by_graph_{false};  // a graph may set values that are settled
   std::mutex listing_;                        // held, behind owning_, while the next changes or is filled
   std::vector<ValueLayout*> layouts_;
 };

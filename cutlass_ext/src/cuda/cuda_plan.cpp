@@ -363,7 +363,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   // Where there is no room for all CTAs at once, most of them begin when the kernel before has long ended.
   launch.values_static = options_.values_static && launch.tiles_count <= 2 * workers_;
   launch.stream = static_cast<cudaStream_t>(args.stream);
-  if (!matrix_.is_referenced(values)) launch.laid_out = layout_.data();
+  if (matrix_.is_settled(values)) launch.laid_out = layout_.data();
   const bool captured = record_use(args);
   // A CTA begins with the tile of its number, or is one of the last without one, and takes further ones if there are
   // any.

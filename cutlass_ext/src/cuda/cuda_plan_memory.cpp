@@ -36,7 +36,7 @@ CudaPlan::ProductMemory CudaPlan::memory_of_product(void* laid_out) const {
 }
 
 void CudaPlan::make_layout() {
-  if (!matrix_.owns_values()) return;
+  if (!matrix_.lets_plans_keep_values()) return;
   const size_t bytes = kept_bytes(*kernel_, sizes_of(matrix_.shape(), options_.n, workers_, cluster_));
   if (bytes == 0) return;
   try {

@@ -15,7 +15,7 @@ namespace {
 
 bool keeps_layout(const KernelDesc& kernel, const CudaMatrix& matrix, const PlanOptions& options) {
   // A choice that must be the same for all plans of a matrix does not depend on what values it has by now.
-  if (!matrix.owns_values() || options.batch_invariant) return false;
+  if (!matrix.lets_plans_keep_values() || options.batch_invariant) return false;
   return kept_bytes(kernel, sizes_of(matrix.shape(), options.n, options.workers, /*cluster=*/1)) > 0;
 }
 

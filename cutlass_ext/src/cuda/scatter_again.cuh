@@ -27,10 +27,14 @@ __device__ uint32_t& nan_of(const Params& p, Storage& shared, int tile, int slab
   return shared.with_nan[(tile - int(blockIdx.x)) / int(gridDim.x)][slab];
 }
 
-// By all threads of the CTA, behind their last tile: whether there are passes.
+// By all threads of the CTA, behind their last tile: whether there are passes. Producers and consumers come from
+// different places in the code, which only a barrier in shared memory allows on all accounts.
 template <class Storage>
 __device__ bool meet_behind_tiles(Storage& shared) {
-  cutlass::arch::NamedBarrier::sync(Storage::kThreads, 1);
+  const uint32_t behind_tiles = shared_address(&shared.behind_tiles);
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) arrive_in_cluster<1>(behind_tiles);
+  wait_for_phase(behind_tiles, 0);
   return shared.has_nan;
 }
 

@@ -76,7 +76,6 @@ __device__ void copy_stages(const Params& p, Storage& shared) {
                 });
     }
   }
-  __syncwarp();
   if (!meet_behind_tiles(shared) || warp != 0) return;
   for_each_pass(p, shared, [&](const Pass& pass) {
     const Place place(p, pass.tile);
@@ -176,7 +175,6 @@ __device__ void produce(const Params& p, Storage& shared) {
     ahead[kSlots - 1] = parts.copy_next(from, copied);
     ++slot;
   }
-  __syncwarp();
   if (meet_behind_tiles(shared)) produce_again(p, shared, quarter, turn, lane);
 }
 

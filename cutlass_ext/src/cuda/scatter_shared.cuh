@@ -93,6 +93,7 @@ template <int TileN, int Stages>
 struct AgainMemory {
   static constexpr int kNotedTiles = TileN <= 64 ? 24 : 80;
   uint32_t with_nan[kNotedTiles][kSlabs];
+  cutlass::arch::ClusterBarrier behind_tiles;      // where all warps meet, once
   bool has_nan;                                    // of any tile
   bool done[2][Stages][4 * warpgroups_of(TileN)];  // in each other round of the ring, at a stage: of each warp
 };

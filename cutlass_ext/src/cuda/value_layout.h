@@ -11,7 +11,8 @@
 
 namespace sparsek::cuda {
 
-// One that a plan keeps of the values that a matrix owns: filled when it is made, and whenever others come.
+// One that a plan keeps of values that change by matrix_set_values alone: filled when it is made, and whenever others
+// are set.
 class ValueLayout {
  public:
   // In the order of the stream, which may be captured. It allocates nothing.

@@ -198,6 +198,7 @@ __global__ void __launch_bounds__(Memory::kThreads, ctas_of_sm(Memory::kTileN))
   auto& shared = *reinterpret_cast<Memory*>(memory);
   if (threadIdx.x == 0) {
     shared.has_nan = false;
+    shared.behind_tiles.init(Memory::kThreads / 32);
     for (int s = 0; s < Memory::kStages; ++s) {
       shared.full[s].init(Memory::kFullArrivals);
       shared.empty[s].init(Memory::kConsumerWarps);

@@ -107,6 +107,7 @@ class BsrFlag(enum.IntEnum):
     SORT = 1
     ASYNC = 2
     BOUND = 4
+    FROZEN = 8
 
 
 class PlanFlag(enum.IntEnum):

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _abi
 from ._abi import BsrFlag, Dtype, Memory, Status
-from ._arrays import current_stream, place
+from ._arrays import View, current_stream, place, view
 from ._extents import extents
 from ._handles import Owner, Shared
 from ._index import index_pair, index_type
@@ -16,7 +16,7 @@ from ._library import library
 from .context import Context, context_of
 from .dtypes import dtype_of
 from .errors import ArgumentError
-from .plan import Plan
+from .plan import Plan, values_of
 
 __all__ = ["Pattern"]
 
@@ -29,7 +29,8 @@ class Pattern(Owner):
     or "fp64". sort: block columns may come in any order within a block row; values keep theirs.
     context: where products are computed; None: where crow lies. stream: in which a GPU's arrays are read; None: the
     current one of their package. wait: whether to wait until an index on a GPU has been read and checked; if not,
-    `require` raises what was found, and until then a wrong index is one without blocks.
+    `require` raises what was found, and until then a wrong index is one without blocks. frozen: the values that
+    `set_values` gives are not written to in place, so that a GPU's plans may keep them packed; not with wait=False.
 
     One pattern may be used by any number of threads. Raises IndexFault, ArgumentError, DtypeError, UnsupportedError and
     OutOfMemory.
@@ -47,6 +48,7 @@ class Pattern(Owner):
         context: Context | None = None,
         stream: int | None = None,
         wait: bool = True,
+        frozen: bool = False,
     ) -> None:
         rows, cols = extents(shape, "shape", "M", "K")
         bm, bk = extents(block, "block", "rows", "columns")
@@ -75,12 +77,31 @@ class Pattern(Owner):
             row_ptr=starts.address,
             col_idx=columns.address,
             stream=current_stream(starts) if stream is None else stream,
-            flags=(int(BsrFlag.SORT) if sort else 0) | (0 if wait else int(BsrFlag.ASYNC)),
+            flags=(int(BsrFlag.SORT) if sort else 0) | (0 if wait else int(BsrFlag.ASYNC)) | (int(BsrFlag.FROZEN) if frozen else 0),
         )
         pointer = ctypes.c_void_p()
         lib.require(lib.matrix_create(self.context.pointer, ctypes.byref(bsr), ctypes.addressof(pointer)))
         assert pointer.value is not None
         self._handle = Shared(pointer.value, lib.matrix_destroy, self.context._handle)
+        self._values: View | None = None
+
+    def set_values(self, values: Any, stream: int | None = None) -> None:
+        """Gives a frozen pattern its values, (nnzb, bm, bk), where its context computes: plans pack them, in the order of `stream`.
+
+        None: their package's current stream. The array must be contiguous. It is kept and not copied, and products that
+        are given the same one do not pack it. After a write to it, call this again.
+        """
+        if not view(values).dense:
+            raise ArgumentError("values are not contiguous: a pattern keeps them as they lie, and takes no copy")
+        given = values_of(values, self.dtype, (self.nnzb, *self.block), stream)
+        if given.memory != self.context.memory:
+            raise ArgumentError(
+                f"values lie {place(given)}, and products are computed by {self.context}: copy them to where they are computed"
+            )
+        order = current_stream(given) if stream is None else stream
+        lib = library()
+        lib.require(lib.matrix_set_values(self.pointer, given.address, int(given.memory), order))
+        self._values = given  # the library refers to them
 
     def require(self, wait: bool = True) -> bool:
         """Raises IndexFault where the index is wrong, and returns whether it has been checked. wait: until it is."""

@@ -71,6 +71,16 @@ def _contiguous(found: View, what: str, stream: int | None) -> View:
     return contiguous(found)
 
 
+def values_of(values: Any, dtype: Dtype, shape: tuple[int, int, int], stream: int | None) -> View:
+    """Values of the shape (nnzb, bm, bk), contiguous: a copy where they are not. Raises ArgumentError and DtypeError."""
+    found = view(values)
+    element(found, dtype, "values")
+    nnzb, bm, bk = shape
+    if found.shape != shape and not (found.shape == (nnzb,) and bm == bk == 1):
+        raise ArgumentError(f"values have the shape {found.shape}, and not {shape}: (nnzb, bm, bk), a block for each of col's elements")
+    return _contiguous(found, "values", stream)
+
+
 class _Sides(NamedTuple):
     """Where a product has A's extents: which of them B and C have, as rows (-2) or as columns (-1)."""
 
@@ -333,14 +343,7 @@ class Plan(Owner):
         self._lib.require(self._multiply(self._pointer, ctypes.addressof(args)))
 
     def _values(self, values: Any, stream: int | None) -> View:
-        found = view(values)
-        element(found, self.dtype, "values")
-        nnzb, bm, bk = self._values_shape
-        if found.shape != self._values_shape and not (found.shape == (nnzb,) and bm == bk == 1):
-            raise ArgumentError(
-                f"values have the shape {found.shape}, and not {self._values_shape}: (nnzb, bm, bk), a block for each of col's elements"
-            )
-        return _contiguous(found, "values", stream)
+        return values_of(values, self.dtype, self._values_shape, stream)
 
     def _bias(self, bias: Any, line: tuple[int, int], stream: int | None) -> View | None:
         if bias is None:

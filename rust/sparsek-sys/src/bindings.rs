@@ -134,6 +134,7 @@ pub type sparsek_bsr_flag = i32;
 pub const SPARSEK_BSR_SORT: sparsek_bsr_flag = 1;
 pub const SPARSEK_BSR_ASYNC: sparsek_bsr_flag = 2;
 pub const SPARSEK_BSR_BOUND: sparsek_bsr_flag = 4;
+pub const SPARSEK_BSR_FROZEN: sparsek_bsr_flag = 8;
 
 pub type sparsek_plan_flag = i32;
 pub const SPARSEK_OWN_KERNELS: sparsek_plan_flag = 1;

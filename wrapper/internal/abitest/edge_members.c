@@ -21,7 +21,7 @@ static void test_bsr_members(edge* e) {
   sparsek_matrix* matrix = NULL;
   WITH_BSR(UNSUPPORTED_DTYPE, "dtype = 5 is none of", dtype, 5);
   WITH_BSR(MISALIGNED, "bsr->block_idx", block_idx, (const char*)kColIdx + 2);
-  WITH_BSR(BAD_ARGUMENT, "bsr->flags = 8", flags, 8);
+  WITH_BSR(BAD_ARGUMENT, "bsr->flags = 16", flags, 16);
   WITH_BSR(BAD_ARGUMENT, "bsr->flags = -1", flags, -1);
   WITH_BSR(BAD_ARGUMENT, "bsr->reserved = -1", reserved, -1);
   WITH_BSR(BAD_ARGUMENT, "bsr->reserved2 = 1", reserved2, 1);
@@ -29,13 +29,16 @@ static void test_bsr_members(edge* e) {
   device.memory = SPARSEK_DEVICE;
   device.flags = SPARSEK_BSR_ASYNC;
   EXPECT(WRONG_MEMORY, "", matrix_create(e->context, &device, &matrix));
+  device.flags |= SPARSEK_BSR_FROZEN;
+  EXPECT(BAD_ARGUMENT, "bsr->flags has SPARSEK_BSR_FROZEN and SPARSEK_BSR_ASYNC",
+         matrix_create(e->context, &device, &matrix));
   ++e->checks;
   if (matrix != NULL) fprintf(e->failures, "a matrix was made with members that are not served\n");
 
   /* Of host arrays the stream and the flag have no meaning, and 1 was a value of the member that is reserved now. */
   sparsek_bsr host = good_bsr();
   host.stream = &host;
-  host.flags = SPARSEK_BSR_ASYNC;
+  host.flags = SPARSEK_BSR_ASYNC | SPARSEK_BSR_FROZEN;
   host.reserved = 1;
   EXPECT(OK, "", matrix_create(e->context, &host, &matrix));
   e->api->matrix_destroy(matrix);

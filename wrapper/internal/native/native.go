@@ -211,7 +211,7 @@ type BSR struct {
 	RowPtr, ColIdx, Values, BlockIdx   unsafe.Pointer
 	Unsorted                           bool
 	Stream                             uintptr // in whose order device arrays are read
-	Async, Bound                       bool    // SPARSEK_BSR_ASYNC, SPARSEK_BSR_BOUND
+	Async, Bound, Frozen               bool    // SPARSEK_BSR_ASYNC, SPARSEK_BSR_BOUND, SPARSEK_BSR_FROZEN
 }
 
 // c is C's form of a. Its arrays are pinned by pins.
@@ -240,6 +240,9 @@ func (a *BSR) flags() (flags C.int32_t) {
 	}
 	if a.Bound {
 		flags |= C.SPARSEK_BSR_BOUND
+	}
+	if a.Frozen {
+		flags |= C.SPARSEK_BSR_FROZEN
 	}
 	return flags
 }

@@ -182,7 +182,12 @@ typedef enum sparsek_bsr_flag {
   SPARSEK_BSR_ASYNC = 2, /* of device arrays: matrix_create and plan_create wait for nothing, see matrix_create */
   /* nnzb is an upper bound: the last element of row_ptr says how many blocks there are, and col_idx and values have
    * room for nnzb. Of device arrays, kernels of other libraries do not serve such a matrix. */
-  SPARSEK_BSR_BOUND = 4
+  SPARSEK_BSR_BOUND = 4,
+  /* A promise: the matrix's values in device memory change by matrix_set_values alone, and not by writes to the array.
+   * So plans keep them packed, as they do copies of host values, see plan_create. After a write to the array,
+   * matrix_set_values with its address packs them again. Not with SPARSEK_BSR_ASYNC: SPARSEK_BAD_ARGUMENT. The CPU
+   * back-end packs nothing, so the flag changes nothing there. */
+  SPARSEK_BSR_FROZEN = 8
 } sparsek_bsr_flag;
 /* Bits of sparsek_plan_options.flags. */
 typedef enum sparsek_plan_flag {
@@ -895,10 +900,11 @@ typedef struct sparsek_api {
   sparsek_status (*matrix_create)(sparsek_context*, const sparsek_bsr*, sparsek_matrix** out);
   /* New values for the same pattern, (nnzb, bm, bk) of the same type. Lifetimes are as in matrix_create. A copy to the
    * device is ordered in the stream, and the host array must stay unchanged until the stream has passed it. Products
-   * that still run must come before it in the stream. What plans keep of host values (plan_info.kept_bytes) is made
-   * again behind the copy. A graph has captured the address of the values: capture it again after they move between
-   * host and device. A graph that sets host values uses those plans as their products do; plans that are made after it
-   * was captured keep nothing. */
+   * that still run must come before it in the stream. What plans keep of host values, and of frozen ones in device
+   * memory (SPARSEK_BSR_FROZEN), is made again behind the copy, in the order of the stream (plan_info.kept_bytes). A
+   * graph has captured the address of the values: capture it again after they move between host and device. A graph
+   * that sets host or frozen values uses those plans as their products do; plans that are made after it was captured
+   * keep nothing. */
   sparsek_status (*matrix_set_values)(sparsek_matrix*, const void* values, int32_t memory, sparsek_stream);
   void (*matrix_destroy)(sparsek_matrix*);
 
@@ -912,10 +918,11 @@ typedef struct sparsek_api {
    * was shipped. Similar products have the same sizes, block, types and epilogue, and about the same density, spread of
    * row lengths and share of common columns in neighbouring block rows. Without such a record a cost model chooses, or,
    * with options->tuning_seconds, a tuner measures.
-   * Some kernels read A packed: as dense tiles, or as planes of fp32. Where the matrix has a copy of host values, the
-   * CUDA back-end's plan of such a kernel keeps them packed, unless that takes more than 256 MiB or than there is, and
-   * products do not pack them. Of values in device memory, which may change at any time, and of those given with a
-   * product, each product packs them. */
+   * Some kernels read A packed: as dense tiles, or as planes of fp32. Where the matrix has a copy of host values, or
+   * frozen ones (SPARSEK_BSR_FROZEN), the CUDA back-end's plan of such a kernel keeps them packed, unless that takes
+   * more than 256 MiB or than there is, and products do not pack them. Other values in device memory may change at any
+   * time: each product packs them, and so it does those given with it, unless these are the matrix's frozen ones, by
+   * their address. */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);

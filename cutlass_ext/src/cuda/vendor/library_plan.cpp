@@ -72,7 +72,7 @@ void LibraryPlan::multiply(const MultiplyArgs& given) {
   const MultiplyArgs args = with_input_in_c(given, matrix_.shape().rows, options_.dtype_c);
   if (!args.in_own_graph) matrix_.memory().releases().use(uses_, static_cast<cudaStream_t>(args.stream));
   const void* values = args.values != nullptr ? args.values : matrix_.values();
-  if (expanded_ != nullptr && args.values != nullptr) {
+  if (expanded_ != nullptr && args.values != nullptr && !matrix_.is_settled(values)) {
     // The expanded values are the matrix's, for its products in any stream.
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const StreamMemory own(expanded_->element_bytes(), stream);
@@ -80,7 +80,7 @@ void LibraryPlan::multiply(const MultiplyArgs& given) {
     return run(args, own.data());
   }
   if (expanded_ != nullptr) {
-    if (matrix_.is_referenced(values)) expanded_->fill(values, static_cast<cudaStream_t>(args.stream));
+    if (!matrix_.is_settled(values)) expanded_->fill(values, static_cast<cudaStream_t>(args.stream));
     values = expanded_->data();
   }
   run(args, values);

@@ -16,7 +16,7 @@ import torch
 
 from ..errors import UnsupportedError
 from ..torch import _products
-from ..torch._plans import DTYPES
+from ..torch._types import DTYPES
 
 __all__ = ["install", "uninstall"]
 

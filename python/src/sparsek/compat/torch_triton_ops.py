@@ -16,7 +16,7 @@ from torch.sparse import _triton_ops
 
 from ..errors import ArgumentError, UnsupportedError
 from ..torch import _products
-from ..torch._plans import DTYPES
+from ..torch._types import DTYPES
 
 __all__ = ["bsr_dense_addmm", "bsr_dense_mm", "bsr_scatter_mm", "install", "sampled_addmm", "uninstall"]
 

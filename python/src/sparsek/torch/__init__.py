@@ -8,6 +8,7 @@ from ._plans import cache_clear, cache_info, tuning
 from .block_layout import BlockLayout
 from .blocks import block_mask, block_scores, from_blocks, index_from_mask, index_from_scores, to_blocks
 from .flex import flex_attention
+from .freeze import freeze_, unfreeze_
 from .functional import PlanTensor, attention, linear, mm, plan, sdd
 from .gate import LearnableTopKGate, block_mass, choose_blocks
 from .modules import BsrLinear, sparsify_
@@ -30,6 +31,7 @@ __all__ = [
     "cache_info",
     "choose_blocks",
     "flex_attention",
+    "freeze_",
     "from_blocks",
     "from_plain",
     "gate",
@@ -47,4 +49,5 @@ __all__ = [
     "to_blocks",
     "to_plain",
     "tuning",
+    "unfreeze_",
 ]

@@ -19,7 +19,8 @@ from ._attention_pages import KeyShape
 from ._attention_scales import E4M3, dtype_of_heads
 from ._device_patterns import DeviceEntry, DevicePatterns, is_capturing, of_one_type
 from ._nothing import Nothing
-from ._plans import DTYPES, cpu_context, entry_of, require_dtype
+from ._plans import cpu_context, entry_of
+from ._types import DTYPES, require_dtype
 
 _KEPT = 128
 # Queries and keys of which blocks consist where the library lists them on a GPU, and the largest head size there.

@@ -9,7 +9,7 @@ import torch
 
 from .._abi import Dtype
 from ..errors import ArgumentError, DtypeError, UnsupportedError
-from ._plans import DTYPES
+from ._types import DTYPES
 
 E4M3 = torch.float8_e4m3fn
 _OUTPUTS = (torch.bfloat16, torch.float16)

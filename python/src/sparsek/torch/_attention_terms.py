@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..errors import ArgumentError, DtypeError
-from ._plans import require_dtype
+from ._types import require_dtype
 
 _WORD = 32  # bits
 

@@ -20,7 +20,8 @@ from ..errors import ArgumentError, UnsupportedError
 from . import _products
 from ._forward_mode import ForwardModeLibrary
 from ._gradients import gradients_of_linear, gradients_of_mm
-from ._plans import cpu_context, require_dtype
+from ._plans import cpu_context
+from ._types import require_dtype
 
 _OPS: Any = torch.ops.sparsek
 _INDICES = {torch.int16: "int16", torch.int32: "int32", torch.int64: "int64"}

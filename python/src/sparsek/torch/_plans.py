@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from .. import _abi
-from .._abi import Dtype, MultiplyFlag
+from .._abi import MultiplyFlag
 from .._arrays import contiguous, view
 from .._handles import Shared
 from .._library import library
@@ -24,13 +24,12 @@ from .._measuring import measuring
 from ..cache import Cache, CacheInfo, Entry
 from ..context import Context
 from ..dtypes import BYTES
-from ..errors import ArgumentError, DtypeError, UnsupportedError
+from ..errors import ArgumentError, UnsupportedError
 from ..pattern import Pattern
 from . import _known
 from ._device_patterns import DeviceEntry, DevicePatterns, identity, is_capturing
-
-DTYPES = {torch.bfloat16: Dtype.BF16, torch.float16: Dtype.FP16, torch.float32: Dtype.FP32, torch.float64: Dtype.FP64}
-_TYPES = {kind: dtype for dtype, kind in DTYPES.items()}
+from ._frozen import FrozenEntry, frozen
+from ._types import TORCH_TYPES, require_dtype
 
 patterns = Cache(256 << 20)
 device_patterns = DevicePatterns(256 << 20)
@@ -55,11 +54,13 @@ def cache_info() -> CacheInfo:
 def cache_clear(captured: bool = False) -> None:
     """Drops the patterns and plans that are kept between products.
 
-    Those that CUDA graphs use stay, unless `captured` is set: then none of these graphs may run any more.
+    Those that CUDA graphs use stay, unless `captured` is set: then none of these graphs may run any more. Weights that were
+    frozen no longer are.
     """
     _known.forget()
     patterns.clear()
     device_patterns.clear(captured)
+    frozen.clear(captured)
     for clear in on_clear:
         clear(captured)
 
@@ -67,6 +68,7 @@ def cache_clear(captured: bool = False) -> None:
 def _after_fork() -> None:
     patterns.__init__(patterns.limit)  # type: ignore[misc]  # another thread of the parent may have held its lock
     device_patterns.__init__(device_patterns.limit)  # type: ignore[misc]
+    frozen.__init__()  # type: ignore[misc]
     _known.forget()
 
 
@@ -82,12 +84,9 @@ def cpu_context() -> Context:
     return found
 
 
-def require_dtype(dtype: torch.dtype) -> Dtype:
-    """The library's type. Raises DtypeError."""
-    kind = DTYPES.get(dtype)
-    if kind is None:
-        raise DtypeError(f"elements of {dtype} are not served: bfloat16, float16, float32 and float64 are")
-    return kind
+def entry_of_weight(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int]) -> Entry | DeviceEntry:
+    """The pattern of a matrix with these values, with its plans. Raises what Pattern does."""
+    return frozen.find(values, crow, col, size) or entry_of(crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
 
 
 def entry_of(crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: tuple[int, int], dtype: torch.dtype) -> Entry | DeviceEntry:
@@ -99,6 +98,12 @@ def entry_of(crow: torch.Tensor, col: torch.Tensor, size: Sequence[int], block: 
     if not crow.is_cpu:
         raise UnsupportedError(f"products are computed on the CPU and on CUDA devices: the tensors lie on {crow.device}")
     return patterns.entry(contiguous(view(crow)), contiguous(view(col)), shape, block, kind, True, cpu_context())
+
+
+def keep_for_graphs(crow: torch.Tensor, col: torch.Tensor, values: torch.Tensor) -> None:
+    """Keeps the values of a matrix that gets others, for as long as CUDA graphs that use them."""
+    device_patterns.keep_for_graphs(crow, col, values)
+    frozen.keep_for_graphs(values)
 
 
 class _Plan:
@@ -162,7 +167,7 @@ class Call:
         self._plan = plan
         self._lib = library()
         self._multiply = self._lib.multiply_at
-        self._shape, self._strides, self._dtype = shape, _strides(shape), _TYPES[entry.pattern.dtype]
+        self._shape, self._strides, self._dtype = shape, _strides(shape), TORCH_TYPES[entry.pattern.dtype]
         self._members = members
         self._spare: list[tuple[Any, int]] = []
         self.misaligned = options["alignment"] - 1
@@ -177,8 +182,11 @@ class Call:
         self._crow_memory, self._col_memory = self._starts.memory_at(crow.data_ptr()), self._columns.memory_at(col.data_ptr())
         self._col_address = col.data_ptr()
 
-    def serves(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
-        """Whether the index still is the one that it is for. It has crow of the address and size, and col of the size, of that."""
+    def serves(self, crow: torch.Tensor, col: torch.Tensor, values: torch.Tensor | None = None) -> bool:
+        """Whether the index still is the one that it is for. It has crow of the address and size, and col of the size, of that.
+
+        values: of A, where the product has some.
+        """
         # The memory is there: the operands own it.
         return (
             self._starts == self._crow_memory
@@ -255,7 +263,7 @@ class DeviceCall(Call):
         self._col: Callable[[], Any] = weakref.ref(col)
         self._versions, self._col_address = (crow._version, col._version), col.data_ptr()
 
-    def serves(self, crow: torch.Tensor, col: torch.Tensor) -> bool:
+    def serves(self, crow: torch.Tensor, col: torch.Tensor, values: torch.Tensor | None = None) -> bool:
         """Whether the index is the very one that it is for, and right as far as is known. crow has the address and size of that."""
         first, second = self._places
         # While the storages live, nothing else has their addresses.
@@ -293,6 +301,20 @@ class DeviceCall(Call):
             self._lib.require(status)
 
 
+class FrozenCall(DeviceCall):
+    """The same with the values of a frozen weight."""
+
+    __slots__ = ("_values",)
+
+    def _bind(self, entry: Any) -> None:
+        super()._bind(entry)
+        self._values = entry.values
+
+    def serves(self, crow: torch.Tensor, col: torch.Tensor, values: torch.Tensor | None = None) -> bool:
+        """Whether index and values are those that it is for."""
+        return values is not None and self._values.are(values) and super().serves(crow, col)
+
+
 def made_call(
     entry: Entry | DeviceEntry,
     options: dict[str, int],
@@ -302,13 +324,23 @@ def made_call(
 ) -> Call:
     """A call of the pattern's plan with these options. make_values: of the pattern, to be multiplied where kernels are measured."""
     key = tuple(options.items())
-    plan = entry.plans.get(key, lambda: _Plan(entry.pattern, options, *_measured(entry, make_values)))
+
+    def make() -> _Plan:
+        if isinstance(entry, FrozenEntry) and is_capturing():
+            raise ArgumentError(
+                "this product of a frozen weight is not known yet, and its stream is being captured into a CUDA graph: make one "
+                "of the same kind before the capture"
+            )
+        return _Plan(entry.pattern, options, *_measured(entry, make_values))
+
+    plan = entry.plans.get(key, make)
     if tuning.seconds > 0 and not plan.is_tuned:
         measured = _measured(entry, make_values)
         if measured:
             plan = _Plan(entry.pattern, options, *measured)
             entry.plans.put(key, plan)
-    return (DeviceCall if isinstance(entry, DeviceEntry) else Call)(entry, plan, options, shape, members)
+    kind = FrozenCall if isinstance(entry, FrozenEntry) else DeviceCall if isinstance(entry, DeviceEntry) else Call
+    return kind(entry, plan, options, shape, members)
 
 
 def _measured(entry: Entry | DeviceEntry, make_values: Callable[[], torch.Tensor]) -> tuple[()] | tuple[float, torch.Tensor]:

@@ -14,7 +14,8 @@ from .._abi import Memory
 from .._library import library
 from ..attention import lies_in_rows, strides_of
 from ..context import default_context
-from ._plans import cpu_context, require_dtype
+from ._plans import cpu_context
+from ._types import require_dtype
 
 POOLED = 3  # numbers of each column
 

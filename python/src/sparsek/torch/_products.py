@@ -11,7 +11,8 @@ import torch
 from .._abi import Activation, Bias, Op, Order
 from ..errors import ArgumentError, DtypeError
 from ._known import keep, kept
-from ._plans import DTYPES, Call, alignment_of, entry_of, made_call
+from ._plans import Call, alignment_of, entry_of, entry_of_weight, made_call
+from ._types import DTYPES
 
 ACTIVATIONS = {"none": int(Activation.NONE), "relu": int(Activation.RELU), "gelu": int(Activation.GELU), "silu": int(Activation.SILU)}
 
@@ -133,7 +134,7 @@ def known_mm(values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: 
         return None
     for ref in refs:
         call = ref()
-        if call is not None and call.looks_like(crow, col, values, b) and call.serves(crow, col):
+        if call is not None and call.looks_like(crow, col, values, b) and call.serves(crow, col, values):
             at, b_at = values.data_ptr(), b.data_ptr()
             return None if b_at & call.misaligned or at & 15 else (call, (at, b_at, 0, 0))
     return None
@@ -159,7 +160,7 @@ def mm(
     shape, width = shape_of_mm(size, b, transpose), b.element_size()
     outer, n = shape[-2:]
     _result(out, shape, b, *([torch.float32] if width == 2 else []))
-    entry = entry_of(crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
+    entry = entry_of_weight(values, crow, col, size)
     if b.numel() == 0 or outer == 0:
         return _zeros(out, shape, b)
     folded = b if b.dim() == 2 else b.flatten(0, -3)
@@ -238,7 +239,7 @@ def known_linear(
             continue
         looks_like = call.looks_like(crow, col, x, values) if bias is None else call.looks_like(crow, col, x, values, bias)
         # The gradient of an activation needs what it was applied to.
-        if looks_like and call.serves(crow, col) and (activation == "none" or not (call.has_gradients and torch.is_grad_enabled())):
+        if looks_like and call.serves(crow, col, values) and (activation == "none" or not (call.has_gradients and torch.is_grad_enabled())):
             at, x_at = values.data_ptr(), x.data_ptr()
             return None if x_at & call.misaligned or at & 15 else (call, (at, x_at, 0 if bias is None else bias.data_ptr(), 0))
     return None
@@ -268,7 +269,7 @@ def linear(
     shape = shape_of_linear(size, x, transpose)
     outer = shape[-1]
     _result(out, shape, x)
-    entry = entry_of(crow, col, size, (values.shape[1], values.shape[2]), values.dtype)
+    entry = entry_of_weight(values, crow, col, size)
     n = x.shape[:-1].numel()
     if n == 0 or outer == 0:
         return _zeros(out, shape, x)

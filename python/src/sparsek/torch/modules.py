@@ -13,7 +13,7 @@ from torch import nn
 from .._extents import extents
 from ..errors import ArgumentError
 from . import functional
-from ._plans import device_patterns
+from ._plans import keep_for_graphs
 from ._products import ACTIVATIONS
 from .blocks import Score, block_mask, block_scores, from_blocks, index_from_mask, mask_from_index, moving, to_blocks
 from .functional import linear_in_graph
@@ -187,7 +187,7 @@ class BsrLinear(nn.Module):
             from .distributed.exchange import rewriting
 
             moved = rewriting(moved)
-        device_patterns.keep_for_graphs(self.crow, self.col, self.values.data)
+        keep_for_graphs(self.crow, self.col, self.values.data)
         with torch.no_grad():
             _replace(self.values, moved(self.values.data))
         self.crow, self.col = index_from_mask(mask, self.col.dtype)
@@ -202,7 +202,7 @@ class BsrLinear(nn.Module):
         col: Any = state_dict.get(prefix + "col")
         complete = values is not None and col is not None and values.shape[1:] == self.values.shape[1:] and len(values) == len(col)
         if complete and len(col) != len(self.col):
-            device_patterns.keep_for_graphs(self.crow, self.col, self.values.data)
+            keep_for_graphs(self.crow, self.col, self.values.data)
             _replace(self.values, self.values.data.new_empty(values.shape))
             self.col = self.col.new_empty(col.shape)
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -12,7 +12,7 @@ from torch.utils import _pytree
 
 from ..errors import ArgumentError, UnsupportedError
 from . import functional
-from ._plans import device_patterns
+from ._plans import keep_for_graphs
 from .blocks import Score, block_mask, block_scores, from_blocks, index_from_mask, mask_from_index, moving, to_blocks
 
 __all__ = ["BsrTensor", "from_plain", "to_plain"]
@@ -93,7 +93,7 @@ class BsrTensor(torch.Tensor):
         moved, before = moving(mask, self.crow, self.col), self.values.shape
         state = optimizer.state.get(self, {}) if optimizer is not None else {}
         crow, col = index_from_mask(mask, self.col.dtype)
-        device_patterns.keep_for_graphs(self.crow, self.col, self.values)
+        keep_for_graphs(self.crow, self.col, self.values)
         with torch.no_grad():
             for kept in (self, *state.values()):
                 if isinstance(kept, BsrTensor) and kept.values.shape == before:
@@ -259,7 +259,7 @@ def _copy(matrix: BsrTensor, other: Any, non_blocking: bool = False) -> BsrTenso
     elif other.values.shape == matrix.values.shape and _same_storage(matrix, other):
         matrix.values.copy_(other.values, non_blocking)
     else:
-        device_patterns.keep_for_graphs(matrix.crow, matrix.col, matrix.values)
+        keep_for_graphs(matrix.crow, matrix.col, matrix.values)
         place, kind = matrix.values.device, matrix.values.dtype
         matrix.values = other.values.to(place, kind, copy=True)
         matrix.crow, matrix.col = other.crow.to(place, copy=True), other.col.to(place, copy=True)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights on GPUs that stay as they are: planned from a copy of the index on the host, their values kept packed by the plans.
+
+A frozen weight is known by where its values lie and by the number of changes that torch has counted in them. One that torch
+has changed since is multiplied as any other, and what was kept for it is dropped.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .._abi import Memory
+from .._library import library
+from ..context import default_context
+from ..errors import ArgumentError
+from ..pattern import Pattern
+from . import _known
+from ._device_patterns import DeviceEntry, identity, of_one_type
+from ._types import require_dtype
+
+
+class FrozenValues:
+    """What tells the values of a frozen weight from all others, earlier and later ones too."""
+
+    def __init__(self, values: torch.Tensor) -> None:
+        self._address, self._version = values.data_ptr(), values._version
+        self._storage = StorageWeakRef(values.untyped_storage())
+
+    def are(self, values: torch.Tensor) -> bool:
+        """Whether these are the ones, and torch knows of no change."""
+        return values.data_ptr() == self._address and values._version == self._version and not self.are_gone()
+
+    def are_gone(self) -> bool:
+        """Whether nobody has them any more."""
+        return self._storage.expired()
+
+
+class FrozenEntry(DeviceEntry):
+    """The pattern of a frozen weight, with its values, and its plans."""
+
+    def __init__(self, pattern: Pattern, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: tuple[int, int]) -> None:
+        super().__init__(pattern, identity(crow, col), crow, col)
+        self.values = FrozenValues(values)
+        self._look = values.shape, values.dtype, size
+
+    def is_of(self, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int]) -> bool:
+        """Whether the weight, which has the values that were frozen, is looked at as it was then."""
+        return (values.shape, values.dtype, tuple(size)) == self._look and identity(crow, col) == self.identity
+
+
+class FrozenWeights:
+    """Entries by the address of their values."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, FrozenEntry] = {}
+        self._of_graphs: list[FrozenEntry] = []
+        """Those that changed, or were let go of, while a CUDA graph uses their plans."""
+        self._lock = threading.RLock()
+
+    def freeze(self, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int]) -> None:
+        """Reads the index to the host, and so waits for it. Raises what Pattern does, and ArgumentError."""
+        if values.is_inference():
+            raise ArgumentError("values that were made in inference mode may change unseen: clone them outside of torch.inference_mode()")
+        if not values.is_contiguous() or values.data_ptr() & 15:
+            raise ArgumentError("values to be frozen are contiguous, and begin at a multiple of 16 bytes: clone them")
+        context = default_context(Memory.DEVICE, values.get_device())
+        extents = (int(size[0]), int(size[1]))
+        block = (values.shape[1], values.shape[2])
+        with torch.no_grad():
+            starts, columns = (part.cpu() for part in of_one_type(crow, col))
+            pattern = Pattern(starts, columns, extents, block, dtype=require_dtype(values.dtype), sort=True, context=context, frozen=True)
+        # Not by the pattern's own method, which would keep the tensor for as long as the pattern.
+        lib = library()
+        stream = torch.cuda.current_stream(values.device).cuda_stream
+        lib.require(lib.matrix_set_values(pattern.pointer, values.data_ptr(), int(Memory.DEVICE), stream))
+        entry = FrozenEntry(pattern, values, crow, col, extents)
+        with self._lock:
+            self._drop_gone()
+            self.thaw(values)
+            self._entries[values.data_ptr()] = entry
+        weakref.finalize(values, self._drop, values.data_ptr(), entry.values).atexit = False
+        _known.forget()  # calls that are kept pack the values
+
+    def thaw(self, values: torch.Tensor) -> None:
+        """Drops what is kept for them."""
+        found = self._entries.get(values.data_ptr())
+        if found is not None:
+            self._drop(values.data_ptr(), found.values)
+
+    def find(self, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int]) -> FrozenEntry | None:
+        """The entry of a weight that is frozen."""
+        if not self._entries or not values.is_cuda or values.is_inference():
+            return None
+        found = self._entries.get(values.data_ptr())
+        if found is None:
+            self._drop_gone()
+            return None
+        if not found.values.are(values):
+            self._drop(values.data_ptr(), found.values)
+            return None
+        return found if found.is_of(values, crow, col, size) else None
+
+    def keep_for_graphs(self, values: torch.Tensor) -> None:
+        """Keeps values that are to be replaced, for as long as CUDA graphs that multiply by them as frozen ones."""
+        if not values.is_cuda:
+            return
+        with self._lock:
+            found = self._entries.get(values.data_ptr())
+            if found is not None and found.verdict.captured:
+                found.verdict.captured.append(values)
+
+    def _drop_gone(self) -> None:
+        """What is kept for values that nobody has any more, as those of a layer that was given others."""
+        with self._lock:
+            for address, entry in list(self._entries.items()):
+                if entry.values.are_gone():
+                    self._drop(address, entry.values)
+
+    def _drop(self, address: int, values: FrozenValues) -> None:
+        """The entry at the address, if it still is that of these values."""
+        with self._lock:
+            entry = self._entries.get(address)
+            if entry is None or entry.values is not values:
+                return
+            del self._entries[address]
+            if entry.verdict.captured:
+                self._of_graphs.append(entry)
+
+    def clear(self, captured: bool) -> None:
+        """Forgets what is frozen; `captured`: also what CUDA graphs use, none of which may run any more."""
+        with self._lock:
+            for address, entry in list(self._entries.items()):
+                self._drop(address, entry.values)
+            if captured:
+                for entry in self._of_graphs:
+                    entry.verdict.captured.clear()  # the calls in it refer to the list
+                self._of_graphs.clear()
+
+
+frozen = FrozenWeights()

@@ -5,6 +5,7 @@ package sparsek_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -240,6 +241,7 @@ func kernelsOfAnyOrder(op Op) map[string]int {
 	found := map[string]int{blocksKernel(op, BF16, [2]int{64, 64}): 300}
 	if op == DSD || op == DDST {
 		found["skinny_bf16_64_16"], found["skinny_bf16_64_64"] = 12, 60
+		found["scatter_bf16_128_64"], found["scatter_bf16_128_256"] = 60, 300
 	}
 	return found
 }
@@ -297,4 +299,58 @@ func testChoiceCopiesNothing(t *testing.T, engine *Engine, s opShape, n int) {
 	if info := plan.Info(); info.CopiesA || info.CopiesB || info.CopiesC || info.ProductBytes != 0 {
 		t.Errorf("%d columns: %+v", n, info)
 	}
+}
+
+// testScatteredMajors multiplies blocks that lie anywhere by a kernel that copies neither B nor C, with Inf and NaN in
+// some of B where blocks read them.
+func testScatteredMajors[T, C Element](t *testing.T, engine *Engine, s opShape, place indexPlace, kernel string, workers int, nonFinite bool) {
+	t.Helper()
+	s.gapB += 8 + (8-s.lengthOfB()%8)%8
+	c := newOpCase[T, C, int32](s)
+	c.poison()
+	if nonFinite {
+		random := rand.New(rand.NewPCG(s.seed, 9))
+		for _, value := range []float64{math.Inf(1), math.Inf(1), math.Inf(-1), math.NaN()} {
+			c.b.data[c.b.place(random.IntN(c.b.rows), random.IntN(c.b.cols))] = FromFloat32[T](float32(value))
+		}
+	}
+	opts := c.options()
+	opts.Kernel, opts.Workers = kernel, workers
+	result, info := c.runOnDevice(t, engine, place, opts)
+	c.verifyByCheck(t, engine, info, result)
+	across := s.lengthOfB() != s.n && 64/s.blockK*s.blockK%8 != 0
+	if info.CopiesA || info.CopiesB != across || info.CopiesC {
+		t.Fatalf("which operands are copied: %+v", info)
+	}
+}
+
+// Kernels for blocks anywhere copy neither B nor C, whatever their order, but a B whose stages begin at no multiple of 16
+// bytes: each epilogue, stages of 64 columns and of fewer, tiles that CTAs share along K, more tiles than CTAs, from lists
+// and from stages that the plan keeps.
+func TestOpsOfScatteredBlocksAsTheyLie(t *testing.T) {
+	engine := newEngine(t, CUDA)
+	eachMajor(t, func(t *testing.T, s opShape) {
+		if s.op == DSDT || s.op == DDS {
+			t.Skip("skipped: these kernels read A's blocks by rows")
+		}
+		random := rand.New(rand.NewPCG(uint64(s.op), uint64(s.orderB)*2+uint64(s.orderC)))
+		for _, block := range [][2]int{{1, 1}, {4, 4}, {8, 8}, {12, 12}, {3, 5}, {5, 48}} {
+			for _, n := range []int{5, 72, 300} {
+				t.Logf("blocks of %v, N = %d", block, n)
+				short := random.IntN(2) * 3
+				s.shape = shape{rows: 400 - short, cols: 640 - short, n: n, blockM: block[0], blockK: block[1],
+					density: 0.1, gapC: short * 3, alpha: 1.5, seed: random.Uint64()}
+				plain := s
+				s.beta, s.bias, s.activation = -0.5, []Bias{NoBias, RowBias, ColumnBias}[random.IntN(3)], SiLU
+				tile, bad := []int{64, 256}[random.IntN(2)], random.IntN(2) == 0
+				bf16, fp16 := fmt.Sprintf("scatter_bf16_128_%d", tile), fmt.Sprintf("scatter_fp16_128_%d", tile)
+				testScatteredMajors[BFloat16, BFloat16](t, engine, plain, indexOnHost, bf16, 0, bad)
+				testScatteredMajors[BFloat16, BFloat16](t, engine, plain, indexInStream, bf16, 3, bad)
+				testScatteredMajors[Float16, Float16](t, engine, plain, indexOnHost, fp16, 1, !bad)
+				testScatteredMajors[Float16, float32](t, engine, s, indexOnDevice, fp16, 3, bad)
+				testScatteredMajors[BFloat16, BFloat16](t, engine, s, indexOnHost, bf16, 2, !bad)
+				testScatteredMajors[BFloat16, float32](t, engine, s, indexOnHost, bf16, 0, bad)
+			}
+		}
+	})
 }

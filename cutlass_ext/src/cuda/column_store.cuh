@@ -25,6 +25,23 @@ static_assert(kColumnStoreRows == kStoreColumns, "a column of a buffer is a row 
 using WarpgroupBuffers = StoreBuffers[kColumnStoreWarps];
 static_assert(sizeof(WarpgroupBuffers) == kStoreBuffers * kColumnBufferBytes);
 
+// Whether some lane of a warpgroup says so. All of its threads call it; it is their named barrier of that number.
+__device__ inline bool any_of_warpgroup(bool mine, int warpgroup) {
+  int any;
+  asm volatile(
+      "{\n"
+      ".reg .pred mine, any;\n"
+      "setp.ne.s32 mine, %1, 0;\n"
+      "barrier.cta.red.or.pred any, %2, %3, mine;\n"
+      "selp.s32 %0, 1, 0, any;\n"
+      "}"
+      : "=r"(any)
+      : "r"(int(mine)), "r"(warpgroup + int(cutlass::arch::NamedBarrier::ReservedNamedBarrierCount)),
+        "n"(kColumnStoreWarps * 32)
+      : "memory");
+  return any != 0;
+}
+
 // Whether bulk tensor stores may write an M-major C: its type, address and extents. They clip at 16 bytes, as those of
 // rows do.
 template <class Element>
@@ -80,19 +97,36 @@ struct ColumnStore {
   }
 };
 
-// An M-major C = sums. Eight lanes have consecutive rows of a column.
+// An M-major C = sums. Eight lanes have consecutive rows of a column. leave_out: bit g: sums[g] are not stored.
 template <class Type, int Groups>
-__device__ void write_columns(const LaunchArgs& args, const float (&sums)[Groups][4], const RowTile& tile) {
+__device__ void write_columns(const LaunchArgs& args, const float (&sums)[Groups][4], const RowTile& tile,
+                              uint32_t leave_out = 0) {
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const bool inside = tile.row[h] < args.rows;
-    Type* const out = static_cast<Type*>(args.c) + tile.row[h] + int64_t(tile.first_col) * args.ldc;
+    Type* out = static_cast<Type*>(args.c) + tile.row[h] + (int64_t(tile.first_col) + tile.col) * args.ldc;
 #pragma unroll
-    for (int i = 0; i < Groups * 2; ++i) {
-      const int at = i / 2 * 8 + tile.col + i % 2;
-      if (inside && at < tile.columns) out[at * args.ldc] = Type(sums[i / 2][h * 2 + i % 2]);
+    for (int g = 0; g < Groups; ++g, out += 8 * args.ldc) {
+      const bool stored = inside && (leave_out >> g & 1) == 0;
+      const int at = g * 8 + tile.col;
+      if (stored && at < tile.columns) out[0] = Type(sums[g][h * 2]);
+      if (stored && at + 1 < tile.columns) out[args.ldc] = Type(sums[g][h * 2 + 1]);
     }
   }
+}
+
+// Stores a warp's 16 rows of C from registers, the columns from first_col on, in the order that args say; arguments as
+// in store_rows. leave_out: bit g: acc[g] are not stored.
+template <int Groups>
+__device__ void write_either_major(const LaunchArgs& args, float (&acc)[Groups][4], const uint32_t (&row)[2],
+                                   uint32_t first_col, int lane, uint32_t leave_out = 0) {
+  const RowTile tile = {{row[0], row[1]}, first_col, int(min(int64_t(Groups * 8), args.n - first_col)), lane % 4 * 2};
+  store_in_turns<true, true>(args, acc, tile, leave_out, [&](const auto& sums, const RowTile& of, uint32_t groups) {
+    with_type(args.epilogue.dtype_c, [&](auto type) {
+      using Type = decltype(type);
+      args.c_m_major ? write_columns<Type>(args, sums, of, groups) : write<Type>(args, sums, of, groups);
+    });
+  });
 }
 
 // Stores a warp's 16 rows of C, the columns from first_col on, in the order that args say; arguments as in store_rows.

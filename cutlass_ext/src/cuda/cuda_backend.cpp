@@ -73,7 +73,7 @@ class CudaBackend final : public Backend {
     DeviceScope scope(device_);
     auto& a = static_cast<cuda::CudaMatrix&>(matrix);
     if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options, rates_.sm_count);
-    if (cuda::has_form_plan(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count);
+    if (cuda::has_form_plan(a.shape(), options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count);
     if (const cuda::LibraryKernel* const kernel = cuda::find_library_kernel(options.kernel)) {
       if (options.own_kernels) {
         fail(SPARSEK_NO_SUCH_KERNEL, "kernel %s is one of %s, and options->flags allow only the library's own",
@@ -240,7 +240,8 @@ class CudaBackend final : public Backend {
     auto& a = static_cast<cuda::CudaMatrix&>(pattern);
     auto* const bytes = static_cast<std::byte*>(memory);
     if (options.op == SPARSEK_SDD) return std::make_unique<cuda::SampledPlan>(a, options, rates_.sm_count, bytes);
-    if (cuda::has_form_plan(options)) return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count, bytes);
+    if (cuda::has_form_plan(a.shape(), options))
+      return std::make_unique<cuda::FormPlan>(a, options, rates_.sm_count, bytes);
     return std::make_unique<cuda::CudaPlan>(a, options, rates_.sm_count, bytes);
   }
   cuda::PlanMemory& plan_memory() {

@@ -7,6 +7,7 @@
 #include "abi/product_form.h"
 #include "cuda/find_kernel.h"
 #include "cuda/pack_b.h"
+#include "cuda/stage_lists.h"
 
 namespace sparsek::cuda {
 namespace {
@@ -15,17 +16,26 @@ constexpr int32_t kAlignmentOfCopies = 16;
 
 bool is_column_major(sparsek_order order) { return order == SPARSEK_COLUMN_MAJOR; }
 
-// It reads B and writes C in either order, and A's blocks by rows alone (cuda/skinny.cuh).
-bool takes_any_b_and_c(const KernelDesc& kernel) { return std::strcmp(kernel.family, "skinny") == 0; }
+// It reads B and writes C in either order, and A's blocks by rows alone (cuda/skinny.cuh, cuda/wgmma_scatter.cuh).
+bool takes_any_b_and_c(const KernelDesc& kernel) {
+  return std::strcmp(kernel.family, "skinny") == 0 || scatters(kernel);
+}
+
+// Whether it reads a column-major B. Where stages of A begin at columns that are no multiples of 16 bytes, the copy
+// engine does not: it stops with "illegal instruction".
+bool reads_columns_of_b(const KernelDesc& kernel, const PlanOptions& options, int32_t block_k) {
+  constexpr int32_t kVector = 8;
+  return !packs_b(kernel, options) && (!scatters(kernel) || stage_columns(block_k) % kVector == 0);
+}
 
 }  // namespace
 
-FormCopies copies_for(const KernelDesc* kernel, const PlanOptions& options) {
+FormCopies copies_for(const KernelDesc* kernel, const PlanOptions& options, int32_t block_k) {
   const bool columns_b = is_column_major(options.order_b), columns_c = is_column_major(options.order_c);
   FormCopies copies;
   const bool any_a = kernel != nullptr && kernel->ops->any_major;
   if (any_a || (kernel != nullptr && takes_any_b_and_c(*kernel) && !transposes_a(options.op))) {
-    copies.b = columns_b && packs_b(*kernel, options);
+    copies.b = columns_b && !reads_columns_of_b(*kernel, options, block_k);
     return copies;
   }
   copies.a = transposes_a(options.op);

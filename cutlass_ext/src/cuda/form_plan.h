@@ -19,7 +19,7 @@
 namespace sparsek::cuda {
 
 // Whether a product, whose kernel is named, is one of these.
-bool has_form_plan(const PlanOptions& options);
+bool has_form_plan(const BsrShape& matrix, const PlanOptions& options);
 
 class FormPlan final : public PlanInMemory {
  public:

@@ -5,16 +5,18 @@
 
 #include "cuda/marked_pairs.cuh"
 #include "cuda/mma_sync.cuh"
+#include "cuda/wgmma.cuh"
 
 namespace sparsek::cuda {
 
-template <class Element, int Groups>
+template <class Element, int Groups, Major MajorB>
 struct MarkedSums {
   float finite[Groups][4] = {}, met[Groups][4] = {}, sign[Groups][4] = {};
   bool any_met = false;
 
   // Adds the products of 64 elements of K. a: the tile of the warp's rows, (16, 64) elements, K-major, at a multiple of
-  // 1024 bytes. b: (64, 64) elements, N-major. Both swizzled over 128 bytes. first_group: of b's 8 groups of columns.
+  // 1024 bytes. b: (64, 64) elements of K by N, in the order MajorB. Both swizzled over 128 bytes. first_group: of b's
+  // 8 groups of columns.
   __device__ void add(uint32_t a, uint32_t b, int first_group, int lane) {
     constexpr int kUnits = 4;
 #pragma unroll 1
@@ -47,8 +49,13 @@ struct MarkedSums {
       load_matrices(a, from_a + row * kRowBytes + ((2 * unit + second) ^ row % 8) * 16);
 #pragma unroll
       for (int g = 0; g < Groups; g += 2) {
-        load_matrices_transposed(b[g / 2],
-                                 from_b + (16 * unit + row) * kRowBytes + ((first_group + g + second) ^ row % 8) * 16);
+        const int group = first_group + g + second;
+        if constexpr (MajorB == Major::K) {
+          const int column = group * 8 + lane % 8;
+          load_matrices(b[g / 2], from_b + column * kRowBytes + ((2 * unit + lane / 8 % 2) ^ column % 8) * 16);
+        } else {
+          load_matrices_transposed(b[g / 2], from_b + (16 * unit + row) * kRowBytes + (group ^ row % 8) * 16);
+        }
       }
     }
   };

@@ -5,6 +5,7 @@
 // (marked_sums.cuh). A pass ends early where all of its sums are NaN.
 #pragma once
 
+#include "cuda/column_store.cuh"
 #include "cuda/marked_sums.cuh"
 #include "cuda/ring.cuh"
 #include "cuda/row_store.cuh"
@@ -129,7 +130,11 @@ class AgainRows {
     } else {
       const uint32_t rows[2] = {row(0), row(1)};
       const int64_t first_col = int64_t(place_.panel) * Storage::kTileN + pass_.first_group * 8;
-      store_rows<Element, true>(p_.args, results, rows, first_col, lane_, ~groups_);
+      if constexpr (Storage::kAnyC) {
+        write_either_major(p_.args, results, rows, first_col, lane_, ~groups_);
+      } else {
+        store_rows<Element, true>(p_.args, results, rows, first_col, lane_, ~groups_);
+      }
     }
   }
 
@@ -153,7 +158,7 @@ class AgainRows {
   Place place_;
   uint32_t first_row_, groups_;
   bool has_blocks_[2], done_;
-  MarkedSums<Element, kGroups> sums_;
+  MarkedSums<Element, kGroups, Storage::kMajorB> sums_;
 };
 
 // By the warps that multiply: computes the passes. state: of the ring, behind the last tile.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cuda/column_store.cuh"
 #include "cuda/dependent_launch.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/nan_sums.cuh"
@@ -12,8 +13,8 @@ namespace wgmma_scatter_kernel {
 
 constexpr int kJoinWarps = 4, kJoinGroups = 2;  // a warp has 16 rows by so many groups
 
-// As Place has the tiles. Together: parts that are loaded before the first is added.
-template <class Element, int Together>
+// As Place has the tiles. Together: parts that are loaded before the first is added. AnyC: as of Storage.
+template <class Element, int Together, bool AnyC>
 __global__ void __launch_bounds__(kJoinWarps * 32, 4) join_kernel(const __grid_constant__ Joined p) {
   const LaunchArgs& args = p.args;
   constexpr int kColumns = kJoinGroups * 8;
@@ -63,25 +64,42 @@ __global__ void __launch_bounds__(kJoinWarps * 32, 4) join_kernel(const __grid_c
       if (lane == 0) atomicAdd(args.recomputed, 1ull);
     }
   }
-  store_rows<Element, true>(args, sums, row, first_col, lane, with_nan);
+  if constexpr (AnyC) {
+    write_either_major(args, sums, row, first_col, lane, with_nan);
+  } else {
+    store_rows<Element, true>(args, sums, row, first_col, lane, with_nan);
+  }
   if (with_nan != 0) planes_packed_kernel::compute_again(args, p.rows, first_row, first_col, lane, with_nan);
 }
 
 // Where there are more than kFew parts, all are under way at once; else fewer registers leave room for more warps.
 constexpr int kFew = 4;
 
+// Kernel family "planes_packed" reads and writes rows alone.
+template <class Element>
+constexpr bool kTakesAnyC = !std::is_same_v<Element, float>;
+
+template <class Element, bool AnyC>
+constexpr decltype(&join_kernel<Element, kFew, AnyC>) kJoin[] = {join_kernel<Element, kFew, AnyC>,
+                                                                 join_kernel<Element, int{kMostStageParts}, AnyC>};
+
 template <class Element>
 cudaError_t prepare_join() {
   cudaFuncAttributes unused;
-  const cudaError_t error = cudaFuncGetAttributes(&unused, join_kernel<Element, kFew>);
-  return error == cudaSuccess ? cudaFuncGetAttributes(&unused, join_kernel<Element, int{kMostStageParts}>) : error;
+  constexpr auto &rows = kJoin<Element, false>, &any = kJoin<Element, kTakesAnyC<Element>>;
+  for (const auto kernel : {rows[0], rows[1], any[0], any[1]}) {
+    const cudaError_t error = cudaFuncGetAttributes(&unused, kernel);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
 }
 
 template <class Element>
 cudaError_t join(const Joined& p) {
   constexpr int kColumns = kJoinGroups * 8;
   const int64_t warps = (p.args.rows + kStoreRows - 1) / kStoreRows * ((p.args.n + kColumns - 1) / kColumns);
-  const auto kernel = p.parts <= kFew ? join_kernel<Element, kFew> : join_kernel<Element, int{kMostStageParts}>;
+  const bool any_c = p.args.c_m_major || p.args.epilogue.input_across;
+  const auto kernel = (any_c ? kJoin<Element, kTakesAnyC<Element>> : kJoin<Element, false>)[p.parts > kFew];
   return launch_kernel(kernel, static_cast<int>((warps + kJoinWarps - 1) / kJoinWarps), kJoinWarps * 32, 0,
                        p.args.stream, {/*overlap=*/true}, p);
 }

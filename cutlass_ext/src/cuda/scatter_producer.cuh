@@ -10,6 +10,8 @@
 namespace sparsek::cuda {
 namespace wgmma_scatter_kernel {
 
+constexpr uint32_t kProducersMeet = 2;  // a named barrier; those before are the consumers' warpgroups'
+
 // By a warp: begins to load B's rows of a stage, whose bytes `full` expects.
 template <class Storage>
 __device__ void load_b(const Params& p, uint32_t full, uint32_t to, int boxes, int panel, int stage, int lane) {
@@ -17,7 +19,7 @@ __device__ void load_b(const Params& p, uint32_t full, uint32_t to, int boxes, i
   if (lane >= boxes) return;
   const int chunk = lane * p.boxes.chunks;
   load_box(p.map_b, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL), to + chunk * kChunkBytes,
-           p.boxes.origin(panel * (Storage::kTileN / kChunkColumns) + chunk, stage * p.rows.sizes.columns));
+           origin_of_box<Storage>(p, panel * (Storage::kTileN / kChunkColumns) + chunk, stage * p.rows.sizes.columns));
 }
 
 // Likewise, of the columns of a pass only, to where the first ones of a panel lie.
@@ -28,7 +30,7 @@ __device__ void load_chunk(const Params& p, uint32_t full, uint32_t to, const Pa
   if (lane > 0) return;
   const int chunk = (panel * Storage::kTileN + pass.first_group * 8) / kChunkColumns;
   load_box(p.map_chunk, full, uint64_t(cute::TMA::CacheHintSm90::EVICT_NORMAL), to,
-           p.boxes.origin(chunk, stage * p.rows.sizes.columns));
+           origin_of_box<Storage>(p, chunk, stage * p.rows.sizes.columns));
 }
 
 // By a warp, where A is laid out: starts the copies of a tile's stages. ends(step): there are no more.
@@ -70,7 +72,7 @@ __device__ void copy_stages(const Params& p, Storage& shared) {
       const Place place(p, tile);
       const int boxes = boxes_of<Storage>(p, place.panel);
       const auto never = [](int) { return false; };
-      copy_tile(p, shared, state, place, lane, never, boxes * bytes_of_box(p),
+      copy_tile(p, shared, state, place, lane, never, boxes * bytes_of_box<Storage>(p),
                 [&](uint32_t full, uint32_t to, int stage) {
                   load_b<Storage>(p, full, to, boxes, place.panel, stage, lane);
                 });
@@ -80,9 +82,10 @@ __device__ void copy_stages(const Params& p, Storage& shared) {
   for_each_pass(p, shared, [&](const Pass& pass) {
     const Place place(p, pass.tile);
     const auto ends = [&](int step) { return ends_before(shared, step, state); };
-    copy_tile(p, shared, state, place, lane, ends, bytes_of_chunk(p), [&](uint32_t full, uint32_t to, int stage) {
-      load_chunk<Storage>(p, full, to, pass, place.panel, stage, lane);
-    });
+    copy_tile(p, shared, state, place, lane, ends, bytes_of_chunk<Storage>(p),
+              [&](uint32_t full, uint32_t to, int stage) {
+                load_chunk<Storage>(p, full, to, pass, place.panel, stage, lane);
+              });
   });
 }
 
@@ -108,7 +111,7 @@ __device__ void produce_again(const Params& p, Storage& shared, int quarter, int
       const uint32_t full = first_full + state.stage * kBarrierBytes, to = first_a + state.stage * kStageBytesA;
       wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
       if (quarter == 0) {
-        if (lane == 0) arrive_and_expect(full, bytes_of_chunk(p));
+        if (lane == 0) arrive_and_expect(full, bytes_of_chunk<Storage>(p));
         load_chunk<Storage>(p, full, first_b + state.stage * Storage::kStageBytesB, pass, place.panel, list.stage(),
                             lane);
       }
@@ -156,7 +159,7 @@ __device__ void produce(const Params& p, Storage& shared) {
     if (part.is_first()) {
       wait_for_phase(first_empty + state.stage * kBarrierBytes, state.phase ^ 1);
       if (quarter == 0) {
-        if (lane == 0) arrive_and_expect(full, part.boxes() * bytes_of_box(p));
+        if (lane == 0) arrive_and_expect(full, part.boxes() * bytes_of_box<Storage>(p));
         load_b<Storage>(p, full, first_b + state.stage * Storage::kStageBytesB, part.boxes(), part.panel, part.stage(),
                         lane);
       }
@@ -181,6 +184,7 @@ __device__ void produce(const Params& p, Storage& shared) {
 // Rows of B that no box brings.
 template <class Storage>
 __device__ void clear_rest(const Params& p, Storage& shared) {
+  if constexpr (Storage::kMajorB == Major::K) return;
   const int first = p.rows.sizes.columns * kChunkColumns * kElementBytes;
   for (int i = first + threadIdx.x * 16; i < kChunkBytes; i += Storage::kProducers * 16) {
     for (int chunk = 0; chunk < Storage::kStages * Storage::kTileN / kChunkColumns; ++chunk) {
@@ -188,7 +192,7 @@ __device__ void clear_rest(const Params& p, Storage& shared) {
     }
   }
   cutlass::arch::fence_view_async_shared();
-  cutlass::arch::NamedBarrier::sync(Storage::kProducers, 0);
+  cutlass::arch::NamedBarrier::sync(Storage::kProducers, kProducersMeet);
 }
 
 }  // namespace wgmma_scatter_kernel

@@ -14,6 +14,7 @@
 #include "cuda/stage_tiles.h"
 #include "cuda/stage_values.h"
 #include "cuda/tma_store.cuh"
+#include "cuda/wgmma.cuh"
 #include "cutlass/arch/barrier.h"
 
 namespace sparsek::cuda {
@@ -48,7 +49,7 @@ constexpr uint32_t kWarp = 0xffffffffu;
 struct Params {
   CUtensorMap map_b;      // see BoxesOfB
   CUtensorMap map_chunk;  // likewise, with boxes of one chunk of columns
-  CUtensorMap map_c;      // (N, M, 1); set if by_tma
+  CUtensorMap map_c;      // (N, M, 1), or (M, N, 1) where C is M-major; set if by_tma
   LaunchArgs args;
   ScatteredRows rows;
   BoxesOfB boxes;
@@ -104,12 +105,16 @@ struct StageBarriers {
   cutlass::arch::ClusterBarrier empty[Stages];
 };
 
-template <int TileN, int Stages, bool LaidOut>
+// MajorB: of B's stages. AnyC: C may be M-major, and c_in one column, as LaunchArgs say.
+template <int TileN, int Stages, bool LaidOut, Major MajorB = Major::MN, bool AnyC = false>
 struct Storage : StageMemory<TileN, Stages>,
                  std::conditional_t<LaidOut, NoLists, ListMemory<TileN>>,
                  StageBarriers<Stages>,
                  AgainMemory<TileN, Stages> {
-  static constexpr bool kLaidOut = LaidOut;
+  static constexpr bool kLaidOut = LaidOut, kAnyC = AnyC;
+  static constexpr Major kMajorB = MajorB;
+  // Whether an M-major C is stored by TMA, where it may be: there are no registers for it beside those of wide lists.
+  static constexpr bool kColumnsByTma = LaidOut || TileN <= 64;
   static constexpr int kPassGroups = LaidOut ? 8 : 4;  // of 8 columns (scatter_again.cuh): as registers allow
   static constexpr int kProducers = 32 * Storage::kProducerWarps;
   static constexpr int kThreads = kProducers + 32 * Storage::kConsumerWarps;
@@ -139,10 +144,27 @@ struct PartOfSteps {
   }
 };
 
-__device__ inline uint32_t bytes_of_chunk(const Params& p) {
-  return p.rows.sizes.columns * kChunkColumns * kElementBytes;
+// Rows of B that a box brings. Of a K-major one, also those behind a stage's columns: there A's stage has zeros.
+__host__ __device__ inline int rows_of_box(const LaunchArgs& args, const ListSizes& sizes) {
+  return args.b_k_major ? kStageK : int(sizes.columns);
 }
-__device__ inline uint32_t bytes_of_box(const Params& p) { return p.boxes.chunks * bytes_of_chunk(p); }
+
+template <class Storage>
+__device__ uint32_t bytes_of_chunk(const Params& p) {
+  const int rows = Storage::kMajorB == Major::K ? kStageK : int(p.rows.sizes.columns);
+  return rows * kChunkColumns * kElementBytes;
+}
+template <class Storage>
+__device__ uint32_t bytes_of_box(const Params& p) {
+  return p.boxes.chunks * bytes_of_chunk<Storage>(p);
+}
+
+// Where the box of a chunk of 64 columns of C begins, at a row of B.
+template <class Storage>
+__device__ BoxOrigin origin_of_box(const Params& p, int chunk, int row) {
+  if constexpr (Storage::kMajorB == Major::K) return {row, chunk * kChunkColumns, 0};
+  return p.boxes.origin(chunk, row);
+}
 
 // Of B, for a stage of a panel.
 template <class Storage>

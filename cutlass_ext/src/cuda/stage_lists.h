@@ -91,9 +91,11 @@ struct ListSizes {
   constexpr int64_t bound_bytes() const { return bytes_of_bounds(block_rows, stages); }
 };
 
-// block_k: at most kListColumns.
+// Columns of A in a stage: whole blocks. block_k: at most kListColumns, here and in the next.
+constexpr int32_t stage_columns(int32_t block_k) { return kListColumns / block_k * block_k; }
+
 constexpr ListSizes list_sizes(int64_t rows, int64_t cols, int64_t nnzb, int32_t block_m, int32_t block_k) {
-  const int32_t columns = kListColumns / block_k * block_k;
+  const int32_t columns = stage_columns(block_k);
   const int64_t stages = cols > 0 ? (cols + columns - 1) / columns : 1;  // a product has a column at least
   return {columns, (rows + block_m - 1) / block_m, stages, (rows + kListRows - 1) / kListRows,
           nnzb * block_m * block_k};

@@ -9,8 +9,10 @@
 // Where a plan keeps A's stages (stage_tiles.h), they are copied to shared memory as they are.
 //
 //   A   stage (128, 64), K-major, 128-byte swizzle, written by the producer warps, 32 rows each
-//   B   stage (chunk of 64 columns, 64, 64), N-major, 128-byte swizzle: by TMA; rows behind A's columns are zero
-//   C   (M, N):(ldc, 1) through shared memory and bulk stores, or from registers: any rows, M, N, pitch, alignment
+//   B   stage (chunk of 64 columns, 64, 64), 128-byte swizzle, by TMA: N-major, where rows behind A's columns are zero,
+//       or K-major, where stages begin at multiples of 8 columns of A
+//   C   (M, N):(ldc, 1) or :(1, ldc) through shared memory and bulk stores, or from registers: any rows, M, N, pitch,
+//       alignment
 //
 // Zeros times Inf or NaN are NaN: behind its last tile, a CTA computes the groups of 8 columns with NaN in their sums
 // again (scatter_again.cuh).
@@ -85,25 +87,55 @@ __device__ void store(const Params& p, Storage& shared, float (&acc)[Groups][4],
   }
 }
 
+// The same for C in either order. Where it is M-major, the four warps of a warpgroup store their rows together, unless
+// one of them has NaN.
+template <class Element, class Storage, int Groups>
+__device__ void store_any_c(const Params& p, Storage& shared, float (&acc)[Groups][4], const OwnRows& own, int tile,
+                            int first_buffer) {
+  constexpr bool kTakesBuffersInTurn = Groups * 8 == kStoreColumns;
+  const LaunchArgs& args = p.args;
+  const uint32_t row[2] = {own.row(), own.row() + 8};
+  const uint32_t with_nan = note_nan(p, shared, acc, own, tile, any_nan(args, acc, row, own.first_col, own.lane));
+  const int warpgroup = Storage::kWarpgroups == 1 ? 0 : own.warp / kColumnStoreWarps;
+  const int warp = own.warp % kColumnStoreWarps;
+  const bool together = Storage::kColumnsByTma && p.by_tma && !any_of_warpgroup(with_nan != 0, warpgroup);
+  // See store.
+  if (kTakesBuffersInTurn && p.by_tma && !together) wait_for_stores();
+  uint8_t* const buffers = &shared.buffers[warpgroup * kColumnStoreWarps][0][0];
+  const ColumnStore columns = {p.map_c, buffers, own.first_row - warp * kStoreRows, warpgroup, warp, own.lane};
+  const RowTile to = {
+      {row[0], row[1]}, own.first_col, int(min(int64_t(Groups * 8), args.n - own.first_col)), own.lane % 4 * 2};
+  store_in_turns<true, true>(args, acc, to, with_nan, [&](const auto& sums, const RowTile& of, uint32_t groups) {
+    // A wide tile begins at a multiple of as many columns as there are buffers.
+    const int chunk = kTakesBuffersInTurn ? first_buffer : of.first_col / kStoreColumns;
+    if (together) return columns.store<Element>(1.f, sums, chunk, of.first_col);
+    with_type(args.epilogue.dtype_c, [&](auto type) {
+      using Type = decltype(type);
+      args.c_m_major ? write_columns<Type>(args, sums, of, groups) : write<Type>(args, sums, of, groups);
+    });
+  });
+}
+
 // A part of the columns.
-template <class Element, int First, int Groups, size_t... I>
+template <class Element, Major MajorB, int First, int Groups, size_t... I>
 __device__ void multiply_some(float (&acc)[Groups][4], uint64_t a, uint64_t b, std::index_sequence<I...>) {
-  WgmmaSs<Element, Major::MN, Major::K, int(sizeof...(I)) / 4>::Op::fma(a, b, acc[First + I / 4][I % 4]...,
-                                                                        cute::SM90::GMMA::ScaleOut::One);
+  WgmmaSs<Element, MajorB, Major::K, int(sizeof...(I)) / 4>::Op::fma(a, b, acc[First + I / 4][I % 4]...,
+                                                                     cute::SM90::GMMA::ScaleOut::One);
 }
 
 // Begins acc(64, 8 Groups) += a(64, 16) b(16, 8 Groups). Of 512 threads ptxas gives each 128 registers, of which
 // m64n256 alone needs more; m64n128 does not.
 template <class Element, class Storage, int Groups>
 __device__ void multiply(float (&acc)[Groups][4], uint64_t a, uint64_t b) {
+  constexpr Major kMajorB = Storage::kMajorB;
   if constexpr (Storage::kThreads < 512) {
-    wgmma_ss<Element>(acc, a, b);
+    wgmma_ss<Element, kMajorB>(acc, a, b);
   } else {
     constexpr int kMost = 16;  // groups of one instruction
     static_assert(Groups == 2 * kMost);
-    multiply_some<Element, 0>(acc, a, b, std::make_index_sequence<4 * kMost>());
-    multiply_some<Element, kMost>(acc, a, advanced(b, 8 * kMost / kChunkColumns * kChunkBytes),
-                                  std::make_index_sequence<4 * kMost>());
+    multiply_some<Element, kMajorB, 0>(acc, a, b, std::make_index_sequence<4 * kMost>());
+    multiply_some<Element, kMajorB, kMost>(acc, a, advanced(b, 8 * kMost / kChunkColumns * kChunkBytes),
+                                           std::make_index_sequence<4 * kMost>());
   }
 }
 
@@ -114,7 +146,11 @@ __device__ void consume(const Params& p, Storage& shared) {
   const LaunchArgs& args = p.args;
   const int lane = threadIdx.x % 32;
   const uint32_t first_full = shared_address(shared.full), first_empty = shared_address(shared.empty);
-  const uint64_t first_b = wgmma_descriptor_b(cute::cast_smem_ptr_to_uint(shared.b), kChunkBytes);
+  // K-major, B lies as A does; from one unit of K to the next.
+  constexpr bool kMajorIsK = Storage::kMajorB == Major::K;
+  constexpr int kUnitBytesB = kUnitK * (kMajorIsK ? 1 : kChunkColumns) * kElementBytes;
+  const uint32_t b_address = cute::cast_smem_ptr_to_uint(shared.b);
+  const uint64_t first_b = kMajorIsK ? wgmma_descriptor_a(b_address) : wgmma_descriptor_b(b_address, kChunkBytes);
   wait_for_previous_launch();
   if (p.parts > 1) allow_dependent_launch();  // of the kernel that joins them
   RingState<kStages> state;
@@ -142,7 +178,7 @@ __device__ void consume(const Params& p, Storage& shared) {
 #pragma unroll
         for (int half = 0; half < kHalves; ++half) {
           multiply<Element, Storage>(acc[half], advanced(a, half * kHalfBytes + u * kUnitK * kElementBytes),
-                                     advanced(b, u * kUnitK * kChunkColumns * kElementBytes));
+                                     advanced(b, u * kUnitBytesB));
         }
       }
       cute::warpgroup_commit_batch();
@@ -166,7 +202,11 @@ __device__ void consume(const Params& p, Storage& shared) {
 #pragma unroll 1
     for (int half = 0; half < kHalves; ++half) {
       const OwnRows own(p, shared, tile, half);
-      store<Element>(p, shared, acc[0], own, tile, half);
+      if constexpr (Storage::kAnyC) {
+        store_any_c<Element>(p, shared, acc[0], own, tile, half);
+      } else {
+        store<Element>(p, shared, acc[0], own, tile, half);
+      }
 #pragma unroll
       for (int i = 0; i < (kHalves - 1) * kGroups * 4; ++i) acc[0][i / 4][i % 4] = acc[1][i / 4][i % 4];
     }
@@ -176,14 +216,15 @@ __device__ void consume(const Params& p, Storage& shared) {
 }
 
 // Registers of a thread. A CTA has no more of them than at its launch: 384 times 80, or 512 times 128; where A is laid
-// out, 256 times 128, or 384 times 168.
+// out, 256 times 128, or 384 times 168. Stores of an M-major C take some more.
 template <class Storage>
 constexpr int kProducerRegisters = Storage::kTileN <= 64 ? 56
-                                   : Storage::kLaidOut   ? 72
+                                   : Storage::kLaidOut   ? (Storage::kAnyC ? 56 : 72)
                                                          : 64;
 template <class Storage>
-constexpr int kConsumerRegisters =
-    Storage::kLaidOut ? (Storage::kTileN <= 64 ? 200 : 216) : (Storage::kTileN <= 64 ? 128 : 192);
+constexpr int kConsumerRegisters = Storage::kTileN <= 64 ? (Storage::kLaidOut ? 200 : 128)
+                                   : Storage::kLaidOut   ? (Storage::kAnyC ? 224 : 216)
+                                                         : 192;
 
 constexpr int ctas_of_sm(int tile_n) { return tile_n <= 64 ? 2 : 1; }
 
@@ -231,9 +272,13 @@ struct WgmmaScatterKernel {
   using Element = typename Config::Element;
   static_assert(Config::kTileM == wgmma_scatter_kernel::kTileM && Config::kTileK == wgmma_scatter_kernel::kStageK);
   static constexpr int kTileN = Config::kTileN, kCtas = wgmma_scatter_kernel::ctas_of_sm(kTileN);
-  // From lists, and where A is laid out, which leaves room for one stage more.
-  using FromLists = wgmma_scatter_kernel::Storage<kTileN, Config::kStages, false>;
-  using FromLayout = wgmma_scatter_kernel::Storage<kTileN, Config::kStages + 1, true>;
+  // From lists, and where A is laid out, which leaves room for one stage more. By how B and C lie.
+  template <Major MajorB, bool AnyC>
+  using ListsOf = wgmma_scatter_kernel::Storage<kTileN, Config::kStages, false, MajorB, AnyC>;
+  template <Major MajorB, bool AnyC>
+  using LayoutOf = wgmma_scatter_kernel::Storage<kTileN, Config::kStages + 1, true, MajorB, AnyC>;
+  using FromLists = ListsOf<Major::MN, false>;
+  using FromLayout = LayoutOf<Major::MN, false>;
   // Of an SM, and what each CTA has beside: so many run at once.
   static_assert(kCtas * (std::max(sizeof(FromLists), sizeof(FromLayout)) + 1024) <= 228 * 1024);
 
@@ -243,6 +288,22 @@ struct WgmmaScatterKernel {
                                 cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Memory));
   }
 
+  // With Of<MajorB, AnyC> for each order that there are kernels for.
+  template <template <Major, bool> class Of>
+  static cudaError_t prepare_kernels() {
+    cudaError_t error = prepare_kernel<Of<Major::MN, false>>();
+    if (error == cudaSuccess) error = prepare_kernel<Of<Major::MN, true>>();
+    return error == cudaSuccess ? prepare_kernel<Of<Major::K, true>>() : error;
+  }
+
+  template <template <Major, bool> class Of>
+  static cudaError_t launch_for(int ctas, const wgmma_scatter_kernel::Params& p) {
+    const LaunchArgs& args = p.args;
+    if (args.b_k_major) return launch_on<Of<Major::K, true>>(ctas, p);
+    const bool any_c = args.c_m_major || args.epilogue.input_across;
+    return any_c ? launch_on<Of<Major::MN, true>>(ctas, p) : launch_on<Of<Major::MN, false>>(ctas, p);
+  }
+
   template <class Memory>
   static cudaError_t launch_on(int ctas, const wgmma_scatter_kernel::Params& p) {
     return launch_kernel(wgmma_scatter_kernel::kernel<Element, Memory>, ctas, Memory::kThreads, sizeof(Memory),
@@ -250,8 +311,8 @@ struct WgmmaScatterKernel {
   }
 
   static cudaError_t prepare() {
-    cudaError_t error = prepare_kernel<FromLists>();
-    if (error == cudaSuccess) error = prepare_kernel<FromLayout>();
+    cudaError_t error = prepare_kernels<ListsOf>();
+    if (error == cudaSuccess) error = prepare_kernels<LayoutOf>();
     if (error == cudaSuccess) error = wgmma_scatter_kernel::prepare_join<Element>();
     if (error == cudaSuccess) error = prepare_stage_lists();
     if (error == cudaSuccess) error = prepare_stage_tiles();
@@ -305,7 +366,8 @@ struct WgmmaScatterKernel {
     p.values = static_cast<const uint16_t*>(args.workspace);
     p.stages = static_cast<const uint8_t*>(args.laid_out);
     // Chunks of fewer than 64 rows have gaps between them in shared memory.
-    p.boxes.chunks = sizes.columns == k::kStageK ? std::min(p.boxes.chunks, kTileN / k::kChunkColumns) : 1;
+    const int rows_of_box = k::rows_of_box(args, sizes);
+    p.boxes.chunks = rows_of_box == k::kStageK ? std::min(p.boxes.chunks, kTileN / k::kChunkColumns) : 1;
     p.groups = static_cast<int32_t>(sizes.groups);
     p.parts = args.cluster;
     p.panels = static_cast<int32_t>(panels_of(args));
@@ -314,16 +376,21 @@ struct WgmmaScatterKernel {
     p.sums = reinterpret_cast<float4*>(sums);
     char* const with_nan = sums + bytes_of_sums(args, p.tiles);
     p.with_nan = bytes_of_nan(args, p.tiles) > 0 ? reinterpret_cast<uint32_t*>(with_nan) : nullptr;
-    p.by_tma = can_store_by_tma<Element>(args);
-    cudaError_t error = p.boxes.make_map(&p.map_b, args, sizes.columns, p.boxes.chunks);
-    if (error == cudaSuccess) error = p.boxes.make_map(&p.map_chunk, args, sizes.columns, /*box_chunks=*/1);
-    if (error == cudaSuccess && p.by_tma) error = make_store_map(&p.map_c, args);
+    const bool any_c = args.b_k_major || args.c_m_major || args.epilogue.input_across;
+    const bool columns_by_tma = args.laid_out != nullptr ? FromLayout::kColumnsByTma : FromLists::kColumnsByTma;
+    p.by_tma = args.c_m_major ? columns_by_tma && can_store_columns_by_tma<Element>(args)
+                              : !any_c && can_store_by_tma<Element>(args);
+    cudaError_t error = p.boxes.make_map(&p.map_b, args, rows_of_box, p.boxes.chunks);
+    if (error == cudaSuccess) error = p.boxes.make_map(&p.map_chunk, args, rows_of_box, /*box_chunks=*/1);
+    if (error == cudaSuccess && p.by_tma) {
+      error = args.c_m_major ? make_column_store_map(&p.map_c, args) : make_store_map(&p.map_c, args);
+    }
     if (error == cudaSuccess && args.laid_out == nullptr) {
       error = copy_stage_values(sizes, rows.lists, args.values, args.workspace, args.stream);
     }
     if (error != cudaSuccess) return error;
     const int ctas = ctas_of(args, p.tiles);
-    error = args.laid_out != nullptr ? launch_on<FromLayout>(ctas, p) : launch_on<FromLists>(ctas, p);
+    error = args.laid_out != nullptr ? launch_for<LayoutOf>(ctas, p) : launch_for<ListsOf>(ctas, p);
     if (error != cudaSuccess || p.parts == 1) return error;
     return k::join<Element>({args, rows, p.sums, p.groups, p.groups * p.panels, p.parts, kTileN / 8});
   }

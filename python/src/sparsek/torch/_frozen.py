@@ -17,7 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from .._abi import Memory
 from .._library import library
 from ..context import default_context
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnsupportedError
 from ..pattern import Pattern
 from . import _known
 from ._device_patterns import DeviceEntry, identity, of_one_type
@@ -63,7 +63,11 @@ class FrozenWeights:
         self._lock = threading.RLock()
 
     def freeze(self, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int]) -> None:
-        """Reads the index to the host, and so waits for it. Raises what Pattern does, and ArgumentError."""
+        """Reads the index to the host, and so waits for it. Raises what Pattern does."""
+        if type(values) not in _known.PLAIN:
+            raise UnsupportedError(
+                f"values are a {type(values).__name__}, and not a plain tensor: only a weight that lies whole on one GPU is frozen"
+            )
         if values.is_inference():
             raise ArgumentError("values that were made in inference mode may change unseen: clone them outside of torch.inference_mode()")
         if not values.is_contiguous() or values.data_ptr() & 15:

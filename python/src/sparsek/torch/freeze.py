@@ -36,7 +36,8 @@ def freeze_(model: nn.Module) -> list[str]:
     before, and what was kept for it is dropped. Torch does not see a write through `.data` or by another package: freeze
     again after one. CUDA graphs that were captured since go on with the values that were frozen: capture them again.
 
-    Raises ArgumentError where values or an index were made in inference mode.
+    Raises ArgumentError where values or an index were made in inference mode, and UnsupportedError where values are not a
+    plain tensor, as those that FSDP2 has sharded.
     """
     names = []
     for name, weight in _weights(model):

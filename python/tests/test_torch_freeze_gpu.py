@@ -219,6 +219,61 @@ def test_a_graph_goes_on_with_what_was_frozen() -> None:
 
 
 @without_gradients
+def test_a_graph_of_a_weight_that_changed_before_it_was_replaced() -> None:
+    layer, x = layer_of((16, 16)), inputs(64)
+    st.freeze_(layer)
+    layer(x)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = layer(x)
+    layer.values.mul_(2)
+    close(layer, x, layer(x))  # what was frozen is dropped, but for the graph
+    before = layer.weight.detach().double()
+    layer.set_pattern(torch.rand(layer.mask_shape) < 0.3)
+    gc.collect()
+    taken = [torch.full((256, 16, 16), 7.0, device="cuda", dtype=torch.bfloat16) for _ in range(64)]
+    graph.replay()  # by the values that it reads where they lay, or by those that its plan kept
+    bias = layer.bias.double()
+    assert min((y.double() - x.double() @ (share * before).t() - bias).abs().max() for share in (1.0, 0.5)) < 0.1
+    del graph, taken
+
+
+@without_gradients
+def test_no_call_of_a_graph_serves_what_was_thawed() -> None:
+    layer, x = layer_of(), inputs(64)
+    st.freeze_(layer)
+    layer(x)
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        layer(x)
+    layer.values.data.mul_(-2)
+    st.unfreeze_(layer)
+    close(layer, x, layer(x))
+
+
+@without_gradients
+def test_plans_beyond_the_most_that_a_weight_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsek.torch._frozen.MOST_KEPT_BYTES", 1)
+    layer = layer_of((1, 1), size=1024)
+    st.freeze_(layer)
+    for rows in (64, 300, 600):
+        x = inputs(rows, size=1024)
+        for _ in range(2):
+            close(layer, x, layer(x))
+    kept = {call._plan.kept_bytes > 0 for call in frozen_calls()}
+    assert kept == {True, False}
+
+
+@without_gradients
+def test_frozen_weights_are_tuned() -> None:
+    layer, x = layer_of(), inputs(64)
+    st.freeze_(layer)
+    with st.tuning(0.02):
+        close(layer, x, layer(x))
+    close(layer, x, layer(x))
+    assert frozen_calls()[0]._plan.is_tuned
+
+
+@without_gradients
 def test_a_new_size_in_a_capture() -> None:
     layer = layer_of()
     st.freeze_(layer)

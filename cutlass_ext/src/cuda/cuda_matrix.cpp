@@ -243,9 +243,10 @@ void CudaMatrix::copy_values(const void* host, cudaStream_t stream) {
 
 bool CudaMatrix::add_layout(ValueLayout& layout) {
   const std::lock_guard lock(owning_);
-  if (is_set_by_graph_) return false;
+  const void* const values = values_;
+  if (is_set_by_graph_ || !is_settled(values)) return false;
   wait_for_copied();
-  layout.fill(values_, memory_.stream());
+  layout.fill(values, memory_.stream());
   check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
   const std::lock_guard listing(listing_);
   layouts_.push_back(&layout);

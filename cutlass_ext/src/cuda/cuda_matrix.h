@@ -56,8 +56,11 @@ class CudaMatrix final : public MatrixState {
   size_t value_bytes() const;
 
   // Whether the values are this matrix's, and change by set_values alone: its own copy of host values, or the frozen
-  // ones. Others are the caller's, who may write to them at any time, and tells nobody.
-  bool is_settled(const void* values) const { return values == owned_ || (is_frozen_ && values == values_); }
+  // ones. Others are the caller's, who may write to them at any time, and tells nobody. So are frozen ones once a graph
+  // sets values: a replay changes what plans keep, and not which values the matrix has.
+  bool is_settled(const void* values) const {
+    return values == owned_ || (is_frozen_ && !is_set_by_graph_ && values == values_);
+  }
 
   // Whether a plan may keep a layout of the values. Not where a graph sets them, which would not know of that layout.
   bool lets_plans_keep_values() const {

@@ -7,9 +7,10 @@ has changed since is multiplied as any other, and what was kept for it is droppe
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -23,6 +24,9 @@ from . import _known
 from ._device_patterns import DeviceEntry, identity, of_one_type
 from ._types import require_dtype
 
+MOST_KEPT_BYTES = 512 << 20
+"""Of one weight's plans. Further plans keep nothing: their products pack the values."""
+
 
 class FrozenValues:
     """What tells the values of a frozen weight from all others, earlier and later ones too."""
@@ -30,10 +34,16 @@ class FrozenValues:
     def __init__(self, values: torch.Tensor) -> None:
         self._address, self._version = values.data_ptr(), values._version
         self._storage = StorageWeakRef(values.untyped_storage())
+        self.is_dropped = False
 
     def are(self, values: torch.Tensor) -> bool:
         """Whether these are the ones, and torch knows of no change."""
-        return values.data_ptr() == self._address and values._version == self._version and not self.are_gone()
+        same = values.data_ptr() == self._address and values._version == self._version
+        return same and not self.is_dropped and not self.are_gone()
+
+    def lie_at(self, address: int) -> bool:
+        """Whether somebody has them, and they have this address."""
+        return address == self._address and not self.are_gone()
 
     def are_gone(self) -> bool:
         """Whether nobody has them any more."""
@@ -43,14 +53,27 @@ class FrozenValues:
 class FrozenEntry(DeviceEntry):
     """The pattern of a frozen weight, with its values, and its plans."""
 
-    def __init__(self, pattern: Pattern, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: tuple[int, int]) -> None:
-        super().__init__(pattern, identity(crow, col), crow, col)
+    def __init__(
+        self, make: Callable[..., Pattern], values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: tuple[int, int]
+    ) -> None:
+        super().__init__(make(frozen=True), identity(crow, col), crow, col)
+        self._make = make
+        self._unfrozen: Pattern | None = None
         self.values = FrozenValues(values)
-        self._look = values.shape, values.dtype, size
+        self._look = values.shape, values.stride(), values.dtype, size
+        self.room = MOST_KEPT_BYTES
+        """For what further plans keep, in bytes."""
+
+    def unfrozen(self) -> Pattern:
+        """The same pattern, whose plans keep no values."""
+        if self._unfrozen is None:
+            self._unfrozen = self._make()
+        return self._unfrozen
 
     def is_of(self, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int]) -> bool:
         """Whether the weight, which has the values that were frozen, is looked at as it was then."""
-        return (values.shape, values.dtype, tuple(size)) == self._look and identity(crow, col) == self.identity
+        look = values.shape, values.stride(), values.dtype, tuple(size)
+        return look == self._look and identity(crow, col) == self.identity
 
 
 class FrozenWeights:
@@ -77,14 +100,15 @@ class FrozenWeights:
         block = (values.shape[1], values.shape[2])
         with torch.no_grad():
             starts, columns = (part.cpu() for part in of_one_type(crow, col))
-            pattern = Pattern(starts, columns, extents, block, dtype=require_dtype(values.dtype), sort=True, context=context, frozen=True)
+        kind = require_dtype(values.dtype)
+        make = functools.partial(Pattern, starts, columns, extents, block, dtype=kind, sort=True, context=context)
+        entry = FrozenEntry(make, values, crow, col, extents)
         # Not by the pattern's own method, which would keep the tensor for as long as the pattern.
         lib = library()
         stream = torch.cuda.current_stream(values.device).cuda_stream
-        lib.require(lib.matrix_set_values(pattern.pointer, values.data_ptr(), int(Memory.DEVICE), stream))
-        entry = FrozenEntry(pattern, values, crow, col, extents)
+        lib.require(lib.matrix_set_values(entry.pattern.pointer, values.data_ptr(), int(Memory.DEVICE), stream))
         with self._lock:
-            self._drop_gone()
+            self.drop_gone()
             self.thaw(values)
             self._entries[values.data_ptr()] = entry
         weakref.finalize(values, self._drop, values.data_ptr(), entry.values).atexit = False
@@ -98,11 +122,14 @@ class FrozenWeights:
 
     def find(self, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int]) -> FrozenEntry | None:
         """The entry of a weight that is frozen."""
-        if not self._entries or not values.is_cuda or values.is_inference():
+        if not self._entries:
+            return None
+        if not values.is_cuda or values.is_inference():
+            self.drop_gone()
             return None
         found = self._entries.get(values.data_ptr())
         if found is None:
-            self._drop_gone()
+            self.drop_gone()
             return None
         if not found.values.are(values):
             self._drop(values.data_ptr(), found.values)
@@ -113,12 +140,13 @@ class FrozenWeights:
         """Keeps values that are to be replaced, for as long as CUDA graphs that multiply by them as frozen ones."""
         if not values.is_cuda:
             return
+        address = values.data_ptr()
         with self._lock:
-            found = self._entries.get(values.data_ptr())
-            if found is not None and found.verdict.captured:
-                found.verdict.captured.append(values)
+            for entry in (*self._entries.values(), *self._of_graphs):
+                if entry.verdict.captured and entry.values.lie_at(address):
+                    entry.verdict.captured.append(values)
 
-    def _drop_gone(self) -> None:
+    def drop_gone(self) -> None:
         """What is kept for values that nobody has any more, as those of a layer that was given others."""
         with self._lock:
             for address, entry in list(self._entries.items()):
@@ -131,7 +159,8 @@ class FrozenWeights:
             entry = self._entries.get(address)
             if entry is None or entry.values is not values:
                 return
-            del self._entries[address]
+            values.is_dropped = True  # for calls that a graph keeps
+            self._entries.pop(address, None)
             if entry.verdict.captured:
                 self._of_graphs.append(entry)
 

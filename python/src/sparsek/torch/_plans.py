@@ -11,6 +11,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -107,26 +108,25 @@ def keep_for_graphs(crow: torch.Tensor, col: torch.Tensor, values: torch.Tensor)
 
 
 class _Plan:
-    """A plan, with options of sparsek_plan_options. values: what is multiplied while kernels are measured, for so many seconds."""
+    """A plan, with options of sparsek_plan_options. seconds: to measure kernels for, with `values` or those of the pattern."""
 
     def __init__(self, pattern: Pattern, options: dict[str, int], seconds: float = 0.0, values: torch.Tensor | None = None) -> None:
         lib = library()
         given = _abi.PlanOptions(**{"dtype_c": int(pattern.dtype), "tuning_seconds": seconds, **options})
         pointer = ctypes.c_void_p()
-        self.is_tuned = values is not None
-        if values is None:
-            lib.require(lib.plan_create(pattern.pointer, ctypes.byref(given), ctypes.addressof(pointer)))
-        else:
-            stream = _raw_stream(values.get_device()) if values.is_cuda else 0
-            with measuring():
+        self.is_tuned = seconds > 0
+        with measuring() if self.is_tuned else nullcontext():
+            if values is not None:
+                stream = _raw_stream(values.get_device()) if values.is_cuda else 0
                 lib.require(lib.matrix_set_values(pattern.pointer, values.data_ptr(), int(pattern.context.memory), stream))
-                lib.require(lib.plan_create(pattern.pointer, ctypes.byref(given), ctypes.addressof(pointer)))
+            lib.require(lib.plan_create(pattern.pointer, ctypes.byref(given), ctypes.addressof(pointer)))
         assert pointer.value is not None
         self.pointer: int = pointer.value
         self._handle = Shared(pointer.value, lib.plan_destroy, pattern._handle)
         found = _abi.PlanInfo()
         lib.require(lib.plan_describe(pointer.value, ctypes.byref(found)))
         self.product_bytes: int = found.product_bytes
+        self.kept_bytes: int = found.kept_bytes
 
     def __del__(self) -> None:
         handle = self.__dict__.get("_handle")
@@ -331,14 +331,19 @@ def made_call(
                 "this product of a frozen weight is not known yet, and its stream is being captured into a CUDA graph: make one "
                 "of the same kind before the capture"
             )
-        return _Plan(entry.pattern, options, *_measured(entry, make_values))
+        measured = _measured(entry, make_values)
+        if not isinstance(entry, FrozenEntry):
+            return _Plan(entry.pattern, options, *measured)
+        if entry.room <= 0:
+            return _Plan(entry.unfrozen(), options)
+        made = _Plan(entry.pattern, options, *measured[:1])
+        entry.room -= made.kept_bytes
+        return made
 
     plan = entry.plans.get(key, make)
-    if tuning.seconds > 0 and not plan.is_tuned:
-        measured = _measured(entry, make_values)
-        if measured:
-            plan = _Plan(entry.pattern, options, *measured)
-            entry.plans.put(key, plan)
+    if tuning.seconds > 0 and not plan.is_tuned and _measured(entry, make_values):
+        plan = make()
+        entry.plans.put(key, plan)
     kind = FrozenCall if isinstance(entry, FrozenEntry) else DeviceCall if isinstance(entry, DeviceEntry) else Call
     return kind(entry, plan, options, shape, members)
 

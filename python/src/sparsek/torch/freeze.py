@@ -28,13 +28,14 @@ def freeze_(model: nn.Module) -> list[str]:
     """Has the model's BsrLinears and BsrTensors on GPUs planned for values and patterns that stay as they are, and returns their names.
 
     Their indexes are read to the host, which is waited for. Plans of them are the host's: rows are matched, long ones are
-    split. Kernels that read the values in another layout keep that in memory, of up to 256 MiB a plan, so that products
-    do not make it anew. Values get no other type and are not copied; results may differ in how sums are rounded. On the
-    CPU there is nothing to keep.
+    split. Kernels that read the values in another layout keep that in memory, of up to 256 MiB a plan and 512 MiB or a
+    little more a weight, so that products do not make it anew. Values get no other type and are not copied; results may
+    differ in how sums are rounded. On the CPU there is nothing to keep.
 
     A weight that torch changes afterwards (an optimizer's step, a state dict, another pattern or device) is multiplied as
-    before, and what was kept for it is dropped. Torch does not see a write through `.data` or by another package: freeze
-    again after one. CUDA graphs that were captured since go on with the values that were frozen: capture them again.
+    before, and what was kept for it is dropped at one of the next products. Torch does not count a write through `.data`, by
+    another package or by a replay of a CUDA graph: freeze again after one. CUDA graphs that were captured since may go on with
+    the values that were frozen: capture them again.
 
     Raises ArgumentError where values or an index were made in inference mode, and UnsupportedError where values are not a
     plain tensor, as those that FSDP2 has sharded.
@@ -51,3 +52,4 @@ def unfreeze_(model: nn.Module) -> None:
     """Drops what freeze_ has kept for the model's weights."""
     for _name, weight in _weights(model):
         frozen.thaw(weight.values)
+    frozen.drop_gone()

@@ -29,8 +29,9 @@ extern const KernelDesc kKernels[] = {
     {"rows", "b", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, true, 64, false, &kRows},
     {"columns", "wgmma_tf32", "", SPARSEK_FP32, SPARSEK_FP32, 128, 256, 32, 4, 64, true, 32, false, &kRows},
     {"every of B and C", "skinny", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 64, true, 64, false, &kRows},
+    {"scattered", "wgmma_scatter", "", SPARSEK_BF16, SPARSEK_BF16, 128, 256, 64, 4, 1, true, 1, false, &kRows},
 };
-extern const int kKernelCount = 4;
+extern const int kKernelCount = 5;
 
 }  // namespace sparsek::cuda
 
@@ -40,6 +41,7 @@ using namespace sparsek;
 using namespace sparsek::cuda;
 
 constexpr int64_t kRowsOfB = 104;
+constexpr int32_t kBlockK = 64;
 
 // As it is asked for.
 PlanOptions product(sparsek_op op, int32_t order_b, int32_t order_c) {
@@ -70,16 +72,17 @@ int main() {
         PlanOptions options = product(op, b, c);
         const bool across_b = options.order_b == SPARSEK_COLUMN_MAJOR,
                    across_c = options.order_c == SPARSEK_COLUMN_MAJOR;
-        expect(!copies_for(&kKernels[0], options).any(), "a copy for the kernel that reads every order", op, b, c);
-        const PlanOptions as_they_lie = between_copies(copies_for(&kKernels[0], options), options, kRowsOfB);
+        expect(!copies_for(&kKernels[0], options, kBlockK).any(), "a copy for the kernel that reads every order", op, b,
+               c);
+        const PlanOptions as_they_lie = between_copies(copies_for(&kKernels[0], options, kBlockK), options, kRowsOfB);
         expect(as_they_lie == options, "other options where nothing is copied", op, b, c);
 
-        expect(copies_for(&kKernels[3], options).any() == transposes_a(op), "a copy for the kernel of every B and C",
-               op, b, c);
+        expect(copies_for(&kKernels[3], options, kBlockK).any() == transposes_a(op),
+               "a copy for the kernel of every B and C", op, b, c);
         std::vector<const KernelDesc*> others = {&kKernels[1], nullptr};
         if (transposes_a(op)) others.push_back(&kKernels[3]);
         for (const KernelDesc* const kernel : others) {
-          const FormCopies copies = copies_for(kernel, options);
+          const FormCopies copies = copies_for(kernel, options, kBlockK);
           expect(copies.a == transposes_a(op) && copies.b == across_b && copies.c == across_c, "what is copied", op, b,
                  c);
           expect(copies.input == (across_c || is_turned_over(op)), "the copy of the input", op, b, c);
@@ -89,7 +92,14 @@ int main() {
           expect(between.values_static == !copies.a, "values_static", op, b, c);
         }
 
-        const FormCopies columns = copies_for(&kKernels[2], options);
+        // Stages of blocks of 12 have 60 columns, which begin at no multiple of 16 bytes of a column of B.
+        const FormCopies aligned = copies_for(&kKernels[4], options, 4),
+                         anywhere = copies_for(&kKernels[4], options, 12);
+        expect(aligned.any() == transposes_a(op), "a copy for stages of 64 columns", op, b, c);
+        expect(anywhere.b == across_b && anywhere.c == (across_c && transposes_a(op)) && anywhere.a == transposes_a(op),
+               "what is copied for stages of 60 columns", op, b, c);
+
+        const FormCopies columns = copies_for(&kKernels[2], options, kBlockK);
         expect(columns.b != across_b && columns.b_to_columns && columns.a == transposes_a(op) && columns.c == across_c,
                "what is copied for the kernel that reads columns", op, b, c);
         const PlanOptions read = between_copies(columns, options, kRowsOfB);
@@ -97,7 +107,7 @@ int main() {
                c);
 
         options.ldb = 66;
-        const FormCopies unaligned = copies_for(&kKernels[0], options);
+        const FormCopies unaligned = copies_for(&kKernels[0], options, kBlockK);
         expect(unaligned.b == across_b && !unaligned.a && !unaligned.c && !unaligned.input, "copies of an unaligned B",
                op, b, c);
         const PlanOptions between = between_copies(unaligned, options, kRowsOfB);

@@ -17,8 +17,8 @@ struct FormCopies {
   bool any() const { return a || b || c || input; }
 };
 
-// kernel: null where it is none of ours. block_k: of A as it is stored.
-FormCopies copies_for(const KernelDesc* kernel, const PlanOptions& options, int32_t block_k);
+// kernel: null where it is none of ours. matrix: A as it is stored.
+FormCopies copies_for(const KernelDesc* kernel, const PlanOptions& options, const BsrShape& matrix);
 
 // The options of the product between the copies. inner: rows of B.
 PlanOptions between_copies(const FormCopies& copies, const PlanOptions& options, int64_t inner);

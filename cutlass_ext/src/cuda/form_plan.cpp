@@ -23,14 +23,14 @@ size_t matrix_bytes(int64_t lines, int64_t length, sparsek_dtype dtype) {
 
 bool has_form_plan(const BsrShape& matrix, const PlanOptions& options) {
   return options.op != SPARSEK_SDD &&
-         (transposes_a(options.op) || copies_for(find_kernel(options.kernel), options, matrix.block_k).any());
+         (transposes_a(options.op) || copies_for(find_kernel(options.kernel), options, matrix).any());
 }
 
 FormPlan::FormPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
     : matrix_(matrix),
       options_(options),
       transposes_(transposes_a(options.op)),
-      copies_(copies_for(find_kernel(options.kernel), options, matrix.shape().block_k)) {
+      copies_(copies_for(find_kernel(options.kernel), options, matrix.shape())) {
   if (transposes_) {
     transposed_ = matrix.transposed();
     if (transposed_ == nullptr) transpose_on_device();
@@ -48,7 +48,7 @@ FormPlan::FormPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count,
     : matrix_(matrix),
       options_(options),
       transposes_(transposes_a(options.op)),
-      copies_(copies_for(find_kernel(options.kernel), options, matrix.shape().block_k)),
+      copies_(copies_for(find_kernel(options.kernel), options, matrix.shape())),
       is_data_(true) {
   Layout layout;
   if (transposes_) {

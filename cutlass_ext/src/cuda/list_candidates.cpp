@@ -40,7 +40,7 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
     if (kernel.baseline || kernel.dtype != matrix.dtype || kernel.dtype_b != options.dtype_b) continue;
     tune::Candidate candidate;
     candidate.kernel = kernel.name;
-    const FormCopies copies = copies_for(&kernel, options, matrix.shape().block_k);
+    const FormCopies copies = copies_for(&kernel, options, matrix.shape());
     const PlanOptions between = between_copies(copies, options, inner_extent(options.op, matrix.shape()));
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, between);
     if (candidate.obstacle.empty()) candidate.obstacle = left_to_another(kernel, matrix.shape());

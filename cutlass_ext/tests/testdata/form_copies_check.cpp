@@ -4,7 +4,6 @@
 // with 1.
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 #include "abi/error.h"
 #include "abi/product_form.h"
@@ -41,7 +40,13 @@ using namespace sparsek;
 using namespace sparsek::cuda;
 
 constexpr int64_t kRowsOfB = 104;
-constexpr int32_t kBlockK = 64;
+
+BsrShape matrix_of(int32_t block_m, int32_t block_k) {
+  BsrShape shape = {};
+  shape.block_m = block_m;
+  shape.block_k = block_k;
+  return shape;
+}
 
 // As it is asked for.
 PlanOptions product(sparsek_op op, int32_t order_b, int32_t order_c) {
@@ -66,23 +71,28 @@ void expect(bool holds, const char* what, sparsek_op op, int32_t order_b, int32_
 }  // namespace
 
 int main() {
+  const BsrShape matrix = matrix_of(64, 64);
   for (const sparsek_op op : {SPARSEK_DSD, SPARSEK_DSD_T, SPARSEK_DDS, SPARSEK_DDS_T}) {
     for (const int32_t b : {SPARSEK_ROW_MAJOR, SPARSEK_COLUMN_MAJOR}) {
       for (const int32_t c : {SPARSEK_ROW_MAJOR, SPARSEK_COLUMN_MAJOR}) {
         PlanOptions options = product(op, b, c);
         const bool across_b = options.order_b == SPARSEK_COLUMN_MAJOR,
                    across_c = options.order_c == SPARSEK_COLUMN_MAJOR;
-        expect(!copies_for(&kKernels[0], options, kBlockK).any(), "a copy for the kernel that reads every order", op, b,
+        expect(!copies_for(&kKernels[0], options, matrix).any(), "a copy for the kernel that reads every order", op, b,
                c);
-        const PlanOptions as_they_lie = between_copies(copies_for(&kKernels[0], options, kBlockK), options, kRowsOfB);
+        const PlanOptions as_they_lie = between_copies(copies_for(&kKernels[0], options, matrix), options, kRowsOfB);
         expect(as_they_lie == options, "other options where nothing is copied", op, b, c);
 
-        expect(copies_for(&kKernels[3], options, kBlockK).any() == transposes_a(op),
+        const FormCopies of_a = copies_for(&kKernels[3], options, matrix);
+        expect(of_a.a == transposes_a(op) && !of_a.b && !of_a.c && !of_a.input,
                "a copy for the kernel of every B and C", op, b, c);
-        std::vector<const KernelDesc*> others = {&kKernels[1], nullptr};
-        if (transposes_a(op)) others.push_back(&kKernels[3]);
-        for (const KernelDesc* const kernel : others) {
-          const FormCopies copies = copies_for(kernel, options, kBlockK);
+        const PlanOptions turned = between_copies(of_a, options, kRowsOfB);
+        expect(!transposes_a(turned.op) && is_turned_over(turned.op) == is_turned_over(op) &&
+                   turned.order_b == options.order_b && turned.order_c == options.order_c &&
+                   turned.values_static == !of_a.a,
+               "the product of a copy of A", op, b, c);
+        for (const KernelDesc* const kernel : {&kKernels[1], static_cast<const KernelDesc*>(nullptr)}) {
+          const FormCopies copies = copies_for(kernel, options, matrix);
           expect(copies.a == transposes_a(op) && copies.b == across_b && copies.c == across_c, "what is copied", op, b,
                  c);
           expect(copies.input == (across_c || is_turned_over(op)), "the copy of the input", op, b, c);
@@ -93,13 +103,14 @@ int main() {
         }
 
         // Stages of blocks of 12 have 60 columns, which begin at no multiple of 16 bytes of a column of B.
-        const FormCopies aligned = copies_for(&kKernels[4], options, 4),
-                         anywhere = copies_for(&kKernels[4], options, 12);
-        expect(aligned.any() == transposes_a(op), "a copy for stages of 64 columns", op, b, c);
-        expect(anywhere.b == across_b && anywhere.c == (across_c && transposes_a(op)) && anywhere.a == transposes_a(op),
+        const int32_t height = transposes_a(op) ? 4 : 12, width = 16 - height;  // blocks of op(A) are 4 columns wide
+        const FormCopies aligned = copies_for(&kKernels[4], options, matrix_of(height, width)),
+                         anywhere = copies_for(&kKernels[4], options, matrix_of(width, height));
+        expect(!aligned.b && !aligned.c && aligned.a == transposes_a(op), "copies for stages of 64 columns", op, b, c);
+        expect(anywhere.b == across_b && !anywhere.c && anywhere.a == transposes_a(op),
                "what is copied for stages of 60 columns", op, b, c);
 
-        const FormCopies columns = copies_for(&kKernels[2], options, kBlockK);
+        const FormCopies columns = copies_for(&kKernels[2], options, matrix);
         expect(columns.b != across_b && columns.b_to_columns && columns.a == transposes_a(op) && columns.c == across_c,
                "what is copied for the kernel that reads columns", op, b, c);
         const PlanOptions read = between_copies(columns, options, kRowsOfB);
@@ -107,7 +118,7 @@ int main() {
                c);
 
         options.ldb = 66;
-        const FormCopies unaligned = copies_for(&kKernels[0], options, kBlockK);
+        const FormCopies unaligned = copies_for(&kKernels[0], options, matrix);
         expect(unaligned.b == across_b && !unaligned.a && !unaligned.c && !unaligned.input, "copies of an unaligned B",
                op, b, c);
         const PlanOptions between = between_copies(unaligned, options, kRowsOfB);

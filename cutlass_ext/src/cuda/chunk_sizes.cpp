@@ -52,7 +52,9 @@ ChunkSizes chunk_sizes(const BsrShape& matrix, const LaneLayout& lanes, int64_t 
   // As many chunks as an SM has warps at once, for all panels of columns; or, of many panels, so many that the last
   // turn of the SMs is as full as the others; of so many bytes that beginning one costs little. Where L2 does not hold
   // B, smaller chunks in more turns, so that the rows that are computed at a time are close to each other.
-  constexpr int64_t kLeastOfSm = 4, kLeastInTurns = 32, kLeastBytes = 4096, kLeastWhole = 16, kL2Bytes = 64 << 20;
+  constexpr int64_t kLeastOfSm = 4, kLeastInTurns = 32, kLeastBytes = 4096, kL2Bytes = 64 << 20;
+  // Rows of few blocks are whole, unless a warp would read them for long.
+  constexpr int64_t kLeastWhole = 16, kLeastWholeBytes = 16384;
   const int64_t all = matrix.nnzb + matrix.block_rows;
   const bool lines = lanes.way == LaneWay::kLines || lanes.way == LaneWay::kTeams;  // panels follow each other
   const int64_t panels = lines ? 1 : lanes.panels;
@@ -64,7 +66,9 @@ ChunkSizes chunk_sizes(const BsrShape& matrix, const LaneLayout& lanes, int64_t 
   const int64_t turns_of_sm = (least_of_sm * panels + at_once - 1) / at_once;
   const int64_t most = std::max<int64_t>(1, sm_count * at_once * turns_of_sm / panels);
   const auto count = static_cast<int32_t>(std::clamp<int64_t>(all / least, 1, most));
-  const ChunkSizes even = {count, std::max(kLeastWhole, all / count / 2)};
+  const int64_t whole =
+      std::clamp<int64_t>(kLeastWholeBytes / bytes_for_block(matrix, lanes, element_bytes), 1, kLeastWhole);
+  const ChunkSizes even = {count, std::max(whole, all / count / 2)};
 
   // Rows of up to twice the mean are whole where that leaves few of the chunks that run at once without work, or where
   // rows take few steps: another kernel adds up the sums of those that are cut.

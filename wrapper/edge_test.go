@@ -41,9 +41,9 @@ func TestWorkspaceOfTheCaller(t *testing.T) {
 	report(t, abitest.Workspace(library(t).Path(), "gather_bf16_128_256"))
 }
 
-// The device memory of a context may be of its application's allocator.
+// The device memory of a context may be of its application's allocator, and plans of a matrix share what they keep.
 func TestAllocatorOfTheApplication(t *testing.T) {
-	report(t, abitest.Allocator(library(t).Path(), "gather_bf16_128_256"))
+	report(t, abitest.Allocator(library(t).Path(), "gather_bf16_128_256", "scatter_bf16_128_64"))
 }
 
 // report fails or skips the test where a program of package abitest has something to say.

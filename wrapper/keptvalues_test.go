@@ -68,6 +68,14 @@ func testNewValues[T Element](t *testing.T, engine *Engine, m *Matrix, p *produc
 		t.Fatal(err)
 	}
 	check("from the host again")
+	plans[0].Close() // they may share what they keep
+	p.a.Values = doubled(p.a.Values)
+	if err := SetValues(context.Background(), m, p.a.Values); err != nil {
+		t.Fatal(err)
+	}
+	plans[0] = must(m.Plan(context.Background(), p.planOptions(16)))(t)
+	defer plans[0].Close()
+	check("a new plan, after the other one got new values alone")
 }
 
 // onKeepingKernels runs a test on each kernel of which a plan keeps the values of a matrix as the kernel reads them.
@@ -306,4 +314,39 @@ func TestFrozenInStream(t *testing.T) {
 		ColIdx: filled(t, engine, []int32{0}), Values: filled(t, engine, make([]float32, 4)), Frozen: true}
 	_, err := NewDeviceMatrixIn(t.Context(), s, a)
 	wantFault(t, err, ErrBadArgument, "SPARSEK_BSR_FROZEN")
+}
+
+func testMostKept(t *testing.T, engine *Engine, kernel Kernel) {
+	const most = 512 << 20
+	p := newProduct[float32, int32](shape{rows: 4096, cols: 4096, n: 160, blockM: 64, blockK: 64, density: 1, alpha: 1, seed: 5, kernel: kernel.Name})
+	m := must(NewMatrix(t.Context(), engine, p.a))(t)
+	defer m.Close()
+	kept := int64(0)
+	for n := 16; n <= p.n; n += 16 {
+		narrow := *p
+		narrow.n, narrow.b.Cols, narrow.c0.Cols = n, n, n
+		plan := must(m.Plan(t.Context(), narrow.planOptions(16)))(t)
+		defer plan.Close()
+		kept += plan.Info().KeptBytes
+		if plan.Info().KeptBytes > 0 {
+			continue
+		}
+		c := narrow.newC()
+		if err := plan.Multiply(t.Context(), narrow.alpha, narrow.beta, Operands{B: narrow.b, C: c}); err != nil {
+			t.Fatal(err)
+		}
+		if report, err := check.Product(engine.Library(), narrow.a, narrow.checkArgs(c, plan.Info())); err != nil {
+			t.Fatalf("%v\n%+v", err, report)
+		}
+		if kept < most/2 || kept > most {
+			t.Errorf("plans keep %d bytes", kept)
+		}
+		return
+	}
+	t.Errorf("all plans keep %d bytes together", kept)
+}
+
+// Plans that share no layout keep up to 512 MiB of a matrix together. Products of further plans pack the values.
+func TestMostKeptValues(t *testing.T) {
+	onFamily(t, "planes_fp32", nil, nil, testMostKept, nil)
 }

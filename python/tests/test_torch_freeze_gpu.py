@@ -251,19 +251,6 @@ def test_no_call_of_a_graph_serves_what_was_thawed() -> None:
 
 
 @without_gradients
-def test_plans_beyond_the_most_that_a_weight_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsek.torch._frozen.MOST_KEPT_BYTES", 1)
-    layer = layer_of((1, 1), size=1024)
-    st.freeze_(layer)
-    for rows in (64, 300, 600):
-        x = inputs(rows, size=1024)
-        for _ in range(2):
-            close(layer, x, layer(x))
-    kept = {call._plan.kept_bytes > 0 for call in frozen_calls()}
-    assert kept == {True, False}
-
-
-@without_gradients
 def test_frozen_weights_are_tuned() -> None:
     layer, x = layer_of(), inputs(64)
     st.freeze_(layer)

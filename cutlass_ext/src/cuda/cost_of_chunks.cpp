@@ -258,19 +258,23 @@ double predict_window(const Work& work, const CostCoefficients& costs) {
 
 // Stages of 64 columns of 128 rows: those that have a block. A stage takes what its producers do, or what waits for the
 // stages before it, or its multiplications. Before that values are copied; behind it sums of tiles that are shared are
-// added up. Where A is laid out, its stages are read dense, and nothing is copied before (docs/notes/cost-model.md).
+// added up. Where A is laid out, nothing is copied before, and its stages are read dense, or their lists
+// (docs/notes/cost-model.md).
 double predict_scatter(const KernelDesc& kernel, const Work& work) {
   struct Cost {
     double launch, copy, tile, memory, join, join_rate;
   };
-  constexpr Cost kFromLists = {9.5, 2e-6, 2, 0.85, 3, 4.5e6}, kFromLayout = {6.9, 0, 1.5, 1.1, 3.1, 9e6};
+  constexpr Cost kFromLists = {9.5, 2e-6, 2, 0.85, 3, 4.5e6}, kFromKeptLists = {5.5, 0, 2, 0.85, 3.1, 9e6},
+                 kFromStages = {6.9, 0, 1.5, 1.1, 3.1, 9e6};
   constexpr double kWide = 0.6, kNarrow = 0.655, kColumn = 3e-4, kElement = 3e-5;  // of a stage
   constexpr double kProduce = 0.55, kPut = 1.4e-4, kMma = 0.56;                    // of its producers, and of wgmma
-  constexpr double kLaidOutWide = 0.442, kLaidOutColumns = 0.148, kLaidOutNarrow = 0.553, kAlone = 0.7;
-  const Cost& cost = work.is_laid_out ? kFromLayout : kFromLists;
+  constexpr double kKept = 1.08;
+  constexpr double kStagesWide = 0.442, kStagesColumns = 0.148, kStagesNarrow = 0.553, kAlone = 0.7;
   const BsrShape& shape = work.shape;
-  if (shape.rows == 0 || work.n == 0) return cost.launch;
+  if (shape.rows == 0 || work.n == 0) return kFromStages.launch;
   const ListSizes sizes = list_sizes(shape.rows, shape.cols, shape.nnzb, shape.block_m, shape.block_k);
+  const bool from_stages = work.is_laid_out && keeps_stages(sizes, kernel.tile_n);
+  const Cost& cost = from_stages ? kFromStages : work.is_laid_out ? kFromKeptLists : kFromLists;
   const double groups = static_cast<double>(sizes.groups), all_stages = static_cast<double>(sizes.stages);
   const ColumnShares shares = shares_of(work);
   const double stages =
@@ -282,12 +286,13 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   const double columns = std::min(static_cast<double>(work.n), static_cast<double>(kernel.tile_n));
   const bool wide = kernel.tile_n > 64;
   double stage = 0;
-  if (work.is_laid_out) {
+  if (from_stages) {
     const bool alone = groups * panels * parts <= work.device.sm_count;
-    stage = wide ? kLaidOutWide + kLaidOutColumns * columns / kernel.tile_n : kLaidOutNarrow * (alone ? kAlone : 1);
+    stage = wide ? kStagesWide + kStagesColumns * columns / kernel.tile_n : kStagesNarrow * (alone ? kAlone : 1);
   } else {
     stage = std::max({kMma * kernel.tile_n / 256, kProduce + kPut * elements,
-                      (wide ? kWide : kNarrow) + kColumn * columns + kElement * elements});
+                      (wide ? kWide : kNarrow) + kColumn * columns + kElement * elements}) *
+            (work.is_laid_out ? kKept : 1);
   }
   const double turns = ceil_div(groups * panels, ctas);
   const double sums = 2. * parts * static_cast<double>(shape.rows * work.n) * sizeof(float);
@@ -299,7 +304,7 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
   const double busy = cost.copy * kUnit * static_cast<double>(sizes.units()) +
                       turns * (stages / parts * stage + cost.tile) + std::max(0.0, longest - stages) / parts * stage;
   const double of_b = static_cast<double>(work.element_bytes_b * shape.cols * work.n);
-  const double of_operands = work.is_laid_out ? groups * stages * kStageTileBytes + of_b : bytes_of_operands(work);
+  const double of_operands = from_stages ? groups * stages * kStageTileBytes + of_b : bytes_of_operands(work);
   const double moving = (of_operands + bytes_of_c(work)) / memory_rate(cost.memory, work);
   const double copying = work.packs_b ? pack_b(work) : 0;
   return cost.launch + copying + joining + together(on_sms(busy, work), moving, kWithMemory);

@@ -2,6 +2,7 @@
 #include "cuda/cuda_matrix.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "abi/dtype.h"
 #include "abi/error.h"
@@ -210,7 +211,7 @@ void CudaMatrix::set_values(const void* values, sparsek_memory memory, sparsek_s
   }
   {
     const std::lock_guard listing(listing_);
-    for (ValueLayout* const layout : layouts_) layout->fill(values, order);
+    for (const auto& layout : layouts_) layout->fill(values, order);
   }
   // Nothing outside of a graph can wait for a part of it.
   if (captured) {
@@ -241,21 +242,37 @@ void CudaMatrix::copy_values(const void* host, cudaStream_t stream) {
   check(cudaMemcpyAsync(owned_values_.data(), host, value_bytes(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
 }
 
-bool CudaMatrix::add_layout(ValueLayout& layout) {
+KeptLayout* CudaMatrix::join_layout(LayoutKind kind, size_t bytes, LayoutWriter& plan) {
   const std::lock_guard lock(owning_);
-  const void* const values = values_;
-  if (is_set_by_graph_ || !is_settled(values)) return false;
+  if (!lets_plans_keep_values()) return nullptr;
   wait_for_copied();
-  layout.fill(values, memory_.stream());
-  check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
   const std::lock_guard listing(listing_);
-  layouts_.push_back(&layout);
-  return true;
+  size_t all = bytes;
+  for (const auto& layout : layouts_) {
+    all += layout->bytes();
+    if (!layout->is_shared_as(kind, bytes)) continue;
+    layout->add(plan);
+    return layout.get();
+  }
+  if (all > kMostKeptOfMatrix) return nullptr;
+  try {
+    auto layout = std::make_unique<KeptLayout>(memory_, kind, bytes);
+    layout->add(plan);
+    layout->fill(values_, memory_.stream());
+    check(cudaStreamSynchronize(memory_.stream()), "cudaStreamSynchronize");
+    layouts_.push_back(std::move(layout));
+    return layouts_.back().get();
+  } catch (const Error& error) {
+    if (error.status() != SPARSEK_OUT_OF_MEMORY) throw;
+    return nullptr;
+  }
 }
 
-void CudaMatrix::remove_layout(ValueLayout& layout) noexcept {
+void CudaMatrix::leave_layout(KeptLayout& layout, const LayoutWriter& plan, const StreamUses& uses) noexcept {
   const std::lock_guard listing(listing_);
-  layouts_.erase(std::remove(layouts_.begin(), layouts_.end(), &layout), layouts_.end());
+  if (layout.remove(plan, uses)) return;
+  const auto is_it = [&](const auto& kept) { return kept.get() == &layout; };
+  layouts_.erase(std::remove_if(layouts_.begin(), layouts_.end(), is_it), layouts_.end());
 }
 
 std::shared_ptr<const ExpandedValues> CudaMatrix::expanded(Expansion expansion) {

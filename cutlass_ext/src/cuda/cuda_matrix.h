@@ -8,10 +8,10 @@
 
 #include "abi/backend.h"
 #include "cuda/event.h"
+#include "cuda/kept_layout.h"
 #include "cuda/made_mark.h"
 #include "cuda/plan_memory.h"
 #include "cuda/stream_uses.h"
-#include "cuda/value_layout.h"
 #include "cuda/vendor/expanded_values.h"
 #include "cuda/vendor/index_arrays.h"
 #include "plan/row_order.h"
@@ -66,12 +66,13 @@ class CudaMatrix final : public MatrixState {
   bool lets_plans_keep_values() const {
     return !is_async_ && !is_set_by_graph_ && values_ != nullptr && is_settled(values_);
   }
-  // Of a plan, where it could keep a layout a moment ago: it is filled with the values, and again with all that come
-  // later, until it is removed. False where a graph sets values by now: it is not filled then. Waits until it is full.
-  // The current device must be the matrix's.
-  bool add_layout(ValueLayout& layout);
-  // Waits for nothing on the device.
-  void remove_layout(ValueLayout& layout) noexcept;
+  // A layout of these bytes, which the plan has until it leaves it: that of other plans, where they have such a one. It
+  // is full when this returns, and filled again with all values that are set later. Null where the plan must keep none,
+  // where the matrix's layouts would take too much memory, or where there is no memory. Waits. The current device must
+  // be the matrix's.
+  KeptLayout* join_layout(LayoutKind kind, size_t bytes, LayoutWriter& plan);
+  // uses: of the plan's products. Waits for nothing on the device.
+  void leave_layout(KeptLayout& layout, const LayoutWriter& plan, const StreamUses& uses) noexcept;
 
   // The values laid out in that way, one for all who have it. Of settled values it holds the latest; others it holds
   // once it was filled with them. The current device must be the matrix's.
@@ -109,8 +110,8 @@ class CudaMatrix final : public MatrixState {
   std::unique_ptr<Event> copied_;             // behind the last settled values, and what was filled with these
   std::weak_ptr<const ExpandedValues> expanded_[kExpansions];
   std::atomic<bool> is_set_by_graph_{false};  // a graph may set values that are settled
-  std::mutex listing_;                        // held, behind owning_, while the next changes or is filled
-  std::vector<ValueLayout*> layouts_;
+  std::mutex listing_;                        // held, behind owning_, while these change
+  std::vector<std::unique_ptr<KeptLayout>> layouts_;
 };
 
 // Throws SPARSEK_WRONG_MEMORY where a pointer is not of the memory it is said to be of, or of another device whose

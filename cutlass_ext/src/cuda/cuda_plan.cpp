@@ -71,10 +71,8 @@ CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count)
   make_layout();
   if (product_.bytes > 0) product_.own = std::make_unique<Workspace>(memory.pool(), product_.bytes);
   if (laid_out_.bytes > 0) laid_out_.own = std::make_unique<Workspace>(memory.pool(), laid_out_.bytes);
-  const ProductMemory& usual = layout_.bytes() > 0 ? laid_out_ : product_;
+  const ProductMemory& usual = layout_ != nullptr ? laid_out_ : product_;
   if (usual.own != nullptr && !matrix.is_async()) usual.own->take_in_store(memory.stream());
-  // The last: the matrix knows of no plan whose constructor throws.
-  if (layout_.bytes() > 0 && !matrix.add_layout(*this)) layout_ = {};
 }
 
 CudaPlan::CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count, std::byte* memory)
@@ -195,10 +193,7 @@ void CudaPlan::count_stages() {
   has_all_stages_ = list_sizes_.groups <= kMost && std::all_of(counts.begin(), counts.end(), has_all);
 }
 
-CudaPlan::~CudaPlan() {
-  if (layout_.bytes() > 0) matrix_.remove_layout(*this);
-  matrix_.add_uses(uses_);
-}
+CudaPlan::~CudaPlan() { matrix_.add_uses(uses_); }
 
 void CudaPlan::plan_on_device(const PlanShape& shape) {
   PlanMemory& memory = matrix_.memory();
@@ -253,7 +248,7 @@ int64_t CudaPlan::entries() const {
 void CudaPlan::end_in(sparsek_stream stream) {
   const auto order = static_cast<cudaStream_t>(stream);
   // The matrix may have filled the layout again in a stream that the caller of this does not know of.
-  if (layout_.bytes() > 0) return;
+  if (layout_ != nullptr) return;
   if (!is_captured(order)) uses_.end_in(order);
 }
 
@@ -363,7 +358,7 @@ void CudaPlan::multiply(const MultiplyArgs& given) {
   // Where there is no room for all CTAs at once, most of them begin when the kernel before has long ended.
   launch.values_static = options_.values_static && launch.tiles_count <= 2 * workers_;
   launch.stream = static_cast<cudaStream_t>(args.stream);
-  if (matrix_.is_settled(values)) launch.laid_out = layout_.data();
+  if (layout_ != nullptr && matrix_.is_settled(values)) launch.laid_out = layout_->data();
   const bool captured = record_use(args);
   // A CTA begins with the tile of its number, or is one of the last without one, and takes further ones if there are
   // any.

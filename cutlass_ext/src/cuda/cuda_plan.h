@@ -10,6 +10,7 @@
 #include "cuda/chunk_args.h"
 #include "cuda/cuda_matrix.h"
 #include "cuda/device_plan.h"
+#include "cuda/kept_layout.h"
 #include "cuda/kernel.h"
 #include "cuda/plan_arrays.h"
 #include "cuda/stage_values.h"
@@ -28,7 +29,7 @@ class PlanInMemory : public PlanState {
 
 // A kernel and its work list, in device memory. The matrix is op(A), of which the blocks of A^T lie transposed; the
 // kernel takes operands in the order that the options say (KernelOps::any_major).
-class CudaPlan final : public PlanInMemory, private ValueLayout {
+class CudaPlan final : public PlanInMemory, private LayoutWriter {
  public:
   CudaPlan(CudaMatrix& matrix, const PlanOptions& options, int sm_count);
   // One in memory of the caller's, which may be null where only its size is asked for. The matrix is a pattern without
@@ -52,6 +53,10 @@ class CudaPlan final : public PlanInMemory, private ValueLayout {
 
  private:
   PlanShape choose_shape(int sm_count);
+  struct LeaveLayout {
+    CudaPlan* plan;
+    void operator()(KeptLayout* layout) const { plan->matrix_.leave_layout(*layout, *plan, plan->uses_); }
+  };
   // Of a product.
   struct ProductMemory {
     size_t of_kernel = 0;            // for KernelOps::workspace_bytes
@@ -60,9 +65,9 @@ class CudaPlan final : public PlanInMemory, private ValueLayout {
   };
   void prepare_workspace();
   ProductMemory memory_of_product(void* laid_out) const;
-  // Room for layout_ where the plan may keep one, and there is some.
+  // layout_, where the plan may keep one, and there is room.
   void make_layout();
-  void fill(const void* values, cudaStream_t stream) override;
+  void write_layout(const void* values, void* to, cudaStream_t stream) override;
   void plan_on_device(const PlanShape& shape);
   int32_t tile_rows() const;
   int32_t tile_columns() const;
@@ -112,12 +117,12 @@ class CudaPlan final : public PlanInMemory, private ValueLayout {
   size_t data_bytes_ = 0;                 // of that size
   CheckedIndex data_index_ = {};          // with room for the index
   PlanArrays arrays_;
-  MadeMark made_;                     // behind the making of it, where that was not waited for
-  int64_t entries_ = -1;              // -1: the device knows
-  std::vector<int32_t> panel_ends_;   // plan/panel_ends.h; empty for chunks, and for an index in device memory
-  int64_t packed_pitch_ = 0;          // of B, where it is copied for the kernel; else 0
-  PoolArray<std::byte> layout_;       // A's values as the kernel reads them, where the plan keeps them
-  ProductMemory product_, laid_out_;  // of products in general, and of those that use layout_
+  MadeMark made_;                    // behind the making of it, where that was not waited for
+  int64_t entries_ = -1;             // -1: the device knows
+  std::vector<int32_t> panel_ends_;  // plan/panel_ends.h; empty for chunks, and for an index in device memory
+  int64_t packed_pitch_ = 0;         // of B, where it is copied for the kernel; else 0
+  std::unique_ptr<KeptLayout, LeaveLayout> layout_;  // A's values as the kernel reads them, where the plan keeps them
+  ProductMemory product_, laid_out_;                 // of products in general, and of those that use layout_
 };
 
 }  // namespace sparsek::cuda

@@ -20,8 +20,8 @@ void CudaPlan::info(sparsek_plan_info& out) const {
   if (arrays_.sizes().chunks > 0) out.tiles = ctas_of(arrays_.sizes().chunks, lanes_, panels_of(options_.n));
   out.entries = entries_;
   out.product_bytes = static_cast<int64_t>(product_bytes());
-  out.workspace_bytes = static_cast<int64_t>(arrays_.bytes() + layout_.bytes()) + out.product_bytes;
-  out.kept_bytes = static_cast<int64_t>(layout_.bytes());
+  out.kept_bytes = layout_ != nullptr ? static_cast<int64_t>(layout_->bytes()) : 0;
+  out.workspace_bytes = static_cast<int64_t>(arrays_.bytes()) + out.kept_bytes + out.product_bytes;
   // Tensor cores align the products of a step to the largest and cut off (Fasi, Higham, Mikaitis, Pranesh:
   // Numerical behavior of NVIDIA tensor cores, 2021): one unit in the last place a step, twice that of rounding.
   // A split tile's parts change nothing: a bound of L products needs but that each passes through at most L - 1

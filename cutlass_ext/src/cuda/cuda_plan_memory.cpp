@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "abi/dtype.h"
-#include "abi/error.h"
 #include "cuda/add_parts.h"
 #include "cuda/add_row_sums.h"
 #include "cuda/cuda_error.h"
@@ -39,22 +38,17 @@ void CudaPlan::make_layout() {
   if (!matrix_.lets_plans_keep_values()) return;
   const size_t bytes = kept_bytes(*kernel_, sizes_of(matrix_.shape(), options_.n, workers_, cluster_));
   if (bytes == 0) return;
-  try {
-    layout_ = PoolArray<std::byte>(matrix_.memory(), bytes, &uses_);
-  } catch (const Error& error) {
-    if (error.status() != SPARSEK_OUT_OF_MEMORY) throw;
-    return;  // each product lays A out
-  }
-  laid_out_ = memory_of_product(layout_.data());
+  layout_ = {matrix_.join_layout(layout_kind(*kernel_, matrix_.shape()), bytes, *this), LeaveLayout{this}};
+  if (layout_ != nullptr) laid_out_ = memory_of_product(layout_->data());
 }
 
-void CudaPlan::fill(const void* values, cudaStream_t stream) {
+void CudaPlan::write_layout(const void* values, void* to, cudaStream_t stream) {
   if (stream != matrix_.memory().stream()) matrix_.memory().releases().use(uses_, stream);
   const ScatteredRows rows = rows_of_plan(options_.n);
   LaunchArgs args = args_of_plan(options_.n, rows);
   args.values = values;
   args.stream = stream;
-  check(kernel_->ops->lay_out(args, layout_.data()), kernel_->name);
+  check(kernel_->ops->lay_out(args, to), kernel_->name);
 }
 
 size_t CudaPlan::bytes_of_parts() const {

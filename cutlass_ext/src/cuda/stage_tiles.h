@@ -15,6 +15,16 @@ constexpr int kQuarterTileBytes = kQuarterRows * kListRowBytes, kStageTileBytes 
 
 constexpr int64_t bytes_of_stage_tiles(const ListSizes& sizes) { return sizes.groups * sizes.stages * kStageTileBytes; }
 
+// Whether a plan keeps the stages; else it keeps the values in the order of the lists, a fraction of that memory. Tiles
+// of few columns are as fast with these where A is large (docs/notes/kept-values.md).
+constexpr bool keeps_stages(const ListSizes& sizes, int tile_n) {
+  constexpr int64_t kMost = int64_t{256} << 20, kMostOfNarrow = int64_t{64} << 20;
+  return bytes_of_stage_tiles(sizes) <= (tile_n <= 64 ? kMostOfNarrow : kMost);
+}
+constexpr int64_t bytes_of_kept(const ListSizes& sizes, int tile_n) {
+  return keeps_stages(sizes, tile_n) ? bytes_of_stage_tiles(sizes) : sizes.value_bytes();
+}
+
 // Loads the kernel. Call it before the first launch on a device, since a capture does not allow loading.
 cudaError_t prepare_stage_tiles();
 

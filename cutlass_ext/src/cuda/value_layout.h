@@ -11,19 +11,28 @@
 
 namespace sparsek::cuda {
 
-// One that a plan keeps of values that change by matrix_set_values alone: filled when it is made, and whenever others
-// are set.
-class ValueLayout {
+// A plan that writes the layout which it keeps of values that change by matrix_set_values alone.
+class LayoutWriter {
  public:
   // In the order of the stream, which may be captured. It allocates nothing.
-  virtual void fill(const void* values, cudaStream_t stream) = 0;
+  virtual void write_layout(const void* values, void* to, cudaStream_t stream) = 0;
 
  protected:
-  ~ValueLayout() = default;
+  ~LayoutWriter() = default;
 };
 
-// Bytes of a layout that a plan keeps, at most.
-constexpr size_t kMostKeptBytes = size_t{256} << 20;
+// Which plans of a matrix have the same layout.
+enum class LayoutKind {
+  kOfPlan,       // it depends on the plan
+  kStages,       // of kernels that scatter (cuda/stage_tiles.h); these and the next ones depend on the matrix alone
+  kListValues,   // likewise
+  kPlaneStrips,  // of kernels that pack planes
+  kStrips,       // of kernels that pack fp64
+};
+LayoutKind layout_kind(const KernelDesc& kernel, const BsrShape& matrix);
+
+// Bytes of a layout that a plan keeps, at most, and of all layouts of a matrix.
+constexpr size_t kMostKeptBytes = size_t{256} << 20, kMostKeptOfMatrix = 2 * kMostKeptBytes;
 
 // Of a product's arguments, what its layout and its workspace depend on.
 LaunchArgs sizes_of(const BsrShape& matrix, int64_t n, int32_t workers, int32_t cluster);

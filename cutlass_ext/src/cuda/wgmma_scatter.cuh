@@ -6,7 +6,8 @@
 // (stage_lists.h), and a kernel before this one copies their values to the order of the lists (stage_values.h).
 // Producer warps read these lists and write the elements to their places in a dense tile in shared memory, whose rest
 // is +0 (scatter_producer.cuh); zeros of blocks are -0. Stages in which no row of the tile has a block are left out.
-// Where a plan keeps A's stages (stage_tiles.h), they are copied to shared memory as they are.
+// Where a plan keeps A's stages (stage_tiles.h), they are copied to shared memory as they are; where it keeps the
+// values in the order of the lists, no kernel comes before.
 //
 //   A   stage (128, 64), K-major, 128-byte swizzle, written by the producer warps, 32 rows each
 //   B   stage (chunk of 64 columns, 64, 64), 128-byte swizzle, by TMA: N-major, where rows behind A's columns are zero,
@@ -324,12 +325,13 @@ struct WgmmaScatterKernel {
   }
 
   static size_t layout_bytes(const LaunchArgs& args) {
-    return static_cast<size_t>(bytes_of_stage_tiles(sizes_of(args)));
+    return static_cast<size_t>(bytes_of_kept(sizes_of(args), kTileN));
   }
 
   static cudaError_t lay_out(const LaunchArgs& args, void* to) {
     const auto& rows = static_cast<const ScatteredRows&>(*args.rows_in_chunks);
-    return write_stage_tiles(rows.sizes, rows.lists, args.values, to, args.stream);
+    return keeps_stages(rows.sizes, kTileN) ? write_stage_tiles(rows.sizes, rows.lists, args.values, to, args.stream)
+                                            : copy_stage_values(rows.sizes, rows.lists, args.values, to, args.stream);
   }
 
   // Of the workspace; behind them the sums of parts and which have NaN.
@@ -363,8 +365,9 @@ struct WgmmaScatterKernel {
     const auto& rows = static_cast<const ScatteredRows&>(*args.rows_in_chunks);
     const ListSizes& sizes = rows.sizes;
     k::Params p = {{}, {}, {}, args, rows, k::BoxesOfB::of(args)};
-    p.values = static_cast<const uint16_t*>(args.workspace);
-    p.stages = static_cast<const uint8_t*>(args.laid_out);
+    const bool from_stages = args.laid_out != nullptr && keeps_stages(sizes, kTileN);
+    p.values = static_cast<const uint16_t*>(args.laid_out != nullptr ? args.laid_out : args.workspace);
+    p.stages = from_stages ? static_cast<const uint8_t*>(args.laid_out) : nullptr;
     // Chunks of fewer than 64 rows have gaps between them in shared memory.
     const int rows_of_box = k::rows_of_box(args, sizes);
     p.boxes.chunks = rows_of_box == k::kStageK ? std::min(p.boxes.chunks, kTileN / k::kChunkColumns) : 1;
@@ -377,7 +380,7 @@ struct WgmmaScatterKernel {
     char* const with_nan = sums + bytes_of_sums(args, p.tiles);
     p.with_nan = bytes_of_nan(args, p.tiles) > 0 ? reinterpret_cast<uint32_t*>(with_nan) : nullptr;
     const bool any_c = args.b_k_major || args.c_m_major || args.epilogue.input_across;
-    const bool columns_by_tma = args.laid_out != nullptr ? FromLayout::kColumnsByTma : FromLists::kColumnsByTma;
+    const bool columns_by_tma = from_stages ? FromLayout::kColumnsByTma : FromLists::kColumnsByTma;
     p.by_tma = args.c_m_major ? columns_by_tma && can_store_columns_by_tma<Element>(args)
                               : !any_c && can_store_by_tma<Element>(args);
     cudaError_t error = p.boxes.make_map(&p.map_b, args, rows_of_box, p.boxes.chunks);
@@ -390,7 +393,7 @@ struct WgmmaScatterKernel {
     }
     if (error != cudaSuccess) return error;
     const int ctas = ctas_of(args, p.tiles);
-    error = args.laid_out != nullptr ? launch_for<LayoutOf>(ctas, p) : launch_for<ListsOf>(ctas, p);
+    error = from_stages ? launch_for<LayoutOf>(ctas, p) : launch_for<ListsOf>(ctas, p);
     if (error != cudaSuccess || p.parts == 1) return error;
     return k::join<Element>({args, rows, p.sums, p.groups, p.groups * p.panels, p.parts, kTileN / 8});
   }

@@ -17,7 +17,7 @@ using namespace sparsek::cuda;
 // Of A as a kernel reads it, where the sizes alone say how much that is.
 static int64_t layout_bytes(const KernelDesc& kernel, const BsrShape& shape) {
   if (scatters(kernel)) {
-    return bytes_of_stage_tiles(list_sizes(shape.rows, shape.cols, shape.nnzb, shape.block_m, shape.block_k));
+    return bytes_of_kept(list_sizes(shape.rows, shape.cols, shape.nnzb, shape.block_m, shape.block_k), kernel.tile_n);
   }
   if (packs_fp64(kernel)) return strip_sizes(shape.rows, shape.cols, shape.block_m).bytes();
   if (packs_planes(kernel)) return PlaneStripSizes(shape.rows, shape.cols, shape.block_m).bytes();

@@ -73,12 +73,14 @@ func Workspace(path, kernel string) string {
 }
 
 // Allocator multiplies in a context whose device memory is the application's, with the kernel of that name, whose tiles
-// are split. The result is as Graph's.
-func Allocator(path, kernel string) string {
-	text, name := C.CString(path), C.CString(kernel)
+// are split, and with the kernel named keeping, whose plans share the layout of A that they keep. The result is as
+// Graph's.
+func Allocator(path, kernel, keeping string) string {
+	text, name, keepingName := C.CString(path), C.CString(kernel), C.CString(keeping)
 	defer C.free(unsafe.Pointer(text))
 	defer C.free(unsafe.Pointer(name))
-	result := C.allocator_run(text, name)
+	defer C.free(unsafe.Pointer(keepingName))
+	result := C.allocator_run(text, name, keepingName)
 	defer C.free(unsafe.Pointer(result))
 	return C.GoString(result)
 }

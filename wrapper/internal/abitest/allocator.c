@@ -88,6 +88,47 @@ static char* multiply(const sparsek_api* api, sparsek_context* context, const ch
   return NULL;
 }
 
+/* Two plans of a matrix whose kernel reads A in another layout have one layout together, which stays when the first
+ * plan goes. */
+static char* share(const sparsek_api* api, sparsek_context* context, const char* kernel, const heap* h) {
+  sparsek_bsr bsr = {sizeof(bsr),   kRows,        kCols, kBlock,  kBlock,  2 * kBlockCols, SPARSEK_BF16,
+                     SPARSEK_INT32, SPARSEK_HOST, 0,     row_ptr, col_idx, values};
+  sparsek_matrix* matrix = NULL;
+  sparsek_plan *first = NULL, *second = NULL;
+  void *device_b = NULL, *device_c = NULL;
+  TRY(api->matrix_create(context, &bsr, &matrix));
+  TRY(api->buffer_create(context, sizeof(b), &device_b));
+  TRY(api->buffer_create(context, sizeof(got), &device_c));
+  TRY(api->buffer_write(context, device_b, b, sizeof(b), NULL));
+  sparsek_plan_options options = {.abi_size = sizeof(options), .n = kN / 2, .kernel = kernel};
+  TRY(api->plan_create(matrix, &options, &first));
+  const size_t before = h->held;
+  options.n = kN;
+  TRY(api->plan_create(matrix, &options, &second));
+  const int64_t taken = (int64_t)(h->held - before);
+  sparsek_plan_info info = {.abi_size = sizeof(info)};
+  TRY(api->plan_info(second, &info));
+  if (info.kept_bytes == 0) return text("%s keeps no values", kernel);
+  if (taken > info.workspace_bytes - info.kept_bytes / 2) {
+    return text("a second plan took %lld bytes, where %lld of %lld are those that the first plan keeps",
+                (long long)taken, (long long)info.kept_bytes, (long long)info.workspace_bytes);
+  }
+  api->plan_destroy(first);
+  for (int round = 0; round < 2; ++round) {
+    sparsek_multiply_args args = {.abi_size = sizeof(args), .alpha = 1, .b = device_b, .c = device_c};
+    TRY(api->multiply(second, &args));
+    TRY(api->buffer_read(context, round == 0 ? want : got, device_c, sizeof(got), NULL));
+    TRY(api->stream_synchronize(context, NULL));
+    TRY(api->matrix_set_values(matrix, values, SPARSEK_HOST, NULL));
+  }
+  if (memcmp(got, want, sizeof(got)) != 0) return text("another C after the same values were set again");
+  api->plan_destroy(second);
+  api->matrix_destroy(matrix);
+  TRY(api->buffer_destroy(context, device_b));
+  TRY(api->buffer_destroy(context, device_c));
+  return NULL;
+}
+
 static char* refused(const sparsek_api* api, sparsek_context* context, sparsek_status status) {
   sparsek_bsr bsr = {sizeof(bsr),   kRows,        kCols, kBlock,  kBlock,  2 * kBlockCols, SPARSEK_BF16,
                      SPARSEK_INT32, SPARSEK_HOST, 0,     row_ptr, col_idx, values};
@@ -97,7 +138,7 @@ static char* refused(const sparsek_api* api, sparsek_context* context, sparsek_s
   return text("matrix_create gave %d, not %d: %s", got_status, status, api->last_error());
 }
 
-char* allocator_run(const char* path, const char* kernel) {
+char* allocator_run(const char* path, const char* kernel, const char* keeping) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return text("%s", dlerror());
   const sparsek_api* (*get_api)(int32_t) = (const sparsek_api* (*)(int32_t))dlsym(library, "sparsek_get_api");
@@ -129,6 +170,7 @@ char* allocator_run(const char* path, const char* kernel) {
   h.odd = 0;
   if ((failure = multiply(api, context, kernel, got)) != NULL) return failure;
   if (memcmp(got, want, sizeof(got)) != 0) return text("another C after calls that failed");
+  if ((failure = share(api, context, keeping, &h)) != NULL) return failure;
   api->context_destroy(context);
   if (h.held != 0 || h.faults != 0) return text("%zu bytes were kept, and there were %d faults", h.held, h.faults);
   TRY(api->buffer_destroy(other, h.memory));

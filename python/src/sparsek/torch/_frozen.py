@@ -7,10 +7,9 @@ has changed since is multiplied as any other, and what was kept for it is droppe
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -23,9 +22,6 @@ from ..pattern import Pattern
 from . import _known
 from ._device_patterns import DeviceEntry, identity, of_one_type
 from ._types import require_dtype
-
-MOST_KEPT_BYTES = 512 << 20
-"""Of one weight's plans. Further plans keep nothing: their products pack the values."""
 
 
 class FrozenValues:
@@ -53,22 +49,10 @@ class FrozenValues:
 class FrozenEntry(DeviceEntry):
     """The pattern of a frozen weight, with its values, and its plans."""
 
-    def __init__(
-        self, make: Callable[..., Pattern], values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: tuple[int, int]
-    ) -> None:
-        super().__init__(make(frozen=True), identity(crow, col), crow, col)
-        self._make = make
-        self._unfrozen: Pattern | None = None
+    def __init__(self, pattern: Pattern, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: tuple[int, int]) -> None:
+        super().__init__(pattern, identity(crow, col), crow, col)
         self.values = FrozenValues(values)
         self._look = values.shape, values.stride(), values.dtype, size
-        self.room = MOST_KEPT_BYTES
-        """For what further plans keep, in bytes."""
-
-    def unfrozen(self) -> Pattern:
-        """The same pattern, whose plans keep no values."""
-        if self._unfrozen is None:
-            self._unfrozen = self._make()
-        return self._unfrozen
 
     def is_of(self, values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, size: Sequence[int]) -> bool:
         """Whether the weight, which has the values that were frozen, is looked at as it was then."""
@@ -101,8 +85,8 @@ class FrozenWeights:
         with torch.no_grad():
             starts, columns = (part.cpu() for part in of_one_type(crow, col))
         kind = require_dtype(values.dtype)
-        make = functools.partial(Pattern, starts, columns, extents, block, dtype=kind, sort=True, context=context)
-        entry = FrozenEntry(make, values, crow, col, extents)
+        pattern = Pattern(starts, columns, extents, block, dtype=kind, sort=True, context=context, frozen=True)
+        entry = FrozenEntry(pattern, values, crow, col, extents)
         # Not by the pattern's own method, which would keep the tensor for as long as the pattern.
         lib = library()
         stream = torch.cuda.current_stream(values.device).cuda_stream

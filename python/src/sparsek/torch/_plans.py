@@ -325,26 +325,23 @@ def made_call(
     """A call of the pattern's plan with these options. make_values: of the pattern, to be multiplied where kernels are measured."""
     key = tuple(options.items())
 
+    kind = FrozenCall if isinstance(entry, FrozenEntry) else DeviceCall if isinstance(entry, DeviceEntry) else Call
+
     def make() -> _Plan:
-        if isinstance(entry, FrozenEntry) and is_capturing():
+        measured = _measured(entry, make_values)
+        if kind is not FrozenCall:
+            return _Plan(entry.pattern, options, *measured)
+        if is_capturing():
             raise ArgumentError(
                 "this product of a frozen weight is not known yet, and its stream is being captured into a CUDA graph: make one "
                 "of the same kind before the capture"
             )
-        measured = _measured(entry, make_values)
-        if not isinstance(entry, FrozenEntry):
-            return _Plan(entry.pattern, options, *measured)
-        if entry.room <= 0:
-            return _Plan(entry.unfrozen(), options)
-        made = _Plan(entry.pattern, options, *measured[:1])
-        entry.room -= made.kept_bytes
-        return made
+        return _Plan(entry.pattern, options, *measured[:1])  # its pattern has the values
 
     plan = entry.plans.get(key, make)
     if tuning.seconds > 0 and not plan.is_tuned and _measured(entry, make_values):
         plan = make()
         entry.plans.put(key, plan)
-    kind = FrozenCall if isinstance(entry, FrozenEntry) else DeviceCall if isinstance(entry, DeviceEntry) else Call
     return kind(entry, plan, options, shape, members)
 
 

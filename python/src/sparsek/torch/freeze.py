@@ -28,9 +28,9 @@ def freeze_(model: nn.Module) -> list[str]:
     """Has the model's BsrLinears and BsrTensors on GPUs planned for values and patterns that stay as they are, and returns their names.
 
     Their indexes are read to the host, which is waited for. Plans of them are the host's: rows are matched, long ones are
-    split. Kernels that read the values in another layout keep that in memory, of up to 256 MiB a plan and 512 MiB or a
-    little more a weight, so that products do not make it anew. Values get no other type and are not copied; results may
-    differ in how sums are rounded. On the CPU there is nothing to keep.
+    split. Kernels that read the values in another layout keep that in memory, up to 512 MiB for a weight, so that products do
+    not make it anew. Values get no other type and are not copied; results may differ in how sums are rounded. On the CPU
+    there is nothing to keep.
 
     A weight that torch changes afterwards (an optimizer's step, a state dict, another pattern or device) is multiplied as
     before, and what was kept for it is dropped at one of the next products. Torch does not count a write through `.data`, by

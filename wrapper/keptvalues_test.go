@@ -350,3 +350,19 @@ func testMostKept(t *testing.T, engine *Engine, kernel Kernel) {
 func TestMostKeptValues(t *testing.T) {
 	onFamily(t, "planes_fp32", nil, nil, testMostKept, nil)
 }
+
+// Plans of a large matrix keep values in the order of their lists, where stages of A would take 65 MiB.
+func TestKeptListsOfLargeMatrices(t *testing.T) {
+	onFamily(t, "scatter_bf16_128_64", func(t *testing.T, engine *Engine, kernel Kernel) {
+		s := shape{rows: 8192, cols: 4160, n: 72, blockM: 1, blockK: 1, density: 0.02, alpha: 1, seed: 9, kernel: kernel.Name}
+		p := newProduct[BFloat16, int32](s)
+		m := must(NewMatrix(t.Context(), engine, p.a))(t)
+		defer m.Close()
+		plan := must(m.Plan(t.Context(), p.planOptions(16)))(t)
+		if kept := plan.Info().KeptBytes; kept == 0 || kept > 32<<20 {
+			t.Errorf("a plan keeps %d bytes", kept)
+		}
+		plan.Close()
+		testNewValues(t, engine, m, p)
+	}, nil, nil, nil)
+}

@@ -433,8 +433,8 @@ typedef struct sparsek_plan_info {
    * as they lie. */
   int32_t copies;
   int32_t reserved2;
-  /* Device memory, part of workspace_bytes: A's values as the kernel reads them, which the plan keeps, see plan_create;
-   * 0: none. */
+  /* Device memory, part of workspace_bytes: A's values as the kernel reads them, which the plan keeps, alone or with
+   * other plans of its matrix, see plan_create; 0: none. */
   int64_t kept_bytes;
 } sparsek_plan_info;
 
@@ -920,9 +920,9 @@ typedef struct sparsek_api {
    * with options->tuning_seconds, a tuner measures.
    * Some kernels read A packed: as dense tiles, or as planes of fp32. Where the matrix has a copy of host values, or
    * frozen ones (SPARSEK_BSR_FROZEN), the CUDA back-end's plan of such a kernel keeps them packed, unless that takes
-   * more than 256 MiB or than there is, and products do not pack them. Other values in device memory may change at any
-   * time: each product packs them, and so it does those given with it, unless these are the matrix's frozen ones, by
-   * their address. */
+   * more than 256 MiB or than there is, or all that plans of the matrix keep takes more than 512 MiB, and products do
+   * not pack them. Other values in device memory may change at any time: each product packs them, and so it does those
+   * given with it, unless these are the matrix's frozen ones, by their address. */
   sparsek_status (*plan_create)(sparsek_matrix*, const sparsek_plan_options*, sparsek_plan** out);
   sparsek_status (*plan_info)(const sparsek_plan*, sparsek_plan_info* out);
   void (*plan_destroy)(sparsek_plan*);

@@ -269,10 +269,13 @@ KeptLayout* CudaMatrix::join_layout(LayoutKind kind, size_t bytes, LayoutWriter&
 }
 
 void CudaMatrix::leave_layout(KeptLayout& layout, const LayoutWriter& plan, const StreamUses& uses) noexcept {
+  std::unique_ptr<KeptLayout> last;  // given back without the lock
   const std::lock_guard listing(listing_);
   if (layout.remove(plan, uses)) return;
   const auto is_it = [&](const auto& kept) { return kept.get() == &layout; };
-  layouts_.erase(std::remove_if(layouts_.begin(), layouts_.end(), is_it), layouts_.end());
+  const auto place = std::find_if(layouts_.begin(), layouts_.end(), is_it);
+  last = std::move(*place);
+  layouts_.erase(place);
 }
 
 std::shared_ptr<const ExpandedValues> CudaMatrix::expanded(Expansion expansion) {

@@ -71,7 +71,7 @@ class CudaMatrix final : public MatrixState {
   // where the matrix's layouts would take too much memory, or where there is no memory. Waits. The current device must
   // be the matrix's.
   KeptLayout* join_layout(LayoutKind kind, size_t bytes, LayoutWriter& plan);
-  // uses: of the plan's products. Waits for nothing on the device.
+  // uses: of the plan's products. Waits as Releases::release does, where the layout has no other plan.
   void leave_layout(KeptLayout& layout, const LayoutWriter& plan, const StreamUses& uses) noexcept;
 
   // The values laid out in that way, one for all who have it. Of settled values it holds the latest; others it holds

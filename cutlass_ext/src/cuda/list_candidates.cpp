@@ -8,6 +8,7 @@
 #include "cuda/form_copies.h"
 #include "cuda/value_layout.h"
 #include "cuda/vendor/library_plan.h"
+#include "plan/transpose_index.h"
 
 namespace sparsek::cuda {
 
@@ -34,14 +35,16 @@ std::vector<tune::Candidate> list_candidates(const CudaMatrix& matrix, const Pla
                /*shares_tiles=*/!options.batch_invariant,
                options.workers,
                /*knows_rows=*/!matrix.is_async()};
+  // The matrix is op(A), as that of CudaPlan.
+  const BsrShape stored = transposes_a(options.op) ? transposed(matrix.shape()) : matrix.shape();
   std::vector<tune::Candidate> list;
   for (int i = 0; i < kKernelCount; ++i) {
     const KernelDesc& kernel = kKernels[i];
     if (kernel.baseline || kernel.dtype != matrix.dtype || kernel.dtype_b != options.dtype_b) continue;
     tune::Candidate candidate;
     candidate.kernel = kernel.name;
-    const FormCopies copies = copies_for(&kernel, options, matrix.shape());
-    const PlanOptions between = between_copies(copies, options, inner_extent(options.op, matrix.shape()));
+    const FormCopies copies = copies_for(&kernel, options, stored);
+    const PlanOptions between = between_copies(copies, options, inner_extent(options.op, stored));
     candidate.obstacle = obstacle(kernel, matrix.shape(), matrix.dtype, between);
     if (candidate.obstacle.empty()) candidate.obstacle = left_to_another(kernel, matrix.shape());
     work.packs_b = packs_b(kernel, between);

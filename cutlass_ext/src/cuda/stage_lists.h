@@ -2,7 +2,7 @@
 // A, listed by stages for kernel family "wgmma_scatter". A stage is 128 rows by up to 64 columns, and each 32 of its
 // rows, a quarter, are a list of the elements of their blocks: where each lies in a dense quarter, and where in the
 // matrix's values. Elements have 16 bits. The lists are of the plan; with each product its values are copied to their
-// order (cuda/stage_values.h), unless the plan keeps the stages that the lists make (cuda/stage_tiles.h).
+// order (cuda/stage_values.h), unless the plan keeps them so, or the stages that the lists make (cuda/stage_tiles.h).
 //
 //   steps     (row groups, 4, stages), row-major: where the list of a quarter lies. Stages in which no row of the group
 //             has a block are left out: the others come first, as many as counts says

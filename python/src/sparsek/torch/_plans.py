@@ -126,7 +126,6 @@ class _Plan:
         found = _abi.PlanInfo()
         lib.require(lib.plan_describe(pointer.value, ctypes.byref(found)))
         self.product_bytes: int = found.product_bytes
-        self.kept_bytes: int = found.kept_bytes
 
     def __del__(self) -> None:
         handle = self.__dict__.get("_handle")

@@ -88,7 +88,7 @@ type PlanInfo struct {
 	Entries             int64   // loads of a block row of B, summed over the row groups; -1 where only the device knows (NewDeviceMatrixIn)
 	WorkspaceBytes      int64   // of device memory: what the plan holds, alone or with others of its matrix, and what one product works in
 	ProductBytes        int64   // of device memory: what one product works in alone (Operands.Workspace), if it does not use what is kept
-	KeptBytes           int64   // of device memory, part of WorkspaceBytes: values that came from the host, as the kernel reads them, so that products need not pack them, and which plans of a matrix may share; 0: none
+	KeptBytes           int64   // of device memory, part of WorkspaceBytes: values from the host, or frozen, as the kernel reads them, so that products need not pack them; plans of a matrix may share these; 0: none
 	UnitRoundoff        float64 // of one accumulation step: package check needs it
 	ProductRoundoff     float64 // of the product of two elements, before it is summed up: package check needs it; 0: none
 	CopiesA             bool    // each product copies A's blocks, transposed

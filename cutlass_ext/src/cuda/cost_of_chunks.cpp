@@ -268,7 +268,7 @@ double predict_scatter(const KernelDesc& kernel, const Work& work) {
                  kFromStages = {6.9, 0, 1.5, 1.1, 3.1, 9e6};
   constexpr double kWide = 0.6, kNarrow = 0.655, kColumn = 3e-4, kElement = 3e-5;  // of a stage
   constexpr double kProduce = 0.55, kPut = 1.4e-4, kMma = 0.56;                    // of its producers, and of wgmma
-  constexpr double kKept = 1.08;
+  constexpr double kKept = 1.08;  // of a stage from lists without a kernel before
   constexpr double kStagesWide = 0.442, kStagesColumns = 0.148, kStagesNarrow = 0.553, kAlone = 0.7;
   const BsrShape& shape = work.shape;
   if (shape.rows == 0 || work.n == 0) return kFromStages.launch;

@@ -61,6 +61,12 @@ int main() {
   const int64_t bytes_of_few = few.nnzb * 24 * 24 * 8;
   expect(chunk_sizes(few, lanes_of(few, 1, 8), 8, kSms).count <= bytes_of_few / 4096 + few.block_rows, "not too small",
          chunk_sizes(few, lanes_of(few, 1, 8), 8, kSms).count, bytes_of_few);
+  // A warp reads no whole row of more than 16 KB where rows have few large blocks, and one of 16 where they are small.
+  const BsrShape of_32 = shape_of(216, 32, 14), of_3 = shape_of(20000, 3, 1);
+  const int64_t whole_of_32 = chunk_sizes(of_32, lanes_of(of_32, 1, 8), 8, kSms).longest_whole,
+                whole_of_3 = chunk_sizes(of_3, lanes_of(of_3, 1, 8), 8, kSms).longest_whole;
+  expect(whole_of_32 * 32 * 32 * 8 <= 16384, "rows of large blocks that are cut", whole_of_32, 32);
+  expect(whole_of_3 >= 16, "rows of small blocks that are whole", whole_of_3, 3);
   // A stencil of 4 x 4 blocks in fp64: by 64 columns L2 holds B, by 256 it does not, and rows of 27 stay whole in both.
   BsrShape stencil = shape_of(9261, 4, 27);
   stencil.nnzb = 226981;  // rows at the boundary are shorter
